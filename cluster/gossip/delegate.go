@@ -20,8 +20,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/origin"
 )
 
-// delegate is what memberlist calls. Its methods run in memberlist's own loops:
-// they must not block, so they copy and return.
+// delegate implements memberlist's callbacks. They run in memberlist's own loops and must not
+// block.
 type delegate struct{ g *Gossip }
 
 func (d *delegate) NodeMeta(limit int) []byte {
@@ -39,7 +39,7 @@ func (d *delegate) NotifyJoin(n *memberlist.Node)   { d.g.note(n, true) }
 func (d *delegate) NotifyUpdate(n *memberlist.Node) { d.g.note(n, true) }
 func (d *delegate) NotifyLeave(n *memberlist.Node)  { d.g.note(n, false) }
 
-// NotifyAlive refuses what is not one of our nodes.
+// NotifyAlive implements memberlist.AliveDelegate. It refuses what is not one of our nodes.
 func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 	if _, _, ok := parseName(n.Name); !ok || len(n.Meta) > memberlist.MetaMaxSize {
 		return errors.New("not the name of a node")
@@ -47,23 +47,24 @@ func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 	return nil
 }
 
-// NotifyConflict is told of two nodes with one name: one data directory is a copy
-// of the other, and both were started equally often.
+// NotifyConflict implements memberlist.ConflictDelegate. Two nodes have one name: one runs on a
+// copied data directory, and both were started equally often.
 func (d *delegate) NotifyConflict(existing, other *memberlist.Node) {
 	d.g.o.Log.Error("two nodes have one identity: a data directory was copied", "name", existing.Name, "addr", existing.Address(), "other", other.Address())
 }
 
-// AckPayload tells a node that asks whether this one is there what time it is here,
-// in nanoseconds since 1970, the high byte first.
+// AckPayload implements memberlist.PingDelegate. It sends this node's clock in nanoseconds since
+// 1970, big-endian.
 func (d *delegate) AckPayload() []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(d.g.o.Now().UnixNano()))
 }
 
-// slowAck is how long an answer may take for the time in it to count: it is off by
-// half of that at most.
+// slowAck is the longest round trip after which the time in an answer counts. The error is at most
+// half of it.
 const slowAck = time.Second
 
-// NotifyPingComplete takes down what the clock of a node says that has answered.
+// NotifyPingComplete implements memberlist.PingDelegate. It stores the clock of the node that
+// answered.
 func (d *delegate) NotifyPingComplete(n *memberlist.Node, took time.Duration, payload []byte) {
 	node, epoch, ok := parseName(n.Name)
 	if !ok || len(payload) != 8 || took > slowAck {
@@ -79,21 +80,21 @@ func (d *delegate) NotifyPingComplete(n *memberlist.Node, took time.Duration, pa
 	}
 }
 
-// transport is memberlist's, with a bound on the connections that come in, and
-// with links that a test can cut.
+// transport is memberlist's transport with a limit on incoming connections, and with links that a
+// test can cut.
 type transport struct {
 	*memberlist.NetTransport
 	reach   func(network, addr string) bool
 	streams chan net.Conn
-	ended   chan struct{} // closed when no more connections are taken
+	ended   chan struct{} // closed when no more connections are accepted
 	once    sync.Once     // closes ended
 }
 
-// The bounds of connections that came in. An exchange is over in milliseconds, so
-// the oldest makes room.
+// Limits of incoming connections. An exchange takes milliseconds, so the oldest connection is
+// closed when there are too many.
 const (
 	maxStreams      = 64
-	maxStreamsOfOne = 16 // of one network
+	maxStreamsOfOne = 16 // per network
 	streamPatience  = time.Second
 )
 
@@ -103,7 +104,7 @@ func newTransport(t *memberlist.NetTransport, reach func(network, addr string) b
 	return x
 }
 
-// accept hands over connections that have begun to say something.
+// accept passes incoming connections to greet.
 func (t *transport) accept() {
 	open := origin.NewStrangers(maxStreams, maxStreamsOfOne)
 	for {
@@ -117,7 +118,7 @@ func (t *transport) accept() {
 	}
 }
 
-// greet waits for the first byte of a connection: nothing is done for one that is silent.
+// greet waits for the first byte of a connection, so that silent connections cost nothing more.
 func (t *transport) greet(s *stream) {
 	first := make([]byte, 1)
 	err := s.SetReadDeadline(clock.In(streamPatience))
@@ -137,25 +138,25 @@ func (t *transport) greet(s *stream) {
 	}
 }
 
-// StreamCh returns the connections that came in.
+// StreamCh implements memberlist.Transport. It returns incoming connections.
 func (t *transport) StreamCh() <-chan net.Conn { return t.streams }
 
-// Shutdown closes the port.
+// Shutdown implements memberlist.Transport. It closes the port.
 func (t *transport) Shutdown() error {
-	// The library waits until its connections were accepted: accept ends after it.
+	// The library waits until its connections were accepted, so stop accepting afterwards.
 	err := t.NetTransport.Shutdown()
 	t.once.Do(func() { close(t.ended) })
 	return err
 }
 
-// stream is a connection that came in. It counts until it is closed.
+// stream is an incoming connection. It counts against the limits until it is closed.
 type stream struct {
 	net.Conn
 	leave func()
-	first []byte // the byte that was waited for, until it is read
+	first []byte // the first byte, until it is read
 }
 
-// Read reads what came, beginning with the first byte.
+// Read returns the first byte again, and then the rest.
 func (s *stream) Read(p []byte) (int, error) {
 	if len(s.first) > 0 && len(p) > 0 {
 		n := copy(p, s.first)
@@ -165,7 +166,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return s.Conn.Read(p)
 }
 
-// Close closes the connection and gives its place back.
+// Close closes the connection, which then no longer counts.
 func (s *stream) Close() error {
 	s.leave()
 	return s.Conn.Close()
@@ -177,7 +178,7 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 	return t.WriteToAddress(b, memberlist.Address{Addr: addr})
 }
 
-// WriteToAddress sends a packet. One to where nothing can be reached is lost.
+// WriteToAddress sends a packet. If a test has cut the link, the packet is lost.
 func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
 	if t.reach != nil && !t.reach("udp", a.Addr) {
 		return clock.Now(), nil
@@ -196,10 +197,10 @@ func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Durati
 	return t.NetTransport.DialAddressTimeout(a, timeout)
 }
 
-// listen opens the port for TCP and UDP. When any port will do (0), the system
-// may choose one that is free for TCP only: then another is tried.
+// listen opens the port for TCP and UDP. For port 0 the system may choose one that is only free for
+// TCP. Then another one is tried.
 func listen(o Options) (*memberlist.NetTransport, int, error) {
-	// Numbers alone: the library knows no names of ports.
+	// The library accepts only port numbers.
 	host, text, err := net.SplitHostPort(o.Listen)
 	if err != nil {
 		return nil, 0, err
@@ -209,7 +210,7 @@ func listen(o Options) (*memberlist.NetTransport, int, error) {
 		return nil, 0, errors.New("listen " + o.Listen + ": the port is no number")
 	}
 
-	// The library takes an address only.
+	// The library accepts only IP addresses.
 	if host == "" {
 		host = "0.0.0.0"
 	} else if net.ParseIP(host) == nil {
@@ -229,7 +230,7 @@ func listen(o Options) (*memberlist.NetTransport, int, error) {
 			return t, max(port, t.GetAutoBindPort()), nil
 		}
 		if port != 0 || tries == 10 {
-			// The library keeps what went wrong as text only.
+			// The library returns the cause only as text.
 			if strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) {
 				err = fmt.Errorf("listen %s: %w", o.Listen, syscall.EADDRINUSE)
 			}
@@ -238,35 +239,34 @@ func listen(o Options) (*memberlist.NetTransport, int, error) {
 	}
 }
 
-// logger passes the lines of memberlist on, which begin with a level.
+// logger returns a logger that passes on memberlist's lines, which begin with a level.
 func logger(l *slog.Logger) *log.Logger {
-	return log.New(&logWriter{log: l, now: clock.Now, last: map[string]*logged{}}, "", 0)
+	return log.New(&logWriter{log: l, now: clock.Now, lastByText: map[string]*loggedLine{}}, "", 0)
 }
 
-// logWriter writes lines that are alike once in a while only: a node with another
-// cluster key would make a line of every packet.
+// logWriter suppresses similar lines for a while: a node with another cluster key would cause one
+// line per packet.
 type logWriter struct {
 	log *slog.Logger
 	now func() time.Time
 
-	mu   sync.Mutex         // guards the field below
-	last map[string]*logged // by the line without what differs each time
+	mu         sync.Mutex             // guards the field below
+	lastByText map[string]*loggedLine // by the line without its varying parts
 }
 
-// logged is when a line was last written, and how many like it were left out
-// since.
-type logged struct {
+// loggedLine records when a line was last written, and how many similar ones were left out since.
+type loggedLine struct {
 	at      time.Time
 	leftOut int
 }
 
 const (
-	logAgain  = 30 * time.Second // between two lines that are alike
-	mostLines = 256              // that are remembered
+	logAgain = 30 * time.Second // between two similar lines
+	maxLines = 256              // remembered lines
 )
 
-// due reports whether a line is to be written, and how many like it were left
-// out before. Lines are alike that differ in digits and in what follows "from=".
+// due reports whether a line is to be written, and how many similar ones were left out. Lines are
+// similar if they differ only in digits, and after "from=".
 func (w *logWriter) due(text string) (leftOut int, yes bool) {
 	key, _, _ := strings.Cut(text, "from=")
 	key = strings.Map(func(r rune) rune {
@@ -276,26 +276,26 @@ func (w *logWriter) due(text string) (leftOut int, yes bool) {
 		return r
 	}, key)
 
-	// What was left out is told with the next one that is written.
+	// The next written line tells how many were left out.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
-	if l := w.last[key]; l != nil {
+	if l := w.lastByText[key]; l != nil {
 		if now.Sub(l.at) < logAgain {
 			l.leftOut++
 			return 0, false
 		}
 		leftOut = l.leftOut
-	} else if len(w.last) >= mostLines {
-		clear(w.last)
+	} else if len(w.lastByText) >= maxLines {
+		clear(w.lastByText)
 	}
 
-	w.last[key] = &logged{at: now}
+	w.lastByText[key] = &loggedLine{at: now}
 	return leftOut, true
 }
 
-// levels are memberlist's, and ours for them. Its warnings are of single packets,
-// and its information is of no use to an operator.
+// levels maps memberlist's levels to ours. Its warnings are about single packets, and its
+// information is useless for operators.
 var levels = [...]struct {
 	prefix string
 	level  slog.Level
@@ -306,11 +306,10 @@ var levels = [...]struct {
 	{"[DEBUG]", slog.LevelDebug},
 }
 
-// otherKey is how memberlist says that a message was sealed with a key that
-// this node has not.
+// otherKey is memberlist's text for a message sealed with a key that this node does not have.
 const otherKey = "No installed keys could decrypt the message"
 
-// inWords adds to a line of memberlist what an operator should know of it.
+// inWords adds an explanation for operators to a line of memberlist.
 func inWords(text string) string {
 	if strings.Contains(text, otherKey) {
 		return "a message under another cluster key was refused: a node that has another key tries to join, or something else talks to this port. " + text
@@ -319,7 +318,7 @@ func inWords(text string) string {
 }
 
 func (w *logWriter) Write(line []byte) (int, error) {
-	// Lines without a level that is known are detail.
+	// A line without a known level is a debug line.
 	text := strings.TrimSpace(string(line))
 	level := slog.LevelDebug
 	for _, p := range levels {
@@ -335,7 +334,7 @@ func (w *logWriter) Write(line []byte) (int, error) {
 		return len(line), nil
 	}
 
-	// Only what an operator sees is counted: detail is for who looks for it.
+	// Debug lines are not counted.
 	if leftOut, yes := w.due(text); yes && leftOut > 0 {
 		w.log.Log(context.Background(), level, text, "again", leftOut)
 	} else if yes {

@@ -1,12 +1,10 @@
-// Package gossip says which nodes can be reached, at what addresses, and how
-// loaded they are. All of it is hints: whoever has the cluster key can write
-// them, they may be old, and two nodes may see different ones for a while. Nothing
-// that must be right is decided by them.
+// Package gossip tells which nodes are reachable, at what addresses, and how loaded they are. All
+// of it is only hints: every node with the cluster key can write them, they may be old, and two
+// nodes may see different ones for a while. So no decision that must be right depends on them.
 //
-// It wraps memberlist and cures what is known of it: messages are always
-// encrypted; a name holds the count of the node's starts, so that a restarted
-// node is not taken for its dead self; and nodes that were lost are looked for
-// again all the time, so that two halves find each other after any partition.
+// It wraps memberlist and works around its known problems. Messages are always encrypted. A name
+// contains the number of the node's start, so that a restarted node is not taken for its dead self.
+// Lost nodes are searched all the time, so that two halves find each other after any partition.
 package gossip
 
 import (
@@ -29,53 +27,51 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// MaxMeta is how many bytes a node can tell of itself.
+// MaxMeta is the maximal number of bytes in Options.Meta.
 const MaxMeta = 400
 
-// maxDead is how many lost nodes are remembered.
+// maxDead is the maximal number of remembered lost nodes.
 const maxDead = 1024
 
-// Options say how a node takes part. Zero values are the defaults named.
+// Options configure a node. A zero value means the default in the field's comment.
 type Options struct {
 	Listen    string   // host:port, for UDP and TCP; required
-	Advertise string   // host or host:port that the others use; default that of Listen; required when that is a wildcard
+	Advertise string   // host or host:port for other nodes; default: that of Listen; required if that is a wildcard
 	Keys      [][]byte // of 32 bytes; the first encrypts, all decrypt; required
 	Node      string   // id; required
-	Epoch     uint64   // counts the starts of the node
-	Meta      []byte   // what the node tells of itself; at most MaxMeta bytes
-	Join      []string // host:port, host (with the port of Listen) or _service._proto.name, looked up each time
+	Epoch     uint64   // number of the node's start
+	Meta      []byte   // what the node reports about itself; at most MaxMeta bytes
+	Join      []string // host:port, host (with the port of Listen) or _service._proto.name; looked up each time
 
-	Now    func() time.Time                // the clock that others compare with theirs; default that of the machine
-	Reach  func(network, addr string) bool // false for an address that a packet (udp) does not get to, or with which no connection (tcp) is made; for tests; default: all can
+	Now    func() time.Time                // clock that others compare with theirs; default: the machine's
+	Reach  func(network, addr string) bool // for tests: whether a packet (udp) or a connection (tcp) reaches an address; default: always true
 	Timing float64                         // multiplies all intervals; default 1
 	Log    *slog.Logger                    // default: discards
 }
 
-// Peer is another node, or this one.
+// Peer is a node, possibly this one.
 type Peer struct {
 	Node  string
-	Epoch uint64 // of the start that counts
+	Epoch uint64 // the start of the node that counts
 	Addr  string // host:port of its gossip
-	Meta  []byte // not to be changed
+	Meta  []byte // read-only
 	Alive bool
 
 	since time.Time // when Alive changed
-	there time.Time // what its clock said last; zero before the first answer
-	heard time.Time // and when that was, by the clock of this machine, which nobody sets
+	there time.Time // what its clock last showed; zero before the first answer
+	heard time.Time // when that answer came, by the monotonic clock of this machine
 }
 
-// start is one start of a node. Several of a node can be known at once: while
-// the others have not yet noticed that the earlier one ended, and when a copy
-// of the data directory runs beside the node itself.
+// start identifies one start of a node. Several starts of a node may be known at once: before the
+// end of the earlier one is noticed, or while a copied data directory is in use.
 type start struct {
 	node  string
 	epoch uint64
 }
 
-// counts reports whether p, and not q, another start of the same node, says where
-// the node is: the one that is alive, else the newer one. A copy of the data
-// directory may have a newer epoch; once the copy has ended it must not hide the
-// node itself.
+// counts reports whether p describes the node better than q, another start of it: a live start
+// wins, then the newer one. A copied data directory may have a newer epoch, but after it has ended
+// it must not hide the original.
 func (p Peer) counts(q Peer) bool {
 	if p.Alive != q.Alive {
 		return p.Alive
@@ -89,19 +85,19 @@ type Gossip struct {
 	list   *memberlist.Memberlist
 	keys   *memberlist.Keyring
 	addr   string
-	wakeup chan struct{} // meta is to be told
+	wakeup chan struct{} // signals that meta has changed
 
-	unfound map[string]bool // names that could not be looked up last time; of search alone
+	unfound map[string]bool // names that could not be looked up; used only by search
 
 	mu      sync.Mutex // guards the fields below
 	meta    []byte
 	peers   map[start]Peer
-	known   []string      // more addresses to look for nodes at
+	known   []string      // further addresses to search for nodes
 	changed chan struct{} // closed at the next change
 }
 
-// New starts to listen; the node is alone until Run looks for others. After
-// New either Run or Close must be called.
+// New opens the port. The node stays alone until Run searches for others. The caller must call
+// either Run or Close.
 func New(o Options) (*Gossip, error) {
 	if o.Timing <= 0 {
 		o.Timing = 1
@@ -129,7 +125,7 @@ func New(o Options) (*Gossip, error) {
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
 
-	// From Create on the library closes the transport.
+	// After Create, the library closes the transport.
 	raw, port, err := listen(o)
 	if err != nil {
 		return nil, fmt.Errorf("gossip: %w", err)
@@ -146,7 +142,7 @@ func New(o Options) (*Gossip, error) {
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
 
-	// With port 0 it is known only now.
+	// With port 0, the address is only known now.
 	g.addr = g.list.LocalNode().Address()
 	return g, nil
 }
@@ -167,10 +163,9 @@ func errMeta(meta []byte) error {
 	return fmt.Errorf("%d bytes of meta data, at most %d are told", len(meta), MaxMeta)
 }
 
-// config sets memberlist up. It differs from the library's defaults for a local
-// network in that a node is suspected for longer before it counts as lost, hears
-// of its own loss for longer, and may come back under its name from another
-// address.
+// config returns the settings of memberlist. They differ from its defaults for local networks: a
+// node is suspected for longer before it counts as lost, hears of its own loss for longer, and may
+// return under its name from another address.
 func (g *Gossip) config(port int) (*memberlist.Config, error) {
 	ip, advertised, err := advertise(g.o, port)
 	if err != nil {
@@ -184,9 +179,9 @@ func (g *Gossip) config(port int) (*memberlist.Config, error) {
 	c.AdvertiseAddr, c.AdvertisePort = ip, advertised
 
 	c.Keyring = g.keys
-	c.EnableCompression = false // a few hundred bytes are not worth what a forged message could unpack to
+	c.EnableCompression = false // a few hundred bytes gain little, and a forged message could decompress to much
 
-	// A busy node must not count as lost for a slow second: that moves data and leads.
+	// A busy node must not count as lost for one slow second: that would move data and leadership.
 	c.SuspicionMult = 5
 	c.ProbeInterval, c.ProbeTimeout = scale(time.Second), scale(500*time.Millisecond)
 	c.GossipInterval = scale(200 * time.Millisecond)
@@ -195,15 +190,15 @@ func (g *Gossip) config(port int) (*memberlist.Config, error) {
 	c.DeadNodeReclaimTime = scale(30 * time.Second)
 	c.TCPTimeout = max(scale(10*time.Second), time.Second)
 
-	// All that memberlist tells comes to one place.
+	// One delegate receives all callbacks.
 	d := &delegate{g}
 	c.Delegate, c.Events, c.Alive, c.Conflict, c.Ping = d, d, d, d, d
 	c.Logger = logger(g.o.Log)
 	return c, nil
 }
 
-// name is the name of a start of a node in memberlist: the id and the epoch in
-// base 36, as 3f9a-1c.
+// name returns memberlist's name for a start of a node: the id and the epoch in base 36, as
+// 3f9a-1c.
 func name(node string, epoch uint64) string {
 	return node + "-" + strconv.FormatUint(epoch, 36)
 }
@@ -217,14 +212,14 @@ func parseName(s string) (node string, epoch uint64, ok bool) {
 	return s[:i], epoch, err == nil
 }
 
-// advertise returns the address at which the others find this node.
+// advertise returns the address at which other nodes find this one.
 func advertise(o Options, port int) (ip string, advertised int, err error) {
 	host, _, err := net.SplitHostPort(o.Listen)
 	if err != nil {
 		return "", 0, err
 	}
 
-	// A port of its own is for a node behind a translation of addresses.
+	// Behind a NAT, the advertised port may differ.
 	advertised = port
 	if o.Advertise != "" {
 		host = o.Advertise
@@ -236,8 +231,8 @@ func advertise(o Options, port int) (ip string, advertised int, err error) {
 		}
 	}
 
-	// The library wants an address. A name is looked up once, so a node whose address
-	// changes has to be started again.
+	// The library needs an IP address. A name is looked up only here, so a node whose address
+	// changes must be restarted.
 	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
@@ -255,11 +250,11 @@ func advertise(o Options, port int) (ip string, advertised int, err error) {
 	return addr.Unmap().String(), advertised, nil
 }
 
-// Addr is the address at which the others find this node.
+// Addr returns the address at which other nodes find this one.
 func (g *Gossip) Addr() string { return g.addr }
 
-// SetMeta sets what the node tells of itself. Others learn it within seconds;
-// of many changes in a short time they may learn only the last.
+// SetMeta sets what the node reports about itself. Others learn it within seconds; of several quick
+// changes, perhaps only the last one.
 func (g *Gossip) SetMeta(meta []byte) error {
 	if len(meta) > MaxMeta {
 		return errMeta(meta)
@@ -270,7 +265,7 @@ func (g *Gossip) SetMeta(meta []byte) error {
 	g.meta = slices.Clone(meta)
 	g.mu.Unlock()
 
-	// One wakeup is enough, however many changes: what is told is the newest.
+	// One pending signal is enough: tell reads the newest value.
 	if !same {
 		select {
 		case g.wakeup <- struct{}{}:
@@ -280,13 +275,13 @@ func (g *Gossip) SetMeta(meta []byte) error {
 	return nil
 }
 
-// SetKeys replaces the keys; the first one encrypts from now on.
+// SetKeys replaces the keys. The first one encrypts.
 func (g *Gossip) SetKeys(keys [][]byte) error {
 	if len(keys) == 0 {
 		return errors.New("gossip: no key: gossip is always encrypted")
 	}
 
-	// Added first and removed last, so that at each time some key is common.
+	// Add new keys first and remove old ones last, so that there is always a common key.
 	for _, k := range keys {
 		if err := g.keys.AddKey(k); err != nil {
 			return fmt.Errorf("gossip: %w", err)
@@ -307,17 +302,16 @@ func (g *Gossip) SetKeys(keys [][]byte) error {
 	return nil
 }
 
-// Know adds addresses (host:port) at which nodes may be found, as those of
-// the members of the cluster. It replaces those of the last call.
+// Know sets further addresses (host:port) at which to search for nodes, as those of members. It
+// replaces those of the previous call.
 func (g *Gossip) Know(addrs []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.known = slices.Clone(addrs)
 }
 
-// Peers returns all nodes that were heard of, this one included, by id. Of a
-// node that was started again only the newest start that is alive counts, or
-// the newest when none is.
+// Peers returns all known nodes by id, including this one. For a node with several starts it
+// returns the newest live one, or the newest if none is alive.
 func (g *Gossip) Peers() []Peer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -325,7 +319,7 @@ func (g *Gossip) Peers() []Peer {
 	return slices.SortedFunc(maps.Values(best), func(a, b Peer) int { return strings.Compare(a.Node, b.Node) })
 }
 
-// Peer returns one node, if it was heard of.
+// Peer returns a node, if it is known.
 func (g *Gossip) Peer(node string) (Peer, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -333,15 +327,14 @@ func (g *Gossip) Peer(node string) (Peer, bool) {
 	return p, ok
 }
 
-// Ahead is how far the clocks of the other nodes that are alive are ahead of this
-// node's, to the half of a second; negative for one that is behind. A node that has
-// not answered yet is not in it.
+// Ahead returns how far the clocks of other live nodes are ahead of this node's, to half a second;
+// negative for a clock that is behind. It lacks nodes that have not answered yet.
 func (g *Gossip) Ahead() map[string]time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	out, now := map[string]time.Duration{}, g.o.Now()
 	for node, p := range g.best() {
-		// From the last answer on both clocks have gone on; only this node's own may have been set.
+		// Both clocks have advanced since the answer, so add that time.
 		if p.Alive && !p.there.IsZero() {
 			out[node] = p.there.Add(clock.Since(p.heard)).Sub(now)
 		}
@@ -349,8 +342,8 @@ func (g *Gossip) Ahead() map[string]time.Duration {
 	return out
 }
 
-// Starts are all starts of a node that are known of, the newest first. More
-// than one that is alive can mean that the data directory was copied.
+// Starts returns all known starts of a node, newest first. More than one live start can mean that
+// the data directory was copied.
 func (g *Gossip) Starts(node string) []Peer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -364,7 +357,7 @@ func (g *Gossip) Starts(node string) []Peer {
 	return out
 }
 
-// best is the start that counts of each node. The caller holds mu.
+// best returns the start that counts of each node. The caller holds mu.
 func (g *Gossip) best() map[string]Peer {
 	out := make(map[string]Peer, len(g.peers))
 	for _, p := range g.peers {
@@ -375,22 +368,21 @@ func (g *Gossip) best() map[string]Peer {
 	return out
 }
 
-// Changed returns a channel that is closed at the next change of Peers. Call
-// it before Peers to miss nothing.
+// Changed returns a channel that is closed at the next change of Peers. To miss nothing, call it
+// before Peers.
 func (g *Gossip) Changed() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.changed
 }
 
-// Health is 0 when this node's own messages arrive in time, and more, up to
-// 7, the slower it seems to be itself.
+// Health returns 0 if this node's own messages arrive in time, and up to 7 the slower it seems to
+// be.
 func (g *Gossip) Health() int { return g.list.GetHealthScore() }
 
-// note records what was heard of a start of a node, and drops its starts that
-// have ended and do not count.
+// note records news about a start of a node, and drops starts of it that ended and do not count.
 func (g *Gossip) note(n *memberlist.Node, alive bool) {
-	// What has another name is refused by NotifyAlive; this is what was heard before.
+	// NotifyAlive refuses other names, but memberlist may report them anyway.
 	node, epoch, ok := parseName(n.Name)
 	if !ok {
 		return
@@ -406,23 +398,22 @@ func (g *Gossip) note(n *memberlist.Node, alive bool) {
 	}
 	g.peers[s] = p
 
-	// A start that has ended hides nobody: only the one that counts is of use, dead or alive.
+	// Keep only the start that counts, and live ones.
 	counts := g.best()[node]
 	maps.DeleteFunc(g.peers, func(s start, p Peer) bool {
 		return s.node == node && !p.Alive && s.epoch != counts.Epoch
 	})
 	g.forget()
 
-	// Whoever waits looks at the new list.
+	// Wake up all who wait for a change.
 	close(g.changed)
 	g.changed = make(chan struct{})
 }
 
-// forget keeps the lost nodes within maxDead: it drops the one that is lost for
-// longest. The caller holds mu.
+// forget limits the lost nodes to maxDead: it drops the one that is lost for longest. The caller
+// holds mu.
 func (g *Gossip) forget() {
-	// Lost nodes are kept to be looked for; their number is bounded, for anybody with the
-	// key can tell of more.
+	// Anybody with the key can make up nodes, so their number must be limited.
 	dead := 0
 	var oldest Peer
 	for _, p := range g.peers {
@@ -439,5 +430,5 @@ func (g *Gossip) forget() {
 	}
 }
 
-// Close ends a Gossip that was never run.
+// Close closes a Gossip that was never run.
 func (g *Gossip) Close() error { return g.list.Shutdown() }

@@ -18,8 +18,7 @@ import (
 
 var testKey = bytes.Repeat([]byte{7}, 32)
 
-// begin runs a node until the test ends or the function that it returns is
-// called.
+// begin runs a node until the test ends or the returned function is called.
 func begin(t *testing.T, o Options) (*Gossip, func()) {
 	t.Helper()
 	o.Listen, o.Timing = "127.0.0.1:0", 0.2
@@ -46,8 +45,7 @@ func begin(t *testing.T, o Options) (*Gossip, func()) {
 	return g, stop
 }
 
-// await waits until every node sees the given peers, in the form
-// "a b:dead c=meta".
+// await waits until every node sees the given peers, in the form "a b:dead c=meta".
 func await(t *testing.T, want string, nodes ...*Gossip) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
@@ -68,8 +66,8 @@ func await(t *testing.T, want string, nodes ...*Gossip) {
 	}
 }
 
-// Nodes tell each other what time it is.
-func TestClocksAreCompared(t *testing.T) {
+// Nodes measure how far their clocks differ.
+func TestAhead_comparesClocks(t *testing.T) {
 	t.Parallel()
 	later := func(d time.Duration) func() time.Time {
 		return func() time.Time { return time.Now().Add(d) }
@@ -120,7 +118,7 @@ func view(g *Gossip) string {
 	return strings.Join(out, " ")
 }
 
-func TestNodesFindEachOther(t *testing.T) {
+func TestSearch_nodesFindEachOther(t *testing.T) {
 	t.Parallel()
 	a, _ := begin(t, Options{Node: "node-a", Epoch: 1})
 	b, _ := begin(t, Options{Node: "node-b", Epoch: 1, Join: []string{a.Addr()}})
@@ -135,7 +133,7 @@ func TestNodesFindEachOther(t *testing.T) {
 	}
 	stop()
 	await(t, "node-a node-b node-c=load 7:dead", a, b)
-	// Started again it has another address, and its old self does not count.
+	// Restarted, it has another address, and its old start does not count.
 	c, _ = begin(t, Options{Node: "node-c", Epoch: 2, Join: []string{b.Addr()}})
 	await(t, "node-a node-b node-c", a, b, c)
 	if p, ok := a.Peer("node-c"); !ok || p.Epoch != 2 || p.Addr != c.Addr() {
@@ -146,9 +144,9 @@ func TestNodesFindEachOther(t *testing.T) {
 	}
 }
 
-// A copy of a data directory that was started once more than the node itself
-// has the newer epoch. When it has ended the node is found again.
-func TestACopyThatEndsDoesNotHideTheNode(t *testing.T) {
+// A copied data directory that was started once more than the original has a newer epoch. After it
+// has ended, the original is found again.
+func TestPeers_endedCopyDoesNotHideTheNode(t *testing.T) {
 	t.Parallel()
 	a, _ := begin(t, Options{Node: "a"})
 	b, _ := begin(t, Options{Node: "b", Epoch: 3, Join: []string{a.Addr()}})
@@ -162,7 +160,7 @@ func TestACopyThatEndsDoesNotHideTheNode(t *testing.T) {
 	}
 }
 
-func TestPartitionHeals(t *testing.T) {
+func TestSearch_healsAPartition(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	cut := false
@@ -193,7 +191,7 @@ func TestPartitionHeals(t *testing.T) {
 	await(t, "a b c", a, b, c)
 }
 
-func TestAPIKeys_createExpireRevoke(t *testing.T) {
+func TestSetKeys_rotation(t *testing.T) {
 	t.Parallel()
 	second := bytes.Repeat([]byte{9}, 32)
 	a, _ := begin(t, Options{Node: "a"})
@@ -204,7 +202,7 @@ func TestAPIKeys_createExpireRevoke(t *testing.T) {
 	if got := view(a); got != "a" {
 		t.Errorf("after a try with another key it sees %q", got)
 	}
-	// Rotation: both accept, both use, both forget.
+	// Rotation: both accept the new key, both use it, both forget the old one.
 	b, _ := begin(t, Options{Node: "b", Join: []string{a.Addr()}})
 	await(t, "a b", a, b)
 	for i, keys := range [][][]byte{{testKey, second}, {second, testKey}, {second}} {
@@ -227,7 +225,7 @@ func TestAPIKeys_createExpireRevoke(t *testing.T) {
 	}
 }
 
-func TestOptions(t *testing.T) {
+func TestNew_checksOptions(t *testing.T) {
 	t.Parallel()
 	good := Options{Listen: "127.0.0.1:0", Node: "a", Keys: [][]byte{testKey}}
 	for _, tt := range []struct {
@@ -269,7 +267,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestName_roundTrip(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Peer{{Node: "a"}, {Node: "a-b-c", Epoch: 35}, {Node: "x", Epoch: 1<<64 - 1}} {
 		if node, epoch, ok := parseName(name(p.Node, p.Epoch)); !ok || node != p.Node || epoch != p.Epoch {
@@ -283,8 +281,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// What memberlist says of every packet of a stranger is written now and then.
-func TestTheSameIsNotSaidAgainAndAgain(t *testing.T) {
+// memberlist logs every packet of a stranger. Such lines are written only from time to time.
+func TestLog_suppressesSimilarLines(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	now := time.Unix(0, 0)
@@ -294,18 +292,18 @@ func TestTheSameIsNotSaidAgainAndAgain(t *testing.T) {
 		}
 		return a
 	}
-	w := &logWriter{log: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: strip})), now: func() time.Time { return now }, last: map[string]*logged{}}
+	w := &logWriter{log: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: strip})), now: func() time.Time { return now }, lastByText: map[string]*loggedLine{}}
 	for i := range 100 {
 		fmt.Fprintf(w, "[ERR] memberlist: Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:%d\n", 1000+i)
 	}
 	fmt.Fprintln(w, "[WARN] memberlist: Refuting a dead message (from: n1)")
 	now = now.Add(logAgain)
 	fmt.Fprintln(w, "[ERR] memberlist: Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:2000")
-	for i := range 10 * mostLines {
+	for i := range 10 * maxLines {
 		fmt.Fprintf(w, "[WARN] memberlist: %s\n", strings.Repeat("x", i+1))
 	}
-	if len(w.last) > mostLines {
-		t.Errorf("%d lines are remembered", len(w.last))
+	if len(w.lastByText) > maxLines {
+		t.Errorf("%d lines are remembered", len(w.lastByText))
 	}
 	want := `level=WARN msg="a message under another cluster key was refused: a node that has another key tries to join, or something else talks to this port. Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:1000"
 level=INFO msg="Refuting a dead message (from: n1)"
@@ -316,8 +314,8 @@ level=WARN msg="a message under another cluster key was refused: a node that has
 	}
 }
 
-// A name that cannot be looked up is told to the operator once, not at each try.
-func TestANameThatCannotBeLookedUpIsSaidOnce(t *testing.T) {
+// A name that cannot be looked up is logged once, not at each try.
+func TestLog_failedLookupOnce(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	g := &Gossip{unfound: map[string]bool{}, o: Options{Log: slog.New(slog.NewTextHandler(&log, nil))}}
@@ -327,14 +325,14 @@ func TestANameThatCannotBeLookedUpIsSaidOnce(t *testing.T) {
 		err  error
 		want int
 	}{{errors.New("no such host"), 1}, {errors.New("no such host"), 1}, {nil, 1}, {errors.New("no such host"), 2}} {
-		if g.found("nowhere.invalid", step.err); said() != step.want {
+		if g.noteLookup("nowhere.invalid", step.err); said() != step.want {
 			t.Errorf("after %v it was said %d times, want %d", step.err, said(), step.want)
 		}
 	}
 }
 
-// Connections that say nothing are closed soon, are few, and keep no node out.
-func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
+// Silent connections are closed soon, are limited, and keep no node out.
+func TestSilentConnections_keepNoNodeOut(t *testing.T) {
 	t.Parallel()
 	a, _ := begin(t, Options{Node: "a"})
 	var silent []net.Conn

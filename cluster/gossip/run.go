@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	lookupTime = 5 * time.Second  // for a name
-	aloneTime  = time.Second      // between looking for others, while there is none
-	rejoinTime = 20 * time.Second // between looking for lost ones
-	metaTime   = time.Second      // at least, between telling of two changes
-	leaveTime  = 2 * time.Second  // to say goodbye
-	maxTargets = 3                // addresses tried at a time, when not alone
+	lookupTime = 5 * time.Second  // limit of a name lookup
+	aloneTime  = time.Second      // between searches while this node is alone
+	rejoinTime = 20 * time.Second // between searches for lost nodes
+	metaTime   = time.Second      // least time between two updates of the meta data
+	leaveTime  = 2 * time.Second  // limit for saying goodbye
+	maxTargets = 3                // addresses per search, unless alone
 )
 
-// Run takes part until the context ends. Then it tells the others that the node
-// leaves, so that they need not find out, closes everything and returns nil.
+// Run takes part until the context ends. Then it tells the others that the node leaves, closes
+// everything and returns nil.
 func (g *Gossip) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { g.tell(ctx) })
@@ -31,20 +31,20 @@ func (g *Gossip) Run(ctx context.Context) error {
 	<-ctx.Done()
 	wg.Wait()
 
-	// Best effort: the others find out without it, some seconds later.
+	// On failure the others notice by themselves, some seconds later.
 	if err := g.list.Leave(leaveTime); err != nil {
 		g.o.Log.Debug("leave gossip", "err", err)
 	}
 	return g.list.Shutdown()
 }
 
-// scaled is an interval of this node, a third more or less, so that many
-// nodes do not all act at once.
+// scaled returns an interval with up to a third of random variation, so that many nodes do not act
+// at once.
 func (g *Gossip) scaled(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * g.o.Timing * (0.7 + 0.6*rand.Float64()))
 }
 
-// tell spreads changes of the meta data, not too often.
+// tell spreads changes of the meta data, with pauses.
 func (g *Gossip) tell(ctx context.Context) {
 	for {
 		select {
@@ -53,7 +53,7 @@ func (g *Gossip) tell(ctx context.Context) {
 		case <-g.wakeup:
 		}
 
-		// It waits for a while until somebody has taken it, and fails where nobody is.
+		// It waits until some node has received it, and fails if there is no other node.
 		if err := g.list.UpdateNode(metaTime); err != nil {
 			g.o.Log.Debug("tell meta data", "err", err)
 		}
@@ -63,14 +63,13 @@ func (g *Gossip) tell(ctx context.Context) {
 	}
 }
 
-// search looks for others: at once and often while this node is alone, and
-// now and then for those that are known but not alive. memberlist itself
-// forgets a node that was lost for a while.
+// search looks for other nodes: often while this node is alone, and from time to time for lost
+// ones. memberlist itself forgets a lost node after a while.
 func (g *Gossip) search(ctx context.Context) {
 	for {
 		targets, alone := g.targets(ctx)
 
-		// One by one: the library tries all of a list, and one that does not answer costs seconds.
+		// Try them one by one: each that does not answer costs seconds.
 		for _, t := range targets {
 			if ctx.Err() != nil {
 				return
@@ -80,7 +79,8 @@ func (g *Gossip) search(ctx context.Context) {
 			}
 		}
 
-		// Alone it matters at once; otherwise halves of a partition find each other in half a minute.
+		// Alone, the node must find others quickly. Otherwise half a minute after a partition is
+		// enough.
 		wait := rejoinTime
 		if alone {
 			wait = aloneTime
@@ -91,9 +91,8 @@ func (g *Gossip) search(ctx context.Context) {
 	}
 }
 
-// targets are the addresses to try now, in random order: those of lost nodes and
-// those that the configuration and the catalog name, without the ones of nodes
-// that are alive.
+// targets returns the addresses to try now, in random order: those of lost nodes, and those from
+// the configuration and the catalog, without addresses of live nodes.
 func (g *Gossip) targets(ctx context.Context) (addrs []string, alone bool) {
 	g.mu.Lock()
 	addrs = slices.Clone(g.known)
@@ -111,8 +110,8 @@ func (g *Gossip) targets(ctx context.Context) (addrs []string, alone bool) {
 		addrs = append(addrs, g.lookup(ctx, j)...)
 	}
 
-	// Names and addresses of nodes that are alive are left out: to join them again is noise.
-	alone = len(alive) <= 1 // this node is among them
+	// Drop addresses of live nodes: joining them again has no use.
+	alone = len(alive) <= 1 // this node is one of them
 	slices.Sort(addrs)
 	addrs = slices.Compact(addrs)
 	addrs = slices.DeleteFunc(addrs, func(a string) bool { return a == g.addr || slices.Contains(alive, a) })
@@ -124,15 +123,15 @@ func (g *Gossip) targets(ctx context.Context) (addrs []string, alone bool) {
 	return addrs, alone
 }
 
-// lookup finds the addresses behind an entry of Join: those of a service record,
-// as _shoal._tcp.example.org, or of a host with or without a port.
+// lookup returns the addresses of an entry of Join: a service record, as _shoal._tcp.example.org,
+// or a host with or without a port.
 func (g *Gossip) lookup(ctx context.Context, entry string) []string {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
 
 	if strings.HasPrefix(entry, "_") {
 		_, records, err := net.DefaultResolver.LookupSRV(ctx, "", "", entry)
-		g.found(entry, err)
+		g.noteLookup(entry, err)
 
 		var out []string
 		for _, r := range records {
@@ -141,7 +140,7 @@ func (g *Gossip) lookup(ctx context.Context, entry string) []string {
 		return out
 	}
 
-	// Without a port it is that of this node: nodes of a cluster mostly share one.
+	// The default port is that of this node: most clusters use one port.
 	host, port, err := net.SplitHostPort(entry)
 	if err != nil {
 		_, port, _ = net.SplitHostPort(g.o.Listen)
@@ -150,14 +149,13 @@ func (g *Gossip) lookup(ctx context.Context, entry string) []string {
 	return g.hosts(ctx, host, port)
 }
 
-// hosts finds the addresses of a host. What cannot be found now is asked for
-// again at the next search.
+// hosts returns the addresses of a host. If the lookup fails, the next search tries again.
 func (g *Gossip) hosts(ctx context.Context, host, port string) []string {
 	if net.ParseIP(host) != nil {
 		return []string{net.JoinHostPort(host, port)}
 	}
 	ips, err := net.DefaultResolver.LookupHost(ctx, host)
-	g.found(host, err)
+	g.noteLookup(host, err)
 
 	var out []string
 	for _, ip := range ips {
@@ -166,9 +164,9 @@ func (g *Gossip) hosts(ctx context.Context, host, port string) []string {
 	return out
 }
 
-// found tells the operator of a name that cannot be looked up: once, until it can
-// be again. Only search looks names up, so that nothing guards unfound.
-func (g *Gossip) found(name string, err error) {
+// noteLookup logs a name that cannot be looked up, once until a lookup succeeds. Only search calls it,
+// so unfound needs no lock.
+func (g *Gossip) noteLookup(name string, err error) {
 	switch {
 	case err == nil:
 		delete(g.unfound, name)

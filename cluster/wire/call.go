@@ -12,7 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// caller is the client's side of a connection. One call is in flight at most:
+// caller is the client's side of a connection. At most one call is in flight:
 //
 //	        roundTrip           the answer came
 //	idle ──────────────▶ wait ──────────────────▶ idle
@@ -28,56 +28,55 @@ type caller struct {
 	since time.Time // when it became idle; guarded by the pool
 
 	mu    sync.Mutex // guards the fields below
-	count uint32     // calls so far: the number of the latest one
-	wait  chan reply // takes the answer to the call in flight; nil while nobody waits
-	lost  bool       // the call in flight was given up, its answer has still to come
+	count uint32     // number of the latest call
+	wait  chan reply // receives the answer to the call in flight; nil: nobody waits
+	lost  bool       // the caller gave up, but the answer may still come
 	dead  bool       // the connection has ended
 }
 
-// reply is what listen hands to the waiting roundTrip: a response or error
-// frame, or why the connection ended.
+// reply is what listen passes to the waiting roundTrip: a response or error frame, or why the
+// connection ended.
 type reply struct {
 	f   frame
 	err error
 }
 
-// drainTime is how long a given-up call may keep its connection.
+// drainTime is how long a connection waits for the answer to a call that was given up.
 const drainTime = 2 * time.Second
 
-// Call runs a method on a node and returns its output. The handler gets the
-// deadline of ctx, and its own context ends when ctx does. An error wraps
+// Call calls a method on a node and returns its output. The handler gets the deadline of ctx, and
+// its own context ends when ctx does. An error wraps
 //
 //	ErrUnreachable  the call was not sent: it is safe to try again
-//	ErrBroken       the connection broke: nobody knows whether the call took effect
+//	ErrBroken       the connection broke: the call may or may not have taken effect
 //	*RemoteError    the handler failed
 //	the error of ctx, when the caller gave up
 //
-// Any number of goroutines may call; MaxCallsToNode calls to one node run at a
-// time, the others wait for their turn.
+// It is safe for concurrent use. At most MaxCallsToNode calls to one node run at a time; others
+// wait.
 func (p *Port) Call(ctx context.Context, t Target, method string, in []byte) ([]byte, error) {
 	return p.ask(ctx, poolKey{Target: t, proto: Call}, false, method, in)
 }
 
-// CallAside is Call with slots of its own: it never waits for the end of other calls.
-// It is for questions that a node answers at once.
+// CallAside is Call with separate slots: it never waits for other calls to end. It is for methods
+// that a node answers at once.
 func (p *Port) CallAside(ctx context.Context, t Target, method string, in []byte) ([]byte, error) {
 	return p.ask(ctx, poolKey{Target: t, proto: Call, aside: true}, false, method, in)
 }
 
-// CallAnew is Call on a connection that is opened for it: those that were kept may
-// all have broken at once, which is not noticed of each at the same moment.
+// CallAnew is Call on a new connection. All kept connections may have broken at once, and this is
+// noticed for each one only when it is used.
 func (p *Port) CallAnew(ctx context.Context, t Target, method string, in []byte) ([]byte, error) {
 	return p.ask(ctx, poolKey{Target: t, proto: Call}, true, method, in)
 }
 
-// CallJoin is Call for methods of HandleJoin: from and to nodes that are in no
-// cluster yet.
+// CallJoin is Call for methods of HandleJoin: from and to nodes that are in no cluster yet.
 func (p *Port) CallJoin(ctx context.Context, t Target, method string, in []byte) ([]byte, error) {
 	return p.ask(ctx, poolKey{Target: t, proto: Join}, false, method, in)
 }
 
-// ask takes a slot, finds or opens a connection, and makes one call on it. anew
-// passes over those that were kept.
+// ask takes a slot, gets or opens a connection, and makes one call on it. With anew it always opens
+// a connection.
 func (p *Port) ask(ctx context.Context, k poolKey, anew bool, method string, in []byte) ([]byte, error) {
 	fail := func(err error) error {
 		return fmt.Errorf("call %s on %s: %w", method, name(k.Target), err)
@@ -87,7 +86,7 @@ func (p *Port) ask(ctx context.Context, k poolKey, anew bool, method string, in 
 		return nil, fail(err)
 	}
 
-	// From here on leave gives the slot back.
+	// From here on leave must return the slot.
 	if err := p.pool.enter(ctx, k); err != nil {
 		return nil, fail(err)
 	}
@@ -115,11 +114,11 @@ func (p *Port) ask(ctx context.Context, k poolKey, anew bool, method string, in 
 	return f.body, nil
 }
 
-// open dials a node and starts to read what it sends.
+// open dials a node and starts to read its answers.
 func (p *Port) open(ctx context.Context, k poolKey) (*caller, error) {
 	l, err := p.dial(ctx, k.Target, k.proto)
 	if err != nil {
-		// A caller that gave up is told so, whatever dialing says of it.
+		// If the caller gave up, its error wins.
 		if ctx.Err() != nil {
 			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
@@ -134,8 +133,8 @@ func (p *Port) open(ctx context.Context, k poolKey) (*caller, error) {
 	return c, nil
 }
 
-// begin starts a goroutine that Run waits for. It reports false, and starts
-// nothing, once the port has ended.
+// begin starts a goroutine that Run waits for. It returns false and starts nothing once the port
+// has ended.
 func (p *Port) begin(f func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,7 +146,7 @@ func (p *Port) begin(f func()) bool {
 	return true
 }
 
-// name is a target as error messages show it.
+// name formats a target for error messages.
 func name(t Target) string {
 	if t.Node == "" {
 		return t.Addr
@@ -155,7 +154,7 @@ func name(t Target) string {
 	return "node " + short(t.Node)
 }
 
-// checkCall refuses what cannot be sent.
+// checkCall returns an error for a call that cannot be sent.
 func checkCall(ctx context.Context, method string, in []byte) error {
 	switch {
 	case ctx.Err() != nil:
@@ -170,7 +169,7 @@ func checkCall(ctx context.Context, method string, in []byte) error {
 
 // roundTrip sends a request and waits for its answer or for the end of ctx.
 func (p *Port) roundTrip(ctx context.Context, c *caller, method string, in []byte) (frame, error) {
-	// The channel has room for the answer, so listen never waits for us.
+	// The channel is buffered, so listen never blocks on it.
 	wait := make(chan reply, 1)
 	c.mu.Lock()
 	c.count++
@@ -178,8 +177,8 @@ func (p *Port) roundTrip(ctx context.Context, c *caller, method string, in []byt
 	c.wait = wait
 	c.mu.Unlock()
 
-	// The peer may take the request slowly or not at all: when ctx ends before
-	// it is written, closing the connection ends the write.
+	// The peer may read slowly or not at all. If ctx ends before the request is written, closing
+	// the connection ends the write.
 	req := request{left: timeLeft(ctx), method: method}
 	stop := context.AfterFunc(ctx, func() { c.l.Close() })
 	err := c.l.send(requestFrame, call, req.head(), in)
@@ -204,7 +203,7 @@ func (p *Port) roundTrip(ctx context.Context, c *caller, method string, in []byt
 	}
 }
 
-// timeLeft is how long ctx still lasts; 0 stands for no end.
+// timeLeft returns how long ctx lasts; 0: without end.
 func timeLeft(ctx context.Context) time.Duration {
 	left, ok := clock.Left(ctx)
 	if !ok {
@@ -213,13 +212,12 @@ func timeLeft(ctx context.Context) time.Duration {
 	return max(left, time.Microsecond)
 }
 
-// giveUp tells the other side that nobody waits for a call any more. The
-// connection can be used again once the late answer has come; if none comes in
-// time it is closed.
+// giveUp cancels a call on the other side. The connection can be used again once the late answer
+// has come. If none comes in time, it is closed.
 func (p *Port) giveUp(c *caller, call uint32) {
 	c.mu.Lock()
 
-	// The answer may have come just now: then there is nothing to cancel.
+	// The answer came just now, so there is nothing to cancel.
 	if c.wait == nil {
 		c.mu.Unlock()
 		p.pool.put(c)
@@ -228,7 +226,7 @@ func (p *Port) giveUp(c *caller, call uint32) {
 	c.wait, c.lost = nil, true
 	c.mu.Unlock()
 
-	// The cancel frame is sent in the background: the caller has waited enough.
+	// Send the cancel frame in the background: the caller must not wait longer.
 	started := p.begin(func() {
 		if c.l.send(cancelFrame, call) != nil {
 			c.l.Close()
@@ -248,8 +246,8 @@ func (p *Port) giveUp(c *caller, call uint32) {
 	}
 }
 
-// listen reads answers until the connection ends. It reads between calls too,
-// so that a connection which the other side has closed is not used again.
+// listen reads answers until the connection ends. It also reads between calls, to notice when the
+// other side closes the connection.
 func (p *Port) listen(c *caller) {
 	r := bufio.NewReader(&timed{c: c.l.Conn})
 
@@ -276,8 +274,8 @@ func (p *Port) listen(c *caller) {
 			}
 		}
 
-		// Hand the answer to who waits for it. If nobody does, the call was
-		// given up, and the connection is free again.
+		// Pass the answer to the waiting call. If nobody waits, the call was given up, and the
+		// connection is free again.
 		switch {
 		case wait != nil:
 			wait <- reply{f, err}

@@ -9,41 +9,39 @@ import (
 	"time"
 )
 
-// The errors of a port itself.
+// The errors of a port.
 var (
-	// ErrUnreachable is wrapped where a node could not be asked: the call
-	// has not begun.
+	// ErrUnreachable is wrapped if a node could not be called: the call has not begun.
 	ErrUnreachable = errors.New("node cannot be reached")
-	// ErrBroken is wrapped where the connection broke under a call: it is
-	// not known whether the call has taken effect.
+	// ErrBroken is wrapped if the connection broke during a call: the call may or may not have
+	// taken effect.
 	ErrBroken = errors.New("connection broke during the call")
-	// ErrRefused is wrapped where one side does not want the other: another
-	// cluster, another node than expected, a node that was removed.
+	// ErrRefused is wrapped if one side does not accept the other: it has another cluster, has
+	// another id than expected, or was removed.
 	ErrRefused = errors.New("refused")
-	// ErrSelf is wrapped where a node has reached itself.
+	// ErrSelf is wrapped if a node has reached itself.
 	ErrSelf = errors.New("that is this node itself")
-	// ErrTwin is wrapped where a node has reached another process that has
-	// its id: the data directory of one of them is a copy.
+	// ErrTwin is wrapped if a node has reached another process with its own id: one of them runs on
+	// a copied data directory.
 	ErrTwin = errors.New("two nodes have one identity")
-	// ErrNoMethod is wrapped where nobody answers calls of the method: the
-	// node runs another version.
+	// ErrNoMethod is wrapped if no handler exists for the method: the node runs another version.
 	ErrNoMethod = errors.New("no such method")
-	// ErrTooLarge is wrapped where a message is over its bound.
+	// ErrTooLarge is wrapped if a message exceeds its limit.
 	ErrTooLarge = errors.New("message too large")
-	// ErrOverloaded is wrapped where a node has too much to do. It is the one
-	// kind that all layers share: see Overloaded and RetryAfter.
+	// ErrOverloaded is wrapped if a node has too much to do. All layers share this kind: see
+	// RetryAfter.
 	ErrOverloaded = errors.New("overloaded")
 	// ErrClosed is returned after Run has ended.
 	ErrClosed = errors.New("port closed")
 )
 
-// RemoteError is an error that the handler on another node returned. It
-// wraps the kind of that error, if both sides have a row for it.
+// RemoteError is an error that a handler on another node returned. It wraps the kind of that error,
+// if both sides have a row for it.
 type RemoteError struct {
-	Node string        // who returned it
-	Text string        // what it said, without the way that it took
-	Kind error         // Err of a row of the table of kinds; nil for others
-	Wait time.Duration // after which to ask again; 0 where the node did not say
+	Node string        // the node of the handler
+	Text string        // text of the handler's error
+	Kind error         // Err of a row of the table of kinds, or nil
+	Wait time.Duration // when to try again; 0: unknown
 }
 
 func (e *RemoteError) Error() string { return fmt.Sprintf("node %s: %s", short(e.Node), e.Text) }
@@ -54,7 +52,7 @@ func (e *RemoteError) Unwrap() error { return e.Kind }
 // TryAgain returns Wait: see RetryAfter.
 func (e *RemoteError) TryAgain() time.Duration { return e.Wait }
 
-// short is an id as messages show it.
+// short shortens an id for messages.
 func short(id string) string {
 	if len(id) > 8 {
 		return id[:8]
@@ -62,17 +60,15 @@ func short(id string) string {
 	return id
 }
 
-// Kind is a row of the table of error kinds. A handler's error keeps its kind on
-// the way to the caller: where errors.Is(err, Err) holds on the one node it holds on the
-// other, whatever was wrapped around Err.
+// Kind is a row of the table of error kinds. A handler's error keeps its kind on the way to the
+// caller: if errors.Is(err, Err) holds on one node, it holds on the other, too.
 //
-// The table is given once, as Options.Errors. To add a kind is to add a row:
+// The table is set as Options.Errors. To add a kind, add a row:
 //
 //	var ErrNoSuchBranch = errors.New("no such branch")
-//
 //	wire.Kind{Name: "no-such-branch", Err: ErrNoSuchBranch}
 //
-// A caller reads it back without knowing that the answer came from elsewhere:
+// The caller checks it as if the error were local:
 //
 //	out, err := port.Call(ctx, target, "branch", in)
 //	switch remote := (*wire.RemoteError)(nil); {
@@ -81,16 +77,14 @@ func short(id string) string {
 //	case errors.As(err, &remote): // remote.Text is the handler's sentence alone
 //	}
 //
-// A node that has no row of a name, as one of an earlier version, sees the text
-// without a kind.
+// A node without a row of that name, as an older version, gets the text without a kind.
 type Kind struct {
-	Name string // under which it travels: lower-case letters, digits, "-"; never given to another kind
+	Name string // its name in messages: lower-case letters, digits, "-"; never reused for another kind
 	Err  error
 }
 
-// RetryAfter is when an error says that it is worth asking again, on this node
-// or on another; 0 where it says nothing of it. Every error type with a method
-// TryAgain() time.Duration says so, and its time travels in milliseconds.
+// RetryAfter returns when to try again after an error, on this node or another; 0: unknown. An
+// error type tells it by the method TryAgain() time.Duration. It travels in milliseconds.
 func RetryAfter(err error) time.Duration {
 	var e interface {
 		error
@@ -102,7 +96,7 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// ownKinds are the rows that every port has.
+// ownKinds are the rows of every port.
 var ownKinds = []Kind{
 	{"not-exist", fs.ErrNotExist},
 	{"exist", fs.ErrExist},
@@ -121,12 +115,12 @@ var ownKinds = []Kind{
 // kinds is the table of a port.
 type kinds []Kind
 
-// newKinds puts the rows of the layers above before those of the port. An
-// error of several kinds travels as the first of them.
+// newKinds puts the rows of the layers above before those of the port. An error of several kinds
+// travels as the first of them.
 func newKinds(more []Kind) (kinds, error) {
 	table := append(append(kinds{}, more...), ownKinds...)
 
-	// Checked at the start: a name that nobody can send would show in the first error only.
+	// Check at the start: otherwise a bad name would only show up with the first error.
 	seen := map[string]bool{}
 	for _, k := range table {
 		if k.Err == nil || k.Name == "" || len(k.Name) > maxKindName || strings.Trim(k.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
@@ -140,7 +134,7 @@ func newKinds(more []Kind) (kinds, error) {
 	return table, nil
 }
 
-// name returns the name of err's kind, "" for an error of none.
+// name returns the name of err's kind, or "".
 func (ks kinds) name(err error) string {
 	for _, k := range ks {
 		if errors.Is(err, k.Err) {
@@ -150,8 +144,8 @@ func (ks kinds) name(err error) string {
 	return ""
 }
 
-// named returns the kind of a name, nil where there is none.
-func (ks kinds) named(name string) error {
+// errorOf returns the error of a kind by its name, or nil.
+func (ks kinds) errorOf(name string) error {
 	for _, k := range ks {
 		if k.Name == name {
 			return k.Err
@@ -160,16 +154,16 @@ func (ks kinds) named(name string) error {
 	return nil
 }
 
-// body is the body of an errorFrame for an error of a handler.
+// body encodes the error of a handler for an errorFrame.
 func (ks kinds) body(err error) []byte {
 	return errorBody(failure{kind: ks.name(err), text: err.Error(), wait: RetryAfter(err)})
 }
 
-// remote makes the error that the body of an errorFrame of a peer holds.
+// remote decodes the body of an errorFrame from a peer.
 func (ks kinds) remote(peer Peer, body []byte) error {
 	f, err := parseError(body)
 	if err != nil {
 		return err
 	}
-	return &RemoteError{Node: peer.Node, Text: f.text, Kind: ks.named(f.kind), Wait: f.wait}
+	return &RemoteError{Node: peer.Node, Text: f.text, Kind: ks.errorOf(f.kind), Wait: f.wait}
 }

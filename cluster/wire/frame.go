@@ -11,20 +11,19 @@ import (
 	"time"
 )
 
-// frame is the unit of what is sent, in both directions:
+// frame is the unit of messages, in both directions:
 //
 //	length of the body u32 | kind u8 | call u32 | body
 //
-// Numbers are little-endian. call counts the calls of a connection, so that a
-// late answer or a late cancel cannot meet the wrong call.
+// Numbers are little-endian. call numbers the calls of a connection, so that a late answer or a
+// late cancel cannot affect another call.
 //
-// For example, the first call of a connection, of method "ping" with the input
-// "hi" and a second left, and its answer "ok":
+// For example, the first call of a connection, of method "ping" with the input "hi" and one second
+// left, and its answer "ok":
 //
 //	0f 00 00 00  01  01 00 00 00    15 bytes, requestFrame, call 1
 //	   40 42 0f 00 00 00 00 00      1,000,000 microseconds left
 //	   04  70 69 6e 67  68 69       4 bytes "ping", then "hi"
-//
 //	02 00 00 00  03  01 00 00 00    2 bytes, responseFrame, call 1
 //	   6f 6b                        "ok"
 type frame struct {
@@ -37,7 +36,7 @@ type frameKind uint8
 
 const (
 	requestFrame  frameKind = iota + 1 // to the server: deadline, method, input
-	cancelFrame                        // to the server: nobody waits any more
+	cancelFrame                        // to the server: the caller gave up
 	responseFrame                      // to the client: the output
 	errorFrame                         // to the client: kind and text of an error
 	chunkFrame                         // to the client: the next bytes of a stream
@@ -47,16 +46,16 @@ const (
 
 const headerLen = 9
 
-// maxChunk is how many bytes of a stream one frame holds.
+// maxChunk is the maximal number of bytes of a stream in one frame.
 const maxChunk = 256 << 10
 
-// maxText is how long the text of an error may be.
+// maxText is the maximal length of an error's text.
 const maxText = 16 << 10
 
 var errFrame = errors.New("malformed frame")
 
-// readFrame reads a frame whose body has at most most bytes. The length comes
-// from the peer, so memory is taken as bytes arrive, not as the header claims.
+// readFrame reads a frame with a body of at most most bytes. Memory grows with the bytes that
+// arrive, whatever length the peer claims.
 func readFrame(r io.Reader, most int) (frame, error) {
 	var h [headerLen]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {
@@ -74,14 +73,14 @@ func readFrame(r io.Reader, most int) (frame, error) {
 
 	const step = 64 << 10
 
-	// A small body is taken whole: the header cannot lie by much.
+	// Allocate a small body at once: the claimed length wastes little.
 	if n <= step {
 		f.body = make([]byte, n)
 		_, err := io.ReadFull(r, f.body)
 		return f, unexpected(err)
 	}
 
-	// A large one grows with what has really come.
+	// Let a large one grow with the bytes that arrive.
 	var b bytes.Buffer
 	b.Grow(step)
 	if _, err := io.CopyN(&b, r, int64(n)); err != nil {
@@ -98,9 +97,8 @@ func unexpected(err error) error {
 	return err
 }
 
-// appendFrame appends the bytes of a frame whose body is the parts together.
+// appendFrame appends a frame whose body is the concatenation of the parts.
 func appendFrame(b []byte, kind frameKind, call uint32, parts ...[]byte) []byte {
-	// The length goes first, so it is added up before anything is written.
 	n := 0
 	for _, p := range parts {
 		n += len(p)
@@ -118,8 +116,8 @@ func appendFrame(b []byte, kind frameKind, call uint32, parts ...[]byte) []byte 
 //
 //	time left u64 | length of the method u8 | method | input
 //
-// The time left is in microseconds, 0 for a call without a deadline. It is not
-// a point in time, because the clocks of two nodes differ.
+// The time left is in microseconds; 0: no deadline. It is a duration, because the clocks of two
+// nodes differ.
 type request struct {
 	left   time.Duration
 	method string
@@ -137,7 +135,7 @@ func parseRequest(body []byte) (request, error) {
 		return request{}, fmt.Errorf("%w: request", errFrame)
 	}
 
-	// A day is more than any call takes, and keeps the product below in range.
+	// No call takes a day. The limit keeps the product below in range.
 	const most = uint64(24 * time.Hour / time.Microsecond)
 	us := min(binary.LittleEndian.Uint64(body), most)
 	end := 9 + int(body[8])
@@ -152,19 +150,18 @@ func parseRequest(body []byte) (request, error) {
 //
 //	length of the kind u8 | kind | text
 //
-// The kind is the name of a row of the table of kinds. Behind it may stand,
-// after a blank, the milliseconds after which to ask again: "overloaded 1500".
-// An older node takes that for the name of a kind that it does not know.
+// The kind is the name of a row of the table of kinds. It may end with a blank and the milliseconds
+// after which to try again: "overloaded 1500". An older node takes that for an unknown kind.
 type failure struct {
 	kind string
 	text string
 	wait time.Duration
 }
 
-// maxKindName bounds the name of a kind, so that a time fits behind it.
+// maxKindName limits the name of a kind, so that a time fits behind it.
 const maxKindName = 200
 
-// maxWait is the longest time after which a caller is told to ask again.
+// maxWait is the longest time after which to try again.
 const maxWait = 24 * time.Hour
 
 func errorBody(f failure) []byte {
@@ -188,7 +185,7 @@ func parseError(body []byte) (failure, error) {
 	kind, after, _ := strings.Cut(string(body[1:end]), " ")
 	f := failure{kind: kind, text: string(body[end:])}
 
-	// What cannot be read as a time is none: the error itself still counts.
+	// Ignore a malformed time: the error itself still counts.
 	if ms, err := strconv.ParseUint(after, 10, 32); err == nil {
 		f.wait = min(time.Duration(ms)*time.Millisecond, maxWait)
 	}

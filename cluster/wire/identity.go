@@ -16,17 +16,16 @@ import (
 	"time"
 )
 
-// How long certificates of nodes are valid. They begin a day before they are
-// made, so that clocks may differ by a day, and are made anew after half their
-// life.
+// Validity of node certificates. They begin a day early, so that clocks may differ by a day, and
+// are renewed after half their life.
 const (
 	certBefore = 24 * time.Hour
 	certAfter  = 48 * time.Hour
 	certRenew  = 24 * time.Hour
 )
 
-// authority is the certificate authority of one cluster key: it signs and
-// checks the certificates of nodes.
+// authority is the certificate authority of one cluster key: it signs and verifies the certificates
+// of nodes.
 type authority struct {
 	key  Key
 	sign ed25519.PrivateKey
@@ -34,9 +33,8 @@ type authority struct {
 	pool *x509.CertPool
 }
 
-// newAuthority derives the authority of a key. Every node that has the key
-// derives the same signing key; the certificate around it is made anew, since
-// only its name and its public key count.
+// newAuthority derives the authority of a key. Every node with the key derives the same signing
+// key. The CA certificate itself is made afresh: only its name and its public key matter.
 func newAuthority(key Key) (*authority, error) {
 	a := &authority{key: key, sign: ed25519.NewKeyFromSeed(key.Derive("authority", ed25519.SeedSize))}
 	t := &x509.Certificate{
@@ -58,13 +56,13 @@ func newAuthority(key Key) (*authority, error) {
 		return nil, fmt.Errorf("make authority: %w", err)
 	}
 
-	// Only this authority is believed: none of those that the machine knows.
+	// Trust only this authority, none of the system's.
 	a.pool = x509.NewCertPool()
 	a.pool.AddCert(a.cert)
 	return a, nil
 }
 
-// issue makes a certificate for a node.
+// issue creates a certificate for a node.
 func (a *authority) issue(p Peer, now time.Time) (*tls.Certificate, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -76,7 +74,7 @@ func (a *authority) issue(p Peer, now time.Time) (*tls.Certificate, error) {
 		return nil, fmt.Errorf("issue certificate: %w", err)
 	}
 
-	// Good from a day before now: clocks of nodes differ.
+	// Valid from a day ago: the clocks of nodes differ.
 	t := &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: "shoal node"},
@@ -94,9 +92,9 @@ func (a *authority) issue(p Peer, now time.Time) (*tls.Certificate, error) {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, nil
 }
 
-const noCluster = "-" // in certificates, the cluster of a node that is in none
+const noCluster = "-" // in certificates, the cluster of a node without one
 
-// uri is the identity as it stands in a certificate:
+// uri returns the identity in the form used in certificates:
 //
 //	shoal://CLUSTER/NODE/EPOCH/BOOT      as shoal://c41/n1/7/XJ4Q
 func (p Peer) uri() *url.URL {
@@ -107,7 +105,7 @@ func (p Peer) uri() *url.URL {
 	return &url.URL{Scheme: "shoal", Host: cluster, Path: "/" + p.Node + "/" + strconv.FormatUint(p.Epoch, 10) + "/" + p.Boot}
 }
 
-// check returns an error for an identity that cannot stand in a certificate.
+// check returns an error if the identity cannot be written into a certificate.
 func (p Peer) check() error {
 	for _, s := range []string{p.Cluster, p.Node, p.Boot} {
 		if len(s) > 100 || s == noCluster || strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
@@ -120,7 +118,7 @@ func (p Peer) check() error {
 	return nil
 }
 
-// peerOf reads the identity that uri wrote.
+// peerOf parses the identity in a certificate.
 func peerOf(cert *x509.Certificate) (Peer, error) {
 	if len(cert.URIs) != 1 {
 		return Peer{}, fmt.Errorf("the certificate names %d identities, expected one", len(cert.URIs))
@@ -132,7 +130,7 @@ func peerOf(cert *x509.Certificate) (Peer, error) {
 		return Peer{}, errors.New("the certificate names no node")
 	}
 
-	// By it other nodes tell an old process of a node from the one that took its place.
+	// The epoch tells an old process of a node from its successor.
 	epoch, err := strconv.ParseUint(path[1], 10, 64)
 	if err != nil {
 		return Peer{}, errors.New("the certificate names no start of the node")
@@ -143,11 +141,11 @@ func peerOf(cert *x509.Certificate) (Peer, error) {
 		p.Cluster = ""
 	}
 
-	// Checked as when it was written: the id of a peer is shown and compared everywhere.
+	// Check the ids, as at issue: they are displayed and compared everywhere.
 	return p, p.check()
 }
 
-// ring holds the keys that are valid now, and the certificate of this node.
+// ring holds the valid keys and the certificate of this node.
 type ring struct {
 	now func() time.Time
 
@@ -155,7 +153,7 @@ type ring struct {
 	self  Peer
 	auths []*authority // the first one issues
 	leaf  *tls.Certificate
-	renew time.Time // when leaf is to be made anew
+	renew time.Time // when to renew leaf
 }
 
 func newRing(self Peer, keys Keys, now func() time.Time) (*ring, error) {
@@ -180,7 +178,7 @@ func (r *ring) setKeys(keys Keys) error {
 		auths = append(auths, a)
 	}
 
-	// The own certificate goes with the keys: the next handshake makes one under the first of them.
+	// Drop the present certificate: the next handshake issues one under the first key.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.auths, r.leaf = auths, nil
@@ -218,14 +216,13 @@ func (r *ring) me() Peer {
 	return r.self
 }
 
-// certificate returns the certificate of this node, a new one when the old
-// one has lived half its life.
+// certificate returns the certificate of this node. It is renewed after half its life.
 func (r *ring) certificate() (*tls.Certificate, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	// Also made anew when the clock was set back: the certificate of the future
-	// would not be accepted.
+	// Also renew it if the clock was set back: other nodes would reject a certificate from the
+	// future.
 	now := r.now()
 	if r.leaf != nil && now.Before(r.renew) && now.After(r.renew.Add(-certRenew-certBefore/2)) {
 		return r.leaf, nil
@@ -239,8 +236,7 @@ func (r *ring) certificate() (*tls.Certificate, error) {
 	return leaf, nil
 }
 
-// verify returns who a certificate says it is, and the key under which it was
-// made.
+// verify returns the identity in a certificate, and the key of its authority.
 func (r *ring) verify(certs []*x509.Certificate) (Peer, Key, error) {
 	if len(certs) != 1 {
 		return Peer{}, Key{}, fmt.Errorf("%d certificates, expected one", len(certs))
@@ -252,7 +248,7 @@ func (r *ring) verify(certs []*x509.Certificate) (Peer, Key, error) {
 
 	now := r.now()
 
-	// A certificate is good if any of the valid keys has signed it.
+	// Any of the valid keys may have signed it.
 	for _, a := range auths {
 		_, err := certs[0].Verify(x509.VerifyOptions{
 			Roots: a.pool, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
@@ -262,7 +258,7 @@ func (r *ring) verify(certs []*x509.Certificate) (Peer, Key, error) {
 			return p, a.key, err
 		}
 
-		// Expired means that the key was right: the clocks differ.
+		// If it is only expired, the key was right, and the clocks differ.
 		var invalid x509.CertificateInvalidError
 		if errors.As(err, &invalid) && invalid.Reason == x509.Expired {
 			return Peer{}, Key{}, fmt.Errorf("the certificate is not valid at %s here; the clocks of the nodes differ by more than a day", now.UTC().Format(time.RFC3339))
@@ -271,8 +267,8 @@ func (r *ring) verify(certs []*x509.Certificate) (Peer, Key, error) {
 	return Peer{}, Key{}, errors.New("the certificate was made under another cluster key")
 }
 
-// config is the TLS configuration of both sides. The standard checks, made
-// for names of hosts, are replaced by verify.
+// config returns the TLS configuration of both sides. verify replaces the standard checks, which
+// are made for host names.
 func (r *ring) config(protocols ...Protocol) *tls.Config {
 	c := &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -281,7 +277,7 @@ func (r *ring) config(protocols ...Protocol) *tls.Config {
 		SessionTicketsDisabled: true,
 		Time:                   r.now,
 
-		// Asked for at each handshake, since a certificate is renewed while connections are open.
+		// Functions, because a certificate is renewed while the port is open.
 		GetCertificate:       func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return r.certificate() },
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return r.certificate() },
 		VerifyConnection: func(s tls.ConnectionState) error {

@@ -13,49 +13,47 @@ import (
 	"strings"
 )
 
-// Key is a cluster key: the one secret that all nodes share.
+// Key is a cluster key, the secret that all nodes share.
 type Key [32]byte
 
-// NewKey makes a key.
+// NewKey returns a random key.
 func NewKey() Key {
 	var k Key
 	rand.Read(k[:]) // never fails: crypto/rand ends the program if it cannot read
 	return k
 }
 
-// Text is the key as it stands in a key file: 64 hexadecimal digits.
+// Text returns the key as 64 hexadecimal digits, as in a key file.
 func (k Key) Text() string { return hex.EncodeToString(k[:]) }
 
-// String hides the key, so that no log can hold it.
+// String returns the fingerprint, so that logs cannot contain the key.
 func (k Key) String() string { return "key " + k.Fingerprint() }
 
-// Fingerprint tells keys apart without giving them away: 8 hexadecimal
-// digits.
+// Fingerprint returns 8 hexadecimal digits that identify the key without revealing it.
 func (k Key) Fingerprint() string { return hex.EncodeToString(k.Derive("fingerprint", 4)) }
 
-// Derive makes n bytes for a purpose, n at most 8160. Nothing about the key or
-// about other purposes follows from them.
+// Derive returns n bytes for a purpose, n at most 8160. They reveal nothing about the key or other
+// purposes.
 func (k Key) Derive(purpose string, n int) []byte {
 	out, err := hkdf.Key(sha256.New, k[:], nil, "shoal/1 "+purpose, n)
-	if err != nil { // n is a constant of the callers
+	if err != nil { // impossible: callers pass constants
 		panic(err)
 	}
 	return out
 }
 
-// Keys are the keys that are valid: the first one issues, all are accepted.
-// While a key is rotated there are two.
+// Keys are the valid keys: the first one signs, all are accepted. During a rotation there are two.
 type Keys []Key
 
-// maxKeys bounds how many keys are valid at a time.
+// maxKeys limits the number of valid keys.
 const maxKeys = 4
 
-// ParseKeys reads a key file: a key of 64 hexadecimal digits on each line;
-// blank lines and what follows a # do not count.
+// ParseKeys parses a key file: one key of 64 hexadecimal digits per line. It ignores blank lines,
+// and text after #.
 func ParseKeys(text []byte) (Keys, error) {
 	var keys Keys
 	for i, line := range bytes.Split(text, []byte("\n")) {
-		// A remark behind a key says which one it is, while there are two.
+		// A remark after # helps to tell two keys apart.
 		s, _, _ := strings.Cut(string(line), "#")
 		if s = strings.TrimSpace(s); s == "" {
 			continue
@@ -68,7 +66,7 @@ func ParseKeys(text []byte) (Keys, error) {
 		keys = append(keys, Key(raw))
 	}
 
-	// None is a mistake, as of a file that was emptied: without a key a node would reach nobody.
+	// A file without a key is a mistake: the node could reach no other node.
 	switch {
 	case len(keys) == 0:
 		return nil, errors.New("cluster key: the file holds no key; make one with shoal cluster-key new")
@@ -88,8 +86,7 @@ func (ks Keys) Has(k Key) bool {
 	return false
 }
 
-// Seal encrypts under the first key, so that only who has it and names the
-// same purpose can read and nobody else can write.
+// Seal encrypts and authenticates data under the first key. Open must name the same purpose.
 func (ks Keys) Seal(purpose string, plain []byte) ([]byte, error) {
 	if len(ks) == 0 {
 		return nil, errors.New("seal: no cluster key")
@@ -101,7 +98,7 @@ func (ks Keys) Seal(purpose string, plain []byte) ([]byte, error) {
 	return box.Seal(nil, nil, plain, nil), nil
 }
 
-// Open decrypts what Seal made under any of the keys.
+// Open decrypts what Seal encrypted under any of the keys.
 func (ks Keys) Open(purpose string, sealed []byte) ([]byte, error) {
 	for _, k := range ks {
 		box, err := k.box(purpose)

@@ -15,12 +15,12 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// link is a connection whose other side is known.
+// link is a connection whose peer has been verified.
 type link struct {
 	*tls.Conn
 	peer  Peer
 	proto Protocol
-	key   Key // under which the peer's certificate was made
+	key   Key // key of the peer's certificate
 	stall time.Duration
 
 	out  sync.Mutex // held while a frame is written, so that frames do not mix
@@ -28,8 +28,8 @@ type link struct {
 	drop func() // removes the link from Port.links; set by Port.enter
 }
 
-// Close ends the connection at once. It does not send the closing message of
-// TLS, which would wait for a peer that no longer reads.
+// Close closes the connection at once. It skips the closing message of TLS, which would wait for a
+// peer that no longer reads.
 func (l *link) Close() error {
 	l.once.Do(func() {
 		l.drop()
@@ -38,8 +38,8 @@ func (l *link) Close() error {
 	return nil
 }
 
-// send writes a frame whose body is the parts together. The peer has the stall
-// time to take each piece of it. After an error the connection is of no use.
+// send writes a frame whose body is the concatenation of the parts. The peer must take each piece
+// within the stall time. After an error the connection is unusable.
 func (l *link) send(kind frameKind, call uint32, parts ...[]byte) error {
 	l.out.Lock()
 	defer l.out.Unlock()
@@ -49,13 +49,13 @@ func (l *link) send(kind frameKind, call uint32, parts ...[]byte) error {
 		n += len(p)
 	}
 
-	// A small frame is one write, and so one record of TLS.
+	// A small frame is one write, and so one TLS record.
 	const small = 16 << 10
 	if n <= small {
 		return l.write(appendFrame(make([]byte, 0, headerLen+n), kind, call, parts...))
 	}
 
-	// A large one is not copied: its header goes first, then the parts.
+	// Do not copy a large one: write the header, then the parts.
 	b := appendFrame(make([]byte, 0, headerLen), kind, call)
 	binary.LittleEndian.PutUint32(b, uint32(n))
 	if err := l.write(b); err != nil {
@@ -74,7 +74,7 @@ func (l *link) send(kind frameKind, call uint32, parts ...[]byte) error {
 	return nil
 }
 
-// write writes some bytes, within the stall time.
+// write writes bytes within the stall time.
 func (l *link) write(b []byte) error {
 	if err := l.SetWriteDeadline(clock.In(l.stall)); err != nil {
 		return err
@@ -83,8 +83,7 @@ func (l *link) write(b []byte) error {
 	return err
 }
 
-// timed reads from a connection, each time for no longer than wait, where 0 is
-// no bound.
+// timed reads from a connection. Each read may take up to wait; 0: no limit.
 type timed struct {
 	c    net.Conn
 	wait time.Duration
@@ -101,7 +100,7 @@ func (t *timed) Read(b []byte) (int, error) {
 	return t.c.Read(b)
 }
 
-// enter notes an open connection, or closes it when the port is closed.
+// enter registers an open connection, or closes it if the port is closed.
 func (p *Port) enter(l *link) error {
 	p.mu.Lock()
 
@@ -117,13 +116,13 @@ func (p *Port) enter(l *link) error {
 		return nil
 	}
 
-	// The port was closed during the handshake: nobody would close this one.
+	// The port was closed during the handshake, so close the new connection here.
 	p.mu.Unlock()
 	l.Close()
 	return ErrClosed
 }
 
-// welcome proves who has connected and serves the connection to its end.
+// welcome authenticates an incoming connection and serves it to its end.
 func (p *Port) welcome(raw net.Conn) {
 	leave := p.shakes.Enter(raw)
 	l, proto, err := p.greet(raw)
@@ -134,7 +133,7 @@ func (p *Port) welcome(raw net.Conn) {
 		return
 	}
 
-	// Raft keeps its connection; the others end with this function.
+	// Raft keeps its connection. The other protocols end here.
 	if proto == Raft {
 		p.raft.hand(l)
 		return
@@ -151,11 +150,11 @@ func (p *Port) welcome(raw net.Conn) {
 	}
 }
 
-// greet shakes hands as the side that was called:
+// greet performs the handshake of an incoming connection:
 //
 //	TLS handshake, both certificates checked against the cluster keys
-//	the peer's node and cluster compared with ours, Admit asked
-//	◀── an empty response frame, or an error frame that says why not
+//	the peer's node and cluster compared with ours, Admit called
+//	◀── an empty response frame, or an error frame with the reason
 func (p *Port) greet(raw net.Conn) (*link, Protocol, error) {
 	ctx, cancel := context.WithTimeout(p.base, p.o.HandshakeTimeout)
 	defer cancel()
@@ -184,7 +183,7 @@ func (p *Port) greet(raw net.Conn) (*link, Protocol, error) {
 		return l, proto, err
 	}
 
-	// Tell the peer why. It gets less time for this than for a call.
+	// Send the reason to the peer, with a shorter time limit than for a call.
 	l.stall = p.o.HandshakeTimeout
 	kind := cmp.Or(p.kinds.name(err), "refused")
 	l.send(errorFrame, 0, errorBody(failure{kind: kind, text: err.Error()}))
@@ -193,7 +192,7 @@ func (p *Port) greet(raw net.Conn) (*link, Protocol, error) {
 	return nil, "", fmt.Errorf("%s of node %s: %w", proto, short(peer.Node), err)
 }
 
-// receive decides whether a peer may use a protocol.
+// receive returns an error if a peer may not use a protocol.
 func (p *Port) receive(peer Peer, proto Protocol) error {
 	me := p.ring.me()
 	switch {
@@ -212,7 +211,7 @@ func (p *Port) receive(peer Peer, proto Protocol) error {
 	return p.o.Admit(peer, proto)
 }
 
-// twin is the error of meeting a node with the id of this one.
+// twin returns the error for a peer with this node's id.
 func twin(peer, me Peer) error {
 	if peer.Boot == me.Boot {
 		return ErrSelf
@@ -220,7 +219,7 @@ func twin(peer, me Peer) error {
 	return fmt.Errorf("%w: node %s runs twice: two machines have copies of one data directory; stop one of them, and move its directory away", ErrTwin, short(me.Node))
 }
 
-// otherCluster is the error of meeting a node of another cluster, or of none.
+// otherCluster returns the error for a peer of another cluster, or of none.
 func otherCluster(peer, me Peer) error {
 	if peer.Cluster == "" {
 		return fmt.Errorf("node %s has not joined cluster %s", short(peer.Node), short(me.Cluster))
@@ -228,14 +227,13 @@ func otherCluster(peer, me Peer) error {
 	return fmt.Errorf("node %s belongs to cluster %s, not to %s", short(peer.Node), short(peer.Cluster), short(me.Cluster))
 }
 
-// dial connects to a node and shakes hands as the side that calls. The end of
-// the port ends it too.
+// dial connects to a node and performs the handshake. It stops when the port ends.
 func (p *Port) dial(ctx context.Context, t Target, proto Protocol) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.o.HandshakeTimeout)
 	defer cancel()
 	defer context.AfterFunc(p.base, cancel)()
 
-	// A call that the end of the port cut off is not the fault of the other node.
+	// If the port has ended, the other node is not to blame.
 	fail := func(err error) error {
 		if p.base.Err() != nil {
 			return ErrClosed
@@ -256,7 +254,7 @@ func (p *Port) dial(ctx context.Context, t Target, proto Protocol) (*link, error
 	return l, nil
 }
 
-// introduce shakes hands over a raw connection: see greet for the other side.
+// introduce performs the handshake over a raw connection: see greet for the other side.
 func (p *Port) introduce(ctx context.Context, raw net.Conn, t Target, proto Protocol) (*link, error) {
 	c := tls.Client(raw, p.ring.config(proto))
 	if err := c.HandshakeContext(ctx); err != nil {
@@ -272,7 +270,7 @@ func (p *Port) introduce(ctx context.Context, raw net.Conn, t Target, proto Prot
 		return nil, err
 	}
 
-	// The other side may still refuse this one: until its welcome nothing is sent.
+	// The other side may still refuse: send nothing before its welcome.
 	l := &link{Conn: c, peer: peer, proto: proto, key: key, stall: p.o.StallTimeout}
 	if err := p.awaitWelcome(ctx, l); err != nil {
 		return nil, err
@@ -280,8 +278,7 @@ func (p *Port) introduce(ctx context.Context, raw net.Conn, t Target, proto Prot
 	return l, p.enter(l)
 }
 
-// expected decides whether the node that answers is one that this node wants
-// to talk to.
+// expected returns an error if the node that answers is not the intended one.
 func (p *Port) expected(peer Peer, t Target, proto Protocol) error {
 	me := p.ring.me()
 	switch {
@@ -292,11 +289,11 @@ func (p *Port) expected(peer Peer, t Target, proto Protocol) error {
 		}
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 
-	// An address may have passed to another node since it was noted.
+	// The address may meanwhile belong to another node.
 	case t.Node != "" && peer.Node != t.Node:
 		return fmt.Errorf("%w: node %s answers where %s is expected", ErrRefused, short(peer.Node), short(t.Node))
 
-	// Only who joins may not know yet which cluster this is.
+	// Only a joining node may not know the cluster yet.
 	case proto != Join && peer.Cluster != me.Cluster:
 		return fmt.Errorf("%w: %w", ErrRefused, otherCluster(peer, me))
 	}
@@ -307,9 +304,9 @@ func (p *Port) expected(peer Peer, t Target, proto Protocol) error {
 	return nil
 }
 
-// awaitWelcome reads the frame with which the other side accepts or refuses.
+// awaitWelcome reads the frame by which the other side accepts or refuses.
 func (p *Port) awaitWelcome(ctx context.Context, l *link) error {
-	// Both the deadline of ctx and its early end stop the read.
+	// Both the deadline and the end of ctx stop the read.
 	deadline, _ := ctx.Deadline()
 	if err := l.SetReadDeadline(deadline); err != nil {
 		return err
@@ -331,7 +328,7 @@ func (p *Port) awaitWelcome(ctx context.Context, l *link) error {
 	return l.SetReadDeadline(time.Time{})
 }
 
-// refusal is why the other side does not want this node.
+// refusal returns the error in a refusing frame.
 func (p *Port) refusal(peer Peer, body []byte) error {
 	err := p.kinds.remote(peer, body)
 	switch {

@@ -8,8 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// pool keeps the connections on which this node calls others, and bounds how
-// many calls to one node run at a time.
+// pool keeps outgoing connections for reuse, and limits the concurrent calls per node.
 type pool struct {
 	idleTime time.Duration
 
@@ -17,28 +16,27 @@ type pool struct {
 	nodes map[poolKey]*poolNode
 }
 
-// poolKey tells connections apart that cannot stand for each other.
+// poolKey identifies connections that may replace each other.
 type poolKey struct {
 	Target
 	proto Protocol
-	aside bool // for calls that wait for no others
+	aside bool // for CallAside
 }
 
-// poolNode is what the pool knows of one node and protocol. A call has a slot
-// from enter to leave, so
+// poolNode is the pool of one node and protocol. A call has a slot from enter to leave, so
 //
 //	len(idle) <= cap(slots) = MaxCallsToNode
 type poolNode struct {
-	slots chan struct{} // holds one value for each call that runs
+	slots chan struct{} // holds one value per running call
 	users int           // calls that have a slot or wait for one
-	idle  []*caller     // the one used last is the last
+	idle  []*caller     // the most recently used is last
 }
 
 func newPool(idle time.Duration) *pool {
 	return &pool{idleTime: idle, nodes: make(map[poolKey]*poolNode)}
 }
 
-// enter waits for a slot for a call. Unless it fails, leave must follow.
+// enter waits for a slot. Unless it fails, the caller must call leave.
 func (p *pool) enter(ctx context.Context, k poolKey) error {
 	p.mu.Lock()
 	n := p.nodes[k]
@@ -46,10 +44,10 @@ func (p *pool) enter(ctx context.Context, k poolKey) error {
 		n = &poolNode{slots: make(chan struct{}, MaxCallsToNode)}
 		p.nodes[k] = n
 	}
-	n.users++ // from here on sweep does not forget the node
+	n.users++ // keeps sweep from removing the node
 	p.mu.Unlock()
 
-	// Outside of the lock: it may take as long as a call.
+	// Wait without the lock: it may take as long as a call.
 	select {
 	case n.slots <- struct{}{}:
 		return nil
@@ -61,7 +59,7 @@ func (p *pool) enter(ctx context.Context, k poolKey) error {
 	}
 }
 
-// leave gives the slot of a call back.
+// leave returns the slot of a call.
 func (p *pool) leave(k poolKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +68,7 @@ func (p *pool) leave(k poolKey) {
 	n.users--
 }
 
-// get takes an idle connection, or returns nil.
+// get takes an idle connection out of the pool, or returns nil.
 func (p *pool) get(k poolKey) *caller {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,14 +77,13 @@ func (p *pool) get(k poolKey) *caller {
 		return nil
 	}
 
-	// The one used last: the others then stay idle until they are closed.
+	// Take the most recently used one, so that the others become idle and are closed.
 	c := n.idle[len(n.idle)-1]
 	n.idle = n.idle[:len(n.idle)-1]
 	return c
 }
 
-// put gives a connection back after a call. One that has ended meanwhile is
-// not kept.
+// put returns a connection after a call. A dead one is not kept.
 func (p *pool) put(c *caller) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +92,7 @@ func (p *pool) put(c *caller) {
 	dead := c.dead
 	c.mu.Unlock()
 
-	// A connection that ends after this look is taken out by drop, which waits for the pool.
+	// If it dies after this check, drop removes it, once it gets the lock of the pool.
 	n := p.nodes[c.key]
 	if dead || n == nil || len(n.idle) >= MaxCallsToNode {
 		c.l.Close()
@@ -106,7 +103,7 @@ func (p *pool) put(c *caller) {
 	n.idle = append(n.idle, c)
 }
 
-// drop forgets a connection that has ended.
+// drop removes a dead connection from the pool.
 func (p *pool) drop(c *caller) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,7 +112,7 @@ func (p *pool) drop(c *caller) {
 		return
 	}
 
-	// One that a call has at the moment is not among them: put closes it.
+	// A connection in use is not in the list: put closes it.
 	for i, other := range n.idle {
 		if other == c {
 			n.idle = append(n.idle[:i], n.idle[i+1:]...)
@@ -124,11 +121,11 @@ func (p *pool) drop(c *caller) {
 	}
 }
 
-// closeIdle closes what is not in use.
+// closeIdle closes all idle connections.
 func (p *pool) closeIdle() { p.sweep(time.Time{}) }
 
-// sweep closes the connections that were not used since a time, all of them
-// for the zero time, and forgets the nodes that have none left.
+// sweep closes the connections that were idle since before a time, or all for the zero time. It
+// removes nodes without connections.
 func (p *pool) sweep(since time.Time) {
 	var old []*caller
 
@@ -143,7 +140,7 @@ func (p *pool) sweep(since time.Time) {
 			}
 		}
 
-		clear(n.idle[len(keep):]) // so that the closed ones can be collected
+		clear(n.idle[len(keep):]) // release the closed ones to the garbage collector
 		n.idle = keep
 
 		if len(keep) == 0 && n.users == 0 {
@@ -152,13 +149,13 @@ func (p *pool) sweep(since time.Time) {
 	}
 	p.mu.Unlock()
 
-	// Closing locks the port, so it waits until the pool is unlocked.
+	// Close them without the lock of the pool: closing locks the port.
 	for _, c := range old {
 		c.l.Close()
 	}
 }
 
-// janitor closes connections that nobody uses.
+// janitor closes unused connections from time to time.
 func (p *pool) janitor(ctx context.Context) {
 	for clock.Wait(ctx, p.idleTime/4) {
 		p.sweep(clock.In(-p.idleTime))

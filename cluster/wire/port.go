@@ -1,16 +1,15 @@
-// Package wire is the one TCP port between nodes.
+// Package wire is the TCP port between nodes.
 //
 //	TLS 1.3, both sides with a certificate under the cluster key
 //	└── ALPN: raft | call | bulk | join
 //	    └── the identities of both sides are compared, then frames or raft
 //
-// Whoever has the cluster key is trusted; a certificate says which node of
-// which cluster speaks, and each side checks that before it reads a frame. The
-// package knows nothing of what calls mean.
+// A node with the cluster key is trusted. Its certificate names the node and its cluster, and each
+// side checks them before it reads a frame. The package does not know what calls mean.
 //
-// A connection carries one call at a time and is used again; streams have
-// connections of their own, so that a long copy delays nothing. Everything is
-// bounded: handshakes, connections, frames, and how long a side may stall.
+// A connection carries one call at a time and is reused. Each stream has its own connection, so
+// that a long copy delays no calls. Everything is limited: handshakes, connections, frames, and how
+// long a side may stall.
 package wire
 
 import (
@@ -28,53 +27,53 @@ import (
 	"github.com/shoalsearch/shoal/cluster/origin"
 )
 
-// Protocol is what a connection is for; it is agreed on by ALPN.
+// Protocol is the purpose of a connection, negotiated by ALPN.
 type Protocol string
 
 // The protocols of a port.
 const (
-	Raft Protocol = "shoal-raft/1" // handed out by Port.Raft and DialRaft
+	Raft Protocol = "shoal-raft/1" // used by Port.Raft and DialRaft
 	Call Protocol = "shoal-call/1" // one call at a time
 	Bulk Protocol = "shoal-bulk/1" // one stream
-	Join Protocol = "shoal-join/1" // calls from and to nodes that are in no cluster yet
+	Join Protocol = "shoal-join/1" // calls from and to nodes without a cluster
 )
 
-// Peer is a node as its certificate names it.
+// Peer is the identity of a node in its certificate.
 type Peer struct {
-	Cluster string // id of its cluster; empty while it is in none
+	Cluster string // id; "": it is in none
 	Node    string
-	Epoch   uint64 // counts the starts of the node
-	Boot    string // random for each start, so that a copy of a data directory is told from the original; made by Listen when empty
+	Epoch   uint64 // number of the node's start
+	Boot    string // random for each start, to tell a copied data directory from the original; Listen sets it if empty
 }
 
-// Target is a node to be called.
+// Target is a node to call.
 type Target struct {
-	Node string // who must answer; empty for whoever does
+	Node string // id that must answer; "": any
 	Addr string // host:port
 }
 
-// Handler answers a call. The context ends with the caller's deadline, when
-// the caller gives up, and when the connection breaks.
+// Handler answers a call. The context ends at the caller's deadline, when the caller gives up, or
+// when the connection breaks.
 type Handler func(ctx context.Context, from Peer, in []byte) ([]byte, error)
 
-// StreamHandler answers a call whose answer is long. A write fails when the
-// reader has gone or takes nothing for the stall time.
+// StreamHandler answers a call with a long answer. A write fails if the reader has gone, or takes
+// nothing for the stall time.
 type StreamHandler func(ctx context.Context, from Peer, in []byte, out io.Writer) error
 
-// Options say how a port works. Zero values are the defaults named.
+// Options configure a port. A zero value means the default in the field's comment.
 type Options struct {
 	Listen string // host:port; required
 	Self   Peer   // Node is required
 	Keys   Keys   // required
 
-	// Admit is asked for each connection, on both of its sides, after the
-	// peer's identity was proved; the text of its error is shown to the peer
-	// that called. Default: all of the own cluster.
+	// Admit is called for each connection, on both sides, after the peer's identity was verified.
+	// If it returns an error, the calling peer gets the text. Default: admit every node of the same
+	// cluster.
 	Admit func(peer Peer, p Protocol) error
 
-	// Errors are the kinds of errors that keep their identity on the way
-	// between nodes, besides those of this package, io/fs and context. An error
-	// of several kinds travels as the first. Rows are the same on all nodes.
+	// Errors are the error kinds that keep their identity between nodes, besides those of this
+	// package, io/fs and context. An error of several kinds travels as the first one. All nodes
+	// must have the same rows.
 	Errors []Kind
 
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error) // default net.Dialer
@@ -82,35 +81,35 @@ type Options struct {
 	Log  *slog.Logger                                                      // default: discards
 
 	HandshakeTimeout time.Duration // default 5 s
-	StallTimeout     time.Duration // how long a peer may take no byte or send none in a message; default 30 s
-	IdleTimeout      time.Duration // after which an unused connection is closed; default 90 s
+	StallTimeout     time.Duration // how long a peer may accept or send no byte within a message; default 30 s
+	IdleTimeout      time.Duration // an unused connection is closed after this time; default 90 s
 }
 
-// The bounds of a port.
+// The limits of a port.
 const (
-	MaxRequest     = 16 << 20 // bytes of a request
-	MaxResponse    = 64 << 20 // bytes of a response; a stream has no bound
-	MaxConns       = 2048     // connections that came in
-	MaxHandshakes  = 256      // of those, without a proved identity
-	MaxCallsToNode = 64       // calls to one node at a time; more wait
+	MaxRequest     = 16 << 20 // bytes per request
+	MaxResponse    = 64 << 20 // bytes per response; streams are not limited
+	MaxConns       = 2048     // incoming connections
+	MaxHandshakes  = 256      // incoming connections without a verified identity
+	MaxCallsToNode = 64       // concurrent calls to one node; more wait
 
-	MaxHandshakesOfOne = 128 // connections of one network without a proved identity
+	MaxHandshakesOfOne = 128 // connections of one network without a verified identity
 )
 
-// Port is a node's end of all connections to and from the other nodes. All
-// methods are safe for concurrent use.
+// Port is a node's end of all connections to and from other nodes. All methods are safe for
+// concurrent use.
 type Port struct {
 	o      Options
 	ring   *ring
 	kinds  kinds
 	ln     net.Listener
 	raft   *raftListener
-	base   context.Context // of handlers and of dialing; ends with the port
+	base   context.Context // of handlers and dials; ends with the port
 	cancel context.CancelFunc
-	slots  chan struct{}     // connections that came in
-	shakes *origin.Strangers // of those, without a proved identity
+	slots  chan struct{}     // one value per incoming connection
+	shakes *origin.Strangers // incoming connections without a verified identity
 	pool   *pool
-	wg     sync.WaitGroup // every goroutine of the port
+	wg     sync.WaitGroup // all goroutines of the port
 
 	mu       sync.Mutex // guards the fields below
 	calls    map[string]Handler
@@ -120,8 +119,7 @@ type Port struct {
 	finished bool
 }
 
-// Listen opens the port; Run serves it. After Listen either Run or Close must
-// be called.
+// Listen opens a port, which Run serves. The caller must call either Run or Close.
 func Listen(o Options) (*Port, error) {
 	defaults(&o)
 	if o.Self.Boot == "" {
@@ -164,10 +162,10 @@ func Listen(o Options) (*Port, error) {
 	return p, nil
 }
 
-// keepAlive finds out within half a minute that a machine is gone.
+// keepAlive detects a lost machine within half a minute.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 4}
 
-// defaults fills in what was not given.
+// defaults sets the defaults.
 func defaults(o *Options) {
 	if o.Admit == nil {
 		o.Admit = func(Peer, Protocol) error { return nil }
@@ -196,49 +194,47 @@ func defaults(o *Options) {
 	}
 }
 
-// Addr is the address on which the port listens, with the real number where
-// port 0 was asked for.
+// Addr returns the address of the port. If Options had port 0, it has the actual port.
 func (p *Port) Addr() string { return p.ln.Addr().String() }
 
-// Self is this node as its certificates name it.
+// Self returns the identity of this node.
 func (p *Port) Self() Peer { return p.ring.me() }
 
-// Handle sets who answers calls of a method, by nodes of the own cluster.
-// Names have at most 255 bytes.
+// Handle sets the handler of a method for nodes of the same cluster. Names have at most 255 bytes.
 func (p *Port) Handle(method string, h Handler) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls[method] = h
 }
 
-// HandleJoin sets who answers calls of a method that nodes without a cluster
-// may make. The peer's Cluster tells which those are.
+// HandleJoin sets the handler of a method that nodes without a cluster may call, too. Their
+// Peer.Cluster is "".
 func (p *Port) HandleJoin(method string, h Handler) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.joins[method] = h
 }
 
-// HandleStream sets who answers streams of a method.
+// HandleStream sets the handler of a streaming method.
 func (p *Port) HandleStream(method string, h StreamHandler) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.streams[method] = h
 }
 
-// SetCluster sets the cluster that this node belongs to from now on.
+// SetCluster sets the cluster that this node belongs to.
 func (p *Port) SetCluster(id string) error {
 	if err := p.ring.setCluster(id); err != nil {
 		return err
 	}
 
-	// What is idle was opened under the old identity.
+	// Idle connections were opened under the old identity.
 	p.pool.closeIdle()
 	return nil
 }
 
-// SetKeys replaces the keys: the first signs from now on, the others are
-// accepted too. Connections under a key that is no longer valid are closed.
+// SetKeys replaces the keys: the first one signs, all are accepted. It closes connections under
+// other keys.
 func (p *Port) SetKeys(keys Keys) error {
 	if err := p.ring.setKeys(keys); err != nil {
 		return err
@@ -247,7 +243,7 @@ func (p *Port) SetKeys(keys Keys) error {
 	return nil
 }
 
-// Drop closes all connections with a node, as when it was removed.
+// Drop closes all connections with a node, as after its removal.
 func (p *Port) Drop(node string) {
 	p.dropLinks(func(l *link) bool { return l.peer.Node == node })
 }
@@ -264,7 +260,7 @@ func (p *Port) Connections() map[Protocol]int {
 	return n
 }
 
-// dropLinks closes the connections that which chooses.
+// dropLinks closes the connections for which which holds.
 func (p *Port) dropLinks(which func(*link) bool) {
 	p.mu.Lock()
 	var drop []*link
@@ -275,14 +271,14 @@ func (p *Port) dropLinks(which func(*link) bool) {
 	}
 	p.mu.Unlock()
 
-	// Closing a link removes it from p.links, which takes the lock.
+	// Close without the lock: Close removes the link from p.links, which takes the lock.
 	for _, l := range drop {
 		l.Close()
 	}
 }
 
-// Run serves the port until the context ends. Then it closes every
-// connection, those of raft too, waits for the handlers and returns nil.
+// Run serves the port until the context ends. Then it closes every connection, waits for the
+// handlers and returns nil.
 func (p *Port) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, p.shut)
 	defer stop()
@@ -290,22 +286,21 @@ func (p *Port) Run(ctx context.Context) error {
 	p.wg.Go(func() { p.pool.janitor(p.base) })
 	err := p.accept()
 
-	// Only a failed listener gets here without shut: the rest ends with it.
+	// Without a previous shut, the listener has failed: end everything else.
 	p.shut()
 	p.wg.Wait()
 	return err
 }
 
-// Close ends a port that was never run.
+// Close closes a port that was never run.
 func (p *Port) Close() error {
 	p.shut()
 	p.wg.Wait()
 	return nil
 }
 
-// shut ends everything that the port has started. After finished is set no
-// connection and no goroutine is added, so that waiting for those that are
-// there is enough.
+// shut ends everything that the port has started. After it sets finished, no connection and no
+// goroutine is added, so the caller can wait for the existing ones.
 func (p *Port) shut() {
 	p.mu.Lock()
 	p.finished = true
@@ -316,8 +311,8 @@ func (p *Port) shut() {
 	p.dropLinks(func(*link) bool { return true })
 }
 
-// accept takes connections until the listener is closed. When the system has
-// no file descriptors left it waits for some to be closed.
+// accept accepts connections until the listener is closed. If the system has no file descriptors
+// left, it waits.
 func (p *Port) accept() error {
 	for {
 		raw, err := p.ln.Accept()
@@ -327,7 +322,7 @@ func (p *Port) accept() error {
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("accept from other nodes: %w", err)
 
-		// No file descriptors, most likely: some are freed in a moment.
+		// Probably no file descriptors: some become free in a moment.
 		case err != nil:
 			p.o.Log.Warn("accept from other nodes", "err", err)
 			if !clock.Wait(p.base, 100*time.Millisecond) {
@@ -336,7 +331,7 @@ func (p *Port) accept() error {
 			continue
 		}
 
-		// A peer that opens too many connections is turned away, not queued.
+		// Close surplus connections at once instead of queueing them.
 		select {
 		case p.slots <- struct{}{}:
 		default:

@@ -7,25 +7,23 @@ import (
 	"time"
 )
 
-// raftListener hands the connections of raft to whoever adapts it.
+// raftListener passes raft's connections to its transport.
 type raftListener struct {
 	addr  net.Addr
 	conns chan net.Conn
-	done  <-chan struct{} // the end of the port
+	done  <-chan struct{} // closed when the port ends
 
 	once   sync.Once
 	closed chan struct{}
 }
 
-// Raft returns the listener of the connections that are for raft. Their peers
-// are members of the cluster, as Admit has it.
+// Raft returns the listener for raft connections. Admit has accepted their peers.
 func (p *Port) Raft() net.Listener { return p.raft }
 
-// hand waits until raft takes the connection. If raft takes none within the
-// stall time it is closed, so that the peer does not wait for ever.
+// hand waits until raft accepts the connection. It closes the connection after the stall time, so
+// that the peer does not wait for ever.
 func (r *raftListener) hand(l *link) {
-	// The handshake left its deadline on the connection. It would cut the
-	// connection off in the middle of raft's work.
+	// Remove the deadline of the handshake: it would cut off raft later.
 	if err := l.SetDeadline(time.Time{}); err != nil {
 		l.Close()
 		return
@@ -45,7 +43,7 @@ func (r *raftListener) hand(l *link) {
 	}
 }
 
-// Accept returns the next connection.
+// Accept returns the next raft connection.
 func (r *raftListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-r.conns:
@@ -56,16 +54,16 @@ func (r *raftListener) Accept() (net.Conn, error) {
 	return nil, net.ErrClosed
 }
 
-// Close ends Accept; the port goes on.
+// Close ends Accept. The port stays open.
 func (r *raftListener) Close() error {
 	r.once.Do(func() { close(r.closed) })
 	return nil
 }
 
-// Addr is the address of the port.
+// Addr returns the address of the port.
 func (r *raftListener) Addr() net.Addr { return r.addr }
 
-// DialRaft connects to the raft of a node.
+// DialRaft opens a raft connection to a node.
 func (p *Port) DialRaft(ctx context.Context, t Target) (net.Conn, error) {
 	return p.dial(ctx, t, Raft)
 }

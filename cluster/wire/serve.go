@@ -15,19 +15,19 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// server is the side of a connection that answers.
+// server is the answering side of a connection.
 type server struct {
 	p *Port
 	l *link
 
-	mu     sync.Mutex // guards the fields below
-	call   uint32     // that is being answered
-	cancel context.CancelFunc
-	missed uint32 // the call whose cancel came last while it was not being answered
-	busy   bool
+	mu          sync.Mutex // guards the fields below
+	call        uint32     // the call that is being answered
+	cancel      context.CancelFunc
+	earlyCancel uint32 // the last call whose cancel came while it was not being answered
+	busy        bool
 }
 
-// serveCalls answers the calls of a connection, one after the other.
+// serveCalls answers the calls of a connection one by one.
 func (p *Port) serveCalls(l *link, from map[string]Handler) {
 	p.mu.Lock()
 	handlers := maps.Clone(from)
@@ -37,8 +37,7 @@ func (p *Port) serveCalls(l *link, from map[string]Handler) {
 	ctx, cancel := context.WithCancel(p.base)
 	defer cancel()
 
-	// The reader ends when the connection does, or when this function closes
-	// it: Run waits for it.
+	// The reader ends with the connection, or when this function closes it.
 	requests := make(chan frame)
 	p.wg.Go(func() {
 		defer cancel()
@@ -54,16 +53,15 @@ func (p *Port) serveCalls(l *link, from map[string]Handler) {
 	}
 }
 
-// read hands on requests and cancels calls, until the connection ends. It also
-// reads while a handler runs, so that the handler learns at once that its
-// caller has gone.
+// read passes on requests and cancels calls, until the connection ends. It keeps reading while a
+// handler runs, so that the handler learns at once that the caller has gone.
 func (s *server) read(ctx context.Context, requests chan<- frame) {
 	t := &timed{c: s.l.Conn}
 	r := bufio.NewReader(t)
 
 	for {
-		// The caller closes a connection that it has not used for IdleTimeout;
-		// the margin keeps this side from being first. A handler may take longer.
+		// The caller closes a connection that is unused for IdleTimeout. The margin lets the caller
+		// be first. A handler may take longer.
 		t.wait = s.p.o.IdleTimeout + 10*time.Second
 		if _, err := r.Peek(1); err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) && s.isBusy() {
@@ -72,7 +70,7 @@ func (s *server) read(ctx context.Context, requests chan<- frame) {
 			return
 		}
 
-		// Once a frame has begun, its bytes must keep coming.
+		// Within a frame, its bytes must keep coming.
 		t.wait = s.p.o.StallTimeout
 		f, err := readFrame(r, MaxRequest+512)
 		if err != nil {
@@ -83,7 +81,7 @@ func (s *server) read(ctx context.Context, requests chan<- frame) {
 		case cancelFrame:
 			s.stop(f.call)
 
-		// Busy before it waits: a reader that timed out in between would end the connection.
+		// Set busy before waiting, or a read timeout could end the connection in between.
 		case requestFrame:
 			s.begin()
 			select {
@@ -92,14 +90,14 @@ func (s *server) read(ctx context.Context, requests chan<- frame) {
 				return
 			}
 
-		// This side is sent nothing else: the other one speaks another protocol.
+		// No other frame is sent to this side: the peer does not follow the protocol.
 		default:
 			return
 		}
 	}
 }
 
-// begin notes that a request waits for its handler or is being answered.
+// begin marks that a request waits or is being answered.
 func (s *server) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,8 +110,7 @@ func (s *server) isBusy() bool {
 	return s.busy
 }
 
-// stop cancels a call, unless it has ended already. One that has not begun ends
-// as soon as it does.
+// stop cancels a call that is being answered, or that has not begun yet.
 func (s *server) stop(call uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,11 +118,11 @@ func (s *server) stop(call uint32) {
 		s.cancel()
 		return
 	}
-	s.missed = call
+	s.earlyCancel = call
 }
 
-// start makes the context of a call, which ends with the caller's deadline or
-// with its cancel frame. The returned function marks the call as answered.
+// start returns the context of a call. It ends at the caller's deadline, or with a cancel frame.
+// The returned function marks the call as answered.
 func (s *server) start(ctx context.Context, f frame, left time.Duration) (context.Context, context.CancelFunc) {
 	var cancel context.CancelFunc
 	if left > 0 {
@@ -134,12 +131,12 @@ func (s *server) start(ctx context.Context, f frame, left time.Duration) (contex
 		ctx, cancel = context.WithCancel(ctx)
 	}
 
-	// From here on a cancel frame of this number finds the call. The reader may have seen
-	// one already: it reads on as soon as it has handed on the request.
+	// The reader may already have seen the cancel frame: it continues as soon as it has passed on
+	// the request.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.call, s.cancel = f.call, cancel
-	if s.missed == f.call {
+	if s.earlyCancel == f.call {
 		cancel()
 	}
 
@@ -151,8 +148,8 @@ func (s *server) start(ctx context.Context, f frame, left time.Duration) (contex
 	}
 }
 
-// answer runs the handler of a request and sends what it returns. An error
-// means that the connection is of no use any more.
+// answer runs the handler of a request and sends its result. An error means that the connection is
+// unusable.
 func (s *server) answer(ctx context.Context, f frame, handlers map[string]Handler) error {
 	req, err := parseRequest(f.body)
 	if err != nil {
@@ -170,7 +167,7 @@ func (s *server) answer(ctx context.Context, f frame, handlers map[string]Handle
 
 	end()
 
-	// Refused here, where it can be said why: the caller would only see a broken frame.
+	// Check the size here, where the caller can get a clear error.
 	if err == nil && len(out) > MaxResponse {
 		err = fmt.Errorf("%w: answer of %d bytes to %s, at most %d are allowed", ErrTooLarge, len(out), req.method, MaxResponse)
 	}
@@ -180,9 +177,9 @@ func (s *server) answer(ctx context.Context, f frame, handlers map[string]Handle
 	return s.l.send(responseFrame, f.call, out)
 }
 
-// fail sends the error of a handler. A port that ends sends none: its handlers
-// fail because of that, and a caller that sees the connection break asks another
-// node, where it would take their error for an answer.
+// fail sends the error of a handler, unless the port has ended. In that case handlers fail because
+// of the end. The caller then sees a broken connection and asks another node, instead of taking the
+// error for an answer.
 func (s *server) fail(call uint32, err error) error {
 	if s.p.base.Err() != nil {
 		return ErrClosed
@@ -190,8 +187,7 @@ func (s *server) fail(call uint32, err error) error {
 	return s.l.send(errorFrame, call, s.p.kinds.body(err))
 }
 
-// run calls a handler. What it panics with becomes an error: one bad request
-// must not end the node.
+// run calls a handler. A panic becomes an error: one bad request must not end the node.
 func (s *server) run(method string, h func() ([]byte, error)) (out []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -202,8 +198,8 @@ func (s *server) run(method string, h func() ([]byte, error)) (out []byte, err e
 	return h()
 }
 
-// serveStream answers the one stream of a connection. The caller has as long
-// to take the answer as it likes, if it takes some within each stall time.
+// serveStream answers the one stream of a connection. The caller may take as long as it likes, if
+// it takes some bytes within each stall time.
 func (p *Port) serveStream(l *link) {
 	s := &server{p: p, l: l}
 	t := &timed{c: l.Conn, wait: p.o.StallTimeout}
@@ -225,8 +221,8 @@ func (p *Port) serveStream(l *link) {
 	ctx, end := s.start(p.base, f, req.left)
 	defer end()
 
-	// From here on the caller only sends a cancel, or hangs up. The reader ends
-	// then, or when welcome closes the connection behind this function.
+	// From now on the caller only sends a cancel frame or hangs up. The reader ends then, or when
+	// welcome closes the connection.
 	t.wait = 0
 	p.wg.Go(func() {
 		defer end()
@@ -253,22 +249,21 @@ func (p *Port) serveStream(l *link) {
 	}
 	l.CloseWrite()
 
-	// If the connection were closed now, the peer could lose what it has not
-	// read yet. The reader above ends the wait when the peer hangs up.
+	// Wait until the peer hangs up: closing now could lose bytes that it has not read yet.
 	select {
 	case <-ctx.Done():
 	case <-time.After(p.o.HandshakeTimeout):
 	}
 }
 
-// heartbeat sends empty chunks while a handler is silent, so that the reader
-// can tell a slow one from a node that has stopped.
+// heartbeat sends empty chunks while a handler is silent, so that the reader can tell a slow
+// handler from a stopped node.
 func (p *Port) heartbeat(ctx context.Context, l *link, call uint32) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	p.wg.Go(func() {
 		defer close(done)
-		// Three in the time of a stall: one may be late.
+		// Three per stall time, so that one may be late.
 		for clock.Wait(ctx, l.stall/3) {
 			if l.send(chunkFrame, call) != nil {
 				return
@@ -282,7 +277,7 @@ func (p *Port) heartbeat(ctx context.Context, l *link, call uint32) (stop func()
 	}
 }
 
-// streamWriter cuts what a handler writes into chunk frames.
+// streamWriter splits a handler's output into chunk frames.
 type streamWriter struct {
 	l    *link
 	call uint32

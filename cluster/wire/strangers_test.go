@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Connections that say nothing keep no node out, from whatever addresses they
-// come; those that are too many are closed, the oldest first.
-func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
+// Silent connections keep no node out, whatever addresses they come from. Surplus ones are closed,
+// oldest first.
+func TestSilentConnections_keepNoNodeOut(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")

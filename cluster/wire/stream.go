@@ -9,11 +9,10 @@ import (
 	"sync"
 )
 
-// Stream runs a method whose answer is long, on a connection of its own. It
-// returns once the request is sent; the answer is read from the reader, which
-// must be closed. Read ends with io.EOF after the whole answer, with the
-// handler's error, or with one that wraps ErrBroken when the answer was cut
-// off. The end of ctx ends the stream.
+// Stream calls a method with a long answer, on a connection of its own. It returns once the request
+// is sent. The caller must close the reader. Read returns io.EOF after the whole answer, the
+// handler's error, or an error that wraps ErrBroken if the answer was cut off. The stream ends when
+// ctx does.
 func (p *Port) Stream(ctx context.Context, t Target, method string, in []byte) (io.ReadCloser, error) {
 	k := poolKey{Target: t, proto: Bulk}
 	fail := func(err error) error {
@@ -24,7 +23,7 @@ func (p *Port) Stream(ctx context.Context, t Target, method string, in []byte) (
 		return nil, fail(err)
 	}
 
-	// Close of the stream gives the slot back.
+	// The stream's Close returns the slot.
 	if err := p.pool.enter(ctx, k); err != nil {
 		return nil, fail(err)
 	}
@@ -50,8 +49,8 @@ func (p *Port) Stream(ctx context.Context, t Target, method string, in []byte) (
 	return s, nil
 }
 
-// stream is the answer to a streaming call. It is read by one goroutine; Close
-// may be called from another.
+// stream is the answer to a streaming call. Only one goroutine may read it; Close may run in
+// another.
 type stream struct {
 	p    *Port
 	l    *link
@@ -61,8 +60,8 @@ type stream struct {
 	stop func() bool
 	r    *bufio.Reader
 
-	rest []byte // of the last chunk, not yet read
-	err  error  // the end
+	rest []byte // unread part of the last chunk
+	err  error  // the final error
 	once sync.Once
 }
 
@@ -80,7 +79,7 @@ func (s *stream) Read(b []byte) (int, error) {
 		case f.kind == chunkFrame:
 			s.rest = f.body
 
-		// Only this frame says that the answer is whole: a connection that ends without it has cut it.
+		// Only this frame proves that the answer is complete.
 		case f.kind == endFrame:
 			s.err = io.EOF
 
@@ -100,7 +99,7 @@ func (s *stream) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// broken is the error of a stream that was cut off.
+// broken returns the error of a stream that was cut off.
 func (s *stream) broken(err error) error {
 	if s.ctx.Err() != nil {
 		return s.fail(context.Cause(s.ctx))
@@ -112,7 +111,7 @@ func (s *stream) broken(err error) error {
 	return s.fail(fmt.Errorf("%w: %w", ErrBroken, err))
 }
 
-// Close ends the stream; the handler's context ends with it.
+// Close ends the stream, and the handler's context.
 func (s *stream) Close() error {
 	s.once.Do(func() {
 		s.stop()

@@ -39,7 +39,7 @@ func TestParseKeys(t *testing.T) {
 	}
 }
 
-func TestIdentities(t *testing.T) {
+func TestPeer_identityInCertificates(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []Peer{{}, {Node: "a/b"}, {Node: "-"}, {Node: strings.Repeat("x", 101)}, {Cluster: "a b", Node: "x"}, {Cluster: "-", Node: "x"}} {
 		if _, err := newRing(bad, Keys{NewKey()}, time.Now); err == nil {
@@ -111,7 +111,7 @@ func FuzzReadFrame(f *testing.F) {
 	})
 }
 
-func TestPoolForgetsNodes(t *testing.T) {
+func TestPool_removesUnusedNodes(t *testing.T) {
 	t.Parallel()
 	p := newPool(time.Minute)
 	k := poolKey{Target: Target{"n", "addr"}, proto: Call}
@@ -138,7 +138,7 @@ func TestPoolForgetsNodes(t *testing.T) {
 	}
 }
 
-func TestSeal(t *testing.T) {
+func TestKeys_sealAndOpen(t *testing.T) {
 	t.Parallel()
 	a, b := NewKey(), NewKey()
 	sealed, err := Keys{a}.Seal("hmac", []byte("secret"))
@@ -163,8 +163,8 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// The frames of the last release, the first two as drawn beside the type frame, are read and
-// written byte by byte. One of a kind that a later release may bring is refused.
+// The frames of the last release are read and written byte by byte; the first two are the example
+// in the comment of type frame. A kind of a later release is refused.
 func TestFrames_ofTheLastRelease(t *testing.T) {
 	t.Parallel()
 	ping := request{left: time.Second, method: "ping"}
@@ -196,9 +196,9 @@ func TestFrames_ofTheLastRelease(t *testing.T) {
 	}
 }
 
-// The reader of a connection sees the cancel of a call as soon as it has handed
-// the request on, which may be before the call has a context to end.
-func TestACancelThatComesBeforeTheCallHasBegun(t *testing.T) {
+// The reader may see the cancel frame of a call as soon as it has passed on the request, before the
+// call has a context.
+func TestServer_earlyCancel(t *testing.T) {
 	t.Parallel()
 	s := &server{}
 	for _, call := range []uint32{1, 2} {
@@ -212,7 +212,7 @@ func TestACancelThatComesBeforeTheCallHasBegun(t *testing.T) {
 		end()
 	}
 
-	// Neither the next call nor one whose cancel comes late is meant.
+	// It affects neither the next call, nor one whose cancel comes late.
 	ctx, end := s.start(t.Context(), frame{call: 3}, 0)
 	s.stop(2)
 	if ctx.Err() != nil {

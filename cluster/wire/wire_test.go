@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = time.Minute // for what happens at once on a healthy machine
+const patience = time.Minute // for what takes no time on an idle machine
 
 var errBusy = errors.New("too busy")
 
@@ -86,9 +86,9 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// All connections that are kept have broken, and nobody has noticed yet. A call on one
-// of them breaks, and the next one may get another: one that is made anew does not.
-func TestACallAnewTakesNoConnectionThatWasKept(t *testing.T) {
+// All kept connections have broken unnoticed. A call on one of them fails, and a second call may
+// get another broken one. CallAnew opens a new connection.
+func TestCallAnew_opensAConnection(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
@@ -102,7 +102,7 @@ func TestACallAnewTakesNoConnectionThatWasKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.pool.put(&caller{l: l, key: k}) // nobody listens
+		a.pool.put(&caller{l: l, key: k}) // nobody reads from it
 		a.pool.leave(k)
 		l.NetConn().Close()
 		t.Cleanup(func() { l.Close() })
@@ -117,7 +117,7 @@ func TestACallAnewTakesNoConnectionThatWasKept(t *testing.T) {
 	}
 }
 
-func TestErrorsKeepTheirKind(t *testing.T) {
+func TestErrors_keepTheirKind(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
@@ -162,7 +162,7 @@ func (again) Error() string             { return "busy for a while" }
 func (again) Unwrap() error             { return errBusy }
 func (e again) TryAgain() time.Duration { return e.after }
 
-// overloaded is an error of the kind ErrOverloaded with a sentence and a time.
+// overloaded is an error of kind ErrOverloaded with a text and a time.
 type overloaded struct {
 	text  string
 	after time.Duration
@@ -172,7 +172,7 @@ func (e *overloaded) Error() string           { return e.text }
 func (e *overloaded) Unwrap() error           { return ErrOverloaded }
 func (e *overloaded) TryAgain() time.Duration { return e.after }
 
-func TestErrorsSayWhenToAskAgain(t *testing.T) {
+func TestErrors_retryAfter(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
@@ -217,7 +217,7 @@ func TestErrorsSayWhenToAskAgain(t *testing.T) {
 	}
 }
 
-func TestTablesOfKindsAreChecked(t *testing.T) {
+func TestListen_checksTheTableOfKinds(t *testing.T) {
 	t.Parallel()
 	for _, bad := range [][]Kind{
 		{{"busy", errBusy}, {"busy", io.EOF}},
@@ -235,7 +235,7 @@ func TestTablesOfKindsAreChecked(t *testing.T) {
 	}
 }
 
-func TestCancelReachesTheHandler(t *testing.T) {
+func TestCall_cancelReachesTheHandler(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
@@ -264,8 +264,7 @@ func TestCancelReachesTheHandler(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the handler: %v", err)
 	}
-	// The handler's deadline is that of the caller. A slow machine may need
-	// longer to get the call there at all.
+	// The handler has the caller's deadline. On a slow machine the call may take longer to arrive.
 	for wait := 50 * time.Millisecond; ; wait *= 2 {
 		ctx, cancel := context.WithTimeout(context.Background(), wait)
 		go func() {
@@ -294,7 +293,7 @@ func TestCancelReachesTheHandler(t *testing.T) {
 	}
 }
 
-func TestHandlerLearnsThatTheCallerHasDied(t *testing.T) {
+func TestCall_handlerEndsWhenTheCallerDies(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	b := start(t, key, "c1", "b")
@@ -325,9 +324,9 @@ func TestHandlerLearnsThatTheCallerHasDied(t *testing.T) {
 	}
 }
 
-// A handler that a stopping node has cancelled has answered nothing: the caller
-// sees a broken connection, by which it knows to ask another node.
-func TestTheEndOfAPortIsNoAnswer(t *testing.T) {
+// If a stopping node cancels a handler, the handler's error is no answer: the caller sees a broken
+// connection, and asks another node.
+func TestClose_breaksRunningCalls(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
@@ -354,7 +353,7 @@ func TestTheEndOfAPortIsNoAnswer(t *testing.T) {
 		failed <- err
 	}()
 
-	// The handlers end while the connections are still there.
+	// The handlers end while the connections still exist.
 	<-began
 	<-began
 	b.cancel()
@@ -379,7 +378,7 @@ func TestStream(t *testing.T) {
 		out.Write([]byte("half"))
 		return fmt.Errorf("shard: %w", fs.ErrNotExist)
 	})
-	// Silent for longer than its side lets a peer stall.
+	// Stay silent for longer than the stall time.
 	release := make(chan struct{})
 	beating.HandleStream("slow", func(ctx context.Context, _ Peer, _ []byte, out io.Writer) error {
 		select {
@@ -463,7 +462,7 @@ func (counter) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestRaft(t *testing.T) {
+func TestRaftConnections(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
@@ -492,7 +491,7 @@ func TestRaft(t *testing.T) {
 	}
 }
 
-func TestNoDeadlineOfTheGreetingIsLeftOnAConnectionOfRaft(t *testing.T) {
+func TestRaftConnection_hasNoDeadline(t *testing.T) {
 	t.Parallel()
 	const stall = 100 * time.Millisecond
 	key := NewKey()
@@ -521,7 +520,7 @@ func TestNoDeadlineOfTheGreetingIsLeftOnAConnectionOfRaft(t *testing.T) {
 	}
 }
 
-func TestWhoMayTalk(t *testing.T) {
+func TestHandshake_admission(t *testing.T) {
 	t.Parallel()
 	key, other := NewKey(), NewKey()
 	b := start(t, key, "c1", "b", func(o *Options) {
@@ -580,8 +579,8 @@ func TestWhoMayTalk(t *testing.T) {
 	}
 }
 
-// A node that speaks a later form of calls alone is not let in, and says that it cannot be
-// reached, so another one is asked. Those that speak both use the one that both know.
+// A node that only speaks a later protocol version counts as unreachable, so another node is asked.
+// Nodes with several versions use a common one.
 func TestProtocols_ofAnotherRelease(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
@@ -612,7 +611,7 @@ func TestProtocols_ofAnotherRelease(t *testing.T) {
 	}
 }
 
-func TestWithoutTLSNothingIsSaid(t *testing.T) {
+func TestHandshake_plainTCPGetsNothing(t *testing.T) {
 	t.Parallel()
 	p := start(t, NewKey(), "c1", "a")
 	c, err := net.Dial("tcp", p.Addr())
@@ -628,7 +627,7 @@ func TestWithoutTLSNothingIsSaid(t *testing.T) {
 	}
 }
 
-func TestRotation(t *testing.T) {
+func TestSetKeys_rotation(t *testing.T) {
 	t.Parallel()
 	old, key := NewKey(), NewKey()
 	a, b := start(t, old, "c1", "a"), start(t, old, "c1", "b")
@@ -665,7 +664,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-func TestSetKeysEndsConnections(t *testing.T) {
+func TestSetKeys_closesConnections(t *testing.T) {
 	t.Parallel()
 	old, key := NewKey(), NewKey()
 	a, b := start(t, old, "c1", "a"), start(t, old, "c1", "b")
@@ -689,7 +688,7 @@ func TestSetKeysEndsConnections(t *testing.T) {
 	}
 }
 
-func TestCertificatesAreRenewed(t *testing.T) {
+func TestCertificates_areRenewed(t *testing.T) {
 	t.Parallel()
 	var now atomic.Int64
 	now.Store(time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC).Unix())
@@ -721,7 +720,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 	}
 }
 
-func TestManyCallsAtOnce(t *testing.T) {
+func TestCall_manyConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")

@@ -14,33 +14,32 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// largeBuild is the text, in bytes, from which on a build is large.
+// largeBuild is the size of text in bytes from which on a build counts as large.
 const largeBuild = 64 << 20
 
-// BuildOptions is how index files are made on this node.
+// BuildOptions configures how index files are built on this node.
 type BuildOptions struct {
-	// Always is the globs of files without limits of size (ALWAYS_INDEX_FILE_PATTERNS).
+	// Always returns globs of files that have no size limit (ALWAYS_INDEX_FILE_PATTERNS).
 	Always func() []string
-	// Tagger finds symbols; nil indexes without them. TaggerName is its kind
-	// and version, a part of what an index is made from.
+	// Tagger finds symbols; nil: index without symbols. TaggerName is its kind and version, and is
+	// part of the key of an index.
 	Tagger     shard.Tagger
 	TaggerName string
-	// SliceBytes is the text of one shard at most; 0 means 512 MiB.
+	// SliceBytes limits the text of one shard; 0 means 512 MiB.
 	SliceBytes int64
-	// Workers is how many cores a build may use; 0 means all.
+	// Workers limits the cores that a build uses; 0 means all.
 	Workers int
 }
 
-// builder writes index files.
+// builder builds index files.
 type builder struct {
 	files    *hold.Files
 	settings func() config.Settings
 	opt      BuildOptions
-	slots    chan struct{} // one for each build that may use the processors
+	slots    chan struct{} // holds a value per build that uses the processors
 }
 
-// maxBuilds is how many builds may use the processors of a node at once:
-// each uses all of them, and its memory.
+// maxBuilds limits concurrent builds on a node: each uses all processors, and much memory.
 const maxBuilds = 2
 
 func newBuilder(files *hold.Files, settings func() config.Settings, opt BuildOptions) *builder {
@@ -50,34 +49,34 @@ func newBuilder(files *hold.Files, settings func() config.Settings, opt BuildOpt
 	return &builder{files: files, settings: settings, opt: opt, slots: make(chan struct{}, maxBuilds)}
 }
 
-// options is how the next build is made.
+// options returns the options of the next build.
 func (b *builder) options() shard.BuildOptions { return b.opt.With(b.settings()) }
 
-// With is how an index is made with the settings of now.
+// With returns the build options for these settings.
 func (o BuildOptions) With(s config.Settings) shard.BuildOptions {
 	var patterns []string
 	if o.Always != nil {
 		patterns = o.Always()
 	}
 	opt := shard.BuildOptions{MaxFileSize: s.MaxFileSize, MaxTrigrams: s.MaxTrigramCount, Workers: o.Workers, SliceBytes: o.SliceBytes}
-	if globs, err := glob.Compile(glob.Exact, patterns...); err == nil && len(patterns) > 0 { // the environment refuses others
+	if globs, err := glob.Compile(glob.Exact, patterns...); err == nil && len(patterns) > 0 { // the environment has rejected malformed globs
 		opt.Always = globs.Match
 	}
 	return opt
 }
 
-// optionsKey is what the bytes of an index depend on beside the commits.
+// optionsKey returns a key of everything that index files depend on besides the commits.
 func (b *builder) optionsKey() string {
 	s := b.settings()
 	return hash(indexFormat, b.files.Written(), fmt.Sprint(s.MaxFileSize), fmt.Sprint(s.MaxTrigramCount), strings.Join(b.opt.Always(), "\x00"), b.opt.TaggerName)
 }
 
-// sliceFrom is how many bytes of index a repository has whose shards are
-// placed one by one, so that many nodes search it together.
+// sliceFrom returns from which index size in bytes on the shards of a repository are placed one by
+// one, so that many nodes search it together.
 func (b *builder) sliceFrom() int64 { return 4 * cmp.Or(b.opt.SliceBytes, 512<<20) }
 
-// processor waits for the right to use the processors.
-func (b *builder) processor(ctx context.Context, a *attempt) (release func(), err error) {
+// acquireProcessor waits for a slot to use the processors.
+func (b *builder) acquireProcessor(ctx context.Context, a *attempt) (release func(), err error) {
 	a.step("waiting for a processor")
 	select {
 	case b.slots <- struct{}{}:
@@ -87,8 +86,8 @@ func (b *builder) processor(ctx context.Context, a *attempt) (release func(), er
 	}
 }
 
-// build writes the shards of the next generation: on top of the live one when
-// that is here and was made with the same options.
+// build builds the shards of the next generation. It adds to the live shards if these are here and
+// were built with the same options.
 func (b *builder) build(ctx context.Context, a *attempt, repo *catalog.Repo, src *source, options string) ([]shard.Built, error) {
 	a.step("building")
 	opt := b.options()
@@ -103,9 +102,8 @@ func (b *builder) build(ctx context.Context, a *attempt, repo *catalog.Repo, src
 	return b.files.Build(ctx, src, opt)
 }
 
-// symbols finds the symbols of the files that have none, and takes over what
-// the known ones have of the same texts. again tries those once more that the known
-// ones do not know.
+// symbols finds the symbols of shards that have none. Texts in known shards keep their symbols.
+// again retries the texts for which known has no symbols.
 func (b *builder) symbols(ctx context.Context, a *attempt, known []shard.Part, built []shard.Built, again bool) error {
 	tag := func(ctx context.Context, texts []shard.Untagged, use func(shard.Definition), done func(int, error)) error {
 		err := b.opt.Tagger(ctx, texts, use, done)
@@ -117,14 +115,14 @@ func (b *builder) symbols(ctx context.Context, a *attempt, known []shard.Part, b
 
 	for i := range built {
 		if !built[i].Symbols.IsZero() {
-			continue // a file that stays, with its symbols
+			continue // an unchanged shard with its symbols
 		}
 		part, err := b.files.Symbolize(ctx, built[i].Part, known, again, tag)
 		if err != nil {
 			return fmt.Errorf("find symbols: %w", err)
 		}
 
-		// Kept at once: the next file may take long.
+		// Adopt at once: the next shard may take long.
 		if err := a.adopt(part.Symbols.Name(shard.KindSymbols)); err != nil {
 			return err
 		}

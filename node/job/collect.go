@@ -10,14 +10,14 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// collector takes repositories that no connection lists any more out of the
-// catalog. The files follow: every node removes what no view names.
+// collector removes repositories from the catalog that no connection lists any more. Every node
+// then removes the files that no view names.
 type collector struct{ log *slog.Logger }
 
-// collectTime is the deadline of a collection.
+// collectTime is the time limit of a collection.
 const collectTime = 10 * time.Minute
 
-// kind is the row of collections.
+// kind returns the row of collections.
 func (c *collector) kind() Kind {
 	return Kind{
 		Job:     catalog.JobCollect,
@@ -29,11 +29,10 @@ func (c *collector) kind() Kind {
 	}
 }
 
-// enqueueCollections asks for the collection of repositories that have been
-// orphaned for the grace period, or for as long as they are kept.
+// enqueueCollections enqueues the collection of orphaned repositories after their grace period.
 func enqueueCollections(p *planner) {
 	for r := range p.in.View.Repos() {
-		// Until then a connection that lists it again has it back as it was.
+		// Until then, a connection that lists it again finds it unchanged.
 		if r.Kept(p.in.Now) || !p.elapsed(r.OrphanedAt, p.settings.RepoGarbageCollectionGrace) {
 			continue
 		}

@@ -16,89 +16,88 @@ import (
 	"github.com/shoalsearch/shoal/node/place"
 )
 
-// Follower asks the hosts of connections, every half a minute or so, what was
-// pushed to since, and tells the pollers of all nodes. One node asks for each
-// credential; two that do after a partition cost some calls, nothing else. None
-// of this is in the log of the cluster.
+// Follower asks the hosts of connections about twice a minute which repositories were pushed to,
+// and notifies the pollers of all nodes. One node asks for each credential. If two nodes do so
+// after a partition, that only costs calls. Nothing of this enters the log of the cluster.
 type Follower struct {
 	cluster Cluster
 	hosts   host.Tools
 	tell    Tell
-	// told is when the last look began of which any node has told this one, for a
-	// connection of a definition; zero for none.
-	told func(connection, hash string) time.Time
-	log  *slog.Logger
-	now  func() time.Time
+	// told returns when the last look of any node began, for a connection with this definition;
+	// zero: never.
+	lastLook func(connection, hash string) time.Time
+	log      *slog.Logger
+	now      func() time.Time
 
 	mu    sync.Mutex // guards the fields below
 	known map[string]*followed
-	hooks map[string]bool // connections that a webhook called since the last round
-	hints map[string]bool // connections that are to be listed as soon as that is due
+	hooks map[string]bool // connections with a webhook call since the last round
+	hints map[string]bool // connections to list as soon as that is allowed
 }
 
-// Tell brings a signal to a node, this one included.
+// Tell sends a signal to a node, possibly this one.
 type Tell func(ctx context.Context, node string, s *Signal) error
 
-// Signal is what a node tells the others of a connection.
+// Signal is what one node tells the others about a connection.
 type Signal struct {
 	Connection string
-	Hook       bool // a webhook has called; all else is empty
+	Hook       bool // a webhook was called; all other fields are empty
 
-	Name    string        // of what is looked at
-	Targets []string      // selections that were looked at; of others the host does not tell
-	Sure    bool          // what has no new mark was not pushed to
-	Lag     time.Duration // after a new mark further pushes may go unnoticed for so long
+	Name    string        // name of the host's API that was asked
+	Targets []string      // selections that the look covers
+	Sure    bool          // a repository without a new mark was not pushed to
+	Lag     time.Duration // for how long after a mark further pushes may go unnoticed
 	Every   time.Duration // between two looks
-	Problem string        // why the last look failed; empty where it did not
-	Hash    string        // of the definition of the connection that was looked at
-	Since   time.Time     // when the last look began that did not fail; zero before the first
+	Problem string        // why the last look failed; "": it did not
+	Hash    string        // of the definition of the connection
+	Since   time.Time     // start of the last successful look; zero: none
 	Marks   []host.Mark   // of the last minutes
 }
 
-// followed is what is known of a connection that this node asks for.
+// followed is the state of a connection that this node asks for.
 type followed struct {
 	hash    string // of its definition
 	host    host.Host
 	next    time.Time
 	running bool
-	since   time.Time // of the last look that succeeded
+	since   time.Time // start of the last successful look
 	recent  map[string]recentMark
-	others  map[string]time.Time // repositories that the connection does not have, and when they were looked up
+	others  map[string]time.Time // repositories that the connection does not have: time of the look-up by external id
 }
 
-// recentMark is a mark that is told with each look for a while, so that a node
-// which missed one message, or died with it, loses nothing.
+// recentMark is a mark that is repeated in each signal for a while, so that a node that missed one
+// signal loses nothing.
 type recentMark struct {
 	mark host.Mark
 	seen time.Time
 }
 
 const (
-	remember    = 10 * time.Minute // marks are told for so long
-	overlap     = 5 * time.Minute  // of two looks: clocks and indexes of hosts are not exact
-	firstLook   = 24 * time.Hour   // that the first look reaches back
-	lookTime    = 10 * time.Minute // deadline of a look
+	remember    = 10 * time.Minute // how long marks are repeated
+	overlap     = 5 * time.Minute  // of two looks, since the host's clock and index are inexact
+	firstLook   = 24 * time.Hour   // how far back the first look reaches
+	lookTime    = 10 * time.Minute // time limit of a look
 	tellTime    = 5 * time.Second
-	othersAgain = time.Hour        // until a repository that the connection leaves out is looked up again
-	listAgain   = 10 * time.Minute // between two listings for new repositories
-	mostLookups = 50               // repositories that are looked up after one look; the others after the next
+	othersAgain = time.Hour        // pause between look-ups of a repository that the connection leaves out
+	listAgain   = 10 * time.Minute // pause between listings for new repositories
+	mostLookups = 50               // repositories to look up after one look; the next look continues
 )
 
 func newFollower(c Cluster, hosts host.Tools, tell Tell, told func(connection, hash string) time.Time, log *slog.Logger, now func() time.Time) *Follower {
 	return &Follower{
-		cluster: c,
-		hosts:   hosts,
-		tell:    tell,
-		told:    told,
-		log:     log,
-		now:     now,
-		known:   map[string]*followed{},
-		hooks:   map[string]bool{},
-		hints:   map[string]bool{},
+		cluster:  c,
+		hosts:    hosts,
+		tell:     tell,
+		lastLook: told,
+		log:      log,
+		now:      now,
+		known:    map[string]*followed{},
+		hooks:    map[string]bool{},
+		hints:    map[string]bool{},
 	}
 }
 
-// Run looks until the context ends.
+// Run looks for pushes until the context ends.
 func (f *Follower) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -108,7 +107,7 @@ func (f *Follower) Run(ctx context.Context) error {
 			wg.Go(func() { f.look(ctx, conn) })
 		}
 
-		// A call of a webhook needs no look: that it came is what the others are to know.
+		// A webhook call needs no look: only notify the other nodes.
 		for _, name := range f.called() {
 			f.spread(ctx, &Signal{Connection: name, Hook: true})
 		}
@@ -121,25 +120,23 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 }
 
-// Called notes that a webhook of a connection has called. It may be called
-// from any goroutine.
+// Called records that a webhook of a connection was called. It is safe for concurrent use.
 func (f *Follower) Called(connection string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.hooks[connection] = true
 }
 
-// Hint notes that something was told of a connection which only a listing can find
-// out: a repository that is new there, or is there no more. The listing begins at
-// once, or some time after the last one: hints come for each push to a repository
-// that the connection leaves out, too. It may be called from any goroutine.
+// Hint asks for a listing of a connection, because a repository may be new or gone. The listing
+// starts at once, or some time after the last one: every push to a repository that the connection
+// leaves out also gives a hint. It is safe for concurrent use.
 func (f *Follower) Hint(connection string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.hints[connection] = true
 }
 
-// listHinted asks for the listings that are hinted at and due.
+// listHinted enqueues the hinted listings that are due.
 func (f *Follower) listHinted(ctx context.Context) {
 	view, now := f.cluster.View(), f.now()
 	f.mu.Lock()
@@ -147,7 +144,7 @@ func (f *Follower) listHinted(ctx context.Context) {
 	for name := range f.hints {
 		c, j := view.Connection(name), view.Job(catalog.JobSync, name)
 		switch {
-		// One that waits begins later than the hint: it finds out.
+		// A waiting job begins later than the hint, so it covers it.
 		case c == nil || j != nil && j.State == catalog.JobWaiting:
 			delete(f.hints, name)
 		case now.Before(hintedSync(view.File().Connection(name), c, j)) || j != nil && j.State == catalog.JobRunning:
@@ -175,7 +172,7 @@ func (f *Follower) called() (names []string) {
 	return names
 }
 
-// due marks the connections to look at now as running and returns them.
+// due returns the connections to look at now, marked as running.
 func (f *Follower) due() (due []config.Connection) {
 	view, members, now := f.cluster.View(), f.cluster.Members(), f.now()
 	f.mu.Lock()
@@ -188,11 +185,11 @@ func (f *Follower) due() (due []config.Connection) {
 			continue
 		}
 
-		// What was known of another definition of the connection is no use.
+		// Start afresh if the definition of the connection has changed.
 		mine[record.Name] = true
 		k := f.known[record.Name]
 		if k == nil || k.hash != record.Hash && !k.running {
-			k = &followed{hash: record.Hash, since: f.told(record.Name, record.Hash), recent: map[string]recentMark{}, others: map[string]time.Time{}}
+			k = &followed{hash: record.Hash, since: f.lastLook(record.Name, record.Hash), recent: map[string]recentMark{}, others: map[string]time.Time{}}
 			f.known[record.Name] = k
 		}
 
@@ -202,7 +199,7 @@ func (f *Follower) due() (due []config.Connection) {
 		}
 	}
 
-	// A connection that is gone, or that another node asks for now.
+	// Forget connections that are gone, or that another node asks for now.
 	for name, k := range f.known {
 		if !mine[name] && !k.running {
 			delete(f.known, name)
@@ -211,8 +208,8 @@ func (f *Follower) due() (due []config.Connection) {
 	return due
 }
 
-// askerOf is the live member that asks the host of a connection: the same for
-// all connections of a credential, whose calls the host counts together.
+// askerOf returns the live member that asks the host of a connection. It is the same for all
+// connections with one credential, because the host counts their calls together.
 func askerOf(members []cluster.Member, conn config.Connection) (node string) {
 	key := askerKey(conn)
 	for _, m := range members {
@@ -223,22 +220,22 @@ func askerOf(members []cluster.Member, conn config.Connection) (node string) {
 	return node
 }
 
-// askerKey is what decides which node asks the host of a connection.
+// askerKey returns the key that decides which node asks the host of a connection.
 func askerKey(conn config.Connection) uint64 { return place.Key(host.CredentialKey(conn)) }
 
-// asksRather reports whether a node asks rather than another.
+// asksRather reports whether node is preferred over than.
 func asksRather(key uint64, node, than string) bool {
 	return place.Score(key, place.Member{ID: node}) > place.Score(key, place.Member{ID: than})
 }
 
-// look asks the host of a connection what was pushed to, and tells all nodes.
+// look asks the host of a connection about pushes, and notifies all nodes.
 func (f *Follower) look(ctx context.Context, conn config.Connection) {
 	name := conn.Shared().Name
 	f.mu.Lock()
 	k := f.known[name]
 	f.mu.Unlock()
 
-	// Only this goroutine uses what is known while it is marked as running.
+	// Only this goroutine uses k while it is marked as running.
 	signal := f.ask(ctx, conn, k)
 	if ctx.Err() == nil {
 		f.spread(ctx, signal)
@@ -250,7 +247,7 @@ func (f *Follower) look(ctx context.Context, conn config.Connection) {
 	k.next, k.running = f.now().Add(signal.Every), false
 }
 
-// ask makes one look.
+// ask asks the host once, and returns the signal.
 func (f *Follower) ask(ctx context.Context, conn config.Connection, k *followed) *Signal {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -265,7 +262,7 @@ func (f *Follower) ask(ctx context.Context, conn config.Connection, k *followed)
 	began := f.now()
 
 	calls, err := k.changed(ctx, conn, f.hosts, began, row.Lag, &signal.Targets)
-	// A look that failed has told nothing: the next one begins where this one did.
+	// A failed look has no result, so the next one begins at the same time.
 	if err != nil {
 		signal.Problem, signal.Targets = short(err.Error()), nil
 		signal.Every = max(signal.Every, waitAfter(err, began))
@@ -276,7 +273,7 @@ func (f *Follower) ask(ctx context.Context, conn config.Connection, k *followed)
 
 	signal.Hash, signal.Since = k.hash, k.since
 
-	// Marks are told again for a while: a node that was away hears them, too.
+	// Repeat marks for a while, for nodes that missed a signal.
 	for id, m := range k.recent {
 		signal.Marks = append(signal.Marks, m.mark)
 		if began.Sub(m.seen) > remember {
@@ -286,8 +283,7 @@ func (f *Follower) ask(ctx context.Context, conn config.Connection, k *followed)
 	return signal
 }
 
-// changed adds the new marks of a host to the recent ones, and returns how many
-// calls that took.
+// changed adds the new marks of a host to k.recent, and returns the number of calls.
 func (k *followed) changed(ctx context.Context, conn config.Connection, tools host.Tools, now time.Time, lag time.Duration, targets *[]string) (calls int, err error) {
 	if k.host == nil {
 		if k.host, err = host.Open(conn, tools); err != nil {
@@ -300,8 +296,8 @@ func (k *followed) changed(ctx context.Context, conn config.Connection, tools ho
 		return 0, errors.New("the host does not tell of pushes")
 	}
 
-	// Looks overlap: what the host took note of late would fall between two. Of a
-	// look that another node made all nodes were told.
+	// Let looks overlap, because the host may register a push late. All nodes know the results of
+	// another node's looks.
 	since := now.Add(-firstLook)
 	if k.since.After(since) {
 		since = k.since.Add(-overlap - lag)
@@ -316,7 +312,7 @@ func (k *followed) changed(ctx context.Context, conn config.Connection, tools ho
 	return int(allowance(k.host).Calls - before), err
 }
 
-// waitAfter is how long a host is left alone after it failed.
+// waitAfter returns how long to leave a host alone after a failure.
 func waitAfter(err error, now time.Time) time.Duration {
 	var told interface{ NotBefore() time.Time }
 	if errors.As(err, &told) && told.NotBefore().After(now) {
@@ -325,13 +321,13 @@ func waitAfter(err error, now time.Time) time.Duration {
 	return 2 * time.Minute
 }
 
-// spread tells all live nodes. One that cannot be told hears the same marks at
-// the next look.
+// spread sends a signal to all live nodes. A node that misses it gets the same marks with the next
+// one.
 func (f *Follower) spread(ctx context.Context, s *Signal) {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
 
-	// All at once: one node that does not answer must not delay the word to the others.
+	// Send concurrently: a slow node must not delay the others.
 	var wg sync.WaitGroup
 	for _, m := range f.cluster.Members() {
 		if !m.Alive {
@@ -347,22 +343,22 @@ func (f *Follower) spread(ctx context.Context, s *Signal) {
 	wg.Wait()
 }
 
-// listNew has a connection listed where its host tells of a repository that
-// the catalog does not have, and that the connection chooses.
+// listNew enqueues a listing if the host reports a repository that the catalog lacks, and that the
+// connection selects.
 func (f *Follower) listNew(ctx context.Context, conn config.Connection, k *followed) {
 	view, now := f.cluster.View(), f.now()
 	j := view.Job(catalog.JobSync, conn.Shared().Name)
 	finder, ok := k.host.(host.Finder)
 
-	// A listing that waits or runs finds what is new without being asked for.
+	// A waiting or running listing finds new repositories anyway.
 	if !ok || j == nil || j.State != catalog.JobDone || now.Sub(j.FinishedAt) < listAgain {
 		return
 	}
 
-	// What is to be looked up again is forgotten, so that the list ends somewhere.
+	// Look these up again, and keep the list short.
 	maps.DeleteFunc(k.others, func(_ string, at time.Time) bool { return now.Sub(at) >= othersAgain })
 
-	// Each costs a call, and a host may tell of all that it has.
+	// Each look-up costs a call, and a host may report all of its repositories.
 	left := mostLookups
 	for id := range k.recent {
 		if _, other := k.others[id]; other || view.RepoByExternalID(id) != nil {
@@ -377,7 +373,7 @@ func (f *Follower) listNew(ctx context.Context, conn config.Connection, k *follo
 			continue
 		}
 
-		// One listing finds all that is new.
+		// One listing finds all new repositories.
 		if _, err := f.cluster.Propose(ctx, &catalog.EnqueueJob{Kind: catalog.JobSync, Subject: conn.Shared().Name}); err == nil {
 			f.log.Info("the host has a new repository; the connection is listed again", "connection", conn.Shared().Name)
 		}

@@ -238,7 +238,7 @@ func TestOneNodeAsksForAllNodes(t *testing.T) {
 	w := newPushWorld(t, 3)
 	asking := 0
 	for _, n := range []string{"n1", "n2", "n3"} {
-		f := newFollower(w.Node(n), w.follow.hosts, w.follow.tell, w.follow.told, w.follow.log, w.Now)
+		f := newFollower(w.Node(n), w.follow.hosts, w.follow.tell, w.follow.lastLook, w.follow.log, w.Now)
 		for _, conn := range f.due() {
 			asking++
 			f.look(t.Context(), conn)

@@ -36,7 +36,7 @@ func TestGrant_looksAtWhatItGrants(t *testing.T) {
 		p := newPlanner(w.kinds, Input{View: w.View(), Now: w.Now(), Nodes: w.nodes})
 		p.revoke()
 		p.grant()
-		return p.looks, len(p.out)
+		return p.lookCount, len(p.out)
 	}
 
 	for _, busy := range []bool{false, true} {

@@ -26,7 +26,7 @@ type indexer struct {
 	now     func() time.Time
 }
 
-// kind is the row of index jobs.
+// kind returns the row of index jobs.
 func (x *indexer) kind() Kind {
 	return Kind{
 		Job:     catalog.JobIndex,
@@ -41,12 +41,11 @@ func (x *indexer) kind() Kind {
 	}
 }
 
-// rebuildWait is how long after an index a lost one is built again.
+// rebuildWait is how long after an index job lost data is built again.
 const rebuildWait = 10 * time.Second
 
-// enqueueIndexes asks, of repositories that can be fetched, for the first index of new repositories, and for the
-// index of those whose data nobody has any more. Later indexing begins with a
-// poll that found something new.
+// enqueueIndexes enqueues the first index job of new repositories, and one for repositories whose
+// data is lost. The poller enqueues later jobs. Repositories that cannot be fetched get none.
 func enqueueIndexes(p *planner) {
 	for r := range p.in.View.Repos() {
 		if r.Orphaned() || r.Unfetchable != "" {
@@ -61,9 +60,8 @@ func enqueueIndexes(p *planner) {
 	}
 }
 
-// dataLost reports whether nobody has a part of the generation of a repository any
-// more, or only nodes that are lost: it must be made anew from its remote. A
-// generation that is lost right after it was made is not made again at once.
+// dataLost reports whether some part of a repository's generation has no holder, or only lost ones.
+// It must then be built from the remote again. A generation that was just made gets some time.
 func (p *planner) dataLost(r *catalog.Repo) bool {
 	if !p.elapsed(r.IndexedAt, min(rebuildWait, p.settings.ReindexInterval)) {
 		return false
@@ -76,41 +74,39 @@ func (p *planner) dataLost(r *catalog.Repo) bool {
 	return false
 }
 
-// stays reports whether a node is there, or may be back soon.
+// stays reports whether a node is there, or may come back soon.
 func (p *planner) stays(id string) bool {
 	n := p.node(id)
 	return n != nil && !n.Lost()
 }
 
-// indexBlocked reports whether a repository has been let go of, or is being
-// collected.
+// indexBlocked reports whether a repository is an orphan, or is being collected.
 func indexBlocked(p *planner, j *catalog.Job) bool {
 	r := p.in.View.Repo(catalog.SubjectRepo(j.Subject))
 	return r == nil || r.Orphaned() || p.runs(catalog.JobCollect, j.Subject)
 }
 
-// indexHome is the nodes that may index a repository; empty when any will do. Of
-// those with the mirror it is those that have most of the files, because a build
-// copies the others to where it runs, and one of them may be the pack of many
-// repositories. So what moves is indexed by its old holders until the files are
-// where they should be, and from then on there.
+// indexHome returns the preferred nodes for indexing a repository; none: any node. Of the nodes
+// with the mirror it prefers those with most of the files, because a build copies missing files,
+// and one of them may be a large pack. So a repository that moves is indexed by its old holders
+// until the files have arrived.
 func indexHome(p *planner, j *catalog.Job) (home []string, bound bool) {
 	repo := p.in.View.Repo(catalog.SubjectRepo(j.Subject))
 	if repo == nil {
 		return nil, false
 	}
 
-	// A node that takes no jobs is no home, whatever it has.
+	// Ignore nodes that take no jobs.
 	closed := func(id string) bool { return !p.open(id) }
 	targets := slices.DeleteFunc(hold.RepoTargets(p.in.View, repo.ID), closed)
 	holders := slices.DeleteFunc(p.in.View.Holders(catalog.MirrorKey(repo.ID)), closed)
 
-	// Nobody has it yet: who is to keep it clones it.
+	// No node has the mirror yet: one that should hold it clones it.
 	if len(holders) == 0 {
 		return targets, false
 	}
 
-	// Among them one that is to keep the data anyway, so that nothing is copied twice.
+	// Among these, prefer one that should hold the data, so that nothing is copied twice.
 	home = mostOf(holders, func(id string) int64 { return heldOf(p.in.View, repo, id) })
 	if both := slices.DeleteFunc(slices.Clone(home), func(id string) bool { return !slices.Contains(targets, id) }); len(both) > 0 {
 		home = both
@@ -118,8 +114,8 @@ func indexHome(p *planner, j *catalog.Job) (home []string, bound bool) {
 	return home, false
 }
 
-// heldOf is how much of the live generation of a repository a node has. Side
-// files, whose sizes are not known, count next to nothing.
+// heldOf returns how many bytes of the live generation of a repository a node has. Side files have
+// an unknown size and count as one.
 func heldOf(view *catalog.View, repo *catalog.Repo, node string) (held int64) {
 	for _, s := range repo.Shards {
 		for key := range hold.FilesOf(repo.ID, s) {
@@ -127,7 +123,7 @@ func heldOf(view *catalog.View, repo *catalog.Repo, node string) (held int64) {
 				continue
 			}
 
-			// One for each file, so that those whose size is not known make a difference, too.
+			// Count one per file, so that side files make a difference, too.
 			held++
 			if key == catalog.ShardKey(s.ID) {
 				held += s.Bytes
@@ -137,9 +133,8 @@ func heldOf(view *catalog.View, repo *catalog.Repo, node string) (held int64) {
 	return held
 }
 
-// index brings the mirror of a repository up to date and makes its new
-// generation searchable. Where the mirror cannot be read because this disk has
-// damaged it, it is made anew: waiting and trying again would not help.
+// index fetches a repository and makes its new generation searchable. If the mirror is damaged, it
+// is cloned again, because retrying would not help.
 func (x *indexer) index(ctx context.Context, a *attempt) error {
 	err := x.once(ctx, a)
 	if errors.Is(err, git.ErrBeyond) {
@@ -149,7 +144,7 @@ func (x *indexer) index(ctx context.Context, a *attempt) error {
 		return err
 	}
 
-	// Only what the mirror itself says is damaged is thrown away: it costs a whole clone.
+	// Discard the mirror only if it is really damaged: a clone is expensive.
 	a.step("checking the mirror")
 	mirror := a.files.Mirrors.Get(catalog.SubjectRepo(a.job.Subject))
 	if mirror.Sound(ctx) {
@@ -163,15 +158,13 @@ func (x *indexer) index(ctx context.Context, a *attempt) error {
 	return x.once(ctx, a)
 }
 
-// mirrorError is a failure after the fetch, which a damaged mirror can be the
-// cause of.
+// mirrorError is a failure after the fetch. A damaged mirror may be the cause.
 type mirrorError struct{ error }
 
 // Unwrap returns the failure.
 func (e mirrorError) Unwrap() error { return e.error }
 
-// once fetches, builds and publishes. Text is searchable before symbols are
-// looked for.
+// once fetches, builds and publishes. It publishes the text before it looks for symbols.
 func (x *indexer) once(ctx context.Context, a *attempt) error {
 	began := x.now()
 	repo := a.cluster.View().Repo(catalog.SubjectRepo(a.job.Subject))
@@ -179,7 +172,7 @@ func (x *indexer) once(ctx context.Context, a *attempt) error {
 		return fmt.Errorf("the repository is gone: %w", errPermanent)
 	}
 
-	// A listing says when that is over.
+	// A listing enqueues the job when the repository can be fetched.
 	if repo.Unfetchable != "" {
 		return fmt.Errorf("not fetched: %s: %w", repo.Unfetchable, errPermanent)
 	}
@@ -195,8 +188,8 @@ func (x *indexer) once(ctx context.Context, a *attempt) error {
 		return mirrorError{err}
 	}
 
-	// Equal input gives equal files: then there is nothing to build.
-	if done, err := x.same(ctx, a, in); done {
+	// If the input is unchanged, there is nothing to build.
+	if done, err := x.endIfSame(ctx, a, in); done {
 		return err
 	}
 
@@ -205,7 +198,7 @@ func (x *indexer) once(ctx context.Context, a *attempt) error {
 		return mirrorError{err}
 	}
 
-	// Texts are searched before their symbols are known: ctags takes longer.
+	// Publish the text first: ctags takes longer.
 	tag := x.builder.opt.Tagger != nil && len(built) > 0
 	if err := x.publish(ctx, a, in.fin, built, tag); err != nil {
 		return err
@@ -219,17 +212,17 @@ func (x *indexer) once(ctx context.Context, a *attempt) error {
 	return x.symbolize(ctx, a, in, built, false)
 }
 
-// input is what one run of an index job works on.
+// input is the input of one run of an index job.
 type input struct {
-	repo    *catalog.Repo // as the run found it
+	repo    *catalog.Repo // record at the start of the run
 	mirror  *git.Mirror
-	changed bool           // by the fetch
+	changed bool           // the fetch brought something
 	revs    []git.Revision // to index
-	options string         // key of those
+	options string         // key of the build options
 	fin     *catalog.FinishIndex
 }
 
-// fetch makes the mirror what the remote is now.
+// fetch updates the mirror from the remote.
 func (x *indexer) fetch(ctx context.Context, a *attempt, repo *catalog.Repo) (*input, error) {
 	a.step("fetching")
 	limit := a.cluster.View().File().Settings.RepoIndexTimeout
@@ -241,14 +234,14 @@ func (x *indexer) fetch(ctx context.Context, a *attempt, repo *catalog.Repo) (*i
 	return &input{repo: repo, mirror: mirror, changed: fetched.Changed, fin: fin}, nil
 }
 
-// choose finds out which revisions are to be indexed, and the key of that.
+// choose finds the revisions to index, and computes the key of the input.
 func (x *indexer) choose(ctx context.Context, a *attempt, in *input) (err error) {
 	revs, leftOut, err := x.remotes.revisions(ctx, in.mirror, in.repo)
 	if err != nil {
 		return err
 	}
 
-	// Said when it changes, not at each of the jobs.
+	// Log it only when the number changes.
 	in.revs, in.fin.LeftOut = revs, uint32(leftOut)
 	if leftOut > 0 && in.fin.LeftOut != in.repo.LeftOut {
 		x.log.Warn("more revisions match than are indexed", "repo", in.repo.Name, "left_out", leftOut, "limit", git.MaxRevisions)
@@ -261,15 +254,14 @@ func (x *indexer) choose(ctx context.Context, a *attempt, in *input) (err error)
 		}
 	}
 
-	// The same key again means that nothing has to be built.
+	// If the key is unchanged, there is nothing to build.
 	in.options = x.builder.optionsKey()
 	in.fin.InputKey = inputKey(wantedKey(in.options, a.cluster.View(), in.repo), in.fin.Revisions)
 	return nil
 }
 
-// same ends a job whose input is that of the live generation, unless files of
-// that are lost.
-func (x *indexer) same(ctx context.Context, a *attempt, in *input) (done bool, err error) {
+// endIfSame ends a job whose input equals that of the live generation, unless files of it are lost.
+func (x *indexer) endIfSame(ctx context.Context, a *attempt, in *input) (done bool, err error) {
 	repo := in.repo
 	if !repo.Indexed() || !sameBuild(in.fin.InputKey, repo.InputKey) {
 		return false, nil
@@ -288,8 +280,7 @@ func (x *indexer) same(ctx context.Context, a *attempt, in *input) (done bool, e
 	return false, nil
 }
 
-// unknownSymbols counts the files of a repository whose symbols are not known, since ctags
-// failed on them.
+// unknownSymbols counts the files of a repository for which ctags failed.
 func unknownSymbols(files *hold.Files, repo *catalog.Repo) (count int) {
 	for _, p := range hold.Parts(repo) {
 		n, _ := files.UnknownSymbols(p)
@@ -298,7 +289,7 @@ func unknownSymbols(files *hold.Files, repo *catalog.Repo) (count int) {
 	return count
 }
 
-// withoutUnknown is the live generation without the symbols files that lack some.
+// withoutUnknown returns the live generation without those symbols files that lack some symbols.
 func withoutUnknown(files *hold.Files, repo *catalog.Repo) []shard.Built {
 	built := liveFiles(repo)
 	for i := range built {
@@ -309,9 +300,8 @@ func withoutUnknown(files *hold.Files, repo *catalog.Repo) []shard.Built {
 	return built
 }
 
-// unchanged ends a job that has nothing to build. Other globs that select the
-// same commits are recorded all the same, or every poll would ask again. What
-// others have is not copied for that: the placement says who should hold what.
+// unchanged ends a job that has nothing to build. A changed key is recorded even if it selects the
+// same commits; otherwise every poll would enqueue a job. Files on other nodes are not copied here.
 func (x *indexer) unchanged(ctx context.Context, a *attempt, in *input, here bool) error {
 	in.fin.Unchanged, in.fin.Shards = in.fin.InputKey == in.repo.InputKey, in.repo.Shards
 	if !here {
@@ -320,7 +310,7 @@ func (x *indexer) unchanged(ctx context.Context, a *attempt, in *input, here boo
 	return a.finish(ctx, in.fin)
 }
 
-// liveFiles is the live generation of a repository as it was built.
+// liveFiles returns the live generation of a repository in the form of a build's result.
 func liveFiles(repo *catalog.Repo) []shard.Built {
 	built := make([]shard.Built, len(repo.Shards))
 	for i, s := range repo.Shards {
@@ -335,14 +325,14 @@ func liveFiles(repo *catalog.Repo) []shard.Built {
 	return built
 }
 
-// build writes the shards of the next generation.
+// build builds the shards of the next generation.
 func (x *indexer) build(ctx context.Context, a *attempt, in *input) ([]shard.Built, error) {
 	if len(in.revs) == 0 {
 		return nil, nil
 	}
 
-	// Builds take turns on the processors of this node.
-	release, err := x.builder.processor(ctx, a)
+	// Builds take turns on this node's processors.
+	release, err := x.builder.acquireProcessor(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -354,7 +344,7 @@ func (x *indexer) build(ctx context.Context, a *attempt, in *input) ([]shard.Bui
 		return nil, err
 	}
 
-	x.copies.Gather(ctx, in.repo) // to build on top of what is live
+	x.copies.Gather(ctx, in.repo) // to build on top of the live shards
 	built, err := x.builder.build(ctx, a, in.repo, src, in.options)
 	if err != nil {
 		return nil, fmt.Errorf("build: %w", err)
@@ -362,8 +352,8 @@ func (x *indexer) build(ctx context.Context, a *attempt, in *input) ([]shard.Bui
 	return built, nil
 }
 
-// publish opens the files, makes a second copy of them, and switches the
-// repository to them. With more the job goes on.
+// publish opens the files, makes a second copy of them, and switches the repository to them. If
+// more is set, the job continues.
 func (x *indexer) publish(ctx context.Context, a *attempt, fin *catalog.FinishIndex, built []shard.Built, more bool) error {
 	var names []string
 	var bytes int64
@@ -374,14 +364,14 @@ func (x *indexer) publish(ctx context.Context, a *attempt, fin *catalog.FinishIn
 		bytes += b.Bytes
 	}
 
-	// What is large is placed file by file, so that many nodes search it together.
+	// Place the shards of a large repository one by one, so that many nodes search it.
 	if bytes >= x.builder.sliceFrom() && len(built) > 1 {
 		for i := range fin.Shards {
 			fin.Shards[i].Slice = uint16(i + 1)
 		}
 	}
 
-	// From here on nobody removes the files, though no view names them yet.
+	// Adopt the files: no view names them yet, but they must not be removed.
 	if err := a.adopt(names...); err != nil {
 		return err
 	}
@@ -411,10 +401,10 @@ func (x *indexer) groom(ctx context.Context, a *attempt, in *input) {
 	}
 }
 
-// symbolize adds the symbols to a generation that is searchable already. again tries
-// those once more on which ctags failed.
+// symbolize adds symbols to a generation that is already searchable. again retries the files on
+// which ctags failed.
 func (x *indexer) symbolize(ctx context.Context, a *attempt, in *input, built []shard.Built, again bool) error {
-	release, err := x.builder.processor(ctx, a)
+	release, err := x.builder.acquireProcessor(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -422,7 +412,7 @@ func (x *indexer) symbolize(ctx context.Context, a *attempt, in *input, built []
 
 	a.step("finding symbols")
 
-	// Symbols of files that did not change are copied from the parts that are here.
+	// Copy the symbols of unchanged files from the shards on this node.
 	known := slices.DeleteFunc(hold.Parts(in.repo), func(p shard.Part) bool {
 		return slices.ContainsFunc(p.Files(), func(f string) bool { return !a.files.Has(f) })
 	})

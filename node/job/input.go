@@ -9,35 +9,31 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// The key of an input is three hashes, <options>.<globs>.<revisions>: equal
-// keys give equal answers. The first two, which need no mirror, are what is
-// wanted of a repository, so that a changed setting is seen without a fetch.
-//
-//	options    of every repository: bounds, patterns, the tagger, versions of files    other bytes
-//	globs      of its connections: branches and tags                                   which revisions
-//	revisions  names and commits                                                       what they are now
-//
-// Equal options and revisions under other globs give the same shards.
+// The key of an input has three hashes, <options>.<globs>.<revisions>. Equal keys give equal search
+// results. The first two need no mirror. So a changed setting is noticed without a fetch.
+//	options    of all repositories: limits, patterns, the tagger, file versions          other bytes
+//	globs      of its connections: branches and tags                                    which revisions
+//	revisions  names and commits                                                        their content
+// Equal options and revisions give the same shards, even with different globs.
 
-// indexFormat changes when the same input would give other shards of the same versions.
+// indexFormat changes if the same input would give other shards of the same versions.
 const indexFormat = "3"
 
-// wantedKey is the key of what is wanted of a repository.
+// wantedKey returns the first two parts of the key: what is wanted of a repository.
 func wantedKey(options string, view *catalog.View, repo *catalog.Repo) string {
 	branches, tags := globs(view, repo)
 	return options + "." + hash(strings.Join(branches, "\x00"), strings.Join(tags, "\x00"))
 }
 
-// wantedKeys makes the keys of what is wanted of many repositories: those of the
-// same connections have the same.
+// wantedKeys caches the wantedKey of many repositories: those with the same connections share it.
 type wantedKeys struct {
 	options string
 	view    *catalog.View
 	known   map[string]string // by the names of the connections
 }
 
-func (w *wantedKeys) of(repo *catalog.Repo) string {
-	// The globs of its connections alone make the key, so repositories share it.
+func (w *wantedKeys) keyOf(repo *catalog.Repo) string {
+	// The key depends only on the connections.
 	names := ""
 	for i, link := range repo.Connections {
 		if i > 0 {
@@ -48,7 +44,7 @@ func (w *wantedKeys) of(repo *catalog.Repo) string {
 
 	key, ok := w.known[names]
 
-	// Connections are few, and repositories many.
+	// Few connections serve many repositories.
 	if !ok {
 		key = wantedKey(w.options, w.view, repo)
 		if w.known == nil {
@@ -59,7 +55,7 @@ func (w *wantedKeys) of(repo *catalog.Repo) string {
 	return key
 }
 
-// inputKey is the key of the revisions of a repository.
+// inputKey returns the whole key for the revisions of a repository.
 func inputKey(wanted string, revs []catalog.Revision) string {
 	parts := make([]string, 0, 2*len(revs))
 	for _, rev := range revs {
@@ -68,12 +64,12 @@ func inputKey(wanted string, revs []catalog.Revision) string {
 	return wanted + "." + hash(parts...)
 }
 
-// wantedOf is what was wanted when a key was made.
+// wantedOf returns the first two parts of a key.
 func wantedOf(key string) string {
 	return key[:max(strings.LastIndexByte(key, '.'), 0)]
 }
 
-// optionsOf is the options that a key was made with.
+// optionsOf returns the first part of a key.
 func optionsOf(key string) string {
 	options, _, _ := strings.Cut(key, ".")
 	return options

@@ -14,11 +14,10 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// Cluster is what jobs take of the agreement of nodes; *cluster.Cluster is one. Its methods
-// are safe for concurrent use.
+// Cluster is the part of *cluster.Cluster that jobs use. Its methods are safe for concurrent use.
 type Cluster interface {
-	// View is the catalog as this node has applied it; Changed is closed when
-	// there is a newer one.
+	// View returns the catalog as applied by this node. Changed returns a channel that is closed
+	// when there is a newer one.
 	View() *catalog.View
 	Changed() <-chan struct{}
 
@@ -27,49 +26,47 @@ type Cluster interface {
 	Alive(node string) bool
 	Leading() bool
 	Members() []cluster.Member
-	Time() time.Time // the clock of what is agreed on
+	Time() time.Time // the cluster's clock
 
 	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
-	// ProposeAll returns a result for each command once they are agreed on. An
-	// index beside an error is that of commands which are agreed on and not yet
-	// applied here; Await waits for that.
+	// ProposeAll returns a result for each command once they are committed. An error with an index
+	// means that they are committed, but not yet applied here; Await waits for that.
 	ProposeAll(ctx context.Context, cmds ...catalog.Command) (uint64, []catalog.Result, error)
 	Await(ctx context.Context, index uint64) error
 }
 
-// Deps is what jobs work with.
+// Deps are the other parts of the node that jobs use.
 type Deps struct {
 	Cluster Cluster
 	Files   *hold.Files
 	Copies  *hold.Transfers
 	Placer  *hold.Placer
-	// Tell brings to a node, this one included, what a host told of pushes:
-	// the Poller there has to Hear it.
+	// Tell sends a signal about pushes to a node, possibly this one. The Poller there must get it
+	// by Hear.
 	Tell Tell
-	// Searched is how long this node has searched an index file.
+	// Searched returns for how long this node has searched an index file.
 	Searched func(shard.FileID) time.Duration
-	// OpenOwn opens code hosts in the name of people.
+	// OpenOwn opens code hosts in people's names.
 	OpenOwn OpenOwn
 	Log     *slog.Logger
 	Now     func() time.Time
 }
 
-// Options is how jobs are planned and run on this node.
+// Options configures how jobs are planned and run on this node.
 type Options struct {
 	Build BuildOptions
-	// Hosts is what code hosts are asked with.
+	// Hosts are the tools for calls to code hosts.
 	Hosts host.Tools
-	// Backoff is the wait after the first failure, doubled by each further
-	// one up to an hour; 0 means 30 s.
+	// Backoff is the pause after the first failure. It doubles with each further failure, up to an
+	// hour; 0 means 30 s.
 	Backoff time.Duration
-	// Timing multiplies how long a silent node keeps its jobs and its data; 0 means 1.
+	// Timing multiplies how long a silent node keeps its jobs and data; 0 means 1.
 	Timing float64
-	// Observe is called with each ended attempt; nil for none.
+	// Observe is called with each ended attempt; may be nil.
 	Observe func(kind catalog.JobKind, took time.Duration, err error)
 }
 
-// Jobs is the five parts that jobs have on each node. Each runs until its
-// context ends.
+// Jobs holds the five parts of jobs on each node. The caller must call Run of each.
 type Jobs struct {
 	Leader   *Leader
 	Runner   *Runner
@@ -78,13 +75,13 @@ type Jobs struct {
 	Symbols  *Symbols
 }
 
-// New makes the parts, with the table of kinds.
+// New creates the parts, with the table of kinds.
 func New(d Deps, opt Options) *Jobs {
 	settings := func() config.Settings { return d.Cluster.View().File().Settings }
 	from := &remotes{view: d.Cluster.View, mirrors: d.Files.Mirrors, hosts: opt.Hosts, log: d.Log}
 	build := newBuilder(d.Files, settings, opt.Build)
 
-	// Each kind of job has what it runs with, and nothing else.
+	// Each kind gets only what it needs.
 	index := &indexer{remotes: from, builder: build, copies: d.Copies, log: d.Log, now: d.Now}
 	pack := &packer{builder: build, copies: d.Copies, log: d.Log, now: d.Now}
 	sync := &syncer{hosts: opt.Hosts, log: d.Log, now: d.Now}
@@ -98,7 +95,7 @@ func New(d Deps, opt Options) *Jobs {
 	poller := newPoller(d.Cluster, from, d.Copies, build.optionsKey, runner.Busy, d.Now)
 	poller.searched = d.Searched
 	follower := newFollower(d.Cluster, opt.Hosts, d.Tell, poller.lookedAt, d.Log, d.Now)
-	index.hint = follower.Hint // a repository that is where it was no more wants a listing
+	index.hint = follower.Hint // a repository that git no longer finds needs a listing
 
 	return &Jobs{
 		Leader:   newLeader(d.Cluster, all, d.Placer, LeaderOptions{Timing: cmp.Or(opt.Timing, 1), Log: d.Log}),

@@ -9,55 +9,52 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// Kind is what planning and running know of a kind of jobs: a row of the table
-// that New makes. The other half, what the catalog knows, is catalog.JobRow.
-// To add a kind: a row there, a row in a file of its own here, and the row's
-// name in New.
+// Kind tells how to plan and run a kind of job. It is a row of the table that New makes.
+// catalog.JobRow is the catalog's part. To add a kind, add a row there, a row in a file of its own
+// here, and the row's name in New.
 type Kind struct {
 	Job catalog.JobKind
 
-	// Planning, on the leader. These depend on nothing but their arguments.
+	// Planning, on the leader. These functions depend only on their arguments.
 
-	// PerNode and PerCluster are how many may run at once; nil: any number.
+	// PerNode and PerCluster limit the concurrent jobs; nil: no limit.
 	PerNode, PerCluster func(config.Settings) int
-	// Timeout is how long an attempt may take.
+	// Timeout is the time limit of an attempt.
 	Timeout func(config.Settings) time.Duration
-	// Look is the look that asks for jobs whose time has come; 0: only
-	// commands and other jobs ask for them.
+	// Look is the schedule that enqueues due jobs; 0: only commands and other jobs do.
 	Look Look
-	// Enqueue asks for them. It ends when the planner takes no more.
+	// Enqueue enqueues due jobs. It must stop when the planner is full.
 	Enqueue func(*planner)
-	// Blocked reports whether a waiting job must not begin yet; nil: it never must not.
+	// Blocked reports whether a waiting job must not begin yet; nil: never.
 	Blocked func(*planner, *catalog.Job) bool
-	// Home is the nodes that may run a job, and whether none else may where
-	// there are none; nil: any.
+	// Home returns the preferred nodes for a job. If bound is set, no other node may run it. nil:
+	// any node.
 	Home func(*planner, *catalog.Job) (nodes []string, bound bool)
-	// Key is what decides between nodes that are equally busy; nil: the subject.
+	// Key decides between equally busy nodes; nil: the subject.
 	Key func(*catalog.Job) uint64
 
-	// Input is what an attempt works by; where it changes, the attempt is stopped and begun
-	// again. Nil: nothing that changes.
+	// Input returns the input of an attempt. If it changes, the attempt is stopped and begins
+	// again. nil: the input never changes.
 	Input func(*catalog.View, *catalog.Job) string
 
-	// Run does the work of an attempt, on the node that has the job. What it
-	// returns nil for is in the catalog.
+	// Run does the work of an attempt. If it returns nil, the result must be in the catalog.
 	Run func(context.Context, *attempt) error
 }
 
-// Look says which schedules a plan looks at: each has a pace of its own.
+// Look is a set of schedules. Each schedule has its own pace.
 type Look uint8
 
-// The looks. They are bits.
+// The schedules, as bits.
 const (
 	LookConnections Look = 1 << iota // at the polling interval of connections
 	LookRepos                        // at the polling interval of repositories
-	LookPacks                        // about once a second, when something changed
+	LookPacks                        // about once a second, if something changed
 )
 
 // kinds is the table of kinds.
 type kinds []Kind
 
-// of returns nil for a kind that this version does not run.
+// of returns the row of a kind, or nil if this version does not run it.
 func (ks kinds) of(job catalog.JobKind) *Kind {
 	for i := range ks {
 		if ks[i].Job == job {
@@ -67,10 +64,10 @@ func (ks kinds) of(job catalog.JobKind) *Kind {
 	return nil
 }
 
-// perNode is how many jobs of the kind may run on a node.
+// perNode returns how many jobs of the kind may run on a node.
 func (k *Kind) perNode(s config.Settings) int { return limit(k.PerNode, s) }
 
-// perCluster is how many jobs of the kind may run at all.
+// perCluster returns how many jobs of the kind may run in the cluster.
 func (k *Kind) perCluster(s config.Settings) int { return limit(k.PerCluster, s) }
 
 func limit(of func(config.Settings) int, s config.Settings) int {
@@ -80,7 +77,7 @@ func limit(of func(config.Settings) int, s config.Settings) int {
 	return of(s)
 }
 
-// always is a limit or time that no setting changes.
+// always returns a function that ignores the settings.
 func always[T any](v T) func(config.Settings) T {
 	return func(config.Settings) T { return v }
 }

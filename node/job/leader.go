@@ -13,29 +13,28 @@ import (
 	"github.com/shoalsearch/shoal/node/hold"
 )
 
-// Leader plans while this node leads. It forgets what it knew of silent
-// nodes whenever the leadership is new: a new leader gives every node time.
+// Leader plans while this node leads. With each new leadership it forgets for how long nodes were
+// silent, so that every node gets the full time again.
 type Leader struct {
 	cluster Cluster
 	kinds   kinds
 	placer  *hold.Placer
 	opt     LeaderOptions
 
-	seen               map[string]time.Time // when each member was last alive
+	lastAlive          map[string]time.Time // when each member was last alive
 	nextSync, nextRepo time.Time
 	nextPack           time.Time
 	packed             uint64 // index of the view at the last look for packs
 	config             uint64 // index of the configuration at the last look for syncs
-	repos              int    // number of repositories at the last look for them
+	repos              int    // number of repositories at the last look for repositories
 	nodes              string // the members and their states at that look
 }
 
-// LeaderOptions is what a Leader takes beside its parts.
+// LeaderOptions configures a Leader.
 type LeaderOptions struct {
-	Timing float64 // multiplies how long a silent node keeps its jobs and its data; 0 means 1
+	Timing float64 // multiplies how long a silent node keeps its jobs and data; 0 means 1
 	Log    *slog.Logger
-	// Ticks measures how long something took, and when to look again: a clock
-	// that nobody sets. nil means that of the machine.
+	// Ticks is a monotonic clock for durations and pauses; nil: the machine's.
 	Ticks func() time.Time
 }
 
@@ -46,28 +45,28 @@ func newLeader(cluster Cluster, ks kinds, placer *hold.Placer, opt LeaderOptions
 	if opt.Ticks == nil {
 		opt.Ticks = clock.Now
 	}
-	return &Leader{cluster: cluster, kinds: ks, placer: placer, opt: opt, seen: map[string]time.Time{}}
+	return &Leader{cluster: cluster, kinds: ks, placer: placer, opt: opt, lastAlive: map[string]time.Time{}}
 }
 
-// settle is the shortest time between two plans: changes come in crowds.
+// settle is the shortest pause between two plans: changes come in bursts.
 const settle = 20 * time.Millisecond
 
 // packEvery is the shortest time between two looks for packs.
 const packEvery = time.Second
 
-// Run plans when the catalog changes and when a polling interval is over.
+// Run plans when the catalog changes, and at the polling intervals.
 func (l *Leader) Run(ctx context.Context) error {
 	for {
 		changed := l.cluster.Changed()
 		if l.cluster.Leading() {
 			l.plan(ctx)
 		} else {
-			// What a leader has seen is of its time: another one has led since.
-			clear(l.seen)
+			// What this node saw as leader is outdated: another node leads.
+			clear(l.lastAlive)
 			l.placer.Forget()
 		}
 
-		// Changes come in bursts: one plan is enough for all of a moment.
+		// Changes come in bursts: one plan covers all of a moment.
 		if !clock.Wait(ctx, settle) {
 			return nil
 		}
@@ -84,8 +83,7 @@ func (l *Leader) Run(ctx context.Context) error {
 	}
 }
 
-// plan looks at what is due, places data where that may have changed, and
-// proposes what is to be done.
+// plan plans due jobs, places data if needed, and proposes the result.
 func (l *Leader) plan(ctx context.Context) {
 	now := l.opt.Ticks()
 	view := l.cluster.View()
@@ -93,7 +91,7 @@ func (l *Leader) plan(ctx context.Context) {
 	in := Input{View: view, Now: l.cluster.Time(), Nodes: l.members(now)}
 	in.Look = l.looks(view, in.Nodes, now)
 
-	// Packs are for those who hold their repositories in the end: placement comes first.
+	// Place first: packs are built for the nodes that hold the repositories in the end.
 	if in.Look&(LookRepos|LookPacks) != 0 {
 		l.placer.Place(ctx, view, in.Nodes)
 		view = l.cluster.View()
@@ -103,12 +101,12 @@ func (l *Leader) plan(ctx context.Context) {
 	cmds := plan(l.kinds, in)
 	rest := hold.Rest(view.RepoCount())
 
-	// What was not agreed on is looked at again by the next plan.
+	// If the proposal failed, the next plan looks again.
 	if !l.propose(ctx, cmds) {
 		return
 	}
 
-	// What was looked at is not due again for its time; what only began is.
+	// Schedule the next looks.
 	settings := view.File().Settings
 	if in.Look&LookConnections != 0 {
 		l.config = config
@@ -120,16 +118,15 @@ func (l *Leader) plan(ctx context.Context) {
 		l.nextPack = now.Add(max(packEvery, rest))
 	}
 
-	// With as many commands as fit, repositories may be left over: they are looked at again at once.
+	// A full plan may have left out repositories: look again at once.
 	if in.Look&LookRepos != 0 && len(cmds) < maxCommands {
 		l.repos, l.nodes = repos, hold.Fingerprint(in.Nodes)
 		l.nextRepo = now.Add(max(settings.ReindexRepoPollingInterval, rest))
 	}
 }
 
-// looks is the schedules whose time has come. What is new does not wait for the
-// next look: a configuration names other connections, a listing has other
-// repositories.
+// looks returns the schedules that are due. A new configuration, and new repositories, make a look
+// due at once.
 func (l *Leader) looks(view *catalog.View, nodes []hold.Node, now time.Time) (look Look) {
 	if !now.Before(l.nextSync) || view.Config().Index != l.config {
 		look |= LookConnections
@@ -143,7 +140,7 @@ func (l *Leader) looks(view *catalog.View, nodes []hold.Node, now time.Time) (lo
 	return look
 }
 
-// propose reports whether the plan is agreed on, or no plan any more.
+// propose proposes commands. It returns false if the caller must plan them again.
 func (l *Leader) propose(ctx context.Context, cmds []catalog.Command) bool {
 	if len(cmds) == 0 {
 		return true
@@ -163,9 +160,9 @@ func (l *Leader) members(now time.Time) []hold.Node {
 	members := l.cluster.Members()
 	nodes := make([]hold.Node, 0, len(members))
 	for _, m := range members {
-		// A node that this leader has not seen yet counts as seen now: it gets all of its time.
-		if m.Alive || l.seen[m.ID].IsZero() {
-			l.seen[m.ID] = now
+		// A member that this leader has not seen yet counts as seen now.
+		if m.Alive || l.lastAlive[m.ID].IsZero() {
+			l.lastAlive[m.ID] = now
 		}
 
 		nodes = append(nodes, hold.Node{
@@ -174,7 +171,7 @@ func (l *Leader) members(now time.Time) []hold.Node {
 			Zone:     m.Zone,
 			Weight:   float64(m.Weight) / 100,
 			Alive:    m.Alive,
-			Silent:   time.Duration(float64(now.Sub(l.seen[m.ID])) / l.opt.Timing),
+			Silent:   time.Duration(float64(now.Sub(l.lastAlive[m.ID])) / l.opt.Timing),
 			Closed:   m.State != catalog.MemberAlive,
 			Disk:     int(m.Load.DiskUsed),
 			Replaced: replaced(members, m),
@@ -183,17 +180,17 @@ func (l *Leader) members(now time.Time) []hold.Node {
 	return nodes
 }
 
-// replaced reports whether a member that joined later is reached at the address of
-// one that is silent: two cannot listen there, so the first is not coming back.
+// replaced reports whether a later member is alive at the address of a silent one. Two nodes cannot
+// listen there, so the silent one will not return.
 func replaced(members []cluster.Member, m cluster.Member) bool {
 	return !m.Alive && slices.ContainsFunc(members, func(other cluster.Member) bool {
 		return other.Alive && other.Number > m.Number && other.Addr == m.Addr
 	})
 }
 
-// wait is the time to the next look.
+// wait returns the time until the next plan.
 func (l *Leader) wait() time.Duration {
-	// A second at most: that a node falls silent changes no catalog.
+	// At most a second: a node that becomes silent does not change the catalog.
 	now := l.opt.Ticks()
 	next := l.nextSync
 	if l.nextRepo.Before(next) {

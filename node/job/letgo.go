@@ -13,9 +13,9 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// heldSince is since when all are missing that are held; zero where none is.
+// heldSince returns since when all held repositories are missing; zero: none is held.
 func heldSince(known *catalog.Connection, fin *catalog.FinishListing, now time.Time) time.Time {
-	// One that was not held before begins the wait anew, for all of them.
+	// A newly held repository restarts the wait for all.
 	fresh := roaring.BitmapOf(fin.HeldRepos...)
 	fresh.AndNot(roaring.BitmapOf(known.HeldRepos...))
 	switch {
@@ -27,15 +27,15 @@ func heldSince(known *catalog.Connection, fin *catalog.FinishListing, now time.T
 	return known.HeldAt
 }
 
-// incomplete says in the command what was not listed in whole, and returns the
-// targets that count as gone since they have been lost for long.
+// incomplete records in the command what was listed only in part. It returns the targets that count
+// as gone, because the host has not had them for long.
 func (l *listing) incomplete(fin *catalog.FinishListing, known *catalog.Connection, now time.Time) map[string]bool {
 	lost := map[string]bool{}
 	for k := range l.issues {
 		i := &l.issues[k]
 		switch {
 		case !i.Partial:
-		// Without a target it is about the whole: the listing may then take nothing away.
+		// Without a target the whole listing is affected: it must not remove anything.
 		case i.Target == "":
 			fin.Complete = false
 		case lostTarget(known, i, now):
@@ -48,21 +48,20 @@ func (l *listing) incomplete(fin *catalog.FinishListing, known *catalog.Connecti
 }
 
 const (
-	// A listing that misses more than both of these at once is not believed
-	// before it comes a second time.
+	// A listing that misses more than both of these at once counts only if a second one agrees.
 	shrinkCount = 20
 	shrinkShare = 0.20
 
-	// shrinkWait is how long after the first such listing the second must come.
+	// shrinkWait is the least time between these two listings.
 	shrinkWait = time.Hour
 
-	// lostWait is for how long a target must not be there before what it had
-	// listed counts as missing: a token may lose the sight of it for a while.
+	// lostWait is how long a target must be missing before its repositories count as missing: a
+	// token may lose access to it for a while.
 	lostWait = 7 * 24 * time.Hour
 )
 
-// lostTarget reports whether an issue is of a target that the host has said for
-// long, at every listing, not to have.
+// lostTarget reports whether the host has reported a target as missing for lostWait, at every
+// listing.
 func lostTarget(known *catalog.Connection, i *host.Issue, now time.Time) bool {
 	if i.Code != host.TargetNotFound || known.Hash != known.Synced {
 		return false
@@ -72,18 +71,17 @@ func lostTarget(known *catalog.Connection, i *host.Issue, now time.Time) bool {
 	})
 }
 
-// tooMany reports whether so many are missing at once that the host, the token
-// or a proxy is likelier to be wrong than that they are gone.
+// tooMany reports whether so many repositories are missing that a fault of the host, the token or a
+// proxy is more likely than their deletion.
 func tooMany(missing, linked int) bool {
 	return missing > shrinkCount && float64(missing) > shrinkShare*float64(linked)
 }
 
-// absent decides about the repositories that the listing of whole targets
-// does not have. What the connection leaves out by its own definition goes.
-// Of the rest each is asked for by its id: gone is what the host says is gone.
-// When many are missing at once, or all of a target that is lost, they stay until
-// a second listing agrees, an hour later, or an owner accepts it.
-func (l *listing) absent(ctx context.Context, h host.Host, known *catalog.Connection, lost map[string]bool, now time.Time, fin *catalog.FinishListing) error {
+// decideMissing decides about the repositories that a complete listing misses. Those that the connection's
+// definition leaves out are removed. The host is asked for each other one by its id, and may say
+// that it is gone. If many are missing at once, or all of a lost target, they stay until a second
+// listing an hour later agrees, or an owner accepts it.
+func (l *listing) decideMissing(ctx context.Context, h host.Host, known *catalog.Connection, lost map[string]bool, now time.Time, fin *catalog.FinishListing) error {
 	missing, linked := l.missing(fin.Partial)
 	finder, ok := h.(host.Finder)
 	edited := known.Hash != known.Synced
@@ -91,8 +89,7 @@ func (l *listing) absent(ctx context.Context, h host.Host, known *catalog.Connec
 		return nil
 	}
 
-	// Those that an earlier listing missed have waited since then; of the others
-	// it counts how many there are now.
+	// Repositories that an earlier listing missed have waited since then. Count the others.
 	held := roaring.BitmapOf(known.HeldRepos...)
 	fresh := len(missing)
 	for _, r := range missing {
@@ -103,7 +100,7 @@ func (l *listing) absent(ctx context.Context, h host.Host, known *catalog.Connec
 	shrank, shrinksMore := tooMany(len(missing), linked), tooMany(fresh, linked)
 	waited := !known.HeldAt.IsZero() && now.Sub(known.HeldAt) >= shrinkWait
 
-	// What is suspect is held until it has waited, and goes then; the rest is asked for.
+	// Hold a suspect repository until it has waited. Ask the host for the others.
 	var hold, ask []*catalog.Repo
 	for _, r := range missing {
 		was := held.Contains(r.repo.ID)
@@ -111,7 +108,7 @@ func (l *listing) absent(ctx context.Context, h host.Host, known *catalog.Connec
 		switch {
 		case !suspect:
 			ask = append(ask, r.repo)
-		case known.Accepted || was && waited: // they go
+		case known.Accepted || was && waited: // removed
 		default:
 			hold = append(hold, r.repo)
 		}
@@ -121,13 +118,13 @@ func (l *listing) absent(ctx context.Context, h host.Host, known *catalog.Connec
 	return l.ask(ctx, finder, ask, fin)
 }
 
-// hold keeps repositories that are missing until that is said again.
+// hold keeps missing repositories until a second listing misses them, too.
 func (l *listing) hold(fin *catalog.FinishListing, missing []*catalog.Repo, linked int) {
 	if len(missing) == 0 {
 		return
 	}
 
-	// Kept leaves them where they are, and what is held the next listing has to agree about.
+	// Kept leaves them in the catalog. HeldRepos are for the next listing to confirm.
 	for _, r := range missing {
 		fin.Kept = append(fin.Kept, r.ID)
 		fin.HeldRepos = append(fin.HeldRepos, r.ID)
@@ -138,7 +135,7 @@ func (l *listing) hold(fin *catalog.FinishListing, missing []*catalog.Repo, link
 		len(missing), linked, missing[0].Name)})
 }
 
-// ask asks the host for repositories one by one; what it cannot say now stays.
+// ask asks the host for repositories one by one. If the host gives no answer, the repository stays.
 func (l *listing) ask(ctx context.Context, finder host.Finder, missing []*catalog.Repo, fin *catalog.FinishListing) error {
 	for _, r := range missing {
 		found, chosen, err := finder.Lookup(ctx, r.ExternalID)
@@ -146,7 +143,7 @@ func (l *listing) ask(ctx context.Context, finder host.Finder, missing []*catalo
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 
-		// Gone, or no longer chosen: not kept, so the catalog unlinks it.
+		// Gone, or no longer selected: not kept, so the catalog unlinks it.
 		case errors.Is(err, host.ErrGone) || err == nil && !chosen:
 		case err != nil:
 			fin.Kept = append(fin.Kept, r.ID)
@@ -158,16 +155,15 @@ func (l *listing) ask(ctx context.Context, finder host.Finder, missing []*catalo
 	return nil
 }
 
-// absentee is a repository that a listing does not have, and the selection that
-// it had come by.
+// absentee is a repository that a listing misses, with the selection that contained it.
 type absentee struct {
 	repo   *catalog.Repo
 	target string
 }
 
-// missing returns the repositories of the connection that the listing does
-// not have, though it neither leaves them out nor failed to list where they
-// came from, and how many repositories the connection had.
+// missing returns the repositories of the connection that the listing misses, except those that
+// were left out or whose selection was listed only in part. linked is the number of all
+// repositories of the connection.
 func (l *listing) missing(partial []string) (missing []absentee, linked int) {
 	for repo := range l.view().Repos() {
 		for _, link := range repo.Connections {
@@ -175,9 +171,9 @@ func (l *listing) missing(partial []string) (missing []absentee, linked int) {
 				continue
 			}
 
-			// All of them count: what is missing is judged by its share.
+			// Count all, to judge the share of missing ones.
 			linked++
-			if !l.has(repo, link) && !slices.Contains(partial, link.Target) && !l.left[repo.ExternalID] {
+			if !l.has(repo, link) && !slices.Contains(partial, link.Target) && !l.leftOut[repo.ExternalID] {
 				missing = append(missing, absentee{repo, link.Target})
 			}
 		}
@@ -185,18 +181,16 @@ func (l *listing) missing(partial []string) (missing []absentee, linked int) {
 	return missing, linked
 }
 
-// has reports whether the listing has a repository of the connection.
+// has reports whether the listing contains a repository of the connection.
 func (l *listing) has(repo *catalog.Repo, link catalog.RepoConnection) bool {
-	return l.seen[repo.ID] || link.Seen == l.job.Fence
+	return l.unchanged[repo.ID] || link.Seen == l.job.Fence
 }
 
-// gone are the repositories of the connection that the listing does not have
-// and that do not stay for another reason. Those of targets that were not listed
-// stay, and count as the connection's.
+// gone returns the repositories to remove from the connection: the listing misses them, and there
+// is no reason to keep them. Those of incomplete targets stay, and count in fin.Total.
 func (l *listing) gone(fin *catalog.FinishListing) (gone []catalog.RepoID) {
 	kept := roaring.BitmapOf(fin.Kept...)
 
-	// Each one is there, stays for a reason that was told, or goes.
 	for repo := range l.view().Repos() {
 		for _, link := range repo.Connections {
 			switch {

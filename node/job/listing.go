@@ -13,51 +13,51 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// listing takes what a host lists and writes it to the catalog in pages.
+// listing receives what a host lists, and writes it to the catalog in pages.
 type listing struct {
 	view     func() *catalog.View
 	propose  func(context.Context, catalog.Command) error
 	job      *catalog.Job
 	progress func(done, total int64)
 
-	mu       sync.Mutex // guards the fields below
-	heap     func()     // ends what a large listing asked of the collector; nil before
-	page     []catalog.ListedRepo
-	listed   int                     // repositories so far
-	written  int                     // of them, that were not in the catalog as they were listed
-	seen     map[catalog.RepoID]bool // of them, that were
-	left     map[string]bool         // external ids that the connection leaves out
-	excluded map[host.Reason]uint32
-	issues   []host.Issue
-	shadowed []string
-	renamed  []string
+	mu          sync.Mutex // guards the fields below
+	restoreHeap func()     // ends the settings of the garbage collector for a large listing; nil: not set
+	page        []catalog.ListedRepo
+	count       int                     // number of repositories so far
+	written     int                     // of them, new or changed ones
+	unchanged   map[catalog.RepoID]bool // of them, unchanged ones
+	leftOut     map[string]bool         // external ids that the connection leaves out
+	excluded    map[host.Reason]uint32
+	issues      []host.Issue
+	shadowed    []string
+	renamed     []string
 }
 
 func newListing(view func() *catalog.View, propose func(context.Context, catalog.Command) error, j *catalog.Job) *listing {
 	return &listing{
-		view:     view,
-		propose:  propose,
-		job:      j,
-		progress: func(int64, int64) {},
-		left:     map[string]bool{},
-		excluded: map[host.Reason]uint32{},
-		seen:     map[catalog.RepoID]bool{},
+		view:      view,
+		propose:   propose,
+		job:       j,
+		progress:  func(int64, int64) {},
+		leftOut:   map[string]bool{},
+		excluded:  map[host.Reason]uint32{},
+		unchanged: map[catalog.RepoID]bool{},
 	}
 }
 
 // largeListing is the number of repositories from which on a listing is large.
 const largeListing = 5000
 
-// close ends what the listing asked of the process.
+// close resets the garbage collector.
 func (l *listing) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.heap != nil {
-		l.heap()
+	if l.restoreHeap != nil {
+		l.restoreHeap()
 	}
 }
 
-// Repo takes a repository; a full page is written before it returns.
+// Repo implements host.Sink. It writes a full page before it returns.
 func (l *listing) Repo(ctx context.Context, repo host.Repo) error {
 	view := l.view()
 
@@ -66,15 +66,15 @@ func (l *listing) Repo(ctx context.Context, repo host.Repo) error {
 	l.giveWay(view, &repo)
 	l.note(view, &repo)
 
-	// What comes is garbage as soon as it is looked at: the heap need not grow with it.
-	if l.listed++; l.listed == largeListing {
-		l.heap = heap.Small()
+	// Listed repositories become garbage at once, so keep the heap small.
+	if l.count++; l.count == largeListing {
+		l.restoreHeap = heap.Small()
 	}
 
-	// What the catalog has as it is needs no entry of the log.
+	// An unchanged repository needs no log entry.
 	entry := listed(view, repo)
 	if known := view.Listed(l.job.Subject, &entry); known != nil {
-		l.seen[known.ID] = true
+		l.unchanged[known.ID] = true
 		return nil
 	}
 	l.page = append(l.page, entry)
@@ -85,7 +85,7 @@ func (l *listing) Repo(ctx context.Context, repo host.Repo) error {
 	return l.write(ctx)
 }
 
-// note remembers what an operator should know of a repository.
+// note records what operators should know about a repository.
 func (l *listing) note(view *catalog.View, repo *host.Repo) {
 	if repo.Unfetchable != "" {
 		l.issues = append(l.issues, host.Issue{Code: host.NotFetchable, Target: repo.Name, Text: repo.Unfetchable})
@@ -95,7 +95,7 @@ func (l *listing) note(view *catalog.View, repo *host.Repo) {
 	}
 }
 
-// write writes the page that has come together.
+// write writes the collected page.
 func (l *listing) write(ctx context.Context) error {
 	if len(l.page) == 0 {
 		return nil
@@ -114,29 +114,29 @@ func (l *listing) flush(ctx context.Context) error {
 	return l.write(ctx)
 }
 
-// Issue takes a problem.
+// Issue implements host.Sink.
 func (l *listing) Issue(i host.Issue) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.issues = append(l.issues, i)
 }
 
-// Skip takes a repository that the connection leaves out.
+// Skip implements host.Sink. The connection leaves the repository out.
 func (l *listing) Skip(externalID string, why host.Reason) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.left[externalID] = true
+	l.leftOut[externalID] = true
 	l.excluded[why]++
 }
 
-// Progress tells how far the listing is.
+// Progress implements host.Sink.
 func (l *listing) Progress(done, total int) { l.progress(int64(done), int64(total)) }
 
-// finish is the command that ends a listing.
+// finish returns the command that ends the listing.
 func (l *listing) finish(ctx context.Context, h host.Host, known *catalog.Connection, now time.Time) (*catalog.FinishListing, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	fin := &catalog.FinishListing{Total: uint32(l.listed), FinishSync: catalog.FinishSync{
+	fin := &catalog.FinishListing{Total: uint32(l.count), FinishSync: catalog.FinishSync{
 		Connection: l.job.Subject,
 		Fence:      l.job.Fence,
 		Hash:       known.Hash,
@@ -144,14 +144,14 @@ func (l *listing) finish(ctx context.Context, h host.Host, known *catalog.Connec
 		Listed:     uint32(l.written),
 	}}
 
-	// What an issue says decides what the listing may take away: nothing at all, or nothing of a target.
+	// Issues decide what the listing may remove: nothing at all, or nothing of a target.
 	l.issues = append(l.issues, expiry(allowance(h).Expires, now)...)
 
 	lost := l.incomplete(fin, known, now)
 
-	// A listing that lacks something by itself does not say what is gone.
+	// An incomplete listing does not tell what is gone.
 	if fin.Complete {
-		if err := l.absent(ctx, h, known, lost, now, fin); err != nil {
+		if err := l.decideMissing(ctx, h, known, lost, now, fin); err != nil {
 			return nil, err
 		}
 		fin.Gone = l.gone(fin)
@@ -170,16 +170,15 @@ func (l *listing) finish(ctx context.Context, h host.Host, known *catalog.Connec
 	return fin, nil
 }
 
-// giveWay gives a local repository the name of its directory where the name
-// that it says it has is another's by another connection: its claim never takes
-// or hides what is listed. A warning says so.
+// giveWay renames a local repository after its directory, if another connection lists its claimed
+// name. A claim never takes or hides a listed repository. A warning tells about it.
 func (l *listing) giveWay(view *catalog.View, repo *host.Repo) {
 	known := view.RepoByName(repo.Name)
 	if repo.OwnName == "" || known == nil || known.CloneURL == repo.Remote.URL {
 		return
 	}
 
-	// Only another connection gives the name away: this one may list it again and again.
+	// Only another connection's repository counts: this one may list it repeatedly.
 	other := slices.IndexFunc(known.Connections, func(c catalog.RepoConnection) bool { return c.Name != l.job.Subject })
 	if other < 0 {
 		return
@@ -190,10 +189,10 @@ func (l *listing) giveWay(view *catalog.View, repo *host.Repo) {
 	repo.Name, repo.DisplayName, repo.OwnName = repo.OwnName, repo.OwnName, ""
 }
 
-// maxShadowed bounds the warnings about names that another connection has.
+// maxShadowed limits the warnings about names that another connection has.
 const maxShadowed = 20
 
-// warnings are the issues as sentences.
+// warnings returns the issues as sentences.
 func (l *listing) warnings() []string {
 	var out []string
 	for _, i := range l.issues {
@@ -204,7 +203,7 @@ func (l *listing) warnings() []string {
 		out = append(out, text)
 	}
 
-	// Thousands of local clones may clash, and some are enough to see why.
+	// Thousands of local clones may clash; some of them show the cause.
 	for _, kind := range [][]string{l.renamed, l.shadowed} {
 		out = append(out, kind[:min(len(kind), maxShadowed)]...)
 		if more := len(kind) - maxShadowed; more > 0 {
@@ -214,8 +213,8 @@ func (l *listing) warnings() []string {
 	return out
 }
 
-// shadow warns of a listed repository without an id of its host whose name
-// another connection has for another address: it is not indexed under it.
+// shadow returns a warning if a repository without an external id has the name of another
+// connection's repository with another URL. It is then not indexed under that name.
 func shadow(view *catalog.View, repo *host.Repo) string {
 	known := view.RepoByName(repo.Name)
 	if repo.ExternalID != "" || known == nil || known.CloneURL == repo.Remote.URL || len(known.Connections) == 0 {
@@ -224,8 +223,8 @@ func shadow(view *catalog.View, repo *host.Repo) string {
 	return fmt.Sprintf("%s is the name of another repository of connection %s: %s is not indexed under it; give it a remote.origin.url or move it to a directory of another name", repo.Name, known.Connections[0].Name, repo.Remote.URL)
 }
 
-// listed is a repository of a listing as the catalog has it. What a host does
-// not know stays as the last index job found it.
+// listed converts a listed repository to the catalog's form. Facts that the host does not know stay
+// as the last index job found them.
 func listed(view *catalog.View, repo host.Repo) catalog.ListedRepo {
 	facts := catalog.RepoFacts{
 		DisplayName: repo.DisplayName,
@@ -249,7 +248,7 @@ func listed(view *catalog.View, repo host.Repo) catalog.ListedRepo {
 		Unfetchable: repo.Unfetchable,
 	}
 
-	// A host without ids knows a repository by its name alone.
+	// A host without ids identifies a repository by name.
 	old := view.RepoByExternalID(repo.ExternalID)
 	if repo.ExternalID == "" {
 		facts.ExternalID = repo.Name
@@ -257,7 +256,7 @@ func listed(view *catalog.View, repo host.Repo) catalog.ListedRepo {
 	}
 
 	if old != nil {
-		// Once it is indexed its commits tell when it was pushed to.
+		// Once it is indexed, its commits tell when it was pushed to.
 		if old.Indexed() {
 			facts.PushedAt = old.PushedAt
 		}

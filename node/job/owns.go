@@ -16,21 +16,21 @@ import (
 	"github.com/shoalsearch/shoal/node/place"
 )
 
-// OpenOwn opens a code host in the name of somebody who let it be asked, for the
-// job that runs under a fence. With anew the token that is kept was refused. A
-// *host.Refusal that refuses the person ends what they may read.
+// OpenOwn opens a code host in the name of a person who allowed it. fence is that of the job. anew
+// means that the host refused the stored token. A *host.Refusal that refuses the person ends all
+// access by this host.
 type OpenOwn func(ctx context.Context, x *catalog.Identity, kept *catalog.HostToken, fence uint64, anew bool) (host.Own, error)
 
-// owns asks code hosts what people may read, in their name, and brings the
-// answers into the catalog.
+// owns asks code hosts in people's names what they may read, and writes the answers into the
+// catalog.
 type owns struct {
 	open OpenOwn
 	log  *slog.Logger
 }
 
-const ownsTime = 30 * time.Minute // deadline of an attempt
+const ownsTime = 30 * time.Minute // time limit of an attempt
 
-// kind is the row of permission syncs by account.
+// kind returns the row of permission syncs per account.
 func (s *owns) kind() Kind {
 	return Kind{
 		Job:        catalog.JobAccountSync,
@@ -41,8 +41,8 @@ func (s *owns) kind() Kind {
 	}
 }
 
-// enqueueOwns asks what people may read whose time has come, and ends what was
-// listed too long ago. Whoever has just signed in is asked for by that.
+// enqueueOwns enqueues due questions about what people may read, and ages out old answers. A
+// sign-in enqueues its question itself.
 func enqueueOwns(p *planner) {
 	if p.in.View.PermissionSync() != catalog.PermissionSyncOn {
 		return
@@ -55,10 +55,11 @@ func enqueueOwns(p *planner) {
 	for x := range p.in.View.HostTokens() {
 		key := catalog.ReaderKey(x.Site, x.Subject)
 		if p.in.View.IdentityAt(x.Site, x.Subject) == nil {
-			continue // the provider is in the configuration no more
+			continue // the provider is no longer configured
 		}
 
-		// People who signed in together are not asked for together for ever.
+		// Vary the interval, so that people who signed in together are not always asked for
+		// together.
 		rest := interval - interval/10 + time.Duration(place.Key(key)%uint64(interval/5+1))
 		last := p.in.View.Reader(x.Site, x.Subject)
 		refused := last != nil && last.Issue != ""
@@ -72,12 +73,11 @@ func enqueueOwns(p *planner) {
 	}
 }
 
-// endOldLists ends lists of people that were made before a time; false where the
-// plan is full.
+// endOldLists ages out lists of people from before a time. It returns false if the plan is full.
 func endOldLists(p *planner, before time.Time) bool {
 	var old []string
 
-	// Only a list that counts still can end.
+	// Only a list that still counts can be aged out.
 	for r := range p.in.View.Readers() {
 		if r.Began > 0 && !r.Stale && r.Issue == "" && r.At.Before(before) {
 			old = append(old, r.Key())
@@ -91,7 +91,7 @@ func endOldLists(p *planner, before time.Time) bool {
 	return true
 }
 
-// sync asks what somebody may read, and says what has changed.
+// sync asks what a person may read, and proposes the difference.
 func (s *owns) sync(ctx context.Context, a *attempt) error {
 	site, subject := catalog.SplitReaderKey(a.job.Subject)
 	view := a.cluster.View()
@@ -100,10 +100,10 @@ func (s *owns) sync(ctx context.Context, a *attempt) error {
 		return fmt.Errorf("nobody lets the host be asked in their name any more: %w", errPermanent)
 	}
 
-	// The host is asked in the name of the person: it alone says what they may read.
+	// Ask in the person's name.
 	a.step("listing")
 	list, err := s.ask(ctx, a, x)
-	// A refusal is an answer: what was told before must not count any longer.
+	// A refusal is an answer: earlier answers no longer count.
 	if r := (*host.Refusal)(nil); errors.As(err, &r) && r.RefusesPerson() {
 		s.log.Info("a code host refuses somebody", "site", site, "subject", subject, "reason", r.Text)
 		return a.finish(ctx, &catalog.RefuseReader{Site: site, Subject: subject, Fence: a.job.Fence, Issue: r.Text})
@@ -114,15 +114,15 @@ func (s *owns) sync(ctx context.Context, a *attempt) error {
 	return agreed(a, func() error { return s.difference(ctx, a, site, subject, list) })
 }
 
-// ownList is what a host lets somebody read.
+// ownList is what a host lets a person read.
 type ownList struct {
 	ids      []string // external ids
 	withheld string
-	shrunk   bool // most of what they could read is gone, and that was said twice
+	shrunk   bool // most of what they could read is gone, and the host said so twice
 }
 
-// ask lists what somebody may read. A token that is refused is changed once:
-// it may have ended before its time.
+// ask lists what a person may read. If the host refuses the token, it tries once with a new one: a
+// token may end early.
 func (s *owns) ask(ctx context.Context, a *attempt, x *catalog.Identity) (ownList, error) {
 	list, err := s.askWith(ctx, a, x, false)
 	if r := (*host.Refusal)(nil); errors.As(err, &r) && r.Code == host.TokenRefused && r.Status != 0 {
@@ -131,7 +131,7 @@ func (s *owns) ask(ctx context.Context, a *attempt, x *catalog.Identity) (ownLis
 	return list, err
 }
 
-// askWith asks with the token that is kept, or with another one.
+// askWith asks with the stored token, or with a new one.
 func (s *owns) askWith(ctx context.Context, a *attempt, x *catalog.Identity, anew bool) (list ownList, err error) {
 	kept := a.cluster.View().HostToken(x)
 	if kept == nil {
@@ -147,7 +147,7 @@ func (s *owns) askWith(ctx context.Context, a *attempt, x *catalog.Identity, ane
 		return list, err
 	}
 
-	// What takes most of it away is believed when it comes twice.
+	// If most is gone, ask a second time.
 	view := a.cluster.View()
 	had := int(view.Reader(kept.Site, kept.Subject).Complete().GetCardinality())
 	found := int(reposOf(view, list.ids).GetCardinality())
@@ -168,10 +168,10 @@ func (s *owns) askWith(ctx context.Context, a *attempt, x *catalog.Identity, ane
 	return ownList{again, withheld, true}, nil
 }
 
-// listOwn lists what a person may read, once it is sure that the host takes the
-// token for theirs: some answer a token that has ended as they answer strangers.
+// listOwn lists what a person may read. It first checks that the token is the person's: some hosts
+// treat an expired token like an anonymous caller.
 func listOwn(ctx context.Context, own host.Own, subject string) (ids []string, withheld string, err error) {
-	// Before the list: that of a stranger would take away what the person may read.
+	// Check first: an anonymous list would remove the person's access.
 	who, err := own.Who(ctx)
 	if err != nil {
 		return nil, "", fmt.Errorf("ask whose the token is: %w", err)
@@ -186,7 +186,7 @@ func listOwn(ctx context.Context, own host.Own, subject string) (ids []string, w
 	return ids, withheld, nil
 }
 
-// reposOf are the repositories of this service that have some external ids.
+// reposOf returns the repositories of this service with these external ids.
 func reposOf(view *catalog.View, ids []string) *roaring.Bitmap {
 	set := roaring.New()
 	for _, id := range ids {
@@ -197,18 +197,18 @@ func reposOf(view *catalog.View, ids []string) *roaring.Bitmap {
 	return set
 }
 
-// difference says how a list differs from what is known.
+// difference proposes how a list differs from the stored one.
 func (s *owns) difference(ctx context.Context, a *attempt, site, subject string, list ownList) error {
 	view := a.cluster.View()
 	reader, set := view.Reader(site, subject), reposOf(view, list.ids)
 
 	c := &catalog.FinishReaderAccess{Site: site, Subject: subject, Fence: a.job.Fence, Note: list.withheld}
-	// Told on top of that state only: another answer may have come meanwhile.
+	// The difference is valid only for this state of the reader.
 	if reader != nil {
 		c.Instead = reader.Changed
 	}
 
-	// Only what changes goes into the log: most lists are long and stay as they are.
+	// Only the difference enters the log: most lists are long and stay the same.
 	var err error
 	if c.Add, err = bytesOf(roaring.AndNot(set, reader.Complete())); err != nil {
 		return err
@@ -217,7 +217,7 @@ func (s *owns) difference(ctx context.Context, a *attempt, site, subject string,
 		return err
 	}
 
-	// A list that lost much is an event for owners: a host may be wrong about it.
+	// A list that lost much gives an event for owners: the host may be wrong.
 	if !list.shrunk {
 		return a.finish(ctx, c)
 	}
@@ -227,7 +227,7 @@ func (s *owns) difference(ctx context.Context, a *attempt, site, subject string,
 	})
 }
 
-// bytesOf writes a set for a command; an empty one is none.
+// bytesOf encodes a set for a command; an empty set gives nil.
 func bytesOf(set *roaring.Bitmap) ([]byte, error) {
 	if set.IsEmpty() {
 		return nil, nil

@@ -22,7 +22,7 @@ type packer struct {
 	now     func() time.Time
 }
 
-// kind is the row of pack jobs.
+// kind returns the row of pack jobs.
 func (x *packer) kind() Kind {
 	return Kind{
 		Job:     catalog.JobPack,
@@ -35,9 +35,9 @@ func (x *packer) kind() Kind {
 	}
 }
 
-// pack joins the small files of a class, as they are now, and makes their
-// repositories read the pack. It is built here and copied to the other
-// members of the class by its hash. What changes meanwhile stays as it is.
+// pack joins the present small files of a class, and switches their repositories to the pack. It
+// builds the pack here, and copies it to other members. Repositories that change meanwhile stay as
+// they are.
 func (x *packer) pack(ctx context.Context, a *attempt) error {
 	began, view := x.now(), a.cluster.View()
 	files, err := x.choose(a, view)
@@ -52,7 +52,7 @@ func (x *packer) pack(ctx context.Context, a *attempt) error {
 		}
 	}
 
-	// A second copy before it is published: from then on the small files go.
+	// Copy the pack before publishing it: afterwards the small files are removed.
 	p.fin.Holder = a.cluster.Self()
 	if len(p.fin.Repos) > 0 {
 		a.step("copying")
@@ -70,8 +70,8 @@ func (x *packer) pack(ctx context.Context, a *attempt) error {
 	return nil
 }
 
-// choose finds the files to join: of those that are here. It is an error that
-// there are some and they are not here yet.
+// choose returns the files to join, of those on this node. It returns an error if there are files
+// to join, but not here yet.
 func (x *packer) choose(a *attempt, view *catalog.View) ([]*hold.ClassFile, error) {
 	all, calm := packable(view)[a.job.Subject], hold.Calm(view)
 	here := slices.DeleteFunc(slices.Clone(all), func(f *hold.ClassFile) bool { return !hasSides(a.files, f) })
@@ -86,7 +86,7 @@ func (x *packer) choose(a *attempt, view *catalog.View) ([]*hold.ClassFile, erro
 func hasSides(on *hold.Files, f *hold.ClassFile) bool {
 	for _, repo := range f.Repos {
 		for _, s := range repo.Shards {
-			// Its repositories may have other files beside this one.
+			// Skip other files of the repository.
 			if s.ID != f.ID {
 				continue
 			}
@@ -104,7 +104,7 @@ func hasSides(on *hold.Files, f *hold.ClassFile) bool {
 // packing is a pack that is being made.
 type packing struct {
 	fin   *catalog.FinishPack
-	parts []shard.Part // that go into it
+	parts []shard.Part // to join
 	built []shard.Built
 }
 
@@ -119,7 +119,7 @@ func newPacking(j *catalog.Job, files []*hold.ClassFile) *packing {
 
 	in := func(id string) bool { return from[id] }
 
-	// A repository is in several files where it has several small ones: it is packed once, with all of them.
+	// Pack a repository once, with all of its small files.
 	for _, f := range files {
 		for _, repo := range f.Repos {
 			if done[repo.ID] {
@@ -140,9 +140,9 @@ func newPacking(j *catalog.Job, files []*hold.ClassFile) *packing {
 	return p
 }
 
-// join writes the pack, and its symbols where the files have any.
+// join builds the pack, with its symbols if the files have any.
 func (x *packer) join(ctx context.Context, a *attempt, p *packing) error {
-	release, err := x.builder.processor(ctx, a)
+	release, err := x.builder.acquireProcessor(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (x *packer) join(ctx context.Context, a *attempt, p *packing) error {
 		return err
 	}
 
-	// Small files that came without symbols get none by being joined.
+	// Files without symbols get none from joining.
 	if slices.ContainsFunc(p.parts, func(part shard.Part) bool { return !part.Symbols.IsZero() }) {
 		a.step("joining symbols")
 		if err := x.symbols(ctx, a, p); err != nil {
@@ -171,8 +171,7 @@ func (x *packer) join(ctx context.Context, a *attempt, p *packing) error {
 	return nil
 }
 
-// symbols copies the symbols of the parts; only what has none yet is
-// looked at anew.
+// symbols copies the symbols of the parts. Only texts without symbols are tagged.
 func (x *packer) symbols(ctx context.Context, a *attempt, p *packing) error {
 	tag := x.builder.opt.Tagger
 	if tag == nil {
@@ -200,7 +199,7 @@ func (x *packer) symbols(ctx context.Context, a *attempt, p *packing) error {
 	return nil
 }
 
-// share says what each repository has of the packs.
+// share records which part of the packs each repository gets.
 func (p *packing) share(size func(name string) int64) {
 	numbers, places := map[shard.FileID]int{}, map[catalog.RepoID]int{}
 	for i, repo := range p.fin.Repos {
@@ -208,7 +207,7 @@ func (p *packing) share(size func(name string) int64) {
 	}
 
 	for _, b := range p.built {
-		// A built part names its pack; the command names each pack once, and parts by its place there.
+		// The command names each pack once; shares refer to it by index.
 		n, ok := numbers[b.Shard]
 		if !ok {
 			n = len(p.fin.Packs)
@@ -223,7 +222,7 @@ func (p *packing) share(size func(name string) int64) {
 	}
 }
 
-// names is the files of the packs.
+// names returns the files of the packs.
 func (p *packing) names() []string {
 	var names []string
 	for _, b := range p.built {

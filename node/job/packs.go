@@ -9,30 +9,27 @@ import (
 	"github.com/shoalsearch/shoal/node/hold"
 )
 
-// A search pays for each file that it has to look into, so thousands of small
-// repositories are slower than one that has all of their text. Their files are
-// joined into packs, in the background. Repositories share a pack only where
-// the same members should hold them, since a file is copied as a whole: those
-// are a class, and each class has at most one pack job.
-//
+// A search has a cost per file, so thousands of small repositories are slower than one with all of
+// their text. So their files are joined into packs in the background. A file is copied as a whole.
+// So repositories share a pack only if the same members should hold them. Such repositories form a
+// class, and each class has at most one pack job.
 //	repository indexed   ->  a file of its own
-//	eight small files    ->  one pack               a byte moves only into a file
+//	eight small files    ->  one pack               a byte only moves into a file
 //	packs, more files    ->  a larger pack          four times the size
-//	a push               ->  the pack, a side file that says what died, a delta
-//	half of it dead                             ->  what is alive is written anew
-//	a part moved to another class               ->  the part is written by one who has it, and only then copied
+//	a push               ->  the pack, a side file with what died, a delta
+//	half of it dead                             ->  what is live is written again
+//	a part moved to another class               ->  a node with the pack writes the part, then it is copied
 
-// The bounds of packing.
+// Limits of packing.
 const (
-	packText   = 512 << 20 // of text in a pack
+	packText   = 512 << 20 // bytes of text in a pack
 	packRepos  = 16 << 10  // repositories in a pack
-	packLeast  = 8         // files are worth a pack
-	packMany   = 2048      // while repositories wait for their first index: as many as fill a pack
-	packGrowth = 3         // a file is written anew only with others that have so many times its text
+	packLeast  = 8         // least files for a pack
+	packMany   = 2048      // the same while repositories wait for their first index
+	packGrowth = 3         // a file is written again only with others that have this multiple of its text
 )
 
-// packable is the files that may be packed, by the subject of the class:
-// those of a repository that is not about to change.
+// packable returns the files that may be packed, by the subject of their class.
 func packable(view *catalog.View) map[string][]*hold.ClassFile {
 	out := map[string][]*hold.ClassFile{}
 	for class, files := range hold.ClassesOf(view).Files {
@@ -45,10 +42,9 @@ func packable(view *catalog.View) map[string][]*hold.ClassFile {
 	return out
 }
 
-// choosePack says which files of a class are best written into one: the
-// smallest ones, as many as go with the rule of growth, where they are enough,
-// and those that are worn. So each byte is written a logarithmic number of
-// times, and again when as much as it has died.
+// choosePack returns the files of a class to join: the smallest ones as far as the rule of growth
+// allows, if there are enough, and worn ones. So each byte is written a logarithmic number of
+// times, and again when as much has died.
 func choosePack(files []*hold.ClassFile, calm bool) []*hold.ClassFile {
 	slices.SortFunc(files, func(a, b *hold.ClassFile) int { return cmp.Or(cmp.Compare(a.Text, b.Text), cmp.Compare(a.ID, b.ID)) })
 
@@ -57,7 +53,7 @@ func choosePack(files []*hold.ClassFile, calm bool) []*hold.ClassFile {
 		least = packMany
 	}
 
-	// Go from small to large: a file joins those before it where these have enough text.
+	// From small to large: a file joins the smaller ones if these have enough text.
 	take, sum, repos := 0, int64(0), 0
 	for i, f := range files {
 		if sum+f.Text > packText || repos+len(f.Repos) > packRepos {
@@ -79,7 +75,7 @@ func choosePack(files []*hold.ClassFile, calm bool) []*hold.ClassFile {
 		sum += f.Text
 	}
 
-	// What has died in a file costs each search, so worn ones go in whatever they weigh.
+	// Dead text costs each search, so also take worn files of any size.
 	for _, f := range files[take:] {
 		if f.Worn() && sum+f.Text <= packText {
 			chosen = append(chosen, f)
@@ -89,7 +85,7 @@ func choosePack(files []*hold.ClassFile, calm bool) []*hold.ClassFile {
 	return chosen
 }
 
-// enqueuePacks asks for a pack where files have gathered.
+// enqueuePacks enqueues pack jobs for classes with enough files.
 func enqueuePacks(p *planner) {
 	calm, classes := hold.Calm(p.in.View), p.packClasses()
 	for _, subject := range slices.Sorted(maps.Keys(classes)) {
@@ -103,7 +99,7 @@ func enqueuePacks(p *planner) {
 	}
 }
 
-// packClasses is the files that may be packed in the view of the plan.
+// packClasses returns the files that may be packed, cached for this plan.
 func (p *planner) packClasses() map[string][]*hold.ClassFile {
 	if p.packable == nil {
 		p.packable = packable(p.in.View)
@@ -111,9 +107,8 @@ func (p *planner) packClasses() map[string][]*hold.ClassFile {
 	return p.packable
 }
 
-// packHome is the live nodes that should hold the files of a class, and
-// whether it matters. Where some of them have more of the files than others, it
-// is those: a newcomer may have nothing yet.
+// packHome returns the live nodes that should hold the files of a class; bound tells whether only
+// those count. It prefers those with most of the files: a newcomer may have none yet.
 func packHome(p *planner, j *catalog.Job) (home []string, bound bool) {
 	members, _ := catalog.SubjectMembers(j.Subject)
 	for _, number := range members {
@@ -122,7 +117,7 @@ func packHome(p *planner, j *catalog.Job) (home []string, bound bool) {
 		}
 	}
 
-	// By bytes of text: what it has need not be copied.
+	// Compare bytes of text: present files need no copy.
 	files := p.packClasses()[j.Subject]
 	return mostOf(home, func(id string) (held int64) {
 		for _, f := range files {

@@ -12,38 +12,38 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// PermissionState is how far code hosts have said who may read what.
+// PermissionState tells how far code hosts have answered who may read what.
 type PermissionState struct {
-	Sync     catalog.PermissionSync `json:"sync"`     // whether they are asked
+	Sync     catalog.PermissionSync `json:"sync"`     // whether hosts are asked
 	Hosts    []HostPermissions      `json:"hosts"`    // by name
-	Unlinked int                    `json:"unlinked"` // active accounts that are linked to nobody at a code host
+	Unlinked int                    `json:"unlinked"` // active accounts without a linked identity at a code host
 
-	// How many are asked for at once now, and may be, in the cluster.
+	// Running questions now, and their limits, in the cluster.
 	PeopleRunning int `json:"peopleRunning"`
 	PeopleLimit   int `json:"peopleLimit"`
 	ReposRunning  int `json:"reposRunning"`
 	ReposLimit    int `json:"reposLimit"`
 }
 
-// HostPermissions is what one code host has said.
+// HostPermissions counts the answers of one code host.
 type HostPermissions struct {
-	Host   string  `json:"host"`   // as the catalog names it: github:github.com
-	People Answers `json:"people"` // of what people may read
-	Repos  Answers `json:"repos"`  // of who may read repositories
+	Host   string  `json:"host"`   // the site in the catalog: github:github.com
+	People Answers `json:"people"` // about what people may read
+	Repos  Answers `json:"repos"`  // about who may read repositories
 }
 
-// Answers counts what is asked of one host, and how it answered.
+// Answers counts the questions to one host, and its answers.
 type Answers struct {
-	Wanted   int       `json:"wanted"`          // are asked for
+	Wanted   int       `json:"wanted"`          // questions that are asked
 	Answered int       `json:"answered"`        // of these: the last good answer counts
-	Ended    int       `json:"ended"`           // of these: it is too old to count
-	Refused  int       `json:"refused"`         // of these: the host lets the person in no more
+	Ended    int       `json:"ended"`           // of these: the answer is too old to count
+	Refused  int       `json:"refused"`         // of these: the host no longer lets the person in
 	Failing  int       `json:"failing"`         // of these: the last tries have failed
-	Newest   time.Time `json:"newest,omitzero"` // good answer; zero where there is none
-	Oldest   time.Time `json:"oldest,omitzero"` // good answer
+	Newest   time.Time `json:"newest,omitzero"` // newest good answer; zero: none
+	Oldest   time.Time `json:"oldest,omitzero"` // oldest good answer
 }
 
-// good notes a good answer.
+// good counts a good answer.
 func (a *Answers) good(at time.Time) {
 	a.Answered++
 	if at.After(a.Newest) {
@@ -54,19 +54,18 @@ func (a *Answers) good(at time.Time) {
 	}
 }
 
-// Permissions counts how far code hosts have said who may read what. It keeps what two
-// views have in common, so that a look at 100,000 repositories walks over what changed.
-// The zero value is ready; it is safe for concurrent use.
+// Permissions computes PermissionStates. It caches data between views, so that with 100,000
+// repositories only changes cost. The zero value is ready to use. It is safe for concurrent use.
 type Permissions struct {
 	mu    sync.Mutex // guards the fields below
-	index uint64     // of the view that last is of
+	index uint64     // index of the view of last
 	last  *PermissionState
 
-	asked  *roaring.Bitmap            // repositories of which hosts were asked at that view
-	bySite map[string]*roaring.Bitmap // the same, apart by their hosts
+	asked  *roaring.Bitmap            // repositories whose hosts were asked, at that view
+	bySite map[string]*roaring.Bitmap // the same, by host
 }
 
-// Of is the state at a view. It is shared: nobody may change it.
+// Of returns the state at a view. The caller must not change it.
 func (p *Permissions) Of(view *catalog.View) *PermissionState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,7 +86,7 @@ func (p *Permissions) count(view *catalog.View) *PermissionState {
 		return s
 	}
 
-	// Each host has its row as soon as something is asked of it.
+	// A host gets a row as soon as something is asked of it.
 	hosts := map[string]*HostPermissions{}
 	at := func(site string) *HostPermissions {
 		h := hosts[site]
@@ -116,11 +115,11 @@ func (p *Permissions) count(view *catalog.View) *PermissionState {
 	return s
 }
 
-// countPeople counts the people in whose name hosts are asked.
+// countPeople counts the people in whose names hosts are asked.
 func countPeople(view *catalog.View, at func(site string) *HostPermissions) {
 	for x := range view.HostTokens() {
 		if view.IdentityAt(x.Site, x.Subject) == nil {
-			continue // the provider is in the configuration no more
+			continue // the provider is no longer configured
 		}
 
 		a := &at(x.Site).People
@@ -130,7 +129,7 @@ func countPeople(view *catalog.View, at func(site string) *HostPermissions) {
 		case r == nil || r.Began == 0:
 		case r.Issue != "":
 			a.Refused++
-			continue // the job says the same once more
+			continue // the job would only report the same again
 		case r.Stale:
 			a.Ended++
 		default:
@@ -143,7 +142,7 @@ func countPeople(view *catalog.View, at func(site string) *HostPermissions) {
 	}
 }
 
-// countRepoAnswers counts the repositories of which hosts are asked.
+// countRepoAnswers counts the repositories whose hosts are asked.
 func (p *Permissions) countRepoAnswers(view *catalog.View, at func(site string) *HostPermissions) {
 	p.follow(view)
 	failing, answered := roaring.New(), roaring.New()
@@ -153,7 +152,7 @@ func (p *Permissions) countRepoAnswers(view *catalog.View, at func(site string) 
 		}
 	}
 
-	// One walk over the answers for the times; all else is counted by sets.
+	// Iterate once for the times. Count everything else by sets.
 	times := make([]time.Time, 0, p.asked.GetCardinality())
 	numbers := make([]catalog.RepoID, 0, cap(times))
 	for x := range view.Accesses() {
@@ -178,7 +177,7 @@ func (p *Permissions) countRepoAnswers(view *catalog.View, at func(site string) 
 	}
 }
 
-// follow brings the repositories of which hosts are asked up to a view.
+// follow updates p.asked and p.bySite to a view.
 func (p *Permissions) follow(view *catalog.View) {
 	asked := askedOf(view)
 	if asked == p.asked {
@@ -188,7 +187,7 @@ func (p *Permissions) follow(view *catalog.View) {
 		p.asked, p.bySite = roaring.New(), map[string]*roaring.Bitmap{}
 	}
 
-	// A number stays with its host for good, so those that were there before stay where they are.
+	// A repository never changes its host, so only add new ones and remove old ones.
 	for it := roaring.AndNot(asked, p.asked).Iterator(); it.HasNext(); {
 		id := it.Next()
 		site := catalog.SiteOf(view.Repo(id).ExternalID)
@@ -205,12 +204,12 @@ func (p *Permissions) follow(view *catalog.View) {
 	p.asked = asked
 }
 
-// askedOf are the repositories whose hosts are asked who may read them, by the token of
-// a connection of a kind that tells.
+// askedOf returns the repositories whose hosts are asked who may read them, with the token of a
+// connection.
 func askedOf(view *catalog.View) *roaring.Bitmap {
 	wanted := view.Asked()
 	return view.CachedSet("asked by a connection", func() func(*catalog.Repo) bool {
-		asked := map[string]bool{} // connections, by whether they tell of readers
+		asked := map[string]bool{} // by connection: whether its host tells about readers
 		for _, c := range view.File().Connections {
 			asked[c.Shared().Name] = view.PermissionSync().Enforces(c.Shared()) && host.ReadershipOf(c) != host.Untold
 		}
@@ -220,7 +219,7 @@ func askedOf(view *catalog.View) *roaring.Bitmap {
 	})
 }
 
-// unlinked counts the active accounts that no code host knows.
+// unlinked counts the active accounts without an identity at a code host.
 func unlinked(view *catalog.View) (n int) {
 	linked := func(x *catalog.Identity) bool { return view.SiteOfIdentity(x) != "" }
 	for a := range view.Accounts() {

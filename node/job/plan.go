@@ -12,27 +12,26 @@ import (
 	"github.com/shoalsearch/shoal/node/place"
 )
 
-// Input is all that a plan depends on, beside the table of kinds.
+// Input is everything that a plan depends on, besides the table of kinds.
 type Input struct {
 	View  *catalog.View
 	Now   time.Time
 	Nodes []hold.Node
-	Look  Look // the schedules to look at; grants are made always
+	Look  Look // the due schedules; grants are always planned
 }
 
-// The bounds of a plan.
+// Limits of a plan.
 const (
-	lateSlack   = 30 * time.Second // a job that is this much past its deadline is taken away
-	maxCommands = 256              // of one plan
+	lateSlack   = 30 * time.Second // a job is revoked this long after its deadline
+	maxCommands = 256              // per plan
 )
 
-// plan says which commands are due: running jobs to take away from nodes that
-// are lost, jobs to enqueue because their time has come, waiting jobs to grant
-// to nodes with room. It depends on nothing but its arguments.
+// plan returns the due commands: revoke jobs of lost nodes, enqueue due jobs, and grant waiting
+// jobs to nodes with room. It depends only on its arguments.
 func plan(ks kinds, in Input) []catalog.Command {
 	p := newPlanner(ks, in)
 
-	// Revoking goes first: what is left counts as running, and tells the room for grants.
+	// Revoke first: the remaining jobs count as running and limit the grants.
 	p.revoke()
 	for _, k := range ks {
 		if k.Look&in.Look != 0 {
@@ -44,14 +43,14 @@ func plan(ks kinds, in Input) []catalog.Command {
 }
 
 type planner struct {
-	in       Input
-	kinds    kinds
-	settings config.Settings
-	out      []catalog.Command
-	running  map[string]map[catalog.JobKind]int // by node
-	total    map[catalog.JobKind]int
-	packable map[string][]*hold.ClassFile // of the view, once they are asked for
-	looks    int                          // at waiting jobs
+	in        Input
+	kinds     kinds
+	settings  config.Settings
+	out       []catalog.Command
+	running   map[string]map[catalog.JobKind]int // by node
+	total     map[catalog.JobKind]int
+	packable  map[string][]*hold.ClassFile // cache of packClasses
+	lookCount int                          // number of waiting jobs looked at
 }
 
 func newPlanner(ks kinds, in Input) *planner {
@@ -64,7 +63,7 @@ func newPlanner(ks kinds, in Input) *planner {
 	}
 }
 
-// add takes a command into the plan; false when it is full.
+// add appends a command to the plan. It returns false if the plan is full.
 func (p *planner) add(c catalog.Command) bool {
 	if len(p.out) >= maxCommands {
 		return false
@@ -73,7 +72,7 @@ func (p *planner) add(c catalog.Command) bool {
 	return true
 }
 
-// node returns nil for one that is no member any more.
+// node returns a member, or nil.
 func (p *planner) node(id string) *hold.Node {
 	for i := range p.in.Nodes {
 		if p.in.Nodes[i].ID == id {
@@ -91,19 +90,19 @@ func (p *planner) open(id string) bool {
 
 func takesJobs(n *hold.Node) bool { return n.Alive && !n.Closed && n.Disk < hold.DiskStop }
 
-// elapsed reports whether some time has passed since then.
+// elapsed reports whether d has passed since a time.
 func (p *planner) elapsed(since time.Time, d time.Duration) bool {
 	return !p.in.Now.Before(since.Add(d))
 }
 
-// idle reports whether a job can be asked for again: it was never run or is done,
-// or it failed for good and some time has passed.
+// idle reports whether a job may be enqueued again: it never ran, is done, or failed for good at
+// least retry ago.
 func (p *planner) idle(j *catalog.Job, retry time.Duration) bool {
 	return j == nil || j.State == catalog.JobDone || j.State == catalog.JobFailed && p.elapsed(j.FinishedAt, retry)
 }
 
-// revoke takes running jobs from nodes that are gone, restarted, silent for
-// too long, or past the deadline; the others are counted.
+// revoke revokes jobs of nodes that are gone, restarted or silent for too long, and jobs past their
+// deadline. It counts the others as running.
 func (p *planner) revoke() {
 	for j := range p.in.View.JobsOf(catalog.JobRunning) {
 		if why := p.lost(j); why != "" {
@@ -117,7 +116,7 @@ func (p *planner) revoke() {
 func (p *planner) lost(j *catalog.Job) string {
 	n := p.node(j.Node)
 
-	// A node that has started anew has another epoch, and runs nothing of before.
+	// A restarted node has a new epoch, and none of its old jobs.
 	switch {
 	case n == nil:
 		return "its node was removed"
@@ -139,9 +138,8 @@ func (p *planner) count(node string, kind catalog.JobKind) {
 	p.total[kind]++
 }
 
-// grant gives waiting jobs to nodes: those that a person asked for first,
-// then repositories that were never indexed, then the longest waiting. It looks at no
-// more jobs than it takes to fill the nodes: thousands may wait.
+// grant grants waiting jobs to nodes: requests by people first, then first indexes, then the
+// longest waiting. It stops when the nodes are full, because thousands of jobs may wait.
 func (p *planner) grant() {
 	var lines []line
 	for i := range p.kinds {
@@ -169,21 +167,21 @@ func (p *planner) grant() {
 	}
 }
 
-// line is the waiting jobs of a kind, in the order of their turns.
+// line is the queue of waiting jobs of a kind.
 type line struct {
 	kind *Kind
 	head *catalog.Job
 	next func() (*catalog.Job, bool)
 }
 
-// step goes on to the next job; false at the end.
+// step advances to the next job. It returns false at the end.
 func (l *line) step(p *planner) (ok bool) {
 	l.head, ok = l.next()
-	p.looks++
+	p.lookCount++
 	return ok
 }
 
-// firstLine is the line whose head has its turn first.
+// firstLine returns the index of the line whose head is to be granted first.
 func firstLine(lines []line) (first int) {
 	for i := range lines {
 		if lines[i].head.GrantedBefore(lines[first].head) {
@@ -193,14 +191,14 @@ func firstLine(lines []line) (first int) {
 	return first
 }
 
-// grantTo gives a job to a node, if it may begin and one has room for it. full: no node
-// has room for another of its kind.
+// grantTo grants a job, if it may begin and a node has room. full means that no node has room for
+// another job of this kind.
 func (p *planner) grantTo(k *Kind, j *catalog.Job) (full bool) {
 	if k.Blocked != nil && k.Blocked(p, j) {
 		return false
 	}
 
-	// No node has room for it: others of its kind may be for other nodes.
+	// No suitable node has room. Other jobs of the kind may suit other nodes.
 	n := p.choose(k, j)
 	if n == nil {
 		return false
@@ -230,19 +228,19 @@ func (p *planner) runs(kind catalog.JobKind, subject string) bool {
 	return j != nil && j.State == catalog.JobRunning
 }
 
-// choose finds the node to run a job: one of its home, else any; of these the
-// least busy, and among equals the one with the highest score.
+// choose returns the node to run a job: a home node if there are any, then the least busy, then the
+// one with the best score.
 func (p *planner) choose(k *Kind, j *catalog.Job) *hold.Node {
 	var home []string
 	if k.Home != nil {
 		var bound bool
-		// Bound to nodes of which none is there: it waits.
+		// Bound to nodes that are all absent: wait.
 		if home, bound = k.Home(p, j); bound && len(home) == 0 {
 			return nil
 		}
 	}
 
-	// Jobs of one key come to the same node as long as it can: it has what they need.
+	// Jobs with the same key prefer the same node, which has what they need.
 	key := place.Key(j.Subject)
 	if k.Key != nil {
 		key = k.Key(j)
@@ -262,13 +260,13 @@ func (p *planner) choose(k *Kind, j *catalog.Job) *hold.Node {
 	return best
 }
 
-// better reports whether a node should rather have a job than another.
+// better reports whether n suits a job better than than.
 func (p *planner) better(key uint64, n, than *hold.Node, kind catalog.JobKind) bool {
 	score := func(n *hold.Node) float64 { return place.Score(key, place.Member{ID: n.ID, Weight: n.Weight}) }
 	return cmp.Or(cmp.Compare(p.running[n.ID][kind], p.running[than.ID][kind]), cmp.Compare(score(than), score(n))) < 0
 }
 
-// mostOf is those of the nodes that have most of something.
+// mostOf returns the nodes with the highest value of held.
 func mostOf(nodes []string, held func(id string) int64) (most []string) {
 	best := int64(-1)
 	for _, id := range nodes {

@@ -15,40 +15,39 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// Poller fetches the mirrors of this node and asks for an index job where
-// something changed: at once where the host tells of a push, see Hear, else
-// the sooner the later the last push was, and every reindexInterval at least. A
-// poll that finds nothing leaves no trace in the log of the cluster. Two nodes that poll the same repository
-// after a partition cost a fetch, nothing else.
+// Poller fetches the mirrors of this node and enqueues index jobs for changed ones. It polls at
+// once if the host reports a push, see Hear. Otherwise it polls the sooner the more recent the last
+// push was, but at least every reindexInterval. A poll without news enters nothing in the cluster's
+// log. If two nodes poll a repository after a partition, that only costs a fetch.
 type Poller struct {
 	cluster Cluster
 	remotes *remotes
 	copies  *hold.Transfers
-	options func() string                // key of the options of builds
-	busy    func(id catalog.RepoID) bool // an attempt works on the repository here
+	options func() string                // key of the build options
+	busy    func(id catalog.RepoID) bool // whether an attempt works on the repository here
 	now     func() time.Time
 	began   time.Time
 
-	searched func(shard.FileID) time.Duration // how long this node has searched an index file
+	searched func(shard.FileID) time.Duration // for how long this node has searched an index file
 
-	mu    sync.Mutex // guards the fields below
-	polls map[catalog.RepoID]poll
-	heard map[string]*heard // by connection
-	calm  calmness
-	queue []candidate // to be looked at when a look ends, the first first
-	anew  []candidate // to be indexed for another reason than a push, the first first
+	mu      sync.Mutex // guards the fields below
+	polls   map[catalog.RepoID]poll
+	signals map[string]*connectionSignal // by connection
+	calm    calmness
+	queue   []candidate // to poll when a running poll ends, in order
+	anew    []candidate // to index for a reason other than a push, in order
 }
 
-// mostLooks is the number of looks that one round puts off until another has ended. At
-// one round a second and 3 ms of CPU a look, a seventh of a core is busy with them.
-const mostLooks = 50
+// maxQueue limits how many polls one round queues. At one round a second and 3 ms of CPU per poll,
+// they take a seventh of a core.
+const maxQueue = 50
 
-// mostAnew is the number of waiting index jobs up to which the poller asks for more for
-// other settings or versions of files. A push waits behind as many at most.
-const mostAnew = 128
+// maxAnewJobs is the number of waiting index jobs up to which the poller enqueues more for changed
+// settings or file versions. So only so many jobs delay a push.
+const maxAnewJobs = 128
 
-// calmness spares looks at all repositories while the same ones, for the same
-// options, are not due yet.
+// calmness avoids looking at all repositories while the same repositories, with the same options,
+// cannot be due.
 type calmness struct {
 	view    *catalog.View
 	options string
@@ -64,17 +63,17 @@ func (c *calmness) holds(view *catalog.View, options string, now time.Time) bool
 	return now.Before(c.rest) || now.Before(c.until) && c.view.SameRepos(view)
 }
 
-// poll is what is known of the last one of a repository.
+// poll is the state of polling a repository.
 type poll struct {
-	at      time.Time // end of the last, or the time of the last index
-	wanted  string    // key of what was wanted when an index was asked for last
+	at      time.Time // end of the last poll, or time of the last index
+	wanted  string    // wantedKey when an index job was last enqueued
 	running bool
-	begun   time.Time // when the one that runs began
+	begun   time.Time // start of the running poll
 
-	stamp    string    // of the last push, as the host told it
-	due      bool      // the host told of a push since the last poll began
-	hotUntil time.Time // until then the host may keep silent about further pushes
-	changed  time.Time // when a poll found something new last
+	stamp    string    // of the last push, as reported by the host
+	due      bool      // the host has reported a push since the last poll began
+	hotUntil time.Time // until then the host may fail to report further pushes
+	changed  time.Time // when a poll last found something new
 }
 
 func newPoller(cluster Cluster, from *remotes, copies *hold.Transfers, options func() string, busy func(catalog.RepoID) bool, now func() time.Time) *Poller {
@@ -87,7 +86,7 @@ func newPoller(cluster Cluster, from *remotes, copies *hold.Transfers, options f
 		now:     now,
 		began:   now(),
 		polls:   map[catalog.RepoID]poll{},
-		heard:   map[string]*heard{},
+		signals: map[string]*connectionSignal{},
 	}
 }
 
@@ -98,7 +97,7 @@ func (p *Poller) Run(ctx context.Context) error {
 	for {
 		settings := p.cluster.View().File().Settings
 		for _, id := range p.due(settings.MaxRepoIndexingJobs) {
-			// One look after another, so that no look waits for the next round.
+			// Continue with the next repository, without waiting for the next round.
 			wg.Go(func() {
 				for more := true; more && ctx.Err() == nil; id, more = p.another() {
 					p.poll(ctx, id)
@@ -112,8 +111,7 @@ func (p *Poller) Run(ctx context.Context) error {
 	}
 }
 
-// due marks the repositories to poll now as running and returns them: no more
-// than keep the number of running polls within the limit.
+// due returns the repositories to poll now, marked as running. limit bounds the running polls.
 func (p *Poller) due(limit int) []catalog.RepoID {
 	view, now := p.cluster.View(), p.now()
 	wanted := wantedKeys{options: p.options(), view: view}
@@ -123,7 +121,7 @@ func (p *Poller) due(limit int) []catalog.RepoID {
 		return nil
 	}
 
-	// What another node polls becomes due here too, and stays so.
+	// Repositories that other nodes poll become due here too, and stay due.
 	next := now.Add(min(othersPause, view.File().Settings.ReindexInterval))
 	var ready []candidate
 	p.queue, p.anew = nil, nil
@@ -132,14 +130,14 @@ func (p *Poller) due(limit int) []catalog.RepoID {
 			continue
 		}
 
-		key := wanted.of(repo)
+		key := wanted.keyOf(repo)
 		at := p.next(view, repo, key, now)
 		if now.Before(at) {
 			if at.Before(next) {
 				next = at
 			}
 		} else if c := (candidate{repo, at, key}); p.mine(view, repo) && (p.polls[repo.ID].due || !rests(view, repo.ID, now)) {
-			// What is indexed anew in any case is fetched by its job.
+			// If it is outdated, its index job will fetch it.
 			if p.outdated(repo, key) {
 				p.anew = append(p.anew, c)
 			} else {
@@ -148,11 +146,11 @@ func (p *Poller) due(limit int) []catalog.RepoID {
 		}
 	}
 
-	// Where not all can be polled, some go first.
+	// If there are too many, sort them.
 	room := max(0, limit-p.clean(view))
 	if len(ready) > room {
 		p.order(ready)
-		ready, p.queue, next = ready[:room], ready[room:min(len(ready), room+mostLooks)], now
+		ready, p.queue, next = ready[:room], ready[room:min(len(ready), room+maxQueue)], now
 	}
 	if p.order(p.anew); len(p.anew) > 0 {
 		next = now
@@ -172,28 +170,28 @@ func (p *Poller) due(limit int) []catalog.RepoID {
 	return due
 }
 
-// candidate is a repository that may be polled, since some time.
+// candidate is a repository that may be polled, since the time at.
 type candidate struct {
 	repo   *catalog.Repo
 	at     time.Time
-	wanted string // key of what is wanted of it
+	wanted string // its wantedKey
 }
 
-// outdated reports whether a repository has to be indexed for other settings or versions
-// of files, whatever its remote has, and no job was asked for that yet. The mutex is held.
+// outdated reports whether a repository must be indexed for changed settings or file versions, and
+// no job was enqueued for that yet. The caller holds the mutex.
 func (p *Poller) outdated(repo *catalog.Repo, wanted string) bool {
 	s := p.polls[repo.ID]
 	return !s.due && wantedOf(repo.InputKey) != wanted && s.wanted != wanted
 }
 
-// begin marks a repository as running. The mutex is held.
+// begin marks a repository as running. The caller holds the mutex.
 func (p *Poller) begin(c candidate) {
 	s := p.polls[c.repo.ID]
 	s.running, s.begun, s.due = true, p.now(), false
 	p.polls[c.repo.ID] = s
 }
 
-// another is the next repository of those that due had no room for, and false for none.
+// another returns the next queued repository, or false.
 func (p *Poller) another() (catalog.RepoID, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,10 +206,10 @@ func (p *Poller) another() (catalog.RepoID, bool) {
 	return 0, false
 }
 
-// askAnew asks for index jobs where other settings or versions of files want them, as
-// many at a time as leave a push a short way.
+// askAnew enqueues index jobs for changed settings or file versions. It keeps the queue short, so
+// that a push does not wait long.
 func (p *Poller) askAnew(ctx context.Context) {
-	room := mostAnew
+	room := maxAnewJobs
 	for range p.cluster.View().JobsOfKind(catalog.JobIndex, catalog.JobWaiting) {
 		if room--; room == 0 {
 			return
@@ -230,7 +228,7 @@ func (p *Poller) askAnew(ctx context.Context) {
 	for i, c := range some {
 		cmds[i] = &catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(c.repo.ID)}
 	}
-	// What nobody was asked for is outdated at the next round too.
+	// If the proposal fails, the next round tries again.
 	if _, err := p.cluster.Propose(ctx, cmds...); err != nil && !refused(err) {
 		return
 	}
@@ -244,9 +242,8 @@ func (p *Poller) askAnew(ctx context.Context) {
 	}
 }
 
-// order puts those first that wait longest. All that other settings or versions of
-// files wait for are equal: of these the ones that this node searches most, then those
-// that were pushed to last.
+// order sorts candidates: the longest waiting first. Those that wait for changed settings are equal
+// in this; of these the most searched go first, then those with the newest push.
 func (p *Poller) order(ready []candidate) {
 	heat := func(r *catalog.Repo) (most time.Duration) {
 		for _, s := range r.Shards {
@@ -260,8 +257,8 @@ func (p *Poller) order(ready []candidate) {
 	})
 }
 
-// clean forgets the repositories that have left, and counts the polls that
-// run. The mutex is held.
+// clean forgets repositories that left the catalog, and counts the running polls. The caller holds
+// the mutex.
 func (p *Poller) clean(view *catalog.View) (running int) {
 	for id, s := range p.polls {
 		if s.running {
@@ -273,9 +270,8 @@ func (p *Poller) clean(view *catalog.View) (running int) {
 	return running
 }
 
-// Polls is how many repositories this node fetches to see whether something is
-// new, and which of them takes longest; began is the zero time where none runs.
-// It may be called at any time.
+// Polls returns how many polls are running, and which one runs for longest; began is zero if there
+// is none. It is safe for concurrent use.
 func (p *Poller) Polls() (running int, longest catalog.RepoID, began time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -290,13 +286,13 @@ func (p *Poller) Polls() (running int, longest catalog.RepoID, began time.Time) 
 	return running, longest, began
 }
 
-// othersPause is the longest time between two looks at all repositories.
+// othersPause is the longest pause between two looks at all repositories.
 const othersPause = time.Second
 
-// mine reports whether this node polls a repository: the first live holder of
-// its mirror does.
+// mine reports whether this node polls a repository: the live holder of its mirror with the best
+// score does.
 func (p *Poller) mine(view *catalog.View, repo *catalog.Repo) bool {
-	// By arithmetic alone all nodes choose the same one, and need not agree on it.
+	// All nodes compute the same result, without agreeing on it.
 	best, bestScore := "", 0.0
 	for _, id := range view.Holders(catalog.MirrorKey(repo.ID)) {
 		if !p.cluster.Alive(id) {
@@ -309,12 +305,11 @@ func (p *Poller) mine(view *catalog.View, repo *catalog.Repo) bool {
 	return best == p.cluster.Self()
 }
 
-// pollTime bounds one poll; a clone that takes longer is a job's work.
+// pollTime is the time limit of a poll; a longer fetch is left to a job.
 const pollTime = 15 * time.Minute
 
-// poll fetches one mirror, and asks for an index job where that is of use. A
-// failure is asked for too: the job fails in the open, and is tried again with
-// the patience of jobs.
+// poll fetches a mirror, and enqueues an index job if something is new. It also does so after a
+// failure: the job then shows the failure, and is retried with back-off.
 func (p *Poller) poll(ctx context.Context, id catalog.RepoID) {
 	wanted, changed, err := p.look(ctx, id)
 	if ctx.Err() != nil {
@@ -325,13 +320,13 @@ func (p *Poller) poll(ctx context.Context, id catalog.RepoID) {
 	if ask {
 		_, perr := p.cluster.Propose(ctx, &catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(id)})
 
-		// What nobody was asked for is found again by the next poll.
+		// If the proposal fails, the next poll finds it again.
 		ask = perr == nil || refused(perr)
 	}
 	p.note(id, wanted, ask, changed)
 }
 
-// note remembers how a poll ended.
+// note records the result of a poll.
 func (p *Poller) note(id catalog.RepoID, wanted string, asked, changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -351,13 +346,13 @@ func (p *Poller) look(ctx context.Context, id catalog.RepoID) (wanted string, ch
 	view := p.cluster.View()
 	repo := view.Repo(id)
 
-	// A job that works on it finds out by itself.
+	// A running job finds it anyway.
 	if repo == nil || p.busy(id) {
 		return "", false, nil
 	}
 	wanted = wantedKey(p.options(), view, repo)
 
-	// A poll is not worth the time of a job: one that takes long is left to that.
+	// Limit the time: a long fetch is left to a job.
 	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
 	mirror, _, err := p.remotes.fetch(ctx, repo, git.FetchOptions{Timeout: pollTime})
@@ -375,7 +370,7 @@ func (p *Poller) look(ctx context.Context, id catalog.RepoID) (wanted string, ch
 		names = append(names, catalog.Revision{Name: rev.Name, Commit: rev.Commit})
 	}
 
-	// How many are left out is told to people, so a change of that is one, too.
+	// A changed number of left-out revisions counts, too: people see it.
 	changed = inputKey(wanted, names) != repo.InputKey || uint32(leftOut) != repo.LeftOut
 	return wanted, changed || p.copies.Lost(view, repo), nil
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// Progress is how far an attempt has come. It lives on the node that runs it.
+// Progress is how far an attempt has come. Only the node that runs it knows.
 type Progress struct {
 	Kind    catalog.JobKind
 	Subject string // as in the catalog
 	Fence   uint64
 	Started time.Time
 	Step    string // waiting, fetching, listing, building, symbols, ...
-	Done    int64  // documents of the step
-	Total   int64  // 0 when not known
-	Bytes   int64  // of text read so far
+	Done    int64  // documents done in this step
+	Total   int64  // 0: unknown
+	Bytes   int64  // text read so far
 }
 
 type progress struct {
@@ -62,7 +62,7 @@ func (p *progress) snapshot() Progress {
 	return p.now
 }
 
-// Running lists the attempts of this node, the oldest first.
+// Running returns the progress of this node's attempts, oldest first.
 func (r *Runner) Running() []Progress {
 	r.mu.Lock()
 	var all []Progress
@@ -76,7 +76,7 @@ func (r *Runner) Running() []Progress {
 	return all
 }
 
-// short cuts an error text to what the catalog keeps.
+// short cuts an error text to 500 bytes on one line.
 func short(s string) string {
 	s = strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "?")
 	if len(s) > 500 {

@@ -12,24 +12,23 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// readers asks code hosts who may read repositories, and brings the answers
-// into the catalog.
+// readers asks code hosts who may read repositories, and writes the answers into the catalog.
 type readers struct {
 	hosts host.Tools
 	log   *slog.Logger
 }
 
 const (
-	readersTime = 30 * time.Minute // deadline of an attempt
-	leastOld    = 72 * time.Hour   // before that an answer never counts as too old
-	ageBatch    = 1000             // repositories that one command calls too old
+	readersTime = 30 * time.Minute // time limit of an attempt
+	leastOld    = 72 * time.Hour   // an answer younger than this always counts
+	ageBatch    = 1000             // repositories in one command
 
-	// The bounds of mostGone.
+	// Limits of mostGone.
 	lostCount = 20
 	lostShare = 2
 )
 
-// kind is the row of permission syncs by repository.
+// kind returns the row of permission syncs per repository.
 func (s *readers) kind() Kind {
 	return Kind{
 		Job:        catalog.JobRepoSync,
@@ -40,8 +39,8 @@ func (s *readers) kind() Kind {
 	}
 }
 
-// enqueueReaders asks for the readers of repositories whose time has come, those
-// first that were never asked for, and ends what was observed too long ago.
+// enqueueReaders enqueues due questions about the readers of repositories, first questions first.
+// It also ages out old answers.
 func enqueueReaders(p *planner) {
 	interval := p.settings.RepoDrivenPermissionInterval
 	old := AnswersEnd(p.in.Now, interval)
@@ -52,14 +51,14 @@ func enqueueReaders(p *planner) {
 			continue
 		}
 
-		// It ends at once, though the next question may wait for others.
+		// Age out the answer at once, even if the next question has to wait.
 		last := p.in.View.Access(repo.ID)
 		if last != nil && last.At.Before(old) && !p.in.View.AccessIsStale(repo) {
 			stale = append(stale, repo.ID)
 		}
 
-		// Repositories that were first asked for together are not asked for
-		// together for ever: the interval is a tenth longer or shorter.
+		// Vary the interval by a tenth, so that repositories that were asked together once are not
+		// always asked together.
 		rest := interval - interval/10 + spread(repo.ID, interval/5)
 		switch {
 		case !p.idle(p.in.View.Job(catalog.JobRepoSync, catalog.RepoSubject(repo.ID)), rest):
@@ -84,14 +83,13 @@ func enqueueReaders(p *planner) {
 	}
 }
 
-// AnswersEnd is the time such that what a host said before it counts no more,
-// where it is asked at an interval.
+// AnswersEnd returns the time before which answers of a host no longer count.
 func AnswersEnd(now time.Time, interval time.Duration) time.Time {
 	return now.Add(-max(3*interval, leastOld))
 }
 
-// AudienceOf is the connection by which it is asked who may read a repository:
-// one that closes it, of a kind of host that tells; nil where there is none.
+// AudienceOf returns the connection used to ask who may read a repository, or nil: it enforces
+// permissions, and its host tells about readers.
 func AudienceOf(view *catalog.View, repo *catalog.Repo) config.Connection {
 	mode := view.PermissionSync()
 	for _, link := range repo.Connections {
@@ -103,7 +101,7 @@ func AudienceOf(view *catalog.View, repo *catalog.Repo) config.Connection {
 	return nil
 }
 
-// sync asks who may read a repository, and says what has changed.
+// sync asks who may read a repository, and proposes the difference.
 func (s *readers) sync(ctx context.Context, a *attempt) error {
 	view := a.cluster.View()
 	repo := view.Repo(catalog.SubjectRepo(a.job.Subject))
@@ -132,7 +130,7 @@ func (s *readers) sync(ctx context.Context, a *attempt) error {
 		return fmt.Errorf("ask who may read the repository: %w", err)
 	}
 
-	// What takes most of them away is believed when it comes twice.
+	// If most readers are gone, ask a second time.
 	known := known(view, repo)
 	if mostGone(len(known), len(found)) {
 		again, err := h.Readers(ctx, repo.ExternalID, repo.DisplayName)
@@ -148,19 +146,19 @@ func (s *readers) sync(ctx context.Context, a *attempt) error {
 	return agreed(a, func() error { return s.difference(ctx, a, repo, found, partial) })
 }
 
-// maxDifferences is how often a difference is made anew because listings of
-// people changed something meanwhile.
+// maxDifferences limits how often a difference is computed again, because listings of people
+// changed something meanwhile.
 const maxDifferences = 100
 
-// mostGone reports whether a list that had so many has lost so much that it is asked for
-// again: more than both bounds, or all.
+// mostGone reports whether a list has lost so much that the host must be asked again: more than
+// both limits, or everything.
 func mostGone(had, now int) bool {
 	lost := had - now
 	return lost > 0 && (now == 0 || lost > lostCount && now*lostShare < had)
 }
 
-// agreed says how a list differs from what is known, again and again while other
-// answers change what it was compared with.
+// agreed proposes a difference again and again, while other answers change the state that it is
+// based on.
 func agreed(a *attempt, difference func() error) (err error) {
 	for range maxDifferences {
 		err = difference()
@@ -172,8 +170,7 @@ func agreed(a *attempt, difference func() error) (err error) {
 	return err
 }
 
-// difference proposes how the readers differ from those that are known, in pages where
-// that is long.
+// difference proposes how the readers differ from the stored ones, in pages if there are many.
 func (s *readers) difference(ctx context.Context, a *attempt, repo *catalog.Repo, found []string, partial bool) error {
 	view := a.cluster.View()
 	add, remove := changes(view, repo, found, partial)
@@ -200,14 +197,14 @@ func (s *readers) difference(ctx context.Context, a *attempt, repo *catalog.Repo
 	}
 }
 
-// changes is who may read a repository and was not known to, and the other way.
+// changes compares the readers found with the stored ones.
 func changes(view *catalog.View, repo *catalog.Repo, found []string, partial bool) (add, remove []string) {
 	may := map[string]bool{}
 	for _, subject := range found {
 		may[subject] = true
 	}
 
-	// What one kind of observation says is compared with that kind alone: the other keeps its own.
+	// Compare only with observations of the same kind, complete or partial.
 	had := map[string]bool{}
 	for _, r := range view.ReadersAt(catalog.SiteOf(repo.ExternalID)) {
 		complete, extra := r.May(repo.ID)
@@ -227,7 +224,7 @@ func changes(view *catalog.View, repo *catalog.Repo, found []string, partial boo
 	return add, remove
 }
 
-// known are the readers of a repository, by all that was observed.
+// known returns the stored readers of a repository, by all observations.
 func known(view *catalog.View, repo *catalog.Repo) (subjects []string) {
 	for _, r := range view.ReadersAt(catalog.SiteOf(repo.ExternalID)) {
 		if complete, extra := r.May(repo.ID); complete || extra {
@@ -237,14 +234,14 @@ func known(view *catalog.View, repo *catalog.Repo) (subjects []string) {
 	return subjects
 }
 
-// cut divides a list behind its first n.
+// cut splits a list after its first n elements.
 func cut(list []string, n int) (head, rest []string) {
 	n = min(n, len(list))
 	return list[:n], list[n:]
 }
 
-// AccessIssue says why it could not be asked who may read a repository; empty
-// where that is not known to be wrong. One failure or two are none yet.
+// AccessIssue returns why the readers of a repository could not be asked, or "". The first two
+// failures do not count.
 func AccessIssue(j *catalog.Job) string {
 	failed := j != nil && (j.State == catalog.JobFailed || j.State == catalog.JobBackoff && j.Attempt >= 3)
 	if !failed {

@@ -15,7 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// remotes fetches the mirrors of repositories from where they come from.
+// remotes fetches the mirrors of repositories from their remotes.
 type remotes struct {
 	view    func() *catalog.View
 	mirrors *hold.Mirrors
@@ -23,7 +23,7 @@ type remotes struct {
 	log     *slog.Logger
 }
 
-// fetch makes the mirror of a repository what the remote is now.
+// fetch updates the mirror of a repository from its remote.
 func (rs *remotes) fetch(ctx context.Context, repo *catalog.Repo, opt git.FetchOptions) (*git.Mirror, git.Fetched, error) {
 	remote, err := rs.remote(ctx, repo)
 	if err != nil {
@@ -33,14 +33,14 @@ func (rs *remotes) fetch(ctx context.Context, repo *catalog.Repo, opt git.FetchO
 	mirror := rs.mirrors.Get(repo.ID)
 	fetched, err := mirror.Fetch(ctx, remote, opt)
 
-	// A credential that was changed a moment ago counts at once.
+	// Try again if the credential was just changed.
 	if errors.Is(err, git.ErrAuth) && ctx.Err() == nil {
 		if fresh, changed := rs.changed(ctx, repo, remote); changed {
 			fetched, err = mirror.Fetch(ctx, fresh, opt)
 		}
 	}
 
-	// A fetch that failed may have brought objects too.
+	// A failed fetch may have brought objects, too.
 	if err != nil || fetched.Changed {
 		rs.mirrors.Changed(repo.ID)
 	}
@@ -51,17 +51,16 @@ func (rs *remotes) fetch(ctx context.Context, repo *catalog.Repo, opt git.FetchO
 	return mirror, fetched, nil
 }
 
-// changed gives a remote with its credential of now, where that is another than the
-// one that was refused.
+// changed returns the remote with its present credential, and whether that differs from the refused
+// one.
 func (rs *remotes) changed(ctx context.Context, repo *catalog.Repo, refused git.Remote) (git.Remote, bool) {
 	rs.hosts.Refused()
 	fresh, err := rs.remote(ctx, repo)
 	return fresh, err == nil && fresh.Credential != refused.Credential
 }
 
-// remote is where a repository is fetched from: with the credential of the
-// first connection which has one, and within the directory of the first which
-// has local repositories.
+// remote returns where to fetch a repository, with the credential of its first connection that has
+// one. For a local repository it also sets the directory that must contain it.
 func (rs *remotes) remote(ctx context.Context, repo *catalog.Repo) (git.Remote, error) {
 	file := rs.view().File()
 	remote := git.Remote{URL: repo.CloneURL}
@@ -75,7 +74,7 @@ func (rs *remotes) remote(ctx context.Context, repo *catalog.Repo) (git.Remote, 
 		remote.Within = cmp.Or(remote.Within, host.Within(conn, repo.CloneURL))
 
 		cred, err := host.Credential(ctx, conn, repo.CloneURL, rs.hosts)
-		// Another connection may have one that works.
+		// Another connection may have a working credential.
 		if err != nil {
 			failed = fmt.Errorf("credential of connection %s: %w", link.Name, err)
 			continue
@@ -88,8 +87,8 @@ func (rs *remotes) remote(ctx context.Context, repo *catalog.Repo) (git.Remote, 
 	return remote, failed
 }
 
-// revisions is what is to be indexed, none for a repository without commits, and how
-// many more are asked for than can be.
+// revisions returns the revisions to index, none for an empty repository. leftOut counts wanted
+// revisions beyond the limit.
 func (rs *remotes) revisions(ctx context.Context, m *git.Mirror, repo *catalog.Repo) (revs []git.Revision, leftOut int, err error) {
 	b, t := globs(rs.view(), repo)
 	branches, err := glob.Compile(glob.Exact, b...)
@@ -102,7 +101,7 @@ func (rs *remotes) revisions(ctx context.Context, m *git.Mirror, repo *catalog.R
 	}
 
 	revs, leftOut, err = m.Revisions(ctx, branches, tags)
-	// Nothing to index yet is no failure.
+	// An empty repository is no failure.
 	if errors.Is(err, git.ErrEmpty) {
 		return nil, 0, nil
 	}
@@ -112,7 +111,7 @@ func (rs *remotes) revisions(ctx context.Context, m *git.Mirror, repo *catalog.R
 	return revs, leftOut, nil
 }
 
-// globs is what the connections of a repository ask for, together.
+// globs returns the globs of all connections of a repository.
 func globs(view *catalog.View, repo *catalog.Repo) (branches, tags []string) {
 	for _, link := range repo.Connections {
 		if conn := view.File().Connection(link.Name); conn != nil {

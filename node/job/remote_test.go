@@ -130,7 +130,7 @@ func TestWhatIsWantedOfARepository(t *testing.T) {
 	}
 
 	keys := wantedKeys{options: "o", view: view}
-	key := func(connections string) string { return keys.of(linked("", connections)) }
+	key := func(connections string) string { return keys.keyOf(linked("", connections)) }
 	for same, other := range map[string]string{"plain": "gone", "release more": "more release", "release": "release plain"} {
 		if key(same) != key(other) {
 			t.Errorf("%s and %s are wanted in different ways", same, other)

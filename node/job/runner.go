@@ -25,12 +25,12 @@ type Runner struct {
 	running map[catalog.JobKey]*attempt
 }
 
-// RunnerOptions is what a Runner takes beside its parts.
+// RunnerOptions configures a Runner.
 type RunnerOptions struct {
-	// Backoff is the wait after the first failure, doubled by each further
-	// one up to an hour; 0 means 30 s.
+	// Backoff is the pause after the first failure. It doubles with each further failure, up to an
+	// hour; 0 means 30 s.
 	Backoff time.Duration
-	// Observe is called with each ended attempt; nil for none.
+	// Observe is called with each ended attempt; may be nil.
 	Observe func(kind catalog.JobKind, took time.Duration, err error)
 	Log     *slog.Logger
 	Now     func() time.Time
@@ -46,13 +46,13 @@ func newRunner(cluster Cluster, files *hold.Files, ks kinds, opt RunnerOptions) 
 	return &Runner{cluster: cluster, files: files, kinds: ks, opt: opt, running: map[catalog.JobKey]*attempt{}}
 }
 
-// Run starts and stops attempts as the catalog says, until the context ends;
-// then it gives its jobs back.
+// Run starts and stops attempts according to the catalog, until the context ends. Then it releases
+// its jobs.
 func (r *Runner) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for {
-		// Before the view is looked at: a change in between is seen in the next round.
+		// Call Changed before View: a change in between is then seen in the next round.
 		changed := r.cluster.Changed()
 		r.adjust(ctx, &wg)
 		select {
@@ -71,15 +71,15 @@ func (r *Runner) Busy(id catalog.RepoID) bool {
 	return r.running[catalog.JobKey{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(id)}] != nil
 }
 
-// adjust makes the attempts of this node those of the view.
+// adjust starts and stops attempts, so that they match the view.
 func (r *Runner) adjust(ctx context.Context, wg *sync.WaitGroup) {
 	mine := r.mine()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
 	for key, a := range r.running {
-		// A job that is not running any more may have been finished by this
-		// attempt, which has not heard of it yet.
+		// A job that no longer runs may have been finished by this attempt, which has not heard of
+		// it yet.
 		switch j := mine[key]; {
 		case a.ending.Load():
 		case j == nil || j.Fence != a.job.Fence:
@@ -90,13 +90,13 @@ func (r *Runner) adjust(ctx context.Context, wg *sync.WaitGroup) {
 	}
 
 	for key, j := range mine {
-		if r.running[key] == nil { // else it is the same, or one on its way out: its end calls again
+		if r.running[key] == nil { // an old attempt calls adjust when it ends
 			r.start(ctx, wg, key, j)
 		}
 	}
 }
 
-// input is what an attempt of a job works by now.
+// input returns the present input of a job.
 func (r *Runner) input(j *catalog.Job) string {
 	kind := r.kinds.of(j.Kind)
 	if kind == nil || kind.Input == nil {
@@ -105,7 +105,7 @@ func (r *Runner) input(j *catalog.Job) string {
 	return kind.Input(r.cluster.View(), j)
 }
 
-// mine is the jobs that run on this start of this node, by the catalog.
+// mine returns the jobs that run on this start of this node, by the catalog.
 func (r *Runner) mine() map[catalog.JobKey]*catalog.Job {
 	mine := map[catalog.JobKey]*catalog.Job{}
 	for j := range r.cluster.View().JobsOf(catalog.JobRunning) {
@@ -116,15 +116,13 @@ func (r *Runner) mine() map[catalog.JobKey]*catalog.Job {
 	return mine
 }
 
-// start begins an attempt. The mutex is held.
+// start starts an attempt. The caller holds the mutex.
 func (r *Runner) start(ctx context.Context, wg *sync.WaitGroup, key catalog.JobKey, j *catalog.Job) {
-	// Deadlines are by the clock of the leader; what counts here is how long
-	// the job may take.
+	// Use the duration only: the leader's clock may differ.
 	limit := max(j.Deadline.Sub(j.GrantedAt), time.Millisecond)
 	runCtx, cancelTime := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
 	runCtx, cancel := context.WithCancelCause(runCtx)
 
-	// The attempt is this one run: its fence makes what it reports count, or not.
 	a := &attempt{job: j, input: r.input(j), cluster: r.cluster, files: r.files, cancel: cancel}
 
 	a.progress.start(r.opt.Now())
@@ -134,14 +132,14 @@ func (r *Runner) start(ctx context.Context, wg *sync.WaitGroup, key catalog.JobK
 		defer cancelTime()
 		err := r.run(runCtx, a)
 
-		// What ended the attempt says more than what failed because of it.
+		// The cause of the cancellation tells more than the failure that it caused.
 		if err != nil && context.Cause(runCtx) != nil {
 			err = context.Cause(runCtx)
 		}
 
 		cancel(nil)
 
-		// Its report first: until it is in the catalog, only the attempt keeps its files.
+		// Report before releasing the files: until then only the attempt protects them.
 		r.end(ctx, a, err)
 		a.release()
 
@@ -149,14 +147,14 @@ func (r *Runner) start(ctx context.Context, wg *sync.WaitGroup, key catalog.JobK
 		delete(r.running, key)
 		r.mu.Unlock()
 		if ctx.Err() == nil {
-			r.adjust(ctx, wg) // it may have been granted again meanwhile
+			r.adjust(ctx, wg) // the job may have been granted again meanwhile
 		}
 	})
 }
 
-// run does the work of an attempt. What it returns nil for is in the catalog.
+// run does the work of an attempt. If it returns nil, the result is in the catalog.
 func (r *Runner) run(ctx context.Context, a *attempt) (err error) {
-	// A panic ends this attempt, and no other job of the node.
+	// A panic ends only this attempt.
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("BUG: the job panicked: %v", p)
@@ -171,12 +169,12 @@ func (r *Runner) run(ctx context.Context, a *attempt) (err error) {
 	return kind.Run(ctx, a)
 }
 
-// end reports a failed attempt; good ones have reported themselves.
+// end reports a failed attempt. Successful attempts have reported themselves.
 func (r *Runner) end(ctx context.Context, a *attempt, err error) {
 	j, took := a.job, r.opt.Now().Sub(a.progress.snapshot().Started)
 
 	if a.ended() {
-		err = nil // its own report was seen as a loss before it came back
+		err = nil // the attempt succeeded, but was stopped before it heard of that
 	}
 
 	r.opt.Observe(j.Kind, took, err)
@@ -187,7 +185,7 @@ func (r *Runner) end(ctx context.Context, a *attempt, err error) {
 	case errors.Is(err, errLost) || refused(err):
 		log.Warn("job was taken away", "err", err)
 
-	// The node stops, or the job is to begin anew: no failure of the job. Any node may have it now.
+	// The node stops, or the input changed: release the job, for any node.
 	case ctx.Err() != nil || errors.Is(err, errChanged):
 		r.giveBack(ctx, j)
 	default:
@@ -198,14 +196,14 @@ func (r *Runner) end(ctx context.Context, a *attempt, err error) {
 	}
 }
 
-// giveBack releases a job that waits again at once. It does not wait for a leader.
+// giveBack releases a job, so that it waits again at once. It does not wait for a leader.
 func (r *Runner) giveBack(ctx context.Context, j *catalog.Job) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	_, _, _ = r.cluster.ProposeAll(ctx, &catalog.ReleaseJob{Kind: j.Kind, Subject: j.Subject, Fence: j.Fence}) // else it is revoked later
+	_, _, _ = r.cluster.ProposeAll(ctx, &catalog.ReleaseJob{Kind: j.Kind, Subject: j.Subject, Fence: j.Fence}) // on failure the leader revokes it later
 }
 
-// fail reports a failure, and when the job may be tried again.
+// fail reports a failure, and when the job may be retried.
 func (r *Runner) fail(ctx context.Context, a *attempt, failure error) error {
 	j := a.job
 	return a.finish(ctx, &catalog.FinishJob{
@@ -220,8 +218,8 @@ func (r *Runner) fail(ctx context.Context, a *attempt, failure error) error {
 	})
 }
 
-// again is when a failed job is tried again: after its back-off, and not
-// before a host that set a limit allows it.
+// again returns when a failed job is retried: after its back-off, and not before the host's rate
+// limit ends.
 func (r *Runner) again(a *attempt, failure error) time.Time {
 	now := r.opt.Now()
 	rest := backoff(a.job, r.opt.Backoff)
@@ -230,17 +228,16 @@ func (r *Runner) again(a *attempt, failure error) time.Time {
 		rest = max(rest, told.NotBefore().Sub(now))
 	}
 
-	// By the clock of what is agreed on, as the leader plans: that of this node may be hours off.
+	// Use the cluster's clock, like the leader: this node's clock may be wrong.
 	took := max(0, now.Sub(a.progress.snapshot().Started))
 	return a.job.GrantedAt.Add(took + rest)
 }
 
-// maxBackoff is the longest wait between two attempts, but for the spread.
+// maxBackoff is the longest back-off, before the random variation.
 const maxBackoff = time.Hour
 
-// backoff is how long a job waits after a failed attempt: twice as long after
-// each, up to an hour, spread by a fifth so that many failures of one cause do
-// not come back together.
+// backoff returns how long a job waits after a failed attempt. The time doubles, up to an hour. It
+// varies by a fifth, so that many failures with one cause are not retried together.
 //
 //	min(first * 2^attempt, 1 h) * (0.8 .. 1.2)
 func backoff(j *catalog.Job, first time.Duration) time.Duration {

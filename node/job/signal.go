@@ -10,36 +10,35 @@ import (
 	"github.com/shoalsearch/shoal/node/place"
 )
 
-// The times between two polls of a repository. A host that tells of pushes
-// spares all but one a day, which checks what it tells.
+// Times between two polls of a repository. If its host reports pushes, only one check a day is
+// needed.
 const (
-	busiest   = 45 * time.Second // of one that is being pushed to
-	checkTime = 24 * time.Hour   // of one whose host tells of pushes
-	slack     = 5 * time.Minute  // by which the clock of a host may be off
-	grace     = 90 * time.Second // that a host may be late with its word
+	busiest   = 45 * time.Second // while it is being pushed to
+	checkTime = 24 * time.Hour   // if its host reports pushes
+	slack     = 5 * time.Minute  // possible error of a host's clock
+	grace     = 90 * time.Second // possible delay of a host's report
 )
 
-// heard is what this node was told of the pushes of a connection.
-type heard struct {
-	signal Signal    // the last one; without marks
-	at     time.Time // of it
-	hookAt time.Time // when a webhook called last
+// connectionSignal is the last news about pushes to a connection.
+type connectionSignal struct {
+	signal Signal    // the last one, without its marks
+	at     time.Time // time of signal
+	hookAt time.Time // last call of a webhook
 }
 
-// fresh reports whether a host still tells.
-func (h *heard) fresh(now time.Time) bool {
+// fresh reports whether the host still reports pushes.
+func (h *connectionSignal) fresh(now time.Time) bool {
 	return h.signal.Problem == "" && now.Before(h.at.Add(2*h.signal.Every+grace))
 }
 
-// FollowingState is how this node learns of pushes to the repositories of a
-// connection.
+// FollowingState tells how this node learns of pushes to the repositories of a connection.
 type FollowingState struct {
-	Signal  string        // what the host is asked for; empty where it tells nothing
+	Signal  string        // name of the host's API; "": it has none
 	Every   time.Duration // between two looks
-	LastAt  time.Time     // of the last look; zero before the first
-	Problem string        // why it failed; empty where it did not
-	Live    bool          // pushes are found by it now; else every repository is fetched from time to time
-	HookAt  time.Time     // when a webhook called last, since this node was started
+	LastAt  time.Time     // time of the last look; zero: none
+	Problem string        // why it failed; "": it did not
+	Live    bool          // pushes are found this way now; otherwise every repository is polled
+	HookAt  time.Time     // last call of a webhook since the start of this node
 }
 
 // Following tells how pushes to the repositories of a connection are found.
@@ -47,9 +46,9 @@ func (p *Poller) Following(connection string) FollowingState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	h := p.heard[connection]
+	h := p.signals[connection]
 
-	// Nothing was told since this node started.
+	// No signal has come since the start of this node.
 	if h == nil {
 		return FollowingState{}
 	}
@@ -64,32 +63,31 @@ func (p *Poller) Following(connection string) FollowingState {
 	}
 }
 
-// lookedAt is when the last look began that this node was told of, for a connection
-// of a definition; zero for none. What it found this node knows.
+// lookedAt returns the start of the last look that this node knows of, for a connection with this
+// definition; zero: none. This node knows the results of that look.
 func (p *Poller) lookedAt(connection, hash string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	h := p.heard[connection]
+	h := p.signals[connection]
 	if h == nil || h.signal.Hash != hash {
 		return time.Time{}
 	}
 	return h.signal.Since
 }
 
-// Hear takes what another node, or this one, learned from a host. It may be
-// called from any goroutine.
+// Hear receives a signal from another node or this one. It is safe for concurrent use.
 func (p *Poller) Hear(s *Signal) {
 	view, now := p.cluster.View(), p.now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	h := p.heard[s.Connection]
+	h := p.signals[s.Connection]
 	if h == nil {
-		h = &heard{}
-		p.heard[s.Connection] = h
+		h = &connectionSignal{}
+		p.signals[s.Connection] = h
 	}
 
-	// A webhook says that a push came, by calling; what was pushed its job finds out.
+	// A webhook call only tells that there was a push.
 	if s.Hook {
 		h.hookAt = now
 		return
@@ -97,7 +95,7 @@ func (p *Poller) Hear(s *Signal) {
 
 	h.signal, h.at = *s, now
 
-	// Marks are taken apart here: only the repositories that this node knows count.
+	// Store only marks of known repositories.
 	h.signal.Marks = nil
 	for _, m := range s.Marks {
 		if repo := view.RepoByExternalID(m.ExternalID); repo != nil {
@@ -105,13 +103,12 @@ func (p *Poller) Hear(s *Signal) {
 		}
 	}
 
-	// What is due may have changed: all repositories are looked at again.
+	// Look at all repositories again: some may be due now.
 	p.calm = calmness{}
 }
 
-// take makes a repository due whose mark is another than the last one. After a
-// start the last one is not known: then the index tells what is new. The mutex
-// is held.
+// take makes a repository due if its mark is new. After a start the last mark is unknown, and the
+// index decides. The caller holds the mutex.
 func (p *Poller) take(repo *catalog.Repo, m host.Mark, lag time.Duration, now time.Time) {
 	s, stamp := p.polls[repo.ID], stampOf(m)
 	if s.stamp == stamp {
@@ -124,7 +121,7 @@ func (p *Poller) take(repo *catalog.Repo, m host.Mark, lag time.Duration, now ti
 	p.polls[repo.ID] = s
 }
 
-// stampOf is a mark as a text.
+// stampOf returns a mark as text.
 func stampOf(m host.Mark) string {
 	if len(m.Commits) > 0 {
 		return strings.Join(m.Commits, " ")
@@ -132,21 +129,21 @@ func stampOf(m host.Mark) string {
 	return m.At.UTC().Format(time.RFC3339Nano)
 }
 
-// indexed reports whether the index of a repository has what a mark tells of.
+// indexed reports whether the index of a repository includes a mark.
 func indexed(repo *catalog.Repo, m host.Mark, now time.Time) bool {
 	if len(m.Commits) == 0 {
-		// The clock of the host may be off: what is close to the index is not believed to be in it.
-		// Nor is anything where the clock of what is agreed on was hours ahead.
+		// The host's clock may be wrong, so a mark near the index time does not count as included.
+		// Nor does any mark if the cluster's clock was ahead then.
 		return m.At.Add(slack).Before(repo.IndexedAt) && !repo.IndexedAt.After(now)
 	}
 	return slices.ContainsFunc(repo.Revisions, func(r catalog.Revision) bool { return slices.Contains(m.Commits, r.Commit) })
 }
 
-// followed reports whether a host would tell of a push to a repository. After a
-// start, its first word is waited for. The mutex is held.
+// followed reports whether a host would report a push to a repository. After a start, it waits for
+// the first report. The caller holds the mutex.
 func (p *Poller) followed(view *catalog.View, repo *catalog.Repo, now time.Time) bool {
 	return slices.ContainsFunc(repo.Connections, func(link catalog.RepoConnection) bool {
-		h := p.heard[link.Name]
+		h := p.signals[link.Name]
 		if h == nil {
 			row, tells := host.SignalOf(view.File().Connection(link.Name))
 			return tells && row.Sure && now.Before(p.began.Add(grace)) && !strings.HasPrefix(link.Target, "repos/")
@@ -155,18 +152,16 @@ func (p *Poller) followed(view *catalog.View, repo *catalog.Repo, now time.Time)
 	})
 }
 
-// next is when a repository is polled: at once, the zero time, when its host
-// tells of a push, or when something else is wanted of it than its index was
-// made for, or asked for; else some time after the last poll or index. The mutex
-// is held.
+// next returns when to poll a repository: the zero time means at once, if its host reported a push
+// or its index is outdated. Otherwise it is some time after the last poll or index. The caller
+// holds the mutex.
 func (p *Poller) next(view *catalog.View, repo *catalog.Repo, wanted string, now time.Time) time.Time {
 	s := p.polls[repo.ID]
 	if s.due || p.outdated(repo, wanted) {
 		return time.Time{}
 	}
 
-	// The clock of what is agreed on may be ahead of this node's: an index of later was made
-	// before now all the same.
+	// The cluster's clock may be ahead of this node's. Such an index was still made before now.
 	last := repo.IndexedAt
 	if last.After(now) {
 		last = p.began
@@ -179,7 +174,7 @@ func (p *Poller) next(view *catalog.View, repo *catalog.Repo, wanted string, now
 	case now.Before(s.hotUntil):
 		return last.Add(min(busiest, most))
 	case p.followed(view, repo, now):
-		// The checks of a day are spread over it, also after a start.
+		// Spread the daily checks over the day, also after a start.
 		if first := p.began.Add(-checkTime + spread(repo.ID, checkTime)); first.After(last) {
 			last = first
 		}
@@ -188,9 +183,8 @@ func (p *Poller) next(view *catalog.View, repo *catalog.Repo, wanted string, now
 	return last.Add(adaptive(repo, s, last, most))
 }
 
-// adaptive is how long a repository rests whose host tells nothing: half of the
-// time since the last push, since the next tends to come as soon as the last
-// ones did.
+// adaptive returns the pause between polls of a repository whose host reports nothing: half of the
+// time since the last push, since pushes tend to come in groups.
 func adaptive(repo *catalog.Repo, s poll, last time.Time, most time.Duration) time.Duration {
 	pushed := repo.PushedAt
 	if s.changed.After(pushed) || pushed.After(last) {
@@ -200,11 +194,11 @@ func adaptive(repo *catalog.Repo, s poll, last time.Time, most time.Duration) ti
 		return rest
 	}
 
-	// What was added together is not polled together for ever.
+	// Spread repositories that were added together.
 	return most - spread(repo.ID, most/10)
 }
 
-// spread is a part of a time that depends on the repository alone.
+// spread returns a part of d that depends only on the repository.
 func spread(id catalog.RepoID, d time.Duration) time.Duration {
 	return time.Duration(uint64(d) / place.Groups * place.GroupOf(id))
 }

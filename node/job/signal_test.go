@@ -249,7 +249,7 @@ func TestLooksAreNotBoundByTheRound(t *testing.T) {
 // and the repository that was pushed to is looked at as quickly as ever.
 func TestOtherSettingsWaitForNoLook(t *testing.T) {
 	t.Parallel()
-	const repos = mostAnew + 30
+	const repos = maxAnewJobs + 30
 	l := newListener(t, oneOrganisation, 1, repos, nil)
 	l.poll.options = func() string { return "other" }
 	l.poll.Hear(&Signal{Connection: "a", Sure: true, Targets: []string{"orgs/x"}, Every: time.Minute, Marks: []host.Mark{{ExternalID: "gitea:h:7", Commits: []string{"c1"}}}})
@@ -264,11 +264,11 @@ func TestOtherSettingsWaitForNoLook(t *testing.T) {
 		t.Errorf("%v are looked at, want 7, which was pushed to, alone", due)
 	}
 	l.poll.askAnew(t.Context())
-	if n := waiting(); n != mostAnew {
-		t.Errorf("%d jobs wait, want %d at a time", n, mostAnew)
+	if n := waiting(); n != maxAnewJobs {
+		t.Errorf("%d jobs wait, want %d at a time", n, maxAnewJobs)
 	}
 	l.poll.due(2)
-	if l.poll.askAnew(t.Context()); waiting() != mostAnew {
+	if l.poll.askAnew(t.Context()); waiting() != maxAnewJobs {
 		t.Errorf("while they wait %d jobs do, want no more of them", waiting())
 	}
 
@@ -278,8 +278,8 @@ func TestOtherSettingsWaitForNoLook(t *testing.T) {
 		l.Do(&catalog.FinishIndex{Repo: catalog.SubjectRepo(j.Subject), Fence: fence, Holder: "n1", InputKey: "other"})
 	}
 	l.poll.due(2)
-	if l.poll.askAnew(t.Context()); waiting() != repos-mostAnew-1 {
-		t.Errorf("then %d jobs wait, want the %d that are left", waiting(), repos-mostAnew-1)
+	if l.poll.askAnew(t.Context()); waiting() != repos-maxAnewJobs-1 {
+		t.Errorf("then %d jobs wait, want the %d that are left", waiting(), repos-maxAnewJobs-1)
 	}
 }
 

@@ -10,22 +10,21 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// source is one repository of a mirror as package shard builds it.
+// source provides one repository of a mirror to package shard.
 type source struct {
 	mirror *git.Mirror
 	repo   shard.Repository
 	blobs  []shard.Blob
-	read   func(n int64) // told of bytes as they are read
+	read   func(n int64) // called with the number of bytes read
 }
 
-// newSource lists the blobs of the revisions. A bit of a mask stands for a
-// commit; names of one commit share it.
+// newSource lists the blobs of the revisions. Each bit of a mask stands for a commit.
 func newSource(ctx context.Context, m *git.Mirror, repo *catalog.Repo, revs []git.Revision) (*source, error) {
 	s := &source{mirror: m, repo: shard.Repository{ID: repo.ID, Name: repo.Name}}
 
 	var commits []string
 	at := map[string]int{}
-	// Two names of one commit are one bit: at most 64 commits, however many names.
+	// Names of one commit share its bit, so 64 bits are enough.
 	for _, rev := range revs {
 		if _, ok := at[rev.Commit]; !ok {
 			at[rev.Commit] = len(commits)
@@ -50,7 +49,7 @@ func newSource(ctx context.Context, m *git.Mirror, repo *catalog.Repo, revs []gi
 	return s, nil
 }
 
-// text is the size of all blobs.
+// text returns the size of all blobs.
 func (s *source) text() (n int64) {
 	for _, b := range s.blobs {
 		n += b.Size
@@ -58,13 +57,13 @@ func (s *source) text() (n int64) {
 	return n
 }
 
-// Repositories lists the one repository.
+// Repositories implements shard.Source.
 func (s *source) Repositories() []shard.Repository { return []shard.Repository{s.repo} }
 
-// Blobs lists its blobs.
+// Blobs implements shard.Source.
 func (s *source) Blobs() []shard.Blob { return s.blobs }
 
-// Read streams blobs out of the mirror.
+// Read implements shard.Source. It streams blobs from the mirror.
 func (s *source) Read(ctx context.Context, want []int, use func(i int, content []byte) error) error {
 	b, err := s.mirror.Blobs(ctx, func(yield func(string) bool) {
 		for _, i := range want {
@@ -83,7 +82,7 @@ func (s *source) Read(ctx context.Context, want []int, use func(i int, content [
 	for _, i := range want {
 		buf, err = b.Next(buf[:0])
 
-		// The mirror was listed a moment ago: an end before the last blob is damage.
+		// The mirror was listed just now: an early end means damage.
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}

@@ -12,26 +12,26 @@ import (
 	"github.com/shoalsearch/shoal/node/hold"
 )
 
-// Symbols counts the files on this node whose symbols are not known, since ctags failed on
-// them, and asks for an index job that tries them again: the later the more often it failed.
-// A job for unchanged input finds such symbols alone. It is safe for concurrent use.
+// Symbols counts the files on this node on which ctags failed, and enqueues index jobs to retry
+// them, with growing pauses. A job with unchanged input only looks for such symbols. It is safe for
+// concurrent use.
 type Symbols struct {
 	cluster Cluster
 	files   *hold.Files
-	can     bool          // this node finds symbols
+	can     bool          // this node can find symbols
 	wait    time.Duration // after the first failure
 	now     func() time.Time
 
 	mu     sync.Mutex // guards the fields below
 	view   *catalog.View
-	known  map[catalog.RepoID]unknownPart // at the view, of those that have some
-	absent *roaring.Bitmap                // repositories that were not complete here
+	known  map[catalog.RepoID]unknownPart // repositories with unknown symbols, at the view
+	absent *roaring.Bitmap                // repositories that were incomplete on this node
 }
 
-// unknownPart is what Set.UnknownSymbols says of the parts of a repository together.
+// unknownPart sums Files.UnknownSymbols over the parts of a repository.
 type unknownPart struct{ files, tries int }
 
-// The waits between attempts: each is four times the one before.
+// Pauses between attempts. Each is four times the one before.
 const (
 	symbolsWait    = 30 * time.Second
 	longestSymbols = 24 * time.Hour
@@ -42,18 +42,18 @@ func newSymbols(cluster Cluster, files *hold.Files, can bool, wait time.Duration
 	return &Symbols{cluster: cluster, files: files, can: can, wait: wait, now: now}
 }
 
-// Run asks for jobs until the context ends.
+// Run enqueues jobs until the context ends.
 func (s *Symbols) Run(ctx context.Context) error {
 	for clock.Wait(ctx, min(s.wait, symbolsLook)) {
 		if cmds := s.due(); len(cmds) > 0 {
-			// Without a leader nobody runs jobs: the next look proposes them again.
+			// Without a leader the next look proposes them again.
 			_, _ = s.cluster.Propose(ctx, cmds...)
 		}
 	}
 	return nil
 }
 
-// due is the jobs for repositories whose symbols are to be looked for again.
+// due returns the jobs for repositories whose symbols are to be retried.
 func (s *Symbols) due() (cmds []catalog.Command) {
 	if !s.can {
 		return nil
@@ -71,7 +71,7 @@ func (s *Symbols) due() (cmds []catalog.Command) {
 	return cmds
 }
 
-// pause is the wait after so many attempts.
+// pause returns the pause after a number of attempts.
 func (s *Symbols) pause(tries int) time.Duration {
 	wait := s.wait
 	for ; tries > 1 && wait < longestSymbols; tries-- {
@@ -80,7 +80,7 @@ func (s *Symbols) pause(tries int) time.Duration {
 	return min(wait, longestSymbols)
 }
 
-// Unknown counts the files on this node whose symbols are not known, by repository.
+// Unknown counts the files on this node whose symbols are unknown, by repository.
 func (s *Symbols) Unknown() map[catalog.RepoID]int {
 	out := map[catalog.RepoID]int{}
 	for repo, u := range s.unknown(s.cluster.View()) {
@@ -89,8 +89,8 @@ func (s *Symbols) Unknown() map[catalog.RepoID]int {
 	return out
 }
 
-// unknown looks at the repositories that are here. What is known of one holds until its
-// files are others: only those that changed, or that were not here before, are looked at.
+// unknown returns the repositories on this node with unknown symbols. It only looks at those that
+// changed, or that were incomplete before.
 func (s *Symbols) unknown(view *catalog.View) map[*catalog.Repo]unknownPart {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +120,7 @@ func (s *Symbols) unknown(view *catalog.View) map[*catalog.Repo]unknownPart {
 	return out
 }
 
-// lookAt notes the files of a repository whose symbols are not known, or that it is not here.
+// lookAt records the unknown symbols of a repository, or that it is incomplete here.
 func (s *Symbols) lookAt(repo *catalog.Repo) {
 	if repo == nil || !repo.Indexed() {
 		return

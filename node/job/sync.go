@@ -12,7 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// syncer lists connections and brings the listings into the catalog.
+// syncer lists connections and writes the listings into the catalog.
 type syncer struct {
 	hosts host.Tools
 	log   *slog.Logger
@@ -20,11 +20,11 @@ type syncer struct {
 }
 
 const (
-	syncTime    = time.Hour        // deadline of a connection sync
-	partialWait = 10 * time.Minute // until an incomplete listing is tried again
+	syncTime    = time.Hour        // time limit of a sync
+	partialWait = 10 * time.Minute // pause before an incomplete listing is repeated
 )
 
-// kind is the row of connection syncs.
+// kind returns the row of connection syncs.
 func (s *syncer) kind() Kind {
 	return Kind{
 		Job:        catalog.JobSync,
@@ -37,10 +37,9 @@ func (s *syncer) kind() Kind {
 	}
 }
 
-// syncHome is the node that lists a connection: the one that asks its host for
-// pushes, too. The host counts the calls of a credential, and of the nodes this one
-// alone knows how many are left, and what was answered last. Where it failed any
-// node may try: the way to the host may be barred to one.
+// syncHome prefers the node that also asks the host for pushes. The host counts calls per
+// credential, and only that node knows how many are left. After a failure any node may try: one of
+// them may have no route to the host.
 func syncHome(p *planner, j *catalog.Job) (home []string, bound bool) {
 	conn := p.in.View.File().Connection(j.Subject)
 	if conn == nil || j.State == catalog.JobBackoff {
@@ -60,7 +59,7 @@ func syncHome(p *planner, j *catalog.Job) (home []string, bound bool) {
 	return []string{best}, false
 }
 
-// definition is the connection that a listing is of, as the configuration has it.
+// definition returns the hash of the connection's present definition.
 func definition(view *catalog.View, j *catalog.Job) string {
 	if c := view.Connection(j.Subject); c != nil {
 		return c.Hash
@@ -68,7 +67,7 @@ func definition(view *catalog.View, j *catalog.Job) string {
 	return ""
 }
 
-// enqueueSyncs asks for a sync of the connections whose time has come.
+// enqueueSyncs enqueues due listings of connections.
 func enqueueSyncs(p *planner) {
 	for c := range p.in.View.Connections() {
 		j := p.in.View.Job(catalog.JobSync, c.Name)
@@ -82,34 +81,32 @@ func enqueueSyncs(p *planner) {
 	}
 }
 
-// NextSync is when a connection is listed again; j is its last job, nil
-// before the first. It is the zero time where that is due now.
+// NextSync returns when a connection is listed next; zero: now. j is its last job, or nil.
 func NextSync(s config.Settings, c *catalog.Connection, j *catalog.Job) time.Time {
 	switch {
 	case j == nil:
 		return time.Time{}
 	case j.State == catalog.JobWaiting || j.State == catalog.JobBackoff || j.State == catalog.JobRunning:
 		return j.NotBefore
-	// It listed another configuration than the one in force: soon again.
+	// It listed an outdated definition, so list again soon.
 	case j.State == catalog.JobDone && c.Hash != c.Synced:
 		return j.FinishedAt.Add(min(partialWait, s.ResyncConnectionInterval))
 	}
 
 	next := j.FinishedAt.Add(s.ResyncConnectionInterval)
 
-	// Never later than the interval, whatever a listing asks for.
+	// At the latest after the interval.
 	if j.State == catalog.JobDone && !c.Again.IsZero() && c.Again.Before(next) {
 		next = c.Again
 	}
 	return next
 }
 
-// perHour is how many calls of an hour a credential is taken to have at hosts that
-// say nothing of it.
+// perHour is the assumed number of calls per hour at hosts that do not tell.
 const perHour = 3600
 
-// hintedSync is when a connection may be listed for a hint: such listings take a
-// quarter of the calls of a credential at most, as looks for pushes do.
+// hintedSync returns when a connection may be listed because of a hint. Such listings use at most a
+// quarter of the credential's calls.
 func hintedSync(conn config.Connection, c *catalog.Connection, j *catalog.Job) time.Time {
 	if j == nil || j.FinishedAt.IsZero() {
 		return time.Time{}
@@ -119,9 +116,9 @@ func hintedSync(conn config.Connection, c *catalog.Connection, j *catalog.Job) t
 	return j.FinishedAt.Add(row.Every(int(c.Account.Calls), host.Allowance{Limit: int(c.Account.Limit), Reset: c.Account.Reset}))
 }
 
-// again is when a listing that lacks something is worth another: when the host
-// allows it, after a while where it failed, and where much is missing when it
-// would be believed.
+// again returns when to repeat an incomplete listing: when the host allows calls again, some time
+// after a failure, or when a second listing would confirm missing repositories. Zero means that a
+// repetition is useless.
 func again(issues []host.Issue, held time.Time, now time.Time) time.Time {
 	var at time.Time
 	sooner := func(t time.Time) {
@@ -130,7 +127,7 @@ func again(issues []host.Issue, held time.Time, now time.Time) time.Time {
 		}
 	}
 
-	// Only what passes by itself is worth another listing: the rest waits for an owner.
+	// Only temporary problems are worth another listing. Others need an owner.
 	for _, i := range issues {
 		if i.Partial && i.Passes() {
 			sooner(i.Until)
@@ -149,9 +146,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// sync lists a connection and brings the listing into the catalog, page by
-// page as it comes. What the listing does not have is let go only where that
-// is sure, see absent.
+// sync lists a connection and writes the listing into the catalog, page by page. decideMissing
+// tells when a missing repository is removed.
 func (s *syncer) sync(ctx context.Context, a *attempt) error {
 	view := a.cluster.View()
 	conn, known := view.File().Connection(a.job.Subject), view.Connection(a.job.Subject)
@@ -165,21 +161,20 @@ func (s *syncer) sync(ctx context.Context, a *attempt) error {
 
 	a.step("listing")
 
-	// What the listing cost is the difference of what the host allows before and after.
+	// The difference of the host's counters is the cost of the listing.
 	before := allowance(h)
 	l := newListing(a.cluster.View, a.record, a.job)
 	defer l.close()
 	l.progress = a.count
 	err = h.List(ctx, l)
 
-	// What came before a failure is true all the same: who may see a repository
-	// counts at once.
+	// Write what came before a failure: changed permissions count at once.
 	if failed := l.flush(ctx); err == nil {
 		err = failed
 	}
 
-	// Where nothing that is named is there any more, the listing ends like others:
-	// what it had listed once is let go of by the same rules.
+	// If nothing that the connection names exists any more, the listing still ends normally, and
+	// the usual rules decide about its repositories.
 	nothing := host.NothingThere(err)
 	if err != nil && (!nothing || known.Repos == 0) {
 		return err
@@ -198,7 +193,7 @@ func (s *syncer) sync(ctx context.Context, a *attempt) error {
 	return nil
 }
 
-// allowance is what a host says of the credential, as far as it says anything.
+// allowance returns what a host tells about the credential, if anything.
 func allowance(h host.Host) host.Allowance {
 	if m, ok := h.(host.Metered); ok {
 		return m.Allowance()
@@ -206,7 +201,7 @@ func allowance(h host.Host) host.Allowance {
 	return host.Allowance{}
 }
 
-// account is how a credential stands after a listing.
+// account returns the state of a credential after a listing.
 func account(before, after host.Allowance) catalog.Account {
 	return catalog.Account{
 		Calls:     uint32(after.Calls - before.Calls),
@@ -217,10 +212,10 @@ func account(before, after host.Allowance) catalog.Account {
 	}
 }
 
-// expiryNotice is how long before its end a token is warned of.
+// expiryNotice is how long before its expiry a token gives a warning.
 const expiryNotice = 14 * 24 * time.Hour
 
-// expiry warns of a token that ends soon.
+// expiry returns a warning if a token expires soon.
 func expiry(ends, now time.Time) []host.Issue {
 	if ends.IsZero() || ends.Sub(now) > expiryNotice {
 		return nil

@@ -11,13 +11,11 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// vanishedWait is how long a repository rests that its host says to have no more
-// where it was listed: a listing tells what became of it, and hosts are flooded by
-// those who go on to ask.
+// vanishedWait is the pause after a repository was not found at its URL. A listing will find out
+// more, and repeated tries would flood the host.
 const vanishedWait = 6 * time.Hour
 
-// vanished is the failure of a repository that has left the place where it was
-// listed.
+// vanished is the failure of a repository that is no longer at its URL.
 type vanished struct {
 	error
 	until time.Time
@@ -26,13 +24,12 @@ type vanished struct {
 // Unwrap returns the failure of the fetch.
 func (v vanished) Unwrap() error { return v.error }
 
-// NotBefore is when another attempt is worth it.
+// NotBefore returns when to try again.
 func (v vanished) NotBefore() time.Time { return v.until }
 
-// missing asks the hosts of a repository that git did not find what has become of
-// it. Where one says that it is gone, is called otherwise or is chosen no more, a
-// listing is to bring that into the catalog. A host that has it as it was listed,
-// or cannot tell, leaves the failure what it was.
+// missing asks the hosts of a repository that git did not find. If a host says that it is gone,
+// renamed or no longer selected, missing hints at a listing. Otherwise it returns the failure
+// unchanged.
 func (x *indexer) missing(ctx context.Context, repo *catalog.Repo, failure error) error {
 	file := x.remotes.view().File()
 	for _, link := range repo.Connections {
@@ -60,14 +57,14 @@ func (x *indexer) missing(ctx context.Context, repo *catalog.Repo, failure error
 	return failure
 }
 
-// rests reports whether a repository is not to be asked for yet, since its last job
-// failed and waits for longer than any back-off. After an ordinary failure, as of a
-// disk that was full, pushes are looked for all the same: the next attempt may be good.
+// rests reports whether a repository must not be polled yet, because its last job failed with a
+// longer wait than any back-off. After an ordinary failure, as of a full disk, polls go on: the
+// next attempt may succeed.
 func rests(view *catalog.View, id catalog.RepoID, now time.Time) bool {
 	const longest = maxBackoff + maxBackoff/5
 	j := view.Job(catalog.JobIndex, catalog.RepoSubject(id))
 	return j != nil && j.State == catalog.JobBackoff && now.Add(longest).Before(j.NotBefore)
 }
 
-// noRemote reports whether git was told that there is no such repository.
+// noRemote reports whether git found no such repository.
 func noRemote(err error) bool { return errors.Is(err, git.ErrNoRemote) }
