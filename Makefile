@@ -94,7 +94,7 @@ oracle: install-deps
 
 # Clusters with repositories that a viewer may not see against clusters that never had them.
 noninterference: install-deps
-	$(GO) test -count=1 -timeout 400m -run 'TestWhatIsHidden' -v ./api -worlds 1000 | grep -av level=
+	$(GO) test -count=1 -timeout 400m -run 'TestOracle$$' -v ./api -worlds 1000 | grep -av level=
 
 # One answer of two minutes on three nodes, and what turns that run take of memory:
 # prints what it measures.
@@ -112,12 +112,12 @@ citations:
 # So many requests of all kinds from people whom nobody knows are no entry of the log: make strangers REQUESTS=200000
 .PHONY: strangers
 strangers: install-deps
-	$(GO) test -count=1 -timeout 120m -run TestAFloodOfStrangersIsNoEntryOfTheLog -v ./api -strangers $(or $(REQUESTS),1000000) | grep -av level=
+	$(GO) test -count=1 -timeout 120m -run TestStrangers_floodDoesNotGrowTheLog -v ./api -strangers $(or $(REQUESTS),1000000) | grep -av level=
 
 # Each flow of sign-in, consent and keys meets each fault of three nodes at each of its requests: prints a table.
 .PHONY: flows
 flows: install-deps
-	$(GO) test -count=1 -timeout 200m -run TestNoFlowIsLostToAFault -v ./api -faults | grep -av level=
+	$(GO) test -count=1 -timeout 200m -run TestSigninFlows_surviveFaults -v ./api -faults | grep -av level=
 
 # Takes each call of the gate away in turn: the comparison has to miss it.
 noninterference-mutants: install-deps
@@ -170,7 +170,7 @@ test-hosts: install-deps
 
 # From a push at a real Gitea until a search finds it, with a webhook and without: 200 pushes each.
 bench-hosts: install-deps
-	SHOAL_BENCH_HOSTS=1 SHOAL_TEST_GITEA=$$(.ci/gitea) $(GO) test -count=1 -timeout 40m -p 1 -v -run 'ARealGitea$$' ./api
+	SHOAL_BENCH_HOSTS=1 SHOAL_TEST_GITEA=$$(.ci/gitea) $(GO) test -count=1 -timeout 40m -p 1 -v -run TestPushToSearchable ./api
 
 .PHONY: bench-listings chaos-hosts
 

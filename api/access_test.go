@@ -11,26 +11,26 @@ import (
 	"github.com/shoalsearch/shoal/node/chronicle"
 )
 
-// noAccesses are routes by which somebody who may read learns nothing of code, or
-// changes something, of which there is an event then. A route that is neither here nor
-// in accesses fails TestEveryRouteIsAnAccessOrNot.
+// noAccesses are routes that are no access to code: they show no code, or they change something
+// and so have an event. A route in neither this list nor accesses fails
+// TestRoutes_areAccessesOrNot.
 var noAccesses = []string{
-	// The node, and what it is made of.
+	// About the node.
 	"GET /api/version", "GET /api/health", "GET /api/openapi.json", "GET /livez", "GET /readyz", "GET /metrics", "GET /api/status", "GET /api/models",
 	"GET /api/contexts", "GET /api/jobs", "GET /api/jobs/{id}", "GET /api/events", "GET /api/connections", "GET /api/connections/{connection}", "GET /api/config", "GET /api/webhook/{connection}",
 	"GET /api/me", "GET /api/keys", "GET /api/users", "GET /api/ee/users", "GET /api/ee/user", "GET /api/raft", "GET /api/placement", "GET /api/agents", "GET /api/chat",
 
-	// Proposals while somebody types, and what the words of a query mean.
+	// Completions, and the meaning of a query.
 	"GET /api/suggest", "GET /suggest", "GET /api/query",
 
-	// What agents and browsers find their way by.
+	// Discovery by agents and browsers.
 	"GET /.well-known/oauth-protected-resource", "GET /.well-known/oauth-protected-resource/api/mcp",
 	"GET /.well-known/oauth-authorization-server", "GET /.well-known/oauth-authorization-server/api/mcp",
 	"GET /authorize", "GET /oauth/authorize", "GET /login", "GET /join", "GET /", "GET /static/*", "GET /opensearch.xml", "GET /open", "GET /robots.txt", "GET /help/{topic}", "GET /docs", "GET /docs/*", "GET /~/*",
 	"GET /chat", "GET /chats", "GET /cluster", "GET /status", "GET /api/snapshot", "GET /debug/pprof/{profile}",
 }
 
-func TestEveryRouteIsAnAccessOrNot(t *testing.T) {
+func TestRoutes_areAccessesOrNot(t *testing.T) {
 	t.Parallel()
 	known := func(name string) bool {
 		return accesses[name] != "" || entrances[name] != "" || slices.Contains(noAccesses, name) || strings.HasPrefix(name, "GET /settings") ||
@@ -55,8 +55,8 @@ func TestEveryRouteIsAnAccessOrNot(t *testing.T) {
 	}
 }
 
-// changesSomething reports whether a route is one that makes a change, and so
-// leaves an event, or a webhook of a host.
+// changesSomething reports whether a route changes something and so has an event, or is a webhook
+// of a host.
 func changesSomething(name string) bool {
 	for _, begin := range []string{
 		"POST /api/repos/", "PATCH /api/chat", "DELETE /api/", "POST /api/chat/{id}/stop", "POST /api/chat/{id}/fork", "POST /api/models", "POST /api/config",
@@ -70,9 +70,8 @@ func changesSomething(name string) bool {
 	return false
 }
 
-// What is read and who is refused is noted, with where and what, and never with a
-// secret.
-func TestWhatIsReadAndRefusedIsNoted(t *testing.T) {
+// Reads and refusals are recorded with place and object, but without secrets.
+func TestAccessLog_readsAndRefusals(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var noted []chronicle.Access
@@ -86,7 +85,7 @@ func TestWhatIsReadAndRefusedIsNoted(t *testing.T) {
 	for _, c := range []struct {
 		key, method, target, body string
 		header                    map[string]string
-		want                      string // "" where nothing is noted
+		want                      string // "" if nothing is recorded
 	}{
 		{memberKey, "POST", "/api/search", `{"query":"whale"}`, nil, "code.searched api_key k1 200 of  , looked for whale"},
 		{memberKey, "GET", "/search?query=whale", "", nil, "code.searched api_key k1 200 of  , looked for whale"},

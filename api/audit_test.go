@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// Owners list who changed what, page by page and as lines; nobody else learns
-// that there is anything.
-func TestTheAuditIsForOwners(t *testing.T) {
+// Owners list the audit by pages and as lines. For all others it does not exist.
+func TestAudit_onlyForOwners(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{})
 	for _, c := range []struct {

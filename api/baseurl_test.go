@@ -14,8 +14,8 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// Links, the names that a node answers to, cookies and the address of the server for
-// programs follow AUTH_URL of the configuration, without another start.
+// Links, accepted host names, cookies and the MCP server's address follow AUTH_URL of the
+// configuration, without a restart.
 func TestBaseURL_followsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -57,7 +57,7 @@ func TestBaseURL_followsTheConfiguration(t *testing.T) {
 			{"GET", "/.well-known/oauth-protected-resource", "", c.base + "/api/mcp"},
 		} {
 			if x.path == "/.well-known/oauth-protected-resource" && c.host == "own.example" {
-				continue // no sign-in of programs over a network in clear
+				continue // agents cannot sign in over plain HTTP
 			}
 			if status, text := answer(x.method, x.path, c.host, x.body); status != http.StatusOK || !strings.Contains(text, x.want) {
 				t.Errorf("%q: %s %s: %d, %s; want %s", c.set, x.method, x.path, status, text, x.want)

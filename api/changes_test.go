@@ -11,8 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// changing serves a repository whose branches main and side part at v1. Of the two
-// commits of main the first changes blanks alone; alone has no commit in common with it.
+// changing serves a repository whose branches main and side diverge at v1. The first of main's
+// two commits only changes blanks; branch alone has no common commit.
 func changing(t *testing.T) (*Server, *nodetest.Repo) {
 	t.Helper()
 	dir := t.TempDir()
@@ -36,7 +36,7 @@ func changing(t *testing.T) (*Server, *nodetest.Repo) {
 	return start(t, partsOf(n.Node)), r
 }
 
-// difference is an answer of GET /api/diff with its details.
+// difference is a detailed answer of GET /api/diff.
 type difference struct {
 	BaseCommit, HeadCommit string
 	Files                  []struct {
@@ -54,9 +54,8 @@ func changed(t *testing.T, s *Server, query string) (d difference) {
 	return d
 }
 
-// The details of a difference are there for who asks, and its hunks are as many and
-// as long as asked for.
-func TestADifferenceHasDetails(t *testing.T) {
+// A difference has details on request, with the requested number and size of hunks.
+func TestDiff_details(t *testing.T) {
 	t.Parallel()
 	s, r := changing(t)
 	d := changed(t, s, "base=v1&head=main")
@@ -86,9 +85,8 @@ func TestADifferenceHasDetails(t *testing.T) {
 	}
 }
 
-// The history of a file goes on through its renames for who asks, and says what the
-// file was called.
-func TestTheHistoryOfAFileIsFollowed(t *testing.T) {
+// On request the history of a file continues through renames, with the old names.
+func TestCommits_followRenames(t *testing.T) {
 	t.Parallel()
 	s, _ := changing(t)
 	for target, want := range map[string]string{
@@ -121,8 +119,8 @@ func TestTheHistoryOfAFileIsFollowed(t *testing.T) {
 	}
 }
 
-// Blanks count or not, in the API and in pages, which say so where nothing is left.
-func TestBlanksOfAChangeAreIgnored(t *testing.T) {
+// The API and pages can ignore blanks. A page says so if nothing is left.
+func TestDiff_ignoresBlanks(t *testing.T) {
 	t.Parallel()
 	s, _ := changing(t)
 	if d := changed(t, s, "base=v1&head=blanks"); len(d.Files) != 1 || len(d.Files[0].Hunks) != 1 {
@@ -149,7 +147,7 @@ func TestBlanksOfAChangeAreIgnored(t *testing.T) {
 		}
 	}
 
-	// Each link changes one thing and keeps the others.
+	// Each link changes one setting and keeps the others.
 	_, body := askAs(t, s, "", "GET", "/browse/local/app/-/compare/v1...main?w=1&view=split&context=10", "")
 	for _, want := range []string{
 		`href="?context=10&amp;w=1"`, `href="?view=split&amp;w=1"`, `href="?context=50&amp;view=split&amp;w=1"`, `href="?context=10&amp;view=split">blanks count`,
@@ -161,8 +159,8 @@ func TestBlanksOfAChangeAreIgnored(t *testing.T) {
 	}
 }
 
-// Two dots compare what is named, three the head with where it and the base parted.
-func TestAComparisonIsOfTwoOrThreeDots(t *testing.T) {
+// Two dots compare the named revisions, three dots the head with the merge base.
+func TestCompare_twoAndThreeDots(t *testing.T) {
 	t.Parallel()
 	s, r := changing(t)
 	parted := r.Git("rev-parse", "v1")
@@ -186,7 +184,7 @@ func TestAComparisonIsOfTwoOrThreeDots(t *testing.T) {
 		}
 	}
 
-	// Where the two have nothing in common the message says what to do.
+	// Without a merge base the message says what to do.
 	resp, body := askAs(t, s, "", "GET", "/api/diff?repo=local/app&base=main&head=alone&mergeBase=true", "")
 	if code := failureOf(t, "nothing in common", resp.StatusCode, body); code != codeInvalidParams || !strings.Contains(string(body), "compare them directly (with two dots, or without mergeBase)") {
 		t.Errorf("nothing in common: %s", body)

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// TestThePageOfAThread draws it without scripts: the answer with its checked
-// citations, and forms for all that may be done.
-func TestThePageOfAThread(t *testing.T) {
+// The page works without scripts: the answer with checked citations, and forms for all actions.
+func TestThreadPage(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	resp, body := ask(t, s, "GET", "/chat/c0ffee", "")
@@ -32,8 +31,8 @@ func TestThePageOfAThread(t *testing.T) {
 	}
 }
 
-// TestFormsOfThreadsAreOfThisSite: a page of another site asks nothing.
-func TestFormsOfThreadsAreOfThisSite(t *testing.T) {
+// A page of another site cannot send the form.
+func TestThreadForms_onlyFromThisSite(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -66,9 +65,9 @@ func TestFormsOfThreadsAreOfThisSite(t *testing.T) {
 	}
 }
 
-// TestThePageOfAThreadGrows reads what the script of a page is told: markup drawn
-// here, each event with its number, and after a break what comes behind the last.
-func TestThePageOfAThreadGrows(t *testing.T) {
+// The stream has rendered markup and numbered events. After an interruption it continues after
+// the last event.
+func TestThreadPage_events(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	resp, body := ask(t, s, "GET", "/chat/c0ffee/events?after=1", "")

@@ -15,7 +15,7 @@ import (
 	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// fixtureTasks are the tasks of the suite's tools.
+// fixtureTasks has the tasks of the suite's tools.
 type fixtureTasks struct {
 	mu    sync.Mutex
 	tasks map[string]*fixtureTask
@@ -27,8 +27,8 @@ type fixtureTask struct {
 	halt    context.CancelFunc
 }
 
-// fixtureWork is what a task does: it ends with a result or an error of the
-// protocol. ask asks the client and waits for all answers.
+// fixtureWork is the work of a task: it returns a result or a protocol error. ask asks the client
+// and waits for all answers.
 type fixtureWork func(ctx context.Context, ask func(sdk.InputRequestMap) map[string]json.RawMessage) (*sdk.CallToolResult, *jsonrpc.Error)
 
 // Begin implements [mcp.Tasks].
@@ -66,7 +66,7 @@ func (f *fixtureTasks) Begin(_ context.Context, _ catalog.Viewer, p *sdk.CallToo
 	return &seed, nil
 }
 
-// ask puts questions to the client, and returns when all are answered or the task is ended.
+// ask sends questions to the client. It returns when all are answered or the task has ended.
 func (f *fixtureTasks) ask(ctx context.Context, t *fixtureTask, asks sdk.InputRequestMap) map[string]json.RawMessage {
 	f.mu.Lock()
 	t.Status, t.Asks = mcp.TaskInput, asks
@@ -108,7 +108,7 @@ func (f *fixtureTasks) Get(_ context.Context, _ catalog.Viewer, id string) (*mcp
 	return &now, nil
 }
 
-// Update implements [mcp.Tasks]. Answers that nobody waits for are dropped.
+// Update implements [mcp.Tasks]. It drops answers to unknown questions.
 func (f *fixtureTasks) Update(_ context.Context, _ catalog.Viewer, id string, responses map[string]json.RawMessage) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -141,7 +141,7 @@ func (f *fixtureTasks) Cancel(_ context.Context, _ catalog.Viewer, id string) er
 	return err
 }
 
-// work is what a call does in the background; nil for a call without.
+// work returns the background work of a call; nil if it has none.
 func (f *fixtureTasks) work(p *sdk.CallToolParamsRaw) fixtureWork {
 	says := func(format string, args ...any) (*sdk.CallToolResult, *jsonrpc.Error) {
 		r, _ := said(format, args...)
@@ -171,7 +171,7 @@ func (f *fixtureTasks) work(p *sdk.CallToolParamsRaw) fixtureWork {
 			return says("%d answers", len(ask(sdk.InputRequestMap{"name": askName, "confirm": askConfirm})))
 		}
 	case "test_tool_with_task":
-		// What it has to ask before is asked by the call itself.
+		// The call itself asks what it needs first.
 		name, _ := accepted(p.InputResponses, "user_name")["name"].(string)
 		if name == "" {
 			return nil
@@ -181,7 +181,7 @@ func (f *fixtureTasks) work(p *sdk.CallToolParamsRaw) fixtureWork {
 	return nil
 }
 
-// computeSlowly waits as long as the call says, or until ctx ends.
+// computeSlowly waits for the requested time, or until ctx ends.
 func computeSlowly(ctx context.Context, p *sdk.CallToolParamsRaw) {
 	var args struct{ Seconds float64 }
 	_ = json.Unmarshal(p.Arguments, &args) // the suite's own call
@@ -193,7 +193,7 @@ func computeSlowly(ctx context.Context, p *sdk.CallToolParamsRaw) {
 	}
 }
 
-// taskTools are the suite's tools that have tasks, as clients without tasks meet them.
+// taskTools adds the suite's tools with tasks, for clients without tasks.
 func taskTools(s *sdk.Server) {
 	fixtureTool(s, "greet", func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		var args struct{ Name string }

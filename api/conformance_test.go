@@ -20,11 +20,10 @@ import (
 	"github.com/shoalsearch/shoal/api/mcp"
 )
 
-// TestConformance runs the protocol's official suite against the tools that
-// the suite names, served the way that the product's own are: through the
-// bridge, stateless. SHOAL_CONFORMANCE is the suite's program and
-// SHOAL_CONFORMANCE_EXPECTED the file that says what of an older revision a
-// server without sessions cannot have. .ci/test-mcp sets both.
+// TestConformance runs the protocol's official suite against the suite's own tools, served like
+// the product's: through the bridge, stateless. SHOAL_CONFORMANCE is the suite's program.
+// SHOAL_CONFORMANCE_EXPECTED is a file with expected failures: features of older revisions that
+// need sessions. .ci/test-mcp sets both.
 func TestConformance(t *testing.T) {
 	suite := os.Getenv("SHOAL_CONFORMANCE")
 	if suite == "" {
@@ -39,21 +38,22 @@ func TestConformance(t *testing.T) {
 		revision := args[1]
 		args = append([]string{"server", "--url", url}, args...)
 		cmd := exec.CommandContext(t.Context(), suite, args...)
-		cmd.Dir = t.TempDir() // it writes its findings where it runs
+		cmd.Dir = t.TempDir() // it writes its results there
 		out, err := cmd.CombinedOutput()
 		t.Logf("%s\n%s", revision, summary(out))
 		if err != nil {
 			t.Errorf("%s: %v\n%s", revision, err, out)
 		}
 
-		// The suite does not count what is an extension of the newest revision, or new in the suite. Here it counts.
+		// The suite does not count failures in extensions of the newest revision and in its new
+		// checks. This test does.
 		if revision == "2026-07-28" && bytes.Contains(out, []byte("✗ ")) {
 			t.Errorf("%s: not all scenarios pass, also of those that the suite does not count\n%s", revision, out)
 		}
 	}
 }
 
-// summary is what the suite prints from its summary on.
+// summary returns the suite's output from its summary on.
 func summary(out []byte) []byte {
 	if i := bytes.Index(out, []byte("=== SUMMARY ===")); i >= 0 {
 		return out[i:]
@@ -61,12 +61,12 @@ func summary(out []byte) []byte {
 	return out
 }
 
-// serveFixtures puts the suite's tools in the place of the product's.
+// serveFixtures replaces the product's tools by the suite's.
 func serveFixtures(o *Options) {
 	o.tools = mcp.Mount(fixtures(), &fixtureTasks{tasks: map[string]*fixtureTask{}}, slog.New(slog.DiscardHandler))
 }
 
-// red is a picture of one dot, silence a sound without samples.
+// red is an image of one pixel, silence a sound without samples.
 var red, silence = unBase64("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="),
 	unBase64("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=")
 
@@ -78,8 +78,7 @@ func unBase64(s string) []byte {
 	return b
 }
 
-// fixtures is a server with the tools, resources and prompts that the suite
-// asks for by name.
+// fixtures returns a server with the tools, resources and prompts that the suite uses by name.
 func fixtures() *sdk.Server {
 	offers := &sdk.ServerCapabilities{Logging: &sdk.LoggingCapabilities{}}
 	offers.AddExtension(mcp.TasksExtension, nil)
@@ -119,7 +118,7 @@ func fixtures() *sdk.Server {
 	return s
 }
 
-// schemas are those that the suite looks at; every other tool takes any object.
+// schemas are the schemas that the suite checks; all other tools take any object.
 var schemas = map[string]string{
 	"json_schema_2020_12_tool": `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",
 		"$defs":{"address":{"$anchor":"addressDef","type":"object","properties":{"street":{"type":"string"},"city":{"type":"string"}}}},
@@ -142,8 +141,7 @@ func said(format string, args ...any) (*sdk.CallToolResult, error) {
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprintf(format, args...)}}}, nil
 }
 
-// noticeTools send notifications while a call is under way, or to those who
-// listen for changes.
+// noticeTools adds tools that send notifications during a call, or to listeners for changes.
 func noticeTools(s *sdk.Server) {
 	fixtureTool(s, "test_tool_with_progress", func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		token := req.Params.GetProgressToken()
@@ -184,7 +182,7 @@ func noticeTools(s *sdk.Server) {
 	})
 }
 
-// property is the schema of an object with one member.
+// property returns the schema of an object with one member.
 func property(name, kind string) map[string]any {
 	return map[string]any{"type": "object", "properties": map[string]any{name: map[string]any{"type": kind}}, "required": []string{name}}
 }
@@ -196,7 +194,7 @@ var (
 	askGreeting = &sdk.CreateMessageParams{MaxTokens: 50, Messages: []*sdk.SamplingMessage{{Role: "user", Content: &sdk.TextContent{Text: "Greet somebody."}}}}
 )
 
-// accepted is what the user filled in; nil when nothing was.
+// accepted returns what the user filled in; nil for nothing.
 func accepted(p sdk.InputResponseMap, name string) map[string]any {
 	if r, ok := p[name].(*sdk.ElicitResult); ok && r != nil && r.Action == "accept" {
 		return r.Content
@@ -204,7 +202,7 @@ func accepted(p sdk.InputResponseMap, name string) map[string]any {
 	return nil
 }
 
-// sampled is the text that the client's model gave.
+// sampled returns the text of the client's model.
 func sampled(p sdk.InputResponseMap, name string) string {
 	r, ok := p[name].(*sdk.CreateMessageWithToolsResult)
 	if !ok || r == nil {
@@ -218,13 +216,12 @@ func sampled(p sdk.InputResponseMap, name string) string {
 	return "no text"
 }
 
-// asking is a result that wants more from the client.
+// asking returns a result that asks the client for more.
 func asking(state string, requests sdk.InputRequestMap) (*sdk.CallToolResult, error) {
 	return &sdk.CallToolResult{InputRequests: requests, RequestState: state}, nil
 }
 
-// inputTools ask the client for more before they answer. What they know of
-// earlier rounds is in the state that the client sends back.
+// inputTools adds tools that ask the client for more input. The client sends their state back.
 func inputTools(s *sdk.Server) {
 	tool := func(name string, h func(p *sdk.CallToolParamsRaw, caps *sdk.ClientCapabilities) (*sdk.CallToolResult, error)) {
 		fixtureTool(s, "test_input_required_result_"+name, func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -357,9 +354,9 @@ func fixturePrompts(s *sdk.Server) {
 	})
 }
 
-// TestFixturesAreServedLikeTools holds the suite's server to the product's
-// way of mounting: without it the suite would test another one.
-func TestFixturesAreServedLikeTools(t *testing.T) {
+// The suite's server is mounted like the product's. Otherwise the suite would test another
+// server.
+func TestConformanceFixtures_mountedLikeTools(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts(), serveFixtures)
 	session := connect(t, s, memberKey, "2026-07-28", nil)

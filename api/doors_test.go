@@ -27,9 +27,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// Who can open the socket in the data directory administers; at the port
-// nobody does without a key.
-func TestTheOperatorsSocket(t *testing.T) {
+// A user of the socket in the data directory is an administrator. At the port a key is needed.
+func TestOperatorSocket(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := start(t, &fake{}, func(o *Options) { o.DataDir = dir })
@@ -49,7 +48,7 @@ func TestTheOperatorsSocket(t *testing.T) {
 	}
 }
 
-// Metrics have an address of their own, where nothing else is told.
+// The metrics address only serves metrics.
 func TestMetricsListener_servesNothingElse(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{guests: true}, func(o *Options) { o.MetricsListen = "127.0.0.1:0" })
@@ -70,9 +69,9 @@ func TestMetricsListener_servesNothingElse(t *testing.T) {
 	}
 }
 
-// Metrics count all repositories and name connections: where not everybody sees
-// all of them, also who is on the same host needs an owner's key.
-func TestMetricsAreAnOwnersWherePermissionsAreEnforced(t *testing.T) {
+// Metrics count all repositories and name connections. With permissions, they need an owner's key
+// even from the same host.
+func TestMetrics_onlyForOwnersWithPermissions(t *testing.T) {
 	t.Parallel()
 	for _, enforces := range []bool{false, true} {
 		p := (&fake{guests: true}).parts()
@@ -92,7 +91,7 @@ func TestMetricsAreAnOwnersWherePermissionsAreEnforced(t *testing.T) {
 	}
 }
 
-// A key of their own opens metrics at both addresses, and nothing else anywhere.
+// The metrics key opens metrics at both addresses, and nothing else.
 func TestMetricsKey_opensMetricsAlone(t *testing.T) {
 	t.Parallel()
 	const key = "0123456789abcdef"
@@ -131,7 +130,7 @@ func TestMetricsKey_opensMetricsAlone(t *testing.T) {
 		}
 	}
 
-	// A file that was emptied or is gone opens nothing.
+	// An empty or missing file opens nothing.
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -152,13 +151,13 @@ func TestHostRule(t *testing.T) {
 		{local, "127.0.0.1:7700", "", true, true},
 		{local, "localhost:7700", "http://localhost:7700", true, true},
 		{local, "127.0.0.1:7700", "http://localhost:7700", true, true},
-		{local, "127.0.0.1:7700", "http://localhost:3000", true, false}, // another program of this host
+		{local, "127.0.0.1:7700", "http://localhost:3000", true, false}, // another program on this host
 		{local, "code.example:7700", "http://code.example:7700", true, true},
 		{local, "evil.example", "", false, true},
 		{local, "10.0.0.1", "", false, true},
 		{local, "127.0.0.1:7700", "http://evil.example", true, false},
 		{local, "127.0.0.1:7700", "null", true, false},
-		{local, "", "", true, true}, // a health check of a balancer in HTTP/1.0
+		{local, "", "", true, true}, // a load balancer's health check in HTTP/1.0
 		{local, "", "http://evil.example", false, false},
 
 		{public, "10.9.9.1:7700", "", true, true},
@@ -182,9 +181,9 @@ func TestHostRule(t *testing.T) {
 	}
 }
 
-// What a page of another site can make a browser send is not answered; health
-// is told to whoever asks, by whatever name.
-func TestRequestsOfOtherSites(t *testing.T) {
+// Requests that a page of another site can make a browser send are refused. Health checks work
+// with any host name.
+func TestCrossSiteRequests(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{guests: true})
 	for _, c := range []struct {
@@ -222,7 +221,7 @@ func TestRequestsOfOtherSites(t *testing.T) {
 	}
 }
 
-// The API and the address of metrics speak TLS, and take a renewed certificate without a restart.
+// The API and the metrics address speak TLS. A renewed certificate works without a restart.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -254,7 +253,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("certificate %d", got)
 	}
 
-	// Half of a renewal: the pair in use stays.
+	// During half of a renewal the old pair stays.
 	if err := os.WriteFile(cert, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -278,8 +277,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Owners learn when the certificate ends, and are warned before it does: of a long one two
-// weeks before, of a short one in the last quarter of its time.
+// Owners see when the certificate expires. A warning comes two weeks before, or in the last
+// quarter of a short lifetime.
 func TestCertificate_warnsOfItsEnd(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
@@ -315,7 +314,7 @@ func TestCertificate_warnsOfItsEnd(t *testing.T) {
 	}
 }
 
-// The files are looked at on a timer, whether or not anybody connects.
+// A timer reads the files again, even without connections.
 func TestCertificate_isReadAgainOnATimer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -341,7 +340,7 @@ func TestCertificate_isReadAgainOnATimer(t *testing.T) {
 	})
 }
 
-// metricOf is the value of a metric without labels.
+// metricOf returns the value of a metric without labels.
 func metricOf(t *testing.T, from prometheus.Gatherer, name string) float64 {
 	t.Helper()
 	families, err := from.Gather()

@@ -15,9 +15,9 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// A site that may embed stands in a policy: whatever would be another rule there, or
-// more sites than one, is refused.
-func TestSitesThatMayEmbed(t *testing.T) {
+// A site that may embed is part of a policy header. A text with another rule or more than one
+// site is refused.
+func TestEmbedAncestors(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                         "",
@@ -41,7 +41,7 @@ func TestSitesThatMayEmbed(t *testing.T) {
 	}
 }
 
-// many are n sites.
+// many returns n sites.
 func many(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -50,7 +50,7 @@ func many(n int) string {
 	return b.String()
 }
 
-// embedServer serves one repository to everybody and one to those who were let in.
+// embedServer serves one public repository and one that needs a sign-in.
 func embedServer(t *testing.T, change ...func(*Options)) (s *Server, owner string) {
 	t.Helper()
 	dir, closed := t.TempDir(), t.TempDir()
@@ -73,9 +73,9 @@ func embedServer(t *testing.T, change ...func(*Options)) (s *Server, owner strin
 	return start(t, partsOf(n.Node), change...), made.Key
 }
 
-// Lines of a file are a page of their own that sites of the operator's choice may
-// show: with colours and numbers, a way to the file, and nothing to act with.
-func TestLinesAreEmbedded(t *testing.T) {
+// Lines of a file are a page that allowed sites may embed: with colours, numbers and a link to
+// the file, but no actions.
+func TestEmbed_lines(t *testing.T) {
 	t.Parallel()
 	s, _ := embedServer(t, func(o *Options) { o.EmbedAncestors = []string{"https://wiki.example.com", "'self'"} })
 	got := fetch(t, s, "GET", "/embed/local/app@main/-/blob/main.go?lines=4-6")
@@ -143,8 +143,8 @@ func TestLinesAreEmbedded(t *testing.T) {
 	}
 }
 
-// Every other page is in no frame, and tells of the frame only where there may be one.
-func TestNothingIsEmbeddedByDefault(t *testing.T) {
+// No other page can be embedded. Pages only offer embedding if it is on.
+func TestEmbed_offByDefault(t *testing.T) {
 	t.Parallel()
 	const file = "/browse/local/app/-/blob/main.go"
 	on, _ := embedServer(t)
@@ -171,9 +171,9 @@ func TestNothingIsEmbeddedByDefault(t *testing.T) {
 	}
 }
 
-// Whoever looks at a page of another site has not asked for what it shows: a frame has
-// what anybody may see, whatever cookie or key the browser sends along.
-func TestAFrameShowsWhatAnybodyMaySee(t *testing.T) {
+// A visitor of another site did not ask for the frame's content. So a frame only shows public
+// content, whatever cookie or key the browser sends.
+func TestEmbed_onlyPublicContent(t *testing.T) {
 	t.Parallel()
 	s, owner := embedServer(t)
 	if got := fetch(t, s, "GET", "/browse/local/secret/-/blob/main.go", "Authorization", "Bearer "+owner); got.status != 200 {
@@ -185,7 +185,7 @@ func TestAFrameShowsWhatAnybodyMaySee(t *testing.T) {
 		t.Errorf("hidden: %d %s\nnot there: %d %s", hidden.status, hidden.body, none.status, none.body)
 	}
 
-	// With guests, and without them: what a session, a key and a wrong key change is nothing.
+	// With and without anonymous access, a session, a key or a wrong key changes nothing.
 	for _, guests := range []bool{true, false} {
 		var mu sync.Mutex
 		var noted []chronicle.Access
@@ -223,7 +223,7 @@ func TestAFrameShowsWhatAnybodyMaySee(t *testing.T) {
 	}
 }
 
-// sameButTime is a head without when it was sent.
+// sameButTime returns headers without the date.
 func sameButTime(h http.Header) string {
 	var b strings.Builder
 	for _, name := range []string{"Content-Type", "Content-Security-Policy", "Set-Cookie", "Location", "Www-Authenticate", "Cross-Origin-Resource-Policy", "X-Frame-Options"} {

@@ -27,7 +27,7 @@ func FuzzText(f *testing.F) {
 		if err := json.Unmarshal(got, &back); err != nil {
 			t.Fatalf("%q: %v", got, err)
 		}
-		var want strings.Builder // each bad byte becomes one replacement character
+		var want strings.Builder // each invalid byte becomes one replacement character
 		for _, r := range string(raw) {
 			want.WriteRune(r)
 		}
@@ -71,9 +71,8 @@ func BenchmarkSearchEncode(b *testing.B) {
 	b.SetBytes(int64(len(buf)))
 }
 
-// A member that a handler does not know is named with the one that is meant,
-// except in a search.
-func TestUnknownMembersOfABody(t *testing.T) {
+// An error for an unknown member suggests a known one, except in a search.
+func TestBody_unknownMembers(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{guests: true})
 	for _, c := range []struct {
@@ -103,8 +102,8 @@ func TestUnknownMembersOfABody(t *testing.T) {
 	}
 }
 
-// A request without a body is not told that its body is wrong.
-func TestWhatHasNoBodyHasNoneToBeWrong(t *testing.T) {
+// A request without a body gets no error about its body.
+func TestBody_missing(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{guests: true, err: &nodecall.Error{Kind: nodecall.ErrInvalid, Message: "no"}})
 	for _, c := range []struct{ method, path, body, code string }{

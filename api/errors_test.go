@@ -10,7 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-func TestThePlaceInAQueryIsToldOnce(t *testing.T) {
+func TestQueryError_positionOnce(t *testing.T) {
 	t.Parallel()
 	for message, want := range map[string]string{
 		"at byte 5: expected a word": "at byte 5: expected a word",
@@ -23,16 +23,16 @@ func TestThePlaceInAQueryIsToldOnce(t *testing.T) {
 	}
 }
 
-// What a mistake in a query adds to the body of its error, be it the answer or the last
-// event of a stream; no other error has any of it.
-func TestThePlaceInAQueryHasMembers(t *testing.T) {
+// The error body of a wrong query has extra members, in an answer and in the last event of a
+// stream. No other error has them.
+func TestQueryError_members(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err  error
 		want string
 	}{
 		{mistake(), `{"statusCode":400,"errorCode":"FAILED_TO_PARSE_QUERY","message":"at byte 7: expected yes, no or auto after case:","offset":7,"length":5,"expected":["yes","no","auto"],"suggestion":"\"x case:maybe\""}`},
-		// At the start, and with something missing, zeros are places too.
+		// Zeros are written too: at the start, and if something is missing.
 		{&nodecall.Error{Kind: nodecall.ErrQuery, Message: "at byte 0: expected a word", Expected: "a word"}, `{"statusCode":400,"errorCode":"FAILED_TO_PARSE_QUERY","message":"at byte 0: expected a word","offset":0,"length":0,"expected":["a word"]}`},
 		{&nodecall.Error{Kind: nodecall.ErrQuery, Message: "no query", Suggestion: "q"}, `{"statusCode":400,"errorCode":"FAILED_TO_PARSE_QUERY","message":"no query (at byte 0)"}`},
 		{&nodecall.Error{Kind: nodecall.ErrInvalid, Message: "no", Offset: 3, Expected: "a word"}, `{"statusCode":400,"errorCode":"INVALID_REQUEST_BODY","message":"no"}`},

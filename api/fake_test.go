@@ -36,8 +36,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// fake answers every operation with a response whose every field is filled,
-// so that what the API makes of it can be compared with the specification.
+// fake implements every operation with a response in which every field is filled, so that a test
+// can compare the API with its specification.
 type fake struct {
 	guests   bool
 	base     string
@@ -45,11 +45,11 @@ type fake struct {
 	search   func(context.Context, catalog.Viewer, search.Request) (*search.Response, error)
 	stream   func(context.Context, catalog.Viewer, search.Request, func(*search.Chunk) error) (*search.Response, error)
 	grep     func(context.Context, catalog.Viewer, search.GrepRequest) (*search.GrepResponse, error)
-	err      error // of every operation
+	err      error // returned by every operation
 	lastReq  atomic.Value
-	unlinked bool // whoever is signed in has to link the provider host
+	unlinked bool // the signed-in user must link the provider host
 	noted    func(chronicle.Access)
-	out      atomic.Bool // whoever has memberToken signed out
+	out      atomic.Bool // the user of memberToken has signed out
 }
 
 const (
@@ -59,7 +59,7 @@ const (
 
 var day = time.Date(2026, 11, 2, 10, 20, 30, 0, time.UTC)
 
-// parts makes the fake all that the routes stand on.
+// parts returns the fake as every part of the routes.
 func (f *fake) parts() parts {
 	return parts{
 		keys: f, sessions: f, signing: f, doors: f, base: always(cmp.Or(f.base, "http://shoal.example.com")),
@@ -85,7 +85,7 @@ func at(offset, line, column uint32) shard.Position {
 	return shard.Position{Offset: offset, Line: line, Column: column}
 }
 
-// partCovered has each field of a gap.
+// partCovered has every field of a gap.
 var partCovered = coverage.Of(coverage.Parts, 1, 1).With(coverage.Gap{
 	Kind: coverage.NameOnly, Count: 2, Of: 3, Ref: "side", Files: []coverage.File{{Repo: "example.com/a/b", Path: "large.txt"}},
 })
@@ -121,7 +121,7 @@ func searchResponse() *search.Response {
 	}
 }
 
-// noQuery is a text that the fake takes for no query, as a node would.
+// noQuery is a text that the fake refuses as a query.
 const noQuery = "x case:maybe"
 
 func mistake() error {
@@ -220,7 +220,7 @@ func (f *fake) Repo(_ context.Context, _ catalog.Viewer, name string) (*browse.R
 	return answer(f, &repo)
 }
 
-// theRepo is the one repository of a fake.
+// theRepo returns the only repository of a fake.
 func theRepo() browse.RepoInfo {
 	return browse.RepoInfo{
 		ID: 7, Name: "example.com/a/b", DisplayName: "a/b", HostKind: "genericGitHost", WebURL: "http://shoal/browse/x", ExternalWebURL: "https://example.com/a/b",
@@ -246,7 +246,7 @@ func (f *fake) RotateWebhook(ctx context.Context, _ account.Owner, name string) 
 	return f.WebhookKeys(ctx, name)
 }
 
-// gonePath is a path that the fake had once.
+// gonePath is a path that an earlier commit had.
 const gonePath = "gone.go"
 
 func (f *fake) Source(_ context.Context, _ catalog.Viewer, req browse.SourceRequest) (*browse.SourceResponse, error) {
@@ -301,7 +301,7 @@ func (f *fake) Diff(_ context.Context, _ catalog.Viewer, req browse.DiffRequest)
 		{NewPath: "b", Status: 'A', OldMode: "000000", NewMode: "100755", Binary: true},
 	}}
 
-	// As a holder does, the hunks of a count are left out.
+	// With Stat, hunks are left out, as a node does.
 	if req.Stat {
 		r.Files = append(r.Files, browse.DiffFile{OldPath: "c", NewPath: "d", Status: 'R', OldMode: "100644", NewMode: "100644", Added: 2, Removed: 1, Similarity: 95})
 		r.Files[0].Hunks = nil
@@ -422,7 +422,7 @@ var aKey = account.KeyInfo{ID: "k1", Name: "ci", Role: catalog.RoleMember, Prefi
 
 var aSession = account.SessionInfo{ID: "s1", User: "u1", Method: "password", Created: day, Used: day, Ends: day, Address: "192.0.2.1", Agent: "Browser"}
 
-// memberToken is the token of a session of a member.
+// memberToken is the session token of a member.
 const memberToken = "3333333333333333333333333333333333333333333333333333333333333333"
 
 func (f *fake) SessionViewer(_ context.Context, token string) (catalog.Viewer, error) {
@@ -431,7 +431,7 @@ func (f *fake) SessionViewer(_ context.Context, token string) (catalog.Viewer, e
 	}
 	if v, err := f.Authenticate(context.Background(), token); err == nil {
 		v.Session = "s2"
-		return v, nil // one that was begun with the key
+		return v, nil // a session that began with the key
 	}
 	return catalog.Viewer{}, &nodecall.Error{Kind: nodecall.ErrUnauthenticated, Message: "You are signed out: sign in again"}
 }
@@ -480,7 +480,7 @@ func (f *fake) BeginWithLink(ctx context.Context, token, _ string, _ account.Sig
 	return answer(f, &account.BegunSession{Token: memberToken, Expires: clock.Now().Add(time.Hour)})
 }
 
-// The provider corp knows ann; host is there to be linked, and everybody but ann has to.
+// The provider corp knows ann. host can be linked, and everybody but ann must.
 func (f *fake) Providers() []signin.Provider {
 	return []signin.Provider{{ID: "corp", Title: "Corp & Co", SignsIn: true}, {ID: "host", Title: "Host", Required: true}}
 }
@@ -735,7 +735,7 @@ func (f *fake) CheckModels(context.Context, account.Owner) ([]nodeask.ModelCheck
 	return []nodeask.ModelCheck{{Provider: "anthropic", Model: "m", Took: 1500 * time.Millisecond, InputTokens: 120, OutputTokens: 8, Problem: "The instance's key for anthropic was refused."}}, f.err
 }
 
-// parts lets a test serve parts of its own choice.
+// parts lets a test choose parts itself.
 func (p parts) parts() parts { return p }
 
 // start serves parts on a loopback port until the test ends.
@@ -764,7 +764,7 @@ func start(t *testing.T, on interface{ parts() parts }, change ...func(*Options)
 func (f *fake) Enabled() bool  { return true }
 func (f *fake) Issuer() string { return cmp.Or(f.base, "http://shoal.example.com") }
 
-// always is a base URL that stays the same.
+// always returns a function for a fixed base URL.
 func always(base string) func() string { return func() string { return base } }
 
 func (f *fake) Resource() string     { return f.Issuer() + "/api/mcp" }

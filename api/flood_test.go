@@ -16,7 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// flooded is a small server with a way in for strangers, holders and the operator.
+// flooded is a small server with connections of strangers, key holders and the operator.
 type flooded struct {
 	*Server
 	t   *testing.T
@@ -55,11 +55,11 @@ func (f *flooded) send(from, text string) net.Conn {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(func() { c.Close() })
-	_, _ = io.WriteString(c, text) // a connection that made room fails
+	_, _ = io.WriteString(c, text) // fails if the connection was closed to make room
 	return c
 }
 
-// status is what one request gets on a new connection.
+// status returns the status of one request on a new connection.
 func (f *flooded) status(c net.Conn, method, path, key, body string) int {
 	f.t.Helper()
 	if err := c.SetDeadline(time.Now().Add(aWhile)); err != nil {
@@ -79,7 +79,7 @@ func (f *flooded) status(c net.Conn, method, path, key, body string) int {
 	return resp.StatusCode
 }
 
-// under is how many requests are under way.
+// under returns the number of running requests.
 func (f *flooded) under() int {
 	f.limits.mu.Lock()
 	defer f.limits.mu.Unlock()
@@ -92,16 +92,16 @@ func head(path, rest string) string {
 	return "POST " + path + " HTTP/1.1\r\nHost: localhost\r\n" + rest + "\r\n"
 }
 
-// Whatever strangers send and do not send, a key, the operator's socket and the
-// health checks are answered.
-func TestStrangersTakeNothingFromOthers(t *testing.T) {
+// Whatever strangers send, requests with a key, the operator's socket and health checks are
+// answered.
+func TestLoad_strangersDoNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	const large = 4 << 20
 	for _, c := range []struct {
 		name   string
 		guests bool
-		texts  []string // that strangers send, in turns
-		page   int      // what a stranger of another address gets for a page
+		texts  []string // sent by strangers in turn
+		page   int      // status of a page for a stranger from another address
 	}{
 		{"nothing", true, []string{""}, 200},
 		{"half a head", true, []string{"POST /api/search HTTP/1.1\r\nHost: loc"}, 200},
@@ -156,8 +156,8 @@ func TestStrangersTakeNothingFromOthers(t *testing.T) {
 	}
 }
 
-// Holders may fill the node. The operator and the health checks are answered still.
-func TestTheOperatorIsNeverRefused(t *testing.T) {
+// Key holders may fill the node. The operator and health checks are still answered.
+func TestLoad_operatorIsNeverRefused(t *testing.T) {
 	t.Parallel()
 	f := newFlooded(t, false, func(o *Options) { o.Limits.PerClient, o.Limits.PerAddress = 16, 4 })
 	for range 16 {
@@ -182,8 +182,8 @@ func TestTheOperatorIsNeverRefused(t *testing.T) {
 	}
 }
 
-// A body has to begin soon and to go on, whoever sends it.
-func TestASlowBodyEndsWith408(t *testing.T) {
+// A body must begin soon and continue, whoever sends it.
+func TestSlowBody_endsWith408(t *testing.T) {
 	t.Parallel()
 	f := newFlooded(t, true, func(o *Options) { o.patience = 50 * time.Millisecond })
 	for name, text := range map[string]string{
@@ -206,7 +206,7 @@ func TestASlowBodyEndsWith408(t *testing.T) {
 	eventually(t, func() bool { return f.under() == 0 && f.memory.used() == 0 && f.crowd.count() == 0 })
 }
 
-func TestABodyKeepsUpWithItsRate(t *testing.T) {
+func TestBodyRate(t *testing.T) {
 	t.Parallel()
 	s := &Server{opt: Options{patience: bodyPatience}}
 	for n, want := range map[int]time.Duration{0: 5 * time.Second, bodyRate: 6 * time.Second, 10 * bodyRate: 15 * time.Second, maxBody: 30 * time.Second} {
@@ -216,8 +216,8 @@ func TestABodyKeepsUpWithItsRate(t *testing.T) {
 	}
 }
 
-// Strangers together have a part of the places and of the memory, however many they are.
-func TestStrangersShareAPart(t *testing.T) {
+// Strangers together have a part of the places and of the memory.
+func TestLimits_ofAllStrangers(t *testing.T) {
 	t.Parallel()
 	l := newLimiter(Limits{Total: 8}, time.Now)
 	for i := range 5 {
@@ -242,12 +242,12 @@ func TestStrangersShareAPart(t *testing.T) {
 		ok   bool
 	}{
 		{sender, 60 * mib, true},
-		{sender, 60 * mib, false}, // more than an eighth of large bodies
+		{sender, 60 * mib, false}, // more than an eighth for large bodies
 		{sender, smallLease, true},
 		{stranger, 280 * mib, true},
-		{stranger, 60 * mib, false}, // more than a half with the bodies
+		{stranger, 60 * mib, false}, // more than half together with the bodies
 		{holder, 300 * mib, true},
-		{holder, 90 * mib, false}, // more than seven eighths of large pieces
+		{holder, 90 * mib, false}, // more than seven eighths for large pieces
 		{operator, 400 * mib, true},
 	} {
 		if f := m.lease(fmt.Sprint(c), c.by).set(c.size); (f == nil) != c.ok {
@@ -255,7 +255,7 @@ func TestStrangersShareAPart(t *testing.T) {
 		}
 	}
 
-	// A small node takes the largest delivery as well.
+	// A small node also takes the largest delivery.
 	if f := newMemory(64*mib).lease("a", sender).set(largestBody); f != nil {
 		t.Errorf("the largest body alone: %v", f)
 	}

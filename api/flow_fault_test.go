@@ -25,19 +25,19 @@ import (
 
 var everyFault = flag.Bool("faults", false, "each flow of sign-in meets each fault at each of its steps")
 
-// gauntlet is three nodes behind one address. Each request goes to the next node
-// that is up, and one request of a flow meets a fault.
+// gauntlet has three nodes behind one address. Each request goes to the next running node, and
+// one request of a flow meets a fault.
 type gauntlet struct {
 	*front
-	client string // id of a client that an owner has registered
+	client string // id of a client registered by an owner
 
 	mu    sync.Mutex // guards the fields below
-	doors []*porch   // nil for a node that is down
-	last  int        // node that had the last request
-	count int        // requests since the fault was armed
-	at    int        // the request that meets it; -1 for none
+	doors []*porch   // nil for a stopped node
+	last  int        // node of the last request
+	count int        // requests since arm
+	at    int        // number of the request that meets the fault; -1 for none
 	fault *fault
-	met   *passing // the request that met it
+	met   *passing // the request that met the fault
 }
 
 // porch is the API of a node.
@@ -46,14 +46,14 @@ type porch struct {
 	close func()
 }
 
-// passing is a request on its way through.
+// passing is a request in transit.
 type passing struct {
 	method, uri, host string
 	header            http.Header
 	body              []byte
 }
 
-// echo is what a node answered.
+// echo is a node's answer.
 type echo struct {
 	status int
 	header http.Header
@@ -62,7 +62,7 @@ type echo struct {
 
 var badGateway = &echo{status: 502, header: http.Header{}, body: []byte("the node is gone")}
 
-// fault is what becomes of a request that node i has to answer.
+// fault handles a request for node i.
 type fault struct {
 	name string
 	pass func(g *gauntlet, i int, p *passing) *echo
@@ -94,7 +94,7 @@ var faults = []fault{
 		return g.send(g.next(), p)
 	}},
 	{"submitted twice", func(g *gauntlet, i int, p *passing) *echo {
-		// A browser shows the answer to the second and drops the other.
+		// A browser shows the second answer and drops the first.
 		var both sync.WaitGroup
 		var second *echo
 		other := g.next()
@@ -103,10 +103,10 @@ var faults = []fault{
 		both.Wait()
 		return second
 	}},
-	{"replayed", func(g *gauntlet, i int, p *passing) *echo { return g.send(i, p) }}, // again when the flow is over
+	{"replayed", func(g *gauntlet, i int, p *passing) *echo { return g.send(i, p) }}, // repeated after the end of the flow
 }
 
-// openGauntlet starts the nodes and what stands before them.
+// openGauntlet starts the nodes and the proxy before them.
 func openGauntlet(t *testing.T, env map[string]string, file string) *gauntlet {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -132,7 +132,7 @@ func openGauntlet(t *testing.T, env map[string]string, file string) *gauntlet {
 	return g
 }
 
-// open lets requests come to a node that runs.
+// open sends requests to a running node again.
 func (g *gauntlet) open(i int) {
 	s, err := newServer(partsOf(g.fleet.Nodes[i].Node), Options{Listen: "127.0.0.1:0", Version: "v1"})
 	if err != nil {
@@ -148,7 +148,7 @@ func (g *gauntlet) open(i int) {
 	g.doors[i] = &porch{s.Addr().String(), cancel}
 }
 
-// kill ends a node without a word to the others.
+// kill stops a node without notice to the others.
 func (g *gauntlet) kill(i int) {
 	g.mu.Lock()
 	d := g.doors[i]
@@ -160,7 +160,7 @@ func (g *gauntlet) kill(i int) {
 	}
 }
 
-// revive starts the nodes again that were killed.
+// revive starts the killed nodes again.
 func (g *gauntlet) revive() {
 	for i, n := range g.fleet.Nodes {
 		g.mu.Lock()
@@ -173,7 +173,7 @@ func (g *gauntlet) revive() {
 	}
 }
 
-// next is the node that has the next request: another one than had the last.
+// next returns the node for the next request, another one than the last.
 func (g *gauntlet) next() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -185,16 +185,16 @@ func (g *gauntlet) next() int {
 	return g.last
 }
 
-// up is a node that runs.
+// up returns a running node.
 func (g *gauntlet) up() *nodetest.Node { return g.fleet.Nodes[g.next()] }
 
-// leader is the node that leads, -1 while none does.
+// leader returns the leading node, -1 for none.
 func (g *gauntlet) leader() int {
 	id := g.up().Status().Leader
 	return slices.IndexFunc(g.fleet.Nodes, func(n *nodetest.Node) bool { return n.Node != nil && n.ID() == id })
 }
 
-// send has a node answer.
+// send sends a request to a node.
 func (g *gauntlet) send(i int, p *passing) *echo {
 	g.mu.Lock()
 	d := g.doors[i]
@@ -207,7 +207,7 @@ func (g *gauntlet) send(i int, p *passing) *echo {
 		return badGateway
 	}
 	req.Header, req.Host, req.Close = p.header.Clone(), p.host, true
-	resp, err := http.DefaultTransport.RoundTrip(req) // follows nothing
+	resp, err := http.DefaultTransport.RoundTrip(req) // does not follow redirects
 	if err != nil {
 		return badGateway
 	}
@@ -243,14 +243,14 @@ func (g *gauntlet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(answer.body)
 }
 
-// arm has the request of that number meet a fault, -1 none.
+// arm makes a request meet a fault; -1 for none.
 func (g *gauntlet) arm(f *fault, at int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.fault, g.at, g.count, g.met = f, at, 0, nil
 }
 
-// view is the catalog as the leader has it now.
+// view returns the leader's catalog.
 func (g *gauntlet) view() *catalog.View {
 	g.t.Helper()
 	var view *catalog.View
@@ -268,7 +268,7 @@ func (g *gauntlet) view() *catalog.View {
 	return view
 }
 
-// insists is do by somebody who tries again where no node has answered.
+// insists is do with retries if no node answers.
 func (p *person) insists(method, path string, form url.Values) (resp *http.Response, page string) {
 	nodetest.Eventually(nodetest.Patience, func() bool {
 		resp, page = p.do(method, path, form)
@@ -301,7 +301,7 @@ func (g *gauntlet) insistsOn(method, path, key, kind, body string) (status int, 
 	return status, text
 }
 
-// everywhere waits until a request has one status at every node.
+// everywhere waits until a request has the same status at every node.
 func (g *gauntlet) everywhere(what string, status int, p passing) (wrong string) {
 	p.host = strings.TrimPrefix(g.base, "http://")
 	for i := range g.doors {
@@ -313,13 +313,13 @@ func (g *gauntlet) everywhere(what string, status int, p passing) (wrong string)
 	return wrong
 }
 
-// asAgent is a request of an agent with an access token.
+// asAgent returns a request of an agent with an access token.
 func asAgent(token string) passing {
 	return passing{method: "POST", uri: "/api/mcp", body: []byte(listTools), header: http.Header{
 		"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}}
 }
 
-// withCookies is a page that a browser asks for.
+// withCookies returns a browser's request for a page.
 func (p *person) withCookies(path string) passing {
 	u, _ := url.Parse(p.base)
 	var all []string
@@ -329,29 +329,29 @@ func (p *person) withCookies(path string) passing {
 	return passing{method: "GET", uri: path, header: http.Header{"Cookie": {strings.Join(all, "; ")}}}
 }
 
-// trip is one flow of one person. What it returns is "" where it came to its end,
-// else what somebody reads who has to begin again.
+// trip is one flow of one person. Its functions return "" if it reached its end, else the message
+// for a person who must begin again.
 type trip struct {
 	run   func() string
-	again func() string   // from the beginning, for who has to; nil: run
-	holds func() []string // what was promised and does not hold
+	again func() string   // from the beginning, after a failure; nil means run
+	holds func() []string // broken promises
 	after func(again *echo) string
 }
 
-// flow is a way in. Each has its own people, so that no two trips meet.
+// flow is a kind of sign-in. Each has its own people, so that trips do not meet.
 type flow struct {
 	name  string
-	hard  int      // the request on which most hangs
-	words []string // that somebody may read who has to begin again
+	hard  int      // the most critical request
+	words []string // allowed messages for a person who must begin again
 	begin func(g *gauntlet, w *providersOfFlows, email string) *trip
 }
 
-// providersOfFlows is the identity providers of the flows.
+// providersOfFlows are the identity providers of the flows.
 type providersOfFlows struct{ corp, host *company }
 
 const goodPassword = "correct horse battery"
 
-// told is what a failed answer says, to people or to programs.
+// told returns the message of a failed answer.
 func told(status int, text string) string {
 	if said := alert(text); said != "" {
 		return said
@@ -365,7 +365,7 @@ func told(status int, text string) string {
 	return fmt.Sprintf("%d %s", status, text)
 }
 
-// isIn opens a page that names who is signed in.
+// isIn opens a page with the name of the signed-in user.
 func (p *person) isIn(email string) string {
 	resp, page := p.insists("GET", "/repos", nil)
 	if resp.StatusCode != 200 || !strings.Contains(page, email) {
@@ -374,7 +374,7 @@ func (p *person) isIn(email string) string {
 	return ""
 }
 
-// ledBy leads through a provider, from the form that begins it.
+// ledBy follows the way through a provider, from the form at its begin.
 func (p *person) ledBy(path string, form url.Values, leads string) string {
 	resp, page := p.insists("POST", path, form)
 	to, ok := strings.CutPrefix(resp.Header.Get("Refresh"), "0; url=")
@@ -403,7 +403,7 @@ func (g *gauntlet) mustSetPassword(email string) {
 	}
 }
 
-// has says what is wrong where the catalog does not come to have so many of something.
+// has returns an error text if the catalog does not reach the wanted count.
 func (g *gauntlet) has(want int, what string, count func(view *catalog.View) int) (wrong string) {
 	g.t.Helper()
 	got := 0
@@ -413,7 +413,7 @@ func (g *gauntlet) has(want int, what string, count func(view *catalog.View) int
 	return ""
 }
 
-// oneIdentity says what is wrong where somebody is not known to a provider exactly once.
+// oneIdentity returns an error text unless a person has exactly one identity at a provider.
 func (g *gauntlet) oneIdentity(email, provider string) string {
 	return g.has(1, "identities", func(view *catalog.View) (n int) {
 		if a := view.AccountByEmail(email); a != nil {
@@ -427,7 +427,7 @@ func (g *gauntlet) oneIdentity(email, provider string) string {
 	})
 }
 
-// token exchanges what a client has for tokens.
+// token exchanges a grant for tokens.
 func (g *gauntlet) token(form url.Values) (oauth.Tokens, string) {
 	form.Set("client_id", g.client)
 	status, text := g.insistsOn("POST", "/oauth/token", "", "application/x-www-form-urlencoded", form.Encode())
@@ -438,7 +438,7 @@ func (g *gauntlet) token(form url.Values) (oauth.Tokens, string) {
 	return got, ""
 }
 
-// consented is an agent that somebody has let in.
+// consented returns a form for the tokens of an authorized agent.
 func (g *gauntlet) consented(p *person) (form url.Values, said string) {
 	a := &agent{person: p, id: g.client}
 	resp, page := p.insists("GET", a.authorizeURL(), nil)
@@ -454,7 +454,7 @@ func (g *gauntlet) consented(p *person) (form url.Values, said string) {
 	return url.Values{"grant_type": {"authorization_code"}, "code": {back.Query().Get("code")}, "redirect_uri": {"http://localhost:4711/cb"}, "code_verifier": {agentVerifier}}, ""
 }
 
-// oneConsent says what is wrong where an account has not exactly one, of a generation.
+// oneConsent returns an error text unless an account has exactly one consent, of a generation.
 func (g *gauntlet) oneConsent(email string, generation uint64) string {
 	return g.has(1, "consents of the right generation", func(view *catalog.View) (n int) {
 		for c := range view.Consents() {
@@ -671,15 +671,15 @@ var flows = []flow{
 	}},
 }
 
-// cell is a flow that meets a fault at one of its requests.
+// cell is a flow with a fault at one of its requests.
 type cell struct {
 	flow  *flow
 	fault *fault
 	at    int
 }
 
-// shortCells are those that every run of the tests has: the faults that kill nothing,
-// and one of each kind that does, where most hangs on it.
+// shortCells returns the cells of every run: the faults that kill no node, and one of each kind
+// that does, at the most critical request.
 func shortCells() (all []cell) {
 	kills := map[string]string{"consent and code": "answer lost", "two refresh": "leader killed", "invitation": "answer lost", "key": "killed after"}
 	for i := range flows {
@@ -705,9 +705,9 @@ func allCells(steps map[string]int) (all []cell) {
 	return all
 }
 
-// What a flow promises holds whatever becomes of the nodes: it goes on, or can be begun
-// again with a word that says so; no token counts that was not given; nothing is double.
-func TestNoFlowIsLostToAFault(t *testing.T) {
+// Flows keep their promises during faults: they continue, or can begin again with a message. No
+// token counts that was not issued, and nothing is duplicated.
+func TestSigninFlows_surviveFaults(t *testing.T) {
 	t.Parallel()
 	w := &providersOfFlows{newCompany(t), newCompany(t)}
 	env := map[string]string{"ID": "client", "SECRET": "hush", "CORP": w.corp.URL, "REQUIRE_APPROVAL_NEW_MEMBERS": "false"}
@@ -716,7 +716,7 @@ func TestNoFlowIsLostToAFault(t *testing.T) {
 		"host": {"provider": "gitlab", "purpose": "account_linking", "displayName": "Host", "baseUrl": "`+w.host.URL+`", "clientId": {"env": "ID"}, "clientSecret": {"env": "SECRET"}},
 	}}`)
 
-	// Undisturbed, each flow goes to its end at once: that tells how many steps it has.
+	// First run each flow without faults, to count its steps.
 	steps := map[string]int{}
 	for i := range flows {
 		f := &flows[i]
@@ -740,7 +740,7 @@ func TestNoFlowIsLostToAFault(t *testing.T) {
 	t.Log("\n" + drawn(table))
 }
 
-// travel makes one trip, and returns what came of it.
+// travel makes one trip, and returns its outcome.
 func (g *gauntlet) travel(w *providersOfFlows, c cell, email string, steps *map[string]int) (outcome string) {
 	g.t.Helper()
 	wrong := func(format string, args ...any) {
@@ -791,7 +791,7 @@ func (g *gauntlet) travel(w *providersOfFlows, c cell, email string, steps *map[
 	return outcome
 }
 
-// drawn is the table of flows and faults: what came of each request that met the fault.
+// drawn returns the table of flows and faults with the outcomes.
 func drawn(table map[[2]string][]string) string {
 	var out strings.Builder
 	for i := range flows {

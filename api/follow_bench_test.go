@@ -12,14 +12,13 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// benchHosts names the variable that has the measurements of code hosts run,
-// which take minutes; make bench-hosts sets it.
+// benchHosts names the variable that enables measurements of code hosts, which take minutes; make
+// bench-hosts sets it.
 const benchHosts = "SHOAL_BENCH_HOSTS"
 
-// TestPushToSearchableAtARealGitea measures how long after a push to a server
-// what was pushed is found: 200 pushes to 50 repositories, with a webhook and
-// without.
-func TestPushToSearchableAtARealGitea(t *testing.T) {
+// TestPushToSearchable_realGitea measures the time from a push to a server until a search finds
+// it: 200 pushes to 50 repositories, with and without a webhook.
+func TestPushToSearchable_realGitea(t *testing.T) {
 	if os.Getenv(benchHosts) == "" {
 		t.Skipf("set %s, or run make bench-hosts", benchHosts)
 	}
@@ -28,7 +27,7 @@ func TestPushToSearchableAtARealGitea(t *testing.T) {
 		name   string
 		hook   bool
 		pause  time.Duration // between two pushes
-		median time.Duration // that is promised
+		median time.Duration // promised
 		worst  time.Duration
 	}{
 		{"with a webhook", true, 300 * time.Millisecond, 5 * time.Second, 30 * time.Second},
@@ -78,14 +77,14 @@ func TestPushToSearchableAtARealGitea(t *testing.T) {
 	}
 }
 
-// push is a word that was pushed.
+// push is a pushed word.
 type push struct {
 	word string
 	at   time.Time
 }
 
-// found searches for what was pushed until all is found, and returns how long
-// after the push each was. It gives up a quarter of an hour after the last one.
+// found searches until everything pushed is found, and returns how long each push took. It stops
+// a quarter of an hour after the last push.
 func found(t *testing.T, n *nodetest.Node, pushed <-chan push) (took []time.Duration) {
 	t.Helper()
 	var waiting []push

@@ -21,7 +21,7 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// starving fails to accept a few times, as a process without descriptors does.
+// starving fails to accept a few times, as without file descriptors.
 type starving struct {
 	net.Listener
 	mu   sync.Mutex // guards the field below
@@ -39,7 +39,7 @@ func (l *starving) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-func TestAcceptErrorsAreWaitedOut(t *testing.T) {
+func TestAccept_retriesAfterErrors(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	s, err := newServer((&fake{guests: true, base: "http://x"}).parts(), Options{Listen: "127.0.0.1:0", Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -62,7 +62,7 @@ func TestAcceptErrorsAreWaitedOut(t *testing.T) {
 	}
 }
 
-// knock opens a connection, and asks for something on it where that is wanted.
+// knock opens a connection, and sends a request if asks is set.
 func knock(t *testing.T, s *Server, asks bool) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", s.Addr().String())
@@ -76,7 +76,7 @@ func knock(t *testing.T, s *Server, asks bool) net.Conn {
 	return c
 }
 
-// answered asks on a connection and reports whether there was an answer.
+// answered sends a request on a connection and reports whether there was an answer.
 func answered(t *testing.T, c net.Conn) bool {
 	t.Helper()
 	if err := c.SetDeadline(time.Now().Add(aWhile)); err != nil {
@@ -88,7 +88,7 @@ func answered(t *testing.T, c net.Conn) bool {
 	return err == nil && rerr == nil && bytes.HasPrefix(buf[:n], []byte("HTTP/1.1 200"))
 }
 
-// eventually waits until something holds.
+// eventually waits until a condition holds.
 func eventually(t *testing.T, holds func() bool) {
 	t.Helper()
 	nodetest.Wait(t, "the server to come to rest", func() error {
@@ -111,27 +111,27 @@ func ended(t *testing.T, c net.Conn) {
 	}
 }
 
-func TestTheLongestSilentMakesRoom(t *testing.T) {
+func TestGate_closesTheLongestIdle(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{guests: true}).parts(), func(o *Options) { o.Limits = Limits{Connections: 4, PerAddress: 4} })
 	kept := knock(t, s, true)
 	silent := knock(t, s, false)
 	other := knock(t, s, true)
 	knock(t, s, false)
-	knock(t, s, true) // a fifth
+	knock(t, s, true) // a fifth connection
 	ended(t, silent)
 	if !answered(t, other) || !answered(t, kept) {
 		t.Error("a connection that asks made room for one although another was silent")
 	}
 
-	// With nobody silent the one that has waited longest since its last request goes.
+	// Without silent connections, the one with the oldest last request is closed.
 	for range 3 {
 		knock(t, s, true)
 	}
 	ended(t, other)
 }
 
-func TestRunningRequestsKeepTheirPlace(t *testing.T) {
+func TestGate_keepsRunningRequests(t *testing.T) {
 	t.Parallel()
 	began, release := make(chan struct{}), make(chan struct{})
 	s := start(t, &fake{guests: true, search: func(context.Context, catalog.Viewer, search.Request) (*search.Response, error) {
@@ -146,7 +146,7 @@ func TestRunningRequestsKeepTheirPlace(t *testing.T) {
 	}()
 	wait(t, "the search to begin", began)
 
-	// Newcomers find room, which each takes from the one before.
+	// A new connection closes the one before.
 	silent := knock(t, s, false)
 	knock(t, s, true)
 	ended(t, silent)
@@ -156,7 +156,7 @@ func TestRunningRequestsKeepTheirPlace(t *testing.T) {
 	}
 }
 
-func TestOneAddressLeavesRoomForOthers(t *testing.T) {
+func TestGate_limitOfOneAddress(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{guests: true}).parts(), func(o *Options) { o.Limits = Limits{Connections: 4, PerAddress: 2} })
 	other := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.9")}}
@@ -176,8 +176,8 @@ func TestOneAddressLeavesRoomForOthers(t *testing.T) {
 	}
 }
 
-// TestNoPlaceIsLost counts after many connections of every fate.
-func TestNoPlaceIsLost(t *testing.T) {
+// After many connections of all kinds, the count is zero.
+func TestGate_countReturnsToZero(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{guests: true}).parts(), func(o *Options) { o.Limits = Limits{Connections: 8, PerAddress: 4} })
 	var wg sync.WaitGroup
@@ -205,7 +205,7 @@ func TestNoPlaceIsLost(t *testing.T) {
 	}
 }
 
-func TestOriginsOfTrustedProxiesAreNotBounded(t *testing.T) {
+func TestGate_trustedProxiesAreUnlimited(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{guests: true}).parts(), func(o *Options) {
 		o.Limits = Limits{Connections: 8, PerAddress: 1}
@@ -218,7 +218,7 @@ func TestOriginsOfTrustedProxiesAreNotBounded(t *testing.T) {
 	}
 }
 
-func TestBodiesAreReadOnceItIsKnownWhoAsks(t *testing.T) {
+func TestBody_isReadAfterAuthentication(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	conn := dial(t, s, "POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
@@ -231,7 +231,7 @@ func TestBodiesAreReadOnceItIsKnownWhoAsks(t *testing.T) {
 	}
 }
 
-func TestBodiesTakeRoomAsTheyCome(t *testing.T) {
+func TestBody_memoryGrowsWithIt(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{guests: true}).parts())
 	conn := dial(t, s, "POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\n\r\n{")
@@ -246,7 +246,7 @@ func TestBodiesTakeRoomAsTheyCome(t *testing.T) {
 	}
 }
 
-func TestMemoryIsShared(t *testing.T) {
+func TestMemory_isShared(t *testing.T) {
 	t.Parallel()
 	m := newMemory(8 << 20)
 	greedy, second, light := m.lease("a", holder), m.lease("b", holder), m.lease("c", holder)
@@ -280,7 +280,7 @@ func TestMemoryIsShared(t *testing.T) {
 	}
 }
 
-// What fits when nobody else holds anything is refused for now; what does not, for good.
+// A size that fits into empty memory is refused for now; a larger one for good.
 func TestMemory_tellsWhatNeverFits(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
@@ -305,10 +305,10 @@ func TestMemory_tellsWhatNeverFits(t *testing.T) {
 	}
 }
 
-// TestAnswersThatWaitAreBounded asks for large answers and takes none.
-func TestAnswersThatWaitAreBounded(t *testing.T) {
+// Clients ask for large answers and do not read them.
+func TestAnswers_unreadAreLimited(t *testing.T) {
 	t.Parallel()
-	const size = 24 << 20 // more than the systems at both ends take for themselves
+	const size = 24 << 20 // more than the buffers of both ends
 	s := start(t, &fake{guests: true, search: func(_ context.Context, _ catalog.Viewer, req search.Request) (*search.Response, error) {
 		r := searchResponse()
 		if req.Query == "a" {
@@ -342,7 +342,7 @@ func TestAnswersThatWaitAreBounded(t *testing.T) {
 	}
 }
 
-func TestNoClientMarksItsRequest(t *testing.T) {
+func TestRequest_internalMarksAreRemoved(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{guests: true}).parts())
 	conn := dial(t, s, "GET /api/version HTTP/1.1\r\nHost: localhost\r\n"+announced+": 5\r\nConnection: close\r\n\r\n")
@@ -352,7 +352,7 @@ func TestNoClientMarksItsRequest(t *testing.T) {
 	}
 }
 
-func TestLimitsCountClientsBehindTrustedProxies(t *testing.T) {
+func TestLimits_behindTrustedProxies(t *testing.T) {
 	t.Parallel()
 	limits := func(o *Options) { o.Limits = Limits{Rate: 0.0001} }
 	behind := start(t, (&fake{guests: true}).parts(), limits, func(o *Options) {
@@ -367,12 +367,12 @@ func TestLimitsCountClientsBehindTrustedProxies(t *testing.T) {
 		{behind, "192.0.2.1", 200},
 		{behind, "192.0.2.2", 200},
 		{behind, "192.0.2.1", 429},
-		{behind, "192.0.2.9, 192.0.2.1", 429},           // what the client wrote itself does not count
+		{behind, "192.0.2.9, 192.0.2.1", 429},           // the client's own entry does not count
 		{behind, "192.0.2.3, 10.0.0.7", 200},            // two proxies in a row
 		{behind, "192.0.2.3,10.0.0.8 , 127.0.0.1", 429}, // three
 		{behind, "2001:db8::1", 200},                    //
 		{behind, "192.0.2.66, unknown, 192.0.2.1", 429}, //
-		{open, "192.0.2.1", 200},                        // nobody's word is taken
+		{open, "192.0.2.1", 200},                        // no header is trusted
 		{open, "192.0.2.2", 429},
 	} {
 		req, err := http.NewRequest("GET", "http://"+c.s.Addr().String()+"/api/repos", nil)
@@ -391,7 +391,7 @@ func TestLimitsCountClientsBehindTrustedProxies(t *testing.T) {
 	}
 }
 
-// lines is a log that hands over each line.
+// lines is a log that sends each line on a channel.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {
@@ -399,8 +399,8 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An operator who forgot to name the proxy learns it from the log, once.
-func TestProxyThatIsNotTrustedIsToldOnce(t *testing.T) {
+// The log tells an operator once that a proxy is not trusted.
+func TestUntrustedProxy_isLoggedOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		trusted []netip.Prefix

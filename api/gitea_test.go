@@ -8,10 +8,9 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// TestARealGiteaTellsOfItsPushes adds a webhook to a server, which signs its
-// events itself: what is pushed, and a repository that is made, are found long
-// before the next poll and the next listing, which come after an hour and a day.
-func TestARealGiteaTellsOfItsPushes(t *testing.T) {
+// It adds a webhook to a server, which signs its events. Pushes and a new repository are found
+// long before the next poll and listing, which come after an hour and a day.
+func TestRealGitea_webhook(t *testing.T) {
 	t.Parallel()
 	g := giteatest.Start(t)
 	g.Org("acme")

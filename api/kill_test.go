@@ -20,8 +20,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// answering is three nodes with their HTTP servers, and a model that answers a
-// question in some steps, slowly.
+// answering has three nodes with HTTP servers, and a model that answers slowly in some steps.
 type answering struct {
 	f    *nodetest.Fleet
 	urls []string
@@ -103,8 +102,8 @@ type sent struct {
 	data string
 }
 
-// follow reads events as a browser does: after the last one in got, until they end,
-// fn reports true, or the connection is lost. fn gets the number of events so far.
+// follow reads events as a browser does: after the last one in got, until they end, fn returns
+// true, or the connection breaks. fn gets the number of events so far.
 func (a *answering) follow(t *testing.T, node int, path string, got []sent, fn func(n int) bool) []sent {
 	t.Helper()
 	header, last := map[string]string{}, 0
@@ -143,10 +142,9 @@ func (a *answering) follow(t *testing.T, node int, path string, got []sent, fn f
 	return got
 }
 
-// TestThePageGoesOnAtAnotherNode kills the node that serves a page and answers the
-// question. The script of the page asks another node: it keeps what it has drawn and
-// learns of the loss. A task that was begun there ends too.
-func TestThePageGoesOnAtAnotherNode(t *testing.T) {
+// It kills the node that serves the page and answers the question. The page's script asks another
+// node: it keeps what it has shown and learns of the loss. A task on the killed node ends too.
+func TestThreadPage_continuesAtAnotherNode(t *testing.T) {
 	t.Parallel()
 	a := startAnswering(t)
 	const victim, other = 2, 1
@@ -165,7 +163,7 @@ func TestThePageGoesOnAtAnotherNode(t *testing.T) {
 		t.Fatalf("no task was begun: %+v", task)
 	}
 
-	// The page is lost after some of its events, with its node.
+	// The page loses its node after some of its events.
 	page, api := "/chat/"+started.ID+"/events", "/api/chat/"+started.ID+"/events"
 	toTheEnd := func(int) bool { return false }
 	before := a.follow(t, victim, page, nil, func(n int) bool { return n == 3 })
@@ -175,7 +173,7 @@ func TestThePageGoesOnAtAnotherNode(t *testing.T) {
 		t.Errorf("after the crash: %s", tail)
 	}
 
-	// Whoever comes later sees the question and the loss, at any node.
+	// A later viewer sees the question and the loss, at any node.
 	later := a.follow(t, 0, page, nil, toTheEnd)
 	if text := fmt.Sprint(later); !strings.Contains(text, "What is seven?") || !strings.Contains(text, "was lost") {
 		t.Errorf("later: %s", text)
@@ -188,7 +186,7 @@ func TestThePageGoesOnAtAnotherNode(t *testing.T) {
 		t.Errorf("the last event is %s", end)
 	}
 
-	// A node that is left knows that the task has ended, and why.
+	// A remaining node knows that the task has ended, and why.
 	a.f.Nodes[0].Wait("the task", func() error {
 		got := a.task(t, 0, "tasks/get", fmt.Sprintf(`{"taskId":%q`, task.Result.TaskID), task.Result.TaskID)
 		if got.Result.Status != "completed" || !strings.Contains(got.Result.Result.Content[0].Text, "was lost") {
@@ -198,7 +196,7 @@ func TestThePageGoesOnAtAnotherNode(t *testing.T) {
 	})
 }
 
-// taskAnswer is what a call about a task is answered with.
+// taskAnswer is an answer about a task.
 type taskAnswer struct {
 	Result struct {
 		TaskID, Status string

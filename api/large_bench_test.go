@@ -21,10 +21,10 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// TestPushToSearchableOfALargeRepositoryAtARealGitea measures how long after a push
-// to a repository with a gigabyte of text what was pushed is found, with a webhook
-// and without, and what its first index and the pushes take of memory and disk.
-func TestPushToSearchableOfALargeRepositoryAtARealGitea(t *testing.T) {
+// It measures the time from a push to a repository with a gigabyte of text until a search finds
+// it, with and without a webhook. It also measures memory and disk of its first index and of
+// pushes.
+func TestPushToSearchable_largeRepositoryAtARealGitea(t *testing.T) {
 	if os.Getenv(benchHosts) == "" {
 		t.Skipf("set %s, or run make bench-hosts", benchHosts)
 	}
@@ -76,7 +76,7 @@ func TestPushToSearchableOfALargeRepositoryAtARealGitea(t *testing.T) {
 	measure("with a webhook", 30*time.Second)
 }
 
-// hookTo has a server call a node at each push to what acme has.
+// hookTo adds a webhook for acme at a server, which calls a node at each push.
 func hookTo(t *testing.T, g *giteatest.Server, n *nodetest.Node) {
 	t.Helper()
 	s := start(t, partsOf(n.Node))
@@ -90,8 +90,8 @@ func hookTo(t *testing.T, g *giteatest.Server, n *nodetest.Node) {
 	}, nil)
 }
 
-// pushText pushes one commit of so many bytes of text, in files of a size, and returns
-// the bytes of its pack.
+// pushText pushes one commit with so many bytes of text, in files of a size. It returns the bytes
+// of the pack.
 func pushText(t *testing.T, g *giteatest.Server, repo string, size, fileSize int) int64 {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "large.git")
@@ -108,8 +108,8 @@ func pushText(t *testing.T, g *giteatest.Server, repo string, size, fileSize int
 	}
 	git(nil, "init", "--bare", "-q")
 
-	// A file has few words of many, as code has: what is random letters has more
-	// trigrams than a file may have that is indexed.
+	// A file has few different words, as code has. Random letters have more trigrams than an
+	// indexed file may have.
 	r := rand.New(rand.NewPCG(1, 2))
 	words := make([]string, 20_000)
 	for i := range words {
@@ -142,7 +142,7 @@ func pushText(t *testing.T, g *giteatest.Server, repo string, size, fileSize int
 	return bytesBelow(t, filepath.Join(dir, "objects"))
 }
 
-// residentPeak is the most memory that this process had resident since the last call.
+// residentPeak returns the peak of resident memory since the last call.
 func residentPeak(t *testing.T) int64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/status")
@@ -156,7 +156,7 @@ func residentPeak(t *testing.T) int64 {
 		}
 	}
 
-	// From here on the peak is counted anew.
+	// Reset the peak.
 	runtime.GC()
 	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
 		t.Logf("the peak of memory is one of the whole test: %v", err)
@@ -164,7 +164,7 @@ func residentPeak(t *testing.T) int64 {
 	return kB * 1000
 }
 
-// bytesBelow is the size of all files below a directory.
+// bytesBelow returns the size of all files below a directory.
 func bytesBelow(t *testing.T, dir string) (n int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {

@@ -11,16 +11,16 @@ import (
 	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// missed is the body of a failure that tells where a path was last.
+// missed is an error body with the last commit that had a path.
 type missed struct {
 	ErrorCode string
 	LastSeen  *lastSeenJSON
 	IsWhole   *bool `json:"isHistoryExhaustive"`
 }
 
-// A path that an earlier commit had is told with that commit, where that is asked for:
-// at a file, at a directory, and on a page, which leads there.
-func TestAMissingPathLeadsToWhereItWas(t *testing.T) {
+// For a missing path, the answer has the last commit that had it, on request: for a file and a
+// directory. A page links to it.
+func TestMissingPath_lastCommit(t *testing.T) {
 	t.Parallel()
 	s, r := changing(t)
 	last, removed := r.Git("rev-parse", "blanks"), r.Git("rev-parse", "main")
@@ -43,7 +43,8 @@ func TestAMissingPathLeadsToWhereItWas(t *testing.T) {
 		}
 	}
 
-	// Without the parameter nothing is added, nor for what never was or is something else.
+	// Without the parameter nothing is added, nor for a path that never existed or is of another
+	// kind.
 	if m := miss("GET", "/api/source?repo=local/app&path=old.txt", ""); m.LastSeen != nil || m.IsWhole != nil {
 		t.Errorf("not asked: %+v", m)
 	}
@@ -68,7 +69,7 @@ func TestAMissingPathLeadsToWhereItWas(t *testing.T) {
 	}
 }
 
-// unseen is a node that cannot look into history.
+// unseen is a node that cannot read history.
 type unseen struct {
 	browse.Reader
 	err error
@@ -78,9 +79,9 @@ func (u unseen) LastSeen(context.Context, catalog.Viewer, browse.LastSeenRequest
 	return nil, u.err
 }
 
-// A look that fails leaves the answer that there is, and says that it knows nothing of
-// the history; a repository that was taken away meanwhile is not there at all.
-func TestAFailedLookIntoHistoryLeavesTheAnswer(t *testing.T) {
+// If history cannot be read, the answer says that it is unknown. If the repository was deleted
+// meanwhile, it is not found.
+func TestMissingPath_unreadableHistory(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err  error

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// Two programs in a row must read one request in a head. What they may read
-// differently is refused.
-func TestAmbiguousHeadsAreRefused(t *testing.T) {
+// A head that two programs in a row might read differently is refused.
+func TestHead_ambiguousIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFlooded(t, true, func(*Options) {})
 	const post = "POST /api/search HTTP/1.1\r\nHost: localhost\r\n"

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// visit sends a request as a browser does, and does not follow redirects.
+// visit sends a request as a browser does, without following redirects.
 func visit(t *testing.T, s *Server, method, path, form string, header map[string]string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequest(method, "http://"+s.Addr().String()+path, strings.NewReader(form))
@@ -46,7 +46,7 @@ func cookieOf(t *testing.T, resp *http.Response) *http.Cookie {
 	return all[0]
 }
 
-func TestSigningInWithAKeyMakesASession(t *testing.T) {
+func TestSignIn_withKey(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{base: "https://shoal.example.com"}).parts())
 	resp, body := visit(t, s, "POST", "/login", url.Values{"key": {memberKey}, "next": {"/repos"}}.Encode(), nil)
@@ -61,7 +61,7 @@ func TestSigningInWithAKeyMakesASession(t *testing.T) {
 		t.Error("the key stands in the cookie")
 	}
 
-	// The session opens pages, and of the API only who it is.
+	// The session opens pages, but in the API only /api/me.
 	cookie := map[string]string{"Cookie": c.Name + "=" + c.Value}
 	if resp, body := visit(t, s, "GET", "/repos", "", cookie); resp.StatusCode != 200 || !strings.Contains(body, "alice") {
 		t.Errorf("a page of who is signed in: %d %s", resp.StatusCode, body)
@@ -70,7 +70,7 @@ func TestSigningInWithAKeyMakesASession(t *testing.T) {
 		t.Errorf("the API with a cookie: %d, want 401", resp.StatusCode)
 	}
 
-	// It is told whose it is, to its own site.
+	// Only its own site learns whose session it is.
 	if resp, body := visit(t, s, "GET", "/api/me", "", cookie); resp.StatusCode != 200 || !strings.Contains(body, `"name":"alice"`) || !strings.Contains(body, `"by":"session"`) {
 		t.Errorf("who is signed in: %d %s", resp.StatusCode, body)
 	}
@@ -81,7 +81,7 @@ func TestSigningInWithAKeyMakesASession(t *testing.T) {
 		}
 	}
 
-	// Signing out ends it at the server, not in the browser only.
+	// Signing out ends the session at the server too.
 	resp, _ = visit(t, s, "POST", "/logout", "", cookie)
 	if c := cookieOf(t, resp); c.Value != "" || c.MaxAge >= 0 {
 		t.Errorf("the cookie after signing out is %v", c)
@@ -91,7 +91,7 @@ func TestSigningInWithAKeyMakesASession(t *testing.T) {
 	}
 }
 
-func TestSigningInIsRefused(t *testing.T) {
+func TestSignIn_refusals(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	form := url.Values{"key": {memberKey}}.Encode()
@@ -119,8 +119,8 @@ func TestSigningInIsRefused(t *testing.T) {
 	}
 }
 
-// Where guests are let in a session that has ended would lock them out.
-func TestTheSignInPageTakesADeadCookieBack(t *testing.T) {
+// With anonymous access, an ended session would otherwise lock its user out.
+func TestSignInPage_deletesADeadCookie(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{guests: true}).parts())
 	dead := map[string]string{"Cookie": "shoal=" + strings.Repeat("9", 64)}
@@ -136,7 +136,7 @@ func TestTheSignInPageTakesADeadCookieBack(t *testing.T) {
 	}
 }
 
-func TestSigningInByPassword(t *testing.T) {
+func TestSignIn_byPassword(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	form := func(email, password string) string {
@@ -160,7 +160,7 @@ func TestSigningInByPassword(t *testing.T) {
 	}
 }
 
-func TestJoiningByALink(t *testing.T) {
+func TestJoin_byLink(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	resp, body := visit(t, s, "GET", "/join?link="+memberToken, "", nil)
@@ -185,7 +185,7 @@ func TestJoiningByALink(t *testing.T) {
 	}
 }
 
-func TestPagesOfPeople(t *testing.T) {
+func TestPeoplePages(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	member := map[string]string{"Cookie": "shoal=" + memberToken}

@@ -21,7 +21,7 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// versions are the protocol revisions that clients may speak.
+// versions are the protocol revisions that clients may use.
 var versions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"}
 
 // withKey sends an API key with every request.
@@ -59,7 +59,7 @@ func textOf(t *testing.T, r *sdk.CallToolResult) string {
 	return text.Text
 }
 
-func TestToolsInEveryProtocolVersion(t *testing.T) {
+func TestMCP_everyProtocolVersion(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	want := len(tool.New(tool.Parts{}).Tools())
@@ -92,8 +92,8 @@ func TestToolsInEveryProtocolVersion(t *testing.T) {
 	}
 }
 
-// required is arguments for all that a tool's schema requires, and one of those of which a
-// tool needs any.
+// required returns arguments for all that a tool's schema requires. If the tool needs one of
+// several, it takes one.
 func required(t *testing.T, tool *sdk.Tool) map[string]any {
 	t.Helper()
 	var schema struct{ Required []string }
@@ -118,7 +118,7 @@ func required(t *testing.T, tool *sdk.Tool) map[string]any {
 	return arguments
 }
 
-func TestResourcesAndCompletion(t *testing.T) {
+func TestMCP_resourcesAndCompletion(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	session := connect(t, s, memberKey, "2025-11-25", nil)
@@ -154,7 +154,7 @@ func TestResourcesAndCompletion(t *testing.T) {
 	}
 }
 
-func TestToolFailuresAreToldToTheModel(t *testing.T) {
+func TestMCP_failuresForTheModel(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{err: &nodecall.Error{Kind: nodecall.ErrUnavailable, Message: "no live node holds the mirror"}})
 	session := connect(t, s, memberKey, "2025-11-25", nil)
@@ -179,9 +179,9 @@ func TestToolFailuresAreToldToTheModel(t *testing.T) {
 	}
 }
 
-// TestCallsEndWithTheirClient cancels calls in each protocol version: the work
-// ends, whatever the version says about cancelling.
-func TestCallsEndWithTheirClient(t *testing.T) {
+// It cancels calls in each protocol version. The work always ends, whatever the version says
+// about cancelling.
+func TestMCP_callsEndWithTheirClient(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan struct{}), make(chan error, 1)
 	s := start(t, &fake{grep: func(ctx context.Context, _ catalog.Viewer, _ search.GrepRequest) (*search.GrepResponse, error) {
@@ -207,15 +207,14 @@ func TestCallsEndWithTheirClient(t *testing.T) {
 	}
 }
 
-// TestNoCallSeesAnotherIdentity lets clients of two users call and vanish at
-// random points, on connections that are used again at once. Run it with
-// -race.
-func TestNoCallSeesAnotherIdentity(t *testing.T) {
+// Clients of two users call and disconnect at random points, and the connections are reused at
+// once. Run it with -race.
+func TestMCP_callsKeepTheirIdentity(t *testing.T) {
 	t.Parallel()
 	type call struct{ viewer, marker string }
 	seen := make(chan call, 10_000)
 	s := start(t, &fake{grep: func(ctx context.Context, v catalog.Viewer, req search.GrepRequest) (*search.GrepResponse, error) {
-		if strings.HasSuffix(req.Pattern, "slow") { // its client has gone; look at what is left
+		if strings.HasSuffix(req.Pattern, "slow") { // its client has gone; search the rest
 			<-ctx.Done()
 		}
 		seen <- call{v.Name, req.Pattern}
@@ -273,7 +272,7 @@ func callGrep(ctx context.Context, s *Server, key, pattern string) {
 	_, _ = io.Copy(io.Discard, resp.Body)
 }
 
-func TestToolServerOverHTTP(t *testing.T) {
+func TestMCP_overHTTP(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	if resp, body := ask(t, s, "GET", "/api/mcp", ""); resp.StatusCode != 405 || resp.Header.Get("Allow") != "OPTIONS, POST" {
@@ -284,9 +283,8 @@ func TestToolServerOverHTTP(t *testing.T) {
 	}
 }
 
-// TestToolServer_AnswersInTheFormThatIsAccepted sends a call with and without Accept, to
-// the address with and without a slash at its end.
-func TestToolServer_AnswersInTheFormThatIsAccepted(t *testing.T) {
+// It sends a call with and without Accept, to the address with and without a trailing slash.
+func TestMCP_acceptedContentTypes(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	for _, path := range []string{"/api/mcp", "/api/mcp/"} {

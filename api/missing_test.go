@@ -18,11 +18,10 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// absent is a kind of thing that a request names and that is not there, or is not what
-// the request takes it for.
+// absent is a kind of thing that a request names but that does not exist or is of another kind.
 type absent struct {
 	kind, value string
-	params      []string // the names that such a thing has in routes and tools
+	params      []string // names of its parameters in routes and tools
 }
 
 var absents = []absent{
@@ -34,11 +33,11 @@ var absents = []absent{
 	{"directory", "docs", []string{"path", "paths"}},
 }
 
-// presentRepo is the repository of requests that are answered.
+// presentRepo is the repository of good requests.
 const presentRepo = "local/app"
 
-// reads is a request for each route, page and tool that reads a repository, from the tables
-// of the oracle: whoever adds one adds it here.
+// reads returns a request for each route, page and tool that reads a repository, from the
+// oracle's tables. A new one is added there.
 func reads(t *testing.T) (list []shot) {
 	t.Helper()
 	a := aims{repos: []string{presentRepo}, pick: func(int) int { return 0 }}
@@ -74,7 +73,7 @@ func toolShot(name string, arguments object) shot {
 	return post("/api/mcp", object{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": object{"name": name, "arguments": arguments}})
 }
 
-// with is the request with the absent thing in each of its parameters that takes one.
+// with returns the requests with the absent thing in each parameter that takes one.
 func (k absent) with(t *testing.T, doc document, x shot) (list []shot) {
 	t.Helper()
 	target, err := url.Parse(x.target)
@@ -106,7 +105,7 @@ func (k absent) with(t *testing.T, doc document, x shot) (list []shot) {
 	case x.method == "POST":
 		schema := resolve(anyOf(t), doc.Paths[target.Path]["post"].RequestBody.Content["application/json"].Schema)
 		for name := range schema["properties"].(map[string]any) {
-			// Of a symbol, path is where the reader stands, and not what is asked for.
+			// For a symbol, path is the reader's place and not the requested file.
 			if slices.Contains(k.params, name) && !(name == "path" && target.Path != "/api/tree") {
 				changed := cloned(body)
 				if changed[name] = k.value; name == "paths" {
@@ -135,7 +134,7 @@ func cloned(o object) object {
 	return out
 }
 
-// page is the address of a page with the absent thing in place of what it names.
+// page returns the address of a page with the absent thing instead of the present one.
 func (k absent) page(x shot) []shot {
 	at, rest, _ := strings.Cut(strings.TrimPrefix(x.target, "/"), "/")
 	repo, what, _ := strings.Cut(rest, "/-/")
@@ -144,7 +143,7 @@ func (k absent) page(x shot) []shot {
 	case slices.Contains(k.params, "repo"):
 		repo = k.value
 	case slices.Contains(k.params, "ref") && regexp.MustCompile(`^(branches|tags|commit/|compare/)`).MatchString(what):
-		return nil // these name no revision, or in a way of their own
+		return nil // these name no revision, or in another form
 	case slices.Contains(k.params, "ref"):
 		repo += "@" + k.value
 	default:
@@ -157,7 +156,7 @@ func (k absent) page(x shot) []shot {
 	return []shot{get("/%s/%s/-/%s", at, repo, what)}
 }
 
-// silent says how an answer fails to tell of the absent thing; "" where it does.
+// silent returns how an answer fails to report the absent thing; "" if it reports it.
 func (k absent) silent(x shot, status int, answer string) string {
 	text, refused := answer, status >= 400
 	if strings.HasPrefix(x.target, "/api/mcp") {
@@ -176,15 +175,15 @@ func (k absent) silent(x shot, status int, answer string) string {
 	switch {
 	case status >= 500:
 		return "fails"
-	case refused || k.kind == "directory": // which is there, and may have nothing of what is asked for
+	case refused || k.kind == "directory": // exists, and may have no results
 		return ""
 	case k.kind == "empty repository":
 		if strings.Contains(text, "main.go") {
 			return "is answered by another repository"
 		}
-		return "" // it is there, and has nothing
+		return "" // exists, and has no results
 	}
-	// Said in words: a link, a title or a field of the page that has the name says nothing.
+	// The text must say it: the name in a link, a title or a field is not enough.
 	plain := regexp.MustCompile(`(?s)<title>.*?</title>|<header.*?</header>|<[^>]*>`).ReplaceAllString(text, "")
 	if regexp.MustCompile(`(?i)no-such|notSearched|unknownRevision|not indexed|no commit|empty`).MatchString(plain) && !strings.Contains(plain, "Complete.") {
 		return ""
@@ -192,9 +191,9 @@ func (k absent) silent(x shot, status int, answer string) string {
 	return "is answered as if it were there"
 }
 
-// What is not there is refused or told, by every route, page and tool that names it, and
-// never answered like something that is there and has nothing.
-func TestWhatIsNotThereIsTold(t *testing.T) {
+// Every route, page and tool refuses or reports a missing thing, instead of answering as if it
+// were empty.
+func TestMissingThings_areReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	files := map[string]string{"main.go": "package main\n\nfunc main() {}\n\n// Swim swims like a shark.\nfunc Swim() {}\n", "docs/a.md": "a shark\n"}
@@ -219,7 +218,7 @@ func TestWhatIsNotThereIsTold(t *testing.T) {
 	})
 	s := &side{url: "http://" + start(t, partsOf(n.Node)).Addr().String()}
 
-	// The page of a repository without commits says so: it is there.
+	// The page of a repository without commits says so, because the repository exists.
 	for _, page := range []string{"", "/-/tree", "/-/commits"} {
 		if status, text := s.read(t, get("/browse/local/empty%s", page)); status != 200 || !strings.Contains(text, "has no commits") {
 			t.Errorf("the page %q of an empty repository: %d %.200s", page, status, text)
@@ -249,7 +248,7 @@ func TestWhatIsNotThereIsTold(t *testing.T) {
 	}
 }
 
-// read makes a request of a guest.
+// read sends a request without credentials.
 func (s *side) read(t *testing.T, x shot) (status int, answer string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), x.method, s.url+x.target, bytes.NewReader([]byte(x.body)))

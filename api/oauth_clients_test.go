@@ -15,10 +15,9 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// TestTheOfficialTypeScriptClientSignsIn runs the script that SHOAL_OAUTH_CLIENT
-// names (.ci/mcp/oauth.mjs, where its packages are) against three nodes, each
-// request at another one. .ci/test-oauth sets it.
-func TestTheOfficialTypeScriptClientSignsIn(t *testing.T) {
+// It runs the script in SHOAL_OAUTH_CLIENT (.ci/mcp/oauth.mjs, next to its packages) against
+// three nodes, with each request at another one. .ci/test-oauth sets it.
+func TestOAuth_officialTypeScriptClient(t *testing.T) {
 	t.Parallel()
 	script := os.Getenv("SHOAL_OAUTH_CLIENT")
 	if script == "" {
@@ -39,10 +38,9 @@ func TestTheOfficialTypeScriptClientSignsIn(t *testing.T) {
 	}
 }
 
-// TestConformanceOfTheAuthorizationServer runs the two scenarios of the
-// protocol's official suite. SHOAL_CONFORMANCE is its program; .ci/test-oauth
-// sets it.
-func TestConformanceOfTheAuthorizationServer(t *testing.T) {
+// It runs the two scenarios of the protocol's official suite. SHOAL_CONFORMANCE is the suite's
+// program; .ci/test-oauth sets it.
+func TestOAuth_conformance(t *testing.T) {
 	t.Parallel()
 	suite := os.Getenv("SHOAL_CONFORMANCE")
 	if suite == "" {
@@ -56,10 +54,9 @@ func TestConformanceOfTheAuthorizationServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), suite, "authorization", "--url", f.base, "--client-id", known.ClientID, "--resource", f.base+"/api/mcp", "--port", port)
-	cmd.Dir = t.TempDir() // it writes its findings where it runs
+	cmd.Dir = t.TempDir() // it writes its results there
 	said := ann.decideFor(cmd, regexp.MustCompile(`http://127[^\s"']+/oauth/authorize[^\s"']+`), func(back string) string {
-		// The browser follows to where the suite listens, in a moment: it prints
-		// the address first.
+		// The suite prints the address before it listens there, so the browser retries.
 		followed := nodetest.Eventually(nodetest.Patience, func() bool {
 			resp, err := http.Get(back)
 			if err == nil {
@@ -78,8 +75,8 @@ func TestConformanceOfTheAuthorizationServer(t *testing.T) {
 	}
 }
 
-// decideFor runs a program, opens as a person the first address that it prints,
-// and tells it where the person was sent. It gives all that the program said.
+// decideFor runs a program, opens the first address that it prints as a person, and gives it the
+// address of the redirect. It returns the program's output.
 func (p *person) decideFor(cmd *exec.Cmd, address *regexp.Regexp, tell func(back string) string) string {
 	p.t.Helper()
 	in, err := cmd.StdinPipe()
@@ -111,7 +108,7 @@ func (p *person) decideFor(cmd *exec.Cmd, address *regexp.Regexp, tell func(back
 	return said.String()
 }
 
-// freePort is a port that nobody listens at.
+// freePort returns a free port.
 func freePort(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -29,7 +29,7 @@ import (
 	"github.com/shoalsearch/shoal/node/oauth"
 )
 
-// front is nodes behind one address, which sends each request to another one.
+// front has nodes behind one address, which sends each request to another one.
 type front struct {
 	t     *testing.T
 	base  string
@@ -37,7 +37,7 @@ type front struct {
 	turn  atomic.Int64
 }
 
-// noWeb is the world of a cluster that reaches no other site.
+// noWeb fetches no other site.
 type noWeb struct{}
 
 func (noWeb) Fetch(context.Context, string) ([]byte, error) {
@@ -54,7 +54,7 @@ func openFront(t *testing.T, nodes int, env map[string]string) *front {
 	return openFrontAt(t, ln, nodes, env)
 }
 
-// openFrontAt is openFront at an address that somebody has to know before.
+// openFrontAt is openFront at a known address.
 func openFrontAt(t *testing.T, ln net.Listener, nodes int, env map[string]string) *front {
 	t.Helper()
 	f := &front{t: t, base: "http://" + ln.Addr().String()}
@@ -77,7 +77,7 @@ func openFrontAt(t *testing.T, ln net.Listener, nodes int, env map[string]string
 	return f
 }
 
-// settle waits until a young cluster has done what nobody asked for.
+// settle waits until a new cluster has written its own first entries.
 func (f *front) settle() {
 	f.t.Helper()
 	for _, n := range f.fleet.Nodes {
@@ -91,8 +91,7 @@ func (f *front) settle() {
 	f.node().Wait("what a young cluster writes by itself", f.grownUp)
 }
 
-// grownUp fails as long as entries are to come that nobody asked for: the
-// leader makes a secret for each kind of token, one after the other.
+// grownUp returns an error until the leader has made a secret for each kind of token.
 func (f *front) grownUp() error {
 	var saved bytes.Buffer
 	if err := f.node().Operate.Snapshot(f.t.Context(), account.Operator(), &saved); err != nil {
@@ -118,7 +117,7 @@ func (f *front) grownUp() error {
 
 func (f *front) node() *nodetest.Node { return f.fleet.Nodes[0] }
 
-// person is a browser in which somebody is signed in.
+// person is a browser with a signed-in user.
 type person struct {
 	*front
 	http *http.Client
@@ -145,7 +144,7 @@ func (f *front) person(email string) *person {
 	return p
 }
 
-// do sends what a browser would.
+// do sends a request as a browser does.
 func (p *person) do(method, path string, form url.Values) (*http.Response, string) {
 	p.t.Helper()
 	if !strings.HasPrefix(path, "http") {
@@ -190,7 +189,7 @@ func (p *person) consents(address, decision string) (back *url.URL, page string)
 	return back, page
 }
 
-// fetcher is what the official client calls to have a person decide.
+// fetcher returns the function that the official client calls for a person's decision.
 func (p *person) fetcher() auth.AuthorizationCodeFetcher {
 	return func(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 		back, _ := p.consents(args.URL, "allow")
@@ -221,9 +220,9 @@ func (p *person) connect(cfg auth.AuthorizationCodeHandlerConfig) error {
 	return nil
 }
 
-// The official client of Go signs in by each way in which a client can be
-// known, with each request at another of three nodes.
-func TestTheOfficialGoClientSignsIn(t *testing.T) {
+// The official Go client signs in with each kind of client registration, with each request at
+// another of three nodes.
+func TestOAuth_officialGoClient(t *testing.T) {
 	t.Parallel()
 	f := openFront(t, 3, nil)
 	ann := f.person("ann@example.com")
@@ -243,7 +242,7 @@ func TestTheOfficialGoClientSignsIn(t *testing.T) {
 		}
 	}
 
-	// The person sees them all and ends one.
+	// The person sees all agents and removes one.
 	_, page := ann.do("GET", "/settings/access", nil)
 	for _, name := range []string{"Agent", "Claude Code", "Known editor", "localhost:4712"} {
 		if !strings.Contains(page, name) {
@@ -252,7 +251,7 @@ func TestTheOfficialGoClientSignsIn(t *testing.T) {
 	}
 }
 
-// agent is a client that a test writes by hand.
+// agent is a client made by hand.
 type agent struct {
 	*person
 	id     string
@@ -261,7 +260,7 @@ type agent struct {
 
 const agentVerifier = "a-verifier-of-a-test-that-is-long-enough-0123456789"
 
-// agent registers a client and has the person let it in.
+// agent registers a client and has the person authorize it.
 func (p *person) agent() *agent {
 	p.t.Helper()
 	a := &agent{person: p}
@@ -287,7 +286,7 @@ func (a *agent) authorizeURL() string {
 	}.Encode()
 }
 
-// post sends a request as nobody and decodes the answer.
+// post sends a request without credentials and decodes the answer.
 func (f *front) post(path, kind, body string, into any) (status int) {
 	f.t.Helper()
 	resp, err := http.Post(f.base+path, kind, strings.NewReader(body))
@@ -304,7 +303,7 @@ func (f *front) post(path, kind, body string, into any) (status int) {
 	return resp.StatusCode
 }
 
-// refresh uses a refresh token and says what came of it.
+// refresh uses a refresh token and returns the tokens or the error.
 func (a *agent) refresh(token string) (oauth.Tokens, string) {
 	a.t.Helper()
 	var got struct {
@@ -317,7 +316,7 @@ func (a *agent) refresh(token string) (oauth.Tokens, string) {
 
 const listTools = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 
-// asks sends a request with a credential and gives the status.
+// asks sends a request with a credential and returns the response.
 func (f *front) asks(method, path, token, body string, header ...string) *http.Response {
 	f.t.Helper()
 	req, err := http.NewRequest(method, f.base+path, strings.NewReader(body))
@@ -332,7 +331,7 @@ func (f *front) asks(method, path, token, body string, header ...string) *http.R
 	for pair := range slices.Chunk(header, 2) {
 		req.Header.Set(pair[0], pair[1])
 	}
-	resp, err := http.DefaultTransport.RoundTrip(req) // follows nothing
+	resp, err := http.DefaultTransport.RoundTrip(req) // does not follow redirects
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -341,7 +340,7 @@ func (f *front) asks(method, path, token, body string, header ...string) *http.R
 	return resp
 }
 
-// call calls a tool and gives the status and the answer as it came.
+// call calls a tool and returns the status and the raw answer.
 func (a *agent) call(tool, args string) (int, string) {
 	a.t.Helper()
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool, args)

@@ -21,7 +21,7 @@ func TestAgent_authorizedUsedAndRevoked(t *testing.T) {
 	f := openFront(t, 1, nil)
 	ann := f.person("ann@example.com")
 
-	// Whoever comes without a token is told where to get one.
+	// Without a token the answer says where to get one.
 	resp := f.asks("POST", "/api/mcp", "", listTools)
 	want := `Bearer realm="shoal", resource_metadata="` + f.base + `/.well-known/oauth-protected-resource/api/mcp", scope="mcp"`
 	if got := resp.Header.Get("WWW-Authenticate"); resp.StatusCode != 401 || got != want {
@@ -42,14 +42,14 @@ func TestAgent_authorizedUsedAndRevoked(t *testing.T) {
 		}
 	}
 
-	// Refreshing once, and the same again, gives one successor.
+	// Repeating a refresh returns the same new token.
 	next, _ := a.refresh(a.tokens.Refresh)
 	again, wrong := a.refresh(a.tokens.Refresh)
 	if next.Refresh == "" || again.Refresh != next.Refresh || wrong != "" || next.Refresh == a.tokens.Refresh {
 		t.Errorf("refreshed to %q, then to %q (%s)", next.Refresh, again.Refresh, wrong)
 	}
 
-	// The person ends it on the page.
+	// The person removes the agent on the page.
 	var list []struct{ ID, Name, User string }
 	if resp := f.asks("GET", "/api/agents", ann.key, ""); resp.StatusCode != 200 {
 		t.Fatalf("list: %d", resp.StatusCode)
@@ -69,8 +69,8 @@ func TestAgent_authorizedUsedAndRevoked(t *testing.T) {
 	}
 }
 
-// What a person sees before they decide, and what a browser may do with it.
-func TestThePageOfConsent(t *testing.T) {
+// It checks what a person sees before deciding, and what a browser may send.
+func TestConsentPage(t *testing.T) {
 	t.Parallel()
 	f := openFront(t, 1, nil)
 	ann := f.person("ann@example.com")
@@ -93,7 +93,7 @@ func TestThePageOfConsent(t *testing.T) {
 		t.Errorf("headers %v", resp.Header)
 	}
 
-	// A page of another site cannot decide, nor can one who guesses.
+	// A page of another site cannot decide, nor can a guessed request.
 	form := url.Values{"request": {hiddenRequest.FindStringSubmatch(page)[1]}, "decision": {"allow"}}
 	for what, site := range map[string]string{"another site": "cross-site", "a neighbour": "same-site", "nobody": ""} {
 		req, _ := http.NewRequest("POST", f.base+"/oauth/authorize", strings.NewReader(form.Encode()))
@@ -117,7 +117,7 @@ func TestThePageOfConsent(t *testing.T) {
 		t.Errorf("somebody else decides: %d", resp.StatusCode)
 	}
 
-	// Who refuses is sent back without a code; who is not signed in signs in first.
+	// A denial redirects without a code. Without a session the person signs in first.
 	back, _ := ann.consents(address, "deny")
 	if q := back.Query(); q.Get("error") != "access_denied" || q.Get("state") != "st" || q.Get("iss") != f.base || q.Get("code") != "" {
 		t.Errorf("refused: %s", back)
@@ -127,12 +127,12 @@ func TestThePageOfConsent(t *testing.T) {
 		t.Errorf("a stranger: %d %s", resp.StatusCode, resp.Header.Get("Location"))
 	}
 
-	// A key in a header is no person, and neither is a key of nobody.
+	// A key in a header is not a person, and an unknown key neither.
 	if resp := f.asks("GET", strings.TrimPrefix(address, f.base), ann.key, ""); resp.StatusCode != 403 {
 		t.Errorf("a key in a header: %d", resp.StatusCode)
 	}
 
-	// A client that is wrong about where to go is never sent there.
+	// A client with a wrong redirect address is never redirected to it.
 	for _, bad := range []string{"https://evil.example/", "http://localhost:4711/other", "javascript:alert(1)"} {
 		u, _ := url.Parse(address)
 		q := u.Query()
@@ -143,7 +143,7 @@ func TestThePageOfConsent(t *testing.T) {
 	}
 }
 
-func TestMetadataOfTheAuthorizationServer(t *testing.T) {
+func TestOAuth_metadata(t *testing.T) {
 	t.Parallel()
 	f := openFront(t, 1, map[string]string{"SHOAL_OAUTH_CIMD": "off", "FORCE_ENABLE_ANONYMOUS_ACCESS": "true"})
 	for _, path := range []string{"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/api/mcp"} {
@@ -169,7 +169,7 @@ func TestMetadataOfTheAuthorizationServer(t *testing.T) {
 			t.Errorf("%s: %+v", path, got)
 		}
 
-		// How a program is connected. A guest is shown it, and an address that is not there is no page to sign in.
+		// The help page is open to guests, and an unknown address is no sign-in page.
 		page, err := http.Get(got.Help)
 		if err != nil {
 			t.Fatal(err)
@@ -193,9 +193,9 @@ func (f *front) get(path string, into any) {
 	}
 }
 
-// Agents that run in a browser ask from pages of other sites. Nothing that a
-// visitor's cookie or place in the network opens is told to those.
-func TestPagesOfOtherSitesMayAskAsAgents(t *testing.T) {
+// Agents in browsers send requests from pages of other sites. Such a page learns nothing that
+// needs a cookie or the visitor's network.
+func TestCrossOriginAgents(t *testing.T) {
 	t.Parallel()
 	for _, guests := range []bool{false, true} {
 		s := start(t, (&fake{guests: guests, base: "http://shoal.example.com"}).parts())
@@ -233,7 +233,7 @@ func TestPagesOfOtherSitesMayAskAsAgents(t *testing.T) {
 		}
 		want := 401
 		if guests {
-			want = 403 // what guests see is for those who reach this node, not for whatever page they visit
+			want = 403 // anonymous access is for clients that reach this node, not for pages that they visit
 		}
 		if resp := ask("POST", "/api/mcp", "Content-Type", "application/json"); resp.StatusCode != want {
 			t.Errorf("the tools without a token, guests %t: %d, want %d", guests, resp.StatusCode, want)
@@ -246,7 +246,7 @@ func TestPagesOfOtherSitesMayAskAsAgents(t *testing.T) {
 	}
 }
 
-func TestRequestsOfAgentsAreBounded(t *testing.T) {
+func TestAgents_rateLimit(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	for _, path := range []string{"/oauth/register", "/register", "/oauth/token", "/token", "/oauth/revoke"} {
@@ -259,9 +259,9 @@ func TestRequestsOfAgentsAreBounded(t *testing.T) {
 	}
 }
 
-// A program that was let in has its questions answered, though it has no key; once it
-// is let in no more, or the person is suspended, a question under way ends.
-func TestAProgramThatWasLetInAsks(t *testing.T) {
+// An authorized program can ask questions without a key. When its authorization ends or the
+// person is suspended, a running question ends.
+func TestAgents_askQuestions(t *testing.T) {
 	t.Parallel()
 	for how, end := range map[string]func(f *front, a *agent){
 		"": nil,
@@ -280,7 +280,7 @@ func TestAProgramThatWasLetInAsks(t *testing.T) {
 			f := openFront(t, 1, nil)
 			a := f.person("ann@example.com").agent()
 
-			// In the middle of the answer what lets it in ends: the next step is not made.
+			// The authorization ends during the answer: there is no further step.
 			steps := 0
 			model := modeltest.Play(t, func(*modeltest.Request) modeltest.Turn {
 				if steps++; steps == 1 {
@@ -313,8 +313,8 @@ func TestAProgramThatWasLetInAsks(t *testing.T) {
 	}
 }
 
-// No request of somebody unknown is written to the log of the cluster.
-func TestStrangersWriteNothingToTheLog(t *testing.T) {
+// Requests of strangers write nothing to the raft log.
+func TestStrangers_writeNothingToTheLog(t *testing.T) {
 	t.Parallel()
 	f := openFront(t, 1, nil)
 	ann := f.person("ann@example.com")
@@ -361,5 +361,5 @@ func TestStrangersWriteNothingToTheLog(t *testing.T) {
 	t.Logf("%d requests, index %d before and after", rounds*len(requests), before)
 }
 
-// index is how long the log is.
+// index returns the length of the log.
 func (f *front) index() uint64 { return f.node().Status().CatalogIndex }

@@ -19,20 +19,19 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// failures asks a real node for every failure that the document has, and notes
-// which ones came.
+// failures makes a real node return every documented failure, and records which ones came.
 type failures struct {
 	t     *testing.T
 	s     *Server
 	ops   document
-	keys  map[string]string          // by who asks
-	parts *strings.Replacer          // fills in the {parts} of a path with what is there
+	keys  map[string]string          // by user
+	parts *strings.Replacer          // replaces the {parts} of a path by existing names
 	shown map[string]map[string]bool // codes by route
 }
 
-// asked are the requests that fail in a way of their own, each with its code. A route
-// is named where its path has been filled in. THREAD is one of ann's, of which a
-// question is being answered; NODE is the only node.
+// asked are requests that fail in their own way, each with its code. The route is given if the
+// target has its path filled in. THREAD is a thread of ann with a running question; NODE is the
+// only node.
 var asked = []struct{ who, route, target, body, code string }{
 	{"owner", "POST /api/search", "", `{"query":"(a","isRegexEnabled":true}`, codeQuery},
 	{"owner", "POST /api/search", "", `{"query":"x at:1980"}`, codeRef},
@@ -92,7 +91,7 @@ var asked = []struct{ who, route, target, body, code string }{
 	{"owner", "GET /api/symbols", "?repo=none&query=a", "", codeRepoNotFound},
 	{"owner", "GET /api/symbols", "?repo=local/app&query=a&ref=none", "", codeRef},
 
-	// What the cluster does.
+	// The cluster's jobs and nodes.
 	{"owner", "GET /api/jobs/{id}", "/api/jobs/index:900", "", codeNotFound},
 	{"owner", "POST /api/jobs/{id}/retry", "/api/jobs/index:900/retry", "", codeNotFound},
 	{"owner", "POST /api/jobs/{id}/cancel", "/api/jobs/index:900/cancel", "", codeNotFound},
@@ -112,7 +111,7 @@ var asked = []struct{ who, route, target, body, code string }{
 	{"owner", "GET /api/webhook/{connection}", "/api/webhook/none", "", codeNotFound},
 	{"owner", "POST /api/webhook/{connection}/rotate", "/api/webhook/none/rotate", "", codeNotFound},
 
-	// People and their keys: ann and bob have one of the same name.
+	// People and their keys: ann and bob each have one of the same name.
 	{"owner", "POST /api/keys", "", `{"name":"ci","user":"ann@example.com"}`, codeExists},
 	{"owner", "POST /api/keys", "", `{"name":"x","user":"none@example.com"}`, codeNotFound},
 	{"owner", "DELETE /api/keys/{key}", "", "", codeInvalidParams},
@@ -161,8 +160,7 @@ var asked = []struct{ who, route, target, body, code string }{
 	{"ann", "GET /api/chat/{id}/events", "/api/chat/THREAD/events?after=x", "", codeInvalidParams},
 }
 
-// unasked are failures that no single request to a sound node brings about, with what
-// it takes.
+// unasked are failures that no single request to a healthy node can cause, with their cause.
 var unasked = map[string]string{
 	"RESPONSE_TOO_LARGE": "a file or a history beyond what is read at once",
 
@@ -183,9 +181,8 @@ var unasked = map[string]string{
 	"POST /api/chat/blocking NOT_FOUND":               "the thread is deleted while it is answered",
 }
 
-// TestFailuresThatAreDocumentedHappen brings about every failure that the document has
-// of a sound node: none is promised that nobody gets.
-func TestFailuresThatAreDocumentedHappen(t *testing.T) {
+// It causes every documented failure of a healthy node, so that none is documented for nothing.
+func TestDocumentedFailures_occur(t *testing.T) {
 	t.Parallel()
 	f := newFailures(t)
 	for _, c := range asked {
@@ -204,15 +201,15 @@ func TestFailuresThatAreDocumentedHappen(t *testing.T) {
 	f.compare()
 }
 
-// newFailures starts a node with a repository, people with keys, and a question that a
-// model never answers.
+// newFailures starts a node with a repository, people with keys, and a question that a model
+// never answers.
 func newFailures(t *testing.T) *failures {
 	t.Helper()
 	dir, never := t.TempDir(), make(chan struct{})
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.go": "package a\n"})
 	mute := modeltest.Start(t, modeltest.Turn{Fault: func(http.ResponseWriter, []byte) { <-never }})
 	n := nodetest.Start(t, nodetest.Config{
-		Edit: func(o *node.Options) { o.Ctags = "" }, // as it is on the PATH
+		Edit: func(o *node.Options) { o.Ctags = "" }, // from PATH
 		File: fmt.Sprintf(`{
 			"connections": {"local": {"type": "git", "url": "file://%s/*"}},
 			"models": [{"provider": "openai-compatible", "model": "mute", "baseUrl": %q}]}`, dir, mute.URL),
@@ -227,7 +224,7 @@ func newFailures(t *testing.T) *failures {
 	}
 	f.keys["owner"], f.keys["wrong"] = made.Key, account.KeyPrefix+strings.Repeat("0", 64)
 
-	// Without an account a member's key has nothing of its own.
+	// Without an account a member's key owns nothing.
 	f.post("owner", "/api/users", `{"email":"olga@example.com","role":"owner"}`, nil)
 	for who, body := range map[string]string{
 		"ann":    `{"name":"ci","user":"ann@example.com"}`,
@@ -250,7 +247,7 @@ func newFailures(t *testing.T) *failures {
 	return f
 }
 
-// post makes what the failures are about.
+// post creates what the failures need.
 func (f *failures) post(who, path, body string, out any) {
 	f.t.Helper()
 	resp, text := askAs(f.t, f.s, f.keys[who], "POST", path, body)
@@ -264,7 +261,7 @@ func (f *failures) post(who, path, body string, out any) {
 	}
 }
 
-// fail makes a request that has to fail with a code.
+// fail sends a request that must fail with a code.
 func (f *failures) fail(who, route, method, target string, body io.Reader, code string) {
 	f.t.Helper()
 	req, err := http.NewRequest(method, "http://"+f.s.Addr().String()+target, body)
@@ -298,7 +295,7 @@ func (f *failures) fail(who, route, method, target string, body io.Reader, code 
 	f.shown[route][code] = true
 }
 
-// common brings about what routes of a kind have in common.
+// common causes the failures that routes of a kind share.
 func (f *failures) common(path, method string) {
 	name, target := method+" "+path, f.parts.Replace(path)
 	op := f.ops.Paths[path][strings.ToLower(method)]
@@ -306,9 +303,9 @@ func (f *failures) common(path, method string) {
 	of := found[slices.IndexFunc(found, func(x *route) bool { return x.name == path && x.method == method })]
 
 	if of.access == accessOpen && of.timeout == 0 {
-		return // nobody is asked who they are
+		return // needs no authentication
 	}
-	if path != sessionPath { // by which people come in and go
+	if path != sessionPath { // for signing in and out
 		f.fail("wrong", name, method, target, http.NoBody, codeNotAuthenticated)
 	}
 	switch of.access {
@@ -327,8 +324,8 @@ func (f *failures) common(path, method string) {
 		}
 	}
 
-	// Each parameter by itself is wrong, beside good ones that have to be there: of those
-	// of which one has to be, the first.
+	// Each parameter in turn is wrong, with good values for the required ones. If one of several
+	// is required, take the first.
 	good := url.Values{}
 	if path == "/api/symbols" {
 		good.Set("path", "x")
@@ -340,7 +337,7 @@ func (f *failures) common(path, method string) {
 		}
 	}
 	for _, p := range op.Parameters {
-		// The thread is looked for before its events: asked has that one.
+		// The thread is looked up before its events; asked has that case.
 		if p.In != "query" || path == "/api/chat/{id}/events" {
 			continue
 		}
@@ -350,7 +347,7 @@ func (f *failures) common(path, method string) {
 	}
 }
 
-// blanks is a body without an end.
+// blanks is an endless body.
 type blanks struct{}
 
 func (blanks) Read(p []byte) (int, error) {
@@ -360,15 +357,15 @@ func (blanks) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// compare finds what is documented and did not happen, and what is said to be beyond
-// this test and is not documented.
+// compare finds documented failures that did not occur, and entries of unasked that are not
+// documented.
 func (f *failures) compare() {
 	told := map[string]bool{}
 	for path, methods := range f.ops.Paths {
 		for method, op := range methods {
 			name := strings.ToUpper(method) + " " + path
 			for number, r := range op.Responses {
-				// Limits, faults and the end of a node have tests of their own.
+				// Limits, faults and shutdown have their own tests.
 				if number < "400" || number > "413" {
 					continue
 				}
@@ -389,7 +386,7 @@ func (f *failures) compare() {
 		}
 	}
 
-	// And the other way round: what happened is documented.
+	// The other direction: what occurred is documented.
 	for name, codes := range f.shown {
 		for code := range codes {
 			if !told[name+" "+code] {

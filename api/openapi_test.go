@@ -15,7 +15,7 @@ import (
 	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// document is as much of openapi.json as the tests read.
+// document is the part of openapi.json that tests read.
 type document struct {
 	Paths map[string]map[string]struct {
 		OperationID string `json:"operationId"`
@@ -44,14 +44,14 @@ func openAPI(t *testing.T) document {
 	return doc
 }
 
-func TestOpenAPIHasEveryRoute(t *testing.T) {
+func TestOpenAPI_hasEveryRoute(t *testing.T) {
 	t.Parallel()
 	doc := openAPI(t)
 	s := start(t, (&fake{}).parts())
 	var served, described []string
 	access := map[string]access{}
 	note := func(x *route) {
-		if strings.HasPrefix(x.name, "/api/") && !x.page { // people come back from a provider to an address below it
+		if strings.HasPrefix(x.name, "/api/") && !x.page { // providers send people back to an address below it
 			served = append(served, x.method+" "+x.name)
 			access[x.method+" "+x.name] = x.access
 		}
@@ -81,10 +81,9 @@ func TestOpenAPIHasEveryRoute(t *testing.T) {
 	}
 }
 
-// TestOpenAPIHasEveryField holds each answer, with every field filled in,
-// against its schema: no field that the schema does not name, and none of the
-// schema that the answer does not have.
-func TestOpenAPIHasEveryField(t *testing.T) {
+// It compares each answer, with every field filled, with its schema, in both directions: no field
+// is missing in the schema or in the answer.
+func TestOpenAPI_hasEveryField(t *testing.T) {
 	t.Parallel()
 	doc := openAPI(t)
 	s := start(t, (&fake{}).parts())
@@ -114,7 +113,7 @@ func TestOpenAPIHasEveryField(t *testing.T) {
 			t.Errorf("%s does not fit its schema: %v\n%s", what, err, body)
 		}
 
-		// Some fields are for who asks for them: one of the answers of a route has them.
+		// Some fields are only sent on request: one of a route's answers must have them.
 		route := method + " " + path + " " + status
 		answers[route]++
 		for _, m := range unused(whole, resolve(whole, schemaAt(whole, path, method, status, mime)), value, route) {
@@ -190,9 +189,9 @@ func resolve(doc, schema any) map[string]any {
 	return m
 }
 
-// unused lists the properties of a schema that no part of a value has.
+// unused returns the properties of a schema that no part of a value has.
 func unused(doc any, schema map[string]any, value any, at string) []string {
-	// Of several forms it is one: the one of which the least is missing.
+	// Of several forms, compare with the best match.
 	for _, kind := range []string{"oneOf", "anyOf"} {
 		forms, _ := schema[kind].([]any)
 		var least []string
@@ -219,7 +218,7 @@ func unused(doc any, schema map[string]any, value any, at string) []string {
 		}
 	case []any:
 		items := resolve(doc, schema["items"])
-		// A field is there if one of the elements has it.
+		// A field counts if one of the elements has it.
 		counts := map[string]int{}
 		for _, element := range v {
 			for _, m := range unused(doc, items, element, at+"[]") {
@@ -235,8 +234,8 @@ func unused(doc any, schema map[string]any, value any, at string) []string {
 	return missing
 }
 
-// below reports whether a node of a tree has a field in any of those below it, where
-// its schema holds others of the same: no directory has the target of a symlink.
+// below reports whether a field exists somewhere below in a recursive schema: for example, a
+// directory has no symlink target.
 func below(v, props map[string]any, name string) bool {
 	children, _ := props["children"].(map[string]any)
 	items, _ := children["items"].(map[string]any)
@@ -251,10 +250,9 @@ func below(v, props map[string]any, name string) bool {
 	})
 }
 
-// TestOpenAPIRequestsAreRead sends each request body with a wrong type in each
-// member that its schema names: a handler that does not look at a member would
-// not complain.
-func TestOpenAPIRequestsAreRead(t *testing.T) {
+// It sends each request body with a wrong type in each member of its schema. A handler that
+// ignores the member would not complain.
+func TestOpenAPI_requestMembersAreRead(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	doc := openAPI(t)
@@ -268,7 +266,7 @@ func TestOpenAPIRequestsAreRead(t *testing.T) {
 				continue
 			}
 			schema := resolve(anyOf(t), content.Schema)
-			properties, _ := schema["properties"].(map[string]any) // of the event of a host none are told
+			properties, _ := schema["properties"].(map[string]any) // a host's event documents none
 			for name := range properties {
 				_, body := ask(t, s, strings.ToUpper(method), path, `{"`+name+`":{"wrong":1}}`)
 				if !strings.Contains(string(body), name+": expected") {
@@ -288,8 +286,8 @@ func anyOf(t *testing.T) any {
 	return whole
 }
 
-// TestOpenAPIParametersAreRead checks that parameters with bounds are checked.
-func TestOpenAPIParametersAreRead(t *testing.T) {
+// It checks that parameters with limits are checked.
+func TestOpenAPI_parameterLimits(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	doc := openAPI(t)
@@ -299,7 +297,7 @@ func TestOpenAPIParametersAreRead(t *testing.T) {
 				if p.In != "query" {
 					continue
 				}
-				// A NUL is wrong in every parameter, of whatever type.
+				// A NUL is wrong in every parameter.
 				url := strings.NewReplacer("{id}", "1", "{node}", "n", "{connection}", "c", "{key}", "k").Replace(path) + "?" + p.Name + "=%00"
 				body := ""
 				if op.RequestBody != nil {
@@ -314,8 +312,7 @@ func TestOpenAPIParametersAreRead(t *testing.T) {
 	}
 }
 
-// statusOfCodes is with which status the server sends each code that a route may
-// document.
+// statusOfCodes returns the status of each code that a route may document.
 func statusOfCodes() map[string]string {
 	all := map[string]string{codeInvalidParams: "400", codeMissingParam: "400", codeTooLarge: "413", codeRange: "416", codeShuttingDown: "503"}
 	for _, k := range nodecall.Kinds {
@@ -324,13 +321,12 @@ func statusOfCodes() map[string]string {
 	return all
 }
 
-// errorCodes finds the codes in a description.
+// errorCodes matches the codes in a description.
 var errorCodes = regexp.MustCompile(`\b(?:[A-Z]+(?:_[A-Z]+)+|TIMEOUT|UNAVAILABLE)\b`)
 
-// TestOpenAPITellsTheFailuresOfEachRoute holds what a route documents of failures to
-// what its access, its parameters and its body can lead to, and each code to its
-// status.
-func TestOpenAPITellsTheFailuresOfEachRoute(t *testing.T) {
+// It compares a route's documented failures with those that its access, parameters and body can
+// cause, and each code with its status.
+func TestOpenAPI_failuresOfEachRoute(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	status := statusOfCodes()
@@ -339,7 +335,7 @@ func TestOpenAPITellsTheFailuresOfEachRoute(t *testing.T) {
 			name := strings.ToUpper(method) + " " + path
 			told := map[string]bool{} // codes
 			for number, r := range op.Responses {
-				// The tool server behind its route has errors of its own.
+				// The MCP server behind its route has its own errors.
 				schema := string(r.Content["application/json"].Schema)
 				ours := strings.Contains(schema, "schemas/Error") || strings.Contains(schema, "schemas/MissingPath")
 				if number < "400" || number == "default" || !ours {
@@ -370,10 +366,10 @@ func TestOpenAPITellsTheFailuresOfEachRoute(t *testing.T) {
 				query = query || p.In == "query"
 				required = required || p.In == "query" && p.Required
 			}
-			guarded := need != accessOpen || found[at].timeout > 0 // a webhook proves itself
+			guarded := need != accessOpen || found[at].timeout > 0 // a webhook has its own authentication
 			body := op.RequestBody != nil
 
-			// Signing out asks nobody who they are.
+			// Signing out needs no authentication.
 			asks := guarded && name != "DELETE "+sessionPath
 			for code, want := range map[string]bool{
 				codeNotAuthenticated: asks, codeRateLimited: guarded, codeNoLeader: guarded, codeShuttingDown: guarded, codeTimeout: guarded,

@@ -9,13 +9,11 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// again is the check of the node that has the data. Alone it is not missed, as
-// long as the node that was asked looks too: so it is taken away together with
-// each of the others.
+// again is the check of the node with the data. Without it alone nothing changes, because the
+// asked node checks too. So it is removed together with each other check.
 const again = "account.(*Gate).Again"
 
-// unmissed are the calls of the gate without which one world need not show a
-// difference, and why.
+// unmissed are calls of the gate whose removal need not change one world, with the reason.
 var unmissed = map[string]string{
 	"ask.(*models).configured":       "it asks only whether there is a viewer; models are the same for all",
 	"browse.(*Browser).answering":    "it chooses a node for a repository that a read has let through",
@@ -26,8 +24,8 @@ var unmissed = map[string]string{
 	"search.(*ranking).order":        "it looks up commits of files that were found",
 }
 
-// The oracle finds a difference without any one call of the gate that guards
-// content, alone or with the second check taken away too.
+// The oracle finds a difference if any call of the gate that guards content is removed, alone or
+// together with the second check.
 func TestOracle_noticesEachMissingGate(t *testing.T) {
 	p := newPool(t)
 	w := draw(p, *worldSeed+4)

@@ -17,14 +17,14 @@ import (
 
 // shot is one request of the oracle.
 type shot struct {
-	method, target string // path with its query
+	method, target string // path with query
 	body           string
 }
 
-// aims is what the requests of a world are made from: every name of both
-// clusters, and one that was never there.
+// aims are the names for the requests of a world: every name of both clusters, and one that never
+// existed.
 type aims struct {
-	repos []string // names of visible and hidden repositories, and an invented one
+	repos []string // visible, hidden and invented repositories
 	pick  func(n int) int
 }
 
@@ -42,7 +42,7 @@ func post(target string, body any) shot {
 
 type object = map[string]any
 
-// each makes a request for each repository.
+// each returns a request for each repository.
 func (a aims) each(make func(repo string) shot) (list []shot) {
 	for _, r := range a.repos {
 		list = append(list, make(r))
@@ -50,7 +50,7 @@ func (a aims) each(make func(repo string) shot) (list []shot) {
 	return list
 }
 
-// ofRepo is a GET for each repository, the name of which stands for %s.
+// ofRepo returns a GET for each repository, whose name replaces %s.
 func ofRepo(formats ...string) func(a aims) []shot {
 	return func(a aims) (list []shot) {
 		for _, format := range formats {
@@ -62,7 +62,7 @@ func ofRepo(formats ...string) func(a aims) []shot {
 
 func once(s ...shot) func(aims) []shot { return func(aims) []shot { return s } }
 
-// queries are searches over everything, and over each repository by name.
+// queries returns searches over everything, and over each repository.
 func (a aims) queries() []string {
 	q := []string{
 		"shark", "whale count:all", "shark or whale", "-shark", "file:main", "file:README whale", "type:repo shark", "type:file whale",
@@ -88,7 +88,7 @@ func searches(target string) func(a aims) []shot {
 	}
 }
 
-// completions are queries that somebody is about to write.
+// completions returns half-typed queries.
 func completions(format string) func(a aims) []shot {
 	return func(a aims) (list []shot) {
 		for _, q := range []string{"", "sha", "repo:", "repo:l", "reposet:local/", "file:ma", "context:", "rev:", "lang:", "sym:Sw", "-repo:a"} {
@@ -112,10 +112,9 @@ func symbolsAt(target string) func(a aims) []shot {
 	}
 }
 
-// askedRoutes says what the oracle asks of each route: a route without a row
-// fails TestTheOracleAsksEverything. What changes something is asked in a way
-// that a member is refused. Jobs that are done stand by the time of their end: they
-// are not asked for.
+// askedRoutes has the oracle's requests for each route. A route without a row fails
+// TestOracle_coversEverything. Changes are requested in a way that a member is refused. Finished
+// jobs are left out, because they are sorted by time.
 var askedRoutes = map[string]func(aims) []shot{
 	"POST /api/search":             searches("/api/search"),
 	"POST /api/stream_search":      searches("/api/stream_search"),
@@ -327,8 +326,8 @@ var askedRoutes = map[string]func(aims) []shot{
 	"GET /docs/*":         once(get("/docs/how-to/cluster.md"), get("/docs/none"), get("/docs/../main.go")),
 }
 
-// toolWords are values for the parameters of tools, by name: one that is
-// missing fails TestTheOracleAsksEverything. The repository is tried with each.
+// toolWords are values for the parameters of tools, by name. A missing one fails
+// TestOracle_coversEverything. Each is tried with every repository.
 var toolWords = map[string][]any{
 	"query": {"shark", "whale swim", "local/"}, "path": {"main.go", "docs"}, "paths": {[]string{"main.go", "README.md"}}, "pattern": {"sh.rk", "*.go"},
 	"symbol": {"main", "Swim"}, "package": {"example.com/shark", "example.com"}, "locked": nil, "tree": {"callers", "callees"}, "transitive": nil, "ref": {"HEAD", "v1", "v1,HEAD"}, "contains": {"v1"}, "base": {"v1"}, "head": {"HEAD"}, "include": {[]string{"*.go"}}, "exclude": {[]string{"docs/**"}},
@@ -339,19 +338,19 @@ var toolWords = map[string][]any{
 	"language": {"Go"}, "verbatim": nil, "repos": nil, "languageModel": {"m"}, "visibility": nil, "includeDefinitions": nil, "wholeWords": nil,
 }
 
-// oracleTools are the rows of the tool server.
+// oracleTools returns the rows of the MCP server.
 func oracleTools() []tool.Tool {
 	return tool.New(tool.Parts{}, tool.Tool{Name: "ask_codebase", Params: askParams()}).Tools()
 }
 
-// askParams are those of the tool that answers with a model.
+// askParams returns the parameters of the tool that answers with a model.
 func askParams() []tool.Param {
 	row := (&nodeask.Asker{}).Tool()
 	return row.Params
 }
 
-// toolCalls asks each tool of each repository, with its parameters in turn,
-// and the listings of the protocol.
+// toolCalls calls each tool for each repository, with one optional parameter after the other, and
+// the protocol's lists.
 func toolCalls(a aims) (list []shot) {
 	rpc := func(method string, params any) shot {
 		return post("/api/mcp", object{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
@@ -375,8 +374,8 @@ func toolCalls(a aims) (list []shot) {
 	return list
 }
 
-// arguments are some sets of arguments for a tool: for each repository one with
-// what is required, and one with a further parameter.
+// arguments returns sets of arguments for a tool: for each repository the required ones, and
+// these with one more.
 func (a aims) arguments(t tool.Tool) (list []object) {
 	value := func(p tool.Param) any {
 		switch values := toolWords[p.Name]; {
@@ -414,9 +413,8 @@ func (a aims) arguments(t tool.Tool) (list []object) {
 	return list
 }
 
-// TestTheOracleAsksEverything fails the build for a route, a page or a
-// parameter of a tool of which the oracle does not know how to ask.
-func TestTheOracleAsksEverything(t *testing.T) {
+// It fails if the oracle has no request for a route, a page or a tool's parameter.
+func TestOracle_coversEverything(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{})
 	var names []string

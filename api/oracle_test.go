@@ -28,32 +28,29 @@ import (
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
-// The oracle of non-interference. A world is a cluster with repositories of
-// which a viewer may see some; beside it stands a second cluster on which the
-// others never existed. Every route, page and tool is asked on both, and the
-// answers must be the same bytes:
+// The oracle of non-interference. A world is a cluster with repositories, of which a viewer
+// may see some. A second cluster only has these. Every route, page and tool is called on
+// both clusters, and the answers must be the same bytes:
 //
 //	world ─┬─ with    all repositories, some of them hidden from the viewer ─┐
 //	       └─ without only those that the viewer may see                    ─┴─ equal, request by request
 //
-// Not compared are two pages of which one took so long that it was begun before it
-// was whole: its status and its frame are those of a page that waits.
+// A page that was slow on one side is not compared, because it was begun before it was
+// complete and has another status and frame.
 //
-// Where no permissions are enforced, metrics are not compared: they measure the
-// process, which works for what is hidden, too.
+// Without permissions metrics are not compared, because they measure the process, which also
+// works for hidden repositories.
 //
-// Left out of the comparison (see alike): times and durations, the index and
-// age of the catalog, numbers of repositories, ids and addresses of nodes, what a
-// cluster makes at random.
+// Not compared (see alike): times and durations, the index and age of the catalog, numbers of
+// repositories, ids and addresses of nodes, and random values of a cluster.
 //
-// A failure prints its seed: go test ./api -run TestWhatIsHidden -worlds 1 -world SEED.
+// A failure prints its seed: go test ./api -run 'TestOracle$' -worlds 1 -world SEED.
 var (
 	worldCount = flag.Int("worlds", 3, "random worlds of the oracle of non-interference")
 	worldSeed  = flag.Uint64("world", 1, "seed of the first world")
 )
 
-// pool is repositories that worlds take copies of: a commit takes longer than
-// all else in a world.
+// pool has repositories that worlds copy, because commits are slow.
 type pool struct {
 	dir   string
 	names []string
@@ -74,7 +71,7 @@ func newPool(t *testing.T) *pool {
 
 		r := nodetest.NewRepo(t, filepath.Join(p.dir, name), nil)
 		r.CommitAs("Ada Lovelace", when, "begin", map[string]string{"main.go": "package main\n\nfunc main() {\n\t// shark\n}\n", "docs/a.md": text("whale", 1+i%5)})
-		r.Git("update-ref", "-d", "HEAD") // the commit that NewRepo makes has the time of now
+		r.Git("update-ref", "-d", "HEAD") // the commit of NewRepo has the current time
 		r.CommitAs("Ada Lovelace", when, "begin", map[string]string{"main.go": "package main\n\nfunc main() {\n\t// shark\n}\n", "docs/a.md": text("whale", 1+i%5)})
 		r.Git("tag", "v1")
 		if i%3 == 0 {
@@ -87,38 +84,38 @@ func newPool(t *testing.T) *pool {
 	return p
 }
 
-// world is one draw: which repositories there are, and who may see which.
+// world is a random choice of repositories and of the viewer's permissions.
 type world struct {
 	seed     uint64
 	open     []string // of a connection that is open to all
-	granted  []string // of one that enforces permissions, granted to the viewer
-	hidden   []string // of that one, not granted to the viewer
+	granted  []string // of a connection with permissions, granted to the viewer
+	hidden   []string // of that connection, not granted to the viewer
 	gone     []string // of a host that has refused the token for so long that they are hidden from everybody
 	host     *hosttest.Server
-	kind     string // of the viewer: member, service, guest
-	nodes    int    // 3 with one of them down, else 1
+	kind     string // of viewer: member, service, guest
+	nodes    int    // 3 with one of them stopped, else 1
 	symbols  bool
-	streamed int // shards that a part of a stream comes from
+	streamed int // shards in a part of a stream
 
-	good *sync.Map // routes that have answered somebody well, in any world
+	good *sync.Map // routes with a good answer for somebody, in any world
 }
 
 func draw(p *pool, seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 7))
 	w := &world{seed: seed, good: &sync.Map{}, nodes: 1, kind: []string{"member", "member", "member", "service", "guest"}[r.IntN(5)], symbols: r.IntN(6) == 0, streamed: 1 + r.IntN(3)}
 	if r.IntN(25) == 0 {
-		w.nodes, w.symbols = 3, false // symbols are found after the rest, and would not be on both nodes yet
+		w.nodes, w.symbols = 3, false // symbols come later, and might not be on both nodes yet
 	}
 
-	// Where no permissions are enforced everybody is told of copies and jobs, too. Of
-	// a third of the worlds they are told, while a connection is hidden.
+	// Without permissions everybody sees copies and jobs. A third of the worlds is like this,
+	// with a hidden connection.
 	told := seed%3 == 1
 	if told {
 		w.nodes = 1
 	}
 
-	// Eight small repositories and more are packed into one file, of which the
-	// viewer sees a part.
+	// Eight small repositories or more are packed into one file, and the viewer may see some of
+	// them.
 	names := slices.Clone(p.names)
 	r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	take := func(n int) (some []string) {
@@ -140,12 +137,12 @@ func draw(p *pool, seed uint64) *world {
 	return w
 }
 
-// ofGone is the name of a repository of the host whose connection is hidden.
+// ofGone returns the name of a repository of the hidden connection.
 func (w *world) ofGone(name string) string {
 	return w.host.Address() + "/acme/" + name
 }
 
-// serve starts the host of the connection that is hidden.
+// serve starts the host of the hidden connection.
 func (w *world) serve(t *testing.T, p *pool) {
 	var repos []hosttest.Repo
 	for i, name := range w.gone {
@@ -154,8 +151,8 @@ func (w *world) serve(t *testing.T, p *pool) {
 	w.host = hosttest.Start(t, hosttest.Gitea(), repos...)
 }
 
-// hide has the host refuse the token for so long that what it listed is hidden;
-// passed is by how much the clock of the node is ahead.
+// hide makes the host refuse the token for so long that its repositories are hidden. passed is
+// how far the node's clock is ahead.
 func (w *world) hide(t *testing.T, n *nodetest.Node, passed *atomic.Int64) {
 	w.host.Do(func(s *hosttest.State) { *s.Token = "another" })
 	ask := func(until func(operate.ConnectionStatus) bool) {
@@ -177,14 +174,14 @@ func (w *world) hide(t *testing.T, n *nodetest.Node, passed *atomic.Int64) {
 	ask(func(c operate.ConnectionStatus) bool { return !c.HiddenAt.IsZero() })
 }
 
-// listed waits until what is shown has been listed since the clock is ahead, which is
-// due at once, and nothing is left to do.
+// listed waits until the visible repositories were listed after the clock change, and nothing is
+// left to do.
 func listed(n *nodetest.Node) {
 	since := time.Now().Add(catalog.ServeRefused / 2)
 	n.Wait("the listings that are due", func() error {
 		s := n.Status()
 		late := slices.ContainsFunc(s.Connections, func(c operate.ConnectionStatus) bool { return c.Name != "gone" && c.EndedAt.Before(since) })
-		// What the host refuses waits for its next try.
+		// The refused connection waits for its next try.
 		if late || s.Jobs.Pending+s.Jobs.Running > s.Jobs.Retrying {
 			return fmt.Errorf("jobs %+v, %+v", s.Jobs, s.Connections)
 		}
@@ -192,8 +189,7 @@ func listed(n *nodetest.Node) {
 	})
 }
 
-// aims is what is asked about: some of the visible, some of the hidden, and a
-// repository that neither cluster ever had.
+// aims returns some visible and some hidden repositories, and one that never existed.
 func (w *world) aims() aims {
 	r := rand.New(rand.NewPCG(w.seed, 8))
 	a := aims{pick: r.IntN}
@@ -212,18 +208,17 @@ func (w *world) aims() aims {
 // side is one of the two clusters of a world.
 type side struct {
 	url, key string
-	strip    []string // what is of this cluster alone: paths, ids, addresses
+	strip    []string // specific to this cluster: paths, ids, addresses
 }
 
-// build makes a cluster with the repositories of a world, with or without the
-// hidden ones.
+// build makes a cluster with the repositories of a world, with or without the hidden ones.
 func (w *world) build(t *testing.T, p *pool, hidden bool) *side {
 	ctx := context.Background()
 	dir := t.TempDir()
 	closed := w.granted
-	sources := map[string]string{} // of repositories with a name of their own
+	sources := map[string]string{} // of repositories with their own name
 	if hidden && len(w.hidden) > 0 {
-		// One has the name that the address of a revision of a visible one begins with.
+		// One has a name that is the start of an address of a visible repository's revision.
 		alike := w.open[0] + "@v1"
 		sources[alike] = w.hidden[0]
 		closed = slices.Concat(w.granted, w.hidden, []string{alike})
@@ -244,7 +239,7 @@ func (w *world) build(t *testing.T, p *pool, hidden bool) *side {
 		refused = fmt.Sprintf(`"gone": {"type": "gitea", "url": %q, "token": {"env": "T"}, "orgs": ["acme"]},`, w.host.URL)
 	}
 
-	// The clock of the node goes by how long the token has been refused.
+	// The node's clock depends on how long the token has been refused.
 	var passed atomic.Int64
 	cfg := nodetest.Config{
 		Env: map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true", "T": hosttest.Token},
@@ -309,16 +304,15 @@ func (w *world) build(t *testing.T, p *pool, hidden bool) *side {
 	for _, x := range nodes {
 		s.strip = append(s.strip, x.ID(), x.ClusterAddr(), x.GossipAddr())
 	}
-	// What one of two busy clusters has no time to look up would be a difference.
+	// Give both clusters much time, because a timeout would be a difference.
 	parts := partsOf(n.Node)
 	parts.suggest = suggesterOf(n.Node, time.Minute)
 	s.url = "http://" + start(t, parts, func(o *Options) { o.Gatherer = n.Metrics }).Addr().String()
 	return s
 }
 
-// settled says what is still to come after a node has crashed. Of a leader that is
-// gone gossip tells before the others choose another one: until then they name it, and
-// for a moment nobody.
+// settled returns what is still to come after a node has crashed. Until the others elect a
+// leader, they name the crashed one, or none for a moment.
 func settled(s *node.StatusResponse, gone string) error {
 	amiss := s.Leader == "" || s.Leader == gone
 	for _, m := range s.Members {
@@ -330,8 +324,8 @@ func settled(s *node.StatusResponse, gone string) error {
 	return nil
 }
 
-// A cluster counts as settled when exactly the node that crashed is gone, and another leads.
-func TestACrashIsSettled(t *testing.T) {
+// A cluster is settled when only the crashed node is gone, and another leads.
+func TestOracleSettled_afterACrash(t *testing.T) {
 	t.Parallel()
 	member := func(id, role, health string) node.MemberStatus {
 		return node.MemberStatus{ID: id, Role: role, Health: health}
@@ -380,7 +374,7 @@ func (w *world) viewer(t *testing.T, ctx context.Context, n *nodetest.Node) stri
 	return k.Key
 }
 
-// ask sends a request and returns the answer as it is compared.
+// ask sends a request and returns the answer to compare.
 func (s *side) ask(x shot) (string, error) {
 	req, err := http.NewRequest(x.method, s.url+x.target, strings.NewReader(x.body))
 	if err != nil {
@@ -390,7 +384,7 @@ func (s *side) ask(x shot) (string, error) {
 		req.Header.Set("Authorization", "Bearer "+s.key)
 	}
 	req.Header.Set("Accept", "application/json, text/event-stream, text/html")
-	req.Header.Set(headerRequest, "the-same") // a node would make another one each time
+	req.Header.Set(headerRequest, "the-same") // a node would make a different one each time
 	if req.Header.Set("Content-Type", "application/json"); strings.HasPrefix(x.target, "/login") || strings.HasPrefix(x.target, "/settings") {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
@@ -414,7 +408,7 @@ func (s *side) ask(x shot) (string, error) {
 	out.Write(body)
 	text := s.alike(out.String())
 
-	// Each side goes on behind its own cursor.
+	// Each side continues from its own cursor.
 	after, ok := x.goesOn(body)
 	if !ok {
 		return text, nil
@@ -423,7 +417,7 @@ func (s *side) ask(x shot) (string, error) {
 	return text + "\n" + rest, err
 }
 
-// goesOn is the request for what follows an answer that was cut, twice at most.
+// goesOn returns the request for the next page, twice at most.
 func (x shot) goesOn(answer []byte) (shot, bool) {
 	var got struct{ Next string }
 	var asked object
@@ -433,7 +427,7 @@ func (x shot) goesOn(answer []byte) (shot, bool) {
 
 	asked["after"] = got.Next
 	n, _ := asked["answers"].(float64)
-	asked["answers"] = n + 1 // a member of ours, which the search ignores
+	asked["answers"] = n + 1 // a member for this test, which the search ignores
 	return post(x.target, asked), n < 2
 }
 
@@ -442,15 +436,15 @@ var oracleClient = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// unlike is what two equal clusters differ in.
+// unlike are differences between two equal clusters.
 var unlike = []struct {
 	expr *regexp.Regexp
 	with string
 }{
-	// A search may remember candidates of an earlier one: then it looks up and loads less.
+	// A search may remember candidates of an earlier one, and then loads less.
 	{regexp.MustCompile(`"(catalogIndex|catalogAgeMs|repositoryId|repoId|id|keyId|duration|ngramLookups|indexBytesLoaded|wait|planningDuration|searchDuration|matchTreeConstruction|matchTreeSearch|uptimeSeconds|indexedAt|applied|lag)":("[^"]*"|[0-9.]+)`), `"$1":0`},
 	{regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9.]+(Z|[+-][0-9:]+)?`), "TIME"},
-	{regexp.MustCompile(`(<time datetime="TIME" title="TIME">)[^<]*`), "${1}AGO"}, // one of two clusters may be made a minute before the other
+	{regexp.MustCompile(`(<time datetime="TIME" title="TIME">)[^<]*`), "${1}AGO"}, // one of the clusters may be older
 	{regexp.MustCompile(`(made|used) ([0-9]+ (minutes?|hours?) ago|just now)`), "${1} AGO"},
 	{regexp.MustCompile(`[0-9.,]+ ?(ns|µs|ms|seconds|second|s)\b`), "DURATION"},
 	{regexp.MustCompile(`data-key="[0-9]+"`), "NUMBER"},
@@ -462,7 +456,7 @@ var unlike = []struct {
 	{regexp.MustCompile(`(key|req|k|u)_?[0-9a-f]{12,16}\b`), "ID"},
 }
 
-// alike takes out of an answer what is of this cluster alone.
+// alike removes what is specific to this cluster from an answer.
 func (s *side) alike(text string) string {
 	for _, x := range s.strip {
 		text = strings.ReplaceAll(text, x, "HERE")
@@ -474,7 +468,7 @@ func (s *side) alike(text string) string {
 	return text
 }
 
-// compare asks everything on both sides, and returns what differs.
+// compare sends all requests to both sides, and returns the differences.
 func (w *world) compare(with, without *side) (asked int, differ []string) {
 	routes := slices.Sorted(maps.Keys(askedRoutes))
 	for _, route := range routes {
@@ -497,7 +491,7 @@ func (w *world) compare(with, without *side) (asked int, differ []string) {
 				continue
 			}
 			if w.nodes > 1 && slices.Contains([]string{"GET /api/status", "GET /settings", "GET /settings/nodes"}, route) {
-				a, b = unordered(a), unordered(b) // members stand by their random ids
+				a, b = unordered(a), unordered(b) // members are sorted by random ids
 			}
 			if a != b {
 				differ = append(differ, fmt.Sprintf("%s %s %s\n%s", x.method, x.target, x.body, firstDifference(a, b)))
@@ -507,25 +501,25 @@ func (w *world) compare(with, without *side) (asked int, differ []string) {
 	return asked, differ
 }
 
-// unanswerable are routes that no world can answer well: there is no model, and so
-// there are no conversations.
+// unanswerable are routes without a good answer in any world: without a model there are no
+// conversations.
 var unanswerable = []string{
 	"POST /api/chat", "POST /api/chat/blocking", "POST /api/chat/{id}/messages", "POST /chat", "POST /chat/{id}",
 	"GET /api/chat/{id}", "GET /api/chat/{id}/events", "GET /chat/{id}", "GET /chat/{id}/events",
 }
 
-// begun reports whether a page was sent before all of it was known.
+// begun reports whether a page was sent before it was complete.
 func begun(answer string) bool { return strings.Contains(answer, "\nX-Accel-Buffering: ") }
 
-// unordered is the pieces of an answer, sorted.
+// unordered returns the sorted pieces of an answer.
 func unordered(text string) string {
 	pieces := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("<>{},\n", r) })
-	pieces = slices.DeleteFunc(pieces, func(p string) bool { return strings.Trim(p, "0123456789") == "" }) // how far each is in the log
+	pieces = slices.DeleteFunc(pieces, func(p string) bool { return strings.Trim(p, "0123456789") == "" }) // positions in the log
 	slices.Sort(pieces)
 	return strings.Join(pieces, "\n")
 }
 
-// firstDifference shows where two answers part.
+// firstDifference shows where two answers begin to differ.
 func firstDifference(a, b string) string {
 	i := 0
 	for i < min(len(a), len(b)) && a[i] == b[i] {
@@ -535,8 +529,8 @@ func firstDifference(a, b string) string {
 	return fmt.Sprintf("  with:    …%s\n  without: …%s", around(a), around(b))
 }
 
-// TestWhatIsHiddenIsAsIfItHadNeverBeen is the oracle. -worlds says how many.
-func TestWhatIsHiddenIsAsIfItHadNeverBeen(t *testing.T) {
+// TestOracle compares the two clusters of each world. -worlds is their number.
+func TestOracle(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
 	var mu sync.Mutex

@@ -13,9 +13,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// A page that is sent in parts is compressed in parts: what it flushes can be read
-// before it goes on.
-func TestAStreamIsCompressedInParts(t *testing.T) {
+// A page that is sent in parts is compressed in parts: each part can be read before the next.
+func TestPages_compressedInParts(t *testing.T) {
 	t.Parallel()
 	var sent bytes.Buffer
 	long := strings.Repeat("rest ", 20_000)
@@ -51,9 +50,8 @@ func TestAStreamIsCompressedInParts(t *testing.T) {
 	}
 }
 
-// Code in a page goes over the network in fewer bytes than the fastest compression
-// makes of it.
-func TestPagesAreSmallOnTheWay(t *testing.T) {
+// Code in a page needs fewer bytes than with the fastest compression.
+func TestPages_compressedSize(t *testing.T) {
 	t.Parallel()
 	code, err := os.ReadFile("server.go")
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// aWhile is how long a test waits for what has to happen.
+// aWhile is the time limit for expected events.
 const aWhile = time.Minute
 
-// endless is a search that only ends with its context, and returns why it did.
+// endless is a search that only ends with its context. It sends the cause on a channel.
 func endless(began chan<- struct{}, ended chan<- error) func(context.Context, catalog.Viewer, search.Request) (*search.Response, error) {
 	return func(ctx context.Context, _ catalog.Viewer, _ search.Request) (*search.Response, error) {
 		began <- struct{}{}
@@ -40,7 +40,7 @@ func wait[T any](t *testing.T, what string, ch <-chan T) T {
 
 const searchA = "POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 13\r\n\r\n{\"query\":\"a\"}"
 
-func TestASearchEndsWithItsClient(t *testing.T) {
+func TestSearch_endsWithItsClient(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan struct{}), make(chan error, 1)
 	s := start(t, (&fake{guests: true, search: endless(began, ended)}).parts())
@@ -52,7 +52,7 @@ func TestASearchEndsWithItsClient(t *testing.T) {
 	}
 }
 
-func TestAPipelinedRequestIsNoSignOfLeaving(t *testing.T) {
+func TestPipelinedRequest_keepsTheSearch(t *testing.T) {
 	t.Parallel()
 	began, release := make(chan struct{}), make(chan struct{})
 	s := start(t, &fake{guests: true, search: func(ctx context.Context, _ catalog.Viewer, _ search.Request) (*search.Response, error) {
@@ -91,7 +91,7 @@ type discardWriter struct{}
 
 func (discardWriter) Write(p []byte) (int, error) { return len(p), nil }
 
-func TestAStreamEndsWithItsClient(t *testing.T) {
+func TestStream_endsWithItsClient(t *testing.T) {
 	t.Parallel()
 	ended := make(chan error, 1)
 	s := start(t, &fake{guests: true, stream: func(ctx context.Context, _ catalog.Viewer, _ search.Request, send func(*search.Chunk) error) (*search.Response, error) {
@@ -104,7 +104,7 @@ func TestAStreamEndsWithItsClient(t *testing.T) {
 	}})
 	conn := dial(t, s, strings.Replace(searchA, "/search", "/stream_search", 1))
 	in := bufio.NewReader(conn)
-	for { // the first part is there, so the stream is under way
+	for { // the first part has come, so the stream is running
 		line, err := in.ReadString('\n')
 		if err != nil {
 			t.Fatal(err)
@@ -119,7 +119,7 @@ func TestAStreamEndsWithItsClient(t *testing.T) {
 	}
 }
 
-func TestStoppingEndsRunningSearches(t *testing.T) {
+func TestStop_endsRunningSearches(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan struct{}), make(chan error, 1)
 	f := &fake{guests: true, search: endless(began, ended), base: "http://x"}
@@ -203,8 +203,8 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// TestLimiterCountsOnlyWhatRuns is about what is left when everybody left.
-func TestLimiterCountsOnlyWhatRuns(t *testing.T) {
+// After everybody left, the limiter counts zero.
+func TestLimiter_countsOnlyRunning(t *testing.T) {
 	t.Parallel()
 	l := newLimiter(Limits{Total: 3}, time.Now)
 	for i := range 3 {

@@ -12,9 +12,9 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// A search that takes a while tells how far it has come before it has found anything,
-// and nothing after its last part; who did not ask is told nothing.
-func TestAStreamTellsItsProgress(t *testing.T) {
+// A long search reports its progress before its first match, but not after its last part, and
+// only on request.
+func TestStream_progress(t *testing.T) {
 	t.Parallel()
 	told := make(chan struct{})
 	f := &fake{stream: func(ctx context.Context, _ catalog.Viewer, req search.Request, _ func(*search.Chunk) error) (*search.Response, error) {
@@ -64,8 +64,8 @@ func TestAStreamTellsItsProgress(t *testing.T) {
 	}
 }
 
-// What tells ends when it is told to, also while nobody takes what it sends.
-func TestTellingEnds(t *testing.T) {
+// The reporter stops on request, even if nobody reads.
+func TestProgress_stops(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		events := make(chan event)

@@ -22,7 +22,7 @@ type fetched struct {
 	body   string
 }
 
-// fetch sends a request with headers, which follow each other as names and values.
+// fetch sends a request with headers, given as names and values.
 func fetch(t *testing.T, s *Server, method, target string, header ...string) fetched {
 	t.Helper()
 	req, err := http.NewRequest(method, "http://"+s.Addr().String()+target, http.NoBody)
@@ -33,7 +33,7 @@ func fetch(t *testing.T, s *Server, method, target string, header ...string) fet
 		req.Header.Set(header[i], header[i+1])
 	}
 
-	// Where a redirect leads is told by its header.
+	// Do not follow redirects.
 	resp, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, target, err)
@@ -46,8 +46,7 @@ func fetch(t *testing.T, s *Server, method, target string, header ...string) fet
 	return fetched{resp.StatusCode, resp.Header, string(text)}
 }
 
-// rawServer serves a repository with one file of each kind that a browser might run,
-// to everybody.
+// rawServer serves everybody a repository with one file of each kind that a browser might run.
 func rawServer(t *testing.T) (s *Server, oid func(path string) string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -69,9 +68,9 @@ func rawServer(t *testing.T) (s *Server, oid func(path string) string) {
 	return start(t, partsOf(n.Node)), func(path string) string { return strings.TrimSpace(r.Git("rev-parse", "HEAD:"+path)) }
 }
 
-// A repository is hostile: nothing of it is handed over as anything that a browser
-// runs, draws or guesses.
-func TestRawBytesAreHarmless(t *testing.T) {
+// Repositories may be hostile: no file is sent as something that a browser runs, renders or
+// guesses.
+func TestRaw_isHarmless(t *testing.T) {
 	t.Parallel()
 	s, oid := rawServer(t)
 	const text, bytes = "text/plain; charset=utf-8", "application/octet-stream"
@@ -99,8 +98,8 @@ func TestRawBytesAreHarmless(t *testing.T) {
 	}
 }
 
-// Who has a file, or a part of it, is sent no more than the rest.
-func TestRawBytesAreSentInParts(t *testing.T) {
+// A client with a file or a part of it only gets the rest.
+func TestRaw_ranges(t *testing.T) {
 	t.Parallel()
 	s, oid := rawServer(t)
 	tag := `"` + oid("ten.txt") + `"`
@@ -149,8 +148,8 @@ func TestRawBytesAreSentInParts(t *testing.T) {
 	}
 }
 
-// What the tag of a hidden file is nobody learns by asking whether it is that one.
-func TestAFileThatIsTooLargeOrHiddenHasNoBytes(t *testing.T) {
+// A conditional request does not reveal the tag of a hidden file.
+func TestRaw_largeAndHiddenFiles(t *testing.T) {
 	t.Parallel()
 	large := start(t, &fake{guests: true, err: nodecall.Fail(nodecall.ErrTooLarge, "%q has %d bytes", "a", 40<<20)})
 	got := fetch(t, large, "GET", "/api/raw?repo=r&path=a")

@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// Clients of the reference read accounts and the audit under its own paths.
+// Clients of Sourcebot read accounts and the audit under its paths.
 func TestReferenceRoutes(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
@@ -25,8 +25,8 @@ func TestReferenceRoutes(t *testing.T) {
 	}
 }
 
-// A path of the reference that is not served says what takes its place.
-func TestPathsOfTheReferenceThatAreElsewhere(t *testing.T) {
+// A Sourcebot path that is not served names its replacement.
+func TestReferenceRoutes_replacements(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	for path, want := range map[string]string{
@@ -40,7 +40,7 @@ func TestPathsOfTheReferenceThatAreElsewhere(t *testing.T) {
 		}
 	}
 
-	// What a sentence names is there.
+	// The named replacement exists.
 	for _, x := range elsewhere {
 		for word := range strings.FieldsSeq(x.sentence) {
 			path, _, _ := strings.Cut(strings.Trim(word, ".,;"), "?")
@@ -53,8 +53,8 @@ func TestPathsOfTheReferenceThatAreElsewhere(t *testing.T) {
 	}
 }
 
-// Everybody may list the connections of what they may see; their state is for owners.
-func TestConnectionsForEverybody(t *testing.T) {
+// Everybody may list connections of visible repositories; only owners see their state.
+func TestConnections_dependOnTheViewer(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	for key, want := range map[string][]string{

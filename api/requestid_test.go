@@ -28,7 +28,7 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-// withID asks as a client that names its request.
+// withID sends a request with an id of the client.
 func withID(t *testing.T, s *Server, id, method, path, body string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequest(method, "http://"+s.Addr().String()+path, strings.NewReader(body))
@@ -45,8 +45,8 @@ func withID(t *testing.T, s *Server, id, method, path, body string) *http.Respon
 	return res
 }
 
-// A client finds its request in the log: every answer has the id, a failure too.
-func TestAnswersHaveTheIDOfTheirRequest(t *testing.T) {
+// Every answer, also an error, has the request's id, so that a client finds it in the log.
+func TestRequestID_inAnswers(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{guests: true})
 	for _, path := range []string{"/api/version", "/api/repos", "/api/nowhere", "/nowhere", "/static/nothing", "/livez", "/api/source"} {
@@ -58,7 +58,7 @@ func TestAnswersHaveTheIDOfTheirRequest(t *testing.T) {
 	}
 }
 
-func TestSlowReadsAreLogged(t *testing.T) {
+func TestSlowReads_areLogged(t *testing.T) {
 	t.Parallel()
 	var took atomic.Int64
 	var log strings.Builder

@@ -32,8 +32,8 @@ func (a *knower) parts() parts {
 	return p
 }
 
-// The page asks for both names, and says each reason with what it does and how old it is.
-func TestOwnersReadWhereARightComesFrom(t *testing.T) {
+// The page asks for both names. It shows each reason, its effect and its age.
+func TestRightsPage_forOwners(t *testing.T) {
 	t.Parallel()
 	s := start(t, &knower{&fake{}})
 	const secret = "repo=github.com/acme/secret"
@@ -67,9 +67,9 @@ func TestOwnersReadWhereARightComesFrom(t *testing.T) {
 	}
 }
 
-// Whoever is no owner is answered the same whatever they ask for. The link to sign in leads
-// back to the address that they asked for.
-func TestNobodyElseReadsWhereARightComesFrom(t *testing.T) {
+// All others get the same answer whatever they ask for. The sign-in link leads back to the
+// requested address.
+func TestRightsPage_forOthers(t *testing.T) {
 	t.Parallel()
 	s := start(t, &knower{&fake{guests: true}})
 	back := regexp.MustCompile(`/login\?next=[^"]*`)

@@ -25,7 +25,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden files of testdata")
 
-// ask sends a request as an owner and returns status, headers and body.
+// ask sends a request as an owner and returns response and body.
 func ask(t *testing.T, s *Server, method, path, body string) (*http.Response, []byte) {
 	t.Helper()
 	return askAs(t, s, ownerKey, method, path, body)
@@ -71,8 +71,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// operations are the calls that together touch every route under /api with
-// an answer of every field.
+// operations are calls that together cover every route under /api with an answer of every field.
 var operations = []struct {
 	name, method, path, body string
 	status                   int
@@ -183,8 +182,8 @@ func TestWireFormats(t *testing.T) {
 		if again.StatusCode != op.status || !bytes.Equal(body, second) {
 			t.Errorf("%s: the same request gave other bytes:\n%s\n%s", op.name, body, second)
 		}
-		// What a client that decodes and encodes again would see is the same:
-		// the hand-written encoder makes no other JSON than the library.
+		// Decoding and encoding again gives the same JSON, so the hand-written encoder equals the
+		// library.
 		var v any
 		if err := json.Unmarshal(body, &v); err != nil {
 			t.Errorf("%s: %v", op.name, err)
@@ -226,7 +225,7 @@ func TestStreamSearchErrors(t *testing.T) {
 	}
 }
 
-// failureOf decodes an error body and checks that it says its own status.
+// failureOf decodes an error body and checks that it has its own status.
 func failureOf(t *testing.T, what string, status int, body []byte) string {
 	t.Helper()
 	var e struct {
@@ -336,7 +335,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-func TestEveryMistakeIsNamed(t *testing.T) {
+func TestBadInput_everyMistakeIsNamed(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	_, body := ask(t, s, "POST", "/api/search", `{"matches":"x","contextLines":1000,"whole":0}`)
@@ -347,9 +346,8 @@ func TestEveryMistakeIsNamed(t *testing.T) {
 	}
 }
 
-// A parameter that has to be there and holds a NUL is one mistake, and is not
-// told to be missing.
-func TestANULInAParameterIsOneMistake(t *testing.T) {
+// A NUL in a required parameter is one error, and not also a missing parameter.
+func TestBadInput_NULIsOneMistake(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	resp, body := ask(t, s, "GET", "/api/source?repo=a%00b&path=a", "")
@@ -389,7 +387,7 @@ func TestGoodInput(t *testing.T) {
 	}
 }
 
-func TestBytesThatAreNotUTF8ReachGit(t *testing.T) {
+func TestGoodInput_invalidUTF8ReachesGit(t *testing.T) {
 	t.Parallel()
 	sources := make(chan browse.SourceRequest, 1)
 	p := (&fake{}).parts()
@@ -511,8 +509,8 @@ func TestPaging(t *testing.T) {
 	}
 }
 
-// A difference has pages where one is asked for.
-func TestADifferenceHasPages(t *testing.T) {
+// A difference has pages on request.
+func TestPaging_diff(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	for query, want := range map[string]string{
@@ -536,9 +534,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// A server that stops says so before it stops, and still answers: each answer
-// ends its connection.
-func TestAStoppingServerLingers(t *testing.T) {
+// A stopping server reports it and still answers: each answer closes its connection.
+func TestStop_lingers(t *testing.T) {
 	t.Parallel()
 	s, err := newServer((&fake{base: "http://shoal.example.com"}).parts(), Options{Listen: "127.0.0.1:0", Linger: 3 * time.Second})
 	if err != nil {
@@ -577,7 +574,7 @@ func TestOptionsAndHead(t *testing.T) {
 	}
 }
 
-func TestAPanicIsAnAnswer(t *testing.T) {
+func TestPanic_isAnswered(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{search: func(context.Context, catalog.Viewer, search.Request) (*search.Response, error) {
 		panic("BUG: on purpose")
@@ -653,9 +650,8 @@ func TestBrokenHTTP(t *testing.T) {
 	}
 }
 
-// TestNoRequestIsSmuggled sends a request whose two lengths disagree, with
-// another request in what only one of them takes for the body.
-func TestNoRequestIsSmuggled(t *testing.T) {
+// It sends a request with two different lengths, and another request in the bytes between them.
+func TestRequestSmuggling(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{guests: true}).parts())
 	conn := dial(t, s, "POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -691,7 +687,7 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// sourceSpy shows what Source is asked for.
+// sourceSpy records the request for Source.
 type sourceSpy struct {
 	browse.Reader
 	sources chan browse.SourceRequest

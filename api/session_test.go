@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// A script signs in and out as the form does: the same cookie, the same refusals, and
-// nothing secret in an answer.
-func TestAScriptSignsInAndOut(t *testing.T) {
+// A script signs in and out like the form: with the same cookie and refusals, and no secret in an
+// answer.
+func TestSessionAPI_signInAndOut(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{base: "https://shoal.example.com"}).parts())
 	for _, body := range []string{`{"key":" ` + memberKey + `\n"}`, `{"email":"ann@example.com","password":"correct horse"}`} {
@@ -22,7 +22,7 @@ func TestAScriptSignsInAndOut(t *testing.T) {
 		}
 	}
 
-	// The session opens pages; signing out ends it at the server, as often as asked.
+	// The session opens pages. Signing out ends it at the server, and can be repeated.
 	cookie := map[string]string{"Cookie": "__Host-shoal=" + memberToken, "Sec-Fetch-Site": "same-origin"}
 	if resp, _ := visit(t, s, "GET", "/repos", "", cookie); resp.StatusCode != 200 {
 		t.Errorf("a page of who is signed in: %d", resp.StatusCode)
@@ -41,7 +41,7 @@ func TestAScriptSignsInAndOut(t *testing.T) {
 	}
 }
 
-func TestSigningInByAScriptIsRefused(t *testing.T) {
+func TestSessionAPI_refusals(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	good := `{"key":"` + memberKey + `"}`
@@ -76,12 +76,12 @@ func TestSigningInByAScriptIsRefused(t *testing.T) {
 		answers[what] = text
 	}
 
-	// Nobody learns which addresses have an account.
+	// The answer does not reveal whether an address has an account.
 	if answers["a wrong password"] != answers["an address of nobody"] {
 		t.Errorf("they differ:\n%s\n%s", answers["a wrong password"], answers["an address of nobody"])
 	}
 
-	// A program that is no browser names this site.
+	// A program that is no browser sends this site as Origin.
 	header := map[string]string{"Sec-Fetch-Site": "", "Origin": "http://" + s.Addr().String()}
 	if resp, text := visit(t, s, "POST", sessionPath, good, header); resp.StatusCode != 201 {
 		t.Errorf("by a program: %d %s", resp.StatusCode, text)

@@ -19,8 +19,8 @@ import (
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
-// settingsPages is every page of the settings that a GET draws, and whether it
-// is for owners alone.
+// settingsPages are the pages of the settings that a GET renders, and whether only owners see
+// them.
 var settingsPages = []struct {
 	path   string
 	owners bool
@@ -32,9 +32,9 @@ var settingsPages = []struct {
 	{"/settings/do/drain?subject=n1", true}, {"/settings/do/undrain?subject=n1", true}, {"/settings/do/remove?subject=n1", true},
 }
 
-// A page can be used by keyboard and screen reader, and has nothing that the
-// policy for its scripts and styles would stop.
-func TestSettingsPagesAreSound(t *testing.T) {
+// Pages work with keyboard and screen reader, and do not violate their own policy for scripts and
+// styles.
+func TestSettingsPages_markup(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{})
 	for _, p := range settingsPages {
@@ -56,7 +56,7 @@ func TestSettingsPagesAreSound(t *testing.T) {
 	}
 }
 
-// unsound lists what is wrong with a page that came with a policy.
+// unsound returns the mistakes of a page with a policy.
 func unsound(doc *html.Node, policy string) (wrong []string) {
 	ids, labelled, heads := map[string]int{}, map[string]bool{}, 0
 	for n := range doc.Descendants() {
@@ -86,7 +86,7 @@ func unsound(doc *html.Node, policy string) (wrong []string) {
 				wrong = append(wrong, "a script inside")
 			}
 		case "style":
-			// A style of somebody else's would have another hash.
+			// Any other style has another hash.
 			sum := sha256.Sum256([]byte(n.FirstChild.Data))
 			if !strings.Contains(policy, "'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'") {
 				wrong = append(wrong, "a style inside that the policy stops")
@@ -148,9 +148,8 @@ func words(n *html.Node) string {
 	return b.String()
 }
 
-// Others than owners are told no name of a connection, no path of a file, no
-// command, and may not ask for a change.
-func TestOnlyOwnersSeeAndChangeWhatIsTheirs(t *testing.T) {
+// Only owners see names of connections, paths of files and commands, and may change them.
+func TestSettings_onlyForOwners(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{guests: true})
 	for who, key := range map[string]string{"a member": memberKey, "a guest": ""} {
@@ -168,7 +167,7 @@ func TestOnlyOwnersSeeAndChangeWhatIsTheirs(t *testing.T) {
 	}
 }
 
-// changes notes what is changed.
+// changes records changes.
 type changes struct {
 	*fake
 	mu   sync.Mutex // guards the field below
@@ -232,7 +231,7 @@ func (c *changes) parts() parts {
 	return p
 }
 
-// send posts a form as a browser does that is signed in by a cookie.
+// send posts a form like a browser with a session cookie.
 func send(t *testing.T, s *Server, key, path, site string, form url.Values) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequest("POST", "http://"+s.Addr().String()+path, strings.NewReader(form.Encode()))
@@ -256,9 +255,9 @@ func send(t *testing.T, s *Server, key, path, site string, form url.Values) (*ht
 	return resp, string(body)
 }
 
-// Each change is asked about by GET, which changes nothing, shows the command
-// that does the same, and is made by a form of this site that an owner sends.
-func TestSettingsChangesAreAskedAbout(t *testing.T) {
+// A GET asks for confirmation: it changes nothing, and shows the equivalent command. Only a form
+// of this site, sent by an owner, makes the change.
+func TestSettingsChanges_needConfirmation(t *testing.T) {
 	t.Parallel()
 	f := &changes{fake: &fake{}}
 	s := start(t, f)
@@ -302,7 +301,7 @@ func TestSettingsChangesAreAskedAbout(t *testing.T) {
 	}
 }
 
-func TestARemovalThatLosesSomethingIsAskedAboutTwice(t *testing.T) {
+func TestRemoveNode_withLossNeedsTwoConfirmations(t *testing.T) {
 	t.Parallel()
 	f := &changes{fake: &fake{}}
 	s := start(t, f)
@@ -319,9 +318,8 @@ func TestARemovalThatLosesSomethingIsAskedAboutTwice(t *testing.T) {
 	}
 }
 
-// Links that people have from before, and from the product whose addresses are
-// ours too, lead to the page that has what they meant.
-func TestAddressesOfBeforeLeadOn(t *testing.T) {
+// Old addresses, and those of Sourcebot, lead to the page with that content.
+func TestOldAddresses_redirect(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{guests: true})
 	for from, to := range map[string]string{
@@ -342,7 +340,7 @@ func TestAddressesOfBeforeLeadOn(t *testing.T) {
 	}
 }
 
-// unfollowed asks for a page and follows nothing.
+// unfollowed requests a page without following redirects.
 func unfollowed(t *testing.T, s *Server, path string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequest("GET", "http://"+s.Addr().String(), nil)
@@ -358,9 +356,9 @@ func unfollowed(t *testing.T, s *Server, path string) *http.Response {
 	return resp
 }
 
-// What is for owners does not vanish without a word: others are told that it is,
-// and the pages of it name the right that they want.
-func TestOthersAreToldWhatIsForOwners(t *testing.T) {
+// Features for owners do not just vanish: others read that they are for owners, and which right
+// is needed.
+func TestSettings_namesTheMissingRight(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{})
 	_, member := visit(t, s, "GET", "/settings", "", map[string]string{"Cookie": "shoal=" + memberToken})

@@ -23,14 +23,14 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// company is an identity provider at which whoever comes is who the test says.
+// company is an identity provider at which the test chooses who signs in.
 type company struct {
 	*httptest.Server
 	key *ecdsa.PrivateKey
 
 	mu    sync.Mutex // guards the fields below
 	says  map[string]any
-	codes map[string]string // nonces, by code that was not used yet
+	codes map[string]string // nonces by unused code
 	given int
 }
 
@@ -57,7 +57,7 @@ func (c *company) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.codes[code] = q.Get("nonce")
 		http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {q.Get("state")}}.Encode(), http.StatusFound)
 	case "/token":
-		// As any good provider, it takes a code once.
+		// It takes a code once, as providers do.
 		nonce, good := c.codes[r.FormValue("code")]
 		delete(c.codes, r.FormValue("code"))
 		if !good {
@@ -86,14 +86,14 @@ func (c *company) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// is who the next browser that comes is.
+// is sets who signs in next.
 func (c *company) is(subject, email string, verified bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.says = map[string]any{"sub": subject, "email": email, "email_verified": verified, "preferred_username": subject}
 }
 
-// configure puts a configuration with identity providers in force, at every node.
+// configure applies a configuration with identity providers at every node.
 func (f *front) configure(text string) {
 	f.t.Helper()
 	f.node().Configure(text)
@@ -107,14 +107,14 @@ func (f *front) configure(text string) {
 	}
 }
 
-// browser is one in which nobody is signed in.
+// browser returns a browser without a session.
 func (f *front) browser() *person {
 	jar, _ := cookiejar.New(nil)
 	return &person{front: f, http: &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// through sends a form that leads to a provider, and follows to the answer of
-// the address that it sends back to.
+// through sends a form that leads to a provider, and follows to the answer of the redirect
+// address.
 func (p *person) through(path string, form url.Values) (*http.Response, string) {
 	p.t.Helper()
 	resp, page := p.do("POST", path, form)
@@ -126,7 +126,7 @@ func (p *person) through(path string, form url.Values) (*http.Response, string) 
 	return p.do("GET", resp.Header.Get("Location"), nil)
 }
 
-// alert is what a page says went wrong.
+// alert returns the error message of a page.
 func alert(page string) string {
 	m := regexp.MustCompile(`role="alert">([^<]*)<`).FindStringSubmatch(page)
 	if m == nil {
@@ -135,9 +135,9 @@ func alert(page string) string {
 	return m[1]
 }
 
-// Each request meets another of three nodes: sign-in, approval, linking by
-// address and by hand, unlinking, and suspension.
-func TestPeopleSignInByAProviderAtAnyNode(t *testing.T) {
+// Each request goes to another of three nodes: sign-in, approval, linking by address and by hand,
+// unlinking, and suspension.
+func TestProviderSignIn_atAnyNode(t *testing.T) {
 	t.Parallel()
 	ctx, by := t.Context(), account.Operator()
 	corp, host := newCompany(t), newCompany(t)
@@ -149,7 +149,7 @@ func TestPeopleSignInByAProviderAtAnyNode(t *testing.T) {
 	corpForm := url.Values{"with": {"corp"}, "next": {"/repos"}}
 	n := f.node()
 
-	// Somebody new waits for an owner, and comes in when one has said so.
+	// A new person waits for an owner's approval.
 	corp.is("7", "Ann@Example.com", true)
 	ann := f.browser()
 	if resp, page := ann.through("/login", corpForm); resp.StatusCode != 403 || !strings.Contains(alert(page), "waits for an owner") {
@@ -167,7 +167,7 @@ func TestPeopleSignInByAProviderAtAnyNode(t *testing.T) {
 		}
 	}
 
-	// A renamed person is the same; another one with the address is not.
+	// A renamed person stays the same. Another person with the address does not get the account.
 	corp.is("7", "ann.b@example.com", true)
 	if resp, _ := f.browser().through("/login", corpForm); resp.StatusCode != 303 {
 		t.Errorf("with another address: %d", resp.StatusCode)
@@ -177,7 +177,7 @@ func TestPeopleSignInByAProviderAtAnyNode(t *testing.T) {
 		t.Errorf("somebody else with the address: %d %q", resp.StatusCode, alert(page))
 	}
 
-	// Who was invited comes in by a proven address, and only by that.
+	// An invited person needs a verified address.
 	if _, err := n.People.CreateUser(ctx, by, account.CreateUserRequest{Email: "bob@example.com"}); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestPeopleSignInByAProviderAtAnyNode(t *testing.T) {
 		t.Errorf("invited: %d %q", resp.StatusCode, alert(page))
 	}
 
-	// A code host is linked, not signed in by; the last way in stays.
+	// A code host is linked, but does not sign in. The last way to sign in stays.
 	host.is("70", "bob@home.example", true)
 	if resp, _ := f.browser().through("/login", url.Values{"with": {"host"}}); resp.StatusCode != 403 {
 		t.Errorf("signed in by a provider that only links: %d", resp.StatusCode)
@@ -213,7 +213,7 @@ func TestPeopleSignInByAProviderAtAnyNode(t *testing.T) {
 		t.Errorf("unlinked: %d %q", status, said)
 	}
 
-	// A suspended person does not come in, and is out at once.
+	// A suspended person cannot sign in, and sessions end at once.
 	if _, err := n.People.ChangeUser(ctx, by, account.ChangeUserRequest{User: "bob@example.com", State: catalog.AccountSuspended}); err != nil {
 		t.Fatal(err)
 	}
@@ -225,9 +225,8 @@ func TestPeopleSignInByAProviderAtAnyNode(t *testing.T) {
 	}
 }
 
-// The variables that say who may come in, and the accounts that have to be
-// linked before anything else.
-func TestWhoMayComeInByAProvider(t *testing.T) {
+// The environment variables for who may sign in, and for accounts that must be linked first.
+func TestProviderSignIn_policies(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	corp, host := newCompany(t), newCompany(t)
@@ -264,7 +263,7 @@ func TestWhoMayComeInByAProvider(t *testing.T) {
 		}
 	}
 
-	// A link is proof that an owner meant it, whatever the address.
+	// A link proves the owner's intent, whatever the address.
 	l, err := f.node().Passwords.NewLink(ctx, account.Operator(), account.NewLinkRequest{User: "invited@example.com", Join: true})
 	if err != nil {
 		t.Fatal(err)
@@ -291,8 +290,8 @@ func TestWhoMayComeInByAProvider(t *testing.T) {
 	}
 }
 
-// Whoever nobody vouches for writes nothing to the log.
-func TestSignInsThatNobodyVouchesForWriteNothing(t *testing.T) {
+// Failed sign-ins at a provider write nothing to the raft log.
+func TestProviderSignIn_failuresWriteNothing(t *testing.T) {
 	t.Parallel()
 	corp := newCompany(t)
 	f := openFront(t, 1, map[string]string{"ID": "client", "SECRET": "hush", "CORP": corp.URL})

@@ -23,7 +23,7 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// launchProvider runs the certified provider, until the test ends.
+// launchProvider runs the certified provider until the test ends.
 func launchProvider(t *testing.T, issuer, redirect, secret string) {
 	t.Helper()
 	cmd := exec.Command("node", os.Getenv("SHOAL_OPENID_PROVIDER"), issuer, redirect)
@@ -51,10 +51,10 @@ func launchProvider(t *testing.T, issuer, redirect, secret string) {
 type form struct {
 	action, method string
 	values         url.Values
-	names          map[string]bool // of what can be filled in or pressed
+	names          map[string]bool // of fields and buttons
 }
 
-// forms finds the forms of a page.
+// forms returns the forms of a page.
 func forms(t *testing.T, page string) (all []form) {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(page))
@@ -85,8 +85,8 @@ func forms(t *testing.T, page string) (all []form) {
 	return all
 }
 
-// visits goes to a provider as somebody does who fills in its forms, and comes
-// back to the service. It returns the address to come back to.
+// visits goes through a provider's forms as a person does. It returns the address of the
+// redirect.
 func (p *person) visits(address string, answers url.Values) string {
 	p.t.Helper()
 	req, err := http.NewRequest("GET", address, nil)
@@ -117,8 +117,8 @@ func (p *person) visits(address string, answers url.Values) string {
 	return ""
 }
 
-// fill sends the form of a page that asks for something there is an answer to,
-// else its first one that changes something.
+// fill sends the form with a field for one of the answers, else the first form that changes
+// something.
 func (p *person) fill(resp *http.Response, page string, answers url.Values) *http.Request {
 	p.t.Helper()
 	var best *form
@@ -150,7 +150,7 @@ func (p *person) fill(resp *http.Response, page string, answers url.Values) *htt
 	return req
 }
 
-// by signs in, or links, by a real provider.
+// by signs in or links with a real provider.
 func (p *person) by(path string, begin, answers url.Values) (*http.Response, string) {
 	p.t.Helper()
 	resp, page := p.do("POST", path, begin)
@@ -161,9 +161,9 @@ func (p *person) by(path string, begin, answers url.Values) (*http.Response, str
 	return p.do("GET", p.visits(to, answers), nil)
 }
 
-// A certified provider, with each request at another of three nodes; who signed
-// in lets an agent in.
-func TestPeopleSignInByARealOpenIDProvider(t *testing.T) {
+// A certified provider, with each request at another of three nodes. The person then authorizes
+// an agent.
+func TestRealOpenIDProvider(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("SHOAL_OPENID_PROVIDER") == "" {
 		t.Skip("SHOAL_OPENID_PROVIDER names no provider: make test-signin runs this test")
@@ -184,7 +184,7 @@ func TestPeopleSignInByARealOpenIDProvider(t *testing.T) {
 		t.Errorf("a page: %d", resp.StatusCode)
 	}
 
-	// An agent of hers is let in by the same session.
+	// The same session authorizes an agent.
 	err := ann.connect(auth.AuthorizationCodeHandlerConfig{
 		RedirectURL: "http://localhost:4711/callback",
 		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
@@ -195,8 +195,8 @@ func TestPeopleSignInByARealOpenIDProvider(t *testing.T) {
 		t.Errorf("an agent: %v", err)
 	}
 
-	// Again, without a new account; somebody whose address is not proven does not
-	// get the account of it.
+	// The second sign-in makes no new account. A person with an unverified address does not get
+	// the account with that address.
 	if resp, _ := f.browser().by("/login", begin, url.Values{"login": {"ann"}, "password": {"any"}}); resp.StatusCode != 303 {
 		t.Errorf("signed in again: %d", resp.StatusCode)
 	}
@@ -211,9 +211,8 @@ func TestPeopleSignInByARealOpenIDProvider(t *testing.T) {
 	}
 }
 
-// A real Gitea signs people in, and is linked, with each request at another of
-// three nodes.
-func TestPeopleSignInByARealGitea(t *testing.T) {
+// A real Gitea signs people in, and is linked, with each request at another of three nodes.
+func TestRealGitea_signIn(t *testing.T) {
 	t.Parallel()
 	g := giteatest.Start(t)
 	g.User("ann")
@@ -226,7 +225,8 @@ func TestPeopleSignInByARealGitea(t *testing.T) {
 	f.configure(fmt.Sprintf(`{"identityProviders": {"code": {"provider": "gitea", "purpose": "sso", "baseUrl": %q, "clientId": {"env": "ID"}, "clientSecret": {"env": "SECRET"}}}}`, g.URL))
 	answers := url.Values{"user_name": {"ann"}, "password": {"not-a-secret-1"}, "granted": {"true"}}
 
-	// Somebody new waits; an address that Gitea calls verified leads to no account.
+	// A new person waits. An address that Gitea calls verified does not give access to an
+	// account.
 	begin := url.Values{"with": {"code"}}
 	ann := f.browser()
 	if resp, page := ann.by("/login", begin, answers); resp.StatusCode != 403 || !strings.Contains(alert(page), "waits for an owner") {
@@ -250,7 +250,7 @@ func TestPeopleSignInByARealGitea(t *testing.T) {
 		t.Errorf("by the address alone: %d %q", resp.StatusCode, alert(page))
 	}
 
-	// Signed in by a key he links it, and comes in by it from then on.
+	// Signed in with a key he links the account, and then signs in with Gitea.
 	k, err := f.node().Keys.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "browser of bob", User: "bob@example.com"})
 	if err != nil {
 		t.Fatal(err)
@@ -267,9 +267,9 @@ func TestPeopleSignInByARealGitea(t *testing.T) {
 	}
 }
 
-// Who signs in by a real Gitea lets it be asked what they may read there: they
-// find it, and no more what they lost, or once they are shut out.
-func TestARealGiteaIsAskedInTheNameOfPeople(t *testing.T) {
+// After signing in with a real Gitea, people find what they may read there. They lose access with
+// their rights there, or when they are suspended.
+func TestRealGitea_permissionsOfSignedInPeople(t *testing.T) {
 	t.Parallel()
 	g := giteatest.Start(t)
 	g.User("ann")
@@ -285,8 +285,7 @@ func TestARealGiteaIsAskedInTheNameOfPeople(t *testing.T) {
 	}
 	id, secret := g.Application("Shoal", "http://"+ln.Addr().String()+"/api/auth/callback/code")
 
-	// Who may read a repository is asked once a day: what shows sooner comes from
-	// what people are asked for.
+	// Repositories are asked once a day, so faster changes come from asking for people.
 	f := openFrontAt(t, ln, 3, map[string]string{"ID": id, "SECRET": secret, "GITEA_TOKEN": g.Token, "PERMISSION_SYNC_ENABLED": "true", "REQUIRE_APPROVAL_NEW_MEMBERS": "false"})
 	f.configure(fmt.Sprintf(`{"settings": {"userDrivenPermissionSyncIntervalMs": 500, "reindexRepoPollingIntervalMs": 50},
 		"connections": {"main": {"type": "gitea", "url": %q, "token": {"env": "GITEA_TOKEN"}, "orgs": ["acme"]}},

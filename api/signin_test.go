@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-func TestSigningInByAProvider(t *testing.T) {
+func TestProviderSignIn(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{base: "https://shoal.example.com"}).parts())
 	if _, body := visit(t, s, "GET", "/login?next=/repos", "", nil); !strings.Contains(body, "Sign in with Corp &amp; Co") || strings.Contains(body, "Sign in with Host") {
 		t.Errorf("the page: %s", body)
 	}
 
-	// To the provider, by a page of this site, since a form leads nowhere else.
+	// A page of this site leads to the provider, because a form may not.
 	resp, body := visit(t, s, "POST", "/login", "with=corp&next=/repos", nil)
 	c := cookieOf(t, resp)
 	if resp.StatusCode != 200 || resp.Header.Get("Refresh") != "0; url=https://corp.example/authorize?state=12345678abc&link=" || !strings.Contains(body, `href="https://corp.example/authorize?state=12345678abc&amp;link="`) {
@@ -29,7 +29,7 @@ func TestSigningInByAProvider(t *testing.T) {
 		t.Errorf("by a provider that only links: %d", resp.StatusCode)
 	}
 
-	// Back: the cookie goes whatever comes of it.
+	// The way back: the cookie is always deleted.
 	for what, x := range map[string]struct {
 		target, cookie, to string
 		status             int
@@ -53,7 +53,7 @@ func TestSigningInByAProvider(t *testing.T) {
 		}
 	}
 
-	// Sign-ins that were begun and left do not fill the requests of a browser.
+	// Abandoned sign-ins do not fill the browser's requests with cookies.
 	many := ""
 	for _, end := range []string{"a", "b", "c", "d"} {
 		many += "__Host-shoal-login-" + end + "=x; "
@@ -62,7 +62,7 @@ func TestSigningInByAProvider(t *testing.T) {
 		t.Errorf("four that were left: %v", resp.Cookies())
 	}
 
-	// An invitation may be taken up with a provider too.
+	// An invitation can be accepted with a provider too.
 	if _, body := visit(t, s, "GET", "/join?link="+memberToken, "", nil); !strings.Contains(body, "Sign in with Corp") {
 		t.Errorf("the page of a link: %s", body)
 	}
@@ -81,7 +81,7 @@ func TestLinkedAccounts(t *testing.T) {
 			t.Errorf("the page lacks %q: %s", want, body)
 		}
 	}
-	// A host that sends nobody back is linked with a token, which no answer has.
+	// A host without redirects is linked with a token, which no answer shows.
 	for _, want := range []string{`name="at" value="azure"`, `name="at" value="gerrit"><label>User name`, `name="token" type="password"`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page lacks %q: %s", want, body)
@@ -106,7 +106,7 @@ func TestLinkedAccounts(t *testing.T) {
 		}
 	}
 
-	// Who has to link something goes nowhere else, and can sign out.
+	// A person who must link an account can only do that or sign out.
 	s = start(t, (&fake{unlinked: true}).parts())
 	for _, page := range []string{"/", "/repos", "/search?query=x", "/settings/keys", "/settings"} {
 		if resp, _ := visit(t, s, "GET", page, "", member); resp.StatusCode != 303 || resp.Header.Get("Location") != "/settings/account?missing" {

@@ -22,7 +22,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// watched is a status that a test changes, and what a watch has written of it.
+// watched is a status that a test changes, and the output of a watch.
 type watched struct {
 	*fake
 	leaving chan struct{}
@@ -30,7 +30,7 @@ type watched struct {
 	mu     sync.Mutex // guards the fields below
 	status node.StatusResponse
 	looks  int
-	takes  time.Duration // a look
+	takes  time.Duration // of one status
 	role   catalog.Role
 	denied error
 	text   bytes.Buffer
@@ -40,12 +40,12 @@ func (w *watched) Status(ctx context.Context, _ catalog.Viewer) (*node.StatusRes
 	w.mu.Lock()
 	takes := w.takes
 	w.mu.Unlock()
-	clock.Wait(ctx, takes) // never under the lock: the time of a bubble would stand still
+	clock.Wait(ctx, takes) // not under the lock, or the bubble's clock would stop
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.looks++
-	w.status.CatalogAge += time.Millisecond // as in life
+	w.status.CatalogAge += time.Millisecond // as in a real node
 	status := w.status
 	return &status, nil
 }
@@ -68,7 +68,7 @@ func (w *watched) change(f func()) {
 	f()
 }
 
-// written is what was written since it was asked last, each status by its number of
+// written returns what was written since the last call, each status as its number of
 // repositories.
 func (w *watched) written() string {
 	synctest.Wait()
@@ -89,7 +89,7 @@ func (w *watched) written() string {
 	return strings.Join(out, "; ")
 }
 
-// watchIt begins a watch within a bubble, as the route does. It ends with ctx.
+// watchIt starts a watch in a bubble, as the route does. It ends with ctx.
 func watchIt(ctx context.Context, t *testing.T) *watched {
 	t.Helper()
 	w := &watched{role: catalog.RoleMember, leaving: make(chan struct{})}
@@ -100,13 +100,13 @@ func watchIt(ctx context.Context, t *testing.T) *watched {
 	if err := watch.look(ctx); err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = watch.run(ctx, bufio.NewWriter(w)) }() // what it says is in the text
+	go func() { _ = watch.run(ctx, bufio.NewWriter(w)) }() // the text has its message
 	return w
 }
 
-// A watch tells the status at once and after each change, not oftener than once a
-// second, and that it lives where nothing changes.
-func TestAWatchTellsWhatChanges(t *testing.T) {
+// A watch sends the status at once and after each change, at most once a second. Without changes
+// it sends keep-alives.
+func TestStatusWatch_changes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, gone := context.WithCancelCause(t.Context())
@@ -130,7 +130,7 @@ func TestAWatchTellsWhatChanges(t *testing.T) {
 		step("another node drains", "status of 0", time.Second, func() { w.status.Members[1].Draining = true })
 		step("nothing for long", ": still at work; : still at work", 2*layout.QuietEvents, func() {})
 
-		// A look at a large cluster takes long: the watch rests longer, too.
+		// If a status takes long, as in a large cluster, the watch pauses longer.
 		w.change(func() { w.takes, w.looks = 400*time.Millisecond, 0 })
 		clock.Wait(ctx, 45*time.Second)
 		w.change(func() {
@@ -141,7 +141,7 @@ func TestAWatchTellsWhatChanges(t *testing.T) {
 	})
 }
 
-func TestWhatEndsAWatch(t *testing.T) {
+func TestStatusWatch_end(t *testing.T) {
 	t.Parallel()
 	failed := func(status int, code string) string {
 		return fmt.Sprintf(`data: {"type":"error","error":{"statusCode":%d,"errorCode":"%s",`, status, code)
@@ -183,7 +183,7 @@ func TestWhatEndsAWatch(t *testing.T) {
 				t.Errorf("%s: %q, want %q", what, got, c.want)
 			}
 
-			// It has ended: what changes now is not told.
+			// It has ended: later changes are not sent.
 			w.change(func() { w.status.Repos.Total = 7; w.looks = 0 })
 			clock.Wait(context.Background(), time.Minute)
 			if got := w.written(); got != "" || w.looks > 0 {
@@ -193,7 +193,7 @@ func TestWhatEndsAWatch(t *testing.T) {
 	}
 }
 
-// calm is a node that is not being drained: a watch of it goes on.
+// calm is a node that is not being drained, so its watch continues.
 type calm struct{ *fake }
 
 func (c calm) Status(context.Context, catalog.Viewer) (*node.StatusResponse, error) {
@@ -206,7 +206,7 @@ func (c calm) parts() parts {
 	return p
 }
 
-// beginWatch begins a watch and reads its first event. The caller closes the body.
+// beginWatch starts a watch and reads its first event. The caller closes the body.
 func beginWatch(t *testing.T, s *Server, key string) (*http.Response, *bufio.Reader) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+s.Addr().String()+"/api/status?watch=true", nil)
@@ -228,7 +228,7 @@ func beginWatch(t *testing.T, s *Server, key string) (*http.Response, *bufio.Rea
 	return resp, text
 }
 
-func TestWatchesOfANodeAreBounded(t *testing.T) {
+func TestStatusWatch_limit(t *testing.T) {
 	t.Parallel()
 	s := start(t, calm{&fake{}})
 	var open []*http.Response
@@ -249,7 +249,7 @@ func TestWatchesOfANodeAreBounded(t *testing.T) {
 		t.Errorf("the status by itself: %d", resp.StatusCode)
 	}
 
-	// The place of one that has gone is free.
+	// A finished watch frees its place.
 	open[0].Body.Close()
 	eventually(t, func() bool {
 		resp, _ := beginWatch(t, s, ownerKey)
@@ -258,8 +258,8 @@ func TestWatchesOfANodeAreBounded(t *testing.T) {
 	})
 }
 
-// A first look that fails has a status of its own and gives its place back.
-func TestAWatchThatCannotBegin(t *testing.T) {
+// If the first status fails, the watch returns an error status and frees its place.
+func TestStatusWatch_failsAtTheStart(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{err: nodecall.Fail(nodecall.ErrUnavailable, "no")})
 	for range maxStatusWatches + 1 {
@@ -269,16 +269,16 @@ func TestAWatchThatCannotBegin(t *testing.T) {
 	}
 }
 
-// The fake's node is being drained: the status is told, and why it is the last.
-func TestTheEventsOfAWatch(t *testing.T) {
+// The fake's node is being drained: the watch sends the status, and why it is the last.
+func TestStatusWatch_events(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{})
 	_, body := ask(t, s, "GET", "/api/status?watch=true", "")
 	golden(t, "status_watch.txt", body)
 }
 
-// Whose key is revoked while he watches is told so, and nothing more.
-func TestARevokedKeyEndsItsWatch(t *testing.T) {
+// When the key of a watch is revoked, the watch says so and ends.
+func TestStatusWatch_revokedKey(t *testing.T) {
 	t.Parallel()
 	n := nodetest.Start(t, nodetest.Config{})
 	s := start(t, partsOf(n.Node))

@@ -25,11 +25,10 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// strangerCount is how many requests TestAFloodOfStrangersIsNoEntryOfTheLog sends.
+// strangerCount is the number of requests of TestStrangers_floodDoesNotGrowTheLog.
 var strangerCount = flag.Int("strangers", 1200, "requests of strangers whose entries of the log are counted")
 
-// entrance is a node that lets nobody in without a credential, with a repository, people
-// and a provider, as strangers meet it.
+// entrance is a node without anonymous access, with a repository, people and a provider.
 type entrance struct {
 	t    *testing.T
 	n    *nodetest.Node
@@ -64,7 +63,7 @@ func newEntrance(t *testing.T) *entrance {
 	return &entrance{t, n, s, reg, addr}
 }
 
-// panics is how many were caught.
+// panics returns the number of recovered panics.
 func (e *entrance) panics() (n float64) {
 	families, err := e.reg.Gather()
 	if err != nil {
@@ -82,7 +81,7 @@ func (e *entrance) panics() (n float64) {
 	return n
 }
 
-// quiet waits until the log has not grown for a while, and tells how long it is.
+// quiet waits until the log has stopped growing, and returns its length.
 func (e *entrance) quiet() uint64 {
 	last, since := uint64(0), time.Now()
 	e.n.Wait("a quiet log", func() error {
@@ -97,15 +96,15 @@ func (e *entrance) quiet() uint64 {
 	return last
 }
 
-// wire is a connection of a stranger that is made anew where the node closed it.
+// wire is a stranger's connection. It reconnects if the node closed it.
 type wire struct {
 	addr string
 	conn net.Conn
 	in   *bufio.Reader
 }
 
-// send sends bytes, half of a request perhaps, and reads the answer; 0 where the
-// node closed without one.
+// send sends bytes, perhaps half a request, and reads the answer; 0 if the node closed without
+// one.
 func (w *wire) send(raw string, half bool) (status int, body string, err error) {
 	if w.conn == nil {
 		if w.conn, err = net.Dial("tcp", w.addr); err != nil {
@@ -115,8 +114,8 @@ func (w *wire) send(raw string, half bool) (status int, body string, err error) 
 	}
 	_ = w.conn.SetDeadline(time.Now().Add(20 * time.Second))
 
-	// A node that refuses a head may close before all of it was sent. It would wait
-	// for the rest of what is no whole request.
+	// A node that refuses a head may close early. For an incomplete request it waits for the
+	// rest.
 	_, _ = io.WriteString(w.conn, raw)
 	if half {
 		_ = w.conn.(*net.TCPConn).CloseWrite()
@@ -146,7 +145,7 @@ func (w *wire) close() {
 	w.conn = nil
 }
 
-// request writes a request as it goes over the wire.
+// request returns a request in wire format.
 func request(method, target, body string, header ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, target, "{host}")
@@ -159,8 +158,8 @@ func request(method, target, body string, header ...string) string {
 	return b.String() + "\r\n" + body
 }
 
-// hostile is requests to a route that no client of ours sends, each as it goes over
-// the wire. Whatever a route expects, these are odd in every part.
+// hostile returns requests in wire format that no client of ours sends. They are odd in every
+// part.
 func hostile(method, path string) (all []string) {
 	const form, js = "application/x-www-form-urlencoded", "application/json"
 	at := func(part string) string { // the path with its {parts}
@@ -203,7 +202,7 @@ func hostile(method, path string) (all []string) {
 	return all
 }
 
-// broken is what is no whole request, or none at all.
+// broken returns incomplete or invalid requests.
 func broken(method, plain string) []string {
 	head := method + " " + plain + " HTTP/1.1\r\nHost: {host}\r\n"
 	return []string{
@@ -213,9 +212,9 @@ func broken(method, plain string) []string {
 	}
 }
 
-// Nothing that somebody unknown sends to any route makes the node fail, tells of
-// something inside, or is written to the log of the cluster.
-func TestNothingThatAStrangerSendsMakesANodeFail(t *testing.T) {
+// No request of a stranger to any route makes the node fail, reveals internals, or writes to the
+// raft log.
+func TestStrangers_cannotMakeANodeFail(t *testing.T) {
 	t.Parallel()
 	e := newEntrance(t)
 	before := e.quiet()
@@ -271,7 +270,7 @@ func TestNothingThatAStrangerSendsMakesANodeFail(t *testing.T) {
 	t.Logf("%d requests to %d routes: %v", sent, count, statuses)
 }
 
-// routes are all that the node answers.
+// routes returns all routes of the node.
 func (e *entrance) routes() (all []*route) {
 	for _, list := range e.s.routes.exact {
 		all = append(all, list...)
@@ -281,8 +280,7 @@ func (e *entrance) routes() (all []*route) {
 	return all
 }
 
-// strange makes the requests of strangers, each other than all before: what is
-// remembered of one is no help for the next.
+// strange makes requests of strangers. Each differs from all before, so that no cache helps.
 var strange = []func(random string) string{
 	func(r string) string { return request("GET", "/api/repos", "", "Authorization", "Bearer shoal_"+r) },
 	func(r string) string {
@@ -330,9 +328,9 @@ func formTo(target, form string) string {
 	return request("POST", target, form, "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
 }
 
-// However many requests strangers send, of whatever kind, the log of the cluster
-// does not grow. -strangers says how many: make strangers sends a million.
-func TestAFloodOfStrangersIsNoEntryOfTheLog(t *testing.T) {
+// The raft log does not grow, however many requests strangers send. -strangers is their number:
+// make strangers sends a million.
+func TestStrangers_floodDoesNotGrowTheLog(t *testing.T) {
 	t.Parallel()
 	e := newEntrance(t)
 	before := e.quiet()
@@ -342,7 +340,7 @@ func TestAFloodOfStrangersIsNoEntryOfTheLog(t *testing.T) {
 	var mu sync.Mutex
 	statuses := map[string]int{}
 	var wg sync.WaitGroup
-	for range min(300, 1+*strangerCount/10) { // what waits for the leader waits together
+	for range min(300, 1+*strangerCount/10) { // they wait for the leader together
 		wg.Go(func() {
 			w := &wire{addr: e.addr}
 			for {

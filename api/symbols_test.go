@@ -13,9 +13,9 @@ import (
 	"github.com/shoalsearch/shoal/node/suggest"
 )
 
-// Symbols of a repository are found by their names: the name itself, what begins with
-// it, what has its letters, and where nothing does, names that are like it.
-func TestSymbolsAreFoundByTheirNames(t *testing.T) {
+// Symbols are found by name: the name itself, then names that begin with it, then names with its
+// letters. If there are none, the answer suggests similar names.
+func TestSymbols_byName(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{
@@ -25,7 +25,7 @@ func TestSymbolsAreFoundByTheirNames(t *testing.T) {
 	})
 	nodetest.NewRepo(t, filepath.Join(dir, "other"), map[string]string{"a.go": "package a\n\nfunc Swim() {}\n"})
 	n := nodetest.Start(t, nodetest.Config{
-		Edit: func(o *node.Options) { o.Ctags = "" }, // as it is on the PATH
+		Edit: func(o *node.Options) { o.Ctags = "" }, // from PATH
 		File: fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/*"}}}`, dir),
 		Env:  map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true"},
 	})
@@ -79,7 +79,7 @@ func TestSymbolsAreFoundByTheirNames(t *testing.T) {
 		{"query=swim&limit=1", "swim=set/width.go:5 cut"},
 		{"query=s+w+m+n", "SetWidthMin=set/width.go:3"},
 		{"query=Swimer&ref=HEAD", "Swimmer=swim/swim.go:5"},
-		{"query=Swinner", "Swimmer"}, // nothing has it: a name like it
+		{"query=Swinner", "Swimmer"}, // no match: suggests a similar name
 		{"query=nothinglikeit", ""},
 		{"query=Swimmer&ref=" + head.Hash[:10], "Swimmer=swim/swim.go:5"},
 	} {
@@ -104,7 +104,7 @@ func TestSymbolsAreFoundByTheirNames(t *testing.T) {
 	}
 }
 
-// A commit that is not indexed is known, and has no names to look up.
+// The commit is known but not indexed, so it has no symbols to search.
 func TestSymbols_ofAnUnindexedRevision(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -112,7 +112,7 @@ func TestSymbols_ofAnUnindexedRevision(t *testing.T) {
 	repo.Git("branch", "side")
 	repo.Commit(map[string]string{"b.go": "package a\n\nfunc Whale() {}\n"})
 	n := nodetest.Start(t, nodetest.Config{
-		Edit: func(o *node.Options) { o.Ctags = "" }, // as it is on the PATH
+		Edit: func(o *node.Options) { o.Ctags = "" }, // from PATH
 		File: fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/*"}}}`, dir),
 		Env:  map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true"},
 	})
@@ -125,15 +125,15 @@ func TestSymbols_ofAnUnindexedRevision(t *testing.T) {
 	}
 }
 
-// Of definitions with one name that comes first which is nearest to where the name
-// stands, and a limit is one of the best; without a place the order is the usual one.
-func TestDefinitionsNearAPlaceComeFirst(t *testing.T) {
+// The definition nearest to the place of the name comes first, also with a limit. Without a place
+// the order is the usual one.
+func TestDefinitions_nearestFirst(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "one"), map[string]string{"sea/a.go": "package sea\n\nfunc Swim() {}\n", "sea/b.py": "def Swim():\n    pass\n"})
 	nodetest.NewRepo(t, filepath.Join(dir, "two"), map[string]string{"land/a.go": "package land\n\nfunc Swim() {}\n\ntype t struct{}\n\nfunc (t) Swim() {}\n"})
 	n := nodetest.Start(t, nodetest.Config{
-		Edit: func(o *node.Options) { o.Ctags = "" }, // as it is on the PATH
+		Edit: func(o *node.Options) { o.Ctags = "" }, // from PATH
 		File: fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/*"}}}`, dir),
 		Env:  map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true"},
 	})

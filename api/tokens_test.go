@@ -13,9 +13,9 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// Colours are told in characters of the text that is sent, of any part of a file as of
-// the whole, and only to who asks for them.
-func TestColoursAreTold(t *testing.T) {
+// Colours are given in characters of the sent text, for a part of a file as for the whole, and
+// only on request.
+func TestTokens_colours(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{
@@ -48,7 +48,7 @@ func TestColoursAreTold(t *testing.T) {
 		return a
 	}
 
-	// words are the runs with their text, cut out of the answer as a client would.
+	// words returns the runs with their text, cut out of the answer as a client does.
 	words := func(a answer) (out [][]string) {
 		lines := strings.Split(a.Source, "\n")
 		for i, row := range *a.Tokens {
@@ -69,7 +69,7 @@ func TestColoursAreTold(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 
-	// A part has the colours of the whole: a comment that was opened before is one.
+	// A part has the colours of the whole: for example, a comment may have begun before it.
 	for first := 1; first <= 4; first++ {
 		part := read("main.go", fmt.Sprintf("&tokens=1&startLine=%d", first))
 		if got := words(part); part.StartLine != first || !reflect.DeepEqual(got, want[first-1:]) {
@@ -83,7 +83,7 @@ func TestColoursAreTold(t *testing.T) {
 		t.Errorf("after lines that are too long to be read for it: %q", got)
 	}
 
-	// What is too long has those of its beginning, and says so.
+	// A long file only has colours at its beginning, and the answer says so.
 	for path, most := range map[string]int{"long.go": (256 << 10) / 51, "ends.go": 256 << 10} {
 		long := read(path, "&tokens=true")
 		if got := len(*long.Tokens); got < most-2 || got > most+2 || !*long.AreTokensTruncated {
@@ -100,7 +100,7 @@ func TestColoursAreTold(t *testing.T) {
 		}
 	}
 
-	// An old answer is what it was.
+	// Without a request the answer has no colours.
 	for _, more := range []string{"", "&tokens=false", "&tokens=0"} {
 		if a := read("main.go", more); a.Tokens != nil || a.AreTokensTruncated != nil {
 			t.Errorf("%q: tokens %v that nobody asked for", more, a.Tokens)

@@ -22,15 +22,14 @@ var (
 	turnedMore = regexp.MustCompile(`<a href="(/search[^"]+)">(?:all matches|\+[\d,]+ more) in this file`)
 )
 
-// Whoever turns all pages of a result of some thousand matches has seen each file
-// once, and matches as many as an exhaustive count says; so who opens the file with
-// the most has them all.
-func TestAllPagesTogetherAreAllThereIs(t *testing.T) {
+// All pages of a result with thousands of matches together have each file once, and as many
+// matches as an exhaustive count. Opening the file with the most matches shows them all.
+func TestSearchPages_coverAllMatches(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	files := map[string]string{"most.txt": strings.Repeat("a needle\n\n\n\n", 1300)}
 	for i := range 900 {
-		// Scores differ: by name, by definition, by how dense the word is.
+		// Scores differ by name, by definition, and by density of the word.
 		name := fmt.Sprintf("d%02d/f%03d.c", i%17, i)
 		if i%23 == 0 {
 			name = fmt.Sprintf("deep/er/needle%d.c", i)
@@ -96,7 +95,8 @@ func TestAllPagesTogetherAreAllThereIs(t *testing.T) {
 		}
 	}
 
-	// The first page counts no directory, since it has not found all; asked to, it counts each.
+	// The first page has no directory counts, because its search ends early; on request it counts
+	// each.
 	_, body := askAs(t, s, "", "GET", "/search?query=needle", "")
 	if aside := cut(body, "<aside", "</aside>"); strings.Contains(aside, "≥") || !strings.Contains(aside, "deep/") || !strings.Contains(aside, "facets=all") {
 		t.Errorf("facets of a page that is cut: %s", aside)
@@ -109,7 +109,7 @@ func TestAllPagesTogetherAreAllThereIs(t *testing.T) {
 		t.Errorf("counted, the page says %q, want %q", got, want)
 	}
 
-	// A program is told what the page says, and only where it asks for that.
+	// The API says the same as the page, on request.
 	for _, c := range []struct {
 		body string
 		want string // of the directory deep/
@@ -127,7 +127,7 @@ func TestAllPagesTogetherAreAllThereIs(t *testing.T) {
 		}
 	}
 
-	// What a stream tells on its way is in the end what its answer counts.
+	// The progress at the end of a stream equals the counts of its answer.
 	progress := &search.Progress{}
 	whole, err := n.Node.Search.StreamSearch(t.Context(), catalog.Operator(), search.Request{Query: "count:all needle", Progress: progress}, func(*search.Chunk) error { return nil })
 	if done := progress.Now(); err != nil || done.Found != int64(whole.Stats.TotalMatches) || done.Files == 0 || done.FilesDecided != done.Files || done.ShardsAnswered != int64(whole.Stats.ShardsRequired) {
@@ -153,14 +153,14 @@ func TestAllPagesTogetherAreAllThereIs(t *testing.T) {
 	}
 }
 
-// cut is what stands between two texts.
+// cut returns the text between two texts.
 func cut(body []byte, from, to string) string {
 	_, rest, _ := strings.Cut(string(body), from)
 	inside, _, _ := strings.Cut(rest, to)
 	return inside
 }
 
-// number reads a number with commas between thousands.
+// number parses a number with thousands separators.
 func number(t *testing.T, s string) int {
 	t.Helper()
 	n, err := strconv.Atoi(strings.ReplaceAll(s, ",", ""))

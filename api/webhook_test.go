@@ -24,7 +24,7 @@ import (
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
-func TestASignedEventBringsTheNewCommit(t *testing.T) {
+func TestWebhook_signedEvent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
@@ -32,7 +32,7 @@ func TestASignedEventBringsTheNewCommit(t *testing.T) {
 	n.WaitIndexed(1)
 	s := start(t, partsOf(n.Node))
 	app.Commit(map[string]string{"b.txt": "narwhal\n"})
-	// A connection that is not there has no secret that one could enter somewhere.
+	// An unknown connection has no secret that a user could enter.
 	if keys, err := n.Operate.WebhookKeys(t.Context(), "nope"); !errors.Is(err, callerr.ErrNotFound) || keys.Secret != "" {
 		t.Errorf("the secret of no connection: %+v, %v", keys, err)
 	}
@@ -91,14 +91,13 @@ func TestASignedEventBringsTheNewCommit(t *testing.T) {
 	}
 }
 
-// A secret that is replaced is good for a day more, and then no more. What a
-// host sends twice is done once.
-func TestAWebhookSecretIsReplaced(t *testing.T) {
+// A replaced secret works for one more day. A repeated delivery has no second effect.
+func TestWebhook_rotatedSecret(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
 	day := clock.Now()
-	var later atomic.Int64 // by which the clock of the node is ahead
+	var later atomic.Int64 // how far the node's clock is ahead
 	n := nodetest.Start(t, nodetest.Config{
 		File: fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/*"}}}`, dir),
 		Edit: func(o *node.Options) {
@@ -142,8 +141,8 @@ func TestAWebhookSecretIsReplaced(t *testing.T) {
 	}
 }
 
-// A push of many commits has a body that no other route takes.
-func TestALargeEventIsTaken(t *testing.T) {
+// A push of many commits has a body larger than other routes accept.
+func TestWebhook_largeEvent(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{})
 	for size, want := range map[int]int{2 << 20: 202, host.MaxDelivery + 1: 413} {
@@ -155,13 +154,13 @@ func TestALargeEventIsTaken(t *testing.T) {
 	}
 }
 
-// claim is the head of a delivery that may be signed.
+// claim returns the head of a delivery that may be signed.
 func claim() string {
 	return fmt.Sprintf("webhook-id: 1\r\nwebhook-timestamp: %d\r\nwebhook-signature: v1,x\r\n", time.Now().Unix())
 }
 
-// Whoever claims to know the secret of a webhook is limited like others.
-func TestCallsOfAWebhookAreLimited(t *testing.T) {
+// Failed webhook calls are rate limited like other requests.
+func TestWebhook_rateLimit(t *testing.T) {
 	t.Parallel()
 	f := newFlooded(t, false, func(o *Options) { o.Limits = Limits{Rate: 0.0001} })
 	for i, want := range []string{"401", "429"} {
@@ -173,7 +172,7 @@ func TestCallsOfAWebhookAreLimited(t *testing.T) {
 }
 
 // The head of a delivery decides whether its body is read.
-func TestTheBodyOfNoDeliveryIsNotRead(t *testing.T) {
+func TestWebhook_bodyIsReadOnlyForDeliveries(t *testing.T) {
 	t.Parallel()
 	f := newFlooded(t, false, func(*Options) {})
 	for name, c := range map[string]struct{ rest, want string }{

@@ -15,7 +15,7 @@ import (
 
 // A node finds the repositories of a real server, also private ones. They stay the same through a
 // rename and a restart of the server.
-func TestGitea_isSearched(t *testing.T) {
+func TestRealGitea_isSearched(t *testing.T) {
 	t.Parallel()
 	s := giteatest.Start(t)
 	s.Org("acme")

@@ -106,20 +106,20 @@ func (s *story) refused(args []string) string {
 	return err.Error()
 }
 
-// keepData saves a copy of a node's data.
+// copyData: copy n2 to n4.
 func (s *story) copyData(args []string) string {
 	s.saveDir(s.node(args[0]).Dir, s.node(args[2]).Dir)
 	return ""
 }
 
-// rollBack restores the data that keep saved.
+// keepData saves a copy of a node's data.
 func (s *story) keepData(args []string) string {
 	s.saved[args[0]] = filepath.Join(s.t.TempDir(), args[0])
 	s.saveDir(s.node(args[0]).Dir, s.saved[args[0]])
 	return ""
 }
 
-// wipe empties the data directory of a node, or a part of it.
+// rollBack restores the data that keep saved.
 func (s *story) rollBack(args []string) string {
 	s.saveDir(s.saved[args[0]], s.node(args[0]).Dir)
 	return ""

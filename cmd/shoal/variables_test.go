@@ -54,8 +54,8 @@ func TestVariablesOfANodeAreInTheTable(t *testing.T) {
 // peopleTests are the variables about people and permissions, each with the test
 // that shows what it does.
 var peopleTests = map[string]string{
-	"AUTH_CREDENTIALS_LOGIN_ENABLED":               "TestSigningInByPassword",
-	"AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING":          "TestWhoMayComeInByAProvider",
+	"AUTH_CREDENTIALS_LOGIN_ENABLED":               "TestSignIn_byPassword",
+	"AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING":          "TestProviderSignIn_policies",
 	"AUTH_EE_GCP_IAP_AUDIENCE":                     "TestWhoComesThroughTheProxy",
 	"AUTH_EE_GCP_IAP_ENABLED":                      "TestWhoComesThroughTheProxy",
 	"AUTH_SESSION_MAX_AGE_SECONDS":                 "TestASessionThatNobodyUsesEnds",
@@ -69,8 +69,8 @@ var peopleTests = map[string]string{
 	"OAUTH_AUTHORIZATION_CODE_TTL_SECONDS":         "TestVariablesSayHowLongTokensAreGood",
 	"OAUTH_REFRESH_TOKEN_TTL_SECONDS":              "TestVariablesSayHowLongTokensAreGood",
 	"PERMISSION_SYNC_ENABLED":                      "TestPermissionSetting_precedence",
-	"REQUIRE_APPROVAL_NEW_MEMBERS":                 "TestWhoMayComeInByAProvider",
-	"SHOAL_ALLOWED_EMAIL_DOMAINS":                  "TestWhoMayComeInByAProvider",
+	"REQUIRE_APPROVAL_NEW_MEMBERS":                 "TestProviderSignIn_policies",
+	"SHOAL_ALLOWED_EMAIL_DOMAINS":                  "TestProviderSignIn_policies",
 	"SHOAL_AUDIT_DISK_MB":                          "TestVariablesSayWhatIsAudited",
 	"SHOAL_AUDIT_QUERIES":                          "TestVariablesSayWhatIsAudited",
 	"SHOAL_MAX_PERMISSION_AGE":                     "TestHowOldTheCatalogMayBe",

@@ -21,7 +21,7 @@ func passwordsOn(l *ledger, vars map[string]string) *Passwords {
 
 const good = "correct horse battery"
 
-func TestSigningInByPassword(t *testing.T) {
+func TestSignIn_byPassword(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	p := passwordsOn(l, nil)

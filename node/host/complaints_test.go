@@ -33,7 +33,7 @@ var complaints = []struct {
 	{"one group that cannot be read stops everything", []string{"TestEveryDeploymentConforms"}},
 	{"one forbidden project freezes the whole listing", []string{"TestEveryDeploymentConforms", "TestManyTargetsAreListedAFewAtATime"}},
 	{"of thousands of projects one fails and cancels all", []string{"TestManyTargetsAreListedAFewAtATime"}},
-	{"the host is polled and cannot push", []string{"TestEveryKindSignsItsEvents", "TestASignedEventBringsTheNewCommit"}},
+	{"the host is polled and cannot push", []string{"TestEveryKindSignsItsEvents", "TestWebhook_signedEvent"}},
 	{"tokens need another user for git than for the API", []string{"TestWithWhatARepositoryIsFetched", "TestEveryDeploymentConforms"}},
 	{"credentials of Gerrit are lost between listing and cloning", []string{"TestEveryDeploymentConforms", "TestGerritTakesAnAccountOrNone"}},
 	{"a certificate of one's own is an error that says nothing", []string{"TestABadCertificateIsToldAtOnce", "TestHostsBehindNetworksOfAllKinds"}},
