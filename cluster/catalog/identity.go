@@ -263,30 +263,20 @@ func (v *View) withShortName() *roaring.Bitmap {
 }
 
 // ReposNamed returns the repositories of which a name fits: the name, the short name, or
-// a former name that still leads to it. Only names that begin with prefix are tried. With
-// a prefix it costs what it finds.
-func (v *View) ReposNamed(prefix string, fits func(name string) bool) *roaring.Bitmap {
+// a former name that still leads to it.
+func (v *View) ReposNamed(fits func(name string) bool) *roaring.Bitmap {
 	found := roaring.New()
-	for name, id := range v.names.From(prefix) {
-		if !strings.HasPrefix(name, prefix) {
-			break
-		}
+	for name, id := range v.names.All() {
 		if fits(name) {
 			found.Add(id)
 		}
 	}
-
 	for it := v.withShortName().Iterator(); it.HasNext(); {
-		id := it.Next()
-		if name := v.Repo(id).ShortName(); strings.HasPrefix(name, prefix) && fits(name) {
-			found.Add(id)
+		if r := v.Repo(it.Next()); fits(r.ShortName()) {
+			found.Add(r.ID)
 		}
 	}
-
-	for name := range v.former.From(prefix) {
-		if !strings.HasPrefix(name, prefix) {
-			break
-		}
+	for name := range v.former.All() {
 		if r := v.RepoByFormerName(name); r != nil && v.RepoByName(name) == nil && fits(name) {
 			found.Add(r.ID)
 		}

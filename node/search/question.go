@@ -209,37 +209,50 @@ func (q *question) reposNamed(atom *query.Repo) (*roaring.Bitmap, error) {
 		return nil, call.Fail(call.ErrQuery, "bad regular expression for repo: %v", err)
 	}
 
-	prefix, parts := literalsOf(pattern)
-	named := q.visible.View.ReposNamed(prefix, func(name string) bool {
-		return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(name, p) }) && re.MatchString(name)
-	})
+	parts := literalsOf(pattern)
+	named := q.visible.View.ReposNamed(func(name string) bool { return mayMatch(name, parts) && re.MatchString(name) })
 	named.And(q.visible.Set)
 	return named, nil
 }
 
-// literalsOf returns the common prefix of all matches of a regular expression, and texts that every
-// match contains. Looking for them is much cheaper than running the expression.
+// literalsOf returns texts in lower case that stand in every text that a regular expression
+// matches. They are much cheaper to look for than the expression.
 //
-//	^gitea/r1.*-api$   "gitea/r1"   "gitea/r1", "-api"
-func literalsOf(pattern string) (prefix string, parts []string) {
+//	^gitea/R1.*-api$   "gitea/r1", "-api"
+func literalsOf(pattern string) (parts []string) {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return "", nil
+		return nil
 	}
 	elements := []*syntax.Regexp{re}
 	if re.Op == syntax.OpConcat {
 		elements = re.Sub
 	}
-	for i, e := range elements {
-		if e.Op != syntax.OpLiteral || e.Flags&syntax.FoldCase != 0 || slices.Contains(e.Rune, utf8.RuneError) {
-			continue
-		}
-		parts = append(parts, string(e.Rune))
-		if i == 1 && elements[0].Op == syntax.OpBeginText {
-			prefix = parts[0]
+	for _, e := range elements {
+		if text := string(e.Rune); e.Op == syntax.OpLiteral && isASCII(text) {
+			parts = append(parts, strings.ToLower(text))
 		}
 	}
-	return prefix, parts
+	return parts
+}
+
+// mayMatch reports whether a text has the literals of an expression in any case. Beyond
+// ASCII an expression knows more cases of a letter than ToLower does.
+func mayMatch(text string, parts []string) bool {
+	if !isASCII(text) {
+		return true
+	}
+	text = strings.ToLower(text)
+	return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(text, p) })
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // passesFlag reports whether a repository passes a flag: "yes" accepts all, "no" those without the
