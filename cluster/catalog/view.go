@@ -146,6 +146,12 @@ func (v *View) SameRepos(other *View) bool {
 	return v.repos.Same(&other.repos) && v.config == other.config
 }
 
+// SameData reports whether two views have the same repositories, jobs and holdings. It is cheap,
+// and may return false for equal views.
+func (v *View) SameData(other *View) bool {
+	return v.SameRepos(other) && v.jobs.Same(&other.jobs) && v.holdings.Same(&other.holdings)
+}
+
 // Job returns the job of a kind and subject, or nil.
 func (v *View) Job(kind JobKind, subject string) *Job { return v.jobs.Get(jobKey(kind, subject)) }
 

@@ -61,7 +61,7 @@ func (c *Collector) Run(ctx context.Context) error {
 
 		view := c.cluster.View()
 		grace := view.File().Settings.RepoGarbageCollectionGrace
-		next := time.NewTimer(max(Rest(view.RepoCount()), min(collectEvery, max(grace/2, 10*time.Millisecond))))
+		next := time.NewTimer(max(Rest(5*view.RepoCount()), min(collectEvery, max(grace/2, 10*time.Millisecond))))
 
 		select {
 		case <-ctx.Done():

@@ -101,7 +101,7 @@ func (c *Copier) Run(ctx context.Context) error {
 			return nil
 		}
 
-		idle := time.NewTimer(max(copyIdle, Rest(c.cluster.View().RepoCount())))
+		idle := time.NewTimer(max(copyIdle, Rest(5*c.cluster.View().RepoCount())))
 		select {
 		case <-ctx.Done():
 		case <-changed:

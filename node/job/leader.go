@@ -28,6 +28,14 @@ type Leader struct {
 	config             uint64 // index of the configuration at the last look for syncs
 	repos              int    // number of repositories at the last look for repositories
 	nodes              string // the members and their states at that look
+	calm               calmView
+}
+
+// calmView is the view of a look for repositories that found nothing to do. While the catalog
+// has the same data, only time can make something due.
+type calmView struct {
+	view  *catalog.View // nil after a look that found something
+	until time.Time
 }
 
 // LeaderOptions configures a Leader.
@@ -120,7 +128,10 @@ func (l *Leader) plan(ctx context.Context) {
 
 	// A full plan may have left out repositories: look again at once.
 	if in.Look&LookRepos != 0 && len(cmds) < maxCommands {
-		l.repos, l.nodes = repos, hold.Fingerprint(in.Nodes)
+		l.repos, l.nodes, l.calm = repos, hold.Fingerprint(in.Nodes), calmView{}
+		if len(cmds) == 0 {
+			l.calm = calmView{view, now.Add(hold.Rest(5 * repos))}
+		}
 		l.nextRepo = now.Add(max(settings.ReindexRepoPollingInterval, rest))
 	}
 }
@@ -131,7 +142,8 @@ func (l *Leader) looks(view *catalog.View, nodes []hold.Node, now time.Time) (lo
 	if !now.Before(l.nextSync) || view.Config().Index != l.config {
 		look |= LookConnections
 	}
-	if !now.Before(l.nextRepo) || view.RepoCount() != l.repos || hold.Fingerprint(nodes) != l.nodes {
+	calm := l.calm.view != nil && now.Before(l.calm.until) && l.calm.view.SameData(view)
+	if !now.Before(l.nextRepo) && !calm || view.RepoCount() != l.repos || hold.Fingerprint(nodes) != l.nodes {
 		look |= LookRepos
 	}
 	if !now.Before(l.nextPack) && view.Index() != l.packed {
@@ -192,9 +204,10 @@ func replaced(members []cluster.Member, m cluster.Member) bool {
 func (l *Leader) wait() time.Duration {
 	// At most a second: a node that becomes silent does not change the catalog.
 	now := l.opt.Ticks()
-	next := l.nextSync
-	if l.nextRepo.Before(next) {
-		next = l.nextRepo
+	repos := l.nextRepo
+	if l.calm.until.After(repos) {
+		repos = l.calm.until
 	}
-	return min(max(next.Sub(now), time.Millisecond), time.Second)
+	next := min(l.nextSync.Sub(now), repos.Sub(now))
+	return min(max(next, time.Millisecond), time.Second)
 }

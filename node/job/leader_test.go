@@ -5,9 +5,43 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/clustertest"
 	"github.com/shoalsearch/shoal/node/hold"
 )
+
+// While the catalog has the same data, repositories are looked at again only after a longer
+// pause, and the leader does not spin until then.
+func TestLeader_restsWhileNothingChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, oneConnection, 1)
+	w.Repos("a", "one")
+	log := slog.New(slog.DiscardHandler)
+	n := w.Node("n1")
+	l := newLeader(n, w.kinds, hold.NewPlacer(n, 2, log, w.Now), LeaderOptions{Log: log, Ticks: w.Now})
+	for range 5 {
+		l.plan(t.Context())
+		w.Pass(time.Minute)
+	}
+	if l.calm.view == nil {
+		t.Fatal("there is always something to do")
+	}
+
+	l.calm.until = w.Now().Add(time.Hour)
+	w.Pass(30 * time.Minute)
+	l.nextSync = w.Now().Add(time.Hour)
+	if look := l.looks(w.View(), l.members(w.Now()), w.Now()); look&LookRepos != 0 {
+		t.Error("repositories are looked at though nothing has changed")
+	}
+	if wait := l.wait(); wait != time.Second {
+		t.Errorf("the next plan is in %v, want a second", wait)
+	}
+
+	w.Confirm("n1", catalog.MirrorKey(1))
+	if look := l.looks(w.View(), l.members(w.Now()), w.Now()); look&LookRepos == 0 {
+		t.Error("repositories are not looked at though the catalog has other data")
+	}
+}
 
 // dated is a node by whose clock it is some date.
 type dated struct {
