@@ -123,7 +123,7 @@ func TestMCP_resourcesAndCompletion(t *testing.T) {
 	s := start(t, (&fake{}).parts())
 	session := connect(t, s, memberKey, "2025-11-25", nil)
 	templates, err := session.ListResourceTemplates(t.Context(), nil)
-	if err != nil || len(templates.ResourceTemplates) != 1 {
+	if err != nil || len(templates.ResourceTemplates) != 2 {
 		t.Fatalf("%v %v", templates, err)
 	}
 	if templates.CacheScope != "private" {
@@ -135,6 +135,18 @@ func TestMCP_resourcesAndCompletion(t *testing.T) {
 	}
 	if _, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "shoal://nothing"}); err == nil {
 		t.Error("a resource that does not exist was read")
+	}
+	// The address of a page, as answers link it.
+	for rest, want := range map[string]string{
+		"example.com/a/b@v1/-/blob/dir/main.go":    "package main\n",
+		"example.com/a/b/-/blob/dir/main.go#L1-L1": "package main\n",
+		"example.com/a/b/-/commits/dir":            "",
+		"example.com/a/b":                          "",
+	} {
+		read, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "https://shoal.example.com/browse/" + rest})
+		if got := err == nil && read.Contents[0].Text == want; got != (want != "") {
+			t.Errorf("%s: %+v %v", rest, read, err)
+		}
 	}
 	complete := func(name, value string, known map[string]string) []string {
 		r, err := session.Complete(t.Context(), &sdk.CompleteParams{
@@ -151,6 +163,35 @@ func TestMCP_resourcesAndCompletion(t *testing.T) {
 	}
 	if got := complete("ref", "m", map[string]string{"repo": "example.com/a/b"}); len(got) != 1 || got[0] != "main" {
 		t.Errorf("refs: %q", got)
+	}
+}
+
+func TestMCP_prompts(t *testing.T) {
+	t.Parallel()
+	s := start(t, (&fake{}).parts())
+	session := connect(t, s, memberKey, "2025-11-25", nil)
+	list, err := session.ListPrompts(t.Context(), nil)
+	if err != nil || len(list.Prompts) != 2 {
+		t.Fatalf("%+v %v", list, err)
+	}
+	for _, p := range list.Prompts {
+		if _, err := session.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: p.Name}); err == nil || !strings.Contains(err.Error(), "repo is required") {
+			t.Errorf("%s without arguments: %v", p.Name, err)
+		}
+		arguments := map[string]string{}
+		for _, a := range p.Arguments {
+			arguments[a.Name] = "some " + a.Name
+		}
+		got, err := session.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: p.Name, Arguments: arguments})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := got.Messages[0].Content.(*sdk.TextContent).Text
+		for name := range arguments {
+			if !strings.Contains(text, "some "+name) || strings.Contains(text, "%!") {
+				t.Errorf("%s: %s", p.Name, text)
+			}
+		}
 	}
 }
 

@@ -364,6 +364,7 @@ func toolCalls(a aims) (list []shot) {
 	for _, r := range a.repos {
 		list = append(list,
 			rpc("resources/read", object{"uri": "shoal://" + url.PathEscape(r) + "/HEAD/main.go"}),
+			rpc("resources/read", object{"uri": "http://shoal.example.com/browse/" + r + "/-/blob/main.go#L1"}),
 			rpc("completion/complete", object{"ref": object{"type": "ref/resource", "uri": "shoal://{repo}/{ref}/{+path}"}, "argument": object{"name": "repo", "value": r[:len(r)-2]}}))
 	}
 	for _, t := range oracleTools() {

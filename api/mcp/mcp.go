@@ -93,7 +93,7 @@ func New(tools *tool.Set, f browse.Reader, base func() string, version string, l
 
 func newServer(tools *tool.Set, tasks Tasks, f browse.Reader, base, version string, log *slog.Logger) *mcp.Server {
 	// Without listChanged, because a stateless request cannot receive later changes.
-	offers := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}}
+	offers := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, Prompts: &mcp.PromptCapabilities{}}
 	if tools.HasBackground() {
 		offers.AddExtension(TasksExtension, nil)
 	}
@@ -116,6 +116,7 @@ func newServer(tools *tool.Set, tasks Tasks, f browse.Reader, base, version stri
 		s.AddTool(declaration(&t), handler(tools, &t))
 	}
 	addResources(s, f)
+	addPrompts(s)
 	return s
 }
 

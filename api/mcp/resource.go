@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"strings"
 
@@ -11,53 +12,71 @@ import (
 
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/paste"
 )
 
 // fileTemplate is the URI of a file in any revision. Repository and ref are percent-encoded,
 // because they contain slashes.
 const fileTemplate = "shoal://{repo}/{ref}/{+path}"
 
+// linkTemplate is the address of a page. A node may have several names, so any site will do.
+const linkTemplate = "{+site}/browse/{+place}"
+
 // maxResource limits the text of one resource, in bytes.
 const maxResource = 1 << 20
 
 func addResources(s *mcp.Server, f browse.Reader) {
+	read := func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return readResource(ctx, f, req.Params.URI)
+	}
 	s.AddResourceTemplate(&mcp.ResourceTemplate{
 		Name: "file", Title: "File of a repository", URITemplate: fileTemplate,
 		Description: "The text of a file. repo is the full repository name with %2F for its slashes, ref a branch, tag or commit (HEAD for the default branch), path the path from the root.",
-	}, func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		return readResource(ctx, f, req.Params.URI)
-	})
+	}, read)
+	s.AddResourceTemplate(&mcp.ResourceTemplate{
+		Name: "link", Title: "File by the address of its page", URITemplate: linkTemplate,
+		Description: "The text of a file, or the lines of it that the address names (#L10-L20).",
+	}, read)
 }
 
-// fileOf parses a resource URI.
-func fileOf(uri string) (repo, ref, path string, ok bool) {
+// fileOf parses a resource URI. The address of a page may name lines.
+func fileOf(uri string) (a paste.Address, ok bool) {
 	rest, found := strings.CutPrefix(uri, "shoal://")
+	if !found {
+		a, ok = paste.AddressOf(uri)
+		return a, ok && a.Kind == paste.File && a.Rest != ""
+	}
 	// Split into three: the path contains unencoded slashes.
 	parts := strings.SplitN(rest, "/", 3)
-	if !found || len(parts) != 3 {
-		return "", "", "", false
+	if len(parts) != 3 {
+		return a, false
 	}
 
 	for i := range parts {
 		var err error
 		if parts[i], err = url.PathUnescape(parts[i]); err != nil || parts[i] == "" {
-			return "", "", "", false
+			return a, false
 		}
 	}
-	return parts[0], parts[1], parts[2], true
+	return paste.Address{Kind: paste.File, Repo: parts[0], Rev: parts[1], Rest: parts[2]}, true
 }
 
 // readResource reads a file page by page, up to maxResource.
 func readResource(ctx context.Context, f browse.Reader, uri string) (*mcp.ReadResourceResult, error) {
-	repo, ref, path, ok := fileOf(uri)
+	at, ok := fileOf(uri)
 	if !ok {
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
 
+	last := math.MaxInt
+	if at.Line > 0 {
+		last = max(at.Line, at.End)
+	}
+
 	var text strings.Builder
-	for offset := 1; ; {
+	for offset := max(at.Line, 1); offset <= last; {
 		// Each page checks permissions again.
-		r, err := f.ReadFile(ctx, viewerOf(ctx), browse.ReadFileRequest{Repo: repo, Path: path, Ref: ref, Offset: offset, Limit: 500})
+		r, err := f.ReadFile(ctx, viewerOf(ctx), browse.ReadFileRequest{Repo: at.Repo, Path: at.Rest, Ref: at.Rev, Offset: offset, Limit: min(500, last-offset+1)})
 		switch {
 		case errors.Is(err, call.ErrRepoNotFound), errors.Is(err, call.ErrFileNotFound), errors.Is(err, call.ErrRef):
 			return nil, mcp.ResourceNotFoundError(uri)
