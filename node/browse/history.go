@@ -3,6 +3,7 @@ package browse
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -360,7 +361,12 @@ func answerTogether(ctx context.Context, s *site, req TogetherRequest) (*Togethe
 	if err != nil {
 		return nil, err
 	}
-	return &TogetherResponse{Commits: commits, Files: files[:min(len(files), cmp.Or(req.Max, 100))], Total: len(files), Cut: cut, Shallow: shallow}, nil
+	out := &TogetherResponse{Commits: commits, Files: files[:min(len(files), cmp.Or(req.Max, 100))], Total: len(files), Cut: cut, Shallow: shallow}
+	for i := range out.Files {
+		_, err := s.mirror.Stat(ctx, commit, out.Files[i].Path)
+		out.Files[i].Gone = errors.Is(err, git.ErrNoPath)
+	}
+	return out, nil
 }
 
 // Branches lists branches, newest first.

@@ -12,10 +12,11 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/coverage"
+	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-func listCommits(b browse.Reader) Tool {
+func listCommits(s symbols.Searcher, b browse.Reader) Tool {
 	return Tool{
 		Name: "list_commits", Title: "List commits",
 		About: "Lists commits, newest first, as `hash date author: subject`, a few with files, first tag and start of the body. Selects by path, author, time, message, or what they changed (`lines`). `changes` and `changesRegex` show the changed lines (+, -) instead.",
@@ -29,7 +30,7 @@ func listCommits(b browse.Reader) Tool {
 			{Name: "author", Kind: String, About: "part of name or e-mail"},
 			{Name: "since", Kind: String, About: "2024-05-01 or `30 days ago`"},
 			{Name: "until", Kind: String},
-			{Name: "groupBy", Kind: String, Words: []string{"file", "author"}, About: "counts: files that change with path, or its authors below its owners"},
+			{Name: "groupBy", Kind: String, Words: []string{"file", "test", "author"}, About: "counts: files that change with path, its tests, or its authors below its owners"},
 			{Name: "noMerges", Kind: Boolean, Default: false},
 			{Name: "body", Kind: Boolean, Default: false},
 			{Name: "verbatim", Kind: Boolean, Default: false, About: "authors without .mailmap"},
@@ -37,15 +38,15 @@ func listCommits(b browse.Reader) Tool {
 			pageParam, perPage(50),
 		},
 		Run: ofEachRepo(func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			return runListCommits(ctx, v, b, a)
+			return runListCommits(ctx, v, s, b, a)
 		}),
 	}
 }
 
 // runListCommits answers a call of list_commits.
-func runListCommits(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
+func runListCommits(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
 	if a.Text("groupBy") != "" {
-		return groupedCommits(ctx, v, b, a)
+		return groupedCommits(ctx, v, s, b, a)
 	}
 	if a.Has("changes") || a.Has("changesRegex") || a.Has("lines") {
 		// These have git look into the changes themselves, which is bound by time and not by

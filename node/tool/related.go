@@ -11,14 +11,16 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/coverage"
+	"github.com/shoalsearch/shoal/node/symbols"
+	"github.com/shoalsearch/shoal/shard/git"
 )
 
 // mostGrouped is how many files or authors an answer has.
 const mostGrouped = 40
 
-// groupedCommits counts the commits of a path instead of listing them: by the other files that
-// they changed, or by their authors, below the owners.
-func groupedCommits(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
+// groupedCommits tells what belongs to a path instead of listing its commits: the other files
+// that they changed, its tests, or its authors below the owners.
+func groupedCommits(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
 	for _, name := range []string{"query", "changes", "changesRegex", "lines", "author", "since", "until", "page"} {
 		if a.Has(name) {
 			return "", call.Fail(call.ErrInvalid, "groupBy counts all commits of a path and takes no %s. Without: %s.", name, a.with(name, nil))
@@ -28,7 +30,10 @@ func groupedCommits(ctx context.Context, v catalog.Viewer, b browse.Reader, a *A
 		return commitsByAuthor(ctx, v, b, a)
 	}
 	if a.Text("path") == "" {
-		return "", call.Fail(call.ErrInvalid, "groupBy file needs path: a file or a directory")
+		return "", call.Fail(call.ErrInvalid, "groupBy %s needs path: a file or a directory", a.Text("groupBy"))
+	}
+	if a.Text("groupBy") == "test" {
+		return testsOfPath(ctx, v, s, b, a)
 	}
 	r, err := b.Together(ctx, v, browse.TogetherRequest{Repo: a.Text("repo"), Ref: a.Text("ref"), Path: a.Text("path"), Max: mostGrouped + 1})
 	if err != nil {
@@ -36,15 +41,18 @@ func groupedCommits(ctx context.Context, v catalog.Viewer, b browse.Reader, a *A
 	}
 
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s changed %s; the files in them", count(r.Commits, "commit"), fileLabel(a.Text("path")))
-	out.WriteByte('\n')
+	fmt.Fprintf(&out, "%s of at most %d files and no merges changed %s; the files in them\n", count(r.Commits, "commit"), git.TogetherFiles, fileLabel(a.Text("path")))
 	shown := 0
 	for _, f := range r.Files {
 		// Its own count is that of all.
 		if f.Path == a.Text("path") || shown == mostGrouped {
 			continue
 		}
-		fmt.Fprintf(&out, "%d %s\n", f.Commits, fileLabel(f.Path))
+		gone := ""
+		if f.Gone {
+			gone = ", gone"
+		}
+		fmt.Fprintf(&out, "%d %s%s\n", f.Commits, fileLabel(f.Path), gone)
 		shown++
 	}
 	var e end

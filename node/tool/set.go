@@ -63,7 +63,7 @@ func New(p Parts, more ...Tool) *Set {
 		implementations(p.Search, p.Browse),
 		dependencies(p.Search, p.Browse),
 		outline(p.Browse),
-		listCommits(p.Browse),
+		listCommits(p.Search, p.Browse),
 		blame(p.Browse),
 		getDiff(p.Browse),
 		listBranches(p.Browse),

@@ -31,6 +31,8 @@ type Author struct {
 type authors struct {
 	*base
 	known *lru.Cache[string, []Author] // by filter
+
+	counted *lru.Cache[string, together] // by mirror and filter
 }
 
 // authorID is what makes two authors one.

@@ -50,7 +50,10 @@ type Processes struct {
 	blames *run.Flights[Blame]
 	diffs  *run.Flights[Diff]
 	lasts  *run.Flights[*LastChanges]
-	disk   diskRoom // for what all fetches receive
+
+	counted *lru.Cache[string, together]
+
+	disk diskRoom // for what all fetches receive
 }
 
 // NewProcesses allows so many processes at a time. now is the clock of
@@ -63,6 +66,8 @@ func NewProcesses(most int, now func() time.Time) *Processes {
 		blames: run.NewFlights[Blame](pageBytes),
 		diffs:  run.NewFlights[Diff](diffBytes),
 		lasts:  run.NewFlights[*LastChanges](pageBytes),
+
+		counted: lru.New[string, together](pageBytes),
 	}
 }
 
@@ -92,7 +97,7 @@ func (ps *Processes) Open(dir string) *Mirror {
 		lasts:       &lasts{logs: l, files: f, known: ps.lasts},
 		removals:    &removals{logs: l, files: f, known: lru.New[string, Gone](manyAnswers)},
 		tagOrders:   &tagOrders{base: b},
-		authors:     &authors{base: b, known: lru.New[string, []Author](manyAnswers)},
+		authors:     &authors{base: b, known: lru.New[string, []Author](manyAnswers), counted: ps.counted},
 		rulesReader: rules,
 		blames:      &blames{base: b, files: f, rules: rules, tasks: tasks, known: ps.blames},
 		diffs:       &diffs{base: b, files: f, tasks: tasks, known: ps.diffs},

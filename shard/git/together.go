@@ -8,19 +8,29 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/shoalsearch/shoal/node/lru"
 )
 
 // FileCount is a file with the commits that changed it.
 type FileCount struct {
 	Path    string
 	Commits int
+	Gone    bool // the commit that was asked about has no such file; Together does not say it
+}
+
+// together are the files that changed with a path.
+type together struct {
+	files   []FileCount
+	commits int
+	cut     bool
 }
 
 // togetherCommits is how many commits Together looks at, the newest.
 const togetherCommits = 1000
 
-// togetherFiles is how many files a commit may have: one of more says nothing of any two.
-const togetherFiles = 100
+// TogetherFiles is how many files a commit may have: one of more says nothing of any two.
+const TogetherFiles = 100
 
 // Together counts the files that changed in the commits that changed a path, most first, and
 // tells how many such commits there are, and whether older ones were not looked at. Merges and
@@ -30,6 +40,12 @@ func (h *authors) Together(ctx context.Context, commit, path string) (files []Fi
 	filter, err := q.arguments()
 	if err != nil {
 		return nil, 0, false, err
+	}
+
+	// A commit in the key: what is known of it stays true.
+	key := h.dir + "\x00" + strings.Join(filter, "\x00")
+	if known, ok := h.counted.Get(key); ok {
+		return slices.Clone(known.files), known.commits, known.cut, nil
 	}
 
 	// The mark stands alone between the files of two commits.
@@ -45,13 +61,17 @@ func (h *authors) Together(ctx context.Context, commit, path string) (files []Fi
 	if err != nil {
 		return nil, 0, false, fmt.Errorf("count what changed together: %w", err)
 	}
+	size := int64(lru.Cost + len(key))
 	for path, n := range counts {
-		files = append(files, FileCount{path, n})
+		files = append(files, FileCount{Path: path, Commits: n})
+		size += int64(len(path) + 32)
 	}
 	slices.SortFunc(files, func(a, b FileCount) int {
 		return cmp.Or(cmp.Compare(b.Commits, a.Commits), cmp.Compare(a.Path, b.Path))
 	})
-	return files, commits, looked >= togetherCommits, nil
+	cut = looked >= togetherCommits
+	h.counted.Put(key, together{files, commits, cut}, size)
+	return slices.Clone(files), commits, cut, nil
 }
 
 // countTogether reads the files of each commit behind its mark. It tells how many commits
@@ -60,7 +80,7 @@ func countTogether(r io.Reader, counts map[string]int) (commits, looked int, err
 	in, held := newRecords(r), 0
 	var files []string
 	end := func() {
-		if len(files) > 0 && len(files) <= togetherFiles {
+		if len(files) > 0 && len(files) <= TogetherFiles {
 			commits++
 			for _, path := range files {
 				counts[path]++

@@ -11,7 +11,7 @@ func TestCountTogether_commitsOfManyFiles(t *testing.T) {
 	t.Parallel()
 	var stream strings.Builder
 	stream.WriteString("\x01\x00\na\x00b\x00\x01\x00")
-	for i := range togetherFiles + 1 {
+	for i := range TogetherFiles + 1 {
 		fmt.Fprintf(&stream, "f%d\x00", i)
 	}
 	counts := map[string]int{}
