@@ -90,7 +90,7 @@ soak: install-deps build-bench
 	bin/shoal-bench soak
 
 oracle: install-deps
-	SHOAL_ORACLE_CASES=10000 $(GO) test -count=1 -timeout 60m -run TestSearchAgreesWithAScan -v ./shard
+	SHOAL_ORACLE_CASES=10000 $(GO) test -count=1 -timeout 60m -run TestSearch_agreesWithAScan -v ./shard
 
 # Clusters with repositories that a viewer may not see against clusters that never had them.
 noninterference: install-deps

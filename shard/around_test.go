@@ -32,7 +32,7 @@ func around(all []extent, line int) string {
 // Definitions that lie within each other, beside each other and across each
 // other, with one or none in a line, ends that are not known, before the
 // beginning or behind the end of the text.
-func TestWhatAMatchStandsIn(t *testing.T) {
+func TestAround_enclosingDefinition(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -119,7 +119,7 @@ func checkAround(t *testing.T, w *world, extents map[string][]extent, seed uint6
 }
 
 // Nobody pays for what is not asked.
-func TestWhatAMatchStandsInIsToldOnRequest(t *testing.T) {
+func TestAround_onlyOnRequest(t *testing.T) {
 	t.Parallel()
 	tree := map[string][]string{"a.go": {"func Able() {\n\tneedle\n}\n"}}
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}, trees: []map[string][]string{tree}}

@@ -33,7 +33,7 @@ func answered(t *testing.T, v *View, most, perFile int) (files []string, res *Re
 
 // A file with many matches leaves room for others, and shows its best lines. How
 // many it has is told, and nothing of that is an answer that was cut.
-func TestAFileLeavesRoomForOthers(t *testing.T) {
+func TestMaxPerFile_leavesRoomForOtherFiles(t *testing.T) {
 	t.Parallel()
 	w := &world{
 		repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}},
@@ -76,7 +76,7 @@ func TestAFileLeavesRoomForOthers(t *testing.T) {
 }
 
 // The rarer a text is in its file, the more a line with it says.
-func TestLinesAreWeighedByTheirRarestTexts(t *testing.T) {
+func TestBestLines_rareTextsWeighMore(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, content string // matches stand in brackets
@@ -118,7 +118,7 @@ func TestLinesAreWeighedByTheirRarestTexts(t *testing.T) {
 }
 
 // A line of minified code may have as many different matches as the file has bytes.
-func TestALineOfManyTextsIsWeighedOnce(t *testing.T) {
+func TestBestLines_lineWithManyTexts(t *testing.T) {
 	t.Parallel()
 	const words, width = 200_000, 7
 	var content []byte

@@ -9,9 +9,9 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// TestTheCacheGivesWhatWasPut keeps blocks of two files in a cache that is too
+// TestBlockCache_returnsStoredBlocks keeps blocks of two files in a cache that is too
 // small: what it gives is what was put, and what was asked for last is there.
-func TestTheCacheGivesWhatWasPut(t *testing.T) {
+func TestBlockCache_returnsStoredBlocks(t *testing.T) {
 	t.Parallel()
 	c := &blockCache{rows: make([]blockRow, cacheRows)}
 	files := []*file.File{emptyFile(t, 10), emptyFile(t, 20)}

@@ -13,9 +13,9 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// TestASearchAskedAgainAnswersTheSame asks random queries of a set that knows
+// TestCandidates_repeatedSearchGivesTheSameAnswer asks random queries of a set that knows
 // nothing and of one that has been asked everything before, by several at once.
-func TestASearchAskedAgainAnswersTheSame(t *testing.T) {
+func TestCandidates_repeatedSearchGivesTheSameAnswer(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(31, 4))
 	w := randomWorld(r)
@@ -63,7 +63,7 @@ func TestASearchAskedAgainAnswersTheSame(t *testing.T) {
 	wg.Wait()
 }
 
-func TestFewCandidatesAreRemembered(t *testing.T) {
+func TestCandidates_cacheIsBounded(t *testing.T) {
 	t.Parallel()
 	var c candidates
 	var formulas []*trigram.Formula

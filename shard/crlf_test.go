@@ -38,7 +38,7 @@ func foundLines(t *testing.T, v *View, q *query.Text) map[string]int {
 
 // The same files with either end of a line give the same answers, wherever a unit of the
 // index ends.
-func TestLineEndsMakeNoDifference(t *testing.T) {
+func TestSearch_crlfAndLfGiveTheSameMatches(t *testing.T) {
 	t.Parallel()
 	shapes := []string{`%s$`, `^%s$`, `[a-z]+_%s$`, `%s.*$`, `(%s|%s)$`, `\b%s\b$`, `^$`, `[a-z]{4,}$`, `%s$\n%s`, `%s$\n^$\n`, `\(\)$|^%s`, `%s\n.*%s`, `\n%s`, `%s[^a]+%s`, `%s\s%s`, `%s(?s:.)%s`, `^.{1,3}$`, `[;{]\n\s*%s`, `\n\n`, `%s\n\n+[a-z]`}
 	for seed := range uint64(6) {

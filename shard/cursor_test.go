@@ -67,9 +67,9 @@ func answerOf(t *testing.T, v *View, r Request) *Result {
 	return res
 }
 
-// TestPages_areTheWholeAnswer reads random answers in small pages: together they
+// TestPages_togetherAreTheWholeAnswer reads random answers in small pages: together they
 // are the whole answer in its order, each place once.
-func TestPages_areTheWholeAnswer(t *testing.T) {
+func TestPages_togetherAreTheWholeAnswer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for seed := range 8 {
@@ -90,8 +90,8 @@ func TestPages_areTheWholeAnswer(t *testing.T) {
 	}
 }
 
-// TestPages_ofAList walks through a list of files without places.
-func TestPages_ofAList(t *testing.T) {
+// TestPages_ofAFileList walks through a list of files without places.
+func TestPages_ofAFileList(t *testing.T) {
 	t.Parallel()
 	w := manyFiles(700)
 	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})

@@ -53,9 +53,9 @@ func ask(t *testing.T, set *Set, parts []Part) []*Result {
 	return out
 }
 
-// TestDamagedFilesAreNeverBelieved flips bytes of the files of a shard, or
+// TestSearch_damagedFilesGiveErrorsNotAnswers flips bytes of the files of a shard, or
 // cuts them short. Each answer is then the right one or none.
-func TestDamagedFilesAreNeverBelieved(t *testing.T) {
+func TestSearch_damagedFilesGiveErrorsNotAnswers(t *testing.T) {
 	t.Parallel()
 	w := randomWorld(rand.New(rand.NewPCG(5, 5)))
 	w.trees[0]["src/n.go"] = []string{"func nine() {\n}\nfunc ten_lock() {\n}\n"}
@@ -143,8 +143,8 @@ func damagedAnswer(t *testing.T, home, name string, data []byte, parts []Part, w
 	return noticed
 }
 
-// TestAFileCutShortWhileMapped truncates a file behind the back of a reader.
-func TestAFileCutShortWhileMapped(t *testing.T) {
+// TestSearch_fileTruncatedWhileMapped truncates a file behind the back of a reader.
+func TestSearch_fileTruncatedWhileMapped(t *testing.T) {
 	t.Parallel()
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
 	text := strings.Repeat("some text with a lock in it\n", 20000)
@@ -164,7 +164,7 @@ func TestAFileCutShortWhileMapped(t *testing.T) {
 
 // A side file that was cut short is the one that is put aside, not the shard
 // that is read through it.
-func TestASideFileCutShortIsTheOneThatIsNamed(t *testing.T) {
+func TestSearch_truncatedSideFileIsNamed(t *testing.T) {
 	t.Parallel()
 	set, parts := symbolWorld().built(t, t.TempDir(), false, BuildOptions{})
 	var calls atomic.Int64
@@ -189,7 +189,7 @@ func TestASideFileCutShortIsTheOneThatIsNamed(t *testing.T) {
 
 // A search that still reads a damaged file finds the damage again when another copy of
 // the file has taken its place: that one stays.
-func TestANewCopyIsNotTakenForTheDamagedOne(t *testing.T) {
+func TestSet_newCopyOfADamagedFileStays(t *testing.T) {
 	t.Parallel()
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
 	w.trees = append(w.trees, map[string][]string{"a.c": {strings.Repeat("some text with a lock in it\n", 20000)}})
@@ -224,7 +224,7 @@ func TestANewCopyIsNotTakenForTheDamagedOne(t *testing.T) {
 	}
 }
 
-func TestFileNames(t *testing.T) {
+func TestParseFileName(t *testing.T) {
 	t.Parallel()
 	id := FileID{0xab, 31: 1}
 	for _, kind := range []FileKind{KindShard, KindDead, KindSymbols} {

@@ -11,7 +11,7 @@ import (
 // byte, whoever writes them: nodes compare their names, and files of today are
 // read by the nodes of tomorrow. A change of the form needs a new version of
 // the kind of file, and new names here.
-func TestTheFormOfFilesIsTheSame(t *testing.T) {
+func TestFiles_bytesAreStable(t *testing.T) {
 	t.Parallel()
 	var got []string
 	var calls atomic.Int64

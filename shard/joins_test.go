@@ -14,7 +14,7 @@ import (
 
 // People who may see different repositories of a pack ask in turn, more of them than
 // are remembered. Each gets what a set says that nobody else has asked.
-func TestPeopleWhoSeeDifferentRepositoriesAskInTurn(t *testing.T) {
+func TestJoins_areCachedForSeveralViewers(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(57, 1))
 	w := randomWorld(r)

@@ -7,9 +7,9 @@ import (
 	"github.com/go-enry/go-enry/v2"
 )
 
-// TestMarksSayWhatTheExpressionsSay compares what is decided by marks with
+// TestLanguage_marksAgreeWithEnry compares what is decided by marks with
 // what go-enry decides by reading.
-func TestMarksSayWhatTheExpressionsSay(t *testing.T) {
+func TestLanguage_marksAgreeWithEnry(t *testing.T) {
 	t.Parallel()
 	contents := []string{
 		"", "mov", "a: b\n", "\ta: b\n", "x:\n\ty: z\n", "swagger: '2.0'\n", "openapi: 3.0.1\n", `{"swagger": "2.0"}`, `{"openapi": "3.1"}`,
@@ -40,8 +40,8 @@ func TestMarksSayWhatTheExpressionsSay(t *testing.T) {
 	}
 }
 
-// TestLanguage_emptyFileHasTheUsualOneOfItsName: a part of a file is named as the whole is.
-func TestLanguage_emptyFileHasTheUsualOneOfItsName(t *testing.T) {
+// TestLanguage_emptyFileHasTheUsualLanguage: a part of a file is named as the whole is.
+func TestLanguage_emptyFileHasTheUsualLanguage(t *testing.T) {
 	t.Parallel()
 	for ext, want := range usual {
 		if got := languageOf("a"+ext, []byte("\n\n")); got != want {

@@ -113,7 +113,7 @@ func shapes(chunks []Chunk) (out []string) {
 
 // The ends of a line and the columns in it are found once, however many matches it has
 // and whatever the question is: a text of one line is looked through a few times.
-func TestLongLine_isLookedThroughOnce(t *testing.T) {
+func TestLongLine_isSearchedOnce(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 17
 	w := oneFile(strings.Repeat("a9ß\x80", size/5) + "\n" + strings.Repeat("b9", 2000) + "\n" + strings.Repeat("c9", size/2))
@@ -173,7 +173,7 @@ func lookThrough(t *testing.T, s *search, e *evaluator) (looks int64, shown int)
 }
 
 // A search whose client is gone ends in the middle of a file, in either round.
-func TestLongLine_endsWithItsRequest(t *testing.T) {
+func TestLongLine_stopsWithTheRequest(t *testing.T) {
 	t.Parallel()
 	w := oneFile(strings.Repeat("a9", 1<<20))
 	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})

@@ -150,7 +150,7 @@ func next() *file.Formats {
 
 // Files of the version before answer as they did, and are counted until they are made
 // anew. The new version is written once the catalog has its level, and not before.
-func TestFiles_ofTheVersionBeforeAnswer(t *testing.T) {
+func TestFiles_ofTheVersionBeforeAreSearched(t *testing.T) {
 	t.Parallel()
 	w := symbolWorld()
 	dir := t.TempDir()

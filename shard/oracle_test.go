@@ -755,9 +755,9 @@ func (w *world) built(t *testing.T, dir string, packed bool, opt BuildOptions) (
 	return set, parts
 }
 
-// TestSearchAgreesWithAScan asks random questions about random repositories.
+// TestSearch_agreesWithAScan asks random questions about random repositories.
 // SHOAL_ORACLE_CASES asks more of them.
-func TestSearchAgreesWithAScan(t *testing.T) {
+func TestSearch_agreesWithAScan(t *testing.T) {
 	t.Parallel()
 	cases := 300
 	if s := os.Getenv("SHOAL_ORACLE_CASES"); s != "" {

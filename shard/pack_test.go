@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestPackAnswersAsItsParts packs the parts of random repositories, with what
+// TestPack_answersLikeItsParts packs the parts of random repositories, with what
 // later pushes made of them, and asks the pack what a scan knows.
-func TestPackAnswersAsItsParts(t *testing.T) {
+func TestPack_answersLikeItsParts(t *testing.T) {
 	t.Parallel()
 	for seed := range 4 {
 		r := rand.New(rand.NewPCG(uint64(seed), 4))

@@ -25,7 +25,7 @@ func pathsFor(r *rand.Rand, n int) []string {
 }
 
 // Whatever the pattern, every path that it matches is among the candidates.
-func TestPathIndexLosesNoPath(t *testing.T) {
+func TestPathIndex_findsEveryMatchingPath(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	paths := pathsFor(r, 5000)
@@ -67,7 +67,7 @@ func TestPathIndexLosesNoPath(t *testing.T) {
 }
 
 // A pattern that few paths match costs a look at those that are like it, not at all.
-func TestPathIndexLooksAtFewPaths(t *testing.T) {
+func TestPathIndex_readsFewPaths(t *testing.T) {
 	t.Parallel()
 	var paths []string
 	for i := range 50_000 {

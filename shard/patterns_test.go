@@ -10,9 +10,9 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// TestPatternsAreRemembered asks for the same pattern again: what was compiled
+// TestPatterns_areCached asks for the same pattern again: what was compiled
 // is shared, a stop is not, and options make another pattern.
-func TestPatternsAreRemembered(t *testing.T) {
+func TestPatterns_areCached(t *testing.T) {
 	t.Parallel()
 	var k patterns
 	get := func(q query.Text) *pattern {
@@ -48,9 +48,9 @@ func TestPatternsAreRemembered(t *testing.T) {
 	}
 }
 
-// TestFewPatternsAreRemembered asks for more than are kept, from several
+// TestPatterns_cacheIsBounded asks for more than are kept, from several
 // goroutines: the oldest go, and each is what was asked for.
-func TestFewPatternsAreRemembered(t *testing.T) {
+func TestPatterns_cacheIsBounded(t *testing.T) {
 	t.Parallel()
 	var k patterns
 	var wg sync.WaitGroup

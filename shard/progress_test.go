@@ -9,7 +9,7 @@ import (
 
 // Whoever looks on has been told, by the end, of all the work that the answer
 // names.
-func TestProgressEndsAtTheAnswer(t *testing.T) {
+func TestProgress_endsWithTheNumbersOfTheAnswer(t *testing.T) {
 	t.Parallel()
 	set, parts := manyFiles(3000).built(t, t.TempDir(), false, BuildOptions{})
 	v, _ := set.Acquire(parts)

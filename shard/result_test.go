@@ -8,7 +8,7 @@ import (
 
 // A counter that is left out of Add or Sub makes the statistics of several
 // shards, or of the parts of a stream, wrong.
-func TestStatsAddAndSubForgetNoField(t *testing.T) {
+func TestStats_AddAndSubCoverEveryField(t *testing.T) {
 	t.Parallel()
 	var one, two Stats
 	fields := reflect.ValueOf(&one).Elem()
@@ -35,7 +35,7 @@ func TestStatsAddAndSubForgetNoField(t *testing.T) {
 
 // Parts that ran side by side may be longer than the whole: what is left is
 // never below nothing.
-func TestApart(t *testing.T) {
+func TestRemainder(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][3]time.Duration{{10, 4, 6}, {10, 10, 0}, {10, 14, 0}} {
 		if got := remainder(c[0], c[1]); got != c[2] {

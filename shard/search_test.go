@@ -32,9 +32,9 @@ func manyFiles(n int) *world {
 	}
 }
 
-// TestStoppingEarlyIsDeterministic asks for a few of many matches with any
+// TestSearch_earlyStopIsDeterministic asks for a few of many matches with any
 // number of cores: the same files come, and the answer says that it is cut.
-func TestStoppingEarlyIsDeterministic(t *testing.T) {
+func TestSearch_earlyStopIsDeterministic(t *testing.T) {
 	t.Parallel()
 	w := manyFiles(6000)
 	dir := t.TempDir()
@@ -70,7 +70,7 @@ func TestStoppingEarlyIsDeterministic(t *testing.T) {
 	}
 }
 
-func TestTheContextEndsASearch(t *testing.T) {
+func TestSearch_stopsWithItsContext(t *testing.T) {
 	t.Parallel()
 	w := manyFiles(300)
 	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
@@ -92,8 +92,8 @@ func TestTheContextEndsASearch(t *testing.T) {
 	}
 }
 
-// TestSkippedFilesAreFoundByName builds with small limits.
-func TestSkippedFilesAreFoundByName(t *testing.T) {
+// TestSearch_skippedFilesMatchByName builds with small limits.
+func TestSearch_skippedFilesMatchByName(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 3))
 	noise := make([]byte, 3000)
@@ -130,7 +130,7 @@ func TestSkippedFilesAreFoundByName(t *testing.T) {
 
 // A file is binary if a NUL stands in its first 8,000 bytes, as git has it:
 // what comes after a later one is searched as what comes before.
-func TestANulBehindTheHeadOfAFileIsText(t *testing.T) {
+func TestBuild_nulAfterTheHeadIsText(t *testing.T) {
 	t.Parallel()
 	head := strings.Repeat("a line of the head\n", 1000)
 	w := &world{
@@ -160,9 +160,9 @@ func TestANulBehindTheHeadOfAFileIsText(t *testing.T) {
 	}
 }
 
-// TestRenderingGivesWay lets a light search wait while the only slot renders the
+// TestRender_yieldsToLightSearches lets a light search wait while the only slot renders the
 // files of a heavy one: it is served before the next file.
-func TestRenderingGivesWay(t *testing.T) {
+func TestRender_yieldsToLightSearches(t *testing.T) {
 	t.Parallel()
 	w := manyFiles(40)
 	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
@@ -214,10 +214,10 @@ func TestRenderingGivesWay(t *testing.T) {
 	}
 }
 
-// TestLightSearchesPassHeavyOnes holds every slot of a gate and lets a light
+// TestGate_lightSearchesPassHeavyOnes holds every slot of a gate and lets a light
 // and a heavy search wait: the light one is served first, and every fourth
 // moveTo goes to the heavy lane.
-func TestLightSearchesPassHeavyOnes(t *testing.T) {
+func TestGate_lightSearchesPassHeavyOnes(t *testing.T) {
 	t.Parallel()
 	g := newGate(1)
 	if err := g.enter(context.Background(), light); err != nil {

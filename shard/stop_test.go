@@ -33,10 +33,10 @@ func stoppedAt(matches []int, shown, shards int) int {
 	return decided
 }
 
-// TestStoppingEarlyIsABeginning compares a search that stops early with the
+// TestSearch_earlyStopIsAPrefixOfTheWholeAnswer compares a search that stops early with the
 // exhaustive one, cut down to the documents that come first: those that are
 // called like the query, then the others in the order of the shard.
-func TestStoppingEarlyIsABeginning(t *testing.T) {
+func TestSearch_earlyStopIsAPrefixOfTheWholeAnswer(t *testing.T) {
 	t.Parallel()
 	w := manyFiles(9000)
 	tree := w.trees[0]
@@ -92,7 +92,7 @@ func TestStoppingEarlyIsABeginning(t *testing.T) {
 	}
 }
 
-func TestWhatALiteralLetsAFileBeCalled(t *testing.T) {
+func TestStemsOf(t *testing.T) {
 	t.Parallel()
 	for literal, want := range map[string][]string{
 		"mutex_lock_slow": {"mutex", "mutexlock", "mutexlockslow", "lock", "lockslow", "slow"},

@@ -79,7 +79,7 @@ func symbolWorld() *world {
 	return w
 }
 
-func TestSymbolsAreFoundWithoutContent(t *testing.T) {
+func TestSymbols_areFoundWithoutReadingContent(t *testing.T) {
 	t.Parallel()
 	w := symbolWorld()
 	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
@@ -126,7 +126,7 @@ func TestSymbolsAreFoundWithoutContent(t *testing.T) {
 
 // A file on which the tagger failed is none without symbols: what asks for them says how many
 // such files it could reach. They stay unknown in the next generation, until they are tried again.
-func TestUnknownSymbolsAreCounted(t *testing.T) {
+func TestSymbols_unknownOnesAreCounted(t *testing.T) {
 	t.Parallel()
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
 	w.trees = []map[string][]string{{
@@ -204,7 +204,7 @@ func TestUnknownSymbolsAreCounted(t *testing.T) {
 	}
 }
 
-func TestTheDefiningFileComesFirst(t *testing.T) {
+func TestRanking_definingFileComesFirst(t *testing.T) {
 	t.Parallel()
 	w := symbolWorld()
 	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
@@ -227,7 +227,7 @@ func TestTheDefiningFileComesFirst(t *testing.T) {
 	}
 }
 
-func TestTheBestOfManyDefinitionsIsNotMissed(t *testing.T) {
+func TestRanking_bestOfManyDefinitionsIsFound(t *testing.T) {
 	t.Parallel()
 	tree := map[string][]string{"z/last.go": {"struct config {\n}\n"}}
 	for i := range 400 {
@@ -250,7 +250,7 @@ func TestTheBestOfManyDefinitionsIsNotMissed(t *testing.T) {
 
 // What a tagger says is held against the text: lines of parsers that have read
 // on, generated names, and what is only imported.
-func TestNamesAreFoundInTheText(t *testing.T) {
+func TestSymbolize_findsNamesInTheText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		path, text, name, kind string
@@ -301,7 +301,7 @@ func TestNamesAreFoundInTheText(t *testing.T) {
 
 // The parts of a selector stand apart in the text. Each is found where it stands, and the
 // selector where its first part does.
-func TestSelectorsAreFoundByTheirParts(t *testing.T) {
+func TestSymbols_objectiveCSelectorParts(t *testing.T) {
 	t.Parallel()
 	const text = "#import <x.h>\n@implementation Bag\n- (void)setX:(int)x { }\n+ (id)bagWith:(id)a and:(id)b { return a; }\n- (void)go:(int)a\n{\n}\n" +
 		"- (id)long:(int)a\n second:(int)b\n  third:(int)c\n{ [self and:2]; }\n- (id)a:(int)a :(int)b;\n- (void)bar { }\n"
@@ -338,7 +338,7 @@ func TestSelectorsAreFoundByTheirParts(t *testing.T) {
 	}
 }
 
-func TestSymbolsAreCopiedForKnownBlobs(t *testing.T) {
+func TestSymbolize_copiesSymbolsOfKnownBlobs(t *testing.T) {
 	t.Parallel()
 	w := symbolWorld()
 	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
@@ -368,7 +368,7 @@ func TestSymbolsAreCopiedForKnownBlobs(t *testing.T) {
 
 // Of several definitions of a word, the case of the query comes before its
 // kind, a function before a variable before a member, and each before a use.
-func TestTheBestDefinitionComesFirst(t *testing.T) {
+func TestRanking_bestDefinitionComesFirst(t *testing.T) {
 	t.Parallel()
 	w := symbolWorld()
 	w.trees[0] = map[string][]string{}

@@ -44,7 +44,7 @@ func TestIsTest_byLanguage(t *testing.T) {
 }
 
 // What shows a product is wanted late, and is not left out with the tests.
-func TestExamplesAreNoTests(t *testing.T) {
+func TestIsTest_examplesAreNoTests(t *testing.T) {
 	t.Parallel()
 	if got := categoryOf("examples/a/main.go"); got != testCode {
 		t.Errorf("category %d, want %d", got, testCode)

@@ -7,7 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-func TestWordsThatStandTogether(t *testing.T) {
+func TestFollow_andOnLine(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		text, first string
@@ -44,7 +44,7 @@ func TestWordsThatStandTogether(t *testing.T) {
 
 // Where no file has all words side by side, the one with the longest run of them comes
 // first.
-func TestFilesWithMostOfAPhraseComeFirst(t *testing.T) {
+func TestRanking_longestPartOfAPhraseComesFirst(t *testing.T) {
 	t.Parallel()
 	tree := map[string][]string{
 		"a.go": {"// the error\nvar value, of, kind, wrong, holding, key = 1\n"},
@@ -68,7 +68,7 @@ func TestFilesWithMostOfAPhraseComeFirst(t *testing.T) {
 	}
 }
 
-func TestFilesWhoseWordsStandTogetherComeFirst(t *testing.T) {
+func TestRanking_adjacentWordsComeFirst(t *testing.T) {
 	t.Parallel()
 	tree := map[string][]string{
 		"a/apart.go":    {"func run() {}\n\n// in the main\nvar main = 1\n"},

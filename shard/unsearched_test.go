@@ -40,7 +40,7 @@ func (w *world) unsearched(q query.Q) int {
 
 // Random repositories, alone and in packs, are pushed to again and again. After each
 // push random questions count the same files by name only as a scan does.
-func TestCountUnsearchedAgreesWithAScan(t *testing.T) {
+func TestCountUnsearched_agreesWithAScan(t *testing.T) {
 	t.Parallel()
 	counted := 0
 	for seed := range 8 {
@@ -96,7 +96,7 @@ func (w *world) pushed(t *testing.T, set *Set, parts []Part) (next []Part) {
 
 // A count beside a search looks at the paths of files by name only once a pattern, and at
 // nothing else one by one, whatever the filters and however many files there are.
-func TestCountUnsearchedTouchesNoFileTwice(t *testing.T) {
+func TestCountUnsearched_matchesEachPathOnce(t *testing.T) {
 	t.Parallel()
 	const hidden, others = 3000, 200
 	tree := map[string][]string{}

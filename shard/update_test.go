@@ -58,9 +58,9 @@ func (w *world) evolve(r *rand.Rand, i, round int) {
 	repo.Revisions[0].Commit = blobID(fmt.Sprint("moved", i, round))
 }
 
-// TestUpdateAgreesWithAScan pushes to random repositories again and again;
+// TestUpdate_agreesWithAScan pushes to random repositories again and again;
 // after each push the parts answer as a scan does.
-func TestUpdateAgreesWithAScan(t *testing.T) {
+func TestUpdate_agreesWithAScan(t *testing.T) {
 	t.Parallel()
 	for seed := range 6 {
 		r := rand.New(rand.NewPCG(uint64(seed), 3))
@@ -120,8 +120,8 @@ func TestUpdateAgreesWithAScan(t *testing.T) {
 	}
 }
 
-// TestUpdateReadsOnlyWhatIsNew changes one file of many.
-func TestUpdateReadsOnlyWhatIsNew(t *testing.T) {
+// TestUpdate_readsOnlyNewBlobs changes one file of many.
+func TestUpdate_readsOnlyNewBlobs(t *testing.T) {
 	t.Parallel()
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
 	tree := map[string][]string{}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTheExampleOfTheFormat holds the segment drawn above its constants.
-func TestTheExampleOfTheFormat(t *testing.T) {
+// TestFormat_workedExample holds the segment drawn above its constants.
+func TestFormat_workedExample(t *testing.T) {
 	t.Parallel()
 	var e encoder
 	e.reset(512)
@@ -30,7 +30,7 @@ func TestTheExampleOfTheFormat(t *testing.T) {
 
 // A slice of a list has room for 256 units, of which the last slice of a segment may
 // have fewer.
-func TestAListBeyondItsSegment(t *testing.T) {
+func TestList_withUnitsBeyondItsSegmentIsCorrupt(t *testing.T) {
 	t.Parallel()
 	for _, unit := range []uint16{64, 128, 192, 255} {
 		l := list{kind: kindSliced, n: 1, data: appendSliced(nil, []uint16{unit}), s: &segment{touch: func(int, int, int) error { return nil }}}

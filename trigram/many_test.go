@@ -31,10 +31,10 @@ func manyWord(k int) string {
 	return [...]string{"alpha", "_beta", "gamma ", "delta(", "omega;", "lock_", "irq", "save", "work", "queue"}[k%10] + fmt.Sprint(k/10)
 }
 
-// TestLongListsNarrowAsSetsDo compares the candidates of literals with the
+// TestSearch_longListsAgreeWithSets compares the candidates of literals with the
 // documents that have all of their trigrams, and those of expressions with
 // the matches.
-func TestLongListsNarrowAsSetsDo(t *testing.T) {
+func TestSearch_longListsAgreeWithSets(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewSource(21))
 	docs := manyDocs(r, 9000)
@@ -73,9 +73,9 @@ func hasTrigrams(text, lit string) bool {
 	return true
 }
 
-// TestIntersectingInPlace compares andInto with a union and an intersection,
+// TestList_andIntoAgreesWithIntersection compares andInto with a union and an intersection,
 // for lists of every kind, whole and cut short.
-func TestIntersectingInPlace(t *testing.T) {
+func TestList_andIntoAgreesWithIntersection(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewSource(22))
 	for round := range 300 {

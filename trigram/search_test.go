@@ -23,7 +23,7 @@ func parse(t testing.TB, expr string) *syntax.Regexp {
 	return re
 }
 
-func TestFormulasInTheUsersNotation(t *testing.T) {
+func TestFormula_ofExpressions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		expr, want string
@@ -174,7 +174,7 @@ func randomExpr(r *rand.Rand, d []byte) string {
 	return b.String()
 }
 
-func TestCandidatesCoverEveryMatch(t *testing.T) {
+func TestSearch_candidatesCoverEveryMatch(t *testing.T) {
 	t.Parallel()
 	docs := append(randomDocs(7, 30, 3*UnitSize), randomDocs(8, 4, 12*UnitSize)...)
 	docs = append(docs, longLines(9)...)
@@ -222,7 +222,7 @@ func longLines(seed int64) [][]byte {
 	return docs
 }
 
-func TestLiteralsAreFoundInAnyCase(t *testing.T) {
+func TestSearch_literalsInAnyCase(t *testing.T) {
 	t.Parallel()
 	docs := append(randomDocs(11, 40, 2*UnitSize), longLines(12)...)
 	x, _, firsts := build(t, docs)
@@ -249,7 +249,7 @@ func TestLiteralsAreFoundInAnyCase(t *testing.T) {
 	_ = firsts
 }
 
-func TestSelectiveQueriesAreSelective(t *testing.T) {
+func TestSearch_rareLiteralsHaveFewCandidates(t *testing.T) {
 	t.Parallel()
 	var docs [][]byte
 	for i := range 300 {
@@ -264,7 +264,7 @@ func TestSelectiveQueriesAreSelective(t *testing.T) {
 	}
 }
 
-func TestRefusedDocumentsLeaveTheWriterAsItWas(t *testing.T) {
+func TestWriter_refusedDocumentChangesNothing(t *testing.T) {
 	t.Parallel()
 	var a, b []byte
 	for _, refused := range []bool{false, true} {
@@ -298,7 +298,7 @@ func TestRefusedDocumentsLeaveTheWriterAsItWas(t *testing.T) {
 	}
 }
 
-func TestDamagedBytesAreErrors(t *testing.T) {
+func TestSearch_damagedBytesAreErrors(t *testing.T) {
 	t.Parallel()
 	docs := randomDocs(3, 400, 6000)
 	_, segs, _ := build(t, docs)
@@ -329,7 +329,7 @@ func TestDamagedBytesAreErrors(t *testing.T) {
 	}
 }
 
-func TestNestedRepetitionsStayBounded(t *testing.T) {
+func TestFormula_nestedRepetitionsStaySmall(t *testing.T) {
 	t.Parallel()
 	for _, expr := range []string{`((a|b){30}x){30}`, `(((a|b)?c){10}){10}`, `(x|yy|zzz|w){64}`, `((foo|bar|baz){3}|(qux|quux){4}){5}`, `(a?){60}(b?){60}`, strings.Repeat("(a|bb", 100) + strings.Repeat(")?", 100)} {
 		tree, err := syntax.Parse(expr, flags)
@@ -342,9 +342,9 @@ func TestNestedRepetitionsStayBounded(t *testing.T) {
 	}
 }
 
-// TestSearchTouchesWhatItReads shows a caller with checksums all that is
+// TestSearch_touchesAllBytesThatItReads shows a caller with checksums all that is
 // believed, and little more.
-func TestSearchTouchesWhatItReads(t *testing.T) {
+func TestSearch_touchesAllBytesThatItReads(t *testing.T) {
 	t.Parallel()
 	_, segs, _ := build(t, randomDocs(4, 2000, 4000))
 	bad := errors.New("wrong checksum")
@@ -400,7 +400,7 @@ func TestSearchTouchesWhatItReads(t *testing.T) {
 	}
 }
 
-func TestASegmentTellsItsBytes(t *testing.T) {
+func TestIndex_HasByte(t *testing.T) {
 	t.Parallel()
 	x, _, _ := build(t, [][]byte{[]byte("Some text\n"), []byte("\r"), []byte("")})
 	for b, want := range map[byte]bool{'s': true, 'S': false, '\r': true, '\n': true, 'q': false, 0xFF: false} {

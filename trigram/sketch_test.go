@@ -12,7 +12,7 @@ import (
 
 // A sketch never rules out a text with a match, whatever the pattern, and wherever in
 // the text it is.
-func TestASketchRulesOutNoTextWithAMatch(t *testing.T) {
+func TestSketch_acceptsTextsWithAMatch(t *testing.T) {
 	t.Parallel()
 	docs := append(randomDocs(7, 30, 3000), randomDocs(8, 3, 200_000)...)
 	docs = append(docs, longLines(9)...)
@@ -53,7 +53,7 @@ func TestASketchRulesOutNoTextWithAMatch(t *testing.T) {
 }
 
 // At both ends of a text, and for what ASCII alone does not tell.
-func TestASketchOfEnds(t *testing.T) {
+func TestSketch_MayMatch(t *testing.T) {
 	t.Parallel()
 	filler := strings.Repeat("lorem ipsum dolor\n", 5000)
 	for _, c := range []struct {
@@ -99,7 +99,7 @@ func TestASketchOfEnds(t *testing.T) {
 
 // What a sketch is for: of names that a large text does not have, it rules out nearly
 // all, and it is small.
-func TestASketchRulesOutWhatATextHasNot(t *testing.T) {
+func TestSketch_rulesOutTextsWithoutAMatch(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewSource(3))
 	parts := strings.Fields("status mask fault config pipe plane cursor gamma index data enable reset clock gate mode page table base address queue")

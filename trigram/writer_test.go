@@ -106,7 +106,7 @@ func randomDocs(seed int64, n, size int) [][]byte {
 	return docs
 }
 
-func TestListsAreThoseOfANaiveTwin(t *testing.T) {
+func TestWriter_agreesWithANaiveIndex(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ n, size int }{{1, 1}, {3, 10}, {200, 9000}, {2, 200000}, {3000, 4500}} {
 		docs := randomDocs(int64(c.n), c.n, c.size)
@@ -123,9 +123,9 @@ func TestListsAreThoseOfANaiveTwin(t *testing.T) {
 	}
 }
 
-// TestNothingOfAnIndexIsInTheNext builds two indexes with one writer: a large
+// TestWriter_secondIndexEqualsTheFirst builds two indexes with one writer: a large
 // one with rows, then a small one, whose words and rows lie where those were.
-func TestNothingOfAnIndexIsInTheNext(t *testing.T) {
+func TestWriter_secondIndexEqualsTheFirst(t *testing.T) {
 	t.Parallel()
 	docs, others := randomDocs(9, 3500, 4500), randomDocs(10, 3000, 4500)
 	var segs [][]byte
@@ -147,7 +147,7 @@ func TestNothingOfAnIndexIsInTheNext(t *testing.T) {
 	}
 }
 
-func TestMasksFindTheRunsThatBytesFind(t *testing.T) {
+func TestLongestRuns_masksAgreeWithBytes(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewSource(6))
 	pieces := []string{"0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdef0123", "_", " ", "word_Word9", "\xff\xc1", "@", "[", "`", "{", "/", ":"}
@@ -168,7 +168,7 @@ func TestMasksFindTheRunsThatBytesFind(t *testing.T) {
 }
 
 // The numbers of a window are those of its trigrams, each once, in order.
-func TestDirect_numbersOfAWindow(t *testing.T) {
+func TestTables_directNumbersOfAWindow(t *testing.T) {
 	t.Parallel()
 	var x tables
 	if err := x.open(); err != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 // Nobody who did no work can say that an answer is complete.
-func TestCoverageIsUnknownUntilProved(t *testing.T) {
+func TestCoverage_isUnknownUntilProved(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		c                    Coverage
@@ -36,7 +36,7 @@ func TestCoverageIsUnknownUntilProved(t *testing.T) {
 }
 
 // Where a limit alone has cut an answer, what it counts is exact.
-func TestCoverageIsCutByALimitAlone(t *testing.T) {
+func TestCoverage_Cut(t *testing.T) {
 	t.Parallel()
 	limited := Of(Parts, 3, 3).With(Gap{Kind: Limit})
 	for name, tt := range map[string]struct {
@@ -58,7 +58,7 @@ func TestCoverageIsCutByALimitAlone(t *testing.T) {
 }
 
 // Gaps of one kind are one gap, and a value that was handed on does not change.
-func TestCoverageJoinsGapsOfOneKind(t *testing.T) {
+func TestCoverage_joinsGapsOfOneKind(t *testing.T) {
 	t.Parallel()
 	one := Of(Parts, 1, 1).With(Gap{Kind: Symbols, Count: 2, Files: []File{{Path: "a"}, {Path: "b"}}})
 	two := one.With(Gap{Kind: Symbols, Count: 5, Files: []File{{Path: "c"}, {Path: "d"}}})

@@ -192,7 +192,7 @@ func words(all, searchable, unfetchable, failed, leftOut, emptied, few, none []c
 
 // Whatever changes, and whoever is alive, a census counts as a walk over everything does.
 // It may be asked for an older view, too.
-func TestCensusCountsAsAWalk(t *testing.T) {
+func TestCensus_agreesWithAWalk(t *testing.T) {
 	t.Parallel()
 	hidden := false
 	for seed := range uint64(8) {
@@ -224,7 +224,7 @@ func TestCensusCountsAsAWalk(t *testing.T) {
 
 // A change costs what it changes: of 5,000 repositories those are looked at that changed,
 // and those that share a file with them whose holders are others.
-func TestCensusLooksAtWhatChanged(t *testing.T) {
+func TestCensus_readsOnlyChanges(t *testing.T) {
 	t.Parallel()
 	l, c, live := newLedger(t, 5000), new(Census), Live{1: true, 2: true}
 	c.At(l.state.View(), live)

@@ -27,7 +27,7 @@ func oneRepository(t *testing.T, nodes int, target ...string) (m *team, shard st
 
 // A repository moves from one node to another: copied, confirmed, given up, and
 // deleted where it was.
-func TestARepositoryMovesWithItsMirror(t *testing.T) {
+func TestCopy_movesShardsAndMirror(t *testing.T) {
 	t.Parallel()
 	m, file := oneRepository(t, 3, "n1", "n2")
 	m.settle()
@@ -56,7 +56,7 @@ func TestARepositoryMovesWithItsMirror(t *testing.T) {
 
 // A source whose bytes are not those of the name gives nothing, and the next
 // one is asked.
-func TestACopyThatIsDamagedIsTakenFromAnother(t *testing.T) {
+func TestCopy_damagedSourceIsReplacedByAnother(t *testing.T) {
 	t.Parallel()
 	m, file := oneRepository(t, 3, "n1", "n2")
 	m.settle()
@@ -78,7 +78,7 @@ func TestACopyThatIsDamagedIsTakenFromAnother(t *testing.T) {
 	}
 }
 
-func TestAFailedCopyIsTriedAgainLater(t *testing.T) {
+func TestCopy_failedCopyIsRetriedLater(t *testing.T) {
 	t.Parallel()
 	m, _ := oneRepository(t, 2, "n1", "n2")
 
@@ -93,7 +93,7 @@ func TestAFailedCopyIsTriedAgainLater(t *testing.T) {
 }
 
 // Copies of what is hidden from everybody are made, and not told of.
-func TestCopiesOfWhatIsHiddenAreNotCounted(t *testing.T) {
+func TestMoves_ignoreHiddenRepositories(t *testing.T) {
 	t.Parallel()
 	m, _ := oneRepository(t, 2, "n1", "n2")
 	look := func(want int) {
@@ -123,7 +123,7 @@ func TestCopiesOfWhatIsHiddenAreNotCounted(t *testing.T) {
 }
 
 // What a copier knows of files and repositories goes when they are gone.
-func TestWhatIsKnownOfWhatIsGoneIsForgotten(t *testing.T) {
+func TestCopier_forgetsRemovedRepositories(t *testing.T) {
 	t.Parallel()
 	m, _ := oneRepository(t, 2, "n1", "n2")
 	of := m.nodes["n2"].copier
@@ -162,7 +162,7 @@ func TestWhatIsKnownOfWhatIsGoneIsForgotten(t *testing.T) {
 }
 
 // What is asked for by a name that is none is refused before any file is touched.
-func TestOnlyIndexFilesTravel(t *testing.T) {
+func TestTransfers_refuseOtherFiles(t *testing.T) {
 	t.Parallel()
 	m := newTeam(t, 2)
 	for _, name := range []string{"", "../cluster.key", "node.json", strings.Repeat("a", 64), strings.Repeat("a", 64) + ".txt", "/etc/passwd"} {
@@ -182,7 +182,7 @@ func TestOnlyIndexFilesTravel(t *testing.T) {
 
 // A node is asked for the second copy of what is about to be published, keeps
 // it though no view names it, and is not asked when it is away.
-func TestTheSecondCopyIsThereBeforePublication(t *testing.T) {
+func TestSecond_copiesBeforePublication(t *testing.T) {
 	t.Parallel()
 	m, file := oneRepository(t, 3, "n1", "n2")
 
@@ -201,7 +201,7 @@ func TestTheSecondCopyIsThereBeforePublication(t *testing.T) {
 
 // A file that has gone from a disk is reported, and comes back from the other
 // holder; one that nobody has any more is lost.
-func TestWhatIsMissingIsReportedAndCopiedAgain(t *testing.T) {
+func TestCollector_reportsMissingFilesForCopying(t *testing.T) {
 	t.Parallel()
 	m, file := oneRepository(t, 2, "n1", "n2")
 	m.settle()
@@ -240,7 +240,7 @@ func TestWhatIsMissingIsReportedAndCopiedAgain(t *testing.T) {
 }
 
 // Without a view that is current nothing is deleted.
-func TestAnOldViewDeletesNothing(t *testing.T) {
+func TestCollector_oldViewDeletesNothing(t *testing.T) {
 	t.Parallel()
 	m, file := oneRepository(t, 3, "n2", "n3")
 	m.settle()
@@ -295,7 +295,7 @@ func TestCopy_movesDroppedRepositoriesUntilTheyAreDeleted(t *testing.T) {
 
 // A node that gave a mirror away and gets it back at once, as one that is drained and
 // taken back, has nothing of it: it copies it, and is no holder until then.
-func TestAMirrorThatComesBackIsCopiedAgain(t *testing.T) {
+func TestCopy_mirrorThatComesBackIsCopiedAgain(t *testing.T) {
 	t.Parallel()
 	m, _ := oneRepository(t, 3, "n1", "n2")
 	m.settle()

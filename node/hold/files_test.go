@@ -10,7 +10,7 @@ import (
 // A file that was taken before its generation was published is kept until the
 // repository has another one, not for the whole time that a publication may
 // take: a repository that changes every second would keep hundreds.
-func TestAwaitedFilesGoWithTheNextGeneration(t *testing.T) {
+func TestFiles_awaitedUntilTheNextGeneration(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, oneConnection, 1)
 	w.Repos("a", "local/r")

@@ -43,7 +43,7 @@ func placeAll(w *clustertest.World, nodes []Node, balance bool) map[string]int {
 
 // A cluster forms within moments: when all members are there, the first have
 // been given everything, and next to nothing of it is indexed yet.
-func TestWhatIsNotIndexedYetIsSpreadToo(t *testing.T) {
+func TestPlace_spreadsRepositoriesWithoutIndex(t *testing.T) {
 	t.Parallel()
 	const repos = 100
 	w := clustertest.New(t, oneConnection, 2)

@@ -57,7 +57,7 @@ func (b *bureau) of(id string) int {
 // While somebody is silent who may be back, a newcomer is no reason to move
 // what the others have: it would leave live copies for a place that counts a
 // dead one.
-func TestNothingIsBalancedWhileAMemberIsSilent(t *testing.T) {
+func TestPlacer_waitsWhileAMemberIsSilent(t *testing.T) {
 	t.Parallel()
 	b := newBureau(t)
 	before := b.targets()
@@ -81,7 +81,7 @@ func TestNothingIsBalancedWhileAMemberIsSilent(t *testing.T) {
 
 // A machine that comes back empty at its old address takes the places of the
 // one that it replaces, and nothing else until all have their copies again.
-func TestWhoReplacesANodeTakesItsPlacesFirst(t *testing.T) {
+func TestPlacer_replacementTakesPlacesFirst(t *testing.T) {
 	t.Parallel()
 	b := newBureau(t)
 	before, lost := b.targets(), b.of("n3")
@@ -118,7 +118,7 @@ func TestWhoReplacesANodeTakesItsPlacesFirst(t *testing.T) {
 	}
 }
 
-func TestWhenASilentNodeIsLostAndGone(t *testing.T) {
+func TestNode_LostAndGone(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		node       Node

@@ -130,7 +130,7 @@ func (d *disks) copiesOf(key string) (ids []string) {
 
 // A line is who should have the shard of a repository, who has it, who cannot
 // be reached, who is about to leave, and who may give it up then.
-func TestACopyIsGivenUpOnlyWhileEnoughRemain(t *testing.T) {
+func TestScene_givesUpACopyOnlyWhileEnoughRemain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ why, targets, holders, dead, leaving, given string }{
 		{"it has moved", "1 2", "1 2 3", "", "", "3"},
@@ -182,7 +182,7 @@ func TestACopyIsGivenUpOnlyWhileEnoughRemain(t *testing.T) {
 // one at a time and with the others copying in between or not. Nobody ever
 // gives up a copy that is needed, whatever the others give up at the same
 // moment, and in the end all is where it should be and nowhere else.
-func TestNoFaultMakesANodeGiveUpWhatIsNeeded(t *testing.T) {
+func TestScene_neverGivesUpNeededCopies(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
 		s := &stroke{disks: newDisks(t, 3, 12, 2), rng: rand.New(rand.NewPCG(seed, 1)), silent: map[string]time.Duration{}, next: 4}

@@ -40,7 +40,7 @@ func (f *readFiles) Verify(_ context.Context, name string) error {
 }
 
 // Every file is read once a week, and one that is damaged ends nothing.
-func TestEveryFileIsReadOnceAWeek(t *testing.T) {
+func TestScrub_readsEveryFileOnceAWeek(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &readFiles{names: []string{"a", "b", "c", "d", "e", "f", "g"}, bad: "c", read: map[string]int{}}
@@ -83,7 +83,7 @@ func TestScrub_reachesEveryFileDespiteRestarts(t *testing.T) {
 }
 
 // Large files are read at a bounded pace, however few they are.
-func TestLargeFilesAreReadSlowly(t *testing.T) {
+func TestScrub_readsLargeFilesSlowly(t *testing.T) {
 	t.Parallel()
 	if got, want := scrubWait(1_000_000, scrubRate*60), time.Minute; got != want {
 		t.Errorf("before a file of a minute's bytes: %v, want %v", got, want)

@@ -11,7 +11,7 @@ import (
 )
 
 // The second copy of what a push adds to a pack is made where the pack is.
-func TestWhoHasMostOfTheFilesTakesTheOthersFirst(t *testing.T) {
+func TestNeighbours_mostBytesComeFirst(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, oneConnection, 4)
 	w.Repos("a", "r")

@@ -19,7 +19,7 @@ func keeps(t *testing.T, f Filter, path string) bool {
 }
 
 // A glob has to match a whole name, not a line of it.
-func TestALineOfANameIsNoName(t *testing.T) {
+func TestFilter_matchesNamesWithLineBreaks(t *testing.T) {
 	t.Parallel()
 	const odd = "dir with space/new\nline.txt"
 	for glob, want := range map[string]bool{
@@ -41,7 +41,7 @@ func TestALineOfANameIsNoName(t *testing.T) {
 }
 
 // What a glob is bound to may be a file, and the pattern of glob means files alone.
-func TestGlobsOfOneFile(t *testing.T) {
+func TestFilter_ofOneFile(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		dir, glob, path  string
@@ -68,7 +68,7 @@ func TestGlobsOfOneFile(t *testing.T) {
 
 // What globs stand for has a bound: a short one may mean megabytes of expression, which
 // no index takes and a compiler makes hundreds of megabytes of.
-func TestGlobsThatMeanTooMuchAreRefused(t *testing.T) {
+func TestFilter_refusesGlobsThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 	const digits = "{0,1,2,3,4,5,6,7,8,9}"
 	many := make([]string, maxGlobs)
@@ -95,7 +95,7 @@ func TestGlobsThatMeanTooMuchAreRefused(t *testing.T) {
 }
 
 // A path that an answer named works as a glob, also where a directory is given beside it.
-func TestAGlobMayBeginWithTheDirectory(t *testing.T) {
+func TestFilter_globMayBeginWithTheDirectory(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		glob, path string

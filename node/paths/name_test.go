@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestWritten_IsOneFormThatJSONCanSay takes random names through their written form, in
+// TestWritten_roundTripsThroughJSON takes random names through their written form, in
 // an argument of a call and as a text.
-func TestWritten_IsOneFormThatJSONCanSay(t *testing.T) {
+func TestWritten_roundTripsThroughJSON(t *testing.T) {
 	t.Parallel()
 	pieces := []string{"a", "/", "\xff", "\xfe\xfd", "\n", "\t", "\r", "\x1b", "ö", "\u202e", "\U000e0041", " ", `"`, "%", "\u200d", "\ufffd", "検", "\xe6\xa4"}
 	random := rand.New(rand.NewPCG(3, 4))

@@ -11,7 +11,7 @@ import (
 
 // What files have in common is counted once for each value, the most frequent first,
 // and is exact only where the answer has every file.
-func TestFilesAreCountedByTheirProperties(t *testing.T) {
+func TestCountFiles_byProperty(t *testing.T) {
 	t.Parallel()
 	resp := &Response{Coverage: coverage.Of(coverage.Parts, 1, 1), Files: []File{
 		{Repository: "b", Path: "top.go", Language: "Go", Branches: []string{"HEAD"}},
@@ -50,7 +50,7 @@ func TestFilesAreCountedByTheirProperties(t *testing.T) {
 }
 
 // A count is of every file, whatever a query says of its answer; its own time stays.
-func TestACountIsOfEveryFile(t *testing.T) {
+func TestCounting_listsEveryFile(t *testing.T) {
 	t.Parallel()
 	for text, timeout := range map[string]string{"x count:1 type:repo": "10s", "x timeout:2s": "2s", "x or": "10s"} {
 		q, err := query.Parse(text, query.Options{})

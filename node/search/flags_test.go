@@ -8,7 +8,7 @@ import (
 )
 
 // Internal is a word of its own, and private all that is not public.
-func TestWhatAVisibilityFinds(t *testing.T) {
+func TestFlags_visibility(t *testing.T) {
 	t.Parallel()
 	all := map[string]*catalog.Repo{
 		"public":   {RepoFacts: catalog.RepoFacts{Visibility: catalog.Public, Public: true}},

@@ -27,7 +27,7 @@ func (a agreed) Outlived() error                     { return nil }
 
 // A leaf that is asked for what the viewer may not see searches nothing, and
 // says which repositories are hidden: a defect of the root is no leak.
-func TestALeafRefusesWhatItsCatalogHides(t *testing.T) {
+func TestLeaf_refusesHiddenRepositories(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*", "enforcePermissions": true}}}`, 1)
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "c", Urgent: true})
@@ -74,7 +74,7 @@ func TestALeafRefusesWhatItsCatalogHides(t *testing.T) {
 // A shard that does not answer has a hash, which is that of all that is in the
 // file, and holders: both tell of the others in it. Who may not see all is told
 // the names of repositories alone.
-func TestAMissingShardIsNamedByItsRepositories(t *testing.T) {
+func TestMissingShard_isReportedByItsRepositories(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 1)
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "c", Urgent: true})
@@ -102,7 +102,7 @@ func TestAMissingShardIsNamedByItsRepositories(t *testing.T) {
 
 // Words count by how rare they are among the documents of the repositories that
 // are searched, whoever else is in the same files.
-func TestRarityIsCountedOverWhatIsSearched(t *testing.T) {
+func TestRanked_rarityCountsOnlySearchedDocuments(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 1)
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "c", Urgent: true})

@@ -18,7 +18,7 @@ import (
 // A pack whose repositories not all of its holders can answer for is asked of
 // each in the same order each time, and a holder is looked up once for each
 // side file.
-func TestSplitOfAPackIsAlwaysTheSame(t *testing.T) {
+func TestSplit_ofAPackIsDeterministic(t *testing.T) {
 	t.Parallel()
 	var parts []shard.Part
 	for repo := range uint32(12) {
@@ -51,7 +51,7 @@ func TestSplitOfAPackIsAlwaysTheSame(t *testing.T) {
 
 // Who asks for the same repositories of a pack again gets the same group, of which
 // shards know what it comes to; those asked for longest ago are made anew.
-func TestTheSameRepositoriesAreTheSameGroup(t *testing.T) {
+func TestAmong_sameRepositoriesGiveTheSameGroup(t *testing.T) {
 	t.Parallel()
 	var parts []shard.Part
 	for repo := range uint32(40) {
@@ -85,7 +85,7 @@ func TestTheSameRepositoriesAreTheSameGroup(t *testing.T) {
 	}
 }
 
-func TestWhatIsNewIsEquallyRecent(t *testing.T) {
+func TestRecency_newPushesAreEqual(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	for _, c := range []struct {
@@ -100,7 +100,7 @@ func TestWhatIsNewIsEquallyRecent(t *testing.T) {
 
 // Files move from member to member without a change of any repository: who is
 // asked for them follows.
-func TestWhoIsAskedFollowsTheFiles(t *testing.T) {
+func TestTargets_followMovedFiles(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 2)
 	w.Repos("c", "r")

@@ -10,7 +10,7 @@ import (
 
 // What a limit cuts off takes its lines along: an answer shows as much of a file as if
 // its shard had found no more.
-func TestLinesOfMatchesThatAreLeftOutAreLeftOut(t *testing.T) {
+func TestTrimFile_removesContextOfRemovedMatches(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		text          string // [ and ] stand around matches

@@ -83,7 +83,7 @@ func (h handler) Handle(_ string, answer cluster.Handler) { h(answer) }
 
 // A file has moved from n2 to n4 while n1 was behind, and the other holder, n3,
 // is away. The search goes on where the file is now, as far as that is known.
-func TestASearchFollowsAFileThatHasMoved(t *testing.T) {
+func TestSearch_followsAMovedFile(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 4)
 	w.Repos("c", "r")
@@ -131,7 +131,7 @@ func TestASearchFollowsAFileThatHasMoved(t *testing.T) {
 // Of the holders of a file only n2 counts as alive, and cannot be reached. What
 // gossip says of the others is found out by asking them; n2, too, is greeted before
 // it is asked again.
-func TestASearchAsksWhoIsCalledDeadLast(t *testing.T) {
+func TestSearch_asksDeadNodesLast(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 4)
 	w.Repos("c", "r")
@@ -194,7 +194,7 @@ func TestASearchAsksWhoIsCalledDeadLast(t *testing.T) {
 // Nothing comes back from the holders, and gossip has not noticed yet. A search waits
 // for signs of life from all of them at once, however many they are; the next ones
 // ask for them before anything else.
-func TestASearchOfACutOffNodeIsShort(t *testing.T) {
+func TestSearch_onAnIsolatedNodeIsShort(t *testing.T) {
 	t.Parallel()
 	for holders := 1; holders <= 4; holders++ {
 		w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 6)
@@ -238,7 +238,7 @@ func TestASearchOfACutOffNodeIsShort(t *testing.T) {
 }
 
 // A node that works on a search for long, and says hello, is waited for.
-func TestASearchWaitsForABusyNode(t *testing.T) {
+func TestSearch_waitsForABusyNode(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 2)
 	w.Repos("c", "r")

@@ -10,7 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-func TestAWordIsFoundInItsForms(t *testing.T) {
+func TestWordExpr_matchesFormsOfAWord(t *testing.T) {
 	t.Parallel()
 	for word, forms := range map[string][]string{
 		"retried": {"retry", "Retries", "retried"}, "replication": {"replica", "Replicate", "replication"}, "files": {"file", "fileSystem"},
@@ -31,7 +31,7 @@ func TestAWordIsFoundInItsForms(t *testing.T) {
 	}
 }
 
-func TestWordsThatSayNothingAreLeftOut(t *testing.T) {
+func TestMeaningfulWords(t *testing.T) {
 	t.Parallel()
 	if got, want := meaningfulWords([]string{"Where", "is", "the", "`retry`", "loader's", "(logic)?", "retry"}), []string{"retry", "loader", "logic"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -41,7 +41,7 @@ func TestWordsThatSayNothingAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestTheWordsOfAQuery(t *testing.T) {
+func TestRanked_wordsOfAQuery(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]struct {
 		words  []string

@@ -7,7 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-func TestGlobResponse_namesAPathOnce(t *testing.T) {
+func TestGlobResponse_listsAPathOnce(t *testing.T) {
 	t.Parallel()
 	var r GlobResponse
 	for _, path := range []string{"b", "a", "b"} {

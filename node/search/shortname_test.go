@@ -14,7 +14,7 @@ import (
 // The reference's names of repositories of Azure DevOps have no organisation and no path
 // of the server. They mean the same in every place that takes a name; those of other
 // hosts have no such form.
-func TestShortNamesOfAzure(t *testing.T) {
+func TestRepoNames_shortFormsOfAzure(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{
 		"connections": {"c": {"type": "git", "url": "file:///srv/*"}},

@@ -10,7 +10,7 @@ import (
 )
 
 // The worked example of the package's documentation, byte for byte.
-func TestTheWorkedExample(t *testing.T) {
+func TestWriter_workedExample(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w, err := NewWriter(dir, KindDead, Release.Written(1))
@@ -52,8 +52,8 @@ func TestTheWorkedExample(t *testing.T) {
 	}
 }
 
-// TestFailedWriteIsReported loses the file while it is written.
-func TestFailedWriteIsReported(t *testing.T) {
+// TestWriter_reportsAFailedWrite loses the file while it is written.
+func TestWriter_reportsAFailedWrite(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w, err := NewWriter(dir, KindShard, Release.Written(1))

@@ -109,7 +109,7 @@ func checkDamaged(t *testing.T, block, dict []byte, n int) {
 	}
 }
 
-func TestDamagedBlocksAreDecodedByAllWaysAlike(t *testing.T) {
+func TestDecode_damagedBlocksAgreeWithPortable(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewSource(4))
 	dict := bytes.Repeat([]byte("static struct return 0123456789 "), 40)
@@ -139,8 +139,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestTheExampleOfThePackage holds the block drawn in the package comment.
-func TestTheExampleOfThePackage(t *testing.T) {
+// TestEncode_workedExample holds the block drawn in the package comment.
+func TestEncode_workedExample(t *testing.T) {
 	t.Parallel()
 	block := NewEncoder(nil).Encode(nil, []byte("go func go func main"))
 	if want := "\x01\x00" + "\x84\x08\x00" + "go func main"; string(block) != want {

@@ -8,7 +8,7 @@ import (
 
 // What an expression with $ finds in lines that end in "\n" it finds in lines that end
 // in "\r\n" too, and no "\r" is part of it.
-func TestLinesMayEndInCarriageReturns(t *testing.T) {
+func TestMatch_crlfLineEnds(t *testing.T) {
 	t.Parallel()
 	for expr, want := range map[string]string{
 		`needle$`:         "needle,needle",
@@ -53,7 +53,7 @@ func TestLinesMayEndInCarriageReturns(t *testing.T) {
 }
 
 // A "\r" that is written in the expression, or stands where no line ends, is what it is.
-func TestCarriageReturnsAreBytesToo(t *testing.T) {
+func TestMatch_patternsThatNameCarriageReturns(t *testing.T) {
 	t.Parallel()
 	text := []byte("a\rb\r\nc\r")
 	for expr, want := range map[string][]Span{
@@ -76,7 +76,7 @@ func TestCarriageReturnsAreBytesToo(t *testing.T) {
 
 // A line break in a pattern is either end of a line, and no other part reads the "\r" of
 // one.
-func TestALineBreakIsEitherEnd(t *testing.T) {
+func TestMatch_newlineMatchesCrlf(t *testing.T) {
 	t.Parallel()
 	text := []byte("a\r\n\r\nb\nc\rd\r\n")
 	for _, c := range []struct {

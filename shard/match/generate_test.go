@@ -65,7 +65,7 @@ func checkGenerated(t *testing.T, seed uint64) {
 	}
 }
 
-func TestGeneratedExpressionsAgree(t *testing.T) {
+func TestMatch_generatedExpressionsAgreeWithRegexp(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2000) {
 		checkGenerated(t, seed)

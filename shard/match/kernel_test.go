@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestKernelsAgreeWithPortableOnes(t *testing.T) {
+func TestKernels_agreeWithPortableCode(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

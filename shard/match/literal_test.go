@@ -74,7 +74,7 @@ func FuzzLiteral(f *testing.F) {
 	})
 }
 
-func TestLiteralsInLongTexts(t *testing.T) {
+func TestLiteral_inLongTexts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		alphabet := rapid.SampledFrom([]string{"ab", "abAB\n", "kKsſ\u212ax", "é\x80a"}).Draw(t, "alphabet")
@@ -95,8 +95,8 @@ func TestLiteralsInLongTexts(t *testing.T) {
 	})
 }
 
-// TestLiteralsAtLines puts lines where windows and texts begin and end.
-func TestLiteralsAtLines(t *testing.T) {
+// TestLiteral_withLineAnchors puts lines where windows and texts begin and end.
+func TestLiteral_withLineAnchors(t *testing.T) {
 	t.Parallel()
 	for _, expr := range []string{`^}$`, `^}`, `}$`, `(?i)^ab$`, `^a}`, `\b^}$`, `^}$\b`, `^^}$$`, `\A}$`, `^}\z`, `^k$`} {
 		m, err := Compile(expr, Options{})

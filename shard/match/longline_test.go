@@ -7,7 +7,7 @@ import (
 )
 
 // The end of a line is looked for once, however many places in it are asked about.
-func TestEndOfLine_isFoundOnceALine(t *testing.T) {
+func TestEndOfLine_isSearchedOncePerLine(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 1))
 	for range 200 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestCountFollowsLines(t *testing.T) {
+func TestCount_acrossLines(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		expr, text string
@@ -32,7 +32,7 @@ func TestCountFollowsLines(t *testing.T) {
 	}
 }
 
-func TestStopEndsTheSearch(t *testing.T) {
+func TestStop_endsASearch(t *testing.T) {
 	t.Parallel()
 	m, err := Compile(`(a|b)+c(d|e)?.f`, Options{})
 	if err != nil {
@@ -52,7 +52,7 @@ func TestStopEndsTheSearch(t *testing.T) {
 	}
 }
 
-func TestManyStatesAreBounded(t *testing.T) {
+func TestMachine_limitsItsStates(t *testing.T) {
 	t.Parallel()
 	// Each byte leads to a state that was never seen: the states in which the
 	// last 14 letters were an a or not.
@@ -74,7 +74,7 @@ func TestManyStatesAreBounded(t *testing.T) {
 	}
 }
 
-func TestStopEndsOneMatcherOfAPattern(t *testing.T) {
+func TestStop_leavesOtherMatchersRunning(t *testing.T) {
 	t.Parallel()
 	m, err := Compile(`[a-z]+x[0-9]`, Options{})
 	if err != nil {
@@ -91,7 +91,7 @@ func TestStopEndsOneMatcherOfAPattern(t *testing.T) {
 
 // Matches that are rare, begin in one window and end in another, or stand at
 // the border of two: a program leaves out what cannot match in a window.
-func TestRareMatchesAtBordersOfWindows(t *testing.T) {
+func TestMatch_atWindowBorders(t *testing.T) {
 	t.Parallel()
 	exprs := []string{
 		`^[A-Z][a-z]+ [a-z]+ [a-z]+`, `[A-Z][a-z]{3}[0-9]+`, `\b[A-Z]+[0-9]{8}\b`, `([A-Z][a-z]+)(=|:)[^ \n]+`, `[A-Z]+(\n[a-z]+)+[0-9]`,
@@ -130,7 +130,7 @@ func TestSpansLines(t *testing.T) {
 	}
 }
 
-func TestANameIsOneLine(t *testing.T) {
+func TestNames_areOneLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		expr, name string

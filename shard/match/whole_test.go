@@ -2,7 +2,7 @@ package match
 
 import "testing"
 
-func TestAListOfWholeTextsNeedsNoAutomaton(t *testing.T) {
+func TestWhole_needsNoAutomaton(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		expr  string

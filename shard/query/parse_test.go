@@ -381,7 +381,7 @@ func TestParseErrors(t *testing.T) {
 
 // Groups in groups are read once, not once for each of them: before, the longest
 // text took seconds.
-func TestParseGroupsInOneAnother(t *testing.T) {
+func TestParse_nestedGroups(t *testing.T) {
 	t.Parallel()
 	const depth = (MaxLength - len("f:x")) / 2
 	text := strings.Repeat("(", depth) + "f:x" + strings.Repeat(")", depth)

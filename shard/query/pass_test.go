@@ -50,9 +50,9 @@ func TestResolveAndSimplify(t *testing.T) {
 	}
 }
 
-// TestSimplifyKeepsMeaning compares a tree with its simplified form under
+// TestSimplify_keepsTheMeaning compares a tree with its simplified form under
 // every assignment of its atoms.
-func TestSimplifyKeepsMeaning(t *testing.T) {
+func TestSimplify_keepsTheMeaning(t *testing.T) {
 	t.Parallel()
 	atoms := []string{"a", "b", "c"}
 	var holds func(q Q, set int) bool

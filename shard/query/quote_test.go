@@ -2,7 +2,7 @@ package query
 
 import "testing"
 
-func TestWhatIsQuotedIsOneText(t *testing.T) {
+func TestQuote_isOneText(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`a b`, `say "x"`, `C:\dir`, `file:x`, `a or b`, `\"`, `-x`, `(`, `"`, "two\nlines \"x\"\n"} {
 		q, err := Parse(Quote(text), Options{CaseSensitive: true})
@@ -17,7 +17,7 @@ func TestWhatIsQuotedIsOneText(t *testing.T) {
 	}
 }
 
-func TestWhatIsQuotedIsOneExpression(t *testing.T) {
+func TestQuoteRegexp_isOneExpression(t *testing.T) {
 	t.Parallel()
 	for expr, want := range map[string]string{
 		`struct [a-z]+ \{`: `struct [a-z]+ \{`,

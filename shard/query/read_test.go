@@ -17,7 +17,7 @@ func drawn(text string, tokens []Token) string {
 	return b.String() + text[at:]
 }
 
-func TestReadTellsTheParts(t *testing.T) {
+func TestRead_tokens(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		in     string
@@ -51,7 +51,7 @@ func TestReadTellsTheParts(t *testing.T) {
 }
 
 // Where only some texts could stand in the place of a mistake, each of them can.
-func TestTheChoicesOfAMistakeAreRight(t *testing.T) {
+func TestParseError_choicesAreValid(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ in, want string }{
 		{`x case:maybe y`, `yes no auto`},
@@ -78,7 +78,7 @@ func TestTheChoicesOfAMistakeAreRight(t *testing.T) {
 }
 
 // What is wrong with a text has a place in it and a length.
-func TestAMistakeHasALength(t *testing.T) {
+func TestParseError_hasALength(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		in     string

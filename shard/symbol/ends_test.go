@@ -49,7 +49,7 @@ func endsOf(t *testing.T, p *Pool, f File) string {
 }
 
 // Ctags tells no ends in these languages: they are read off the text.
-func TestEndsAreReadOffTheIndentation(t *testing.T) {
+func TestEnds_followTheIndentation(t *testing.T) {
 	t.Parallel()
 	p := openReal(t)
 	for _, c := range []struct{ name, path, language, text, want string }{
@@ -276,7 +276,7 @@ local function g() return 1 end
 }
 
 // Where ctags tells ends, the text gives the same, or none.
-func TestEndsAgreeWithThoseOfCtags(t *testing.T) {
+func TestEnds_agreeWithCtags(t *testing.T) {
 	t.Parallel()
 	p := openReal(t)
 	files, err := filepath.Glob("../*/*.go")
@@ -335,7 +335,7 @@ func bothEnds(t *testing.T, p *Pool, f File) (pairs [][2]uint32) {
 	return pairs
 }
 
-func TestAnEndOfCtagsWins(t *testing.T) {
+func TestEnds_ofCtagsWin(t *testing.T) {
 	t.Parallel()
 	text := "class A {\n  f() {\n    1\n  }\n  g() {\n    1\n  }\n}\n"
 	for _, c := range []struct {
@@ -364,7 +364,7 @@ func TestAnEndOfCtagsWins(t *testing.T) {
 
 // A hostile file has as many definitions as are read, each open as long as can be. This is
 // done in a moment, unless lines are read again and again.
-func TestManyOpenDefinitionsAreReadOnce(t *testing.T) {
+func TestEnds_manyOpenDefinitionsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1<<21)
 	var deep strings.Builder
@@ -401,7 +401,7 @@ func TestManyOpenDefinitionsAreReadOnce(t *testing.T) {
 	}
 }
 
-func TestEndsAllocateNothingForALine(t *testing.T) {
+func TestEnds_allocateNothingForALine(t *testing.T) {
 	text := []byte(strings.Repeat("f() {\n  a();\n\n  b(); // c\n}\n", 1000))
 	var e ends
 	symbol := Symbol{Name: []byte("f"), Kind: "function"}

@@ -84,7 +84,7 @@ func openFake(t *testing.T, o Options) *Pool {
 	return p
 }
 
-func TestBadFilesCostThemselvesOnly(t *testing.T) {
+func TestPool_badFileFailsAlone(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 2, Timeout: 60 * time.Second})
 	var wg sync.WaitGroup
@@ -137,7 +137,7 @@ func TestCtagsFailure_losesOnlyThatFile(t *testing.T) {
 }
 
 // A process may fail by accident: the file is tried once more, alone.
-func TestAFileIsTriedOnceMore(t *testing.T) {
+func TestPool_retriesAFileOnce(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 1, Timeout: 60 * time.Second})
 	for range 2 {
@@ -148,7 +148,7 @@ func TestAFileIsTriedOnceMore(t *testing.T) {
 }
 
 // Of a file that is too large the symbols are not known; of an empty one there are none.
-func TestLargeFilesAreUnknown(t *testing.T) {
+func TestPool_symbolsOfLargeFilesAreUnknown(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 1, MaxSize: 4})
 	if _, err := p.symbols(t.Context(), "a.c", "C", "good\n"); err == nil {
@@ -160,7 +160,7 @@ func TestLargeFilesAreUnknown(t *testing.T) {
 }
 
 // Each attempt that failed doubles the time of the next, up to a bound.
-func TestTimeGrowsWithAttempts(t *testing.T) {
+func TestPool_timeLimitGrowsWithAttempts(t *testing.T) {
 	t.Parallel()
 	p := &Pool{options: Options{Timeout: time.Second}}
 	for tries, want := range []time.Duration{1, 2, 4, 8, 16, 16} {
@@ -170,7 +170,7 @@ func TestTimeGrowsWithAttempts(t *testing.T) {
 	}
 }
 
-func TestACancelledCallEnds(t *testing.T) {
+func TestPool_cancelledCallEnds(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 1})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -181,7 +181,7 @@ func TestACancelledCallEnds(t *testing.T) {
 }
 
 // A program may be a script: what it has started must not keep a file under way.
-func TestWhatAProgramStartedEndsWithIt(t *testing.T) {
+func TestPool_killsChildrenOfCtags(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 1, Timeout: 200 * time.Millisecond})
 	if _, err := p.symbols(t.Context(), "a.c", "C", "child\n"); err == nil || !strings.Contains(err.Error(), "gave up") {
@@ -192,14 +192,14 @@ func TestWhatAProgramStartedEndsWithIt(t *testing.T) {
 	}
 }
 
-func TestAPoolTellsWhetherItIsSandboxed(t *testing.T) {
+func TestPool_Sandboxed(t *testing.T) {
 	t.Parallel()
 	if openFake(t, Options{}).Sandboxed() {
 		t.Error("a program without the feature is said to be in a sandbox")
 	}
 }
 
-func TestClosedPoolRefuses(t *testing.T) {
+func TestPool_closedPoolFails(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 1})
 	p.Close()
@@ -208,7 +208,7 @@ func TestClosedPoolRefuses(t *testing.T) {
 	}
 }
 
-func TestOpenTellsWhatIsWrong(t *testing.T) {
+func TestOpen_errors(t *testing.T) {
 	t.Parallel()
 	if _, err := Open(t.Context(), Options{Command: Off}); !errors.Is(err, ErrOff) {
 		t.Errorf("off: %v", err)
@@ -220,7 +220,7 @@ func TestOpenTellsWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestRealProgramFindsDefinitions(t *testing.T) {
+func TestPool_realCtagsFindsDefinitions(t *testing.T) {
 	t.Parallel()
 	p, err := Open(t.Context(), Options{Processes: 1, Timeout: 60 * time.Second})
 	if err != nil {
@@ -250,7 +250,7 @@ func TestRealProgramFindsDefinitions(t *testing.T) {
 	}
 }
 
-func TestExtentsAreWhereADefinitionEnds(t *testing.T) {
+func TestPool_realCtagsFindsEnds(t *testing.T) {
 	t.Parallel()
 	narrow, err := Open(t.Context(), Options{Processes: 1, Timeout: 60 * time.Second})
 	if err != nil {

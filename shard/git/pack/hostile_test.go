@@ -32,7 +32,7 @@ func store(data, index []byte) (*Store, error) {
 }
 
 // A pack of some hundred bytes asked for gigabytes.
-func TestBombsOfDeltasAreLeftToGit(t *testing.T) {
+func TestStore_leavesDeltaBombsToGit(t *testing.T) {
 	w := packtest.NewWriter()
 	_, middle, tiny := w.Bomb()
 	data, index := w.Finish()
@@ -74,7 +74,7 @@ func TestBombsOfDeltasAreLeftToGit(t *testing.T) {
 	}
 }
 
-func TestTheExampleOfADelta(t *testing.T) {
+func TestApplyDelta_workedExample(t *testing.T) {
 	t.Parallel()
 	got, err := applyDelta(nil, []byte("hello"), []byte{0x05, 0x07, 0x90, 0x03, 0x04, 0x21, 0x22, 0x23, 0x24}, maxText)
 	if err != nil || string(got) != `hel!"#$` {

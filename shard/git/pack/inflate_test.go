@@ -55,7 +55,7 @@ func deflated(t testing.TB) (streams, texts [][]byte) {
 	return streams, texts
 }
 
-func TestInflateGivesWhatWasDeflated(t *testing.T) {
+func TestInflate_undoesDeflate(t *testing.T) {
 	t.Parallel()
 	streams, texts := deflated(t)
 	for _, room := range []int{0, 64, fastOut} { // behind the text, for steps that go too far

@@ -121,7 +121,7 @@ func agree(t testing.TB, dir string, objects map[string]object) (asked int) {
 	return asked
 }
 
-func TestPacksHoldWhatGitSays(t *testing.T) {
+func TestStore_agreesWithGit(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"sha1", "sha256"} {
 		dir, objects := deltas(t, "--object-format="+format)
@@ -156,7 +156,7 @@ func TestPacksHoldWhatGitSays(t *testing.T) {
 }
 
 // Each form that git writes is read, or git is asked; what is read is right.
-func TestPack_readsEveryFormatThatGitWrites(t *testing.T) {
+func TestStore_readsEveryFormatOfGit(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
@@ -213,7 +213,7 @@ func unpack(t testing.TB, dir string) {
 
 // A pack that comes while a store is open is found, and one that leaves does
 // not matter.
-func TestAStoreFindsPacksThatCome(t *testing.T) {
+func TestStore_findsNewPacks(t *testing.T) {
 	t.Parallel()
 	dir := empty(t)
 	git(t, dir, story(10), "fast-import", "--quiet")
@@ -231,9 +231,9 @@ func TestAStoreFindsPacksThatCome(t *testing.T) {
 	}
 }
 
-// TestDamagedPacksAreNeverBelieved flips bytes of a pack and of its index:
+// TestStore_damagedPacksAreErrors flips bytes of a pack and of its index:
 // an object comes out as it was, or not at all.
-func TestDamagedPacksAreNeverBelieved(t *testing.T) {
+func TestStore_damagedPacksAreErrors(t *testing.T) {
 	t.Parallel()
 	dir, objects := deltas(t)
 	files, err := filepath.Glob(filepath.Join(dir, "objects/pack/pack-*"))
