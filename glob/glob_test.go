@@ -30,7 +30,8 @@ func TestGlobs_table(t *testing.T) {
 	}
 }
 
-// An expression matches what its pattern matches. The pattern itself, as [a], is no match of it.
+// An expression matches the same names as its pattern, except for the text of the pattern itself,
+// such as [a].
 func TestExpr_matchesWhatThePatternMatches(t *testing.T) {
 	t.Parallel()
 	for _, row := range globtest.Rows() {
@@ -122,7 +123,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// A pattern of a stranger costs no more than its length times that of a name.
+// A hostile pattern costs no more than its length times the length of the name.
 func TestGlobs_hostile(t *testing.T) {
 	t.Parallel()
 	name := strings.Repeat("a", 300) + "!"

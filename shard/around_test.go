@@ -11,17 +11,17 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// extent is a definition as a test knows it: lines from 1.
+// extent is a definition as a test writes it down; lines count from 1.
 type extent struct {
 	name        string
 	first, last int
 }
 
-// around is what a line stands in, by a look at every definition: the one that
-// begins last of those that last longer than their line and reach it.
+// around returns the definition that encloses a line, by looking at every definition: of those that
+// reach the line and are longer than their first line, the one that begins last.
 func around(all []extent, line int) string {
 	found := ""
-	for _, x := range all { // by where they begin
+	for _, x := range all { // ordered by where they begin
 		if x.last > x.first && x.first <= line && line <= x.last {
 			found = x.name
 		}
@@ -29,9 +29,8 @@ func around(all []extent, line int) string {
 	return found
 }
 
-// Definitions that lie within each other, beside each other and across each
-// other, with one or none in a line, ends that are not known, before the
-// beginning or behind the end of the text.
+// The definitions lie within, beside and across each other, with one or none in a line. Some ends
+// are unknown, or lie before the start or after the end of the text.
 func TestAround_enclosingDefinition(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
@@ -48,7 +47,7 @@ func TestAround_enclosingDefinition(t *testing.T) {
 					}
 					x := extent{fmt.Sprintf("name%d_%d", line, text.Len()), line, line + r.IntN(lines/2+2) - 1}
 					if x.last > lines {
-						x.last = 0 // behind the end: nothing is known
+						x.last = 0 // after the end nothing is known
 					}
 					extents[path] = append(extents[path], x)
 					fmt.Fprintf(&text, "%s ", x.name)
@@ -65,8 +64,8 @@ func TestAround_enclosingDefinition(t *testing.T) {
 	}
 }
 
-// checkAround holds the answers for a world against the look at every definition,
-// with the symbols tagged and with them copied.
+// checkAround compares the answers for a world with a look at every definition, with symbols that
+// were tagged and with symbols that were copied.
 func checkAround(t *testing.T, w *world, extents map[string][]extent, seed uint64) {
 	t.Helper()
 	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
@@ -118,7 +117,7 @@ func checkAround(t *testing.T, w *world, extents map[string][]extent, seed uint6
 	}
 }
 
-// Nobody pays for what is not asked.
+// Without Around in the request, nothing is computed.
 func TestAround_onlyOnRequest(t *testing.T) {
 	t.Parallel()
 	tree := map[string][]string{"a.go": {"func Able() {\n\tneedle\n}\n"}}

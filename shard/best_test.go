@@ -12,7 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// answered is a search of two words, as one text a file: its path, how often it
+// answered runs a search for two words. It returns one text for each file: its path, its number of
 // matches, and the lines that are shown.
 func answered(t *testing.T, v *View, most, perFile int) (files []string, res *Result) {
 	t.Helper()
@@ -31,8 +31,8 @@ func answered(t *testing.T, v *View, most, perFile int) (files []string, res *Re
 	return files, res
 }
 
-// A file with many matches leaves room for others, and shows its best lines. How
-// many it has is told, and nothing of that is an answer that was cut.
+// A file with many matches leaves room for other files, and shows its best lines. Its number of
+// matches is reported, and the answer does not count as cut.
 func TestMaxPerFile_leavesRoomForOtherFiles(t *testing.T) {
 	t.Parallel()
 	w := &world{
@@ -62,12 +62,12 @@ func TestMaxPerFile_leavesRoomForOtherFiles(t *testing.T) {
 		t.Errorf("%d files, cut %t, %+v", len(got), res.Cut, res.Stats)
 	}
 
-	// The limit over all files is one that cuts.
+	// The limit over all files cuts the answer.
 	if got, res := answered(t, v, 4, 3); len(got) != 2 || !res.Cut || res.Stats.ActualMatches != 4 {
 		t.Errorf("%d files, cut %t, %+v", len(got), res.Cut, res.Stats)
 	}
 
-	// A limit that nothing reaches changes nothing.
+	// A limit that no file reaches changes nothing.
 	with, _ := answered(t, v, 1000, 700)
 	without, _ := answered(t, v, 1000, 0)
 	if !reflect.DeepEqual(with, without) {
@@ -75,13 +75,13 @@ func TestMaxPerFile_leavesRoomForOtherFiles(t *testing.T) {
 	}
 }
 
-// The rarer a text is in its file, the more a line with it says.
+// A text that is rare in its file adds more weight to its line.
 func TestBestLines_rareTextsWeighMore(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, content string // matches stand in brackets
 		n             int
-		want          string // the texts that are shown of the lines with the most weight
+		want          string // the shown texts of the heaviest lines
 	}{
 		{"both words", "[func] a\n[tree]\n[func] b\n[Func] [Tree]\n[func]\n", 2, "Func Tree"},
 		{"the rare word", "[void] a\n[void] b\n[trim]\n[void] c\n", 1, "trim"},

@@ -9,8 +9,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// TestBlockCache_returnsStoredBlocks keeps blocks of two files in a cache that is too
-// small: what it gives is what was put, and what was asked for last is there.
+// TestBlockCache_returnsStoredBlocks stores blocks of two files in a cache that is too small. Every
+// block that it returns is the stored one, and the latest block is always there.
 func TestBlockCache_returnsStoredBlocks(t *testing.T) {
 	t.Parallel()
 	c := &blockCache{rows: make([]blockRow, cacheRows)}
@@ -42,8 +42,7 @@ func TestBlockCache_returnsStoredBlocks(t *testing.T) {
 	if hits < 10_000 {
 		t.Errorf("%d hits", hits)
 	}
-	// As many blocks of a row as it has slots stay; one more drives out the
-	// one that was asked for first.
+	// A row keeps as many blocks as it has slots. One more replaces the least recently used block.
 	var same []int
 	for row := 0; len(same) <= cacheWays; row++ {
 		if c.rowOf(files[0], row) == c.rowOf(files[0], 0) {
@@ -60,7 +59,7 @@ func TestBlockCache_returnsStoredBlocks(t *testing.T) {
 	}
 }
 
-// emptyFile is a file with one section of so many zeros.
+// emptyFile returns a file with one section of size zeros.
 func emptyFile(t *testing.T, size int) *file.File {
 	t.Helper()
 	dir := t.TempDir()

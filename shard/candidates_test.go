@@ -13,8 +13,8 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// TestCandidates_repeatedSearchGivesTheSameAnswer asks random queries of a set that knows
-// nothing and of one that has been asked everything before, by several at once.
+// TestCandidates_repeatedSearchGivesTheSameAnswer runs random queries on a fresh set and, from
+// several goroutines, on a set that has answered all of them before.
 func TestCandidates_repeatedSearchGivesTheSameAnswer(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(31, 4))

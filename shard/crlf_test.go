@@ -13,8 +13,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// foundLines is where a query matches, as path:line:column-column. Of a match over
-// several lines the end is left out.
+// foundLines returns where a query matches, as path:line:column-column. It leaves out the end of a
+// match over several lines.
 func foundLines(t *testing.T, v *View, q *query.Text) map[string]int {
 	t.Helper()
 	res, err := v.Search(context.Background(), Request{Q: q, MaxMatches: 1 << 30, CountAll: true})
@@ -36,8 +36,8 @@ func foundLines(t *testing.T, v *View, q *query.Text) map[string]int {
 	return out
 }
 
-// The same files with either end of a line give the same answers, wherever a unit of the
-// index ends.
+// Files with "\r\n" give the same answers as the same files with "\n", wherever the units of the
+// index end.
 func TestSearch_crlfAndLfGiveTheSameMatches(t *testing.T) {
 	t.Parallel()
 	shapes := []string{`%s$`, `^%s$`, `[a-z]+_%s$`, `%s.*$`, `(%s|%s)$`, `\b%s\b$`, `^$`, `[a-z]{4,}$`, `%s$\n%s`, `%s$\n^$\n`, `\(\)$|^%s`, `%s\n.*%s`, `\n%s`, `%s[^a]+%s`, `%s\s%s`, `%s(?s:.)%s`, `^.{1,3}$`, `[;{]\n\s*%s`, `\n\n`, `%s\n\n+[a-z]`}

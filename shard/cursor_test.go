@@ -11,8 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// place is one place of an answer: a range in the content or the path of a file, or
-// the file itself where it has none.
+// placesOf returns the places of an answer: ranges in the content or the path of a file, or the
+// file itself if it has none.
 func placesOf(files []File) (out []string) {
 	for _, f := range files {
 		name := fmt.Sprintf("%s:%s %q %s", f.RepoName, f.Path, f.Revisions, f.OID)
@@ -32,8 +32,7 @@ func placesOf(files []File) (out []string) {
 	return out
 }
 
-// walk reads an answer in pages of a few matches each, and returns their places one behind
-// the other.
+// walk reads an answer in pages of a few matches each, and returns all of their places in order.
 func walk(t *testing.T, v *View, r Request, sizes func() int) (places []string, files []File) {
 	t.Helper()
 	r.CountAll = true
@@ -67,8 +66,8 @@ func answerOf(t *testing.T, v *View, r Request) *Result {
 	return res
 }
 
-// TestPages_togetherAreTheWholeAnswer reads random answers in small pages: together they
-// are the whole answer in its order, each place once.
+// TestPages_togetherAreTheWholeAnswer reads random answers in small pages. Together the pages have
+// the whole answer in its order, with each place once.
 func TestPages_togetherAreTheWholeAnswer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -90,7 +89,7 @@ func TestPages_togetherAreTheWholeAnswer(t *testing.T) {
 	}
 }
 
-// TestPages_ofAFileList walks through a list of files without places.
+// TestPages_ofAFileList pages through a list of files without places.
 func TestPages_ofAFileList(t *testing.T) {
 	t.Parallel()
 	w := manyFiles(700)
@@ -121,8 +120,8 @@ func TestPages_ofAFileList(t *testing.T) {
 // wholeFile is more places than any file has.
 const wholeFile = 1 << 30
 
-// TestPages_ofOnePathInTwoRevisions: contents that a path has in different revisions are
-// files of their own, ordered by the names of these and not by their number.
+// Different contents at one path are different files. They are ordered by the names of their
+// revisions, not by the numbers of these.
 func TestPages_ofOnePathInTwoRevisions(t *testing.T) {
 	t.Parallel()
 	w := &world{

@@ -18,7 +18,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
-// probes are questions that together touch every section.
+// probes returns queries that together read every section.
 func probes() []query.Q {
 	return []query.Q{
 		&query.Text{Pattern: "lock", Fold: true},
@@ -30,7 +30,7 @@ func probes() []query.Q {
 	}
 }
 
-// ask returns the answers of the probes, nil for those that were not complete.
+// ask returns the answers of the probes; nil for an incomplete answer.
 func ask(t *testing.T, set *Set, parts []Part) []*Result {
 	t.Helper()
 	var out []*Result
@@ -53,8 +53,8 @@ func ask(t *testing.T, set *Set, parts []Part) []*Result {
 	return out
 }
 
-// TestSearch_damagedFilesGiveErrorsNotAnswers flips bytes of the files of a shard, or
-// cuts them short. Each answer is then the right one or none.
+// TestSearch_damagedFilesGiveErrorsNotAnswers flips bytes in the files of a shard, or truncates the
+// files. Then each answer is either right or incomplete.
 func TestSearch_damagedFilesGiveErrorsNotAnswers(t *testing.T) {
 	t.Parallel()
 	w := randomWorld(rand.New(rand.NewPCG(5, 5)))
@@ -92,13 +92,13 @@ func TestSearch_damagedFilesGiveErrorsNotAnswers(t *testing.T) {
 			noticed++
 		}
 	}
-	// A flip in padding or in a page that no probe reads is not noticed.
+	// Damage in padding, or in a page that no probe reads, is not noticed.
 	if noticed < 100 {
 		t.Fatalf("noticed %d of 150", noticed)
 	}
 }
 
-// damagedAnswer asks a set whose file name holds data, and reports whether the
+// damagedAnswer runs the probes on a set whose file name has other data, and reports whether the
 // damage was noticed.
 func damagedAnswer(t *testing.T, home, name string, data []byte, parts []Part, want []*Result) bool {
 	t.Helper()
@@ -143,7 +143,7 @@ func damagedAnswer(t *testing.T, home, name string, data []byte, parts []Part, w
 	return noticed
 }
 
-// TestSearch_fileTruncatedWhileMapped truncates a file behind the back of a reader.
+// TestSearch_fileTruncatedWhileMapped truncates a file while it is open.
 func TestSearch_fileTruncatedWhileMapped(t *testing.T) {
 	t.Parallel()
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
@@ -162,8 +162,7 @@ func TestSearch_fileTruncatedWhileMapped(t *testing.T) {
 	}
 }
 
-// A side file that was cut short is the one that is put aside, not the shard
-// that is read through it.
+// A truncated side file is quarantined, and not the shard through which it is read.
 func TestSearch_truncatedSideFileIsNamed(t *testing.T) {
 	t.Parallel()
 	set, parts := symbolWorld().built(t, t.TempDir(), false, BuildOptions{})
@@ -187,8 +186,8 @@ func TestSearch_truncatedSideFileIsNamed(t *testing.T) {
 	}
 }
 
-// A search that still reads a damaged file finds the damage again when another copy of
-// the file has taken its place: that one stays.
+// A search that still reads a damaged file may report the damage again after a new copy has taken
+// its place. The new copy stays.
 func TestSet_newCopyOfADamagedFileStays(t *testing.T) {
 	t.Parallel()
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
@@ -246,8 +245,8 @@ func TestParseFileName(t *testing.T) {
 	}
 }
 
-// FuzzResealed changes bytes of a shard and makes the checksums right again,
-// as a bug of the writer would: searching must end, whatever it says.
+// FuzzResealed changes bytes of a shard and corrects the checksums, as a bug of the writer would.
+// Searching it must end, whatever the answer is.
 func FuzzResealed(f *testing.F) {
 	w := randomWorld(rand.New(rand.NewPCG(9, 9)))
 	dir := f.TempDir()
@@ -271,7 +270,7 @@ func FuzzResealed(f *testing.F) {
 	})
 }
 
-// FuzzResealedSymbols does the same to the symbols of a shard.
+// FuzzResealedSymbols does the same with the symbols of a shard.
 func FuzzResealedSymbols(f *testing.F) {
 	w := symbolWorld()
 	dir := f.TempDir()
@@ -298,13 +297,13 @@ func FuzzResealedSymbols(f *testing.F) {
 		v, _ := set.Acquire([]Part{built[0].Part})
 		defer v.Release()
 		bad := resealed(t, part.Symbols.Name(KindSymbols), data, at, value, again, value2)
-		m := v.members[0] // of this view alone
+		m := v.members[0] // of this view only
 		m.parts, m.sym = []Part{part}, &entry{f: bad, sym: symbols.Open(bad)}
 		searchResealed(t, m)
 	})
 }
 
-// resealed is a file with two bytes changed and the checksums made right.
+// resealed returns a file with two changed bytes and correct checksums.
 func resealed(t *testing.T, name string, data []byte, at uint32, value uint8, again uint32, value2 uint8) *file.File {
 	t.Helper()
 	changed := append([]byte(nil), data...)

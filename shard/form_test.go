@@ -7,10 +7,9 @@ import (
 	"testing"
 )
 
-// The files that are written for the same documents are the same, byte for
-// byte, whoever writes them: nodes compare their names, and files of today are
-// read by the nodes of tomorrow. A change of the form needs a new version of
-// the kind of file, and new names here.
+// The same documents always give the same files, byte for byte. Nodes compare the names of files,
+// and later releases read files of this one. A change of the form needs a new version of that kind
+// of file, and new names here.
 func TestFiles_bytesAreStable(t *testing.T) {
 	t.Parallel()
 	var got []string

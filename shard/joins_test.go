@@ -12,8 +12,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// People who may see different repositories of a pack ask in turn, more of them than
-// are remembered. Each gets what a set says that nobody else has asked.
+// More viewers than a shard caches joins for, who may see different repositories of a pack, search
+// in turn. Each gets the answer of a fresh set.
 func TestJoins_areCachedForSeveralViewers(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(57, 1))
@@ -30,7 +30,7 @@ func TestJoins_areCachedForSeveralViewers(t *testing.T) {
 	set, parts := w.built(t, dir, true, BuildOptions{})
 	whole := Groups(parts)[0]
 
-	// More groups than a shard keeps, each asked for some revisions.
+	// Make more groups than a shard caches, and query each for some revisions.
 	type asked struct {
 		group *Group
 		q     query.Q
@@ -97,9 +97,8 @@ func TestJoins_areCachedForSeveralViewers(t *testing.T) {
 	}
 }
 
-// What groups come to stays below its bound in bytes, but for the last group of each
-// file. A group of the same parts is known by another pointer, and a file that is closed
-// takes its share along.
+// The cached joins stay below their limit in bytes, except for the last join of each file. A group
+// with the same parts but another pointer is found. Closing a file subtracts its joins.
 func TestJoins_areBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	groupOf := func(n int) *Group {

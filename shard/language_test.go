@@ -7,8 +7,8 @@ import (
 	"github.com/go-enry/go-enry/v2"
 )
 
-// TestLanguage_marksAgreeWithEnry compares what is decided by marks with
-// what go-enry decides by reading.
+// TestLanguage_marksAgreeWithEnry compares decisions by marks with those of go-enry, which reads
+// the content.
 func TestLanguage_marksAgreeWithEnry(t *testing.T) {
 	t.Parallel()
 	contents := []string{
@@ -40,7 +40,7 @@ func TestLanguage_marksAgreeWithEnry(t *testing.T) {
 	}
 }
 
-// TestLanguage_emptyFileHasTheUsualLanguage: a part of a file is named as the whole is.
+// A part of a file has the same language as the whole.
 func TestLanguage_emptyFileHasTheUsualLanguage(t *testing.T) {
 	t.Parallel()
 	for ext, want := range usual {
@@ -52,7 +52,7 @@ func TestLanguage_emptyFileHasTheUsualLanguage(t *testing.T) {
 		}
 	}
 
-	// What the file says goes before.
+	// The content decides before the usual language does.
 	for name, text := range map[string]string{
 		"Raku": "#!/usr/bin/env raku\n", "Perl": "#!/usr/bin/perl\nprint 1\n", "Prolog": ":- module(a, []).\n",
 	} {
@@ -62,7 +62,7 @@ func TestLanguage_emptyFileHasTheUsualLanguage(t *testing.T) {
 	}
 }
 
-// TestLanguage_ofAmbiguousNames: what the ending leaves open the text decides, as linguist has it.
+// If an extension has several languages, the text decides, as in linguist.
 func TestLanguage_ofAmbiguousNames(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{

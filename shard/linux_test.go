@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// gitSource is HEAD of a git repository.
+// gitSource is a Source with HEAD of a git repository.
 type gitSource struct {
 	m     *git.Mirror
 	repo  Repository
@@ -75,8 +75,8 @@ func cpu() time.Duration {
 	return sum
 }
 
-// TestLargeBuild builds the repository that SHOAL_LARGE_REPO names into
-// SHOAL_LARGE_DIR and says what it cost.
+// TestLargeBuild builds an index of the repository in SHOAL_LARGE_REPO in the directory
+// SHOAL_LARGE_DIR and prints its cost.
 func TestLargeBuild(t *testing.T) {
 	repo, dir, commit := os.Getenv("SHOAL_LARGE_REPO"), os.Getenv("SHOAL_LARGE_DIR"), os.Getenv("SHOAL_LARGE_COMMIT")
 	if repo == "" || dir == "" {
@@ -101,7 +101,7 @@ func TestLargeBuild(t *testing.T) {
 	t.Logf("%d bytes, %.3f of the text, %v wall, %v cpu", bytes, float64(bytes)/float64(text), time.Since(start), cpu()-used)
 }
 
-// asked is the queries of the published comparison: text, regexp, fold.
+// asked are the queries of the published comparison: text, regexp, fold.
 var asked = []struct {
 	text         string
 	regexp, fold bool
@@ -117,7 +117,7 @@ var asked = []struct {
 	{`copyright.*google`, true, true}, {`fixme|xxx|hack`, true, true}, {`^#define [A-Z]+_MAX`, true, false}, {`^}$`, true, false},
 }
 
-// TestLargeTable asks the index in SHOAL_LARGE_DIR what was asked of others.
+// TestLargeTable runs the queries of the comparison on the index in SHOAL_LARGE_DIR.
 func TestLargeTable(t *testing.T) {
 	dir := os.Getenv("SHOAL_LARGE_DIR")
 	if dir == "" || os.Getenv("SHOAL_LARGE_TABLE") == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// oneFile is a world of one file.
+// oneFile returns a world with one file.
 func oneFile(text string) *world {
 	return &world{
 		repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}},
@@ -20,8 +20,8 @@ func oneFile(text string) *world {
 	}
 }
 
-// longLines is a text of lines from a few bytes to many times longLine, in which words
-// are rare or frequent.
+// longLines returns a text with lines from a few bytes to many times longLine, in which some words
+// are rare and some frequent.
 func longLines(r *rand.Rand) string {
 	var b strings.Builder
 	for range 1 + r.IntN(6) {
@@ -44,9 +44,8 @@ func longLines(r *rand.Rand) string {
 	return b.String()
 }
 
-// Overlong lines are cut around matches, their places are those of the file, and the
-// answer says how much is left out. An answer that a limit cuts shows what a search for
-// so many matches does.
+// Overlong lines are cut around matches. Positions are those of the file, and the answer says how
+// much is left out. An answer that a limit cuts shows the same as a search for that many matches.
 func TestLongLine_isCutAroundMatches(t *testing.T) {
 	t.Parallel()
 	cut := 0
@@ -89,7 +88,7 @@ func chunksOf(t *testing.T, v *View, r Request) []Chunk {
 	return res.Files[0].Chunks
 }
 
-// firstOf keeps the first n ranges of chunks.
+// firstOf returns the first n ranges of chunks.
 func firstOf(chunks []Chunk, n, context int) (out []Chunk) {
 	for _, c := range chunks {
 		if n == 0 {
@@ -111,8 +110,8 @@ func shapes(chunks []Chunk) (out []string) {
 	return out
 }
 
-// The ends of a line and the columns in it are found once, however many matches it has
-// and whatever the question is: a text of one line is looked through a few times.
+// The ends and columns of a line are found once, however many matches it has: a text of one line is
+// searched only a few times.
 func TestLongLine_isSearchedOnce(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 17
@@ -145,7 +144,7 @@ func TestLongLine_isSearchedOnce(t *testing.T) {
 	}
 }
 
-// lookThrough finds and renders all matches of the only document of a view.
+// lookThrough finds and renders all matches of the only document in a view.
 func lookThrough(t *testing.T, s *search, e *evaluator) (looks int64, shown int) {
 	t.Helper()
 	m := s.v.members[0]
@@ -172,7 +171,7 @@ func lookThrough(t *testing.T, s *search, e *evaluator) (looks int64, shown int)
 	return e.t.looks, shown
 }
 
-// A search whose client is gone ends in the middle of a file, in either round.
+// If its client goes, a search stops in the middle of a file, in either round.
 func TestLongLine_stopsWithTheRequest(t *testing.T) {
 	t.Parallel()
 	w := oneFile(strings.Repeat("a9", 1<<20))

@@ -18,8 +18,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// versioned writes the file name of one directory into another with another version in
-// its head, as that version would have left it, and returns its name there.
+// versioned writes a file into another directory with another version in its head, as that version
+// would have written it, and returns its new name.
 func versioned(t *testing.T, from, name, to string, by int) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(from, name))
@@ -39,7 +39,7 @@ func versioned(t *testing.T, from, name, to string, by int) string {
 	return name
 }
 
-// everyKind is a directory with a file of each kind, by its kind.
+// everyKind returns a directory with a file of each kind, and the names of the files.
 func everyKind(t *testing.T) (dir string, names map[FileKind]string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -57,8 +57,8 @@ func everyKind(t *testing.T) (dir string, names map[FileKind]string) {
 	return dir, map[FileKind]string{KindShard: part.Shard.Name(KindShard), KindSymbols: part.Symbols.Name(KindSymbols), KindDead: dead.Name(KindDead)}
 }
 
-// A file of another version is not damaged. An older one is left where it is and counted,
-// a newer one stops the start, and neither is touched.
+// A file of another version is not damaged. An older one stays in place and is counted, a newer one
+// makes the start fail. Neither is changed.
 func TestFiles_ofAnotherVersion(t *testing.T) {
 	t.Parallel()
 	from, names := everyKind(t)
@@ -78,7 +78,7 @@ func TestFiles_ofAnotherVersion(t *testing.T) {
 			t.Errorf("kind %d, one version older: %+v, %d damaged", kind, got, damaged)
 		}
 
-		// It stays while something names it, and leaves with its last name.
+		// The file stays while something names it, and is removed afterwards.
 		keep := func(string) bool { return true }
 		if _, err := set.Retain(keep, 0); err != nil || set.Older().Unread != 1 {
 			t.Errorf("kind %d: a file that is named: %+v, %v", kind, set.Older(), err)
@@ -105,7 +105,7 @@ func TestFiles_ofAnotherVersion(t *testing.T) {
 			t.Errorf("kind %d: a newer file was touched: %v", kind, err)
 		}
 
-		// A bit of the disk is no version: the page does not have its checksum.
+		// A flipped bit in the version is damage: the page has a wrong checksum.
 		flipped := bytes.Clone(before)
 		flipped[8] ^= 0x40
 		if _, err := file.FromBytes(newer, flipped, kind, &file.Release); !errors.Is(err, ErrDamaged) {
@@ -114,8 +114,8 @@ func TestFiles_ofAnotherVersion(t *testing.T) {
 	}
 }
 
-// A copy of a version that is not read is refused, and leaves nothing behind: a
-// newer one would keep this program from its next start.
+// A copy of an unreadable version is refused and leaves nothing behind: a newer version would make
+// the next start fail.
 func TestImport_refusesAnotherVersion(t *testing.T) {
 	t.Parallel()
 	from, names := everyKind(t)
@@ -138,8 +138,8 @@ func TestImport_refusesAnotherVersion(t *testing.T) {
 	}
 }
 
-// next is a program whose shard files have another version, which is written from level
-// 2 on. It reads the version before.
+// next returns the formats of a program whose shard files have a newer version, written from level
+// 2 on. It also reads the version before.
 func next() *file.Formats {
 	f := file.Release
 	for kind := KindShard; kind <= KindSymbols; kind++ {
@@ -148,8 +148,8 @@ func next() *file.Formats {
 	return &f
 }
 
-// Files of the version before answer as they did, and are counted until they are made
-// anew. The new version is written once the catalog has its level, and not before.
+// Files of the version before give the same answers, and are counted until they are rebuilt. The
+// new version is written only from the level of the catalog on.
 func TestFiles_ofTheVersionBeforeAreSearched(t *testing.T) {
 	t.Parallel()
 	w := symbolWorld()
@@ -193,7 +193,7 @@ func TestFiles_ofTheVersionBeforeAreSearched(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 2 { // found of no use, then removed
+	for range 2 { // found unused, then removed
 		if _, err := set.Retain(func(name string) bool { return name == built[0].Shard.Name(KindShard) }, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestFiles_ofTheVersionBeforeAreSearched(t *testing.T) {
 		t.Errorf("made anew: %+v, %d files", set.Older(), len(got.Files))
 	}
 
-	// The program before does not read it, and says so.
+	// The program before cannot read the new version, and says so.
 	if _, err := OpenSet(dir, SetOptions{}); !errors.Is(err, file.ErrNewer) {
 		t.Errorf("the program before opens it: %v", err)
 	}

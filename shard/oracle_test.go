@@ -26,17 +26,16 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// world is a few repositories in memory: what the index must know of them,
-// and what a scan without any index says.
+// world is a few repositories in memory. A scan of it gives the answers that the index must give.
 type world struct {
 	repos []Repository
-	trees []map[string][]string // by repository, by path: the content in each revision, "" for none
+	trees []map[string][]string // by repository and path: the content in each revision; "" means an empty file
 }
 
-// absent stands in a tree for a path that a revision does not have.
+// absent marks a path that a revision does not have.
 const absent = "\x00absent"
 
-// memorySource is a Source of blobs in memory.
+// memorySource is a Source with blobs in memory.
 type memorySource struct {
 	repos    []Repository
 	blobs    []Blob
@@ -62,7 +61,7 @@ func blobID(content string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// source returns the world, or one repository of it, as a source.
+// source returns the world, or only one repository of it, as a Source.
 func (w *world) source(only int) *memorySource {
 	src := &memorySource{}
 	index := map[string]int{}
@@ -175,7 +174,7 @@ func randomWorld(r *rand.Rand) *world {
 	return w
 }
 
-// encode writes some of the files in another encoding, with the mark that tells it.
+// encode stores some of the files in another encoding, with its byte order mark.
 func (w *world) encode(r *rand.Rand) {
 	for _, tree := range w.trees {
 		for _, path := range slices.Sorted(maps.Keys(tree)) {
@@ -189,8 +188,8 @@ func (w *world) encode(r *rand.Rand) {
 	}
 }
 
-// encodedAs is a text in UTF-8 with a mark, UTF-16 or UTF-32, or as it is. A damaged one has
-// a byte too many.
+// encodedAs returns a text in UTF-8 with a mark, in UTF-16 or UTF-32, or unchanged. With damaged it
+// has an extra byte.
 func encodedAs(text string, form int, damaged bool) string {
 	var b []byte
 	switch runes := []rune(text); form {
@@ -215,8 +214,8 @@ func encodedAs(text string, form int, damaged bool) string {
 	return string(b)
 }
 
-// decoded is the text of a file, and how many bytes stand before it that its offsets
-// count: the naive way, unit by unit.
+// decoded decodes a file unit by unit. It returns the text, and the length of the mark before it if
+// offsets count that.
 func decoded(file string) (text string, mark int) {
 	units := func(size int, one func([]byte) rune) (out []rune) {
 		for b := []byte(file); len(b) > 0; b = b[min(size, len(b)):] {
@@ -257,7 +256,7 @@ func decoded(file string) (text string, mark int) {
 	return file, 0
 }
 
-// randomLiteral is often a piece of a text of the world.
+// randomLiteral returns a literal, which is often a piece of a text in the world.
 func (w *world) randomLiteral(r *rand.Rand) string {
 	t := r.IntN(len(w.trees))
 	paths := slices.Sorted(maps.Keys(w.trees[t]))
@@ -336,7 +335,7 @@ func (w *world) randomQuery(r *rand.Rand, depth int) query.Q {
 	}
 }
 
-// scanned is one file of an answer, by any means.
+// scanned is one file of an answer, found by the index or by a scan.
 type scanned struct {
 	Repo      string
 	Path      string
@@ -346,7 +345,7 @@ type scanned struct {
 	Ranges    []Range
 }
 
-// scan answers a query by looking at everything.
+// scan answers a query by reading every file.
 func (w *world) scan(q query.Q) []scanned {
 	var out []scanned
 	for r, repo := range w.repos {
@@ -479,7 +478,7 @@ func (d *scanDoc) spans(q query.Q, mask uint64) [][2]int {
 	return kept
 }
 
-// findWords is findAll for whole words: it looks at each place at which no word goes on.
+// findWords is findAll for whole words: it tries each place at which a word may end.
 func findWords(expr, text string) (spans [][2]int) {
 	whole := "(" + expr + `)(?:[^\pL\pM\pN_]|\z)`
 	first, later := regexp.MustCompile(`\A`+whole), regexp.MustCompile(`\A(?s:.)`+whole)
@@ -504,8 +503,8 @@ func findWords(expr, text string) (spans [][2]int) {
 	return spans
 }
 
-// unlike is a text of the same length in which no byte outside of UTF-8 is left: an
-// expression takes such a byte for U+FFFD, a text to find is its bytes.
+// unlike returns a text of the same length without bytes that are not UTF-8. An expression reads
+// such a byte as U+FFFD, but a literal matches the byte itself.
 func unlike(text string) string {
 	b := []byte(text)
 	for i := 0; i < len(b); {
@@ -518,7 +517,7 @@ func unlike(text string) string {
 	return string(b)
 }
 
-// findAll is the naive matcher.
+// findAll is a naive matcher.
 func findAll(q *query.Text, text string) (spans [][2]int) {
 	expr := q.Pattern
 	if !q.Regexp {
@@ -566,8 +565,8 @@ func findAll(q *query.Text, text string) (spans [][2]int) {
 	return spans
 }
 
-// positions counts from the start of the line for each place, but goes on
-// from the last place of the same line where a rune begins there.
+// positions counts columns from the start of the line for each span, or from the span before in the
+// same line if a rune begins there.
 func positions(text string, spans [][2]int) []Range {
 	line, start, last, column := 0, 0, 0, 0
 	at := func(i int) Position {
@@ -590,7 +589,7 @@ func positions(text string, spans [][2]int) []Range {
 	return out
 }
 
-// check asks a view the same question and compares.
+// check runs a query on a view and compares the answer with a scan.
 func (w *world) check(t *testing.T, v *View, q query.Q, contextLines int) {
 	t.Helper()
 	res, err := v.Search(context.Background(), Request{Q: q, MaxMatches: 1 << 30, CountAll: true, ContextLines: contextLines})
@@ -633,8 +632,7 @@ func (w *world) check(t *testing.T, v *View, q query.Q, contextLines int) {
 	w.checkList(t, v, q, want)
 }
 
-// checkList holds lists of files without places to be the same files, also when they
-// end early.
+// checkList checks that lists of files without places have the same files, also with a limit.
 func (w *world) checkList(t *testing.T, v *View, q query.Q, want []scanned) {
 	t.Helper()
 	all, repos := map[string]bool{}, map[string]bool{}
@@ -676,7 +674,7 @@ func names(s []scanned) (out []string) {
 	return out
 }
 
-// checkChunks holds chunks to be the whole lines of the file around matches.
+// checkChunks checks that chunks are the whole lines of the file around matches.
 func (w *world) checkChunks(t *testing.T, f File, contextLines int) {
 	t.Helper()
 	var text []byte
@@ -719,12 +717,12 @@ func (w *world) checkChunks(t *testing.T, f File, contextLines int) {
 	}
 }
 
-// hasLongLine reports whether any line of a text may be cut.
+// hasLongLine reports whether a line of a text may be cut.
 func hasLongLine(text []byte) bool {
 	return slices.ContainsFunc(bytes.Split(text, newline), func(line []byte) bool { return len(line) >= longLine })
 }
 
-// built builds a world and opens it.
+// built builds an index of the world and opens it.
 func (w *world) built(t *testing.T, dir string, packed bool, opt BuildOptions) (*Set, []Part) {
 	t.Helper()
 	set, err := OpenSet(dir, SetOptions{})
@@ -755,8 +753,8 @@ func (w *world) built(t *testing.T, dir string, packed bool, opt BuildOptions) (
 	return set, parts
 }
 
-// TestSearch_agreesWithAScan asks random questions about random repositories.
-// SHOAL_ORACLE_CASES asks more of them.
+// TestSearch_agreesWithAScan runs random queries on random repositories. SHOAL_ORACLE_CASES sets
+// their number.
 func TestSearch_agreesWithAScan(t *testing.T) {
 	t.Parallel()
 	cases := 300

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPack_answersLikeItsParts packs the parts of random repositories, with what
-// later pushes made of them, and asks the pack what a scan knows.
+// TestPack_answersLikeItsParts packs the parts of random repositories after some pushes, and
+// compares the answers of the pack with a scan.
 func TestPack_answersLikeItsParts(t *testing.T) {
 	t.Parallel()
 	for seed := range 4 {

@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// pathsFor makes distinct paths in order, some with bytes that are no text.
+// pathsFor returns n distinct paths in order, some with bytes that are not UTF-8.
 func pathsFor(r *rand.Rand, n int) []string {
 	parts := []string{"arch", "x86", "kernel", "traps", "Makefile", "a", "ab", "é", "K", "x\ny", "\xff", "tests", "mutex_lock", "v1.2"}
 	var all []string
@@ -24,7 +24,7 @@ func pathsFor(r *rand.Rand, n int) []string {
 	return slices.Compact(all)
 }
 
-// Whatever the pattern, every path that it matches is among the candidates.
+// Whatever the pattern is, every path that it matches is among the candidates.
 func TestPathIndex_findsEveryMatchingPath(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
@@ -66,7 +66,7 @@ func TestPathIndex_findsEveryMatchingPath(t *testing.T) {
 	}
 }
 
-// A pattern that few paths match costs a look at those that are like it, not at all.
+// If few paths match a pattern, only similar paths are read.
 func TestPathIndex_readsFewPaths(t *testing.T) {
 	t.Parallel()
 	var paths []string

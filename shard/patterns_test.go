@@ -10,8 +10,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// TestPatterns_areCached asks for the same pattern again: what was compiled
-// is shared, a stop is not, and options make another pattern.
+// TestPatterns_areCached compiles the same pattern twice: compiled data is shared, the stop is not,
+// and other options make another pattern.
 func TestPatterns_areCached(t *testing.T) {
 	t.Parallel()
 	var k patterns
@@ -48,8 +48,8 @@ func TestPatterns_areCached(t *testing.T) {
 	}
 }
 
-// TestPatterns_cacheIsBounded asks for more than are kept, from several
-// goroutines: the oldest go, and each is what was asked for.
+// TestPatterns_cacheIsBounded compiles more patterns than are cached, from several goroutines. The
+// oldest are dropped, and every result is right.
 func TestPatterns_cacheIsBounded(t *testing.T) {
 	t.Parallel()
 	var k patterns

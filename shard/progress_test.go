@@ -7,8 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// Whoever looks on has been told, by the end, of all the work that the answer
-// names.
+// At the end, Progress has counted all the work that the answer reports.
 func TestProgress_endsWithTheNumbersOfTheAnswer(t *testing.T) {
 	t.Parallel()
 	set, parts := manyFiles(3000).built(t, t.TempDir(), false, BuildOptions{})

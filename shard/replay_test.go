@@ -12,9 +12,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// TestReplay pushes real commits of the repository SHOAL_REPLAY_REPO one by
-// one, SHOAL_REPLAY_COMMITS of them, and compares with a fresh index again
-// and again.
+// TestReplay pushes SHOAL_REPLAY_COMMITS real commits of the repository SHOAL_REPLAY_REPO one by
+// one, and often compares with a fresh index.
 func TestReplay(t *testing.T) {
 	repo := os.Getenv("SHOAL_REPLAY_REPO")
 	if repo == "" {
@@ -59,7 +58,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// compareFresh asks the parts and a fresh index of the same source.
+// compareFresh compares the answers of the parts with those of a fresh index of the same source.
 func compareFresh(t *testing.T, set *Set, parts []Part, src *gitSource) {
 	t.Helper()
 	dir := t.TempDir()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A counter that is left out of Add or Sub makes the statistics of several
-// shards, or of the parts of a stream, wrong.
+// If Add or Sub leaves out a counter, the statistics of several shards, or of parts of a stream,
+// are wrong.
 func TestStats_AddAndSubCoverEveryField(t *testing.T) {
 	t.Parallel()
 	var one, two Stats
@@ -33,8 +33,7 @@ func TestStats_AddAndSubCoverEveryField(t *testing.T) {
 	}
 }
 
-// Parts that ran side by side may be longer than the whole: what is left is
-// never below nothing.
+// Parts that ran side by side may be longer than the whole: the remainder is never negative.
 func TestRemainder(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][3]time.Duration{{10, 4, 6}, {10, 10, 0}, {10, 14, 0}} {

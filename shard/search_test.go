@@ -15,7 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// manyFiles is a world of one repository in which every file has the word.
+// manyFiles returns a world with one repository in which every file contains the word common.
 func manyFiles(n int) *world {
 	r := rand.New(rand.NewPCG(8, 8))
 	tree := map[string][]string{}
@@ -32,8 +32,8 @@ func manyFiles(n int) *world {
 	}
 }
 
-// TestSearch_earlyStopIsDeterministic asks for a few of many matches with any
-// number of cores: the same files come, and the answer says that it is cut.
+// TestSearch_earlyStopIsDeterministic searches for a few of many matches with different numbers of
+// cores. The files are always the same, and the answer is marked as cut.
 func TestSearch_earlyStopIsDeterministic(t *testing.T) {
 	t.Parallel()
 	w := manyFiles(6000)
@@ -92,7 +92,7 @@ func TestSearch_stopsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestSearch_skippedFilesMatchByName builds with small limits.
+// TestSearch_skippedFilesMatchByName builds an index with small limits.
 func TestSearch_skippedFilesMatchByName(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 3))
@@ -128,8 +128,8 @@ func TestSearch_skippedFilesMatchByName(t *testing.T) {
 	}
 }
 
-// A file is binary if a NUL stands in its first 8,000 bytes, as git has it:
-// what comes after a later one is searched as what comes before.
+// As in git, a file is binary if its first 8,000 bytes contain a NUL. Text after a later NUL can be
+// found.
 func TestBuild_nulAfterTheHeadIsText(t *testing.T) {
 	t.Parallel()
 	head := strings.Repeat("a line of the head\n", 1000)
@@ -160,8 +160,8 @@ func TestBuild_nulAfterTheHeadIsText(t *testing.T) {
 	}
 }
 
-// TestRender_yieldsToLightSearches lets a light search wait while the only slot renders the
-// files of a heavy one: it is served before the next file.
+// TestRender_yieldsToLightSearches makes a light search wait while the only slot renders the files
+// of a heavy one. The light search gets the slot before the next file.
 func TestRender_yieldsToLightSearches(t *testing.T) {
 	t.Parallel()
 	w := manyFiles(40)
@@ -180,7 +180,7 @@ func TestRender_yieldsToLightSearches(t *testing.T) {
 	}
 	hits := s.hits(&Result{})
 
-	// The name of a repository is asked for once a file.
+	// Rank is called once for each file.
 	files, served := 0, make(chan struct{})
 	s.spent = time.Second
 	s.r.Rank = func(uint32) (string, float64) {
@@ -214,9 +214,8 @@ func TestRender_yieldsToLightSearches(t *testing.T) {
 	}
 }
 
-// TestGate_lightSearchesPassHeavyOnes holds every slot of a gate and lets a light
-// and a heavy search wait: the light one is served first, and every fourth
-// moveTo goes to the heavy lane.
+// TestGate_lightSearchesPassHeavyOnes holds every slot of a gate while light and heavy searches
+// wait. Light ones go first, but every fourth slot goes to the heavy lane.
 func TestGate_lightSearchesPassHeavyOnes(t *testing.T) {
 	t.Parallel()
 	g := newGate(1)
@@ -239,7 +238,7 @@ func TestGate_lightSearchesPassHeavyOnes(t *testing.T) {
 				order <- lane
 			}
 		}()
-		for waiting() <= i { // until it stands in line
+		for waiting() <= i { // until it waits in its lane
 			runtime.Gosched()
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// stoppedAt is the naive twin of the early stop: how many of the documents
-// with these matches, each of one unit, are decided.
+// stoppedAt is the naive twin of the early stop: it returns how many documents with these matches,
+// of one unit each, are decided.
 func stoppedAt(matches []int, shown, shards int) int {
 	sum, decided, size := 0, 0, 16
 	for decided < len(matches) {
@@ -33,9 +33,9 @@ func stoppedAt(matches []int, shown, shards int) int {
 	return decided
 }
 
-// TestSearch_earlyStopIsAPrefixOfTheWholeAnswer compares a search that stops early with the
-// exhaustive one, cut down to the documents that come first: those that are
-// called like the query, then the others in the order of the shard.
+// TestSearch_earlyStopIsAPrefixOfTheWholeAnswer compares a search that stops early with an
+// exhaustive one, reduced to the first documents: those named like the query, then the others in
+// the order of the shard.
 func TestSearch_earlyStopIsAPrefixOfTheWholeAnswer(t *testing.T) {
 	t.Parallel()
 	w := manyFiles(9000)

@@ -16,7 +16,7 @@ import (
 
 var defines = regexp.MustCompile(`(?m)^(?:func|struct|var) (\w+)`)
 
-// eachText makes a Tagger of what tags one text.
+// eachText returns a Tagger that calls tag for each text.
 func eachText(tag func(path string, content []byte, use func(Definition)) error) Tagger {
 	return func(ctx context.Context, texts []Untagged, use func(Definition), done func(int, error)) error {
 		for i, t := range texts {
@@ -26,8 +26,8 @@ func eachText(tag func(path string, content []byte, use func(Definition)) error)
 	}
 }
 
-// tagLines is a Tagger that knows "func NAME", "struct NAME" and "var NAME" at
-// the margin; the first two end with the next brace at the margin.
+// tagLines returns a Tagger that finds "func NAME", "struct NAME" and "var NAME" at the margin. The
+// first two end with the next brace at the margin.
 func tagLines(calls *atomic.Int64) Tagger {
 	return eachText(func(path string, content []byte, use func(Definition)) error {
 		calls.Add(1)
@@ -58,7 +58,7 @@ func symbolize(set *Set, p Part, known []Part, tag Tagger) (Part, error) {
 	return p, set.Add(p.Symbols.Name(KindSymbols))
 }
 
-// symbolWorld has a definition and many uses of some hundred names.
+// symbolWorld returns a world with one definition and many uses of some hundred names.
 func symbolWorld() *world {
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
 	r := rand.New(rand.NewPCG(1, 1))
@@ -124,8 +124,9 @@ func TestSymbols_areFoundWithoutReadingContent(t *testing.T) {
 	}
 }
 
-// A file on which the tagger failed is none without symbols: what asks for them says how many
-// such files it could reach. They stay unknown in the next generation, until they are tried again.
+// A file on which the tagger failed is not a file without symbols: a query for symbols reports how
+// many such files it could match. They stay unknown in the next generation until they are tagged
+// again.
 func TestSymbols_unknownOnesAreCounted(t *testing.T) {
 	t.Parallel()
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
@@ -142,7 +143,7 @@ func TestSymbols_unknownOnesAreCounted(t *testing.T) {
 	text := func(pattern string, field query.Field) query.Q { return &query.Text{Pattern: pattern, Field: field} }
 	for _, c := range []struct {
 		q           query.Q
-		none, tried int // unknown files in reach: before symbols were looked for, and after
+		none, tried int // unknown files that the query could match: before tagging, and after it
 	}{
 		{sym("whale"), 3, 2},
 		{&query.And{Subs: []query.Q{sym("whale"), text("heron", query.Content)}}, 1, 1},
@@ -174,7 +175,8 @@ func TestSymbols_unknownOnesAreCounted(t *testing.T) {
 		}
 	}
 
-	// Nothing is tried where nobody asks for it; then more time is given, and what works is known.
+	// Tagging is not repeated unless it is requested. Then there is more time, and files that
+	// succeed are known.
 	if n, tries := set.UnknownSymbols(part); n != 2 || tries != 1 {
 		t.Errorf("%d files are unknown after %d attempts", n, tries)
 	}
@@ -248,14 +250,14 @@ func TestRanking_bestOfManyDefinitionsIsFound(t *testing.T) {
 	}
 }
 
-// What a tagger says is held against the text: lines of parsers that have read
-// on, generated names, and what is only imported.
+// Symbolize compares a tagger's results with the text: lines of parsers that have read too far,
+// generated names, and names that are only imported.
 func TestSymbolize_findsNamesInTheText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		path, text, name, kind string
 		line                   uint32
-		want                   string // name and what follows it; "" where there is no symbol
+		want                   string // name and the text after it; "" means no symbol
 	}{
 		{"a.ts", "export interface Whale\n  extends Fish {\n}\n", "Whale", "interface", 2, "Whale\n"},
 		{"a.ts", "export class Whale\n  // of the sea\n  implements Fish\n{\n", "Whale", "class", 4, "Whale\n"},
@@ -299,8 +301,8 @@ func TestSymbolize_findsNamesInTheText(t *testing.T) {
 	}
 }
 
-// The parts of a selector stand apart in the text. Each is found where it stands, and the
-// selector where its first part does.
+// The parts of a selector are apart in the text. Each part is found where it is, and the selector
+// where its first part is.
 func TestSymbols_objectiveCSelectorParts(t *testing.T) {
 	t.Parallel()
 	const text = "#import <x.h>\n@implementation Bag\n- (void)setX:(int)x { }\n+ (id)bagWith:(id)a and:(id)b { return a; }\n- (void)go:(int)a\n{\n}\n" +
@@ -308,7 +310,7 @@ func TestSymbols_objectiveCSelectorParts(t *testing.T) {
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}, trees: []map[string][]string{{"B.m": {text}}}}
 	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
 	part, err := symbolize(set, parts[0], nil, eachText(func(_ string, _ []byte, use func(Definition)) error {
-		// As ctags tells them: a line of some is that of the brace.
+		// Ctags reports the line of the brace for some of them.
 		for name, line := range map[string]uint32{"setX:": 3, "bagWith:and:": 4, "go:": 6, "long:second:third:": 11, "a::": 12, "bar": 13} {
 			use(Definition{Name: []byte(name), Kind: "method", Line: line})
 		}
@@ -366,13 +368,13 @@ func TestSymbolize_copiesSymbolsOfKnownBlobs(t *testing.T) {
 	}
 }
 
-// Of several definitions of a word, the case of the query comes before its
-// kind, a function before a variable before a member, and each before a use.
+// Among several definitions of a word, the case of the query comes before the kind. A function
+// comes before a variable, a variable before a member, and each before a use.
 func TestRanking_bestDefinitionComesFirst(t *testing.T) {
 	t.Parallel()
 	w := symbolWorld()
 	w.trees[0] = map[string][]string{}
-	files := []string{ // in the order of the answer
+	files := []string{ // in the expected order
 		"def member Whale\n", "def function whale\n", "def variable whale\n", "def implementation whale\n", "func Whale() {\n", "func whale() {\n", "a Whale b\n", "a whale b\n", "whales\n",
 	}
 	for i, text := range files {

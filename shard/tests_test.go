@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestIsTest_byLanguage has, by language, paths of tests and of what is
-// only called like one elsewhere.
+// TestIsTest_byLanguage has paths of tests by language, and paths that look like tests of another
+// language.
 func TestIsTest_byLanguage(t *testing.T) {
 	t.Parallel()
 	expr := regexp.MustCompile(TestPaths())
@@ -43,7 +43,7 @@ func TestIsTest_byLanguage(t *testing.T) {
 	}
 }
 
-// What shows a product is wanted late, and is not left out with the tests.
+// Examples rank late, but excluding tests does not exclude them.
 func TestIsTest_examplesAreNoTests(t *testing.T) {
 	t.Parallel()
 	if got := categoryOf("examples/a/main.go"); got != testCode {
@@ -51,7 +51,7 @@ func TestIsTest_examplesAreNoTests(t *testing.T) {
 	}
 }
 
-// FuzzTestPaths holds the expression to the judgement of the path itself.
+// FuzzTestPaths compares the expression with isTest.
 func FuzzTestPaths(f *testing.F) {
 	for _, path := range []string{"a/b_test.go", "test_.go", "test_go", "x.test.go", "x.test.o", "spec/a.rb", "FooTest.java", "tests.rs/x", "a.spec.d.ts", "test-.GO", "spec/a\n.ts", "_test.go.go", ".test.."} {
 		f.Add(path)
@@ -59,7 +59,7 @@ func FuzzTestPaths(f *testing.F) {
 	expr := regexp.MustCompile(TestPaths())
 
 	f.Fuzz(func(t *testing.T, path string) {
-		// Beyond ASCII both fold letters, and not all of them alike.
+		// Beyond ASCII the two fold letters differently.
 		for i := range len(path) {
 			if path[i] >= 0x80 {
 				return

@@ -23,7 +23,7 @@ func TestFollow_andOnLine(t *testing.T) {
 		{"val)\n{", "val", []string{"{"}, true, false},
 		{"val)\n\n\t\tint\n", "val", []string{"int"}, true, false},
 		{"f(void *a, void *b)", "f(void", []string{"*a,", "void", "*b)"}, true, true},
-		{"int f(void *a, void *b)", "int", []string{"f(void", "*a,", "*b)"}, false, true}, // void is no word of the query
+		{"int f(void *a, void *b)", "int", []string{"f(void", "*a,", "*b)"}, false, true}, // void is not a word of the query
 		{"val);  // (int", "val", []string{"int"}, false, true},
 		{"foo->bar", "foo", []string{"->bar"}, true, true},
 		{"foobar", "foo", []string{"bar"}, false, true},
@@ -42,8 +42,7 @@ func TestFollow_andOnLine(t *testing.T) {
 	}
 }
 
-// Where no file has all words side by side, the one with the longest run of them comes
-// first.
+// If no file has all words side by side, the file with the longest run of them comes first.
 func TestRanking_longestPartOfAPhraseComesFirst(t *testing.T) {
 	t.Parallel()
 	tree := map[string][]string{

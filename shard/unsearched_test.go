@@ -12,7 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// hide makes some files of a world binary, which are kept by name only.
+// hide makes some files of a world binary, so that they are kept by name only.
 func (w *world) hide(r *rand.Rand) {
 	for _, tree := range w.trees {
 		for path, versions := range tree {
@@ -38,8 +38,8 @@ func (w *world) unsearched(q query.Q) int {
 	return len(w.scan(&query.And{Subs: []query.Q{&query.Lang{Name: SkippedLanguage}, reached}}))
 }
 
-// Random repositories, alone and in packs, are pushed to again and again. After each
-// push random questions count the same files by name only as a scan does.
+// Random repositories, alone and in packs, get many pushes. After each push random queries count
+// the same files by name only as a scan.
 func TestCountUnsearched_agreesWithAScan(t *testing.T) {
 	t.Parallel()
 	counted := 0
@@ -66,7 +66,7 @@ func TestCountUnsearched_agreesWithAScan(t *testing.T) {
 	}
 }
 
-// checkUnsearched asks some parts and the naive twin.
+// checkUnsearched compares the count for some parts with that of the naive twin.
 func (w *world) checkUnsearched(t *testing.T, set *Set, parts []Part, q query.Q) int {
 	t.Helper()
 	v, missing := set.Acquire(parts)
@@ -78,7 +78,7 @@ func (w *world) checkUnsearched(t *testing.T, set *Set, parts []Part, q query.Q)
 	return n
 }
 
-// pushed updates all repositories of a set to what the world has now.
+// pushed updates all repositories of a set to the present state of the world.
 func (w *world) pushed(t *testing.T, set *Set, parts []Part) (next []Part) {
 	t.Helper()
 	for i := range w.repos {
@@ -94,8 +94,8 @@ func (w *world) pushed(t *testing.T, set *Set, parts []Part) (next []Part) {
 	return next
 }
 
-// A count beside a search looks at the paths of files by name only once a pattern, and at
-// nothing else one by one, whatever the filters and however many files there are.
+// Counting matches the path of each file by name only at most once for each pattern, whatever the
+// filters and however many files there are.
 func TestCountUnsearched_matchesEachPathOnce(t *testing.T) {
 	t.Parallel()
 	const hidden, others = 3000, 200
@@ -133,8 +133,8 @@ func TestCountUnsearched_matchesEachPathOnce(t *testing.T) {
 		}
 	}
 
-	// Three patterns of paths, each of which looks at each path once, or at none that the
-	// postings of paths rule out.
+	// Each of the three patterns matches each path once, or none if the index of paths rules them
+	// out.
 	if n := set.names.matched.Load(); n > 3*hidden {
 		t.Errorf("%d paths were matched for %d files and 3 patterns", n, hidden)
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// evolve changes a repository of a world as a push does: files come, go and
-// change in some revisions, revisions come, go and move.
+// evolve changes a repository of a world as a push does: it adds, removes and changes files in some
+// revisions, and adds, removes and moves revisions.
 func (w *world) evolve(r *rand.Rand, i, round int) {
 	repo, tree := &w.repos[i], w.trees[i]
 	bits := 0
@@ -19,7 +19,7 @@ func (w *world) evolve(r *rand.Rand, i, round int) {
 	}
 	repo.Revisions = slices.Clone(repo.Revisions)
 	switch n := r.IntN(4); {
-	case n == 0 && bits < 8: // a tag on an indexed commit, a little changed
+	case n == 0 && bits < 8: // add a tag on an indexed commit with few changes
 		from := r.IntN(bits)
 		for _, versions := range tree {
 			_ = versions
@@ -28,7 +28,7 @@ func (w *world) evolve(r *rand.Rand, i, round int) {
 			tree[p] = append(slices.Clone(tree[p]), tree[p][from])
 		}
 		repo.Revisions = append(repo.Revisions, Revision{Name: fmt.Sprintf("refs/tags/t%d", round), Commit: blobID(fmt.Sprint(i, round)), Bit: uint8(bits)})
-	case n == 1 && bits > 1: // the last revision goes
+	case n == 1 && bits > 1: // remove the last revision
 		for _, p := range slices.Sorted(maps.Keys(tree)) {
 			tree[p] = slices.Clone(tree[p][:bits-1])
 			if !slices.ContainsFunc(tree[p], func(c string) bool { return c != absent }) {
@@ -58,8 +58,8 @@ func (w *world) evolve(r *rand.Rand, i, round int) {
 	repo.Revisions[0].Commit = blobID(fmt.Sprint("moved", i, round))
 }
 
-// TestUpdate_agreesWithAScan pushes to random repositories again and again;
-// after each push the parts answer as a scan does.
+// TestUpdate_agreesWithAScan pushes to random repositories many times, and compares the parts with
+// a scan after each push.
 func TestUpdate_agreesWithAScan(t *testing.T) {
 	t.Parallel()
 	for seed := range 6 {
@@ -120,7 +120,7 @@ func TestUpdate_agreesWithAScan(t *testing.T) {
 	}
 }
 
-// TestUpdate_readsOnlyNewBlobs changes one file of many.
+// TestUpdate_readsOnlyNewBlobs changes one of many files.
 func TestUpdate_readsOnlyNewBlobs(t *testing.T) {
 	t.Parallel()
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}

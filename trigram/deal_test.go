@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A trigram with a row sets the bit of its unit there, and any other one is logged.
+// A trigram with a row sets the bit of its unit in that row; others are logged.
 func TestDealOut_rowsAndLog(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewSource(11))

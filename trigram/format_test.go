@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestFormat_workedExample holds the segment drawn above its constants.
+// TestFormat_workedExample checks the segment in the example of format.go.
 func TestFormat_workedExample(t *testing.T) {
 	t.Parallel()
 	var e encoder
@@ -28,8 +28,7 @@ func TestFormat_workedExample(t *testing.T) {
 	}
 }
 
-// A slice of a list has room for 256 units, of which the last slice of a segment may
-// have fewer.
+// A slice of a list has room for 256 units, but the last slice of a segment may have fewer.
 func TestList_withUnitsBeyondItsSegmentIsCorrupt(t *testing.T) {
 	t.Parallel()
 	for _, unit := range []uint16{64, 128, 192, 255} {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// FuzzCandidates looks for a match that the candidates do not cover.
+// FuzzCandidates searches for a match that the candidates do not cover.
 func FuzzCandidates(f *testing.F) {
 	f.Add("foo.*bar", []byte("a foo and a bar\n"), uint16(4090))
 	f.Add(`(?i)k[0-9]+s$`, []byte("K1234ſ\n"), uint16(8100))
@@ -26,7 +26,7 @@ func FuzzCandidates(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// The text stands alone and somewhere in a longer document.
+		// The text is tested alone and inside a longer document.
 		long := bytes.Repeat([]byte("lorem ipsum dolor,\n"), 700)
 		copy(long[int(at)%len(long):], text)
 		dense := bytes.Repeat([]byte("."), int(at))

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// manyDocs makes documents of one unit each out of few words, so that lists
-// are long and of every kind: words of low numbers are frequent, and some runs
-// of documents lack them.
+// manyDocs makes documents of one unit each from few words, so that there are long lists of every
+// kind: words with low numbers are frequent, and some runs of documents lack them.
 func manyDocs(r *rand.Rand, n int) [][]byte {
 	docs := make([][]byte, n)
 	for i := range docs {
@@ -18,7 +17,7 @@ func manyDocs(r *rand.Rand, n int) [][]byte {
 		for range 1 + r.Intn(12) {
 			k := int(r.ExpFloat64() * 5)
 			if i/700%3 == 1 {
-				k += 10 // whole slices of a list are empty, others full
+				k += 10 // some slices of a list are empty, others full
 			}
 			fmt.Fprintf(&b, "%s%s\n", manyWord(k), manyWord(k+r.Intn(3)))
 		}
@@ -31,9 +30,8 @@ func manyWord(k int) string {
 	return [...]string{"alpha", "_beta", "gamma ", "delta(", "omega;", "lock_", "irq", "save", "work", "queue"}[k%10] + fmt.Sprint(k/10)
 }
 
-// TestSearch_longListsAgreeWithSets compares the candidates of literals with the
-// documents that have all of their trigrams, and those of expressions with
-// the matches.
+// TestSearch_longListsAgreeWithSets compares the candidates of literals with the documents that
+// have all of their trigrams, and the candidates of expressions with the matches.
 func TestSearch_longListsAgreeWithSets(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewSource(21))
@@ -73,8 +71,8 @@ func hasTrigrams(text, lit string) bool {
 	return true
 }
 
-// TestList_andIntoAgreesWithIntersection compares andInto with a union and an intersection,
-// for lists of every kind, whole and cut short.
+// TestList_andIntoAgreesWithIntersection compares andInto with a union and an intersection, for
+// lists of every kind, complete and truncated.
 func TestList_andIntoAgreesWithIntersection(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewSource(22))

@@ -65,7 +65,7 @@ func TestFormula_ofExpressions(t *testing.T) {
 	}
 }
 
-// checkCovered fails when a match of a document is not among the candidates.
+// checkCovered fails if a match of a document is not among the candidates.
 func checkCovered(t *testing.T, x *Index, firsts []uint32, docs [][]byte, re *regexp.Regexp, f *Formula) (units int) {
 	t.Helper()
 	var s Scratch
@@ -105,8 +105,8 @@ func checkCovered(t *testing.T, x *Index, firsts []uint32, docs [][]byte, re *re
 	return units
 }
 
-// checkBegin fails when the first candidate unit of a match is held to have
-// none on its first line, which began before it.
+// checkBegin fails if MayBegin denies a match whose first line began before the first candidate
+// unit.
 func checkBegin(t *testing.T, f *Formula, d []byte, m []int, u uint32, before bool) {
 	t.Helper()
 	from, _ := Span(len(d), u)
@@ -121,8 +121,8 @@ func checkBegin(t *testing.T, f *Formula, d []byte, m []int, u uint32, before bo
 	}
 }
 
-// randomExpr makes an expression of pieces of a document, so that it has a
-// fair chance to match across units and lines.
+// randomExpr makes an expression from pieces of a document, so that it often matches, also across
+// units and lines.
 func randomExpr(r *rand.Rand, d []byte) string {
 	gaps := []string{".*", ".", `\s*`, `\s+`, `[^;]*`, `(?s:.*)`, `[a-z]*`, `\w+`, `(x|y)?`, "", `\b`, `[0-9]+`, `$\n^`, `(foo|\d+|[ab]c)*`}
 	var b strings.Builder
@@ -200,8 +200,7 @@ func TestSearch_candidatesCoverEveryMatch(t *testing.T) {
 	}
 }
 
-// longLines makes documents whose lines go over many units, with rare words
-// around the borders.
+// longLines makes documents with lines over many units, and rare words near the borders of units.
 func longLines(seed int64) [][]byte {
 	r := rand.New(rand.NewSource(seed))
 	var docs [][]byte
@@ -342,8 +341,8 @@ func TestFormula_nestedRepetitionsStaySmall(t *testing.T) {
 	}
 }
 
-// TestSearch_touchesAllBytesThatItReads shows a caller with checksums all that is
-// believed, and little more.
+// TestSearch_touchesAllBytesThatItReads checks that Touch is called for all bytes that are used,
+// and for little more.
 func TestSearch_touchesAllBytesThatItReads(t *testing.T) {
 	t.Parallel()
 	_, segs, _ := build(t, randomDocs(4, 2000, 4000))
@@ -374,7 +373,7 @@ func TestSearch_touchesAllBytesThatItReads(t *testing.T) {
 	if err != nil || want.Count() == 0 {
 		t.Fatalf("%d units, %v", want.Count(), err)
 	}
-	// What was not touched may be anything.
+	// Bytes that were not touched may have any value.
 	whole, calls, seen := segs[0], len(spans), 0
 	masked := bytes.Repeat([]byte{0xa5}, len(whole))
 	for _, s := range spans {

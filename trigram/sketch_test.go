@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// A sketch never rules out a text with a match, whatever the pattern, and wherever in
-// the text it is.
+// A sketch never rules out a text with a match, whatever the pattern, and wherever the match is.
 func TestSketch_acceptsTextsWithAMatch(t *testing.T) {
 	t.Parallel()
 	docs := append(randomDocs(7, 30, 3000), randomDocs(8, 3, 200_000)...)
@@ -52,7 +51,7 @@ func TestSketch_acceptsTextsWithAMatch(t *testing.T) {
 	}
 }
 
-// At both ends of a text, and for what ASCII alone does not tell.
+// The cases are about both ends of a text, runs, and letters that fold beyond ASCII.
 func TestSketch_MayMatch(t *testing.T) {
 	t.Parallel()
 	filler := strings.Repeat("lorem ipsum dolor\n", 5000)
@@ -81,7 +80,7 @@ func TestSketch_MayMatch(t *testing.T) {
 		{"one two", "[r-t]wo", true},
 		{"one two", "[x-z]wo", false},
 		{"no letter of it", ".*", true},
-		{"#define CONTEXT4_INODE", "ext4_[a-z]+_inode", false}, // the trigrams are there, in another case
+		{"#define CONTEXT4_INODE", "ext4_[a-z]+_inode", false}, // the trigrams are there, but in another case
 		{"#define EXT4_A_INODE", "(?i)ext4_[a-z]+_inode", true},
 		{"bookkeeper", "(book)+keep", true},
 		{"bookkeeper", "(book){2,}KEEP", false},
@@ -97,8 +96,7 @@ func TestSketch_MayMatch(t *testing.T) {
 	}
 }
 
-// What a sketch is for: of names that a large text does not have, it rules out nearly
-// all, and it is small.
+// A sketch is small, and rules out nearly all names that a large text does not have.
 func TestSketch_rulesOutTextsWithoutAMatch(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewSource(3))
@@ -130,7 +128,7 @@ func TestSketch_rulesOutTextsWithoutAMatch(t *testing.T) {
 		t.Errorf("%d of %d names may be there, in their own case %d", wrong, asked, exact)
 	}
 
-	// One that was filled with everything says nothing, and is right all the same.
+	// A sketch of random bytes rules out nothing, but its answers are still right.
 	noise := make([]byte, 1<<20)
 	r.Read(noise)
 	copy(noise[1<<19:], "needle")
@@ -139,7 +137,7 @@ func TestSketch_rulesOutTextsWithoutAMatch(t *testing.T) {
 	}
 }
 
-// FuzzSketch looks for a match in a text that its sketch rules out.
+// FuzzSketch searches for a match in a text that its sketch rules out.
 func FuzzSketch(f *testing.F) {
 	f.Add("foo.*bar", []byte("a foo and a bar\n"), uint32(296))
 	f.Add(`(?i)k[0-9]+s$`, []byte("K1234ſ\n"), uint32(1))
@@ -159,7 +157,7 @@ func FuzzSketch(f *testing.F) {
 			return
 		}
 
-		// Alone, and in a longer text.
+		// The text is tested alone and inside a longer text.
 		q := Ask(tree)
 		before := int(at % 5000)
 		long := append(bytes.Repeat([]byte("lorem ipsum\n"), 500)[:before], text...)

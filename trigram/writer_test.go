@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// build indexes documents and returns the index, its segments and the first
-// unit of each document.
+// build indexes documents and returns the index, its segments and the first unit of each document.
 func build(t testing.TB, docs [][]byte) (*Index, [][]byte, []uint32) {
 	t.Helper()
 	var segs [][]byte
@@ -33,7 +32,7 @@ func build(t testing.TB, docs [][]byte) (*Index, [][]byte, []uint32) {
 	return x, segs, firsts
 }
 
-// naive returns the sets of units by trigram and segment.
+// naive returns the set of units for each trigram and segment.
 func naive(docs [][]byte, firsts []uint32) map[uint64]bool {
 	set := make(map[uint64]bool) // key<<32 | unit
 	for i, d := range docs {
@@ -53,7 +52,7 @@ func naive(docs [][]byte, firsts []uint32) map[uint64]bool {
 	return set
 }
 
-// dump reads all lists of an index in the form of naive.
+// dump reads all lists of an index into the form of naive.
 func dump(t *testing.T, x *Index) map[uint64]bool {
 	t.Helper()
 	set := make(map[uint64]bool)
@@ -123,8 +122,8 @@ func TestWriter_agreesWithANaiveIndex(t *testing.T) {
 	}
 }
 
-// TestWriter_secondIndexEqualsTheFirst builds two indexes with one writer: a large
-// one with rows, then a small one, whose words and rows lie where those were.
+// TestWriter_secondIndexEqualsTheFirst builds indexes with one writer: a large one with rows, then
+// small ones whose data reuse its memory.
 func TestWriter_secondIndexEqualsTheFirst(t *testing.T) {
 	t.Parallel()
 	docs, others := randomDocs(9, 3500, 4500), randomDocs(10, 3000, 4500)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Nobody who did no work can say that an answer is complete.
+// A value that no search made is never complete.
 func TestCoverage_isUnknownUntilProved(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -35,7 +35,7 @@ func TestCoverage_isUnknownUntilProved(t *testing.T) {
 	}
 }
 
-// Where a limit alone has cut an answer, what it counts is exact.
+// If only a limit has cut an answer, its counts are exact.
 func TestCoverage_Cut(t *testing.T) {
 	t.Parallel()
 	limited := Of(Parts, 3, 3).With(Gap{Kind: Limit})
@@ -57,7 +57,7 @@ func TestCoverage_Cut(t *testing.T) {
 	}
 }
 
-// Gaps of one kind are one gap, and a value that was handed on does not change.
+// Gaps of one kind become one gap, and joining does not change the original value.
 func TestCoverage_joinsGapsOfOneKind(t *testing.T) {
 	t.Parallel()
 	one := Of(Parts, 1, 1).With(Gap{Kind: Symbols, Count: 2, Files: []File{{Path: "a"}, {Path: "b"}}})
@@ -66,7 +66,7 @@ func TestCoverage_joinsGapsOfOneKind(t *testing.T) {
 	if got.Count != 7 || !slices.Equal(got.Files, []File{{Path: "a"}, {Path: "b"}, {Path: "c"}}) || len(two.Gaps()) != 1 {
 		t.Errorf("joined: %+v", two.Gaps())
 	}
-	// Parts answer in any order.
+	// Parts may answer in any order.
 	turned := Of(Parts, 1, 1).With(Gap{Kind: Symbols, Count: 5, Files: []File{{Path: "d"}, {Path: "c"}}}).With(one.Gap(Symbols))
 	if !slices.Equal(turned.Gap(Symbols).Files, got.Files) {
 		t.Errorf("in another order: %+v", turned.Gaps())

@@ -14,7 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/node/place"
 )
 
-// ledger drives a catalog for a test.
+// ledger changes a catalog for a test.
 type ledger struct {
 	t     testing.TB
 	state *catalog.State
@@ -24,7 +24,7 @@ type ledger struct {
 
 const ledgerEpoch = 1 << 24
 
-// newLedger is a catalog with two members and two connections, which list so many
+// newLedger returns a catalog with two members and two connections, which list that many
 // repositories in turn.
 func newLedger(t testing.TB, repos int) *ledger {
 	t.Helper()
@@ -60,7 +60,7 @@ func (l *ledger) do(cmd catalog.Command) uint64 {
 	return r.ID
 }
 
-// grant is the fence of a job that runs from now on, or did before.
+// grant makes a job run and returns its fence.
 func (l *ledger) grant(kind catalog.JobKind, subject string) uint64 {
 	l.do(&catalog.EnqueueJob{Kind: kind, Subject: subject})
 	l.do(&catalog.GrantJob{Kind: kind, Subject: subject, Node: "n1", Epoch: ledgerEpoch, Deadline: l.now.Add(time.Hour)})
@@ -70,10 +70,10 @@ func (l *ledger) grant(kind catalog.JobKind, subject string) uint64 {
 	return 0
 }
 
-// file is the id of one of a few files, so that repositories share some.
+// file returns one of a few file ids, so that repositories share some.
 func (l *ledger) file(r *rand.Rand) string { return fmt.Sprintf("%064x", 1+r.IntN(12)) }
 
-// finish ends an index of a repository with files that others may have too.
+// finish ends an index job of a repository with files that others may have too.
 func (l *ledger) finish(r *rand.Rand, id catalog.RepoID) {
 	c := &catalog.FinishIndex{Repo: id, Fence: l.grant(catalog.JobIndex, catalog.RepoSubject(id)), Holder: "n1", LeftOut: uint32(r.IntN(2))}
 	for range r.IntN(3) {
@@ -86,7 +86,7 @@ func (l *ledger) finish(r *rand.Rand, id catalog.RepoID) {
 	l.do(c)
 }
 
-// change changes something by chance.
+// change makes a random change.
 func (l *ledger) change(r *rand.Rand, repos int) {
 	id := catalog.RepoID(1 + r.IntN(repos))
 	subject, connection := catalog.RepoSubject(id), []string{"a", "b"}[r.IntN(2)]
@@ -114,13 +114,13 @@ func (l *ledger) change(r *rand.Rand, repos int) {
 	case 10:
 		l.do(&catalog.FinishCollect{Repo: id, Fence: l.grant(catalog.JobCollect, subject)})
 	case 11:
-		// After so long the repositories of the connection are hidden.
+		// After this time the repositories of the connection are hidden.
 		l.now = l.now.Add(catalog.ServeRefused / 2)
 		l.do(&catalog.FinishJob{Kind: catalog.JobSync, Subject: connection, Fence: l.grant(catalog.JobSync, connection), Error: "refused", TokenRefused: true})
 	}
 }
 
-// count counts without a memory, by a walk over everything.
+// count counts without a cache, by walking over everything.
 func count(view *catalog.View, live Live, copies int) string {
 	shown := view.Shown()
 	var all, searchable, unfetchable, failed, leftOut, emptied, few, none []catalog.RepoID
@@ -176,7 +176,7 @@ func count(view *catalog.View, live Live, copies int) string {
 	return words(all, searchable, unfetchable, failed, leftOut, emptied, few, none, fewest, units, held, jobs)
 }
 
-// words is the counts of a tally as count has them.
+// words returns the counts of a tally in the form of count.
 func (t *Tally) words(copies int) string {
 	s := t.Shortage(copies)
 	return words(t.Shown.ToArray(), t.Searchable.ToArray(), t.Unfetchable.ToArray(), t.Failed.ToArray(), t.LeftOut.ToArray(), t.Emptied.ToArray(),
@@ -190,8 +190,8 @@ func words(all, searchable, unfetchable, failed, leftOut, emptied, few, none []c
 		all, searchable, unfetchable, failed, leftOut, emptied, few, none, fewest, units, held, jobs)
 }
 
-// Whatever changes, and whoever is alive, a census counts as a walk over everything does.
-// It may be asked for an older view, too.
+// Whatever changes, and whoever is alive, a census counts like a walk over everything, also for an
+// older view.
 func TestCensus_agreesWithAWalk(t *testing.T) {
 	t.Parallel()
 	hidden := false
@@ -222,8 +222,8 @@ func TestCensus_agreesWithAWalk(t *testing.T) {
 	}
 }
 
-// A change costs what it changes: of 5,000 repositories those are looked at that changed,
-// and those that share a file with them whose holders are others.
+// The cost of a change depends on its size: of 5,000 repositories the census reads only those that
+// changed, and those that share a file whose holders changed.
 func TestCensus_readsOnlyChanges(t *testing.T) {
 	t.Parallel()
 	l, c, live := newLedger(t, 5000), new(Census), Live{1: true, 2: true}

@@ -15,8 +15,8 @@ import (
 	"github.com/shoalsearch/shoal/node/place"
 )
 
-// oneRepository is a team of so many nodes and one repository, with a shard
-// that n1 has made, that is to be on some of them.
+// oneRepository returns a team of that many nodes with one repository. n1 has built its shard, and
+// the nodes in target should hold it.
 func oneRepository(t *testing.T, nodes int, target ...string) (m *team, shard string) {
 	m = newTeam(t, nodes)
 	m.Repos("a", "r")
@@ -25,8 +25,8 @@ func oneRepository(t *testing.T, nodes int, target ...string) (m *team, shard st
 	return m, shard
 }
 
-// A repository moves from one node to another: copied, confirmed, given up, and
-// deleted where it was.
+// A repository moves from one node to another: it is copied and confirmed there, then given up and
+// deleted on the old node.
 func TestCopy_movesShardsAndMirror(t *testing.T) {
 	t.Parallel()
 	m, file := oneRepository(t, 3, "n1", "n2")
@@ -54,8 +54,7 @@ func TestCopy_movesShardsAndMirror(t *testing.T) {
 	}
 }
 
-// A source whose bytes are not those of the name gives nothing, and the next
-// one is asked.
+// A source with wrong bytes for a name gives nothing, and the next source is asked.
 func TestCopy_damagedSourceIsReplacedByAnother(t *testing.T) {
 	t.Parallel()
 	m, file := oneRepository(t, 3, "n1", "n2")
@@ -86,13 +85,13 @@ func TestCopy_failedCopyIsRetriedLater(t *testing.T) {
 	m.look("n2")
 	m.full["n2"] = false
 	m.look("n2")
-	m.holds(1, "n1") // it waits after the failure
+	m.holds(1, "n1") // the copier waits after the failure
 	m.Pass(2 * copyRetry)
 	m.settle()
 	m.holds(1, "n1", "n2")
 }
 
-// Copies of what is hidden from everybody are made, and not told of.
+// Hidden repositories are copied, but their copies are not counted.
 func TestMoves_ignoreHiddenRepositories(t *testing.T) {
 	t.Parallel()
 	m, _ := oneRepository(t, 2, "n1", "n2")
@@ -104,7 +103,7 @@ func TestMoves_ignoreHiddenRepositories(t *testing.T) {
 			t.Fatalf("wanted are the files %v and mirrors %v", w.files, w.mirrors)
 		}
 
-		// As they are while they run, which no look of a test would see.
+		// Mark the copies as running; a test could not see them in that state.
 		for name := range w.files {
 			of.active[name] = true
 		}
@@ -122,7 +121,7 @@ func TestMoves_ignoreHiddenRepositories(t *testing.T) {
 	look(0)
 }
 
-// What a copier knows of files and repositories goes when they are gone.
+// A copier forgets files and repositories that are gone.
 func TestCopier_forgetsRemovedRepositories(t *testing.T) {
 	t.Parallel()
 	m, _ := oneRepository(t, 2, "n1", "n2")
@@ -134,7 +133,7 @@ func TestCopier_forgetsRemovedRepositories(t *testing.T) {
 		t.Fatal("no copy failed")
 	}
 
-	// It is wanted elsewhere before it was tried again.
+	// The repository moved before the copy was tried again.
 	m.Target(place.GroupOf(1), "n1")
 	m.look("n2")
 	if len(of.failed) == 0 {
@@ -161,7 +160,7 @@ func TestCopier_forgetsRemovedRepositories(t *testing.T) {
 	}
 }
 
-// What is asked for by a name that is none is refused before any file is touched.
+// A name that is not the name of an index file is refused before any file is opened.
 func TestTransfers_refuseOtherFiles(t *testing.T) {
 	t.Parallel()
 	m := newTeam(t, 2)
@@ -180,8 +179,8 @@ func TestTransfers_refuseOtherFiles(t *testing.T) {
 	}
 }
 
-// A node is asked for the second copy of what is about to be published, keeps
-// it though no view names it, and is not asked when it is away.
+// A node copies files that another node is about to publish, and keeps them although no view names
+// them. It is not asked while it is away.
 func TestSecond_copiesBeforePublication(t *testing.T) {
 	t.Parallel()
 	m, file := oneRepository(t, 3, "n1", "n2")
@@ -199,8 +198,8 @@ func TestSecond_copiesBeforePublication(t *testing.T) {
 	}
 }
 
-// A file that has gone from a disk is reported, and comes back from the other
-// holder; one that nobody has any more is lost.
+// A file that is gone from a disk is reported, and copied again from the other holder. A file
+// without a holder is lost.
 func TestCollector_reportsMissingFilesForCopying(t *testing.T) {
 	t.Parallel()
 	m, file := oneRepository(t, 2, "n1", "n2")
@@ -239,7 +238,7 @@ func TestCollector_reportsMissingFilesForCopying(t *testing.T) {
 	}
 }
 
-// Without a view that is current nothing is deleted.
+// Without a current view nothing is deleted.
 func TestCollector_oldViewDeletesNothing(t *testing.T) {
 	t.Parallel()
 	m, file := oneRepository(t, 3, "n2", "n3")
@@ -267,8 +266,8 @@ type aged struct{ *mate }
 // Age implements Cluster.
 func (aged) Age() time.Duration { return currentEnough + 1 }
 
-// What a configuration let go of stays for a while, and has its copies where they
-// belong: a node that is drained gives it away, or the drain would last as long.
+// A repository that a configuration dropped stays for a while, with copies where they belong. A
+// drained node gives it away: otherwise the drain would take as long.
 func TestCopy_movesDroppedRepositoriesUntilTheyAreDeleted(t *testing.T) {
 	t.Parallel()
 	m, _ := oneRepository(t, 3, "n1", "n2")
@@ -286,15 +285,15 @@ func TestCopy_movesDroppedRepositoriesUntilTheyAreDeleted(t *testing.T) {
 	m.settle()
 	m.holds(1, "n1", "n3")
 
-	// Nobody has to copy what is collected in a moment.
+	// A repository that will soon be deleted need not be copied.
 	m.Pass(25 * time.Hour)
 	m.Target(place.GroupOf(1), "n2", "n3")
 	m.settle()
 	m.holds(1, "n1", "n3")
 }
 
-// A node that gave a mirror away and gets it back at once, as one that is drained and
-// taken back, has nothing of it: it copies it, and is no holder until then.
+// A node that gave a mirror away and is a target again at once, as one that is drained and taken
+// back, has no mirror. It copies it, and is no holder until then.
 func TestCopy_mirrorThatComesBackIsCopiedAgain(t *testing.T) {
 	t.Parallel()
 	m, _ := oneRepository(t, 3, "n1", "n2")
@@ -314,7 +313,7 @@ func TestCopy_mirrorThatComesBackIsCopiedAgain(t *testing.T) {
 		t.Error("n1 is a holder of the mirror, and has none")
 	}
 
-	// Whatever took it away, the others hear of it.
+	// Whatever removed the mirror, other nodes learn of it.
 	if err := m.nodes["n1"].files.Mirrors.Drop(1); err != nil {
 		t.Fatal(err)
 	}
@@ -329,13 +328,14 @@ func TestCopy_mirrorThatComesBackIsCopiedAgain(t *testing.T) {
 	}
 }
 
-// A node that publishes a repository for others, while nobody leads, removes the mirror that no
-// view says it holds. Then the entry arrives. It says so, or all copy from it without end.
+// A node that publishes a repository for others, while there is no leader, removes a mirror that no
+// view says it holds. Then the entry arrives that says so. The node must report the loss, or all
+// others copy from it forever.
 func TestCollector_reportsAMirrorThatItRemovedTooEarly(t *testing.T) {
 	t.Parallel()
 	m, _ := oneRepository(t, 3, "n2", "n3")
 	key := catalog.MirrorKey(1)
-	m.collect("n1") // it looks for all mirrors once, and the entry below is still under way
+	m.collect("n1") // it checks all mirrors once, while the entry below is still under way
 	m.Drop("n1", key)
 	m.collect("n1")
 	if m.nodes["n1"].files.Mirrors.Has(1) {

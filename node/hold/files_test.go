@@ -7,9 +7,9 @@ import (
 	"github.com/shoalsearch/shoal/cluster/clustertest"
 )
 
-// A file that was taken before its generation was published is kept until the
-// repository has another one, not for the whole time that a publication may
-// take: a repository that changes every second would keep hundreds.
+// A file that was copied before its generation was published is kept until the repository has
+// another generation, not for the longest possible publication: for a repository that changes every
+// second, hundreds of files would be kept.
 func TestFiles_awaitedUntilTheNextGeneration(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, oneConnection, 1)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The questions of the streams, as nodes of the last release send them, are read whole, and
-// this program sends whatever that one reads. A field may be new.
+// This program reads the streams' requests of the last release, and sends what that release reads.
+// New fields are allowed.
 func TestStreams_ofTheLastRelease(t *testing.T) {
 	t.Parallel()
 	for text, into := range map[string]any{

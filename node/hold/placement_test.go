@@ -11,7 +11,7 @@ import (
 
 const oneConnection = `{"connections": {"a": {"type": "git", "url": "file:///x"}}}`
 
-// named is n names of repositories.
+// named returns n names of repositories.
 func named(n int) []string {
 	var names []string
 	for i := range n {
@@ -20,7 +20,7 @@ func named(n int) []string {
 	return names
 }
 
-// nodesOf is the members of a world as planners see them, all at equal weight.
+// nodesOf returns the members of a world as planners see them, all with equal weight.
 func nodesOf(w *clustertest.World) []Node {
 	var nodes []Node
 	for _, m := range w.Node("n1").Members() {
@@ -29,7 +29,7 @@ func nodesOf(w *clustertest.World) []Node {
 	return nodes
 }
 
-// placeAll places, applies the plan, and counts the repositories of each member.
+// placeAll places the repositories, applies the plan, and counts the repositories of each member.
 func placeAll(w *clustertest.World, nodes []Node, balance bool) map[string]int {
 	w.Do(Place(Placement{View: w.View(), Nodes: nodes, Copies: 2, Balance: balance})...)
 	view, count := w.View(), map[string]int{}
@@ -41,8 +41,8 @@ func placeAll(w *clustertest.World, nodes []Node, balance bool) map[string]int {
 	return count
 }
 
-// A cluster forms within moments: when all members are there, the first have
-// been given everything, and next to nothing of it is indexed yet.
+// When a cluster starts, its members join within moments. By then the first members have
+// everything, and almost nothing is indexed yet.
 func TestPlace_spreadsRepositoriesWithoutIndex(t *testing.T) {
 	t.Parallel()
 	const repos = 100

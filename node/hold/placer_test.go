@@ -10,14 +10,14 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// bureau is a Placer in a world whose nodes copy at once what they should have.
+// bureau is a Placer in a world whose nodes copy at once what they should hold.
 type bureau struct {
 	*disks
 	placer *Placer
 	nodes  []Node
 }
 
-// newBureau is three nodes with copies of 16 repositories, all placed.
+// newBureau returns three nodes with copies of 16 placed repositories.
 func newBureau(t *testing.T) *bureau {
 	d := newDisks(t, 3, 16, 2)
 	for i := range 16 {
@@ -35,7 +35,7 @@ func (b *bureau) place() {
 	b.placer.Place(b.t.Context(), b.View(), b.nodes)
 }
 
-// targets is who should hold each repository.
+// targets returns the nodes that should hold each repository.
 func (b *bureau) targets() (all [][]string) {
 	for repo := range b.View().Repos() {
 		all = append(all, RepoTargets(b.View(), repo.ID))
@@ -43,7 +43,7 @@ func (b *bureau) targets() (all [][]string) {
 	return all
 }
 
-// of is how many repositories a node should hold.
+// of returns how many repositories a node should hold.
 func (b *bureau) of(id string) int {
 	n := 0
 	for _, ids := range b.targets() {
@@ -54,9 +54,8 @@ func (b *bureau) of(id string) int {
 	return n
 }
 
-// While somebody is silent who may be back, a newcomer is no reason to move
-// what the others have: it would leave live copies for a place that counts a
-// dead one.
+// While a silent node may come back, a new member is no reason to move data: that would give up
+// live copies for a plan that counts a dead node.
 func TestPlacer_waitsWhileAMemberIsSilent(t *testing.T) {
 	t.Parallel()
 	b := newBureau(t)
@@ -71,7 +70,7 @@ func TestPlacer_waitsWhileAMemberIsSilent(t *testing.T) {
 		t.Errorf("with n3 silent and n4 new the targets are\n%v\nwant\n%v", got, before)
 	}
 
-	// Not for ever: a newcomer is of use some time.
+	// It does not wait forever: after some time the new member gets data.
 	b.Pass(balanceAfter)
 	b.place()
 	if b.of("n4") == 0 {
@@ -79,8 +78,8 @@ func TestPlacer_waitsWhileAMemberIsSilent(t *testing.T) {
 	}
 }
 
-// A machine that comes back empty at its old address takes the places of the
-// one that it replaces, and nothing else until all have their copies again.
+// A machine that comes back empty at its old address takes the places of the one that it replaces,
+// and nothing else until all copies are complete again.
 func TestPlacer_replacementTakesPlacesFirst(t *testing.T) {
 	t.Parallel()
 	b := newBureau(t)
@@ -102,7 +101,7 @@ func TestPlacer_replacementTakesPlacesFirst(t *testing.T) {
 		}
 	}
 
-	// The copies are there: now the newcomer gets its share of the rest.
+	// The copies are complete: now the new member gets its share of the rest.
 	b.settle()
 	b.place()
 	b.settle()

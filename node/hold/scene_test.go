@@ -13,8 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/node/place"
 )
 
-// disks is a world whose nodes have disks: what each has, by the name of a file
-// or the key of a mirror.
+// disks is a world whose nodes have disks. Each disk has names of files and keys of mirrors.
 type disks struct {
 	*clustertest.World
 	t      *testing.T
@@ -28,12 +27,12 @@ func newDisks(t *testing.T, nodes, repos, copies int) *disks {
 	return d
 }
 
-// shardOf is the only shard of a repository.
+// shardOf returns the only shard of a repository.
 func shardOf(id catalog.RepoID) catalog.ShardRef {
 	return catalog.ShardRef{ID: fmt.Sprintf("%064x", id), Text: 4000, Bytes: 2000}
 }
 
-// index gives a repository a generation that lies on one node.
+// index gives a repository a generation that is on one node.
 func (d *disks) index(id catalog.RepoID, node string) {
 	d.Index(id, node, shardOf(id))
 	for key, file := range d.pieces(id) {
@@ -42,7 +41,7 @@ func (d *disks) index(id catalog.RepoID, node string) {
 	}
 }
 
-// pieces is what a repository consists of, by the keys of the holdings.
+// pieces returns the pieces of a repository, by the keys of their holders.
 func (d *disks) pieces(id catalog.RepoID) map[string]string {
 	out := map[string]string{catalog.MirrorKey(id): catalog.MirrorKey(id)}
 	for key, file := range FilesOf(id, shardOf(id)) {
@@ -69,8 +68,8 @@ func (d *disks) scene(node string) *scene {
 	}
 }
 
-// copy does what a node finds to do, and reports whether that was anything.
-// A node that is asked for what it has not fails the test.
+// copy does the work that a node finds, and reports whether there was any. It fails the test if a
+// node is asked for a file that it does not have.
 func (d *disks) copy(node string) bool {
 	w := d.scene(node).decide()
 	fetch := func(what string, from []string) {
@@ -95,7 +94,7 @@ func (d *disks) copy(node string) bool {
 	return len(w.files)+len(w.mirrors)+len(w.held)+len(w.given) > 0
 }
 
-// settle lets all nodes that can be reached copy until none finds anything.
+// settle lets all live nodes copy until none finds any work.
 func (d *disks) settle() {
 	for range 100 {
 		busy := false
@@ -118,7 +117,7 @@ func (d *disks) live() (ids []string) {
 	return ids
 }
 
-// copiesOf is the holders of a key that can be reached.
+// copiesOf returns the live holders of a key.
 func (d *disks) copiesOf(key string) (ids []string) {
 	for _, id := range d.View().Holders(key) {
 		if d.Alive(id) {
@@ -128,8 +127,8 @@ func (d *disks) copiesOf(key string) (ids []string) {
 	return ids
 }
 
-// A line is who should have the shard of a repository, who has it, who cannot
-// be reached, who is about to leave, and who may give it up then.
+// Each row has the targets of a repository's shard, its holders, the nodes that cannot be reached,
+// those that are leaving, and those that may then give up their copy.
 func TestScene_givesUpACopyOnlyWhileEnoughRemain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ why, targets, holders, dead, leaving, given string }{
@@ -178,10 +177,9 @@ func TestScene_givesUpACopyOnlyWhileEnoughRemain(t *testing.T) {
 	}
 }
 
-// Machines are lost, come back, come back empty, join and leave at random,
-// one at a time and with the others copying in between or not. Nobody ever
-// gives up a copy that is needed, whatever the others give up at the same
-// moment, and in the end all is where it should be and nowhere else.
+// Machines are lost, come back, come back empty, join and leave at random, one at a time, with or
+// without copying in between. No node ever gives up a needed copy, whatever others give up at the
+// same moment. In the end every copy is where it should be and nowhere else.
 func TestScene_neverGivesUpNeededCopies(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
@@ -203,21 +201,21 @@ func TestScene_neverGivesUpNeededCopies(t *testing.T) {
 	}
 }
 
-// stroke is disks that are struck by faults.
+// stroke is disks with random faults.
 type stroke struct {
 	*disks
 	rng    *rand.Rand
-	silent map[string]time.Duration // of who cannot be reached
-	next   int                      // number of the next node that joins
+	silent map[string]time.Duration // how long each unreachable node has been silent
+	next   int                      // number of the next node to join
 }
 
-// step does something, and says what.
+// step makes a random change and returns its name.
 func (s *stroke) step() string {
 	switch roll := s.rng.IntN(10); {
 	case roll == 0 && len(s.silent) == 0 && len(s.live()) > 2:
 		id := s.pick()
 		if s.last(id) {
-			return "nothing" // two losses at once are more than two copies can bear
+			return "nothing" // two losses at once are more than two copies survive
 		}
 		s.Lose(id)
 		s.silent[id] = time.Duration(s.rng.IntN(2)) * deadAfter
@@ -287,8 +285,8 @@ func (s *stroke) takers() int {
 	return n
 }
 
-// check lets all nodes give up at once what they want to, in thought, and
-// counts what is left in the plainest way.
+// check assumes that all nodes give up at once what they would give up, and counts the remaining
+// copies in the simplest way.
 func (s *stroke) check(when string) {
 	given := map[string][]string{}
 	for _, id := range s.live() {
@@ -311,7 +309,7 @@ func (s *stroke) check(when string) {
 	}
 }
 
-// end brings everybody back and looks where everything is.
+// end brings all nodes back and checks where everything is.
 func (s *stroke) end(seed uint64) {
 	for id := range s.silent {
 		s.Find(id)

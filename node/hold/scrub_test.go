@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// readFiles are index files that count how often each is read.
+// readFiles counts how often each index file is read.
 type readFiles struct {
 	names []string
 	bytes int64
@@ -39,7 +39,7 @@ func (f *readFiles) Verify(_ context.Context, name string) error {
 	return nil
 }
 
-// Every file is read once a week, and one that is damaged ends nothing.
+// Every file is read once a week, and a damaged file does not stop the scrubber.
 func TestScrub_readsEveryFileOnceAWeek(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,8 +61,8 @@ func TestScrub_readsEveryFileOnceAWeek(t *testing.T) {
 	})
 }
 
-// A node that is started again every day comes to every file in time: it does not
-// begin with the same one each time.
+// A node that restarts every day reads every file in time, because it does not start with the same
+// file each time.
 func TestScrub_reachesEveryFileDespiteRestarts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestScrub_reachesEveryFileDespiteRestarts(t *testing.T) {
 	})
 }
 
-// Large files are read at a bounded pace, however few they are.
+// Large files are read at a limited rate, however few there are.
 func TestScrub_readsLargeFilesSlowly(t *testing.T) {
 	t.Parallel()
 	if got, want := scrubWait(1_000_000, scrubRate*60), time.Minute; got != want {

@@ -10,7 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/node/place"
 )
 
-// The second copy of what a push adds to a pack is made where the pack is.
+// The second copy of what a push adds to a pack goes to a node that has the pack.
 func TestNeighbours_mostBytesComeFirst(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, oneConnection, 4)

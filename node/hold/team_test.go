@@ -20,13 +20,12 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// team is nodes with real files and mirrors, which call each other without a
-// network.
+// team is nodes with real files and mirrors, which call each other without a network.
 type team struct {
 	*clustertest.World
 	t     *testing.T
 	nodes map[string]*mate
-	full  map[string]bool // disks
+	full  map[string]bool // nodes whose disks are full
 }
 
 // mate is the parts of one node that hold data.
@@ -68,7 +67,7 @@ func newTeam(t *testing.T, nodes int) *team {
 	return m
 }
 
-// calls is the calls of one node to the others.
+// calls makes the calls of one node to others.
 type calls struct {
 	team *team
 	from string
@@ -120,8 +119,8 @@ func (s one) Read(_ context.Context, want []int, use func(i int, content []byte)
 	return nil
 }
 
-// index builds a shard and a mirror of a repository on a node, and returns the
-// name of the shard's file.
+// index builds a shard and a mirror of a repository on a node, and returns the name of the shard's
+// file.
 func (m *team) index(id catalog.RepoID, node, text string) string {
 	m.t.Helper()
 	n := m.nodes[node]
@@ -145,7 +144,7 @@ func (m *team) index(id catalog.RepoID, node, text string) string {
 	return name
 }
 
-// mirror makes a commit and fetches it, and returns its id.
+// mirror makes a commit, fetches it, and returns its id.
 func (m *team) mirror(id catalog.RepoID, n *mate, text string) string {
 	m.t.Helper()
 	origin := filepath.Join(n.dir, fmt.Sprint("origin", id))
@@ -173,14 +172,14 @@ func (m *team) mirror(id catalog.RepoID, n *mate, text string) string {
 	return commit
 }
 
-// look lets the copier of a node look once, and waits for what it began.
+// look lets the copier of a node look once, and waits for the copies that it starts.
 func (m *team) look(node string) {
 	var wg sync.WaitGroup
 	m.nodes[node].copier.look(m.t.Context(), &wg)
 	wg.Wait()
 }
 
-// settle lets all nodes that can be reached look until each has confirmed.
+// settle lets all live nodes look until each has confirmed its copies.
 func (m *team) settle() {
 	for range 4 {
 		for _, id := range []string{"n1", "n2", "n3"} {
@@ -191,7 +190,7 @@ func (m *team) settle() {
 	}
 }
 
-// collect lets the collector of a node look, and again after the grace period.
+// collect runs the collector of a node, and again after the grace period.
 func (m *team) collect(node string) {
 	c := m.nodes[node].collector
 	c.Collect(m.t.Context())
@@ -199,7 +198,7 @@ func (m *team) collect(node string) {
 	c.Collect(m.t.Context())
 }
 
-// holds tells who has confirmed what a repository consists of.
+// holds checks which nodes have confirmed the pieces of a repository.
 func (m *team) holds(id catalog.RepoID, want ...string) {
 	m.t.Helper()
 	for key := range KeysOf(m.View().Repo(id)) {

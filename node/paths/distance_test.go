@@ -5,7 +5,7 @@ import (
 	"testing/quick"
 )
 
-// plainDistance is Distance by its definition.
+// plainDistance computes Distance by its definition.
 func plainDistance(a, b string) int {
 	switch {
 	case a == "" || b == "":

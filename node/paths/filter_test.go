@@ -8,7 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// keeps reports whether a filter takes a path.
+// keeps reports whether a filter accepts a path.
 func keeps(t *testing.T, f Filter, path string) bool {
 	t.Helper()
 	keep, err := f.Keeps()
@@ -18,7 +18,7 @@ func keeps(t *testing.T, f Filter, path string) bool {
 	return keep(path)
 }
 
-// A glob has to match a whole name, not a line of it.
+// A glob must match a whole name, not a line of it.
 func TestFilter_matchesNamesWithLineBreaks(t *testing.T) {
 	t.Parallel()
 	const odd = "dir with space/new\nline.txt"
@@ -40,7 +40,7 @@ func TestFilter_matchesNamesWithLineBreaks(t *testing.T) {
 	}
 }
 
-// What a glob is bound to may be a file, and the pattern of glob means files alone.
+// The directory of a filter may be a file, and the pattern of the tool glob matches files only.
 func TestFilter_ofOneFile(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -66,8 +66,8 @@ func TestFilter_ofOneFile(t *testing.T) {
 	}
 }
 
-// What globs stand for has a bound: a short one may mean megabytes of expression, which
-// no index takes and a compiler makes hundreds of megabytes of.
+// The expansion of globs is limited: a short glob may mean an expression of megabytes, which no
+// index accepts and which would take hundreds of megabytes to compile.
 func TestFilter_refusesGlobsThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 	const digits = "{0,1,2,3,4,5,6,7,8,9}"
@@ -94,7 +94,7 @@ func TestFilter_refusesGlobsThatAreTooLarge(t *testing.T) {
 	}
 }
 
-// A path that an answer named works as a glob, also where a directory is given beside it.
+// A path from an answer works as a glob, even together with a directory.
 func TestFilter_globMayBeginWithTheDirectory(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -102,13 +102,13 @@ func TestFilter_globMayBeginWithTheDirectory(t *testing.T) {
 		want       bool
 	}{
 		{"lib/a.js", "lib/a.js", true},
-		{"lib/a.js", "lib/lib/a.js", true}, // from the directory on, as any other
+		{"lib/a.js", "lib/lib/a.js", true}, // relative to the directory, as any other glob
 		{"lib/*.js", "lib/b.js", true},
 		{"lib/*.js", "lib/c/b.js", false},
 		{"lib/c/", "lib/c/b.js", true},
 		{"c/b.js", "lib/c/b.js", true},
 		{"li/a.js", "lib/a.js", false},
-		{"/lib/a.js", "lib/a.js", false}, // bound to the directory by its slash
+		{"/lib/a.js", "lib/a.js", false}, // the slash ties it to the directory
 	} {
 		if got := keeps(t, Filter{Dir: "lib", Include: []string{tt.glob}}, tt.path); got != tt.want {
 			t.Errorf("%q below lib takes %q: %v, want %v", tt.glob, tt.path, got, tt.want)

@@ -10,13 +10,14 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Include, exclude and the pattern of glob take the dialect of package glob, but for !(...).
+// Include, exclude and the pattern of the tool glob accept the dialect of package glob, except for
+// !(...).
 func TestFilter_takesTheGlobsOfTheTable(t *testing.T) {
 	t.Parallel()
 	for _, row := range globtest.Rows() {
 		rest, not := inverse(row.Pattern)
 		if !strings.Contains(rest, "/") || strings.HasSuffix(rest, "/") || !strings.ContainsAny(rest, signs) {
-			continue // these stand for more paths here
+			continue // these match more paths here
 		}
 		include, exclude := Filter{Include: []string{row.Pattern}}, Filter{Exclude: []string{rest}}
 		if strings.Contains(rest, "!(") {
@@ -40,7 +41,7 @@ func TestFilter_takesTheGlobsOfTheTable(t *testing.T) {
 	}
 }
 
-// A path that has signs of globs stands for itself.
+// A path with special characters of globs matches itself.
 func TestFilter_takesAPathAsItIs(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"app/(group)/page.tsx", "app/[id]/page.tsx", "app/(a|b)/x", "app/@(modal)/x", "app/{x}/y", "a[b", "src/(.)photo/p.tsx", "+page(x).svelte"} {
@@ -58,7 +59,7 @@ func TestFilter_takesAPathAsItIs(t *testing.T) {
 	}
 }
 
-// A ! in front leaves out, in a list and alone.
+// A ! in front excludes, both in a list and alone.
 func TestOfGlob_leavesOut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ dir, pattern, path string }{

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWritten_roundTripsThroughJSON takes random names through their written form, in
-// an argument of a call and as a text.
+// TestWritten_roundTripsThroughJSON encodes random names, as an argument of a call and as text, and
+// decodes them.
 func TestWritten_roundTripsThroughJSON(t *testing.T) {
 	t.Parallel()
 	pieces := []string{"a", "/", "\xff", "\xfe\xfd", "\n", "\t", "\r", "\x1b", "ö", "\u202e", "\U000e0041", " ", `"`, "%", "\u200d", "\ufffd", "検", "\xe6\xa4"}
@@ -24,7 +24,7 @@ func TestWritten_roundTripsThroughJSON(t *testing.T) {
 			t.Fatalf("%q is written %q", name, written)
 		}
 
-		// Both ways to give it back are of this name.
+		// Both decodings give the name back.
 		var argument string
 		if err := json.Unmarshal([]byte(Quoted(name)), &argument); err != nil {
 			t.Fatalf("%q is quoted %s: %v", name, Quoted(name), err)
@@ -46,8 +46,8 @@ func TestWritten_roundTripsThroughJSON(t *testing.T) {
 	}
 }
 
-// TestFilter_TakesNamesAsTheyAreWritten holds filters to names with brackets, commas,
-// line breaks and bytes that are no UTF-8.
+// TestFilter_TakesNamesAsTheyAreWritten filters names with brackets, commas, line breaks and bytes
+// that are not UTF-8.
 func TestFilter_TakesNamesAsTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -89,7 +89,7 @@ func TestFilter_TakesNamesAsTheyAreWritten(t *testing.T) {
 		}
 
 		if strings.Contains(tt.glob, "!") {
-			continue // negation is of filters
+			continue // a ! would be a negation
 		}
 		of, err := OfGlob("", tt.glob)
 		if err != nil {

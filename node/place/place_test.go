@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// cluster makes n members in z zones.
+// cluster returns n members in z zones.
 func cluster(n, z int) []Member {
 	var ms []Member
 	for i := range n {
@@ -16,7 +16,7 @@ func cluster(n, z int) []Member {
 	return ms
 }
 
-// data makes units with sizes as repositories have them: many small, few large.
+// data returns units with realistic sizes: many small, few large.
 func data(n int, seed uint64) []Unit {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var us []Unit
@@ -26,7 +26,7 @@ func data(n int, seed uint64) []Unit {
 	return us
 }
 
-// apply makes the result of a plan the targets in force.
+// apply makes the result of a plan the present targets.
 func apply(units []Unit, targets [][]string) []Unit {
 	out := slices.Clone(units)
 	for i := range out {
@@ -35,7 +35,7 @@ func apply(units []Unit, targets [][]string) []Unit {
 	return out
 }
 
-// loads is the bytes of each member.
+// loads returns the bytes on each member.
 func loads(units []Unit) map[string]int64 {
 	l := map[string]int64{}
 	for _, u := range units {
@@ -100,7 +100,7 @@ func TestPlan_againChangesNothing(t *testing.T) {
 	}
 }
 
-// moved is the bytes that have to be copied from one state to the next.
+// moved returns how many bytes must be copied from one state to the next.
 func moved(from, to []Unit) int64 {
 	var n int64
 	for i := range to {
@@ -186,8 +186,8 @@ func TestUnitOf_neverEqualsAGroup(t *testing.T) {
 	}
 }
 
-// A million shards: those of small repositories lie in the groups, those of
-// large ones are units of their own.
+// million returns a million shards: those of small repositories are in the groups, those of large
+// repositories are units of their own.
 func million() []Unit {
 	rng := rand.New(rand.NewPCG(3, 1))
 	groups := make([]Unit, Groups)

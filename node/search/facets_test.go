@@ -9,8 +9,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// What files have in common is counted once for each value, the most frequent first,
-// and is exact only where the answer has every file.
+// Each value of a property counts its files, and the most frequent value comes first. The counts
+// are exact only if the answer has every file.
 func TestCountFiles_byProperty(t *testing.T) {
 	t.Parallel()
 	resp := &Response{Coverage: coverage.Of(coverage.Parts, 1, 1), Files: []File{
@@ -49,7 +49,8 @@ func TestCountFiles_byProperty(t *testing.T) {
 	}
 }
 
-// A count is of every file, whatever a query says of its answer; its own time stays.
+// Counting lists every file, whatever the query says about its answer, but keeps the query's
+// timeout.
 func TestCounting_listsEveryFile(t *testing.T) {
 	t.Parallel()
 	for text, timeout := range map[string]string{"x count:1 type:repo": "10s", "x timeout:2s": "2s", "x or": "10s"} {

@@ -7,7 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// Internal is a word of its own, and private all that is not public.
+// "internal" selects internal repositories, and "private" all that are not public.
 func TestFlags_visibility(t *testing.T) {
 	t.Parallel()
 	all := map[string]*catalog.Repo{

@@ -7,7 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// The files of a search share its time, and searches add up.
+// The files of a search share its time equally, and times of searches add up.
 func TestHeat(t *testing.T) {
 	t.Parallel()
 	s := &Searcher{leaves: &leaves{}}

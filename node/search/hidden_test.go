@@ -18,15 +18,15 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// agreed is a catalog that all nodes have.
+// agreed is a cluster in which all nodes have the same catalog.
 type agreed struct{ view *catalog.View }
 
 func (a agreed) View() *catalog.View                 { return a.view }
 func (a agreed) Await(context.Context, uint64) error { return nil }
 func (a agreed) Outlived() error                     { return nil }
 
-// A leaf that is asked for what the viewer may not see searches nothing, and
-// says which repositories are hidden: a defect of the root is no leak.
+// A leaf that gets a repository which the viewer may not see searches nothing and reports the
+// hidden repositories. So a bug of the root leaks nothing.
 func TestLeaf_refusesHiddenRepositories(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*", "enforcePermissions": true}}}`, 1)
@@ -71,9 +71,8 @@ func TestLeaf_refusesHiddenRepositories(t *testing.T) {
 	}
 }
 
-// A shard that does not answer has a hash, which is that of all that is in the
-// file, and holders: both tell of the others in it. Who may not see all is told
-// the names of repositories alone.
+// The hash and the holders of a missing shard depend on other repositories in it. A viewer who may
+// not see all of those learns only the names of visible repositories.
 func TestMissingShard_isReportedByItsRepositories(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 1)
@@ -100,8 +99,8 @@ func TestMissingShard_isReportedByItsRepositories(t *testing.T) {
 	}
 }
 
-// Words count by how rare they are among the documents of the repositories that
-// are searched, whoever else is in the same files.
+// The weight of a word depends only on documents of the searched repositories, not on others in the
+// same files.
 func TestRanked_rarityCountsOnlySearchedDocuments(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 1)

@@ -15,9 +15,8 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// A pack whose repositories not all of its holders can answer for is asked of
-// each in the same order each time, and a holder is looked up once for each
-// side file.
+// If not all holders of a pack can answer for all of its repositories, it is split in the same
+// order each time, and holders are looked up once for each side file.
 func TestSplit_ofAPackIsDeterministic(t *testing.T) {
 	t.Parallel()
 	var parts []shard.Part
@@ -49,8 +48,8 @@ func TestSplit_ofAPackIsDeterministic(t *testing.T) {
 	}
 }
 
-// Who asks for the same repositories of a pack again gets the same group, of which
-// shards know what it comes to; those asked for longest ago are made anew.
+// The same repositories of a pack give the same group object, which shards cache. The groups used
+// longest ago are made again.
 func TestAmong_sameRepositoriesGiveTheSameGroup(t *testing.T) {
 	t.Parallel()
 	var parts []shard.Part
@@ -98,8 +97,7 @@ func TestRecency_newPushesAreEqual(t *testing.T) {
 	}
 }
 
-// Files move from member to member without a change of any repository: who is
-// asked for them follows.
+// Files move from member to member without a change of a repository, and the targets follow.
 func TestTargets_followMovedFiles(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 2)
@@ -128,8 +126,8 @@ func TestTargets_followMovedFiles(t *testing.T) {
 	}
 }
 
-// A change of one repository leaves the files of the others what they were: what was
-// worked out for them stays of use, and memory does not grow with each change.
+// A change of one repository keeps the objects of other files: caches for them stay valid, and
+// memory does not grow with each change.
 func TestLayout_keepsFilesThatDidNotChange(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 1)
@@ -146,8 +144,8 @@ func TestLayout_keepsFilesThatDidNotChange(t *testing.T) {
 	}
 }
 
-// What a cursor goes by changes with a repository in question, and with no other: a pack
-// has repositories that the viewer may not see.
+// The state of a cursor changes with the repositories of the query, but not with others in the same
+// pack, which the viewer may not see.
 func TestLayoutState_ofAPackedRepository(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 1)
@@ -184,7 +182,7 @@ func TestLayoutState_ofAPackedRepository(t *testing.T) {
 	}
 }
 
-// Groups of other nodes are the same object for the same parts, and take a bounded memory.
+// The groups of other nodes are the same object for the same parts, and take limited memory.
 func TestGroups_areBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	partsOf := func(generation int) []shard.Part {

@@ -10,7 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// Whatever a filter asks for travels to another node, once its repositories are numbers.
+// Every condition of a filter can be sent to another node, after its repositories are resolved.
 func TestEveryFilterTravels(t *testing.T) {
 	t.Parallel()
 	registerQueries()

@@ -19,7 +19,7 @@ func TestLostCalls_logOnceInAWhile(t *testing.T) {
 			l.note("id", "n2", errors.New("refused"))
 			l.note("id", "n3", errors.New("refused"))
 		}
-		time.Sleep(lostAgain) // in the time of the bubble
+		time.Sleep(lostAgain) // on the clock of the bubble
 		l.note("id", "n2", errors.New("refused"))
 
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")

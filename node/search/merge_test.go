@@ -8,12 +8,12 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// What a limit cuts off takes its lines along: an answer shows as much of a file as if
-// its shard had found no more.
+// A limit removes matches together with their context: the answer shows a file as if its shard had
+// found no more.
 func TestTrimFile_removesContextOfRemovedMatches(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		text          string // [ and ] stand around matches
+		text          string // [ and ] surround matches
 		left, context int
 		want          string
 	}{

@@ -21,17 +21,17 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// behind is a node whose catalog is older than those of the others until it
-// waits for them. Calls are answered by answer, and noted.
+// behind is a node whose catalog is older than the others' until it waits for them. answer answers
+// its calls, and it records them.
 type behind struct {
 	*clustertest.Node
 	old, now *catalog.View
 	caughtUp bool
 	answer   func(node string) (*leafResponse, error)
 	asked    []string
-	dead     []string // as gossip has it
+	dead     []string // nodes that gossip calls dead
 	hellos   func(ctx context.Context, node string) error
-	cut      bool // calls to the others have no answer
+	cut      bool // calls to other nodes get no answer
 }
 
 // View implements Cluster.
@@ -72,7 +72,7 @@ func (*behind) Lacks(string) bool { return false }
 
 func (b *behind) Handle(string, cluster.Handler) {}
 
-// handler is a network that is told who answers calls.
+// handler is a network that learns who answers calls.
 type handler func(cluster.Handler)
 
 func (handler) Self() string                                                 { return "" }
@@ -81,8 +81,8 @@ func (handler) Lacks(string) bool                                            { r
 
 func (h handler) Handle(_ string, answer cluster.Handler) { h(answer) }
 
-// A file has moved from n2 to n4 while n1 was behind, and the other holder, n3,
-// is away. The search goes on where the file is now, as far as that is known.
+// A file has moved from n2 to n4 while the catalog of n1 was old, and the other holder n3 is away.
+// The search finds the file where it is now, as far as that is known.
 func TestSearch_followsAMovedFile(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 4)
@@ -97,7 +97,7 @@ func TestSearch_followsAMovedFile(t *testing.T) {
 	now := w.View()
 
 	for name, tt := range map[string]struct {
-		index uint64 // of the catalog by which n2 lacks the file
+		index uint64 // index of the catalog by which n2 lacks the file
 		asked string
 		lost  int
 	}{
@@ -120,7 +120,7 @@ func TestSearch_followsAMovedFile(t *testing.T) {
 
 			r.scatter(r.targets(), r.q.leaf)
 
-			slices.Sort(b.asked) // of two holders either may be the first
+			slices.Sort(b.asked) // either of two holders may be asked first
 			if got := strings.Join(b.asked, " "); got != tt.asked || len(r.a.lost) != tt.lost {
 				t.Errorf("asked are %s, and %d lost; want %s, and %d", got, len(r.a.lost), tt.asked, tt.lost)
 			}
@@ -128,9 +128,8 @@ func TestSearch_followsAMovedFile(t *testing.T) {
 	}
 }
 
-// Of the holders of a file only n2 counts as alive, and cannot be reached. What
-// gossip says of the others is found out by asking them; n2, too, is greeted before
-// it is asked again.
+// Gossip calls all holders of a file dead except for n2, which cannot be reached. The search asks
+// the others for a sign of life, and n2 too before asking it again.
 func TestSearch_asksDeadNodesLast(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 4)
@@ -142,12 +141,12 @@ func TestSearch_asksDeadNodesLast(t *testing.T) {
 	}
 
 	for name, tt := range map[string]struct {
-		there  string // who answers a hello
+		there  string // nodes that answer a hello
 		lacks  bool   // it lacks the file
-		refuse bool   // n2 is there, and has too much to do
+		refuse bool   // n2 is there but overloaded
 		asked  []string
 		lost   int
-		took   [2]time.Duration // of the first search, and of the next
+		took   [2]time.Duration // time of the first search, and of the next
 	}{
 		"one of them is there":  {there: "n4", asked: []string{"n2 n4", "n4"}, took: [2]time.Duration{call.StallTime, call.StallTime}},
 		"it lacks the file":     {there: "n4", lacks: true, asked: []string{"n2 n4", "n4"}, lost: 1, took: [2]time.Duration{call.StallTime, call.StallTime}},
@@ -191,9 +190,8 @@ func TestSearch_asksDeadNodesLast(t *testing.T) {
 	}
 }
 
-// Nothing comes back from the holders, and gossip has not noticed yet. A search waits
-// for signs of life from all of them at once, however many they are; the next ones
-// ask for them before anything else.
+// No holder answers, and gossip has not noticed that yet. A search waits for a sign of life from
+// all holders at once, however many there are. Later searches check for signs of life first.
 func TestSearch_onAnIsolatedNodeIsShort(t *testing.T) {
 	t.Parallel()
 	for holders := 1; holders <= 4; holders++ {
@@ -237,7 +235,7 @@ func TestSearch_onAnIsolatedNodeIsShort(t *testing.T) {
 	}
 }
 
-// A node that works on a search for long, and says hello, is waited for.
+// A search waits for a node that works for long but answers a hello.
 func TestSearch_waitsForABusyNode(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 2)
@@ -262,7 +260,7 @@ func TestSearch_waitsForABusyNode(t *testing.T) {
 	})
 }
 
-// rootOn is a search at a node of the one repository that there is.
+// rootOn prepares a search on a node for the only repository.
 func rootOn(t *testing.T, b *behind) *root {
 	t.Helper()
 	registerQueries()

@@ -15,8 +15,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// Of many repositories no mirror is asked for a revision: the answer says in how many the
-// index lacks it.
+// With many repositories no mirror is asked for a revision: the answer says how many repositories
+// lack it in the index.
 func TestRevisionGap_ofManyRepositories(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 1)
@@ -28,7 +28,7 @@ func TestRevisionGap_ofManyRepositories(t *testing.T) {
 	}
 	w.Do(page)
 
-	// The first has a tag that the others lack, the last has no index.
+	// The first repository has a tag that the others lack. The last one has no index.
 	all := roaring.New()
 	for i, listed := range page.Repos {
 		id := w.View().RepoByName(listed.Name).ID

@@ -72,7 +72,7 @@ func TestRanked_wordsOfAQuery(t *testing.T) {
 		t.Errorf("words %q, filter %v, revision %q", words, r.filter, r.req.Ref)
 	}
 
-	// What is asked for twice, or within an alternative, is not forgotten.
+	// A second revision, or one inside an alternative, stays in the query.
 	for _, text := range []string{"log rev:v1.0 rev:v1.1", "log (rev:v1.0 or rev:v1.1)"} {
 		parsed, err := query.Parse(text, query.Options{})
 		if err != nil {
@@ -85,7 +85,7 @@ func TestRanked_wordsOfAQuery(t *testing.T) {
 	}
 }
 
-// What a tool asks for ends within seconds, however much matches.
+// The search of a tool ends within seconds, however much matches.
 func TestToolSearches_timeout(t *testing.T) {
 	t.Parallel()
 	q := (&Searcher{d: Deps{Time: toolTime}}).toolQuery([]query.Q{&query.Text{Pattern: "(?s).*", Regexp: true}})

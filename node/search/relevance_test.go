@@ -8,7 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// relevanceOf scores a text for words, all of weight 1.
+// relevanceOf returns the score of a text for words that all have weight 1.
 func relevanceOf(path, text string, names []string, words ...string) float64 {
 	var list []rankedWord
 	for _, w := range words {
@@ -43,7 +43,7 @@ func TestRelevance_score(t *testing.T) {
 		why                 string
 		more, less          string
 		symbol, otherSymbol string
-		path                string // of the one with more
+		path                string // of the file that scores higher
 	}{
 		{why: "that it has side by side", more: "retry replication", less: "retry\nreplication"},
 		{why: "that it has near each other", more: "retry\nreplication", less: far},
@@ -62,7 +62,7 @@ func TestRelevance_score(t *testing.T) {
 	}
 }
 
-// Who looks for words wants the source that does what they say, not what repeats it.
+// Source code ranks before files that repeat what it says.
 func TestPathFactor(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{

@@ -11,9 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// The reference's names of repositories of Azure DevOps have no organisation and no path
-// of the server. They mean the same in every place that takes a name; those of other
-// hosts have no such form.
+// The reference names repositories of Azure DevOps without organisation and server path. Every
+// place that takes a name accepts this form. Other hosts have no such form.
 func TestRepoNames_shortFormsOfAzure(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{
@@ -83,7 +82,7 @@ func TestRepoNames_shortFormsOfAzure(t *testing.T) {
 		}
 	}
 
-	// One name is one repository, or says which there are.
+	// A short name identifies one repository, or the error lists the candidates.
 	if repo, err := seen.ByName("dev.azure.com/Proj/one"); err != nil || repo.Name != "dev.azure.com/acme/Proj/one" {
 		t.Errorf("a short name leads to %v, %v", repo, err)
 	}

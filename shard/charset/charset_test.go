@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// encode is the naive way back: the mark and the code units of a text.
+// encode is the naive inverse of Decode: it writes the mark and the code units of a text.
 func encode(e Encoding, text string) []byte {
 	order := binary.AppendByteOrder(binary.LittleEndian)
 	if e == UTF16BE || e == UTF32BE {
@@ -43,7 +43,8 @@ func TestDecode_undoesEncode(t *testing.T) {
 		for range r.IntN(40) {
 			text = append(text, letters[r.IntN(len(letters))])
 		}
-		// Without a mark of its own a text that begins with one is another file.
+		// Without a mark in front, a text that begins with a mark would be decoded as another
+		// encoding.
 		if e == None && len(text) > 0 && text[0] == '\ufeff' {
 			continue
 		}
@@ -55,7 +56,7 @@ func TestDecode_undoesEncode(t *testing.T) {
 			t.Fatalf("Decode(%q) = %q, %v; want %q, %v", file, got, of, want, e)
 		}
 
-		// A reader gives the same, however small the pieces are in which the file comes.
+		// A reader gives the same text, however small the pieces of the file are.
 		in, of := NewReader(iotest.OneByteReader(bytes.NewReader(file)), 16)
 		if all, err := io.ReadAll(in); of != e || string(all) != want || err != nil {
 			t.Fatalf("NewReader(%q) reads %q, %v, %v; want %q, %v", file, all, of, err, want, e)

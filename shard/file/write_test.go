@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The worked example of the package's documentation, byte for byte.
+// TestWriter_workedExample compares a file with the example in the package comment.
 func TestWriter_workedExample(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -52,7 +52,7 @@ func TestWriter_workedExample(t *testing.T) {
 	}
 }
 
-// TestWriter_reportsAFailedWrite loses the file while it is written.
+// TestWriter_reportsAFailedWrite closes the file while it is written.
 func TestWriter_reportsAFailedWrite(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// realBlocks are the blocks of a tree of text, with their dictionary: those of
-// SHOAL_LZ_TREE, else of this package's own sources.
+// realBlocks returns the blocks of a tree of text with their dictionary: of SHOAL_LZ_TREE, or of
+// the sources of this package.
 func realBlocks(b *testing.B) (texts, blocks [][]byte, dict []byte) {
 	dir := os.Getenv("SHOAL_LZ_TREE")
 	if dir == "" {

@@ -25,8 +25,8 @@ func texts(seed int64, n int) [][]byte {
 	return out
 }
 
-// check encodes and decodes, wholly and in part, and sees that no byte beyond
-// is touched.
+// check encodes and decodes a text, completely and in part, and checks that no byte beyond is
+// changed.
 func check(t *testing.T, e *Encoder, dict, src []byte) {
 	t.Helper()
 	block := e.Encode([]byte("head"), src)[4:]
@@ -45,8 +45,8 @@ func check(t *testing.T, e *Encoder, dict, src []byte) {
 	}
 }
 
-// checkLoose decodes with room behind all slices, and sees that no more of it
-// is touched than may be.
+// checkLoose decodes with capacity after all slices, and checks that not more of it is changed than
+// allowed.
 func checkLoose(t *testing.T, block, dict, want []byte) {
 	t.Helper()
 	n := len(want)
@@ -82,10 +82,10 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-// checkDamaged decodes what may be no block at all, with and without room, and
-// compares with the portable way: what that decodes all must, to the same
-// bytes, and nothing but the slack may be touched. What it refuses, as a match
-// that runs over the end of the dictionary, others may not notice.
+// checkDamaged decodes a damaged block, with and without capacity, and compares with the portable
+// way. If the portable way decodes the block, all ways must give the same bytes, and change only
+// the slack. If it refuses the block, such as for a match beyond the dictionary, others need not
+// notice.
 func checkDamaged(t *testing.T, block, dict []byte, n int) {
 	t.Helper()
 	want := make([]byte, n)
@@ -139,7 +139,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestEncode_workedExample holds the block drawn in the package comment.
+// TestEncode_workedExample compares a block with the example in the package comment.
 func TestEncode_workedExample(t *testing.T) {
 	t.Parallel()
 	block := NewEncoder(nil).Encode(nil, []byte("go func go func main"))

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// BenchmarkCount counts in the text that the variable SHOAL_MATCH_TEXT names,
-// or in a small one.
+// BenchmarkCount counts matches in the text that SHOAL_MATCH_TEXT names, or in a small one.
 func BenchmarkCount(b *testing.B) {
 	text := []byte("static int foo(struct bar *b)\n{\n\treturn mutex_lock(&b->lock);\n}\n")
 	if name := os.Getenv("SHOAL_MATCH_TEXT"); name != "" {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What an expression with $ finds in lines that end in "\n" it finds in lines that end
-// in "\r\n" too, and no "\r" is part of it.
+// An expression with $ finds the same in lines that end in "\n" and in "\r\n", and its matches
+// never contain the "\r".
 func TestMatch_crlfLineEnds(t *testing.T) {
 	t.Parallel()
 	for expr, want := range map[string]string{
@@ -31,7 +31,7 @@ func TestMatch_crlfLineEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// The last line has no end; between the lines there are two empty ones.
+		// The last line has no line end. Two lines in between are empty.
 		lines := []string{"needle", "", "needle b needle", "b", "c", "", "d"}
 		for _, end := range []string{"\n", "\r\n"} {
 			text := strings.Join(lines, end)
@@ -52,7 +52,7 @@ func TestMatch_crlfLineEnds(t *testing.T) {
 	}
 }
 
-// A "\r" that is written in the expression, or stands where no line ends, is what it is.
+// A "\r" in the expression, or one that does not end a line, is an ordinary byte.
 func TestMatch_patternsThatNameCarriageReturns(t *testing.T) {
 	t.Parallel()
 	text := []byte("a\rb\r\nc\r")
@@ -74,8 +74,7 @@ func TestMatch_patternsThatNameCarriageReturns(t *testing.T) {
 	}
 }
 
-// A line break in a pattern is either end of a line, and no other part reads the "\r" of
-// one.
+// A newline in a pattern matches both line ends, and nothing else reads the "\r" of a line end.
 func TestMatch_newlineMatchesCrlf(t *testing.T) {
 	t.Parallel()
 	text := []byte("a\r\n\r\nb\nc\rd\r\n")

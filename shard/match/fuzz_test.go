@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// twin is what the package promises, by package regexp. With words it keeps the matches
-// that are whole words, and looks for them at each place.
+// twin returns what the package promises, using package regexp. For whole words it keeps the
+// matches that are words, trying every place.
 func twin(t *testing.T, expr string, o Options, text []byte) []Span {
 	flags := "(?m)"
 	if o.Fold {
@@ -20,7 +20,7 @@ func twin(t *testing.T, expr string, o Options, text []byte) []Span {
 		t.Fatal(err)
 	}
 
-	// A line break is one character, if the expression does not want a "\r" itself.
+	// A line break is one character, unless the expression requires a "\r".
 	var ends []int
 	plain := text
 	if !namesReturn(tree) {
@@ -41,7 +41,7 @@ func twin(t *testing.T, expr string, o Options, text []byte) []Span {
 	return out
 }
 
-// found are the matches of an expression that are not empty.
+// found returns the matches of an expression that are not empty.
 func found(expr string, o Options, text []byte) (out []Span) {
 	if !o.words() {
 		for _, loc := range regexp.MustCompile(expr).FindAllIndex(text, -1) {
@@ -52,14 +52,14 @@ func found(expr string, o Options, text []byte) (out []Span) {
 		return out
 	}
 
-	// Anchored at each place in turn, where no word goes on, with the rune before it in sight.
+	// Match at each place at which a word may begin, with the rune before it as context.
 	whole := "(" + expr + ")"
 	if o.WordEnds {
 		whole += `(?:[^\pL\pM\pN_]|\z)`
 	}
 	first, later := regexp.MustCompile(`\A`+whole), regexp.MustCompile(`\A(?s:.)`+whole)
 	word := regexp.MustCompile(`\A[\pL\pM\pN_]`)
-	before := 0 // where the rune before at begins
+	before := 0 // start of the rune before at
 	for at := 0; at <= len(text); {
 		re := later
 		if at == 0 {
@@ -78,8 +78,8 @@ func found(expr string, o Options, text []byte) (out []Span) {
 	return out
 }
 
-// emptyLines is what `^$` finds: the lines without a byte, of which there is
-// none behind the last newline.
+// emptyLines returns the matches of `^$`: the lines without a byte. After the last newline there is
+// no line.
 func emptyLines(text []byte) (out []Span) {
 	for _, loc := range regexp.MustCompile(`(?m)^(?:\r\n|$)`).FindAllIndex(text, -1) {
 		if loc[0] < len(text) {
@@ -89,7 +89,7 @@ func emptyLines(text []byte) (out []Span) {
 	return out
 }
 
-// check compares every way to ask with the twin.
+// check compares every method of a matcher with the twin.
 func check(t *testing.T, expr string, fold bool, text []byte) {
 	t.Helper()
 	checkWith(t, expr, Options{Fold: fold}, text)
@@ -102,10 +102,10 @@ func checkWith(t *testing.T, expr string, o Options, text []byte) {
 		return
 	}
 	if m.plan != nil && len(m.plan.prog.Inst) > 300 {
-		return // takes long, twice
+		return // both take long
 	}
 	if m.plan != nil && m.plan.empty {
-		m.Count(text) // has a rule of its own; must not hang
+		m.Count(text) // it has a rule of its own, but must not hang
 		return
 	}
 	want := twin(t, expr, o, text)

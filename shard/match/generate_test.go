@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// randomExpr writes an expression of limited depth over a few letters.
+// randomExpr returns an expression of limited depth with a few letters.
 func randomExpr(rng *rand.Rand, depth int) string {
 	atoms := []string{
 		"a", "b", "ab", "foo", "x_", "k", "s", "é", `\x{212a}`, "[ab]", "[a-c]", "[^a]", "[^a\\n]", `\w`, `\s`, `\d`, "[0-9]", "[A-Z]", ".", "(?s:.)",
@@ -32,7 +32,7 @@ func randomExpr(rng *rand.Rand, depth int) string {
 	return sub() + sub() + sub()
 }
 
-// randomText writes a text that often matches, long enough for many windows.
+// randomText returns a text that often matches and spans many windows.
 func randomText(rng *rand.Rand) []byte {
 	words := []string{
 		"a", "b", "ab", "foo", "FOO", "x_", "k", "K", "\u212a", "s", "\u017f", "é", "ü", "1", "23", "AB", "=", "(", ")", " ", "  ", "\n", "\n\n", "\t",

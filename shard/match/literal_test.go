@@ -95,7 +95,7 @@ func TestLiteral_inLongTexts(t *testing.T) {
 	})
 }
 
-// TestLiteral_withLineAnchors puts lines where windows and texts begin and end.
+// TestLiteral_withLineAnchors puts lines at the borders of windows and texts.
 func TestLiteral_withLineAnchors(t *testing.T) {
 	t.Parallel()
 	for _, expr := range []string{`^}$`, `^}`, `}$`, `(?i)^ab$`, `^a}`, `\b^}$`, `^}$\b`, `^^}$$`, `\A}$`, `^}\z`, `^k$`} {

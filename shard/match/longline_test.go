@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The end of a line is looked for once, however many places in it are asked about.
+// The end of a line is searched once, however many offsets in it are asked about.
 func TestEndOfLine_isSearchedOncePerLine(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 1))

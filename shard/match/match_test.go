@@ -54,8 +54,7 @@ func TestStop_endsASearch(t *testing.T) {
 
 func TestMachine_limitsItsStates(t *testing.T) {
 	t.Parallel()
-	// Each byte leads to a state that was never seen: the states in which the
-	// last 14 letters were an a or not.
+	// Each byte leads to a new state: a state says which of the last 14 letters were an a.
 	m, err := Compile(`a[ab]{14}c`, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -89,8 +88,8 @@ func TestStop_leavesOtherMatchersRunning(t *testing.T) {
 	}
 }
 
-// Matches that are rare, begin in one window and end in another, or stand at
-// the border of two: a program leaves out what cannot match in a window.
+// Matches are rare, cross the border of two windows, or lie at it: a program skips windows that
+// cannot match.
 func TestMatch_atWindowBorders(t *testing.T) {
 	t.Parallel()
 	exprs := []string{
@@ -105,7 +104,7 @@ func TestMatch_atWindowBorders(t *testing.T) {
 		for range rng.IntN(5) {
 			at := rng.IntN(len(text))
 			if rng.IntN(3) > 0 {
-				at = max(0, at&^63-rng.IntN(12)) // around a border
+				at = max(0, at&^63-rng.IntN(12)) // near a border
 			}
 			copy(text[at:], parts[rng.IntN(len(parts))])
 		}

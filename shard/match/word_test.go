@@ -12,7 +12,7 @@ func TestWholeWords(t *testing.T) {
 		literal    bool
 		want       []Span
 	}{
-		// Scripts: a letter, a mark or a digit of any of them belongs to a word.
+		// A letter, a mark or a digit of any script belongs to a word.
 		{"caf", "café caf", true, []Span{{6, 9}}},
 		{"café", "un café noir", true, []Span{{3, 8}}},
 		{"cafe", "cafe\u0301 cafe", true, []Span{{7, 11}}},
@@ -23,7 +23,7 @@ func TestWholeWords(t *testing.T) {
 		{"de", "1de de٣ de", true, []Span{{9, 11}}},
 		{"x", "x² x_ _x x", true, []Span{{10, 11}}},
 
-		// A word may begin and end in a sign.
+		// A word may begin and end with a sign.
 		{"$x", "$x $$x a$x $xy", true, []Span{{0, 2}, {4, 6}}},
 		{"operator+=", "operator+=(a) myoperator+=", true, []Span{{0, 10}}},
 		{"-Wall", "cc -Wall -Wallx x-Wall", true, []Span{{3, 8}}},
@@ -32,10 +32,10 @@ func TestWholeWords(t *testing.T) {
 		{"#include", "#include #includes", true, []Span{{0, 8}}},
 		{"foo()", "foo() foo()x", true, []Span{{0, 5}}},
 
-		// Bytes that are no UTF-8 belong to no word; half of a letter is none.
+		// Bytes that are not UTF-8 belong to no word, and half a letter is no letter.
 		{"a", "\xc3a a\xe6\xa4 \xa4a", true, []Span{{1, 2}, {3, 4}, {8, 9}}},
 
-		// An expression takes the first way that ends a word.
+		// An expression takes the first alternative that ends a word.
 		{"a|ab", "ab a", false, []Span{{0, 2}, {3, 4}}},
 		{"a|aé", "aé a", false, []Span{{0, 3}, {4, 5}}},
 		{"[a-z]+?", "abc é de", false, []Span{{0, 3}, {7, 9}}},

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestFilters_areDocumented: docs/reference/queries.md lists every filter as its row has it, and each
-// example and each value is one that the filter takes, under all of its names.
+// TestFilters_areDocumented checks that docs/reference/queries.md lists every filter as its row
+// does, and that every filter accepts its example and its values under all of its names.
 func TestFilters_areDocumented(t *testing.T) {
 	t.Parallel()
 	var want strings.Builder
@@ -37,7 +37,7 @@ func TestFilters_areDocumented(t *testing.T) {
 	}
 }
 
-// TestFilters_refuseOtherValues: a filter with few values says which.
+// TestFilters_refuseOtherValues checks that a filter with fixed values names them in its error.
 func TestFilters_refuseOtherValues(t *testing.T) {
 	t.Parallel()
 	for _, f := range Filters() {

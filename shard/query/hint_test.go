@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A filter of another search is still a word, and who writes it is told what to
-// write. Code that looks like one is left alone.
+// A filter of another search engine is still a word, and a hint says what to write instead. Code
+// that looks like a filter gets no hint.
 func TestHint_filtersOfOtherSearchEngines(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
@@ -21,17 +21,17 @@ func TestHint_filtersOfOtherSearchEngines(t *testing.T) {
 		`"public:yes" content:t:repo`:   nil,
 		"type:repo visibility:public x": nil,
 
-		// Where only some values make a filter, the others are code.
+		// If only some values make a filter, other words are code.
 		"is:archived select:repo":       {"archived:only", "type:repo"},
 		"is:true select:all":            nil,
 		"path::Path user::Name before:": nil,
 
-		// A revision behind a repository.
+		// A revision after a repository gets a hint.
 		"repo:odd@main x":                  {"rev: names the revision"},
 		`-r:^a/odd$@v1:v2 (repo:b@x)`:      {"rev: names the revision", "rev: names the revision"},
 		`repo:a\@b repo:[@x] repo:@a r:b@`: nil,
 
-		// Each filter of others is known, and what is ours is none of them.
+		// Each filter of other search engines gets its hint, and none of ours does.
 		"path:src language:go symbol:Foo":      {"file: does that", "lang: does that", "sym: does that"},
 		"org:acme user:joe extension:go":       {"repo: does that", "repo: does that", "file: does that"},
 		"Author:joe committer:joe message:fix": {"lists those of an author", "lists those of an author", "a word in their message"},

@@ -12,8 +12,8 @@ import (
 	"github.com/shoalsearch/shoal/glob/globtest"
 )
 
-// show prints a query without what most tests are not about: HEAD at the top,
-// and the i of folding, which is the default.
+// show prints a query without parts that most tests ignore: HEAD at the top, and the i of folding,
+// which is the default.
 func show(q *Query) string {
 	s := q.Q.String()
 	if rest, ok := strings.CutSuffix(s, ` rev:"HEAD")`); ok && strings.Count(s, "rev:") == 1 && strings.HasPrefix(rest, "(and ") {
@@ -50,7 +50,7 @@ func single(s string) bool {
 func TestParse(t *testing.T) {
 	t.Parallel()
 
-	// The toggle for regular expressions is off in the first table.
+	// In the first table the toggle for regular expressions is off.
 	for _, tt := range []struct{ in, want string }{
 		{``, `rev:"HEAD"`},
 		{" \t\r\n", `rev:"HEAD"`},
@@ -71,7 +71,7 @@ func TestParse(t *testing.T) {
 		{`-()`, `rev:"HEAD"`},
 		{`foo foo`, `content:"foo"`},
 
-		// or that is no operator
+		// or as a word
 		{`or`, `content:"or"`},
 		{`or foo`, `(and content:"or" content:"foo")`},
 		{`foo or`, `(and content:"foo" content:"or")`},
@@ -82,7 +82,7 @@ func TestParse(t *testing.T) {
 		{`orange or order`, `(or content:"orange" content:"order")`},
 		{`or(x)`, `content:"or(x)"`},
 
-		// code is text
+		// code as text
 		{`foo(`, `content:"foo("`},
 		{`(foo`, `content:"(foo"`},
 		{`foo)`, `content:"foo)"`},
@@ -173,7 +173,7 @@ func TestParse(t *testing.T) {
 		{`foo:bar`, `content:"foo:bar"`},
 		{`File:x`, `content:"File:x"`},
 
-		// directives are no part of the tree
+		// directives, which are not part of the tree
 		{`case:no foo`, `content:"foo"`},
 		{`foo or count:10`, `content:"foo"`},
 		{`(type:file) foo`, `content:"foo"`},
@@ -373,14 +373,13 @@ func TestParseErrors(t *testing.T) {
 		}
 	}
 
-	// Thousands of parentheses that do not match are text.
+	// Thousands of parentheses without a partner are text.
 	if _, err := Parse(strings.Repeat("(", 5000), Options{}); err != nil {
 		t.Errorf("open parentheses: %v", err)
 	}
 }
 
-// Groups in groups are read once, not once for each of them: before, the longest
-// text took seconds.
+// Nested groups are read once, not once for each level: otherwise the longest text takes seconds.
 func TestParse_nestedGroups(t *testing.T) {
 	t.Parallel()
 	const depth = (MaxLength - len("f:x")) / 2
@@ -444,7 +443,7 @@ func TestRevMatches(t *testing.T) {
 	}
 }
 
-// rev: takes the globs of every other place.
+// rev: accepts the globs that every other place accepts.
 func TestRev_takesTheGlobsOfTheTable(t *testing.T) {
 	t.Parallel()
 	for _, row := range globtest.Rows() {

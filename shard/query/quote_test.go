@@ -23,7 +23,7 @@ func TestQuoteRegexp_isOneExpression(t *testing.T) {
 		`struct [a-z]+ \{`: `struct [a-z]+ \{`,
 		`"[^"]+"`:          `\"[^\"]+\"`,
 		`a\\b \d`:          `a\\b \d`,
-		`\"x\" y`:          `"x" y`, // no operator in it: the parser makes a literal of it
+		`\"x\" y`:          `"x" y`, // without an operator, so the parser makes a literal of it
 		"a\nb":             "a\nb",
 	} {
 		q, err := Parse(QuoteRegexp(expr), Options{Regexp: true, CaseSensitive: true})
@@ -43,7 +43,7 @@ func TestMeant(t *testing.T) {
 	for text, want := range map[string]string{
 		"lang:python (def|class) +[a-z]":    `lang:python "(def|class) +[a-z]"`,
 		"(def|class) +[a-z] -file:x repo:y": `"(def|class) +[a-z]" -file:x repo:y`,
-		"a{1001} file:x b":                  `"a\{1001\} file:x b"`, // an expression in no form
+		"a{1001} file:x b":                  `"a\{1001\} file:x b"`, // not a valid expression in any form
 		"x or +a":                           `"x or \+a"`,
 		`"x" +a`:                            `"\"x\" \+a"`,
 	} {

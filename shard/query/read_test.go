@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// drawn is a text with each of its tokens in brackets, its kind before it.
+// drawn returns a text with its tokens in brackets, each after its kind.
 func drawn(text string, tokens []Token) string {
 	var b strings.Builder
 	at := 0
@@ -34,7 +34,7 @@ func TestRead_tokens(t *testing.T) {
 		{`(ab) (a b) [(]`, true, `[(ab)] ([(][a] [b])[)] [[(]]`},
 		{`language:go`, false, `[language:go]`},
 
-		// Up to the mistake.
+		// Tokens up to the mistake.
 		{`a lang:nolang b`, false, `[a] f[lang:]v[nolang] b`},
 		{`a file: b`, false, `[a] f[file:] b`},
 		{`a (b [`, true, `[a] [(b] [`},
@@ -50,7 +50,7 @@ func TestRead_tokens(t *testing.T) {
 	}
 }
 
-// Where only some texts could stand in the place of a mistake, each of them can.
+// If only some texts could replace a mistake, each of them is valid there.
 func TestParseError_choicesAreValid(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ in, want string }{
@@ -77,13 +77,13 @@ func TestParseError_choicesAreValid(t *testing.T) {
 	}
 }
 
-// What is wrong with a text has a place in it and a length.
+// A mistake in a text has an offset and a length.
 func TestParseError_hasALength(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		in     string
 		regexp bool
-		want   string // what is wrong
+		want   string // the wrong part
 	}{
 		{`x lang:"no lang" y`, false, `"no lang"`},
 		{`archived:maybe`, false, `maybe`},
@@ -107,8 +107,8 @@ func TestParseError_hasALength(t *testing.T) {
 	}
 }
 
-// FuzzRead: tokens stand in their order, with blanks between them alone, and reading a
-// text for them makes no other query of it.
+// FuzzRead checks that tokens are in order with only blanks between them, and that Read gives the
+// same query as Parse.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{`a or b`, `-(f:x "y z") count:1`, `((a))`, `- r:x or or -1`, `"a" b"c`, `x file:[`, `(int)x c:"("`} {
 		f.Add(text, false)

@@ -20,7 +20,7 @@ func openReal(t testing.TB) *Pool {
 	return p
 }
 
-// endsOf lists the definitions of several lines in a file, as "first-last name".
+// endsOf returns the definitions of several lines in a file, as "first-last name".
 func endsOf(t *testing.T, p *Pool, f File) string {
 	t.Helper()
 	type extent struct {
@@ -48,7 +48,7 @@ func endsOf(t *testing.T, p *Pool, f File) string {
 	return strings.Join(out, ", ")
 }
 
-// Ctags tells no ends in these languages: they are read off the text.
+// In these languages ctags tells no ends, so they come from the text.
 func TestEnds_followTheIndentation(t *testing.T) {
 	t.Parallel()
 	p := openReal(t)
@@ -275,7 +275,7 @@ local function g() return 1 end
 	}
 }
 
-// Where ctags tells ends, the text gives the same, or none.
+// If ctags tells an end, the text gives the same end or none.
 func TestEnds_agreeWithCtags(t *testing.T) {
 	t.Parallel()
 	p := openReal(t)
@@ -308,8 +308,8 @@ func TestEnds_agreeWithCtags(t *testing.T) {
 	}
 }
 
-// bothEnds is, for the definitions whose end ctags tells, that end and the one
-// that is read off the text.
+// bothEnds returns, for the definitions whose end ctags tells, that end and the end found in the
+// text.
 func bothEnds(t *testing.T, p *Pool, f File) (pairs [][2]uint32) {
 	t.Helper()
 	var e ends
@@ -362,8 +362,8 @@ func TestEnds_ofCtagsWin(t *testing.T) {
 	}
 }
 
-// A hostile file has as many definitions as are read, each open as long as can be. This is
-// done in a moment, unless lines are read again and again.
+// A hostile file has as many definitions as are read, and each stays open as long as possible. That
+// is fast unless lines are read again and again.
 func TestEnds_manyOpenDefinitionsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1<<21)
@@ -419,8 +419,8 @@ func TestEnds_allocateNothingForALine(t *testing.T) {
 	}
 }
 
-// FuzzEnds holds that ends lie in the file, that ctags' own stay, that none is beyond a known
-// definition around it, and that definitions lie in each other or apart.
+// FuzzEnds checks that ends lie in the file, that ctags' own ends stay, that no end is beyond a
+// known definition around it, and that definitions are nested or apart.
 func FuzzEnds(f *testing.F) {
 	f.Add("class A {\n  f() {\n  }\n}\n", []byte{1, 0, 2, 0})
 	f.Add("fn f(\n  a,\n) -> T\nwhere\n  T: X,\n{\n\t}\n}\n", []byte{1, 0, 3, 7, 4, 0})

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// fake is a program that behaves as the first line of a file says.
+// fake is a program that behaves as the first line of each file says.
 const fake = `#!/bin/sh
 case "$*" in
 *--version*) echo "Universal Ctags 9.9.9, a fake"; exit 0;;
@@ -42,13 +42,13 @@ while read -r head; do
 done
 `
 
-// words is a symbol in words that stay.
+// words is a symbol with strings of its own.
 type words struct {
 	Name, Kind, ParentName, ParentKind string
 	Line                               uint32
 }
 
-// tagAll gives the symbols of files by line, or what went wrong with each.
+// tagAll returns the symbols of each file by line, and the error of each file.
 func (p *Pool) tagAll(ctx context.Context, files []File) (out [][]words, errs []error, err error) {
 	out, errs = make([][]words, len(files)), make([]error, len(files))
 	var now []words
@@ -69,7 +69,8 @@ func (p *Pool) symbols(ctx context.Context, path, language, text string) ([]word
 func openFake(t *testing.T, o Options) *Pool {
 	t.Helper()
 	o.Command = filepath.Join(t.TempDir(), "ctags")
-	// A process that another test starts meanwhile must not hold the file open to write.
+	// A process that another test starts now must not inherit the file while it is open for
+	// writing.
 	syscall.ForkLock.RLock()
 	err := os.WriteFile(o.Command, []byte(fake), 0o700)
 	syscall.ForkLock.RUnlock()
@@ -114,8 +115,8 @@ func TestPool_badFileFailsAlone(t *testing.T) {
 	wg.Wait()
 }
 
-// Whatever a program does with a file, the symbols of that file are not known, those of the
-// others are, and nobody waits for ever.
+// Whatever a program does with a file, only the symbols of that file stay unknown, and nobody waits
+// forever.
 func TestCtagsFailure_losesOnlyThatFile(t *testing.T) {
 	t.Parallel()
 	for what, want := range map[string]string{
@@ -147,7 +148,7 @@ func TestPool_retriesAFileOnce(t *testing.T) {
 	}
 }
 
-// Of a file that is too large the symbols are not known; of an empty one there are none.
+// The symbols of a file that is too large are unknown; an empty file has none.
 func TestPool_symbolsOfLargeFilesAreUnknown(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 1, MaxSize: 4})
@@ -159,7 +160,7 @@ func TestPool_symbolsOfLargeFilesAreUnknown(t *testing.T) {
 	}
 }
 
-// Each attempt that failed doubles the time of the next, up to a bound.
+// Each failed attempt doubles the time of the next one, up to a limit.
 func TestPool_timeLimitGrowsWithAttempts(t *testing.T) {
 	t.Parallel()
 	p := &Pool{options: Options{Timeout: time.Second}}
@@ -180,7 +181,7 @@ func TestPool_cancelledCallEnds(t *testing.T) {
 	}
 }
 
-// A program may be a script: what it has started must not keep a file under way.
+// The program may be a script: processes that it started must not keep a file waiting.
 func TestPool_killsChildrenOfCtags(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 1, Timeout: 200 * time.Millisecond})
@@ -240,7 +241,7 @@ func TestPool_realCtagsFindsDefinitions(t *testing.T) {
 		{"tool", "Python", "class A:\n  def f(self): pass\n", []words{{"A", "class", "", "", 1}, {"f", "member", "A", "class", 2}}},
 		{"README", "Markdown", "# Head\n", nil},
 		{"t.php", "PHP", "<?php\nnamespace A\\B;\nclass C {}\n", []words{{"A\\B", "namespace", "", "", 2}, {"C", "class", "A\\B", "namespace", 3}}},
-		{"t.py", "Python", "caf\xe9 = 1\nclass \xe9:\n  def f(self): pass\n", []words{{"f", "member", "", "", 3}}}, // not UTF-8: not a name
+		{"t.py", "Python", "caf\xe9 = 1\nclass \xe9:\n  def f(self): pass\n", []words{{"f", "member", "", "", 3}}}, // not UTF-8, so not a name
 		{"h.h", "C", "int class;\n", []words{{"class", "variable", "", "", 1}}},
 	} {
 		got, err := p.symbols(t.Context(), c.path, c.language, c.text)
@@ -303,7 +304,7 @@ func FuzzParseAnswer(f *testing.F) {
 	})
 }
 
-// escape writes a field as the program does.
+// escape writes a field as ctags does.
 func escape(field string) string {
 	var b strings.Builder
 	for i := range len(field) {

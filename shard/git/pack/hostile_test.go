@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/pack/packtest"
 )
 
-// allocated is how many bytes a call allocates, freed ones included.
+// allocated returns how many bytes a call allocates, including freed ones.
 func allocated(call func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -22,7 +22,7 @@ func allocated(call func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// store is a store of one pack in memory. It must not be closed.
+// store returns a store with one pack in memory. It must not be closed.
 func store(data, index []byte) (*Store, error) {
 	f := &file{data: data, index: index, idBytes: sha1.Size}
 	if err := Protect(f.check); err != nil {
@@ -31,7 +31,7 @@ func store(data, index []byte) (*Store, error) {
 	return &Store{files: []*file{f}}, nil
 }
 
-// A pack of some hundred bytes asked for gigabytes.
+// A pack of some hundred bytes can ask for gigabytes.
 func TestStore_leavesDeltaBombsToGit(t *testing.T) {
 	w := packtest.NewWriter()
 	_, middle, tiny := w.Bomb()
@@ -60,7 +60,7 @@ func TestStore_leavesDeltaBombsToGit(t *testing.T) {
 		}
 	}
 
-	// A size that no stream can have, of an object on its own.
+	// This size of a whole object is impossible for its stream.
 	w = packtest.NewWriter()
 	id := bytes.Repeat([]byte{2}, 20)
 	w.Add(id, packtest.Blob, 2<<30-1, 0, packtest.Deflate(make([]byte, 1000)))
@@ -92,12 +92,11 @@ func TestApplyDelta_workedExample(t *testing.T) {
 	}
 }
 
-// mostOfRead is what reading one object may allocate at most: the text, the
-// delta and two texts on the way, with what growing them costs.
+// mostOfRead is how much reading one object may allocate: the text, the delta and two texts on the
+// way, with the cost of growing them.
 const mostOfRead = 6 * maxText
 
-// FuzzPack reads whole packs that somebody else made, with an index of his.
-// The checksums that have to agree are made to.
+// FuzzPack reads hostile packs with hostile indexes, after correcting the checksums.
 func FuzzPack(f *testing.F) {
 	w := packtest.NewWriter()
 	w.Bomb()
@@ -154,7 +153,7 @@ func FuzzPack(f *testing.F) {
 	})
 }
 
-// FuzzIndex reads an index that somebody else made, of an honest pack.
+// FuzzIndex reads a hostile index of a correct pack.
 func FuzzIndex(f *testing.F) {
 	w := packtest.NewWriter()
 	texts := map[string]string{}
@@ -186,7 +185,7 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// FuzzDelta applies a delta that somebody else made.
+// FuzzDelta applies a hostile delta.
 func FuzzDelta(f *testing.F) {
 	f.Add([]byte("hello"), []byte{0x05, 0x07, 0x90, 0x03, 0x04, 0x21, 0x22, 0x23, 0x24})
 	f.Add(make([]byte, 1<<16), append(packtest.Sizes(1<<16, 3<<16), 0x80, 0x80, 0x80))
@@ -205,8 +204,7 @@ func FuzzDelta(f *testing.F) {
 	})
 }
 
-// FuzzGraph reads a commit graph that somebody else made, as the only layer
-// and on top of an honest one.
+// FuzzGraph reads a hostile commit graph, as the only layer and on top of a correct one.
 func FuzzGraph(f *testing.F) {
 	dir := empty(f)
 	git(f, dir, story(30), "fast-import", "--quiet")
@@ -270,7 +268,7 @@ func FuzzGraph(f *testing.F) {
 	})
 }
 
-// FuzzRefs reads references that somebody else wrote.
+// FuzzRefs reads hostile references.
 func FuzzRefs(f *testing.F) {
 	oid := "0123456789012345678901234567890123456789"
 	f.Add("main", oid+"\n", "# pack-refs with: peeled\n"+oid+" refs/tags/v1\n^"+oid+"\n")
@@ -284,7 +282,7 @@ func FuzzRefs(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer root.Close()
-		// What the file system does not take is not there.
+		// Names that the file system refuses are skipped.
 		_ = root.MkdirAll(filepath.Join("refs/heads", filepath.Dir(name)), 0o755)
 		_ = root.WriteFile(filepath.Join("refs/heads", name), []byte(loose), 0o644)
 		_ = root.WriteFile("packed-refs", []byte(packed), 0o644)
@@ -294,7 +292,8 @@ func FuzzRefs(f *testing.F) {
 			t.Fatalf("error %v", err)
 		}
 		for name, oid := range refs {
-			// Names are bytes to git: they need not be UTF-8, which fs.ValidPath asks for.
+			// Names of references are bytes in git: they need not be UTF-8, unlike those of
+			// fs.ValidPath.
 			if !PlainRef(name) || !IsID(oid) || !filepath.IsLocal(name) {
 				t.Fatalf("a reference is %q %q", oid, name)
 			}

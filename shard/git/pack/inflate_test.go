@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// deflated is the texts of a test in streams of every kind.
+// deflated returns test texts, and streams of every kind that contain them.
 func deflated(t testing.TB) (streams, texts [][]byte) {
 	r := rand.New(rand.NewSource(3))
 	add := func(text []byte) {
@@ -58,7 +58,7 @@ func deflated(t testing.TB) (streams, texts [][]byte) {
 func TestInflate_undoesDeflate(t *testing.T) {
 	t.Parallel()
 	streams, texts := deflated(t)
-	for _, room := range []int{0, 64, fastOut} { // behind the text, for steps that go too far
+	for _, room := range []int{0, 64, fastOut} { // capacity after the text, for steps that go too far
 		var f inflater
 		for i, s := range streams {
 			f.check(t, fmt.Sprintf("stream %d of %d bytes, room %d", i, len(s), room), s, texts[i], room)
@@ -66,7 +66,7 @@ func TestInflate_undoesDeflate(t *testing.T) {
 	}
 }
 
-// check decompresses a stream whole, cut short, and into texts of other sizes.
+// check decompresses a stream: complete, truncated, and into texts of other sizes.
 func (f *inflater) check(t *testing.T, what string, stream, text []byte, room int) {
 	t.Helper()
 	end := len(text) + 1 + room
@@ -94,7 +94,7 @@ func (f *inflater) check(t *testing.T, what string, stream, text []byte, room in
 	}
 }
 
-// FuzzInflate compares with the decoder of the standard library.
+// FuzzInflate compares the inflater with the decoder of the standard library.
 func FuzzInflate(f *testing.F) {
 	streams, texts := deflated(f)
 	for i, s := range streams {
@@ -113,7 +113,7 @@ func FuzzInflate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// All but the checksum, which is not looked at here, must be right.
+		// Everything except the checksum must be right, which the inflater does not check.
 		want := make([]byte, size+1)
 		r, err := zlib.NewReader(bytes.NewReader(stream[:n]))
 		if err != nil {

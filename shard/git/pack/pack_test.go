@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// git runs git for a test, with a fixed identity and no configuration.
+// git runs git for a test, with a fixed identity and without configuration.
 func git(t testing.TB, dir string, stdin []byte, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", args...)
@@ -30,7 +30,7 @@ func git(t testing.TB, dir string, stdin []byte, args ...string) string {
 	return string(out)
 }
 
-// empty is a new bare repository.
+// empty returns a new bare repository.
 func empty(t testing.TB, extra ...string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "source.git")
@@ -38,8 +38,8 @@ func empty(t testing.TB, extra ...string) (dir string) {
 	return dir
 }
 
-// story is a stream for git fast-import: commits that change some files a
-// little, so that their packs have chains of deltas.
+// story returns a stream for git fast-import: commits with small changes to some files, so that
+// packs have chains of deltas.
 func story(commits int) []byte {
 	var s bytes.Buffer
 	rnd := rand.New(rand.NewSource(5))
@@ -56,13 +56,13 @@ func story(commits int) []byte {
 	return s.Bytes()
 }
 
-// object is what git says of an object.
+// object is an object as git prints it.
 type object struct {
 	kind string
 	text string
 }
 
-// deltas is a repository whose pack has long chains of deltas, and its objects.
+// deltas returns a repository whose pack has long chains of deltas, and its objects.
 func deltas(t testing.TB, extra ...string) (dir string, objects map[string]object) {
 	t.Helper()
 	dir = empty(t, extra...)
@@ -71,7 +71,7 @@ func deltas(t testing.TB, extra ...string) (dir string, objects map[string]objec
 	return dir, allObjects(t, dir)
 }
 
-// allObjects has git read all objects of a repository.
+// allObjects reads all objects of a repository with git.
 func allObjects(t testing.TB, dir string) map[string]object {
 	t.Helper()
 	objects := map[string]object{}
@@ -96,7 +96,7 @@ func raw(oid string) []byte {
 
 var kinds = map[string]Kind{"commit": Commit, "tree": Tree, "blob": Blob, "tag": Tag}
 
-// agree reads all objects, and returns how many git has to be asked for.
+// agree compares all objects with git, and returns how many only git can read.
 func agree(t testing.TB, dir string, objects map[string]object) (asked int) {
 	t.Helper()
 	s, err := Open(dir)
@@ -155,14 +155,14 @@ func TestStore_agreesWithGit(t *testing.T) {
 	}
 }
 
-// Each form that git writes is read, or git is asked; what is read is right.
+// Every form that git writes is either read correctly, or left to git.
 func TestStore_readsEveryFormatOfGit(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		init  []string
 		after [][]string
-		all   bool // nothing is asked
+		all   bool // nothing may be left to git
 	}{
 		{"an index of version 1", nil, [][]string{{"-c", "pack.indexVersion=1", "repack", "-adfq"}}, false},
 		{"a multi-pack index", nil, [][]string{{"repack", "-adq"}, {"multi-pack-index", "write", "--bitmap"}}, true},
@@ -211,8 +211,7 @@ func unpack(t testing.TB, dir string) {
 	}
 }
 
-// A pack that comes while a store is open is found, and one that leaves does
-// not matter.
+// A store finds a pack that comes while it is open. A pack that goes does not matter.
 func TestStore_findsNewPacks(t *testing.T) {
 	t.Parallel()
 	dir := empty(t)
@@ -231,8 +230,8 @@ func TestStore_findsNewPacks(t *testing.T) {
 	}
 }
 
-// TestStore_damagedPacksAreErrors flips bytes of a pack and of its index:
-// an object comes out as it was, or not at all.
+// TestStore_damagedPacksAreErrors flips bytes of a pack and of its index: an object is read
+// correctly, or not at all.
 func TestStore_damagedPacksAreErrors(t *testing.T) {
 	t.Parallel()
 	dir, objects := deltas(t)

@@ -40,7 +40,7 @@ func TestFlights_oneAnswerForAllCallers(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		cancel() // one of three leaves: the others have their answer
+		cancel() // one of three callers leaves: the others get the answer
 		<-time.After(2 * time.Second)
 		if n, err := f.Do(t.Context(), owner, "key", size, work); n != 7 || err != nil || runs.Load() != 1 || ended.Load() != 0 {
 			t.Errorf("%d, %v after %d runs", n, err, runs.Load())
