@@ -74,7 +74,7 @@ chaos-short: install-deps
 	$(GO) test -count=1 -timeout 5m -run TestChaos -v ./node/chaostest -chaos 15s -faults kill,isolate,stop,flip-shard
 
 hostile: install-deps
-	SHOAL_HOSTILE=long $(GO) test -count=1 -timeout 60m -run TestHostileRepositoriesFitIntoOneGigabyte -v ./cmd/shoal
+	SHOAL_HOSTILE=long $(GO) test -count=1 -timeout 60m -run TestHostileRepositories_needLessThanAGigabyte -v ./cmd/shoal
 	SHOAL_HOSTILE=5000 $(GO) test -count=1 -timeout 60m -run TestTimeIsLinearInTheLength -v ./api/web/markdown
 
 seeds: install-deps
@@ -99,15 +99,15 @@ noninterference: install-deps
 # One answer of two minutes on three nodes, and what turns that run take of memory:
 # prints what it measures.
 long-answers:
-	$(GO) test -count=1 -timeout 30m -run TestALongAnswer -v ./node/ask -long 2m | grep -v -e '^=== ' -e level=
+	$(GO) test -count=1 -timeout 30m -run TestLongAnswer -v ./node/ask -long 2m | grep -v -e '^=== ' -e level=
 
 # What every provider of models does on its wire, each answer cut at every byte.
 providers:
-	$(GO) test -count=1 -timeout 30m -run TestTheTableOfProviders -v ./node/model -cuts 1 | grep -v -e '^=== ' -e '--- PASS'
+	$(GO) test -count=1 -timeout 30m -run TestProviderTable -v ./node/model -cuts 1 | grep -v -e '^=== ' -e '--- PASS'
 
 # What the check of citations makes of answers that are right, moved, invented and hostile.
 citations:
-	$(GO) test -count=1 -timeout 30m -run TestCitationsOfAllKinds -v ./node/ask -answers 1000 | grep -v -e '^=== ' -e level=
+	$(GO) test -count=1 -timeout 30m -run TestCitations_ofAllKinds -v ./node/ask -answers 1000 | grep -v -e '^=== ' -e level=
 
 # So many requests of all kinds from people whom nobody knows are no entry of the log: make strangers REQUESTS=200000
 .PHONY: strangers
@@ -126,7 +126,7 @@ noninterference-mutants: install-deps
 # Random calls over a zoo of repositories against a plain scan: CASES=100000 SEED=1.
 .PHONY: differential
 differential: install-deps
-	$(GO) test -count=1 -timeout 200m -run TestAnswersEqualAScan -v ./api/difftest -cases $(or $(CASES),100000) -seed $(or $(SEED),1) | grep -av level=
+	$(GO) test -count=1 -timeout 200m -run TestAnswers_equalAScan -v ./api/difftest -cases $(or $(CASES),100000) -seed $(or $(SEED),1) | grep -av level=
 
 replay: install-deps
 	SHOAL_REPLAY_REPO=$(abspath $(REPO)) $(GO) test -count=1 -timeout 60m -run TestReplay -v ./shard

@@ -36,7 +36,7 @@ func TestExponent(t *testing.T) {
 	}
 }
 
-func TestBoundsAreNeverAboveThePeers(t *testing.T) {
+func TestQueryBound_neverAboveThePeers(t *testing.T) {
 	t.Parallel()
 	for _, q := range baseline() {
 		if b := q.bound(); b <= 0 || b > 0.3 {
@@ -52,7 +52,7 @@ func TestBoundsAreNeverAboveThePeers(t *testing.T) {
 	}
 }
 
-func TestPartPrintsAsMarkdown(t *testing.T) {
+func TestPart_Text(t *testing.T) {
 	t.Parallel()
 	p := &Part{Title: "A <title>", Columns: []string{"query", "time"}}
 	p.row("a|b<c", 1500*time.Microsecond)

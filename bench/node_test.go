@@ -12,9 +12,8 @@ import (
 	"github.com/shoalsearch/shoal/api/auth"
 )
 
-// A run on the data of an earlier one gets a key although that one made a key
-// of the same name.
-func TestAKeptDirectoryGivesAKeyAgain(t *testing.T) {
+// A run on old data gets a key although that run made a key of the same name.
+func TestMakeKey_onKeptData(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	socket, err := auth.ListenSocket(dir)
@@ -54,8 +53,8 @@ func TestAKeptDirectoryGivesAKeyAgain(t *testing.T) {
 	}
 }
 
-// A wait for repositories goes on while the node has something to do, and no longer.
-func TestAWaitForRepositoriesEnds(t *testing.T) {
+// A wait for repositories continues while the node has work, and not longer.
+func TestIndexWait_ends(t *testing.T) {
 	t.Parallel()
 	at := func(indexed, running int) (st status) {
 		st.Repos.Indexed, st.Jobs.Running = indexed, running

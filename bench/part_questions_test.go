@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// What is asked can be asked: every call names a tool and has arguments, every
-// question an answer and a control.
-func TestTheQuestionsCanBeAsked(t *testing.T) {
+// Every call names a tool and has arguments, and every question has an answer and a control.
+func TestQuestions_areComplete(t *testing.T) {
 	t.Parallel()
 	for _, file := range questionLists {
 		list, err := questionsOf(file)
@@ -23,7 +22,7 @@ func TestTheQuestionsCanBeAsked(t *testing.T) {
 	}
 }
 
-func TestACallIsAToolAndItsArguments(t *testing.T) {
+func TestNamedCall_UnmarshalJSON(t *testing.T) {
 	t.Parallel()
 	for text, good := range map[string]bool{`["grep",{"pattern":"a"}]`: true, `["grep"]`: false, `["grep",{},3]`: false, `{"grep":1}`: false, `[{},"grep"]`: false} {
 		var c namedCall
@@ -33,7 +32,7 @@ func TestACallIsAToolAndItsArguments(t *testing.T) {
 	}
 }
 
-func TestWhatWasReadIsCounted(t *testing.T) {
+func TestCost_countsWhatWasRead(t *testing.T) {
 	t.Parallel()
 	if c := costOf([]string{"one two", "three"}); c.calls != 2 || c.tokens != 4 || c.bytes != 13 {
 		t.Errorf("%+v", c)
@@ -43,9 +42,8 @@ func TestWhatWasReadIsCounted(t *testing.T) {
 	}
 }
 
-// A question about all repositories is asked where those are there that know the
-// answer.
-func TestAQuestionNeedsItsRepositories(t *testing.T) {
+// A question about all repositories needs those that have the answer.
+func TestQuestion_needsItsRepositories(t *testing.T) {
 	t.Parallel()
 	q := &questioned{repos: []string{"redis", "rqlite"}}
 	for _, tt := range []struct{ needs, want string }{

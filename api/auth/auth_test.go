@@ -52,7 +52,7 @@ func TestViewer(t *testing.T) {
 	for _, c := range []struct {
 		what, authorization, apiKey string
 		anonymous                   bool
-		want                        string // name of the viewer; "" where it is refused
+		want                        string // name of the viewer; "" if refused
 	}{
 		{"a member's key", "Bearer " + good, "", false, "ci"},
 		{"the scheme in any case, blanks around the key", "bearer  " + good + " ", "", false, "ci"},
@@ -87,8 +87,8 @@ func (k agentTokens) Authenticate(_ context.Context, token string) (catalog.View
 	return catalog.Viewer{Role: catalog.RoleMember, Name: "agent"}, nil
 }
 
-// A token that leaked from an agent opens nothing but the tools.
-func TestAccessTokensAreForTheToolServer(t *testing.T) {
+// An agent's access token only opens the tools.
+func TestAccessToken_onlyForTheMCPServer(t *testing.T) {
 	t.Parallel()
 	a := New(keyring{}, agentTokens("shoal_at_good"))
 	for _, c := range []struct {
@@ -108,16 +108,16 @@ func TestAccessTokensAreForTheToolServer(t *testing.T) {
 	}
 }
 
-// A node that may have missed a revocation believes nobody. What is open to
-// everybody stays open, and so does the operator's socket.
-func TestANodeThatMissedChangesBelievesNobody(t *testing.T) {
+// A node that may have missed a revocation accepts no credential. Anonymous access and the
+// operator's socket still work.
+func TestStaleNode_acceptsNoCredential(t *testing.T) {
 	t.Parallel()
 	good := account.KeyPrefix + strings.Repeat("a", 64)
 	a := New(keyring{key: good, anonymous: true, stale: true}, agentTokens("shoal_at_good"))
 	for _, c := range []struct {
 		what    string
 		request Request
-		want    string // name of the viewer; "" where it is refused as stale
+		want    string // name of the viewer; "" if refused as stale
 	}{
 		{"a key", Request{Authorization: "Bearer " + good}, ""},
 		{"a key in the other header", Request{APIKey: good}, ""},
@@ -133,9 +133,9 @@ func TestANodeThatMissedChangesBelievesNobody(t *testing.T) {
 	}
 }
 
-// Who comes by the socket and names nobody is the operator; a key that is
-// given counts there as anywhere.
-func TestTheSocketIsTheOperators(t *testing.T) {
+// A request by the socket without a credential is the operator's. A key counts there as
+// everywhere.
+func TestSocket_isTheOperators(t *testing.T) {
 	t.Parallel()
 	good := account.KeyPrefix + strings.Repeat("a", 64)
 	for _, c := range []struct{ authorization, want string }{
@@ -150,9 +150,8 @@ func TestTheSocketIsTheOperators(t *testing.T) {
 	}
 }
 
-// Where the operator's rights are switched off, who comes by the socket is who
-// they show to be, and nobody without a credential.
-func TestTheSocketCanBeSwitchedOff(t *testing.T) {
+// If the operator's rights are off, a request by the socket needs a credential.
+func TestSocket_canBeSwitchedOff(t *testing.T) {
 	t.Parallel()
 	good := account.KeyPrefix + strings.Repeat("a", 64)
 	for _, c := range []struct {
@@ -172,8 +171,8 @@ func TestTheSocketCanBeSwitchedOff(t *testing.T) {
 	}
 }
 
-// The socket is for its owner alone, whoever may pass the directory, has a
-// name of any length, and takes the place of one that was left behind.
+// Only its owner may open the socket. Its directory's path may have any length, and the socket
+// replaces one that was left behind.
 func TestListenSocket(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 40))
@@ -197,7 +196,7 @@ func TestListenSocket(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn.Close()
-		ln.(*socket).UnixListener.Close() // as a kill does: the file stays
+		ln.(*socket).UnixListener.Close() // like a kill: the file stays
 	}
 	ln, err := ListenSocket(dir)
 	if err != nil {
@@ -208,7 +207,7 @@ func TestListenSocket(t *testing.T) {
 	}
 }
 
-// Keys of Sourcebot are refused with a word on where to make one that is good.
+// Keys of Sourcebot are refused with advice on how to make a valid one.
 func TestViewer_refusesKeysOfSourcebot(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"sbk_" + strings.Repeat("a", 64), "sourcebot-" + strings.Repeat("a", 32)} {

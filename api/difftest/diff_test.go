@@ -17,18 +17,18 @@ var (
 	only      = flag.Int("only", -1, "number of the one call to make")
 )
 
-// call is a request that both the node and the twin answer.
+// call is a request that the node and the twin answer.
 type call interface {
 	judge(w *twin, s *server) verdict
 	smaller() []call // calls with one argument or part less
 	String() string
 }
 
-// verdict is what came of a call.
+// verdict is the result of a call.
 type verdict struct {
-	claimed bool   // the answer said that it is complete
+	claimed bool   // the answer claims to be complete
 	refused bool   // the call was refused
-	amiss   string // how the answer is wrong; "" where it is right
+	amiss   string // how the answer is wrong; "" if it is right
 	tags    []string
 }
 
@@ -39,7 +39,7 @@ func (v verdict) wrong(format string, args ...any) verdict {
 	return v
 }
 
-// about says that a verdict is about a file.
+// about returns the verdict with a file added.
 func (v verdict) about(f *file) verdict {
 	v.tags = append(slices.Clone(v.tags), f.tags...)
 	return v
@@ -59,7 +59,7 @@ func (v verdict) named(w *twin, repo, path string) verdict {
 	return v
 }
 
-// kinds of calls, each with how many in a hundred they are.
+// draws are the kinds of calls, each with its percentage.
 var draws = []struct {
 	name   string
 	weight int
@@ -88,10 +88,10 @@ var draws = []struct {
 	{"/search", 15, drawPage},
 }
 
-// tally counts what came of the calls of a kind.
+// tally counts the verdicts of a kind of call.
 type tally struct{ cases, claimed, refused, amiss int }
 
-func TestAnswersEqualAScan(t *testing.T) {
+func TestAnswers_equalAScan(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	dir := zooDir(t)
@@ -164,7 +164,7 @@ func TestAnswersEqualAScan(t *testing.T) {
 	}
 }
 
-// shrink takes away what makes no difference.
+// shrink removes arguments and parts while the answer stays wrong.
 func shrink(w *twin, s *server, c call, v verdict) (call, verdict) {
 	for again := true; again; {
 		again = false

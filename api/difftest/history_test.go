@@ -15,14 +15,14 @@ import (
 	"github.com/shoalsearch/shoal/node/paths"
 )
 
-// commit is what git log says of a commit.
+// commit is a commit as printed by git log.
 type commit struct {
 	hash, author, message string
 	entered               time.Time
 	parents               int
 }
 
-// log is the history of a revision, narrowed by git to commits of a path where one is given.
+// log returns the history of a revision, as git limits it to a path.
 func (w *twin) log(a *animal, rev string, more ...string) (out []commit) {
 	text, _ := w.git(a, append([]string{"log", "-z", "--no-show-signature", "--format=%H%x1f%an <%ae>%x1f%ct%x1f%P%x1f%B", rev}, more...)...)
 	for record := range strings.SplitSeq(strings.TrimSuffix(text, "\x00"), "\x00") {
@@ -36,10 +36,10 @@ func (w *twin) log(a *animal, rev string, more ...string) (out []commit) {
 	return out
 }
 
-// lower is a text without the difference of case.
+// lower returns a text in lower case.
 func lower(text string) string { return strings.Map(unicode.ToLower, text) }
 
-// commitsOf are the commits that the arguments of list_commits mean.
+// commitsOf returns the commits that the arguments of list_commits mean.
 func (c toolCall) commitsOf(w *twin) (out []commit) {
 	a := w.named(c.text("repo"))
 	more := []string{"--"}
@@ -62,8 +62,8 @@ func (c toolCall) commitsOf(w *twin) (out []commit) {
 	return out
 }
 
-// changesLine reports whether a commit changed a line that the expression matches. A merge changed
-// a line if its file has other such lines than in each parent.
+// changesLine reports whether a commit changed a line that the expression matches. A merge
+// changed a line if its file has other matching lines than in each parent.
 func (w *twin) changesLine(a *animal, x commit, path string, expr *regexp.Regexp) bool {
 	more := []string{"--"}
 	if path != "" {
@@ -105,7 +105,7 @@ func (w *twin) changesLine(a *animal, x commit, path string, expr *regexp.Regexp
 func (c toolCall) matches(x commit) bool {
 	words := strings.Fields(c.text("query"))
 	if c.route() {
-		words = []string{c.text("query")} // as it stands
+		words = []string{c.text("query")} // as one word
 	}
 	for _, word := range words {
 		if !strings.Contains(lower(x.message), lower(word)) {
@@ -121,7 +121,7 @@ func (c toolCall) matches(x commit) bool {
 
 var commitLine = regexp.MustCompile(`^([0-9a-f]{12}) (\d{4}-\d\d-\d\d) `)
 
-// isListCommits compares an answer of list_commits.
+// isListCommits checks an answer of list_commits.
 func isListCommits(c toolCall, w *twin, text string) verdict {
 	a := w.named(c.text("repo"))
 	v := verdict{claimed: claims(text)}
@@ -151,7 +151,7 @@ func isListCommits(c toolCall, w *twin, text string) verdict {
 	return v
 }
 
-// historied are the repositories whose histories are asked about.
+// historied are the repositories for calls on history.
 var historied = []string{"clock", "messages", "merged", "shallow", "refs", "clock", "messages"}
 
 func drawListCommits(r *rand.Rand, w *twin) call {
@@ -199,7 +199,7 @@ func drawListCommits(r *rand.Rand, w *twin) call {
 	return toolCall{name: "list_commits", args: args, is: isListCommits, need: []string{"repo", "ref", "perPage"}}
 }
 
-// wordsIn are the words of a message that a query can have.
+// wordsIn returns the words of a message that a query can have.
 func wordsIn(message string) (out []string) {
 	for _, word := range strings.Fields(message) {
 		if utf8.ValidString(word) && !strings.ContainsAny(word, "\"\ufffd\x1b") {
@@ -211,7 +211,7 @@ func wordsIn(message string) (out []string) {
 
 var refLine = regexp.MustCompile(`^(\S+) ([0-9a-f]{12}) \d{4}-`)
 
-// isListBranches compares an answer of list_branches.
+// isListBranches checks an answer of list_branches.
 func isListBranches(c toolCall, w *twin, text string) verdict {
 	a := w.named(c.text("repo"))
 	v := verdict{claimed: claims(text)}
@@ -267,7 +267,7 @@ func drawListBranches(r *rand.Rand, w *twin) call {
 
 var changeLine = regexp.MustCompile(`^(?:… )?([AMDR]) (.*?)(?: \(mode \d+ -> \d+\))?(?: \+(\d+) -(\d+))?$`)
 
-// isGetDiff compares an answer of get_diff, of names or of numbers.
+// isGetDiff checks an answer of get_diff, with names or numbers.
 func isGetDiff(c toolCall, w *twin, text string) verdict {
 	a := w.named(c.text("repo"))
 	v := verdict{claimed: claims(text)}
@@ -325,7 +325,7 @@ func drawGetDiff(r *rand.Rand, w *twin) call {
 
 var blameLine = regexp.MustCompile(`^(\d+)(?:-(\d+))? ([0-9a-f]{12}) \d{4}-`)
 
-// isBlame compares an answer of blame, line by line.
+// isBlame checks an answer of blame, line by line.
 func isBlame(c toolCall, w *twin, text string) verdict {
 	a := w.named(c.text("repo"))
 	x := a.revision(c.text("ref"))

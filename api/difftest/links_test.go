@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// linksOpen follows the links of answers: each opens the revision that was found, also where
-// a branch and a tag have one name.
+// linksOpen follows the links of answers. Each opens the revision that was found, also if a
+// branch and a tag share a name.
 func linksOpen(t *testing.T, w *twin, s *server) {
 	a := w.named("local/refs")
 	opens := func(link, text string) {
@@ -20,7 +20,7 @@ func linksOpen(t *testing.T, w *twin, s *server) {
 		}
 	}
 
-	texts := map[string]string{} // of branches, by their names
+	texts := map[string]string{} // of branches, by name
 	for _, r := range a.refs {
 		name, isBranch := strings.CutPrefix(r.name, "refs/heads/")
 		f := r.fileAt("f.txt")
@@ -36,7 +36,7 @@ func linksOpen(t *testing.T, w *twin, s *server) {
 		}
 		opens(got.Files[0].WebURL, f.text)
 
-		// What a page of results links, of the revision that was asked for.
+		// The links of a result page are for the requested revision.
 		_, page, err := s.get("/search", map[string]any{"query": `reposet:local/refs file:^f\.txt$ rev:"` + r.name + `"`})
 		m := regexp.MustCompile(`class="path" href="([^"]+)"`).FindSubmatch(page)
 		if err != nil || m == nil {

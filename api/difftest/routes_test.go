@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// fileOf is the file that a call of a route names.
+// fileOf returns the file that a call of a route names.
 func (c toolCall) fileOf(w *twin) *file {
 	return w.named(c.text("repo")).revision(c.text("ref")).fileAt(c.text("path"))
 }
@@ -25,7 +25,7 @@ func drawFileOf(r *rand.Rand, w *twin) map[string]any {
 	return map[string]any{"repo": a.name, "path": x.files[r.IntN(len(x.files))].path, "ref": x.name}
 }
 
-// isSource compares the text of a file.
+// isSource checks the text of a file.
 func isSource(c toolCall, w *twin, text string) verdict {
 	f := c.fileOf(w)
 	v := verdict{claimed: true}.about(f)
@@ -70,13 +70,13 @@ func drawRaw(r *rand.Rand, w *twin) call {
 	return toolCall{name: "/api/raw", args: drawFileOf(r, w), is: isRaw, need: []string{"repo", "path", "ref"}}
 }
 
-// treeNode is a directory of an answer of /api/tree.
+// treeNode is a directory in an answer of /api/tree.
 type treeNode struct {
 	Type, Path, Name, Commit, Target string
 	Children                         []treeNode
 }
 
-// isTree compares the directories that were opened.
+// isTree checks the opened directories.
 func isTree(c toolCall, w *twin, text string) verdict {
 	var got struct {
 		Tree        treeNode
@@ -127,7 +127,7 @@ func drawTree(r *rand.Rand, w *twin) call {
 	return toolCall{name: "POST /api/tree", args: args, is: isTree, need: []string{"repoName", "revisionName", "paths"}}
 }
 
-// isCommits compares a page of commits.
+// isCommits checks a page of commits.
 func isCommits(c toolCall, w *twin, text string) verdict {
 	var got []struct{ Hash, Message, Body string }
 	if err := json.Unmarshal([]byte(text), &got); err != nil {
@@ -154,7 +154,7 @@ func isCommits(c toolCall, w *twin, text string) verdict {
 	return v
 }
 
-// squash is a text without its white space.
+// squash returns a text without white space.
 func squash(text string) string { return strings.Join(strings.Fields(text), "") }
 
 func drawCommits(r *rand.Rand, w *twin) call {
@@ -170,7 +170,7 @@ func drawCommits(r *rand.Rand, w *twin) call {
 	return c
 }
 
-// isBlameRoute compares the blame of a whole file.
+// isBlameRoute checks the blame of a whole file.
 func isBlameRoute(c toolCall, w *twin, text string) verdict {
 	var got struct {
 		Ranges []struct {
@@ -198,7 +198,7 @@ func drawBlameRoute(r *rand.Rand, w *twin) call {
 	return c
 }
 
-// isFindDefinitions holds /api/find_definitions to a definition that exists.
+// isFindDefinitions checks that /api/find_definitions finds an existing definition.
 func isFindDefinitions(c toolCall, w *twin, text string) verdict {
 	var got struct {
 		Files []struct {
@@ -251,7 +251,7 @@ var (
 	summary   = regexp.MustCompile(`([\d,]+) match(?:es)? in ([\d,]+) files?`)
 )
 
-// wholeWords counts the places of a text that no letter, digit, mark or _ stands beside.
+// wholeWords counts the places of a word without a letter, digit, mark or _ next to it.
 func wholeWords(text, word string) (count int) {
 	at := regexp.MustCompile("^(?i:" + regexp.QuoteMeta(word) + ")")
 	beside := regexp.MustCompile(`^[\pL\pN\pM_]$`)
@@ -271,7 +271,7 @@ func wholeWords(text, word string) (count int) {
 	return count
 }
 
-// isPage compares the numbers of the search page, where it has the tick.
+// isPage checks the numbers of the search page if it claims to be complete.
 func isPage(c toolCall, w *twin, text string) verdict {
 	v := verdict{claimed: goodProof.MatchString(text)}
 	matches, files := 0, 0

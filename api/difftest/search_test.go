@@ -19,7 +19,7 @@ type part struct {
 	value string
 }
 
-// searchCall handles POST /api/search.
+// searchCall is a call of POST /api/search.
 type searchCall struct {
 	q          part
 	regexp     bool
@@ -58,7 +58,7 @@ var startsWithLetter = regexp.MustCompile(`^[\pL_"]`)
 
 var plainWord = regexp.MustCompile(`^[\pL\pN_]+$`)
 
-// write is a part as the text of a query.
+// write returns a part as the text of a query.
 func (c searchCall) write(p part, top bool) string {
 	var subs []string
 	for _, s := range p.subs {
@@ -69,7 +69,7 @@ func (c searchCall) write(p part, top bool) string {
 		if text := strings.Join(subs, " "); top {
 			return text
 		}
-		return "(" + strings.Join(subs, " ") + " )" // with a blank it is a group, whatever the toggle
+		return "(" + strings.Join(subs, " ") + " )" // with a space it is a group, whatever the toggle
 	case "or":
 		return "(" + strings.Join(subs, " or ") + ")"
 	case "not":
@@ -88,7 +88,7 @@ func (c searchCall) write(p part, top bool) string {
 	return p.op + ":" + c.quote(p.value, false)
 }
 
-// quote is a value in quotes. Within, a backslash of an expression stays as it is.
+// quote returns a value in quotes. A backslash of an expression is unchanged.
 func (c searchCall) quote(value string, expression bool) string {
 	if !expression {
 		value = strings.ReplaceAll(value, `\`, `\\`)
@@ -109,7 +109,7 @@ func (c searchCall) fold(pattern string) bool {
 	return !c.exact
 }
 
-// expr is a pattern as the scan looks for it.
+// expr returns a pattern as the scan searches for it.
 func (c searchCall) expr(pattern string, isExpr bool) *regexp.Regexp {
 	if !isExpr {
 		pattern = regexp.QuoteMeta(pattern)
@@ -117,7 +117,7 @@ func (c searchCall) expr(pattern string, isExpr bool) *regexp.Regexp {
 	return compiled(pattern, c.fold(pattern))
 }
 
-// compiled is an expression whose ^ and $ are ends of lines.
+// compiled returns an expression whose ^ and $ match at line ends.
 func compiled(pattern string, fold bool) *regexp.Regexp {
 	flags := "(?m)"
 	if fold {
@@ -126,8 +126,8 @@ func compiled(pattern string, fold bool) *regexp.Regexp {
 	return regexp.MustCompile(flags + "(?:" + pattern + ")")
 }
 
-// holds reports whether a part holds for a file in a revision, which is the default one
-// where head is set. Files that are kept by name only have no text, unless kept is set.
+// holds reports whether a part holds for a file in a revision; head means the default one. Files
+// indexed by name have no text, unless kept is set.
 func (c searchCall) holds(p part, f *file, r ref, head, kept bool) bool {
 	is := func(s part) bool { return c.holds(s, f, r, head, kept) }
 	switch p.op {
@@ -146,18 +146,18 @@ func (c searchCall) holds(p part, f *file, r ref, head, kept bool) bool {
 	case "lang":
 		return extensions[p.value] == path.Ext(f.path) && f.searchable()
 	case "rev":
-		// Revisions of one commit are one.
+		// Revisions of one commit are the same.
 		return slices.ContainsFunc(f.repo.refs, func(x ref) bool { return x.commit == r.commit && revisionIs(p.value, x, head) })
 	}
 	panic(p.op)
 }
 
-// nameExpr is an expression for names, which are one line each.
+// nameExpr returns an expression for names, which are one line each.
 func (c searchCall) nameExpr(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(strings.Replace(c.expr(pattern, true).String(), "(?m", "(?s", 1))
 }
 
-// extensions are those of which the language is sure.
+// extensions are the extensions of languages that are always detected.
 var extensions = map[string]string{"Go": ".go", "Python": ".py", "Ruby": ".rb", "Rust": ".rs", "Zig": ".zig"}
 
 // revisionIs reports whether the value of rev: names a revision.
@@ -174,8 +174,8 @@ func revisionIs(value string, r ref, head bool) bool {
 	return len(value) >= 7 && strings.HasPrefix(r.commit, value)
 }
 
-// spans are the matches of a file: of each text that holds, those that begin first and are
-// the longest, none within another.
+// spans returns the matches of a file: of each text part that holds, the earliest and longest,
+// none within another.
 func (c searchCall) spans(p part, f *file, r ref, head bool) (out []span) {
 	switch p.op {
 	case "and", "or":
@@ -205,7 +205,7 @@ func disjoint(all []span) (out []span) {
 	return out
 }
 
-// withHead gives each arm that names no revision the default one.
+// withHead adds the default revision to each branch of an or that names no revision.
 func withHead(p part) part {
 	if p.op == "or" {
 		out := part{op: "or"}
@@ -230,8 +230,8 @@ type found struct {
 	spans []span
 }
 
-// scan is the answer of the twin: by repository, shown path and revisions. kept has the
-// large files that the query would find if it read them.
+// scan returns the twin's answer by repository, shown path and revisions. kept has the large
+// files that the query would match if it read them.
 func (c searchCall) scan(w *twin) (all map[string]*found, kept []*file) {
 	q := withHead(c.q)
 	byFile := map[*file]*found{}
@@ -263,7 +263,7 @@ func (c searchCall) scan(w *twin) (all map[string]*found, kept []*file) {
 	return all, kept
 }
 
-// position, place and searchAnswer are the answer of the node.
+// position, place and searchAnswer decode the node's answer.
 type position struct{ ByteOffset, LineNumber, Column int }
 
 type place struct{ Start, End position }
@@ -308,7 +308,7 @@ func (c searchCall) judge(w *twin, s *server) verdict {
 	want, kept := c.scan(w)
 	v := verdict{claimed: got.IsSearchExhaustive}
 
-	// What is missing is named.
+	// An incomplete answer names what is missing.
 	if !got.IsSearchExhaustive && len(got.NotSearched) == 0 {
 		return v.wrong("it is not exhaustive, and names nothing")
 	}
@@ -321,7 +321,7 @@ func (c searchCall) judge(w *twin, s *server) verdict {
 
 	seen := map[string]bool{}
 	for _, f := range got.Files {
-		f.Branches = slices.DeleteFunc(f.Branches, func(name string) bool { return name == "HEAD" }) // it stands beside the branch
+		f.Branches = slices.DeleteFunc(f.Branches, func(name string) bool { return name == "HEAD" }) // it is listed next to the branch
 		slices.Sort(f.Branches)
 		key := f.Repository + "\x00" + f.FileName.Text + "\x00" + strings.Join(f.Branches, " ")
 		x := want[key]
@@ -354,7 +354,7 @@ func (c searchCall) judge(w *twin, s *server) verdict {
 	return v
 }
 
-// judgeRepos compares an answer of repositories.
+// judgeRepos checks an answer with repositories.
 func (c searchCall) judgeRepos(v verdict, got searchAnswer, want map[string]*found) verdict {
 	repos, seen := map[string]bool{}, map[string]bool{}
 	for _, x := range want {
@@ -377,8 +377,8 @@ func (c searchCall) judgeRepos(v verdict, got searchAnswer, want map[string]*fou
 	return v
 }
 
-// sameRanges says how the places of an answer differ from those of the scan; all says that
-// it must have all of them.
+// sameRanges returns how the places of an answer differ from those of the scan; with all, it must
+// have all of them.
 func sameRanges(x *found, ranges []place, all bool) string {
 	f := x.file
 	want := map[place]bool{}
@@ -400,7 +400,7 @@ func sameRanges(x *found, ranges []place, all bool) string {
 	return ""
 }
 
-// smaller are the calls with one part less.
+// smaller returns the calls with one part less.
 func (c searchCall) smaller() (out []call) {
 	for _, q := range c.q.smaller() {
 		d := c
@@ -433,7 +433,7 @@ func (p part) smaller() (out []part) {
 	return out
 }
 
-// draw makes a random search.
+// drawSearch returns a random search.
 func drawSearch(r *rand.Rand, w *twin) call {
 	c := searchCall{regexp: r.IntN(2) == 0, exact: r.IntN(3) == 0, context: r.IntN(6) / 3 * r.IntN(3)}
 	q := part{op: "and", subs: []part{c.drawText(r, w)}}
@@ -479,7 +479,7 @@ func (c searchCall) drawPart(r *rand.Rand, w *twin, depth int) part {
 
 var wordList = []string{"needle", "alpha", "beta", "gamma", "Café", "größe", "naïve", "検索", "する", "C++", "#include", "nothing", "NEEDLE", "Alpha", "only", "wide", "func", "file", "x", "e", "Store", "ſ", "K", "straße", "zzz", "line", "(", ")", "{", "->next", "a.go"}
 
-// drawText is a text that often stands in some file.
+// drawText returns a text that some file often has.
 func (c searchCall) drawText(r *rand.Rand, w *twin) part {
 	return part{op: "text", value: drawPattern(r, w, c.regexp)}
 }
@@ -496,7 +496,7 @@ func drawPattern(r *rand.Rand, w *twin, expression bool) string {
 	return shape
 }
 
-// drawWord is a text without a blank.
+// drawWord returns a text without a space.
 func drawWord(r *rand.Rand, w *twin) string {
 	if words := strings.Fields(drawLiteral(r, w)); len(words) > 0 && r.IntN(2) == 0 {
 		return words[r.IntN(len(words))]
@@ -504,7 +504,7 @@ func drawWord(r *rand.Rand, w *twin) string {
 	return wordList[r.IntN(len(wordList))]
 }
 
-// drawLiteral is a word, or a piece of a file.
+// drawLiteral returns a word, or a piece of a file.
 func drawLiteral(r *rand.Rand, w *twin) string {
 	f := drawFile(r, w)
 	text := f.plain
@@ -544,7 +544,7 @@ func drawRev(r *rand.Rand, w *twin) string {
 	return []string{"*", "HEAD", "main", x.name, short, short, x.commit[:9], "feature/*", "nothing-like-it"}[r.IntN(9)]
 }
 
-// drawNamePattern is an expression for names of files.
+// drawNamePattern returns an expression for file names.
 func drawNamePattern(r *rand.Rand, w *twin) string {
 	f := drawFile(r, w)
 	name := strings.ToValidUTF8(f.path, "")

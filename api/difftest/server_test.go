@@ -57,7 +57,7 @@ func serve(t testing.TB, dir string, repos int) *server {
 	return &server{url: "http://" + s.Addr().String(), http: http.Client{Timeout: time.Minute}}
 }
 
-// ask sends a request; body nil is a GET.
+// ask sends a request; a nil body means GET.
 func (s *server) ask(path string, body any) (status int, answer []byte, err error) {
 	method, text := "GET", []byte(nil)
 	if body != nil {
@@ -112,7 +112,7 @@ func (s *server) tool(name string, args map[string]any) (text string, refused bo
 	return got.Result.Content[0].Text, got.Result.IsError, nil
 }
 
-// zooDir is where the zoo is made.
+// zooDir returns the directory of the zoo.
 func zooDir(t testing.TB) string {
 	dir := filepath.Join(t.TempDir(), "zoo")
 	if err := os.Mkdir(dir, 0o700); err != nil {

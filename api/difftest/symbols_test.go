@@ -9,11 +9,11 @@ import (
 	"github.com/shoalsearch/shoal/node/paths"
 )
 
-// definitions stand in the repository code for certain.
+// definitions are known definitions in the repository code.
 var definitions = []struct {
 	symbol, path string
 	line         int
-	outline      bool // an outline of the file names it so
+	outline      bool // an outline of the file has this name
 }{
 	{"Store", "store/store.go", 4, true}, {"Open", "store/store.go", 7, true}, {"Get", "store/store.go", 9, true}, {"Store.Get", "store/store.go", 9, true}, {"TestOpen", "store/store_test.go", 3, true},
 	{"Deepest", "deep.cpp", 2, true}, {"deepMethod", "deep.cpp", 4, true}, {"deepFunction", "deep.cpp", 6, true},
@@ -23,7 +23,7 @@ var definitions = []struct {
 	{"evict", "evict.c", 2, true}, {"free_one", "evict.c", 5, true}, {"pool", "evict.h", 1, true}, {"markedFunction", "marked.go", 3, true}, {"dos_function", "dos.py", 1, true}, {"wide_function", "wide.c", 1, true},
 }
 
-// isDefinition holds find_symbol_definitions to a definition that exists.
+// isDefinition checks that find_symbol_definitions finds an existing definition.
 func isDefinition(c toolCall, w *twin, text string) verdict {
 	v := verdict{claimed: claims(text)}
 	for _, d := range definitions {
@@ -64,7 +64,7 @@ func drawDefinition(r *rand.Rand, w *twin) call {
 	return toolCall{name: "find_symbol_definitions", args: args, is: isDefinition, need: []string{"symbol"}}
 }
 
-// isReference holds find_symbol_references to the lines that have the word.
+// isReference checks that find_symbol_references finds the lines with the word.
 func isReference(c toolCall, w *twin, text string) verdict {
 	v := verdict{claimed: claims(text)}
 	word := regexp.MustCompile(`(?:^|[^\pL\pN_])` + regexp.QuoteMeta(c.text("symbol")) + `(?:[^\pL\pN_]|$)`)
@@ -96,12 +96,12 @@ func drawReference(r *rand.Rand, w *twin) call {
 	return toolCall{name: "find_symbol_references", args: args, is: isReference, need: []string{"symbol"}}
 }
 
-// implementations stand in the repository code for certain.
+// implementations are known implementations in the repository code.
 var implementations = []struct{ symbol, path, lines, name string }{
 	{"Kin", "kin/Kin.java", "2-3", "One"}, {"Kin", "kin/Two.java", "1", "Two"}, {"Kin", "kin/three.kt", "1-4", "Three"}, {"Kin", "kin/four.kt", "1", "Four"},
 }
 
-// isImplementation holds find_implementations to the types that exist, and to no others.
+// isImplementation checks that find_implementations finds exactly the existing types.
 func isImplementation(c toolCall, w *twin, text string) verdict {
 	v := verdict{claimed: claims(text)}
 	rows := 0
@@ -137,7 +137,7 @@ func drawImplementation(r *rand.Rand, w *twin) call {
 	return toolCall{name: "find_implementations", args: args, is: isImplementation, need: []string{"symbol"}}
 }
 
-// isOutline holds outline to the definitions of a file.
+// isOutline checks the outline of a file against known definitions.
 func isOutline(c toolCall, w *twin, text string) verdict {
 	v := verdict{claimed: claims(text)}.about(w.named("local/code").refs[0].fileAt(c.text("path")))
 	for _, d := range definitions {
@@ -161,7 +161,7 @@ func drawOutline(r *rand.Rand, w *twin) call {
 	return toolCall{name: "outline", args: args, is: isOutline, need: []string{"repo", "path"}}
 }
 
-// isWords holds search to the files that have all words.
+// isWords checks that search finds the files with all words.
 func isWords(c toolCall, w *twin, text string) verdict {
 	v := verdict{claimed: claims(text)}
 	for _, f := range c.files(w) {

@@ -19,13 +19,13 @@ import (
 	"github.com/shoalsearch/shoal/node/paths"
 )
 
-// toolCall is a call of a tool, or of a route: then name is its path, with POST before it
-// where args are its body.
+// toolCall is a call of a tool or a route. For a route name is its path, with POST before it if
+// args are the body.
 type toolCall struct {
 	name string
 	args map[string]any
-	is   func(c toolCall, w *twin, text string) verdict // compares an answer
-	need []string                                       // arguments without which the call is another one
+	is   func(c toolCall, w *twin, text string) verdict // checks an answer
+	need []string                                       // arguments without which it is another call
 
 	word string // of a search for whole words
 }
@@ -104,7 +104,7 @@ func (c toolCall) ask(s *server) (text string, refused bool, err error) {
 	return string(body), status != 200, err
 }
 
-// missing names something of the arguments that does not exist, "" for nothing.
+// missing returns something in the arguments that does not exist, "" for nothing.
 func (c toolCall) missing(w *twin) string {
 	if c.text("until") != "" && c.text("since") > c.text("until") {
 		return "a time"
@@ -128,7 +128,7 @@ func (c toolCall) missing(w *twin) string {
 		}
 	}
 
-	// What is no glob may be the name of a file.
+	// An invalid glob may be the name of a file.
 	named := func(f *file) bool { return globbedFile(c.text("pattern"), c.text("path"), f.path) }
 	if c.name == "glob" && glob.Check(c.text("pattern")) != nil && !slices.ContainsFunc(c.files(w), named) {
 		return "such a name"
@@ -136,8 +136,8 @@ func (c toolCall) missing(w *twin) string {
 	return ""
 }
 
-// revision is the revision that a name or a commit means, nil for none. A tag goes before a
-// branch, as git has it.
+// revision returns the revision that a name or a commit means, nil for none. A tag wins over a
+// branch, as in git.
 func (a *animal) revision(name string) *ref {
 	if name == "" || name == "HEAD" {
 		return &a.refs[0]
@@ -162,13 +162,13 @@ func claims(text string) bool {
 	return strings.Contains(text, "\nComplete.") || strings.HasSuffix(text, "\nEnd of file.") || strings.HasPrefix(text, "Complete.")
 }
 
-// namesLack reports whether an answer says what it lacks.
+// namesLack reports whether an answer says what is missing.
 func namesLack(text string) bool {
 	return regexp.MustCompile(`(?m)^(.*Left out: |.*Not searched: |More: |There is no page \d|.*only \d+ line)`).MatchString(text)
 }
 
-// files are the files that the repo and ref of a call mean, and whether all of them are
-// searched: those of repositories that have no such revision are not.
+// files returns the files that repo and ref of a call mean, and whether all are searched:
+// repositories without that revision are not.
 func (c toolCall) files(w *twin) (out []*file) {
 	for _, a := range w.repos {
 		if name := c.text("repo"); name != "" && name != a.name {
@@ -178,7 +178,7 @@ func (c toolCall) files(w *twin) (out []*file) {
 			return a.revision(c.text("ref")).files
 		}
 		for _, r := range a.refs {
-			// Of a branch and a tag of one name the tag is meant.
+			// If a branch and a tag share a name, the tag is meant.
 			if tag := a.revision(c.text("ref")); tag != nil && tag.name == "refs/tags/"+c.text("ref") && r.name == "refs/heads/"+c.text("ref") {
 				continue
 			}
@@ -191,7 +191,7 @@ func (c toolCall) files(w *twin) (out []*file) {
 	return slices.Compact(out)
 }
 
-// globsOf is the globs of a pattern; what is none matches nothing.
+// globsOf returns the globs of a pattern; an invalid one matches nothing.
 func globsOf(pattern string) glob.Globs {
 	g, ok := globCache.Load(pattern)
 	if !ok {
@@ -203,9 +203,9 @@ func globsOf(pattern string) glob.Globs {
 
 var globCache sync.Map
 
-// globbed reports whether a glob of a call matches a path: with a slash from the directory
-// on, else the last part, or for a plain name a directory above. A text that is a path
-// itself means that path. Where the path of the call is a file, its whole path counts too.
+// globbed reports whether a glob of a call matches a path. With a slash it matches from the
+// directory on, else the last part, or for a plain name a directory above. A text that is a path
+// means that path. If the path of the call is a file, its whole path counts too.
 func globbed(pattern, dir, name string) bool {
 	if dir != "" {
 		rest, below := strings.CutPrefix(name, dir+"/")
@@ -236,7 +236,7 @@ func globbed(pattern, dir, name string) bool {
 	}
 }
 
-// listed are the files of a call with its path, include and exclude.
+// listed returns the files of a call with its path, include and exclude.
 func (c toolCall) listed(w *twin) (out []*file) {
 	for _, f := range c.files(w) {
 		dir := c.text("path")
@@ -254,8 +254,8 @@ func (c toolCall) listed(w *twin) (out []*file) {
 	return out
 }
 
-// grepLines are the lines of a file that match: line by line, unless the pattern is one
-// over lines. matches counts the places.
+// grepLines returns the matching lines of a file: line by line, unless the pattern spans lines.
+// matches counts the places.
 func grepLines(f *file, pattern string, fold bool) (out map[int]bool, matches int) {
 	out = map[int]bool{}
 	re := compiled(pattern, fold)
@@ -279,7 +279,7 @@ func grepLines(f *file, pattern string, fold bool) (out map[int]bool, matches in
 	return out, matches
 }
 
-// overLines reports whether a pattern of the generator asks for matches over lines.
+// overLines reports whether a generated pattern spans lines.
 func overLines(pattern string) bool {
 	return strings.Contains(pattern, `\n`) || strings.Contains(pattern, "\n") || strings.HasPrefix(pattern, "(?s)")
 }
@@ -290,8 +290,8 @@ var (
 	countLine  = regexp.MustCompile(`^(?:(local/\S+) )?(.*): (\d+)$`)
 )
 
-// grepped is an answer of grep: by repository and written path the lines, or in an answer
-// of counts the number below 0.
+// grepped parses an answer of grep: by repository and path the lines, or in an answer with counts
+// the number at key 0.
 func (c toolCall) grepped(text string) map[string]map[int]string {
 	out := map[string]map[int]string{}
 	repo, key := c.text("repo"), ""
@@ -328,7 +328,7 @@ func (c toolCall) grepped(text string) map[string]map[int]string {
 	return out
 }
 
-// isGrep compares an answer of grep.
+// isGrep checks an answer of grep.
 func isGrep(c toolCall, w *twin, text string) verdict {
 	v := verdict{claimed: claims(text)}
 	got := map[string]map[int]string{}
@@ -380,8 +380,8 @@ func isGrep(c toolCall, w *twin, text string) verdict {
 	return v
 }
 
-// clean is a line as tools print it: a character that nobody sees is written by its code.
-// Joiners stay, since letters and pictures are written with them.
+// clean returns a line as tools print it: invisible characters are written by their code. Joiners
+// stay, because letters and emoji need them.
 func clean(line string) string {
 	var out strings.Builder
 	for i, size := 0, 0; i < len(line); i += size {
@@ -466,7 +466,7 @@ func drawGlob(r *rand.Rand, w *twin) string {
 	return []string{"*" + ext, "**/*" + ext, dir + "/**", dir + "/*", "/*" + ext, escaped, base, "**/" + base, "*", "?" + strings.TrimLeft(base, "!"), "*.{txt,go}", "[a-m]*" + ext, "[!a-m]*", name, "**"}[r.IntN(15)]
 }
 
-// isGlob compares an answer of glob.
+// isGlob checks an answer of glob.
 func isGlob(c toolCall, w *twin, text string) verdict {
 	v := verdict{claimed: claims(text)}
 	want := map[string]*file{}
@@ -503,7 +503,7 @@ func isGlob(c toolCall, w *twin, text string) verdict {
 	return v
 }
 
-// globbedFile is globbed for the pattern of glob, of which a plain name is one of a file. A plain
+// globbedFile is globbed for the pattern of glob, in which a plain name means a file. A plain
 // path may begin with the directory of the call.
 func globbedFile(glob, dir, name string) bool {
 	if rest, not := strings.CutPrefix(glob, "!"); not && !strings.HasPrefix(rest, "(") {
@@ -528,7 +528,7 @@ func drawGlobCall(r *rand.Rand, w *twin) call {
 	return toolCall{name: "glob", args: args, is: isGlob, need: []string{"pattern"}}
 }
 
-// isReadFile compares an answer of read_file.
+// isReadFile checks an answer of read_file.
 func isReadFile(c toolCall, w *twin, text string) verdict {
 	f := w.named(c.text("repo")).revision(c.text("ref")).fileAt(c.text("path"))
 	v := verdict{claimed: claims(text)}.about(f)
@@ -583,7 +583,7 @@ func drawReadFile(r *rand.Rand, w *twin) call {
 	return toolCall{name: "read_file", args: args, is: isReadFile, need: []string{"repo", "path", "ref"}}
 }
 
-// isListTree compares an answer of list_tree.
+// isListTree checks an answer of list_tree.
 func isListTree(c toolCall, w *twin, text string) verdict {
 	a := w.named(c.text("repo"))
 	v := verdict{claimed: claims(text)}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// newText is a file of a text.
+// newText returns a file with a text.
 func newText(raw string) *file {
 	return (&twin{}).newFile(&animal{name: "local/a"}, "a.txt", "100644", "", []byte(raw))
 }
@@ -89,8 +89,8 @@ func TestTwin_wholeWords(t *testing.T) {
 	}
 }
 
-// An answer that lies is found out: one match, line, file or commit too few, and one that
-// says it is complete where it was cut.
+// Wrong answers are noticed: one with a match, line, file or commit too few, and one that was cut
+// but claims to be complete.
 func TestTwin_findsALie(t *testing.T) {
 	t.Parallel()
 	f := newText("needle\nneedle\n")

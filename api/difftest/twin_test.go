@@ -17,48 +17,48 @@ import (
 	"unicode/utf8"
 )
 
-// The twin answers calls from what git prints, without any index. It is slow and plain on
+// The twin answers calls from the output of git, without an index. It is slow and simple on
 // purpose.
 
-// twin is what a scan knows of the zoo. It is read-only but for the memory of git.
+// twin knows the zoo. It is read-only except for the cache of git's output.
 type twin struct {
 	dir   string
 	repos []*animal // by name
 
 	mu     sync.Mutex
-	asked  map[string]string // what git said, by its arguments
+	asked  map[string]string // output of git by arguments
 	failed map[string]bool
 }
 
 // animal is one repository.
 type animal struct {
-	name string // as the node calls it
+	name string // name at the node
 	dir  string
-	refs []ref // those that are indexed; HEAD is the first
+	refs []ref // indexed ones; HEAD is the first
 }
 
 // ref is an indexed revision with its files.
 type ref struct {
-	name   string // in full
+	name   string // full name
 	commit string
 	files  []*file // by path
 }
 
-// file is a file of a revision. Files of one blob and path are one value.
+// file is a file of a revision. Files with the same blob and path are one value.
 type file struct {
 	repo      *animal
 	path      string // bytes
 	mode, oid string
 	raw       []byte
-	text      string // as it is searched and shown; "" where searchable is false
-	encoding  string // "" for bytes as they are
+	text      string // as searched and shown; "" if not searchable
+	encoding  string // "" for unchanged bytes
 	mark      int    // bytes of a UTF-8 byte order mark, which positions count
 	binary    bool
 	large     bool // above maxFileSize
 	symlink   bool
 	tags      []string
 	plain     string // text with \n for each \r\n
-	ends      []int  // where those stand in plain
+	ends      []int  // their offsets in plain
 }
 
 // searchable reports whether the index has the text of the file.
@@ -136,8 +136,8 @@ func (w *twin) newFile(a *animal, path, mode, oid string, raw []byte) *file {
 	return f
 }
 
-// decode returns the text of a file: §4a of the decisions. A file is binary if a NUL
-// stands in its first 8,000 bytes and no mark says what they are.
+// decode returns the text of a file, by §4a of the decisions. A file is binary if it has a NUL in
+// its first 8,000 bytes and no byte order mark.
 func decode(raw []byte) (text, encoding string, isBinary bool) {
 	switch {
 	case bytes.HasPrefix(raw, []byte{0xff, 0xfe, 0, 0}):
@@ -174,14 +174,14 @@ func units32(raw []byte, order binary.ByteOrder) string {
 	return string(out)
 }
 
-// shown is bytes as JSON can have them: each that is no UTF-8 is a replacement character.
+// shown returns bytes as in JSON: invalid UTF-8 becomes replacement characters.
 func shown(s string) string { return string([]rune(s)) }
 
-// span is a match, in offsets of the text with its line ends as they are.
+// span is a match, in offsets of the text with its original line ends.
 type span struct{ from, to int }
 
-// find returns where an expression matches, as a search has it: ^ and $ are ends of lines, a
-// line break is \n or \r\n, and empty matches do not count.
+// find returns where an expression matches in a search: ^ and $ match at line ends, a line break
+// is \n or \r\n, and empty matches do not count.
 func (f *file) find(re *regexp.Regexp) (out []span) {
 	for _, m := range re.FindAllStringIndex(f.plain, -1) {
 		if m[0] < m[1] {
@@ -191,7 +191,7 @@ func (f *file) find(re *regexp.Regexp) (out []span) {
 	return out
 }
 
-// back is an offset of plain as one of text.
+// back converts an offset of plain into one of text.
 func (f *file) back(at int) int {
 	if f.ends == nil {
 		return at
@@ -200,17 +200,17 @@ func (f *file) back(at int) int {
 	return at + n
 }
 
-// line is the number of the line at an offset, from 1.
+// line returns the line number at an offset, from 1.
 func (f *file) line(at int) int { return 1 + strings.Count(f.text[:at], "\n") }
 
-// column is the place in the line at an offset, from 1, in characters.
+// column returns the column at an offset, from 1, in characters.
 func (f *file) column(at int) int {
 	start := strings.LastIndexByte(f.text[:at], '\n') + 1
 	return 1 + utf8.RuneCountInString(f.text[start:at])
 }
 
-// lineTexts are the lines of the file, without their ends. What follows the last end is a
-// line if there is anything.
+// lineTexts returns the lines of the file, without line ends. Text after the last line end is a
+// line unless it is empty.
 func (f *file) lineTexts() []string {
 	if f.text == "" {
 		return nil
@@ -251,7 +251,7 @@ func (w *twin) must(t testing.TB, a *animal, args ...string) string {
 	return out
 }
 
-// lines cuts a text at its line ends; none for "".
+// lines splits a text into lines with their ends; none for "".
 func lines(text string) []string {
 	if text = strings.TrimSuffix(text, "\n"); text == "" {
 		return nil
@@ -259,7 +259,7 @@ func lines(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// fileAt is the file of a path in the default revision, nil for none.
+// fileAt returns the file of a path in the default revision, nil for none.
 func (r *ref) fileAt(path string) *file {
 	for _, f := range r.files {
 		if f.path == path {
@@ -269,7 +269,7 @@ func (r *ref) fileAt(path string) *file {
 	return nil
 }
 
-// named is the repository of a name, nil for none.
+// named returns the repository of a name, nil for none.
 func (w *twin) named(name string) *animal {
 	for _, a := range w.repos {
 		if a.name == name {

@@ -13,8 +13,8 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// maxFileSize is the setting of the node, in bytes: small, so that a file above it costs
-// the scan little.
+// maxFileSize is the node's setting, in bytes. It is small, so that the scan of a larger file is
+// fast.
 const maxFileSize = 40_000
 
 // day is a day of the histories.
@@ -46,7 +46,7 @@ func build(t testing.TB, dir string) (all []string) {
 		all = append(all, name)
 	}
 
-	// What only a clone can make.
+	// Only a clone can be shallow.
 	out, err := exec.Command("git", "clone", "-q", "--bare", "--depth", "3", "file://"+filepath.Join(dir, "clock"), filepath.Join(dir, "shallow")).CombinedOutput()
 	if err != nil {
 		t.Fatalf("git clone: %v: %s", err, out)
@@ -63,7 +63,7 @@ func put(s *nodetest.Stream, files ...string) {
 	s.Commit(c)
 }
 
-// prose is what the files of each encoding say.
+// prose is the text of the files in each encoding.
 const prose = "first line with needle\nfunc größe(x int) { return naïve }\n\n  indented Café crème, C++ and #include\nМосква 検索 する ﬁn\nlast alpha beta\n"
 
 // texts has the same text in each encoding.
@@ -99,7 +99,7 @@ func wide32(text string, order binary.AppendByteOrder) string {
 	return string(out)
 }
 
-// lineEnds has the ways in which lines end.
+// lineEnds has all kinds of line ends.
 func lineEnds(s *nodetest.Stream) {
 	lines := []string{"alpha one", "beta two needle", "", "\tgamma three", "alpha needle four"}
 	join := func(end string) string { return strings.Join(lines, end) + end }
@@ -112,7 +112,7 @@ func lineEnds(s *nodetest.Stream) {
 	)
 }
 
-// names has names that people write, and queries stumble over.
+// names has file names that are hard for queries.
 func names(s *nodetest.Stream) {
 	var files []string
 	for i, path := range []string{
@@ -126,7 +126,7 @@ func names(s *nodetest.Stream) {
 	put(s, files...)
 }
 
-// oddNames has names whose bytes are no text, and those that no line can show.
+// oddNames has names that are not valid text, and names that no line can show.
 func oddNames(s *nodetest.Stream) {
 	var files []string
 	for i, path := range []string{
@@ -137,7 +137,7 @@ func oddNames(s *nodetest.Stream) {
 	put(s, files...)
 }
 
-// kinds has what is no plain text file.
+// kinds has everything but plain text files.
 func kinds(s *nodetest.Stream) {
 	c := nodetest.Commit{When: day(0), Message: "begin\n", Put: []nodetest.Entry{
 		{Path: "target.txt", Content: "needle in the target\n"}, {Path: "link", Content: "target.txt", Mode: "120000"}, {Path: "d/up", Content: "../target.txt", Mode: "120000"}, {Path: "dangling", Content: "nothing/needle", Mode: "120000"}, {Path: "loop", Content: "loop", Mode: "120000"},
@@ -151,7 +151,7 @@ func kinds(s *nodetest.Stream) {
 	s.Commit(c)
 }
 
-// refs has branches and tags with odd names, and one branch and one tag of one name.
+// refs has branches and tags with odd names, and a branch and a tag with the same name.
 func refs(s *nodetest.Stream) {
 	word := func(w string) []nodetest.Entry {
 		return []nodetest.Entry{{Path: "f.txt", Content: "needle " + w + "\n"}, {Path: w + ".txt", Content: "alpha only on " + w + "\n"}}
@@ -169,8 +169,8 @@ func refs(s *nodetest.Stream) {
 	s.Ref("refs/heads/same", last)
 }
 
-// code has definitions in several languages, namespaces in namespaces, and a language that
-// ctags does not know.
+// code has definitions in several languages, nested namespaces, and a language that ctags does
+// not know.
 func code(s *nodetest.Stream) {
 	put(s,
 		"store/store.go", "package store\n\n// Store keeps values.\ntype Store struct{ needle int }\n\n// Open opens.\nfunc Open() *Store { return &Store{} }\n\nfunc (s *Store) Get(key string) int {\n\treturn s.needle\n}\n",
@@ -188,7 +188,7 @@ func code(s *nodetest.Stream) {
 	)
 }
 
-// clocks has commits whose dates do not rise.
+// clocks has commits whose dates do not increase.
 func clocks(s *nodetest.Stream) {
 	at := func(y int) time.Time { return time.Date(y, 5, 1, 12, 0, 0, 0, time.UTC) }
 	for i, c := range []nodetest.Commit{
@@ -220,7 +220,7 @@ func messages(s *nodetest.Stream) {
 	}
 }
 
-// merged has branches that were merged, a file that moved and one that came back.
+// merged has merged branches, a file that moved and one that came back.
 func merged(s *nodetest.Stream) {
 	entry := func(path, text string) nodetest.Entry { return nodetest.Entry{Path: path, Content: text} }
 	base := s.Commit(nodetest.Commit{When: day(0), Message: "base\n", Put: []nodetest.Entry{entry("a.txt", "alpha\nbeta\n"), entry("b.txt", "needle\n"), entry("gone.txt", "here once\n")}})

@@ -24,8 +24,8 @@ import (
 // rounds is how often the script calls every tool.
 const rounds = 20
 
-// TestClientScript runs the script of .ci/mcp/client.mjs with the Go client:
-// against the server that SHOAL_MCP_URL names, else against a node of its own.
+// TestClientScript runs the script of .ci/mcp/client.mjs with the Go client: against the server
+// in SHOAL_MCP_URL, else against its own node.
 func TestClientScript(t *testing.T) {
 	t.Parallel()
 	url, repo := os.Getenv("SHOAL_MCP_URL"), os.Getenv("SHOAL_CHECK_REPO")
@@ -99,10 +99,10 @@ func checkTools(t *testing.T, session *sdk.ClientSession) {
 	}
 }
 
-// bearer sends an API key, where there is one, with every request.
+// bearer sends an API key, unless empty, with every request.
 type bearer string
 
-// RoundTrip sends a request.
+// RoundTrip implements [http.RoundTripper].
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if b != "" {
 		r = r.Clone(r.Context())
@@ -111,7 +111,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// ownServer starts a node with one repository of two commits and its API.
+// ownServer starts a node with its API and one repository of two commits.
 func ownServer(t *testing.T) (url, repo string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "checks")
@@ -126,7 +126,7 @@ func ownServer(t *testing.T) (url, repo string) {
 	n := nodetest.Start(t, nodetest.Config{
 		File: `{"connections": {"checks": {"type": "git", "url": "file://` + dir + `"}}}`,
 		Env:  map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true"},
-		Edit: func(o *node.Options) { o.Ctags = "" }, // the one on PATH
+		Edit: func(o *node.Options) { o.Ctags = "" }, // from PATH
 	})
 	n.WaitIndexed(1)
 	n.Wait("symbols", func() error { return symbolsThere(n) })
@@ -146,7 +146,7 @@ func ownServer(t *testing.T) (url, repo string) {
 	return "http://" + s.Addr().String() + "/api/mcp", "local/checks"
 }
 
-// symbolsThere fails until the symbols are there, which follow the text.
+// symbolsThere returns an error until the symbols are there, which come after the text.
 func symbolsThere(n *nodetest.Node) error {
 	r, err := n.Search.Definitions(context.Background(), catalog.Operator(), symbols.SymbolRequest{Symbol: "Answer", Repo: "local/checks"})
 	if err != nil {

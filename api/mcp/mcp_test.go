@@ -19,8 +19,8 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// serve serves a set of tools to a member until the test ends, and returns a
-// session of the SDK's client with it.
+// serve serves a set of tools to a member until the test ends, and returns a session of the SDK's
+// client.
 func serve(t *testing.T, tools *tool.Set) *sdk.ClientSession {
 	t.Helper()
 	handler := mcp.New(tools, nil, func() string { return "http://shoal.example.com" }, "v1", slog.New(slog.DiscardHandler))
@@ -38,9 +38,9 @@ func serve(t *testing.T, tools *tool.Set) *sdk.ClientSession {
 	return session
 }
 
-// TestAToolIsOneRow adds a row to the table and uses it as a client: all that
-// the server tells of a tool and checks of a call comes from the row.
-func TestAToolIsOneRow(t *testing.T) {
+// It adds a row to the table and uses it as a client: the server gets descriptions and checks
+// from the row.
+func TestTool_isOneRow(t *testing.T) {
 	t.Parallel()
 	shout := tool.Tool{
 		Name: "shout", Title: "Shout", About: "Says a word loudly.",
@@ -87,8 +87,8 @@ func TestAToolIsOneRow(t *testing.T) {
 	}
 }
 
-// TestAToolOfAnotherNameIsNamed calls tools that are not there.
-func TestAToolOfAnotherNameIsNamed(t *testing.T) {
+// Calls of unknown tools get the names of similar ones.
+func TestUnknownTool_suggestsNames(t *testing.T) {
 	t.Parallel()
 	session := serve(t, tool.New(tool.Parts{Log: slog.New(slog.DiscardHandler)}))
 	for name, want := range map[string]string{
@@ -103,9 +103,8 @@ func TestAToolOfAnotherNameIsNamed(t *testing.T) {
 	}
 }
 
-// TestFaultsAreOfTheProtocol sends what cannot be served: a client that reads
-// JSON-RPC can read each answer.
-func TestFaultsAreOfTheProtocol(t *testing.T) {
+// It sends invalid requests. Each answer is valid JSON-RPC.
+func TestFaults_areProtocolErrors(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	handler := mcp.New(tool.New(tool.Parts{Log: log}), nil, func() string { return "http://shoal.example.com" }, "v1", log)
@@ -144,12 +143,11 @@ func TestFaultsAreOfTheProtocol(t *testing.T) {
 	}
 }
 
-// TestTheToolsAreDescribedInFewTokens bounds what every conversation with the
-// server begins with.
-func TestTheToolsAreDescribedInFewTokens(t *testing.T) {
+// It limits the text with which every conversation begins.
+func TestTools_descriptionSize(t *testing.T) {
 	t.Parallel()
 	ask := (&ask.Asker{}).Tool()
-	ask.Offered = nil // as where there is a model
+	ask.Offered = nil // as with a model
 	session := serve(t, tool.New(tool.Parts{Log: slog.New(slog.DiscardHandler)}, ask))
 	list, err := session.ListTools(t.Context(), nil)
 	if err != nil {

@@ -63,7 +63,7 @@ func (k *kitchen) look(_ context.Context, v catalog.Viewer, id string) (*tool.Wo
 	return nil, call.Fail(call.ErrNotFound, "no such dish")
 }
 
-// taskServer serves the kitchen; who asks is in the header Who.
+// taskServer serves the kitchen. The header Who has the caller.
 func taskServer(t *testing.T) (*kitchen, string) {
 	t.Helper()
 	k := &kitchen{work: map[string]*tool.Work{}}
@@ -77,13 +77,13 @@ func taskServer(t *testing.T) (*kitchen, string) {
 	return k, server.URL
 }
 
-// taskCall is one request of the newest revision. name is what stands in Mcp-Name.
+// taskCall is a request of the newest revision. name is the value of Mcp-Name.
 type taskCall struct {
 	who, method, params, name string
 	undeclared                bool
 }
 
-// taskAnswer is what came back; Text is the text of a result of a tool.
+// taskAnswer is the answer; Text is the text of a tool's result.
 type taskAnswer struct {
 	status int
 	Result struct {
@@ -142,14 +142,14 @@ func (c taskCall) do(t *testing.T, url string) (out taskAnswer) {
 	return out
 }
 
-// TestACallIsAnsweredWithATask goes through the life of a task.
-func TestACallIsAnsweredWithATask(t *testing.T) {
+// It goes through the life of a task.
+func TestTask_lifeCycle(t *testing.T) {
 	t.Parallel()
 	k, url := taskServer(t)
 	cook := taskCall{who: "ada", method: "tools/call", params: `{"name":"cook","arguments":{"dish":"soup"}}`, name: "cook"}
 	get := taskCall{who: "ada", method: "tasks/get", params: `{"taskId":"soup"}`, name: "soup"}
 
-	// Whoever does not say that he has tasks waits as before.
+	// A client without task support waits as before.
 	plain := cook
 	plain.undeclared = true
 	if a := plain.do(t, url); a.Result.TaskID != "" || a.Result.ResultType != "complete" || a.Result.Content[0].Text != "served at once" {
@@ -180,7 +180,7 @@ func TestACallIsAnsweredWithATask(t *testing.T) {
 		t.Errorf("after that: %+v", a)
 	}
 
-	// Another one is ended before it is done.
+	// Another task is cancelled before it is done.
 	cook.do(t, url)
 	cancel.do(t, url)
 	if a := get.do(t, url); a.Result.Status != "cancelled" || a.Result.Result != nil {
@@ -188,8 +188,8 @@ func TestACallIsAnsweredWithATask(t *testing.T) {
 	}
 }
 
-// TestTasksAreRefused asks for what is not there, not one's own, or not so.
-func TestTasksAreRefused(t *testing.T) {
+// It asks for tasks that do not exist, that belong to others, or in a wrong way.
+func TestTask_refusals(t *testing.T) {
 	t.Parallel()
 	_, url := taskServer(t)
 	taskCall{who: "ada", method: "tools/call", params: `{"name":"cook","arguments":{"dish":"soup"}}`, name: "cook"}.do(t, url)
@@ -222,7 +222,7 @@ func TestTasksAreRefused(t *testing.T) {
 		}
 	}
 
-	// What is wrong with the call itself is its answer, as without tasks.
+	// An error of the call itself is its answer, as without tasks.
 	for arguments, want := range map[string]string{`{}`: "dish is required.", `{"dish":"stone"}`: "Stones are not cooked."} {
 		a := taskCall{who: "ada", method: "tools/call", params: `{"name":"cook","arguments":` + arguments + `}`, name: "cook"}.do(t, url)
 		if a.Result.ResultType != "complete" || !strings.Contains(a.Result.Content[0].Text, want) {
@@ -231,8 +231,8 @@ func TestTasksAreRefused(t *testing.T) {
 	}
 }
 
-// TestTasksAreToldOf: the extension is declared where a tool has tasks, and only there.
-func TestTasksAreToldOf(t *testing.T) {
+// The extension is declared if and only if a tool has tasks.
+func TestTask_extensionIsDeclared(t *testing.T) {
 	t.Parallel()
 	_, url := taskServer(t)
 	discover := taskCall{method: "server/discover", params: `{}`}

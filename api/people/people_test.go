@@ -23,12 +23,12 @@ var (
 	ann     = account.UserInfo{ID: "u1", Email: "ann@example.com", Role: catalog.RoleMember, State: catalog.AccountActive, Created: noon}
 )
 
-// house is accounts and ways in that know one person. It notes what it was asked for.
+// house fakes accounts and sign-in for one person. It records its calls.
 type house struct {
 	Passwords
 	Accounts
 	done []string
-	fail error // of everything that changes something
+	fail error // of every change
 }
 
 func (h *house) Missing(catalog.Viewer) []string { return nil }
@@ -190,7 +190,7 @@ func (h *house) visit(t *testing.T, who catalog.Viewer, request string, cookies 
 	return ""
 }
 
-// failedAs names a failure that is a page of its own.
+// failedAs returns the name of a failure that is its own page.
 func failedAs(err error) string {
 	for name, kind := range map[string]error{"FORBIDDEN": call.ErrForbidden, "UNAUTHENTICATED": call.ErrUnauthenticated, "NOT FOUND": call.ErrNotFound, "NO LEADER": call.ErrNoLeader} {
 		if errors.Is(err, kind) {
@@ -229,8 +229,8 @@ func answered(v *layout.Visit) string {
 	return strings.TrimSpace(out)
 }
 
-// Each request: who sends it, what is answered, and what was done.
-func TestWhatThePagesPromise(t *testing.T) {
+// Each row: who sends the request, the answer, and the recorded calls.
+func TestPages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		who     catalog.Viewer
@@ -238,7 +238,7 @@ func TestWhatThePagesPromise(t *testing.T) {
 		want    string
 		done    string
 	}{
-		// Signing in leads on, within this site alone.
+		// Signing in redirects within this site only.
 		{guest, "GET /login", "200", ""},
 		{guest, "POST /login email=a@b.example&password=right&next=/repos", "303 /repos; shoal=tok 3600", `from 192.0.2.7 instead of ""`},
 		{guest, "POST /login email=a@b.example&password=right&next=//evil.example", "303 /; shoal=tok 3600", `from 192.0.2.7 instead of ""`},
@@ -251,20 +251,20 @@ func TestWhatThePagesPromise(t *testing.T) {
 		{guest, "POST /login ", "401 That is no key of this service, or it has ended.", ""},
 		{member, "POST /logout", "303 /; shoal= 0; Clear-Site-Data \"storage\"", ""},
 
-		// A provider is left for with a cookie of its own, and come back from.
+		// The way to a provider sets its own cookie, and the way back deletes it.
 		{guest, "POST /login with=corp&next=/repos", "200; shoal-login-tab=sealed 600; Refresh 0; url=https://corp.example/go On to Corp…", "to corp, linking false"},
 		{guest, "GET /api/auth/callback/corp?next=/repos", "303 /repos; shoal=tok 3600", ""},
 		{member, "POST /settings/account link=host", "200; shoal-login-tab=sealed 600; Refresh 0; url=https://corp.example/go On to Corp…", "to host, linking true"},
 		{guest, "POST /settings/account link=host", "FORBIDDEN", ""},
 
-		// A link is looked at without using it up.
+		// Opening a link does not use it up.
 		{guest, "GET /join?link=link", "200", ""},
 		{guest, "GET /join?link=other", "NOT FOUND", ""},
 		{guest, "POST /join link=link&password=long+enough+now&again=long+enough+now", "303 /; shoal=tok 3600", ""},
 		{guest, "POST /join link=link&password=long+enough+now&again=other", "400 The two passwords differ.", ""},
 		{guest, "POST /join link=link&password=short&again=short", "400 A password has ten characters at least.", ""},
 
-		// One's own account.
+		// The user's own account.
 		{guest, "GET /settings/account", "UNAUTHENTICATED", ""},
 		{keyOf, "GET /settings/account", "200", ""},
 		{member, "GET /settings/account?linked", "200 It is linked.", ""},
@@ -275,7 +275,7 @@ func TestWhatThePagesPromise(t *testing.T) {
 		{member, "POST /settings/account token=x&at=azure&user=ann", "200 It is linked. What you may read there is asked for now.", "token of ann at azure"},
 		{keyOf, "POST /settings/account end=s1", "FORBIDDEN", ""},
 
-		// The accounts of others are for owners, each change by its name.
+		// Only owners see the accounts of others. Each change is recorded.
 		{member, "GET /settings/people", "FORBIDDEN", ""},
 		{guest, "POST /settings/people do=delete&user=u1", "FORBIDDEN", ""},
 		{owner, "GET /settings/people", "200", ""},
@@ -305,8 +305,8 @@ func TestWhatThePagesPromise(t *testing.T) {
 	}
 }
 
-// What fails is said where it can be mended, else it is a page of its own.
-func TestHowThePagesFail(t *testing.T) {
+// An error appears on the form that can fix it, else on its own page.
+func TestPages_errors(t *testing.T) {
 	t.Parallel()
 	busy := &call.Error{Kind: call.ErrOverloaded, Message: "Too many try.", RetryAfter: 7 * time.Second}
 	for _, c := range []struct {
@@ -334,8 +334,8 @@ func TestHowThePagesFail(t *testing.T) {
 	}
 }
 
-// By TLS browsers take the cookie from this site alone, and no more sign-ins are under
-// way in one than fit into its requests.
+// With TLS browsers accept the cookie from this site only. A browser has a limited number of
+// pending sign-ins.
 func TestCookies(t *testing.T) {
 	t.Parallel()
 	if got, want := (&house{}).visit(t, guest, "POST /login key=good", nil, true), "303 /; __Host-shoal=tok 3600 secure"; got != want {
@@ -355,7 +355,7 @@ func TestCookies(t *testing.T) {
 		t.Errorf("cookies of a few sign-ins are taken back: %s", got)
 	}
 
-	// A session that has ended is taken out of the browser, a good one stays.
+	// A cookie of an ended session is deleted, a good one stays.
 	if got := (&house{}).visit(t, guest, "GET /login", map[string]string{"shoal": "old"}, false); got != "200; shoal= 0" {
 		t.Errorf("an ended session: %s", got)
 	}

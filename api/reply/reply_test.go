@@ -38,8 +38,8 @@ func TestEncode_formsOfValues(t *testing.T) {
 	}
 }
 
-// A client has the type of the answer, and gets the same value, but for the fractions of
-// seconds and what does not leave.
+// A client can decode the answer into its type and gets the same values, except fractions of
+// seconds and unsent fields.
 func TestDecode_readsWhatWasEncoded(t *testing.T) {
 	t.Parallel()
 	when := time.Date(2026, 11, 2, 10, 20, 30, 0, time.UTC)

@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/node"
 )
 
-func TestVerdictHasTheMarkOfItsState(t *testing.T) {
+func TestVerdict_markOfItsState(t *testing.T) {
 	t.Parallel()
 	for state, class := range map[node.VerdictState]string{
 		node.VerdictGood: "good", node.VerdictSmall: "", node.VerdictWeak: "warn", node.VerdictFailing: "bad",
@@ -21,7 +21,7 @@ func TestVerdictHasTheMarkOfItsState(t *testing.T) {
 	}
 }
 
-func TestACommandCanBePastedIntoAShell(t *testing.T) {
+func TestCommand_canBePastedIntoAShell(t *testing.T) {
 	t.Parallel()
 	for subject, want := range map[string]string{
 		"github.com/acme/app": "shoal x github.com/acme/app", "two words": "shoal x 'two words'",
@@ -33,8 +33,8 @@ func TestACommandCanBePastedIntoAShell(t *testing.T) {
 	}
 }
 
-// The tutorial and the page of agents show the same.
-func TestTheTutorialHasTheSnippetsOfAgents(t *testing.T) {
+// The tutorial and the page of agents have the same snippets.
+func TestTutorial_hasTheSnippetsOfAgents(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/tutorial/first-agent.md")
 	if err != nil {
@@ -48,7 +48,7 @@ func TestTheTutorialHasTheSnippetsOfAgents(t *testing.T) {
 	}
 }
 
-// The overview draws the nodes alike, whatever the order of their ids.
+// The overview has the same order of nodes for any order of ids.
 func TestCharts_orderOfNodes(t *testing.T) {
 	t.Parallel()
 	members := []node.MemberStatus{{Health: "alive", Bytes: 30}, {Health: "unreachable", Bytes: 10}, {Health: "alive", Bytes: 20}}

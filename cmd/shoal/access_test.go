@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWhereARightComesFromIsPrinted(t *testing.T) {
+func TestAccessWhy_output(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	node.HandleFunc("GET /api/users/{user}/access", func(w http.ResponseWriter, r *http.Request) {

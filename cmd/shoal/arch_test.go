@@ -18,8 +18,8 @@ import (
 
 const module = "github.com/shoalsearch/shoal"
 
-// The rows of the import graph, lowest first: a package imports only packages
-// of lower rows. docs/explanation/architecture.md draws the same picture.
+// rows are the layers of the import graph, the lowest first. A package only imports packages of
+// lower rows. docs/explanation/architecture.md has the same picture.
 var rows = [][]string{
 	{"clock", "version", "docs", "glob", "glob/globtest", "api/reply", "cluster/catalog/codec", "cluster/catalog/tree", "cluster/disk", "cluster/gauge", "cluster/origin", "shard/manifest", "node/coverage", "node/heap", "node/host/giteatest", "node/host/hosttest", "node/lru", "node/paste", "node/seal"},
 	{"cluster/config", "cluster/wire", "cluster/gossip", "trigram", "shard/query", "shard/git/pack", "shard/git/pack/packtest", "shard/match", "shard/lz", "shard/symbol", "shard/file", "shard/charset", "node/place"},
@@ -41,7 +41,7 @@ var rows = [][]string{
 	{"cmd/shoal-bench"},
 }
 
-// Who alone may import a library (tests aside), and why.
+// only lists libraries that few packages may import (tests aside), with the reason.
 var only = []struct {
 	library string
 	in      []string
@@ -69,7 +69,7 @@ const (
 	maxFile     = 600 // lines
 )
 
-// pkg is what `go list` tells of a package.
+// pkg is the part of `go list`'s output that these tests use.
 type pkg struct {
 	ImportPath string
 	Dir        string
@@ -142,8 +142,8 @@ func onlyTests(p pkg) bool {
 	return true
 }
 
-// The page about the architecture shows the rows, but for packages that only tests import.
-func TestReadmeDrawsTheRows(t *testing.T) {
+// The page about the architecture has the same rows, without packages that only tests import.
+func TestArchitecturePage_hasTheRows(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "explanation", "architecture.md"))
 	if err != nil {
@@ -181,7 +181,7 @@ func TestLibrariesStayInTheirPackages(t *testing.T) {
 	}
 }
 
-// source is one parsed Go file of the module.
+// source is a parsed Go file of the module.
 type source struct {
 	path string
 	set  *token.FileSet
@@ -192,7 +192,7 @@ func (s source) at(n ast.Node) string {
 	return fmt.Sprintf("%s:%d", s.path, s.set.Position(n.Pos()).Line)
 }
 
-// isTest also holds of what only a build for the mutation test contains.
+// isTest reports whether a file is a test, or only part of a mutation test's build.
 func (s source) isTest() bool {
 	return strings.HasSuffix(s.path, "_test.go") || strings.HasSuffix(s.path, "_mutant.go")
 }
@@ -305,7 +305,7 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 	return ok && id.IsExported()
 }
 
-// obvious names methods whose meaning the language or its library gives.
+// obvious reports whether a method's meaning is given by the language or its library.
 func obvious(d *ast.FuncDecl) bool {
 	if d.Recv == nil {
 		return false
@@ -336,7 +336,7 @@ func TestFunctionsAndFilesAreShort(t *testing.T) {
 
 func generated(f *ast.File) bool { return ast.IsGenerated(f) }
 
-func TestNothingRunsOrChangesBehindTheBack(t *testing.T) {
+func TestPackages_haveNoInitNorGlobalState(t *testing.T) {
 	t.Parallel()
 	all := sources(t)
 	vars := packageVars(all)
@@ -374,7 +374,7 @@ func TestNothingRunsOrChangesBehindTheBack(t *testing.T) {
 	}
 }
 
-// packageVars lists the names of the package-level variables of each folder.
+// packageVars returns the names of package-level variables of each folder.
 func packageVars(all []source) map[string]map[string]bool {
 	vars := map[string]map[string]bool{}
 	for _, s := range all {
@@ -397,7 +397,7 @@ func packageVars(all []source) map[string]map[string]bool {
 	return vars
 }
 
-// localNames lists what a function declares: parameters, results, variables.
+// localNames returns the names that a function declares: parameters, results, variables.
 func localNames(f *ast.FuncDecl) map[string]bool {
 	names := map[string]bool{}
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -427,8 +427,7 @@ func localNames(f *ast.FuncDecl) map[string]bool {
 	return names
 }
 
-// root returns the name at the left end of what is assigned to, "" when it
-// has none.
+// root returns the leftmost name of an assignment's target, "" for none.
 func root(e ast.Expr) string {
 	for {
 		switch x := e.(type) {
@@ -468,8 +467,8 @@ func TestTopFoldersExplainThemselves(t *testing.T) {
 	}
 }
 
-// clocks are the folders that may look at the clock of the machine: the one
-// place for it, programs, and what measures.
+// clocks are the folders that may read the machine's clock: package clock, programs, and
+// measurements.
 var clocks = []string{"clock", "cmd", "bench", ".ci"}
 
 func TestTheTimeComesFromOneClock(t *testing.T) {

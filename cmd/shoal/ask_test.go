@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Who asks on without the noise needs the thread for the next question.
-func TestTheThreadIsNamedAlsoWhenNothingElseIs(t *testing.T) {
+// A user who hides progress still needs the thread for the next question.
+func TestAsk_quietPrintsTheThread(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	node.HandleFunc("POST /api/chat", func(w http.ResponseWriter, _ *http.Request) {

@@ -24,10 +24,10 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// TestBalancersLoseNoRequest restarts every node of three in turn, and then
-// kills one, while clients ask through the balancers of examples/: no request
-// fails and no answer lacks anything. An answer of which the client has a part
-// when the node is killed is cut, and asked for again: no balancer can do that.
+// Every node of three is restarted in turn, and then one is killed, while clients send requests
+// through the balancers of examples/. No request fails and no answer is incomplete. Only an
+// answer that has partly arrived when its node is killed breaks off, and the client repeats it;
+// no balancer can prevent that.
 func TestBalancersLoseNoRequest(t *testing.T) {
 	t.Parallel()
 	c := startProcesses(t)
@@ -62,18 +62,18 @@ func TestBalancersLoseNoRequest(t *testing.T) {
 	}
 }
 
-// processes is three nodes on loopback addresses of their own.
+// processes has three nodes on their own loopback addresses.
 type processes struct {
 	binary, dir string
 	config      string // of all nodes
 	repos       int
-	patience    time.Duration // until all is settled
+	patience    time.Duration // to wait until all is settled
 	subnet      string
 	nodes       []*exec.Cmd
 	http        *http.Client
 }
 
-// startProcesses starts three nodes that hold two copies of a repository.
+// startProcesses starts three nodes with two copies of a repository.
 func startProcesses(t *testing.T) *processes {
 	t.Helper()
 	c := newProcesses(t, binary(t))
@@ -81,7 +81,7 @@ func startProcesses(t *testing.T) *processes {
 	return c
 }
 
-// newProcesses is three nodes that are not started yet, of one program and with a repository.
+// newProcesses prepares three nodes of one program, with a repository.
 func newProcesses(t *testing.T, program string) *processes {
 	t.Helper()
 	dir := t.TempDir()
@@ -112,7 +112,7 @@ func (c *processes) launch(t *testing.T) {
 	c.wait(t, "the cluster is formed and holds two copies", c.settled)
 }
 
-// wait is nodetest.Wait, for as long as so much text takes.
+// wait is nodetest.Wait with this cluster's patience.
 func (c *processes) wait(t *testing.T, what string, cond func() error) {
 	t.Helper()
 	var last error
@@ -121,7 +121,7 @@ func (c *processes) wait(t *testing.T, what string, cond func() error) {
 	}
 }
 
-// wantFiles is how many files have the word that is searched for.
+// wantFiles is the number of files with the searched word.
 const wantFiles = 20
 
 func write(t *testing.T, path, text string) {
@@ -156,7 +156,7 @@ func (c *processes) start(t *testing.T, i int) {
 	c.nodes[i] = cmd
 }
 
-// stop ends a node; by SIGTERM in good order, or it is an error.
+// stop ends a node. With SIGTERM it must exit properly.
 func (c *processes) stop(t *testing.T, i int, sig syscall.Signal) {
 	t.Helper()
 	if err := c.end(i, sig); err != nil && sig == syscall.SIGTERM {
@@ -174,7 +174,7 @@ func (c *processes) end(i int, sig syscall.Signal) error {
 	return err
 }
 
-// settled is nil when all nodes are ready and nothing lacks a copy.
+// settled returns nil if all nodes are ready and no copy is missing.
 func (c *processes) settled() error {
 	for i := range c.nodes {
 		if _, err := c.get("http://" + c.host(i) + ":7700/readyz"); err != nil {
@@ -211,7 +211,7 @@ func (c *processes) get(url string) ([]byte, error) {
 	return body, err
 }
 
-// tell shows the ends of the logs of a test that failed.
+// tell shows the ends of the logs of a failed test.
 func (c *processes) tell(t *testing.T) {
 	if !t.Failed() {
 		return
@@ -222,8 +222,7 @@ func (c *processes) tell(t *testing.T) {
 	}
 }
 
-// balance runs a balancer with the configuration of examples/ over the nodes
-// and returns its URL.
+// balance runs a balancer with the configuration of examples/ over the nodes and returns its URL.
 func (c *processes) balance(t *testing.T, name, example string, args func(file, dir string) []string) string {
 	t.Helper()
 	program, err := exec.LookPath(name)
@@ -267,7 +266,7 @@ func (c *processes) balance(t *testing.T, name, example string, args func(file, 
 	return url
 }
 
-// crowd is users who ask through one balancer until the test ends.
+// crowd has users who send requests through one balancer until the test ends.
 type crowd struct {
 	name   string
 	asked  atomic.Int64
@@ -278,10 +277,10 @@ type crowd struct {
 	cut   int // answers that broke off
 }
 
-// users is how many ask at the same time.
+// users is the number of concurrent users.
 const users = 8
 
-// load lets users ask, each again and again.
+// load starts users who repeat requests.
 func (c *processes) load(t *testing.T, name, url string) *crowd {
 	t.Helper()
 	b := &crowd{name: name}
@@ -306,20 +305,20 @@ func (c *processes) load(t *testing.T, name, url string) *crowd {
 	return b
 }
 
-// note counts an answer, which is wrong where there is an error.
+// note counts an answer; err means a wrong one.
 func (b *crowd) note(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked.Add(1)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF) && b.mayCut.Load() && b.cut < users:
-		b.cut++ // at most one that was under way for each user
+		b.cut++ // at most one for each user
 	case err != nil:
 		b.wrong = append(b.wrong, err.Error())
 	}
 }
 
-// ask searches or reads a file, and says what is wrong with the answer.
+// ask searches or reads a file, and returns an error for a wrong answer.
 func (c *processes) ask(url string, round int) error {
 	if round%4 == 0 {
 		text, err := c.get(fmt.Sprintf("%s/api/source?repo=local/app&path=f%02d.txt", url, round%wantFiles))
@@ -360,7 +359,7 @@ func (b *crowd) more(t *testing.T, n int64) {
 	})
 }
 
-// report fails the test for what was wrong so far.
+// report fails the test if there were wrong answers.
 func (b *crowd) report(t *testing.T, when string) {
 	t.Helper()
 	b.mu.Lock()

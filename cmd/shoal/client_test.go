@@ -20,7 +20,7 @@ import (
 	"github.com/shoalsearch/shoal/node"
 )
 
-// run gives a command to the program, with a server in place of a node.
+// run runs a command against a server that stands in for a node.
 func run(t *testing.T, node http.Handler, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	server := httptest.NewServer(node)
@@ -34,16 +34,15 @@ func run(t *testing.T, node http.Handler, args ...string) (stdout, stderr string
 	return out.String(), diag.String(), err
 }
 
-// Who listens at the port in a node's place gets nothing from a command on the
-// node's host: the operator's rights are those of who may open the socket in
-// the data directory.
-func TestTheOperatorSendsNoCredential(t *testing.T) {
+// A program at the node's port gets no credential from a command on the node's host. Operator
+// rights need access to the socket in the data directory.
+func TestOperator_sendsNoCredential(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "cluster.key"), []byte(wire.NewKey().Text()+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	asked := map[string]int{} // who was asked; a command asks one after the other
+	asked := map[string]int{} // requests by server; a command sends them one after the other
 	listen := func(who string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			asked[who]++
@@ -76,8 +75,8 @@ func TestTheOperatorSendsNoCredential(t *testing.T) {
 	}
 }
 
-// A key that would cross the network in clear is warned of.
-func TestAKeyInClear(t *testing.T) {
+// A key over plain HTTP in a network causes a warning.
+func TestKey_overPlainHTTPWarns(t *testing.T) {
 	t.Parallel()
 	for url, warned := range map[string]bool{"http://10.0.0.1:7700": true, "https://10.0.0.1:7700": false, "http://127.0.0.1:7700": false} {
 		var diag bytes.Buffer
@@ -92,7 +91,7 @@ func TestAKeyInClear(t *testing.T) {
 	}
 }
 
-// Without a socket and a key it is said where one was looked for.
+// Without a socket and a key, the error names the directories of the search.
 func TestMissingSocketNamesTheDirectories(t *testing.T) {
 	t.Parallel()
 	f := clientFlags{dataDir: t.TempDir()}
@@ -102,8 +101,8 @@ func TestMissingSocketNamesTheDirectories(t *testing.T) {
 	}
 }
 
-// Counts are of all that there is: the limit of what is shown has no say.
-func TestCountsHaveNoLimit(t *testing.T) {
+// Counts cover everything; the limit only limits what is shown.
+func TestSearch_countsHaveNoLimit(t *testing.T) {
 	t.Parallel()
 	var asked struct {
 		Query   string
@@ -125,9 +124,8 @@ func TestCountsHaveNoLimit(t *testing.T) {
 	}
 }
 
-// Who has waited can search: a node that was started again knows what is
-// indexed before it takes searches.
-func TestWaitingEndsWhenTheNodeServes(t *testing.T) {
+// After --wait a search works: a restarted node knows what is indexed before it accepts searches.
+func TestWait_endsWhenTheNodeServes(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	node := http.NewServeMux()
@@ -145,9 +143,9 @@ func TestWaitingEndsWhenTheNodeServes(t *testing.T) {
 	}
 }
 
-// The last line tells the size that the catalog knows, or none; a failure whose
-// cause is not for the one who asks says so.
-func TestTheEndOfWaitingTellsWhatIsKnown(t *testing.T) {
+// The last line has the size if the catalog knows it. If the cause of a failure is only for
+// owners, the message says so.
+func TestWait_lastLine(t *testing.T) {
 	t.Parallel()
 	const head = `{"node":"n","leader":"n","connections":[{"state":"synced"}],`
 	for answer, want := range map[string]string{
@@ -176,8 +174,8 @@ func TestRefusalWithoutAKeySaysHowToMakeOne(t *testing.T) {
 	}
 }
 
-// A query for repositories is answered with their names.
-func TestRepositoriesArePrinted(t *testing.T) {
+// A query for repositories prints their names.
+func TestSearch_printsRepositories(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{
 		`{"repositoryInfo":[{"name":"a/b"},{"name":"c/d"}],"isSearchExhaustive":true}`: "a/b\nc/d\n",
@@ -200,7 +198,7 @@ func TestRepositoriesArePrinted(t *testing.T) {
 	}
 }
 
-// The name of a file never breaks a line of results in two.
+// A file name never breaks a result line in two.
 func TestSearchResults_fileNamesBreakNoLine(t *testing.T) {
 	t.Parallel()
 	const answer = `{"files":[{"repository":"a/b","fileName":{"text":"new\nline\u001b[2J.txt"},"chunks":[{"content":"x\n","contentStart":{"lineNumber":1},"matchRanges":[{"start":{"byteOffset":0},"end":{"byteOffset":1}}]}]},
@@ -213,7 +211,7 @@ func TestSearchResults_fileNamesBreakNoLine(t *testing.T) {
 	}
 }
 
-// A line of which the answer has a part says so.
+// A truncated line is marked.
 func TestSearch_marksCutLines(t *testing.T) {
 	t.Parallel()
 	const answer = `{"files":[{"repository":"a/b","fileName":{"text":"f"},"chunks":[{"content":"tail x\nwhole\nx head","cut":{"before":9000,"after":7},
@@ -226,7 +224,7 @@ func TestSearch_marksCutLines(t *testing.T) {
 	}
 }
 
-// Who asks for a revision that is nowhere is told so.
+// An unknown revision is reported.
 func TestSearchNamesAnUnknownRevision(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
@@ -238,7 +236,7 @@ func TestSearchNamesAnUnknownRevision(t *testing.T) {
 	}
 }
 
-// A revision that was not searched everywhere is said with what to do.
+// If many repositories lack a revision, the output says so and what to do.
 func TestSearchNamesARevisionThatManyRepositoriesLack(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
@@ -250,7 +248,7 @@ func TestSearchNamesARevisionThatManyRepositoriesLack(t *testing.T) {
 	}
 }
 
-// Who writes a filter of another search is told what does that here.
+// A filter from another code search gets a hint about its replacement.
 func TestSearchPrintsHints(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
@@ -262,7 +260,7 @@ func TestSearchPrintsHints(t *testing.T) {
 	}
 }
 
-// What a node refuses is told in the words of the command line.
+// Errors of a node are printed in words of the command line.
 func TestRefusalsSpeakOfFlags(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
@@ -278,7 +276,7 @@ func TestRefusalsSpeakOfFlags(t *testing.T) {
 	}
 }
 
-func TestASnapshotGoesToTheStandardOutput(t *testing.T) {
+func TestSnapshot_toStandardOutput(t *testing.T) {
 	t.Chdir(t.TempDir())
 	node := http.NewServeMux()
 	node.HandleFunc("GET /api/snapshot", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("all there is")) })
@@ -291,8 +289,8 @@ func TestASnapshotGoesToTheStandardOutput(t *testing.T) {
 	}
 }
 
-// A key file is its owner's alone, and is never replaced.
-func TestAClusterKeyFile(t *testing.T) {
+// Only the owner may read a key file, and it is never replaced.
+func TestClusterKeyFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "cluster.key")
 	if err := writeKey(file); err != nil {
@@ -314,8 +312,8 @@ func TestAClusterKeyFile(t *testing.T) {
 	}
 }
 
-// While a cluster is upgraded it is asked which nodes are done.
-func TestStatusShowsTheVersionOfEveryNode(t *testing.T) {
+// During an upgrade the status shows which nodes are done.
+func TestStatus_versions(t *testing.T) {
 	t.Parallel()
 	var s node.StatusResponse
 	answer := `{"version":"1.1","node":"n1","leader":"n2","level":{"number":1,"next":2,"waitsFor":["n2"]},"members":[{"id":"n1","version":"1.1","level":2,"health":"alive","lag":3},{"id":"n2","version":"1.0","health":"alive"}]}`
@@ -331,7 +329,7 @@ func TestStatusShowsTheVersionOfEveryNode(t *testing.T) {
 	}
 }
 
-// A cluster with a certificate of its own authority is trusted by --ca-file alone.
+// With --ca-file, a certificate of the cluster's own authority is trusted.
 func TestCAFile(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("[]")) }))

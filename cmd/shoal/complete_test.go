@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// The shell completes the names of what a command is about, as a node knows
-// them, and never the files of the directory it stands in.
-func TestNamesAreCompleted(t *testing.T) {
+// The shell completes names from a node, and never files of the current directory.
+func TestCompletion_ofNames(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	for path, answer := range map[string]string{
@@ -56,7 +55,7 @@ func TestNamesAreCompleted(t *testing.T) {
 	}
 }
 
-// completed is what the shell is offered for the next word of a command.
+// completed returns the shell's completions of the next word.
 func completed(t *testing.T, node http.Handler, command, typed string) string {
 	t.Helper()
 	server := httptest.NewServer(node)
@@ -70,7 +69,7 @@ func completed(t *testing.T, node http.Handler, command, typed string) string {
 		t.Errorf("shoal %s: %v", command, err)
 	}
 
-	// The last line tells the shell what to do with the others: 4 is no files.
+	// The last line is a directive to the shell: 4 means no files.
 	offered, found := strings.CutSuffix(out.String(), ":4\n")
 	if !found {
 		t.Errorf("shoal %s: %q offers files", command, out.String())

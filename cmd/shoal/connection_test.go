@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// A listing that was asked for is waited for, and what came of it is shown:
-// the old answer is not taken for the new one.
+// sync waits for its listing and shows the result, not an older one.
 func TestConnectionSyncPrintsItsResult(t *testing.T) {
 	t.Parallel()
 	const before = `{"name":"main","type":"gitea","state":"failed","message":"old","repos":1,"attempt":7,"endedAt":"2026-11-02T10:00:00Z"}`
@@ -38,7 +37,7 @@ func TestConnectionSyncPrintsItsResult(t *testing.T) {
 				answer := answers[min(asked, len(answers)-1)]
 				asked++
 				if answer == "" {
-					w.WriteHeader(http.StatusServiceUnavailable) // as a node that is being restarted
+					w.WriteHeader(http.StatusServiceUnavailable) // like a node that is restarting
 					return
 				}
 				_, _ = w.Write([]byte("[" + answer + "]"))
@@ -62,9 +61,9 @@ func TestConnectionSyncPrintsItsResult(t *testing.T) {
 	}
 }
 
-// What was listed is stale while the host refuses the token, then hidden: the state
-// says so, and what it means once.
-func TestAListTellsOfARefusedToken(t *testing.T) {
+// While the host refuses the token, the listing is stale, then hidden. The state says so, with
+// one explanation.
+func TestConnectionList_refusedToken(t *testing.T) {
 	t.Parallel()
 	for times, want := range map[string]string{
 		"": "failed  1 ",
@@ -86,8 +85,8 @@ func TestAListTellsOfARefusedToken(t *testing.T) {
 	}
 }
 
-// What is entered at a host is shown, and replaced only where that is asked for.
-func TestAWebhookIsShown(t *testing.T) {
+// The webhook command shows what to enter at a host, and only replaces the secret on request.
+func TestConnectionWebhook_output(t *testing.T) {
 	t.Parallel()
 	const answer = `{"url":"https://shoal/api/webhook/main","secret":"SECRET","signingToken":"whsec_x","steps":"Enter it there.","previousUntil":"2020-01-02T10:00:00Z"}`
 	node := http.NewServeMux()
@@ -107,8 +106,8 @@ func TestAWebhookIsShown(t *testing.T) {
 	}
 }
 
-// One connection is told with how its last listings ended.
-func TestAConnectionTellsOfItsLastListings(t *testing.T) {
+// The output for one connection has the results of its last listings.
+func TestConnection_lastListings(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	node.HandleFunc("GET /api/connections/main", func(w http.ResponseWriter, _ *http.Request) {

@@ -10,20 +10,18 @@ import (
 	"testing"
 )
 
-// quoted is what CONTRIBUTING names: the words in backquotes, which may
-// go over the end of a line.
+// quoted matches the words in backquotes of CONTRIBUTING, which may span lines.
 var quoted = regexp.MustCompile("`[^`]+`")
 
-// elsewhere are names of CONTRIBUTING that the tree need not have, and why.
+// elsewhere are names in CONTRIBUTING that need not be in the tree, with the reason.
 var elsewhere = map[string]string{
 	"testing/synctest": "a package of the library",
 	"testdata/fuzz":    "made by the first finding of a fuzz target",
 }
 
-// TestContributingNamesWhatIsThere holds every file, directory, make target and
-// Go name in CONTRIBUTING.md to the tree, so that its steps stay true when
-// something moves.
-func TestContributingNamesWhatIsThere(t *testing.T) {
+// Every file, directory, make target and Go name in CONTRIBUTING.md must exist, so that its steps
+// stay true when something moves.
+func TestContributing_namesExist(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "CONTRIBUTING.md"))
 	if err != nil {
@@ -52,8 +50,8 @@ func TestContributingNamesWhatIsThere(t *testing.T) {
 	}
 }
 
-// namesIt says what kind of thing a word of CONTRIBUTING names, "" for none that
-// can be looked up, and whether it is there.
+// namesIt returns what kind of thing a word of CONTRIBUTING names, and whether it exists; "" if
+// it cannot be checked.
 func namesIt(word, makefile string, names map[string]bool) (kind string, ok bool) {
 	if target, is := strings.CutPrefix(word, "make "); is {
 		return "make target", regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(target) + `:`).MatchString(makefile)
@@ -78,7 +76,8 @@ func namesIt(word, makefile string, names map[string]bool) (kind string, ok bool
 	return "", false
 }
 
-// isFileName reports whether a word without a slash ends like a file of ours.
+// isFileName reports whether a word without a slash has the extension of a file in this
+// repository.
 func isFileName(word string) bool {
 	switch filepath.Ext(word) {
 	case ".go", ".md", ".json", ".mjs":
@@ -87,8 +86,7 @@ func isFileName(word string) bool {
 	return false
 }
 
-// matches reports whether a path, which may be a glob, is in the tree: from the
-// root or from any package.
+// matches reports whether a path or glob is in the tree, below the root or any package.
 func matches(path string) bool {
 	root := filepath.Join("..", "..")
 	for _, dir := range []string{"", "*", "*/*", "*/*/*"} {
@@ -99,7 +97,7 @@ func matches(path string) bool {
 	return false
 }
 
-// declared are all names of types, functions, methods, variables and fields.
+// declared returns all names of types, functions, methods, variables and fields.
 func declared(all []source) map[string]bool {
 	names := map[string]bool{}
 	for _, s := range all {
@@ -129,7 +127,7 @@ func declared(all []source) map[string]bool {
 	return names
 }
 
-// A page for users names no test: which tests hold it stands in the package that they test.
+// A page for users names no test; the list of its tests is in the tested package.
 func TestDocumentsNameNoTests(t *testing.T) {
 	t.Parallel()
 	for _, glob := range []string{"*.md", "*/*.md"} {

@@ -12,10 +12,10 @@ import (
 // provers are the packages that search, and so may say what an answer covers.
 var provers = []string{"node/search", "node/symbols", "node/browse", "node/coverage"}
 
-// claim matches the words by which an answer says that it has everything.
+// claim matches words that say an answer is complete.
 var claim = regexp.MustCompile(`(?i)\b(complete|exhaustive|isSearchExhaustive|end of file)\b`)
 
-// claimants are the files that may write such a word, with what they say by it.
+// claimants are the files that may use such a word, with its meaning there.
 var claimants = map[string]string{
 	"node/tool/ending.go":     "the last line of a tool's answer",
 	"api/encode_search.go":    "isSearchExhaustive",
@@ -29,8 +29,8 @@ var claimants = map[string]string{
 	"node/job/sync.go":        "a log line: the host has listed everything",
 }
 
-// Only the layer that searched makes a Coverage, and one place prints it.
-func TestCoverageIsMadeByWhoSearched(t *testing.T) {
+// Only packages that search may make a Coverage, and one place prints it.
+func TestCoverage_onlyMadeBySearchPackages(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		path := filepath.ToSlash(s.path)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A host that lacks something is told what to do, one line for each thing.
+// doctor prints one line with advice for each problem of the host.
 func TestDoctor_looksAtTheHost(t *testing.T) {
 	t.Parallel()
 	sound := func() hostFacts {
@@ -27,7 +27,7 @@ func TestDoctor_looksAtTheHost(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		change func(*hostFacts)
-		what   string // which finding is not good; "" = none
+		what   string // part of the expected problem; "" = none
 		advice string
 	}{
 		"sound": {func(*hostFacts) {}, "", ""},
@@ -72,7 +72,7 @@ func missing(program, which string) error {
 	return nil
 }
 
-// The exit code says whether somebody has to look, and each warning of the cluster is told.
+// The exit code tells whether action is needed, and each warning of the cluster is printed.
 func TestDoctor_looksAtTheCluster(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -10,13 +10,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// quotedCommand finds the commands of this program in a document: in backquotes
-// up to their end, and at the beginning of a line of an example.
+// quotedCommand matches commands of this program in a document: in backquotes, and at the
+// beginning of an example's line.
 var quotedCommand = regexp.MustCompile("(?:`|\\n    (?:bin/)?)shoal ([^`\\n]+)")
 
-// Every command and flag that a document tells to give is there: one that is named
-// by another name is a step that fails where somebody needs it.
-func TestDocumentsNameCommandsThatAreThere(t *testing.T) {
+// Every command and flag in a document exists. A wrong one would fail when a user needs it.
+func TestDocuments_commandsExist(t *testing.T) {
 	t.Parallel()
 	root := newRoot(func(string) string { return "" })
 	found := 0
@@ -43,8 +42,8 @@ func TestDocumentsNameCommandsThatAreThere(t *testing.T) {
 	}
 }
 
-// notThere is the first word of a command line that is no command or flag, "" for
-// none. Of words with strokes between them, as in user|agent list, each counts.
+// notThere returns the first word of a command line that is no command or flag, "" for none. In
+// words such as user|agent list each is checked.
 func notThere(root *cobra.Command, line string) string {
 	line, _, _ = strings.Cut(line, " #")
 	at := root
@@ -58,7 +57,7 @@ func notThere(root *cobra.Command, line string) string {
 			continue
 		}
 
-		// Where there are commands below, the next word is one of them, or several.
+		// If a command has subcommands, the next word is one or several of them.
 		for each := range strings.SplitSeq(strings.Trim(word, ".,;:"), "|") {
 			next, _, err := at.Find([]string{each})
 			if each == "completion" || each == "help" {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Of each variable that a team comes with it is said what a node makes of it, and of
-// each secret that the configuration names whether it is there. Values are not printed.
+// For each variable of a file the output says what a node does with it, and for each secret
+// whether it is set. Values are not printed.
 func TestConfigCheck_explainsAFileOfVariables(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "shoal.json")

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestEventsAreListed(t *testing.T) {
+func TestEvents_list(t *testing.T) {
 	t.Parallel()
 	asked := ""
 	node := http.NewServeMux()
@@ -25,9 +25,8 @@ func TestEventsAreListed(t *testing.T) {
 	}
 }
 
-// Who follows the events gets each once, in the order of time, also past a node that
-// fails for a moment.
-func TestEventsAreFollowed(t *testing.T) {
+// --follow prints each event once, in order of time, also if a node fails for a moment.
+func TestEvents_follow(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -79,8 +78,8 @@ func TestEventsAreFollowed(t *testing.T) {
 	}
 }
 
-// A node of an older version tells no next: the same would be printed for ever.
-func TestEventsOfAnOlderNodeAreNotFollowed(t *testing.T) {
+// A node of an older version returns no cursor, so --follow would print the same events forever.
+func TestEvents_followNeedsANewerNode(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	node.HandleFunc("GET /api/events", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"events":[]}`)) })

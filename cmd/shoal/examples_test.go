@@ -9,11 +9,10 @@ import (
 	"testing"
 )
 
-// Configurations as people write them, with comments and commas at the ends of
-// lists, are accepted, and it is told of each what it lists, what has no effect,
-// and what is wrong with those that are refused. The file examples.txt has them,
-// each under its name; examples.golden.txt what config check --explain says.
-func TestExamplesOfConfigurationsAreExplained(t *testing.T) {
+// Configurations as people write them, with comments and trailing commas, are accepted. The
+// output says what each one lists, what has no effect, and what is wrong with refused ones.
+// examples.txt has them by name, examples.golden.txt the output of config check --explain.
+func TestConfigCheck_examples(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("testdata", "examples.txt"))
 	if err != nil {
@@ -53,7 +52,7 @@ func TestExamplesOfConfigurationsAreExplained(t *testing.T) {
 	}
 }
 
-// explained is what the command prints of a file.
+// explained returns the command's output for a file.
 func explained(t *testing.T, path string) string {
 	t.Helper()
 	var out, diag bytes.Buffer

@@ -17,13 +17,13 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// history is a repository in the making, a second a commit.
+// history makes a repository, with one commit a second.
 type history struct {
 	nodetest.Stream
 	commits int
 }
 
-// commit adds a commit by somebody; files are pairs of path and content.
+// commit adds a commit; files are pairs of path and content.
 func (h *history) commit(who, message string, files ...string) {
 	h.commits++
 	c := nodetest.Commit{Author: who, When: time.Unix(1_700_000_000+int64(h.commits), 0), Message: message}
@@ -33,14 +33,14 @@ func (h *history) commit(who, message string, files ...string) {
 	h.Commit(c)
 }
 
-// hostile is a kind of object that somebody pushes to do harm: path is what it is
-// looked at by, and fill makes it n times as large as the short form, up to a bound.
+// hostile is a kind of object made to do harm. path is the path of requests for it. fill makes it
+// n times as large as the short form, up to a limit.
 type hostile struct {
 	name, path string
 	fill       func(h *history, n int)
 }
 
-// hostiles is a row for each kind of object that a repository has.
+// hostiles has a row for each kind of object in a repository.
 func hostiles() []hostile {
 	rep := strings.Repeat
 	file := func(name, path string, text func(n int) string) hostile {
@@ -68,10 +68,11 @@ func hostiles() []hostile {
 			for i := range 60 * n {
 				files = append(files, fmt.Sprint("f", i), "a\n")
 			}
-			h.commit(rep("&", 15<<10), rep("<", 15<<10), files...) // stands beside each file
+			h.commit(rep("&", 15<<10), rep("<", 15<<10), files...) // shown next to each file
 		}},
 		{"deep", "a.txt", func(h *history, n int) {
-			// A git without a bound of its own crashes over them. The newest commit has none: it is indexed.
+			// Some versions of git crash on these. The newest commit has none, so that it is
+			// indexed.
 			h.commit("Eve", "a", "a.txt", "a", rep("d/", 20_000)+"f", "a")
 			h.Commit(nodetest.Commit{Message: "b", When: time.Unix(1_700_000_009, 0), Put: []nodetest.Entry{{Path: "a.txt", Content: "b"}}, Delete: []string{"d"}})
 		}},
@@ -85,13 +86,13 @@ func hostiles() []hostile {
 				fmt.Fprintf(h, "reset refs/heads/b%d\nfrom refs/heads/main\n\n", i)
 			}
 		}},
-		file("blob", "a.txt", func(n int) string { return rep("a", min(max(n<<16, 3<<20), 15<<20)) }), // read from git: more than the index takes
+		file("blob", "a.txt", func(n int) string { return rep("a", min(max(n<<16, 3<<20), 15<<20)) }), // read from git, because the index does not take files of this size
 		file("line", "a.js", func(n int) string { return rep("a", min(n<<18, 1<<20)) }),
 		{"lines", "a.go", func(h *history, n int) {
 			h.commit("Eve", "a", "a.go", rep("a(\n", n<<13), "b.go", rep("\n", n<<12))
 			h.commit("Eve", "b", "b.go", "b")
 		}},
-		{"runs", "a.go", func(h *history, n int) { // in blame each line is a run of its own
+		{"runs", "a.go", func(h *history, n int) { // each line is its own run in a blame
 			var before, after strings.Builder
 			for i := range min(n<<12, 100_000) {
 				fmt.Fprintf(&before, "%d\n<\n", i)
@@ -119,7 +120,7 @@ func hostiles() []hostile {
 	}
 }
 
-// calls are a request for each route, tool and page that reads a repository.
+// calls returns a request for each route, tool and page that reads a repository.
 func calls(repo, path string) (urls []string, posts map[string]any) {
 	q := "?repo=" + url.QueryEscape(repo)
 	at := q + "&path=" + url.QueryEscape(path)
@@ -145,10 +146,9 @@ func calls(repo, path string) (urls []string, posts map[string]any) {
 	return urls, posts
 }
 
-// TestHostileRepositoriesFitIntoOneGigabyte calls every route, tool and page over a
-// repository of each kind that was made to hurt. A node that has a gigabyte answers,
-// or refuses, and lives. SHOAL_HOSTILE=long makes them as large as they come.
-func TestHostileRepositoriesFitIntoOneGigabyte(t *testing.T) {
+// Every route, tool and page is called for hostile repositories of each kind. A node with a
+// gigabyte of memory answers or refuses, and survives. SHOAL_HOSTILE=long uses the largest sizes.
+func TestHostileRepositories_needLessThanAGigabyte(t *testing.T) {
 	t.Parallel()
 	n, most := 1, time.Minute
 	if os.Getenv("SHOAL_HOSTILE") == "long" {
@@ -169,7 +169,7 @@ func TestHostileRepositoriesFitIntoOneGigabyte(t *testing.T) {
 	t.Logf("%-12s %4d MB at most", "indexing", p.memory(t)>>20)
 
 	for _, k := range kinds {
-		_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.cmd.Process.Pid), []byte("5"), 0) // counts the most from here on
+		_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.cmd.Process.Pid), []byte("5"), 0) // resets the peak
 		began := time.Now()
 		urls, posts := calls("local/"+k.name, k.path)
 		for _, u := range urls {
@@ -214,8 +214,8 @@ func (p *process) settled(t *testing.T, most time.Duration) {
 	})
 }
 
-// survives makes a call, which must be answered or refused in time, in some
-// megabytes, and without a fault of the node.
+// survives sends a request, which must be answered or refused in time, with little memory, and
+// without a fault of the node.
 func (p *process) survives(t *testing.T, kind, u string, body any) {
 	t.Helper()
 	method, text := "GET", []byte(nil)
@@ -242,7 +242,7 @@ func (p *process) survives(t *testing.T, kind, u string, body any) {
 		length += rest
 	}
 
-	// This node has no ctags, and says so where symbols are asked for.
+	// This node has no ctags, and says so if symbols are requested.
 	failed := resp.StatusCode == http.StatusInternalServerError && !strings.Contains(head.String(), "ctags")
 	if err != nil || failed || length > 64<<20 && !strings.Contains(u, "raw") {
 		t.Errorf("%s: %s: status %d, %d bytes, %v: %.200s", kind, u, resp.StatusCode, length, err, head.String())

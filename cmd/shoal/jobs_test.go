@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestJobsAreListedRetriedAndCancelled(t *testing.T) {
+func TestJobs_listRetryCancel(t *testing.T) {
 	t.Parallel()
 	const one = `{"id":"index:7","state":"retrying","kind":"index","subject":"example.com/a/b","attempt":3,"error":"clone failed","nextTry":"2020-01-02T10:00:00Z"}`
 	asked := ""
@@ -39,7 +39,7 @@ func TestJobsAreListedRetriedAndCancelled(t *testing.T) {
 	}
 }
 
-func TestARepositoryIsIndexedByItsName(t *testing.T) {
+func TestReindex_byName(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	node := http.NewServeMux()
@@ -59,8 +59,8 @@ func TestARepositoryIsIndexedByItsName(t *testing.T) {
 	}
 }
 
-// Who writes a name in part, or another host before it, is told what there is.
-func TestNamesNearToOneThatIsNotThereAreTold(t *testing.T) {
+// For a partial name or a wrong host, the error lists similar names.
+func TestUnknownRepository_suggestsNames(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	node.HandleFunc("GET /api/repos", func(w http.ResponseWriter, r *http.Request) {
@@ -83,8 +83,8 @@ func TestNamesNearToOneThatIsNotThereAreTold(t *testing.T) {
 	}
 }
 
-// All pages of repositories are listed, for people and with --json.
-func TestRepositoriesAreListed(t *testing.T) {
+// All pages of repositories are printed, as text and with --json.
+func TestRepos_list(t *testing.T) {
 	t.Parallel()
 	node := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q, n := r.URL.Query(), 0

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// textOnly are the commands without --json, and why.
+// textOnly are the commands without --json, with the reason.
 var textOnly = map[string]string{
 	"shoal serve":            "runs a node",
 	"shoal mcp":              "speaks JSON to an agent",
@@ -25,7 +25,7 @@ var textOnly = map[string]string{
 	"shoal upgrade next":     "prints the name of a node",
 }
 
-// A script reads what any command answers.
+// Every command has --json for scripts.
 func TestCommands_haveJSON(t *testing.T) {
 	t.Parallel()
 	root := newRoot(func(string) string { return "" })

@@ -12,14 +12,13 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// desk is a cluster in which two keys are good until they are revoked, and a person with
-// a directory for keys.
+// desk is a cluster with two valid keys, and a user with a directory for keys.
 type desk struct {
 	t     *testing.T
 	home  string
 	env   map[string]string
 	good  map[string]bool
-	asked []string // keys of the calls, "" for none
+	asked []string // keys of the requests, "" for none
 	url   string
 }
 
@@ -51,7 +50,7 @@ func newDesk(t *testing.T) *desk {
 
 func deskKey(digit string) string { return account.KeyPrefix + strings.Repeat(digit, 64) }
 
-// run gives a command to the program, with text on its standard input.
+// run runs a command with text on its standard input.
 func (d *desk) run(stdin string, args ...string) (stdout, stderr string, err error) {
 	cmd := newRoot(func(name string) string { return d.env[name] })
 	var out, diag bytes.Buffer
@@ -66,7 +65,7 @@ func (d *desk) run(stdin string, args ...string) (stdout, stderr string, err err
 	return out.String(), diag.String(), err
 }
 
-// must is run for what has to succeed.
+// must is run for commands that must succeed.
 func (d *desk) must(stdin string, args ...string) (stdout, stderr string) {
 	d.t.Helper()
 	stdout, stderr, err := d.run(stdin, args...)
@@ -76,7 +75,7 @@ func (d *desk) must(stdin string, args ...string) (stdout, stderr string) {
 	return stdout, stderr
 }
 
-// lastKey is the key of the last call.
+// lastKey returns the key of the last request.
 func (d *desk) lastKey() string { return d.asked[len(d.asked)-1] }
 
 func TestLogin(t *testing.T) {
@@ -116,7 +115,7 @@ func TestLogin(t *testing.T) {
 		t.Errorf("the list is %q", list)
 	}
 
-	// Who names a data directory wants the node of this host.
+	// --data-dir means the node on this host.
 	before := len(d.asked)
 	if _, _, err := d.run("", "key", "list", "--data-dir", t.TempDir()); err == nil || len(d.asked) != before {
 		t.Errorf("with a data directory the cluster was asked: %v", err)
@@ -138,7 +137,7 @@ func TestLogout(t *testing.T) {
 		t.Error("without a context in use it signs out of something")
 	}
 
-	// A key that was revoked elsewhere is forgotten; one that nobody could revoke is kept.
+	// A key revoked elsewhere is forgotten. A key that could not be revoked is kept.
 	d.must(deskKey("a"), "login", d.url, "--name", "c", "--key-stdin")
 	d.good = nil
 	d.must("", "logout", "c")
@@ -160,7 +159,7 @@ func TestLogout(t *testing.T) {
 	}
 }
 
-// What is refused leaves no file, and leaves the machine only if it is an API key.
+// A refused login writes no file, and only sends API keys.
 func TestLogin_refused(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -188,7 +187,7 @@ func TestLogin_refused(t *testing.T) {
 		}
 	}
 
-	// A file that others can read, or that is damaged, is used by no command.
+	// A file that others can read, or that is damaged, is not used.
 	file := filepath.Join(d.home, ".config", "shoal", "contexts.json")
 	for _, c := range []struct {
 		text, says string
@@ -208,7 +207,7 @@ func TestLogin_refused(t *testing.T) {
 		}
 	}
 
-	// Without a home there is nowhere to keep a key, and commands do without.
+	// Without a home directory no key is stored, and commands work without.
 	d.env = nil
 	if _, _, err := d.run(deskKey("a"), "login", d.url, "--key-stdin"); err == nil || !strings.Contains(err.Error(), "HOME") {
 		t.Error(err)

@@ -22,7 +22,7 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// tools answers two tools; no test calls another.
+// tools has the two tools that these tests call.
 type tools struct {
 	symbols.Searcher
 	browse.Reader
@@ -43,9 +43,8 @@ func (f *tools) ReadFile(_ context.Context, _ catalog.Viewer, req browse.ReadFil
 	return &browse.ReadFileResponse{Repo: req.Repo, Path: req.Path, First: 1, Total: 1, Lines: [][]byte{[]byte("of " + req.Path)}}, nil
 }
 
-// TestTheBridgeServesARealClient lets the SDK's client speak through the
-// bridge, in the newest protocol and in one with a handshake.
-func TestTheBridgeServesARealClient(t *testing.T) {
+// The SDK's client speaks through the bridge, in the newest protocol and in one with a handshake.
+func TestMCPBridge_withSDKClient(t *testing.T) {
 	t.Parallel()
 	f := &tools{began: make(chan struct{}), ended: make(chan struct{})}
 	log := slog.New(slog.DiscardHandler)
@@ -90,10 +89,9 @@ func TestTheBridgeServesARealClient(t *testing.T) {
 	}
 }
 
-// TestACancellationNeedsNoSlot has as many calls on their way as may be, and two
-// more behind them. The first of all and the last are cancelled in the lines after
-// them; the one between is made then.
-func TestACancellationNeedsNoSlot(t *testing.T) {
+// The maximum of calls is running, and two more wait. The first running call and the last waiting
+// one are cancelled by the next lines; then the other waiting call runs.
+func TestMCPBridge_cancellationNeedsNoSlot(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan string, maxRunning+2), make(chan string, maxRunning+2)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -114,7 +112,7 @@ func TestACancellationNeedsNoSlot(t *testing.T) {
 	for range maxRunning {
 		<-began
 	}
-	go func() { // it waits for ever where the bridge does not read on
+	go func() { // waits forever if the bridge stops reading
 		for _, id := range []int{maxRunning + 1, 0} {
 			fmt.Fprintf(agent, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`+"\n", id)
 		}
@@ -164,7 +162,7 @@ func bridged(t *testing.T, url, version string) *sdk.ClientSession {
 		t.Fatalf("%s: %v", version, err)
 	}
 	t.Cleanup(func() {
-		_ = toBridge.Close() // the agent leaves: the bridge ends
+		_ = toBridge.Close() // the agent disconnects: the bridge ends
 		_ = fromBridge.Close()
 		if err := <-done; err != nil {
 			t.Errorf("%s: the bridge: %v", version, err)
@@ -184,8 +182,8 @@ type taskResult struct {
 	Message string `json:"statusMessage"`
 }
 
-// assertTask asks for a task, which the newest protocol has: the bridge names it
-// beside the message, as the server wants it.
+// assertTask requests a task, as the newest protocol allows. The bridge puts its name into a
+// header, as the server requires.
 func assertTask(t *testing.T, session *sdk.ClientSession, version string) {
 	t.Helper()
 	if version < "2026-07-28" {

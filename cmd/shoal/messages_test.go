@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// advice is what a message must not say: the data may be good, and what is moved away
-// can be put back.
+// advice matches forbidden advice: the data may be good, and moving it away is enough.
 var advice = regexp.MustCompile(`(?i)\b(empty|delete|remove|erase|wipe|clear) (it|its|this|that|the|one of the) ?[a-z ]*\b(director(y|ies)|data|disk|raft|log|snapshots?)\b|\bempty (it|one of|and) |\bemptied (data )?director|\brm -r`)
 
 func TestMessages_neverAdviseToDeleteData(t *testing.T) {
@@ -40,11 +39,11 @@ func TestMessages_neverAdviseToDeleteData(t *testing.T) {
 	}
 }
 
-// takesAway is a message after which somebody takes data out of use.
+// takesAway matches a message that tells a user to take data out of use.
 var takesAway = regexp.MustCompile(`(?i)\bmove\b[^.;]*\baway\b|accept the loss|say --accept-loss`)
 
-// takingAway is each such message by a part of it: why the data cannot be used as they are,
-// and the test that brings it about.
+// takingAway has these messages by a part of each: why the data cannot be used, and the test that
+// causes the message.
 var takingAway = map[string][2]string{
 	"changes that only the lost nodes know":            {"a majority is lost for good, and the operator has to say so", "TestRecover_asksForAWord"},
 	"move the data directories of the others away":     {"the help of recover: the others belong to the cluster that was given up", "TestSuccession_oldNodeStopsAnswering"},
@@ -67,8 +66,8 @@ var takingAway = map[string][2]string{
 	"which remembers what this node's file was":        {"a cache of one small file is no JSON; the configuration in force stays", "TestMemory_thatCannotBeRead"},
 }
 
-// Each message after which somebody takes data out of use has a test that brings it about,
-// and so shows that the data cannot be used as they are.
+// Each message that tells a user to take data out of use has a test that causes it, and so shows
+// that the data cannot be used.
 func TestMessages_aboutTakingDataAwayHaveATest(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}

@@ -12,9 +12,8 @@ import (
 	"github.com/shoalsearch/shoal/node/host/giteatest"
 )
 
-// `config check --online` at a real server: what it lists, what it leaves out,
-// and a token that the server refuses.
-func TestAConfigurationIsTriedAtARealGitea(t *testing.T) {
+// `config check --online` at a real server: what it lists and skips, and a refused token.
+func TestConfigCheck_onlineAtARealGitea(t *testing.T) {
 	t.Parallel()
 	s := giteatest.Start(t)
 	s.Org("acme")

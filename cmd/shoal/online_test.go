@@ -14,9 +14,9 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// `config check` says what each connection will list; with --online it asks
-// the hosts, and fails where one does not list.
-func TestAConfigurationIsTriedAtItsHosts(t *testing.T) {
+// `config check` prints what each connection will list. With --online it asks the hosts, and
+// fails if one does not list.
+func TestConfigCheck_online(t *testing.T) {
 	t.Parallel()
 	gitea := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -87,7 +87,7 @@ func TestAConfigurationIsTriedAtItsHosts(t *testing.T) {
 		t.Errorf("with a token that is refused: %v\n%s", err, out)
 	}
 
-	// What the host answered is written down for whoever asked for that.
+	// The host's answers are recorded on request.
 	if files, err := filepath.Glob(filepath.Join(record, "*.json")); err != nil || len(files) == 0 {
 		t.Errorf("recorded are %v, %v", files, err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// What has to be looked at before something is lost has a rule.
-func TestRulesTellOfWhatMayBeLost(t *testing.T) {
+// Every danger of losing data has an alert rule.
+func TestAlertRules_coverDataLoss(t *testing.T) {
 	t.Parallel()
 	rules, err := os.ReadFile(filepath.Join("..", "..", "ops", "alerts.yaml"))
 	if err != nil {
@@ -33,9 +33,9 @@ func TestRulesTellOfWhatMayBeLost(t *testing.T) {
 	}
 }
 
-// Behind each balancer of examples/ a node can tell clients apart, and is sent
-// whatever it takes.
-func TestExamplesOfBalancersNameTheClient(t *testing.T) {
+// Behind each balancer of examples/ a node can tell clients apart, and gets all requests that it
+// accepts.
+func TestBalancerExamples_forwardTheClient(t *testing.T) {
 	t.Parallel()
 	for file, all := range map[string][]string{
 		"haproxy.cfg": {"\n    option forwardfor\n"},
@@ -53,9 +53,9 @@ func TestExamplesOfBalancersNameTheClient(t *testing.T) {
 	}
 }
 
-// Rules and dashboards that speak of metrics which are not there fail
-// silently: every metric that ops/ names is made somewhere in the code.
-func TestOperationsFilesNameRealMetrics(t *testing.T) {
+// Rules and dashboards with unknown metrics fail silently. So every metric in ops/ must be made
+// in the code.
+func TestOpsFiles_nameRealMetrics(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
 	var code strings.Builder
@@ -85,8 +85,8 @@ func TestOperationsFilesNameRealMetrics(t *testing.T) {
 	}
 }
 
-// Each alert fires by the fault that it is for, and none fires where all is well.
-func TestEveryAlertFires(t *testing.T) {
+// Each alert fires with its fault, and none fires without faults.
+func TestAlerts_fire(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join("..", "..", "ops")
 	rules, err := os.ReadFile(filepath.Join(folder, "alerts.yaml"))
@@ -116,9 +116,8 @@ func TestEveryAlertFires(t *testing.T) {
 	}
 }
 
-// Every metric of connections stands on the dashboard, and each panel of it has a
-// place of its own.
-func TestTheDashboardShowsConnections(t *testing.T) {
+// The dashboard has every metric of connections, and no two panels overlap.
+func TestDashboard_connections(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
 	code, err := os.ReadFile(filepath.Join(root, "node", "metrics_connection.go"))
@@ -162,8 +161,8 @@ func TestTheDashboardShowsConnections(t *testing.T) {
 	}
 }
 
-// A -run that matches nothing passes: every test that the Makefile names is there.
-func TestTheMakefileNamesRealTests(t *testing.T) {
+// A -run that matches nothing passes, so every test named in the Makefile must exist.
+func TestMakefile_testsExist(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -171,7 +170,7 @@ func TestTheMakefileNamesRealTests(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Who only tries the product gets no balancers, which Debian would start.
+	// For a try-out no balancers are installed, because Debian would start them.
 	if !regexp.MustCompile(`\nrun: build\n\t@\.ci/install git universal-ctags\n`).Match(makefile) {
 		t.Error("make run installs something else than README says")
 	}

@@ -22,24 +22,24 @@ import (
 
 var allPages = flag.Bool("pages", false, "run the commands of every tutorial and how-to, and not of the first alone")
 
-// play is a page whose commands are run in their order, as somebody who follows it would.
+// play is a page whose commands are run in order, as a reader would.
 type play struct {
 	page string
 
-	// What its reader has: files by name, and a node of that configuration at 10.0.0.1.
+	// files are the reader's files by name. 10.0.0.1 has a node with this configuration.
 	files map[string]string
 	node  bool
 
-	// ahead is what the prose asks for before the command that begins with the key: commands
-	// with ; between them. STOP stops the nodes, a shoal serve starts one, and NODE is the
-	// newest of them.
+	// ahead has the commands that the prose asks for before the command with the key's prefix,
+	// separated by ;. STOP stops the nodes, a shoal serve starts one, and NODE is the newest
+	// node.
 	ahead map[string]string
 
-	// left are the commands that cannot run here, by their beginning, and why.
+	// left has the commands that cannot run here, by prefix, with the reason.
 	left map[string]string
 }
 
-// oneRepo is a configuration with the repository that the test makes.
+// oneRepo is a configuration with the test's repository.
 const oneRepo = `{"connections": {"work": {"type": "git", "url": "file:///home/me/src/*"}}}`
 
 var plays = []play{
@@ -75,10 +75,10 @@ var plays = []play{
 	{page: "how-to/rotate-keys.md", node: true},
 }
 
-// exampleLine is a line of a page that is a command.
+// exampleLine matches a command on a page.
 var exampleLine = regexp.MustCompile(`^    (?:shoal|sudo|curl|claude|cp|export) `)
 
-// TestPages_runAsWritten follows the first tutorial; with -pages every page (make test-pages).
+// TestPages_runAsWritten runs the first tutorial; with -pages every page (make test-pages).
 func TestPages_runAsWritten(t *testing.T) {
 	t.Parallel()
 	for i, p := range plays {
@@ -92,7 +92,7 @@ func TestPages_runAsWritten(t *testing.T) {
 	}
 }
 
-// Every tutorial and how-to with a command is played.
+// Every tutorial and how-to with a command is run.
 func TestPages_areAllPlayed(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{"tutorial", "how-to"} {
@@ -110,7 +110,7 @@ func TestPages_areAllPlayed(t *testing.T) {
 	}
 }
 
-// commandsOf are the commands of a page, each on one line.
+// commandsOf returns the commands of a page, each on one line.
 func commandsOf(t *testing.T, page string) (commands []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
@@ -126,8 +126,7 @@ func commandsOf(t *testing.T, page string) (commands []string) {
 	return commands
 }
 
-// stage is where a page is played: a directory in place of the root, and loopback
-// addresses in place of machines.
+// stage is where a page runs: a directory as the root, and loopback addresses as machines.
 type stage struct {
 	t      *testing.T
 	play   play
@@ -235,7 +234,7 @@ func (s *stage) prepare(command string) {
 	}
 }
 
-// firstExample is the configuration that a page shows.
+// firstExample returns the configuration on the page.
 func (s *stage) firstExample() string {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", s.play.page))
 	if err != nil {
@@ -246,7 +245,7 @@ func (s *stage) firstExample() string {
 	return "{" + body + "}"
 }
 
-// command is a shell for a line of a page.
+// command returns a shell command for a line of a page.
 func (s *stage) command(ctx context.Context, line string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "sh", "-c", "exec "+s.places.Replace(line))
 	if !strings.HasPrefix(line, "shoal ") {
@@ -274,7 +273,7 @@ func (s *stage) serve(line string) {
 	s.nodes = append(s.nodes, cmd)
 }
 
-// stop ends the nodes from one on.
+// stop stops the nodes from an index on.
 func (s *stage) stop(from int) {
 	for _, cmd := range s.nodes[from:] {
 		_ = cmd.Process.Kill()
@@ -283,7 +282,7 @@ func (s *stage) stop(from int) {
 	s.nodes = s.nodes[:from]
 }
 
-// do runs a command until it succeeds: whoever types it waits for the node meanwhile.
+// do repeats a command until it succeeds, as a user does who waits for the node.
 func (s *stage) do(line string) {
 	s.t.Helper()
 	if strings.Contains(line, "NODE") {
@@ -302,7 +301,7 @@ func (s *stage) do(line string) {
 	}
 }
 
-// newest is the member that joined last.
+// newest returns the member that joined last.
 func (s *stage) newest() string {
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()

@@ -17,8 +17,8 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// open opens an address in a browser, and returns what tells the value of an
-// expression of its page.
+// open opens an address in a browser, and returns a function that evaluates an expression in the
+// page.
 func open(t *testing.T, program, url string) (value func(js string) string) {
 	t.Helper()
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
@@ -39,10 +39,9 @@ func open(t *testing.T, program, url string) (value func(js string) string) {
 	}
 }
 
-// TestPagesOutliveANode types queries into the page that haproxy shows of three
-// nodes while one of them is killed: each query has all its results, and the page
-// is never loaded anew.
-func TestPagesOutliveANode(t *testing.T) {
+// It types queries into the page behind haproxy of three nodes while one is killed. Each query
+// has all its results, and the page is never reloaded.
+func TestPages_outliveAKilledNode(t *testing.T) {
 	program := os.Getenv("SHOAL_TEST_CHROMIUM")
 	if program == "" {
 		t.Skip("NOT RUN: no Chromium is named by SHOAL_TEST_CHROMIUM (make test-web names it)")
@@ -53,7 +52,7 @@ func TestPagesOutliveANode(t *testing.T) {
 	value := open(t, program, url+"/")
 	value(`window.loaded = 'once'`)
 
-	// find types a query as a reader does, and waits for what the page makes of it.
+	// find types a query and waits for the page's result.
 	find := func(query string) {
 		value(fmt.Sprintf(`(q => { q.value = %q; q.dispatchEvent(new Event('input', {bubbles: true})); return ''; })(document.getElementById('query'))`, query))
 		nodetest.Wait(t, "the results of "+query, func() error {
@@ -77,10 +76,9 @@ func TestPagesOutliveANode(t *testing.T) {
 	}
 }
 
-// TestAPageSaysWhatAKilledNodeTook asks through haproxy while the nodes that hold
-// the only copies do not answer, and kills them in the middle of the search: the
-// page says what the answer lacks, without being loaded anew.
-func TestAPageSaysWhatAKilledNodeTook(t *testing.T) {
+// It searches through haproxy while the nodes with the only copies hang, and kills them during
+// the search. The page shows what is missing, without a reload.
+func TestPages_sayWhatAKilledNodeHad(t *testing.T) {
 	program := os.Getenv("SHOAL_TEST_CHROMIUM")
 	if program == "" {
 		t.Skip("NOT RUN: no Chromium is named by SHOAL_TEST_CHROMIUM (make test-web names it)")
@@ -133,14 +131,14 @@ func TestAPageSaysWhatAKilledNodeTook(t *testing.T) {
 	}
 }
 
-// holders is the nodes that hold an index file.
+// holders returns the nodes with an index file.
 func (c *processes) holders(t *testing.T) (out []int) {
 	t.Helper()
 	for i := range c.nodes {
 		found := false
 		err := filepath.WalkDir(filepath.Join(c.dir, fmt.Sprintf("n%d", i)), func(path string, _ fs.DirEntry, err error) error {
 			found = found || strings.HasSuffix(path, ".shard")
-			if errors.Is(err, fs.ErrNotExist) { // it was put in its place meanwhile
+			if errors.Is(err, fs.ErrNotExist) { // the file was just moved into place
 				return nil
 			}
 			return err

@@ -31,9 +31,9 @@ var (
 	pairsFor    = flag.Duration("for", 20*time.Second, "how long nodes of two programs run in all")
 )
 
-// TestPairs brings three nodes behind a balancer from one program to another and back, in
-// the order of `shoal upgrade next` and the leader first, while clients search and
-// everything changes. No request fails, no answer lacks anything, and the catalogs are equal.
+// TestPairs moves three nodes behind a balancer from one program to another and back, in the
+// order of `shoal upgrade next` and with the leader first. Clients search and everything changes
+// meanwhile. No request fails, no answer is incomplete, and the catalogs are equal.
 func TestPairs(t *testing.T) {
 	older, newer := *lastProgram, binary(t)
 	switch {
@@ -72,15 +72,15 @@ func TestPairs(t *testing.T) {
 		p.repos, took, requests, failed-incomplete, incomplete, p.leaderless.Round(100*time.Millisecond), p.changes, len(p.wrong), hash)
 }
 
-// pair is three nodes of two programs.
+// pair has three nodes of two programs.
 type pair struct {
 	*processes
 	key  string        // an owner's
 	rest time.Duration // after each restart
 
 	mu         sync.Mutex     // guards the fields below
-	changes    map[string]int // made, by their kind
-	wrong      []string       // that no node made
+	changes    map[string]int // changes made, by kind
+	wrong      []string       // changes that no node made
 	leaderless time.Duration  // the longest
 }
 
@@ -118,7 +118,7 @@ func startPair(t *testing.T, program string) *pair {
 	return p
 }
 
-// restart starts a node with another program, and waits until all is whole again.
+// restart starts a node with another program, and waits until all data is complete again.
 func (p *pair) restart(t *testing.T, i int, program string) {
 	t.Helper()
 	p.stop(t, i, syscall.SIGTERM)
@@ -128,7 +128,7 @@ func (p *pair) restart(t *testing.T, i int, program string) {
 	nodetest.Moment(p.rest)
 }
 
-// upgrade asks the new program which node is next, as docs/upgrade.md says, until none is.
+// upgrade asks the new program which node is next, as docs/upgrade.md says, until none is left.
 func (p *pair) upgrade(t *testing.T, program string) {
 	t.Helper()
 	for range p.nodes {
@@ -151,7 +151,7 @@ func (p *pair) leaderFirst(t *testing.T, program string) {
 	}
 }
 
-// leader is the address of the leader as a node knows it, "" for none.
+// leader returns the address of the leader as a node knows it, "" for none.
 func (p *pair) leader(i int) string {
 	var s struct {
 		Leader  string
@@ -169,7 +169,7 @@ func (p *pair) leader(i int) string {
 	return ""
 }
 
-// ask asks a node as an owner.
+// ask sends a request to a node as an owner.
 func (p *pair) ask(method string, i int, path, body string) ([]byte, error) {
 	req, err := http.NewRequest(method, "http://"+p.host(i)+":7700"+path, strings.NewReader(body))
 	if err != nil {
@@ -189,7 +189,7 @@ func (p *pair) ask(method string, i int, path, body string) ([]byte, error) {
 	return answer, err
 }
 
-// change changes everything at one node after the other, until its result is called.
+// change changes everything at one node after the other, until end is called.
 func (p *pair) change(t *testing.T) (end func()) {
 	stop := make(chan struct{})
 	var all sync.WaitGroup
@@ -231,14 +231,14 @@ func (p *pair) change(t *testing.T) (end func()) {
 					err = p.forget(i, answer) // so that a long run does not fill the list of threads
 				}
 				if kind == "people" && err != nil && strings.Contains(err.Error(), ": 409 ") {
-					return nil // an attempt before was made, and its answer lost with the node
+					return nil // an earlier attempt succeeded, but its answer was lost with the node
 				}
 				return err
 			}))
 		})
 	}
 
-	// One file that all nodes read, as a tool writes it to all of them at once; and a push.
+	// One file for all nodes, which changes for all at once as with a tool, and a push.
 	loop(2*time.Second, func(round int) {
 		text := strings.ReplaceAll(p.config, "CONTEXT", fmt.Sprint("context", round))
 		p.note("configuration", replace(filepath.Join(p.dir, "config.json"), text))
@@ -275,14 +275,14 @@ func (p *pair) forget(i int, answer []byte) error {
 	return err
 }
 
-// somewhere does something at one of the nodes, as a client with all of their addresses.
+// somewhere does something at one of the nodes, like a client with all their addresses.
 func (p *pair) somewhere(first int, do func(i int) error) (err error) {
 	for try := range 40 {
 		if err = do((first + try) % len(p.nodes)); err == nil {
 			return nil
 		}
 		if try >= len(p.nodes) {
-			nodetest.Moment(500 * time.Millisecond) // as a client waits before it asks the same node again
+			nodetest.Moment(500 * time.Millisecond) // as a client waits before it retries at the same node
 		}
 	}
 	return err
@@ -303,11 +303,10 @@ func (p *pair) note(kind string, err error) {
 	}
 }
 
-// compare waits until the catalogs of all nodes are the same bytes, and fails where one of
-// them had to be replaced.
+// compare waits until the catalogs of all nodes are the same bytes. It fails if one was replaced.
 func (p *pair) compare(t *testing.T) (hash string) {
 	t.Helper()
-	// Without an audit to ask for a catalog changes nothing.
+	// With the audit off, nothing changes the catalog.
 	quiet := strings.Replace(p.config, "{", `{"environmentOverrides": {"SOURCEBOT_EE_AUDIT_LOGGING_ENABLED": {"type": "string", "value": "false"}},`, 1)
 	if err := replace(filepath.Join(p.dir, "config.json"), quiet); err != nil {
 		t.Fatal(err)

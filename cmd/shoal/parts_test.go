@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// wholes are the types that make the parts of their package, by folder. A part
-// takes what it uses and never the whole.
+// wholes are the types that assemble the parts of their package, by folder. A part takes what it
+// uses and never the whole.
 var wholes = map[string]string{"cluster": "Cluster", "node": "Node", "node/search": "Searcher", "node/browse": "Browser", "node/account": "Keyring", "api": "Server"}
 
-// holdsWhole lists the parts that may hold a whole, and why.
+// holdsWhole lists the parts that may hold a whole, with the reason.
 var holdsWhole = map[string]string{
 	"node/search.ranking": "it is several searches, one after the other, of the one who searches",
 }
@@ -47,10 +47,9 @@ func TestNoPartHoldsItsWhole(t *testing.T) {
 	}
 }
 
-// pastTheGate are the files that may take repositories from a view of the
-// catalog themselves, and why nobody learns of a hidden one from that. A folder
-// that ends in a slash stands for its files. Everything else, in every package that
-// there is or will be, takes them from account.Repos.
+// pastTheGate are the files that may read repositories from a view of the catalog directly, with
+// the reason why that reveals no hidden one. A folder with a slash at the end means its files.
+// All other code, now and later, must use account.Repos.
 var pastTheGate = map[string]string{
 	"cluster/catalog/":        "it is the view",
 	"node/account/gate.go":    "it is the gate",
@@ -72,8 +71,8 @@ var pastTheGate = map[string]string{
 	"node/search/shape.go":    "names what leaves found",
 }
 
-// readsPast reports whether an expression takes repositories from a view: a method
-// that only views have, or one of a name that others have too, on a view.
+// readsPast reports whether an expression reads repositories from a view: it calls a method that
+// only views have, or a method of another name on a view.
 func readsPast(sel *ast.SelectorExpr) bool {
 	switch sel.Sel.Name {
 	case "RepoByName", "RepoByFormerName", "ReposByName", "Visible":
@@ -84,9 +83,8 @@ func readsPast(sel *ast.SelectorExpr) bool {
 	return false
 }
 
-// isView reports whether an expression is called a view: view, v, s.view,
-// seen.View, c.View(). Names are all that the guard goes by; code that calls a view
-// otherwise is caught by the four methods that only views have.
+// isView reports whether an expression has the name of a view: view, v, s.view, visible.View,
+// c.View(). Other names are only caught by the four methods that only views have.
 func isView(x ast.Expr) bool {
 	switch n := x.(type) {
 	case *ast.Ident:
@@ -99,7 +97,7 @@ func isView(x ast.Expr) bool {
 	return false
 }
 
-// permitted is the row of a file in pastTheGate; "" for none.
+// permitted returns the row of a file in pastTheGate; "" for none.
 func permitted(path string) string {
 	path = filepath.ToSlash(path)
 	for row := range pastTheGate {

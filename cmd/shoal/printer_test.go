@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// On a terminal no character of a repository hides, moves the cursor or turns text around.
+// On a terminal no character of a repository is hidden, moves the cursor or reverses text.
 func TestPrinter_showsHiddenCharacters(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -26,7 +26,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// built is the product's binary, made once for all tests of the package.
+// built builds the product's binary once for all tests of the package.
 var built = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "shoal-test-")
 	if err != nil {
@@ -57,12 +57,11 @@ func binary(t *testing.T) string {
 	return file
 }
 
-// process is one real node on a loopback address of its own, with a
-// repository that holds the word whale.
+// process is a real node on its own loopback address, with a repository that has the word whale.
 type process struct {
 	dir, host string
 	env       []string
-	shell     string // before the command: "ulimit -n 1024"
+	shell     string // before the command, such as "ulimit -n 1024"
 	flags     []string
 	cmd       *exec.Cmd
 	ended     chan error
@@ -99,7 +98,7 @@ func (p *process) log() string {
 	return string(text)
 }
 
-// start starts the node and does not wait for it.
+// start starts the node without waiting for it.
 func (p *process) start(t *testing.T) {
 	t.Helper()
 	args := append([]string{binary(t), "serve", "--config", filepath.Join(p.dir, "config.json"), "--data-dir", p.data(), "--listen", p.host + ":7700",
@@ -129,7 +128,7 @@ func (p *process) stop(sig syscall.Signal) int {
 	return p.wait()
 }
 
-// wait returns the exit code of a node that ends; -1 of one that was killed.
+// wait returns the exit code of a node that exits; -1 if it was killed.
 func (p *process) wait() int {
 	err := <-p.ended
 	p.cmd = nil
@@ -140,7 +139,7 @@ func (p *process) wait() int {
 	return 0
 }
 
-// alive is nil while the node runs.
+// alive returns nil while the node runs.
 func (p *process) alive() error {
 	select {
 	case err := <-p.ended:
@@ -151,7 +150,7 @@ func (p *process) alive() error {
 	}
 }
 
-// search asks for the word, and returns how long the answer took.
+// search searches for the word, and returns how long the answer took.
 func (p *process) search() (time.Duration, error) {
 	began := time.Now()
 	resp, err := p.http.Post(p.url()+"/api/search", "application/json", strings.NewReader(`{"query":"whale"}`))
@@ -182,7 +181,7 @@ func (p *process) searchable(t *testing.T) {
 	})
 }
 
-// light fails the test where a light search fails, or usually takes long.
+// light fails the test if a light search fails, or if the median takes long.
 func (p *process) light(t *testing.T, when string) {
 	t.Helper()
 	var times []time.Duration
@@ -201,7 +200,7 @@ func (p *process) light(t *testing.T, when string) {
 	}
 }
 
-// memory is the most memory that the node has had, in bytes.
+// memory returns the node's peak memory, in bytes.
 func (p *process) memory(t *testing.T) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
@@ -216,9 +215,9 @@ func (p *process) memory(t *testing.T) int64 {
 	return kib << 10
 }
 
-// flood opens connections from an address and sends text on each; what the
-// node closes stays closed.
-func (p *process) flood(t *testing.T, n int, from, text string) {
+// flood opens connections from an address and sends text on each. Closed connections are not
+// reopened.
+func (p *process) flood(t *testing.T, n int, from, text string) { // a full backlog: try the next one
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: 10 * time.Second}
 	var conns []net.Conn
@@ -240,9 +239,8 @@ func (p *process) flood(t *testing.T, n int, from, text string) {
 	}
 }
 
-// TestIdleConnectionsEndNothing opens more connections than the node has
-// descriptors, from the client's own address.
-func TestIdleConnectionsEndNothing(t *testing.T) {
+// It opens more connections than the node has file descriptors, from the client's own address.
+func TestIdleConnections_doNoHarm(t *testing.T) {
 	t.Parallel()
 	p := newProcess(t)
 	p.shell = "ulimit -n 1024"
@@ -260,9 +258,8 @@ func TestIdleConnectionsEndNothing(t *testing.T) {
 	}
 }
 
-// TestAnnouncedBodiesTakeNoMemory announces 3,000 bodies of a mebibyte, to a
-// node that asks for a key and to one that does not.
-func TestAnnouncedBodiesTakeNoMemory(t *testing.T) {
+// It announces 3,000 bodies of a mebibyte, to a node with and without anonymous access.
+func TestAnnouncedBodies_takeNoMemory(t *testing.T) {
 	t.Parallel()
 	for _, env := range []string{"FORCE_ENABLE_ANONYMOUS_ACCESS=true", "FORCE_ENABLE_ANONYMOUS_ACCESS=false"} {
 		p := newProcess(t)
@@ -336,7 +333,7 @@ func TestMemoryFollowsTheLeastLimit(t *testing.T) {
 	}
 }
 
-// shoal runs the binary to its end and returns what it wrote and its exit code.
+// shoal runs the binary and returns its output and exit code.
 func shoal(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := exec.Command(binary(t), args...)
@@ -351,8 +348,8 @@ func shoal(t *testing.T, env []string, args ...string) (stdout, stderr string, c
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// A node without git could fetch nothing: it does not start, and says so.
-func TestANodeWithoutGitDoesNotStart(t *testing.T) {
+// Without git a node can fetch nothing, so it does not start, and says so.
+func TestServe_needsGit(t *testing.T) {
 	t.Parallel()
 	p := newProcess(t)
 	p.env = append(p.env, "PATH="+t.TempDir())
@@ -362,9 +359,8 @@ func TestANodeWithoutGitDoesNotStart(t *testing.T) {
 	}
 }
 
-// TestConfigurationFromAnywhere applies a file, sends SIGHUP, and starts again
-// with a file that is gone.
-func TestConfigurationFromAnywhere(t *testing.T) {
+// It applies a file, sends SIGHUP, and restarts without the file.
+func TestConfiguration_sources(t *testing.T) {
 	t.Parallel()
 	p := newProcess(t)
 	p.start(t)

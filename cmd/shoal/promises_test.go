@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// promises are the rows of tables of documents, by the text of their first cell, with the tests that hold each.
+// promises are the rows of tables in documents, by the text of their first cell, with their
+// tests.
 var promises = map[string]map[string]string{
 	"explanation/threat-model.md": {
 		"passwords are guessed":                                            "TestGuessingGetsSlower",
@@ -25,7 +26,7 @@ var promises = map[string]map[string]string{
 		"a page uses another name of this machine":                         "TestHostRule",
 		"a step of a sign-in meets a dead node, or is sent twice":          "TestSigninFlows_surviveFaults",
 		"the last owner is locked out":                                     "TestUnlinkIdentity_refusedForTheLastWayIn",
-		"a node missed a revocation":                                       "TestANodeThatMissedChangesBelievesNobody",
+		"a node missed a revocation":                                       "TestStaleNode_acceptsNoCredential",
 		"an old back-up is restored":                                       "TestRefound_endsWhatMayHaveBeenRevoked TestRestore_makesANewCluster",
 		"a back-up is stolen":                                              "TestConfiguration_isSealedOnDisk TestRestore_makesANewCluster",
 		"the clock of a node is set back":                                  "TestAClockThatIsSetBackBringsNothingBack TestAClockThatIsSetBackBringsNoTokenBack",
@@ -33,7 +34,7 @@ var promises = map[string]map[string]string{
 		"a node speaks for a viewer who sees more":                         "TestGate_nodeWithTheDataChecksTheViewerAgain",
 		"an owner's key is stolen, and a configuration sends secrets away": "TestAllowance TestApplyConfig_ofAnOwnerIsBound",
 		"a provider was taken over, and is removed":                        "TestRemovingAProviderEndsItsSessions TestHostAccess_needsAnIdentityProvider",
-		"a token is stolen":                                                "TestAccessTokensAreForTheToolServer TestManyRefreshAtOnceAndGetTheSame TestARefreshTokenTwoGenerationsOldEndsTheFamily",
+		"a token is stolen":                                                "TestAccessToken_onlyForTheMCPServer TestManyRefreshAtOnceAndGetTheSame TestARefreshTokenTwoGenerationsOldEndsTheFamily",
 		"a code is stolen":                                                 "TestWrongExchangesOfACode TestACodeIsUsedOnce",
 		"tokens are made up, changed, or taken for one another":            "TestTokensAreNotTakenForOneAnother FuzzTokens",
 		"the reader is sent elsewhere":                                     "TestRedirectAddresses TestConsentPage FuzzRedirect FuzzAuthorize",
@@ -67,14 +68,14 @@ var promises = map[string]map[string]string{
 	},
 }
 
-// permissionTests hold the tables of docs/reference/permissions.md, row by row.
+// permissionTests are the tests of the tables in docs/reference/permissions.md, row by row.
 var permissionTests = []string{
 	"TestWhatAPersonSeesIsWhatTheHostLists", "TestWhoMayReadIsWhatTheHostSays", "TestWhenAnAnswerCountsNoMore", "TestObservations_theLastBegunCounts", "TestAgeAccess_oldObservationsDoNotCount",
 	"TestHostAccess_endsWithIdentityProviderOrAccount", "TestObservations_partialOnesOnlyAdd", "TestWhatAHostMeansByRefusingAPerson", "TestAListOfAPersonIsWholeOrNotThere",
 }
 
-// Every attack and every habit of clients that a document names has tests, and they are there.
-func TestPromisesOfDocumentsHaveTests(t *testing.T) {
+// Every attack and every client behaviour in a document has existing tests.
+func TestPromises_haveTests(t *testing.T) {
 	t.Parallel()
 	names := declared(sources(t))
 	for _, test := range permissionTests {
@@ -105,7 +106,7 @@ func TestPromisesOfDocumentsHaveTests(t *testing.T) {
 	}
 }
 
-// tableRows are the first cells of the tables whose head begins with one of these words.
+// tableRows returns the first cells of tables whose head begins with one of these words.
 func tableRows(text string, heads ...string) (rows []string) {
 	for table := range strings.SplitSeq(text, "\n\n") {
 		lines := strings.Split(strings.TrimSpace(table), "\n")

@@ -20,12 +20,12 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// cell makes a text fit into a row of a table.
+// cell makes a text fit into a table cell.
 func cell(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", "\\|")
 }
 
-// property is a part of the schema of the configuration.
+// property is a part of the configuration's schema.
 type property struct {
 	Ref         string               `json:"$ref"`
 	Type        any                  `json:"type"`
@@ -79,7 +79,7 @@ func writeProperties(b *strings.Builder, title string, p *property) {
 	}
 }
 
-// takes says which values a property has.
+// takes returns the allowed values of a property.
 func takes(p *property) string {
 	var more struct {
 		Ref string `json:"$ref"`
@@ -170,7 +170,7 @@ func apiReference(t *testing.T) string {
 	return b.String()
 }
 
-// toolReference prints the tools of agents but ask_codebase, which stands on a model.
+// toolReference prints the tools of agents except ask_codebase, which depends on a model.
 func toolReference(*testing.T) string {
 	var b strings.Builder
 	b.WriteString("# Tools\n\nThis page is printed from the tools that agents see at `/api/mcp`. `ask_codebase` is there too where a [model](../how-to/models.md) is configured.\n")
@@ -229,14 +229,16 @@ func metricReference(t *testing.T) string {
 	return b.String()
 }
 
-// noteMetric keeps the help of a metric, if both are texts and the name is one of the product's.
+// noteMetric records the help of a metric, if both are literals and the name belongs to the
+// product.
 func noteMetric(help map[string]string, name, text ast.Expr) {
 	if n := literal(name); regexp.MustCompile(`^shoal_[a-z_]+$`).MatchString(n) && literal(text) != "" {
 		help[n] = literal(text)
 	}
 }
 
-// literal is the text of a string literal, or of several with plus between them; "" for anything else.
+// literal returns the value of a string literal, or of several joined by plus; "" for anything
+// else.
 func literal(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -19,7 +19,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// actionMeans says what each action of the audit is about.
+// actionMeans has the meaning of each action of the audit.
 var actionMeans = map[string]string{
 	"access.denied":               "A right was lacking",
 	"account.authorized":          "A code host may be asked in somebody's name",
@@ -84,7 +84,7 @@ var actionMeans = map[string]string{
 	"user.suspended":              "An account was suspended",
 }
 
-// actionFiles are where actions of the audit are named, and what is read there.
+// actionFiles are the files with names of audit actions, and what to read there.
 var actionFiles = map[string]string{
 	"cluster/catalog/eventrules.go": "changes", "cluster/catalog/refound.go": "changes", "node/job/owns.go": "changes", "node/operate/snapshot.go": "changes",
 	"api/access.go": "accesses", "node/chronicle/series.go": "accesses", "node/chronicle/audit.go": "accesses",
@@ -127,7 +127,7 @@ func auditReference(t *testing.T) string {
 // dataFile is a kind of file below a data directory.
 type dataFile struct{ path, shown, holds, without string }
 
-// dataFiles are all kinds, by expressions for their paths.
+// dataFiles are all kinds, with expressions for their paths.
 var dataFiles = []dataFile{
 	{`node\.json`, "node.json", "id, cluster and number of starts of this node", "it cannot start: put it back, or join as a new node"},
 	{`cluster\.key`, "cluster.key", "cluster key, unless `--cluster-key-file` names another file", "it cannot start"},
@@ -171,7 +171,7 @@ func holdFiles(t *testing.T, dir string) {
 	known := regexp.MustCompile(`^(?:` + strings.Join(all, "|") + `|(?:.*/)?\.[^/]*|.*\.(?:new|tmp|old|part)[^/]*)$`)
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
-			return nil // it goes while it is looked at
+			return nil // deleted meanwhile
 		}
 		if name, _ := filepath.Rel(dir, path); !known.MatchString(filepath.ToSlash(name)) {
 			t.Errorf("docs/reference/files-on-disk.md does not have %s", name)
@@ -183,7 +183,7 @@ func holdFiles(t *testing.T, dir string) {
 	}
 }
 
-// limit is a bound: the constant of the code that it is, by folder and name, or a text.
+// limit is a limit: a constant of the code, by folder and name, or a text.
 type limit struct{ what, of, setting, beyond string }
 
 var limits = []struct {
@@ -226,7 +226,7 @@ var limits = []struct {
 	}},
 }
 
-// limitReference prints the bounds as the code has them.
+// limitReference prints the limits from the code.
 func limitReference(t *testing.T) string {
 	t.Helper()
 	all := sources(t)
@@ -242,7 +242,7 @@ func limitReference(t *testing.T) string {
 	return b.String()
 }
 
-// limitText is the value of a bound for people.
+// limitText returns the value of a limit for display.
 func limitText(t *testing.T, all []source, of string) string {
 	t.Helper()
 	usual := api.DefaultLimits()
@@ -280,7 +280,7 @@ func limitText(t *testing.T, all []source, of string) string {
 	return numberText(n, inBytes)
 }
 
-// constantOf is the value of a constant of a folder, and whether it is a duration.
+// constantOf returns the value of a constant of a folder, and whether it is a duration.
 func constantOf(all []source, folder, name string) (v constant.Value, isTime bool) {
 	v = constant.MakeUnknown()
 	for _, s := range all {
@@ -298,7 +298,7 @@ func constantOf(all []source, folder, name string) (v constant.Value, isTime boo
 	return v, isTime
 }
 
-// evaluate works out a constant of numbers and units of time.
+// evaluate computes a constant of numbers and units of time.
 func evaluate(e ast.Expr) (v constant.Value, isTime bool) {
 	units := map[string]time.Duration{"Second": time.Second, "Minute": time.Minute, "Hour": time.Hour, "Millisecond": time.Millisecond}
 	switch e := e.(type) {
@@ -329,7 +329,7 @@ func numberText(n int64, inBytes bool) string {
 	return thousands(n)
 }
 
-// thousands writes a number with commas.
+// thousands formats a number with commas.
 func thousands(n int64) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0; i -= 3 {

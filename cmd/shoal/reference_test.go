@@ -15,7 +15,7 @@ import (
 
 var rewriteReference = flag.Bool("rewrite-reference", false, "write the pages of docs/reference that are printed from the code")
 
-// The pages of the reference are what the code says of itself.
+// The pages of the reference are printed from the code.
 func TestReferenceIsPrintedFromTheCode(t *testing.T) {
 	t.Parallel()
 	for name, page := range map[string]func(t *testing.T) string{
@@ -49,7 +49,7 @@ func TestReferenceIsPrintedFromTheCode(t *testing.T) {
 	}
 }
 
-// nodeFlags tell which node a command asks, and with which key.
+// nodeFlags are the flags for the node and key of a command.
 var nodeFlags = []string{"ca-file", "data-dir", "key", "url"}
 
 // commandReference prints each command with its flags.

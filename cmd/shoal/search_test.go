@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// What an answer lacks is said by its gravest reason: to raise the limit finds nothing
-// of a repository that is not indexed.
-func TestWhatAnAnswerLacksIsSaid(t *testing.T) {
+// An incomplete answer is explained by its most serious reason. For example, a higher limit does
+// not help if a repository is not indexed.
+func TestSearch_incompleteAnswer(t *testing.T) {
 	t.Parallel()
 	var many []string
 	for range mostMissing {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// flagsOf is what `shoal serve` makes of an environment and arguments.
+// flagsOf returns the flags of `shoal serve` for an environment and arguments.
 func flagsOf(t *testing.T, env map[string]string, args ...string) (serveFlags, error) {
 	t.Helper()
 	var f serveFlags
@@ -23,8 +23,8 @@ func flagsOf(t *testing.T, env map[string]string, args ...string) (serveFlags, e
 	return f, f.check()
 }
 
-// A value that cannot be read stops the start: it never counts as zero.
-func TestUnreadableValuesStopTheStart(t *testing.T) {
+// An invalid value stops the start, and never counts as zero.
+func TestServe_invalidValuesStopTheStart(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{
 		"SHOAL_RATE_LIMIT": "abc", "SHOAL_WEIGHT": "heavy", "SHOAL_REPLICAS": "two", "SHOAL_BOOTSTRAP_EXPECT": "3.5",
@@ -59,7 +59,7 @@ func TestUnreadableValuesStopTheStart(t *testing.T) {
 	}
 }
 
-func TestEntriesOfJoin(t *testing.T) {
+func TestJoinEntries(t *testing.T) {
 	t.Parallel()
 	for _, entry := range []string{"10.0.0.1:7702", "10.0.0.1", "n1.example", "n1.example:7702", "[2001:db8::1]:7702", "2001:db8::1", "[2001:db8::1]", "_shoal._tcp.example.com"} {
 		if _, err := flagsOf(t, nil, "--join", entry); err != nil {
@@ -68,7 +68,7 @@ func TestEntriesOfJoin(t *testing.T) {
 	}
 }
 
-// On a wildcard address a node is reached by the address that leads to the others.
+// A node that listens on a wildcard address advertises the address of the route to the others.
 func TestAdvertise_followsTheWayToTheOthers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ join, want, says string }{
@@ -81,7 +81,7 @@ func TestAdvertise_followsTheWayToTheOthers(t *testing.T) {
 		}
 	}
 
-	// Each address of this machine leads to itself.
+	// Each address of this machine routes to itself.
 	all, err := net.InterfaceAddrs()
 	if err != nil {
 		t.Fatal(err)
@@ -118,9 +118,9 @@ func TestOwnURL(t *testing.T) {
 	}
 }
 
-// Access for everybody is said loudly whenever it begins: at the start, or when
-// a configuration turns it on.
-func TestAnonymousAccessIsSaidWheneverItBegins(t *testing.T) {
+// Anonymous access is logged as a warning whenever it begins: at the start, or with a new
+// configuration.
+func TestAnonymousAccess_isLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		on, warned := false, 0
@@ -138,8 +138,8 @@ func TestAnonymousAccessIsSaidWheneverItBegins(t *testing.T) {
 	})
 }
 
-// The checkout of a demo has its history in itself: of another nothing would ever be indexed.
-func TestACheckoutForADemo(t *testing.T) {
+// A checkout for a demo must have its own history, because others cannot be indexed.
+func TestDemoCheckout(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	for _, dir := range []string{"clone/.git", "clone/a/b", "linked", "plain"} {

@@ -12,8 +12,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster"
 )
 
-// What a command does not know is refused in words that say what it does know.
-func TestWhatIsNotKnownIsRefused(t *testing.T) {
+// An unknown word of a command line is refused with the known ones.
+func TestCommandLine_refusesUnknownWords(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
 		"key crate":               "did you mean create?",
@@ -49,8 +49,8 @@ func TestWhatIsNotKnownIsRefused(t *testing.T) {
 	}
 }
 
-// A supervisor does not start a node again that was called in a wrong way.
-func TestANodeThatIsCalledInAWrongWayStaysAway(t *testing.T) {
+// A supervisor does not restart a node with a wrong command line.
+func TestServe_wrongCommandLineExitsWithoutRestart(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"serve --rate-limit abc", "serve --frobnicate", "serve extra", "serve --replicas 0"} {
 		cmd := newRoot(func(string) string { return "" })
@@ -64,7 +64,7 @@ func TestANodeThatIsCalledInAWrongWayStaysAway(t *testing.T) {
 	}
 }
 
-// A supervisor learns whether another start can help.
+// The exit code tells a supervisor whether a restart can help.
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -87,7 +87,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestStatusForScripts(t *testing.T) {
+func TestStatus_forScripts(t *testing.T) {
 	t.Parallel()
 	for answer, good := range map[string]bool{
 		`{"leader":"n","connections":[{"state":"synced"}]}`: true,
@@ -114,7 +114,7 @@ func TestStatusForScripts(t *testing.T) {
 	}
 }
 
-func TestStatusBeginsWithTheVerdict(t *testing.T) {
+func TestStatus_beginsWithTheVerdict(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	node.HandleFunc("GET /api/status", func(w http.ResponseWriter, _ *http.Request) {
@@ -125,9 +125,8 @@ func TestStatusBeginsWithTheVerdict(t *testing.T) {
 	}
 }
 
-// Owners see what code hosts have said of permissions where they are asked; nobody
-// else has a line of it.
-func TestStatusTellsOfPermissions(t *testing.T) {
+// With permissions, owners see the answers of code hosts about them; nobody else does.
+func TestStatus_permissions(t *testing.T) {
 	t.Parallel()
 	const hosts = `"unlinked":3,"hosts":[{"host":"github:github.com","people":{"wanted":9,"answered":5,"ended":2,"refused":1,"failing":1,"newest":"2026-11-01T12:00:00Z"},"repos":{"wanted":4}}]`
 	for answer, want := range map[string][]string{

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A unit of systemd hears that the node serves, and of a node that answers itself
-// a sign of life in each half of its time.
+// systemd hears that the node serves. While the node answers itself, it sends a keep-alive in
+// each half of the watchdog's time.
 func TestSupervisor_hearsOfANodeThatAnswers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -62,7 +62,7 @@ func TestSupervisor_hearsOfANodeThatAnswers(t *testing.T) {
 	}
 }
 
-// hear is the next state, or "" after a time without one.
+// hear returns the next state, or "" after a time without one.
 func hear(t *testing.T, c net.Conn, most time.Duration) string {
 	t.Helper()
 	if err := c.SetReadDeadline(time.Now().Add(most)); err != nil {

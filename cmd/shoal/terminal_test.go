@@ -21,8 +21,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what was printed into testdata/terminal; then read the diff")
 
-// TestTerminal plays the files of testdata/terminal with the real program and a
-// real node; README.md there says what they are made of.
+// TestTerminal plays the files of testdata/terminal with the real program and a real node;
+// README.md there describes them.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/terminal/*.txt")
@@ -52,8 +52,8 @@ func TestTerminal(t *testing.T) {
 type terminal struct {
 	t     *testing.T
 	p     *process
-	repos map[string]bool // that were made
-	made  int             // commits, each an hour after the one before
+	repos map[string]bool // existing repositories
+	made  int             // commits, one an hour
 	key   string          // of an owner
 }
 
@@ -66,8 +66,8 @@ func newTerminal(t *testing.T) *terminal {
 	return &terminal{t: t, p: p, repos: map[string]bool{}}
 }
 
-// play runs every line that begins with $ and writes below it, indented, what
-// it has printed. A line below that ends in ... stands for all that begin so.
+// play runs every line that begins with $ and writes its output below it, indented. An expected
+// line that ends in ... matches all with that beginning.
 func (m *terminal) play(script string) string {
 	var out strings.Builder
 	lines := strings.Split(strings.TrimRight(script, "\n"), "\n")
@@ -92,7 +92,7 @@ func (m *terminal) play(script string) string {
 	return out.String()
 }
 
-// printed is what a command prints, without what differs from run to run.
+// printed returns a command's output, without what differs between runs.
 func (m *terminal) printed(command string) []string {
 	m.t.Helper()
 	text := m.run(command)
@@ -116,7 +116,7 @@ func (m *terminal) printed(command string) []string {
 	return lines
 }
 
-// run does what a line says.
+// run runs one line.
 func (m *terminal) run(command string) string {
 	m.t.Helper()
 	verb, rest, _ := strings.Cut(command, " ")
@@ -151,7 +151,7 @@ func (m *terminal) run(command string) string {
 	return ""
 }
 
-// unquoted is a text that may stand in quotes, with the escapes of Go.
+// unquoted returns a text that may be quoted, with the escapes of Go.
 func (m *terminal) unquoted(text string) string {
 	if !strings.HasPrefix(text, `"`) {
 		return text
@@ -185,14 +185,14 @@ func (m *terminal) repo(name string) *nodetest.Repo {
 	return r
 }
 
-// commit takes what lies in the directory of a repository.
+// commit commits the files in the directory of a repository.
 func (m *terminal) commit(rest string) {
 	name, message, _ := strings.Cut(rest, " ")
 	m.made++
 	m.repo(name).CommitAs("Ann", time.Date(2024, 3, 1, m.made, 0, 0, 0, time.UTC), message, nil)
 }
 
-// start runs the node, with further flags, until all repositories are searchable.
+// start runs the node, with more flags, until all repositories are searchable.
 func (m *terminal) start(flags []string) {
 	if m.p.cmd != nil {
 		m.t.Fatal("the node runs already")
@@ -222,9 +222,8 @@ func (m *terminal) start(flags []string) {
 	}
 }
 
-// shoal gives a line to the shell, with the program on its path and the node of
-// the script as its own. What it writes to the standard error follows the
-// output, and the exit code where it is not 0.
+// shoal runs a line in the shell, with the program on its path and the script's node as its node.
+// Standard error follows the output, then the exit code if it is not 0.
 func (m *terminal) shoal(line string) string {
 	cmd := exec.Command("sh", "-c", line)
 	cmd.Dir = m.p.dir
@@ -239,7 +238,7 @@ func (m *terminal) shoal(line string) string {
 	return text
 }
 
-// ask makes a request with an owner's key; it prints the status and the body.
+// ask sends a request with an owner's key; it prints the status and the body.
 func (m *terminal) ask(rest string) string {
 	method, rest, _ := strings.Cut(rest, " ")
 	path, body, _ := strings.Cut(rest, " ")
@@ -295,7 +294,7 @@ func (m *terminal) tool(rest string) string {
 	return got.Result.Content[0].Text
 }
 
-// query searches; it prints the files, the counts and whether the answer is whole.
+// query searches; it prints the files, the counts and whether the answer is complete.
 func (m *terminal) query(text string) string {
 	text, regex := strings.CutPrefix(text, "-e ")
 	body, err := json.Marshal(map[string]any{"query": m.unquoted(text), "isRegexEnabled": regex})

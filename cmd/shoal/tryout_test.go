@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A start that cannot succeed has touched neither the data directory nor the cluster.
+// A start that cannot succeed changes neither the data directory nor the cluster.
 func TestServe_triesTheMachineBeforeTheData(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -58,7 +58,7 @@ func TestServe_triesTheMachineBeforeTheData(t *testing.T) {
 	}
 }
 
-// Where a configuration may be in force, a file with mistakes stops no node.
+// If a configuration may be in force, a file with mistakes does not stop a node.
 func TestServe_refusesAWrongFileOnlyAtTheFirstStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

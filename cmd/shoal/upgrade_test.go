@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/node"
 )
 
-// What the check says, by the level of the catalog and what nodes and program can apply.
+// The output depends on the level of the catalog and on what nodes and program can apply.
 func TestUpgradeCheck(t *testing.T) {
 	t.Parallel()
 	build := func(lowest uint64, highest int) catalog.Build {
@@ -67,8 +67,8 @@ func TestUpgradeCheck(t *testing.T) {
 	}
 }
 
-// The next node is one that runs another version, the leader last; nothing is stopped
-// while something is missing that the cluster could have.
+// The next node is one with another version, the leader last. No node may stop while something is
+// missing that the cluster could have.
 func TestUpgradeNext(t *testing.T) {
 	t.Parallel()
 	status := func(changes ...func(*node.StatusResponse)) *node.StatusResponse {
@@ -117,7 +117,7 @@ func TestUpgradeNext(t *testing.T) {
 		}
 	}
 
-	// What a cluster of so few nodes cannot have is not waited for, nor is a lag that changes make.
+	// It does not wait for what so few nodes cannot have, nor for a lag caused by changes.
 	if got := unsafeNow(status(func(s *node.StatusResponse) { s.Verdict.State = node.VerdictSmall; s.Members[1].Lag = 3 })); got != "" {
 		t.Errorf("a small cluster waits: %s", got)
 	}

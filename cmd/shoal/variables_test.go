@@ -13,13 +13,12 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// lookups are the places where a part of a node reads a variable by its name.
+// lookups matches the places where a part of a node reads a variable by name.
 var lookups = regexp.MustCompile(`(?:[lL]ookup|[fF]lag|LookupEnv|seconds|life|secret|bearerKey|tokenOf)\([^()\n]*"([A-Z][A-Z0-9]+_[A-Z0-9_]+)"|[vV]ariable\w*:?\s*:?=?\s*"([A-Z][A-Z0-9]+_[A-Z0-9_]+)"`)
 
-// A variable that a node reads while it runs is in the table of the
-// configuration, and nothing else is: so a file that sets it is told the truth,
-// and a value that cannot be read stops the start.
-func TestVariablesOfANodeAreInTheTable(t *testing.T) {
+// The table of the configuration has exactly the variables that a node reads while it runs. So a
+// file with them gets correct explanations, and an invalid value stops the start.
+func TestVariables_areInTheTable(t *testing.T) {
 	t.Parallel()
 	var table []string
 	for _, v := range config.Variables() {
@@ -51,8 +50,7 @@ func TestVariablesOfANodeAreInTheTable(t *testing.T) {
 	}
 }
 
-// peopleTests are the variables about people and permissions, each with the test
-// that shows what it does.
+// peopleTests are the variables about people and permissions, each with the test of its effect.
 var peopleTests = map[string]string{
 	"AUTH_CREDENTIALS_LOGIN_ENABLED":               "TestSignIn_byPassword",
 	"AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING":          "TestProviderSignIn_policies",
@@ -77,14 +75,14 @@ var peopleTests = map[string]string{
 	"SHOAL_OAUTH_CIMD":                             "TestClientsThatAreBuiltIn",
 	"SHOAL_OAUTH_CLIENT_HOSTS":                     "TestOnlySomeHostsWhereAsked",
 	"SHOAL_OAUTH_REFRESH_GRACE":                    "TestAVariableSaysHowLongAFormerRefreshTokenIsGood",
-	"SHOAL_OPERATOR_SOCKET":                        "TestTheSocketCanBeSwitchedOff",
+	"SHOAL_OPERATOR_SOCKET":                        "TestSocket_canBeSwitchedOff",
 	"SOURCEBOT_EE_AUDIT_LOGGING_ENABLED":           "TestVariablesSayWhatIsAudited",
 	"SOURCEBOT_EE_AUDIT_RETENTION_DAYS":            "TestVariablesSayWhatIsAudited",
 }
 
-// Every variable about people and permissions has a test of its effect and a place
-// in the documentation, and so has every one that is passed over.
-func TestVariablesOfPeopleAreShownAndTold(t *testing.T) {
+// Every variable about people and permissions, also an ignored one, has a test of its effect and
+// a place in the documentation.
+func TestVariables_ofPeopleHaveTestsAndDocs(t *testing.T) {
 	t.Parallel()
 	docs := ""
 	for _, name := range []string{"docs/how-to/harden.md", "docs/reference/flags-and-variables.md", "docs/how-to/permissions.md", "docs/audit.md", "docs/reference/oauth.md"} {
@@ -116,9 +114,9 @@ func TestVariablesOfPeopleAreShownAndTold(t *testing.T) {
 	}
 }
 
-// Who sets a variable that nothing reads is told at the start; who sets none of
-// them hears nothing.
-func TestAVariableThatNothingReadsIsSaidAtTheStart(t *testing.T) {
+// At the start the log names variables that nothing reads. Without such variables there is no
+// message.
+func TestServe_warnsOfUnreadVariables(t *testing.T) {
 	t.Parallel()
 	for _, name := range append(config.Unread(), "") {
 		var out bytes.Buffer

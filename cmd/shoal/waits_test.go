@@ -11,16 +11,15 @@ import (
 	"testing"
 )
 
-// Who may let a time pass in a test, and why.
+// pauses are the places where a test may let time pass, with the reason.
 var pauses = []struct{ dir, function, why string }{
 	{"node/nodetest", "Moment", "a test chooses when something breaks"},
 	{"node/chaostest", "pause", "a run chooses when something breaks"},
 	{"api", "computeSlowly", "the conformance suite says how long its tool works"},
 }
 
-// A test that waits for a time is slow where it waits for too long, and fails
-// on a busy machine where it does not.
-func TestTestsDoNotWaitForATime(t *testing.T) {
+// A test that waits for a fixed time is slow, or fails on a busy machine.
+func TestTests_haveNoFixedWaits(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		if !s.isTest() && !strings.HasPrefix(s.path, filepath.Join("node", "nodetest")) || inBubble(s.file) {
@@ -40,7 +39,7 @@ func TestTestsDoNotWaitForATime(t *testing.T) {
 	}
 }
 
-func TestTheGuardSeesFlatWaits(t *testing.T) {
+func TestFlatWaits(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{
 		`time.Sleep(d)`:                                       1,
@@ -69,9 +68,8 @@ func TestTheGuardSeesFlatWaits(t *testing.T) {
 	}
 }
 
-// flatWaits finds where a declaration lets a time pass: it sleeps, or receives
-// from a timer and from nothing else but the end of a context. A ticker in a
-// loop is the pace of that loop.
+// flatWaits returns where a declaration lets time pass: it sleeps, or receives only from a timer
+// and a context. A ticker in a loop sets the pace of the loop and is allowed.
 func flatWaits(d ast.Decl) (found []ast.Node) {
 	w := &waits{timers: map[string]bool{}, inSelect: map[ast.Node]bool{}}
 	ast.Inspect(d, w.name)
@@ -107,13 +105,13 @@ func flatWaits(d ast.Decl) (found []ast.Node) {
 	return found
 }
 
-// waits is what flatWaits knows of a declaration.
+// waits is the state of flatWaits for a declaration.
 type waits struct {
 	timers   map[string]bool   // variables that have timers; true for tickers
 	inSelect map[ast.Node]bool // receives that are cases of a select
 }
 
-// name notes a variable that gets a timer, and what a select receives.
+// name records a variable that gets a timer, and what a select receives.
 func (w *waits) name(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.AssignStmt:
@@ -130,8 +128,7 @@ func (w *waits) name(n ast.Node) bool {
 	return true
 }
 
-// onlyTime reports whether a select waits for nothing but a time, or until
-// nobody wants to wait any more.
+// onlyTime reports whether a select only waits for a time or for the end of a context.
 func (w *waits) onlyTime(s *ast.SelectStmt, loop bool) bool {
 	times := 0
 	for _, clause := range s.Body.List {
@@ -168,7 +165,7 @@ func (w *waits) time(e *ast.UnaryExpr, loop bool) bool {
 	return known && !(ticker && loop)
 }
 
-// received is what a case of a select receives, or nil.
+// received returns what a case of a select receives, or nil.
 func received(s ast.Stmt) *ast.UnaryExpr {
 	var e ast.Expr
 	switch s := s.(type) {
@@ -191,8 +188,7 @@ func called(e ast.Expr, name string) bool {
 	return ok && sel.Sel.Name == name
 }
 
-// inBubble reports whether a test file runs under testing/synctest, where a
-// sleep takes no time.
+// inBubble reports whether a test file runs under testing/synctest, where a sleep takes no time.
 func inBubble(f *ast.File) bool {
 	for _, imp := range f.Imports {
 		if imp.Path.Value == `"testing/synctest"` {

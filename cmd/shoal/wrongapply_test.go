@@ -18,9 +18,9 @@ import (
 
 var wrongProgram = flag.String("wrong", "", "program that applies each configuration in a way of its own, as SHOAL_WRONG says")
 
-// TestWrongApply runs nodes whose program applies an entry wrongly, as real processes behind a
-// balancer. What most voters have counts: a node that differs takes it, and no search notices.
-// Where no majority has the same catalog, changes are refused and searches go on.
+// TestWrongApply runs real processes behind a balancer, some of whose programs apply an entry
+// wrongly. The catalog of most voters counts: a node that differs takes it over, and no search
+// notices. Without a majority for one catalog, changes are refused and searches continue.
 func TestWrongApply(t *testing.T) {
 	if *wrongProgram == "" {
 		t.Skip(".ci/pairs builds the program")
@@ -49,7 +49,8 @@ func wrongApply(t *testing.T, wrong []string, replaced []int, disputed bool) {
 			p.restartOnly(t, order[i], *wrongProgram)
 		}
 	}
-	// From its log a program makes the catalog by its own rule: it differs until it takes the others'.
+	// After a restart a program rebuilds the catalog from its log by its own rule. So it differs
+	// until it takes that of the others.
 	before := map[int]float64{}
 	nodetest.Wait(t, "each node has taken what most have", func() error {
 		for i, node := range order {
@@ -64,12 +65,12 @@ func wrongApply(t *testing.T, wrong []string, replaced []int, disputed bool) {
 	load := p.load(t, "haproxy", p.balance(t, "haproxy", "haproxy.cfg", func(file, _ string) []string { return []string{"-db", "-f", file} }))
 	load.more(t, 50)
 
-	// One change, which the programs apply in different ways.
+	// One change, which the programs apply differently.
 	if err := replace(filepath.Join(p.dir, "config.json"), strings.ReplaceAll(p.config, "CONTEXT", "changed")); err != nil {
 		t.Fatal(err)
 	}
 	nodetest.Wait(t, "the nodes find the difference", func() error {
-		without := 0.0 // the leader tells
+		without := 0.0 // the leader reports it
 		for i, node := range order {
 			without = max(without, p.metric(node, "shoal_catalog_disputed"))
 			if took := p.metric(node, "shoal_catalog_replaced_total"); (took > before[node]) != slices.Contains(replaced, i) {
@@ -102,7 +103,7 @@ func wrongApply(t *testing.T, wrong []string, replaced []int, disputed bool) {
 		t.Errorf("without a majority a change says %v", err)
 	}
 
-	// The way out of docs/upgrade.md: one version on all nodes, one after another.
+	// The repair from docs/upgrade.md: one version on all nodes, one after another.
 	for i, mark := range wrong {
 		if mark != "" {
 			p.restartOnly(t, order[i], binary(t))
@@ -114,7 +115,7 @@ func wrongApply(t *testing.T, wrong []string, replaced []int, disputed bool) {
 	load.report(t, "until one version was on all nodes")
 }
 
-// leaderBy is the nodes, the leader first.
+// leaderBy returns the nodes, the leader first.
 func (p *pair) leaderBy() []int {
 	first := max(0, slices.IndexFunc([]int{0, 1, 2}, func(i int) bool { return p.leader(i) == p.host(i)+":7701" }))
 	return []int{first, (first + 1) % 3, (first + 2) % 3}
@@ -132,7 +133,7 @@ func (p *pair) restartOnly(t *testing.T, i int, program string) {
 	})
 }
 
-// leads gives a node the lead.
+// leads makes a node the leader.
 func (p *pair) leads(t *testing.T, i int) {
 	t.Helper()
 	nodetest.Wait(t, "the node leads", func() error {
@@ -151,7 +152,7 @@ func (p *pair) leads(t *testing.T, i int) {
 	})
 }
 
-// metric is a metric of a node without labels; -1 where it has none.
+// metric returns a metric of a node without labels; -1 if it has none.
 func (p *pair) metric(i int, name string) (value float64) {
 	body, err := p.ask(http.MethodGet, i, "/metrics", "")
 	if m := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindSubmatch(body); err == nil && m != nil {
@@ -162,7 +163,7 @@ func (p *pair) metric(i int, name string) (value float64) {
 	return -1
 }
 
-// says is what the status and the log of a node tell of the difference.
+// says returns what the status and the log of a node say about the difference.
 func (p *pair) says(i int) string {
 	var s struct{ Warnings []string }
 	body, err := p.ask(http.MethodGet, i, "/api/status", "")

@@ -30,14 +30,13 @@ func (s *Store) Close() error {
 }
 `
 
-// sample starts a node with two repositories, local/app and local/hidden, and
-// a scripted model.
+// sample starts a node with two repositories, local/app and local/hidden, and a scripted model.
 func sample(t *testing.T, s *modeltest.Server, models ...string) *nodetest.Node {
 	t.Helper()
 	return sampleWith(t, s, func(*node.Options) {}, models...)
 }
 
-// sampleWith is sample of a node with other options.
+// sampleWith is sample with other options of the node.
 func sampleWith(t *testing.T, s *modeltest.Server, edit func(*node.Options), models ...string) *nodetest.Node {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,7 +58,7 @@ func sampleWith(t *testing.T, s *modeltest.Server, edit func(*node.Options), mod
 	return n
 }
 
-// answered asks, waits, and gives the report and the events.
+// answered asks, waits for the end, and returns the report and the events.
 func answered(t *testing.T, n *nodetest.Node, q ask.Question) (ask.Report, []ask.Event) {
 	t.Helper()
 	started, err := n.Ask.Ask(t.Context(), catalog.Operator(), q)
@@ -89,7 +88,7 @@ func call(id, name, arguments string) modeltest.Call {
 	return modeltest.Call{ID: id, Name: name, Arguments: arguments}
 }
 
-func TestAQuestionIsAnsweredWithCheckedCitations(t *testing.T) {
+func TestAsk_checksCitations(t *testing.T) {
 	t.Parallel()
 	s := modeltest.Start(t,
 		modeltest.Turn{Text: "I look.", Calls: []modeltest.Call{
@@ -103,7 +102,7 @@ func TestAQuestionIsAnsweredWithCheckedCitations(t *testing.T) {
 		t.Errorf("report %+v", r)
 	}
 
-	// One citation stands, one has moved, two are nowhere.
+	// One citation is right, one has moved, two are wrong.
 	var cites []string
 	for _, p := range r.Answer {
 		if p.Cite != nil {
@@ -127,7 +126,7 @@ func TestAQuestionIsAnsweredWithCheckedCitations(t *testing.T) {
 		t.Errorf("answer %s", text)
 	}
 
-	// What watchers saw is what is kept.
+	// Watchers saw the same as what is stored.
 	var shown []string
 	for _, e := range events {
 		switch e.Kind {
@@ -150,9 +149,8 @@ func TestAQuestionIsAnsweredWithCheckedCitations(t *testing.T) {
 	}
 }
 
-// TestTheModelCannotLeaveItsScope has a model that tries every tool on a
-// repository that the question does not name.
-func TestTheModelCannotLeaveItsScope(t *testing.T) {
+// The model calls every tool for a repository outside the question.
+func TestAsk_modelCannotLeaveItsScope(t *testing.T) {
 	t.Parallel()
 	var calls []modeltest.Call
 	for i, c := range [][2]string{
@@ -186,8 +184,8 @@ func TestTheModelCannotLeaveItsScope(t *testing.T) {
 	}
 }
 
-// TestALoopEnds has models that never stop by themselves.
-func TestALoopEnds(t *testing.T) {
+// Some models never stop by themselves.
+func TestAsk_loopEnds(t *testing.T) {
 	t.Parallel()
 	for name, policy := range map[string]func(r *modeltest.Request) modeltest.Turn{
 		"the same call": func(r *modeltest.Request) modeltest.Turn {
@@ -224,8 +222,8 @@ func TestALoopEnds(t *testing.T) {
 	}
 }
 
-// TestAnAnswerWithoutCitationsIsAskedForAgain, once.
-func TestAnAnswerWithoutCitationsIsAskedForAgain(t *testing.T) {
+// The model gets one more try.
+func TestAsk_repeatsAnAnswerWithoutCitations(t *testing.T) {
 	t.Parallel()
 	s := modeltest.Start(t,
 		modeltest.Turn{Calls: []modeltest.Call{call("a", "read_file", `{"repo":"local/app","path":"store/store.go"}`)}},
@@ -237,9 +235,9 @@ func TestAnAnswerWithoutCitationsIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// An answer that stands on nothing says so, one without an end is ended, and a result is
-// sent once however often it is asked for.
-func TestAnAnswerSaysWhatLimitsIt(t *testing.T) {
+// An answer without sources says so, and an endless answer is cut. A repeated tool call sends its
+// result only once.
+func TestAsk_answerStatesItsLimits(t *testing.T) {
 	t.Parallel()
 	open := call("a", "grep", `{"pattern":"Open"}`)
 	for name, tt := range map[string]struct {
@@ -275,8 +273,8 @@ func TestAnAnswerSaysWhatLimitsIt(t *testing.T) {
 	}
 }
 
-// TestTheConversationIsMadeToFit gives a model a window that its reads overflow.
-func TestTheConversationIsMadeToFit(t *testing.T) {
+// The results of the model's calls exceed its context window.
+func TestAsk_fitsTheContextWindow(t *testing.T) {
 	t.Parallel()
 	refused := false
 	s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {
@@ -289,7 +287,7 @@ func TestTheConversationIsMadeToFit(t *testing.T) {
 		}
 		return modeltest.Turn{Calls: []modeltest.Call{call(fmt.Sprint("c", r.Step), "read_file", fmt.Sprintf(`{"repo":"local/app","path":"store/store.go","limit":%d}`, 400+r.Step))}}
 	})
-	// The name says 16,000 tokens; the server counts 120 a step, so the measure stays.
+	// The model's name means 16,000 tokens; the server counts 120 for each step.
 	n := sample(t, s, fmt.Sprintf(`{"provider": "openai-compatible", "model": "gpt-3.5-x", "baseUrl": %q}`, s.URL))
 	r, _ := answered(t, n, ask.Question{Query: "?"})
 	if r.Status != ask.Done {
@@ -300,7 +298,7 @@ func TestTheConversationIsMadeToFit(t *testing.T) {
 	}
 }
 
-func TestAFailureOfTheModelIsTold(t *testing.T) {
+func TestAsk_modelFailure(t *testing.T) {
 	t.Parallel()
 	s := modeltest.Start(t, modeltest.Turn{Fault: modeltest.Status(401, `{"error":{"message":"no"}}`)})
 	r, events := answered(t, sample(t, s), ask.Question{Query: "?"})
@@ -312,7 +310,7 @@ func TestAFailureOfTheModelIsTold(t *testing.T) {
 	}
 }
 
-func TestBadQuestionsAreRefused(t *testing.T) {
+func TestAsk_refusesBadQuestions(t *testing.T) {
 	t.Parallel()
 	n := sample(t, modeltest.Start(t, modeltest.Turn{Text: "x"}))
 	for _, tt := range []struct {

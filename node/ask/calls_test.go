@@ -7,8 +7,8 @@ import (
 	"github.com/shoalsearch/shoal/node/model"
 )
 
-// A call that a server hands over as text is a call; other text stays as it is.
-func TestCallsWrittenAsText(t *testing.T) {
+// A tool call written as text is read as a call; other text is unchanged.
+func TestCalls_writtenAsText(t *testing.T) {
 	t.Parallel()
 	l := &loop{req: model.Request{Tools: []model.Tool{{Name: "grep"}}}}
 	for text, want := range map[string]string{
@@ -32,8 +32,8 @@ func TestCallsWrittenAsText(t *testing.T) {
 	}
 }
 
-// Arguments whose end a model has left out are read; others stay as they are.
-func TestArgumentsThatAreNotClosed(t *testing.T) {
+// Arguments without their end are read; others are unchanged.
+func TestArguments_notClosed(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`{"a":1}`: `{"a":1}`, `{"a":"x`: `{"a":"x"}`, `{"a":"x"`: `{"a":"x"}`, `{"a":["x","y`: `{"a":["x","y"]}`, `{"a":{"b":"}`: `{"a":{"b":"}"}}`, `{"a":"\"`: `{"a":"\""}`,
@@ -45,8 +45,8 @@ func TestArgumentsThatAreNotClosed(t *testing.T) {
 	}
 }
 
-// A citation in another form is one where its place is there, however the text is cut.
-func TestCitationsInOtherForms(t *testing.T) {
+// A citation in another form counts if its place exists, also if it arrives in pieces.
+func TestCitations_otherForms(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"See [the task](app/task.py#L311-L320).": "See the task (<app/task.py#L311-L320>).",
@@ -84,7 +84,8 @@ func TestCitationsInOtherForms(t *testing.T) {
 	}
 }
 
-// Lines that a tool has shown, or that lie near them, are known; a long run needs more.
+// Lines that a tool has shown, and lines near them, are known. A long range needs more shown
+// lines.
 func TestLedger_hasShown(t *testing.T) {
 	t.Parallel()
 	l := newLedger(Sources{}, []*Report{{Answer: []Piece{{Cite: &Citation{Repo: "r", Path: "old.go", First: 5, Last: 6, State: Cited}}}}})

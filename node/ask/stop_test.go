@@ -11,15 +11,14 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// TestStop_affectsOnlyItsTurn asks for turns of a thread while the third one is
-// answered.
+// Turns of a thread are stopped while the third one is being answered.
 func TestStop_affectsOnlyItsTurn(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		turn      int
 		stopped   bool
-		elsewhere bool // where it is watched
-		refused   bool // the stop is
+		elsewhere bool // watched at another node
+		refused   bool // the stop is refused
 	}{
 		"this one":                     {turn: 2, stopped: true},
 		"one before":                   {turn: 1, elsewhere: true},
@@ -43,11 +42,11 @@ func TestStop_affectsOnlyItsTurn(t *testing.T) {
 	}
 }
 
-// late is a catalog of which this node has an old view until it asks the leader.
+// late is a catalog whose view is old until the node asks the leader.
 type late struct {
 	*clustertest.World
 	view  *catalog.View
-	alone bool // there is no leader
+	alone bool // without a leader
 }
 
 func (l *late) View() *catalog.View { return l.view }
@@ -70,8 +69,8 @@ func (l *late) Self() string      { return "n1" }
 func (l *late) Alive(string) bool { return true }
 func (l *late) Leading() bool     { return false }
 
-// TestAThreadThatIsNotKnownYet looks for threads at a node whose view is old.
-func TestAThreadThatIsNotKnownYet(t *testing.T) {
+// Threads are looked up at a node whose view is old.
+func TestThread_notKnownYet(t *testing.T) {
 	t.Parallel()
 	const id, other = "5b0c7a4e9d1f2a3b4c5d6e7f80912a3b", "00000000000000000000000000000000"
 	w := clustertest.New(t, `{}`, 1)
@@ -80,8 +79,8 @@ func TestAThreadThatIsNotKnownYet(t *testing.T) {
 
 	for name, tt := range map[string]struct {
 		id    string
-		alone bool // nobody leads
-		busy  bool // as many are looked for as may be
+		alone bool // without a leader
+		busy  bool // the maximum of look-ups is running
 		want  error
 	}{
 		"it is at the leader":               {id: id},
@@ -105,9 +104,8 @@ func TestAThreadThatIsNotKnownYet(t *testing.T) {
 	}
 }
 
-// TestWhatIsOverNeedNotBeStopped stops a question of which this node does not know
-// yet what became of it.
-func TestWhatIsOverNeedNotBeStopped(t *testing.T) {
+// A question is stopped that has ended, without this node knowing it.
+func TestStop_afterTheEnd(t *testing.T) {
 	t.Parallel()
 	const id = "5b0c7a4e9d1f2a3b4c5d6e7f80912a3b"
 	begin := beginTurn(id, true)

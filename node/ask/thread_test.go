@@ -21,8 +21,8 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// member makes an account and views as its owner. Threads of an account that
-// is not there are deleted.
+// member makes an account and returns its viewer. Threads of accounts that do not exist are
+// deleted.
 func member(t *testing.T, n *nodetest.Node, name string) catalog.Viewer {
 	t.Helper()
 	ctx := catalog.WithActor(t.Context(), catalog.Actor{Type: catalog.ActorOperator})
@@ -33,7 +33,7 @@ func member(t *testing.T, n *nodetest.Node, name string) catalog.Viewer {
 	return catalog.Viewer{Role: catalog.RoleMember, Name: name, Account: u.ID, All: true}
 }
 
-// mustAsk asks as somebody and waits for the end of the answer.
+// mustAsk asks as a viewer and waits for the end of the answer.
 func mustAsk(t *testing.T, n *ask.Asker, v catalog.Viewer, q ask.Question) *ask.Started {
 	t.Helper()
 	started, err := n.Ask(t.Context(), v, q)
@@ -46,7 +46,7 @@ func mustAsk(t *testing.T, n *ask.Asker, v catalog.Viewer, q ask.Question) *ask.
 	return started
 }
 
-func TestAThreadRemembersAndIsKept(t *testing.T) {
+func TestThread_remembersAndPersists(t *testing.T) {
 	t.Parallel()
 	s := modeltest.Start(t,
 		modeltest.Turn{Calls: []modeltest.Call{call("a", "read_file", `{"repo":"local/app","path":"store/store.go"}`)}},
@@ -57,7 +57,7 @@ func TestAThreadRemembersAndIsKept(t *testing.T) {
 	first := mustAsk(t, n.Ask, ann, ask.Question{Query: "How is a store opened?", Repos: []string{"app"}})
 	second := mustAsk(t, n.Ask, ann, ask.Question{Query: "And ended?", Thread: first.ID})
 
-	// The model is told what was said and what was read; the repositories stay.
+	// The model gets the earlier questions and results; the repositories stay.
 	raw := s.Requests()[2].Raw
 	for _, want := range []string{"How is a store opened?", "By `Open` @file:{local/app::store/store.go:4}", "Read earlier in this conversation", "- local/app store/store.go:4-4", "And ended?"} {
 		if !strings.Contains(raw, want) {
@@ -68,7 +68,7 @@ func TestAThreadRemembersAndIsKept(t *testing.T) {
 		t.Errorf("%+v after %+v", second, first)
 	}
 
-	// After a restart all of it is there, under the same numbers.
+	// After a restart all of it is there, with the same numbers.
 	numbers := func() (list []int) {
 		if err := n.Ask.WatchChat(t.Context(), ann, first.ID, 0, func(e ask.Event) error { list = append(list, e.N); return nil }); err != nil {
 			t.Fatal(err)
@@ -89,7 +89,7 @@ func TestAThreadRemembersAndIsKept(t *testing.T) {
 	}
 }
 
-// assertSealed looks for words of a question in the files of a node.
+// assertSealed checks that the words of a question are not in a node's files.
 func assertSealed(t *testing.T, dir string, words ...string) {
 	t.Helper()
 	files := 0
@@ -118,7 +118,7 @@ func assertSealed(t *testing.T, dir string, words ...string) {
 	}
 }
 
-func TestWhoSeesAThread(t *testing.T) {
+func TestThread_visibility(t *testing.T) {
 	t.Parallel()
 	s := modeltest.Start(t,
 		modeltest.Turn{Calls: []modeltest.Call{
@@ -129,7 +129,7 @@ func TestWhoSeesAThread(t *testing.T) {
 	ann, bob := member(t, n, "ann"), member(t, n, "bob")
 	id := mustAsk(t, n.Ask, ann, ask.Question{Query: "What?"}).ID
 
-	// It is nobody else's: for them it is not there.
+	// For others it does not exist.
 	for what, err := range map[string]error{
 		"sees": n.Ask.Sees(t.Context(), bob, id), "deletes": n.Ask.DeleteChat(t.Context(), bob, id), "stops": n.Ask.StopChat(t.Context(), bob, id),
 		"guest": n.Ask.Sees(t.Context(), catalog.Guest(), id), "nobody": n.Ask.Sees(t.Context(), catalog.Viewer{}, id),
@@ -145,7 +145,7 @@ func TestWhoSeesAThread(t *testing.T) {
 		t.Errorf("%v: bob has %d threads", err, total)
 	}
 
-	// Shared it is read by all, and changed by its owner alone.
+	// When shared, all can read it, and only its owner can change it.
 	yes := true
 	if err := n.Ask.ChangeChat(t.Context(), ann, id, "Shared", &yes); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestWhoSeesAThread(t *testing.T) {
 		t.Errorf("bob changes it: %v", err)
 	}
 
-	// Sources go with the rights of who looks.
+	// Each reader only gets sources that they may read.
 	app := bob
 	repos, err := n.Browse.Repos(t.Context(), catalog.Operator(), browse.ReposRequest{Query: "local/app"})
 	if err != nil || len(repos.Repos) != 1 {
@@ -184,7 +184,7 @@ func TestWhoSeesAThread(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A copy belongs to who made it, and stays when the thread goes.
+	// A copy belongs to its maker, and stays when the thread is deleted.
 	fork, err := n.Ask.ForkChat(t.Context(), bob, id)
 	if err != nil {
 		t.Fatal(err)
@@ -200,8 +200,8 @@ func TestWhoSeesAThread(t *testing.T) {
 	}
 }
 
-// TestAForkGoesItsOwnWay asks on in a copy of a shared thread, which is taken back.
-func TestAForkGoesItsOwnWay(t *testing.T) {
+// A question continues a copy of a shared thread, which is no longer shared.
+func TestFork_isIndependent(t *testing.T) {
 	t.Parallel()
 	s := modeltest.Start(t, modeltest.Turn{Text: "By Open @file:{local/app::store/store.go:4}."}, modeltest.Turn{Text: "Never, as @file:{local/app::store/store.go:12} shows."})
 	n := sample(t, s)
@@ -216,7 +216,7 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The copy is bob's: he goes on, and what was said before is remembered.
+	// The copy belongs to bob: he continues it, and the model knows what was said before.
 	mustAsk(t, n.Ask, bob, ask.Question{Query: "When does it fail?", Thread: fork})
 	if raw := s.Requests()[len(s.Requests())-1].Raw; !strings.Contains(raw, "How is it opened?") || !strings.Contains(raw, "By Open") {
 		t.Errorf("the model was not told what was said: %s", raw)
@@ -226,7 +226,7 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 		t.Errorf("the copy: %v: %+v", err, c)
 	}
 
-	// The original is as it was, and bob's no more; the copy is not ann's.
+	// The original is unchanged, and bob cannot see it any more; ann cannot see the copy.
 	if c, err := n.Ask.Chat(t.Context(), ann, id); err != nil || len(c.Turns) != 1 || c.Turns[0].ID != id || c.Public {
 		t.Errorf("the original: %v: %+v", err, c)
 	}
@@ -240,7 +240,7 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 		t.Errorf("a copy of what is shared no more: %v", err)
 	}
 
-	// What a guest asks is every guest's who has the link: to go on with, not to change.
+	// A guest's question can be continued by every guest with the link, but not changed.
 	guest := mustAsk(t, n.Ask, catalog.Guest(), ask.Question{Query: "And for a guest?"}).ID
 	if err := n.Ask.Sees(t.Context(), bob, guest); err != nil {
 		t.Errorf("bob has the link: %v", err)
@@ -254,10 +254,9 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 	}
 }
 
-// TestThreadsAreKeptForSomeDays sets the clock on: threads go so many days after
-// they changed last, those of guests sooner, those of accounts that are gone at
-// once, and none that is being answered.
-func TestThreadsAreKeptForSomeDays(t *testing.T) {
+// The clock moves on: threads are deleted some days after their last change, those of guests
+// earlier, those of deleted accounts at once, and none that is being answered.
+func TestThreads_expire(t *testing.T) {
 	t.Parallel()
 	var days atomic.Int64
 	goOn := make(chan struct{})
@@ -294,7 +293,7 @@ func TestThreadsAreKeptForSomeDays(t *testing.T) {
 		}
 	}
 
-	// An account that is not there any more: its threads go at the next look.
+	// The account does not exist any more: its threads are deleted in the next round.
 	ann := catalog.Viewer{Role: catalog.RoleMember, Name: "ann", Account: "gone", All: true}
 	orphan := mustAsk(t, n.Ask, ann, ask.Question{Query: "Four?"}).ID
 	days.Add(1)
@@ -316,9 +315,9 @@ func TestThreadsAreKeptForSomeDays(t *testing.T) {
 	close(goOn)
 }
 
-// TestNoNumberIsGivenTwice stops the node in the middle of an answer, whatever was
-// seen of it, and asks on in its thread.
-func TestNoNumberIsGivenTwice(t *testing.T) {
+// The node is stopped in the middle of an answer, after any number of seen events, and the next
+// question continues the thread.
+func TestEvents_numbersAreUnique(t *testing.T) {
 	t.Parallel()
 	goOn := make(chan struct{})
 	defer close(goOn)
@@ -340,7 +339,7 @@ func TestNoNumberIsGivenTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Somebody sees some events, and then the node is stopped.
+	// A watcher sees some events, and then the node is stopped.
 	seen, enough := 0, errors.New("enough")
 	err = n.Ask.WatchChat(t.Context(), catalog.Operator(), started.ID, 0, func(e ask.Event) error {
 		if seen = e.N; e.Kind == ask.KindResult {
@@ -354,8 +353,7 @@ func TestNoNumberIsGivenTwice(t *testing.T) {
 	n.Stop()
 	n.Start()
 
-	// What was said is kept, and who comes back is told of the end, under numbers that
-	// nobody has seen.
+	// The text is kept. A returning watcher sees the end with unused numbers.
 	watch := func(after int) (events []ask.Event) {
 		t.Helper()
 		if err := n.Ask.WatchChat(t.Context(), catalog.Operator(), started.ID, after, func(e ask.Event) error { events = append(events, e); return nil }); err != nil {
@@ -373,7 +371,7 @@ func TestNoNumberIsGivenTwice(t *testing.T) {
 		t.Errorf("after the last one: %+v", again)
 	}
 
-	// The next question of the thread goes on behind them, for him and for who comes new.
+	// The next question of the thread has later numbers, for old and new watchers.
 	waitModels(n)
 	next := mustAsk(t, n.Ask, catalog.Operator(), ask.Question{Query: "And again?", Thread: started.ID})
 	for _, after := range []int{0, seen, last} {

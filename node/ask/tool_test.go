@@ -17,9 +17,8 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// TestTheToolAnswersInTimeAndIsAskedAgain: a client that gives up soon gets
-// what there is, and the same call waits for the same turn.
-func TestTheToolAnswersInTimeAndIsAskedAgain(t *testing.T) {
+// A client with a short timeout gets what there is, and the same call waits for the same turn.
+func TestTool_answersInTimeAndContinues(t *testing.T) {
 	t.Parallel()
 	goOn := make(chan struct{})
 	s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {
@@ -50,7 +49,7 @@ func TestTheToolAnswersInTimeAndIsAskedAgain(t *testing.T) {
 	}
 }
 
-func TestTheToolIsThereOnlyWithAModel(t *testing.T) {
+func TestTool_needsAModel(t *testing.T) {
 	t.Parallel()
 	n := sample(t, modeltest.Start(t, modeltest.Turn{Text: "x"}))
 	row := n.Ask.Tool()
@@ -65,9 +64,8 @@ func TestTheToolIsThereOnlyWithAModel(t *testing.T) {
 	}
 }
 
-// TestTheToolWorksInTheBackground begins questions and looks at them, as their
-// asker and as others.
-func TestTheToolWorksInTheBackground(t *testing.T) {
+// It begins questions and reads their state, as the same viewer and as others.
+func TestTool_worksInTheBackground(t *testing.T) {
 	t.Parallel()
 	goOn, stepped := make(chan struct{}), make(chan struct{}, 8)
 	s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {
@@ -112,7 +110,7 @@ func TestTheToolWorksInTheBackground(t *testing.T) {
 		t.Errorf("the same call again began %s beside %s", again.ID, w.ID)
 	}
 
-	// It is nobody else's work, also while it is shared.
+	// Others cannot see the work, even if the thread is shared.
 	yes := true
 	if err := n.Ask.ChangeChat(t.Context(), ann, w.ID, "", &yes); err != nil {
 		t.Fatal(err)
@@ -126,7 +124,7 @@ func TestTheToolWorksInTheBackground(t *testing.T) {
 		}
 	}
 
-	// Stopped, it is begun anew by the same call.
+	// After a stop the same call begins it again.
 	if err := set.Stop(t.Context(), ann, w.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +140,7 @@ func TestTheToolWorksInTheBackground(t *testing.T) {
 		t.Errorf("answered: %+v", now)
 	}
 
-	// What is asked on is not the call's: it is neither shown nor stopped.
+	// A follow-up question does not belong to the call: the call neither shows nor stops it.
 	mustAsk(t, n.Ask, ann, ask.Question{Query: "And now?", Thread: second.ID})
 	if now, err := set.Look(t.Context(), ann, second.ID); err != nil || now.Status != tool.Done || !strings.Contains(now.Answer.Text, "By Open") {
 		t.Errorf("after a further question: %+v, %v", now, err)
@@ -151,14 +149,14 @@ func TestTheToolWorksInTheBackground(t *testing.T) {
 		t.Errorf("the end of what has ended: %v", err)
 	}
 
-	// A question without an answer is done too: its answer says why.
+	// A question without an answer is done too: its answer has the reason.
 	if now := ended(begin("Break it")); now.Status != tool.Done || !now.Answer.Failed || now.Answer.Text == "" {
 		t.Errorf("failed: %+v", now)
 	}
 }
 
-// TestNoSchemaOfAToolRefersToAnother: some providers do not take that.
-func TestNoSchemaOfAToolRefersToAnother(t *testing.T) {
+// Some providers do not accept references in schemas.
+func TestToolSchemas_haveNoReferences(t *testing.T) {
 	t.Parallel()
 	s := modeltest.Start(t, modeltest.Turn{Text: "Yes."})
 	answered(t, sample(t, s), ask.Question{Query: "?"})

@@ -34,7 +34,7 @@ func gitRun(t testing.TB, stdin string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// testSite is a mirror of a small repository.
+// testSite returns the mirror of a small repository.
 func testSite(t *testing.T) *site {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "source.git")
@@ -65,8 +65,7 @@ func testSite(t *testing.T) *site {
 	return &site{mirror: m, repo: &catalog.Repo{ID: 1, Name: "example.org/app", Revisions: []catalog.Revision{{Name: "HEAD"}, {Name: "refs/tags/v1.0"}}}}
 }
 
-// ask runs an operation as it would run for another node: all that it takes
-// and gives travels.
+// ask runs an operation as for another node: request and response are encoded.
 func ask[Req, Resp any](t *testing.T, s *site, op operation[Req, Resp], req Req) (*Resp, error) {
 	t.Helper()
 	net := loop{}
@@ -87,7 +86,7 @@ func (l loop) Call(ctx context.Context, _, method string, in []byte) ([]byte, er
 	return l[method](ctx, cluster.Peer{}, in)
 }
 
-func TestSourceAndTreeOfAnyRef(t *testing.T) {
+func TestSourceAndTree_ofAnyRef(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	for _, ref := range []string{"", "main", "v1.0", "HEAD", "refs/heads/main"} {
@@ -138,7 +137,7 @@ func showTree(nodes []TreeNode) string {
 	return strings.Join(parts, " ")
 }
 
-func TestHistoryOfAMirror(t *testing.T) {
+func TestHistory_ofAMirror(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	r, err := ask(t, s, commitsOperation, CommitsRequest{Page: 1, PerPage: 1})
@@ -178,7 +177,7 @@ func TestHistoryOfAMirror(t *testing.T) {
 	}
 }
 
-func TestDiffAndBlameOfAMirror(t *testing.T) {
+func TestDiffAndBlame_ofAMirror(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	d, err := ask(t, s, diffOperation, DiffRequest{Base: "HEAD~1", Head: "HEAD"})
@@ -186,7 +185,7 @@ func TestDiffAndBlameOfAMirror(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 
-	// The message comes where it was asked for, and the difference is the change of one commit.
+	// On request the answer has the message; the difference is the change of one commit.
 	for _, tt := range []struct {
 		req  DiffRequest
 		want string
@@ -201,7 +200,7 @@ func TestDiffAndBlameOfAMirror(t *testing.T) {
 		if err != nil || d.Commit.Message != tt.want {
 			t.Fatalf("%+v: %+v, %v", tt.req, d, err)
 		}
-		// And with it the first tag that has it.
+		// It also has the first tag with the commit.
 		if told := d.FirstTag != nil; told != (tt.want != "") || told && *d.FirstTag != (FirstTag{Name: "v1.0"}) {
 			t.Errorf("%+v: first in %+v", tt.req, d.FirstTag)
 		}
@@ -212,7 +211,7 @@ func TestDiffAndBlameOfAMirror(t *testing.T) {
 		t.Errorf("%+v, %v", b, err)
 	}
 
-	// Of few lines their text and the bodies of messages come too, where they were asked for.
+	// For a few lines the texts and full messages can be requested.
 	few := BlameRequest{Path: "src/server/main.go", First: 1, Lines: 1, Texts: true}
 	if b, err = ask(t, s, blameOperation, few); err != nil || string(b.Texts) != "package main\n" || b.Total != 3 || b.Commits[b.Ranges[0].Hash].Body != "the body" {
 		t.Errorf("%+v, %v", b, err)
@@ -222,7 +221,7 @@ func TestDiffAndBlameOfAMirror(t *testing.T) {
 		t.Errorf("%+v, %v", b, err)
 	}
 
-	// A binary file is a mistake of who asks, not an answer that is too large.
+	// Blame of a binary file is an error of the caller, not an answer that is too large.
 	for _, req := range []BlameRequest{{Path: "bin", Ref: "feature/search"}, {Path: "bin", Ref: "feature/search", First: 1, Lines: 1}} {
 		if _, err := ask(t, s, blameOperation, req); !errors.Is(err, call.ErrInvalid) || !strings.Contains(err.Error(), "is a binary file: it has no lines") {
 			t.Errorf("blame of a binary file: %v", err)
@@ -230,8 +229,8 @@ func TestDiffAndBlameOfAMirror(t *testing.T) {
 	}
 }
 
-// Lines are followed in a text that git reads as its readers do, and in no other file.
-func TestLinesOfSomeFilesAreNotFollowed(t *testing.T) {
+// Lines are only followed in a file that git and Shoal decode alike.
+func TestFollowLines_unsupportedFiles(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	for path, says := range map[string]string{"bin": "is a binary file: it has no lines", "wide.sql": "is in utf-16le"} {
@@ -244,8 +243,8 @@ func TestLinesOfSomeFilesAreNotFollowed(t *testing.T) {
 	}
 }
 
-// What is wrong with a range is told by the part that is wrong.
-func TestARangeThatIsNone(t *testing.T) {
+// The error for a wrong range names the wrong part.
+func TestFollowLines_badRange(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	for ref, want := range map[string]string{
@@ -265,8 +264,8 @@ func TestARangeThatIsNone(t *testing.T) {
 	}
 }
 
-// A difference is of the two that are named, or of the second and the merge base.
-func TestADifferenceFromWhereTwoParted(t *testing.T) {
+// A difference compares the two named revisions, or the second with the merge base.
+func TestDiff_fromTheMergeBase(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	back := DiffRequest{Base: "HEAD", Head: "HEAD~1", Stat: true}
@@ -275,7 +274,7 @@ func TestADifferenceFromWhereTwoParted(t *testing.T) {
 		t.Errorf("directly: %+v, %v", d, err)
 	}
 
-	// Where the head is all the base had once, nothing came.
+	// If the base contains the head, the difference is empty.
 	back.MergeBase = true
 	d, err = ask(t, s, diffOperation, back)
 	if err != nil || len(d.Files) != 0 || d.BaseCommit != d.HeadCommit {
@@ -292,8 +291,8 @@ func TestADifferenceFromWhereTwoParted(t *testing.T) {
 	}
 }
 
-// A difference is told page by page, with the number of its files.
-func TestADifferenceComesInPages(t *testing.T) {
+// A difference has pages, with the total number of files.
+func TestDiff_pages(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	for page, want := range map[int]string{1: "src/server/main.go", 2: "src/util.go", 3: ""} {
@@ -324,9 +323,8 @@ func TestADifferenceComesInPages(t *testing.T) {
 	}
 }
 
-// A reference is a branch, a tag or a commit, by whatever name, and one that is not
-// there is not found.
-func TestAReferenceIsTold(t *testing.T) {
+// A ref is a branch, a tag or a commit, by any of its names. An unknown one is not found.
+func TestRef_kinds(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	id := func(ref string) string {
@@ -365,7 +363,7 @@ func TestAReferenceIsTold(t *testing.T) {
 	}
 }
 
-func TestMissingRefsAndPathsAreExplained(t *testing.T) {
+func TestMissingRefsAndPaths_errors(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	for _, tt := range []struct {
@@ -393,7 +391,7 @@ func TestMissingRefsAndPathsAreExplained(t *testing.T) {
 	}
 }
 
-func TestDatesAreReadAsPeopleWriteThem(t *testing.T) {
+func TestDates_formats(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 31, 12, 30, 0, 0, time.UTC)
 	for _, tt := range []struct {
@@ -441,7 +439,7 @@ func TestNearestNames(t *testing.T) {
 	}
 }
 
-func TestAReaderWaitsForItsOwnReadsOnly(t *testing.T) {
+func TestReader_waitsOnlyForItsOwnReads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newReaders()
@@ -472,7 +470,7 @@ func TestAReaderWaitsForItsOwnReadsOnly(t *testing.T) {
 	})
 }
 
-func TestAScanOfAnUnindexedCommitRanksAsTheIndex(t *testing.T) {
+func TestScan_ranksLikeTheIndex(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	scan := func(req ScanRequest) *ScanResponse {
@@ -505,7 +503,7 @@ func TestAScanOfAnUnindexedCommitRanksAsTheIndex(t *testing.T) {
 	}
 }
 
-func TestAScanBesideAnIndexedRevisionReadsWhatDiffers(t *testing.T) {
+func TestScan_readsOnlyWhatDiffersFromTheIndex(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	head, err := s.mirror.Resolve(t.Context(), "HEAD")
@@ -525,10 +523,9 @@ func TestAScanBesideAnIndexedRevisionReadsWhatDiffers(t *testing.T) {
 
 func in(expr string) paths.Exprs { return paths.Exprs{Must: []string{expr}} }
 
-// TestCommitsGoByWhenTheyWereCommitted: a commit that was written long ago and
-// applied lately, as those of mailing lists, is one of lately: since and until,
-// the order, and the date that is told go by the same.
-func TestCommitsGoByWhenTheyWereCommitted(t *testing.T) {
+// A commit that was written long ago and applied lately, as from a mailing list, is a new commit.
+// since and until, the order and the returned date all use the time of the commit.
+func TestCommits_useTheCommitDate(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "source.git")
 	gitRun(t, "", "init", "--quiet", "--bare", "--initial-branch=main", dir)
@@ -567,7 +564,7 @@ func TestCommitsGoByWhenTheyWereCommitted(t *testing.T) {
 			t.Errorf("since %q, until %q: %s, want %s", tt.since, tt.until, text, tt.want)
 		}
 
-		// What changed the text is listed by the same.
+		// A trace uses the same dates.
 		traced, err := ask(t, s, traceOperation, TraceRequest{Path: "a.txt", Expr: ".", Since: tt.since, Until: tt.until, Limit: 50})
 		if err != nil {
 			t.Fatal(err)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What goes wrong beside a request ends the request, and not the node.
-func TestAPanicBesideARequestIsTheRequests(t *testing.T) {
+// A panic in a goroutine of a request ends the request, and not the node.
+func TestPanic_endsOnlyItsRequest(t *testing.T) {
 	t.Parallel()
 	defer func() {
 		if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "out of range") || !strings.Contains(fmt.Sprint(p), "change_test.go") {

@@ -10,9 +10,9 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// A file with a byte order mark is a text in whatever is answered about it, and the mark
-// belongs to none of its lines.
-func TestFilesWithAByteOrderMark(t *testing.T) {
+// A file with a byte order mark is text in every operation, and the mark does not belong to a
+// line.
+func TestByteOrderMark(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "source.git")
 	gitRun(t, "", "init", "--quiet", "--bare", "--initial-branch=main", dir)
@@ -53,7 +53,7 @@ func TestFilesWithAByteOrderMark(t *testing.T) {
 		}
 	}
 
-	// `^` matches behind the mark, and what is shown has none.
+	// `^` matches after the mark, and the shown line does not have it.
 	found, err := ask(t, s, scanOperation, ScanRequest{Pattern: `^def é\(`, Limit: 9})
 	if err != nil || len(found.Files) != len(files) {
 		t.Fatalf("scan %+v, %v", found, err)

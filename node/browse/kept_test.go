@@ -19,7 +19,7 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// registers is a text of about so many bytes, as the headers of a graphics card are.
+// registers returns a text of about so many bytes, similar to the headers of a graphics driver.
 func registers(r *rand.Rand, size int) string {
 	words := strings.Fields("DC HPD INT STATUS MASK VM FAULT CNTL CONFIG OTG PIPE PLANE HUBP CURSOR SCALER GAMMA LUT INDEX DATA ENABLE RESET CLK GATE MODE L2 TLB PAGE TABLE BASE ADDR RB WPTR QUEUE")
 	word := func() string { return words[r.IntN(len(words))] }
@@ -30,7 +30,7 @@ func registers(r *rand.Rand, size int) string {
 	return b.String()
 }
 
-// keptSite is a mirror of a repository with so many large files besides 1,000 small
+// keptSite returns the mirror of a repository with large files of these sizes and 1,000 small
 // ones, and their paths.
 func keptSite(t testing.TB, sizes ...int) (*site, []string) {
 	t.Helper()
@@ -62,9 +62,9 @@ func keptSite(t testing.TB, sizes ...int) (*site, []string) {
 	return &site{mirror: m, repo: &catalog.Repo{ID: 1, Name: "example.org/app"}, kept: newKeptFiles()}, paths
 }
 
-// The first look at files that are kept by name only reads them, and no later one
-// does; the answer is that of a node that has seen nothing yet.
-func TestFilesKeptByNameAreReadOnce(t *testing.T) {
+// Only the first scan of files indexed by name reads them. The answer equals that of a node with
+// an empty cache.
+func TestFilesIndexedByName_areReadOnce(t *testing.T) {
 	t.Parallel()
 	s, paths := keptSite(t, 100_000, 300_000, 70_000)
 	only := append([]string{"gone.h", "drivers"}, paths...)
@@ -91,7 +91,7 @@ func TestFilesKeptByNameAreReadOnce(t *testing.T) {
 
 	for _, c := range []struct {
 		pattern    string
-		remembered int64 // of the 4 texts, those that are looked through
+		remembered int64 // how many of the 4 texts that are searched are cached
 	}{
 		{"mutex_lock_nested", 0}, {"KRAKEN_1 Kelvin", 1}, {"KRAKEN", 4}, {"(?i)kraken_2 k", 1}, {"Kelvin$", 3}, {"^#define KRAKEN", 3},
 		{"(?i)\u212aelvin", 3}, {".", 4}, {"KRAKEN.*\n.*", 4}, {"^$", 4}, {"[0-9A-F]{8}L", 4}, {"kmalloc|kzalloc|KRAKEN_0 K", 1},
@@ -110,7 +110,7 @@ func TestFilesKeptByNameAreReadOnce(t *testing.T) {
 		}
 	}
 
-	// Nothing of the mirror is needed for them any more but what its references say.
+	// The scan needs the mirror only for its refs.
 	s.mirror.Close()
 	if err := os.RemoveAll(filepath.Join(s.mirror.Dir(), "objects")); err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func TestFilesKeptByNameAreReadOnce(t *testing.T) {
 	}
 }
 
-// textsOf makes files of texts, and what reads them.
+// textsOf returns files with these texts, and a function that reads them.
 func textsOf(texts []string) (files []git.Entry, read func(oid string) ([]byte, error)) {
 	byID := map[string]string{}
 	for i, text := range texts {
@@ -134,7 +134,7 @@ func textsOf(texts []string) (files []git.Entry, read func(oid string) ([]byte, 
 	return files, func(oid string) ([]byte, error) { return []byte(byID[oid]), nil }
 }
 
-// finderOf looks for a pattern; nil where it is none.
+// finderOf returns a finder for a pattern; nil if it is invalid.
 func finderOf(pattern string) (*finder, *trigram.Question) {
 	re, err := syntax.Parse(pattern, query.RegexpFlags)
 	if err != nil {
@@ -147,7 +147,7 @@ func finderOf(pattern string) (*finder, *trigram.Question) {
 	return &finder{m: m, limit: 100, around: 1, expired: func() bool { return false }}, trigram.Ask(re)
 }
 
-// FuzzKeptFiles compares what is found with what is remembered and without.
+// FuzzKeptFiles compares the results with and without cached sketches.
 func FuzzKeptFiles(f *testing.F) {
 	f.Add("foo.*bar", "a foo and a bar\n", "foo\r\nbar", "\x00foo bar")
 	f.Add(`(?i)k[0-9]+s$`, "K1234ſ\n", "\u212a1s\r\n", "")
@@ -161,7 +161,7 @@ func FuzzKeptFiles(f *testing.F) {
 		}
 		files, read := textsOf([]string{a, b, c, strings.Repeat(a+"\n", 20) + b})
 
-		// Every file looked at, without anything of this.
+		// Search every file without a cache.
 		naive, _ := finderOf(pattern)
 		if naive == nil {
 			return
@@ -184,8 +184,8 @@ func FuzzKeptFiles(f *testing.F) {
 	})
 }
 
-// A blob of one repository is not there for another that names it.
-func TestTextsAreRememberedForTheirRepositoryAlone(t *testing.T) {
+// A blob of one repository is not available to another that names it.
+func TestTextCache_isPerRepository(t *testing.T) {
 	t.Parallel()
 	k := newKeptFiles()
 	files, read := textsOf([]string{"the needle\n"})
@@ -205,14 +205,14 @@ func TestTextsAreRememberedForTheirRepositoryAlone(t *testing.T) {
 	}
 }
 
-// A sketch tells of the text of a file, not of the bytes of its encoding.
-func TestTextsWithAByteOrderMarkAreSketchedDecoded(t *testing.T) {
+// A sketch is made from the decoded text, not from the encoded bytes.
+func TestSketch_ofADecodedText(t *testing.T) {
 	t.Parallel()
 	for name, file := range map[string]string{
 		"utf-8 with a mark": "\xef\xbb\xbfkraken\n", "utf-16le": "\xff\xfek\x00r\x00a\x00k\x00e\x00n\x00\n\x00", "utf-16be": "\xfe\xff\x00k\x00r\x00a\x00k\x00e\x00n\x00\n",
 	} {
 		k := newKeptFiles()
-		for range 2 { // the second look has the sketch
+		for range 2 { // the second scan has the sketch
 			f, question := finderOf("^kraken$")
 			err := k.scan(f, 1, []git.Entry{{Path: name, OID: name, Size: 20}}, question, func(string) ([]byte, error) { return []byte(file), nil })
 			if err != nil || f.matches != 1 {
@@ -222,8 +222,8 @@ func TestTextsWithAByteOrderMarkAreSketchedDecoded(t *testing.T) {
 	}
 }
 
-// A file that is too large is not looked at at all.
-func TestALargeFileIsNotRead(t *testing.T) {
+// A file that is too large is not read at all.
+func TestScan_skipsLargeFiles(t *testing.T) {
 	t.Parallel()
 	k := newKeptFiles()
 	f, question := finderOf("x")
@@ -235,8 +235,8 @@ func TestALargeFileIsNotRead(t *testing.T) {
 	}
 }
 
-// What cannot be read is read anew by the next.
-func TestAFileThatWasNotReadIsReadAnew(t *testing.T) {
+// After a failed read, the next scan reads the file again.
+func TestScan_retriesAFailedRead(t *testing.T) {
 	t.Parallel()
 	k := newKeptFiles()
 	files, _ := textsOf([]string{"the needle\n"})
@@ -259,9 +259,8 @@ func TestAFileThatWasNotReadIsReadAnew(t *testing.T) {
 	}
 }
 
-// BenchmarkKeptFiles looks for what 20 large files have not, for what one of them has
-// and for what all of them may have, by one and by 16 at a time, when they were looked
-// at before.
+// BenchmarkKeptFiles searches 20 large files that were scanned before: for what none has, for
+// what one has and for what all may have, by one and by 16 clients.
 func BenchmarkKeptFiles(b *testing.B) {
 	var sizes []int
 	for i := range 30 {

@@ -9,9 +9,8 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Each entry of a directory has the commit that changed it last, and each commit stands
-// once.
-func TestTheLastCommitsOfADirectory(t *testing.T) {
+// Each entry of a directory has the commit that last changed it, and each commit is listed once.
+func TestLastCommits_ofADirectory(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	for path, want := range map[string]string{
@@ -51,7 +50,7 @@ func TestTheLastCommitsOfADirectory(t *testing.T) {
 	}
 }
 
-func TestALongTextHasABeginning(t *testing.T) {
+func TestCutText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                         "",

@@ -9,9 +9,9 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Of some paths the first one that is not there has the commit that removed it, seen
-// from the revision that is asked for.
-func TestAMissingPathWasLastSeenInACommit(t *testing.T) {
+// For the first missing path, it returns the commit that removed it, as seen from the given
+// revision.
+func TestLastSeen_ofAMissingPath(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	blob := gitRun(t, "", "-C", s.mirror.Dir(), "rev-parse", "main:README.md")

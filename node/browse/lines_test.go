@@ -14,7 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/match"
 )
 
-// linesWithMatches is the naive twin of matchingLines, for lines that are not cut.
+// linesWithMatches is a naive matchingLines, for lines that are not cut.
 func linesWithMatches(content []byte, spans []match.Span) (lines []Line) {
 	begin := 0
 	for i, text := range bytes.Split(content, []byte("\n")) {
@@ -52,7 +52,7 @@ func TestMatchingLines_areThoseThatAMatchTouches(t *testing.T) {
 	}
 }
 
-// written is lines with their numbers.
+// written returns lines with their numbers.
 func written(lines []Line) (out string) {
 	for _, l := range lines {
 		out += fmt.Sprintf("%d:%q ", l.Number, l.Text)
@@ -60,8 +60,8 @@ func written(lines []Line) (out string) {
 	return out
 }
 
-// A file of one line has as many matches as bytes. The search counts all of them, and
-// shows of the line what is around the first.
+// A file of one line has as many matches as bytes. The scan counts all of them, and shows the
+// text around the first.
 func TestScan_overlongLineIsCut(t *testing.T) {
 	t.Parallel()
 	rep := strings.Repeat

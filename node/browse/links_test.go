@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-func TestALinkToTheHostLeadsToTheLines(t *testing.T) {
+func TestHostLink_leadsToTheLines(t *testing.T) {
 	t.Parallel()
 	repo := &catalog.Repo{RepoFacts: catalog.RepoFacts{HostKind: "gitlab", WebURL: "https://h/g/r", DefaultBranch: "main"}}
 	for _, c := range []struct {
@@ -22,8 +22,8 @@ func TestALinkToTheHostLeadsToTheLines(t *testing.T) {
 	}
 }
 
-// A short name means for reading what it means for a search: the branch, where no tag of
-// that name is indexed.
+// A short name means the same for reading as for a search: the branch, unless a tag of that name
+// is indexed.
 func TestRevision_ofABranchAndATag(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ indexed, ref, want string }{
@@ -49,7 +49,7 @@ func TestRevision_ofABranchAndATag(t *testing.T) {
 	}
 }
 
-// However many branches point at a commit, the names beside it are bounded.
+// The number of names shown next to a commit is limited, however many branches point at it.
 func TestDecoration_isBounded(t *testing.T) {
 	t.Parallel()
 	c := &git.Commit{Head: true, Refs: []string{"refs/heads/main", "refs/tags/v1"}}

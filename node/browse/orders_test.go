@@ -11,8 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// An order that follows changes is the order that sorting makes, also of an older view.
-func TestOrdersFollowTheRepositories(t *testing.T) {
+// An order updated with changes equals a sorted one, also for an older view.
+func TestOrders_followChanges(t *testing.T) {
 	t.Parallel()
 	state, index, now := catalog.New(), uint64(0), time.Unix(1_700_000_000, 0)
 	do := func(cmd catalog.Command) uint64 {

@@ -13,8 +13,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/symbol"
 )
 
-// A file whose symbols could not be found is not one that has none.
-func TestOutlineSaysWhichSymbolsAreUnknown(t *testing.T) {
+// A file whose symbols could not be found differs from a file without symbols.
+func TestOutline_unknownSymbols(t *testing.T) {
 	t.Parallel()
 	pool, err := symbol.Open(t.Context(), symbol.Options{Processes: 1, MaxSize: 50})
 	if err != nil {
@@ -48,8 +48,8 @@ func TestOutlineSaysWhichSymbolsAreUnknown(t *testing.T) {
 	}
 }
 
-// Of a file that is larger than ctags may read, the first part has some of the symbols.
-func TestOutlineOfAHugeFileIsUnknown(t *testing.T) {
+// If a file is too large for ctags, its first part still has symbols.
+func TestOutline_hugeFile(t *testing.T) {
 	t.Parallel()
 	dir, text := filepath.Join(t.TempDir(), "huge.git"), "package huge\n"+strings.Repeat("\n", 5<<20)
 	gitRun(t, "", "init", "--quiet", "--bare", "--initial-branch=main", dir)

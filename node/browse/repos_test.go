@@ -6,8 +6,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// What was found when a repository was fetched goes before what its host says.
-func TestARepositoryWithCommitsIsNotEmpty(t *testing.T) {
+// The result of a fetch counts more than the host's report.
+func TestRepo_withCommitsIsNotEmpty(t *testing.T) {
 	t.Parallel()
 	commit := []catalog.Revision{{Name: "HEAD", Commit: "c0ffee"}}
 	for name, c := range map[string]struct {

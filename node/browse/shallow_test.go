@@ -8,7 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// A page of history says that the repository is shallow: older commits may exist.
+// A page of history says that the repository is shallow, because older commits may exist.
 func TestCommits_ofAShallowRepository(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -66,7 +66,7 @@ a
 		})
 	}
 
-	// The other questions about history say it, too.
+	// So do the other operations on history.
 	for name, tt := range map[string]struct {
 		site    *site
 		shallow bool

@@ -38,9 +38,8 @@ func (u untouched) Get(id catalog.RepoID) *git.Mirror {
 	return nil
 }
 
-// A node that has the mirror reads nothing for a viewer who may not see the
-// repository by its own catalog, whichever node asks.
-func TestAHolderOfAMirrorLooksForItself(t *testing.T) {
+// A node with the mirror checks permissions with its own catalog, whichever node asks.
+func TestHolder_checksPermissionsItself(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*", "enforcePermissions": true}}}`, 1)
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "c", Urgent: true})
@@ -61,14 +60,14 @@ func TestAHolderOfAMirrorLooksForItself(t *testing.T) {
 	}
 }
 
-// sea is the nodes of a cluster as n1 calls them. Each does what work says, with
-// a read and with a hello, and notes the reads.
+// sea is a cluster as n1 calls its nodes. Each node runs work for a read and a hello, and the
+// reads are recorded.
 type sea struct {
 	*clustertest.Node
 	handlers map[string]cluster.Handler
 	work     func(ctx context.Context, node string, hello bool) error
 	alive    func(node string) bool
-	gate     account.Agreed // nil for the catalog of the cluster
+	gate     account.Agreed // nil means the cluster's catalog
 
 	mu    sync.Mutex // guards the field below
 	asked []string
@@ -92,8 +91,8 @@ func (s *sea) Call(ctx context.Context, node, method string, in []byte) ([]byte,
 	return s.handlers[method](ctx, cluster.Peer{}, in)
 }
 
-// readOnce routes a read from a node that lacks the mirror. It gives who was
-// asked, how long it took, and how it ended.
+// readOnce routes a read from a node without the mirror. It returns the asked nodes, the time and
+// the error.
 func readOnce[Req, Resp any](t *testing.T, s *sea, op operation[Req, Resp]) (asked string, took time.Duration, err error) {
 	t.Helper()
 	s.handlers, s.asked = map[string]cluster.Handler{}, nil
@@ -116,8 +115,7 @@ func readOnce[Req, Resp any](t *testing.T, s *sea, op operation[Req, Resp]) (ask
 	return strings.Join(s.asked, " "), time.Since(began), err
 }
 
-// mirrored is a cluster whose n2 and n3 have the mirror of a repository, which
-// n2 has indexed.
+// mirrored is a cluster in which n2 and n3 have the mirror of a repository that n2 has indexed.
 func mirrored(t *testing.T) *clustertest.World {
 	t.Helper()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 3)
@@ -128,9 +126,9 @@ func mirrored(t *testing.T) *clustertest.World {
 	return w
 }
 
-// A holder works for three seconds on whatever it is asked, and says so. What
-// costs little is asked of the other one, too; the rest is done once.
-func TestOnlyLightReadsAreDoubledAtAHolderThatWorks(t *testing.T) {
+// A busy holder takes three seconds and says so. Cheap reads are also sent to the other holder;
+// others are not.
+func TestRoute_repeatsOnlyLightReads(t *testing.T) {
 	t.Parallel()
 	w := mirrored(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -178,13 +176,13 @@ func row[Req, Resp any](t *testing.T, s *sea, op operation[Req, Resp], want func
 	want(op.name, asked, took, err)
 }
 
-func TestAReadGoesOnAtTheNextHolder(t *testing.T) {
+func TestRoute_continuesAtTheNextHolder(t *testing.T) {
 	t.Parallel()
 	w := mirrored(t)
 	from := func(kind error) error { return &wire.RemoteError{Node: "n2", Text: "no", Kind: kind} }
 
 	for name, tt := range map[string]struct {
-		n2, n3 error // nil: it answers; errSilence: nothing comes
+		n2, n3 error // nil: it answers; errSilence: no answer
 		dead   string
 		asked  string
 		took   time.Duration
@@ -228,9 +226,9 @@ func TestAReadGoesOnAtTheNextHolder(t *testing.T) {
 	}
 }
 
-// A read of a repository that was never indexed says why, and only what may go over is worth
-// another try. To who may not see it, it is not there.
-func TestARepositoryThatWasRefusedSaysWhy(t *testing.T) {
+// A read of a repository that was never indexed returns the reason, and only temporary reasons
+// can be retried. For a viewer without access the repository does not exist.
+func TestRoute_refusedRepository(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*", "enforcePermissions": true}}}`, 1)
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "c", Urgent: true})
@@ -265,7 +263,7 @@ func TestARepositoryThatWasRefusedSaysWhy(t *testing.T) {
 	check("r", call.ErrUnable, "was refused when it was indexed: 300,000 branches")
 }
 
-// followed is a catalog that the node learns of while it reads.
+// followed is a catalog that changes while the node reads.
 type followed struct {
 	agreed
 	now atomic.Pointer[catalog.View]
@@ -273,9 +271,9 @@ type followed struct {
 
 func (f *followed) View() *catalog.View { return f.now.Load() }
 
-// All that the node knows of at first is a holder that says hello and answers nothing
-// else. It learns of the other one while it waits.
-func TestAReadGoesOnAtAHolderThatIsLearntOfLate(t *testing.T) {
+// At first the node only knows a holder that answers nothing but hello. It learns of the other
+// one while it waits.
+func TestRoute_newHolderDuringTheWait(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 3)
 	w.Repos("c", "r")
@@ -304,5 +302,5 @@ func TestAReadGoesOnAtAHolderThatIsLearntOfLate(t *testing.T) {
 	})
 }
 
-// errSilence is what a node does that says nothing.
+// errSilence stands for a node without an answer.
 var errSilence = errors.New("silence")

@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// Each order of repositories, with those that are alike by name in both directions.
+// Each order of repositories. Equal ones are sorted by name in both directions.
 func TestRepoSorts(t *testing.T) {
 	t.Parallel()
 	pushed := func(hour int) time.Time { return time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC) }

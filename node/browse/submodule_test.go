@@ -11,9 +11,9 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// The path of a submodule is there and is no file: the error says what it is, and does
-// not suggest the path that was given.
-func TestASubmoduleIsAnotherRepository(t *testing.T) {
+// The path of a submodule exists and is no file. The error says so, and does not suggest the same
+// path.
+func TestSubmodule_errors(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "source.git")
 	gitRun(t, "", "init", "--quiet", "--bare", "--initial-branch=main", dir)

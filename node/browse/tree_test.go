@@ -10,7 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// treeSite is a mirror of a tree that a program writes, as lines of fast-import.
+// treeSite returns the mirror of a tree given as lines of fast-import.
 func treeSite(t *testing.T, lines string) *site {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "source.git")
@@ -24,12 +24,12 @@ func treeSite(t *testing.T, lines string) *site {
 	return &site{mirror: m, repo: &catalog.Repo{ID: 1, Name: "example.org/app", Revisions: []catalog.Revision{{Name: "HEAD"}}}}
 }
 
-// blobLine is a file with a content in a tree.
+// blobLine returns a line for a file in a tree.
 func blobLine(mode, path, content string) string {
 	return fmt.Sprintf("M %s inline %s\ndata %d\n%s\n", mode, path, len(content), content)
 }
 
-// detailsOf lists a tree with what is told of each entry.
+// detailsOf lists a tree with the details of each entry.
 func detailsOf(n *TreeNode) (all []string) {
 	for i := range n.Children {
 		c := &n.Children[i]
@@ -39,9 +39,8 @@ func detailsOf(n *TreeNode) (all []string) {
 	return all
 }
 
-// What git knows of an entry is told where it is asked for: of files that are named, of
-// those in directories, and of none twice.
-func TestTheEntriesOfATreeHaveDetails(t *testing.T) {
+// On request entries have details from git: named files and those in directories, each once.
+func TestTree_details(t *testing.T) {
 	t.Parallel()
 	s := treeSite(t, blobLine("100644", "a.txt", "12345")+blobLine("100755", "bin/run", "#!/bin/sh")+blobLine("100644", "bin/empty", "")+
 		blobLine("120000", "bin/link", "../a.txt")+blobLine("120000", "far", strings.Repeat("x/", 2049))+"M 160000 "+strings.Repeat("ab", 20)+" sub\n")
@@ -63,7 +62,7 @@ func TestTheEntriesOfATreeHaveDetails(t *testing.T) {
 		}
 	}
 
-	// Nothing is read that nobody asked for.
+	// Without a request nothing is read.
 	r, err := ask(t, s, treeOperation, TreeRequest{Paths: []string{"", "a.txt"}, Recursive: true, Max: 100})
 	if err != nil || r.Detailed {
 		t.Fatalf("%+v, %v", r, err)
@@ -75,8 +74,8 @@ func TestTheEntriesOfATreeHaveDetails(t *testing.T) {
 	}
 }
 
-// A tree of symlinks alone costs no more than some of them.
-func TestOnlySomeTargetsAreRead(t *testing.T) {
+// The targets of symlinks are only read up to a limit.
+func TestTree_limitOfSymlinkTargets(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	for i := range 1500 {

@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-// far is a network of one node whose errors lose what the wire loses.
+// far is a network of one node whose errors lose the same as on the wire.
 type far map[string]cluster.Handler
 
 func (f far) Self() string { return "self" }
@@ -42,7 +42,7 @@ type question struct{ Number int }
 
 type reply struct{ Square int }
 
-func TestEveryKindKeepsItsMeaningBetweenNodes(t *testing.T) {
+func TestErrorKinds_surviveTheWire(t *testing.T) {
 	t.Parallel()
 	for i, k := range Kinds {
 		if k.Err == nil || k.Status < 400 || k.Code == "" {
@@ -64,7 +64,7 @@ func TestEveryKindKeepsItsMeaningBetweenNodes(t *testing.T) {
 	}
 }
 
-func TestAMethodCarriesQuestionAndAnswer(t *testing.T) {
+func TestMethod_requestAndResponse(t *testing.T) {
 	t.Parallel()
 	net, method := far{}, To[question, reply]("square")
 	if _, err := method.Ask(t.Context(), net, "other", &question{}); !errors.Is(err, wire.ErrNoMethod) || !Elsewhere(err) {
@@ -74,14 +74,14 @@ func TestAMethodCarriesQuestionAndAnswer(t *testing.T) {
 	if r, err := method.Ask(t.Context(), net, "other", &question{7}); err != nil || r.Square != 49 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	// A message of another version is refused as such, not half understood, and a
-	// node of the same version may answer it.
+	// A message of another version is refused as a whole, and a node of the same version may
+	// answer it.
 	if _, err := net.Call(t.Context(), "other", "square", []byte{version + 1, 1, 2}); err == nil || !Elsewhere(fromWire(err)) {
 		t.Errorf("a message of another version: %v", err)
 	}
 }
 
-func TestAFailureOfTheNetworkIsOneOfTheNode(t *testing.T) {
+func TestNetworkError_isAnErrorOfTheNode(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{wire.ErrUnreachable, wire.ErrBroken, fmt.Errorf("dial: %w", context.DeadlineExceeded)} {
 		if !Elsewhere(err) {

@@ -31,7 +31,7 @@ type asksTrees struct {
 	Long  []byte
 }
 
-// randomTrees is any question.
+// randomTrees returns a random request.
 func randomTrees(rng *rand.Rand) *asksTrees {
 	var atoms func(depth int) []atom
 	atoms = func(depth int) (all []atom) {
@@ -60,7 +60,7 @@ func randomTrees(rng *rand.Rand) *asksTrees {
 	return q
 }
 
-// messageBefore is the message of an earlier program: a stream of gob of its own.
+// messageBefore returns a message of an earlier program, with its own gob stream.
 func messageBefore(values ...any) []byte {
 	b := bytes.NewBuffer([]byte{version})
 	e := gob.NewEncoder(b)
@@ -72,8 +72,8 @@ func messageBefore(values ...any) []byte {
 	return b.Bytes()
 }
 
-// Every reader understands each message by itself, in any order, from this program and from an
-// earlier one, and an earlier one understands those of this program.
+// Each message can be decoded by itself, in any order, from this program and from an earlier one,
+// and by an earlier one.
 func TestCodec_messagesStandAlone(t *testing.T) {
 	t.Parallel()
 	Register(Word{}, Near{}, &tree{})
@@ -109,7 +109,7 @@ func TestCodec_messagesStandAlone(t *testing.T) {
 	wg.Wait()
 }
 
-// An atom that a part of the node registers later is in every message that has one.
+// An atom that is registered later is in every message that has one.
 func TestCodec_atomsOfLater(t *testing.T) {
 	t.Parallel()
 	Register(Word{})
@@ -130,7 +130,7 @@ func TestCodec_atomsOfLater(t *testing.T) {
 	}
 }
 
-// Bytes that are no message are refused, and disturb no message after them.
+// Invalid bytes are refused, and do not affect later messages.
 func TestCodec_refusesDamagedMessages(t *testing.T) {
 	t.Parallel()
 	Register(Word{}, Near{}, &tree{})
@@ -146,7 +146,7 @@ func TestCodec_refusesDamagedMessages(t *testing.T) {
 		for range 1 + rng.IntN(3) {
 			damaged[rng.IntN(len(damaged))] = byte(rng.IntN(256))
 		}
-		_ = reader.decode(damaged[:rng.IntN(len(damaged)+1)], new(asksTrees)) // it may be a message still
+		_ = reader.decode(damaged[:rng.IntN(len(damaged)+1)], new(asksTrees)) // it may still be valid
 
 		got := new(asksTrees)
 		if err := reader.decode(message, got); err != nil || !reflect.DeepEqual(got, want) {
@@ -155,7 +155,7 @@ func TestCodec_refusesDamagedMessages(t *testing.T) {
 	}
 }
 
-// The definitions of other programs that are kept are bounded.
+// The cache of other programs' definitions is limited.
 func TestCodec_keepsFewShapes(t *testing.T) {
 	t.Parallel()
 	c := codecOf[question]()

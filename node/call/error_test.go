@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster"
 )
 
-// A program tries again after 503, and must not take a missing quorum for anything else.
+// A client retries after 503, so a missing quorum must always be 503.
 func TestWriteError_aMissingQuorumIsAlways503(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// What is long makes room for others, as long as the next lane has a place for it; in
-// the end all places are free again.
-func TestWhatIsLongMakesRoom(t *testing.T) {
+// Long work makes room for others if the next lane has a free place. At the end all places are
+// free again.
+func TestLane_longWorkMakesRoom(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	l, next := NewLane("searches", 1, 8), NewLane("searches", 1, 0)
@@ -23,7 +23,7 @@ func TestWhatIsLongMakesRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Both lanes are full: a third one waits until one of them ends.
+	// Both lanes are full: a third one waits until one ends.
 	began := make(chan func())
 	go func() {
 		third, _, err := l.EnterLong(ctx, time.Hour, next)
@@ -40,7 +40,7 @@ func TestWhatIsLongMakesRoom(t *testing.T) {
 	second()
 	third := <-began
 
-	// The first had gone on in the next lane, so that one is free now.
+	// The first had moved to the next lane, so that lane has a free place.
 	first()
 	third()
 	for _, lane := range []*Lane{l, next} {

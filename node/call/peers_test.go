@@ -14,10 +14,10 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-// order is how a memory prefers n1 to n3, all of which gossip calls alive.
+// order returns the preferred order of n1 to n3; gossip reports all as alive.
 func order(p *Peers) string { return strings.Join(p.Prefer([]string{"n1", "n2", "n3"}, "key"), " ") }
 
-func TestANodeThatGaveNoAnswerIsAskedLast(t *testing.T) {
+func TestPeers_nodeWithoutAnswerIsLast(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		err  error
@@ -47,7 +47,7 @@ func TestANodeThatGaveNoAnswerIsAskedLast(t *testing.T) {
 					t.Errorf("%s is %s after a while", before, now)
 				}
 
-				// Whatever it says, it is there.
+				// An answer of any kind counts.
 				p.Missed(first)
 				p.Begin(first)
 				p.Observe(first, 0, remote(ErrOverloaded))
@@ -59,8 +59,8 @@ func TestANodeThatGaveNoAnswerIsAskedLast(t *testing.T) {
 	}
 }
 
-// Gossip calls all of them dead. Who is not heard is asked once in a while.
-func TestWhoIsCalledDeadIsAskedWhetherItIsThere(t *testing.T) {
+// Gossip reports all of them as dead. Such a node is only called once in a while.
+func TestPeers_deadNodesAreTriedSometimes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex // guards asked
@@ -82,7 +82,7 @@ func TestWhoIsCalledDeadIsAskedWhetherItIsThere(t *testing.T) {
 		p := NewPeers(w, func(string) bool { return false })
 		ids := []string{"off", "old", "there"}
 
-		// Each round: who is asked for the first time, how long it takes.
+		// For each round: the node called first, and its duration.
 		for round, want := range []struct {
 			ids    []string
 			took   time.Duration
@@ -110,8 +110,8 @@ func TestWhoIsCalledDeadIsAskedWhetherItIsThere(t *testing.T) {
 	})
 }
 
-// A search that ends early says nothing of the nodes that it asked last.
-func TestWhoGivesUpBlamesNobody(t *testing.T) {
+// A cancelled search does not count against the nodes that it called last.
+func TestPeers_cancelledCallsDoNotCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(map[string]doing{"n1": silent})

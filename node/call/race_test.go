@@ -16,11 +16,10 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-// doing is what a node does when a method of it is called.
+// doing is a node's behaviour when a method is called.
 type doing func(ctx context.Context, method string) error
 
-// town is a network of nodes. It notes when who was asked, and whose calls were
-// cancelled.
+// town is a network of nodes. It records the calls with their times, and the cancelled ones.
 type town struct {
 	began time.Time
 	nodes map[string]doing
@@ -47,7 +46,7 @@ func (w *town) Call(ctx context.Context, node, method string, _ []byte) ([]byte,
 	return new(codec).encode(new(Nothing))
 }
 
-// ask is the question of the races. Each node answers with its name.
+// ask is the call of the races. Each node answers with its name.
 func (w *town) ask(ctx context.Context, node string) (string, error) {
 	w.mu.Lock()
 	w.asked = append(w.asked, fmt.Sprintf("%s@%v", node, time.Since(w.began)))
@@ -62,9 +61,9 @@ func (w *town) ask(ctx context.Context, node string) (string, error) {
 	return node, err
 }
 
-// The nodes of a town.
+// Behaviours of nodes.
 
-// after works for some time and answers, to a hello at once.
+// after works for some time and answers; it answers a hello at once.
 func after(d time.Duration) doing { return failing(d, nil) }
 
 // failing is after with an error.
@@ -82,13 +81,13 @@ func failing(d time.Duration, err error) doing {
 	}
 }
 
-// silent says nothing, to a hello neither.
+// silent never answers, not even a hello.
 func silent(ctx context.Context, _ string) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// back says nothing until some time after it was asked first.
+// back does not answer until some time after its first call.
 func back(after time.Duration) doing {
 	began := sync.OnceValue(time.Now)
 	return func(ctx context.Context, method string) error {
@@ -99,7 +98,7 @@ func back(after time.Duration) doing {
 	}
 }
 
-// cutOff works for long, and goes silent some time after it was asked first.
+// cutOff works for long, and stops answering some time after its first call.
 func cutOff(after time.Duration) doing {
 	began := sync.OnceValue(time.Now)
 	return func(ctx context.Context, method string) error {
@@ -121,8 +120,7 @@ func onceThen(errs ...error) doing {
 	}
 }
 
-// lateThen fails the first time, some time after it was asked, and says nothing to
-// a hello until then.
+// lateThen fails the first call after some time, and answers no hello until then.
 func lateThen(d time.Duration, err error) doing {
 	var failed atomic.Bool
 	return func(ctx context.Context, method string) error {
@@ -137,21 +135,21 @@ func lateThen(d time.Duration, err error) doing {
 	}
 }
 
-// remote is what another node fails with.
+// remote returns an error of another node.
 func remote(kind error) error { return &wire.RemoteError{Node: "n", Text: "no", Kind: kind} }
 
-func TestARaceAsksTheNextOneInTime(t *testing.T) {
+func TestRace_callsTheNextNodeInTime(t *testing.T) {
 	t.Parallel()
 	refused := fmt.Errorf("%w: connection refused", wire.ErrUnreachable)
 
 	for name, tt := range map[string]struct {
 		nodes  []doing // n1, n2, ...
-		beyond []doing // d1, d2, ...: those that gossip calls dead
-		missed string  // who gave no answer a moment ago
+		beyond []doing // d1, d2, ...: dead according to gossip
+		missed string  // node without an answer a moment ago
 		heavy  bool
-		signs  bool   // who asks looks for signs of life
-		asked  string // who, and when
-		ended  string // whose calls were cancelled
+		signs  bool   // the caller sends hellos
+		asked  string // called nodes with times
+		ended  string // nodes whose calls were cancelled
 		answer string // a name, or the error
 		took   time.Duration
 	}{
@@ -342,9 +340,8 @@ func TestARaceAsksTheNextOneInTime(t *testing.T) {
 	}
 }
 
-// A node that is busy with a call is asked no second time, nor is another one in
-// its place: this node may work as long as it takes.
-func TestThisNodeIsNeverSilent(t *testing.T) {
+// A call on this node is not repeated, here or elsewhere, however long it takes.
+func TestRace_ownNodeIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		peers := NewPeers(newTown(nil), func(string) bool { return true })
@@ -354,9 +351,8 @@ func TestThisNodeIsNeverSilent(t *testing.T) {
 	})
 }
 
-// What goes wrong in a read of this node's own mirrors ends the request, as it
-// would without a race, and not the node.
-func TestAPanicOfACallIsTheCallers(t *testing.T) {
+// A panic while reading this node's own mirrors ends the request, and not the node.
+func TestRace_panicEndsOnlyTheRequest(t *testing.T) {
 	t.Parallel()
 	defer func() {
 		if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "out of range") || !strings.Contains(fmt.Sprint(p), "race_test.go") {

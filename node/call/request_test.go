@@ -12,8 +12,8 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// A call brings the id of its request along, whole or not. A node of the release before, which
-// knows nothing of ids, reads the question as ever.
+// A call carries the id of its request, with Whole or without. A node of the previous release,
+// which knows no ids, decodes the request as before.
 func TestRequest_travelsWithACall(t *testing.T) {
 	t.Parallel()
 	for _, whole := range []bool{false, true} {
@@ -60,7 +60,7 @@ func TestSlow(t *testing.T) {
 		began := clock.Now()
 		Slow{}.Done(ctx, "nothing", began)
 		slow.Done(ctx, "quick work", began)
-		time.Sleep(time.Second) // in the time of the bubble
+		time.Sleep(time.Second) // in the bubble's time
 		slow.Done(ctx, "search", began, "shards", 3)
 		if got := out.String(); !strings.Contains(got, `msg="slow search" request=r-1 took=1s shards=3`) || strings.Count(got, "\n") != 1 {
 			t.Errorf("the log has\n%s", got)

@@ -11,7 +11,7 @@ import (
 	release "github.com/shoalsearch/shoal/version"
 )
 
-// The same question in two releases: the later one has more fields.
+// The same request in two releases; the later one has more fields.
 type (
 	atom interface{ holds() bool }
 
@@ -44,8 +44,8 @@ type before struct {
 
 func (b before) Lacks(field string) bool { return slices.Contains(b.lacks, field) }
 
-// A question that must be understood whole is refused by a node that does not know a part
-// of it, as a method that it does not have: then another node is asked.
+// A node that does not know a field of a Whole request refuses it like an unknown method, so that
+// another node is called.
 func TestWhole_refusesWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	Register(Word{}, Near{})
@@ -79,8 +79,8 @@ func TestWhole_refusesWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// What only the asker knows counts where it is of a later release: an earlier one asks for
-// something that this one has dropped.
+// A field that only the sender knows matters if the sender is of a later release. A field of an
+// earlier release was dropped since.
 func TestWhole_requestOfALaterRelease(t *testing.T) {
 	t.Parallel()
 	Register(Word{})
@@ -102,7 +102,8 @@ func TestWhole_requestOfALaterRelease(t *testing.T) {
 	}
 }
 
-// A program that names no fields is answered, and answers: the question stands first.
+// A program that does not send field names can call and be called, because the request comes
+// first.
 func TestWhole_besideAProgramThatNamesNoFields(t *testing.T) {
 	t.Parallel()
 	square := func(_ context.Context, q *question) (*reply, error) { return &reply{q.Number * q.Number}, nil }
@@ -116,7 +117,7 @@ func TestWhole_besideAProgramThatNamesNoFields(t *testing.T) {
 	}
 }
 
-// What cannot be read is of another version, whatever is wrong with it.
+// Undecodable bytes count as another version, whatever is wrong with them.
 func TestMethod_refusesBytesOfAnotherShape(t *testing.T) {
 	t.Parallel()
 	type other struct{ Number []string }

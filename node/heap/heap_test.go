@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// runtimeLike is a setting whose GOGC nothing else reads, with what is live.
+// runtimeLike is a fake runtime: a GOGC setting and the live bytes.
 type runtimeLike struct {
 	setting
 	percent, sets int
 	liveBytes     uint64
-	collected     func() // what is called after a collection
+	collected     func() // called after a collection
 }
 
 func newRuntimeLike(percent int) *runtimeLike {
@@ -27,7 +27,7 @@ func newRuntimeLike(percent int) *runtimeLike {
 	return r
 }
 
-// collect ends a collection that leaves so many bytes.
+// collect ends a collection with so many live bytes.
 func (r *runtimeLike) collect(live uint64) {
 	r.liveBytes = live
 	r.collected()
@@ -40,15 +40,15 @@ func (r *runtimeLike) wants(t *testing.T, when string, percent int) {
 	}
 }
 
-// Builds of two nodes in one process begin and end in any order: GOGC is low
-// while any runs, and afterwards what it was before the first.
-func TestTheHeapIsSmallWhileAnyBuildRuns(t *testing.T) {
+// Builds of two nodes in one process begin and end in any order. GOGC is low while any runs, and
+// then returns to its first value.
+func TestHeap_smallWhileAnyBuildRuns(t *testing.T) {
 	t.Parallel()
 	r := newRuntimeLike(100)
 	first, second := r.keepSmall(), r.keepSmall()
 	r.wants(t, "while two build", smallPercent)
 	first()
-	first() // an end counts once
+	first() // a second call has no effect
 	r.wants(t, "while one builds", smallPercent)
 	second()
 	r.wants(t, "afterwards", 100)
@@ -63,7 +63,7 @@ func TestOperatorGOGCWins(t *testing.T) {
 	r.wants(t, "afterwards", 20)
 }
 
-func TestRoomIsByWhatIsLive(t *testing.T) {
+func TestRoom_dependsOnLiveBytes(t *testing.T) {
 	t.Parallel()
 	for live, want := range map[uint64]int{0: 400, 1 << 20: 400, 16 << 20: 400, 32 << 20: 200, 64 << 20: 100, 1 << 30: 100} {
 		if got := percentFor(live); got != want {
@@ -72,14 +72,14 @@ func TestRoomIsByWhatIsLive(t *testing.T) {
 	}
 }
 
-func TestASmallHeapHasRoom(t *testing.T) {
+func TestRoom_ofASmallHeap(t *testing.T) {
 	t.Parallel()
 	r := newRuntimeLike(100)
 	r.keepRoom(func(f func()) { r.collected = f })
 	r.collect(32 << 20)
 	r.wants(t, "with 32 MB live", 200)
 
-	// What changes little is not set anew.
+	// A small change does not set GOGC again.
 	sets := r.sets
 	r.collect(33 << 20)
 	if r.sets != sets {
@@ -88,7 +88,7 @@ func TestASmallHeapHasRoom(t *testing.T) {
 	r.collect(500 << 20)
 	r.wants(t, "with 500 MB live", 100)
 
-	// A build keeps it small, whatever is live, and leaves what then fits.
+	// A build keeps GOGC low, whatever is live. Afterwards it fits the live bytes.
 	end := r.keepSmall()
 	r.collect(40 << 20)
 	r.wants(t, "while something builds", smallPercent)
@@ -96,16 +96,16 @@ func TestASmallHeapHasRoom(t *testing.T) {
 	r.wants(t, "afterwards, with 40 MB live", 160)
 }
 
-func TestGOGCOfWhoRunsTheProcessHolds(t *testing.T) {
+func TestHeap_keepsTheOperatorsGOGC(t *testing.T) {
 	t.Parallel()
 	r := newRuntimeLike(50)
 	r.keepRoom(func(func()) { t.Error("it is changed after collections") })
 	r.wants(t, "told 50", 50)
 }
 
-// The runtime's own collections are noticed, each of them: also one that begins as
-// soon as the one before was told of.
-func TestCollectionsAreNoticed(t *testing.T) {
+// Each collection of the runtime is noticed, even if it begins right after the previous one was
+// reported.
+func TestCollections_areNoticed(t *testing.T) {
 	t.Parallel()
 	seen := make(chan struct{}, 100)
 	afterCollections(func() {
@@ -127,8 +127,8 @@ func TestCollectionsAreNoticed(t *testing.T) {
 	}
 }
 
-// Not parallel: the setting is the process's.
-func TestSmallIsForTheProcess(t *testing.T) {
+// Not parallel, because the setting belongs to the process.
+func TestSmall_isForTheProcess(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
 	end := Small()

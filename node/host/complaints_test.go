@@ -27,7 +27,7 @@ var complaints = []struct {
 	{"the host answered 500, and repositories were deleted", []string{"TestEveryDeploymentConforms", "TestATargetThatFailsKeepsItsRepositories", "TestWhatTheHostHasIsNeverLetGo"}},
 	{"the token was no good, and repositories were deleted", []string{"TestARefusedTokenEndsTheListing", "TestRefusedToken_hidesRepositoriesAfterThirtyDays"}},
 	{"repositories that are deleted stay for months", []string{"TestWhenARepositoryIsLetGo", "TestARepositoryThatIsNotFoundIsLookedUp", "TestATargetThatIsLostForSevenDaysIsHeld"}},
-	{"a token was revoked, and nothing is shown", []string{"TestRefusedToken_hidesRepositoriesAfterThirtyDays", "TestAListTellsOfARefusedToken"}},
+	{"a token was revoked, and nothing is shown", []string{"TestRefusedToken_hidesRepositoriesAfterThirtyDays", "TestConnectionList_refusedToken"}},
 	{"large groups, or a whole server, time out", []string{"TestALargeGroupIsListedByItsSubgroups", "TestAServerThatFailsLeavesTheListingInPart"}},
 	{"some projects are missing, and nothing says why", []string{"TestConnectionSyncPrintsItsResult", "TestMistakesAreToldWithWhatToDo"}},
 	{"one group that cannot be read stops everything", []string{"TestEveryDeploymentConforms"}},

@@ -7,8 +7,8 @@ import (
 	"github.com/shoalsearch/shoal/node/lru"
 )
 
-// What is remembered is bounded, and what was used longest ago goes first.
-func TestWhatIsRememberedIsBounded(t *testing.T) {
+// The cache is limited, and the least recently used entry goes first.
+func TestCache_limit(t *testing.T) {
 	t.Parallel()
 	r := lru.New[int, string](100)
 	for i := range 10 {

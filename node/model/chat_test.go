@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/node/model/modeltest"
 )
 
-// chunks is a stream of Chat Completions with these deltas and a reason to stop.
+// chunks returns a Chat Completions stream with these deltas and a finish reason.
 func chunks(finish string, deltas ...string) modeltest.Turn {
 	var b strings.Builder
 	for _, d := range deltas {
@@ -21,9 +21,8 @@ func chunks(finish string, deltas ...string) modeltest.Turn {
 	return raw(b.String())
 }
 
-// TestWhatServicesMakeOfChatCompletions plays forms that real services have:
-// text, then calls as "name arguments", and reasoning.
-func TestWhatServicesMakeOfChatCompletions(t *testing.T) {
+// It plays answers of real services: text, then calls as "name arguments", and reasoning.
+func TestChatCompletions_variants(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string
@@ -76,9 +75,8 @@ func TestWhatServicesMakeOfChatCompletions(t *testing.T) {
 	}
 }
 
-// TestReasoningGoesBackAsItCame holds what is kept of an answer to what the
-// next request has.
-func TestReasoningGoesBackAsItCame(t *testing.T) {
+// The reasoning of an answer must be unchanged in the next request.
+func TestReasoning_isReturnedUnchanged(t *testing.T) {
 	t.Parallel()
 	aCall := `{"tool_calls":[{"index":0,"id":"abcdefghi","function":{"name":"grep","arguments":"{}"}}]}`
 	for _, tt := range []struct {

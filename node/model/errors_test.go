@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/node/model/modeltest"
 )
 
-// one is a model of each wire.
+// one returns a model of each wire.
 func one(name config.Provider) config.Model {
 	for _, tt := range all {
 		if tt.m.Provider == name {
@@ -25,8 +25,8 @@ func one(name config.Provider) config.Model {
 
 var wires = []config.Provider{config.Mistral, config.OpenAI, config.Anthropic, config.GoogleGenerativeAI, config.AmazonBedrock}
 
-// TestEveryRefusalHasAKind gives each wire the refusals of the real services.
-func TestEveryRefusalHasAKind(t *testing.T) {
+// Each wire gets the refusals of the real services.
+func TestRefusals_haveKinds(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		status int
@@ -60,8 +60,8 @@ func TestEveryRefusalHasAKind(t *testing.T) {
 	}
 }
 
-// TestAnOverloadedProviderIsAskedAgain: four times in all, never sooner than it says.
-func TestAnOverloadedProviderIsAskedAgain(t *testing.T) {
+// There are four tries in all, never sooner than the provider says.
+func TestRetry_overloadedProvider(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		status int
@@ -99,8 +99,8 @@ func TestAnOverloadedProviderIsAskedAgain(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatBreaksOffIsAskedForAgain: what came of it is void.
-func TestAnAnswerThatBreaksOffIsAskedForAgain(t *testing.T) {
+// The partial answer is dropped.
+func TestRetry_brokenAnswer(t *testing.T) {
 	t.Parallel()
 	for _, wire := range wires {
 		s := modeltest.Start(t, modeltest.Turn{Text: "half an answer", Fault: func(w http.ResponseWriter, stream []byte) { _, _ = w.Write(stream[:len(stream)*2/3]) }},
@@ -119,9 +119,8 @@ func TestAnAnswerThatBreaksOffIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestAKeyIsCutOutOfErrors has a service tell the key that it was given, whole
-// and as services shorten it.
-func TestAKeyIsCutOutOfErrors(t *testing.T) {
+// A service returns the key in its error, whole and shortened as services do.
+func TestErrors_withoutTheKey(t *testing.T) {
 	t.Parallel()
 	for _, wire := range wires {
 		s := modeltest.Start(t, modeltest.Turn{Fault: modeltest.Status(401, `{"error":{"message":"Incorrect API key `+secretKey+` provided: sk-p***************wxyz."}}`)})
@@ -137,8 +136,8 @@ func TestAKeyIsCutOutOfErrors(t *testing.T) {
 	}
 }
 
-// TestWhatAModelDoesNotTakeIsLeftOut: it is asked once without, and from then on.
-func TestWhatAModelDoesNotTakeIsLeftOut(t *testing.T) {
+// After a refusal the request is repeated without the parameter, and later requests omit it.
+func TestQuirks_omitRefusedParameters(t *testing.T) {
 	t.Parallel()
 	warm := 0.5
 	for _, tt := range []struct {
@@ -165,7 +164,7 @@ func TestWhatAModelDoesNotTakeIsLeftOut(t *testing.T) {
 		for range 2 {
 			r := &model.Request{Messages: question("?")}
 			if tt.wire == config.Anthropic {
-				r.MaxOutput = 100 // too little to think
+				r.MaxOutput = 100 // too small for thinking
 			}
 			if _, err := c.Answer(t.Context(), r, func(model.Event) {}); err != nil {
 				t.Errorf("%s %s: %v", tt.wire, tt.member, err)
@@ -182,8 +181,8 @@ func raw(stream string) modeltest.Turn {
 	return modeltest.Turn{Fault: func(w http.ResponseWriter, _ []byte) { _, _ = io.WriteString(w, stream) }}
 }
 
-// TestErrorsInsideAStream come after a status of 200.
-func TestErrorsInsideAStream(t *testing.T) {
+// These errors come after a status of 200.
+func TestStream_errors(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		wire   config.Provider

@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/node/model"
 )
 
-// refusing refuses every request, and keeps it.
+// refusing refuses every request, and records it.
 type refusing struct{ sent []*http.Request }
 
 func (r *refusing) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -21,9 +21,8 @@ func (r *refusing) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")), Request: req}, nil
 }
 
-// TestWhereAModelIs: the address of each provider without a baseUrl, and what
-// the configuration and the variables make of it.
-func TestWhereAModelIs(t *testing.T) {
+// It checks the address of each provider without a baseUrl, and with settings and variables.
+func TestModelAddress(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		m         config.Model
@@ -82,16 +81,16 @@ func TestWhereAModelIs(t *testing.T) {
 		if _, err := c.Answer(t.Context(), &model.Request{Messages: question("?")}, func(model.Event) {}); err == nil {
 			t.Errorf("%s: a refusal is no answer", tt.want)
 		}
-		last := kept.sent[len(kept.sent)-1] // a question what the model can do comes before it
+		last := kept.sent[len(kept.sent)-1] // a request about the model's abilities comes before it
 		if got := last.URL.String(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.m.Provider, got, tt.want)
 		}
 	}
 }
 
-// TestATokenOfGoogleIsAskedForWithEveryCall: it lasts an hour, and a conversation
-// may go on for longer. The path of the key file may be a secret.
-func TestATokenOfGoogleIsAskedForWithEveryCall(t *testing.T) {
+// A token lasts an hour, and a conversation may last longer. The path of the key file may be a
+// secret.
+func TestGoogleToken_isRequestedForEachCall(t *testing.T) {
 	t.Parallel()
 	for _, provider := range []config.Provider{config.GoogleVertex, config.GoogleVertexAnthropic} {
 		kept := &refusing{}
@@ -133,9 +132,8 @@ func TestATokenOfGoogleIsAskedForWithEveryCall(t *testing.T) {
 	}
 }
 
-// TestLimitsByTheNameOfAModel: an unknown one gets little, so that no service
-// refuses it.
-func TestLimitsByTheNameOfAModel(t *testing.T) {
+// An unknown model gets low limits, so that no service refuses it.
+func TestLimits_byModelName(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]model.Limit{
 		"claude-sonnet-x":              {Window: 200_000, Output: 32_000},

@@ -13,17 +13,16 @@ import (
 	"github.com/shoalsearch/shoal/node/model/modeltest"
 )
 
-// secretKey is planted wherever a credential goes: it may stand in headers and
-// nowhere else.
+// secretKey is used as every credential. It may be in headers and nowhere else.
 const secretKey = "sk-planted-0123456789-wxyz"
 
 var key = &config.Token{Env: "PLANTED"}
 
-// all is a model of each provider, and what its request has to show.
+// all is a model of each provider, and what its request must have.
 var all = []struct {
 	m      config.Model
 	path   string
-	header string // the one that has the credential
+	header string // with the credential
 	value  string // "" for anything
 }{
 	{config.Model{Provider: config.AmazonBedrock, Model: "arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-x", Region: "us-east-1", AccessKeyID: key, AccessKeySecret: key},
@@ -44,13 +43,13 @@ var all = []struct {
 	{config.Model{Provider: config.XAI, Model: "grok", Token: key}, "/chat/completions", "Authorization", "Bearer " + secretKey},
 }
 
-// opened opens a model at a scripted server, and counts the pauses.
+// opened opens a model at a scripted server, and records the pauses.
 func opened(t *testing.T, m config.Model, url string) (*model.Client, *[]time.Duration) {
 	t.Helper()
 	return openedWith(t, m, url, nil)
 }
 
-// openedWith is opened where some variables of the environment are set.
+// openedWith is opened with some environment variables.
 func openedWith(t *testing.T, m config.Model, url string, env map[string]string) (*model.Client, *[]time.Duration) {
 	t.Helper()
 	m.BaseURL = url
@@ -79,10 +78,9 @@ func question(text string) []model.Message {
 	return []model.Message{{Role: model.User, Parts: []model.Part{{Text: text}}}}
 }
 
-// TestEveryProviderHoldsAConversation has each provider think, make two calls
-// at once, take their results, and answer. The server refuses what the real
-// services refuse.
-func TestEveryProviderHoldsAConversation(t *testing.T) {
+// Each provider thinks, makes two calls at once, takes their results, and answers. The server
+// refuses what the real services refuse.
+func TestProviders_conversation(t *testing.T) {
 	for _, tt := range all {
 		t.Run(string(tt.m.Provider)+" "+tt.m.Model, func(t *testing.T) {
 			t.Parallel()
@@ -93,7 +91,7 @@ func TestEveryProviderHoldsAConversation(t *testing.T) {
 				modeltest.Turn{Text: "It is in a.go — größer."})
 			c, _ := opened(t, tt.m, s.URL)
 
-			// The first step asks for two calls.
+			// The first step makes two calls.
 			r := &model.Request{System: []string{"You answer.", "Today."}, Tools: tools, Messages: question("Where is it?"), CacheKey: "thread"}
 			var streamed strings.Builder
 			a, err := c.Answer(t.Context(), r, func(e model.Event) { streamed.WriteString(e.Text) })
@@ -111,7 +109,7 @@ func TestEveryProviderHoldsAConversation(t *testing.T) {
 				t.Errorf("usage %+v, want %+v", a.Usage, want)
 			}
 
-			// The second one has their results.
+			// The second step gets their results.
 			r.Messages = append(r.Messages, a.Message, model.Message{Role: model.User, Parts: []model.Part{
 				{Result: &model.Result{ID: calls[0].ID, Name: "grep", Text: "a.go:1"}}, {Result: &model.Result{ID: calls[1].ID, Name: "grep", Text: "", Failed: true}},
 			}})
@@ -124,7 +122,7 @@ func TestEveryProviderHoldsAConversation(t *testing.T) {
 				t.Errorf("step 2: %s %q", a.Finish, a.Message.Text())
 			}
 
-			// Where it went, with what.
+			// Check the address and the headers.
 			req := s.Requests()[0]
 			if req.Path != tt.path && !strings.HasPrefix(req.Path, tt.path+"?api-version=") {
 				t.Errorf("path %s, want %s", req.Path, tt.path)
@@ -144,9 +142,9 @@ func TestEveryProviderHoldsAConversation(t *testing.T) {
 	}
 }
 
-// TestAnotherModelsHistoryIsTaken gives each provider a conversation that
-// another one began, with ids and a name that it would not have made.
-func TestAnotherModelsHistoryIsTaken(t *testing.T) {
+// Each provider gets a conversation that another one began, with ids and a name in another
+// format.
+func TestProviders_historyOfAnotherModel(t *testing.T) {
 	for _, tt := range all {
 		t.Run(string(tt.m.Provider)+" "+tt.m.Model, func(t *testing.T) {
 			t.Parallel()
@@ -172,9 +170,9 @@ func TestAnotherModelsHistoryIsTaken(t *testing.T) {
 	}
 }
 
-// TestNothingOfTheEnvironmentIsSent poisons every variable that the libraries
-// would read: none of it goes to the address that is configured.
-func TestNothingOfTheEnvironmentIsSent(t *testing.T) {
+// Every variable that the libraries would read has a wrong value. None of it reaches the
+// configured address.
+func TestProviders_ignoreTheEnvironment(t *testing.T) {
 	const poison = "poisoned-value"
 	for _, name := range []string{
 		"OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_BASE_URL", "OPENAI_WEBHOOK_SECRET", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN",
@@ -206,9 +204,9 @@ func TestNothingOfTheEnvironmentIsSent(t *testing.T) {
 	}
 }
 
-// A key that was changed at the provider and in the manager while this node keeps the
-// old one is read once more, and the question is asked with it, without a pause.
-func TestARefusedKeyIsReadOnceMore(t *testing.T) {
+// A key was changed at the provider and in the secret manager, while this node has the old one.
+// The key is read again, and the request repeated without a pause.
+func TestRefusedKey_isReadAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		manager string

@@ -18,7 +18,7 @@ import (
 	"github.com/shoalsearch/shoal/node/model/modeltest"
 )
 
-// sse is typed events of a stream, as Responses and Messages have them.
+// sse returns a stream of typed events, as in Responses and Messages.
 func sse(events ...string) modeltest.Turn {
 	var b strings.Builder
 	for _, e := range events {
@@ -29,8 +29,8 @@ func sse(events ...string) modeltest.Turn {
 	return raw(b.String())
 }
 
-// frames are the events of Converse, each "name {json}"; one whose name begins
-// with an exclamation mark is an exception.
+// frames returns the events of Converse, each "name {json}". A name that begins with an
+// exclamation mark is an exception.
 func frames(events ...string) modeltest.Turn {
 	var b bytes.Buffer
 	enc := eventstream.NewEncoder()
@@ -54,10 +54,9 @@ func frames(events ...string) modeltest.Turn {
 	}}
 }
 
-// TestOddAnswersOfServices plays forms that services and gateways have beside
-// those of their documentation: what is made of each, and what the next request
-// gives back of it.
-func TestOddAnswersOfServices(t *testing.T) {
+// It plays undocumented answers of services and gateways: how each is read, and what the next
+// request returns of it.
+func TestServices_undocumentedAnswers(t *testing.T) {
 	t.Parallel()
 	sig := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	gemini := func(parts ...string) modeltest.Turn {
@@ -86,7 +85,7 @@ func TestOddAnswersOfServices(t *testing.T) {
 		turn        modeltest.Turn
 		text, calls string
 		finish      model.Finish
-		back, not   string // what the next request has, and has not
+		back, not   string // what the next request must have and must not have
 	}{
 		{"an item whose id changes", config.OpenAI, sse(
 			`{"type":"response.output_item.added","output_index":0,"item":{"id":"fc_1",`+aCall+`,"arguments":""}}`,
@@ -193,8 +192,8 @@ func TestOddAnswersOfServices(t *testing.T) {
 	}
 }
 
-// TestExceptionsInFramesAreErrors: they come after a status of 200, and are no end.
-func TestExceptionsInFramesAreErrors(t *testing.T) {
+// They come after a status of 200, and do not end the stream.
+func TestConverse_exceptionsAreErrors(t *testing.T) {
 	t.Parallel()
 	begun := []string{`messageStart {"role":"assistant"}`, `contentBlockDelta {"contentBlockIndex":0,"delta":{"text":"Ye"}}`}
 	for exception, want := range map[string]model.Kind{
@@ -211,9 +210,9 @@ func TestExceptionsInFramesAreErrors(t *testing.T) {
 	}
 }
 
-// TestHowAModelThinksIsAskedFor: the provider tells which way of thinking a model
-// takes, once; where it does not tell the model is not asked to think.
-func TestHowAModelThinksIsAskedFor(t *testing.T) {
+// The provider reports once which kind of thinking a model supports. Without a report, no
+// thinking is requested.
+func TestThinking_kindIsQueried(t *testing.T) {
 	t.Parallel()
 	for told, want := range map[string]string{
 		`{"capabilities":{"thinking":{"types":{"adaptive":{"supported":true},"enabled":{"supported":true}}}}}`:  `"thinking":{"display":"summarized","type":"adaptive"}`,
@@ -253,9 +252,8 @@ func TestHowAModelThinksIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestThinkingLeavesRoomForTheAnswer: the tokens of thinking count as output, and
-// the service refuses a budget that is not less than it.
-func TestThinkingLeavesRoomForTheAnswer(t *testing.T) {
+// Thinking tokens count as output, and the service refuses a budget that is not smaller.
+func TestThinking_budget(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		budget    string // of the variable
@@ -277,7 +275,7 @@ func TestThinkingLeavesRoomForTheAnswer(t *testing.T) {
 	} {
 		script := modeltest.Start(t, modeltest.Turn{Text: "ok"})
 		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			// What the provider tells of a model is no part of the script.
+			// The provider's report about the model is not scripted.
 			if r.Method == http.MethodGet {
 				_, _ = w.Write([]byte(`{"capabilities":{"thinking":{"types":{"enabled":{"supported":true}}}}}`))
 				return
@@ -300,9 +298,9 @@ func TestThinkingLeavesRoomForTheAnswer(t *testing.T) {
 	}
 }
 
-// TestForeignCallsHaveTheStandIn: the first call of a step that another model made
-// has the signature that the service documents for it, and only that one.
-func TestForeignCallsHaveTheStandIn(t *testing.T) {
+// Only the first call of a step from another model gets the placeholder signature, as the service
+// documents.
+func TestForeignCalls_placeholderSignature(t *testing.T) {
 	t.Parallel()
 	s := modeltest.Start(t, modeltest.Turn{Text: "ok"})
 	c, _ := opened(t, one(config.GoogleGenerativeAI), s.URL)
@@ -323,9 +321,8 @@ func TestForeignCallsHaveTheStandIn(t *testing.T) {
 	}
 }
 
-// TestToolsAreToldWhereverThereAreCalls: the service refuses a conversation with
-// calls that comes without tools.
-func TestToolsAreToldWhereverThereAreCalls(t *testing.T) {
+// The service refuses a conversation that has calls but no tools.
+func TestTools_areSentWithCalls(t *testing.T) {
 	t.Parallel()
 	s := modeltest.Start(t, modeltest.Turn{Text: "ok"})
 	c, _ := opened(t, one(config.AmazonBedrock), s.URL)
@@ -340,7 +337,7 @@ func TestToolsAreToldWhereverThereAreCalls(t *testing.T) {
 		t.Errorf("no tool is told: %s", raw)
 	}
 
-	// Where nothing was called there is nothing to tell.
+	// Without calls no tools are sent.
 	if _, err := c.Answer(t.Context(), &model.Request{Messages: question("?")}, func(model.Event) {}); err != nil {
 		t.Error(err)
 	}
@@ -349,9 +346,8 @@ func TestToolsAreToldWhereverThereAreCalls(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotConfiguredIsNotSent: models refuse what they do not know, so only
-// what somebody has set goes out.
-func TestWhatIsNotConfiguredIsNotSent(t *testing.T) {
+// Models refuse unknown parameters, so only configured ones are sent.
+func TestRequest_onlyConfiguredParameters(t *testing.T) {
 	t.Parallel()
 	for _, tt := range all {
 		s := modeltest.Start(t, modeltest.Turn{Text: "ok"})
@@ -370,8 +366,8 @@ func TestWhatIsNotConfiguredIsNotSent(t *testing.T) {
 	}
 }
 
-// TestWhatIsConfiguredIsSent: each property that changes the request.
-func TestWhatIsConfiguredIsSent(t *testing.T) {
+// Each property that changes the request is sent.
+func TestRequest_configuredParameters(t *testing.T) {
 	t.Parallel()
 	warm, budget := 0.25, int64(777)
 	with := func(name config.Provider, set func(*config.Model)) config.Model {
@@ -411,9 +407,9 @@ func TestWhatIsConfiguredIsSent(t *testing.T) {
 	}
 }
 
-// TestReasoningOfEarlierTurns: older reasoners refuse it, newer ones want it on
-// every message of the assistant, "" where there was none.
-func TestReasoningOfEarlierTurns(t *testing.T) {
+// Older reasoning models refuse reasoning in messages. Newer ones need it in every assistant
+// message, "" for none.
+func TestReasoning_ofEarlierTurns(t *testing.T) {
 	t.Parallel()
 	said := func(m model.Message, text string) model.Message {
 		m.Parts = []model.Part{{Text: text}}
@@ -444,8 +440,8 @@ func TestReasoningOfEarlierTurns(t *testing.T) {
 	}
 }
 
-// TestTokensOfTheCacheAreCounted by the names that services have for them.
-func TestTokensOfTheCacheAreCounted(t *testing.T) {
+// Services have different names for cached tokens.
+func TestUsage_cachedTokens(t *testing.T) {
 	t.Parallel()
 	for usage, cached := range map[string]int{
 		`{"prompt_tokens":9,"completion_tokens":2,"prompt_cache_hit_tokens":7,"prompt_cache_miss_tokens":2}`: 7,

@@ -18,22 +18,21 @@ import (
 
 var cutStep = flag.Int("cuts", 17, "bytes between two places at which an answer is cut; 1 for every byte")
 
-// row is what was seen of a model, in numbers of things that went as they should.
+// row counts the successes of a model.
 type row struct {
 	model          config.Model
 	wire           string
-	text, calls    int // bytes and calls of an answer that came whole
-	echoed, marks  int // what a provider wants back, or marked for its cache, in the second request
+	text, calls    int // bytes and calls of a complete answer
+	echoed, marks  int // values that a provider wants back, or that are marked for its cache, in the second request
 	usage          model.Usage
-	errors, limits int // kinds of refusal told apart; answers known to be cut by a limit
-	cuts, bytes    int // cuts that were noticed; the length of the answer
-	overflow       int // cuts behind the last byte that counts
+	errors, limits int // refusals of the right kind; answers known to be cut by a limit
+	cuts, bytes    int // cuts that were noticed; length of the answer
+	overflow       int // cuts after the last byte that matters
 }
 
-// TestTheTableOfProviders prints what each provider does on its wire (-v), and
-// fails where something of it is missing. The server refuses what the services
-// refuse.
-func TestTheTableOfProviders(t *testing.T) {
+// It prints what each provider does on its wire (-v), and fails if something is missing. The
+// server refuses what the services refuse.
+func TestProviderTable(t *testing.T) {
 	t.Parallel()
 	rows := make([]row, len(all))
 	t.Run("providers", func(t *testing.T) {
@@ -62,8 +61,7 @@ func TestTheTableOfProviders(t *testing.T) {
 	t.Log("every ", *cutStep, " bytes\n", out.String())
 }
 
-// converse has a model think, call two tools at once, take their results and
-// answer.
+// converse makes a model think, call two tools at once, take their results and answer.
 func (r *row) converse(t *testing.T) {
 	s := modeltest.Start(t,
 		modeltest.Turn{Reasoning: "I look first. ", Text: "Let me look.", Calls: []modeltest.Call{
@@ -100,13 +98,13 @@ func (r *row) converse(t *testing.T) {
 	for _, mark := range []string{`"cache_control"`, `"cachePoint"`, `"prompt_cache_key"`} {
 		r.marks += strings.Count(second.Raw, mark)
 	}
-	wants := map[string]int{"messages": 1, "converse": 1, "responses": 1}[r.wire] // where the provider has to be told
+	wants := map[string]int{"messages": 1, "converse": 1, "responses": 1}[r.wire] // in the request
 	if r.marks < wants || r.marks > 4 {
 		t.Errorf("%d marks for the cache", r.marks)
 	}
 }
 
-// refuse gives a model the refusals that have to be told apart.
+// refuse gives a model each refusal.
 func (r *row) refuse(t *testing.T) {
 	for _, refusal := range []struct {
 		status int
@@ -131,11 +129,11 @@ func (r *row) refuse(t *testing.T) {
 	}
 }
 
-// cut ends the answer at its bytes: never is a part of it taken for the whole.
-// Behind the last byte that counts there are marks that a client may do without.
+// cut cuts the answer at each byte: a part is never taken for the whole. After the last byte that
+// matters there are marks that a client may ignore.
 func (r *row) cut(t *testing.T) {
 	var mu sync.Mutex
-	at, size := -*cutStep, 0 // before the first one it comes whole
+	at, size := -*cutStep, 0 // the first answer is complete
 	s := modeltest.Play(t, func(*modeltest.Request) modeltest.Turn {
 		return modeltest.Turn{
 			Text:  "größe",

@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// slow is a body that gives a byte after each of these pauses.
+// slow is a body that returns a byte after each of these pauses.
 type slow struct {
 	ctx    context.Context
 	pauses []time.Duration
@@ -39,9 +39,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// TestSilenceEndsAnAnswer: a model that thinks may be silent for long, and any
-// byte shows that it is there.
-func TestSilenceEndsAnAnswer(t *testing.T) {
+// A thinking model may be silent for long, and any byte shows that it is there.
+func TestAnswer_endsAfterSilence(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
@@ -74,8 +73,8 @@ func TestSilenceEndsAnAnswer(t *testing.T) {
 	}
 }
 
-// TestAnAnswerWithoutEndIsBounded at its 50 MiB.
-func TestAnAnswerWithoutEndIsBounded(t *testing.T) {
+// The limit is 50 MiB.
+func TestAnswer_sizeLimit(t *testing.T) {
 	t.Parallel()
 	endless := io.NopCloser(io.LimitReader(zeros{}, maxStream+1<<20))
 	b := newBoundedBody(endless, time.Hour, func(error) {})
@@ -90,9 +89,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// The variables by which the configuration tells where a key would go are those that the
-// providers read.
-func TestVariablesOfProvidersAreKnownToTheConfiguration(t *testing.T) {
+// The configuration knows exactly the variables that providers read for the destination of a key.
+func TestProviderVariables_matchTheConfiguration(t *testing.T) {
 	t.Parallel()
 	for _, p := range providers {
 		m := config.Model{Provider: p.name}

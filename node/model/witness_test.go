@@ -9,10 +9,9 @@ import (
 	"github.com/shoalsearch/shoal/node/model"
 )
 
-// TestAnotherProgramPlaysTheProviders holds a conversation with each provider as
-// another program plays it, which knows nothing of this one. SHOAL_AIMOCK is its
-// address; .ci/test-models starts it.
-func TestAnotherProgramPlaysTheProviders(t *testing.T) {
+// It holds a conversation with each provider as an independent program plays it. SHOAL_AIMOCK is
+// its address; .ci/test-models starts it.
+func TestProviders_playedByAnotherProgram(t *testing.T) {
 	url := os.Getenv("SHOAL_AIMOCK")
 	if url == "" {
 		t.Skip("SHOAL_AIMOCK does not name the address of the program: see .ci/test-models")

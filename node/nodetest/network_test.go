@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A flap that is about to cut a link while it is healed must not cut it for good.
-func TestNothingIsCutBehindAHeal(t *testing.T) {
+// A flap that is about to cut a link during a heal must not cut it for good.
+func TestHeal_endsFlaps(t *testing.T) {
 	t.Parallel()
 	id := [2]int{0, 1}
 	networks := make([]*network, 2000)
@@ -24,7 +24,7 @@ func TestNothingIsCutBehindAHeal(t *testing.T) {
 	}
 	healed.Wait()
 
-	// Whatever a flap had still to do is done by then.
+	// The flap is over by then.
 	Moment(10 * time.Millisecond)
 	for i, w := range networks {
 		if l, _ := w.state(id); l.cut {

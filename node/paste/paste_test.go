@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// placeText writes a place for a table: path:line-end:column in name.
+// placeText returns a place for a table: path:line-end:column in name.
 func placeText(p Place) string {
 	text := p.Path
 	if p.Line > 0 {
@@ -32,7 +32,7 @@ func placesText(m *Meaning) string {
 	return strings.Join(out, "; ")
 }
 
-// placeForms is each form in which a program writes a place, with what it says.
+// placeForms has a text and its places for each form.
 var placeForms = []struct{ form, text, want string }{
 	{"compiler", "src/dict.c:500", "src/dict.c:500"},
 	{"compiler", "src/errors.go:6:9", "src/errors.go:6:9"},
@@ -131,7 +131,7 @@ func TestPlaces_everyForm(t *testing.T) {
 	}
 }
 
-// A box of one line makes blanks of line breaks, some browsers drop them.
+// A single-line input turns line breaks into spaces, or removes them in some browsers.
 func TestTrace_withoutLineBreaks(t *testing.T) {
 	t.Parallel()
 	traces := map[string]string{
@@ -270,7 +270,7 @@ func TestNames_commits_globs(t *testing.T) {
 	}
 }
 
-// A text of any kind is read without a panic, in a time in proportion to its length.
+// Read of any text does not panic, and takes time proportional to the length.
 func FuzzRead(f *testing.F) {
 	for _, c := range placeForms {
 		f.Add(c.text)
@@ -288,8 +288,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// A line of source matches a pattern of the message that it printed, the one with the
-// most of the message at the latest.
+// The source line of a message matches one of the patterns, and not a later one than expected.
 func TestLiteral_findsTheSourceOfAMessage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ message, source string }{
@@ -327,7 +326,7 @@ func TestLiteral_findsTheSourceOfAMessage(t *testing.T) {
 	}
 }
 
-// What has no words has no patterns, and no text makes an expression that is none.
+// A text without words has no patterns, and every pattern is a valid expression.
 func TestLiteral_bounds(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "  ", "12 34", `"x"`, "a b", "0xdeadbeef", "%s %d", "(((", "it's"} {

@@ -8,9 +8,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// TestHowAQueryIsUnderstood: its parts with their places and meanings, the text that
-// says all of it, and what was hardly meant so.
-func TestHowAQueryIsUnderstood(t *testing.T) {
+// A query's parts have places and meanings. The result also has the full form and warnings.
+func TestExplain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		text string
@@ -84,8 +83,8 @@ error 16384+1 a query of at most 16384 bytes -> `},
 	}
 }
 
-// Every filter that a query knows is told of, by each of its names.
-func TestEveryFilterHasAMeaning(t *testing.T) {
+// Every filter has a meaning, by each of its names.
+func TestExplain_everyFilterHasAMeaning(t *testing.T) {
 	t.Parallel()
 	for _, f := range query.Filters() {
 		for _, name := range f.Names {

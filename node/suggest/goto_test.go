@@ -19,7 +19,7 @@ import (
 
 var errMissing = errors.New("not there")
 
-// library is a node with files, of which a guest sees those of public repositories.
+// library is a node with files. A guest only sees those of public repositories.
 type library struct {
 	fake
 	files    []string          // repository:path, or repository@revision:path
@@ -33,7 +33,7 @@ func (l *library) sees(v catalog.Viewer, repo string) bool {
 	return v.All || !strings.Contains(repo, "secret")
 }
 
-// Search finds files by name, and lines by an expression, as the engine does.
+// Search finds files by name, and lines by an expression, like the engine.
 func (l *library) Search(_ context.Context, v catalog.Viewer, req search.Request) (*search.Response, error) {
 	q, err := query.Parse(req.Query, query.Options{Regexp: req.Regexp})
 	if err != nil {
@@ -214,7 +214,7 @@ func TestGoTo_findsWhatExists(t *testing.T) {
 		{"lib/nosuch/index.js", ""}, // the file at the root is another one
 		{"a/src/app.py", "file host/flask:src/flask/app.py"},
 		{"github.com/none/none/pkg/other.Open", ""},
-		{"/elsewhere/lib/app.py:3", ""}, // only the name is that of files here
+		{"/elsewhere/lib/app.py:3", ""}, // only the name equals that of files here
 		{"src/nosuch.c:1", ""},
 		{"github.com/rqlite/rqlite/v8/store.(*Store).Open(0xc0001b2000)", "symbol host/rqlite:store/store.go:7"},
 		{"DB::Open", "symbol host/rqlite:db/db.go:7"},
@@ -259,7 +259,7 @@ func TestGoTo_framesOfATrace(t *testing.T) {
 	}
 }
 
-// What somebody may not see does not exist: the same texts lead nowhere.
+// The same texts lead nowhere for a viewer without access.
 func TestGoTo_hidesWhatTheViewerMayNotSee(t *testing.T) {
 	t.Parallel()
 	s := newLibrary().suggester()
@@ -300,7 +300,8 @@ func TestNearest_findsTheFormatOfAMessage(t *testing.T) {
 		}
 	}
 
-	// Where a file has the words side by side, and where they are an expression, nothing is put in place.
+	// If a file has the words side by side, or if they are an expression, there is no other
+	// answer.
 	found := &search.Response{Files: []search.File{{Score: 60_000}}}
 	for _, req := range []search.Request{{Query: "failed to open"}, {Query: "failed to open", Regexp: true}} {
 		if got := s.Nearest(t.Context(), catalog.Guest(), req, found); got != nil {

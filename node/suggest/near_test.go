@@ -17,7 +17,7 @@ func TestNearPaths(t *testing.T) {
 		{"old/tests/dict.c", []string{"tests/dict.c", "src/dict.c", "src/dict.h"}}, // the directories decide between equal names
 		{"src/dcit.c", []string{"src/dict.c", "tests/dict.c"}},                     // two letters swapped
 		{"src/dict2.c", []string{"src/dict.c", "tests/dict.c"}},                    // one letter too many
-		{"docs/GUIDE.md", []string{"docs/guide.md", "a/b/guide.md"}},               // letters of the other case
+		{"docs/GUIDE.md", []string{"docs/guide.md", "a/b/guide.md"}},               // letters in the other case
 		{"src/nothing_like_it.c", nil},
 	} {
 		if got := nearPaths(paths, c.missing); !slices.Equal(got, c.want) {

@@ -15,7 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// fake is a node with two repositories, of which a guest sees one.
+// fake is a node with two repositories. A guest sees one of them.
 type fake struct {
 	symbols.Searcher
 	browse.Reader
@@ -90,7 +90,7 @@ func suggester(f *fake) *Suggester {
 func TestCompletions(t *testing.T) {
 	t.Parallel()
 	s := suggester(&fake{})
-	for _, c := range []struct{ text, want string }{ // | is where somebody types
+	for _, c := range []struct{ text, want string }{ // | is the cursor
 		{"re|", "repo: rev: reposet:"},
 		{"fo|", `fork:`},
 		{"x case:|", "yes no auto"},
@@ -136,7 +136,7 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
-func TestPathsByTheirLetters(t *testing.T) {
+func TestFiles_byTheirLetters(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	s := suggester(f)
@@ -155,7 +155,7 @@ func TestPathsByTheirLetters(t *testing.T) {
 		t.Errorf("places %v", r.Paths[0].At)
 	}
 
-	// What one viewer had read is not shown to another.
+	// The list cached for one viewer is not shown to another without access.
 	if _, err := s.Files(t.Context(), catalog.Operator(), FilesRequest{Repo: "acme/secret"}); err != nil {
 		t.Fatal(err)
 	}
@@ -164,8 +164,8 @@ func TestPathsByTheirLetters(t *testing.T) {
 	}
 }
 
-// What nobody may look at is not told by its symbols, and bad requests are refused.
-func TestSymbolsByTheirNames(t *testing.T) {
+// Symbols of hidden repositories are not found, and bad requests are refused.
+func TestSymbols_byTheirNames(t *testing.T) {
 	t.Parallel()
 	s := suggester(&fake{})
 	r, err := s.Symbols(t.Context(), catalog.Guest(), SymbolsRequest{Repo: "acme/app", Query: "Greet"})

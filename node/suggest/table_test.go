@@ -18,11 +18,11 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// row is a query with | where somebody types, and what is suggested: the query
-// that each suggestion makes of it, with | behind what was inserted.
+// row is a query with | at the cursor, and the expected queries after each suggestion, with |
+// after the inserted text.
 type row struct{ typed, want string }
 
-// shown writes suggestions as a row has them.
+// shown returns suggestions in the form of a row.
 func shown(typed string, list []Suggestion) string {
 	text := strings.Replace(typed, "|", "", 1)
 	var out []string
@@ -45,9 +45,8 @@ func (r row) check(t *testing.T, s *Suggester, v catalog.Viewer) {
 	}
 }
 
-// TestWhatIsSuggested: filters by their beginnings, values of each filter, and
-// what a word could be.
-func TestWhatIsSuggested(t *testing.T) {
+// Suggestions are filters by prefix, values of each filter, and meanings of a word.
+func TestSuggestions(t *testing.T) {
 	t.Parallel()
 	s := suggester(&fake{})
 	for _, r := range []row{
@@ -57,10 +56,10 @@ func TestWhatIsSuggested(t *testing.T) {
 		{"a x F|", "a x file:|\na x fork:|"},
 		{"-f| x", "-file:| x\n-fork:| x"},
 		{"(v|)", "(visibility:|)"},
-		{"x|", ""},                                       // no filter begins so, and of one letter nothing else is looked for
-		{"x|y", "sym:^xying$ |\nfile:^cmd/main\\.go$ |"}, // what stands behind belongs to the word
+		{"x|", ""},                                       // no filter begins with it, and for one letter nothing else is searched
+		{"x|y", "sym:^xying$ |\nfile:^cmd/main\\.go$ |"}, // the letters after the cursor belong to the word
 
-		// Values that are few.
+		// Filters with few values.
 		{"case:|", "case:yes |\ncase:no |\ncase:auto |"},
 		{"a case:a| b", "a case:auto | b"},
 		{"-archived:o|", "-archived:only |"},
@@ -80,11 +79,11 @@ func TestWhatIsSuggested(t *testing.T) {
 		{"l:Objective-c|", "l:Objective-C |\nl:Objective-C++ |"},
 		{"lang:emacs|", `lang:"Emacs Lisp" |`},
 
-		// Revisions: those of the one repository that is named, else those that are indexed.
+		// Revisions of the query's only repository, else the indexed ones.
 		{"rev:|", "rev:* |\nrev:HEAD |\nrev:main |"},
 		{"repo:^acme/app$ rev:f|", "repo:^acme/app$ rev:feature/x |"},
 		{"branch:MA|", "branch:main |"},
-		{"repo:a repo:b rev:f|", ""}, // of two nobody knows which one is meant
+		{"repo:a repo:b rev:f|", ""}, // with two repositories it is unclear which one is meant
 
 		// Contexts, files, symbols.
 		{"context:e|", "context:web |"},
@@ -92,13 +91,13 @@ func TestWhatIsSuggested(t *testing.T) {
 		{"file:|", ""},
 		{"file:main|", `file:^cmd/main\.go$ |`},
 		{"-f:ma|", `-f:^cmd/main\.go$ |`},
-		{"sym:G|", ""}, // one letter begins too many
+		{"sym:G|", ""}, // too many names begin with one letter
 		{"sym:Greet|", "sym:^Greeting$ |"},
 
-		// A word could be a repository, a symbol or a file.
+		// A word may be a repository, a symbol or a file.
 		{"acme|", "repo:^acme/app$ |\nsym:^acmeing$ |\nfile:^cmd/main\\.go$ |"},
 
-		// What is no place for a suggestion.
+		// Places without suggestions.
 		{`"re|`, ""},
 		{`a "b c|`, ""},
 		{`"a" f|`, "\"a\" file:|\n\"a\" fork:|"},
@@ -111,8 +110,8 @@ func TestWhatIsSuggested(t *testing.T) {
 	}
 }
 
-// TestANameWithTwoColonsIsNoFilter: file::open is a name of C++.
-func TestANameWithTwoColonsIsNoFilter(t *testing.T) {
+// file::open is a name in C++.
+func TestSuggestions_twoColonsAreNoFilter(t *testing.T) {
 	t.Parallel()
 	got, err := suggester(&fake{}).Complete(t.Context(), catalog.Guest(), "file::op", 8)
 	if err != nil {
@@ -128,8 +127,8 @@ func TestANameWithTwoColonsIsNoFilter(t *testing.T) {
 	}
 }
 
-// TestEveryFilterIsSuggested by its name, and each of its values behind any of its names.
-func TestEveryFilterIsSuggested(t *testing.T) {
+// Every filter is suggested by its name, and its values after any of its names.
+func TestSuggestions_everyFilter(t *testing.T) {
 	t.Parallel()
 	s := suggester(&fake{})
 	suggested := func(text, insert string) bool {
@@ -153,9 +152,8 @@ func TestEveryFilterIsSuggested(t *testing.T) {
 	}
 }
 
-// TestAHiddenRepositoryIsNotSuggested: neither by its name, nor by a revision of
-// it, nor by what it counts.
-func TestAHiddenRepositoryIsNotSuggested(t *testing.T) {
+// A hidden repository is not suggested: neither by name, nor by a revision, nor in counts.
+func TestSuggestions_hideRepositories(t *testing.T) {
 	t.Parallel()
 	s := suggester(&fake{})
 	for _, r := range []row{
@@ -167,7 +165,7 @@ func TestAHiddenRepositoryIsNotSuggested(t *testing.T) {
 		r.check(t, s, catalog.Guest())
 	}
 
-	// For who may see it, it is there.
+	// For a viewer with access it is there.
 	for _, r := range []row{
 		{"repo:secret|", "repo:^acme/secret$ |"},
 		{"repo:^acme/secret$ rev:f|", "repo:^acme/secret$ rev:feature/x |"},
@@ -176,8 +174,8 @@ func TestAHiddenRepositoryIsNotSuggested(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoQueryIsRefused with a sentence.
-func TestWhatIsNoQueryIsRefused(t *testing.T) {
+// The error is a sentence.
+func TestSuggestions_refuseBadRequests(t *testing.T) {
 	t.Parallel()
 	s := suggester(&fake{})
 	for _, tt := range []struct {
@@ -204,7 +202,7 @@ func TestWhatIsNoQueryIsRefused(t *testing.T) {
 	}
 }
 
-// busy is a node with much of everything, that answers slowly.
+// busy is a node with many results that answers slowly.
 type busy struct {
 	fake
 	slow time.Duration
@@ -227,9 +225,8 @@ func (b *busy) Search(ctx context.Context, _ catalog.Viewer, req search.Request)
 	return b.fake.Search(ctx, catalog.Guest(), req)
 }
 
-// TestAnAnswerIsBounded in number, and in time: a part that takes longer is left
-// out.
-func TestAnAnswerIsBounded(t *testing.T) {
+// The number is limited, and the time: slow parts are left out.
+func TestSuggestions_limits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, tt := range []struct {
@@ -267,7 +264,7 @@ func TestAnAnswerIsBounded(t *testing.T) {
 	})
 }
 
-// asked is a node that keeps the last query of a search.
+// asked is a node that records the last query of a search.
 type asked struct {
 	fake
 	query string
@@ -278,9 +275,8 @@ func (a *asked) Search(ctx context.Context, v catalog.Viewer, req search.Request
 	return a.fake.Search(ctx, v, req)
 }
 
-// TestFilesHaveAShareOfTheTime that the whole answer has, and leave the rest for
-// what they found to come.
-func TestFilesHaveAShareOfTheTime(t *testing.T) {
+// The search for files has part of the time, so that its results arrive in time.
+func TestSuggestions_timeForFiles(t *testing.T) {
 	t.Parallel()
 	for within, want := range map[time.Duration]string{
 		Within:      "type:file timeout:100ms file:",
@@ -311,8 +307,8 @@ func (f *failing) Definitions(context.Context, catalog.Viewer, symbols.SymbolReq
 	return nil, errBroken
 }
 
-// TestWhatFailsIsLeftOut: who types is shown what there is, and no error.
-func TestWhatFailsIsLeftOut(t *testing.T) {
+// The user gets what there is, and no error.
+func TestSuggestions_leaveOutFailures(t *testing.T) {
 	t.Parallel()
 	f := &failing{}
 	s := New(Deps{Search: f, Browse: f, Within: Within, Contexts: func(context.Context, catalog.Viewer) ([]Context, error) { return nil, errBroken }})
@@ -323,8 +319,8 @@ func TestWhatFailsIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestListsOfPathsAreKeptWithinABound: the last eight.
-func TestListsOfPathsAreKeptWithinABound(t *testing.T) {
+// The limit is eight lists.
+func TestLists_cacheLimit(t *testing.T) {
 	t.Parallel()
 	l := newLists()
 	reads := 0
@@ -334,7 +330,7 @@ func TestListsOfPathsAreKeptWithinABound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, key := range []string{"8", "1", "0", "0"} { // the one that was used longest ago had to go
+	for _, key := range []string{"8", "1", "0", "0"} { // the least recently used one is gone
 		if _, err := l.get(key, read); err != nil {
 			t.Fatal(err)
 		}
@@ -343,7 +339,7 @@ func TestListsOfPathsAreKeptWithinABound(t *testing.T) {
 		t.Errorf("%d reads, %d kept; want %d and %d", reads, l.cache.Size(), maxLists+2, maxLists)
 	}
 
-	// What failed is not kept.
+	// Errors are not cached.
 	if _, err := l.get("x", func() (list, error) { return list{}, errBroken }); err == nil {
 		t.Error("a failure is hidden")
 	}
@@ -352,7 +348,7 @@ func TestListsOfPathsAreKeptWithinABound(t *testing.T) {
 	}
 }
 
-// scattered is a node whose files are found by letters that stand apart only.
+// scattered is a node whose files only match letters that are apart.
 type scattered struct{ fake }
 
 func (s *scattered) Search(ctx context.Context, v catalog.Viewer, req search.Request) (*search.Response, error) {

@@ -11,9 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// TestFilesAreWhereTheyShouldBe keeps what was said over kills, losses and
-// damage.
-func TestFilesAreWhereTheyShouldBe(t *testing.T) {
+// Files stay available over kills, losses and damage.
+func TestFiles_surviveLossAndDamage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4)
 	ctx := t.Context()
@@ -36,8 +35,7 @@ func TestFilesAreWhereTheyShouldBe(t *testing.T) {
 	fence := w.state.View().Thread(thread1).Run.Fence
 	w.do(&catalog.EndTurn{Thread: thread1, Fence: fence, Turn: catalog.ThreadTurn{File: file, Bytes: uint32(size), Events: 1}})
 
-	// Every node reads it. One that need not have it keeps it only until those have
-	// it that should.
+	// Every node can read it. A node that is no holder keeps it only until the holders have it.
 	everybody := func(what string) {
 		t.Helper()
 		for _, n := range w.nodes {
@@ -62,7 +60,7 @@ func TestFilesAreWhereTheyShouldBe(t *testing.T) {
 		t.Errorf("it is on %q, want %q", got, want)
 	}
 
-	// A holder that dies is replaced; what it has when it comes back is one too many.
+	// A dead holder is replaced; when it returns, it has one copy too many.
 	w.node(want[0]).kill()
 	look()
 	stand := w.holdersOf(file)
@@ -76,7 +74,7 @@ func TestFilesAreWhereTheyShouldBe(t *testing.T) {
 		t.Errorf("after it came back it is on %q, want %q", got, want)
 	}
 
-	// Damage is found by the name and made good by another copy.
+	// Damage is found by the name and repaired from another copy.
 	if err := os.WriteFile(w.node(want[1]).store.path(file), []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +84,7 @@ func TestFilesAreWhereTheyShouldBe(t *testing.T) {
 		t.Errorf("after damage it is on %q, want %q", got, want)
 	}
 
-	// What no thread names goes after a while, and not before.
+	// A file that no thread names is deleted, but only after a while.
 	w.do(&catalog.DeleteThread{Thread: thread1})
 	look()
 	if got := w.holdersOf(file); len(got) != 2 {
@@ -106,8 +104,8 @@ func TestFilesAreWhereTheyShouldBe(t *testing.T) {
 	}
 }
 
-// TestOddFilesAreRefused sends a node what is not what its name says.
-func TestOddFilesAreRefused(t *testing.T) {
+// It sends a node bytes that do not match the name.
+func TestPut_refusesWrongFiles(t *testing.T) {
 	t.Parallel()
 	n := newWorld(t, 1).nodes[0]
 	good := []byte("sealed bytes")
@@ -131,9 +129,9 @@ func TestOddFilesAreRefused(t *testing.T) {
 	}
 }
 
-// The file with a question stays while the question is answered, and goes when the
+// The file with a question stays while the question is being answered, and is deleted when the
 // answer has its own.
-func TestQuestionFileStaysWhileItIsAnswered(t *testing.T) {
+func TestQuestionFile_staysWhileItIsAnswered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
 	n := w.nodes[0]

@@ -17,8 +17,7 @@ import (
 
 const thread1 = "5b0c7a4e9d1f2a3b4c5d6e7f80912a3b"
 
-// world is some nodes with a catalog and a network between them. One goroutine
-// works in it.
+// world is some nodes with a catalog and a network. A single goroutine uses it.
 type world struct {
 	t     *testing.T
 	now   time.Time
@@ -27,7 +26,7 @@ type world struct {
 	nodes []*node
 }
 
-// node is one of them: its store, and whether it can be reached.
+// node is a node with its store, and whether it can be reached.
 type node struct {
 	*world
 	id       string
@@ -51,7 +50,7 @@ func newWorld(t *testing.T, nodes int) *world {
 	return w
 }
 
-// start starts a node on what is in its directory.
+// start starts a node on the contents of its directory.
 func (n *node) start() {
 	n.up, n.handlers = true, map[string]cluster.Handler{}
 	n.store = New(Deps{
@@ -74,7 +73,7 @@ func (*node) Lacks(string) bool { return false }
 
 func (n *node) Handle(method string, h cluster.Handler) { n.handlers[method] = h }
 
-// Call asks a node.
+// Call calls a node.
 func (n *node) Call(ctx context.Context, id, method string, in []byte) ([]byte, error) {
 	there := n.node(id)
 	if !there.up {
@@ -94,7 +93,7 @@ func (w *world) do(cmd catalog.Command) {
 	}
 }
 
-// holdersOf are the nodes that have a file.
+// holdersOf returns the nodes that have a file.
 func (w *world) holdersOf(file string) (ids []string) {
 	for _, n := range w.nodes {
 		if _, err := os.Stat(n.store.path(file)); err == nil {

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Every object of the chart has the fields that Kubernetes knows, whatever is asked of it.
+// Every object of the chart has valid Kubernetes fields, for all values.
 func TestChart_makesObjectsOfKubernetes(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -79,7 +79,7 @@ func render(dir, values string) (objects []string, err error) {
 	return objects, err
 }
 
-// strict reads an object and refuses fields that its kind has not.
+// strict parses an object and refuses fields that its kind does not have.
 func strict(text string) (kind string, err error) {
 	var head struct{ Kind string }
 	if err := yaml.Unmarshal([]byte(text), &head); err != nil {
@@ -92,7 +92,7 @@ func strict(text string) (kind string, err error) {
 	return head.Kind, yaml.UnmarshalStrict([]byte(text), into)
 }
 
-// The compose files follow the schema, and every file and volume that they name is there.
+// The compose files follow the schema, and every file and volume that they name exists.
 func TestComposeFiles_followTheSchema(t *testing.T) {
 	t.Parallel()
 	for file, nodes := range map[string]int{"one.yaml": 1, "three.yaml": 3} {
