@@ -9,29 +9,27 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// AgeVariable bounds for how long a node may have missed changes and still
-// believe a credential.
+// AgeVariable limits for how long a node that missed changes still accepts credentials.
 const AgeVariable = "SHOAL_MAX_PERMISSION_AGE"
 
-// Current fails with ErrStale where a revocation may have passed this node by:
-// for long it has not applied all that was committed, or another cluster has taken
-// the place of its own. Credentials are not believed then; what is open to everybody stays
-// open as far as the gate lets it.
+// Current returns ErrStale if this node may have missed a revocation: it has not applied all
+// committed entries for long, or another cluster has replaced its own. Then credentials are not
+// accepted. What is open to everybody stays open, as far as the gate allows.
 func (k *Keyring) Current() error {
 	if why := k.catalog.Outlived(); why != nil {
 		return call.Fail(call.ErrStale, "this node is not ready: %v", why)
 	}
 
-	// Every request with a credential comes by here: no bound is below this.
+	// Every request with a credential calls this. No limit is below this age.
 	age := k.catalog.Age()
 	if age <= config.LeastPermissionAge {
 		return nil
 	}
 
 	text, _ := k.lookup(AgeVariable)
-	most, _ := config.PermissionAge(text) // one that cannot be read is the usual one
+	most, _ := config.PermissionAge(text) // an invalid value gives the default
 
-	empty := k.catalog.View().Time().IsZero() // not of a cluster yet: nobody is known
+	empty := k.catalog.View().Time().IsZero() // not in a cluster yet, so there are no accounts
 	if most == 0 || age <= most || empty {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-func TestHowOldTheCatalogMayBe(t *testing.T) {
+func TestCurrent_ageLimits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		bound string
@@ -25,7 +25,7 @@ func TestHowOldTheCatalogMayBe(t *testing.T) {
 		{"0", 1000 * time.Hour, false},
 		{"", cluster.UnknownAge, true},
 		{"soon", 10 * time.Minute, false},
-		{"soon", 11 * time.Minute, true}, // what cannot be read opens nothing
+		{"soon", 11 * time.Minute, true}, // an invalid value opens nothing
 	} {
 		l := newLedger(t)
 		l.person("ann@example.com", catalog.RoleMember)
@@ -37,8 +37,8 @@ func TestHowOldTheCatalogMayBe(t *testing.T) {
 	}
 }
 
-// A node that was never told of anybody has nobody to refuse.
-func TestAnEmptyCatalogIsNotOld(t *testing.T) {
+// A node without a catalog has no credentials to refuse.
+func TestCurrent_emptyCatalog(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.age = 1000 * time.Hour
@@ -48,9 +48,9 @@ func TestAnEmptyCatalogIsNotOld(t *testing.T) {
 	}
 }
 
-// A key may have been revoked in the cluster that has taken the place of this
-// one, however lately this node has heard of its leader.
-func TestNoCredentialIsBelievedInAClusterThatWasGivenUp(t *testing.T) {
+// A key may have been revoked in the cluster that replaced this one, even if this node recently
+// heard of its own leader.
+func TestCurrent_replacedClusterRefusesCredentials(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.person("ann@example.com", catalog.RoleMember)

@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// Bounds of failed attempts to sign in.
+// Limits of failed sign-ins.
 const (
-	freeAttempts  = 5                // of one account from one address, before there is a wait
-	freeOfAddress = 20               // of one address, for whatever accounts
-	freeOfAccount = 50               // of one account, from wherever: so that others cannot lock it
-	longestWait   = 15 * time.Minute // of an address
-	accountWait   = 30 * time.Second // of an account: a nuisance, not a lock
-	attemptsKept  = time.Hour        // after the last failure
-	mostAttempts  = 20000            // remembered
+	freeAttempts   = 5                // per account and address, before there is a wait
+	freeOfAddress  = 20               // per address, for any account
+	freeOfAccount  = 50               // per account, from any address: high, so that others cannot lock it
+	longestWait    = 15 * time.Minute // for an address
+	accountWait    = 30 * time.Second // for an account: a nuisance, not a lock
+	attemptsMemory = time.Hour        // failures are forgotten after this time without another
+	maxAttempts    = 20000            // remembered counts
 )
 
-// attempts counts failed attempts to sign in, in the memory of this node
-// alone: a stranger must not write to the catalog. After the free ones each
-// failure doubles the wait, from a second on. It is safe for concurrent use.
+// attempts counts failed sign-ins in the memory of this node, because strangers must not write to
+// the catalog. After the free ones, each failure doubles the wait, starting with a second. It is
+// safe for concurrent use.
 type attempts struct {
 	now func() time.Time
 
-	mu     sync.Mutex // guards failed
+	mu     sync.Mutex // guards counts
 	counts map[string]*failures
 }
 
 type failures struct {
 	count int
 	last  time.Time
-	wait  time.Duration // after last, before the next attempt is allowed
+	wait  time.Duration // after last, until the next attempt is allowed
 }
 
 func newAttempts(now func() time.Time) *attempts {
@@ -45,7 +45,7 @@ type bound struct {
 }
 
 func boundsOf(email, address string) [3]bound {
-	// One count alone could be evaded: by many accounts, by many addresses, or by one of each.
+	// A single count could be evaded: with many accounts, many addresses, or one of each.
 	from := network(address)
 	return [3]bound{
 		{"both " + from + " " + email, freeAttempts, longestWait},
@@ -54,7 +54,7 @@ func boundsOf(email, address string) [3]bound {
 	}
 }
 
-// network is what an address counts as: in IPv6 everybody has a /64.
+// network returns the unit by which addresses are counted: for IPv6 the /64 network.
 func network(address string) string {
 	a, err := netip.ParseAddr(address)
 	if err != nil || a.Unmap().Is4() {
@@ -64,7 +64,7 @@ func network(address string) string {
 	return p.String()
 }
 
-// wait returns how long a client has to wait before the next attempt; 0 for not at all.
+// wait returns how long a client must wait before the next attempt; 0: not at all.
 func (x *attempts) wait(email, address string) (d time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -75,7 +75,7 @@ func (x *attempts) wait(email, address string) (d time.Duration) {
 			continue
 		}
 
-		// The clock went back: the wait begins anew, or it would last until the clock is there again.
+		// If the clock was set back, restart the wait. It would otherwise last too long.
 		if now.Before(f.last) {
 			f.last = now
 		}
@@ -88,13 +88,13 @@ func (x *attempts) failed(email, address string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	now := x.now()
-	// Before counting: the three that follow must find room.
+	// Make room for the three counts of this failure.
 	x.makeRoom(now)
 
 	for _, b := range boundsOf(email, address) {
 		f := x.counts[b.key]
-		// Counted anew after a quiet hour, so that a person who mistypes now and then is not held up.
-		if f == nil || now.Sub(f.last) > attemptsKept {
+		// Start again after a quiet hour, so that occasional typing errors do not add up.
+		if f == nil || now.Sub(f.last) > attemptsMemory {
 			f = &failures{}
 			x.counts[b.key] = f
 		}
@@ -108,20 +108,21 @@ func (x *attempts) failed(email, address string) {
 	}
 }
 
-// succeeded forgets the failures of one account from one address; those of the
-// address stay, since who has one account may guess at others.
+// succeeded forgets the failures of one account from one address. Those of the address stay,
+// because the client may still guess other accounts.
 func (x *attempts) succeeded(email, address string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.counts, boundsOf(email, address)[0].key)
 }
 
-// makeRoom drops what is old, and where that is not enough the oldest half.
+// makeRoom drops old counts, and if necessary the older half.
 func (x *attempts) makeRoom(now time.Time) {
-	// Half the age each time, so that the oldest go first; 3 is what one failure adds.
-	for age := attemptsKept; len(x.counts) > mostAttempts-3; age /= 2 {
+	// Halve the age each time, so that the oldest go first. One failure adds 3 counts.
+	for age := attemptsMemory; len(x.counts) > maxAttempts-3; age /= 2 {
 		for key, f := range x.counts {
-			// Also what lies in the future since the clock went back: it would never get old.
+			// Also drop counts in the future: after setting the clock back they would never get
+			// old.
 			if now.Sub(f.last).Abs() >= age {
 				delete(x.counts, key)
 			}

@@ -8,27 +8,27 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Caller is who makes a request, as they may know it themselves: without a secret.
+// Caller describes who makes a request, without secrets, for the caller itself.
 type Caller struct {
-	Kind    string       `json:"kind"`           // of those below
-	ID      string       `json:"id,omitzero"`    // of the account or the key; "" for a guest and the operator
-	Name    string       `json:"name"`           // for people
-	Email   string       `json:"email,omitzero"` // of the account; "" where it is none
+	Kind    string       `json:"kind"`           // one of the kinds below
+	ID      string       `json:"id,omitzero"`    // of the account or key; "" for a guest and the operator
+	Name    string       `json:"name"`           // for display
+	Email   string       `json:"email,omitzero"` // of the account; "" without one
 	Role    catalog.Role `json:"role"`
-	By      string       `json:"by"`                 // by what they came in, of those below
-	KeyID   string       `json:"keyId,omitzero"`     // of the API key that they showed or signed in with; "" without one
-	Expires time.Time    `json:"expiresAt,omitzero"` // when the key or session ends; zero: never, or it is neither
+	By      string       `json:"by"`                 // how they signed in, one of the ways below
+	KeyID   string       `json:"keyId,omitzero"`     // API key that they used or signed in with; "": none
+	Expires time.Time    `json:"expiresAt,omitzero"` // end of the key or session; zero: never, or neither
 }
 
-// What kinds of callers there are.
+// Kinds of callers.
 const (
-	CallerGuest    = "guest"    // nobody in particular
-	CallerUser     = "user"     // somebody with an account
-	CallerKey      = "key"      // a key that belongs to no account
-	CallerOperator = "operator" // whoever runs the node
+	CallerGuest    = "guest"    // not signed in
+	CallerUser     = "user"     // an account
+	CallerKey      = "key"      // a key without an account
+	CallerOperator = "operator" // the operator of the node
 )
 
-// By what callers come in.
+// Ways to sign in.
 const (
 	ByNothing = "anonymous"
 	BySession = "session"
@@ -36,8 +36,8 @@ const (
 	BySocket  = "socket"
 )
 
-// Caller tells somebody who was let in who they are. It fails with
-// ErrUnauthenticated where the account, session or key has gone meanwhile.
+// Caller describes a viewer. It returns ErrUnauthenticated if the account, session or key no longer
+// exists.
 func (k *Keyring) Caller(v catalog.Viewer) (*Caller, error) {
 	view := k.catalog.View()
 	gone := call.Fail(call.ErrUnauthenticated, "Not authenticated")
@@ -51,7 +51,7 @@ func (k *Keyring) Caller(v catalog.Viewer) (*Caller, error) {
 		out.Kind, out.ID, out.By, out.Expires = CallerKey, key.ID, ByKey, key.Expires
 	}
 
-	// The account goes before its key: it is whose rights count.
+	// The account decides before its key, because its rights count.
 	if v.Account != "" {
 		a := view.Account(v.Account)
 		if a == nil || a.State != catalog.AccountActive {
@@ -60,7 +60,7 @@ func (k *Keyring) Caller(v catalog.Viewer) (*Caller, error) {
 		out.Kind, out.ID, out.Name, out.Email = CallerUser, a.ID, cmp.Or(a.Name, a.Email), a.Email
 	}
 
-	// A session that was begun with a key ends with it, too.
+	// A session that was begun with a key also ends with the key.
 	if v.Session != "" {
 		x := view.Session(v.Session)
 		if x == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Whoever is let in is told who they are, by whatever they came in, and until when.
-func TestCallersAreToldWhoTheyAre(t *testing.T) {
+// A caller gets their own description, whichever way they signed in, with the expiry.
+func TestCaller_describesEachKind(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	k := NewKeyring(l, func(string) (string, bool) { return "", false }, l.time, slog.New(slog.DiscardHandler))
@@ -41,7 +41,7 @@ func TestCallersAreToldWhoTheyAre(t *testing.T) {
 		return let(sessions.SessionViewer(t.Context(), begun.Token))
 	}
 
-	// A member's key of an owner, which ends before a session does, and a key of nobody.
+	// A member's key of an owner that expires before a session does, and a key without an account.
 	hers := made(Operator(), CreateKeyRequest{Name: "hers", User: boss.ID, Expires: time.Hour})
 	robot := made(Operator(), CreateKeyRequest{Name: "robot", Role: catalog.RoleOwner})
 	byKey, byRobot := let(k.Authenticate(t.Context(), hers.Key)), let(k.Authenticate(t.Context(), robot.Key))
@@ -67,7 +67,7 @@ func TestCallersAreToldWhoTheyAre(t *testing.T) {
 		}
 	}
 
-	// What ends while a request is on its way is gone, and nobody is told anything.
+	// If the key ends during the request, the caller gets an error.
 	if _, err := k.RevokeKey(t.Context(), Operator(), hers.Info.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,10 @@
-// Package account knows who asks and what they may do.
+// Package account decides who makes a request and what they may do.
 //
 //	cookie ─── Sessions.SessionViewer ─┐
 //	API key ── Keyring.Authenticate ──▶ catalog.Viewer ── Gate.Repos ──▶ Repos: what this viewer may see
 //	                                               └── AsOwner ───▶ Owner: proof that it may administer
 //
-// Both doors are passed once. Whatever reads repositories for a viewer takes
-// them from [Repos], so what a viewer may not see does not exist for it;
-// whatever administers takes an [Owner], which nothing but [AsOwner] and
-// [Operator] makes.
+// Each request passes these once. Code that reads repositories for a viewer gets them from [Repos],
+// so hidden repositories do not exist for it. Code that administers requires an [Owner], which only
+// [AsOwner] and [Operator] return.
 package account

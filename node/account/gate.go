@@ -13,61 +13,58 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Agreed is what the gate takes of the agreement of nodes; *cluster.Cluster
-// has it. Its methods are safe for concurrent use.
+// Agreed is the part of *cluster.Cluster that the gate uses. Its methods are safe for concurrent
+// use.
 type Agreed interface {
-	// View is the catalog as this node has applied it.
+	// View returns the catalog as applied by this node.
 	View() *catalog.View
 	// Await waits until this node has applied an index.
 	Await(ctx context.Context, index uint64) error
-	// Outlived is why the catalog of this node counts no more, nil while it does.
+	// Outlived returns why this node's catalog is no longer valid, or nil.
 	Outlived() error
 }
 
-// Gate is the one door to repositories on behalf of a viewer. It is safe for
-// concurrent use.
+// Gate is the only way to get repositories on behalf of a viewer. It is safe for concurrent use.
 type Gate struct{ agreed Agreed }
 
-// NewGate makes a gate to the catalog that nodes agree on.
+// NewGate returns a gate for a catalog.
 func NewGate(a Agreed) *Gate { return &Gate{a} }
 
-// Repos is the repositories that a viewer may see, at one view of the catalog.
-// It changes no more and is safe for concurrent use.
+// Repos is the set of repositories that a viewer may see, at one view of the catalog. It is
+// immutable and safe for concurrent use.
 type Repos struct {
-	View *catalog.View   // on which all of it stands
-	Set  *roaring.Bitmap // of their ids; shared: clone it before changing it
+	View *catalog.View   // all methods read from it
+	Set  *roaring.Bitmap // ids; shared: the caller must clone it before changing it
 
 	viewer catalog.Viewer
 }
 
-// Repos lets a viewer in. It fails with ErrUnauthenticated where the viewer is
-// nobody, and with ErrUnavailable where another cluster has taken the place of
-// this one.
+// Repos returns the repositories that a viewer may see. It returns ErrUnauthenticated for the zero
+// role, and ErrUnavailable if another cluster has replaced this one.
 func (g *Gate) Repos(v catalog.Viewer) (*Repos, error) {
 	if v.Role == catalog.RoleNone {
 		return nil, call.Fail(call.ErrUnauthenticated, "Not authenticated")
 	}
 
-	// Rights may have been taken away in the new cluster, which this node never hears of.
+	// The new cluster may have revoked rights, and this node never hears of it.
 	if why := g.agreed.Outlived(); why != nil {
 		return nil, call.Fail(call.ErrUnavailable, "this node is not ready: %v", why)
 	}
 
-	// From here on all is of one view, so that no answer mixes two states of the catalog.
+	// Use one view from here on, so that no answer mixes two states.
 	view := g.agreed.View()
 	set := view.Visible(v)
 
-	// An operation may be bound to some of them, never to others.
+	// Only narrows the set; it never adds a repository.
 	if v.Only != nil {
 		set = roaring.And(set, v.Only)
 	}
 	return &Repos{View: view, Set: set, viewer: v}, nil
 }
 
-// Still fails with ErrUnauthenticated where a viewer who was let in a while ago would
-// not be now: the account is suspended or gone, or the key, or what a program was let
-// in by, is revoked. It is for what goes on for long after that; what is read of
-// repositories is bound by each look of its own.
+// Still returns ErrUnauthenticated if a viewer who was admitted earlier would be refused now: the
+// account was suspended or deleted, or the key or consent was revoked. It is for operations that
+// take long. Each read of repositories checks the viewer by itself.
 func (g *Gate) Still(v catalog.Viewer) error {
 	view := g.agreed.View()
 	if v.Account != "" {
@@ -76,7 +73,7 @@ func (g *Gate) Still(v catalog.Viewer) error {
 		}
 	}
 
-	// A program has the id of what it was let in by in place of a key's.
+	// For a program, KeyID is the id of its consent.
 	if v.KeyID == "" || view.Key(v.KeyID) != nil {
 		return nil
 	}
@@ -86,43 +83,39 @@ func (g *Gate) Still(v catalog.Viewer) error {
 	return nil
 }
 
-// Blind tells whether what is counted by index file must not be told: files
-// hold several repositories, and the viewer may not see all of them. It does not
-// depend on which there are.
+// Blind reports whether numbers per index file must be hidden: a file may contain repositories that
+// the viewer must not see. It does not depend on which repositories exist.
 func (r *Repos) Blind() bool { return r.View.Enforces() && (!r.viewer.All || r.viewer.Only != nil) }
 
-// Pass is a viewer on the way from the node that let it in to one that has the
-// data. It travels between nodes only, which trust each other by the key of the
-// cluster.
+// Pass carries a viewer from the node that admitted it to a node with the data. It only travels
+// between nodes, which trust each other by the cluster key.
 type Pass struct {
 	Viewer catalog.Viewer
-	Index  uint64 // of the catalog at which the viewer was let in
+	Index  uint64 // of the catalog when the viewer was admitted
 }
 
-// Pass is what another node has to be shown to read for the viewer.
+// Pass returns the pass for reading on another node.
 func (r *Repos) Pass() Pass { return Pass{Viewer: r.viewer, Index: r.View.Index()} }
 
-// behindTime is how long a node whose catalog is older than that of the node
-// that asks waits for its own before it refuses.
+// behindTime is how long a node with an older catalog waits for its own to catch up.
 const behindTime = time.Second
 
-// Again lets a viewer in once more where the data is. Where enough finds that
-// less may be seen here than was asked for, and the catalog of this node is older
-// than the pass, it waits for its own for a second; ErrUnavailable says that the
-// catalog is still older. Of an equal or newer one the answer stands, whatever
-// the other node thought.
+// Again admits a viewer again, on the node with the data. If enough reports that too little is
+// visible here, and this catalog is older than the pass, it waits a second for the catalog. If that
+// is still older, it returns ErrUnavailable. An equal or newer catalog decides, whatever the first
+// node saw.
 func (g *Gate) Again(ctx context.Context, p Pass, enough func(*Repos) bool) (*Repos, error) {
-	// The zero value is what an older node sends: nobody is let in by leaving something out.
+	// An older node may send the zero value: a missing field must admit nobody.
 	if p.Viewer.Role == catalog.RoleNone {
 		return nil, call.Fail(call.ErrUnavailable, "this node reads for viewers only, and the call of the other one names none: it may be of an older version")
 	}
 	seen, err := g.Repos(p.Viewer)
-	// Also a newer catalog may let see less: then a right was taken away meanwhile, and that counts.
+	// A newer catalog may show less, because a right was revoked meanwhile. That counts.
 	if err != nil || enough(seen) || seen.View.Index() >= p.Index {
 		return seen, err
 	}
 
-	// Most often the change is on its way: a second is longer than it takes.
+	// Usually the change arrives within a second.
 	waiting, cancel := context.WithTimeout(ctx, behindTime)
 	defer cancel()
 	if err := g.agreed.Await(waiting, p.Index); err != nil {
@@ -131,20 +124,19 @@ func (g *Gate) Again(ctx context.Context, p Pass, enough func(*Repos) bool) (*Re
 	return g.Repos(p.Viewer)
 }
 
-// ByEnding is ByName, also for an ending that is of one repository only.
+// ByEnding is ByName, but also accepts the end of a name if it is unique.
 func (r *Repos) ByEnding(name string) (*catalog.Repo, error) {
-	// A whole name goes before an ending, whatever else ends so.
+	// A whole name wins over an ending.
 	exact, err := r.ByName(name)
 	if err == nil {
 		return exact, nil
 	}
 
 	var found *catalog.Repo
-	// All of them are gone through, since a second one makes the ending say nothing.
+	// Check all: the ending must be unique.
 	for repo := range r.All() {
 		if name != "" && strings.HasSuffix(repo.Name, "/"+name) {
-			// Only those that the viewer may see: whether an ending is unique
-			// tells nothing of hidden ones.
+			// Only among visible repositories: uniqueness must not reveal hidden ones.
 			if found != nil {
 				return nil, call.Fail(call.ErrRepoNotFound, "Repository %q is more than one: %s and %s", name, found.Name, repo.Name)
 			}
@@ -152,26 +144,24 @@ func (r *Repos) ByEnding(name string) (*catalog.Repo, error) {
 		}
 	}
 
-	// In the words of the whole name, so that a hidden one cannot be told from none.
+	// The same error as for a whole name, so that a hidden repository looks like none.
 	if found == nil {
 		return nil, err
 	}
 	return found, nil
 }
 
-// ByName finds a repository, by a name that its host gave up not long ago too;
-// ErrRepoNotFound says the same of one that is
-// hidden and of one that is not there.
+// ByName returns the repository with a name, or with a recent former name. It returns
+// ErrRepoNotFound for hidden and missing repositories alike.
 func (r *Repos) ByName(name string) (*catalog.Repo, error) {
-	// A hidden repository that has taken the name of another is not there: the
-	// former name still leads to the other one.
+	// If a hidden repository has taken a former name, that still leads to the visible one.
 	for _, repo := range []*catalog.Repo{r.View.RepoByName(name), r.View.RepoByFormerName(name)} {
 		if repo != nil && r.Set.Contains(repo.ID) {
 			return repo, nil
 		}
 	}
 
-	// A short name leads to a repository where the viewer may see no other one of it.
+	// A short name is valid if it is unique among visible repositories.
 	switch short := r.byShortName(name); len(short) {
 	case 0:
 		return nil, NoRepo(name)
@@ -182,18 +172,17 @@ func (r *Repos) ByName(name string) (*catalog.Repo, error) {
 	}
 }
 
-// byShortName lists the repositories with a short name.
+// byShortName returns the visible repositories with a short name.
 func (r *Repos) byShortName(name string) []*catalog.Repo {
 	return slices.DeleteFunc(r.View.ReposByShortName(name), func(repo *catalog.Repo) bool { return !r.Set.Contains(repo.ID) })
 }
 
-// NoRepo says that there is no repository of a name, or none for the viewer:
-// the two are told in the same words.
+// NoRepo returns the error for a repository that does not exist or is hidden: it is the same.
 func NoRepo(name string) error {
 	return call.Fail(call.ErrRepoNotFound, "Repository %q not found", name)
 }
 
-// ByID is ByName for an id.
+// ByID returns the repository with an id, or the same kind of error as ByName.
 func (r *Repos) ByID(id catalog.RepoID) (*catalog.Repo, error) {
 	repo := r.View.Repo(id)
 	if repo == nil || !r.Set.Contains(id) {
@@ -202,7 +191,7 @@ func (r *Repos) ByID(id catalog.RepoID) (*catalog.Repo, error) {
 	return repo, nil
 }
 
-// Named is the ids of those of some names that are there.
+// Named returns the ids of the visible repositories among names.
 func (r *Repos) Named(names []string) *roaring.Bitmap {
 	set := roaring.New()
 	for _, name := range names {
@@ -217,7 +206,7 @@ func (r *Repos) Named(names []string) *roaring.Bitmap {
 	return set
 }
 
-// All lists the repositories by name.
+// All iterates over the repositories by name.
 func (r *Repos) All() iter.Seq[*catalog.Repo] {
 	return func(yield func(*catalog.Repo) bool) {
 		for repo := range r.View.ReposByName() {
@@ -228,9 +217,9 @@ func (r *Repos) All() iter.Seq[*catalog.Repo] {
 	}
 }
 
-// Where is the set of the repositories for which a condition holds.
+// Where returns the set of the repositories for which is holds.
 func (r *Repos) Where(is func(*catalog.Repo) bool) *roaring.Bitmap {
-	// To go through all costs a tenth of looking each of many up.
+	// For many repositories, iterating over all is ten times faster than looking each one up.
 	set := roaring.New()
 	if int(r.Set.GetCardinality()) > r.View.RepoCount()/8 {
 		for repo := range r.View.Repos() {
@@ -248,24 +237,24 @@ func (r *Repos) Where(is func(*catalog.Repo) bool) *roaring.Bitmap {
 	return set
 }
 
-// Owner is the proof that somebody may administer. The zero Owner is none: an
-// operation gets one from whoever let the request in.
+// Owner is the proof that a request may administer. The zero Owner is not valid; operations get one
+// from whoever authenticated the request.
 type Owner struct{ viewer catalog.Viewer }
 
-// Name is of the key or account, for records and logs.
+// Name returns the name of the key or account, for records and logs.
 func (o Owner) Name() string { return o.viewer.Name }
 
-// Viewer is the owner as one who reads.
+// Viewer returns the owner as a viewer.
 func (o Owner) Viewer() catalog.Viewer { return o.viewer }
 
-// Operator reports whether it is the operator of a node, who came by the socket in its
-// data directory.
+// Operator reports whether the owner is the operator of a node, who uses the socket in its data
+// directory.
 func (o Owner) Operator() bool {
 	return o.viewer.KeyID == "" && o.viewer.Account == "" && o.viewer.Session == ""
 }
 
-// AsOwner lets an owner in. It fails with ErrUnauthenticated or ErrForbidden
-// for everybody else.
+// AsOwner returns an Owner for a viewer who is an owner. For others it returns ErrUnauthenticated
+// or ErrForbidden.
 func AsOwner(v catalog.Viewer) (Owner, error) {
 	switch v.Role {
 	case catalog.RoleOwner:
@@ -276,26 +265,25 @@ func AsOwner(v catalog.Viewer) (Owner, error) {
 	return Owner{}, call.Fail(call.ErrForbidden, "This needs a key of an owner.")
 }
 
-// Holder is the proof that somebody may have keys: an owner, or a person with
-// an account.
+// Holder is the proof that a request may manage keys: an owner, or a person with an account.
 type Holder interface {
-	// Viewer is who it is.
+	// Viewer returns the holder as a viewer.
 	Viewer() catalog.Viewer
 	holds()
 }
 
 func (Owner) holds() {}
 
-// Person is the proof that somebody has an account.
+// Person is the proof that a request comes from an account.
 type Person struct{ viewer catalog.Viewer }
 
-// Viewer is the person as one who reads.
+// Viewer returns the person as a viewer.
 func (p Person) Viewer() catalog.Viewer { return p.viewer }
 
 func (Person) holds() {}
 
-// AsPerson lets in who has an account. It fails with ErrUnauthenticated or
-// ErrForbidden for everybody else.
+// AsPerson returns a Person for a viewer with an account. For others it returns ErrUnauthenticated
+// or ErrForbidden.
 func AsPerson(v catalog.Viewer) (Person, error) {
 	switch {
 	case v.Account != "" && (v.Role == catalog.RoleMember || v.Role == catalog.RoleOwner):
@@ -306,8 +294,8 @@ func AsPerson(v catalog.Viewer) (Person, error) {
 	return Person{}, call.Fail(call.ErrForbidden, "This needs an account: a key of nobody has none.")
 }
 
-// AsHolder lets in who may have keys. It fails with ErrUnauthenticated or
-// ErrForbidden for everybody else.
+// AsHolder returns a Holder for a viewer who may have keys. For others it returns
+// ErrUnauthenticated or ErrForbidden.
 func AsHolder(v catalog.Viewer) (Holder, error) {
 	switch {
 	case v.Role == catalog.RoleOwner:
@@ -320,5 +308,5 @@ func AsHolder(v catalog.Viewer) (Holder, error) {
 	return nil, call.Fail(call.ErrForbidden, "This needs an account: a key of nobody has none.")
 }
 
-// Operator is the owner that whoever runs the node is.
+// Operator returns the owner that stands for the operator of the node.
 func Operator() Owner { return Owner{catalog.Operator()} }

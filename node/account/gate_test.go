@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-func TestOnlyOwnersAdministerAndNobodySeesNothing(t *testing.T) {
+func TestAsOwner_onlyOwners(t *testing.T) {
 	t.Parallel()
 	view := catalog.New().View()
 	gate := NewGate(&agreed{view: view})
@@ -40,9 +40,9 @@ func TestOnlyOwnersAdministerAndNobodySeesNothing(t *testing.T) {
 	}
 }
 
-// A node of a cluster that an operator has given up knows nothing of what the new
-// one takes away: it lets nobody in, and says why.
-func TestNobodyIsLetInByACatalogThatCountsNoMore(t *testing.T) {
+// A node of a replaced cluster does not know which rights the new cluster revoked. It admits
+// nobody, and tells why.
+func TestGate_replacedClusterAdmitsNobody(t *testing.T) {
 	t.Parallel()
 	gate := NewGate(&agreed{view: catalog.New().View(), outlived: errors.New("the cluster was given up")})
 	for _, v := range []catalog.Viewer{catalog.Guest(), {Role: catalog.RoleMember, Name: "ann"}, catalog.Operator()} {
@@ -51,7 +51,7 @@ func TestNobodyIsLetInByACatalogThatCountsNoMore(t *testing.T) {
 			t.Errorf("%s: %v", v.Role, err)
 		}
 
-		// The same where another node has let them in.
+		// The same if another node has admitted them.
 		_, err = gate.Again(t.Context(), Pass{Viewer: v}, func(*Repos) bool { return true })
 		if !errors.Is(err, call.ErrUnavailable) {
 			t.Errorf("%s by another node: %v", v.Role, err)
@@ -59,7 +59,7 @@ func TestNobodyIsLetInByACatalogThatCountsNoMore(t *testing.T) {
 	}
 }
 
-// agreed is a catalog that stands still, or moves on when it is waited for.
+// agreed is a catalog that may advance in Await.
 type agreed struct {
 	view, next *catalog.View
 	outlived   error
@@ -78,8 +78,8 @@ func (a *agreed) Await(_ context.Context, index uint64) error {
 
 const enforced = `{"connections": {"c": {"type": "git", "url": "file:///srv/*", "enforcePermissions": true}}}`
 
-// hidden makes a catalog with a repository that only ann is granted, at three
-// moments: before the grant, with it, and after its revocation.
+// hidden returns a catalog with a repository granted only to ann, at three moments: before the
+// grant, with it, and after its revocation.
 func hidden(t *testing.T) (before, granted, revoked *catalog.View, repo catalog.RepoID, ann catalog.Viewer) {
 	t.Helper()
 	w := clustertest.New(t, enforced, 1)
@@ -98,8 +98,7 @@ func hidden(t *testing.T) (before, granted, revoked *catalog.View, repo catalog.
 	return before, granted, w.View(), repo, catalog.Viewer{Role: catalog.RoleMember, Account: "u1"}
 }
 
-// A node that has the data looks for itself: what it hides stays hidden,
-// whatever the node thought that let the viewer in.
+// The node with the data checks by itself: what it hides stays hidden, whatever the first node saw.
 func TestGate_nodeWithTheDataChecksTheViewerAgain(t *testing.T) {
 	t.Parallel()
 	before, granted, revoked, repo, ann := hidden(t)
@@ -132,9 +131,8 @@ func TestGate_nodeWithTheDataChecksTheViewerAgain(t *testing.T) {
 	}
 }
 
-// Who was let in a while ago is still there until the account, the key or the consent
-// that they came by is not.
-func TestWhoIsStillThere(t *testing.T) {
+// A viewer stays valid until the account, the key or the consent ends.
+func TestGate_still(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, enforced, 1)
 	ann := catalog.User{ID: "u1", Email: "ann@example.com", Role: catalog.RoleMember, State: catalog.AccountActive}
@@ -179,9 +177,8 @@ func TestWhoIsStillThere(t *testing.T) {
 	}
 }
 
-// What a viewer sees is one set for all requests until something changes that
-// it is made of.
-func TestVisibleSetIsSharedBetweenRequests(t *testing.T) {
+// All requests share a viewer's set until one of its inputs changes.
+func TestVisible_setIsSharedBetweenRequests(t *testing.T) {
 	t.Parallel()
 	_, granted, revoked, repo, ann := hidden(t)
 	first, again := granted.Visible(ann), granted.Visible(ann)
@@ -196,9 +193,9 @@ func TestVisibleSetIsSharedBetweenRequests(t *testing.T) {
 	}
 }
 
-// The name that a visible repository had leads to it, also when a hidden one
-// has taken that name.
-func TestAHiddenRepositoryTakesNoName(t *testing.T) {
+// A former name of a visible repository leads to it, even if a hidden repository has taken the
+// name.
+func TestByName_hiddenRepositoryTakesNoFormerName(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, enforced, 1)
 	list := func(repos ...catalog.ListedRepo) {

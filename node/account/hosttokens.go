@@ -11,41 +11,39 @@ import (
 	"github.com/shoalsearch/shoal/node/seal"
 )
 
-// HostToken is what somebody gave to let a code host be asked in their name.
+// HostToken is a person's token for asking a code host in their name.
 type HostToken struct {
 	Access  string    `json:"a"`
-	Refresh string    `json:"r,omitempty"` // "" where the host gives none
-	Expires time.Time `json:"e,omitzero"`  // of Access; zero where the host does not say
-	User    string    `json:"u,omitempty"` // the person's name there, where it goes with Access
+	Refresh string    `json:"r,omitempty"` // "": the host gives none
+	Expires time.Time `json:"e,omitzero"`  // of Access; zero: unknown
+	User    string    `json:"u,omitempty"` // the person's user name at the host, if Access needs it
 }
 
-// String is for logs: nothing of it is told.
+// String hides the token from logs.
 func (HostToken) String() string { return "a token of a person" }
 
-// HostTokens keeps them, sealed, in the catalog. It is safe for concurrent use.
+// HostTokens stores host tokens, sealed, in the catalog. It is safe for concurrent use.
 type HostTokens struct {
 	catalog Catalog
 	box     *seal.Box
 	now     func() time.Time
 }
 
-// NewHostTokens keeps tokens in the catalog of a cluster.
+// NewHostTokens returns the host tokens of a catalog.
 func NewHostTokens(c Catalog, now func() time.Time) *HostTokens {
 	return &HostTokens{c, seal.New("host tokens", "token of a person", c.Secret), now}
 }
 
-// Wanted reports whether code hosts are asked in the name of people now, so that
-// they are to be asked for their tokens.
+// Wanted reports whether code hosts are asked in people's names, so that people should be asked for
+// tokens.
 func (h *HostTokens) Wanted() bool {
 	return h.catalog.View().PermissionSync() == catalog.PermissionSyncOn
 }
 
-// freshEnough is how long ago a host has answered that is not asked again
-// because somebody signs in.
+// freshEnough is the age of a host's answer up to which a sign-in does not ask again.
 const freshEnough = 15 * time.Minute
 
-// keep keeps the token of somebody who has just proven who they are. Where they
-// gave none, what they gave before stays.
+// keep stores the token of a person who just signed in. Without a new token the old one stays.
 func (h *HostTokens) keep(ctx context.Context, account string, who Proof) error {
 	if who.Token == nil || !h.Wanted() {
 		return nil
@@ -53,16 +51,16 @@ func (h *HostTokens) keep(ctx context.Context, account string, who Proof) error 
 	x, view := who.identity(account), h.catalog.View()
 	site := view.SiteOfIdentity(&x)
 	if site == "" {
-		return nil // the provider has left the configuration meanwhile
+		return nil // the provider was removed from the configuration
 	}
 
 	last := view.Reader(site, x.Subject)
-	// Who signs in often must not make the host be asked each time; a failure is asked about again.
+	// A sign-in soon after a good answer must not ask the host again.
 	fresh := last != nil && last.Began > 0 && last.Issue == "" && !last.Stale && h.now().Sub(last.At) < freshEnough
 	put := &catalog.PutHostToken{Account: account, Ask: !fresh}
 	err := h.put(ctx, put, &catalog.HostToken{Provider: x.Provider, Subject: x.Subject, Site: site}, *who.Token)
 	if _, refused := catalog.Refused(err); refused {
-		return nil // the account has changed meanwhile: it is signed in, or is not, by the rules for that
+		return nil // the account has changed meanwhile; the sign-in itself checks that
 	}
 	return call.WriteError(err)
 }
@@ -74,7 +72,7 @@ func (h *HostTokens) put(ctx context.Context, c *catalog.PutHostToken, of *catal
 		return fmt.Errorf("write a token: %w", err)
 	}
 	c.Token = catalog.HostToken{Provider: of.Provider, Subject: of.Subject, Site: of.Site}
-	// Sealed with the key of the identity, so that no token can be moved to another one.
+	// Bind the seal to the identity, so that a token cannot be moved to another one.
 	if c.Token.Sealed, err = h.box.Seal(ctx, plain, of.Key()); err != nil {
 		return err
 	}
@@ -82,7 +80,7 @@ func (h *HostTokens) put(ctx context.Context, c *catalog.PutHostToken, of *catal
 	return err
 }
 
-// Of is the token that somebody gave with an identity.
+// Of opens the stored token of an identity.
 func (h *HostTokens) Of(ctx context.Context, kept *catalog.HostToken) (token HostToken, err error) {
 	plain, err := h.box.Open(ctx, kept.Sealed, kept.Key())
 	if err != nil {
@@ -94,9 +92,8 @@ func (h *HostTokens) Of(ctx context.Context, kept *catalog.HostToken) (token Hos
 	return token, nil
 }
 
-// Renew keeps the token that a host gave instead of another one, for the job
-// that runs under a fence. Until it returns the new one must not be used: at
-// hosts that change both, the old one is good no more.
+// Renew stores a refreshed token for the job with this fence. The caller must not use the new token
+// before Renew returns: at some hosts a refresh also replaces the refresh token.
 func (h *HostTokens) Renew(ctx context.Context, kept *catalog.HostToken, account string, fence uint64, token HostToken) error {
 	return h.put(ctx, &catalog.PutHostToken{Account: account, Fence: fence, Instead: kept.Set}, kept, token)
 }

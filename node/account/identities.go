@@ -10,32 +10,32 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Proof is what an identity provider says of somebody who signed in there.
+// Proof is what an identity provider says about a person who signed in there.
 type Proof struct {
 	Method    string // the provider's name in the configuration
-	Title     string // the provider's name for people
-	Authority string // who gives the subject: the issuer, or the address of a code host
-	Subject   string // the lasting id there
-	Login     string // what the provider calls the person
+	Title     string // the provider's display name
+	Authority string // issuer of the subject, or the URL of a code host
+	Subject   string // permanent id at the provider
+	Login     string // user name at the provider
 	Name      string
-	Email     string // "" where the provider tells none
-	Proven    bool   // the provider has seen that the address is theirs
+	Email     string // "": the provider gives none
+	Proven    bool   // the provider has verified the address
 
-	Token *HostToken // that lets the provider be asked in their name; nil where it was not asked for
+	Token *HostToken // for asking the provider in their name; nil: not requested
 }
 
-// IdentityInfo describes who an account is at a provider.
+// IdentityInfo describes an identity of an account.
 type IdentityInfo struct {
 	Authority, Subject string
 	Login, Email       string
 	Created            time.Time
 }
 
-// Identities lets people in whom identity providers know. Who somebody is there
-// goes by the provider's lasting id:
+// Identities signs in people by identity providers. The provider's permanent id identifies a
+// person:
 //
 //	known ──────────────────────▶ the account
-//	unknown, a proven address ──▶ the account of that address, where it was proven too
+//	unknown, a proven address ──▶ the account of that address, if it is proven there, too
 //	unknown otherwise ──────────▶ a new account, which waits for an owner
 //
 // It is safe for concurrent use.
@@ -48,22 +48,22 @@ type Identities struct {
 	now      func() time.Time
 }
 
-// NewIdentities keeps the identities of the catalog of passwords, whose links
-// let people in for the first time.
+// NewIdentities returns the identities of the same catalog. Links of p can sign people in for the
+// first time.
 func NewIdentities(p *Passwords) *Identities {
 	return &Identities{p.catalog, p.sessions, p, NewHostTokens(p.catalog, p.now), p.lookup, p.now}
 }
 
-// recently is how long ago somebody signed in who may add a way to sign in.
-const recently = 15 * time.Minute
+// recentSignIn is how old a session may be for adding a way to sign in.
+const recentSignIn = 15 * time.Minute
 
-// Enter signs somebody in. It fails with ErrForbidden where they have no account
-// that may, and makes them one where they are new and may have one.
+// Enter signs a person in. A new person gets an account, if allowed. It returns ErrForbidden for a
+// person without an active account.
 func (i *Identities) Enter(ctx context.Context, who Proof, in SignIn) (*BegunSession, error) {
 	who = who.clean()
 	x := i.catalog.View().Identity(who.Authority, who.Subject)
 	if x == nil {
-		// It may have been linked at another node just now.
+		// Another node may have just linked it.
 		if _, err := i.catalog.Sync(ctx); err != nil {
 			return nil, call.WriteError(err)
 		}
@@ -79,14 +79,14 @@ func (i *Identities) Enter(ctx context.Context, who Proof, in SignIn) (*BegunSes
 	}
 
 	if x.Login != who.Login || x.Email != who.Email {
-		// What people read of it only: a lost change is made at the next sign-in.
+		// Only display texts change. If this fails, the next sign-in repeats it.
 		i.catalog.Propose(ctx, &catalog.LinkIdentity{Identity: who.identity(x.Account), Proven: who.Proven})
 	}
 	return i.begin(ctx, x.Account, who, in)
 }
 
 func (i *Identities) begin(ctx context.Context, account string, who Proof, in SignIn) (*BegunSession, error) {
-	// As it is now: it may have been suspended while the person was at the provider.
+	// Read the account again: it may have been suspended meanwhile.
 	a := i.catalog.View().Account(account)
 	if a == nil {
 		return nil, call.Fail(call.ErrUnauthenticated, "This account may not sign in")
@@ -95,20 +95,19 @@ func (i *Identities) begin(ctx context.Context, account string, who Proof, in Si
 		return nil, err
 	}
 
-	// Before the session, so that who is signed in has a token that works.
+	// Before the session, so that a signed-in person has a working token.
 	if err := i.tokens.keep(ctx, account, who); err != nil {
 		return nil, err
 	}
 
-	// By the name in the configuration: when that goes, the sessions end too.
+	// The name in the configuration: if the provider is removed, its sessions end.
 	in.Method = who.Method
 	return i.sessions.Begin(ctx, account, in)
 }
 
-// receive finds or makes the account of somebody whom a provider names for the
-// first time.
+// receive finds or creates the account of a new person.
 func (i *Identities) receive(ctx context.Context, who Proof) (account string, err error) {
-	// An account is known to owners by its address, so that there is none without.
+	// Owners know accounts by address, so each needs one.
 	if who.Email == "" {
 		return "", call.Fail(call.ErrForbidden, "%s tells no e-mail address of yours. Ask an owner of this service for an invitation, then link %s.", who.Title, who.Title)
 	}
@@ -119,40 +118,39 @@ func (i *Identities) receive(ctx context.Context, who Proof) (account string, er
 	return i.join(ctx, who)
 }
 
-// adopt links an account that the address leads to, where that is proof enough.
+// adopt links an account by its address, if the address is proven on both sides.
 func (i *Identities) adopt(ctx context.Context, a *catalog.User, who Proof) error {
-	// In the same words whatever it lacks: a stranger with an unproven
-	// address learns no more of the account.
+	// The same error whatever is missing, so that a stranger learns nothing about the account.
 	elsewise := call.Fail(call.ErrForbidden, "Your address at %s is in use here. Sign in as you did before, then link %s in your account.", who.Title, who.Title)
-	// Both have to be proven: else whoever makes an account with an address, here or there, gets
-	// what belongs to it.
+	// Both sides must be proven. Otherwise whoever creates an account with an address, here or at
+	// the provider, would get the other's.
 	if !who.Proven || a.Unproven || !flag(i.lookup, "AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING", true) {
 		return elsewise
 	}
 
-	// Not linked, since the identity would be there when the account is let in again.
+	// Do not link it now: the identity would be there after a reactivation.
 	if a.State == catalog.AccountSuspended {
 		return mayEnter(a)
 	}
 
 	linked := &catalog.LinkIdentity{Identity: who.identity(a.ID), ByEmail: true, Proven: true}
 	_, err := i.catalog.Propose(ctx, linked)
-	// It was changed between the look and the proposal, or is linked to
-	// another: the other way is open still.
+	// It has changed meanwhile, or is linked to another account. The person can still link it after
+	// signing in the old way.
 	if _, refused := catalog.Refused(err); refused {
 		return elsewise
 	}
 	return call.WriteError(err)
 }
 
-// join makes an account of somebody new.
+// join creates an account for a new person.
 func (i *Identities) join(ctx context.Context, who Proof) (account string, err error) {
-	// Before anything is written: whom nobody wants must not fill the catalog.
+	// Check before writing: unwanted people must not fill the catalog.
 	if err := i.welcome(who); err != nil {
 		return "", err
 	}
 
-	// Unless the operator has said otherwise, whoever is new waits for an owner.
+	// By default a new account waits for an owner.
 	state := catalog.AccountActive
 	if flag(i.lookup, "REQUIRE_APPROVAL_NEW_MEMBERS", true) {
 		state = catalog.AccountPending
@@ -168,8 +166,7 @@ func (i *Identities) join(ctx context.Context, who Proof) (account string, err e
 		Unproven: !who.Proven,
 	}
 
-	// Account and identity in one command: one without the other would be of
-	// no use, and take the address.
+	// Create both in one command: one without the other would be useless, and occupy the address.
 	if _, err := i.catalog.Propose(ctx, &catalog.Join{Account: a, Identity: who.identity(a.ID)}); err != nil {
 		if r, refused := catalog.Refused(err); refused {
 			return "", call.Fail(call.ErrForbidden, "No account can be made for you now: %s.", r.Reason)
@@ -179,22 +176,22 @@ func (i *Identities) join(ctx context.Context, who Proof) (account string, err e
 	return a.ID, nil
 }
 
-// welcome tells whether somebody new may have an account: by the domain of a
-// proven address, where SHOAL_ALLOWED_EMAIL_DOMAINS names some.
+// welcome returns an error if a new person may not have an account, according to
+// SHOAL_ALLOWED_EMAIL_DOMAINS.
 func (i *Identities) welcome(who Proof) error {
-	// No list lets in everybody whom a provider does.
+	// Without a list, everybody whom a provider admits is welcome.
 	text, _ := i.lookup("SHOAL_ALLOWED_EMAIL_DOMAINS")
 	domains := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r == ',' || r == ' ' })
 	if len(domains) == 0 {
 		return nil
 	}
 
-	// Only a proven address says something of a domain.
+	// Only a proven address proves a domain.
 	if !who.Proven {
 		return call.Fail(call.ErrForbidden, "%s does not prove that your address is yours, which this service asks for. Ask an owner of it for an invitation.", who.Title)
 	}
 
-	// There is one @ in it: clean takes no address that needs quotes.
+	// clean ensures that there is only one @.
 	_, domain, _ := strings.Cut(who.Email, "@")
 	if !slices.Contains(domains, domain) {
 		return call.Fail(call.ErrForbidden, "People with an address of %s have no account here. Ask an owner of this service for an invitation.", domain)
@@ -202,9 +199,8 @@ func (i *Identities) welcome(who Proof) error {
 	return nil
 }
 
-// flag is a variable that is true or false; whatever else it is counts as unset.
+// flag returns the value of a boolean variable, or usual if it is neither true nor false.
 func flag(lookup Lookup, name string, usual bool) bool {
-	// A mistyped variable does not change what is usual.
 	text, _ := lookup(name)
 	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "true":
@@ -215,8 +211,7 @@ func flag(lookup Lookup, name string, usual bool) bool {
 	return usual
 }
 
-// EnterWithLink signs in somebody who has a link, which is good no more then,
-// and links them.
+// EnterWithLink signs in a person who has a link, and links their identity. The link is used up.
 func (i *Identities) EnterWithLink(ctx context.Context, token string, who Proof, in SignIn) (*BegunSession, error) {
 	l, err := i.links.link(ctx, token)
 	if err != nil {
@@ -231,17 +226,17 @@ func (i *Identities) EnterWithLink(ctx context.Context, token string, who Proof,
 	return i.begin(ctx, l.Account, who, in)
 }
 
-// MayLink fails unless somebody signed in not long ago: a browser that was left
-// alone must not get somebody else a lasting way in.
+// MayLink returns an error unless the person signed in recently: an unattended browser must not
+// give someone else a permanent way in.
 func (i *Identities) MayLink(by Person) error {
 	x := i.catalog.View().Session(by.Viewer().Session)
-	if x == nil || i.now().Sub(x.Created) > recently {
+	if x == nil || i.now().Sub(x.Created) > recentSignIn {
 		return call.Fail(call.ErrForbidden, "You signed in a while ago. Sign out, sign in again, then link.")
 	}
 	return nil
 }
 
-// Link says that a person is somebody at a provider.
+// Link links an identity to a person's account.
 func (i *Identities) Link(ctx context.Context, by Person, who Proof) error {
 	who = who.clean()
 	change := catalog.LinkIdentity{Identity: who.identity(by.Viewer().Account), Proven: who.Proven}
@@ -251,7 +246,7 @@ func (i *Identities) Link(ctx context.Context, by Person, who Proof) error {
 	return i.tokens.keep(ctx, by.Viewer().Account, who)
 }
 
-// Tokens keeps what people gave to let hosts be asked in their name.
+// Tokens returns the host tokens of people.
 func (i *Identities) Tokens() *HostTokens { return i.tokens }
 
 func (i *Identities) put(ctx context.Context, change catalog.LinkIdentity, who Proof) error {
@@ -262,7 +257,7 @@ func (i *Identities) put(ctx context.Context, change catalog.LinkIdentity, who P
 	return call.WriteError(err)
 }
 
-// IdentitiesOf lists who a person is at providers.
+// IdentitiesOf returns the identities of a person.
 func (i *Identities) IdentitiesOf(by Person) (all []IdentityInfo) {
 	for _, x := range i.catalog.View().IdentitiesOf(by.Viewer().Account) {
 		all = append(all, IdentityInfo{x.Provider, x.Subject, x.Login, x.Email, x.Created})
@@ -270,12 +265,11 @@ func (i *Identities) IdentitiesOf(by Person) (all []IdentityInfo) {
 	return all
 }
 
-// Unlink takes an identity away. signIn are the authorities by which people
-// sign in now: one of them, or a password, stays. Every node that can be reached
-// has forgotten the identity when it returns.
+// Unlink removes an identity. signIn lists the authorities that are open for sign-in: one of them,
+// or a password, must remain. When it returns, every reachable node has applied the change.
 func (i *Identities) Unlink(ctx context.Context, by Person, authority, subject string, signIn []string) error {
-	// Whether a way to sign in is left is decided where the change is applied, so that two at once
-	// cannot take the last two.
+	// The command checks the remaining ways itself, so that two concurrent calls cannot remove the
+	// last two.
 	index, err := i.catalog.Propose(ctx, &catalog.UnlinkIdentity{
 		Account:    by.Viewer().Account,
 		Provider:   authority,
@@ -294,16 +288,14 @@ func (i *Identities) Unlink(ctx context.Context, by Person, authority, subject s
 	return nil
 }
 
-// clean is the proof in the form in which it is kept. What is no e-mail address
-// is none.
+// clean normalizes the proof. A malformed e-mail address becomes "".
 func (p Proof) clean() Proof {
-	// As accounts have it, since it is compared with their addresses.
+	// Use the form of accounts, for comparison.
 	p.Email = plainEmail(p.Email)
 
-	// Without an address nothing has been proven.
 	p.Proven = p.Proven && p.Email != ""
 
-	// Of a provider's texts only so much: they are kept in the catalog.
+	// Limit texts of the provider: the catalog stores them.
 	p.Login = cut(p.Login, 200)
 	p.Name = cut(p.Name, 200)
 	p.Title = cut(p.Title, 100)

@@ -9,8 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// lagging is a ledger as a node sees it that has not applied the last changes:
-// only asking the leader brings them.
+// lagging is a ledger seen by a node that has not applied the last changes. Sync brings them.
 type lagging struct {
 	*ledger
 	view *catalog.View
@@ -23,9 +22,8 @@ func (l *lagging) Sync(ctx context.Context) (uint64, error) {
 	return l.ledger.Sync(ctx)
 }
 
-// Who has linked a provider at one node signs in by it at the next, which has
-// not heard of that yet.
-func TestAnIdentityLinkedAtAnotherNodeIsKnown(t *testing.T) {
+// A person who linked a provider on one node can sign in on another that has not heard of it yet.
+func TestEnter_identityLinkedOnAnotherNode(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	none := func(string) (string, bool) { return "", false }
@@ -56,7 +54,7 @@ func TestAnIdentityLinkedAtAnotherNodeIsKnown(t *testing.T) {
 const corpFile = `{"identityProviders": {"corp": {"provider": "oidc", "purpose": "sso",
 	"issuer": {"env": "I"}, "clientId": {"env": "A"}, "clientSecret": {"env": "B"}}}}`
 
-// configure brings a configuration into force.
+// configure puts a configuration in force.
 func (l *ledger) configure(t *testing.T, text string) {
 	t.Helper()
 	file, err := config.Parse([]byte(text))
@@ -70,9 +68,8 @@ func (l *ledger) configure(t *testing.T, text string) {
 	}
 }
 
-// Whoever came in by a provider is out as soon as it is in the configuration no
-// more. Other ways in stay.
-func TestRemovingAProviderEndsItsSessions(t *testing.T) {
+// Removing a provider from the configuration ends its sessions. Other sessions stay.
+func TestSessions_endWithTheirProvider(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	vars := map[string]string{}
@@ -104,9 +101,8 @@ func TestRemovingAProviderEndsItsSessions(t *testing.T) {
 	expect("without any", map[string]bool{"password": true})
 }
 
-// An address with letters beyond ASCII is nobody's: in lower case some become letters of
-// another address.
-func TestAddressesAreOfASCII(t *testing.T) {
+// Addresses with letters beyond ASCII are refused: in lower case some become other addresses.
+func TestPlainEmail_refusesLettersBeyondASCII(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"Ann@Example.COM":       "ann@example.com",

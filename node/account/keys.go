@@ -15,12 +15,12 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// KeyPrefix begins every API key; 64 hex digits follow.
+// KeyPrefix is the beginning of every API key, before 64 hex digits.
 const KeyPrefix = "shoal_"
 
 const (
-	idDigits   = 8         // of a key are its public id
-	touchEvery = time.Hour // the last use of keys is written down
+	idDigits   = 8         // number of digits that are the public id
+	touchEvery = time.Hour // interval of recording the last use of keys
 )
 
 // KeyInfo describes an API key without its secret.
@@ -28,51 +28,50 @@ type KeyInfo struct {
 	ID      string       `json:"id"`
 	Name    string       `json:"name"`
 	Role    catalog.Role `json:"role"`
-	Prefix  string       `json:"prefix"` // how the key begins, to recognise it
+	Prefix  string       `json:"prefix"` // the beginning of the key, to recognise it
 	Created time.Time    `json:"createdAt"`
 	Expires time.Time    `json:"expiresAt,omitzero"`       // zero: never
-	User    string       `json:"user,omitzero"`            // e-mail address of the account; "" for a key of nobody
+	User    string       `json:"user,omitzero"`            // e-mail address of the account; "": none
 	All     bool         `json:"allRepositories,omitzero"` // sees every repository
-	Used    time.Time    `json:"lastUsedAt,omitzero"`      // last use, to the hour; zero: never
+	Used    time.Time    `json:"lastUsedAt,omitzero"`      // last use, to about an hour; zero: never
 }
 
-// CreateKeyRequest asks for a new API key.
+// CreateKeyRequest describes a new API key.
 type CreateKeyRequest struct {
 	Name    string
 	Role    catalog.Role  // RoleMember or RoleOwner; RoleNone means RoleMember
 	Expires time.Duration // from now; 0 means never
-	User    string        // e-mail address or id of the account that it is for; "" for whoever asks
-	// All makes a key of nobody that sees every repository, also those whose
-	// permissions are enforced. Only an owner makes one.
+	User    string        // e-mail address or id of its account; "": the caller's
+	// All makes a key without an account that sees every repository, whatever is enforced. Only an
+	// owner may set it.
 	All bool
 }
 
-// CreateKeyResponse carries the key, which is shown this once only.
+// CreateKeyResponse contains the key, which is never shown again.
 type CreateKeyResponse struct {
 	Info KeyInfo `json:",inline"`
 	Key  string  `json:"key"` // shoal_<64 hex>
 }
 
-// Catalog is what keys need of the agreement; *cluster.Cluster has it.
+// Catalog is the part of *cluster.Cluster that accounts use.
 type Catalog interface {
-	// View is the catalog as this node has applied it.
+	// View returns the catalog as applied by this node.
 	View() *catalog.View
-	// Age is for how long this node may have missed changes.
+	// Age returns for how long this node may have missed changes.
 	Age() time.Duration
-	// Outlived is why the catalog of this node counts no more, nil while it does.
+	// Outlived returns why this node's catalog is no longer valid, or nil.
 	Outlived() error
-	// Propose changes it and returns when this node has applied the change.
+	// Propose changes the catalog, and returns when this node has applied the change.
 	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
-	// Sync returns when this node has applied all that was confirmed before.
+	// Sync returns when this node has applied everything acknowledged before the call.
 	Sync(ctx context.Context) (uint64, error)
 	Others
-	// Secret is a secret of the cluster, the same on every node.
+	// Secret returns a secret of the cluster, which is the same on every node.
 	Secret(ctx context.Context, name string) ([]byte, error)
 }
 
-// Keyring makes and checks API keys. The catalog has their HMAC under a secret of
-// the cluster, so a copy of the catalog opens nothing. It is safe for
-// concurrent use.
+// Keyring creates and checks API keys. The catalog stores their HMAC under a secret of the cluster,
+// so a copy of the catalog opens nothing. It is safe for concurrent use.
 type Keyring struct {
 	catalog Catalog
 	lookup  Lookup
@@ -80,10 +79,10 @@ type Keyring struct {
 	log     *slog.Logger
 	unknown *unknownKeys
 	macs    *macs
-	used    *marks // ids of keys
+	used    *usedIDs // ids of used keys
 }
 
-// NewKeyring makes the keyring of a catalog. The caller must call Run.
+// NewKeyring returns the keyring of a catalog. The caller must call Run.
 func NewKeyring(c Catalog, lookup Lookup, now func() time.Time, log *slog.Logger) *Keyring {
 	return &Keyring{
 		catalog: c,
@@ -92,47 +91,45 @@ func NewKeyring(c Catalog, lookup Lookup, now func() time.Time, log *slog.Logger
 		log:     log,
 		unknown: newUnknownKeys(c.Sync, now),
 		macs:    newMACs(c, "api-keys"),
-		used:    newMarks(),
+		used:    newUsedIDs(),
 	}
 }
 
-// WellFormed reports whether a text has the form of an API key: the prefix and
-// 64 hexadecimal digits.
+// WellFormed reports whether text has the form of an API key: the prefix and 64 hexadecimal digits.
 func WellFormed(key string) bool {
 	digits, ok := strings.CutPrefix(key, KeyPrefix)
 	return ok && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// Run writes down when keys were used, once an hour, until ctx ends.
+// Run records the last use of keys once an hour, until ctx ends.
 func (k *Keyring) Run(ctx context.Context) error {
 	for clock.Wait(ctx, touchEvery) {
 		if ids := k.used.take(); len(ids) > 0 {
-			// A lost one is no loss: the next use is written down again.
+			// On failure the next use is recorded again.
 			k.catalog.Propose(ctx, &catalog.TouchKeys{Used: k.now(), IDs: ids})
 		}
 	}
 	return nil
 }
 
-// Authenticate finds the viewer of an API key. It fails with
-// ErrUnauthenticated when the key is unknown, revoked or expired. A key that
-// this node does not have yet is looked for once more after the leader was
-// asked; where that cannot be done it fails with ErrNoLeader or ErrOverloaded.
+// Authenticate returns the viewer of an API key. It returns ErrUnauthenticated if the key is
+// unknown, revoked or expired. For a key that this node does not know it asks the leader. If that
+// is impossible it returns ErrNoLeader or ErrOverloaded.
 func (k *Keyring) Authenticate(ctx context.Context, text string) (catalog.Viewer, error) {
 	bad := call.Fail(call.ErrUnauthenticated, "Not authenticated")
 	if !WellFormed(text) {
 		return catalog.Viewer{}, bad
 	}
 
-	sum, err := k.macs.sumOfShown(ctx, k.unknown, "key", text)
+	sum, err := k.macs.sumOfClientText(ctx, k.unknown, "key", text)
 	if err != nil {
 		return catalog.Viewer{}, err
 	}
 	if sum == nil {
-		return catalog.Viewer{}, bad // no key was ever made
+		return catalog.Viewer{}, bad // no key was ever created
 	}
 
-	// A key that was made at another node a moment ago is not here yet.
+	// Another node may have just created the key.
 	key := k.catalog.View().KeyByHash(sum)
 	if key == nil {
 		if err := k.unknown.ask(ctx, [sha256.Size]byte(sum)); err != nil {
@@ -144,7 +141,7 @@ func (k *Keyring) Authenticate(ctx context.Context, text string) (catalog.Viewer
 		return catalog.Viewer{}, bad
 	}
 
-	// The account is looked at as it is now: it may have changed since the key was made.
+	// Read the account as it is now.
 	v, ok := viewerOf(k.catalog.View(), key)
 	if !ok {
 		return catalog.Viewer{}, bad
@@ -157,45 +154,43 @@ func (k *Keyring) Authenticate(ctx context.Context, text string) (catalog.Viewer
 	return v, nil
 }
 
-// viewerOf is who asks with a key: the account as it is now, and never more
-// than the key says. It is nobody where the account may not sign in.
+// viewerOf returns the viewer of a key: the account with its present role, limited by the key's
+// role. ok is false if the account may not sign in.
 func viewerOf(view *catalog.View, key *catalog.Key) (catalog.Viewer, bool) {
 	v := catalog.Viewer{Role: key.Role, Name: key.Name, KeyID: key.ID, All: key.All}
-	// A key of nobody is what it says.
+	// A key without an account has its own role.
 	if key.Account == "" {
 		return v, true
 	}
 
-	// A session or key of an account ends with it, without a change of its own.
+	// The key ends with its account, without a change of its own.
 	a := view.Account(key.Account)
 	if a == nil || a.State != catalog.AccountActive {
 		return catalog.Viewer{}, false
 	}
 
 	v.Account = a.ID
-	// An account that is no owner any more makes its keys those of a member; one that became an
-	// owner does not raise them.
+	// The key never has more than the account's present role.
 	if a.Role == catalog.RoleMember {
 		v.Role = catalog.RoleMember
 	}
 	return v, true
 }
 
-// keysWork tells whether the key of a viewer works: that of a member does not
-// where DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS is true. One of nobody was made
-// by an owner.
+// keysWork reports whether the key of a viewer may be used. Members' keys may not if
+// DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS is true. Keys without an account come from owners.
 func keysWork(view *catalog.View, v catalog.Viewer, lookup Lookup) bool {
 	if v.Account == "" || !flag(lookup, "DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS", false) {
 		return true
 	}
 
-	// A key of an owner as a member is still of an owner.
+	// The owner's keys work even with the role of a member.
 	a := view.Account(v.Account)
 	return a != nil && a.Role == catalog.RoleOwner
 }
 
-// CreateKey makes an API key. An owner makes one for any account, or for
-// nobody; everybody else for themselves, with their own role at most, unless
+// CreateKey creates an API key. An owner may create one for any account, or without an account.
+// Others create keys for themselves, as members, unless
 // DISABLE_API_KEY_CREATION_FOR_NON_OWNER_USERS is true.
 func (k *Keyring) CreateKey(ctx context.Context, by Holder, req CreateKeyRequest) (*CreateKeyResponse, error) {
 	if req.Role == catalog.RoleNone {
@@ -209,7 +204,7 @@ func (k *Keyring) CreateKey(ctx context.Context, by Holder, req CreateKeyRequest
 		return nil, err
 	}
 
-	// The first digits are public, as the id; the rest are enough to be a secret.
+	// The first digits are the public id. The others are enough for a secret.
 	var random [32]byte
 	rand.Read(random[:])
 	digits := hex.EncodeToString(random[:])
@@ -240,7 +235,7 @@ func (k *Keyring) CreateKey(ctx context.Context, by Holder, req CreateKeyRequest
 	return &CreateKeyResponse{Key: text, Info: keyInfo(k.catalog.View(), &key)}, nil
 }
 
-// named reports whether an account, "" for nobody, has a key of a name.
+// named reports whether an account has a key with a name; "": keys without an account.
 func (k *Keyring) named(account, name string) bool {
 	for key := range k.catalog.View().Keys() {
 		if key.Account == account && key.Name == name {
@@ -250,9 +245,9 @@ func (k *Keyring) named(account, name string) bool {
 	return false
 }
 
-// check says what is wrong with a request, but for whom the key is.
+// check returns an error for a malformed request.
 func (req *CreateKeyRequest) check() error {
-	// A name and an id are looked up in one place, and must not be taken for each other.
+	// Names and ids are looked up alike, so they must differ.
 	looksLikeID := len(req.Name) == idDigits && strings.Trim(req.Name, "0123456789abcdef") == ""
 	blank := strings.TrimSpace(req.Name) == ""
 
@@ -269,7 +264,7 @@ func (req *CreateKeyRequest) check() error {
 	return nil
 }
 
-// accountFor is the id of the account that a new key is for, "" for nobody's.
+// accountFor returns the id of the account for a new key; "": none.
 func (k *Keyring) accountFor(ctx context.Context, by Holder, req CreateKeyRequest) (string, error) {
 	v := by.Viewer()
 	if err := k.mayMake(v, req); err != nil {
@@ -279,7 +274,7 @@ func (k *Keyring) accountFor(ctx context.Context, by Holder, req CreateKeyReques
 		return "", nil
 	}
 
-	// What a script of an owner makes is the owner's; the operator's is nobody's.
+	// A key made by an owner's key belongs to that owner. The operator's keys have no account.
 	if req.User == "" {
 		return v.Account, nil
 	}
@@ -294,10 +289,10 @@ func (k *Keyring) accountFor(ctx context.Context, by Holder, req CreateKeyReques
 	return a.ID, nil
 }
 
-// mayMake says why a viewer does not make a key. Owners make any.
+// mayMake returns an error if a viewer may not create a key. Owners may create any.
 func (k *Keyring) mayMake(v catalog.Viewer, req CreateKeyRequest) error {
 	_, notOwner := AsOwner(v)
-	// It sees what its account might not: so it has none, and only an owner makes one.
+	// It sees more than an account might, so it has none, and only owners create it.
 	if req.All && (notOwner != nil || req.User != "") {
 		return call.Fail(call.ErrForbidden, "only an owner makes a key that sees every repository, and it is of no account")
 	}
@@ -309,7 +304,7 @@ func (k *Keyring) mayMake(v catalog.Viewer, req CreateKeyRequest) error {
 		return call.Fail(call.ErrForbidden, "only owners make keys here: ask one of them")
 	}
 
-	// By what is meant: a person may name themselves by id or address.
+	// People may name themselves by id or address.
 	forOther := req.User != "" && !k.isSelf(v, req.User)
 	if forOther || req.Role == catalog.RoleOwner {
 		return call.Fail(call.ErrForbidden, "you make keys of your own account only, as a member")
@@ -334,18 +329,17 @@ func keyInfo(view *catalog.View, k *catalog.Key) KeyInfo {
 		All:     k.All,
 	}
 
-	// A key of nobody has none.
+	// Keys without an account have no user.
 	if a := view.Account(k.Account); a != nil {
 		info.User = a.Email
 	}
 	return info
 }
 
-// Keys lists the API keys that somebody may manage, as this node knows them
-// or, when consistent, with all that was changed at any node before the call,
-// which fails without a leader.
+// Keys returns the API keys that a holder manages. With consistent it includes everything changed
+// on any node before the call, which needs a leader.
 func (k *Keyring) Keys(ctx context.Context, by Holder, consistent bool) ([]KeyInfo, error) {
-	// Only where it is asked for: it needs a leader, and looking must go on without.
+	// Only on request: it needs a leader, and listing must work without one.
 	if consistent {
 		if _, err := k.catalog.Sync(ctx); err != nil {
 			return nil, call.WriteError(err)
@@ -362,16 +356,14 @@ func (k *Keyring) Keys(ctx context.Context, by Holder, consistent bool) ([]KeyIn
 	return out, nil
 }
 
-// manages tells whether somebody may see and end a key.
+// manages reports whether a holder may see and revoke a key.
 func manages(by Holder, key *catalog.Key) bool {
 	v := by.Viewer()
 	return v.Role == catalog.RoleOwner || v.Account != "" && key.Account == v.Account
 }
 
-// RevokeKey ends an API key. It knows the keys that were made at any node
-// before the call. Every node that can be reached refuses the key when
-// RevokeKey returns; one that is cut off does once it hears of the leader
-// again.
+// RevokeKey revokes an API key, even one that another node has just created. When it returns, every
+// reachable node refuses the key. Others refuse it once they hear of the leader again.
 func (k *Keyring) RevokeKey(ctx context.Context, by Holder, name string) (*KeyInfo, error) {
 	if _, err := k.catalog.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
@@ -380,24 +372,24 @@ func (k *Keyring) RevokeKey(ctx context.Context, by Holder, name string) (*KeyIn
 	if err != nil {
 		return nil, err
 	}
-	info := keyInfo(k.catalog.View(), key) // as it was
+	info := keyInfo(k.catalog.View(), key) // before the change
 
 	index, err := k.catalog.Propose(ctx, &catalog.RevokeKey{ID: key.ID})
 	if err != nil {
 		return nil, call.WriteError(err)
 	}
 
-	// The key is refused here already; the others get a moment to follow.
+	// This node refuses the key already. Wait for the others.
 	if behind := AwaitOthers(ctx, k.catalog, index); len(behind) > 0 {
 		k.log.Warn("a revoked key works at nodes that could not be told until they hear of the leader", "key", key.ID, "nodes", behind)
 	}
 	return &info, nil
 }
 
-// keyNamed finds a key that somebody manages by its id, else by its name. Two
-// accounts may have keys of one name: then it takes the id.
+// keyNamed returns a managed key by its id, or else by its name. If several accounts have keys with
+// the name, only the id works.
 func keyNamed(view *catalog.View, by Holder, text string) (*catalog.Key, error) {
-	// What the caller does not manage is not there: neither its id nor its name tells anything.
+	// Other people's keys look like missing ones.
 	if key := view.Key(text); key != nil && manages(by, key) {
 		return key, nil
 	}
@@ -419,11 +411,11 @@ func keyNamed(view *catalog.View, by Holder, text string) (*catalog.Key, error) 
 	return found, nil
 }
 
-// secretTime is how long a webhook secret is waited for.
+// secretTime is how long to wait for a webhook secret.
 const secretTime = 5 * time.Second
 
-// WebhookSecret is the secret that signs the events of a connection, derived
-// from a secret of the cluster.
+// WebhookSecret returns the secret that signs the events of a connection. It is derived from a
+// secret of the cluster.
 func (k *Keyring) WebhookSecret(connection string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), secretTime)
 	defer cancel()
@@ -435,9 +427,9 @@ func (k *Keyring) WebhookSecret(connection string) (string, error) {
 	return hex.EncodeToString(sum), nil
 }
 
-// KnownWebhookSecret is the same for an event that somebody sends: "" where no
-// secret was ever made, so that nobody can have it.
+// KnownWebhookSecret returns the same for an event from a stranger: "" if no secret was ever
+// created, so that nobody can have it.
 func (k *Keyring) KnownWebhookSecret(ctx context.Context, connection string) (string, error) {
-	sum, err := k.macs.sumOfShown(ctx, k.unknown, "webhook", connection)
+	sum, err := k.macs.sumOfClientText(ctx, k.unknown, "webhook", connection)
 	return hex.EncodeToString(sum), err
 }

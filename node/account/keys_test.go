@@ -9,9 +9,9 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// An operator may keep keys to owners: to make, and to use. What is set counts
-// for keys and sessions that are there already, and is taken back as it was.
-func TestKeysMayBeForOwnersOnly(t *testing.T) {
+// An operator may restrict keys to owners: creating, and using them. The settings also affect
+// existing keys and sessions, and can be reversed.
+func TestKeyring_keysForOwnersOnly(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	vars := map[string]string{}

@@ -10,8 +10,8 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// What has ended stays so at a node whose clock is set back.
-func TestAClockThatIsSetBackBringsNothingBack(t *testing.T) {
+// An expired credential stays expired on a node whose clock is set back.
+func TestLater_clockSetBackRevivesNothing(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	none := func(string) (string, bool) { return "", false }
@@ -42,7 +42,7 @@ func TestAClockThatIsSetBackBringsNothingBack(t *testing.T) {
 	}
 
 	l.pass(400 * 24 * time.Hour)
-	l.person("bob@example.com", catalog.RoleMember) // the cluster agrees on something
+	l.person("bob@example.com", catalog.RoleMember) // the cluster commits an entry
 	behind = 400 * 24 * time.Hour
 	if a, b := shown(); !errors.Is(a, call.ErrUnauthenticated) || !errors.Is(b, call.ErrUnauthenticated) {
 		t.Errorf("with a clock that is set back: session %v, key %v", a, b)

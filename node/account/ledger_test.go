@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// ledger is a catalog of one node that counts what is written to it.
+// ledger is the catalog of one node that counts what is written.
 type ledger struct {
 	t *testing.T
 
@@ -19,9 +19,9 @@ type ledger struct {
 	state    *catalog.State
 	index    uint64
 	now      time.Time
-	written  map[string]int // commands by their names
+	written  map[string]int // commands by name
 	age      time.Duration  // of the catalog
-	outlived error          // why it counts no more
+	outlived error          // why it is no longer valid
 }
 
 func newLedger(t *testing.T) *ledger {
@@ -42,7 +42,7 @@ func (l *ledger) Propose(_ context.Context, cmds ...catalog.Command) (uint64, er
 		l.written[catalog.CommandName(c)]++
 	}
 
-	// Through bytes, as in the log.
+	// Encode and decode, as in the log.
 	e := catalog.Entry{At: l.now, Node: "n1", Commands: cmds}
 	data, err := e.Encode()
 	if err != nil {
@@ -69,7 +69,7 @@ func (l *ledger) AwaitOn(context.Context, uint64, ...string) []string { return n
 
 func (l *ledger) Members() []cluster.Member { return nil }
 
-// Secret is made by an entry, as in a cluster.
+// Secret creates the secret by an entry, as in a cluster.
 func (l *ledger) Secret(ctx context.Context, name string) ([]byte, error) {
 	if l.View().Secret(name) == nil {
 		if _, err := l.Propose(ctx, &catalog.SetSecret{Name: name, Sealed: []byte{1}, IfAbsent: true}); err != nil {
@@ -98,7 +98,7 @@ func (l *ledger) entries() uint64 {
 	return l.index
 }
 
-// person makes an account.
+// person creates an account.
 func (l *ledger) person(email string, role catalog.Role) *UserInfo {
 	l.t.Helper()
 	u, err := NewPeople(l).CreateUser(l.t.Context(), Operator(), CreateUserRequest{Email: email, Role: role})

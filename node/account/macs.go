@@ -10,8 +10,8 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// macs makes the HMACs in which credentials are kept, under a secret of the
-// cluster: a copy of the catalog opens nothing. It is safe for concurrent use.
+// macs computes the HMACs by which credentials are stored, under a secret of the cluster. So a copy
+// of the catalog opens nothing. It is safe for concurrent use.
 type macs struct {
 	catalog Catalog
 	name    string // of the secret
@@ -22,10 +22,9 @@ type macs struct {
 
 func newMACs(c Catalog, name string) *macs { return &macs{catalog: c, name: name} }
 
-// sum is the form in which a text is kept. The label keeps texts of different
-// kinds apart.
+// sum returns the stored form of a text. label separates kinds of texts.
 func (m *macs) sum(ctx context.Context, label, text string) ([]byte, error) {
-	// The lock is not held while the leader is asked; two who ask at once get the same secret.
+	// Do not hold the lock while asking the leader. Concurrent callers get the same secret.
 	m.mu.Lock()
 	secret := m.secret
 	m.mu.Unlock()
@@ -41,17 +40,16 @@ func (m *macs) sum(ctx context.Context, label, text string) ([]byte, error) {
 	}
 
 	h := hmac.New(sha256.New, secret)
-	// A zero byte is in no label, so that no two pairs are written alike.
+	// Labels contain no zero byte, so two pairs never collide.
 	fmt.Fprintf(h, "%s\x00%s", label, text)
 	return h.Sum(nil), nil
 }
 
-// sumOfShown is sum of a text that a client sends, nil where nothing of its kind was ever
-// made. It never makes the secret: strangers send texts too, and must not write to
-// the catalog. A node that has no secret yet asks the leader, as about a text that
-// it does not know.
-func (m *macs) sumOfShown(ctx context.Context, unknown *unknownKeys, label, text string) ([]byte, error) {
-	// Twice, around the question: between them the node catches up.
+// sumOfClientText is sum for a text from a client. It returns nil if no text of its kind was ever
+// created. It never creates the secret, since strangers must not write to the catalog. A node
+// without the secret asks the leader, as for an unknown key.
+func (m *macs) sumOfClientText(ctx context.Context, unknown *unknownKeys, label, text string) ([]byte, error) {
+	// Check again after asking: this node has caught up then.
 	if !m.hasSecret() {
 		if err := unknown.ask(ctx, sha256.Sum256([]byte(text))); err != nil {
 			return nil, err
@@ -74,23 +72,22 @@ func (m *macs) hasSecret() bool {
 	return m.secret != nil || m.catalog.View().Secret(m.name) != nil
 }
 
-// marks are ids of what was used since they were last taken. They are safe
-// for concurrent use.
-type marks struct {
+// usedIDs collects ids of used things. It is safe for concurrent use.
+type usedIDs struct {
 	mu  sync.Mutex
 	ids map[string]bool
 }
 
-func newMarks() *marks { return &marks{ids: map[string]bool{}} }
+func newUsedIDs() *usedIDs { return &usedIDs{ids: map[string]bool{}} }
 
-func (m *marks) add(id string) {
+func (m *usedIDs) add(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ids[id] = true
 }
 
-// take returns the ids, and begins anew.
-func (m *marks) take() (ids []string) {
+// take returns the ids and clears them.
+func (m *usedIDs) take() (ids []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id := range m.ids {

@@ -6,14 +6,14 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// OperatorVariable is false where whoever may open the socket in the data
-// directory is not the operator.
+// OperatorVariable is the variable that, if false, gives no rights to users of the socket in the
+// data directory.
 const OperatorVariable = "SHOAL_OPERATOR_SOCKET"
 
-// HasOwner tells whether an owner could come in at a time without the
-// operator: by a key, or to an active account by a password or a provider.
+// HasOwner reports whether an owner could sign in without the operator: by a key, or to an active
+// account by a password or a provider.
 func HasOwner(view *catalog.View, now time.Time) bool {
-	// By what it is worth now: an owner's key of an account that is none any more does not count.
+	// The present role counts: a former owner's key does not.
 	for key := range view.Keys() {
 		v, ok := viewerOf(view, key)
 		if ok && !key.Expired(now) && v.Role == catalog.RoleOwner {
@@ -21,7 +21,7 @@ func HasOwner(view *catalog.View, now time.Time) bool {
 		}
 	}
 
-	// A link or an invitation is not counted: it may never be used.
+	// Links and invitations do not count: they may never be used.
 	for a := range view.Accounts() {
 		owner := a.Role == catalog.RoleOwner && a.State == catalog.AccountActive
 		byProvider := len(view.IdentitiesOf(a.ID)) > 0

@@ -8,8 +8,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/clustertest"
 )
 
-// The operator stays until an owner can come in by themselves: an account that
-// nobody can sign in to is no reason to close the only door.
+// The operator keeps access until an owner can sign in: an account that nobody can sign in to does
+// not count.
 func TestOperatorStaysUntilAnOwnerCanSignIn(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)

@@ -18,8 +18,8 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// The cost of a password: argon2id with 19 MiB and two passes, a fifth of a
-// second. So that nobody stops a node with it, few are worked out at once.
+// The cost of a password: argon2id with 19 MiB and two passes, a fifth of a second. Few are
+// computed at once, so that nobody can overload a node with them.
 const (
 	argonMemory = 19 << 10 // KiB
 	argonTime   = 2
@@ -34,14 +34,14 @@ const (
 	longestPassword  = 1024 // bytes
 )
 
-// The life of a link.
+// Lifetimes of links.
 const (
-	joinLink  = 7 * 24 * time.Hour // of somebody who is invited
-	resetLink = 24 * time.Hour     // of somebody who forgot a password, and of an owner
+	joinLink  = 7 * 24 * time.Hour // for an invited person
+	resetLink = 24 * time.Hour     // for a forgotten password, and for owners
 )
 
-// Passwords sign people in by e-mail address and password, and by links that
-// are good once. It is safe for concurrent use.
+// Passwords signs people in by e-mail address and password, and by links that work once. It is safe
+// for concurrent use.
 type Passwords struct {
 	catalog  Catalog
 	sessions *Sessions
@@ -52,8 +52,8 @@ type Passwords struct {
 	attempts *attempts
 }
 
-// NewPasswords keeps the passwords of the catalog of a keyring; sessions are
-// what people get who know theirs.
+// NewPasswords returns the passwords of a keyring's catalog. A successful sign-in begins a session
+// in sessions.
 func NewPasswords(k *Keyring, sessions *Sessions, lookup Lookup) *Passwords {
 	return &Passwords{
 		catalog:  k.catalog,
@@ -66,17 +66,16 @@ func NewPasswords(k *Keyring, sessions *Sessions, lookup Lookup) *Passwords {
 	}
 }
 
-// ByPassword tells whether people may sign in by password: unless
-// AUTH_CREDENTIALS_LOGIN_ENABLED is false.
+// ByPassword reports whether password sign-in is allowed: AUTH_CREDENTIALS_LOGIN_ENABLED is not
+// false.
 func (p *Passwords) ByPassword() bool {
 	text, ok := p.lookup("AUTH_CREDENTIALS_LOGIN_ENABLED")
 	return !ok || !strings.EqualFold(strings.TrimSpace(text), "false")
 }
 
-// BeginWithPassword signs in by e-mail address and password. Everything that
-// is wrong with them fails with the same ErrUnauthenticated and takes the same
-// time. After some failures it fails with ErrOverloaded for a while, without a
-// look at what was sent; nothing of a failure is written to the catalog.
+// BeginWithPassword signs in by e-mail address and password. Any mistake gives the same
+// ErrUnauthenticated, after the same time. After some failures it returns ErrOverloaded for a
+// while, without checking the password. Failures write nothing to the catalog.
 func (p *Passwords) BeginWithPassword(ctx context.Context, email, password string, in SignIn) (*BegunSession, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
 	if !p.ByPassword() {
@@ -86,7 +85,7 @@ func (p *Passwords) BeginWithPassword(ctx context.Context, email, password strin
 		return nil, tooOften(wait)
 	}
 
-	// An address of nobody costs what one of somebody does.
+	// An unknown address takes as long as a known one.
 	view := p.catalog.View()
 	hash := nobodysHash
 	a := view.AccountByEmail(email)
@@ -111,7 +110,7 @@ func (p *Passwords) BeginWithPassword(ctx context.Context, email, password strin
 	return p.sessions.Begin(ctx, a.ID, in)
 }
 
-// mayEnter says why somebody who has proven who they are does not come in.
+// mayEnter returns an error if an account may not sign in.
 func mayEnter(a *catalog.User) error {
 	switch a.State {
 	case catalog.AccountActive:
@@ -126,22 +125,21 @@ func tooOften(wait time.Duration) error {
 	return &call.Error{Kind: call.ErrOverloaded, Message: "Too many attempts to sign in failed: wait a moment, then try again.", RetryAfter: wait}
 }
 
-// fits reports whether a hash is that of a password. A password that is too long is hashed as an
-// empty one, and never fits.
+// fits reports whether a hash is that of a password. A password that is too long never fits.
 func (p *Passwords) fits(ctx context.Context, hash, password string) (bool, error) {
-	// Worked out all the same: whatever is wrong takes the same time.
+	// Hash something anyway, so that every failure takes the same time.
 	long := len(password) > longestPassword
 	if long {
 		password = ""
 	}
 
-	// A hash that cannot be read fits nothing.
+	// An unreadable hash fits no password.
 	h, ok := parseHash(hash)
 	if !ok {
 		return false, nil
 	}
 
-	// Bounded: each takes much memory and time, and anybody may ask for it.
+	// Limit concurrent hashes: each uses much memory and time.
 	leave, _, err := p.hashing.Enter(ctx)
 	if err != nil {
 		return false, err
@@ -153,7 +151,7 @@ func (p *Passwords) fits(ctx context.Context, hash, password string) (bool, erro
 	return same && !long, nil
 }
 
-// hash is the form in which a password is kept.
+// hash returns the stored form of a password.
 func (p *Passwords) hash(ctx context.Context, password string) (string, error) {
 	leave, _, err := p.hashing.Enter(ctx)
 	if err != nil {
@@ -161,21 +159,21 @@ func (p *Passwords) hash(ctx context.Context, password string) (string, error) {
 	}
 	defer leave()
 
-	// A salt of its own, so that equal passwords are not seen to be equal.
+	// A random salt: equal passwords must have different hashes.
 	salt := make([]byte, argonSalt)
 	rand.Read(salt)
 	key := argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonLanes, argonKey)
 
-	// With its cost, in the usual form, so that the cost can be raised and old hashes still be read.
+	// Store the cost in the usual format, so that it can be raised later.
 	b64 := base64.RawStdEncoding
 	cost := fmt.Sprintf("m=%d,t=%d,p=%d", argonMemory, argonTime, argonLanes)
 	return fmt.Sprintf("$argon2id$v=%d$%s$%s$%s", argon2.Version, cost, b64.EncodeToString(salt), b64.EncodeToString(key)), nil
 }
 
-// nobodysHash is one that no password fits, of the usual cost.
+// nobodysHash is a hash of the usual cost that no password fits.
 const nobodysHash = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
-// argonHash is a hash taken apart.
+// argonHash is a parsed hash.
 type argonHash struct {
 	memory, time uint32
 	lanes        uint8
@@ -193,7 +191,7 @@ func parseHash(text string) (h argonHash, ok bool) {
 		return h, false
 	}
 
-	// Working out a hash of more than this would stop the node.
+	// A higher cost would overload the node.
 	tooDear := h.memory > 1<<18 || h.time > 16
 	if tooDear || h.time == 0 || h.lanes == 0 {
 		return h, false
@@ -205,7 +203,7 @@ func parseHash(text string) (h argonHash, ok bool) {
 	return h, err1 == nil && err2 == nil && len(h.key) >= 16
 }
 
-// goodPassword returns an error for a password that nobody may choose.
+// goodPassword returns an error for a password that is too simple or too long.
 func goodPassword(password string, a *catalog.User) error {
 	short := utf8.RuneCountInString(password) < shortestPassword
 	if short || len(password) > longestPassword {
@@ -225,7 +223,7 @@ type SetPasswordRequest struct {
 	Password string
 }
 
-// SetPassword sets the password of anybody, and signs them out everywhere.
+// SetPassword sets the password of any account, and ends all its sessions.
 func (p *Passwords) SetPassword(ctx context.Context, _ Owner, req SetPasswordRequest) (*UserInfo, error) {
 	people := NewPeople(p.catalog)
 	a, err := people.find(ctx, req.User)
@@ -238,7 +236,7 @@ func (p *Passwords) SetPassword(ctx context.Context, _ Owner, req SetPasswordReq
 	return people.info(p.catalog.View().Account(a.ID)), nil
 }
 
-// ChangePassword sets one's own password. Who has one already shows it. All
+// ChangePassword sets the caller's own password. The old one is required, if there is one. All
 // other sessions end.
 func (p *Passwords) ChangePassword(ctx context.Context, by Person, old, password, address string) error {
 	v := by.Viewer()
@@ -253,15 +251,15 @@ func (p *Passwords) ChangePassword(ctx context.Context, by Person, old, password
 	return p.set(ctx, a, password, catalog.SetPassword{But: v.Session})
 }
 
-// mustKnow fails unless a password is the one of an account. An account without a
-// password needs none.
+// mustKnow returns an error unless password is the account's. An account without a password needs
+// none.
 func (p *Passwords) mustKnow(ctx context.Context, view *catalog.View, a *catalog.User, password, address string) error {
 	has := view.PasswordOf(a.ID)
 	if has == nil {
 		return nil
 	}
 
-	// Bounded as a sign-in is: who has taken over a session must not guess the password by it.
+	// Limit attempts as for sign-ins: a stolen session must not be used for guessing.
 	if wait := p.attempts.wait(a.Email, address); wait > 0 {
 		return tooOften(wait)
 	}
@@ -292,26 +290,26 @@ func (p *Passwords) set(ctx context.Context, a *catalog.User, password string, c
 		return call.WriteError(err)
 	}
 
-	// When this returns, the sessions that it ended are refused elsewhere too.
+	// Wait until other nodes refuse the ended sessions, too.
 	AwaitOthers(ctx, p.catalog, index)
 	return nil
 }
 
-// NewLinkRequest asks for a link to sign in with once.
+// NewLinkRequest requests a link that signs in once.
 type NewLinkRequest struct {
 	User string // id or e-mail address
-	Join bool   // somebody is invited: the link is good for a week, for members
+	Join bool   // an invitation: the link of a member is valid for a week
 }
 
-// NewLink is a link, shown this once only.
+// NewLink is a new link. Its token is never shown again.
 type NewLink struct {
 	Token   string // 64 hex digits
 	Expires time.Time
 	User    UserInfo
 }
 
-// NewLink makes a link with which somebody signs in once, to choose a password
-// or to link a provider. Links that the account had are good no more.
+// NewLink creates a link by which a person signs in once, to choose a password or to link a
+// provider. Earlier links of the account end.
 func (p *Passwords) NewLink(ctx context.Context, by Owner, req NewLinkRequest) (*NewLink, error) {
 	people := NewPeople(p.catalog)
 	a, err := people.find(ctx, req.User)
@@ -319,13 +317,13 @@ func (p *Passwords) NewLink(ctx context.Context, by Owner, req NewLinkRequest) (
 		return nil, err
 	}
 
-	// A link of an owner opens more: it is good for a day, also where it invites.
+	// An owner's link opens more, so it is valid for only a day, even as an invitation.
 	life := resetLink
 	if req.Join && a.Role != catalog.RoleOwner {
 		life = joinLink
 	}
 
-	// Id and token are apart, so that the id may stand in logs and lists.
+	// The id is separate from the token, so that logs and lists may show it.
 	var random [sessionDigits/2 + 8]byte
 	rand.Read(random[:])
 	token := hex.EncodeToString(random[8:])
@@ -334,7 +332,7 @@ func (p *Passwords) NewLink(ctx context.Context, by Owner, req NewLinkRequest) (
 		return nil, call.WriteError(err)
 	}
 
-	// An earlier link stops working: the catalog keeps one for each account.
+	// The catalog keeps one link per account, so an earlier one ends.
 	l := catalog.Link{
 		ID:      "l" + hex.EncodeToString(random[:8]),
 		Hash:    sum,
@@ -348,8 +346,7 @@ func (p *Passwords) NewLink(ctx context.Context, by Owner, req NewLinkRequest) (
 	return &NewLink{token, l.Expires, *people.info(a)}, nil
 }
 
-// LinkOwner is the account of a link that is in force. It fails with
-// ErrNotFound where there is none.
+// LinkOwner returns the account of a valid link, or ErrNotFound.
 func (p *Passwords) LinkOwner(ctx context.Context, token string) (*UserInfo, error) {
 	l, err := p.link(ctx, token)
 	if err != nil {
@@ -364,15 +361,15 @@ func (p *Passwords) link(ctx context.Context, token string) (*catalog.Link, erro
 		return nil, gone
 	}
 
-	sum, err := p.macs.sumOfShown(ctx, p.sessions.unknown, "link", token)
+	sum, err := p.macs.sumOfClientText(ctx, p.sessions.unknown, "link", token)
 	if err != nil {
 		return nil, err
 	}
 	if sum == nil {
-		return nil, gone // no link was ever made
+		return nil, gone // no link was ever created
 	}
 
-	// A link that was made at another node a moment ago is not here yet.
+	// Another node may have just created the link.
 	l := p.catalog.View().LinkByHash(sum)
 	if l == nil {
 		if err := p.sessions.unknown.ask(ctx, [32]byte(sum)); err != nil {
@@ -388,8 +385,7 @@ func (p *Passwords) link(ctx context.Context, token string) (*catalog.Link, erro
 	return l, nil
 }
 
-// BeginWithLink chooses a password with a link, which is good no more then,
-// and signs in.
+// BeginWithLink sets a password with a link, which is used up, and signs in.
 func (p *Passwords) BeginWithLink(ctx context.Context, token, password string, in SignIn) (*BegunSession, error) {
 	l, err := p.link(ctx, token)
 	if err != nil {
@@ -399,10 +395,10 @@ func (p *Passwords) BeginWithLink(ctx context.Context, token, password string, i
 		return nil, call.Fail(call.ErrForbidden, "Nobody signs in by password here.")
 	}
 
-	// The password is set even if the account may not sign in yet: the link is used up.
+	// Set the password even if the account may not sign in yet: the link is used up.
 	a := p.catalog.View().Account(l.Account)
 	if err := p.set(ctx, a, password, catalog.SetPassword{Link: l.ID}); err != nil {
-		// The first of two presses of a button has used the link: say so.
+		// The first of two clicks has used the link: say so.
 		if _, gone := p.link(ctx, token); errors.Is(gone, call.ErrNotFound) {
 			return nil, gone
 		}

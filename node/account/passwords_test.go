@@ -69,7 +69,7 @@ func TestSignIn_byPassword(t *testing.T) {
 	}
 }
 
-func TestPasswordsThatAreRefused(t *testing.T) {
+func TestGoodPassword_refuses(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	p := passwordsOn(l, nil)
@@ -81,7 +81,7 @@ func TestPasswordsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestALinkSetsAPasswordOnce(t *testing.T) {
+func TestBeginWithLink_worksOnce(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	p := passwordsOn(l, nil)
@@ -109,7 +109,7 @@ func TestALinkSetsAPasswordOnce(t *testing.T) {
 	}
 }
 
-func TestChangingOnesPasswordEndsOtherSessions(t *testing.T) {
+func TestChangePassword_endsOtherSessions(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	p := passwordsOn(l, nil)
@@ -143,8 +143,8 @@ func TestChangingOnesPasswordEndsOtherSessions(t *testing.T) {
 	}
 }
 
-// Guessing gets slower for who guesses, and hardly for anybody else.
-func TestGuessingGetsSlower(t *testing.T) {
+// Guessing gets slower for the guesser, and hardly for others.
+func TestAttempts_guessingGetsSlower(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	x := newAttempts(l.time)
@@ -171,21 +171,21 @@ func TestGuessingGetsSlower(t *testing.T) {
 	if network("2001:db8::1") != network("2001:db8::ffff") || network("2001:db8::1") == network("2001:db8:1::1") {
 		t.Error("an address of IPv6 does not count as its /64")
 	}
-	for i := range 3 * mostAttempts {
+	for i := range 3 * maxAttempts {
 		x.failed(fmt.Sprint(i), fmt.Sprint(i))
 	}
-	if len(x.counts) > mostAttempts {
+	if len(x.counts) > maxAttempts {
 		t.Errorf("%d counts are remembered", len(x.counts))
 	}
 }
 
-// A clock that went back leaves failures in the future: room is made of them too.
+// After setting the clock back, failures in the future are dropped first.
 func TestAttempts_inTheFutureAreDroppedForRoom(t *testing.T) {
 	t.Parallel()
 	for _, back := range []time.Duration{time.Minute, 48 * time.Hour} {
 		l := newLedger(t)
 		x := newAttempts(l.time)
-		for i := range mostAttempts {
+		for i := range maxAttempts {
 			x.counts[fmt.Sprint(i)] = &failures{count: 1, last: l.time()}
 		}
 
@@ -200,14 +200,14 @@ func TestAttempts_inTheFutureAreDroppedForRoom(t *testing.T) {
 		case <-time.After(10 * time.Second):
 			t.Fatalf("%v back: room is made without end", back)
 		}
-		if f := x.counts["to ann@x"]; f == nil || len(x.counts) > mostAttempts {
+		if f := x.counts["to ann@x"]; f == nil || len(x.counts) > maxAttempts {
 			t.Errorf("%v back: %d counts are remembered, of the last failure %v", back, len(x.counts), f)
 		}
 	}
 }
 
-// A clock that went back keeps nobody out for as long as it went back.
-func TestAWaitIsNoLongerForAClockThatWentBack(t *testing.T) {
+// Setting the clock back does not lengthen the wait.
+func TestAttempts_clockSetBack(t *testing.T) {
 	t.Parallel()
 	for _, failures := range []int{freeAttempts, freeAttempts + 3, 200} {
 		l := newLedger(t)
@@ -229,9 +229,8 @@ func TestAWaitIsNoLongerForAClockThatWentBack(t *testing.T) {
 	}
 }
 
-// However many sign in at once, few hashes are worked out, and the rest is told
-// to come again.
-func TestAFloodOfPasswordsIsBounded(t *testing.T) {
+// However many sign in at once, few hashes are computed, and the others get an error.
+func TestBeginWithPassword_limitsConcurrentHashes(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	p := passwordsOn(l, nil)

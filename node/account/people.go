@@ -25,51 +25,49 @@ type UserInfo struct {
 	Keys    int                  `json:"keys"`
 	Created time.Time            `json:"createdAt"`
 	By      string               `json:"createdBy"`
-	Used    time.Time            `json:"-"` // last use of a session, noted from time to time; zero for none
-	// Unproven says that nobody has vouched for the address.
+	Used    time.Time            `json:"-"` // last use of a session, recorded from time to time; zero: none
+	// Unproven means that nobody has confirmed the address.
 	Unproven bool `json:"-"`
 }
 
-// CreateUserRequest asks for an account.
+// CreateUserRequest describes a new account.
 type CreateUserRequest struct {
 	Email string
 	Name  string
 	Role  catalog.Role // RoleMember or RoleOwner; RoleNone means RoleMember
 }
 
-// ChangeUserRequest changes one thing or several of an account. What is not
-// set stays.
+// ChangeUserRequest changes an account. Zero fields leave their part unchanged.
 type ChangeUserRequest struct {
 	User  string // id or e-mail address
 	Name  *string
-	Role  catalog.Role         // RoleNone: as it was
-	State catalog.AccountState // 0: as it was; AccountActive or AccountSuspended
+	Role  catalog.Role         // RoleNone: no change
+	State catalog.AccountState // 0: no change; AccountActive or AccountSuspended
 }
 
-// GrantRequest lets an account see repositories, and takes that back from others.
+// GrantRequest adds and removes repositories that an account may see.
 type GrantRequest struct {
 	User   string   // id or e-mail address
 	Add    []string // names of repositories
 	Remove []string
 }
 
-// GrantResponse is what owners let an account see.
+// GrantResponse lists what owners let an account see.
 type GrantResponse struct {
 	User  UserInfo `json:"user"`
 	Repos []string `json:"repositories"` // names, sorted
 }
 
-// People makes, changes and removes accounts. It is safe for concurrent use.
+// People creates, changes and deletes accounts. It is safe for concurrent use.
 type People struct {
 	catalog Catalog
 }
 
-// NewPeople keeps the accounts of a catalog.
+// NewPeople returns the accounts of a catalog.
 func NewPeople(c Catalog) *People { return &People{catalog: c} }
 
-// CreateUser makes an account.
+// CreateUser creates an account.
 func (u *People) CreateUser(ctx context.Context, by Owner, req CreateUserRequest) (*UserInfo, error) {
-	// In the one form in which addresses are compared.
 	email, err := cleanEmail(req.Email)
 	if err != nil {
 		return nil, err
@@ -93,41 +91,41 @@ func (u *People) CreateUser(ctx context.Context, by Owner, req CreateUserRequest
 		By:    by.Name(),
 	}
 
-	// Whether the address is taken is decided where it is applied, so that
-	// two at once make one account.
+	// The command checks whether the address is free, so that two concurrent calls create one
+	// account.
 	if _, err := u.catalog.Propose(ctx, &catalog.PutAccount{Account: a}); err != nil {
 		return nil, notMade(err, u.catalog.View().AccountByEmail(email) != nil)
 	}
 	return u.info(u.catalog.View().Account(a.ID)), nil
 }
 
-// notMade is why something with a name was not made: there is one of that name, or
-// another reason, as that there are as many as there may be.
-func notMade(err error, there bool) error {
-	if no, ok := catalog.Refused(err); ok && no.Code == catalog.Conflict && there {
+// notMade returns the error for something that was not created. exists means that its name is
+// taken.
+func notMade(err error, exists bool) error {
+	if no, ok := catalog.Refused(err); ok && no.Code == catalog.Conflict && exists {
 		return call.Fail(call.ErrExists, "%s", no.Reason)
 	}
 	return call.WriteError(err)
 }
 
-// notChanged is why an account was not changed.
+// notChanged returns the error for an account that was not changed.
 func notChanged(err error) error {
-	// Nothing is wrong with what was asked for: it is possible once there is another owner.
+	// The request is valid, but possible only once there is another owner.
 	if no, ok := catalog.Refused(err); ok && no.Reason == catalog.LastOwner {
 		return call.Fail(call.ErrUnable, "%s", no.Reason)
 	}
 	return call.WriteError(err)
 }
 
-// newID is the id of an account: "u" and 16 digits, so that it is never an
-// e-mail address, nor the id of a key.
+// newID returns the id of a new account: "u" and 16 digits. So it is never an e-mail address or the
+// id of a key.
 func newID() string {
 	var b [8]byte
 	rand.Read(b[:])
 	return "u" + hex.EncodeToString(b[:])
 }
 
-// cleanEmail is an address in the form in which accounts have it.
+// cleanEmail returns an address in the form of accounts, or an error.
 func cleanEmail(text string) (string, error) {
 	email := plainEmail(text)
 	if email == "" {
@@ -136,9 +134,9 @@ func cleanEmail(text string) (string, error) {
 	return email, nil
 }
 
-// plainEmail is an address in lower letters; empty for a text that is none, and for
-// one with a letter beyond ASCII. Such a letter looks like another, and some become
-// one in lower case: the Kelvin sign is k then, and the address that of somebody else.
+// plainEmail returns an address in lower case, or "" for a text that is none. It also refuses
+// letters beyond ASCII: some look like others, and some become ASCII in lower case. The Kelvin sign
+// becomes k, which may be another person's address.
 func plainEmail(text string) string {
 	text = strings.TrimSpace(text)
 	if strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) {
@@ -173,7 +171,7 @@ func (u *People) info(a *catalog.User) *UserInfo {
 	return &info
 }
 
-// userInfo describes an account that has some keys.
+// userInfo describes an account that has a number of keys.
 func userInfo(a *catalog.User, keys int) UserInfo {
 	return UserInfo{
 		ID:       a.ID,
@@ -188,12 +186,12 @@ func userInfo(a *catalog.User, keys int) UserInfo {
 	}
 }
 
-// Users lists the accounts.
+// Users returns all accounts.
 func (u *People) Users(ctx context.Context, _ Owner) ([]UserInfo, error) {
 	if _, err := u.catalog.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
 	}
-	// The keys of all are counted in one pass.
+	// Count the keys of all accounts in one pass.
 	view := u.catalog.View()
 	keys := map[string]int{}
 	for k := range view.Keys() {
@@ -216,8 +214,7 @@ func (u *People) Users(ctx context.Context, _ Owner) ([]UserInfo, error) {
 	return out, nil
 }
 
-// find finds an account by its id or its address, with all that was changed
-// at any node before the call.
+// find returns an account by id or address, including changes on any node before the call.
 func (u *People) find(ctx context.Context, user string) (*catalog.User, error) {
 	if _, err := u.catalog.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
@@ -228,7 +225,7 @@ func (u *People) find(ctx context.Context, user string) (*catalog.User, error) {
 	return nil, call.Fail(call.ErrNotFound, "there is no account %q", user)
 }
 
-// accountNamed finds an account by its id or its address; nil for none.
+// accountNamed returns an account by id or address, or nil.
 func accountNamed(view *catalog.View, user string) *catalog.User {
 	if a := view.Account(user); a != nil {
 		return a
@@ -236,8 +233,7 @@ func accountNamed(view *catalog.View, user string) *catalog.User {
 	return view.AccountByEmail(strings.TrimSpace(user))
 }
 
-// ChangeUser changes an account. Every node that can be reached follows the
-// change when it returns.
+// ChangeUser changes an account. When it returns, every reachable node has applied the change.
 func (u *People) ChangeUser(ctx context.Context, by Owner, req ChangeUserRequest) (*UserInfo, error) {
 	old, err := u.find(ctx, req.User)
 	if err != nil {
@@ -258,7 +254,7 @@ func (u *People) ChangeUser(ctx context.Context, by Owner, req ChangeUserRequest
 		a.State = req.State
 	}
 
-	// A change that somebody else made since the account was read is not undone.
+	// Refuse to overwrite a concurrent change.
 	index, err := u.catalog.Propose(ctx, &catalog.PutAccount{Account: a, Instead: old.Changed})
 	if err != nil {
 		return nil, notChanged(err)
@@ -267,17 +263,16 @@ func (u *People) ChangeUser(ctx context.Context, by Owner, req ChangeUserRequest
 	return u.info(u.catalog.View().Account(a.ID)), nil
 }
 
-// Grant changes which repositories owners let an account see where permissions are
-// enforced, and returns them. An empty request changes nothing. When it returns, every
-// node that can be reached has applied the change.
+// Grant changes which repositories owners let an account see, and returns all of them. An empty
+// request changes nothing. When it returns, every reachable node has applied the change.
 func (u *People) Grant(ctx context.Context, _ Owner, req GrantRequest) (*GrantResponse, error) {
-	// find waits for all earlier changes: the answer must not depend on the node.
+	// find waits for earlier changes, so that every node gives the same answer.
 	a, err := u.find(ctx, req.User)
 	if err != nil {
 		return nil, err
 	}
 
-	// All names are read before anything is changed: a mistyped one changes nothing.
+	// Check all names first: a mistyped one must change nothing.
 	add, err := u.numbers(req.Add)
 	if err != nil {
 		return nil, err
@@ -289,7 +284,7 @@ func (u *People) Grant(ctx context.Context, _ Owner, req GrantRequest) (*GrantRe
 
 	if len(add)+len(remove) > 0 {
 		change := &catalog.SetGrants{Account: a.ID, Source: catalog.GrantedByOwner, Add: add, Remove: remove}
-		// In one entry, so that nobody sees half of it.
+		// One entry, so that nobody sees half of it.
 		index, err := u.catalog.Propose(ctx, change)
 		if err != nil {
 			return nil, call.WriteError(err)
@@ -299,7 +294,7 @@ func (u *People) Grant(ctx context.Context, _ Owner, req GrantRequest) (*GrantRe
 	return u.granted(a), nil
 }
 
-// WhyResponse tells whether an account sees a repository, and what decides it.
+// WhyResponse tells whether an account sees a repository, and why.
 type WhyResponse struct {
 	User       UserInfo         `json:"user"`
 	Repo       string           `json:"repository"`
@@ -308,8 +303,8 @@ type WhyResponse struct {
 	Reasons    []catalog.Reason `json:"reasons"`
 }
 
-// Why tells where the right of an account to see a repository comes from, or what it
-// lacks, as of this node's catalog. An owner may ask of what the owner does not see.
+// Why explains why an account sees a repository or not, by this node's catalog. An owner may ask
+// about repositories that the owner cannot see.
 func (u *People) Why(ctx context.Context, _ Owner, user, repo string) (*WhyResponse, error) {
 	a, err := u.find(ctx, user)
 	if err != nil {
@@ -320,20 +315,20 @@ func (u *People) Why(ctx context.Context, _ Owner, user, repo string) (*WhyRespo
 		return nil, err
 	}
 
-	// By the rules that searches go by, so that the answer cannot differ from them.
+	// Use the rules of searches, so that the answer cannot differ.
 	view := u.catalog.View()
 	r := view.Repo(ids[0])
 	if r == nil {
 		return nil, NoRepo(repo)
 	}
 
-	// As somebody with the account alone: an owner who asks may see more.
+	// Evaluate the account, not the owner who asks.
 	sees := view.Visible(catalog.Viewer{Role: a.Role, Account: a.ID}).Contains(r.ID)
 	return &WhyResponse{User: *u.info(a), Repo: r.Name, Sees: sees, HostsAsked: view.PermissionSync() == catalog.PermissionSyncOn, Reasons: view.Why(a, r)}, nil
 }
 
-// numbers are those of repositories. An owner grants also what the owner does
-// not see.
+// numbers returns the ids of repositories by name. Owners may grant repositories that they cannot
+// see.
 func (u *People) numbers(names []string) (ids []catalog.RepoID, err error) {
 	view := u.catalog.View()
 	for _, name := range names {
@@ -354,7 +349,7 @@ func (u *People) granted(a *catalog.User) *GrantResponse {
 			continue
 		}
 
-		// A repository that was removed since has no name to be told.
+		// Skip deleted repositories.
 		for it := g.Set().Iterator(); it.HasNext(); {
 			if repo := view.Repo(it.Next()); repo != nil {
 				out.Repos = append(out.Repos, repo.Name)
@@ -366,14 +361,14 @@ func (u *People) granted(a *catalog.User) *GrantResponse {
 	return out
 }
 
-// DeleteUser removes an account with its keys and grants. Every node that can
-// be reached refuses its keys when it returns.
+// DeleteUser deletes an account with its keys and grants. When it returns, every reachable node
+// refuses its keys.
 func (u *People) DeleteUser(ctx context.Context, by Owner, user string) (*UserInfo, error) {
 	a, err := u.find(ctx, user)
 	if err != nil {
 		return nil, err
 	}
-	info := u.info(a) // as it was
+	info := u.info(a) // before the change
 
 	index, err := u.catalog.Propose(ctx, &catalog.DeleteAccount{ID: a.ID})
 	if err != nil {
@@ -383,17 +378,15 @@ func (u *People) DeleteUser(ctx context.Context, by Owner, user string) (*UserIn
 	return info, nil
 }
 
-// Others is what [AwaitOthers] needs of a cluster; *cluster.Cluster implements it.
+// Others is the part of *cluster.Cluster that [AwaitOthers] uses.
 type Others interface {
-	// AwaitOn returns when other members have applied an index, and lists
-	// those that could not be told.
+	// AwaitOn waits until other members have applied an index, and returns those that did not.
 	AwaitOn(ctx context.Context, index uint64, nodes ...string) (behind []string)
-	// Members lists the members as this node sees them.
+	// Members returns the members as this node sees them.
 	Members() []cluster.Member
 }
 
-// AwaitOthers waits until the other members have applied an index, and lists
-// those that could not be told.
+// AwaitOthers waits until the other members have applied an index, and returns those that did not.
 func AwaitOthers(ctx context.Context, c Others, index uint64) (behind []string) {
 	var others []string
 	for _, m := range c.Members() {

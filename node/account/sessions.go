@@ -17,40 +17,40 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// The life of a session.
+// Lifetimes of sessions.
 const (
-	sessionIdle     = 30 * 24 * time.Hour // without use, unless AUTH_SESSION_MAX_AGE_SECONDS says otherwise
-	sessionTouch    = 24 * time.Hour      // the last use is noted, unless AUTH_SESSION_UPDATE_AGE_SECONDS says otherwise
-	sessionAbsolute = 90 * 24 * time.Hour // with any use
-	sessionDigits   = 64                  // of a token
+	sessionIdle     = 30 * 24 * time.Hour // without use; AUTH_SESSION_MAX_AGE_SECONDS overrides it
+	sessionTouch    = 24 * time.Hour      // interval of recording the last use; AUTH_SESSION_UPDATE_AGE_SECONDS overrides it
+	sessionAbsolute = 90 * 24 * time.Hour // even with use
+	sessionDigits   = 64                  // hex digits of a token
 )
 
 // SessionInfo describes a session without its token.
 type SessionInfo struct {
 	ID      string    `json:"id"`
-	User    string    `json:"-"`      // id of the account; "" for a key of nobody
+	User    string    `json:"-"`      // id of the account; "" for a key without an account
 	Method  string    `json:"method"` // how they signed in: key, password, or a provider's name
 	Created time.Time `json:"createdAt"`
-	Used    time.Time `json:"usedAt"` // last use, to a day or so
+	Used    time.Time `json:"usedAt"` // last use, to about a day
 	Ends    time.Time `json:"endsAt"` // if it is not used until then
 	Address string    `json:"address"`
 	Agent   string    `json:"agent"`
 }
 
-// SignIn is what is known of a browser that signs in.
+// SignIn describes a browser that signs in.
 type SignIn struct {
 	Method  string // key, password, or a provider's name
 	Address string
 	Agent   string
-	Instead string // token of the session that the browser had; "" for none
+	Instead string // token of the browser's previous session; "": none
 }
 
-// Lookup gives a variable that the operator may have set.
+// Lookup returns a variable, if the operator has set it.
 type Lookup func(name string) (value string, ok bool)
 
-// Sessions are the browsers that people signed in with. The catalog has an
-// HMAC of the token that is in a browser's cookie, so a session is good on
-// every node, and ended everywhere by one entry. It is safe for concurrent use.
+// Sessions are the browsers in which people signed in. The catalog has an HMAC of the token in the
+// browser's cookie. So a session is valid on every node, and one entry ends it everywhere. It is
+// safe for concurrent use.
 //
 //	sign in ── PutSession ──▶ catalog        token ──▶ cookie
 //	request ── HMAC of the token ──▶ record ──▶ its account as it is now ──▶ viewer
@@ -62,11 +62,10 @@ type Sessions struct {
 	now     func() time.Time
 	unknown *unknownKeys
 	macs    *macs
-	used    *marks // ids of sessions
+	used    *usedIDs // ids of used sessions
 }
 
-// NewSessions keeps the sessions of the catalog of a keyring. The caller must
-// call Run.
+// NewSessions returns the sessions of a keyring's catalog. The caller must call Run.
 func NewSessions(k *Keyring, lookup Lookup) *Sessions {
 	return &Sessions{
 		catalog: k.catalog,
@@ -75,15 +74,14 @@ func NewSessions(k *Keyring, lookup Lookup) *Sessions {
 		now:     k.now,
 		unknown: k.unknown,
 		macs:    newMACs(k.catalog, "sessions"),
-		used:    newMarks(),
+		used:    newUsedIDs(),
 	}
 }
 
-// Run notes from time to time which sessions were used, and has those removed
-// that have ended, until ctx ends.
+// Run records from time to time which sessions were used, and removes ended ones, until ctx ends.
 func (s *Sessions) Run(ctx context.Context) error {
 	for {
-		// Often enough that no session ends that is in use.
+		// Often enough that no session ends while it is in use.
 		idle, touch := s.ages()
 		pace := min(touch, idle/4)
 		if !clock.Wait(ctx, min(max(pace/4, time.Minute), time.Hour)) {
@@ -93,8 +91,8 @@ func (s *Sessions) Run(ctx context.Context) error {
 	}
 }
 
-// note writes down the use of those sessions whose last noted one is that
-// long ago. Where nothing is to be told it writes nothing.
+// note records the use of sessions whose recorded use is older than pace. It proposes nothing if
+// there is nothing to record or remove.
 func (s *Sessions) note(ctx context.Context, pace time.Duration) {
 	view, now := s.catalog.View(), s.now()
 	var due []string
@@ -105,20 +103,20 @@ func (s *Sessions) note(ctx context.Context, pace time.Duration) {
 	}
 
 	over := false
-	// Gone through here, so that an entry is written only where there is something to remove.
+	// Check here, so that an entry is only written if necessary.
 	for x := range view.Sessions() {
-		// What has ended is refused already, so that removing it can wait.
+		// Ended sessions are refused anyway, so their removal can wait.
 		tooOld := now.Sub(x.Expires) > time.Hour
 		unused := now.Sub(x.Used.Add(x.Idle)) > time.Hour
 		over = over || tooOld || unused
 	}
 	if len(due) > 0 || over {
-		// A lost one is no loss: it is done again.
+		// On failure the next round repeats it.
 		s.catalog.Propose(ctx, &catalog.TouchSessions{Used: now, IDs: due})
 	}
 }
 
-// ages are how long a session lasts without use, and how often its use is noted.
+// ages returns how long an unused session lasts, and how often its use is recorded.
 func (s *Sessions) ages() (idle, touch time.Duration) {
 	idle = s.seconds("AUTH_SESSION_MAX_AGE_SECONDS", sessionIdle)
 	touch = s.seconds("AUTH_SESSION_UPDATE_AGE_SECONDS", sessionTouch)
@@ -138,15 +136,14 @@ func (s *Sessions) seconds(name string, otherwise time.Duration) time.Duration {
 	return d
 }
 
-// BegunSession is what the cookie of a browser gets.
+// BegunSession is the content of a browser's session cookie.
 type BegunSession struct {
-	Token   string // 64 hex digits, shown this once only
+	Token   string // 64 hex digits, never shown again
 	Expires time.Time
 }
 
-// BeginWithKey signs in with an API key. It fails with ErrUnauthenticated
-// where the key is none. The session can never do more than the key, and ends
-// with it.
+// BeginWithKey signs in with an API key, or returns ErrUnauthenticated. The session never has more
+// rights than the key, and ends with it.
 func (s *Sessions) BeginWithKey(ctx context.Context, key string, in SignIn) (*BegunSession, error) {
 	v, err := s.byKey(ctx, key)
 	if err != nil {
@@ -156,8 +153,8 @@ func (s *Sessions) BeginWithKey(ctx context.Context, key string, in SignIn) (*Be
 	return s.begin(ctx, catalog.Session{Account: v.Account, Key: v.KeyID}, in)
 }
 
-// Begin signs in somebody who has proven to have an account. It fails with
-// ErrUnauthenticated where the account may not sign in.
+// Begin signs in an account after its authentication. It returns ErrUnauthenticated if the account
+// may not sign in.
 func (s *Sessions) Begin(ctx context.Context, account string, in SignIn) (*BegunSession, error) {
 	return s.begin(ctx, catalog.Session{Account: account}, in)
 }
@@ -166,24 +163,24 @@ func (s *Sessions) begin(ctx context.Context, x catalog.Session, in SignIn) (beg
 	var random [sessionDigits/2 + 8]byte
 	rand.Read(random[:])
 	token := hex.EncodeToString(random[8:])
-	// Id and token are apart, so that the id may be shown in lists.
+	// The id is separate from the token, so that lists may show it.
 	x.ID = "s" + hex.EncodeToString(random[:8])
 	x.Hash, err = s.macs.sum(ctx, "session", token)
 	if err != nil {
 		return nil, call.WriteError(err)
 	}
 
-	// What a browser says of itself is kept short: anybody may send it.
+	// Limit the browser's own description: anybody may send it.
 	x.Method, x.Address, x.Agent = in.Method, in.Address, cut(in.Agent, 200)
 
 	idle, _ := s.ages()
 	x.Idle = idle
-	// Where the operator allows a longer time without use, that is the bound of its life too.
+	// A longer idle time also lengthens the total lifetime.
 	x.Expires = s.now().Add(max(sessionAbsolute, idle))
 
-	// Who signs in anew leaves nothing of the former session behind.
+	// A new sign-in ends the browser's previous session.
 	cmds := []catalog.Command{&catalog.PutSession{Session: x}}
-	// In the same proposal; where the old one cannot be found out the new one is begun all the same.
+	// If the previous session cannot be found, the new one begins anyway.
 	if old, err := s.find(ctx, in.Instead); err == nil && old != nil {
 		cmds = append(cmds, &catalog.EndSessions{IDs: []string{old.ID}})
 	}
@@ -197,7 +194,7 @@ func (s *Sessions) begin(ctx context.Context, x catalog.Session, in SignIn) (beg
 	return &BegunSession{token, x.Expires}, nil
 }
 
-// cut is a text of at most that many bytes, without what is not printed.
+// cut returns at most most bytes of a text, without unprintable characters.
 func cut(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -208,19 +205,18 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
-// find is the session of a token that is in force; nil for none. One that this
-// node does not have yet is looked for once more after the leader was asked;
-// where that cannot be done it fails with ErrNoLeader or ErrOverloaded.
+// find returns the valid session of a token, or nil. For a session that this node does not know it
+// asks the leader. If that is impossible it returns ErrNoLeader or ErrOverloaded.
 func (s *Sessions) find(ctx context.Context, token string) (*catalog.Session, error) {
 	if len(token) != sessionDigits || strings.Trim(token, "0123456789abcdef") != "" {
 		return nil, nil
 	}
-	sum, err := s.macs.sumOfShown(ctx, s.unknown, "session", token)
+	sum, err := s.macs.sumOfClientText(ctx, s.unknown, "session", token)
 	if sum == nil {
-		return nil, err // no session was ever begun, or that cannot be told now
+		return nil, err // no session was ever begun, or the leader cannot be asked
 	}
 
-	// A session that was begun at another node a moment ago is not here yet.
+	// Another node may have just begun the session.
 	x := s.catalog.View().SessionByHash(sum)
 	if x == nil {
 		if err := s.unknown.ask(ctx, [sha256.Size]byte(sum)); err != nil {
@@ -234,11 +230,10 @@ func (s *Sessions) find(ctx context.Context, token string) (*catalog.Session, er
 	return x, nil
 }
 
-// SessionViewer is who a session is: the account, or the key that was signed
-// in with, as it is now. token is what stands in the cookie. It fails with
-// ErrUnauthenticated when there is no such session, it has ended, or the
-// account may not sign in; and with ErrNoLeader or ErrOverloaded when this node
-// does not know the session and cannot ask the leader.
+// SessionViewer returns the viewer of a session's token: the account, or the key used to sign in,
+// as it is now. It returns ErrUnauthenticated if the session does not exist or has ended, or the
+// account may not sign in. If it cannot ask the leader about an unknown session, it returns
+// ErrNoLeader or ErrOverloaded.
 func (s *Sessions) SessionViewer(ctx context.Context, token string) (catalog.Viewer, error) {
 	x, err := s.find(ctx, token)
 	if err != nil {
@@ -253,17 +248,17 @@ func (s *Sessions) SessionViewer(ctx context.Context, token string) (catalog.Vie
 	return catalog.Viewer{}, call.Fail(call.ErrUnauthenticated, "You are signed out: sign in again")
 }
 
-// viewer is who a session is at a view; nobody where they may not sign in.
+// viewer returns the viewer of a session at a view. ok is false if they may not sign in.
 func (s *Sessions) viewer(view *catalog.View, x *catalog.Session) (catalog.Viewer, bool) {
 	var v catalog.Viewer
 	if x.Key == "" {
 		a := view.Account(x.Account)
-		if a == nil || a.State != catalog.AccountActive || !s.vouched(view, x) {
+		if a == nil || a.State != catalog.AccountActive || !s.providerExists(view, x) {
 			return v, false
 		}
 		v = catalog.Viewer{Role: a.Role, Name: a.Email, Account: a.ID}
 	} else {
-		// A session can never do more than the key that it began with.
+		// A session never has more rights than the key that it began with.
 		key := view.Key(x.Key)
 		if key == nil || key.Expired(s.now()) {
 			return v, false
@@ -278,9 +273,9 @@ func (s *Sessions) viewer(view *catalog.View, x *catalog.Session) (catalog.Viewe
 	return v, true
 }
 
-// vouched reports whether the provider by which a session was begun is one still.
-// Where the configuration cannot be read that is not known, and nobody is put out.
-func (s *Sessions) vouched(view *catalog.View, x *catalog.Session) bool {
+// providerExists reports whether the provider that began a session is still configured. If the
+// configuration cannot be read, nobody is signed out.
+func (s *Sessions) providerExists(view *catalog.View, x *catalog.Session) bool {
 	switch {
 	case x.Method == "" || x.Method == "password" || x.Method == "key":
 		return true
@@ -292,9 +287,8 @@ func (s *Sessions) vouched(view *catalog.View, x *catalog.Session) bool {
 	return slices.ContainsFunc(view.File().IdentityProviders, named) || view.FileError() != nil
 }
 
-// SessionsOf lists the sessions of an account that are in force, those that
-// were used last first. user is an id or an e-mail address, or "me". An owner
-// asks for anybody's, everybody else for their own.
+// SessionsOf returns the valid sessions of an account, most recently used first. user is an id, an
+// e-mail address, or "me". Only owners may ask for other accounts.
 func (s *Sessions) SessionsOf(ctx context.Context, by Holder, user string) ([]SessionInfo, error) {
 	own, err := s.sessionsOf(ctx, by, user)
 	if err != nil {
@@ -316,7 +310,7 @@ func sessionInfo(x *catalog.Session) SessionInfo {
 }
 
 func (s *Sessions) sessionsOf(ctx context.Context, by Holder, user string) (own []*catalog.Session, err error) {
-	// A list from which somebody ends sessions must have them all.
+	// The list must be complete, so that all sessions can be ended.
 	if _, err := s.catalog.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
 	}
@@ -331,7 +325,7 @@ func (s *Sessions) sessionsOf(ctx context.Context, by Holder, user string) (own 
 		}
 	}
 
-	// By id at last, so that the order is the same at each look.
+	// The id breaks ties, so that the order is stable.
 	slices.SortFunc(own, func(a, b *catalog.Session) int {
 		return cmp.Or(
 			b.Used.Compare(a.Used),
@@ -342,8 +336,8 @@ func (s *Sessions) sessionsOf(ctx context.Context, by Holder, user string) (own 
 	return own, nil
 }
 
-// accountFor is the id of the account whose sessions somebody may manage. For
-// everybody but owners other people's accounts are not there.
+// accountFor returns the id of the account whose sessions a holder may manage. Only owners find
+// other accounts.
 func (s *Sessions) accountFor(by Holder, user string) (string, error) {
 	v := by.Viewer()
 	if user == "me" && v.Account != "" {
@@ -357,9 +351,9 @@ func (s *Sessions) accountFor(by Holder, user string) (string, error) {
 	return a.ID, nil
 }
 
-// EndSessions signs an account out: of one session by its id, of all but the
-// one that asks, or, with "", of all. Every node that can be reached refuses
-// them when it returns.
+// EndSessions signs an account out: which is a session's id, "others" for all but the caller's, or
+// "" for all. When it returns, every reachable node refuses these sessions. It returns their
+// number.
 func (s *Sessions) EndSessions(ctx context.Context, by Holder, user, which string) (ended int, err error) {
 	own, err := s.sessionsOf(ctx, by, user)
 	if err != nil {
@@ -373,7 +367,7 @@ func (s *Sessions) EndSessions(ctx context.Context, by Holder, user, which strin
 		}
 	}
 
-	// That there are no others is no failure; that there is no such one is.
+	// Having no other sessions is not an error, but an unknown id is.
 	named := which != "" && which != "others"
 	if len(ids) == 0 && named {
 		return 0, call.Fail(call.ErrNotFound, "there is no session %q", which)
@@ -381,8 +375,7 @@ func (s *Sessions) EndSessions(ctx context.Context, by Holder, user, which strin
 	return len(ids), s.end(ctx, ids)
 }
 
-// EndSession signs out the browser that shows a token. One that is no session
-// is no failure.
+// EndSession signs out the browser with a token. An invalid token is ignored.
 func (s *Sessions) EndSession(ctx context.Context, token string) error {
 	x, err := s.find(ctx, token)
 	if err != nil || x == nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// sessionsOn are sessions on a ledger with variables of the operator's.
+// sessionsOn returns sessions on a ledger, with these variables.
 func sessionsOn(l *ledger, vars map[string]string) *Sessions {
 	lookup := func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
 	k := NewKeyring(l, lookup, l.time, slog.New(slog.DiscardHandler))
 	return NewSessions(k, lookup)
 }
 
-// A session in use is written down once a day, whatever number of requests it has.
-func TestUseOfASessionIsWrittenDownSeldom(t *testing.T) {
+// The use of a session is recorded once a day, however many requests it has.
+func TestSessions_useIsRecordedDaily(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	s := sessionsOn(l, nil)
@@ -29,7 +29,7 @@ func TestUseOfASessionIsWrittenDownSeldom(t *testing.T) {
 	}
 	before := l.entries()
 
-	// Ninety days with a thousand requests each, and a look every hour.
+	// Ninety days with a thousand requests each, and a round every hour.
 	for day := range 89 {
 		for range 1000 {
 			if _, err := s.SessionViewer(t.Context(), begun.Token); err != nil {
@@ -45,7 +45,7 @@ func TestUseOfASessionIsWrittenDownSeldom(t *testing.T) {
 		t.Errorf("89,000 requests in 89 days wrote %d entries, want about one a day", got)
 	}
 
-	// However much it was used, it ends.
+	// It ends even if it is in use.
 	l.pass(25 * time.Hour)
 	if _, err := s.SessionViewer(t.Context(), begun.Token); !errors.Is(err, call.ErrUnauthenticated) {
 		t.Errorf("after 90 days: %v", err)
@@ -64,7 +64,7 @@ func sessionsOfAll(l *ledger) (ids []string) {
 	return ids
 }
 
-func TestASessionThatNobodyUsesEnds(t *testing.T) {
+func TestSessions_unusedOneEnds(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	ann := l.person("ann@example.com", catalog.RoleMember)
@@ -92,8 +92,8 @@ func TestASessionThatNobodyUsesEnds(t *testing.T) {
 	}
 }
 
-// How often the use of a session is noted is a variable: it bounds what is written.
-func TestAVariableSaysHowOftenUseIsNoted(t *testing.T) {
+// A variable sets how often the use of a session is recorded.
+func TestSessions_updateAgeVariable(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]uint64{"": 1, "86400": 1, "3600": 24, "60": 24, "seldom": 1} {
 		l := newLedger(t)
@@ -105,7 +105,7 @@ func TestAVariableSaysHowOftenUseIsNoted(t *testing.T) {
 		}
 		before := l.entries()
 
-		// A request and a look every hour of a day.
+		// One request and one round per hour of a day.
 		for range 24 {
 			l.pass(time.Hour)
 			if _, err := s.SessionViewer(t.Context(), begun.Token); err != nil {
@@ -120,8 +120,8 @@ func TestAVariableSaysHowOftenUseIsNoted(t *testing.T) {
 	}
 }
 
-// Nobody signs in with a token that somebody else gave the browser before.
-func TestSigningInMakesANewSessionInPlaceOfTheFormer(t *testing.T) {
+// A sign-in replaces a token that somebody else may have planted in the browser.
+func TestBegin_replacesThePreviousSession(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	s := sessionsOn(l, nil)
@@ -142,8 +142,8 @@ func TestSigningInMakesANewSessionInPlaceOfTheFormer(t *testing.T) {
 	}
 }
 
-// What a stranger sends is never written down.
-func TestTokensOfNobodyWriteNothing(t *testing.T) {
+// Random tokens write nothing.
+func TestSessionViewer_randomTokensWriteNothing(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	s := sessionsOn(l, nil)

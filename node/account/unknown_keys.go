@@ -10,47 +10,45 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Bounds of the questions about unknown keys.
+// Limits of the questions about unknown keys.
 const (
 	askGap       = 200 * time.Millisecond // between two questions
-	askTime      = 5 * time.Second        // for one of them, as long as a write waits for a leader
+	askTime      = 5 * time.Second        // per question; as long as a write waits for a leader
 	askWaiting   = 1024                   // requests that wait for an answer
-	rejectedFor  = 10 * time.Second       // a key that the leader did not know
+	rejectedFor  = 10 * time.Second       // how long a key that the leader did not know is rejected without asking
 	rejectedMost = 4096
 )
 
-// unknownKeys asks the leader about keys that this node does not have. A key
-// that was just made at another node arrives here a moment later, and has to
-// work at once.
+// unknownKeys asks the leader about keys that this node does not have. A key that another node just
+// created arrives here a moment later, but must work at once.
 //
-// Anybody may send keys that nobody has made. So that they cost the cluster
-// next to nothing, one question is under way at a time, questions keep a gap,
-// and one question is for all keys that wait when it is sent:
+// Anybody can send random keys. So that they cost the cluster little, only one question runs at a
+// time, with a gap between questions. One question is for all keys that wait when it is sent:
 //
 //	key a ──┐
 //	key b ──┼─ question 1 ── the leader's index, applied here ──▶ look again
 //	key c ──────┐ (came after question 1 was sent)
 //	key d ──────┴─ gap ── question 2 ...
 //
-// A key that is still unknown then is rejected without a question for a while.
-// That is never wrong: keys are random, so none is tried before it is made.
+// A key that is still unknown is then rejected without a question for a while. That is always
+// right: keys are random, so nobody tries one before it is created.
 type unknownKeys struct {
 	sync func(ctx context.Context) (uint64, error) // cluster.Sync
 	now  func() time.Time
 
-	turn chan struct{} // holds one token while a question is under way
+	turn chan struct{} // holds one token while a question runs
 
 	mu       sync.Mutex // guards the fields below
-	next     *question  // not sent yet; nil for none
+	next     *question  // not sent yet; nil: none
 	waiting  int
 	asked    time.Time // when the last question was sent
 	rejected map[[sha256.Size]byte]time.Time
 }
 
-// question is one to the leader, shared by all who wait for it.
+// question is a question to the leader, shared by all who wait for it.
 type question struct {
 	done chan struct{} // closed when it is answered
-	err  error         // why it was not
+	err  error         // why it failed
 }
 
 func newUnknownKeys(sync func(ctx context.Context) (uint64, error), now func() time.Time) *unknownKeys {
@@ -62,9 +60,8 @@ func newUnknownKeys(sync func(ctx context.Context) (uint64, error), now func() t
 	}
 }
 
-// ask returns when this node has applied all that was acknowledged before the
-// call, or has done so for this key a moment ago. It fails when the leader
-// cannot be asked, or too many wait.
+// ask returns when this node has applied everything acknowledged before the call, or if it did so
+// for this key a moment ago. It fails if the leader cannot be asked, or too many requests wait.
 func (u *unknownKeys) ask(ctx context.Context, key [sha256.Size]byte) error {
 	q, mine, err := u.join(key)
 	if q == nil {
@@ -72,7 +69,7 @@ func (u *unknownKeys) ask(ctx context.Context, key [sha256.Size]byte) error {
 	}
 	defer u.leave()
 
-	// Who opened a question asks it, also when his client is gone: others wait.
+	// The first caller sends the question even if its client has gone: others wait.
 	if mine {
 		u.send(q)
 	}
@@ -89,23 +86,23 @@ func (u *unknownKeys) ask(ctx context.Context, key [sha256.Size]byte) error {
 	return nil
 }
 
-// join finds the question that a key waits for, and whether the caller has to
-// send it. There is none for a key that was rejected a moment ago.
+// join returns the question that a key waits for; mine means that the caller must send it. It
+// returns nil for a key that was rejected a moment ago.
 func (u *unknownKeys) join(key [sha256.Size]byte) (q *question, mine bool, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	// Before the bound: who tries the same key again and again takes nobody's place.
+	// Check this first: repeating one key must not use up the waiting slots.
 	if until, ok := u.rejected[key]; ok && u.now().Before(until) {
 		return nil, false, nil
 	}
 
-	// Each waits with its connection and memory; beyond this somebody is trying keys.
+	// Each waiting request uses memory. With so many, somebody is trying keys.
 	if u.waiting >= askWaiting {
 		return nil, false, call.Fail(call.ErrOverloaded, "Too many requests with unknown keys")
 	}
 
 	u.waiting++
-	// The first of a question sends it.
+	// The first caller sends the question.
 	if u.next == nil {
 		mine = true
 		u.next = &question{done: make(chan struct{})}
@@ -119,21 +116,21 @@ func (u *unknownKeys) leave() {
 	u.waiting--
 }
 
-// send asks the leader in its turn.
+// send sends a question to the leader, in turn.
 func (u *unknownKeys) send(q *question) {
 	u.turn <- struct{}{}
 	defer func() { <-u.turn }()
 
-	// Anybody may send unknown keys: the gap bounds what they cost the leader.
+	// Keep the gap: it limits what random keys cost the leader.
 	u.mu.Lock()
 	rest := askGap - u.now().Sub(u.asked)
 	u.mu.Unlock()
 	if rest > 0 {
-		// Not by the request: its client may leave while others wait for the question.
+		// Not with the request's context: its client may leave while others wait.
 		clock.Wait(context.Background(), min(rest, askGap))
 	}
 
-	// From here on the answer may lack what is acknowledged: nobody may join.
+	// Nobody may join any more: the answer may miss later writes.
 	u.mu.Lock()
 	u.next, u.asked = nil, u.now()
 	u.mu.Unlock()
@@ -144,8 +141,8 @@ func (u *unknownKeys) send(q *question) {
 	close(q.done)
 }
 
-// reject notes a key that the leader was asked about. One that turned out to
-// be good is found before anybody looks here.
+// reject remembers a key about which the leader was asked. A key that exists is found before this
+// check.
 func (u *unknownKeys) reject(key [sha256.Size]byte) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

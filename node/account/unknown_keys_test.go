@@ -13,13 +13,13 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// keyNumber is the HMAC of a key of a test.
+// keyNumber returns the HMAC of a test's key.
 func keyNumber(i int) (sum [sha256.Size]byte) {
 	binary.BigEndian.PutUint64(sum[:], uint64(i))
 	return sum
 }
 
-func TestAFloodOfUnknownKeysCostsFewQuestions(t *testing.T) {
+func TestUnknownKeys_manyKeysCostFewQuestions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -40,14 +40,14 @@ func TestAFloodOfUnknownKeysCostsFewQuestions(t *testing.T) {
 			}
 			wg.Wait()
 		}
-		// The first two questions come one after the other, the rest in gaps.
+		// The first two questions come at once, the others after gaps.
 		if most := 2 + int(time.Since(began)/askGap); asked > most {
 			t.Errorf("1,000 unknown keys were %d questions to the leader in %v, want at most %d", asked, time.Since(began), most)
 		}
 	})
 }
 
-func TestARejectedKeyIsNotAskedAboutAgainForAWhile(t *testing.T) {
+func TestUnknownKeys_rejectsWithoutAskingAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -73,7 +73,7 @@ func TestARejectedKeyIsNotAskedAboutAgainForAWhile(t *testing.T) {
 	})
 }
 
-// A question that was sent before a key was made says nothing of it.
+// A question that was sent before a key was created proves nothing about it.
 func TestUnknownKeys_askTheLeaderAfterTheKeyCame(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestUnknownKeys_askTheLeaderAfterTheKeyCame(t *testing.T) {
 	})
 }
 
-func TestUnknownKeysWhereTheLeaderCannotBeAsked(t *testing.T) {
+func TestUnknownKeys_withoutALeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		u := newUnknownKeys(func(ctx context.Context) (uint64, error) { <-ctx.Done(); return 0, ctx.Err() }, time.Now)

@@ -24,9 +24,9 @@ var complaints = []struct {
 	complaint string
 	tests     []string
 }{
-	{"the host answered 500, and repositories were deleted", []string{"TestEveryDeploymentConforms", "TestATargetThatFailsKeepsItsRepositories", "TestWhatTheHostHasIsNeverLetGo"}},
+	{"the host answered 500, and repositories were deleted", []string{"TestEveryDeploymentConforms", "TestSync_failedTargetKeepsItsRepositories", "TestSync_neverRemovesWhatTheHostHas"}},
 	{"the token was no good, and repositories were deleted", []string{"TestARefusedTokenEndsTheListing", "TestRefusedToken_hidesRepositoriesAfterThirtyDays"}},
-	{"repositories that are deleted stay for months", []string{"TestWhenARepositoryIsLetGo", "TestARepositoryThatIsNotFoundIsLookedUp", "TestATargetThatIsLostForSevenDaysIsHeld"}},
+	{"repositories that are deleted stay for months", []string{"TestSync_removesMissingRepositories", "TestMissing_looksTheRepositoryUp", "TestSync_lostTargetIsHeldAfterSevenDays"}},
 	{"a token was revoked, and nothing is shown", []string{"TestRefusedToken_hidesRepositoriesAfterThirtyDays", "TestConnectionList_refusedToken"}},
 	{"large groups, or a whole server, time out", []string{"TestALargeGroupIsListedByItsSubgroups", "TestAServerThatFailsLeavesTheListingInPart"}},
 	{"some projects are missing, and nothing says why", []string{"TestConnectionSyncPrintsItsResult", "TestMistakesAreToldWithWhatToDo"}},
@@ -34,7 +34,7 @@ var complaints = []struct {
 	{"one forbidden project freezes the whole listing", []string{"TestEveryDeploymentConforms", "TestManyTargetsAreListedAFewAtATime"}},
 	{"of thousands of projects one fails and cancels all", []string{"TestManyTargetsAreListedAFewAtATime"}},
 	{"the host is polled and cannot push", []string{"TestEveryKindSignsItsEvents", "TestWebhook_signedEvent"}},
-	{"tokens need another user for git than for the API", []string{"TestWithWhatARepositoryIsFetched", "TestEveryDeploymentConforms"}},
+	{"tokens need another user for git than for the API", []string{"TestRemote_credentialAndDirectory", "TestEveryDeploymentConforms"}},
 	{"credentials of Gerrit are lost between listing and cloning", []string{"TestEveryDeploymentConforms", "TestGerritTakesAnAccountOrNone"}},
 	{"a certificate of one's own is an error that says nothing", []string{"TestABadCertificateIsToldAtOnce", "TestHostsBehindNetworksOfAllKinds"}},
 	{"names with spaces are refused", []string{"TestEveryDeploymentConforms"}},
@@ -42,10 +42,10 @@ var complaints = []struct {
 	{"paging never ends where the token sees less than the total", []string{"TestEveryDeploymentConforms", "TestGiteaListsWhatIsChosen"}},
 	{"the same name in two projects is one repository", []string{"TestEveryDeploymentConforms"}},
 	{"only the first page is read", []string{"TestEveryDeploymentConforms"}},
-	{"a renamed repository is not found, two that swap names are mixed up", []string{"TestWhatTheHostHasIsNeverLetGo", "TestFormerName_validForThirtyDays", "TestGiteaChaos"}},
+	{"a renamed repository is not found, two that swap names are mixed up", []string{"TestSync_neverRemovesWhatTheHostHas", "TestFormerName_validForThirtyDays", "TestGiteaChaos"}},
 	{"two connections rename a repository back and forth", []string{"TestListing_firstConnectionDecidesASharedName", "TestListing_identifiesRepositoriesByTheHostsID"}},
 	{"a name that ends in .git loses its end", []string{"TestEveryDeploymentConforms"}},
-	{"hosts are flooded with calls, one for each repository", []string{"TestHintsBringListingsWithinTheLimit", "TestWhatRestsIsNotPolled", "TestManyNamedRepositoriesAreAskedForAtOnce", "TestLooksTakeAQuarterOfTheCalls"}},
+	{"hosts are flooded with calls, one for each repository", []string{"TestHint_listingsWithinTheRateLimit", "TestRests_isNotPolled", "TestManyNamedRepositoriesAreAskedForAtOnce", "TestLooksTakeAQuarterOfTheCalls"}},
 	{"a limit without a header is not waited for", []string{"TestGitHubSaysWhyItRefuses", "TestEveryDeploymentConforms"}},
 	{"versions of answers are of no use with tokens of apps", []string{"TestATokenOfAnAppKeepsNoAnswers"}},
 	{"credentials of git are seen by others, anonymous clones are slowed down", []string{"TestNobodyElseReadsACredential", "TestATokenGoesToItsHostAlone"}},

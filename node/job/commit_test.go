@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// behind is a cluster of which this node sees less than it is told.
+// behind is a cluster in which this node lags behind what it proposes.
 type behind struct {
 	Cluster
 	index   uint64
@@ -27,9 +27,8 @@ func (b *behind) Await(_ context.Context, index uint64) error {
 	return nil
 }
 
-// A report that the others have agreed on while this node was behind has
-// happened: the job must not count as failed and wait for minutes.
-func TestAReportThatWasAgreedOnHasHappened(t *testing.T) {
+// A report that was committed while this node lagged behind counts: the job must not fail and wait.
+func TestCommit_countsWhileThisNodeLags(t *testing.T) {
 	t.Parallel()
 	stale := &catalog.Refusal{Code: catalog.Stale, Reason: "x"}
 	for _, c := range []struct {

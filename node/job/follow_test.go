@@ -19,14 +19,14 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// pushes is a Gitea that tells which repositories of acme were pushed to.
+// pushes is a Gitea server that reports which repositories of acme were pushed to.
 type pushes struct {
 	*httptest.Server
 	mu    sync.Mutex
-	at    map[int64]time.Time // by the server's number
+	at    map[int64]time.Time // by the server's repository id
 	calls []string
 	down  bool
-	page  int // entries of a page; 0 for all in one
+	page  int // entries per page; 0: all on one page
 }
 
 func newPushes(t *testing.T) *pushes {
@@ -88,17 +88,17 @@ func (p *pushes) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// foreign is from which number on repositories are none that the connection may see.
+// foreign is the first id of repositories that the connection does not select.
 const foreign = 1000
 
-// pushWorld is a cluster whose connection lists two repositories of such a
-// server, both indexed, with a follower and a poller of the first node.
+// pushWorld is a cluster whose connection lists two repositories of the server, both indexed. It
+// has a follower and a poller for the first node.
 type pushWorld struct {
 	*clustertest.World
 	server *pushes
 	follow *Follower
 	poll   *Poller
-	told   []string // nodes that were told
+	told   []string // nodes that got a signal
 }
 
 func newPushWorld(t *testing.T, nodes int) *pushWorld {
@@ -138,7 +138,7 @@ func newPushWorld(t *testing.T, nodes int) *pushWorld {
 	return w
 }
 
-// round lets some time pass, looks where that is due, and ends all polls.
+// round advances the clock, runs the due looks, and ends all polls.
 func (w *pushWorld) round(t *testing.T, pass time.Duration) (polled []catalog.RepoID) {
 	t.Helper()
 	w.Pass(pass)
@@ -152,9 +152,9 @@ func (w *pushWorld) round(t *testing.T, pass time.Duration) (polled []catalog.Re
 	return polled
 }
 
-// What a host tells of is polled at once and once more, and the rest is left
-// alone for a day; the log of the cluster hears nothing of it.
-func TestAHostThatTellsOfPushesIsBelieved(t *testing.T) {
+// A reported repository is polled at once and once more, and the others only once a day. Nothing
+// enters the log of the cluster.
+func TestFollower_reportedPushesReplacePolling(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	w.round(t, 2*slack)
@@ -182,7 +182,7 @@ func TestAHostThatTellsOfPushesIsBelieved(t *testing.T) {
 		t.Errorf("the log went from %d to %d", index, now)
 	}
 
-	// Each is looked at once a day all the same.
+	// Each repository is still polled once a day.
 	seen := map[catalog.RepoID]int{}
 	for range 26 * 60 {
 		for _, id := range w.round(t, time.Minute) {
@@ -194,8 +194,8 @@ func TestAHostThatTellsOfPushesIsBelieved(t *testing.T) {
 	}
 }
 
-// A host that fails to tell is not waited for.
-func TestAHostThatDoesNotTellIsPolled(t *testing.T) {
+// If a host does not report, its repositories are polled.
+func TestFollower_silentHostIsPolled(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	w.round(t, 2*slack)
@@ -216,9 +216,8 @@ func TestAHostThatDoesNotTellIsPolled(t *testing.T) {
 	}
 }
 
-// A node that was started again does not poll what was indexed since it was
-// pushed to.
-func TestAStartPollsOnlyWhatWasPushedTo(t *testing.T) {
+// A restarted node does not poll what was indexed since its last push.
+func TestFollower_restartPollsOnlyNewPushes(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	w.Pass(10 * time.Hour)
@@ -232,8 +231,8 @@ func TestAStartPollsOnlyWhatWasPushedTo(t *testing.T) {
 	}
 }
 
-// One node asks, and all are told.
-func TestOneNodeAsksForAllNodes(t *testing.T) {
+// One node asks the host, and all nodes get the signal.
+func TestFollower_oneNodeAsksForAll(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 3)
 	asking := 0
@@ -250,9 +249,9 @@ func TestOneNodeAsksForAllNodes(t *testing.T) {
 	}
 }
 
-// The node that asks for a connection is another one now: it begins where the
-// last one left off, and does not read what was pushed to all day.
-func TestAnotherNodeGoesOnWhereTheLastOneLeftOff(t *testing.T) {
+// Another node takes over the connection: it continues from the last look, without reading a whole
+// day of pushes.
+func TestFollower_takeoverContinuesFromTheLastLook(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	w.server.page = 2
@@ -278,15 +277,15 @@ func TestAnotherNodeGoesOnWhereTheLastOneLeftOff(t *testing.T) {
 		t.Errorf("another node makes %d calls, want one for the owner and one page", n)
 	}
 
-	// Of another definition of the connection nobody was told.
+	// No node knows a look for another definition of the connection.
 	another := func(name, _ string) time.Time { return w.poll.lookedAt(name, "another") }
 	if n := calls(another); n != 11 {
 		t.Errorf("for a connection that is another one it makes %d calls, want one for the owner and 10 pages", n)
 	}
 }
 
-// A repository that the catalog does not have yet brings a listing.
-func TestANewRepositoryBringsAListing(t *testing.T) {
+// A repository that the catalog lacks causes a listing.
+func TestFollower_newRepositoryCausesAListing(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	w.round(t, time.Hour)
@@ -300,10 +299,10 @@ func TestANewRepositoryBringsAListing(t *testing.T) {
 	}
 }
 
-// What a webhook hints at is listed at once, and then not again before the calls
-// of the last listing are a quarter of what the host allows: pushes to repositories
-// that the connection leaves out hint at it, too.
-func TestHintsBringListingsWithinTheLimit(t *testing.T) {
+// A hinted listing starts at once, but the next one only after a pause: listings for hints may use
+// a quarter of the host's calls. Pushes to repositories that the connection leaves out also give
+// hints.
+func TestHint_listingsWithinTheRateLimit(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	w.Pass(time.Hour)
@@ -311,7 +310,7 @@ func TestHintsBringListingsWithinTheLimit(t *testing.T) {
 	list := func(calls uint32) {
 		t.Helper()
 		fence := w.Grant(catalog.JobSync, "a", "n1")
-		w.follow.Hint("a") // while it runs, something comes that it may have missed
+		w.follow.Hint("a") // a hint arrives while the listing runs
 		w.follow.listHinted(t.Context())
 		if job().Rerun {
 			t.Error("a hint during a listing makes it begin anew")
@@ -352,8 +351,8 @@ func TestHintsBringListingsWithinTheLimit(t *testing.T) {
 	}
 }
 
-// The node that asks for pushes lists, too; where it has failed, any may.
-func TestTheNodeThatAsksLists(t *testing.T) {
+// The node that asks for pushes also lists. After a failure any node may list.
+func TestSyncHome_isTheAskingNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `{"connections": {
 		"a": {"type": "github", "token": {"env": "T"}, "orgs": ["acme"]}, "b": {"type": "github", "token": {"env": "T"}, "orgs": ["other"]},
@@ -376,9 +375,9 @@ func TestTheNodeThatAsksLists(t *testing.T) {
 	}
 }
 
-// A host that tells of many repositories that the connection does not have is not asked
-// for all of them at once.
-func TestForeignRepositoriesAreLookedUpLittleByLittle(t *testing.T) {
+// If a host reports many repositories that the connection does not have, they are looked up in
+// small groups.
+func TestListNew_limitsLookups(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	const many = 3 * mostLookups / 2
@@ -401,8 +400,8 @@ func TestForeignRepositoriesAreLookedUpLittleByLittle(t *testing.T) {
 	}
 }
 
-// The later the last push was, the longer a repository rests.
-func TestARepositoryRestsHalfOfTheTimeSinceItsLastPush(t *testing.T) {
+// The longer ago the last push was, the longer a repository is not polled.
+func TestAdaptive_halfOfTheTimeSinceTheLastPush(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for age, want := range map[time.Duration]time.Duration{

@@ -8,7 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// A plan looks at as many waiting jobs as it takes to fill the nodes, however many wait.
+// A plan looks only at as many waiting jobs as it needs to fill the nodes.
 func TestGrant_looksAtWhatItGrants(t *testing.T) {
 	t.Parallel()
 	looks := func(repos int, busy bool) (looks, grants int) {

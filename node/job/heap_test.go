@@ -10,16 +10,16 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// gogcNow is GOGC as it is set.
+// gogcNow returns the present GOGC.
 func gogcNow() int {
 	p := debug.SetGCPercent(100)
 	debug.SetGCPercent(p)
 	return p
 }
 
-// A large listing keeps the heap small until it has ended, and a small one leaves
-// it alone. Not parallel: the setting is the process's.
-func TestTheHeapIsSmallWhileAListingIsLarge(t *testing.T) {
+// A large listing keeps the heap small while it runs; a small one does not. Not parallel: the
+// setting belongs to the process.
+func TestListing_largeOneLowersGOGC(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	w := newWorld(t, oneConnection, 1)
 	nothing := func(context.Context, catalog.Command) error { return nil }

@@ -43,7 +43,7 @@ func TestLeader_restsWhileNothingChanges(t *testing.T) {
 	}
 }
 
-// dated is a node by whose clock it is some date.
+// dated is a node with a clock that the test sets.
 type dated struct {
 	*clustertest.Node
 	date *time.Time
@@ -52,9 +52,9 @@ type dated struct {
 // Time implements Cluster.
 func (d *dated) Time() time.Time { return *d.date }
 
-// Somebody sets the clock of the leader back by an hour: it goes on planning,
-// and a silent node is given up when it has been silent for long enough.
-func TestAClockThatIsSetBackDoesNotStopThePlanning(t *testing.T) {
+// The leader's clock is set back by an hour. It continues planning, and gives up a silent node in
+// time.
+func TestLeader_plansWithAClockSetBack(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, oneConnection, 2)
 	log := slog.New(slog.DiscardHandler)

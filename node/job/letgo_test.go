@@ -17,8 +17,8 @@ import (
 	"github.com/shoalsearch/shoal/node/host/hosttest"
 )
 
-// two makes a site of two organisations, x with n repositories from 0 on and y
-// with three from 900 on.
+// two returns a site with two organisations: x with n repositories from 0 on, y with three from 900
+// on.
 func two(n int) *site {
 	s := repos(n)
 	for i := range 3 {
@@ -27,7 +27,7 @@ func two(n int) *site {
 	return s
 }
 
-// of is how many repositories of an organisation are listed.
+// of returns how many repositories of an organisation are listed.
 func (w *world) of(owner string) (n int) {
 	for _, name := range strings.Fields(w.listed()) {
 		if strings.HasPrefix(name, owner+"/") {
@@ -37,9 +37,9 @@ func (w *world) of(owner string) (n int) {
 	return n
 }
 
-// Whatever a target fails by, nothing of it is let go of, what came of it before
-// is taken over, and the other targets are listed as if nothing were wrong.
-func TestATargetThatFailsKeepsItsRepositories(t *testing.T) {
+// Whatever the failure of a target, all its repositories stay, changes listed before the failure
+// count, and other targets are listed normally.
+func TestSync_failedTargetKeepsItsRepositories(t *testing.T) {
 	t.Parallel()
 	for _, code := range []host.Code{
 		host.TargetNotFound, host.Forbidden, host.Unreachable, host.RateLimited, host.SSORequired, host.ScopeMissing,
@@ -51,7 +51,7 @@ func TestATargetThatFailsKeepsItsRepositories(t *testing.T) {
 			s := two(10)
 			w.sync(s)
 
-			// Of x the listing comes to number 5, of y to its end.
+			// The listing of x stops at number 5, that of y is complete.
 			s.broken, s.code, s.come = []string{"orgs/x"}, code, 5
 			delete(s.has, 8)
 			delete(s.has, 900)
@@ -80,16 +80,15 @@ func TestATargetThatFailsKeepsItsRepositories(t *testing.T) {
 	}
 }
 
-// A target that the host says not to have for seven days counts as missing then,
-// and as with all that is missing at once, it takes a second listing or the word
-// of an owner.
-func TestATargetThatIsLostForSevenDaysIsHeld(t *testing.T) {
+// A target that has not existed for seven days counts as missing. Its repositories stay until a
+// second listing agrees, or an owner accepts.
+func TestSync_lostTargetIsHeldAfterSevenDays(t *testing.T) {
 	t.Parallel()
 	day := 24 * time.Hour
 	gone := func(s *site) { s.broken, s.code = []string{"orgs/x"}, host.TargetNotFound }
 	for name, c := range map[string]struct {
 		story func(w *world, s *site)
-		want  int // of x
+		want  int // repositories of x
 		held  uint32
 	}{
 		"for six days":               {func(w *world, s *site) { w.each(s, 6, day) }, 5, 0},
@@ -144,7 +143,7 @@ func TestATargetThatIsLostForSevenDaysIsHeld(t *testing.T) {
 	}
 }
 
-// each lists n times, with a while before each.
+// each lists n times, with a pause before each.
 func (w *world) each(s *site, n int, after time.Duration) {
 	w.t.Helper()
 	for range n {
@@ -153,9 +152,8 @@ func (w *world) each(s *site, n int, after time.Duration) {
 	}
 }
 
-// What is missing at the second listing, and was not at the first, is not let go
-// of with the others.
-func TestWhatGoesMissingLaterWaitsForItself(t *testing.T) {
+// A repository that is missing only in the second listing is not removed with the others.
+func TestSync_laterMissingRepositoryWaitsAgain(t *testing.T) {
 	t.Parallel()
 	hide := func(s *site, from, to int) {
 		for n := from; n < to; n++ {
@@ -166,7 +164,7 @@ func TestWhatGoesMissingLaterWaitsForItself(t *testing.T) {
 		later func(s *site)
 		want  int // after the second listing
 		held  uint32
-		last  int // after a third, an hour later
+		last  int // after a third listing, an hour later
 	}{
 		"the same":                  {func(*site) {}, 70, 0, 70},
 		"forty more":                {func(s *site) { hide(s, 30, 70) }, 70, 40, 30},
@@ -201,8 +199,8 @@ func TestWhatGoesMissingLaterWaitsForItself(t *testing.T) {
 	}
 }
 
-// A connection that was edited lets go at once: the user said so.
-func TestAnEditedConnectionHoldsNothing(t *testing.T) {
+// If the connection was edited, its listing removes repositories at once: the user asked for it.
+func TestSync_editedConnectionHoldsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	s := repos(100)
@@ -220,8 +218,8 @@ func TestAnEditedConnectionHoldsNothing(t *testing.T) {
 	}
 }
 
-// A name that comes back with another number is another repository.
-func TestANameThatComesBackIsAnotherRepository(t *testing.T) {
+// A name that returns with another id is another repository.
+func TestSync_sameNameWithAnotherIdIsAnotherRepository(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	s := repos(3)
@@ -240,9 +238,9 @@ func TestANameThatComesBackIsAnotherRepository(t *testing.T) {
 	}
 }
 
-// What is let go of is searched no more at once, keeps its data for the time of
-// grace, and is back with its number where it is listed again meanwhile.
-func TestWhatIsLetGoOfStaysOnDiskForAWhile(t *testing.T) {
+// A removed repository is no longer searched, keeps its data for the grace period, and returns with
+// its number if it is listed again in time.
+func TestSync_removedRepositoryKeepsItsData(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `{"settings": {"repoGarbageCollectionGracePeriodMs": 3600000}, "connections": {"a": {"type": "gitea", "url": "https://h.example", "orgs": ["x"]}}}`, 1)
 	s := repos(3)
@@ -290,9 +288,9 @@ func (w *world) syncJob(tools host.Tools) error {
 	return err
 }
 
-// The only owner of a connection, at a server: while it cannot be listed nothing
-// is let go of, and what was found out before a failure is taken over.
-func TestTheOnlyTargetOfAConnection(t *testing.T) {
+// A connection has a single target on a server. While it cannot be listed, nothing is removed, and
+// what came before the failure counts.
+func TestSync_onlyTargetOfAConnection(t *testing.T) {
 	t.Parallel()
 	made := func() (all []hosttest.Repo) {
 		for i := range 5 {
@@ -363,15 +361,15 @@ func TestTheOnlyTargetOfAConnection(t *testing.T) {
 			}
 		}
 
-		// Nothing is left that could be let go of: it is a mistake in the configuration now.
+		// Nothing is left to remove, so from now on it is a mistake in the configuration.
 		if err := w.syncJob(tools); err == nil || w.View().Connection("a").Held != 0 {
 			t.Errorf("a connection of nothing: %v", err)
 		}
 	})
 }
 
-// A size that a listing does not tell is the one that was told before.
-func TestASizeThatIsNotToldStays(t *testing.T) {
+// If a listing does not tell a size, the known size stays.
+func TestSync_unknownSizeStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	s := repos(1)

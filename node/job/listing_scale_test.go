@@ -22,12 +22,12 @@ import (
 	"github.com/shoalsearch/shoal/node/host/hosttest"
 )
 
-// benchListings names the variable that has listings measured, which takes
-// minutes; make bench-listings sets it.
+// benchListings is the variable that enables this measurement, which takes minutes. make
+// bench-listings sets it.
 const benchListings = "SHOAL_BENCH_LISTINGS"
 
-// listings are the deployments, how a connection to each is written, and how
-// many calls a listing of 10,000 repositories may take.
+// listings has the deployments, the form of a connection to each, and the maximal number of calls
+// for a listing of 10,000 repositories.
 var listings = []struct {
 	host  *hosttest.Deployment
 	owner string
@@ -45,9 +45,9 @@ var listings = []struct {
 	{hosttest.AzureServer(), "acme", `"type": "azuredevops", "deploymentType": "server", "useTfsPath": true, "url": "URL", "token": {"env": "T"}, "orgs": ["acme"]`, 1},
 }
 
-// TestListingsOfManyRepositories lists 10,000 repositories of each deployment
-// and 100,000 of one into a catalog, and then again without a change. It prints
-// what bench/report/listings.md has.
+// TestListingsOfManyRepositories lists 10,000 repositories of each deployment and 100,000 of one
+// into a catalog, and then lists them again unchanged. It prints the table in
+// bench/report/listings.md.
 func TestListingsOfManyRepositories(t *testing.T) {
 	if os.Getenv(benchListings) == "" {
 		t.Skipf("set %s, or run make bench-listings", benchListings)
@@ -62,8 +62,8 @@ func TestListingsOfManyRepositories(t *testing.T) {
 	}
 }
 
-// listMany measures a listing of n repositories. The host is a process of its
-// own: what it needs is no part of the measure.
+// listMany measures a listing of n repositories. The host runs in another process, so that its cost
+// does not count.
 func listMany(t *testing.T, row, n int) {
 	l := listings[row]
 	s := serveMany(t, row, n)
@@ -106,8 +106,7 @@ func listMany(t *testing.T, row, n int) {
 		t.Errorf("%s: a listing without a change writes %d entries, want 3: asked for, given to a node, ended", l.host.Name, entries)
 	}
 
-	// With the catalog that it fills and all garbage, a listing has a bound; one
-	// that changes nothing, another.
+	// Limits on the memory of a listing, with its catalog and all garbage, and of an unchanged one.
 	if most > 200<<20 || second > 100<<20 {
 		t.Errorf("%s: %d MiB of memory with the catalog, %d MiB beside it for the second listing", l.host.Name, most>>20, second>>20)
 	}
@@ -115,10 +114,10 @@ func listMany(t *testing.T, row, n int) {
 		took.Seconds(), spent.Seconds(), float64(most)/1e6, float64(live)/1e6, float64(kept)/1e6, float64(second)/1e6, float64(liveSecond)/1e6, float64(size.n)/1e6)
 }
 
-// serving is the variable that has a process serve a row of the listings.
+// serving is the variable that makes a process serve a row of listings.
 const serving = "SHOAL_BENCH_SERVE"
 
-// served is a host in another process, and the calls of it.
+// served is a host in another process, with the number of calls to it.
 type served struct {
 	URL, Address string
 	by           http.RoundTripper
@@ -187,7 +186,7 @@ func manyRepos(owner string, n int) []hosttest.Repo {
 	return out
 }
 
-// scaleTools ask a server at a clock that moves by each wait instead of waiting.
+// scaleTools returns tools with a clock that each wait advances.
 func scaleTools(s *served) host.Tools {
 	var mu sync.Mutex
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -209,7 +208,7 @@ func scaleTools(s *served) host.Tools {
 	}
 }
 
-// memory is the memory in use after what is garbage has gone.
+// memory returns the memory in use after a garbage collection.
 func memory() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -217,8 +216,8 @@ func memory() uint64 {
 	return m.HeapInuse
 }
 
-// watchHeap looks at the memory in use until the result is called, which tells
-// the most of it, and the most that a collection left.
+// watchHeap samples the memory in use until its result is called. That returns the maximum, and the
+// maximum after a collection.
 func watchHeap() func() (used, live uint64) {
 	var used, live uint64
 	stop, ended := make(chan struct{}), make(chan struct{})
@@ -246,7 +245,7 @@ func watchHeap() func() (used, live uint64) {
 	}
 }
 
-// used is the time that the processors have spent on this process.
+// used returns the CPU time of this process.
 func used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -255,7 +254,7 @@ func used() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// byteCount counts the bytes that are written.
+// byteCount counts written bytes.
 type byteCount struct{ n int64 }
 
 func (c *byteCount) Write(p []byte) (int, error) {

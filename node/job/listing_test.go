@@ -18,20 +18,19 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// site is a code host in memory: what it has by number, what a listing of it
-// leaves out by mistake, and what it fails at.
+// site is a code host in memory, by repository number, with the faults of its listings.
 type site struct {
-	has     map[int]string // number to name
-	hidden  map[int]bool   // there, but missing from listings
+	has     map[int]string // name by number
+	hidden  map[int]bool   // exist, but are missing in listings
 	left    map[int]bool   // left out by the connection
-	moved   map[int]bool   // not chosen by the connection any more
-	private map[int]bool   // not for everybody
-	size    int64          // of each
-	storm   bool           // much is hidden, until the next change
-	come    int            // numbers below it come also of a target that fails
+	moved   map[int]bool   // no longer selected by the connection
+	private map[int]bool   // not public
+	size    int64          // of each repository
+	storm   bool           // many are hidden, until the next change
+	come    int            // below this number they are listed even for a broken target
 	broken  []string       // targets that cannot be listed
 	silent  bool           // look-ups fail
-	code    host.Code      // of what broken targets fail with; empty: unreachable
+	code    host.Code      // failure of broken targets; "": unreachable
 	until   time.Time      // when the host allows calls again
 	lookups int
 }
@@ -48,7 +47,7 @@ func (s *site) repo(n int) host.Repo {
 	}
 }
 
-// List lists what the host shows.
+// List implements host.Host.
 func (s *site) List(ctx context.Context, sink host.Sink) error {
 	for _, t := range s.broken {
 		sink.Issue(host.Issue{Code: cmp.Or(s.code, host.Unreachable), Target: t, Text: "it failed", Partial: true, Until: s.until})
@@ -69,7 +68,7 @@ func (s *site) List(ctx context.Context, sink host.Sink) error {
 	return nil
 }
 
-// Lookup asks for one by its number.
+// Lookup implements host.Finder.
 func (s *site) Lookup(_ context.Context, id string) (host.Repo, bool, error) {
 	s.lookups++
 	n, _ := strconv.Atoi(id[strings.LastIndex(id, ":")+1:])
@@ -82,7 +81,7 @@ func (s *site) Lookup(_ context.Context, id string) (host.Repo, bool, error) {
 	return s.repo(n), !s.moved[n], nil
 }
 
-// sync lists the site into the catalog, as a sync job does.
+// sync lists the site into the catalog, like a sync job.
 func (w *world) sync(s *site) {
 	w.t.Helper()
 	w.syncBy(s)
@@ -110,7 +109,7 @@ func (w *world) syncBy(s host.Host) {
 	w.Do(fin)
 }
 
-// listed is what the catalog has of the connection, by name.
+// listed returns the repositories of the connection in the catalog, by name.
 func (w *world) listed() string {
 	var out []string
 	for r := range w.View().ReposByName() {
@@ -121,7 +120,7 @@ func (w *world) listed() string {
 	return strings.Join(out, " ")
 }
 
-// repos makes a site of n repositories in one organisation.
+// repos returns a site with n repositories in one organisation.
 func repos(n int) *site {
 	s := &site{has: map[int]string{}, hidden: map[int]bool{}, left: map[int]bool{}, moved: map[int]bool{}, private: map[int]bool{}}
 	for i := range n {
@@ -130,14 +129,14 @@ func repos(n int) *site {
 	return s
 }
 
-func TestWhenARepositoryIsLetGo(t *testing.T) {
+func TestSync_removesMissingRepositories(t *testing.T) {
 	t.Parallel()
 	count := func(w *world) int { return len(strings.Fields(w.listed())) }
 	for name, c := range map[string]struct {
 		before int
 		then   func(s *site)
 		want   int    // repositories after the listing
-		warns  string // a part of a warning
+		warns  string // part of a warning
 	}{
 		"gone at the host":                    {10, func(s *site) { delete(s.has, 3) }, 9, ""},
 		"missing from the listing, but there": {10, func(s *site) { s.hidden[3] = true }, 10, "the host still does"},
@@ -175,7 +174,7 @@ func remove(s *site, n int) {
 	}
 }
 
-func TestAListingThatShrankIsBelievedTheSecondTime(t *testing.T) {
+func TestSync_shrunkenListingCountsTheSecondTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	s := repos(100)
@@ -197,9 +196,9 @@ func TestAListingThatShrankIsBelievedTheSecondTime(t *testing.T) {
 	}
 }
 
-// A listing that lacks something comes again when that may be mended, and not
-// a whole interval, by default a day, later.
-func TestAListingThatLacksSomethingComesAgainSooner(t *testing.T) {
+// A listing that lacks something is repeated when that may help, not after the whole interval of a
+// day.
+func TestSync_incompleteListingIsRepeatedSoon(t *testing.T) {
 	t.Parallel()
 	day := 24 * time.Hour
 	for name, c := range map[string]struct {
@@ -229,8 +228,8 @@ func TestAListingThatLacksSomethingComesAgainSooner(t *testing.T) {
 	}
 }
 
-// A token that ends within two weeks is warned of, once.
-func TestATokenThatEndsSoonIsWarnedOf(t *testing.T) {
+// A token that expires within two weeks gives one warning.
+func TestSync_warnsOfATokenThatExpiresSoon(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	for days, want := range map[int]int{13: 1, 15: 0, -1: 1} {
@@ -243,7 +242,7 @@ func TestATokenThatEndsSoonIsWarnedOf(t *testing.T) {
 	}
 }
 
-func TestAListingThatShrankIsAcceptedByAnOwner(t *testing.T) {
+func TestSync_ownerAcceptsAShrunkenListing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	s := repos(100)
@@ -256,7 +255,7 @@ func TestAListingThatShrankIsAcceptedByAnOwner(t *testing.T) {
 		t.Fatalf("%d repositories after an owner accepted the listing, want 40", got)
 	}
 
-	// The word holds for that listing alone.
+	// The acceptance holds only for that listing.
 	remove(s, 99)
 	w.sync(s)
 	if got := len(strings.Fields(w.listed())); got != 40 {
@@ -264,9 +263,9 @@ func TestAListingThatShrankIsAcceptedByAnOwner(t *testing.T) {
 	}
 }
 
-// TestWhatTheHostHasIsNeverLetGo runs random histories of a host: it makes,
-// deletes, renames, swaps and hides repositories, many at once too, and fails at times.
-func TestWhatTheHostHasIsNeverLetGo(t *testing.T) {
+// TestSync_neverRemovesWhatTheHostHas runs random histories of a host: it adds, deletes, renames, swaps
+// and hides repositories, often many at once, and fails at times.
+func TestSync_neverRemovesWhatTheHostHas(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -284,7 +283,7 @@ func TestWhatTheHostHasIsNeverLetGo(t *testing.T) {
 			w.agrees(s, numbers, seed)
 		}
 
-		// A host that shows all again is what the catalog has, name by name.
+		// Once the host shows everything again, the catalog has the same repositories.
 		s.hidden, s.broken, s.silent = map[int]bool{}, nil, false
 		for range 2 {
 			w.sync(s)
@@ -301,9 +300,9 @@ func TestWhatTheHostHasIsNeverLetGo(t *testing.T) {
 	}
 }
 
-// change lets something happen at the host.
+// change makes a random change at the host.
 func (s *site) change(rng *rand.Rand) {
-	// Much that is missing at once is there again at the next listing, within the hour.
+	// A mass disappearance ends with the next listing, within the hour.
 	happens := rng.IntN(9)
 	if s.storm {
 		s.hidden, s.storm = map[int]bool{}, false
@@ -343,8 +342,7 @@ func (s *site) change(rng *rand.Rand) {
 	}
 }
 
-// agrees fails when a repository that the host still has was let go, or has
-// another number than before.
+// agrees fails if a repository that the host still has was removed, or got another number.
 func (w *world) agrees(s *site, numbers map[string]catalog.RepoID, seed uint64) {
 	w.t.Helper()
 	view := w.View()
@@ -370,9 +368,9 @@ func (w *world) agrees(s *site, numbers map[string]catalog.RepoID, seed uint64) 
 	}
 }
 
-// A listing in which nothing is new writes nothing but how it ended, whatever it
-// lists; one change is written alone, and what the listing misses still goes.
-func TestAListingWithoutAChangeIsNotWritten(t *testing.T) {
+// A listing without news writes only its end. A single change is written alone, and missing
+// repositories are still removed.
+func TestSync_unchangedListingWritesOneEntry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `{"connections": {"a": {"type": "gitea", "url": "https://h.example", "orgs": ["x"]}}}`, 1)
 	s := repos(1200)
@@ -382,7 +380,7 @@ func TestAListingWithoutAChangeIsNotWritten(t *testing.T) {
 		w.sync(s)
 		return w.View().Index() - before
 	}
-	const job = 3 // asked for, given to a node, ended
+	const job = 3 // enqueue, grant, end
 	if n := entries(); n != job {
 		t.Errorf("without a change %d entries are written, want %d", n, job)
 	}

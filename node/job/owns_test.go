@@ -18,14 +18,14 @@ const (
 	ownProvider = "https://h.example"
 )
 
-// shelf is a world in which ann, who is 7 at a host, lets it be asked in her
-// name: to each question it gives the next of its answers.
+// shelf is a world in which ann, who is 7 at a host, lets it be asked in her name. The host gives
+// one of its answers after the other.
 type shelf struct {
 	*world
 	sync    *owns
 	answers []string // numbers of repositories; "401", "403!", "other", ...
 	asked   int
-	anew    int // how often another token was asked for
+	anew    int // how often another token was requested
 }
 
 func newShelf(t *testing.T) *shelf {
@@ -46,7 +46,7 @@ func newShelf(t *testing.T) *shelf {
 	return s
 }
 
-// give is ann signing in.
+// give signs ann in.
 func (s *shelf) give() {
 	s.t.Helper()
 	s.Do(&catalog.PutHostToken{Account: "ann", Ask: true, Token: catalog.HostToken{Provider: ownProvider, Subject: "7", Site: ownSite, Sealed: []byte("x")}})
@@ -59,7 +59,7 @@ func (s *shelf) open(_ context.Context, _ *catalog.Identity, _ *catalog.HostToke
 	return s, nil
 }
 
-// Who answers as the next answer says.
+// Who implements host.Own.
 func (s *shelf) Who(context.Context) (string, error) {
 	if s.asked < len(s.answers) && s.answers[s.asked] == "other" {
 		return "8", nil
@@ -67,7 +67,7 @@ func (s *shelf) Who(context.Context) (string, error) {
 	return "7", nil
 }
 
-// Repos gives the next answer.
+// Repos implements host.Own.
 func (s *shelf) Repos(_ context.Context, take func(string)) (string, error) {
 	answer := s.answers[min(s.asked, len(s.answers)-1)]
 	s.asked++
@@ -101,21 +101,21 @@ func (s *shelf) ask(answers ...string) error {
 	return err
 }
 
-// sees is how many repositories ann sees.
+// sees returns how many repositories ann sees.
 func (s *shelf) sees() int {
 	return int(s.View().Visible(catalog.Viewer{Role: catalog.RoleMember, Account: "ann"}).GetCardinality())
 }
 
-// What a host says of a person is believed at once where little is lost by it,
-// and else when it is said twice. A refusal ends it; a failure leaves it.
-func TestWhatAPersonSeesIsWhatTheHostLists(t *testing.T) {
+// A host's list counts at once if little is lost, and otherwise if it is repeated. A refusal ends
+// all access; a failure changes nothing.
+func TestAccountSync_answers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		what    string
 		before  string
 		says    []string
 		after   int
-		fails   string // a part of the error
+		fails   string // part of the error
 		refused string
 		anew    int
 	}{
@@ -153,8 +153,8 @@ func TestWhatAPersonSeesIsWhatTheHostLists(t *testing.T) {
 	}
 }
 
-// Nobody is asked for who does not let it happen any more.
-func TestWhoTakesTheTokenBackIsNotAskedFor(t *testing.T) {
+// A host is not asked in the name of a person who no longer allows it.
+func TestAccountSync_endsWithTheToken(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)
 	s.Do(&catalog.SayPermissionSync{Node: "n1", Permissions: catalog.PermissionSyncOff})
@@ -163,7 +163,7 @@ func TestWhoTakesTheTokenBackIsNotAskedFor(t *testing.T) {
 	}
 }
 
-func TestPlanAsksWhatPeopleMayRead(t *testing.T) {
+func TestPlan_accountSyncs(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)
 	tell := func(what, want string) {
@@ -199,7 +199,7 @@ func TestPlanAsksWhatPeopleMayRead(t *testing.T) {
 	s.give()
 	tell("and does", "grant account_permissions gitea:h.example 7")
 
-	// The cap is of the cluster, and of the configuration in force.
+	// The limit is for the whole cluster, from the present configuration.
 	k := s.kinds.of(catalog.JobAccountSync)
 	if got := k.perCluster(s.View().File().Settings); got != 8 {
 		t.Errorf("%d at once", got)

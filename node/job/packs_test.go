@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/node/place"
 )
 
-// sizes are files with a text each.
+// sizes returns files with these sizes of text.
 func sizes(text ...int64) []*hold.ClassFile {
 	var files []*hold.ClassFile
 	for i, n := range text {
@@ -54,9 +54,9 @@ func TestChoosePack(t *testing.T) {
 	}
 }
 
-// Files of all sizes keep coming. The number of files stays small, and what is
-// written stays within the logarithm of what came.
-func TestPacksStayFewAndAreSeldomWritten(t *testing.T) {
+// Files of all sizes keep coming. The number of files stays small, and each byte is written a
+// logarithmic number of times.
+func TestChoosePack_fewFilesAndFewWrites(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -84,7 +84,7 @@ func TestPacksStayFewAndAreSeldomWritten(t *testing.T) {
 	}
 }
 
-// packed is a world whose repositories 1 to n are indexed and have a file each.
+// packed returns a world whose repositories 1 to n are indexed, each with one file.
 func packed(t *testing.T, n, nodes int) *world {
 	w := newWorld(t, oneConnection, nodes)
 	var names []string
@@ -99,7 +99,7 @@ func packed(t *testing.T, n, nodes int) *world {
 	return w
 }
 
-// classes tells the files of each class as "subject: ids of repositories".
+// classes returns the files of each class as "subject: ids of repositories".
 func (w *world) classes() string {
 	var lines []string
 	for subject, files := range packable(w.View()) {
@@ -113,7 +113,7 @@ func (w *world) classes() string {
 	return strings.Join(lines, "\n")
 }
 
-func TestPlanPacksWhatIsIndexedAndKeepsStill(t *testing.T) {
+func TestPlan_packsIndexedRepositories(t *testing.T) {
 	t.Parallel()
 	w := packed(t, 9, 1)
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: "9"})
@@ -135,7 +135,8 @@ func TestPlanPacksWhatIsIndexedAndKeepsStill(t *testing.T) {
 	if got := w.classes(); got != "all: 2 files, 9 repositories" {
 		t.Errorf("packed: %s", got)
 	}
-	// A push leaves the pack where it is; when most of them have left it, the rest is written anew.
+	// A push leaves the pack unchanged. When most repositories have left it, the rest is written
+	// again.
 	for id := catalog.RepoID(1); id <= 4; id++ {
 		w.Index(id, "n1", catalog.ShardRef{ID: fmt.Sprintf("%064x", 10+id), Text: 10})
 	}
@@ -144,7 +145,7 @@ func TestPlanPacksWhatIsIndexedAndKeepsStill(t *testing.T) {
 	w.expect("less than half", "enqueue pack all")
 }
 
-func TestPacksAreForThoseWhoHoldTheRepositories(t *testing.T) {
+func TestPlan_packsByMembers(t *testing.T) {
 	t.Parallel()
 	w := packed(t, 20, 3)
 	if got := w.classes(); got != "" {
@@ -166,9 +167,9 @@ func TestPacksAreForThoseWhoHoldTheRepositories(t *testing.T) {
 	}
 }
 
-// Repositories of a pack move to a new pair of members. One of it has the pack
-// and writes what moved; the other waits for that.
-func TestWhatMovesOutOfAPackIsWrittenByWhoHasIt(t *testing.T) {
+// Repositories of a pack move to other members. A node with the pack writes the moved part; the
+// others wait for that.
+func TestPack_holderWritesTheMovedPart(t *testing.T) {
 	t.Parallel()
 	w := packed(t, 12, 3)
 	pair := func(id catalog.RepoID, a, b int) {
@@ -191,18 +192,18 @@ func TestWhatMovesOutOfAPackIsWrittenByWhoHasIt(t *testing.T) {
 	for moved := catalog.RepoID(1); moved <= 10; moved++ {
 		pair(moved, 2, 3)
 		due := hold.RewritesOf(w.View())
-		// Nine of twelve are three quarters: the pack is copied as it is.
+		// Nine of twelve are three quarters: copy the pack as it is.
 		if got := due.Due(moved, pack); got != (moved < 9) {
 			t.Errorf("%d moved: written anew %v", moved, got)
 		}
-		if due.Due(12, pack) != (moved >= 7) { // what stays is less than half
+		if due.Due(12, pack) != (moved >= 7) { // less than half stays
 			t.Errorf("%d moved: what stays is written anew: %v", moved, due.Due(12, pack))
 		}
 	}
 	for id := catalog.RepoID(5); id <= 10; id++ {
 		pair(id, 1, 2)
 	}
-	for moved := catalog.RepoID(1); moved <= 4; moved++ { // a poll finds nothing and changes nothing
+	for moved := catalog.RepoID(1); moved <= 4; moved++ { // the poll finds nothing
 		w.Do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(moved)})
 		if !hold.RewritesOf(w.View()).Due(moved, pack) {
 			t.Errorf("while %d is polled the pack is copied", moved)

@@ -16,12 +16,11 @@ import (
 	"github.com/shoalsearch/shoal/cluster/clustertest"
 )
 
-// benchPeople names the variable that has a company's permissions measured,
-// which takes a minute; make bench-people sets it.
+// benchPeople is the variable that enables this measurement, which takes a minute. make
+// bench-people sets it.
 const benchPeople = "SHOAL_BENCH_PEOPLE"
 
-// The company: each of its people reads what all read, what their department
-// reads, and some more.
+// The company: each person reads what everybody reads, what their department reads, and some more.
 const (
 	peopleMany  = 5_000
 	reposMany   = 100_000
@@ -37,14 +36,14 @@ const (
 		"identityProviders":{"bb":{"provider":"bitbucket-server","purpose":"account_linking","clientId":{"env":"A"},"clientSecret":{"env":"B"},"baseUrl":"https://h.example.com"}}}`
 )
 
-// company is a world whose entries are weighed.
+// company is a world that counts the bytes of its entries.
 type company struct {
 	*clustertest.World
 	t     *testing.T
-	bytes int // of the entries since it was last asked
+	bytes int // of the entries since it was last reset
 }
 
-// do applies one entry and weighs it as the log would have it.
+// do applies one entry and counts its bytes in the log.
 func (c *company) do(cmds ...catalog.Command) {
 	c.t.Helper()
 	e := catalog.Entry{At: c.Now(), Node: "n1", Commands: cmds}
@@ -56,7 +55,7 @@ func (c *company) do(cmds ...catalog.Command) {
 	c.Do(cmds...)
 }
 
-// granted has a job asked for and given, as the leader does, and returns its fence.
+// granted enqueues and grants a job, like the leader, and returns its fence.
 func (c *company) granted(kind catalog.JobKind, subject string) uint64 {
 	c.t.Helper()
 	c.do(&catalog.EnqueueJob{Kind: kind, Subject: subject, Urgent: true})
@@ -64,7 +63,7 @@ func (c *company) granted(kind catalog.JobKind, subject string) uint64 {
 	return c.View().Job(kind, subject).Fence
 }
 
-// timed tells the median of so many calls.
+// timed returns the median duration of n calls.
 func timed(n int, call func(i int)) time.Duration {
 	all := make([]time.Duration, n)
 	for i := range all {
@@ -80,8 +79,8 @@ func timed(n int, call func(i int)) time.Duration {
 	return all[n/2]
 }
 
-// TestPermissionsOfACompany keeps 5,000 people and 100,000 repositories of a
-// code host in one catalog. It prints what bench/report/people.md has.
+// TestPermissionsOfACompany keeps 5,000 people and 100,000 repositories of a code host in one
+// catalog. It prints the table in bench/report/people.md.
 func TestPermissionsOfACompany(t *testing.T) {
 	if os.Getenv(benchPeople) == "" {
 		t.Skipf("set %s, or run make bench-people", benchPeople)
@@ -97,7 +96,7 @@ func TestPermissionsOfACompany(t *testing.T) {
 	c.hire()
 	row("people beside 100,000 repositories, before hosts are asked", "%.0f MB of memory", float64(memory()-bare)/1e6)
 
-	// The first answers: the total once.
+	// The first answers have everything.
 	bare, c.bytes = memory(), 0
 	c.ask(ids, func(i int) *roaring.Bitmap { return c.reads(i, ids) })
 	row("what hosts say of 5,000 people", "%.0f MB of memory, %.1f MB of log", float64(memory()-bare)/1e6, float64(c.bytes)/1e6)
@@ -110,7 +109,7 @@ func TestPermissionsOfACompany(t *testing.T) {
 	c.weighDay(ids, row)
 }
 
-// list brings the repositories in.
+// list adds the repositories.
 func (c *company) list() []catalog.RepoID {
 	fence := c.granted(catalog.JobSync, "host")
 	for from := 0; from < reposMany; from += 500 {
@@ -130,7 +129,7 @@ func (c *company) list() []catalog.RepoID {
 	return ids
 }
 
-// hire makes the accounts, each linked, with three browsers, two agents and a key.
+// hire adds the accounts. Each has a linked identity, three browser sessions, two agents and a key.
 func (c *company) hire() {
 	for i := range peopleMany {
 		id := fmt.Sprint("u", i)
@@ -157,7 +156,7 @@ func (c *company) session(id, account string, hash []byte) *catalog.PutSession {
 		Idle:  30 * 24 * time.Hour, Expires: c.Now().Add(90 * 24 * time.Hour)}}
 }
 
-// reads is what somebody may read.
+// reads returns what a person may read.
 func (c *company) reads(person int, ids []catalog.RepoID) *roaring.Bitmap {
 	set := roaring.BitmapOf(ids[:forAll]...)
 	size := (reposMany - forAll) / departments
@@ -170,7 +169,7 @@ func (c *company) reads(person int, ids []catalog.RepoID) *roaring.Bitmap {
 	return set
 }
 
-// ask has the host say of everybody what they may read beside what is known.
+// ask reports for each person what they may newly read.
 func (c *company) ask(ids []catalog.RepoID, beside func(person int) *roaring.Bitmap) {
 	for i := range peopleMany {
 		subject := fmt.Sprint("p", i)
@@ -187,7 +186,7 @@ func (c *company) ask(ids []catalog.RepoID, beside func(person int) *roaring.Bit
 	}
 }
 
-// askRepos has the host say of each repository that nobody else reads it.
+// askRepos reports for each repository that it has no other readers.
 func (c *company) askRepos(ids []catalog.RepoID) {
 	for _, id := range ids {
 		fence := c.granted(catalog.JobRepoSync, catalog.RepoSubject(id))
@@ -195,7 +194,7 @@ func (c *company) askRepos(ids []catalog.RepoID) {
 	}
 }
 
-// weighSnapshot measures a snapshot and what it takes to read it.
+// weighSnapshot measures a snapshot, and the time to read it.
 func (c *company) weighSnapshot(row func(what, format string, args ...any)) {
 	var saved bytes.Buffer
 	view := c.View()
@@ -224,7 +223,7 @@ func (c *company) weighSnapshot(row func(what, format string, args ...any)) {
 	}
 }
 
-// weighReading measures what requests pay.
+// weighReading measures the cost of requests.
 func (c *company) weighReading(row func(what, format string, args ...any)) {
 	view := c.View()
 	viewer := func(i int) catalog.Viewer {
@@ -254,7 +253,7 @@ func (c *company) weighReading(row func(what, format string, args ...any)) {
 	row("the same from then on, after a change of something", "%.1f ms", scrape.Seconds()*1e3)
 	row("the same of a catalog that has not changed", "%.1f µs", float64(timed(9, func(int) { counter.Of(c.View()) }).Nanoseconds())/1e3)
 
-	// One repository more, and the first who asks after it.
+	// One repository is added, and a viewer is the first to ask for it.
 	page := func(i int) {
 		fence := c.granted(catalog.JobSync, "host")
 		c.do(&catalog.SyncPage{Connection: "host", Fence: fence, Repos: []catalog.ListedRepo{{Name: fmt.Sprint("h.example.com/new/r", i),
@@ -280,9 +279,9 @@ func (c *company) weighReading(row func(what, format string, args ...any)) {
 	row("a sign-in beside 15,000 sessions, applied", "%.1f ms", signIn.Seconds()*1e3)
 }
 
-// weighDay measures the log of a day: everybody and each repository is asked
-// about, one in ten people may read one repository more, everybody signs in
-// once, and each agent refreshes its token for eight hours.
+// weighDay measures the log of a day: every person and repository is asked about, one in ten people
+// may read one more repository, everybody signs in once, and each agent refreshes its token for
+// eight hours.
 func (c *company) weighDay(ids []catalog.RepoID, row func(what, format string, args ...any)) {
 	c.Pass(24 * time.Hour)
 	var parts [4]int

@@ -9,10 +9,9 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// What hosts were asked is counted as it stands: before an answer, after a good
-// one, while tries fail, when the answer has become too old, and when the host
-// refuses the person.
-func TestAnswersOfHostsAreCounted(t *testing.T) {
+// The counts are right before the first answer, after a good answer, after failures, when the
+// answer is too old, and when the host refuses the person.
+func TestPermissions_counts(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)
 	s.Do(&catalog.PutAccount{Account: catalog.User{ID: "bob", Email: "bob@x", Role: catalog.RoleMember, State: catalog.AccountActive}})
@@ -56,7 +55,7 @@ func TestAnswersOfHostsAreCounted(t *testing.T) {
 		t.Errorf("after the first answers: %+v, %+v", people, repos)
 	}
 
-	// A host that is down three times is a failure; what it said counts.
+	// Three failed tries count as a failure. The last answer still counts.
 	key := catalog.ReaderKey(ownSite, "7")
 	s.Pass(time.Hour)
 	s.Do(&catalog.EnqueueJob{Kind: catalog.JobAccountSync, Subject: key, Urgent: true})
@@ -69,7 +68,7 @@ func TestAnswersOfHostsAreCounted(t *testing.T) {
 		t.Errorf("after three failures: %+v", people)
 	}
 
-	// Then it is too old.
+	// The answer becomes too old.
 	s.Pass(73 * time.Hour)
 	s.Do(&catalog.AgeAccess{Before: s.Now().Add(-72 * time.Hour), Readers: []string{key}, Repos: []catalog.RepoID{s.View().RepoByExternalID(ownSite + ":1").ID}})
 	people, repos = now()
@@ -77,7 +76,7 @@ func TestAnswersOfHostsAreCounted(t *testing.T) {
 		t.Errorf("three days later: %+v, %+v", people, repos)
 	}
 
-	// A refusal is no failure of the host.
+	// A refusal is not a failure of the host.
 	if err := s.ask("blocked"); err != nil {
 		t.Fatal(err)
 	}
@@ -86,8 +85,8 @@ func TestAnswersOfHostsAreCounted(t *testing.T) {
 	}
 }
 
-// Where code hosts are not asked nothing is wanted of them.
-func TestNothingIsCountedWhereHostsAreNotAsked(t *testing.T) {
+// If hosts are not asked, nothing is counted.
+func TestPermissions_zeroWithoutPermissionSync(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)
 	s.Do(&catalog.SayPermissionSync{Node: "n1", Permissions: catalog.PermissionSyncOff})
@@ -96,8 +95,8 @@ func TestNothingIsCountedWhereHostsAreNotAsked(t *testing.T) {
 	}
 }
 
-// Repositories that come and go are counted as if they had all been walked over.
-func TestCountsFollowTheRepositories(t *testing.T) {
+// Updated counts equal those of a complete walk.
+func TestPermissions_updateEqualsAWalk(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)
 	var counter Permissions

@@ -17,7 +17,7 @@ import (
 
 const oneConnection = `{"connections": {"a": {"type": "git", "url": "file:///x"}}}`
 
-// table is the rows of all kinds, without what runs them.
+// table returns the rows of all kinds, without their dependencies.
 func table() kinds {
 	return kinds{(&syncer{}).kind(), (&indexer{}).kind(), (&collector{}).kind(), (&packer{}).kind(), (&readers{}).kind(), (&owns{}).kind()}
 }
@@ -38,7 +38,7 @@ func newWorld(t *testing.T, file string, nodes int) *world {
 	return w
 }
 
-// plan plans, applies the plan, and tells it in words.
+// plan plans, applies the plan, and describes it in words.
 func (w *world) plan() string {
 	cmds := plan(w.kinds, Input{View: w.View(), Now: w.Now(), Nodes: w.nodes, Look: LookConnections | LookRepos | LookPacks})
 	var words []string
@@ -67,7 +67,7 @@ func (w *world) expect(what, want string) {
 	}
 }
 
-func TestPlanFollowsARepositoryThroughItsLife(t *testing.T) {
+func TestPlan_lifeOfARepository(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	w.expect("a new connection", "grant sync a")
@@ -105,9 +105,9 @@ func TestPlanFollowsARepositoryThroughItsLife(t *testing.T) {
 	w.expect("gone", "")
 }
 
-// What its host does not let be fetched is not tried again and again: it is
-// indexed when a listing says that it can be.
-func TestWhatCannotBeFetchedIsNotIndexed(t *testing.T) {
+// A repository that its host does not allow to fetch is not tried again. It is indexed when a
+// listing says that it can be fetched.
+func TestPlan_skipsUnfetchableRepositories(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	list := func(unfetchable string) {
@@ -128,7 +128,7 @@ func TestWhatCannotBeFetchedIsNotIndexed(t *testing.T) {
 	w.expect("and is", "grant index 1")
 }
 
-func TestPlanKeepsToTheLimits(t *testing.T) {
+func TestPlan_limits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `{"settings": {"maxRepoIndexingJobConcurrency": 2}, "connections": {"a": {"type": "git", "url": "file:///x"}}}`, 3)
 	w.plan()
@@ -152,16 +152,15 @@ func TestPlanKeepsToTheLimits(t *testing.T) {
 	}
 }
 
-// A build copies what is missing where it runs. So it runs where the files are,
-// whether they are to stay there or not.
-func TestARepositoryIsIndexedWhereItsFilesAre(t *testing.T) {
+// A build copies missing files to its node. So it runs where the files are, even if they will move.
+func TestIndexHome_prefersNodesWithTheFiles(t *testing.T) {
 	t.Parallel()
 	w := packed(t, 1, 4)
 	shard, mirror := catalog.ShardKey(fmt.Sprintf("%064x", 1)), catalog.MirrorKey(1)
 	for _, step := range []struct {
 		what   string
 		change func()
-		on     string // nodes that the job may be given
+		on     string // nodes that may get the job
 	}{
 		{"the only holder is the only node that the planner may choose", func() {}, "n1"},
 		{"two copies", func() {
@@ -181,7 +180,7 @@ func TestARepositoryIsIndexedWhereItsFilesAre(t *testing.T) {
 	} {
 		step.change()
 		w.Do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: "1"})
-		// The score chooses among equals: each of them in turn is busy.
+		// The score decides between equals. Make each of them busy in turn.
 		var on []string
 		p, k := newPlanner(w.kinds, Input{View: w.View(), Nodes: w.nodes}), w.kinds.of(catalog.JobIndex)
 		for n := p.choose(k, w.View().Job(catalog.JobIndex, "1")); n != nil && !slices.Contains(on, n.ID); n = p.choose(k, w.View().Job(catalog.JobIndex, "1")) {
@@ -195,7 +194,7 @@ func TestARepositoryIsIndexedWhereItsFilesAre(t *testing.T) {
 	}
 }
 
-func TestWhatTheConfigurationDroppedIsCollectedLater(t *testing.T) {
+func TestPlan_collectsDroppedRepositoriesLater(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	w.Repos("a", "h/one")
@@ -210,9 +209,8 @@ func TestWhatTheConfigurationDroppedIsCollectedLater(t *testing.T) {
 	w.expect("after a day", "enqueue collect 1")
 }
 
-// What only a lost node had is made anew from the remote as soon as its jobs
-// are given to others; that it is still a member changes nothing.
-func TestWhatNobodyHasIsMadeAnewAtOnce(t *testing.T) {
+// Data that only a lost node had is built again at once, even if the node is still a member.
+func TestPlan_rebuildsLostDataAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 2)
 	w.expect("a new connection", "grant sync a")
@@ -230,7 +228,7 @@ func TestWhatNobodyHasIsMadeAnewAtOnce(t *testing.T) {
 	w.expect("and who is there takes it", "grant index 1")
 }
 
-// A later member at the address of a silent one stands in its place.
+// A later member at the address of a silent one replaces it.
 func TestNode_replacedByALaterMemberAtItsAddress(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 3)

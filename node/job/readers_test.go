@@ -20,7 +20,7 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// people reads a list of ids: "3 7-9" is 3, 7, 8 and 9.
+// people parses a list of ids: "3 7-9" is 3, 7, 8 and 9.
 func people(list string) (ids []string) {
 	for _, word := range strings.Fields(list) {
 		first, last, ok := strings.Cut(word, "-")
@@ -37,8 +37,7 @@ func people(list string) (ids []string) {
 	return ids
 }
 
-// doors is a code host that says who may read its repository 7: to each
-// question the next of its answers.
+// doors is a code host that answers who may read its repository 7, with one answer after the other.
 type doors struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -95,7 +94,7 @@ type gate struct {
 	sync *readers
 }
 
-// hosts of connections that tell all readers, and some.
+// Connections to hosts that tell all readers, and some readers.
 const (
 	allTold  = `{"type": "github", "url": "{base}", "token": {"env": "T"}, "orgs": ["acme"]}`
 	someTold = `{"type": "bitbucket", "deploymentType": "server", "url": "{base}", "user": "u", "token": {"env": "T"}, "all": true}`
@@ -116,7 +115,7 @@ func newGate(t *testing.T, connection string) *gate {
 	return g
 }
 
-// list makes a connection list private repositories of these ids.
+// list makes a connection list private repositories with these ids.
 func (w *world) list(connection string, ids ...string) {
 	w.t.Helper()
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: connection})
@@ -140,7 +139,7 @@ func (g *gate) ask(cluster Cluster) error {
 	return err
 }
 
-// begin gives the job to the node.
+// begin grants the job to the node.
 func (g *gate) begin(cluster Cluster) *attempt {
 	g.t.Helper()
 	g.Do(&catalog.EnqueueJob{Kind: catalog.JobRepoSync, Subject: "1"})
@@ -148,7 +147,7 @@ func (g *gate) begin(cluster Cluster) *attempt {
 	return &attempt{job: g.View().Job(catalog.JobRepoSync, "1"), cluster: cluster}
 }
 
-// say is a listing of one person: they may read repository 1.
+// say reports from a listing of a person that they may read repository 1.
 func (g *gate) say(subject string) {
 	g.t.Helper()
 	key := catalog.ReaderKey(g.site, subject)
@@ -160,23 +159,23 @@ func (g *gate) say(subject string) {
 	g.Do(&catalog.FinishReaderAccess{Site: g.site, Subject: subject, Fence: g.Grant(catalog.JobAccountSync, key, "n1"), Add: set})
 }
 
-// may is who may read repository 1, by all that is known.
+// may returns the stored readers of repository 1.
 func (g *gate) may() []string {
 	ids := known(g.View(), g.View().Repo(1))
 	slices.Sort(ids)
 	return ids
 }
 
-// What a host says is believed at once where few are lost by it, and else when
-// it is said twice. Of what is not believed nothing is written.
-func TestWhoMayReadIsWhatTheHostSays(t *testing.T) {
+// A host's answer counts at once if few readers are lost, and otherwise if it is repeated. Until
+// then nothing is written.
+func TestRepoSync_answers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		what   string
-		before string   // people who may read it
-		says   []string // the host, one answer after the other
+		before string   // readers before
+		says   []string // the host's answers, in order
 		after  string
-		fails  string // a part of the error
+		fails  string // part of the error
 	}{
 		{"nobody was known", "", []string{"1 2"}, "1 2", ""},
 		{"one came and one left", "1-3", []string{"2-4"}, "2-4", ""},
@@ -213,9 +212,8 @@ func TestWhoMayReadIsWhatTheHostSays(t *testing.T) {
 	}
 }
 
-// A host that tells only of some readers takes away nothing that somebody's own
-// listing has given.
-func TestWhoIsNotToldOfMayReadItAllTheSame(t *testing.T) {
+// A host that tells only some readers does not remove access from a person's own listing.
+func TestRepoSync_partialAnswerRemovesNothing(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, someTold)
 	g.say("9")
@@ -244,9 +242,9 @@ func (m *meanwhile) ProposeAll(ctx context.Context, cmds ...catalog.Command) (ui
 	return m.Cluster.ProposeAll(ctx, cmds...)
 }
 
-// A difference is to what was known when it was made. When a listing changes
-// that meanwhile it is made anew, and only by who still has the job.
-func TestADifferenceIsMadeAnewWhenAListingCameFirst(t *testing.T) {
+// A difference is based on the stored state. If a listing changes that, it is computed again, but
+// only while the attempt holds the job.
+func TestRepoSync_recomputesAStaleDifference(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, allTold)
 	g.host.answers = []string{"1-3"}
@@ -265,13 +263,13 @@ func TestADifferenceIsMadeAnewWhenAListingCameFirst(t *testing.T) {
 	}
 }
 
-// A command names a bounded number of people: more go in several.
-func TestManyReadersAreWrittenInPages(t *testing.T) {
+// A command has a limited number of people. More people need several commands.
+func TestRepoSync_manyReadersInPages(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, allTold)
 	for _, step := range []struct {
 		found string
-		want  uint64 // commands
+		want  uint64 // number of commands
 	}{{"1-20000", 1}, {"1-20001", 1}, {"50001-50009", 2}, {"50001-50009 1-20001", 2}} {
 		a := g.begin(g.Node("n1"))
 		before, found := g.View().Index(), people(step.found)
@@ -287,8 +285,8 @@ func TestManyReadersAreWrittenInPages(t *testing.T) {
 	}
 }
 
-// A permission sync that nobody wants any more fails for good.
-func TestAPermissionSyncThatHasNoUseFailsForGood(t *testing.T) {
+// A permission sync that is no longer needed fails for good.
+func TestRepoSync_uselessOneFailsForGood(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, allTold)
 	a := g.begin(g.Node("n1"))
@@ -298,7 +296,7 @@ func TestAPermissionSyncThatHasNoUseFailsForGood(t *testing.T) {
 	}
 }
 
-// permissions is what the plan does about permissions.
+// permissions returns the part of the plan about permissions.
 func (w *world) permissions() string {
 	var lines []string
 	for _, line := range strings.Split(w.plan(), "\n") {
@@ -309,14 +307,14 @@ func (w *world) permissions() string {
 	return strings.Join(lines, ", ")
 }
 
-// answered ends a permission sync well.
+// answered ends a permission sync successfully.
 func (w *world) answered(id catalog.RepoID) {
 	w.t.Helper()
 	subject := catalog.RepoSubject(id)
 	w.Do(&catalog.FinishRepoAccess{Repo: id, Fence: w.View().Job(catalog.JobRepoSync, subject).Fence, Seen: w.View().Index()})
 }
 
-func TestPlanAsksWhoMayReadWhatIsClosed(t *testing.T) {
+func TestPlan_repoSyncs(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	w := newWorld(t, `{"connections": {
@@ -366,7 +364,7 @@ func TestPlanAsksWhoMayReadWhatIsClosed(t *testing.T) {
 	}
 }
 
-func TestWhenAnAnswerCountsNoMore(t *testing.T) {
+func TestAnswersEnd(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	for interval, want := range map[time.Duration]time.Duration{0: 72 * time.Hour, time.Hour: 72 * time.Hour, 24 * time.Hour: 72 * time.Hour, 25 * time.Hour: 75 * time.Hour} {
@@ -376,7 +374,7 @@ func TestWhenAnAnswerCountsNoMore(t *testing.T) {
 	}
 }
 
-func TestAFailureOrTwoOfAPermissionSyncIsNoIssue(t *testing.T) {
+func TestAccessIssue_ignoresTwoFailures(t *testing.T) {
 	t.Parallel()
 	for want, jobs := range map[string][]*catalog.Job{
 		"":  {nil, {State: catalog.JobDone, Error: "x"}, {State: catalog.JobWaiting, Attempt: 9, Error: "x"}, {State: catalog.JobBackoff, Attempt: 2, Error: "x"}},

@@ -19,7 +19,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// linked is a repository of these connections.
+// linked returns a repository of these connections.
 func linked(url, connections string) *catalog.Repo {
 	repo := &catalog.Repo{ID: 1, RepoFacts: catalog.RepoFacts{CloneURL: url}}
 	for _, name := range strings.Fields(connections) {
@@ -28,9 +28,9 @@ func linked(url, connections string) *catalog.Repo {
 	return repo
 }
 
-// A repository is fetched with the credential of the first of its connections
-// that has one, and out of the directory of the first that has directories.
-func TestWithWhatARepositoryIsFetched(t *testing.T) {
+// The credential is that of the first connection with one. The directory is that of the first
+// connection with directories.
+func TestRemote_credentialAndDirectory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `{"connections": {
 		"open": {"type": "gitea", "url": "https://h.example", "orgs": ["x"]},
@@ -74,9 +74,9 @@ func TestWithWhatARepositoryIsFetched(t *testing.T) {
 	}
 }
 
-// A token that was changed at the host and in the manager while this node keeps the
-// old one is read once more, and the fetch goes on. One that stays refused fails it.
-func TestAFetchReadsARefusedCredentialOnceMore(t *testing.T) {
+// A token was changed at the host and in the secret manager, while this node has the old one. It is
+// read once more, and the fetch succeeds. A token that stays refused fails the fetch.
+func TestFetch_rereadsARefusedCredential(t *testing.T) {
 	t.Parallel()
 	origin := filepath.Join(t.TempDir(), "app.git")
 	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", "--bare", origin).CombinedOutput(); err != nil {
@@ -106,9 +106,8 @@ func TestAFetchReadsARefusedCredentialOnceMore(t *testing.T) {
 	}
 }
 
-// The key of what is wanted is of all connections together, and of nothing else:
-// in which order they are listed is not wanted.
-func TestWhatIsWantedOfARepository(t *testing.T) {
+// The wantedKey covers all connections together, in any order, and nothing else.
+func TestWantedKey_coversAllConnections(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `{"connections": {
 		"plain": {"type": "git", "url": "file:///a"},
@@ -148,7 +147,7 @@ func TestWhatIsWantedOfARepository(t *testing.T) {
 }
 
 // Files that match a pattern are indexed whatever their size.
-func TestFilesThatAreIndexedAtAnySize(t *testing.T) {
+func TestBuildOptions_alwaysIndexedFiles(t *testing.T) {
 	t.Parallel()
 	patterns := BuildOptions{Always: func() []string { return []string{"**/*.lock", "docs/*.md"} }}
 	always := patterns.With(config.DefaultSettings()).Always

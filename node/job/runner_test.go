@@ -16,28 +16,28 @@ import (
 	"github.com/shoalsearch/shoal/node/hold"
 )
 
-// count is a kind of jobs that exists in tests only.
+// count is a kind of job that exists only in tests.
 const count catalog.JobKind = 200
 
-// countRow is what the catalog knows of it.
+// countRow is the catalog's row of it.
 func countRow() catalog.JobRow { return catalog.JobRow{Kind: count, Name: "count"} }
 
-// countKind runs it by a function of the test.
+// countKind returns its row here, which runs a function of the test.
 func countKind(run func(context.Context, *attempt) error) Kind {
 	return Kind{Job: count, PerNode: always(2), Timeout: always(time.Minute), Run: run}
 }
 
-// bench is a node that runs jobs of one kind in a world, in a bubble.
+// bench is a node that runs jobs of one kind, in a synctest bubble.
 type bench struct {
 	*world
 	runner *Runner
-	ended  []string // "ok" or the error of each attempt that has ended
+	ended  []string // "ok" or the error of each ended attempt
 
 	mu sync.Mutex // guards ended
 }
 
-// work starts a node n1 of two that runs count jobs, until the test ends. It
-// must be called in a bubble.
+// work starts a node n1 of two that runs count jobs, until the test ends. The caller must be in a
+// bubble.
 func work(t *testing.T, run func(context.Context, *attempt) error) *bench {
 	t.Helper()
 	w := &world{World: clustertest.New(t, oneConnection, 2, countRow()), t: t, kinds: kinds{countKind(run)}}
@@ -67,14 +67,14 @@ func work(t *testing.T, run func(context.Context, *attempt) error) *bench {
 	return b
 }
 
-// ask asks for a job and plans.
+// ask enqueues a job and plans.
 func (b *bench) ask(subject string) {
 	b.Do(&catalog.EnqueueJob{Kind: count, Subject: subject})
 	b.plan()
 	synctest.Wait()
 }
 
-// later lets time pass, for the world and for what waits, and plans.
+// later advances the clock and plans.
 func (b *bench) later(d time.Duration) {
 	b.Pass(d)
 	time.Sleep(d)
@@ -84,19 +84,19 @@ func (b *bench) later(d time.Duration) {
 
 func (b *bench) job(subject string) *catalog.Job { return b.View().Job(count, subject) }
 
-// results is how the attempts have ended so far.
+// results returns how the attempts have ended so far.
 func (b *bench) results() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return strings.Join(b.ended, ", ")
 }
 
-// good is a job that ends at once.
+// good is a job that succeeds at once.
 func good(ctx context.Context, a *attempt) error {
 	return a.finish(ctx, &catalog.FinishJob{Kind: count, Subject: a.job.Subject, Fence: a.job.Fence})
 }
 
-// A further kind needs a row in the catalog and one here, nothing else.
+// A new kind needs only a row in the catalog and one here.
 func TestJobKind_needsOnlyARow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,8 +108,8 @@ func TestJobKind_needsOnlyARow(t *testing.T) {
 	})
 }
 
-// Each kind's bounds come from its row.
-func TestAKindHasItsOwnBounds(t *testing.T) {
+// The limits of each kind come from its row.
+func TestKind_limitsComeFromItsRow(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		what                string
@@ -140,7 +140,7 @@ func TestAKindHasItsOwnBounds(t *testing.T) {
 	}
 }
 
-func TestAFailedJobIsTriedAgainLaterAndLater(t *testing.T) {
+func TestRunner_retriesWithGrowingPauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
@@ -173,7 +173,7 @@ func TestAFailedJobIsTriedAgainLaterAndLater(t *testing.T) {
 	})
 }
 
-func TestABackoffGrowsToAnHourAndIsSpread(t *testing.T) {
+func TestBackoff_growsToAnHourWithVariation(t *testing.T) {
 	t.Parallel()
 	const first = 30 * time.Second
 	for attempt, usual := range map[uint32]time.Duration{0: first, 1: 2 * first, 3: 8 * first, 7: time.Hour, 12: time.Hour, 1000: time.Hour} {
@@ -191,7 +191,7 @@ func TestABackoffGrowsToAnHourAndIsSpread(t *testing.T) {
 	}
 }
 
-func TestAFailureThatNothingMendsIsFinal(t *testing.T) {
+func TestRunner_permanentFailureIsFinal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := work(t, func(context.Context, *attempt) error { return errors.Join(errors.New("broken"), errPermanent) })
@@ -202,7 +202,7 @@ func TestAFailureThatNothingMendsIsFinal(t *testing.T) {
 	})
 }
 
-func TestAPanicFailsTheJobAndNotTheNode(t *testing.T) {
+func TestRunner_panicFailsOnlyTheJob(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := work(t, func(context.Context, *attempt) error { panic("nil map") })
@@ -213,8 +213,8 @@ func TestAPanicFailsTheJobAndNotTheNode(t *testing.T) {
 	})
 }
 
-// A job of a kind that a newer version has, granted by a newer leader.
-func TestAKindThatThisVersionDoesNotKnowFails(t *testing.T) {
+// A newer leader grants a job of a kind that this version does not know.
+func TestRunner_unknownKindFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := work(t, good)
@@ -237,7 +237,7 @@ func until(ctx context.Context, _ *attempt) error {
 	return ctx.Err()
 }
 
-func TestAnAttemptEndsAtItsDeadline(t *testing.T) {
+func TestAttempt_endsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := work(t, until)
@@ -249,8 +249,8 @@ func TestAnAttemptEndsAtItsDeadline(t *testing.T) {
 	})
 }
 
-// A time that is shorter than a second is kept to: repoIndexTimeoutMs may be 1.
-func TestAShortTimeIsNotMadeLonger(t *testing.T) {
+// A limit below a second is exact: repoIndexTimeoutMs may be 1.
+func TestAttempt_deadlineBelowASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := work(t, until)
@@ -263,9 +263,9 @@ func TestAShortTimeIsNotMadeLonger(t *testing.T) {
 	})
 }
 
-// A job that failed on a node whose clock is hours off waits as long as any other:
-// its back-off is by the clock of what is agreed on, that of its grant.
-func TestABackoffIsByTheClockThatIsAgreedOn(t *testing.T) {
+// A job that failed on a node with a wrong clock waits as long as any other: its back-off uses the
+// cluster's clock.
+func TestBackoff_usesTheClustersClock(t *testing.T) {
 	t.Parallel()
 	granted := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	for _, off := range []time.Duration{-2 * time.Hour, 0, 2 * time.Hour} {
@@ -285,9 +285,9 @@ func TestABackoffIsByTheClockThatIsAgreedOn(t *testing.T) {
 	}
 }
 
-// The leader took the job away and gave it to another node: whatever the first
-// one does afterwards changes nothing.
-func TestAnAttemptThatLostItsFenceChangesNothing(t *testing.T) {
+// The leader revoked the job and granted it to another node. The first attempt can no longer change
+// anything.
+func TestAttempt_withoutItsFenceChangesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var late error
@@ -309,8 +309,8 @@ func TestAnAttemptThatLostItsFenceChangesNothing(t *testing.T) {
 	})
 }
 
-// A listing whose connection was changed is stopped, and begun anew at once.
-func TestAnAttemptBeginsAnewWhenItsInputChanges(t *testing.T) {
+// If the connection changes, its listing is stopped and begins again at once.
+func TestAttempt_restartsWhenItsInputChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		input, begun := "one", []string{}
@@ -341,8 +341,8 @@ func TestAnAttemptBeginsAnewWhenItsInputChanges(t *testing.T) {
 	})
 }
 
-// The same node is granted the job again before its first attempt has ended.
-func TestOneAttemptOfAJobRunsAtATime(t *testing.T) {
+// The same node gets the job again before its first attempt has ended.
+func TestRunner_oneAttemptOfAJobAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		running, most := 0, 0
@@ -367,7 +367,7 @@ func TestOneAttemptOfAJobRunsAtATime(t *testing.T) {
 	})
 }
 
-func TestANodeThatStopsGivesItsJobsBack(t *testing.T) {
+func TestRunner_releasesJobsOnStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{World: clustertest.New(t, oneConnection, 1, countRow()), t: t, kinds: kinds{countKind(until)}}
@@ -391,8 +391,8 @@ func TestANodeThatStopsGivesItsJobsBack(t *testing.T) {
 	})
 }
 
-// Without a leader a report waits; it is not lost, and not made twice.
-func TestAReportWaitsForALeader(t *testing.T) {
+// Without a leader a report waits. It is neither lost nor duplicated.
+func TestAttempt_reportWaitsForALeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := work(t, func(ctx context.Context, a *attempt) error {
@@ -413,15 +413,15 @@ func TestAReportWaitsForALeader(t *testing.T) {
 	})
 }
 
-// A report on the way that is taken for a loss: the catalog alone judges.
-func TestAReportOnItsWayIsNotCutOff(t *testing.T) {
+// A report is on its way, and the job looks lost. Only the catalog decides.
+func TestAttempt_reportUnderWayIsNotCancelled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := work(t, func(ctx context.Context, a *attempt) error {
 			if err := good(ctx, a); err != nil {
 				return err
 			}
-			time.Sleep(time.Second) // the catalog has it: a look of the runner finds the job gone
+			time.Sleep(time.Second) // the catalog has the report, and the runner finds the job gone
 			return ctx.Err()
 		})
 		b.ask("x")
@@ -432,7 +432,7 @@ func TestAReportOnItsWayIsNotCutOff(t *testing.T) {
 	})
 }
 
-func TestShortTextsOfErrors(t *testing.T) {
+func TestShort(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"one\n  two\tthree":          "one two three",

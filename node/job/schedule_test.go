@@ -17,7 +17,7 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-func TestWhenAConnectionIsListedNext(t *testing.T) {
+func TestNextSync(t *testing.T) {
 	t.Parallel()
 	ended := time.Unix(1_800_000_000, 0)
 	in := func(d time.Duration) time.Time { return ended.Add(d) }
@@ -53,8 +53,7 @@ func TestWhenAConnectionIsListedNext(t *testing.T) {
 	}
 }
 
-// counting is a world whose jobs are of the kind count, with nodes that can all
-// be reached.
+// counting returns a world with count jobs and reachable nodes.
 func counting(t *testing.T, nodes int, row Kind, subjects ...string) *world {
 	t.Helper()
 	w := &world{World: clustertest.New(t, oneConnection, nodes, countRow()), t: t, kinds: kinds{row}}
@@ -67,13 +66,13 @@ func counting(t *testing.T, nodes int, row Kind, subjects ...string) *world {
 	return w
 }
 
-// end ends a job well.
+// end ends a job successfully.
 func (w *world) end(subject string) {
 	w.t.Helper()
 	w.Do(&catalog.FinishJob{Kind: count, Subject: subject, Fence: w.View().Job(count, subject).Fence})
 }
 
-func TestWhatIsGrantedFirst(t *testing.T) {
+func TestGrant_order(t *testing.T) {
 	t.Parallel()
 	w := counting(t, 1, Kind{Job: count, PerCluster: always(1), Timeout: always(time.Hour)})
 	for _, again := range []string{"old", "older"} {
@@ -98,8 +97,8 @@ func TestWhatIsGrantedFirst(t *testing.T) {
 	}
 }
 
-// A plan is one entry of the log: the rest waits for the next.
-func TestAPlanIsNoLongerThanAnEntryShouldBe(t *testing.T) {
+// A plan is one log entry: what does not fit waits for the next plan.
+func TestPlan_limitsItsCommands(t *testing.T) {
 	t.Parallel()
 	var subjects []string
 	for i := range maxCommands + 44 {
@@ -113,7 +112,7 @@ func TestAPlanIsNoLongerThanAnEntryShouldBe(t *testing.T) {
 	}
 }
 
-func TestWhyAJobIsTakenAway(t *testing.T) {
+func TestRevoke_reasons(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		change func(w *world)
@@ -139,9 +138,9 @@ func TestWhyAJobIsTakenAway(t *testing.T) {
 	}
 }
 
-// Of nodes that are equally busy the score chooses, the same one for the same
-// job: what a job left on a disk is of use to the next.
-func TestAJobComesBackToItsNode(t *testing.T) {
+// Between equally busy nodes the score decides, always in favour of the same node: data of the job
+// may still be on its disk.
+func TestChoose_sameNodeForTheSameJob(t *testing.T) {
 	t.Parallel()
 	w := counting(t, 5, Kind{Job: count, Timeout: always(time.Hour)})
 	on := map[string]string{}
@@ -163,9 +162,9 @@ func TestAJobComesBackToItsNode(t *testing.T) {
 	}
 }
 
-// A host that sets a limit is not asked before that ends, and a limit that ends
-// soon does not shorten the back-off.
-func TestAJobWaitsForTheLimitOfItsHost(t *testing.T) {
+// A host with a rate limit is not asked before the limit ends. A limit that ends soon does not
+// shorten the back-off.
+func TestAgain_waitsForTheRateLimit(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[time.Duration]time.Duration{10 * time.Minute: 10 * time.Minute, time.Second: 48 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -181,7 +180,7 @@ func TestAJobWaitsForTheLimitOfItsHost(t *testing.T) {
 	}
 }
 
-// leader is a Leader of count jobs in a bubble, that runs until the test ends.
+// leader runs a Leader of count jobs until the test ends, in a bubble.
 func (w *world) leader(t *testing.T) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -196,7 +195,7 @@ func (w *world) leader(t *testing.T) {
 	})
 }
 
-// where tells who runs the job x.
+// where returns the node that runs job x.
 func (w *world) where() string {
 	if j := w.View().Job(count, "x"); j.State == catalog.JobRunning {
 		return j.Node
@@ -204,8 +203,8 @@ func (w *world) where() string {
 	return ""
 }
 
-// Who leads plans when something changes; nobody else does.
-func TestOnlyTheLeaderPlans(t *testing.T) {
+// Only the leader plans when something changes.
+func TestLeader_onlyTheLeaderPlans(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := counting(t, 1, Kind{Job: count, Timeout: always(time.Hour)}, "x")
@@ -230,8 +229,8 @@ func TestOnlyTheLeaderPlans(t *testing.T) {
 	})
 }
 
-// A new leader gives a silent node all of its time.
-func TestANewLeaderGivesASilentNodeTime(t *testing.T) {
+// A new leader gives a silent node the full time.
+func TestLeader_newOneGivesASilentNodeTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := counting(t, 2, Kind{Job: count, Timeout: always(time.Hour)}, "x")
@@ -254,7 +253,7 @@ func TestANewLeaderGivesASilentNodeTime(t *testing.T) {
 	})
 }
 
-// stubborn is a cluster that does not take a plan.
+// stubborn is a cluster that rejects plans.
 type stubborn struct {
 	*clustertest.Node
 	err error
@@ -262,8 +261,7 @@ type stubborn struct {
 
 func (s *stubborn) Propose(context.Context, ...catalog.Command) (uint64, error) { return 0, s.err }
 
-// A look counts as made when its plan was agreed on, or is refused as one that
-// is no plan any more.
+// A look is repeated unless its plan was committed, or refused for good.
 func TestLook_repeatedWhereThePlanIsNotCommitted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

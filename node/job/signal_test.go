@@ -18,8 +18,8 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// listener is a node whose poller hears of repositories 1, 2, ... of a
-// connection a; all are indexed, with the commit c0.
+// listener is a node whose poller gets signals about repositories 1, 2, ... of a connection a. All
+// are indexed, with the commit c0.
 type listener struct {
 	*clustertest.World
 	poll *Poller
@@ -53,11 +53,11 @@ const (
 	noSignal        = `{"type": "git", "url": "file:///x"}`
 )
 
-// A mark is news where it is another than the last, and after a start where the
-// index does not have it yet.
-func TestWhichMarksAreNews(t *testing.T) {
+// A mark is new if it differs from the last one, and after a start if the index does not include
+// it.
+func TestTake_newMarks(t *testing.T) {
 	t.Parallel()
-	at := func(d time.Duration) host.Mark { return host.Mark{At: time.Unix(1_700_000_000, 0).Add(d)} } // when it was indexed
+	at := func(d time.Duration) host.Mark { return host.Mark{At: time.Unix(1_700_000_000, 0).Add(d)} } // relative to the time of the index
 	commits := func(ids ...string) host.Mark { return host.Mark{Commits: ids} }
 	for _, c := range []struct {
 		what  string
@@ -89,8 +89,8 @@ func TestWhichMarksAreNews(t *testing.T) {
 	}
 }
 
-// A repository is left to its host as long as the host tells of it.
-func TestWhichRepositoriesTheHostTellsOf(t *testing.T) {
+// A repository is not polled while its host reports pushes to it.
+func TestFollowed_hostReportsPushes(t *testing.T) {
 	t.Parallel()
 	good := Signal{Connection: "a", Sure: true, Targets: []string{"orgs/x"}, Every: time.Minute}
 	with := func(change func(s *Signal)) *Signal {
@@ -126,8 +126,8 @@ func TestWhichRepositoriesTheHostTellsOf(t *testing.T) {
 	}
 }
 
-// Of the live holders of a mirror one polls it; another does when that is lost.
-func TestOneHolderOfAMirrorPolls(t *testing.T) {
+// One of the live holders of a mirror polls it. Another one does if that node is lost.
+func TestPoller_oneHolderPolls(t *testing.T) {
 	t.Parallel()
 	l := newListener(t, noSignal, 3, 1, nil)
 	l.Confirm("n2", catalog.MirrorKey(1))
@@ -156,9 +156,9 @@ func TestOneHolderOfAMirrorPolls(t *testing.T) {
 	}
 }
 
-// No more polls run at once than index jobs may, the longest waiting first; what
-// has left is forgotten.
-func TestPollsKeepToTheirLimit(t *testing.T) {
+// The number of running polls has the limit of index jobs. The longest waiting go first.
+// Repositories that left are forgotten.
+func TestPoller_limit(t *testing.T) {
 	t.Parallel()
 	l := newListener(t, noSignal, 1, 4, nil)
 	for id, ago := range map[catalog.RepoID]time.Duration{1: 3 * time.Hour, 2: 5 * time.Hour, 3: 4 * time.Hour, 4: 2 * time.Hour} {
@@ -218,8 +218,8 @@ func TestPoller_restsAfterALookWithoutNews(t *testing.T) {
 	}
 }
 
-// As many looks are made in a round as CPU allows, however few may run at once.
-func TestLooksAreNotBoundByTheRound(t *testing.T) {
+// A round makes as many polls as there is CPU for, even if few may run at a time.
+func TestPoller_manyPollsPerRound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var running, most, looks atomic.Int64
@@ -228,7 +228,7 @@ func TestLooksAreNotBoundByTheRound(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			running.Add(-1)
 			looks.Add(1)
-			return true // an attempt works on it: there is nothing to fetch
+			return true // an attempt works on it, so there is nothing to fetch
 		})
 		l.Pass(l.View().File().Settings.ReindexInterval)
 		ctx, stop := context.WithCancel(t.Context())
@@ -245,9 +245,9 @@ func TestLooksAreNotBoundByTheRound(t *testing.T) {
 	})
 }
 
-// A change of the settings asks for jobs, not for looks: few of them wait at any time,
-// and the repository that was pushed to is looked at as quickly as ever.
-func TestOtherSettingsWaitForNoLook(t *testing.T) {
+// Changed settings cause jobs without polls. Only few of these jobs wait at a time, and a pushed
+// repository is polled as quickly as ever.
+func TestPoller_changedSettingsEnqueueJobsWithoutPolls(t *testing.T) {
 	t.Parallel()
 	const repos = maxAnewJobs + 30
 	l := newListener(t, oneOrganisation, 1, repos, nil)
@@ -272,7 +272,7 @@ func TestOtherSettingsWaitForNoLook(t *testing.T) {
 		t.Errorf("while they wait %d jobs do, want no more of them", waiting())
 	}
 
-	// As jobs end, the rest is asked for, and nothing twice.
+	// As jobs end, more are enqueued, each only once.
 	for j := range l.View().JobsOfKind(catalog.JobIndex, catalog.JobWaiting) {
 		fence := l.Grant(catalog.JobIndex, j.Subject, "n1")
 		l.Do(&catalog.FinishIndex{Repo: catalog.SubjectRepo(j.Subject), Fence: fence, Holder: "n1", InputKey: "other"})
@@ -283,8 +283,8 @@ func TestOtherSettingsWaitForNoLook(t *testing.T) {
 	}
 }
 
-// A host that hangs is seen: no job tells of a poll.
-func TestThePollThatTakesLongestIsTold(t *testing.T) {
+// A poll that hangs is visible, although polls have no job.
+func TestPolls_returnsTheLongest(t *testing.T) {
 	t.Parallel()
 	l := newListener(t, noSignal, 1, 2, nil)
 	tell := func() string {
@@ -313,14 +313,14 @@ func TestThePollThatTakesLongestIsTold(t *testing.T) {
 	expect("after its end", "1, 2 for 15s")
 }
 
-// The Poller goes on by itself: what is due is polled at the polling interval.
-func TestAPollerPollsUntilItIsStopped(t *testing.T) {
+// Run polls due repositories at the polling interval.
+func TestPoller_run(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		polled := make(chan catalog.RepoID, 10)
 		l := newListener(t, noSignal, 1, 2, func(id catalog.RepoID) bool {
 			polled <- id
-			return true // an attempt works on it: there is nothing to fetch
+			return true // an attempt works on it, so there is nothing to fetch
 		})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -343,8 +343,8 @@ func TestAPollerPollsUntilItIsStopped(t *testing.T) {
 	})
 }
 
-// What a webhook tells one node, all are told, and each call once.
-func TestAWebhookIsToldToAll(t *testing.T) {
+// A webhook call on one node is sent to all nodes, once.
+func TestFollower_webhookNotifiesAllNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newListener(t, noSignal, 3, 1, nil)
@@ -383,7 +383,7 @@ func TestAWebhookIsToldToAll(t *testing.T) {
 	})
 }
 
-// A host that failed is left alone for a while, and for as long as it asks for.
+// A host that failed is left alone for a while, or as long as it asks for.
 func TestPollPausesAfterAFailure(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
@@ -403,8 +403,8 @@ func TestPollPausesAfterAFailure(t *testing.T) {
 	}
 }
 
-// Of repositories that wait for the same reason the ones that are searched most go first, then
-// those that were pushed to last; what waits since an earlier time goes before all.
+// Candidates that wait for the same reason: the most searched go first, then those with the newest
+// push. An earlier due time goes before all.
 func TestPoller_order(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1e9, 0)

@@ -13,8 +13,8 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// tagger finds one definition in each text, and counts the texts. While it is
-// broken it finds nothing at all.
+// tagger finds one definition in each text, and counts the texts. While it is broken it finds
+// nothing.
 type tagger struct {
 	texts  atomic.Int64
 	broken atomic.Bool
@@ -37,14 +37,14 @@ func (g *tagger) tag(_ context.Context, texts []shard.Untagged, use func(shard.D
 	return nil
 }
 
-// newTaggedYard is a yard that finds symbols.
+// newTaggedYard returns a yard that finds symbols.
 func newTaggedYard(t *testing.T, names ...string) (*yard, *tagger) {
 	t.Helper()
 	g := &tagger{}
 	return newYardWith(t, Options{Build: BuildOptions{Tagger: g.tag, TaggerName: "one"}}, names...), g
 }
 
-// tagged is how many of the files of a repository have symbols.
+// tagged returns how many files of a repository have symbols.
 func (y *yard) tagged(id catalog.RepoID) string {
 	shards, with := y.View().Repo(id).Shards, 0
 	for _, s := range shards {
@@ -55,9 +55,9 @@ func (y *yard) tagged(id catalog.RepoID) string {
 	return fmt.Sprintf("%d of %d", with, len(shards))
 }
 
-// Text is searchable before symbols are looked for. When these fail the next
-// attempt finds them alone, and a push costs the symbols of what is new.
-func TestSymbolsAreFoundBehindTheText(t *testing.T) {
+// Text is searchable before its symbols are found. If the tagger fails, the next attempt only finds
+// symbols. A push needs only the symbols of new texts.
+func TestIndex_publishesTextBeforeSymbols(t *testing.T) {
 	t.Parallel()
 	y, g := newTaggedYard(t, "app")
 	y.push("app", "a.go", "package walrus\n")
@@ -85,8 +85,8 @@ func TestSymbolsAreFoundBehindTheText(t *testing.T) {
 	}
 }
 
-// A text on which the tagger failed is tried again by a job for unchanged input, and by no push.
-func TestUnknownSymbolsAreTriedAgain(t *testing.T) {
+// A text on which the tagger failed is retried by a job with unchanged input, not by a push.
+func TestSymbols_retriesFailedTexts(t *testing.T) {
 	t.Parallel()
 	y, g := newTaggedYard(t, "app")
 	unknown := newSymbols(nil, y.files, true, time.Minute, time.Now)
@@ -122,8 +122,8 @@ func TestUnknownSymbolsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// Each attempt that failed makes the wait for the next four times as long.
-func TestWaitForUnknownSymbols(t *testing.T) {
+// The pause grows fourfold with each failed attempt.
+func TestSymbols_pause(t *testing.T) {
 	t.Parallel()
 	s := newSymbols(nil, nil, true, time.Minute, time.Now)
 	for tries, want := range map[int]time.Duration{0: time.Minute, 1: time.Minute, 2: 4 * time.Minute, 3: 16 * time.Minute, 255: 24 * time.Hour} {
@@ -133,8 +133,8 @@ func TestWaitForUnknownSymbols(t *testing.T) {
 	}
 }
 
-// A pack has the symbols of what went into it, and nothing is looked at anew.
-func TestAPackTakesTheSymbolsAlong(t *testing.T) {
+// A pack takes the symbols of its files, without tagging again.
+func TestPack_keepsSymbols(t *testing.T) {
 	t.Parallel()
 	var names []string
 	for i := range 8 {
@@ -159,8 +159,8 @@ func TestAPackTakesTheSymbolsAlong(t *testing.T) {
 	}
 }
 
-// A pack is made of what is here: a file that has not come yet is waited for.
-func TestAPackWaitsForItsFiles(t *testing.T) {
+// A pack waits for files that have not arrived yet.
+func TestPack_waitsForItsFiles(t *testing.T) {
 	t.Parallel()
 	var names []string
 	for i := range 8 {
@@ -177,8 +177,8 @@ func TestAPackWaitsForItsFiles(t *testing.T) {
 	}
 }
 
-// The whole of a sync job: what is there is listed, what is gone is let go.
-func TestASyncJobBringsTheListingIntoTheCatalog(t *testing.T) {
+// A whole sync job lists what exists, and removes what is gone.
+func TestSyncJob(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
 	for _, name := range []string{"app", "lib"} {

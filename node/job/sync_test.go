@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-func TestANameThatAnotherConnectionHasIsWarnedOf(t *testing.T) {
+func TestListing_warnsOfAnotherConnectionsName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `{"connections": {"a": {"type": "git", "url": "file:///one/*"}, "b": {"type": "git", "url": "file:///two/*"}}}`, 1)
 	list := []host.Repo{{Name: "local/x", Remote: git.Remote{URL: "file:///two/x"}}}
@@ -29,9 +29,9 @@ func TestANameThatAnotherConnectionHasIsWarnedOf(t *testing.T) {
 	}
 }
 
-// A local repository whose origin is what another connection lists is listed
-// by its directory, whichever connection was synced first.
-func TestALocalRepositoryGivesWayToAListedName(t *testing.T) {
+// A local repository whose origin is listed by another connection is named after its directory,
+// whichever connection synced first.
+func TestListing_localRepositoryGivesWay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `{"connections": {"a-users": {"type": "git", "url": "file:///users/*"}, "z-corp": {"type": "git", "url": "https://git.corp.example/acme/payroll"}}}`, 1)
 	const name = "git.corp.example/acme/payroll"
@@ -60,7 +60,7 @@ func TestALocalRepositoryGivesWayToAListedName(t *testing.T) {
 	}
 }
 
-// giveWayOf is what a listing of a connection makes of repositories.
+// giveWayOf returns the names under which a connection lists repositories.
 func giveWayOf(view *catalog.View, connection string, list []host.Repo) []string {
 	l := newListing(func() *catalog.View { return view }, nil, &catalog.Job{Subject: connection})
 	for i := range list {

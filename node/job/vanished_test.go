@@ -13,15 +13,14 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// A repository that git does not find is looked up once: what is gone, or is called
-// otherwise, rests for hours and brings a listing; what the host has as it was
-// listed is tried again soon.
-func TestARepositoryThatIsNotFoundIsLookedUp(t *testing.T) {
+// A repository that git does not find is looked up once. If it is gone or renamed, it rests for
+// hours and causes a listing. If the host still has it, it is retried soon.
+func TestMissing_looksTheRepositoryUp(t *testing.T) {
 	t.Parallel()
 	failure := fmt.Errorf("fetch: %w", git.ErrNoRemote)
 	for name, c := range map[string]struct {
 		number int64
-		url    string // it was listed with
+		url    string // as listed
 		down   bool
 		hinted bool
 	}{
@@ -57,9 +56,9 @@ func TestARepositoryThatIsNotFoundIsLookedUp(t *testing.T) {
 	}
 }
 
-// After an ordinary failure pushes are looked for all the same, before its back-off is
-// over: the disk that was full may have room again.
-func TestWhatFailedOnceIsPolled(t *testing.T) {
+// After an ordinary failure polls go on before the back-off ends: the full disk may have room
+// again.
+func TestRests_notAfterAnOrdinaryFailure(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	w.Pass(3 * time.Hour)
@@ -73,16 +72,15 @@ func TestWhatFailedOnceIsPolled(t *testing.T) {
 	}
 }
 
-// What rests after a failure is not fetched meanwhile to see whether something is
-// new, unless its host tells of a push.
-func TestWhatRestsIsNotPolled(t *testing.T) {
+// A resting repository is not polled, unless its host reports a push.
+func TestRests_isNotPolled(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	w.Pass(3 * time.Hour)
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: "1"})
 	fence := w.Grant(catalog.JobIndex, "1", "n1")
 	w.Do(&catalog.FinishJob{Kind: catalog.JobIndex, Subject: "1", Fence: fence, Error: "gone", NotBefore: w.Now().Add(vanishedWait)})
-	w.poll.began = w.Now().Add(-time.Hour) // the first word of the host is not waited for
+	w.poll.began = w.Now().Add(-time.Hour) // do not wait for the first report of the host
 
 	if due := w.poll.due(10); !slices.Equal(due, []catalog.RepoID{2}) {
 		t.Errorf("%v are polled, want 2 alone", due)

@@ -20,8 +20,8 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// yard is one node with real files and mirrors, on which a test runs attempts
-// one by one, and the local repositories that it fetches.
+// yard is one node with real files and mirrors, where a test runs attempts one by one, and the
+// local repositories that it fetches.
 type yard struct {
 	*clustertest.World
 	t       *testing.T
@@ -33,7 +33,7 @@ type yard struct {
 	kinds   kinds
 }
 
-// alone is calls to nobody.
+// alone is a Caller without other nodes.
 type alone struct{}
 
 // Call implements hold.Caller.
@@ -46,13 +46,13 @@ func (alone) Stream(context.Context, string, string, []byte) (io.ReadCloser, err
 	return nil, fmt.Errorf("there is nobody")
 }
 
-// newYard is a node and empty repositories of these names.
+// newYard returns a node, and empty repositories with these names.
 func newYard(t *testing.T, names ...string) *yard {
 	t.Helper()
 	return newYardWith(t, Options{}, names...)
 }
 
-// newYardWith is a yard whose jobs have options.
+// newYardWith returns a yard with options.
 func newYardWith(t *testing.T, opt Options, names ...string) *yard {
 	t.Helper()
 	y := &yard{t: t, origins: t.TempDir(), dir: t.TempDir()}
@@ -89,7 +89,7 @@ func newYardWith(t *testing.T, opt Options, names ...string) *yard {
 	return y
 }
 
-// git runs git in a repository, which is made when it is missing.
+// git runs git in a repository. It creates the repository if it does not exist.
 func (y *yard) git(name string, args ...string) {
 	y.t.Helper()
 	dir := filepath.Join(y.origins, name)
@@ -103,7 +103,7 @@ func (y *yard) git(name string, args ...string) {
 	}
 }
 
-// push makes a commit with one file.
+// push commits one file.
 func (y *yard) push(name, file, text string) {
 	y.t.Helper()
 	if err := os.WriteFile(filepath.Join(y.origins, name, file), []byte(text), 0o600); err != nil {
@@ -121,8 +121,8 @@ func (y *yard) remove(name string) {
 	}
 }
 
-// run gives a job to the node, runs one attempt and returns its error. What it
-// adopted is let go of.
+// run grants a job to the node, runs one attempt, and returns its error. It releases the adopted
+// files.
 func (y *yard) run(kind catalog.JobKind, subject string) error {
 	y.t.Helper()
 	if j := y.View().Job(kind, subject); j == nil || j.State != catalog.JobWaiting {
@@ -140,7 +140,7 @@ func (y *yard) run(kind catalog.JobKind, subject string) error {
 	return err
 }
 
-// index runs an index job that must not fail, and returns the repository.
+// index runs an index job that must succeed, and returns the repository.
 func (y *yard) index(id catalog.RepoID) *catalog.Repo {
 	y.t.Helper()
 	if err := y.run(catalog.JobIndex, catalog.RepoSubject(id)); err != nil {
@@ -149,7 +149,7 @@ func (y *yard) index(id catalog.RepoID) *catalog.Repo {
 	return y.View().Repo(id)
 }
 
-// lines is how many files of a repository have a text.
+// lines returns the number of files of a repository that have text.
 func (y *yard) lines(id catalog.RepoID) (docs int) {
 	for _, s := range y.View().Repo(id).Shards {
 		docs += int(s.Docs)
@@ -168,7 +168,7 @@ func (y *yard) lose() {
 	}
 }
 
-func TestAnIndexJobFollowsARepository(t *testing.T) {
+func TestIndexJob_followsARepository(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "app")
 	repo := y.index(1)
@@ -199,9 +199,9 @@ func TestAnIndexJobFollowsARepository(t *testing.T) {
 	}
 }
 
-// More tags are asked for than can be indexed: the catalog says how many are left out,
-// and a change of that alone is recorded.
-func TestRevisionsThatAreLeftOutAreCounted(t *testing.T) {
+// More tags are wanted than can be indexed. The catalog has the number of left-out ones, and a
+// change of only that number is recorded.
+func TestIndexJob_countsLeftOutRevisions(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "app")
 	y.push("app", "a.txt", "walrus\n")
@@ -219,8 +219,8 @@ func TestRevisionsThatAreLeftOutAreCounted(t *testing.T) {
 	}
 }
 
-// A repository that has to change before it can be read is not tried again and again.
-func TestRepositoryBeyondBoundsIsNotRetried(t *testing.T) {
+// A repository that must change before it can be read is not retried.
+func TestIndexJob_repositoryBeyondLimitsIsNotRetried(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "app")
 	deep := strings.Repeat("d/", 600)
@@ -233,8 +233,8 @@ func TestRepositoryBeyondBoundsIsNotRetried(t *testing.T) {
 	}
 }
 
-// What nobody has any more is made anew, though its input is the same.
-func TestAnIndexThatIsLostIsMadeAnew(t *testing.T) {
+// Lost data is built again, even if the input is the same.
+func TestIndexJob_rebuildsLostData(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "app")
 	y.push("app", "a.txt", "walrus\n")
@@ -250,8 +250,8 @@ func TestAnIndexThatIsLostIsMadeAnew(t *testing.T) {
 	}
 }
 
-// A mirror that cannot be read, though its remote can, is fetched anew.
-func TestADamagedMirrorIsMadeAnew(t *testing.T) {
+// A damaged mirror is cloned again.
+func TestIndexJob_clonesADamagedMirrorAgain(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "app")
 	y.push("app", "a.txt", "walrus\n")
@@ -272,7 +272,7 @@ func TestADamagedMirrorIsMadeAnew(t *testing.T) {
 	}
 }
 
-func TestAnIndexJobSaysWhyItFailed(t *testing.T) {
+func TestIndexJob_errorTexts(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "app")
 	y.push("app", "a.txt", "walrus\n")
@@ -288,9 +288,9 @@ func TestAnIndexJobSaysWhyItFailed(t *testing.T) {
 	}
 }
 
-// The first live holder of a mirror polls it, and asks for a job only when there
-// is something new, or the remote does not answer.
-func TestAPollAsksForWhatIsNew(t *testing.T) {
+// The first live holder of a mirror polls it. It enqueues a job only if something is new, or the
+// remote does not answer.
+func TestPoll_enqueuesAJobForNews(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "app", "lib")
 	for i, name := range []string{"app", "lib"} {
@@ -330,9 +330,9 @@ func TestAPollAsksForWhatIsNew(t *testing.T) {
 	}
 }
 
-// Small repositories get one file, and each is found in it; what changes later
+// Small repositories share a file after packing, and each is found in it. A changed repository
 // leaves it.
-func TestAPackJobJoinsFiles(t *testing.T) {
+func TestPackJob_joinsFiles(t *testing.T) {
 	t.Parallel()
 	var names []string
 	for i := range 9 {
@@ -367,7 +367,7 @@ func TestAPackJobJoinsFiles(t *testing.T) {
 	}
 }
 
-func TestACollectedRepositoryIsGone(t *testing.T) {
+func TestCollectJob_removesTheRepository(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "app")
 	y.push("app", "a.txt", "walrus\n")

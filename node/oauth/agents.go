@@ -11,27 +11,26 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Agent is a program that somebody has let in.
+// Agent is a program that a person has let in.
 type Agent struct {
-	ID      string    `json:"id"`           // of the consent
-	Name    string    `json:"name"`         // what the program calls itself
+	ID      string    `json:"id"`           // id of the consent
+	Name    string    `json:"name"`         // the program's own name
 	Kind    string    `json:"kind"`         // Registered, Document or ByOwner
 	Host    string    `json:"redirectHost"` // where its codes are sent
-	User    string    `json:"user"`         // e-mail address of the person; "" for one that is gone
+	User    string    `json:"user"`         // e-mail address of the person; "" if the account is gone
 	Created time.Time `json:"createdAt"`
-	Used    time.Time `json:"refreshedAt"` // when it last got tokens, so at most an hour before it last asked for something
+	Used    time.Time `json:"refreshedAt"` // when it last got tokens; its last request is at most an hour later
 	Expires time.Time `json:"expiresAt"`
 }
 
-// Agents lists the programs that somebody may manage: an owner those of
-// everybody, everybody else their own. It knows those that were let in at any
-// node before the call.
+// Agents returns the programs that a holder manages: owners manage all, others their own. The list
+// includes changes on any node before the call.
 func (s *Server) Agents(ctx context.Context, by account.Holder) ([]Agent, error) {
 	if _, err := s.d.Cluster.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
 	}
 
-	// One that has ended is kept for a while, to know its tokens again: it is no agent any more.
+	// Ended consents stay in the catalog for a while, to recognize their tokens. Skip them.
 	view := s.d.Cluster.View()
 	var all []Agent
 	for c := range view.Consents() {
@@ -40,7 +39,7 @@ func (s *Server) Agents(ctx context.Context, by account.Holder) ([]Agent, error)
 		}
 	}
 
-	// By id at last, so that the order is the same at each look.
+	// The id breaks ties, so that the order is stable.
 	slices.SortFunc(all, func(a, b Agent) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Name, b.Name), a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
 	})
@@ -60,14 +59,13 @@ func manages(by account.Holder, c *catalog.Consent) bool {
 	return v.Role == catalog.RoleOwner || v.Account != "" && c.Account == v.Account
 }
 
-// EndAgent takes back what somebody has let a program do. Every node that can be
-// reached refuses its tokens when it returns.
+// EndAgent ends the consent of a program. When it returns, every reachable node refuses its tokens.
 func (s *Server) EndAgent(ctx context.Context, by account.Holder, id string) (*Agent, error) {
 	if _, err := s.d.Cluster.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
 	}
 
-	// One of somebody else is missing, like one that never was.
+	// Another person's agent looks like a missing one.
 	view := s.d.Cluster.View()
 	c := view.Consent(id)
 	if c == nil || !s.alive(c) || !manages(by, c) {

@@ -14,33 +14,33 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// Person is who is asked for consent: somebody who is signed in by a browser.
+// Person is the person who is asked for consent. They are signed in by a browser.
 type Person struct {
-	Account string // id
-	Session string // what names the session; a page of one is not taken from another
-	Key     string // id of the API key that they signed in with; "" for other ways
+	Account string // account id
+	Session string // id of the session: a consent page is valid only in its own session
+	Key     string // id of the API key used to sign in; "": none
 }
 
-// Pending is a request that a person has to decide.
+// Pending is a request that waits for a person's decision.
 type Pending struct {
 	Client   *Client
-	Host     string // where the answer is sent: host and port, or a scheme of a program's own
-	Local    bool   // that is the reader's own machine, where any program could be listening
-	Source   string // Host for the directive form-action of a Content-Security-Policy
-	Form     string // the request, sealed for this person: it comes back with the decision
+	Host     string // where the answer is sent: host and port, or a program's own URL scheme
+	Local    bool   // Host is the person's own machine, where any program may listen
+	Source   string // Host, for the directive form-action of a Content-Security-Policy
+	Form     string // the sealed request, which the browser returns with the decision
 	Redirect string
 }
 
-// Refusal is what a client is told in the address that it is sent back to.
+// Refusal is an error that a client gets through the redirect.
 type Refusal struct {
-	To  string // the whole address
+	To  string // the whole redirect URL
 	Err *Error
 }
 
-// Error is the sentence for the client.
+// Error returns the description for the client.
 func (r *Refusal) Error() string { return r.Err.Description }
 
-// pending is a request that was checked, in the form of the consent page.
+// pending is a checked request, as sealed into the consent page.
 type pending struct {
 	Account   string `json:"a"`
 	Session   string `json:"s"`
@@ -55,11 +55,11 @@ type pending struct {
 	Until     int64  `json:"u"`
 }
 
-// code is what an authorization code says.
+// code is the content of an authorization code.
 type code struct {
-	ID        string `json:"i"` // of the consent that it becomes
+	ID        string `json:"i"` // of the future consent
 	Account   string `json:"a"`
-	Since     uint64 `json:"s"` // Changed of the account when it consented
+	Since     uint64 `json:"s"` // the account's Changed at the time of the consent
 	Key       string `json:"y"`
 	Client    []byte `json:"c"`
 	Name      string `json:"n"`
@@ -71,20 +71,18 @@ type code struct {
 	Until     int64  `json:"u"`
 }
 
-// maxState bounds what a client may give along; it comes back as it was.
+// maxState limits the client's state parameter, which is returned unchanged.
 const maxState = 8 << 10
 
-// Authorize checks the request that a client sends a person with. It fails with
-// an *Error where the reader cannot be sent back: that is shown on a page. It
-// fails with a *Refusal where the client is told.
+// Authorize checks an authorization request. If the person cannot be sent back, it returns an
+// *Error to show on a page. If the client gets the error, it returns a *Refusal.
 func (s *Server) Authorize(ctx context.Context, who Person, q url.Values) (*Pending, error) {
-	// Somebody with a key alone has no account in whose name a program could act.
+	// A person with only a key has no account for which a program could act.
 	if !s.Enabled() || who.Account == "" {
 		return nil, refused(invalidRequest, "Agents are let in only where this service is reached by https, or on this machine.")
 	}
 
-	// Before either is used: whichever value is meant, the person would be
-	// sent where the client did not say.
+	// If these appear twice, the person could be sent to a wrong address.
 	for _, name := range []string{"client_id", "redirect_uri"} {
 		if len(q[name]) > 1 {
 			return nil, refused(invalidRequest, "The parameter "+name+" is there more than once.")
@@ -96,7 +94,7 @@ func (s *Server) Authorize(ctx context.Context, who Person, q url.Values) (*Pend
 		return nil, err
 	}
 
-	// Only a client with one address may leave it out.
+	// Only a client with a single redirect URL may leave it out.
 	redirect := q.Get("redirect_uri")
 	if redirect == "" && len(client.Redirects) == 1 {
 		redirect = client.Redirects[0]
@@ -105,9 +103,8 @@ func (s *Server) Authorize(ctx context.Context, who Person, q url.Values) (*Pend
 		return nil, refused(invalidRedirect, "The client asks to be sent to an address that it has not named before.")
 	}
 
-	// From here on the client can be told: one that an owner knows, and a program on the
-	// reader's own machine. Anybody may register another, and would have here a link that
-	// leads from this site to theirs.
+	// Only send errors to clients that an owner knows, and to programs on the person's own machine.
+	// Anybody can register others, and would get a link from this site to theirs.
 	_, local := loopback(redirect)
 	if refusal := s.check(q); refusal != nil {
 		if client.Kind != ByOwner && !local {
@@ -116,7 +113,7 @@ func (s *Server) Authorize(ctx context.Context, who Person, q url.Values) (*Pend
 		return nil, s.back(redirect, q.Get("state"), q.Has("state"), refusal)
 	}
 
-	// The request as it was checked, so that the form cannot bring another one back.
+	// Seal the checked request, so that the form cannot return another one.
 	form, err := s.rings.seal(ctx, pendingBox, pending{
 		Account:   who.Account,
 		Session:   who.Session,
@@ -133,19 +130,19 @@ func (s *Server) Authorize(ctx context.Context, who Person, q url.Values) (*Pend
 	if err != nil {
 		return nil, err
 	}
-	return &Pending{Client: client, Host: redirectHost(redirect), Local: local, Source: redirectSource(redirect), Form: form, Redirect: redirect}, nil
+	return &Pending{Client: client, Host: redirectHost(redirect), Local: local, Source: formActionSource(redirect), Form: form, Redirect: redirect}, nil
 }
 
-// check looks at all of a request but who sends it and where it goes back to.
+// check checks all parameters except client and redirect URL.
 func (s *Server) check(q url.Values) *Error {
-	// Two values are read differently by different programs: what is checked might not be what counts.
+	// Programs disagree about which of two values counts.
 	for _, name := range []string{"response_type", "code_challenge", "code_challenge_method", "state", "scope", "response_mode"} {
 		if len(q[name]) > 1 {
 			return refused(invalidRequest, "The parameter "+name+" is there more than once.")
 		}
 	}
 
-	// What is not taken is refused, never passed over: the client would rely on it.
+	// Reject unsupported values instead of ignoring them: the client would rely on them.
 	switch mode := q.Get("response_mode"); {
 	case q.Get("response_type") == "":
 		return refused(invalidRequest, "The parameter response_type is missing.")
@@ -154,8 +151,7 @@ func (s *Server) check(q url.Values) *Error {
 	case mode != "" && mode != "query":
 		return refused(invalidRequest, "The response_mode is query.")
 
-	// Without PKCE whoever sees the code on its way could use it; S256 is its
-	// only form that hides the verifier.
+	// Without PKCE, whoever sees the code could use it. Only S256 hides the verifier.
 	case q.Get("code_challenge") == "" || q.Get("code_challenge_method") != "S256":
 		return refused(invalidRequest, "A code_challenge with code_challenge_method=S256 is needed.")
 	case !goodChallenge(q.Get("code_challenge")):
@@ -163,36 +159,34 @@ func (s *Server) check(q url.Values) *Error {
 
 	case len(q.Get("state")) > maxState:
 		return refused(invalidRequest, "The state is too long.")
-	// A request by reference would make this node fetch what a stranger names.
+	// A request by reference would make this node fetch a stranger's URL.
 	case q.Has("request") || q.Has("request_uri"):
 		return refused("request_not_supported", "Requests inside requests are not taken.")
 	}
 	return s.targets(q["resource"])
 }
 
-// goodChallenge tells whether a text is a SHA-256 as PKCE writes it.
+// goodChallenge reports whether text is a SHA-256 in the form of PKCE.
 func goodChallenge(text string) bool {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	return err == nil && len(raw) == sha256.Size
 }
 
-// back is the address that tells a client of a refusal.
+// back returns a Refusal with the redirect URL that tells the client.
 func (s *Server) back(redirect, state string, hasState bool, e *Error) *Refusal {
-	// With iss, so that a client of several services knows which of them has answered (RFC 9207).
+	// iss tells a client of several services which one has answered (RFC 9207).
 	v := url.Values{"error": {e.Code}, "error_description": {e.Description}, "iss": {s.Issuer()}}
-	// Given back only where it was given, and as it was: by it the client knows its own request.
+	// Return the state unchanged, and only if there was one.
 	if hasState && len(state) <= maxState {
 		v.Set("state", state)
 	}
 	return &Refusal{with(redirect, v), e}
 }
 
-// Decide takes the decision of a person about a request that they were shown,
-// and gives the address to send them to. It fails with an *Error where the
-// form is not theirs, or too old.
+// Decide applies a person's decision about a request, and returns the URL to send them to. It
+// returns an *Error if the form is not theirs, or too old.
 func (s *Server) Decide(ctx context.Context, who Person, form string, allow bool) (to string, err error) {
-	// The form is a box of this cluster: what it says was checked, and by
-	// whom it was seen stands in it.
+	// The form is sealed by this cluster: its content was checked.
 	var p pending
 	switch err := s.rings.open(ctx, pendingBox, form, &p); {
 	case errors.Is(err, errBox):
@@ -201,7 +195,7 @@ func (s *Server) Decide(ctx context.Context, who Person, form string, allow bool
 		return "", err
 	}
 
-	// A page of another person, or of another sign-in, could have been slipped into this browser.
+	// The form of another person or session could have been planted in this browser.
 	if p.Account != who.Account || p.Session != who.Session || who.Account == "" {
 		return "", refused(invalidRequest, "Somebody else was asked: begin again in the client.")
 	}
@@ -213,17 +207,17 @@ func (s *Server) Decide(ctx context.Context, who Person, form string, allow bool
 		return s.back(p.Redirect, p.State, p.HasState, refused(accessDenied, "The person has refused.")).To, nil
 	}
 
-	// Who was suspended since the form was drawn lets nobody in.
+	// Check again: the account may have been suspended meanwhile.
 	a := s.d.Cluster.View().Account(who.Account)
 	if a == nil || a.State != catalog.AccountActive {
 		return "", refused(accessDenied, "This account may not let clients in.")
 	}
 
-	// The id is chosen before: what becomes a consent at most once must have one name.
+	// Choose the consent's id now, so that a code can become only one consent.
 	var id [16]byte
 	rand.Read(id[:])
 
-	// Ids and addresses may be long: of them the code has the hashes alone.
+	// Use hashes, because client ids and redirect URLs may be long.
 	client := Client{ID: p.Client}
 	sealed, err := s.rings.seal(ctx, codeBox, code{
 		ID:        hex.EncodeToString(id[:]),
@@ -255,7 +249,7 @@ func sum(text string) []byte {
 	return h[:]
 }
 
-// goodVerifier tells whether a text can be the verifier of PKCE.
+// goodVerifier reports whether text can be a PKCE verifier.
 func goodVerifier(text string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 	return len(text) >= 43 && len(text) <= 128 && strings.Trim(text, letters) == ""

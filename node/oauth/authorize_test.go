@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-func TestRegistrationTakesWhatClientsSend(t *testing.T) {
+func TestRegister_acceptsRealClients(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 1)
 	before := w.entries()
@@ -43,7 +43,7 @@ func TestRegistrationTakesWhatClientsSend(t *testing.T) {
 	}
 }
 
-func TestRegistrationRefuses(t *testing.T) {
+func TestRegister_refuses(t *testing.T) {
 	t.Parallel()
 	p := newTown(t, 1).nodes[0]
 	for body, want := range map[string]string{
@@ -66,7 +66,7 @@ func TestRegistrationRefuses(t *testing.T) {
 	}
 }
 
-func TestNamesCannotDeceive(t *testing.T) {
+func TestCleanName(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"Claude Code":           "Claude Code",
@@ -83,7 +83,7 @@ func TestNamesCannotDeceive(t *testing.T) {
 	}
 }
 
-func TestRedirectAddresses(t *testing.T) {
+func TestGoodRedirect(t *testing.T) {
 	t.Parallel()
 	named := []string{"http://localhost/callback", "http://127.0.0.1:33418/", "https://good.example/cb?x=1", "cursor://anysphere.cursor-mcp/oauth/callback", "http://[::1]/cb"}
 	for asked, want := range map[string]bool{
@@ -130,7 +130,7 @@ func TestRedirectAddresses(t *testing.T) {
 			t.Errorf("%q: %t, want %t", asked, got, want)
 		}
 	}
-	// What may not be named is not taken either when it was.
+	// A URL that is not acceptable does not match, even if it was registered.
 	for _, bad := range []string{"javascript:alert(1)", "JavaScript:x", "data:,x", "file:///etc/passwd", "http://evil.example/", "https://evil.example;sandbox/", "//x.y/", "/cb", "https:x", "https://", "blob:https://x.y/z",
 		"shell:startup", "ms-msdt:/id", "MS-Settings:x", "search-ms:query=x", "mk:@MSITStore:x"} {
 		if matchRedirect([]string{bad}, bad) {
@@ -139,7 +139,7 @@ func TestRedirectAddresses(t *testing.T) {
 	}
 }
 
-func TestWhatAPersonIsNotAskedAbout(t *testing.T) {
+func TestAuthorize_refuses(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 1)
 	p := w.nodes[0]
@@ -147,8 +147,8 @@ func TestWhatAPersonIsNotAskedAbout(t *testing.T) {
 	before := w.entries()
 	for what, c := range map[string]struct {
 		edit func(url.Values)
-		page string // the code of a refusal on a page
-		told string // the code that the client is told
+		page string // code of an error on a page
+		told string // code of an error for the client
 	}{
 		"an unknown client":       {edit: func(q url.Values) { q.Set("client_id", "x") }, page: invalidClient},
 		"no client":               {edit: func(q url.Values) { q.Del("client_id") }, page: invalidClient},
@@ -194,9 +194,9 @@ func TestWhatAPersonIsNotAskedAbout(t *testing.T) {
 	}
 }
 
-// A client that anybody may have registered sends a person to no other site before
-// they have decided. One that an owner knows is told.
-func TestAuthorizeIsNoRedirector(t *testing.T) {
+// A client that anybody can register does not get the person redirected before the decision. A
+// client that an owner knows gets the error.
+func TestAuthorize_isNoOpenRedirector(t *testing.T) {
 	t.Parallel()
 	p := newTown(t, 1).nodes[0]
 	const elsewhere = "https://phish.example/login"
@@ -227,8 +227,8 @@ func TestAuthorizeIsNoRedirector(t *testing.T) {
 	}
 }
 
-// Clients ask for scopes and resources in their own ways.
-func TestWhatAPersonIsAskedAboutAllTheSame(t *testing.T) {
+// Clients request scopes and resources in different ways.
+func TestAuthorize_acceptsVariants(t *testing.T) {
 	t.Parallel()
 	p := newTown(t, 1).nodes[0]
 	client := p.registered()
@@ -257,7 +257,7 @@ func TestWhatAPersonIsAskedAboutAllTheSame(t *testing.T) {
 	}
 }
 
-func TestADecisionIsOfWhoWasAsked(t *testing.T) {
+func TestDecide_onlyByThePersonAsked(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 1)
 	p := w.nodes[0]
@@ -295,7 +295,7 @@ func TestADecisionIsOfWhoWasAsked(t *testing.T) {
 	wants(t, "an old form", err, invalidRequest)
 }
 
-func TestAgentsAreLetInByTLSOrOnThisMachine(t *testing.T) {
+func TestEnabled_onlyByTLSOrLocally(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]bool{
 		"https://code.example": true, "http://localhost:7700": true, "http://127.0.0.1:7700": true, "http://[::1]:7700": true,
@@ -307,7 +307,7 @@ func TestAgentsAreLetInByTLSOrOnThisMachine(t *testing.T) {
 	}
 }
 
-func TestOnlySomeHostsWhereAsked(t *testing.T) {
+func TestAllowed_clientHosts(t *testing.T) {
 	t.Parallel()
 	p := newTown(t, 1).nodes[0]
 	client := p.registered()

@@ -16,12 +16,12 @@ import (
 
 // The ways in which a client is known.
 const (
-	Registered = "registered" // by itself: nobody has checked anything
-	Document   = "document"   // by a document at the address that is its id: it is of whoever has the address
-	ByOwner    = "owner"      // by an owner of this service
+	Registered = "registered" // it registered itself; nothing is verified
+	Document   = "document"   // by a document at the URL that is its id; it belongs to the owner of the URL
+	ByOwner    = "owner"      // an owner of this service registered it
 )
 
-// Client is a program that asks to be let in.
+// Client is a program that asks for access.
 type Client struct {
 	ID        string
 	Name      string
@@ -29,13 +29,13 @@ type Client struct {
 	Kind      string
 }
 
-// hash stands for the id of a client, which may be long.
+// hash returns a hash of the client's id, which may be long.
 func (c *Client) hash() []byte {
 	sum := sha256.Sum256([]byte(c.ID))
 	return sum[:]
 }
 
-// clientID is what the id of a registered client says.
+// clientID is the content of a registered client's id.
 type clientID struct {
 	Name      string   `json:"n"`
 	Redirects []string `json:"r"`
@@ -43,8 +43,7 @@ type clientID struct {
 	Issued    int64    `json:"i"`
 }
 
-// Registration is what a client says of itself (RFC 7591). Other members are
-// not looked at.
+// Registration is the request of a client to register (RFC 7591). Other members are ignored.
 type Registration struct {
 	RedirectURIs    []string `json:"redirect_uris"`
 	Name            string   `json:"client_name,omitempty"`
@@ -55,18 +54,17 @@ type Registration struct {
 	Scope           string   `json:"scope,omitempty"`
 }
 
-// RegistrationAnswer is what the service has taken of it.
+// RegistrationAnswer is the accepted registration.
 type RegistrationAnswer struct {
 	ClientID string `json:"client_id"`
 	Issued   int64  `json:"client_id_issued_at"`
 	Registration
 }
 
-// Bounds of names.
+// maxClientName limits names of clients, in bytes.
 const maxClientName = 64
 
-// Register makes the id of a client of what it says of itself. Nothing is kept:
-// the id is the description, sealed.
+// Register returns the id for a client. Nothing is stored: the id is the sealed registration.
 func (s *Server) Register(ctx context.Context, body []byte) (*RegistrationAnswer, error) {
 	var r Registration
 	if err := json.Unmarshal(body, &r); err != nil || !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) {
@@ -75,9 +73,9 @@ func (s *Server) Register(ctx context.Context, body []byte) (*RegistrationAnswer
 	return s.register(ctx, r, Registered)
 }
 
-// RegisterFor makes the id of a client that an owner knows.
+// RegisterFor returns the id for a client that an owner registers.
 func (s *Server) RegisterFor(ctx context.Context, _ account.Owner, name string, redirects []string) (*RegistrationAnswer, error) {
-	// Nothing is dropped here: an owner is told which one is wrong.
+	// Report bad URLs instead of dropping them.
 	for _, uri := range redirects {
 		if !goodRedirect(uri) {
 			return nil, call.Fail(call.ErrInvalid, "a client cannot be sent to %q: use https, a program's own scheme, or http to localhost, 127.0.0.1 or [::1]", uri)
@@ -87,7 +85,7 @@ func (s *Server) RegisterFor(ctx context.Context, _ account.Owner, name string, 
 		return nil, call.Fail(call.ErrInvalid, "a client needs one redirect address at least")
 	}
 
-	// What is wrong with it is told in the words of this service's own interface.
+	// Translate the error into one of this service's API.
 	got, err := s.register(ctx, Registration{Name: name, RedirectURIs: redirects}, ByOwner)
 	var refusal *Error
 	if errors.As(err, &refusal) {
@@ -97,8 +95,7 @@ func (s *Server) RegisterFor(ctx context.Context, _ account.Owner, name string, 
 }
 
 func (s *Server) register(ctx context.Context, r Registration, kind string) (*RegistrationAnswer, error) {
-	// A bad address among good ones is dropped: some clients name every one that
-	// any of their versions has used.
+	// Drop bad URLs: some clients list every URL that any of their versions has used.
 	kept := goodRedirects(r.RedirectURIs)
 	if len(kept) == 0 {
 		return nil, refused(invalidRedirect, "No address in redirect_uris can be used: each is https, a program's own scheme, or http to localhost, 127.0.0.1 or [::1], without a fragment.")
@@ -107,7 +104,7 @@ func (s *Server) register(ctx context.Context, r Registration, kind string) (*Re
 		return nil, refused(invalidRedirect, "Clients with these addresses are not let in here.")
 	}
 
-	// Without a name it goes by where it is: that at least is true.
+	// Without a name, use its host, which is at least true.
 	name := cleanName(r.Name)
 	if name == "" {
 		name = redirectHost(kept[0])
@@ -128,11 +125,10 @@ func (s *Server) register(ctx context.Context, r Registration, kind string) (*Re
 	return &RegistrationAnswer{ClientID: id, Issued: issued, Registration: out}, nil
 }
 
-// cleanName is a name that can stand on a page: short, on one line, and with
-// nothing that turns or hides the letters around it.
+// cleanName makes a name safe to show on a page: short, on one line, without invisible characters.
 func cleanName(name string) string {
 	name = strings.Join(strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError || unicode.IsSpace(r) }), " ")
-	// By whole characters, so that the end of a name is none of another kind.
+	// Cut whole characters.
 	for len(name) > maxClientName {
 		_, n := utf8.DecodeLastRuneInString(name)
 		name = name[:len(name)-n]
@@ -140,16 +136,16 @@ func cleanName(name string) string {
 	return strings.TrimSpace(name)
 }
 
-// client finds a client by its id. Fetching a document is for somebody who is
-// signed in only.
+// client returns a client by its id. account is the signed-in account for which a document may be
+// fetched.
 func (s *Server) client(ctx context.Context, id, account string) (*Client, error) {
-	// An id says itself what it is: an address, or a box.
+	// An id is either a URL or a sealed registration.
 	if isDocument(id) {
 		return s.document(ctx, id, account)
 	}
 
 	var said clientID
-	// It was sealed here, so that it says what was checked when it registered.
+	// It was sealed here, so its content was checked at the registration.
 	switch err := s.rings.open(ctx, clientBox, id, &said); {
 	case errors.Is(err, errBox):
 		return nil, refused(invalidClient, "The client is not known here: it has to register again.")
@@ -157,7 +153,7 @@ func (s *Server) client(ctx context.Context, id, account string) (*Client, error
 		return nil, err
 	}
 
-	// Once more, since the operator may have named hosts after it registered.
+	// Check again: the operator may have restricted hosts since then.
 	if !s.allowed(redirectHosts(said.Redirects)...) && said.Kind != ByOwner {
 		return nil, refused(invalidClient, "This client is not let in here.")
 	}

@@ -1,6 +1,6 @@
-// Package oauth lets programs in on behalf of people: it is the authorization
-// server of OAuth 2.1 that agents find when the tool server asks who they are.
-// It knows nothing of HTTP; package api has the routes and the page.
+// Package oauth gives programs access on behalf of people. It is the OAuth 2.1 authorization server
+// for the tool server's clients. It does not depend on HTTP; package api has the routes and the
+// page.
 //
 //	Register ──▶ client id            sealed description of the client
 //	Authorize ─▶ Pending ─ Approve ─▶ authorization code, sealed, 60 s
@@ -8,11 +8,10 @@
 //	Exchange ──▶ refresh token ─────▶ next generation of the consent, next tokens
 //	Authenticate ◀── access token ─── catalog.Viewer: the person, as of now
 //
-// Nothing that somebody unknown asks for is kept: ids of clients, requests,
-// codes and tokens are boxes (seal.go) that any node can open again. The
-// catalog has one record for each consent, and one change of it for each
-// refresh. A box that says what happened carries the index of that entry, so a
-// node that is behind waits instead of refusing.
+// Nothing that a stranger sends is stored: client ids, requests, codes and tokens are sealed boxes
+// (seal.go), which any node can open. The catalog has one record per consent, and changes it once
+// per refresh. A box about such an entry contains its index. So a node that lags behind waits
+// instead of refusing.
 //
 // All operations are safe for concurrent use.
 package oauth

@@ -16,76 +16,73 @@ import (
 	"time"
 )
 
-// A client may be known by a document that says what registration says, at an
-// https address that is the client's id. Fetching it is a request that
-// somebody else makes this node send, so:
+// A client may be known by a document with its registration, at an https URL that is the client's
+// id. Strangers choose which URL this node fetches, so fetching is limited:
 //
-//	who         somebody who is signed in
-//	where       https, port 443, a host with a name, a public address; the address
+//	who         only for signed-in people
+//	where       https, port 443, a host name, a public address; the address
 //	            that is checked is the one that is called
 //	what        no redirect, 3 s, 16 KiB, JSON
 //	how often   4 at a time, 30 a minute for an account at each node; a failure is remembered
 //
-// What was fetched is kept for a while, and longer while it cannot be fetched.
+// A good copy is used for a while, and longer while fetching fails.
 const (
 	documentTime   = 3 * time.Second
 	documentSize   = 16 << 10
 	documentFresh  = time.Hour
-	documentStale  = 7 * 24 * time.Hour // the last good one is used while fetching fails
+	documentStale  = 7 * 24 * time.Hour // the last good copy is used for so long while fetching fails
 	documentFailed = time.Minute
-	documentsKept  = 1024
+	maxDocuments   = 1024
 	fetchesAtOnce  = 4
 	fetchesAMinute = 30
 )
 
-// Fetcher gets a document. It bounds time and size, and refuses addresses that
-// are not public.
+// Fetcher fetches documents. It must limit time and size, and refuse addresses that are not public.
 type Fetcher interface {
 	Fetch(ctx context.Context, address string) ([]byte, error)
 }
 
-// documents keeps what was fetched.
+// documents caches fetched documents.
 type documents struct {
 	fetch Fetcher
 	now   func() time.Time
-	slots chan struct{} // holds one token for each fetch under way
+	slots chan struct{} // holds one token per running fetch
 
 	mu     sync.Mutex // guards the fields below
-	kept   map[string]*copyOf
-	minute time.Time      // when the count began
-	count  map[string]int // fetches since, by account
+	copies map[string]*copyOf
+	minute time.Time      // when count began
+	count  map[string]int // fetches since then, by account
 }
 
-// copyOf is the last good copy of a document, and when fetching it failed.
+// copyOf is the last good copy of a document, and the last failure to fetch it.
 type copyOf struct {
-	client  *Client // nil: there never was a good one
+	client  *Client // nil: there was never a good copy
 	fetched time.Time
 	failed  time.Time
 	why     *Error
 }
 
 func newDocuments(f Fetcher, now func() time.Time) *documents {
-	return &documents{fetch: f, now: now, slots: make(chan struct{}, fetchesAtOnce), kept: map[string]*copyOf{}}
+	return &documents{fetch: f, now: now, slots: make(chan struct{}, fetchesAtOnce), copies: map[string]*copyOf{}}
 }
 
-// isDocument tells whether an id of a client is the address of its document.
+// isDocument reports whether a client id is a document's URL.
 func isDocument(id string) bool { return strings.HasPrefix(id, "https://") }
 
-// goodAddress tells whether a document may be fetched from an address.
+// goodAddress reports whether a document may be fetched from a URL.
 func goodAddress(id string) bool {
-	// Nothing but a plain address of the web: each part more is a way to mean
-	// another host than it seems.
+	// Accept only plain https URLs: other parts can disguise the host.
 	u, err := url.Parse(id)
 	if err != nil || len(id) > maxRedirect || u.Scheme != "https" || u.User != nil || u.Fragment != "" || strings.Contains(id, "#") || u.Opaque != "" {
 		return false
 	}
 
-	// A port or a name without a dot would reach into the network of this node.
+	// A port, or a name without a dot, could reach into the local network.
 	name := u.Hostname()
 	if name == "" || u.Port() != "" || !strings.Contains(name, ".") || strings.HasSuffix(u.Host, ":") {
 		return false
 	}
-	// A number is a number in any of its spellings: no top-level domain begins with a digit.
+	// A top-level domain never begins with a digit, so this is an IP address in some notation.
 	if last := name[strings.LastIndexByte(name, '.')+1:]; last == "" || last[0] >= '0' && last[0] <= '9' {
 		return false
 	}
@@ -93,7 +90,7 @@ func goodAddress(id string) bool {
 		return false
 	}
 
-	// An address has one spelling, so that nobody is known by two.
+	// Each document must have only one URL.
 	for part := range strings.SplitSeq(strings.ToLower(u.EscapedPath()), "/") {
 		if part = strings.ReplaceAll(part, "%2e", "."); part == "." || part == ".." {
 			return false
@@ -102,15 +99,15 @@ func goodAddress(id string) bool {
 	return true
 }
 
-// DocumentsTaken tells whether clients may be known by documents.
+// DocumentsTaken reports whether clients may be known by documents.
 func (s *Server) DocumentsTaken() bool {
 	text, _ := s.d.Lookup("SHOAL_OAUTH_CIMD")
 	return !strings.EqualFold(strings.TrimSpace(text), "off")
 }
 
-// document finds a client by its document, for an account.
+// document returns a client by its document, which may be fetched for an account.
 func (s *Server) document(ctx context.Context, id, account string) (*Client, error) {
-	// Refused before anything is fetched.
+	// Check before fetching.
 	switch {
 	case !s.DocumentsTaken():
 		return nil, refused(invalidClient, "Clients are not known by documents here: the client has to register.")
@@ -123,8 +120,8 @@ func (s *Server) document(ctx context.Context, id, account string) (*Client, err
 		return nil, err
 	}
 
-	// The host of the document or those of its addresses: some clients have
-	// the two at different places.
+	// The host of the document, or all hosts of its redirect URLs, must be allowed: some clients
+	// use different hosts.
 	u, err := url.Parse(id)
 	if err != nil || !s.allowed(u.Hostname()) && !s.allowed(redirectHosts(c.Redirects)...) {
 		return nil, refused(invalidClient, "This client is not let in here.")
@@ -132,14 +129,14 @@ func (s *Server) document(ctx context.Context, id, account string) (*Client, err
 	return c, nil
 }
 
-// get is the client of a document: kept, fetched now for an account, or built in.
+// get returns the client of a document: from the cache, fetched for an account, or built in.
 func (d *documents) get(ctx context.Context, id, account string) (*Client, error) {
-	// The lock is held for the looking up alone: a fetch takes seconds.
+	// Hold the lock only for the look-up: a fetch takes seconds.
 	d.mu.Lock()
-	k := d.kept[id]
+	k := d.copies[id]
 	now := d.now()
 
-	// A good one that is fresh, then a failure that is: neither is asked for again.
+	// A fresh copy, or a recent failure, needs no fetch.
 	switch {
 	case k != nil && k.client != nil && now.Sub(k.fetched) < documentFresh:
 		d.mu.Unlock()
@@ -149,7 +146,7 @@ func (d *documents) get(ctx context.Context, id, account string) (*Client, error
 		return k.best(id, now)
 	}
 
-	// The address is the asker's choice: this node fetches so many a minute for each of them.
+	// The person chooses the URL, so limit the fetches per account.
 	if now.Sub(d.minute) >= time.Minute {
 		d.minute, d.count = now, map[string]int{}
 	}
@@ -157,23 +154,22 @@ func (d *documents) get(ctx context.Context, id, account string) (*Client, error
 	over := d.count[account] > fetchesAMinute
 	d.mu.Unlock()
 
-	// An old copy, or the one that is built in, still lets people in.
+	// An old copy, or a built-in one, can still be used.
 	if over {
 		return k.orElse(id, now, refused("temporarily_unavailable", "Too many clients' documents were asked for: try again in a minute."))
 	}
 
 	c, err := d.read(ctx, id)
-	// Who left says nothing of the document: the next one asks for it anew.
+	// If the client has gone, the fetch proves nothing: the next one tries again.
 	if gone := ctx.Err(); gone != nil && errors.Is(err, gone) {
 		return nil, fmt.Errorf("fetch the document of a client: %w", gone)
 	}
 	return d.note(id, c, err)
 }
 
-// read fetches a document and reads it. It fails with the error of the context
-// where that ends first.
+// read fetches and parses a document. If ctx ends, it returns the error of ctx.
 func (d *documents) read(ctx context.Context, id string) (*Client, error) {
-	// Four at a time, whoever asks: others wait, and may leave.
+	// Wait for one of the four slots.
 	select {
 	case d.slots <- struct{}{}:
 		defer func() { <-d.slots }()
@@ -181,13 +177,13 @@ func (d *documents) read(ctx context.Context, id string) (*Client, error) {
 		return nil, ctx.Err()
 	}
 
-	// From here on: waiting for a place is not the fetch.
+	// The time limit excludes the wait for a slot.
 	limited, cancel := context.WithTimeout(ctx, documentTime)
 	defer cancel()
 
 	raw, err := d.fetch.Fetch(limited, id)
 	switch {
-	// The asker has left; that the time is over is the fault of the document's site.
+	// If only the limit ended, the document's site is at fault.
 	case err != nil && ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
@@ -196,37 +192,37 @@ func (d *documents) read(ctx context.Context, id string) (*Client, error) {
 	return readDocument(id, raw)
 }
 
-// note keeps the outcome of a fetch and says what follows from it.
+// note stores the result of a fetch, and returns what to use now.
 func (d *documents) note(id string, c *Client, err error) (*Client, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
 
-	k := d.kept[id]
+	k := d.copies[id]
 	if k == nil {
-		if len(d.kept) >= documentsKept {
-			delete(d.kept, d.least())
+		if len(d.copies) >= maxDocuments {
+			delete(d.copies, d.least())
 		}
 		k = &copyOf{}
 	}
 
-	// A new value, not a changed one: the former is read without the lock.
+	// Store a new value: the old one is read without the lock.
 	next := *k
 	if err == nil {
 		next = copyOf{client: c, fetched: now}
 	} else {
-		// The good copy stays with the failure: it is used until it is too old.
+		// Keep the good copy with the failure, until it is too old.
 		next.failed, next.why = now, refused(invalidClient, "The client's document cannot be used: "+err.Error()+".")
 	}
-	d.kept[id] = &next
+	d.copies[id] = &next
 	return next.best(id, now)
 }
 
-// least is the document whose loss matters least: one that never was good, of these the
-// oldest. Whoever makes up addresses drives out no good copy.
+// least returns the document to drop first: one that was never good, then the oldest. So made-up
+// URLs do not displace good copies.
 func (d *documents) least() (id string) {
 	var least *copyOf
-	for at, k := range d.kept {
+	for at, k := range d.copies {
 		bad, worse := k.client == nil, least == nil || k.client == nil && least.client != nil
 		if worse || bad == (least.client == nil) && k.fetched.Compare(least.fetched)+k.failed.Compare(least.failed) < 0 {
 			id, least = at, k
@@ -235,11 +231,11 @@ func (d *documents) least() (id string) {
 	return id
 }
 
-// best is the copy that may be used now.
+// best returns the copy to use now, or the last failure.
 func (k *copyOf) best(id string, now time.Time) (*Client, error) { return k.orElse(id, now, k.why) }
 
 func (k *copyOf) orElse(id string, now time.Time, why *Error) (*Client, error) {
-	// A copy that was good goes before what is built in, which may be older.
+	// Prefer a copy that was good to the built-in one, which may be older.
 	if k != nil && k.client != nil && now.Sub(k.fetched) < documentStale {
 		return k.client, nil
 	}
@@ -249,10 +245,9 @@ func (k *copyOf) orElse(id string, now time.Time, why *Error) (*Client, error) {
 	return nil, why
 }
 
-// readDocument checks a document. What it lacks of a registration it has to have
-// of honesty: its own address in it.
+// readDocument checks and parses a document. It must contain its own URL.
 func readDocument(id string, raw []byte) (*Client, error) {
-	// The secret is read to be refused: a client that has one here has given it to everybody.
+	// Read the secret only to reject it: anybody can read the document.
 	var doc struct {
 		ClientID string `json:"client_id"`
 		Secret   any    `json:"client_secret"`
@@ -263,7 +258,7 @@ func readDocument(id string, raw []byte) (*Client, error) {
 	}
 
 	switch {
-	// Who copies the document of another to their own address cannot be that one.
+	// Otherwise a copy of the document elsewhere could pose as the client.
 	case doc.ClientID != id:
 		return nil, errors.New("its client_id is not its address")
 	case doc.Secret != nil:
@@ -277,7 +272,7 @@ func readDocument(id string, raw []byte) (*Client, error) {
 		return nil, errors.New("it has no redirect_uris that can be used")
 	}
 
-	// The name of the site is at least true.
+	// Without a name, use the site's host, which is at least true.
 	name := cleanName(doc.Name)
 	if name == "" {
 		name = redirectHost(id)
@@ -285,8 +280,8 @@ func readDocument(id string, raw []byte) (*Client, error) {
 	return &Client{ID: id, Name: name, Redirects: kept, Kind: Document}, nil
 }
 
-// builtInDocuments are those of clients that many people use, as they were
-// published in November 2026: for clusters that reach no other site.
+// builtInDocuments are documents of popular clients, as published in November 2026, for clusters
+// without Internet access.
 var builtInDocuments = map[string]Client{
 	"https://claude.ai/oauth/claude-code-client-metadata": {
 		Name: "Claude Code", Redirects: []string{"http://localhost/callback", "http://127.0.0.1/callback"},
@@ -305,7 +300,7 @@ func builtIn(id string) *Client {
 	return &c
 }
 
-// web fetches documents from the public internet.
+// web fetches documents from the public Internet.
 type web struct{ client *http.Client }
 
 func newWeb() *web {
@@ -320,7 +315,7 @@ func newWeb() *web {
 	}}
 }
 
-// Fetch gets a document.
+// Fetch implements Fetcher.
 func (w *web) Fetch(ctx context.Context, address string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -330,7 +325,7 @@ func (w *web) Fetch(ctx context.Context, address string) ([]byte, error) {
 
 	resp, err := w.client.Do(req)
 	if err != nil {
-		// What the network says could tell of other hosts: it is not passed on.
+		// Hide the network error: it could reveal other hosts.
 		return nil, errors.New("it cannot be fetched")
 	}
 	defer resp.Body.Close()
@@ -349,8 +344,7 @@ func (w *web) Fetch(ctx context.Context, address string) ([]byte, error) {
 	return raw, nil
 }
 
-// publicOnly is asked with the very address that is about to be called, after
-// every name was looked up.
+// publicOnly is called with the address to connect to, after name resolution.
 func publicOnly(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || at.Port() != 443 || !public(at.Addr()) {
@@ -359,8 +353,7 @@ func publicOnly(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// notPublic are the networks that are no part of the internet, or carry
-// addresses of another kind inside.
+// notPublic lists networks that are not part of the Internet, or that embed other addresses.
 var notPublic = func() (all []netip.Prefix) {
 	for _, text := range []string{
 		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
@@ -372,9 +365,9 @@ var notPublic = func() (all []netip.Prefix) {
 	return all
 }()
 
-// public tells whether an address is one of the internet.
+// public reports whether an address belongs to the Internet.
 func public(a netip.Addr) bool {
-	// What is inside counts, and a zone names an interface of this machine.
+	// An embedded IPv4 address counts as such. A zone names an interface of this machine.
 	a = a.Unmap()
 	if !a.IsValid() || a.Zone() != "" {
 		return false

@@ -13,7 +13,7 @@ import (
 
 const agentDocument = "https://agent.example/client.json"
 
-// site is a place where documents are; it counts how often it is asked.
+// site serves documents, and counts the requests.
 type site struct {
 	mu    sync.Mutex
 	text  string
@@ -32,7 +32,7 @@ func document(id string) string {
 	return fmt.Sprintf(`{"client_id":%q,"client_name":"Agent","redirect_uris":["http://localhost/callback"],"token_endpoint_auth_method":"none"}`, id)
 }
 
-func TestAClientIsKnownByItsDocument(t *testing.T) {
+func TestDocument_identifiesAClient(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 2)
 	web := &site{text: document(agentDocument)}
@@ -54,7 +54,7 @@ func TestAClientIsKnownByItsDocument(t *testing.T) {
 		t.Errorf("the document was fetched %d times", web.asked)
 	}
 
-	// The last good copy serves for a week while there is no other.
+	// While fetching fails, the last good copy is used for a week.
 	w.pass(documentFresh)
 	w.nodes[0].code(ann, agentDocument)
 	w.nodes[0].code(ann, agentDocument)
@@ -69,7 +69,7 @@ func TestAClientIsKnownByItsDocument(t *testing.T) {
 	w.nodes[0].code(ann, agentDocument)
 }
 
-func TestNobodyUnknownMakesUsFetch(t *testing.T) {
+func TestDocument_onlyForSignedInPeople(t *testing.T) {
 	t.Parallel()
 	p := newTown(t, 1).nodes[0]
 	web := &site{text: document(agentDocument)}
@@ -83,7 +83,7 @@ func TestNobodyUnknownMakesUsFetch(t *testing.T) {
 	}
 }
 
-func TestBadDocuments(t *testing.T) {
+func TestReadDocument_refuses(t *testing.T) {
 	t.Parallel()
 	for what, text := range map[string]string{
 		"another id":         document("https://agent.example/other.json"),
@@ -106,7 +106,7 @@ func TestBadDocuments(t *testing.T) {
 	}
 }
 
-func TestAddressesThatNoDocumentIsFetchedFrom(t *testing.T) {
+func TestGoodAddress_refuses(t *testing.T) {
 	t.Parallel()
 	web := &site{}
 	p := newTown(t, 1).nodes[0]
@@ -130,57 +130,57 @@ func TestAddressesThatNoDocumentIsFetchedFrom(t *testing.T) {
 	}
 }
 
-func TestFetchingIsBounded(t *testing.T) {
+func TestDocuments_fetchLimits(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 1)
 	p := w.nodes[0]
 	web := &site{err: errors.New("it cannot be fetched")}
 	p.documents.fetch = web
-	for i := range 3 * documentsKept {
+	for i := range 3 * maxDocuments {
 		p.Authorize(t.Context(), ann, request(fmt.Sprintf("https://agent.example/%d", i)))
 	}
 	if web.asked > fetchesAMinute {
 		t.Errorf("%d fetches in a minute", web.asked)
 	}
-	// One account does not use up what others may.
+	// One account does not use up the limit of another.
 	p.documents.get(t.Context(), "https://agent.example/bob", "bob")
 	if web.asked != fetchesAMinute+1 {
 		t.Errorf("%d fetches with another account", web.asked)
 	}
 	w.pass(time.Minute)
 	p.Authorize(t.Context(), ann, request("https://agent.example/again"))
-	if web.asked != fetchesAMinute+2 || len(p.documents.kept) > documentsKept {
-		t.Errorf("%d fetches, %d documents kept", web.asked, len(p.documents.kept))
+	if web.asked != fetchesAMinute+2 || len(p.documents.copies) > maxDocuments {
+		t.Errorf("%d fetches, %d documents kept", web.asked, len(p.documents.copies))
 	}
 }
 
-// However many addresses somebody makes up, the good documents stay.
+// Made-up URLs do not displace good documents.
 func TestDocuments_goodOnesStay(t *testing.T) {
 	t.Parallel()
 	p := newTown(t, 1).nodes[0]
 	p.documents.note("https://good.example/c", &Client{ID: "https://good.example/c"}, nil)
-	for i := range 2 * documentsKept {
+	for i := range 2 * maxDocuments {
 		p.documents.note(fmt.Sprintf("https://bad.example/%d", i), nil, errors.New("it cannot be fetched"))
 	}
 	p.documents.mu.Lock()
 	defer p.documents.mu.Unlock()
-	if k := p.documents.kept["https://good.example/c"]; k == nil || len(p.documents.kept) != documentsKept {
-		t.Errorf("%d documents, the good one: %v", len(p.documents.kept), k)
+	if k := p.documents.copies["https://good.example/c"]; k == nil || len(p.documents.copies) != maxDocuments {
+		t.Errorf("%d documents, the good one: %v", len(p.documents.copies), k)
 	}
 }
 
-// fetch is a place where documents are, as a function.
+// fetch is a Fetcher as a function.
 type fetch func(ctx context.Context) ([]byte, error)
 
 func (f fetch) Fetch(ctx context.Context, _ string) ([]byte, error) { return f(ctx) }
 
-// Of what keeps a document from being read only its own failures are remembered,
-// which refuse it to everybody for a while.
-func TestOnlyFailuresOfADocumentAreRemembered(t *testing.T) {
+// Only failures of the document itself are remembered, because they refuse it to everybody for a
+// while.
+func TestDocuments_rememberOnlyTheirOwnFailures(t *testing.T) {
 	t.Parallel()
 	good := []byte(document(agentDocument))
 	for what, c := range map[string]struct {
-		waits      bool // for a place to fetch in
+		waits      bool // for a fetch slot
 		text       string
 		remembered bool
 	}{
@@ -194,7 +194,7 @@ func TestOnlyFailuresOfADocumentAreRemembered(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		p.documents.fetch = fetch(func(limited context.Context) ([]byte, error) {
 			switch c.text {
-			// A stand-in for time that passes: the limit is over, and nobody has left.
+			// Stands in for the time limit ending, while the client is still there.
 			case "late":
 				return nil, fmt.Errorf("it cannot be fetched: %w", context.DeadlineExceeded)
 			case "":
@@ -206,7 +206,7 @@ func TestOnlyFailuresOfADocumentAreRemembered(t *testing.T) {
 			return []byte(c.text), nil
 		})
 
-		// Nobody gives a place back meanwhile.
+		// No slot becomes free meanwhile.
 		if c.waits {
 			for range fetchesAtOnce {
 				p.documents.slots <- struct{}{}
@@ -229,8 +229,8 @@ func TestOnlyFailuresOfADocumentAreRemembered(t *testing.T) {
 	}
 }
 
-// A cluster that reaches no other site knows some clients all the same.
-func TestClientsThatAreBuiltIn(t *testing.T) {
+// A cluster without Internet access knows some clients anyway.
+func TestDocuments_builtIn(t *testing.T) {
 	t.Parallel()
 	p := newTown(t, 1).nodes[0]
 	const id = "https://claude.ai/oauth/claude-code-client-metadata"
@@ -248,7 +248,7 @@ func TestClientsThatAreBuiltIn(t *testing.T) {
 	wants(t, "where documents are off", err, invalidClient)
 }
 
-func TestOnlyPublicAddressesAreCalled(t *testing.T) {
+func TestPublicOnly(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		"8.8.8.8": true, "1.1.1.1": true, "2606:4700::1111": true,
@@ -263,7 +263,7 @@ func TestOnlyPublicAddressesAreCalled(t *testing.T) {
 	if publicOnly("tcp", "8.8.8.8:443", nil) != nil || publicOnly("tcp", "8.8.8.8:80", nil) == nil || publicOnly("tcp", "[::1]:443", nil) == nil || publicOnly("tcp", "x", nil) == nil {
 		t.Error("the address that is called is not checked rightly")
 	}
-	// The whole client: a name that leads to this machine is not called.
+	// With the whole client: a name that leads to this machine is refused.
 	if _, err := newWeb().Fetch(t.Context(), "https://localhost/c"); err == nil {
 		t.Error("localhost was called")
 	}

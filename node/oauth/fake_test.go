@@ -18,8 +18,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// town is a cluster of a test: one log, and nodes that apply it at once or,
-// where they are held, later.
+// town is a cluster in a test: one log, and nodes that apply it at once, or later while they are
+// held.
 type town struct {
 	t     testing.TB
 	mu    sync.Mutex // guards the fields below
@@ -28,25 +28,25 @@ type town struct {
 	index uint64
 	views []*catalog.View // by index
 	plain map[string][]byte
-	vars  map[string]string // variables of the operator's
+	vars  map[string]string // variables of the operator
 	down  bool              // there is no leader
 	nodes []*place
 }
 
-// place is a node: the catalog as it sees it.
+// place is a node with its own view of the catalog.
 type place struct {
 	*town
 	*Server
 	first   bool
 	held    bool
-	heard   time.Time // of the leader, last, where it is held
+	heard   time.Time // when it last heard of the leader, while held
 	applied uint64
 	changed chan struct{}
 }
 
 const base = "https://code.example"
 
-// newTown makes nodes that know the account ann, a member, and olga, an owner.
+// newTown returns nodes that know the accounts ann, a member, and olga, an owner.
 func newTown(t testing.TB, nodes int) *town {
 	w := &town{t: t, now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), log: catalog.New(), plain: map[string][]byte{}}
 	w.views = []*catalog.View{w.log.View()}
@@ -67,7 +67,7 @@ func newTown(t testing.TB, nodes int) *town {
 			t.Fatal(err)
 		}
 	}
-	w.pass(settled)
+	w.pass(settleTime)
 	return w
 }
 
@@ -83,7 +83,7 @@ func (w *town) clock() time.Time {
 	return w.now
 }
 
-// variable looks up a variable of the test.
+// variable returns a variable of the test.
 func (w *town) variable(name string) (string, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,14 +91,14 @@ func (w *town) variable(name string) (string, bool) {
 	return text, ok
 }
 
-// pass lets time pass.
+// pass advances the clock.
 func (w *town) pass(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = w.now.Add(d)
 }
 
-// do changes the catalog, which must be accepted.
+// do applies a command that must be accepted.
 func (w *town) do(cmd catalog.Command) {
 	w.t.Helper()
 	if _, err := w.nodes[0].Propose(context.Background(), cmd); err != nil {
@@ -118,7 +118,7 @@ func (p *place) Changed() <-chan struct{} {
 	return p.changed
 }
 
-// applyLocked brings a node up to the end of the log.
+// applyLocked applies the rest of the log to a node.
 func (p *place) applyLocked() {
 	p.applied = p.index
 	close(p.changed)
@@ -196,7 +196,7 @@ func (p *place) Secret(ctx context.Context, name string) ([]byte, error) {
 	return p.plain[name], nil
 }
 
-// hold keeps a node where it is, release lets it catch up.
+// hold stops a node from applying entries. release lets it catch up.
 func (p *place) hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,14 +210,14 @@ func (p *place) release() {
 	p.applyLocked()
 }
 
-// entries is how long the log is.
+// entries returns the length of the log.
 func (w *town) entries() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.index
 }
 
-// How long things are good where no variable says it.
+// The default lifetimes.
 const (
 	usualCode    = time.Minute
 	usualAccess  = time.Hour
@@ -234,10 +234,10 @@ func challengeOf(verifier string) string {
 	return base64.RawURLEncoding.EncodeToString(h[:])
 }
 
-// ann is who consents in most tests.
+// ann consents in most tests.
 var ann = Person{Account: "ann", Session: "s1"}
 
-// registered is the id of a client that registered by itself.
+// registered returns the id of a client that registered itself.
 func (p *place) registered() string {
 	p.t.Helper()
 	r, err := p.Register(context.Background(), []byte(`{"client_name":"Agent","redirect_uris":["`+callback+`"]}`))
@@ -247,7 +247,7 @@ func (p *place) registered() string {
 	return r.ClientID
 }
 
-// request is what a client sends a person with.
+// request returns an authorization request of a client.
 func request(client string) url.Values {
 	return url.Values{
 		"response_type": {"code"}, "client_id": {client}, "redirect_uri": {"http://localhost:4711/callback"}, "state": {"st"},
@@ -255,7 +255,7 @@ func request(client string) url.Values {
 	}
 }
 
-// code lets a client in, and gives what it is sent back with.
+// code consents for a client, and returns the code in the redirect.
 func (p *place) code(who Person, client string) string {
 	p.t.Helper()
 	asked, err := p.Authorize(context.Background(), who, request(client))
@@ -284,7 +284,7 @@ func refreshForm(token, client string) url.Values {
 	return url.Values{"grant_type": {"refresh_token"}, "refresh_token": {token}, "client_id": {client}}
 }
 
-// enter is a whole sign-in of a client for ann.
+// enter performs a whole sign-in of a client for ann.
 func (p *place) enter(client string) *Tokens {
 	p.t.Helper()
 	got, err := p.Exchange(context.Background(), "", codeForm(p.code(ann, client), client))
@@ -294,7 +294,7 @@ func (p *place) enter(client string) *Tokens {
 	return got
 }
 
-// wants fails unless an error is a refusal of a code.
+// wants fails unless an error has this OAuth code.
 func wants(t testing.TB, what string, err error, code string) {
 	t.Helper()
 	var refusal *Error

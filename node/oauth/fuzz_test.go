@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What opens was sealed here: nothing that anybody makes up is taken.
+// Only texts that were sealed here open.
 func FuzzTokens(f *testing.F) {
 	w := newTown(f, 1)
 	p := w.nodes[0]
@@ -46,7 +46,7 @@ func FuzzTokens(f *testing.F) {
 	})
 }
 
-// A reader is only ever sent to an address that the client has named.
+// A person is only sent to a redirect URL that the client has registered.
 func FuzzRedirect(f *testing.F) {
 	for _, pair := range [][2]string{{"http://localhost/cb", "http://localhost:1/cb"}, {"https://a.b/", "https://a.b/"}, {"http://[::1]:3/", "http://[::1]/"}, {"x:y", "x:y"}, {"http://localhost/cb", "http://localhost:1@evil/cb"}} {
 		f.Add(pair[0], pair[1])
@@ -66,8 +66,7 @@ func FuzzRedirect(f *testing.F) {
 	})
 }
 
-// Whatever a client says of itself, what comes of it can stand on a page and in
-// a header.
+// Whatever a client registers, the result is safe on a page and in a header.
 func FuzzRegister(f *testing.F) {
 	w := newTown(f, 1)
 	p := w.nodes[0]
@@ -91,8 +90,8 @@ func FuzzRegister(f *testing.F) {
 			t.Errorf("a client is called %q", got.Name)
 		}
 		for _, uri := range got.RedirectURIs {
-			if !goodRedirect(uri) || strings.ContainsAny(redirectSource(uri), " ;,'\"") {
-				t.Errorf("it may be sent to %q, which a policy calls %q", uri, redirectSource(uri))
+			if !goodRedirect(uri) || strings.ContainsAny(formActionSource(uri), " ;,'\"") {
+				t.Errorf("it may be sent to %q, which a policy calls %q", uri, formActionSource(uri))
 			}
 		}
 		if found, err := p.client(t.Context(), got.ClientID, "ann"); err != nil || found.Name != got.Name {
@@ -101,8 +100,8 @@ func FuzzRegister(f *testing.F) {
 	})
 }
 
-// The whole request of a client: it is refused on a page, or in an address of
-// the client, or asked about.
+// A whole request of a client is refused on a page, refused by a redirect to the client, or shown
+// for consent.
 func FuzzAuthorize(f *testing.F) {
 	w := newTown(f, 1)
 	p := w.nodes[0]

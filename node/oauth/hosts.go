@@ -8,10 +8,10 @@ import (
 	"github.com/shoalsearch/shoal/glob"
 )
 
-// allowed tells whether every one of some hosts may take part:
-// SHOAL_OAUTH_CLIENT_HOSTS lists globs of them, and without it all may.
+// allowed reports whether all hosts match the globs in SHOAL_OAUTH_CLIENT_HOSTS. Without the
+// variable all are allowed.
 func (s *Server) allowed(hosts ...string) bool {
-	// Read each time, so that a change counts for clients that are known already.
+	// Read it each time, so that a change also affects known clients.
 	text, ok := s.d.Lookup("SHOAL_OAUTH_CLIENT_HOSTS")
 	if !ok || strings.TrimSpace(text) == "" {
 		return true
@@ -22,7 +22,7 @@ func (s *Server) allowed(hosts ...string) bool {
 
 func matches(globs []string, host string) bool {
 	name := host
-	// A port is of no concern to who may come in.
+	// Ignore the port.
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		name = h
 	}

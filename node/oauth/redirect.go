@@ -7,53 +7,52 @@ import (
 	"strings"
 )
 
-// Bounds of what a client may say of itself.
+// Limits of redirect URLs.
 const (
 	maxRedirects    = 20
 	maxRedirect     = 512
-	maxRedirectsAll = 2048 // all together
+	maxRedirectsAll = 2048 // bytes of all URLs of a client
 )
 
-// refusedSchemes run or show something in the browser that is sent there, or in the
-// system behind it. All that begin with ms- and search- are too.
+// refusedSchemes run or show something in the browser or the operating system. All that begin with
+// ms- and search- are refused, too.
 var refusedSchemes = []string{
 	"javascript", "data", "vbscript", "file", "filesystem", "blob", "about", "view-source", "ws", "wss", "ftp", "mailto", "tel", "intent", "chrome", "edge", "resource", "jar", "shell", "mk", "its", "mhtml", "hcp", "help", "res", "ldap", "ldaps", "smb", "ssh", "telnet", "vnc", "rdp", "x-apple-helpbasic",
 }
 
-// goodRedirect tells whether a client may be sent to an address at all: https,
-// a program's own scheme, or http to the reader's own machine.
+// goodRedirect reports whether a client may have a redirect URL: https, a program's own scheme, or
+// http to the person's own machine.
 func goodRedirect(uri string) bool {
-	// No sign that is read in different ways, or that would end an attribute or a header.
+	// Refuse characters that programs read differently, or that could end an attribute or header.
 	if uri == "" || len(uri) > maxRedirect || strings.ContainsFunc(uri, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("\\\"<>^`{|}#", r) }) {
 		return false
 	}
 
 	u, err := url.Parse(uri)
-	// A name before the host makes an address look like one of another site.
+	// User information can disguise the host.
 	if err != nil || u.Scheme == "" || u.User != nil {
 		return false
 	}
 
 	switch scheme := strings.ToLower(u.Scheme); {
-	// Without TLS only to the reader's own machine: on no network the code could be read.
+	// Without TLS, only the local machine is allowed, where no network can see the code.
 	case scheme == "http":
 		_, ok := loopback(uri)
 		return ok
 	case scheme == "https":
-		// Letters of ASCII only: others look like them.
+		// ASCII only: other letters look alike.
 		return u.Hostname() != "" && u.Opaque == "" && strings.Trim(strings.ToLower(u.Host), "abcdefghijklmnopqrstuvwxyz0123456789.-:[]") == ""
-	// All others are a program's own, and nobody knows which there are.
+	// Any other scheme may be a program's own.
 	case slices.Contains(refusedSchemes, scheme), strings.HasPrefix(scheme, "ms-"), strings.HasPrefix(scheme, "search-"):
 		return false
 	}
 	return true
 }
 
-// goodRedirects keeps those that a client may be sent to, as many as there is
-// room for.
+// goodRedirects returns the acceptable URLs, within the limits.
 func goodRedirects(all []string) (kept []string) {
 	room := maxRedirectsAll
-	// The first ones, as they stand: which of them matters, nobody here knows.
+	// Keep the first ones: nobody here knows which matter.
 	for _, uri := range all {
 		if goodRedirect(uri) && !slices.Contains(kept, uri) && len(kept) < maxRedirects && len(uri) <= room {
 			kept, room = append(kept, uri), room-len(uri)
@@ -62,13 +61,12 @@ func goodRedirects(all []string) (kept []string) {
 	return kept
 }
 
-// loopback takes the port out of an address on the reader's own machine. A
-// program there listens on whatever port is free, so that the port tells
-// nothing; the name and the rest have to be the same letters.
+// loopback removes the port of a URL on the person's own machine, because a program there uses any
+// free port.
 //
 //	http://localhost:8123/callback  ->  http://localhost/callback
 func loopback(uri string) (portless string, ok bool) {
-	// By name and by number, each for itself: they may be different programs.
+	// Names and numbers are distinct: they may be different programs.
 	for _, host := range []string{"http://localhost", "http://127.0.0.1", "http://[::1]"} {
 		rest, is := strings.CutPrefix(uri, host)
 		if !is {
@@ -81,7 +79,7 @@ func loopback(uri string) (portless string, ok bool) {
 				end = len(digits)
 			}
 
-			// A port has one spelling, so that what is compared is the same address.
+			// Accept only one spelling of a port.
 			if port, err := strconv.ParseUint(digits[:end], 10, 16); err != nil || port == 0 || digits[0] == '0' {
 				return "", false
 			}
@@ -93,18 +91,17 @@ func loopback(uri string) (portless string, ok bool) {
 	return "", false
 }
 
-// matchRedirect tells whether a client that named some addresses may be sent
-// to one: it is one of them, letter by letter, but for the port of a loopback
-// address.
+// matchRedirect reports whether a client with these URLs may use a redirect URL: it must equal one
+// of them, except for the port of a loopback URL.
 func matchRedirect(named []string, asked string) bool {
-	// Once more, since what was named may be from a time with other rules.
+	// Check again: older registrations had other rules.
 	if !goodRedirect(asked) {
 		return false
 	}
 
 	local, isLocal := loopback(asked)
 	return slices.ContainsFunc(named, func(uri string) bool {
-		// To the letter, as RFC 9700 demands: by looser rules codes have come into other hands.
+		// Compare exactly, as RFC 9700 demands: looser rules have leaked codes.
 		if uri == asked {
 			return true
 		}
@@ -113,8 +110,8 @@ func matchRedirect(named []string, asked string) bool {
 	})
 }
 
-// redirectHost is how people tell where an address leads: its host and port,
-// or the scheme of a program's own.
+// redirectHost returns what tells people where a URL leads: host and port, or a program's own
+// scheme.
 func redirectHost(uri string) string {
 	u, err := url.Parse(uri)
 	switch {
@@ -126,22 +123,22 @@ func redirectHost(uri string) string {
 	return u.Scheme + ":"
 }
 
-// redirectSource is what a page may send its form to, in a Content-Security-Policy,
-// so that the browser follows the answer to an address.
-func redirectSource(uri string) string {
+// formActionSource returns a URL's source for the directive form-action of a Content-Security-Policy,
+// so that the browser follows the redirect.
+func formActionSource(uri string) string {
 	u, err := url.Parse(uri)
 	switch {
 	case err != nil:
 		return "'none'"
-	case (u.Scheme == "https" || u.Scheme == "http") && !strings.Contains(u.Host, "["): // there is no way to write such a number there
+	case (u.Scheme == "https" || u.Scheme == "http") && !strings.Contains(u.Host, "["): // a policy cannot contain an IPv6 address
 		return u.Scheme + "://" + u.Host
 	}
 	return u.Scheme + ":"
 }
 
-// with adds parameters to a redirect address.
+// with appends parameters to a redirect URL.
 func with(redirect string, values url.Values) string {
-	// An address may have parameters of its own, which stay.
+	// Keep the URL's own parameters.
 	separator := "?"
 	if strings.Contains(redirect, "?") {
 		separator = "&"

@@ -16,22 +16,22 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// ring is secrets of the cluster that follow one another. Each stands in the
-// catalog under the ring's name and the second at which it was made:
+// ring is a sequence of secrets of the cluster. The catalog names each by the ring and the second
+// of its creation:
 //
 //	oauth-access/1795446000
 //
-// The newest one that every node has had time to hear of seals; all that are
-// there open. Only the leader makes and drops secrets, by the clock: nothing
-// that anybody asks for does.
+// New boxes are sealed with the newest secret that every node has had time to receive; all existing
+// secrets open boxes. Only the leader creates and drops secrets, on schedule: no request can cause
+// it.
 type ring struct {
 	name   string
-	period time.Duration // until the next one is made; 0: never
-	keep   time.Duration // that one still opens boxes after the next one was made
+	period time.Duration // age at which the next secret is created; 0: never
+	keep   time.Duration // how long a secret still opens boxes after the next one was created
 }
 
 var (
-	clientRing  = ring{name: "oauth-clients"} // ids of clients are kept for years by those who got them
+	clientRing  = ring{name: "oauth-clients"} // clients keep their ids for years
 	accessRing  = ring{name: "oauth-access", period: 24 * time.Hour, keep: config.MostAccessTokenLife + time.Hour}
 	refreshRing = ring{name: "oauth-refresh", period: 180 * 24 * time.Hour, keep: config.MostRefreshTokenLife}
 
@@ -39,17 +39,16 @@ var (
 )
 
 const (
-	settled   = 2 * time.Minute // after which every node has a new secret
-	current   = time.Minute     // since a node heard of the leader: it has all that seals, also where clocks differ
-	ringPause = time.Minute     // between two looks at the rings
-	ringRetry = time.Second     // the same while there are none
+	settleTime  = 2 * time.Minute // after this time every node has a new secret
+	currentTime = time.Minute     // a node that heard of the leader within this time has every secret in use for sealing
+	ringPause   = time.Minute     // between two looks at the rings
+	ringRetry   = time.Second     // the same while secrets are missing
 )
 
-// errSecret is of a box that was sealed with a secret that the cluster does not
-// have.
+// errSecret is returned for a box that was sealed with an unknown secret.
 var errSecret = errors.New("sealed with an unknown secret")
 
-// rings finds the secrets of the cluster. Opened ones are kept in memory.
+// rings looks up the secrets, and caches opened ones in memory.
 type rings struct {
 	catalog Cluster
 	now     func() time.Time
@@ -62,7 +61,7 @@ func newRings(c Cluster, now func() time.Time) *rings {
 	return &rings{catalog: c, now: now, opened: map[string][]byte{}}
 }
 
-// made lists when the secrets of a ring were made, oldest first.
+// made returns the creation times of a ring's secrets, oldest first.
 func (r ring) made(view *catalog.View) (all []int64) {
 	for s := range view.Secrets() {
 		text, ok := strings.CutPrefix(s.Name, r.name+"/")
@@ -76,18 +75,18 @@ func (r ring) made(view *catalog.View) (all []int64) {
 
 func (r ring) secret(made int64) string { return r.name + "/" + strconv.FormatInt(made, 10) }
 
-// sealing is the secret of a ring to seal with, and when it was made.
+// sealing returns the secret of a ring for sealing, and its creation time.
 func (s *rings) sealing(ctx context.Context, r ring) (made int64, secret []byte, err error) {
 	all := r.made(s.catalog.View())
 	if len(all) == 0 {
 		return 0, nil, errNotReady
 	}
 
-	// Where none has settled, the oldest: most nodes have that.
+	// If none has settled, use the oldest: most nodes have it.
 	made = all[0]
 	for _, at := range all {
-		// By the newest that has: a node that does not have it yet could not open what was sealed.
-		if s.now().Sub(time.Unix(at, 0)) >= settled {
+		// Use the newest settled one: every node must be able to open the box.
+		if s.now().Sub(time.Unix(at, 0)) >= settleTime {
 			made = at
 		}
 	}
@@ -95,9 +94,8 @@ func (s *rings) sealing(ctx context.Context, r ring) (made int64, secret []byte,
 	return made, secret, err
 }
 
-// opening is the secret of a ring that was made at some second. It fails with
-// errSecret where there is none, and with errNotReady where there may be one that
-// this node has not heard of.
+// opening returns the secret of a ring with a creation time. It returns errSecret if there is none,
+// and errNotReady if this node may have missed it.
 func (s *rings) opening(ctx context.Context, r ring, made int64) ([]byte, error) {
 	view := s.catalog.View()
 	if view.Secret(r.secret(made)) != nil {
@@ -109,19 +107,18 @@ func (s *rings) opening(ctx context.Context, r ring, made int64) ([]byte, error)
 		return nil, errNotReady
 	}
 
-	// Anybody can write a second into a text. One that is newer than all that are here counts
-	// only where this node is cut off, and only when it is old enough to seal: a node that hears
-	// of the leader has every secret that seals.
-	newer := made > all[len(all)-1] && made <= s.now().Add(-current).Unix()
-	if newer && s.catalog.Age() >= current {
+	// Anybody can make up a time. A newer secret than all known ones is possible only if this node
+	// is cut off, and if the secret is old enough for sealing.
+	newer := made > all[len(all)-1] && made <= s.now().Add(-currentTime).Unix()
+	if newer && s.catalog.Age() >= currentTime {
 		return nil, errNotReady
 	}
 	return nil, errSecret
 }
 
-// find opens a secret that is in the catalog. One that is not is never made here.
+// find opens a secret in the catalog. It never creates one.
 func (s *rings) find(ctx context.Context, name string) ([]byte, error) {
-	// One at a time: who waits finds it opened.
+	// The lock makes other callers wait for the opened secret.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if secret := s.opened[name]; secret != nil {
@@ -129,7 +126,7 @@ func (s *rings) find(ctx context.Context, name string) ([]byte, error) {
 	}
 
 	if s.catalog.View().Secret(name) == nil {
-		// Making one is the leader's, by the clock: nobody makes one by asking for it.
+		// Only the leader creates secrets, on schedule.
 		return nil, errNotReady
 	}
 
@@ -141,7 +138,7 @@ func (s *rings) find(ctx context.Context, name string) ([]byte, error) {
 	return secret, nil
 }
 
-// run turns the rings until ctx ends.
+// run maintains the rings until ctx ends.
 func (s *rings) run(ctx context.Context, log *slog.Logger) {
 	for ctx.Err() == nil {
 		changed := s.catalog.Changed()
@@ -150,8 +147,8 @@ func (s *rings) run(ctx context.Context, log *slog.Logger) {
 			log.Warn("the secrets of agents' tokens cannot be renewed now; it is tried again", "err", err)
 		}
 
-		// A young cluster has none until it has a leader. That is a change, which
-		// may be seen before this node knows that it leads.
+		// A new cluster has no secrets until it has a leader. The change may be visible before this
+		// node knows that it leads.
 		if !whole && err == nil {
 			select {
 			case <-ctx.Done():
@@ -164,8 +161,8 @@ func (s *rings) run(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// turn makes the secrets that are due and drops those that nothing needs, on
-// the leader. It reports whether every ring has one.
+// turn creates due secrets and drops unneeded ones, on the leader. whole reports whether every ring
+// has a secret.
 func (s *rings) turn(ctx context.Context) (whole bool, err error) {
 	view, now := s.catalog.View(), s.now()
 	whole = true
@@ -173,7 +170,7 @@ func (s *rings) turn(ctx context.Context) (whole bool, err error) {
 	for _, r := range allRings {
 		all := r.made(view)
 		due := len(all) == 0 || r.period > 0 && now.Sub(time.Unix(all[len(all)-1], 0)) >= r.period
-		// Another node may lead by the time it is made: then there are two, which does no harm.
+		// If another leader also creates one, there are two, which is harmless.
 		if due && s.catalog.Leading() {
 			if _, err := s.catalog.Secret(ctx, r.secret(now.Unix())); err != nil {
 				return false, err
@@ -182,9 +179,9 @@ func (s *rings) turn(ctx context.Context) (whole bool, err error) {
 			whole = false
 		}
 
-		// One opens boxes as long as it seals, until the next one has settled, and a while more.
+		// A secret is needed until the next one has settled, and for the time keep after that.
 		for i := 0; i+1 < len(all); i++ {
-			if now.Sub(time.Unix(all[i+1], 0)) > settled+r.keep {
+			if now.Sub(time.Unix(all[i+1], 0)) > settleTime+r.keep {
 				drop = append(drop, r.secret(all[i]))
 			}
 		}
@@ -197,7 +194,7 @@ func (s *rings) turn(ctx context.Context) (whole bool, err error) {
 
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		// With the dropped ones all go: those that are needed are opened again.
+		// Clear all: needed ones are opened again.
 		clear(s.opened)
 	}
 	return whole, nil

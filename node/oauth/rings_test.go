@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Secrets follow one another, and nobody's token ends with them before its time.
-func TestSecretsAreRenewed(t *testing.T) {
+// Secrets are renewed, and no token ends with an old secret before its time.
+func TestRings_renewSecrets(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 2)
 	p := w.nodes[0]
@@ -22,7 +22,7 @@ func TestSecretsAreRenewed(t *testing.T) {
 	got := p.enter(client)
 	first := accessRing.made(p.View())
 
-	// A new one is there, and not used before every node has heard of it.
+	// A new secret exists, but is not used before every node has it.
 	w.pass(accessRing.period)
 	turn()
 	if made := accessRing.made(p.View()); len(made) != 2 {
@@ -31,7 +31,7 @@ func TestSecretsAreRenewed(t *testing.T) {
 	if made, _, _ := p.rings.sealing(t.Context(), accessRing); made != first[0] {
 		t.Error("a secret is used at the moment when it is made")
 	}
-	w.pass(settled)
+	w.pass(settleTime)
 	if made, _, _ := p.rings.sealing(t.Context(), accessRing); made == first[0] {
 		t.Error("the new secret is not used")
 	}
@@ -40,7 +40,7 @@ func TestSecretsAreRenewed(t *testing.T) {
 		t.Fatalf("after a day: %v", err)
 	}
 
-	// The old one goes when none of its tokens can be good.
+	// The old secret is dropped when none of its tokens can be valid.
 	w.pass(usualAccess)
 	turn()
 	if len(accessRing.made(p.View())) != 2 {
@@ -52,8 +52,7 @@ func TestSecretsAreRenewed(t *testing.T) {
 		t.Errorf("secrets of %v are kept", made)
 	}
 
-	// A year of weekly refreshes and daily looks: the agent goes on, and there are
-	// few secrets.
+	// A year of weekly refreshes: the agent keeps its access, and there are few secrets.
 	refresh := next.Refresh
 	for day := range 365 {
 		w.pass(24 * time.Hour)
@@ -81,8 +80,8 @@ func TestSecretsAreRenewed(t *testing.T) {
 	}
 }
 
-// Nothing that is asked for makes a secret: a node that has none says so.
-func TestANodeWithoutSecretsIsNotReady(t *testing.T) {
+// No request creates a secret: a node without secrets returns an error.
+func TestRings_withoutSecretsNotReady(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 1)
 	p := &place{town: &town{t: t, now: w.now, log: w.log, views: w.views[:1], plain: w.plain}, changed: make(chan struct{})}

@@ -15,14 +15,13 @@ import (
 	"strings"
 )
 
-// A box is something that only this cluster can have written and can read:
+// A box is data that only this cluster can write and read:
 //
 //	prefix | base64url( version u8 | made varint | nonce 12 bytes | AES-256-GCM of JSON )
 //
-// made names the secret of the ring. Key and nonce come from the secret and the
-// kind of box, the nonce from what is in it too: what is equal is sealed to
-// equal text, so that whoever asks again gets the same token. The head is
-// authenticated with the rest, so a box of one kind never opens as another.
+// made identifies the secret of the ring. The key depends on the secret and the kind of box, and
+// the nonce also on the content. So equal content gives equal text, and a repeated request gets the
+// same token. The head is authenticated, too, so a box of one kind never opens as another.
 type box struct {
 	prefix string
 	ring   ring
@@ -40,18 +39,17 @@ var (
 const (
 	boxVersion = 1
 	nonceSize  = 12
-	largestBox = 16 << 10 // of its text
+	largestBox = 16 << 10 // bytes of text
 )
 
-// errBox means that a text is no sealed value of the kind, or was changed.
+// errBox is returned for a text that is not a sealed value of the kind, or was changed.
 var errBox = errors.New("not a value of this service")
 
-// is tells whether a text claims to be of the kind.
+// is reports whether a text claims to be of the kind.
 func (k box) is(text string) bool { return strings.HasPrefix(text, k.prefix) }
 
-// seal puts a value into a box.
+// seal seals a value.
 func (s *rings) seal(ctx context.Context, k box, value any) (string, error) {
-	// Secret, text and keys first: nothing is written where one is missing.
 	made, secret, err := s.sealing(ctx, k.ring)
 	if err != nil {
 		return "", err
@@ -65,32 +63,32 @@ func (s *rings) seal(ctx context.Context, k box, value any) (string, error) {
 		return "", err
 	}
 
-	// The nonce comes from what is in it, so that what is equal becomes equal
-	// and never two texts share one.
+	// Derive the nonce from the content: equal content gives equal text, and different content
+	// different nonces.
 	h := hmac.New(sha256.New, mac)
 	h.Write(plain)
-	// The head is bound to the rest: neither the secret nor the version can be changed.
+	// Authenticate the head, so that version and secret cannot be changed.
 	head := binary.AppendVarint([]byte{boxVersion}, made)
 	out := append(head, h.Sum(nil)[:nonceSize]...)
 	return k.prefix + base64.RawURLEncoding.EncodeToString(key.Seal(out, out[len(head):], plain, k.bound(head))), nil
 }
 
-// open takes a value out of a box. It fails with errBox where it is none of
-// ours, and with errNotReady where this node does not know its secret yet.
+// open opens a box. It returns errBox if it is not ours, and errNotReady if this node does not have
+// its secret yet.
 func (s *rings) open(ctx context.Context, k box, text string, value any) error {
-	// Bounded before it is read: anybody may send one.
+	// Limit the size first: anybody can send one.
 	text, ok := strings.CutPrefix(text, k.prefix)
 	if !ok || len(text) > largestBox {
 		return errBox
 	}
 
-	// Strict, so that a box has one spelling.
+	// Strict, so that a box has only one spelling.
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) == 0 || raw[0] != boxVersion {
 		return errBox
 	}
 
-	// It names its secret, so that all nodes try the same one.
+	// The box names its secret.
 	made, n := binary.Varint(raw[1:])
 	if n <= 0 || len(raw) < 1+n+nonceSize {
 		return errBox
@@ -105,7 +103,7 @@ func (s *rings) open(ctx context.Context, k box, text string, value any) error {
 		return err
 	}
 
-	// The key is made for the kind, so that a box of one kind opens as no other.
+	// The key depends on the kind, so that a box of one kind never opens as another.
 	key, _, err := k.keys(secret)
 	if err != nil {
 		return err
@@ -116,12 +114,12 @@ func (s *rings) open(ctx context.Context, k box, text string, value any) error {
 		return errBox
 	}
 
-	// What opens was written here: it is JSON of the right shape.
+	// It was written here, so it is JSON of the right shape.
 	dec := json.NewDecoder(bytes.NewReader(plain))
 	return dec.Decode(value)
 }
 
-// keys are made of the secret for the kind of box.
+// keys derives the keys of a kind of box from a secret.
 func (k box) keys(secret []byte) (cipher.AEAD, []byte, error) {
 	raw, err := hkdf.Key(sha256.New, secret, nil, "shoal oauth "+k.prefix, 64)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Tokens is what a client gets.
+// Tokens is the response to a client.
 type Tokens struct {
 	Access    string `json:"access_token"`
 	Type      string `json:"token_type"`
@@ -24,37 +24,35 @@ type Tokens struct {
 	Scope     string `json:"scope"`
 }
 
-// accessToken is what an access token says.
+// accessToken is the content of an access token.
 type accessToken struct {
 	Consent string `json:"c"`
-	Index   uint64 `json:"i"` // of the entry that a node has to know
+	Index   uint64 `json:"i"` // entry that a node must have applied
 	Until   int64  `json:"u"`
 }
 
-// refreshToken is what a refresh token says.
+// refreshToken is the content of a refresh token.
 type refreshToken struct {
 	Consent    string `json:"c"`
 	Generation uint64 `json:"g"`
-	Index      uint64 `json:"i"` // of the entry that began the generation
+	Index      uint64 `json:"i"` // entry that began the generation
 }
 
-// AccessWellFormed tells whether a text claims to be an access token.
+// AccessWellFormed reports whether a text claims to be an access token.
 func AccessWellFormed(text string) bool { return accessBox.is(text) }
 
-// Exchange gives tokens for a code, or for a refresh token. client is the id of
-// the client that stands in the header of the request, "" where it stands in
-// the form only. What a client does wrong is an *Error; anything else means
-// that it should ask again.
+// Exchange returns tokens for a code or a refresh token. client is the client id in the request's
+// header, or "". A mistake of the client gives an *Error; after any other error it should try
+// again.
 func (s *Server) Exchange(ctx context.Context, client string, form url.Values) (*Tokens, error) {
-	// Two values of one parameter are read differently by different programs. Of a
-	// resource there may be several (RFC 8707).
+	// Programs disagree about which of two values counts. Only resource may repeat (RFC 8707).
 	for name, values := range form {
 		if len(values) > 1 && name != "resource" {
 			return nil, refused(invalidRequest, "The parameter "+cleanName(name)+" is there more than once.")
 		}
 	}
 
-	// Clients of x/oauth2 name themselves in the header first, all others in the form.
+	// Clients of x/oauth2 first send their id in the header, others in the form.
 	if id := form.Get("client_id"); client == "" {
 		client = id
 	} else if id != "" && id != client {
@@ -79,14 +77,14 @@ func (s *Server) Exchange(ctx context.Context, client string, form url.Values) (
 	return nil, refused(unsupportedWay, "The grant_type is authorization_code or refresh_token.")
 }
 
-// errCode and errRefresh tell nothing of why, so that nobody can probe.
+// errCode and errRefresh give no reason, so that nobody can probe.
 var (
 	errCode    = refused(invalidGrant, "The code is not good: it was used, has ended, or was made for something else.")
 	errRefresh = refused(invalidGrant, "The refresh token is not good (any more): the person has to sign in again.")
 )
 
-// begin makes a consent of a code. Nothing is written before all of the request
-// has been found right, so that a wrong one does not use up the code.
+// begin creates a consent from a code. It checks the whole request before writing anything, so that
+// a wrong one does not use up the code.
 func (s *Server) begin(ctx context.Context, client string, form url.Values) (*Tokens, error) {
 	var c code
 	switch err := s.rings.open(ctx, codeBox, form.Get("code"), &c); {
@@ -97,11 +95,11 @@ func (s *Server) begin(ctx context.Context, client string, form url.Values) (*To
 	}
 
 	redirect := form.Get("redirect_uri")
-	// Each in constant time and with the same answer: what is wrong with it, nobody learns.
+	// Compare in constant time, with one error for all mistakes.
 	switch {
 	case subtle.ConstantTimeCompare(c.Client, (&Client{ID: client}).hash()) == 0:
 		return nil, errCode
-	// It was checked when the person was asked; OAuth 2.1 lets a client leave it out here.
+	// It was checked at the consent. OAuth 2.1 lets a client omit it here.
 	case redirect != "" && subtle.ConstantTimeCompare(c.Redirect, sum(redirect)) == 0:
 		return nil, errCode
 	case !verified(c.Challenge, form.Get("code_verifier")):
@@ -110,13 +108,12 @@ func (s *Server) begin(ctx context.Context, client string, form url.Values) (*To
 		return nil, errCode
 	}
 
-	// What is clear here already is not written to the log to be refused there.
+	// If the consent exists, do not propose it again.
 	if old := s.d.Cluster.View().Consent(c.ID); old != nil {
 		return s.again(ctx, &c)
 	}
 
-	// The account as the person consented: any change since then, also one
-	// that this node does not have yet, ends it.
+	// Any change of the account since the consent ends the code, so first wait for that entry.
 	if err := s.reach(ctx, c.Since); err != nil {
 		return nil, err
 	}
@@ -140,7 +137,7 @@ func (s *Server) begin(ctx context.Context, client string, form url.Values) (*To
 	switch {
 	case err != nil:
 		return nil, err
-	// Another node has taken the same code at the same time: one of the two is a repetition.
+	// Another node took the same code at the same time: treat this as the repetition.
 	case refusal == catalog.Conflict:
 		return s.again(ctx, &c)
 	case refusal != 0:
@@ -149,22 +146,22 @@ func (s *Server) begin(ctx context.Context, client string, form url.Values) (*To
 	return s.tokens(ctx, s.d.Cluster.View().Consent(c.ID))
 }
 
-// verified tells whether a verifier is the one of a challenge.
+// verified reports whether a verifier belongs to a challenge.
 func verified(challenge, verifier string) bool {
 	h := sha256.Sum256([]byte(verifier))
 	return goodVerifier(verifier) && subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(h[:])), []byte(challenge)) == 1
 }
 
-// again is a code that was used before: by the same client a moment ago, whose
-// answer was lost, or by somebody who has stolen it, which ends the consent.
+// again handles a code that was used before. Either the same client repeats it because the answer
+// was lost, or a thief uses it, which ends the consent.
 func (s *Server) again(ctx context.Context, c *code) (*Tokens, error) {
 	old := s.d.Cluster.View().Consent(c.ID)
 	if old == nil {
-		return nil, errNotReady // there is no room for it, or it is about to be seen
+		return nil, errNotReady // the catalog is full, or this node lags behind
 	}
 
 	now := s.d.Now()
-	// Only before anything came of it: later the client has had its tokens.
+	// Only before the first refresh: later the client has its tokens.
 	if s.alive(old) && old.Generation == 1 && now.Sub(old.Created) <= codeRetry {
 		return s.tokens(ctx, old)
 	}
@@ -180,10 +177,9 @@ func (s *Server) again(ctx context.Context, c *code) (*Tokens, error) {
 //	the one before, within the grace      the newest one again, the same bytes
 //	an older one, or later                somebody else has it: the consent ends
 //
-// So it does no harm when two processes of a client refresh at once, or when an
-// answer is lost.
+// So two concurrent refreshes, or a lost answer, do no harm.
 func (s *Server) refresh(ctx context.Context, client, text string) (*Tokens, error) {
-	// Whose token it is says the token; that it is this client's, the consent does.
+	// The token names the consent, and the consent the client.
 	token, consent, err := s.opened(ctx, text)
 	if err != nil {
 		return nil, err
@@ -192,7 +188,7 @@ func (s *Server) refresh(ctx context.Context, client, text string) (*Tokens, err
 		return nil, errRefresh
 	}
 
-	// Moved by its generation: of two that come at once, one moves it.
+	// The generation ensures that only one of two concurrent refreshes succeeds.
 	if token.Generation == consent.Generation {
 		_, err := s.d.Cluster.Propose(ctx, &catalog.RotateConsent{ID: consent.ID, From: token.Generation, Expires: s.d.Now().Add(s.consentLife())})
 		refusal, err := proposed(err)
@@ -200,12 +196,12 @@ func (s *Server) refresh(ctx context.Context, client, text string) (*Tokens, err
 			return nil, err
 		}
 
-		// Stale says that somebody else was first, which the grace may forgive.
+		// Stale means that another refresh was first, which the grace period may allow.
 		if refusal != 0 && refusal != catalog.Stale {
 			return nil, errRefresh
 		}
 
-		// Whoever was first, the outcome has been applied here.
+		// This node has applied the result, whichever refresh was first.
 		if consent = s.d.Cluster.View().Consent(consent.ID); consent == nil || !s.alive(consent) {
 			return nil, errRefresh
 		}
@@ -214,19 +210,19 @@ func (s *Server) refresh(ctx context.Context, client, text string) (*Tokens, err
 		}
 	}
 
-	// An answer may have been lost: the newest one again, so that there is no third.
+	// The answer may have been lost: return the newest token again.
 	if token.Generation+1 == consent.Generation && s.d.Now().Sub(consent.Rotated) <= s.grace() {
 		return s.tokens(ctx, consent)
 	}
 
-	// Either the client or a thief has an old one: nobody can tell which, so neither goes on.
+	// The client or a thief has an old token, and nobody can tell which. End the consent for both.
 	if err := s.end(ctx, consent, "a refresh token was used after its successor"); err != nil {
 		return nil, err
 	}
 	return nil, errRefresh
 }
 
-// opened reads a refresh token and finds its consent, which may be nil.
+// opened opens a refresh token and returns its consent, or nil.
 func (s *Server) opened(ctx context.Context, text string) (token refreshToken, c *catalog.Consent, err error) {
 	switch err := s.rings.open(ctx, refreshBox, text, &token); {
 	case errors.Is(err, errBox):
@@ -235,31 +231,31 @@ func (s *Server) opened(ctx context.Context, text string) (token refreshToken, c
 		return token, nil, err
 	}
 
-	// A node that is behind would take the newest token for a stolen one, and end the consent.
+	// A node that lags behind would take the newest token for a stolen one.
 	if err := s.reach(ctx, token.Index); err != nil {
 		return token, nil, err
 	}
 	return token, s.d.Cluster.View().Consent(token.Consent), nil
 }
 
-// alive tells whether a consent counts: it has not ended, the person is there,
-// and the key that they had signed in with has not expired.
+// alive reports whether a consent is valid: it has not ended, the account is active, and the key
+// used to sign in has not expired.
 func (s *Server) alive(c *catalog.Consent) bool {
-	// As it is now: with the person the consents go, without a change of their own.
+	// Check the account as it is now: consents end with it, without a change of their own.
 	a := s.d.Cluster.View().Account(c.Account)
 	return c.Lives(s.d.Now()) && a != nil && a.State == catalog.AccountActive && !s.keyExpired(c.Key)
 }
 
-// keyExpired tells whether the key that somebody had signed in with is over: no
-// entry of the log tells of that, as one does of its revocation.
+// keyExpired reports whether the key used to sign in has expired. Expiry is not an entry in the
+// log, unlike a revocation.
 func (s *Server) keyExpired(id string) bool {
 	key := s.d.Cluster.View().Key(id)
 	return key != nil && key.Expired(s.d.Now())
 }
 
-// end ends a consent because somebody seems to have stolen from it.
+// end ends a consent because a token of it seems to be stolen.
 func (s *Server) end(ctx context.Context, c *catalog.Consent, why string) error {
-	// It has been told and told of already.
+	// It has already ended.
 	if !c.Ended.IsZero() {
 		return nil
 	}
@@ -272,13 +268,13 @@ func (s *Server) end(ctx context.Context, c *catalog.Consent, why string) error 
 	return nil
 }
 
-// tokens are those of the present generation of a consent.
+// tokens returns the tokens of the present generation of a consent.
 func (s *Server) tokens(ctx context.Context, c *catalog.Consent) (*Tokens, error) {
 	if c == nil {
 		return nil, errNotReady
 	}
 
-	// Both carry the entry that they stand on: a node that is behind waits for it.
+	// Both contain the index of their entry, so that a node that lags behind waits.
 	life := s.accessLife()
 	access, err := s.rings.seal(ctx, accessBox, accessToken{c.ID, c.Index, s.d.Now().Add(life).Unix()})
 	if err != nil {
@@ -293,10 +289,9 @@ func (s *Server) tokens(ctx context.Context, c *catalog.Consent) (*Tokens, error
 	return &Tokens{Access: access, Type: "Bearer", ExpiresIn: int(life / time.Second), Refresh: refresh, Scope: c.Scope}, nil
 }
 
-// Authenticate finds who shows an access token: the person as of now, and never
-// more than a member. It fails with call.ErrUnauthenticated where the token is
-// not good, and with call.ErrUnavailable where this node is too far behind to
-// tell.
+// Authenticate returns the viewer of an access token: the person with present rights, but at most
+// as a member. It returns call.ErrUnauthenticated for an invalid token, and call.ErrUnavailable if
+// this node lags too far behind.
 func (s *Server) Authenticate(ctx context.Context, text string) (catalog.Viewer, error) {
 	bad := call.Fail(call.ErrUnauthenticated, "Not authenticated: the access token is not good (any more).")
 	var token accessToken
@@ -311,8 +306,8 @@ func (s *Server) Authenticate(ctx context.Context, text string) (catalog.Viewer,
 		return catalog.Viewer{}, bad
 	}
 
-	// It is ours, so the entry that it stands on is there: a node that does not have it
-	// yet is behind, and must not say that the token is not good.
+	// The box is ours, so its entry exists. A node without it lags behind, and must not refuse the
+	// token.
 	if err := s.reach(ctx, token.Index); err != nil {
 		return catalog.Viewer{}, err
 	}
@@ -324,7 +319,7 @@ func (s *Server) Authenticate(ctx context.Context, text string) (catalog.Viewer,
 	return catalog.Viewer{Role: catalog.RoleMember, Name: c.Name, KeyID: c.ID, Account: c.Account}, nil
 }
 
-// Revoke ends the consent of a token. A text that is no token is no failure.
+// Revoke ends the consent of a token. Any other text is ignored.
 func (s *Server) Revoke(ctx context.Context, text string) error {
 	// Either token ends the consent: clients revoke the one that they have (RFC 7009).
 	var id string
@@ -354,7 +349,7 @@ func (s *Server) Revoke(ctx context.Context, text string) error {
 	return s.endNow(ctx, c.ID)
 }
 
-// notBox forgives what is no box.
+// notBox returns nil for errBox, and any other error unchanged.
 func notBox(err error) error {
 	if errors.Is(err, errBox) {
 		return nil
@@ -362,8 +357,7 @@ func notBox(err error) error {
 	return err
 }
 
-// endNow ends a consent; every node that can be reached refuses its tokens when
-// it returns.
+// endNow ends a consent. When it returns, every reachable node refuses its tokens.
 func (s *Server) endNow(ctx context.Context, id string) error {
 	index, err := s.d.Cluster.Propose(ctx, &catalog.EndConsents{IDs: []string{id}})
 	if err != nil {
@@ -373,7 +367,7 @@ func (s *Server) endNow(ctx context.Context, id string) error {
 	return nil
 }
 
-// awaitOthers waits until the other members have applied an index.
+// awaitOthers waits until the other members have applied an index, and logs those that did not.
 func (s *Server) awaitOthers(ctx context.Context, index uint64) {
 	if behind := account.AwaitOthers(ctx, s.d.Cluster, index); len(behind) > 0 {
 		s.d.Log.Warn("the tokens of an agent that was ended work at nodes that could not be told until they hear of the leader", "nodes", behind)

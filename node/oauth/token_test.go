@@ -17,8 +17,8 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Each step of a sign-in is asked of another node.
-func TestASignInOverThreeNodes(t *testing.T) {
+// Each step of a sign-in uses another node.
+func TestExchange_overThreeNodes(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 3)
 	client := w.nodes[0].registered()
@@ -52,8 +52,8 @@ func TestASignInOverThreeNodes(t *testing.T) {
 	}
 }
 
-// An owner's agent administers nothing.
-func TestATokenIsAMemberAtMost(t *testing.T) {
+// An owner's agent cannot administer.
+func TestAuthenticate_memberAtMost(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 1)
 	p, olga := w.nodes[0], Person{Account: "olga", Session: "o"}
@@ -68,9 +68,8 @@ func TestATokenIsAMemberAtMost(t *testing.T) {
 	}
 }
 
-// What one node has confirmed is never refused by one that has not heard of it
-// yet: it waits.
-func TestATokenIsNeverRefusedByANodeThatIsBehind(t *testing.T) {
+// A node that lags behind does not refuse what another node has confirmed: it waits.
+func TestAuthenticate_laggingNodeWaits(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 2)
 	client := w.nodes[0].registered()
@@ -87,7 +86,7 @@ func TestATokenIsNeverRefusedByANodeThatIsBehind(t *testing.T) {
 		t.Errorf("the node that was behind says %v", err)
 	}
 
-	// One that stays behind says that it does not know, and not that the token is bad.
+	// If it stays behind, the error says so, and not that the token is invalid.
 	w.nodes[1].hold()
 	got = w.nodes[0].enter(client)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -100,7 +99,7 @@ func TestATokenIsNeverRefusedByANodeThatIsBehind(t *testing.T) {
 	}
 }
 
-func TestManyRefreshAtOnceAndGetTheSame(t *testing.T) {
+func TestRefresh_concurrentOnesGetTheSameToken(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 3)
 	client := w.nodes[0].registered()
@@ -127,8 +126,8 @@ func TestManyRefreshAtOnceAndGetTheSame(t *testing.T) {
 		t.Errorf("%d entries for one refresh", more)
 	}
 
-	// One more, after the grace: somebody has kept the old one. The family ends.
-	w.pass(time.Minute + time.Second) // the usual grace
+	// Once more, after the grace period: somebody has kept the old token. The consent ends.
+	w.pass(time.Minute + time.Second) // the default grace period
 	_, err := w.nodes[2].Exchange(t.Context(), "", refreshForm(first.Refresh, client))
 	wants(t, "an old refresh token", err, invalidGrant)
 	_, err = w.nodes[0].Exchange(t.Context(), "", refreshForm(got[0].Refresh, client))
@@ -137,7 +136,7 @@ func TestManyRefreshAtOnceAndGetTheSame(t *testing.T) {
 		t.Error("an access token of a family that has ended is good")
 	}
 
-	// Showing it again and again writes nothing.
+	// Using it again and again writes nothing.
 	before = w.entries()
 	for range 20 {
 		_, err = w.nodes[1].Exchange(t.Context(), "", refreshForm(first.Refresh, client))
@@ -148,7 +147,7 @@ func TestManyRefreshAtOnceAndGetTheSame(t *testing.T) {
 	}
 }
 
-func TestARefreshTokenTwoGenerationsOldEndsTheFamily(t *testing.T) {
+func TestRefresh_oldTokenEndsTheConsent(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 1)
 	p := w.nodes[0]
@@ -168,8 +167,8 @@ func TestARefreshTokenTwoGenerationsOldEndsTheFamily(t *testing.T) {
 	}
 }
 
-// Whoever cannot ask the leader is told to come back, and loses nothing.
-func TestWithoutALeaderNothingIsLost(t *testing.T) {
+// Without a leader a client gets an error to try again, and loses nothing.
+func TestExchange_withoutALeaderLosesNothing(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 1)
 	p := w.nodes[0]
@@ -195,7 +194,7 @@ func TestWithoutALeaderNothingIsLost(t *testing.T) {
 	}
 }
 
-func TestACodeIsUsedOnce(t *testing.T) {
+func TestExchange_codeWorksOnce(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 2)
 	client := w.nodes[0].registered()
@@ -205,13 +204,13 @@ func TestACodeIsUsedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The answer was lost: the client asks again, elsewhere.
+	// The answer was lost: the client repeats the request on another node.
 	again, err := w.nodes[1].Exchange(t.Context(), "", codeForm(code, client))
 	if err != nil || again.Refresh != first.Refresh {
 		t.Fatalf("asked again: %+v, %v", again, err)
 	}
 
-	// Whoever shows it later has stolen it.
+	// A later use is a theft.
 	w.pass(codeRetry + time.Second)
 	_, err = w.nodes[1].Exchange(t.Context(), "", codeForm(code, client))
 	wants(t, "a code used twice", err, invalidGrant)
@@ -226,8 +225,8 @@ func TestACodeIsUsedOnce(t *testing.T) {
 	}
 }
 
-// Each of these is refused, writes nothing, and leaves the code to its client.
-func TestWrongExchangesOfACode(t *testing.T) {
+// Each of these is refused, writes nothing, and does not use up the code.
+func TestExchange_wrongRequestsKeepTheCode(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 1)
 	p := w.nodes[0]
@@ -281,7 +280,7 @@ func TestWrongExchangesOfACode(t *testing.T) {
 	wants(t, "a code after its minute", err, invalidGrant)
 }
 
-func TestTokensAreNotTakenForOneAnother(t *testing.T) {
+func TestBoxes_ofOneKindDoNotOpenAsAnother(t *testing.T) {
 	t.Parallel()
 	w, elsewhere := newTown(t, 1), newTown(t, 1)
 	p := w.nodes[0]
@@ -323,7 +322,7 @@ func TestTokensAreNotTakenForOneAnother(t *testing.T) {
 	}
 }
 
-func TestWhatEndsAnAgent(t *testing.T) {
+func TestAgent_endsWith(t *testing.T) {
 	t.Parallel()
 	suspend := func(state catalog.AccountState) func(*town, *place, *Tokens) {
 		return func(w *town, p *place, _ *Tokens) {
@@ -365,9 +364,8 @@ func TestWhatEndsAnAgent(t *testing.T) {
 	}
 }
 
-// What was let in by somebody who had signed in with a key ends with the key, at
-// the moment when it expires too.
-func TestAnAgentDoesNotOutliveTheKeyOfItsSignIn(t *testing.T) {
+// An agent of a person who signed in with a key loses access with the key, also when it expires.
+func TestAgent_endsWithTheKeyOfItsSignIn(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 1)
 	p := w.nodes[0]
@@ -401,9 +399,9 @@ func TestAnAgentDoesNotOutliveTheKeyOfItsSignIn(t *testing.T) {
 	}
 }
 
-// Codes and tokens are good for as long as the variables say, to the second, and
-// what cannot be read is the usual time.
-func TestVariablesSayHowLongTokensAreGood(t *testing.T) {
+// The variables set the lifetimes of codes and tokens, to the second. An invalid value gives the
+// default.
+func TestTokenLifetimes_fromVariables(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		vars                  map[string]string
@@ -454,9 +452,9 @@ func TestVariablesSayHowLongTokensAreGood(t *testing.T) {
 	}
 }
 
-// The refresh token before the newest one gives the newest one again for as long
-// as the variable says, and ends the consent later.
-func TestAVariableSaysHowLongAFormerRefreshTokenIsGood(t *testing.T) {
+// The previous refresh token gives the newest one again, for as long as the variable says. Later it
+// ends the consent.
+func TestRefreshGrace_fromAVariable(t *testing.T) {
 	t.Parallel()
 	for text, grace := range map[string]time.Duration{"": time.Minute, "30m": 30 * time.Minute, "0s": 0, "31m": time.Minute} {
 		w := newTown(t, 1)
@@ -480,12 +478,12 @@ func TestAVariableSaysHowLongAFormerRefreshTokenIsGood(t *testing.T) {
 	}
 }
 
-func TestRevocationOfNothingIsNoFailure(t *testing.T) {
+func TestRevoke_ignoresOtherTexts(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 1)
 	before := w.entries()
 	texts := []string{"", "x", "shoal_at_x", "shoal_rt_AAAA", "shoal_" + strings.Repeat("0", 64)}
-	// Anybody can name a secret that is newer than all that there are.
+	// Anybody can make up the time of a secret that is newer than all others.
 	newest := accessRing.made(w.nodes[0].View())[0]
 	for _, made := range []int64{newest - 1, newest + 1, newest + 100, newest + 200, newest + 1e6, math.MaxInt64} {
 		head := binary.AppendVarint([]byte{boxVersion}, made)
@@ -503,9 +501,9 @@ func TestRevocationOfNothingIsNoFailure(t *testing.T) {
 	}
 }
 
-// A node that is cut off may not have heard of the secret of a token: it must not say
-// that the token has been ended.
-func TestATokenOfANewSecretIsRevokedOrNotConfirmed(t *testing.T) {
+// A node that is cut off may not have the secret of a token. It must not say that the token is
+// invalid.
+func TestRevoke_tokenOfAnUnknownSecret(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 2)
 	p, behind := w.nodes[0], w.nodes[1]
@@ -514,7 +512,7 @@ func TestATokenOfANewSecretIsRevokedOrNotConfirmed(t *testing.T) {
 	if _, err := p.rings.turn(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.pass(settled)
+	w.pass(settleTime)
 	got := p.enter(p.registered())
 
 	if err := behind.Revoke(t.Context(), got.Access); !errors.Is(err, call.ErrUnavailable) {
@@ -526,7 +524,7 @@ func TestATokenOfANewSecretIsRevokedOrNotConfirmed(t *testing.T) {
 	}
 }
 
-func TestPeopleSeeTheirOwnAgents(t *testing.T) {
+func TestAgents_ownOnly(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 2)
 	client := w.nodes[0].registered()
@@ -556,8 +554,8 @@ func TestPeopleSeeTheirOwnAgents(t *testing.T) {
 	}
 }
 
-// Tokens that have ended stay so where the clocks of nodes are set back.
-func TestAClockThatIsSetBackBringsNoTokenBack(t *testing.T) {
+// Expired tokens stay expired if the clocks of nodes are set back.
+func TestTokens_clockSetBackRevivesNothing(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 1)
 	p := w.nodes[0]
@@ -569,7 +567,7 @@ func TestAClockThatIsSetBackBringsNoTokenBack(t *testing.T) {
 	}
 	late := p.code(ann, client)
 
-	// An hour and more passes, the cluster agrees on something, and the clock goes back.
+	// More than an hour passes, the cluster commits an entry, and the clock is set back.
 	w.pass(90 * time.Minute)
 	w.do(&catalog.Noop{})
 	w.pass(-90 * time.Minute)

@@ -1,5 +1,4 @@
-// Package seal closes what stands in the catalog, or in files, for this cluster
-// alone to open.
+// Package seal encrypts data in the catalog or in files, so that only this cluster can open it.
 package seal
 
 import (
@@ -13,30 +12,30 @@ import (
 	"sync/atomic"
 )
 
-// Box seals things of one sort under a secret of the cluster, which stays the
-// same when the key of the cluster changes. It is safe for concurrent use.
+// Box encrypts one sort of data under a secret of the cluster. The secret stays the same when the
+// cluster key changes. It is safe for concurrent use.
 type Box struct {
 	name   string
 	what   string
 	secret func(ctx context.Context, name string) ([]byte, error)
 
-	turn chan struct{} // holds who gets the secret
+	turn chan struct{} // held while fetching the secret
 	keys atomic.Pointer[keys]
 }
 
-// keys are what a box seals with.
+// keys are derived from the secret.
 type keys struct {
 	aead cipher.AEAD
 	tag  []byte
 }
 
-// New makes a box by the name of a secret. What it seals is named in errors, as
-// "conversation".
+// New returns a box that uses the secret with this name. Errors name the sort of data as what, for
+// example "conversation".
 func New(name, what string, secret func(ctx context.Context, name string) ([]byte, error)) *Box {
 	return &Box{name: name, what: what, secret: secret, turn: make(chan struct{}, 1)}
 }
 
-// ready is the keys of the box, which it gets when they are first needed.
+// ready returns the keys of the box. It derives them at the first call.
 func (b *Box) ready(ctx context.Context) (*keys, error) {
 	if k := b.keys.Load(); k != nil {
 		return k, nil
@@ -48,7 +47,7 @@ func (b *Box) ready(ctx context.Context) (*keys, error) {
 	return k, nil
 }
 
-// get makes the keys out of the secret of the cluster.
+// get derives the keys from the secret of the cluster.
 func (b *Box) get(ctx context.Context) (*keys, error) {
 	// Only one goroutine fetches the key; the others wait until their own context ends.
 	select {
@@ -85,7 +84,7 @@ func derived(key []byte, use string) []byte {
 	return h.Sum(nil)
 }
 
-// Seal seals bytes for one use: they cannot be opened for another.
+// Seal encrypts data for one use. It cannot be opened for another use.
 func (b *Box) Seal(ctx context.Context, plain []byte, use string) ([]byte, error) {
 	k, err := b.ready(ctx)
 	if err != nil {
@@ -94,7 +93,7 @@ func (b *Box) Seal(ctx context.Context, plain []byte, use string) ([]byte, error
 	return k.aead.Seal(nil, nil, plain, []byte(use)), nil
 }
 
-// Open opens what Seal sealed for the same use.
+// Open decrypts what Seal encrypted for the same use.
 func (b *Box) Open(ctx context.Context, sealed []byte, use string) ([]byte, error) {
 	k, err := b.ready(ctx)
 	if err != nil {
@@ -107,8 +106,7 @@ func (b *Box) Open(ctx context.Context, sealed []byte, use string) ([]byte, erro
 	return plain, nil
 }
 
-// Tag is a number that stands for a text, and says nothing of it outside this
-// cluster. It is never 0.
+// Tag returns a keyed hash of a text, which reveals nothing outside this cluster. It is never 0.
 func (b *Box) Tag(ctx context.Context, text string) (uint64, error) {
 	k, err := b.ready(ctx)
 	if err != nil {

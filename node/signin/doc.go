@@ -1,16 +1,14 @@
-// Package signin signs people in by identity providers: it sends a browser to a
-// provider, and learns from what it brings back who somebody is there. Who that
-// is here is the business of package account.
+// Package signin signs people in by identity providers. It sends a browser to a provider, and
+// learns from the result who the person is there. Package account maps that to an account here.
 //
 //	Begin ──▶ address of the provider, and a sealed cookie: state, nonce, verifier
 //	          (the person signs in there)
 //	Finish ─▶ cookie opened ─ state, provider, issuer compared ─ code exchanged
 //	          ─ token checked, or the host asked who it is ──▶ account.Proof
 //
-// Each of the two may happen at another node: what one has to know of the other
-// is in the cookie, which only this cluster can open, and nothing is kept or
-// written to the catalog before a provider has vouched for somebody.
+// Begin and Finish may run on different nodes. The state between them is in the cookie, which only
+// this cluster can open. Nothing is stored before a provider has authenticated the person.
 //
-// Kinds of providers are rows of a table (kinds.go). Most speak OpenID Connect
-// (openid.go); code hosts that do not are asked who somebody is (hosts.go).
+// Kinds of providers are rows of a table (kinds.go). Most speak OpenID Connect (openid.go). Code
+// hosts that do not are asked by their own API (hosts.go).
 package signin

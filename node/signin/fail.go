@@ -13,33 +13,33 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// errNoSecret is of a provider that lacks a property.
+// errNoSecret is returned for a provider whose configuration lacks a property.
 var errNoSecret = errors.New("the configuration does not name its client, secret or issuer")
 
-// refusal is a provider's word that somebody does not come in.
+// refusal is the provider's refusal of a person.
 type refusal struct{ code, description string }
 
-// Error says it in the provider's words.
+// Error returns the provider's text.
 func (r *refusal) Error() string { return strings.TrimSuffix(r.code+": "+r.description, ": ") }
 
-// setup is what only an operator can mend, here or at the provider.
+// setup is a mistake that only an operator can fix, here or at the provider.
 type setup struct{ what string }
 
-// Error says what.
+// Error returns the mistake.
 func (e *setup) Error() string { return e.what }
 
 func mistake(format string, args ...any) error { return &setup{fmt.Sprintf(format, args...)} }
 
-// failed is what the person is told of a failure. The log has all of it, by the
-// same reference; what a provider sends is cut, and no secret of ours is in it.
+// failed logs a failure, and returns the error for the person with a reference to the log line. It
+// cuts what the provider sent. No secret of ours is in it.
 func (s *Server) failed(p *provider, err error) error {
-	// Who may come in is decided here: what is said of that is meant for the person.
+	// A refusal by this service is meant for the person: return it unchanged.
 	var ours *call.Error
 	if errors.As(err, &ours) {
 		return err // of this service, not of the provider
 	}
 
-	// It leads from what the person tells an owner to the line of the log, and says nothing by itself.
+	// The reference leads an owner to the log line, and reveals nothing.
 	reference := random()[:8]
 	kind, said := call.ErrUnavailable, "%s cannot be asked now. Try again, or tell an owner of this service the reference %s."
 	detail := err.Error()
@@ -48,13 +48,13 @@ func (s *Server) failed(p *provider, err error) error {
 	var answer *oauth2.RetrieveError
 	var wrong *setup
 	switch {
-	// The one refusal that an owner mends, by the scopes of the application there.
+	// An owner can fix this refusal: the application at the provider lacks scopes.
 	case errors.As(err, &no) && no.code == "invalid_scope" && s.asksAt(p):
 		said = "%s does not give what is needed to see which repositories are yours. Tell an owner of this service the reference %s."
 		detail += "; the application there needs the scopes " + strings.Join(s.scopes(p), " ") + ", since PERMISSION_SYNC_ENABLED=true"
 
 	case errors.As(err, &no):
-		// Its code alone, cut: anybody can send a browser back with a description of their own.
+		// Only the code, cut: anybody can send a browser back with a made-up description.
 		kind, said = call.ErrUnauthenticated, "%s did not let you in ("+plain(no.code, 60)+"). Begin again. The reference is %s."
 
 	case errors.As(err, &answer):
@@ -63,12 +63,12 @@ func (s *Server) failed(p *provider, err error) error {
 			status = answer.Response.StatusCode
 		}
 		detail = fmt.Sprintf("status %d, %s: %s", status, answer.ErrorCode, answer.ErrorDescription)
-		// The second is GitHub's name for the first: a page that is loaded again sends the same code.
+		// The second code is GitHub's. A reloaded page sends the same code again.
 		if answer.ErrorCode == "invalid_grant" || answer.ErrorCode == "bad_verification_code" {
 			kind, said = call.ErrUnauthenticated, "%s says that this sign-in was used or has ended. Begin again. The reference is %s."
 		}
 
-	// Trying again does not help the person, so that is not said.
+	// Do not suggest to try again: that would not help.
 	case errors.As(err, &wrong), errors.Is(err, errNoSecret):
 		said = "%s is not set up right, or did not answer as it should. Tell an owner of this service the reference %s."
 	}
@@ -77,27 +77,27 @@ func (s *Server) failed(p *provider, err error) error {
 	return call.Fail(kind, said, p.label(), reference)
 }
 
-// plain is a text of a stranger on one line, cut.
+// plain returns a stranger's text on one line, cut.
 func plain(text string, most int) string {
-	// Into the log and a format, so that neither a line nor a verb of it can be forged.
+	// It goes into the log and a format string, so it must forge neither a line nor a verb.
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == '%' {
 			return ' '
 		}
 		return r
 	}, strings.ToValidUTF8(text, ""))
-	// Once more: the cut may have gone through a character.
+	// The cut may have split a character.
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
-// Bounds of one request to a provider.
+// Limits of one request to a provider.
 const (
 	answerTime = 15 * time.Second
 	maxAnswer  = 1 << 20 // bytes
 )
 
-// newClient asks providers: no redirects, since what is sent is secret, and no
-// more of an answer than it may have.
+// newClient returns the client for providers. It follows no redirects, because requests contain
+// secrets, and limits the answers.
 func newClient(t http.RoundTripper) *http.Client {
 	if t == nil {
 		t = http.DefaultTransport
@@ -108,10 +108,10 @@ func newClient(t http.RoundTripper) *http.Client {
 	}
 }
 
-// bounded is a transport whose answers end with an error where they are too long.
+// bounded is a transport whose answers fail if they are too long.
 type bounded struct{ next http.RoundTripper }
 
-// RoundTrip sends a request.
+// RoundTrip implements http.RoundTripper.
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := b.next.RoundTrip(req)
 	if err == nil {
@@ -125,9 +125,9 @@ type limited struct {
 	left int
 }
 
-// Read fails where the answer is too long.
+// Read returns an error if the answer is too long.
 func (l *limited) Read(p []byte) (int, error) {
-	// Also for one that fills the bound to the byte: whether it had ended is not known here.
+	// Also if the limit is reached exactly: the answer may not have ended.
 	if l.left <= 0 {
 		return 0, fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 	}

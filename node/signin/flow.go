@@ -15,66 +15,66 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// FlowLife is how long somebody may take at a provider.
+// FlowLife is how long a person may take at a provider.
 const FlowLife = 10 * time.Minute
 
 const (
-	stateDigits = 8    // of the state name the cookie, so that each tab has its own
-	maxNext     = 1500 // bytes of an address to lead on to: a cookie holds four kilobytes
+	stateDigits = 8    // digits of the state in the cookie's name, so that each tab has its own cookie
+	maxNext     = 1500 // bytes of the URL to continue at: a cookie holds four kilobytes
 	maxSent     = 4096 // bytes of what a provider sends back
 )
 
-// flow is what has to be known when somebody comes back from a provider.
+// flow is the state of a sign-in while the person is at the provider.
 type flow struct {
 	Provider  string `json:"p"`
-	Authority string `json:"a"` // as it was when the flow began
+	Authority string `json:"a"` // when the flow began
 	State     string `json:"s"`
 	Nonce     string `json:"n"`
 	Verifier  string `json:"v"`
 	Next      string `json:"x,omitempty"`
-	Link      string `json:"l,omitempty"` // that lets somebody in for the first time
-	Session   string `json:"i,omitempty"` // id of the session that links; "" to sign in
+	Link      string `json:"l,omitempty"` // token of a link that signs in for the first time
+	Session   string `json:"i,omitempty"` // id of the session that links an identity; "": sign in
 	Ends      int64  `json:"e"`
 }
 
-// Start asks to send a browser to a provider: to sign in, to use a link that
-// lets somebody in for the first time, or to link an account.
+// Start is a request to send a browser to a provider: to sign in, to use a link, or to link an
+// identity.
 type Start struct {
-	Provider string          // its name in the configuration
-	Next     string          // where to lead on to, an address of this site
-	Link     string          // token of a link; "" for none
-	By       *account.Person // who links; nil for nobody
+	Provider string          // name in the configuration
+	Next     string          // where to continue, a URL of this site
+	Link     string          // token of a link; "": none
+	By       *account.Person // who links an identity; nil: sign in
 
-	Assertion string // of a proxy in front of this service, from the header of its name
+	Assertion string // header of a proxy in front of this service
 	SignIn    account.SignIn
 }
 
-// Begun is where a browser is sent, and what it carries; or it is in already.
+// Begun tells where to send the browser, and its cookie; or Session is set, and the person is
+// signed in.
 type Begun struct {
 	Title   string // of the provider
 	Address string
-	Cookie  string // end of the name of its cookie
+	Cookie  string // end of the cookie's name
 	Value   string
 
-	Session *account.BegunSession // of who came through a proxy that says who it is
+	Session *account.BegunSession // set if a proxy has already authenticated the person
 }
 
-// Begin sends a browser to a provider. It fails with ErrNotFound where there is
-// none of the name, with ErrForbidden where it does not sign people in, and with
-// ErrUnavailable where it cannot be asked now.
+// Begin starts a sign-in at a provider. It returns ErrNotFound for an unknown provider,
+// ErrForbidden if it is not for signing in, and ErrUnavailable if it cannot be reached now.
 func (s *Server) Begin(ctx context.Context, req Start) (*Begun, error) {
 	p, err := s.named(req.Provider)
 	if err != nil {
 		return nil, err
 	}
 
-	// Whoever is signed in may link what nobody signs in by.
+	// A signed-in person may also link providers that are only for linking.
 	if req.By == nil && !p.signsIn() {
 		return nil, call.Fail(call.ErrForbidden, "Nobody signs in by %s here: it is there to be linked.", p.label())
 	}
 
-	// Three secrets, each for one thing: state ties the answer to this browser, nonce the token to
-	// this flow, and with the verifier nobody else can exchange the code.
+	// Three secrets: state ties the answer to this browser, nonce ties the token to this flow, and
+	// without the verifier nobody can exchange the code.
 	f := flow{
 		Provider: p.ID,
 		State:    random(),
@@ -84,24 +84,24 @@ func (s *Server) Begin(ctx context.Context, req Start) (*Begun, error) {
 		Ends:     s.d.Now().Add(FlowLife).Unix(),
 	}
 
-	// The proxy has said already who it is: there is nothing to send the browser to.
+	// The proxy has already authenticated the person.
 	if p.way == (proxied{}) {
 		return s.throughProxy(ctx, p, req)
 	}
 
-	// Where it is too long the person still gets in, at the first page.
+	// If it is too long, the person continues at the start page.
 	if len(req.Next) <= maxNext {
 		f.Next = req.Next
 	}
 	if req.By != nil {
-		// Before the browser leaves: else the person signs in there for nothing.
+		// Check now, or the person would sign in at the provider in vain.
 		if err := s.d.Accounts.MayLink(*req.By); err != nil {
 			return nil, err
 		}
 		f.Session = req.By.Viewer().Session
 	}
 
-	// From here on a provider is asked, for somebody whom nobody knows.
+	// Limit calls to providers: the person is still unknown.
 	leave, err := s.ask(ctx)
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (s *Server) Begin(ctx context.Context, req Start) (*Begun, error) {
 		return nil, s.failed(p, err)
 	}
 
-	// What the answer must come from, also where the configuration has changed meanwhile.
+	// The answer must come from the same authority, even if the configuration changes.
 	f.Authority = at.authority
 	value, err := s.d.Sealer.Seal(ctx, f)
 	if err != nil {
@@ -133,17 +133,17 @@ func random() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// Back is what a browser brings back from a provider.
+// Back is the request by which a browser returns from a provider.
 type Back struct {
-	Provider string                   // of the address that it came to
-	Query    url.Values               // that the provider sent it with
-	Carried  func(name string) string // value of the cookie whose name ends so; "" without it
-	By       *account.Person          // who is signed in in the browser; nil for nobody
+	Provider string                   // of the callback URL
+	Query    url.Values               // parameters from the provider
+	Carried  func(name string) string // returns the value of the cookie with this end of its name, or ""
+	By       *account.Person          // who is signed in in the browser; nil: nobody
 	SignIn   account.SignIn
 }
 
-// CookieOf returns the suffix of the name of the sign-in cookie that belongs to the
-// provider's state parameter; "" where that is malformed.
+// CookieOf returns the end of the cookie's name that belongs to the state parameter, or "" if that
+// is malformed.
 func (b *Back) CookieOf() string {
 	state := b.Query.Get("state")
 	if len(state) < stateDigits || len(state) > 64 {
@@ -152,23 +152,22 @@ func (b *Back) CookieOf() string {
 	return state[:stateDigits]
 }
 
-// Finished is what came of a sign-in.
+// Finished is the result of a sign-in.
 type Finished struct {
-	Session *account.BegunSession // nil where an account was linked
+	Session *account.BegunSession // nil if an identity was linked
 	Title   string                // of the provider
-	Next    string                // where to lead on to; "" for nowhere in particular
+	Next    string                // where to continue; "": anywhere
 }
 
-// errStale is of a browser that brings back what it did not get, or too late.
+// errStale returns the error for a browser that did not begin this sign-in, or comes back too late.
 func errStale() error {
 	return call.Fail(call.ErrInvalid, "This sign-in was not begun in this browser, or it took too long. Begin again.")
 }
 
-// Finish learns who somebody is that comes back from a provider, and signs them
-// in or links them. It fails with ErrInvalid where the browser did not begin the
-// flow, with ErrUnauthenticated where the provider does not vouch for anybody,
-// with ErrForbidden where they may not come in, and with ErrUnavailable where the
-// provider cannot be asked.
+// Finish authenticates a person who returns from a provider, and signs them in or links their
+// identity. It returns ErrInvalid if the browser did not begin the flow, ErrUnauthenticated if the
+// provider refused, ErrForbidden if the account may not sign in, and ErrUnavailable if the provider
+// cannot be reached.
 func (s *Server) Finish(ctx context.Context, b Back) (*Finished, error) {
 	f, err := s.opened(ctx, &b)
 	if err != nil {
@@ -185,7 +184,7 @@ func (s *Server) Finish(ctx context.Context, b Back) (*Finished, error) {
 		return nil, err
 	}
 	who, err := s.proof(ctx, p, f, b.Query)
-	// Left before the account is looked at: from here on no provider is waited for.
+	// Free the slot: no provider is called from here on.
 	leave()
 	if err != nil {
 		return nil, s.failed(p, err)
@@ -193,7 +192,7 @@ func (s *Server) Finish(ctx context.Context, b Back) (*Finished, error) {
 
 	done := &Finished{Title: p.label(), Next: f.Next}
 	if f.Session != "" {
-		// Whoever began to link is still signed in, as the same.
+		// The same person must still be signed in.
 		if b.By == nil || b.By.Viewer().Session != f.Session {
 			return nil, errStale()
 		}
@@ -204,7 +203,7 @@ func (s *Server) Finish(ctx context.Context, b Back) (*Finished, error) {
 	return done, err
 }
 
-// enter signs in who has proven to be somebody, with a link where there is one.
+// enter signs in an authenticated person, with a link if there is one.
 func (s *Server) enter(ctx context.Context, link string, who account.Proof, in account.SignIn) (*account.BegunSession, error) {
 	if link != "" {
 		return s.d.Accounts.EnterWithLink(ctx, link, who, in)
@@ -212,23 +211,23 @@ func (s *Server) enter(ctx context.Context, link string, who account.Proof, in a
 	return s.d.Accounts.Enter(ctx, who, in)
 }
 
-// opened is the flow that a browser brings back: it carries the cookie, the
-// state is the same, the address is that of the provider, and time is left.
+// opened returns the flow in the browser's cookie. State and provider must match, and the flow must
+// not have expired.
 func (s *Server) opened(ctx context.Context, b *Back) (*flow, error) {
-	// The name of the cookie comes from the state, so that two tabs do not overwrite each other's.
+	// The cookie's name contains the state, so that two tabs do not overwrite each other's.
 	name := b.CookieOf()
 	if name == "" {
 		return nil, errStale()
 	}
 
 	var f flow
-	// A cookie that this cluster did not seal is no fault of its own: it is refused with the others.
+	// A cookie that is not sealed by this cluster is refused below.
 	ours, err := s.d.Sealer.Open(ctx, b.Carried(name), &f)
 	if err != nil {
 		return nil, err
 	}
 
-	// In constant time: the state is a secret of the browser.
+	// Compare in constant time: the state is a secret.
 	same := subtle.ConstantTimeCompare([]byte(f.State), []byte(b.Query.Get("state"))) == 1
 	if !ours || !same || f.Provider != b.Provider || s.d.Now().Unix() >= f.Ends {
 		return nil, errStale()
@@ -236,14 +235,14 @@ func (s *Server) opened(ctx context.Context, b *Back) (*flow, error) {
 	return &f, nil
 }
 
-// proof exchanges the code for what the provider says of somebody.
+// proof exchanges the code for the provider's proof of the person.
 func (s *Server) proof(ctx context.Context, p *provider, f *flow, sent url.Values) (who account.Proof, err error) {
-	// First, since with an error there is no code.
+	// Check for an error first: then there is no code.
 	if code := sent.Get("error"); code != "" {
 		return who, &refusal{code, sent.Get("error_description")}
 	}
 
-	// The configuration may have changed while the person was there.
+	// The configuration may have changed meanwhile.
 	if !p.signsIn() && f.Session == "" {
 		return who, mistake("it does not sign people in any more")
 	}
@@ -253,19 +252,18 @@ func (s *Server) proof(ctx context.Context, p *provider, f *flow, sent url.Value
 		return who, err
 	}
 
-	// Before the code is sent anywhere: a provider that somebody else runs
-	// must not get the code of another.
+	// Check before sending the code: another provider must not get it.
 	if err := at.check(f, sent); err != nil {
 		return who, err
 	}
 
-	// The address is what a stranger has sent.
+	// A stranger may have sent this URL.
 	code := sent.Get("code")
 	if code == "" || len(code) > maxSent {
 		return who, &refusal{"no code", ""}
 	}
 
-	// Without the verifier the code is worth nothing, so that one who has seen it cannot use it.
+	// The verifier makes a stolen code useless.
 	ctx = oidc.ClientContext(ctx, s.client)
 	token, err := s.atProvider(ctx, p, at, func(cfg *oauth2.Config) (*oauth2.Token, error) {
 		return cfg.Exchange(ctx, code, oauth2.VerifierOption(f.Verifier))
@@ -278,28 +276,28 @@ func (s *Server) proof(ctx context.Context, p *provider, f *flow, sent url.Value
 		return who, err
 	}
 
-	// Without it two people, or nobody and somebody, would be the same.
+	// An empty subject would make different people equal.
 	if who.Subject == "" {
 		return who, mistake("it tells no lasting id of the person")
 	}
 
 	who.Method, who.Title, who.Authority = p.ID, p.label(), at.authority
-	// Kept only where it is used: a token is a secret of the person's.
+	// Keep the token only if it is used.
 	if s.asksAt(p) {
 		who.Token = &account.HostToken{Access: token.AccessToken, Refresh: token.RefreshToken, Expires: token.Expiry}
 	}
 	return who, nil
 }
 
-// check compares what the provider sent with what the flow began with: a
-// provider cannot answer for another one.
+// check compares the provider's answer with the beginning of the flow: a provider must not answer
+// for another.
 func (at *reached) check(f *flow, sent url.Values) error {
-	// Subjects of one mean nothing at another, and an identity is both.
+	// A subject is only meaningful at its authority.
 	if f.Authority != at.authority {
 		return mistake("it was another provider when the sign-in began")
 	}
 	iss, given := sent.Get("iss"), sent.Has("iss")
-	// As RFC 9207 has it: one that always names itself must, and what is named must be right.
+	// By RFC 9207, a provider that announces it must name itself, and a named issuer must be right.
 	if at.issuer != "" && (given || at.sendsIssuer) && iss != at.issuer {
 		return mistake("the answer came from %q, not from %q", iss, at.issuer)
 	}

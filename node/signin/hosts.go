@@ -15,10 +15,9 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// Code hosts that do not speak OpenID Connect are asked, with the token that
-// somebody got there, who that is.
+// Code hosts without OpenID Connect are asked by their own API, with the token from the sign-in.
 
-// gitHub is the way of github.com and of GitHub Enterprise Server.
+// gitHub is the way of github.com and GitHub Enterprise Server.
 type gitHub struct{}
 
 func (gitHub) reach(_ context.Context, _ *Server, p *provider) (*reached, error) {
@@ -26,7 +25,7 @@ func (gitHub) reach(_ context.Context, _ *Server, p *provider) (*reached, error)
 }
 
 func (gitHub) who(ctx context.Context, s *Server, p *provider, _ *reached, t *oauth2.Token, _ string) (who account.Proof, err error) {
-	// GitHub Enterprise Server has its API below its own address.
+	// GitHub Enterprise Server has its API below its own URL.
 	api := p.base + "/api/v3"
 	if p.base == p.kind.base {
 		api = "https://api.github.com"
@@ -39,7 +38,7 @@ func (gitHub) who(ctx context.Context, s *Server, p *provider, _ *reached, t *oa
 		return who, err
 	}
 
-	// The profile shows an address that may not be confirmed; this list says which are.
+	// The profile may show an unconfirmed address. This list tells which are confirmed.
 	var addresses []struct {
 		Email             string
 		Primary, Verified bool
@@ -49,7 +48,7 @@ func (gitHub) who(ctx context.Context, s *Server, p *provider, _ *reached, t *oa
 	}
 
 	who = account.Proof{Subject: number(user.ID), Login: user.Login, Name: user.Name}
-	// Only the primary one: by that the account is known there.
+	// Use the primary address, by which the account is known.
 	for _, a := range addresses {
 		if a.Primary {
 			who.Email, who.Proven = a.Email, a.Verified
@@ -66,7 +65,7 @@ func (bitbucketCloud) reach(_ context.Context, _ *Server, p *provider) (*reached
 }
 
 func (bitbucketCloud) who(ctx context.Context, s *Server, _ *provider, _ *reached, t *oauth2.Token, _ string) (who account.Proof, err error) {
-	// Bitbucket Cloud alone has this way, so that the address is no setting.
+	// There is only one Bitbucket Cloud.
 	const api = "https://api.bitbucket.org/2.0"
 	var user struct {
 		UUID        string
@@ -89,7 +88,7 @@ func (bitbucketCloud) who(ctx context.Context, s *Server, _ *provider, _ *reache
 	}
 
 	who = account.Proof{Subject: user.UUID, Login: user.Nickname, Name: user.DisplayName}
-	// As at GitHub: the primary one, and whether it is confirmed.
+	// Use the primary address, and whether it is confirmed.
 	for _, a := range addresses.Values {
 		if a.Primary {
 			who.Email, who.Proven = a.Email, a.Confirmed
@@ -98,9 +97,8 @@ func (bitbucketCloud) who(ctx context.Context, s *Server, _ *provider, _ *reache
 	return who, nil
 }
 
-// bitbucketServer is the way of Bitbucket Data Center. It says nothing of whether
-// an address is proven, and takes a token that has ended for nobody in
-// particular, without an error.
+// bitbucketServer is the way of Bitbucket Data Center. It does not tell whether an address is
+// proven. It treats an expired token as anonymous, without an error.
 type bitbucketServer struct{}
 
 func (bitbucketServer) reach(_ context.Context, _ *Server, p *provider) (*reached, error) {
@@ -108,18 +106,18 @@ func (bitbucketServer) reach(_ context.Context, _ *Server, p *provider) (*reache
 }
 
 func (bitbucketServer) who(ctx context.Context, s *Server, p *provider, _ *reached, t *oauth2.Token, _ string) (who account.Proof, err error) {
-	// This is the way by which the host tells whose a token is; it answers with a name alone.
+	// This call returns the name of the token's owner.
 	name, err := s.fetch(ctx, t, p.base+"/plugins/servlet/applinks/whoami")
 	if err != nil {
 		return who, err
 	}
 	login := strings.TrimSpace(string(name))
-	// A token that has ended is no error there.
+	// An expired token gives an empty name.
 	if login == "" {
 		return who, &refusal{"the token is of nobody", ""}
 	}
 
-	// A name can be given to somebody else later; the number that it has now cannot.
+	// Names can be reassigned, ids cannot.
 	var user struct {
 		ID           int64
 		Name         string
@@ -132,14 +130,14 @@ func (bitbucketServer) who(ctx context.Context, s *Server, p *provider, _ *reach
 	return account.Proof{Subject: number(user.ID), Login: user.Name, Name: user.DisplayName, Email: user.EmailAddress}, nil
 }
 
-// hostAt is where a code host is asked, whose address names it.
+// hostAt returns the endpoints of a code host. Its URL is its authority.
 func hostAt(p *provider, authorize, token string) *reached {
 	return &reached{authority: p.base, endpoint: oauth2.Endpoint{
 		AuthURL: p.base + authorize, TokenURL: p.base + token, AuthStyle: oauth2.AuthStyleInParams,
 	}}
 }
 
-// number is an id as a subject; 0 is nobody.
+// number returns an id as a subject, or "" for 0.
 func number(id int64) string {
 	if id <= 0 {
 		return ""
@@ -147,7 +145,7 @@ func number(id int64) string {
 	return strconv.FormatInt(id, 10)
 }
 
-// read asks a host for something in JSON.
+// read fetches JSON from a host.
 func (s *Server) read(ctx context.Context, t *oauth2.Token, address string, out any) error {
 	body, err := s.fetch(ctx, t, address)
 	if err != nil {
@@ -165,7 +163,7 @@ func (s *Server) fetch(ctx context.Context, t *oauth2.Token, address string) ([]
 		return nil, err
 	}
 
-	// Only the header: an address stands in logs.
+	// Send the token only in the header: URLs are logged.
 	t.SetAuthHeader(req)
 	req.Header.Set("Accept", "application/json")
 	resp, err := s.client.Do(req)
@@ -174,13 +172,13 @@ func (s *Server) fetch(ctx context.Context, t *oauth2.Token, address string) ([]
 	}
 	defer resp.Body.Close()
 
-	// Bounded by the client's transport.
+	// The client's transport limits the size.
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return nil, err
 	}
 
-	// Only the status: the body may repeat what it was sent.
+	// Report only the status: the body may repeat the request.
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s answers %s", address, resp.Status)
 	}

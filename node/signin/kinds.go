@@ -12,32 +12,31 @@ import (
 // kind is a row of the table of providers.
 type kind struct {
 	name   string   // as in the configuration
-	title  string   // for people, where the configuration names none
-	base   string   // address of the provider where the configuration gives none; "" for none
-	scopes []string // that say who somebody is
+	title  string   // default display name
+	base   string   // default URL; "": none
+	scopes []string // for knowing who the person is
 	way    way
-	asks   *asking // nil where nothing can be asked in somebody's name
+	asks   *asking // nil: the host cannot be asked in people's names
 }
 
-// asking is how a code host is asked what somebody may read, in their name.
+// asking tells how to ask a code host what a person may read.
 type asking struct {
-	scopes []string // that allow it, beside those that say who somebody is
+	scopes []string // further scopes that allow it
 	open   host.OpenOwn
-	user   bool // the person's name there goes with the token
+	user   bool // a token needs the person's user name
 }
 
-// way is how a kind of provider tells who somebody is.
+// way is how a kind of provider authenticates a person.
 type way interface {
-	// reach finds where a provider is asked, or by which name it answers where
-	// it stands in front of this service and is never asked.
+	// reach returns the endpoints and the authority of a provider. A proxy in front of this service
+	// has only an authority.
 	reach(ctx context.Context, s *Server, p *provider) (*reached, error)
-	// who tells who got a token. It fills in all of the proof but the names of
-	// the provider.
+	// who returns the proof of the person who got a token, without the provider's own names.
 	who(ctx context.Context, s *Server, p *provider, at *reached, t *oauth2.Token, nonce string) (account.Proof, error)
 }
 
-// kinds is the table of providers. To add one: a row, a definition in the schema
-// of the configuration, and a row of docs/reference/sign-in.md.
+// kinds is the table of providers. To add one, add a row, a definition in the schema of the
+// configuration, and a row in docs/reference/sign-in.md.
 var kinds = []kind{
 	{"google", "Google", "https://accounts.google.com", openIDScopes, openID{proven: saysVerified}, nil},
 	{"okta", "Okta", "", openIDScopes, openID{proven: saysVerified}, nil},
@@ -48,12 +47,12 @@ var kinds = []kind{
 	{"auth0", "Auth0", "", openIDScopes, openID{proven: saysVerified}, nil},
 	{"oidc", "Single sign-on", "", openIDScopes, openID{proven: saysVerified}, nil},
 
-	// Its administrators write addresses as they like; the subject differs for
-	// each application, the object id does not.
+	// Its administrators may set any address. The subject differs per application, the object id
+	// does not.
 	{"microsoft-entra-id", "Microsoft", "", openIDScopes, openID{proven: domainOwned, subject: objectID}, nil},
 
-	// GitLab confirms addresses. Gitea calls every active account's address
-	// verified, also where it confirms none.
+	// GitLab confirms addresses. Gitea calls the address of every active account verified, even if
+	// it has confirmed none.
 	{"gitlab", "GitLab", "https://gitlab.com", openIDScopes, openID{proven: saysVerified}, &asking{scopes: []string{"read_api"}, open: host.GitLabOwn}},
 	{"gitea", "Gitea", "https://gitea.com", openIDScopes, openID{proven: never}, giteaAsking},
 	{"forgejo", "Forgejo", "https://codeberg.org", openIDScopes, openID{proven: never}, giteaAsking},
@@ -63,12 +62,12 @@ var kinds = []kind{
 	{"gcp-iap", "Google", "", nil, proxied{}, nil},
 	{"bitbucket-server", "Bitbucket", "", []string{"PUBLIC_REPOS"}, bitbucketServer{}, &asking{scopes: []string{"REPO_READ"}, open: host.BitbucketServerOwn}},
 
-	// These send nobody back: people make a token there, and show it.
+	// People create a token there and paste it here.
 	{"azure-devops", "Azure DevOps", "https://dev.azure.com", nil, pasted{}, &asking{open: host.AzureDevOpsOwn}},
 	{"gerrit", "Gerrit", "", nil, pasted{}, &asking{open: host.GerritOwn, user: true}},
 }
 
-// giteaAsking is the same at Gitea and at Forgejo.
+// giteaAsking is shared by Gitea and Forgejo.
 var giteaAsking = &asking{scopes: []string{"read:user", "read:repository"}, open: host.GiteaOwn}
 
 var openIDScopes = []string{"openid", "profile", "email"}

@@ -8,32 +8,31 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// Linked is a provider and who a person is there.
+// Linked is a provider, with a person's identity there.
 type Linked struct {
-	Provider  // zero for one that the configuration does not name any more
+	Provider  // zero if the provider is no longer configured
 	Authority string
-	Subject   string // "" where the person has not linked it
+	Subject   string // "": the person has not linked it
 	Login     string
 	Email     string
 }
 
-// Linked lists the providers for a person, and identities of providers that are
-// not configured any more.
+// Linked returns all providers for a person, and their identities at providers that are no longer
+// configured.
 func (s *Server) Linked(ctx context.Context, by account.Person) []Linked {
 	own := s.d.Accounts.IdentitiesOf(by)
 	var all []Linked
 	seen := map[string]bool{}
 	for _, p := range s.providers() {
-		// Nobody links who the proxy says one is, and nobody takes it away: it says so with each
-		// request. It is no identity of a provider that is gone either.
+		// A proxy's identity can be neither linked nor removed: it comes with each request.
 		if p.way == (proxied{}) {
 			seen[proxyIssuer] = true
 			continue
 		}
 
 		x := Linked{Provider: p.shown()}
-		x.Authority, _ = s.authority(ctx, p) // one that cannot be told now is linked by nobody
-		// A person may have several at one provider.
+		x.Authority, _ = s.authority(ctx, p) // on error nothing is shown as linked
+		// A person may have several identities at one provider.
 		found := false
 		for _, i := range own {
 			if i.Authority == x.Authority {
@@ -42,14 +41,14 @@ func (s *Server) Linked(ctx context.Context, by account.Person) []Linked {
 			}
 		}
 
-		// Also where nothing is linked, so that what follows is only of providers that are gone.
+		// The rest of own are identities of providers that are gone.
 		seen[x.Authority] = true
 		if !found {
 			all = append(all, x)
 		}
 	}
 
-	// Shown so that they can be taken away.
+	// Show these, so that they can be removed.
 	for _, i := range own {
 		if !seen[i.Authority] {
 			all = append(all, Linked{Authority: i.Authority, Subject: i.Subject, Login: i.Login, Email: i.Email})
@@ -58,8 +57,8 @@ func (s *Server) Linked(ctx context.Context, by account.Person) []Linked {
 	return all
 }
 
-// authority is who gives the subjects of a provider. It asks nobody but the
-// manager of secrets.
+// authority returns the authority of a provider's subjects. It may read a secret manager, but does
+// not call the provider.
 func (s *Server) authority(ctx context.Context, p *provider) (string, error) {
 	switch {
 	case p.way == (proxied{}):
@@ -70,11 +69,9 @@ func (s *Server) authority(ctx context.Context, p *provider) (string, error) {
 	return p.base, nil
 }
 
-// Unlink takes away who a person is at a provider. It fails with ErrInvalid
-// where that is their last way to sign in.
+// Unlink removes an identity of a person. It returns ErrInvalid for their last way to sign in.
 func (s *Server) Unlink(ctx context.Context, by account.Person, authority, subject string) error {
-	// Which ways are left is the configuration's to say; whether one of them must stay is checked
-	// where the identity is taken away.
+	// The configuration tells which providers remain. The command checks whether one is enough.
 	var signIn []string
 	for _, p := range s.providers() {
 		if a, err := s.authority(ctx, p); err == nil && p.signsIn() {
@@ -84,11 +81,11 @@ func (s *Server) Unlink(ctx context.Context, by account.Person, authority, subje
 	return s.d.Accounts.Unlink(ctx, by, authority, subject, signIn)
 }
 
-// Missing lists the providers that somebody who is signed in has to link before
-// anything else. Owners are only reminded: who set a provider up wrong can mend it.
+// Missing returns the providers that a signed-in person must link before anything else. Owners are
+// exempt, so that they can fix a wrong provider.
 func (s *Server) Missing(v catalog.Viewer) (titles []string) {
 	by, err := account.AsPerson(v)
-	// A key has no browser in which its owner could link anything.
+	// A key has no browser for linking.
 	if err != nil || v.Session == "" || v.Role == catalog.RoleOwner {
 		return nil
 	}
@@ -98,7 +95,7 @@ func (s *Server) Missing(v catalog.Viewer) (titles []string) {
 			continue
 		}
 
-		// Looked up once, and only where something is required.
+		// Look them up only if something is required.
 		if own == nil {
 			own = s.d.Accounts.IdentitiesOf(by)
 		}

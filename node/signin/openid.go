@@ -15,12 +15,12 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// reached is where a provider is asked, and by which name it answers.
+// reached holds the endpoints and names of a provider.
 type reached struct {
-	authority   string // who gives the subjects
+	authority   string // issuer of the subjects
 	endpoint    oauth2.Endpoint
-	issuer      string // of OpenID Connect; "" for a provider that does not speak it
-	sendsIssuer bool   // every answer names it
+	issuer      string // of OpenID Connect; "": the provider does not speak it
+	sendsIssuer bool   // every answer names the issuer
 	openID      *oidc.Provider
 }
 
@@ -30,7 +30,7 @@ type openID struct {
 	subject func(*claims) string // nil: the claim sub
 }
 
-// claims are what a provider says of somebody.
+// claims are what a provider tells about a person.
 type claims struct {
 	Subject    string `json:"sub"`
 	Authorized string `json:"azp"`
@@ -38,14 +38,14 @@ type claims struct {
 	Verified   truth  `json:"email_verified"`
 	Name       string `json:"name"`
 	Login      string `json:"preferred_username"`
-	Object     string `json:"oid"`      // Entra ID
-	Owned      truth  `json:"xms_edov"` // Entra ID: the address is of a domain that the tenant owns
+	Object     string `json:"oid"`      // for Entra ID
+	Owned      truth  `json:"xms_edov"` // for Entra ID: the tenant owns the address's domain
 }
 
-// truth is a claim that some write as a text or a number.
+// truth is a boolean claim, which some providers write as text or number.
 type truth bool
 
-// UnmarshalJSON takes what is not clearly true for false.
+// UnmarshalJSON implements json.Unmarshaler. Anything that is not clearly true is false.
 func (t *truth) UnmarshalJSON(b []byte) error {
 	*t = truth(slices.Contains([]string{`true`, `"true"`, `1`, `"1"`}, string(b)))
 	return nil
@@ -56,17 +56,17 @@ func domainOwned(c *claims) bool  { return bool(c.Owned) }
 func never(*claims) bool          { return false }
 func objectID(c *claims) string   { return c.Object }
 
-// skew is how far the clock of a provider may be off.
+// skew is how much a provider's clock may differ.
 const skew = time.Minute
 
-// lenient is the time by which tokens end.
+// lenient returns the time for checking the expiry of tokens.
 func (s *Server) lenient() time.Time { return s.d.Now().Add(-skew) }
 
-// algorithms are those by which tokens may be signed: none with a shared secret.
+// algorithms lists the accepted signatures of tokens: none with a shared secret.
 var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA}
 
 func (o openID) reach(ctx context.Context, s *Server, p *provider) (*reached, error) {
-	// The issuer goes before an address, and to the letter: identities are known by it.
+	// A configured issuer wins over the URL. Use it exactly, because it identifies people.
 	issuer := p.base
 	if p.Issuer != nil {
 		var err error
@@ -77,18 +77,18 @@ func (o openID) reach(ctx context.Context, s *Server, p *provider) (*reached, er
 	return s.found.get(ctx, issuer, func(ctx context.Context) (*reached, error) { return s.discover(ctx, issuer) })
 }
 
-// discover reads the document in which a provider says where it is asked.
+// discover reads a provider's discovery document.
 func (s *Server) discover(ctx context.Context, issuer string) (*reached, error) {
-	// A file of the configuration may hold anything, and the issuer is what identities are known by.
+	// The issuer identifies people, so check it first.
 	base, err := url.Parse(issuer)
 	if err != nil || base.Host == "" || len(issuer) > 200 {
 		return nil, mistake("its issuer is no address of at most 200 bytes")
 	}
 
-	// It compares the issuer with that of the document, so that none can speak for another.
+	// The library compares the issuer with the document's, so that no provider can pose as another.
 	at, err := oidc.NewProvider(oidc.ClientContext(ctx, s.client), issuer)
 	if err != nil {
-		// One slash more or less is the most common mistake: both are said.
+		// A slash too much or too little is the most common mistake, so name both.
 		var other *oidc.IssuerMismatchError
 		if errors.As(err, &other) {
 			return nil, mistake("it calls itself %q: write that, to the letter, as the issuer, which is %q now", other.Discovered, other.Provided)
@@ -111,14 +111,14 @@ func (s *Server) discover(ctx context.Context, issuer string) (*reached, error) 
 		addresses = append(addresses, at.UserInfoEndpoint())
 	}
 	for _, address := range addresses {
-		// Nothing that is secret goes to an address that is less safe than that of the issuer; a
-		// name or a fragment in it would only mislead.
+		// Secrets must not go to a less secure URL than the issuer. User information or a fragment
+		// would only mislead.
 		if u, err := url.Parse(address); err != nil || u.Host == "" || u.Fragment != "" || u.User != nil || u.Scheme != "https" && u.Scheme != base.Scheme {
 			return nil, mistake("it gives %q as an address to ask, which is none of %s", address, base.Scheme)
 		}
 	}
 
-	// Where a provider takes both, the library finds out which the client may use.
+	// If a provider accepts both, the library finds out which one works.
 	switch basic, post := slices.Contains(more.Methods, "client_secret_basic"), slices.Contains(more.Methods, "client_secret_post"); {
 	case len(more.Methods) == 0, basic && !post:
 		endpoint.AuthStyle = oauth2.AuthStyleInHeader
@@ -134,13 +134,13 @@ func (o openID) who(ctx context.Context, s *Server, p *provider, at *reached, t 
 		return who, err
 	}
 	if c.Email == "" && at.openID.UserInfoEndpoint() != "" {
-		// Some tell names and addresses only where they are asked once more.
+		// Some providers give names and addresses only in a second request.
 		info, err := at.openID.UserInfo(ctx, oauth2.StaticTokenSource(t))
 		if err != nil {
 			return who, fmt.Errorf("ask for names and address: %w", err)
 		}
 
-		// As the protocol demands: the second answer is not signed, and could be of another token.
+		// The second answer is not signed, so it must be about the same person.
 		if info.Subject != c.Subject {
 			return who, mistake("it tells of somebody else than who signed in")
 		}
@@ -156,9 +156,9 @@ func (o openID) who(ctx context.Context, s *Server, p *provider, at *reached, t 
 	return who, nil
 }
 
-// checked are the claims of an id token that was issued to us, for this flow.
+// checked returns the claims of an id token, after checking that it was issued to us for this flow.
 func (s *Server) checked(ctx context.Context, p *provider, at *reached, t *oauth2.Token, nonce string) (*claims, error) {
-	// An access token does not say for which application it was made; this one does.
+	// An access token does not tell its application, but an id token does.
 	raw, _ := t.Extra("id_token").(string)
 	if raw == "" {
 		return nil, mistake("it sent no id token")
@@ -168,7 +168,7 @@ func (s *Server) checked(ctx context.Context, p *provider, at *reached, t *oauth
 		return nil, err
 	}
 
-	// The client is compared too: a token for another application is no proof here.
+	// The client must match: a token for another application proves nothing here.
 	verifier := at.openID.VerifierContext(ctx, &oidc.Config{
 		ClientID: client, SupportedSigningAlgs: algorithms, Now: s.lenient,
 	})
@@ -182,19 +182,18 @@ func (s *Server) checked(ctx context.Context, p *provider, at *reached, t *oauth
 		return nil, fmt.Errorf("read the id token: %w", err)
 	}
 
-	// That it is signed is not enough: it may have been stolen from another
-	// flow or another application.
+	// A valid signature is not enough: the token may be stolen from another flow or application.
 	switch {
 	case token.Nonce != nonce:
 		return nil, mistake("the id token is of another sign-in")
-	// With several audiences the token has to say for which of them it was made.
+	// With several audiences the token must name its application.
 	case c.Authorized != "" && c.Authorized != client, len(token.Audience) > 1 && c.Authorized == "":
 		return nil, mistake("the id token is for another application")
 	case token.Subject == "":
 		return nil, mistake("the id token is of nobody")
 	}
 
-	// Then the access token is the one that came with it, and not one put in its place.
+	// Check that the access token was issued together with the id token.
 	if token.AccessTokenHash != "" {
 		if err := token.VerifyAccessToken(t.AccessToken); err != nil {
 			return nil, err
@@ -203,15 +202,14 @@ func (s *Server) checked(ctx context.Context, p *provider, at *reached, t *oauth
 	return &c, nil
 }
 
-// Discovered documents are kept that long, and failures that they are not
-// asked for at every click.
+// How long discovered documents and failures are cached.
 const (
 	foundFresh  = time.Hour
 	foundFailed = 5 * time.Second
-	foundKept   = 64
+	maxFound    = 64
 )
 
-// directory keeps where providers are asked. It is safe for concurrent use.
+// directory caches the endpoints of providers. It is safe for concurrent use.
 type directory struct {
 	now func() time.Time
 
@@ -219,8 +217,8 @@ type directory struct {
 	kept map[string]*finding
 }
 
-// finding is what discovery came to. Its mutex is held while it is under way, so
-// that it happens once.
+// finding is the result of a discovery. Its mutex is held during the discovery, so that it runs
+// only once.
 type finding struct {
 	mu  sync.Mutex // guards the fields below
 	at  *reached
@@ -232,14 +230,14 @@ func newDirectory(now func() time.Time) *directory {
 	return &directory{now: now, kept: map[string]*finding{}}
 }
 
-// get is what is kept of an issuer, or what find finds.
+// get returns the cached result for an issuer, or calls find.
 func (d *directory) get(ctx context.Context, issuer string, find func(context.Context) (*reached, error)) (*reached, error) {
-	// The whole is locked for the look-up alone: one provider that is slow holds up no other.
+	// Lock the directory only for the look-up: a slow provider must not delay others.
 	d.mu.Lock()
 	f := d.kept[issuer]
 	if f == nil {
-		if len(d.kept) >= foundKept {
-			clear(d.kept) // of configurations that have changed many times
+		if len(d.kept) >= maxFound {
+			clear(d.kept) // the configuration has changed many times
 		}
 		f = &finding{}
 		d.kept[issuer] = f
@@ -248,7 +246,7 @@ func (d *directory) get(ctx context.Context, issuer string, find func(context.Co
 
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// Whoever waited for the same discovery finds what it came to.
+	// Another caller may have finished the same discovery.
 	if d.now().Before(f.end) {
 		return f.at, f.err
 	}
@@ -257,9 +255,9 @@ func (d *directory) get(ctx context.Context, issuer string, find func(context.Co
 	case err == nil:
 		f.at, f.err, f.end = at, nil, d.now().Add(foundFresh)
 	case ctx.Err() != nil:
-		// Whoever asked has left: that says nothing of the provider.
+		// The caller has gone, so this proves nothing about the provider.
 	case f.at != nil:
-		// A provider that was good an hour ago is still asked as it was then.
+		// Keep using the old result.
 		f.end = d.now().Add(foundFailed)
 		return f.at, nil
 	default:

@@ -17,8 +17,8 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// pasted is the way of code hosts at which people make a token and show it here.
-// Nobody signs in by them.
+// pasted is the way of code hosts where people create a token and paste it here. It cannot sign
+// people in.
 type pasted struct{}
 
 func (pasted) reach(_ context.Context, _ *Server, p *provider) (*reached, error) {
@@ -29,30 +29,29 @@ func (pasted) who(context.Context, *Server, *provider, *reached, *oauth2.Token, 
 	return account.Proof{}, mistake("it sends nobody back")
 }
 
-// byToken tells whether people link a provider with a token that they make there.
+// byToken reports whether people link the provider by pasting a token.
 func (p *provider) byToken() bool { return p.way == pasted{} }
 
-// Shown is a token that somebody made at a code host, to link who they are there.
+// Shown is a token that a person pastes to link their identity.
 type Shown struct {
-	Provider string // its name in the configuration
-	User     string // the person's name there, where the host asks for one
+	Provider string // name in the configuration
+	User     string // the person's user name there, if the host needs it
 	Token    string
 	By       account.Person
 }
 
-// Bounds of a token that is shown.
+// Limits of a pasted token.
 const (
-	mostToken  = 4096             // bytes
-	tokenTime  = 15 * time.Second // for the host to say whose it is
-	mostPerson = 200              // bytes of a name
+	maxToken    = 4096             // bytes
+	tokenTime   = 15 * time.Second // for the host to tell the token's owner
+	maxUserName = 200              // bytes of a name
 )
 
-// LinkByToken asks a code host whose a token is, links that to a person, and keeps
-// the token, with which the host is asked what they may read. It fails with
-// ErrInvalid where the host does not take the token, with ErrForbidden where it
-// would not be used, and with ErrUnavailable where the host cannot be asked.
+// LinkByToken asks a code host who owns a token, links that identity to a person, and stores the
+// token for asking the host. It returns ErrInvalid if the host refuses the token, ErrForbidden if
+// tokens are not used here, and ErrUnavailable if the host cannot be reached.
 func (s *Server) LinkByToken(ctx context.Context, x Shown) error {
-	// The cheap checks before the host is asked.
+	// Cheap checks first.
 	p, err := s.named(x.Provider)
 	if err != nil {
 		return err
@@ -64,7 +63,7 @@ func (s *Server) LinkByToken(ctx context.Context, x Shown) error {
 		return err
 	}
 
-	// A token that nothing asks with would only lie there.
+	// Do not store a token that is never used.
 	if !s.d.Tokens.Wanted() {
 		return call.Fail(call.ErrForbidden, "Code hosts are not asked here what people may read: a token of yours would not be used.")
 	}
@@ -73,15 +72,15 @@ func (s *Server) LinkByToken(ctx context.Context, x Shown) error {
 		return err
 	}
 
-	// Bounded as a sign-in is, since a host is asked on somebody's word.
+	// Limit calls to hosts, as for sign-ins.
 	leave, err := s.ask(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
 
-	subject, err := s.whose(ctx, p, token)
-	// A refusal is about the token, and the person can mend it; all else is the host's.
+	subject, err := s.tokenOwner(ctx, p, token)
+	// The person can fix a refused token.
 	if r := (*host.Refusal)(nil); errors.As(err, &r) && r.RefusesPerson() {
 		return call.Fail(call.ErrInvalid, "%s does not take that token: it may be mistyped, have ended, or not allow reading code.", p.label())
 	}
@@ -93,24 +92,24 @@ func (s *Server) LinkByToken(ctx context.Context, x Shown) error {
 	})
 }
 
-// goodToken refuses what cannot be a token, or the name that goes with it.
+// goodToken returns an error for a malformed token or user name.
 func goodToken(t account.HostToken, named bool) error {
-	// Both go into a header, where a blank or a line break would begin something else.
+	// Both go into a header, where blanks and line breaks are dangerous.
 	odd := func(r rune) bool { return r <= ' ' || r == 0x7f || unicode.IsSpace(r) }
-	if t.Access == "" || len(t.Access) > mostToken || strings.ContainsFunc(t.Access, odd) {
-		return call.Fail(call.ErrInvalid, "That is no token: it is one word of at most %d bytes.", mostToken)
+	if t.Access == "" || len(t.Access) > maxToken || strings.ContainsFunc(t.Access, odd) {
+		return call.Fail(call.ErrInvalid, "That is no token: it is one word of at most %d bytes.", maxToken)
 	}
 
-	// The name and the token stand in one word, parted by a colon.
-	if named && (t.User == "" || len(t.User) > mostPerson || strings.ContainsFunc(t.User, odd) || strings.Contains(t.User, ":")) {
+	// The name and the token are joined by a colon.
+	if named && (t.User == "" || len(t.User) > maxUserName || strings.ContainsFunc(t.User, odd) || strings.Contains(t.User, ":")) {
 		return call.Fail(call.ErrInvalid, "Your user name there is needed too: one word without a colon.")
 	}
 	return nil
 }
 
-// whose asks a host whose a token is.
-func (s *Server) whose(ctx context.Context, p *provider, token account.HostToken) (subject string, err error) {
-	// The host is one that a person waits for.
+// tokenOwner asks the host who owns a token.
+func (s *Server) tokenOwner(ctx context.Context, p *provider, token account.HostToken) (subject string, err error) {
+	// A person is waiting.
 	ctx, cancel := context.WithTimeout(ctx, tokenTime)
 	defer cancel()
 	own, err := p.asks.open(s.person(p, "", token), s.d.Hosts)
@@ -123,22 +122,22 @@ func (s *Server) whose(ctx context.Context, p *provider, token account.HostToken
 	return subject, nil
 }
 
-// person is somebody as a code host is asked in their name.
+// person returns the identity and token for asking a code host.
 func (s *Server) person(p *provider, subject string, token account.HostToken) host.Person {
 	return host.Person{Address: p.base, Subject: subject, Token: token.Access, User: token.User, Within: s.organisations(p)}
 }
 
-// organisations are those of an Azure DevOps that connections name.
+// organisations returns the organisations of an Azure DevOps that connections name.
 func (s *Server) organisations(p *provider) (names []string) {
-	// A token is good in some organisations only, and there is no list of them: those that are
-	// indexed here matter.
+	// A token is valid only in some organisations, which cannot be listed. Try those that are
+	// indexed here.
 	for _, c := range s.d.File().Connections {
 		conn, ok := c.(*config.AzureDevOps)
 		if !ok || !sameHost(conn, p.base) {
 			continue
 		}
 		names = append(names, conn.Orgs...)
-		// The organisation is the first part of a path.
+		// The first part of a path is the organisation.
 		for _, path := range slices.Concat(conn.Projects, conn.Repos) {
 			org, _, _ := strings.Cut(path, "/")
 			names = append(names, org)
@@ -148,15 +147,15 @@ func (s *Server) organisations(p *provider) (names []string) {
 	return slices.Compact(names)
 }
 
-// sameHost tells whether a connection is to the Azure DevOps at an address.
+// sameHost reports whether a connection uses the Azure DevOps at a URL.
 func sameHost(conn *config.AzureDevOps, address string) bool {
 	at := strings.TrimRight(conn.URL, "/")
-	// The configuration may leave out the address of the cloud.
+	// The default is the cloud.
 	if at == "" {
 		at = kindNamed("azure-devops").base
 	}
 
-	// As the connection itself builds it.
+	// As the connection itself does.
 	if conn.UseTFSPath && !strings.HasSuffix(at, "/tfs") {
 		at += "/tfs"
 	}

@@ -119,7 +119,7 @@ func TestTokensThatAreNotLinked(t *testing.T) {
 		{"no token", Shown{Provider: "azure"}, false, call.ErrInvalid, false},
 		{"two words", Shown{Provider: "azure", Token: "secret wrong"}, false, call.ErrInvalid, false},
 		{"a line more", Shown{Provider: "azure", Token: "secret\r\nX-Evil: 1"}, false, call.ErrInvalid, false},
-		{"a long one", Shown{Provider: "azure", Token: strings.Repeat("s", mostToken+1)}, false, call.ErrInvalid, false},
+		{"a long one", Shown{Provider: "azure", Token: strings.Repeat("s", maxToken+1)}, false, call.ErrInvalid, false},
 		{"no name", Shown{Provider: "gerrit", Token: "hush"}, false, call.ErrInvalid, false},
 		{"a name with a colon", Shown{Provider: "gerrit", User: "ann:x", Token: "hush"}, false, call.ErrInvalid, false},
 		{"a provider that sends people back", Shown{Provider: "corp", Token: "hush"}, false, call.ErrInvalid, false},

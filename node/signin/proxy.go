@@ -12,11 +12,11 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Google's Identity-Aware Proxy stands in front of this service and signs, with
-// each request, who sent it. It is believed by its signature alone, which is for
-// this service and lasts minutes: so nothing is asked and nobody sent anywhere.
+// Google's Identity-Aware Proxy runs in front of this service. With each request it signs who sent
+// it. The signature is for this service and valid for minutes. So there is no redirect to a
+// provider.
 const (
-	// AssertionHeader is what the proxy says who it is in.
+	// AssertionHeader is the header with the proxy's signed statement.
 	AssertionHeader = "X-Goog-Iap-Jwt-Assertion"
 
 	proxyIssuer = "https://cloud.google.com/iap"
@@ -34,8 +34,8 @@ func (proxied) who(context.Context, *Server, *provider, *reached, *oauth2.Token,
 	return account.Proof{}, mistake("nobody is sent to it, so nobody comes back")
 }
 
-// proxyOfVariables is the proxy that AUTH_EE_GCP_IAP_ENABLED turns on, nil where
-// it is off or the configuration has one.
+// proxyOfVariables returns the proxy that AUTH_EE_GCP_IAP_ENABLED turns on, or nil if it is off or
+// the configuration has one.
 func (s *Server) proxyOfVariables() *provider {
 	enabled, _ := s.d.Lookup("AUTH_EE_GCP_IAP_ENABLED")
 	audience, _ := s.d.Lookup("AUTH_EE_GCP_IAP_AUDIENCE")
@@ -43,7 +43,7 @@ func (s *Server) proxyOfVariables() *provider {
 		return nil
 	}
 
-	// What the configuration says of it goes before.
+	// The configuration wins.
 	for _, x := range s.d.File().IdentityProviders {
 		if x.Provider == "gcp-iap" || x.ID == "gcp-iap" {
 			return nil
@@ -52,9 +52,9 @@ func (s *Server) proxyOfVariables() *provider {
 	return &provider{IdentityProvider: config.IdentityProvider{ID: "gcp-iap", Provider: "gcp-iap", Purpose: "sso"}, kind: kindNamed("gcp-iap"), audience: audience}
 }
 
-// throughProxy signs in who came through the proxy.
+// throughProxy signs in a person who came through the proxy.
 func (s *Server) throughProxy(ctx context.Context, p *provider, req Start) (*Begun, error) {
-	// A browser that reaches this service by another way has no such header.
+	// Without the header, the browser did not come through the proxy.
 	if req.Assertion == "" {
 		return nil, call.Fail(call.ErrUnauthenticated, "You did not come through %s. Use the address by which it is reached.", p.label())
 	}
@@ -63,7 +63,7 @@ func (s *Server) throughProxy(ctx context.Context, p *provider, req Start) (*Beg
 		return nil, err
 	}
 	who, err := s.assertion(ctx, p, req.Assertion)
-	// As Finish: from here on no key is waited for.
+	// Free the slot: no keys are fetched from here on.
 	leave()
 	if err != nil {
 		return nil, s.failed(p, err)
@@ -79,9 +79,10 @@ func (s *Server) throughProxy(ctx context.Context, p *provider, req Start) (*Beg
 	return &Begun{Title: p.label(), Session: in}, nil
 }
 
-// assertion checks what the proxy says.
+// assertion checks the proxy's statement.
 func (s *Server) assertion(ctx context.Context, p *provider, raw string) (who account.Proof, err error) {
-	// The audience is this very service: without it a token for any other behind a proxy would do.
+	// The audience is this service. Otherwise a token for any other service behind a proxy would
+	// do.
 	audience := p.audience
 	if p.Audience != nil {
 		if audience, err = s.secret(ctx, p.Audience); err != nil {
@@ -92,7 +93,7 @@ func (s *Server) assertion(ctx context.Context, p *provider, raw string) (who ac
 		return who, mistake("AUTH_EE_GCP_IAP_AUDIENCE is not set")
 	}
 
-	// The one algorithm that the proxy signs with.
+	// The proxy signs only with this algorithm.
 	verifier := oidc.NewVerifier(proxyIssuer, s.proxy, &oidc.Config{ClientID: audience, SupportedSigningAlgs: []string{oidc.ES256}, Now: s.lenient})
 	token, err := verifier.Verify(ctx, raw)
 	if err != nil {
@@ -103,11 +104,11 @@ func (s *Server) assertion(ctx context.Context, p *provider, raw string) (who ac
 		return who, err
 	}
 
-	// Signed, and still of nobody, as where the proxy lets everybody through.
+	// It names nobody if the proxy lets everybody through.
 	if token.Subject == "" {
 		return who, mistake("it names nobody")
 	}
-	// Proven, since Google knows its accounts' addresses.
+	// Google knows the addresses of its accounts, so it is proven.
 	return account.Proof{
 		Method: p.ID, Title: p.label(), Authority: proxyIssuer, Subject: token.Subject, Login: c.Email, Email: c.Email, Proven: true,
 	}, nil

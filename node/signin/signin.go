@@ -21,7 +21,7 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// Accounts is what signing in needs of accounts; *account.Identities has it.
+// Accounts is the part of *account.Identities that signing in uses.
 type Accounts interface {
 	Enter(ctx context.Context, who account.Proof, in account.SignIn) (*account.BegunSession, error)
 	EnterWithLink(ctx context.Context, link string, who account.Proof, in account.SignIn) (*account.BegunSession, error)
@@ -31,51 +31,51 @@ type Accounts interface {
 	Unlink(ctx context.Context, by account.Person, authority, subject string, signIn []string) error
 }
 
-// Tokens keeps the tokens with which code hosts are asked in the name of a person;
-// *account.HostTokens implements it.
+// Tokens stores the tokens for asking code hosts in people's names. *account.HostTokens implements
+// it.
 type Tokens interface {
 	Wanted() bool
 	Of(ctx context.Context, kept *catalog.HostToken) (account.HostToken, error)
 	Renew(ctx context.Context, kept *catalog.HostToken, account string, fence uint64, token account.HostToken) error
 }
 
-// Sealer seals what a browser carries between two requests; *oauth.Envelope has it.
+// Sealer seals what a browser carries between two requests. *oauth.Envelope implements it.
 type Sealer interface {
 	Seal(ctx context.Context, value any) (string, error)
 	Open(ctx context.Context, text string, value any) (ours bool, err error)
 }
 
-// Deps is what a Server works with.
+// Deps are the other parts that a Server uses.
 type Deps struct {
 	Accounts  Accounts
 	Tokens    Tokens
 	Sealer    Sealer
-	File      func() *config.File // the configuration in force
+	File      func() *config.File // returns the configuration in force
 	Lookup    func(name string) (value string, ok bool)
 	Secret    func(ctx context.Context, t config.Token) (string, error)
-	Hosts     host.Tools        // by which code hosts are asked in the name of people
-	Transport http.RoundTripper // by which providers are asked
-	BaseURL   func() string     // of the service, without a trailing slash
+	Hosts     host.Tools        // for asking code hosts in people's names
+	Transport http.RoundTripper // for calling providers
+	BaseURL   func() string     // URL of the service, without a trailing slash
 	Now       func() time.Time
 	Log       *slog.Logger
 }
 
-// Server signs people in at one node. Its methods are safe for concurrent use.
+// Server signs people in on one node. Its methods are safe for concurrent use.
 type Server struct {
 	d      Deps
 	client *http.Client
 	asking *call.Lane
 	found  *directory
-	proxy  oidc.KeySet // of the proxy that signs who comes through it
+	proxy  oidc.KeySet // of the proxy
 }
 
-// How much is asked of providers at once, for people whom nobody knows yet.
+// Limits of concurrent calls to providers, for people who are still unknown.
 const (
 	askingAtOnce  = 16
 	askingWaiting = 64
 )
 
-// New makes a Server.
+// New returns a Server.
 func New(d Deps) *Server {
 	client := newClient(d.Transport)
 	return &Server{
@@ -85,27 +85,27 @@ func New(d Deps) *Server {
 	}
 }
 
-// provider is one of the configuration, with what its kind says.
+// provider is a configured provider with its kind.
 type provider struct {
 	config.IdentityProvider
 	*kind
-	base     string // its address, without a trailing slash; "" where the issuer says it
-	audience string // of the proxy, where a variable gives it
+	base     string // URL without a trailing slash; "" if only the issuer is known
+	audience string // of the proxy, if a variable sets it
 }
 
-// title is the provider's name for people.
+// label returns the provider's display name.
 func (p *provider) label() string { return cmp.Or(p.DisplayName, p.title) }
 
-// signsIn tells whether people sign in by it, and do not only link it.
+// signsIn reports whether people may sign in by it; otherwise they can only link it.
 func (p *provider) signsIn() bool { return p.Purpose != "account_linking" && !p.byToken() }
 
-// ask bounds what providers are asked for people whom nobody knows yet.
+// ask limits concurrent calls to providers.
 func (s *Server) ask(ctx context.Context) (leave func(), err error) {
 	leave, _, err = s.asking.Enter(ctx)
 	return leave, err
 }
 
-// providers are those of the configuration in force that have a row.
+// providers returns the configured providers of known kinds.
 func (s *Server) providers() (all []*provider) {
 	for _, x := range s.d.File().IdentityProviders {
 		if k := kindNamed(x.Provider); k != nil {
@@ -118,7 +118,7 @@ func (s *Server) providers() (all []*provider) {
 	return all
 }
 
-// named finds a provider. It fails with ErrNotFound.
+// named returns a provider, or ErrNotFound.
 func (s *Server) named(id string) (*provider, error) {
 	for _, p := range s.providers() {
 		if p.ID == id {
@@ -128,16 +128,16 @@ func (s *Server) named(id string) (*provider, error) {
 	return nil, call.Fail(call.ErrNotFound, "There is no such way to sign in.")
 }
 
-// Provider is a provider as people see it.
+// Provider describes a provider for people.
 type Provider struct {
 	ID, Title string
-	SignsIn   bool // people sign in by it; else they link it only
-	Required  bool // everybody has to link it
-	ByToken   bool // people link it with a token that they make there
-	ByUser    bool // together with their name there
+	SignsIn   bool // otherwise people can only link it
+	Required  bool // everybody must link it
+	ByToken   bool // people link it by pasting a token
+	ByUser    bool // together with their user name there
 }
 
-// Providers lists the providers by their names in the configuration.
+// Providers returns the providers by their names in the configuration.
 func (s *Server) Providers() (all []Provider) {
 	for _, p := range s.providers() {
 		all = append(all, p.shown())
@@ -145,14 +145,14 @@ func (s *Server) Providers() (all []Provider) {
 	return all
 }
 
-// shown is the provider as people see it.
+// shown describes the provider for people.
 func (p *provider) shown() Provider {
 	return Provider{p.ID, p.label(), p.signsIn(), p.AccountLinkingRequired, p.byToken(), p.byToken() && p.asks.user}
 }
 
-// config is what the provider is asked with, by the secrets of the moment.
+// config returns the OAuth client for a provider, with its present secrets.
 func (s *Server) config(ctx context.Context, p *provider, at *reached) (*oauth2.Config, error) {
-	// Read each time, so that a secret that was changed counts at once.
+	// Read the secrets each time, so that a change counts at once.
 	id, err := s.secret(ctx, p.ClientID)
 	if err != nil {
 		return nil, err
@@ -163,13 +163,13 @@ func (s *Server) config(ctx context.Context, p *provider, at *reached) (*oauth2.
 	}
 	return &oauth2.Config{
 		ClientID: id, ClientSecret: secret, Endpoint: at.endpoint, Scopes: s.scopes(p),
-		// The very address that was given at the provider, which compares it.
+		// Exactly the URL registered at the provider, which compares it.
 		RedirectURL: s.d.BaseURL() + "/api/auth/callback/" + url.PathEscape(p.ID),
 	}, nil
 }
 
-// atProvider asks a provider as the client that this service is there. A secret that
-// was changed a moment ago counts at once: it is asked once more with that.
+// atProvider calls a provider with this service's client secret. If the provider refuses it, and
+// the secret was just changed, it calls once more with the new one.
 func (s *Server) atProvider(ctx context.Context, p *provider, at *reached, ask func(cfg *oauth2.Config) (*oauth2.Token, error)) (*oauth2.Token, error) {
 	cfg, err := s.config(ctx, p, at)
 	if err != nil {
@@ -188,8 +188,8 @@ func (s *Server) atProvider(ctx context.Context, p *provider, at *reached, ask f
 	return ask(fresh)
 }
 
-// refusesClient reports whether a provider does not take this service for its client.
-// Gitea has a word of its own for a secret that is wrong, and so has GitHub.
+// refusesClient reports whether a provider refused this service's client id or secret. Gitea and
+// GitHub have their own codes for that.
 func refusesClient(err error) bool {
 	var answer *oauth2.RetrieveError
 	if !errors.As(err, &answer) {
@@ -199,7 +199,7 @@ func refusesClient(err error) bool {
 		slices.Contains([]string{"invalid_client", "unauthorized_client", "incorrect_client_credentials"}, answer.ErrorCode)
 }
 
-// secret is the value of a reference of the configuration.
+// secret returns the value of a reference in the configuration.
 func (s *Server) secret(ctx context.Context, t *config.Token) (string, error) {
 	if t == nil {
 		return "", errNoSecret
