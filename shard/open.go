@@ -47,8 +47,9 @@ type shard struct {
 	stemOnce sync.Once // guards the field below
 	stems    []uint32  // see stemsByDocument
 
-	pathOnce sync.Once // guards the field below
-	pathPost *pathIndex
+	pathBytes *atomic.Int64 // of the path indexes of all files of the set
+	pathMu    sync.Mutex    // guards the field below, and is held while the index is built
+	pathPost  *pathIndex    // nil means not asked for yet
 
 	skipOnce sync.Once // guards the field below
 	skips    []uint32  // see skipped

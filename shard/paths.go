@@ -1,8 +1,6 @@
 package shard
 
-import (
-	"github.com/shoalsearch/shoal/trigram"
-)
+import "github.com/shoalsearch/shoal/trigram"
 
 // pathIndex finds the paths of a shard that a pattern may match, without reading the others. Paths
 // are sorted, so that neighbours share most of their trigrams: a block of paths is one unit of
@@ -12,7 +10,7 @@ import (
 //	arch/x86/kvm/mmu/mmu.c, ...                           block 18
 //
 // It is built when a large shard is first asked for a path, and takes a third of the bytes of the
-// paths.
+// paths. Beyond pathIndexBytes in all a shard has none.
 type pathIndex struct {
 	post   *trigram.Index // nil means no index: every path must be matched
 	starts []int          // first path of each block, then the number of paths
@@ -20,50 +18,83 @@ type pathIndex struct {
 	// docs lists the documents of each path, path after path.
 	docs     []uint32
 	docStart []uint32 // where each path begins in docs, then the length of docs
+
+	bytes int64 // in all
 }
 
 // Limits of a pathIndex.
 const (
 	leastPaths = 2048 // paths; a smaller shard has no index
 	blockBytes = 1024 // bytes of paths in a block, about
+
+	pathIndexBytes = 128 << 20 // of the indexes of a set, about five million files
 )
 
-// pathIndex returns the index of the paths, and builds it on first use.
+// pathIndex returns the index of the paths. It builds the index on first use if the set has room.
+// An index that others had to make room for would be built again and again.
 func (s *shard) pathIndex() *pathIndex {
-	s.pathOnce.Do(func() {
-		s.pathPost = &pathIndex{}
-		if s.m.paths < leastPaths {
-			return
-		}
-		post, starts := blocksOf(s.m.paths, s.path)
-		if post == nil {
-			return
-		}
-
-		// Sort the documents by path by counting: occurrences are sorted by document.
-		x := &pathIndex{post: post, starts: starts, docs: make([]uint32, s.m.occurs), docStart: make([]uint32, s.m.paths+1)}
-		for o := range s.m.occurs {
-			x.docStart[s.occPath.At(o)]++
-		}
-		for p := range s.m.paths {
-			x.docStart[p+1] += x.docStart[p]
-		}
-		for d := range s.m.documents {
-			for o, end := int(s.docOccur.At(d)), int(s.docOccur.At(d+1)); o < end; o++ {
-				p := s.occPath.At(o)
-				x.docStart[p]--
-				x.docs[x.docStart[p]] = uint32(d)
-			}
+	s.pathMu.Lock()
+	defer s.pathMu.Unlock()
+	if s.pathPost == nil {
+		x := s.buildPathIndex()
+		if x.bytes > 0 && s.pathBytes.Add(x.bytes) > pathIndexBytes {
+			s.pathBytes.Add(-x.bytes)
+			x = &pathIndex{}
 		}
 		s.pathPost = x
-	})
+	}
 	return s.pathPost
+}
+
+// dropPathIndex gives the memory of the index back when nobody reads the shard any more.
+func (s *shard) dropPathIndex() {
+	s.pathMu.Lock()
+	defer s.pathMu.Unlock()
+	if s.pathPost != nil && s.pathPost.bytes > 0 {
+		s.pathBytes.Add(-s.pathPost.bytes)
+		s.pathPost = nil
+	}
+}
+
+func (s *shard) buildPathIndex() *pathIndex {
+	if s.m.paths < leastPaths || s.pathBytes.Load() >= pathIndexBytes {
+		return &pathIndex{}
+	}
+	segments, starts := blocksOf(s.m.paths, s.path)
+	if segments == nil {
+		return &pathIndex{}
+	}
+	post, err := trigram.Open(segments, nil)
+	if err != nil {
+		return &pathIndex{}
+	}
+
+	x := &pathIndex{post: post, starts: starts, docs: make([]uint32, s.m.occurs), docStart: make([]uint32, s.m.paths+1)}
+	x.bytes = int64(8*len(starts) + 4*len(x.docs) + 4*len(x.docStart))
+	for _, segment := range segments {
+		x.bytes += int64(len(segment))
+	}
+
+	// Sort the documents by path by counting: occurrences are sorted by document.
+	for o := range s.m.occurs {
+		x.docStart[s.occPath.At(o)]++
+	}
+	for p := range s.m.paths {
+		x.docStart[p+1] += x.docStart[p]
+	}
+	for d := range s.m.documents {
+		for o, end := int(s.docOccur.At(d)), int(s.docOccur.At(d+1)); o < end; o++ {
+			p := s.occPath.At(o)
+			x.docStart[p]--
+			x.docs[x.docStart[p]] = uint32(d)
+		}
+	}
+	return x
 }
 
 // blocksOf makes the postings of n paths, and returns where the blocks begin. It returns nil if the
 // paths do not fit into one segment.
-func blocksOf(n int, path func(int) []byte) (post *trigram.Index, starts []int) {
-	var segments [][]byte
+func blocksOf(n int, path func(int) []byte) (segments [][]byte, starts []int) {
 	w := trigram.New(trigram.Options{Emit: func(parts ...[]byte) error {
 		var segment []byte
 		for _, p := range parts {
@@ -97,11 +128,7 @@ func blocksOf(n int, path func(int) []byte) (post *trigram.Index, starts []int) 
 	if w.Finish() != nil {
 		return nil, nil
 	}
-	post, err := trigram.Open(segments, nil)
-	if err != nil {
-		return nil, nil
-	}
-	return post, append(starts, n)
+	return segments, append(starts, n)
 }
 
 // candidates calls each for every path that a formula allows. It returns false, without a call, if

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/shoalsearch/shoal/shard/query"
+	"github.com/shoalsearch/shoal/trigram"
 )
 
 // pathsFor returns n distinct paths in order, some with bytes that are not UTF-8.
@@ -24,16 +25,22 @@ func pathsFor(r *rand.Rand, n int) []string {
 	return slices.Compact(all)
 }
 
+func indexOf(t *testing.T, paths []string) *pathIndex {
+	t.Helper()
+	segments, starts := blocksOf(len(paths), func(p int) []byte { return []byte(paths[p]) })
+	post, err := trigram.Open(segments, nil)
+	if err != nil || segments == nil {
+		t.Fatalf("there are no postings: %v", err)
+	}
+	return &pathIndex{post: post, starts: starts}
+}
+
 // Whatever the pattern is, every path that it matches is among the candidates.
 func TestPathIndex_findsEveryMatchingPath(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	paths := pathsFor(r, 5000)
-	post, starts := blocksOf(len(paths), func(p int) []byte { return []byte(paths[p]) })
-	if post == nil {
-		t.Fatal("there are no postings")
-	}
-	x := &pathIndex{post: post, starts: starts}
+	x := indexOf(t, paths)
 
 	texts := []query.Text{
 		{Pattern: "traps"}, {Pattern: "TRAPS", Fold: true}, {Pattern: "zqxzq"}, {Pattern: "k", Fold: true}, {Pattern: "x\ny"}, {Pattern: "\n"},
@@ -73,8 +80,7 @@ func TestPathIndex_readsFewPaths(t *testing.T) {
 	for i := range 50_000 {
 		paths = append(paths, fmt.Sprintf("dir%03d/sub%03d/file%05d.c", i/1000, i/50, i))
 	}
-	post, starts := blocksOf(len(paths), func(p int) []byte { return []byte(paths[p]) })
-	x := &pathIndex{post: post, starts: starts}
+	x := indexOf(t, paths)
 	for expr, most := range map[string]int{`zqxzq`: 0, `^dir007/sub143/`: 300, `file07193`: 300} {
 		p, err := compile(query.Text{Pattern: expr, Regexp: true, Field: query.Name})
 		if err != nil {
@@ -83,6 +89,40 @@ func TestPathIndex_readsFewPaths(t *testing.T) {
 		n := 0
 		if !x.candidates(p.formula, func(int) { n++ }) || n > most {
 			t.Errorf("%s: %d of %d paths are looked at, want at most %d", expr, n, len(paths), most)
+		}
+	}
+}
+
+// The memory of all indexes is bounded. Without room for an index, the answer is the same.
+func TestPathIndex_staysWithinItsBytes(t *testing.T) {
+	t.Parallel()
+	const paths = leastPaths + 500
+	w := oneFile("lock")
+	for i := range paths {
+		w.trees[0][fmt.Sprintf("dir%d/file%04d.c", i/100, i)] = []string{fmt.Sprint("lock", i)}
+	}
+	q := &query.And{Subs: []query.Q{&query.Text{Pattern: "lock"}, &query.Text{Pattern: "dir7/file07", Field: query.Name}}}
+	dir := t.TempDir()
+
+	for _, c := range []struct {
+		taken       int64 // by other files of the set
+		least, most int64 // bytes of each path
+	}{
+		{0, 8, 40}, // the 8 of its lists and a third of the path
+		{pathIndexBytes, 0, 0},
+		{pathIndexBytes - 1, 0, 0},
+	} {
+		set, parts := w.built(t, dir, false, BuildOptions{})
+		set.pathBytes.Add(c.taken)
+		v, _ := set.Acquire(parts)
+		w.check(t, v, q, 0)
+		if per := (set.pathBytes.Load() - c.taken) / paths; per < c.least || per > c.most {
+			t.Errorf("beside %d bytes the index takes %d bytes for each path, want %d to %d", c.taken, per, c.least, c.most)
+		}
+		v.Release()
+		set.Close()
+		if left := set.pathBytes.Load(); left != c.taken {
+			t.Errorf("beside %d bytes, %d are taken after the files were closed", c.taken, left-c.taken)
 		}
 	}
 }

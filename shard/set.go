@@ -28,6 +28,7 @@ type Set struct {
 	opt SetOptions
 
 	joinBytes atomic.Int64 // of the joins of all files
+	pathBytes atomic.Int64 // of the path indexes of all files
 
 	mu      sync.Mutex // guards the fields below
 	files   map[fileKey]*entry
@@ -139,6 +140,7 @@ func (s *Set) closeFile(e *entry) {
 	e.f.Close()
 	if e.sh != nil {
 		e.sh.joins.drop(&s.joinBytes)
+		e.sh.dropPathIndex()
 	}
 }
 
@@ -226,7 +228,7 @@ func (s *Set) Add(names ...string) error {
 			e.f.Close()
 		} else {
 			if s.files[key] = e; e.sh != nil {
-				e.sh.joinBytes = &s.joinBytes
+				e.sh.joinBytes, e.sh.pathBytes = &s.joinBytes, &s.pathBytes
 			}
 		}
 		s.mu.Unlock()
@@ -477,5 +479,6 @@ func (s *Set) Caches() []CacheSize {
 		{"blocks", s.cache.bytes.Load(), cacheRows * cacheWays * cacheBlock},
 		{"groups", s.joinBytes.Load(), joinedBytes},
 		{"paths", s.names.cache.Size(), pathSetBytes},
+		{"path postings", s.pathBytes.Load(), pathIndexBytes},
 	}
 }
