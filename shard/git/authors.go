@@ -12,22 +12,22 @@ import (
 	"github.com/shoalsearch/shoal/node/lru"
 )
 
-// authorsKept is how many authors a list may have to be remembered: one of
-// millions is not worth the memory.
+// authorsKept is the greatest length of a list of authors that is cached: one of millions is not
+// worth the memory.
 const authorsKept = 50_000
 
 const (
-	authorsMost = 64 << 20 // bytes of a list of authors
-	authorCost  = 200      // of them for one, besides the texts
+	authorsMost = 64 << 20 // bytes in a list of authors
+	authorCost  = 200      // bytes that each author takes besides the texts
 )
 
-// Author is who wrote commits.
+// Author is an author with the number of their commits.
 type Author struct {
 	Name, Email string
 	Commits     int
 }
 
-// authors counts the commits of authors.
+// authors counts the commits of each author.
 type authors struct {
 	*base
 	known *lru.Cache[string, []Author] // by filter
@@ -35,11 +35,12 @@ type authors struct {
 	counted *lru.Cache[string, together] // by mirror and filter
 }
 
-// authorID is what makes two authors one.
+// authorID identifies an author.
 type authorID struct{ name, email string }
 
-// Authors counts the commits of each author, of a path or of all, most
-// first, then by name and e-mail. people says who they are; nil: who their commits say.
+// Authors counts the commits of each author, in a path or in all of the history. The result is
+// sorted by commits, most first, then by name and e-mail. people maps names and addresses to
+// authors; nil uses those in the commits.
 func (h *authors) Authors(ctx context.Context, commit, path string, people *Mailmap) ([]Author, error) {
 	q := LogQuery{Commit: commit, Path: path}
 	filter, err := q.arguments()
@@ -67,15 +68,14 @@ func (h *authors) Authors(ctx context.Context, commit, path string, people *Mail
 
 	out := mostFirst(counts)
 
-	// A list that long would push all others out of the memory.
+	// A longer list would evict all others from the cache.
 	if len(out) < authorsKept {
 		h.known.Put(key, out, 1)
 	}
 	return slices.Clone(out), nil
 }
 
-// countAuthors reads the name and the address of each commit, with NUL after
-// both.
+// countAuthors reads the name and the address of each commit, with a NUL after each.
 func countAuthors(r io.Reader, people *Mailmap, counts map[authorID]int) error {
 	in, held := newRecords(r), 0
 	for {
@@ -84,13 +84,13 @@ func countAuthors(r io.Reader, people *Mailmap, counts map[authorID]int) error {
 			return ignoreEOF(err)
 		}
 
-		// Half a pair is an error: the output was cut short.
+		// A name without an address means that the output was truncated.
 		email, err := in.part(maxPerson)
 		if err != nil {
 			return err
 		}
 
-		// Counted before the list grows.
+		// Count before the list grows.
 		name, email = people.Author(name, email)
 		id := authorID{name, email}
 		if counts[id] == 0 {

@@ -8,21 +8,21 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// base is the directory of a mirror and what its references say.
+// base is the directory of a mirror with the state of its references.
 type base struct {
 	dir  string
 	pool *run.Pool
 	now  func() time.Time
 
 	mu      sync.Mutex // guards the fields below
-	state   *refState  // of the last look at the references; nil when unknown
-	fetched uint64     // how often they have changed
+	state   *refState  // from the last read of the references; nil if unknown
+	fetched uint64     // how often the references have changed
 }
 
-// Dir is the directory of the mirror.
+// Dir returns the directory of the mirror.
 func (b *base) Dir() string { return b.dir }
 
-// git is a command in the mirror.
+// git returns a command that runs in the mirror.
 func (b *base) git(args ...string) *run.Command {
 	return &run.Command{Dir: b.dir, Args: args}
 }
@@ -30,7 +30,7 @@ func (b *base) git(args ...string) *run.Command {
 // reader reads single objects, and trees.
 type reader struct{ *run.CatFile }
 
-// with lends a reader to use, for use in one goroutine; see [run.Pool.With].
+// with calls use with a reader, for use in one goroutine; see [run.Pool.With].
 func (b *base) with(ctx context.Context, use func(reader) error) error {
 	return b.pool.With(ctx, func(c *run.CatFile) error { return use(reader{c}) })
 }
@@ -38,7 +38,8 @@ func (b *base) with(ctx context.Context, use func(reader) error) error {
 // refs returns the state of the references.
 func (b *base) refs(ctx context.Context) (*refState, error) {
 	for {
-		// A fetch may change the references while they are read: then keep refuses, and they are read again.
+		// A fetch may change the references while they are read. Then keep refuses the state, and
+		// they are read again.
 		b.mu.Lock()
 		s, fetched := b.state, b.fetched
 		b.mu.Unlock()
@@ -62,9 +63,9 @@ func (b *base) refs(ctx context.Context) (*refState, error) {
 	}
 }
 
-// keep remembers a state, unless a fetch has changed the references since it was
-// read: otherwise whoever has just fetched would be given the old ones, and
-// would index a repository that was being copied as an empty one.
+// keep caches a state, unless a fetch has changed the references since it was read. Otherwise a
+// caller that has just fetched would get the old references, and would index a repository that is
+// being copied as an empty one.
 func (b *base) keep(s *refState, fetched uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,12 +76,12 @@ func (b *base) keep(s *refState, fetched uint64) bool {
 	return true
 }
 
-// forget drops what is remembered of the references.
+// forget drops the cached state of the references.
 func (b *base) forget() {
 	b.mu.Lock()
 	b.state, b.fetched = nil, b.fetched+1
 	b.mu.Unlock()
 }
 
-// manyAnswers is how many answers of most kinds a mirror remembers.
+// manyAnswers is how many answers of most kinds a mirror caches.
 const manyAnswers = 64

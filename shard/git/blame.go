@@ -15,19 +15,19 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// BlameQuery asks who wrote the lines of a file.
+// BlameQuery asks which commits wrote the lines of a file.
 type BlameQuery struct {
 	Commit, Path string
-	First, Last  int           // lines, from 1; 0 is the whole file
-	Within       time.Duration // of some lines: what was found until then is the answer, Late set
-	Verbatim     bool          // commits count that .git-blame-ignore-revs of the default branch lists
+	First, Last  int           // lines, from 1; 0 means the whole file
+	Within       time.Duration // time limit for some lines: then the lines found so far are the answer, with Late set
+	Verbatim     bool          // also use commits listed in .git-blame-ignore-revs of the default branch
 }
 
-// BlameRange is a run of lines that one commit brought.
+// BlameRange is a run of lines that one commit wrote.
 type BlameRange struct {
 	Commit string
-	Path   string // in that commit
-	First  int    // line of the file, from 1
+	Path   string // path in that commit
+	First  int    // first line in the file, from 1
 	Lines  int
 }
 
@@ -36,44 +36,44 @@ type BlameCommit struct {
 	Hash, Summary           string
 	AuthorName, AuthorEmail string
 	AuthorTime              time.Time
-	PreviousHash            string // where the lines were before; may be empty
+	PreviousHash            string // commit that had the lines before; may be empty
 	PreviousPath            string
-	Edge                    bool // its parents are not here: the repository is shallow, and older commits may have brought its lines
+	Edge                    bool // the repository is shallow and lacks its parents, so older commits may have written its lines
 }
 
-// blames finds who wrote the lines of files.
+// blames finds which commits wrote the lines of files.
 type blames struct {
 	*base
 	files *files
 	rules *rulesReader
-	tasks *run.Tasks          // that go on when the asker has left
-	known *run.Flights[Blame] // who reads a blame comes back to it
+	tasks *run.Tasks          // work that continues after its caller has left
+	known *run.Flights[Blame] // cached, because readers of a blame come back to it
 }
 
-// Blame is who wrote each line of a file: ranges in the order of lines,
-// neighbours of different commits.
+// Blame says which commit wrote each line of a file. The ranges are in the order of lines, and
+// neighbours have different commits.
 type Blame struct {
 	Ranges  []BlameRange
 	Commits map[string]BlameCommit
-	Late    bool // not all lines were found in time: they are in no range
-	Past    int  // lines that an ignored commit changed last, and that are those of another one here
+	Late    bool // time ran out before all lines were found: the others are in no range
+	Past    int  // lines that an ignored commit changed last, and that have another commit here
 }
 
 const (
-	blameTime = 28 * time.Second // who asks waits no longer than half a minute
+	blameTime = 28 * time.Second // callers wait at most half a minute
 	maxBlame  = 8 << 20          // bytes of a file
 )
 
-// Blame finds who wrote the lines of a file. A whole file over 8 MiB is ErrTooLarge:
-// there is no answer in useful time. A binary one is ErrBinary. The answer is
-// not the caller's alone: it must not be changed.
+// Blame finds which commits wrote the lines of a file. A whole file over 8 MiB is ErrTooLarge,
+// because the answer would take too long. A binary file is ErrBinary. The result is shared: the
+// caller must not change it.
 func (h *blames) Blame(ctx context.Context, q BlameQuery) (Blame, error) {
 	s, err := h.files.Source(ctx, q.Commit, q.Path, SourceOptions{Lines: 1, MaxBytes: 8000})
 	if err != nil {
 		return Blame{}, err
 	}
 
-	// A look at its beginning is cheap; blame of a file that is no text is not.
+	// Looking at the start of the file is cheap; a blame of a file that is not text is not.
 	q.Path = s.Path
 	switch {
 	case s.Binary:
@@ -95,8 +95,8 @@ func (h *blames) Blame(ctx context.Context, q BlameQuery) (Blame, error) {
 	return h.blamePast(ctx, looked, q, b)
 }
 
-// blamePast is a blame that looks past the ignored commits. Where these have no line it
-// is the blame that was made without regard to them.
+// blamePast returns a blame that skips the ignored commits. If these wrote no line, it returns the
+// blame made without skipping.
 func (h *blames) blamePast(ctx, looked context.Context, q BlameQuery, all Blame) (Blame, error) {
 	r, err := h.rules.rules(ctx)
 	if err != nil {
@@ -112,13 +112,13 @@ func (h *blames) blamePast(ctx, looked context.Context, q BlameQuery, all Blame)
 		return all, nil
 	}
 
-	// No time is left to look past them: nothing is known of their lines.
+	// If no time is left to skip them, their lines are unknown.
 	if all.Late {
 		all.Ranges = slices.DeleteFunc(all.Ranges, func(r BlameRange) bool { return ignored[r.Commit] })
 		return all, nil
 	}
 
-	// Git takes the list of all: past one ignored commit is another.
+	// Git needs the whole list: behind one ignored commit may be another.
 	past, err := h.blame(ctx, looked, q, r.ignored)
 	if err != nil {
 		return Blame{}, err
@@ -129,7 +129,7 @@ func (h *blames) blamePast(ctx, looked context.Context, q BlameQuery, all Blame)
 	return past, nil
 }
 
-// linesOf is how many lines some commits brought.
+// linesOf returns how many lines some commits wrote.
 func linesOf(b Blame, commits map[string]bool) (n int) {
 	for _, r := range b.Ranges {
 		if commits[r.Commit] {
@@ -139,8 +139,7 @@ func linesOf(b Blame, commits map[string]bool) (n int) {
 	return n
 }
 
-// blame is Blame of a file that is there, past some commits. Blame of a whole file is
-// remembered.
+// blame is Blame for an existing file, without some commits. A blame of a whole file is cached.
 func (h *blames) blame(ctx, looked context.Context, q BlameQuery, ignored map[string]bool) (Blame, error) {
 	edge, err := shallowOf(h.dir)
 	if err != nil {
@@ -148,7 +147,7 @@ func (h *blames) blame(ctx, looked context.Context, q BlameQuery, ignored map[st
 	}
 	if q.First > 0 {
 		b, err := h.runBlame(looked, q, ignored, edge)
-		// Out of time: what was found until then is an answer.
+		// If time is over, the lines found so far are the answer.
 		if looked.Err() != nil && ctx.Err() == nil {
 			b.Late, err = true, nil
 		}
@@ -162,12 +161,12 @@ func (h *blames) blame(ctx, looked context.Context, q BlameQuery, ignored map[st
 	})
 }
 
-// idsOf is one id a line.
+// idsOf returns the ids, one a line.
 func idsOf(ids map[string]bool) string { return boundary(ids).text() }
 
-// runBlame runs git blame. With an error it has what was found before.
+// runBlame runs git blame. With an error it returns the lines found before it.
 func (h *blames) runBlame(ctx context.Context, q BlameQuery, ignored map[string]bool, edge boundary) (Blame, error) {
-	// Git cuts UTF-16 into lines of its own.
+	// Git cuts UTF-16 into other lines.
 	p, err := h.files.pieces(ctx, q.Commit, q.Path)
 	if err != nil {
 		return Blame{}, err
@@ -184,7 +183,7 @@ func (h *blames) runBlame(ctx context.Context, q BlameQuery, ignored map[string]
 		c.Args = append(c.Args, "--ignore-revs-file=/dev/stdin")
 		c.Stdin = strings.NewReader(idsOf(ignored))
 	}
-	c.Args = append(c.Args, q.Commit, "--", q.Path) // a checked id: blame knows no --end-of-options
+	c.Args = append(c.Args, q.Commit, "--", q.Path) // a checked id, because blame does not know --end-of-options
 	c.Timeout, c.Limit = blameTime, 512<<20
 
 	b := newBlameReader()
@@ -202,15 +201,15 @@ func (h *blames) runBlame(ctx context.Context, q BlameQuery, ignored map[string]
 
 type blameReader struct {
 	blame Blame
-	paths map[string]string // as git writes them
-	room  *room             // of the texts in the answer
+	paths map[string]string // equal paths are stored once
+	room  *room             // for the texts in the answer
 }
 
 func newBlameReader() *blameReader {
 	return &blameReader{blame: Blame{Commits: map[string]BlameCommit{}}, paths: map[string]string{}, room: newRoom()}
 }
 
-// read parses runs of lines as git finds them, in no order:
+// read parses runs of lines as git prints them, in no order:
 //
 //	<commit> <line there> <line here> <count>
 //	author Ann                                   (facts, the first time only)
@@ -230,7 +229,7 @@ func (b *blameReader) read(r io.Reader) error {
 
 		f := strings.Fields(line)
 
-		// A run: its first line says where it is, its last line names the file.
+		// The first line of a run says where it is; its last line names the file.
 		switch {
 		case at == nil && len(f) == 4 && pack.IsID(f[0]):
 			at = &BlameRange{Commit: f[0]}
@@ -243,7 +242,7 @@ func (b *blameReader) read(r io.Reader) error {
 		case at == nil:
 			return fmt.Errorf("git blame said %.80q", line)
 		default:
-			// A fact about the commit, which ends the run if it is the file's name.
+			// This is a fact about the commit. The name of the file ends the run.
 			b.fact(at, line)
 			if strings.HasPrefix(line, "filename ") {
 				b.blame.Ranges = append(b.blame.Ranges, *at)
@@ -253,12 +252,11 @@ func (b *blameReader) read(r io.Reader) error {
 	}
 }
 
-// join puts runs in the order of lines and makes one of neighbours that are of
-// the same commit and file.
+// join sorts the runs by line, and joins neighbours of the same commit and file.
 func (b *blameReader) join() {
 	runs := b.blame.Ranges
 
-	// Git tells runs as it finds them, commit by commit.
+	// Git prints runs commit by commit.
 	slices.SortFunc(runs, func(x, y BlameRange) int { return cmp.Compare(x.First, y.First) })
 	b.blame.Ranges = nil
 
@@ -274,14 +272,14 @@ func (b *blameReader) join() {
 	}
 }
 
-// fact takes a line about the commit.
+// fact stores a line about the commit.
 func (b *blameReader) fact(at *BlameRange, line string) {
 	c := b.blame.Commits[at.Commit]
 	c.Hash = at.Commit
 
 	key, value, _ := strings.Cut(line, " ")
 
-	// Who and when; what came before; where the file was.
+	// These are author and time, the commit before, and the path of the file.
 	switch key {
 	case "author":
 		c.AuthorName = b.room.take(value, maxPerson)
@@ -297,7 +295,7 @@ func (b *blameReader) fact(at *BlameRange, line string) {
 		c.PreviousHash, c.PreviousPath = hash, b.room.take(unquote(path), maxPath)
 
 	case "filename":
-		// Thousands of runs have the same.
+		// Thousands of runs have the same path.
 		if _, known := b.paths[value]; !known {
 			b.paths[value] = b.room.take(unquote(value), maxPath)
 		}
@@ -307,8 +305,8 @@ func (b *blameReader) fact(at *BlameRange, line string) {
 	b.blame.Commits[at.Commit] = c
 }
 
-// unquote undoes the quoting that git applies to paths with control
-// characters, quotes or backslashes.
+// unquote removes the quoting that git applies to paths with control characters, quotes or
+// backslashes.
 func unquote(s string) string {
 	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
 		return s
@@ -322,7 +320,7 @@ func unquote(s string) string {
 			continue
 		}
 
-		// Three octal digits, or a letter.
+		// The escape is three octal digits, or a letter.
 		i++
 		if n, err := strconv.ParseUint(s[i:min(len(s), i+3)], 8, 8); err == nil {
 			b.WriteByte(byte(n))

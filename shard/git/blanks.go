@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// Where blanks do not count, git lists a file that differs in nothing else, and
-// then has neither a patch nor numbers of it:
+// If blanks are ignored, git lists a file that differs only in blanks, but prints neither a patch
+// nor numbers for it:
 //
 //	:100644 100644 <oid> <oid> M NUL a NUL
 //	:100644 100644 <oid> <oid> M NUL b NUL
 //	NUL
-//	diff --git a/b b/b                        of a there is none
+//	diff --git a/b b/b                        a has no patch
 //
-// So what follows the list belongs to a file by its name there, and not by its place.
+// So the text after the list belongs to the file that it names, not to the next file of the list.
 
-// passBlank passes over the files of the list of which git has nothing, from the
-// one that is next; this reports whether a file is the one that git tells of.
+// passBlank skips files of the list for which git printed nothing, starting at the next one. this
+// reports whether git's text is about a file.
 func (d *diffReader) passBlank(this func(f *FileDiff) bool) error {
 	if !d.o.IgnoreBlanks {
 		return nil
@@ -28,15 +28,15 @@ func (d *diffReader) passBlank(this func(f *FileDiff) bool) error {
 		d.file++
 	}
 
-	// Past the end of a whole list nothing can follow: rather no answer than one
-	// that leaves out changes.
+	// After the end of a complete list nothing can follow. Fail, because otherwise the answer would
+	// lack changes.
 	if d.file == len(d.diff.Files) && !d.diff.Cut {
 		return errors.New("git diff-tree told of a file that it had not listed")
 	}
 	return nil
 }
 
-// passRest passes over the files that are left when git has said all.
+// passRest skips the files that are left after git's last text.
 func (d *diffReader) passRest() {
 	for i := d.file; d.o.IgnoreBlanks && i < len(d.diff.Files); i++ {
 		if d.diff.Files[i].mayBeBlank() {
@@ -45,13 +45,13 @@ func (d *diffReader) passRest() {
 	}
 }
 
-// dropBlank takes the files out of the list that differ in blanks alone.
+// dropBlank removes the files that differ only in blanks.
 func (d *diffReader) dropBlank() {
 	if len(d.blank) == 0 {
 		return
 	}
 
-	// Both are in the order of the list.
+	// Both lists have the same order.
 	kept, blank := d.diff.Files[:0], d.blank
 	for i, f := range d.diff.Files {
 		if len(blank) > 0 && blank[0] == i {
@@ -63,18 +63,18 @@ func (d *diffReader) dropBlank() {
 	d.diff.Files = kept
 }
 
-// mayBeBlank reports whether all that changed in a file may be blanks: it has its
-// name, its type and its mode still.
+// mayBeBlank reports whether a file may differ only in blanks: its name, type and mode are
+// unchanged.
 func (f *FileDiff) mayBeBlank() bool { return f.Status == 'M' && f.OldMode == f.NewMode }
 
-// heads reports whether a line begins the patch of a file. Of a very long line
-// only the beginning is known.
+// heads reports whether a line begins the patch of a file. Only the beginning of a very long line
+// is known.
 func (f *FileDiff) heads(line []byte) bool {
 	head := []byte("diff --git " + quoted("a/"+f.OldPath) + " " + quoted("b/"+f.NewPath))
 	return bytes.Equal(line, head) || len(line) >= maxLine && bytes.HasPrefix(head, line)
 }
 
-// quoted is a path as git writes it where core.quotePath is off: see unquote.
+// quoted returns a path as git writes it with core.quotePath off: see unquote.
 func quoted(s string) string {
 	plain := true
 	for i := range len(s) {
@@ -90,7 +90,7 @@ func quoted(s string) string {
 		c := s[i]
 		k := strings.IndexByte("\a\b\t\n\v\f\r\"\\", c)
 
-		// A letter where there is one, else three octal digits.
+		// The escape is a letter if there is one, otherwise three octal digits.
 		switch {
 		case k >= 0:
 			b.WriteString(`\` + `abtnvfr"\`[k:k+1])

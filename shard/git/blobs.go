@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// Blobs reads many blobs, fast, in the order asked. Not for concurrent use.
+// Blobs reads many blobs fast, in the requested order. It is not safe for concurrent use.
 //
 //	b, err := m.Blobs(ctx, oids)
 //	defer b.Close()
@@ -21,8 +21,7 @@ import (
 //	    buf, err = b.Next(buf[:0])   // io.EOF after the last
 //	}
 //
-// They come straight from the packs of the mirror; git is asked for the few
-// that are in none.
+// It reads from the packs of the mirror, and asks git for the few blobs in no pack.
 type Blobs struct {
 	ctx     context.Context
 	base    *base
@@ -32,8 +31,7 @@ type Blobs struct {
 	closing sync.Once
 }
 
-// Blobs starts reading the blobs of oids, which is drawn from as Next is
-// called.
+// Blobs starts reading the blobs of oids. Next takes one id at a time from oids.
 func (f *files) Blobs(ctx context.Context, oids iter.Seq[string]) (*Blobs, error) {
 	s, err := pack.Open(f.dir)
 	if err != nil {
@@ -44,8 +42,8 @@ func (f *files) Blobs(ctx context.Context, oids iter.Seq[string]) (*Blobs, error
 	return b, nil
 }
 
-// Next appends the next blob to dst and returns it; io.EOF after the last.
-// It allocates only when dst is too small. A missing object is an error.
+// Next appends the next blob to dst and returns it; io.EOF after the last. It allocates only if dst
+// is too small. A missing object is an error.
 func (b *Blobs) Next(dst []byte) ([]byte, error) {
 	if b.ctx.Err() != nil {
 		return dst, context.Cause(b.ctx)
@@ -58,7 +56,7 @@ func (b *Blobs) Next(dst []byte) ([]byte, error) {
 	return b.Read(dst, oid)
 }
 
-// Read appends a blob to dst and returns it, as Next does, whatever the order asked.
+// Read appends a blob to dst and returns it, in any order.
 func (b *Blobs) Read(dst []byte, oid string) ([]byte, error) {
 	if b.ctx.Err() != nil {
 		return dst, context.Cause(b.ctx)
@@ -68,7 +66,7 @@ func (b *Blobs) Read(dst []byte, oid string) ([]byte, error) {
 		return dst, fmt.Errorf("%.80q is no object id", oid)
 	}
 
-	// What is damaged here may be whole in another place that git knows.
+	// A damaged object may be intact in another place that git knows.
 	if id, err := hex.DecodeString(oid); err == nil {
 		if out, err := b.store.Read(dst, pack.Blob, id); err == nil {
 			return out, nil
@@ -77,7 +75,7 @@ func (b *Blobs) Read(dst []byte, oid string) ([]byte, error) {
 	return b.ask(dst, oid)
 }
 
-// ask has git read a blob.
+// ask reads a blob with git.
 func (b *Blobs) ask(dst []byte, oid string) ([]byte, error) {
 	err := b.base.with(b.ctx, func(c reader) error {
 		return c.Contents(oid, func(info run.ObjectInfo, r io.Reader) error {
@@ -85,7 +83,7 @@ func (b *Blobs) ask(dst []byte, oid string) ([]byte, error) {
 				return fmt.Errorf("object %s is missing or not a blob", oid)
 			}
 
-			// Room for all of it, so that it is read in one go.
+			// Make room for all of it, so that one read is enough.
 			n := len(dst)
 			dst = slices.Grow(dst, int(info.Size))[:n+int(info.Size)]
 			_, err := io.ReadFull(r, dst[n:])
@@ -95,7 +93,7 @@ func (b *Blobs) ask(dst []byte, oid string) ([]byte, error) {
 	return dst, err
 }
 
-// Close ends the reading. It must be called, also after an error.
+// Close ends the reading. The caller must call it, even after an error.
 func (b *Blobs) Close() error {
 	b.closing.Do(func() {
 		b.stop()

@@ -11,24 +11,23 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// Changes is how the files of one commit differ from those of another, in
-// the order of their paths. Submodules are no files.
+// Changes is the difference between the files of two commits, in the order of their paths.
+// Submodules are not files.
 type Changes struct {
-	Now  []Entry  // files that the other commit does not have so, without their sizes
-	Gone []string // paths of the other commit that are not there, or not so
-	Cut  bool     // there are more than were asked for: Now and Gone say nothing
+	Now  []Entry  // files that the other commit lacks or has differently, without sizes
+	Gone []string // paths of the other commit that are missing or different
+	Cut  bool     // there are more changes than requested, so Now and Gone are empty
 }
 
 // comparer compares the trees of commits.
 type comparer struct {
 	*base
-	known *lru.Cache[string, *Changes] // by both commits
+	known *lru.Cache[string, *Changes] // by the ids of both commits
 }
 
-// Changes compares two commits without reading a file: subtrees that both
-// share are not even looked at, so neighbours in history cost next to
-// nothing. At most most paths are listed. The answer is not the caller's
-// alone: it must not be changed.
+// Changes compares two commits without reading files. It skips subtrees that both share, so
+// comparing neighbours in history costs little. It lists at most most paths. The result is shared:
+// the caller must not change it.
 func (h *comparer) Changes(ctx context.Context, base, commit string, most int) (*Changes, error) {
 	for _, c := range []string{base, commit} {
 		if err := checkCommit(c); err != nil {
@@ -41,7 +40,7 @@ func (h *comparer) Changes(ctx context.Context, base, commit string, most int) (
 		return known, nil
 	}
 
-	// The trees of both commits, side by side.
+	// Walk the trees of both commits side by side.
 	d := &differ{most: most}
 	err := h.with(ctx, func(c reader) error {
 		d.c = c
@@ -58,7 +57,7 @@ func (h *comparer) Changes(ctx context.Context, base, commit string, most int) (
 		return d.trees(was, is, "", 0)
 	})
 
-	// Too many differences: the answer says so and is remembered all the same.
+	// Too many differences are a valid result, which is cached too.
 	if errors.Is(err, run.ErrStop) {
 		d.out, err = Changes{Cut: true}, nil
 	}
@@ -75,11 +74,11 @@ func (h *comparer) Changes(ctx context.Context, base, commit string, most int) (
 type differ struct {
 	c    reader
 	most int
-	read int // pairs of trees
+	read int // number of pairs of trees
 	out  Changes
 }
 
-// trees compares two trees at a path; one of them may be none.
+// trees compares two trees at a path. One of them may be missing.
 func (d *differ) trees(was, is, path string, depth int) error {
 	if was == is {
 		return nil
@@ -115,7 +114,7 @@ func (d *differ) trees(was, is, path string, depth int) error {
 			order = strings.Compare(old[0].sortName(), now[0].sortName())
 		}
 
-		// What each side has under the lesser name; nothing where it has not.
+		// Take what each side has under the smaller name.
 		var a, b treeEntry
 		if order <= 0 {
 			a, old = old[0], old[1:]
@@ -130,7 +129,7 @@ func (d *differ) trees(was, is, path string, depth int) error {
 	return nil
 }
 
-// entriesOf reads a tree; none has no entries.
+// entriesOf reads a tree. A missing tree has no entries.
 func (d *differ) entriesOf(oid string) (all []treeEntry, err error) {
 	if oid == "" {
 		return nil, nil
@@ -142,7 +141,7 @@ func (d *differ) entriesOf(oid string) (all []treeEntry, err error) {
 	return all, err
 }
 
-// sortName is what git sorts the entries of a tree by.
+// sortName returns the key by which git sorts the entries of a tree.
 func (e *treeEntry) sortName() string {
 	if e.kind == Dir {
 		return e.name + "/"
@@ -150,7 +149,7 @@ func (e *treeEntry) sortName() string {
 	return e.name
 }
 
-// entries compares what two trees have under one name; one may be nothing.
+// entries compares the entries of two trees with one name. One may be missing.
 func (d *differ) entries(a, b treeEntry, path string, depth int) error {
 	if a == b {
 		return nil
@@ -166,7 +165,7 @@ func (d *differ) entries(a, b treeEntry, path string, depth int) error {
 		return run.ErrStop
 	}
 
-	// Directories are compared further down; a side that is none has nothing.
+	// Compare directories recursively. If only one side is a directory, the other counts as empty.
 	var was, is string
 	if a.kind == Dir {
 		was = a.oid
@@ -177,9 +176,9 @@ func (d *differ) entries(a, b treeEntry, path string, depth int) error {
 	return d.trees(was, is, path, depth+1)
 }
 
-// Nearest finds which of some commits is closest in time to another, the
-// first of those that are equally close: what was committed at about the same
-// time has most files in common. It is -1 when the mirror has none of them.
+// Nearest returns the index of the commit of among that is closest in time to another, the first if
+// several are equally close: commits of about the same time have most files in common. It returns
+// -1 if the mirror has none of them.
 func (h *comparer) Nearest(ctx context.Context, commit string, among []string) (int, error) {
 	best, distance := -1, int64(0)
 	err := h.with(ctx, func(c reader) error {
@@ -200,7 +199,7 @@ func (h *comparer) Nearest(ctx context.Context, commit string, among []string) (
 				return err
 			}
 
-			// One that the mirror has not tells no time, and is passed over.
+			// Skip a commit that the mirror lacks: it has no time.
 			if d := max(t-at, at-t); ok && (best < 0 || d < distance) {
 				best, distance = i, d
 			}

@@ -16,17 +16,17 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// A repository in a directory of this machine is compared, and copied for the
-// first time, without the dozen processes of git's own transport:
+// A repository in a directory of this machine is compared, and copied for the first time, without
+// the dozen processes of git's transport:
 //
-//	nothing new    no process: the files of the references of both sides are compared
-//	first copy     one process: the packs are copied and then walked by git; or, where
-//	               there are none, git packs the loose objects into the mirror
+//	nothing new    no process: the reference files of both sides are compared
+//	first copy     one process: git checks the copied packs; or, if there are none,
+//	               git packs the loose objects into the mirror
 //
-// Whatever is out of the ordinary is left to git.
+// Everything unusual is left to git.
 
-// fetchLocal is Fetch from a directory of this machine. Git is shown a view of
-// it, where it is needed at all.
+// fetchLocal is Fetch from a directory of this machine. If git is needed, it sees a view of the
+// directory.
 func (u *updater) fetchLocal(ctx context.Context, dir string, remote Remote, o FetchOptions) (Fetched, error) {
 	f, err := openForeign(dir, remote.Within)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,8 +47,7 @@ func (u *updater) fetchLocal(ctx context.Context, dir string, remote Remote, o F
 		}
 	}
 
-	// The long way: git fetches from a view. As in Fetch, a damaged mirror is
-	// made anew once.
+	// Otherwise git fetches from a view. As in Fetch, a damaged mirror is made again once.
 	if err := f.scan(ctx); err != nil {
 		return Fetched{}, fmt.Errorf("list %s: %w", remote, err)
 	}
@@ -63,15 +62,15 @@ func (u *updater) fetchLocal(ctx context.Context, dir string, remote Remote, o F
 	return done, err
 }
 
-// fetchView fetches from a view of a directory, which stands in the mirror
-// meanwhile. A mirror that was made for it and got nothing is removed.
+// fetchView fetches from a view of a directory, which it puts into the mirror meanwhile. It removes
+// a mirror that it made if that got nothing.
 func (u *updater) fetchView(ctx context.Context, f *foreign, remote Remote, o FetchOptions) (done Fetched, err error) {
 	config, err := f.viewConfig(ctx)
 	if err != nil {
 		return Fetched{}, fmt.Errorf("read the configuration of %s: %w", remote, err)
 	}
 
-	// A new mirror takes the hash algorithm of the repository.
+	// A new mirror gets the hash algorithm of the repository.
 	fresh, err := u.prepare(ctx, formatOfConfig(config))
 	if err != nil {
 		return Fetched{}, fmt.Errorf("prepare mirror: %w", err)
@@ -83,9 +82,9 @@ func (u *updater) fetchView(ctx context.Context, f *foreign, remote Remote, o Fe
 		}
 	}()
 
-	// The view is a directory of ours, which git may trust.
+	// The view is a directory of ours, which git trusts.
 	view := filepath.Join(u.dir, viewName)
-	if err := os.RemoveAll(view); err != nil { // of a fetch that was killed
+	if err := os.RemoveAll(view); err != nil { // from a fetch that was killed
 		return Fetched{}, err
 	}
 
@@ -95,12 +94,12 @@ func (u *updater) fetchView(ctx context.Context, f *foreign, remote Remote, o Fe
 		return Fetched{}, fmt.Errorf("show %s to git: %w", remote, err)
 	}
 
-	// A new mirror begins with the packs that may be copied; git fetches the rest.
+	// A new mirror starts with the packs that may be copied; git fetches the rest.
 	if fresh {
 		u.seed(ctx, f)
 	}
 
-	// From here on it is a fetch like any other.
+	// From here on it is an ordinary fetch.
 	from := source{Remote: Remote{URL: LocalURL(view)}, shown: remote.String(), local: f}
 	there, err := list(ctx, from, o)
 	if err != nil {
@@ -109,11 +108,10 @@ func (u *updater) fetchView(ctx context.Context, f *foreign, remote Remote, o Fe
 	return u.follow(ctx, from, o, there)
 }
 
-// seed copies the packs of a directory into a new mirror, so that the first
-// fetch finds nearly everything there: copying bytes costs a fraction of
-// packing and indexing them. The copies are files of our own, never links.
-// Whatever goes wrong only means that the fetch has more to do; it checks
-// that all is there.
+// seed copies the packs of a directory into a new mirror, so that the first fetch finds nearly all
+// objects there: copying bytes costs much less than packing and indexing them. The copies are our
+// own files, never links. If anything fails, the fetch only has more to do, and it checks that
+// everything is there.
 func (u *updater) seed(ctx context.Context, f *foreign) {
 	if f.partial() {
 		return
@@ -123,15 +121,15 @@ func (u *updater) seed(ctx context.Context, f *foreign) {
 	}
 }
 
-// copyPacks copies the packs of a scanned repository into the mirror, and
-// makes indexes of those whose own are not believed.
+// copyPacks copies the packs of a scanned repository into the mirror. It makes new indexes for
+// packs whose own indexes are not trusted.
 func (u *updater) copyPacks(ctx context.Context, f *foreign) ([]string, error) {
 	packs, err := f.copyPacks(ctx, filepath.Join(u.dir, "objects", "pack"), f.trusted())
 	if err != nil || f.trusted() {
 		return packs, err
 	}
 
-	// An index that somebody else made may say anything, so git makes one of our own.
+	// An index that somebody else made may be forged, so git makes a new one.
 	for _, name := range packs {
 		c := u.git("index-pack", "-o", name+".idx", name+".pack")
 		c.Timeout, c.Writes = copyTime, true
@@ -142,7 +140,7 @@ func (u *updater) copyPacks(ctx context.Context, f *foreign) ([]string, error) {
 	return packs, nil
 }
 
-// quick is a fetch of what there has, without the transport of git. It reports false when it did
+// quick fetches without the transport of git, if that is possible. It reports false if it did
 // nothing.
 func (u *updater) quick(ctx context.Context, f *foreign, there *listing) (Fetched, bool) {
 	have, err := formatOf(u.dir)
@@ -150,7 +148,7 @@ func (u *updater) quick(ctx context.Context, f *foreign, there *listing) (Fetche
 		return Fetched{}, false
 	}
 
-	// What HEAD and the references of the mirror are to be.
+	// Find what HEAD and the references of the mirror must be.
 	symref := there.defaultRef()
 	head, want := "ref: "+symref, maps.Clone(there.refs)
 	if symref == "" {
@@ -162,12 +160,12 @@ func (u *updater) quick(ctx context.Context, f *foreign, there *listing) (Fetche
 
 	done := Fetched{Refs: len(there.refs), DefaultBranch: strings.TrimPrefix(symref, "refs/heads/")}
 
-	// A mirror that is there is quick only when nothing is new.
+	// For an existing mirror this works only if nothing is new.
 	if have != "" {
 		return done, u.shows(want, head)
 	}
 
-	// None is there: copy.
+	// There is no mirror: copy the repository.
 	if err := f.scan(ctx); err != nil {
 		return Fetched{}, false
 	}
@@ -186,7 +184,7 @@ func (u *updater) quick(ctx context.Context, f *foreign, there *listing) (Fetche
 	return done, true
 }
 
-// shows reports whether the mirror has exactly these references, and this HEAD.
+// shows reports whether the mirror has exactly these references and this HEAD.
 func (u *updater) shows(want map[string]string, head string) bool {
 	if u.sweep() != nil {
 		return false
@@ -212,7 +210,7 @@ func (u *updater) clone(ctx context.Context, f *foreign, refs map[string]string,
 		}
 	}
 
-	// What was packed as a whole is whole; what was copied is looked through.
+	// Objects that git packed are complete; copied packs must be checked.
 	if len(packs) > 0 {
 		if err := u.connected(ctx, refs); err != nil {
 			return err
@@ -221,11 +219,11 @@ func (u *updater) clone(ctx context.Context, f *foreign, refs map[string]string,
 	return u.writeRefs(refs, head)
 }
 
-// packFrom packs all objects that references of another directory lead to into
-// the mirror; with rest only those that no copied pack has.
+// packFrom packs all objects that the references of another directory lead to into the mirror. With
+// rest it packs only objects in no copied pack.
 func (u *updater) packFrom(ctx context.Context, f *foreign, refs map[string]string, rest bool) error {
 	objects := f.stores[0].path
-	if strings.ContainsAny(objects, ":\"\n") { // the list of directories has no place for these
+	if strings.ContainsAny(objects, ":\"\n") { // the list of directories cannot contain these
 		return pack.ErrAskGit
 	}
 
@@ -236,7 +234,7 @@ func (u *updater) packFrom(ctx context.Context, f *foreign, refs map[string]stri
 	c.Args = append(c.Args, filepath.Join(u.dir, "objects", "pack", "pack"))
 	c.Env = []string{"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + objects}
 
-	// By their ids: a name of the other directory means nothing here.
+	// Pass ids, because names of the other directory mean nothing here.
 	var tips bytes.Buffer
 	for _, oid := range slices.Compact(slices.Sorted(maps.Values(refs))) {
 		fmt.Fprintln(&tips, oid)

@@ -30,26 +30,25 @@ import (
 //	<oid> refs/tags/v1
 //	PACK...                       objects that the receiver lacks, to the end
 //
-// That of a shallow repository has version 2, and between the references and the pack
-// the number of the commits whose parents are missing, and their ids, one a line.
+// The copy of a shallow repository has version 2. Between the references and the pack it has the
+// number of commits whose parents are missing, and their ids, one a line.
 //
-// The pack ends with a checksum of itself, so a stream that breaks off is
-// seen; after it, all that the references lead to is looked for before they
-// are moved.
+// The pack ends with its checksum, so a truncated stream is noticed. Before the references move,
+// the receiver checks that all objects are there that they lead to.
 const (
 	copyMagic    = "shoal mirror 1"
-	shallowMagic = "shoal mirror 2" // of a shallow repository; older nodes refuse it, and would fail at its pack
+	shallowMagic = "shoal mirror 2" // for a shallow repository; older nodes refuse it, and would otherwise fail at its pack
 )
 
-// copier gives a mirror to another node, and takes one from there.
+// copier sends a mirror to another node, and receives one.
 type copier struct{ *updater }
 
 const copyTime = 2 * time.Hour
 
-// Tips are the objects that the references lead to, sorted: what a holder of
-// another copy may leave out of a stream for this one. An empty or missing
-// mirror has none. A shallow one lacks what lies behind its boundary, so it adds a
-// mark of that: what it has is left out only by a mirror with the same boundary.
+// Tips returns the sorted ids of the objects that the references lead to. Another node may leave
+// out of its stream what they reach. An empty or missing mirror has none. A shallow mirror lacks
+// the history before its boundary, so it adds a mark of the boundary: only a mirror with the same
+// boundary may leave out what it has.
 func (k *copier) Tips(ctx context.Context) ([]string, error) {
 	if format, err := formatOf(k.dir); err != nil || format == "" {
 		return nil, err
@@ -67,9 +66,8 @@ func (k *copier) Tips(ctx context.Context) ([]string, error) {
 	return tips, err
 }
 
-// Export writes the whole state of the mirror as a stream for Import: all
-// references, HEAD, and the objects that have does not lead to. Ids that the
-// mirror does not know are ignored.
+// Export writes the whole state of the mirror as a stream for Import: all references, HEAD, and the
+// objects that have does not reach. It ignores ids that the mirror does not know.
 func (k *copier) Export(ctx context.Context, have []string, w io.Writer) error {
 	format, err := formatOf(k.dir)
 	if err != nil {
@@ -88,8 +86,8 @@ func (k *copier) Export(ctx context.Context, have []string, w io.Writer) error {
 		return err
 	}
 
-	// The header lists all references; the pack leads from what the other side
-	// has to them.
+	// The header lists all references. The pack has what lies between the tips of the other side
+	// and these.
 	cut, err := shallowOf(k.dir)
 	if err != nil {
 		return err
@@ -103,7 +101,7 @@ func (k *copier) Export(ctx context.Context, have []string, w io.Writer) error {
 	if len(cut) > 0 {
 		magic = shallowMagic
 	}
-	var header, want bytes.Buffer // want is the question of pack-objects: ids, then --not and ids
+	var header, want bytes.Buffer // want is the input of pack-objects: ids, then --not and ids
 	fmt.Fprintf(&header, "%s\n%s\n%s\n%d\n", magic, format, strings.TrimSpace(string(head)), len(refs))
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
 		fmt.Fprintf(&header, "%s %s\n", refs[name], name)
@@ -121,7 +119,7 @@ func (k *copier) Export(ctx context.Context, have []string, w io.Writer) error {
 	}
 
 	c := k.git("pack-objects", "--revs", "--stdout", "--thin", "--delta-base-offset", "--quiet")
-	c.Config = []string{"pack.window", "0"} // deltas that are there are used, none are looked for
+	c.Config = []string{"pack.window", "0"} // reuse existing deltas, look for no new ones
 	c.Stdin, c.Timeout, c.Limit = &want, copyTime, 1<<50
 	return c.Stream(ctx, func(r io.Reader) error {
 		_, err := io.Copy(w, r)
@@ -129,8 +127,8 @@ func (k *copier) Export(ctx context.Context, have []string, w io.Writer) error {
 	})
 }
 
-// present returns those of the ids that another copy has whose objects are in the mirror,
-// which has a boundary of its own. Behind another boundary nothing is known.
+// present returns those ids from another copy that are also in this mirror, which has a boundary of
+// its own. With another boundary nothing is known about the history of an id.
 func (k *copier) present(ctx context.Context, ids []string, cut boundary) ([]string, error) {
 	theirs := boundary(nil).mark()
 	for _, id := range ids {
@@ -144,7 +142,7 @@ func (k *copier) present(ctx context.Context, ids []string, cut boundary) ([]str
 
 	var out []string
 	err := k.with(ctx, func(c reader) error {
-		// Many questions at once; each is answered, in their order.
+		// Ask many questions at once. The answers come in their order.
 		for first := 0; first < len(ids); first += askAhead {
 			part := slices.Clone(ids[first:min(len(ids), first+askAhead)])
 			part = slices.DeleteFunc(part, func(id string) bool { return !pack.IsID(id) })
@@ -170,10 +168,9 @@ func (k *copier) present(ctx context.Context, ids []string, cut boundary) ([]str
 	return out, err
 }
 
-// Import makes the mirror a copy of the one that wrote the stream, moved and
-// deleted references included. On an error the references stay as they were;
-// only a stream with another hash algorithm replaces the mirror first, and a
-// mirror that turns out to be damaged is removed.
+// Import makes the mirror equal to the one that wrote the stream, with moved and deleted
+// references. On an error the references stay as they were. Only a stream with another hash
+// algorithm replaces the mirror first, and a mirror that turns out to be damaged is removed.
 func (k *copier) Import(ctx context.Context, r io.Reader) error {
 	release, err := k.acquire(ctx)
 	if err != nil {
@@ -182,7 +179,7 @@ func (k *copier) Import(ctx context.Context, r io.Reader) error {
 	defer release()
 
 	if err := k.take(ctx, r); err != nil {
-		// A stream that broke off may have left damage. At the end of ctx git cannot be asked.
+		// A broken stream may have left damage. If ctx has ended, git cannot be asked.
 		if ctx.Err() == nil && !k.Sound(ctx) {
 			err = errors.Join(err, k.discard())
 		}
@@ -191,7 +188,7 @@ func (k *copier) Import(ctx context.Context, r io.Reader) error {
 	return nil
 }
 
-// take is Import for the holder of the right to change the mirror.
+// take does the work of Import. The caller must hold the right to change the mirror.
 func (k *copier) take(ctx context.Context, r io.Reader) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	to, err := readHeader(in)
@@ -204,7 +201,7 @@ func (k *copier) take(ctx context.Context, r io.Reader) error {
 	}
 	defer k.forget()
 
-	// Nothing is moved before all that the references lead to is there.
+	// Move no reference before all objects are there that they lead to.
 	if err := k.takePack(ctx, in); err != nil {
 		return fmt.Errorf("read the pack of a copy: %w", err)
 	}
@@ -221,7 +218,7 @@ func (k *copier) take(ctx context.Context, r io.Reader) error {
 		return fmt.Errorf("the copy lacks objects: %w", err)
 	}
 
-	// While the references move, both boundaries hold: git misses no parents at either.
+	// While the references move, both boundaries apply, so that git misses no parents.
 	both := maps.Clone(to.cut)
 	maps.Copy(both, cut)
 	if err := both.write(filepath.Join(k.dir, shallowFile)); err != nil {
@@ -242,15 +239,15 @@ func (k *copier) take(ctx context.Context, r io.Reader) error {
 	return err
 }
 
-// copyHeader is what stands before the pack of a stream.
+// copyHeader is the part of a stream before the pack.
 type copyHeader struct {
 	format string            // hash algorithm
-	head   string            // as in the file HEAD
-	refs   map[string]string // full name to id
+	head   string            // text of the file HEAD
+	refs   map[string]string // id by full name
 	cut    boundary
 }
 
-// readHeader reads and checks what stands before the pack.
+// readHeader reads and checks the part of a stream before the pack.
 func readHeader(in *bufio.Reader) (to copyHeader, err error) {
 	var lines [4]string // magic, hash algorithm, HEAD, number of references
 	for i := range lines {
@@ -259,7 +256,7 @@ func readHeader(in *bufio.Reader) (to copyHeader, err error) {
 		}
 	}
 
-	// Each line is checked: a copy may come from anywhere.
+	// Check each line: a copy may come from anywhere.
 	to.format, to.head = lines[1], lines[2]
 	n, err := strconv.Atoi(lines[3])
 	known := lines[0] == copyMagic || lines[0] == shallowMagic
@@ -271,7 +268,7 @@ func readHeader(in *bufio.Reader) (to copyHeader, err error) {
 		return to, fmt.Errorf("HEAD is %.80q", to.head)
 	}
 
-	// References, one a line: the id and the full name.
+	// Read the references, one a line: the id and the full name.
 	to.refs = make(map[string]string, min(n, 1<<16))
 	for range n {
 		line, err := shortLine(in)
@@ -282,7 +279,7 @@ func readHeader(in *bufio.Reader) (to copyHeader, err error) {
 		oid, name, _ := strings.Cut(line, " ")
 		mine := strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/") || name == headRef
 
-		// Branches, tags and our own reference; nothing else is taken.
+		// Accept only branches, tags and our own reference.
 		if !pack.IsID(oid) || !mine {
 			return to, fmt.Errorf("a reference is %.80q", line)
 		}
@@ -319,7 +316,7 @@ func readBoundary(in *bufio.Reader, cut boundary) error {
 	return nil
 }
 
-// shortLine reads a line that must fit the buffer.
+// shortLine reads a line that must fit into the buffer.
 func shortLine(in *bufio.Reader) (string, error) {
 	line, err := in.ReadSlice('\n')
 	if err == io.EOF {
@@ -331,7 +328,7 @@ func shortLine(in *bufio.Reader) (string, error) {
 	return string(line[:len(line)-1]), nil
 }
 
-// takePack adds the objects of a pack, which may be without any.
+// takePack adds the objects of a pack, which may have none.
 func (k *copier) takePack(ctx context.Context, in *bufio.Reader) error {
 	start, err := in.Peek(12)
 	if err != nil {
@@ -347,30 +344,30 @@ func (k *copier) takePack(ctx context.Context, in *bufio.Reader) error {
 		return err
 	}
 
-	// The count can be believed: a node of ours has read these objects before.
+	// The count can be trusted: one of our nodes has read these objects before.
 	c := k.git("index-pack", "--stdin", "--fix-thin")
 	c.Stdin, c.Timeout, c.Writes = in, copyTime, true
 	c.Memory = c.Allowance() + run.ObjectMemory*int64(count)
 	return c.Run(ctx)
 }
 
-// connected checks that every object is there that the references lead to.
+// connected checks that all objects are there that the references lead to.
 func (u *updater) connected(ctx context.Context, refs map[string]string) error {
 	return u.walkObjects(ctx, refs, nil, "--not", "--all")
 }
 
-// connectedTo checks the same with another boundary than that of the mirror. What its
-// references lead to is looked at as well: behind another boundary it may be missing.
+// connectedTo is connected with another boundary than that of the mirror. It also checks what the
+// mirror's own references lead to, because another boundary may need more history.
 func (k *copier) connectedTo(ctx context.Context, refs map[string]string, cut boundary) error {
 	there := filepath.Join(k.dir, "shallow.copied")
 	if err := cut.write(there); err != nil {
 		return err
 	}
 	defer os.Remove(there)
-	return k.walkObjects(ctx, refs, []string{"GIT_SHALLOW_FILE=" + there}) // for git, a missing file is all of the history
+	return k.walkObjects(ctx, refs, []string{"GIT_SHALLOW_FILE=" + there}) // a missing file means all of the history to git
 }
 
-// walkObjects has git walk through all objects that references lead to.
+// walkObjects makes git walk all objects that references lead to.
 func (u *updater) walkObjects(ctx context.Context, refs map[string]string, env []string, but ...string) error {
 	if len(refs) == 0 {
 		return nil
@@ -386,8 +383,7 @@ func (u *updater) walkObjects(ctx context.Context, refs map[string]string, env [
 	return c.Run(ctx)
 }
 
-// move makes the references those given. The old ones go first: a/b cannot be
-// made while there is an a.
+// move sets the references. It deletes old ones first: a/b cannot be made while there is an a.
 func (k *copier) move(ctx context.Context, refs map[string]string) error {
 	here, err := k.heads(ctx)
 	if err != nil {
@@ -407,7 +403,7 @@ func (k *copier) move(ctx context.Context, refs map[string]string) error {
 		}
 	}
 
-	// Two runs of git: within one, the old names would still be in the way of the new ones.
+	// Run git twice: in one run the old names would still be in the way.
 	for _, script := range []*bytes.Buffer{&gone, &moved} {
 		if script.Len() == 0 {
 			continue

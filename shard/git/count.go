@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	countTime = 30 * time.Second       // for counting what a filter lets through
-	countWait = 300 * time.Millisecond // that a reader waits for it
-	countMost = 2                      // at a time, of one mirror
+	countTime = 30 * time.Second       // time limit for counting what a filter selects
+	countWait = 300 * time.Millisecond // time that a reader waits for the count
+	countMost = 2                      // counts at a time for one mirror
 )
 
-// errCounting means that enough is counted already.
+// errCounting means that enough counts are running already.
 var errCounting = errors.New("other commits are counted")
 
-// count counts what a filter lets through, and remembers it: the pages of one list ask for
-// the same. A page does not wait long for its total. The count goes on, and the next page
-// has it; atLeast tells that it is not known yet.
+// count counts the commits that a filter selects, and caches the number, because all pages of a
+// list need the same. A page does not wait long: the count continues, and the next page has it.
+// atLeast reports that it is not known yet.
 func (h *logs) count(ctx context.Context, q LogQuery, filter []string) (total int, atLeast bool) {
 	count := func(ctx context.Context) (int, error) {
 		return h.totals.Do(ctx, h.tasks, q.key(filter), func(int) int64 { return 1 }, func(ctx context.Context) (int, error) {
-			// Beyond that nobody waits for an exact number.
+			// Nobody waits longer for an exact number.
 			select {
 			case h.counting <- struct{}{}:
 				defer func() { <-h.counting }()
@@ -49,7 +49,7 @@ func (h *logs) count(ctx context.Context, q LogQuery, filter []string) (total in
 	return n, err != nil
 }
 
-// countRead counts by the commit graph and the packs.
+// countRead counts with the commit graph and the packs.
 func (h *logs) countRead(ctx context.Context, q LogQuery) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
@@ -73,13 +73,12 @@ func (h *logs) countRead(ctx context.Context, q LogQuery) (n int, err error) {
 	}
 }
 
-// countAll has git count.
+// countAll counts with git.
 func (h *logs) countAll(ctx context.Context, q LogQuery, filter []string) (int, error) {
 	c := h.git("log", "--no-show-signature", "--no-patch", "--format=tformat:x") // rev-list has no --use-mailmap
 	c.Timeout, c.Limit = countTime, 4<<30
 
-	// Without a filter, which leaves only where to begin, git counts by itself:
-	// that is faster than printing.
+	// Without a filter git counts by itself, which is faster than printing.
 	if len(filter) == 3 {
 		c.Args = append([]string{"rev-list", "--count"}, filter...)
 		out, err := c.Output(ctx)
@@ -89,7 +88,7 @@ func (h *logs) countAll(ctx context.Context, q LogQuery, filter []string) (int, 
 		return strconv.Atoi(strings.TrimSpace(string(out)))
 	}
 
-	// Otherwise the lines are counted.
+	// Otherwise count the lines.
 	q.read(c)
 	c.Args = append(c.Args, filter...)
 	n := 0

@@ -26,64 +26,63 @@ type Hunk struct {
 	Body     string
 }
 
-// FileDiff is what changed in a file.
+// FileDiff is the change of one file.
 type FileDiff struct {
-	OldPath string // empty when added
-	NewPath string // empty when deleted
-	Status  byte   // A added, M modified, D deleted, R renamed, T of another type
-	OldMode string // as git writes it, 000000 when there was no file
+	OldPath string // empty if the file was added
+	NewPath string // empty if the file was deleted
+	Status  byte   // A added, M modified, D deleted, R renamed, T changed type
+	OldMode string // as git writes it; 000000 if there was no file
 	NewMode string
 	Binary  bool
-	Added   int // lines in Hunks
+	Added   int // number of added lines in Hunks
 	Removed int
 	Hunks   []Hunk
-	Cut     bool // a limit left out hunks
+	Cut     bool // a limit removed hunks
 
 	Similarity int // of a renamed file, in percent
 }
 
-// DiffOptions bounds a diff. The zero value has the defaults.
+// DiffOptions limits a diff. The zero value means the defaults.
 type DiffOptions struct {
-	Path     string // a file or directory; empty is all
-	Context  int    // lines around a change; 0 is 3, negative none
-	MaxBytes int    // of hunks; 0 is 16 MiB
-	MaxFiles int    // 0 is 10,000
-	Stat     bool   // count the lines and leave out the hunks
+	Path     string // a file or directory; empty means all
+	Context  int    // lines around a change; 0 means 3, negative none
+	MaxBytes int    // bytes of hunks; 0 means 16 MiB
+	MaxFiles int    // 0 means 10,000
+	Stat     bool   // count lines, and return no hunks
 
-	IgnoreBlanks bool // lines that differ in blanks alone are alike; a file that has no others is left out
+	IgnoreBlanks bool // ignore lines that differ only in blanks, and files without other changes
 
-	// A part of the files, and hunks of those alone; not beside Stat. MaxFiles bounds
-	// all that are counted, 100,000 where it is 0.
+	// Skip and Limit select a part of the files, and only their hunks. They do not work with Stat.
+	// MaxFiles limits the files that are counted; with a part, 0 means 100,000.
 	Skip  int
-	Limit int // 0 is all
+	Limit int // 0 means all
 }
 
 // Diff is the difference of two commits.
 type Diff struct {
 	Files []FileDiff // in the order of their paths
-	Cut   bool       // a limit left something out
-	late  bool       // the limit was one of time
+	Cut   bool       // a limit removed something
+	late  bool       // the limit was a time limit
 
-	Total   int  // files, in Files or not
-	AtLeast bool // there are more of them
+	Total   int  // number of files, also those not in Files
+	AtLeast bool // there are more files than Total
 }
 
 const (
 	diffTime = 60 * time.Second
-	maxLine  = 1 << 20 // bytes of a line of a diff; the rest is dropped
+	maxLine  = 1 << 20 // bytes in a line of a diff; the rest is dropped
 )
 
 // diffs compares commits line by line.
 type diffs struct {
 	*base
 	files *files
-	tasks *run.Tasks         // that go on when the asker has left
-	known *run.Flights[Diff] // who reads a part of a difference often reads on
+	tasks *run.Tasks         // work that continues after its caller has left
+	known *run.Flights[Diff] // cached, because readers of a part often read on
 }
 
-// Diff compares two commits directly (two dots), with renames found. A limit
-// on bytes leaves out hunks, never the names of files. The answer is not the
-// caller's alone: it must not be changed.
+// Diff compares two commits directly (two dots), and finds renames. A limit on bytes removes hunks,
+// but never the names of files. The result is shared: the caller must not change it.
 func (h *diffs) Diff(ctx context.Context, base, head string, o DiffOptions) (Diff, error) {
 	path, err := cleanPath(o.Path)
 	if err != nil {
@@ -105,7 +104,7 @@ func (h *diffs) Diff(ctx context.Context, base, head string, o DiffOptions) (Dif
 		}
 	}
 
-	// Two commits never change, so what was asked once is known.
+	// Two commits never change, so their difference can be cached.
 	key := fmt.Sprint(h.dir, "\x00", base, head, path, "\x00", o.Context, o.MaxBytes, o.MaxFiles, o.Stat, o.IgnoreBlanks, o.Skip, o.Limit)
 	size := func(d Diff) int64 { return d.size() }
 	return h.known.Do(ctx, h.tasks, key, size, func(ctx context.Context) (Diff, error) {
@@ -113,8 +112,8 @@ func (h *diffs) Diff(ctx context.Context, base, head string, o DiffOptions) (Dif
 	})
 }
 
-// size is about what a difference takes of memory; negative for one that may
-// be larger the next time. It counts in round figures, for each file, hunk and path.
+// size returns about how much memory a difference takes; negative if it must not be cached because
+// it may be larger the next time. It uses round numbers for each file, hunk and path.
 func (d *Diff) size() int64 {
 	n := int64(100)
 	for i := range d.Files {
@@ -125,21 +124,21 @@ func (d *Diff) size() int64 {
 		}
 	}
 
-	// What git had no time for it may tell the next time.
+	// With more time the answer may have more.
 	if d.late {
 		return -1
 	}
 	return n
 }
 
-// diff is Diff of a clean path, with all options set.
+// diff is Diff for a clean path, with all options set.
 func (h *diffs) diff(ctx context.Context, base, head, path string, o DiffOptions) (Diff, error) {
 	around := 3
 	if o.Context != 0 {
 		around = max(0, o.Context)
 	}
 
-	// The list of files always; then numbers or patches.
+	// Ask for the list of files, and then for numbers or patches.
 	c := h.git("diff-tree", "-r", "-z", "-M", "--raw", "--no-ext-diff", "--no-textconv")
 	if o.Stat {
 		c.Args = append(c.Args, "--numstat")
@@ -156,14 +155,14 @@ func (h *diffs) diff(ctx context.Context, base, head, path string, o DiffOptions
 	}
 	c.Timeout, c.Limit = diffTime, 8<<30
 
-	// Read while git writes: the answer may be longer than what is kept.
+	// Read while git writes: its output may be longer than what is kept.
 	d := &diffReader{o: o}
 	err := c.Stream(ctx, func(r io.Reader) error {
 		d.in = newRecords(r)
 		return d.read()
 	})
 
-	// What was read until then is an answer.
+	// What was read until then is the answer.
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && len(d.diff.Files) > 0 {
 		d.cutFrom(d.file)
 		d.diff.late, err = true, nil
@@ -178,18 +177,18 @@ func (h *diffs) diff(ctx context.Context, base, head, path string, o DiffOptions
 	return d.diff, err
 }
 
-// diffReader parses a list of files, each line between NULs, and then their
-// patches in the same order.
+// diffReader parses a list of files, with NULs between the fields, and then their patches in the
+// same order.
 type diffReader struct {
 	o     DiffOptions
 	in    *records
 	diff  Diff
-	file  int   // index of the file whose patch is read
-	blank []int // indexes of the files that differ in blanks alone
+	file  int   // index of the file whose patch is being read
+	blank []int // indexes of the files that differ only in blanks
 	bytes int   // of hunks so far
-	paths int   // bytes of the paths of files so far
+	paths int   // bytes of the paths so far
 	long  []byte
-	body  []byte // of the hunk that is read
+	body  []byte // of the hunk that is being read
 }
 
 func (d *diffReader) read() error {
@@ -201,14 +200,14 @@ func (d *diffReader) read() error {
 	}
 
 	d.file = -1
-	half := false // the first patch of a type change, which has two, was read
+	half := false // a type change has two patches; the first was read
 	line, err := d.line()
 	for err == nil {
 		if !bytes.HasPrefix(line, []byte("diff --git ")) {
 			return fmt.Errorf("git diff-tree said %.80q", line)
 		}
 
-		// A type change, as from a file to a link, is told as a deletion and an addition.
+		// Git prints a type change, such as from a file to a link, as a deletion and an addition.
 		if d.file >= 0 && d.diff.Files[d.file].Status == 'T' && !half {
 			half = true
 		} else {
@@ -218,7 +217,7 @@ func (d *diffReader) read() error {
 			}
 		}
 
-		// What follows is past MaxFiles, or past the part that is asked for.
+		// The rest is beyond MaxFiles, or beyond the requested part.
 		if d.file >= len(d.diff.Files) || d.partIsRead() {
 			return run.ErrStop
 		}
@@ -246,7 +245,7 @@ func (d *diffReader) raw() error {
 			return err
 		}
 
-		if first[0] == 0 { // stands between the list and the patches
+		if first[0] == 0 { // separates the list from the patches
 			d.in.src.Discard(1)
 			return nil
 		}
@@ -255,7 +254,7 @@ func (d *diffReader) raw() error {
 			return nil
 		}
 
-		// Modes, ids and status.
+		// Read modes, ids and status.
 		head, err := d.in.part(maxField)
 		if err != nil {
 			return err
@@ -266,13 +265,13 @@ func (d *diffReader) raw() error {
 			return fmt.Errorf("git diff-tree said %.80q", head)
 		}
 
-		// One path, or two of a file that got another name.
+		// Read one path, or two for a renamed file.
 		path, err := d.in.part(maxPath)
 		if err != nil {
 			return err
 		}
 
-		// Added and deleted files have one side only.
+		// Added and deleted files have only one side.
 		file := FileDiff{OldPath: path, NewPath: path, Status: f[4][0], OldMode: f[0][1:], NewMode: f[1]}
 		switch file.Status {
 		case 'A':
@@ -280,7 +279,7 @@ func (d *diffReader) raw() error {
 		case 'D':
 			file.NewPath = ""
 
-		// Both paths must be read: the next row begins after them.
+		// Read both paths: the next row begins after them.
 		case 'R', 'C':
 			if file.NewPath, err = d.in.part(maxPath); err != nil {
 				return err
@@ -298,9 +297,8 @@ func (d *diffReader) raw() error {
 	}
 }
 
-// numbers reads how many lines each file of the list gained and lost:
-// "12 TAB 3 TAB path NUL", for a rename "12 TAB 3 TAB NUL old NUL new NUL", and
-// dashes for a binary file.
+// numbers reads how many lines each file gained and lost: "12 TAB 3 TAB path NUL", for a rename "12
+// TAB 3 TAB NUL old NUL new NUL", and dashes for a binary file.
 func (d *diffReader) numbers() error {
 	for ; ; d.file++ {
 		text, length, err := d.in.next(maxPath + maxField)
@@ -318,14 +316,14 @@ func (d *diffReader) numbers() error {
 			return fmt.Errorf("git diff-tree said %.80q", entry)
 		}
 
-		// The names of a rename follow by themselves.
+		// The names of a rename follow separately.
 		for skip := 0; fields[2] == "" && skip < 2; skip++ {
 			if _, _, err := d.in.next(0); err != nil {
 				return err
 			}
 		}
 
-		// As raw has shortened it.
+		// Shorten the path as raw has done.
 		path := fields[2]
 		if length -= len(entry) - len(path); length > maxPath {
 			path = shortened(path[:maxPath], length)
@@ -335,7 +333,7 @@ func (d *diffReader) numbers() error {
 		if err := d.passBlank(func(f *FileDiff) bool { return f.NewPath == path }); err != nil {
 			return err
 		}
-		if d.file >= len(d.diff.Files) { // what follows is past MaxFiles
+		if d.file >= len(d.diff.Files) { // the rest is beyond MaxFiles
 			return run.ErrStop
 		}
 
@@ -346,15 +344,15 @@ func (d *diffReader) numbers() error {
 	}
 }
 
-// line reads a line without its newline; of a very long one the beginning. It
-// is valid until the next is read.
+// line reads a line without its newline; of a very long line only the beginning. The result is
+// valid until the next call.
 func (d *diffReader) line() ([]byte, error) {
 	part, err := d.in.src.ReadSlice('\n')
 	if err == nil {
 		return part[:len(part)-1], nil
 	}
 
-	// It is longer than the buffer: gather its parts, up to maxLine.
+	// The line is longer than the buffer: collect its parts, up to maxLine.
 	d.long = d.long[:0]
 	for {
 		if len(d.long) < maxLine {
@@ -374,7 +372,7 @@ func (d *diffReader) line() ([]byte, error) {
 	}
 }
 
-// patch reads the patch of a file up to the line that begins the next.
+// patch reads the patch of a file, up to the line that begins the next patch.
 func (d *diffReader) patch(f *FileDiff) (next []byte, err error) {
 	for {
 		line, err := d.line()
@@ -388,7 +386,7 @@ func (d *diffReader) patch(f *FileDiff) (next []byte, err error) {
 		case bytes.HasPrefix(line, []byte("Binary files ")):
 			f.Binary = true
 
-		// A hunk, unless the patches are long enough already.
+		// Read a hunk, unless the patches are long enough already.
 		case bytes.HasPrefix(line, []byte("@@ ")):
 			if d.bytes > d.o.MaxBytes && d.o.Limit == 0 {
 				d.cutFrom(d.file)
@@ -401,7 +399,7 @@ func (d *diffReader) patch(f *FileDiff) (next []byte, err error) {
 	}
 }
 
-// cutFrom marks that the hunks of the files from one on are not all there.
+// cutFrom marks the files from index i on as incomplete.
 func (d *diffReader) cutFrom(i int) {
 	d.diff.Cut = true
 	for ; i < len(d.diff.Files); i++ {
@@ -411,14 +409,14 @@ func (d *diffReader) cutFrom(i int) {
 	}
 }
 
-// hunk reads as many lines as its header announces.
+// hunk reads as many lines as its header says.
 func (d *diffReader) hunk(f *FileDiff, header string) error {
 	h, err := parseHunkHeader(header)
 	if err != nil {
 		return err
 	}
 
-	// Before each line oldLeft and newLeft of the announced lines are to come.
+	// Before each line, oldLeft and newLeft of these lines are still to come.
 	d.body = d.body[:0]
 	for oldLeft, newLeft := h.Old.Lines, h.New.Lines; oldLeft > 0 || newLeft > 0 || d.noNewlineFollows(); {
 		line, err := d.line()
@@ -437,12 +435,12 @@ func (d *diffReader) hunk(f *FileDiff, header string) error {
 			f.Added++
 		}
 
-		// The hunks of other parts are read for what follows them.
+		// Hunks of other parts are read only to reach the text after them.
 		if !d.isInPart() {
 			continue
 		}
 
-		// A line counts whether it is kept or not.
+		// A line counts even if it is not kept.
 		d.bytes += len(line) + 1
 		if d.bytes <= d.o.MaxBytes {
 			d.body = append(append(d.body, line...), '\n')
@@ -458,8 +456,8 @@ func (d *diffReader) hunk(f *FileDiff, header string) error {
 	return nil
 }
 
-// withoutMarks takes the byte order mark off the first line of each side, which it is no part
-// of. It stays where one side has it and the other has not: then it is what has changed.
+// withoutMarks removes the byte order mark from the first line of each side, because it is not part
+// of the line. It stays if only one side has it: then it is the change.
 func withoutMarks(h Hunk, body []byte) []byte {
 	const mark = "\ufeff"
 	first := func(start int, signs string) int {
@@ -484,15 +482,15 @@ func withoutMarks(h Hunk, body []byte) []byte {
 	return body
 }
 
-// noNewlineFollows reports whether the next line is "\ No newline at end of
-// file", which git does not count.
+// noNewlineFollows reports whether the next line is "\ No newline at end of file", which git does
+// not count.
 func (d *diffReader) noNewlineFollows() bool {
 	b, err := d.in.src.Peek(1)
 	return err == nil && b[0] == '\\'
 }
 
-// parseHunkHeader reads "@@ -1,2 +3,4 @@ heading". A single line stands without
-// its count, as in "@@ -1 +3,4 @@".
+// parseHunkHeader parses "@@ -1,2 +3,4 @@ heading". A single line has no count, as in "@@ -1 +3,4
+// @@".
 func parseHunkHeader(line string) (Hunk, error) {
 	bad := fmt.Errorf("git diff-tree said %.80q", line)
 	rest, ok := strings.CutPrefix(line, "@@ -")
@@ -509,7 +507,7 @@ func parseHunkHeader(line string) (Hunk, error) {
 	}{{old, &h.Old}, {next, &h.New}} {
 		start, lines, many := strings.Cut(x.text, ",")
 
-		// Without its count it is one line.
+		// Without a count it is one line.
 		x.to.Lines = 1
 		var err error
 		if x.to.Start, err = strconv.Atoi(start); err != nil {

@@ -15,28 +15,27 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// Git calls a text in UTF-16 or UTF-32 binary. The change of such a file is that of its
-// decoded texts, which git compares as files outside of a repository. A side that is not
-// there has no file:
+// Git calls a text in UTF-16 or UTF-32 binary. So both sides of such a file are decoded into files
+// outside of a repository, which git then compares. A missing side has no file:
 //
-//	<mirror>/tmp_objdir-.../old/000000      what a killed process leaves, a fetch sweeps away
+//	<mirror>/tmp_objdir-.../old/000000      a fetch removes what a killed process leaves
 //	<mirror>/tmp_objdir-.../new/000000
 //	<mirror>/tmp_objdir-.../new/000001
 
-// The bounds of the files of one difference that are decoded; others stay binary.
+// Limits of decoding in one difference. Other files stay binary.
 const (
-	decodedLooks = 1000     // at files that git calls binary
-	decodedBytes = 32 << 20 // in git, of both sides
+	decodedLooks = 1000     // files that git calls binary and that are read
+	decodedBytes = 32 << 20 // bytes in git, of both sides
 )
 
-// decoded is the changes of decoded files.
+// decoded is the files that are decoded for one difference.
 type decoded struct {
 	dir  string
 	left int64 // bytes that may still be decoded
-	at   []int // in the difference, of each file in dir
+	at   []int // by file in dir: its index in the difference
 }
 
-// decode puts the changes of decoded texts where git has found no text.
+// decode adds the changes of decoded texts to files that git calls binary.
 func (h *diffs) decode(ctx context.Context, base, head string, d *diffReader, around int) (err error) {
 	w := &decoded{left: decodedBytes}
 	defer func() {
@@ -60,24 +59,24 @@ func (h *diffs) decode(ctx context.Context, base, head string, d *diffReader, ar
 	return d.compareDecoded(ctx, w, around)
 }
 
-// mayBeCoded reports whether a file may have an encoding that git does not know. It takes a
-// short text without a NUL for one in UTF-8.
+// mayBeCoded reports whether a file may have an encoding that git does not know. Git takes a short
+// text without a NUL for UTF-8.
 func (f *FileDiff) mayBeCoded() bool {
 	marked := func(h Hunk) bool { return strings.Contains(h.Body, "\xff\xfe") || strings.Contains(h.Body, "\xfe\xff") }
 	ordinary := func(mode string) bool { return mode == "000000" || strings.HasPrefix(mode, "100") }
 	return (f.Binary || slices.ContainsFunc(f.Hunks, marked)) && ordinary(f.OldMode) && ordinary(f.NewMode)
 }
 
-// decodeFile writes the texts of both sides of a file, where one of them has to be decoded.
+// decodeFile writes the texts of both sides of a file, if one of them must be decoded.
 func (h *diffs) decodeFile(ctx context.Context, w *decoded, base, head string, i int, f *FileDiff) error {
 	coded := false
-	var texts [2][]byte // nil for a side that is not there
+	var texts [2][]byte // nil for a missing side
 	for side, at := range [2][2]string{{base, f.OldPath}, {head, f.NewPath}} {
 		if at[1] == "" {
 			continue
 		}
 		begin, err := h.files.Source(ctx, at[0], at[1], SourceOptions{Lines: 1, MaxBytes: 4})
-		if errors.Is(err, ErrNoPath) { // a path that is too long to be kept
+		if errors.Is(err, ErrNoPath) { // the path is too long to be stored
 			return nil
 		}
 		if err != nil {
@@ -128,7 +127,7 @@ func (d *diffReader) compareDecoded(ctx context.Context, w *decoded, around int)
 	o := d.o
 	o.Skip, o.Limit, o.MaxBytes = 0, 0, max(0, d.o.MaxBytes-d.bytes)
 	if o.Stat {
-		around, o.MaxBytes = 0, decodedBytes*4 // no line may be left out of the count
+		around, o.MaxBytes = 0, decodedBytes*4 // no line may be missing from the count
 	}
 	c := &run.Command{Args: []string{"diff", "--no-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--unified=" + strconv.Itoa(around)}}
 	if o.IgnoreBlanks {
@@ -148,7 +147,7 @@ func (d *diffReader) compareDecoded(ctx context.Context, w *decoded, around int)
 		in.in = newRecords(r)
 		return in.patches()
 	})
-	// Exit 1 says that files differ.
+	// Exit code 1 means that files differ.
 	if failed := (*run.Failure)(nil); err != nil && !(errors.As(err, &failed) && failed.Exit == 1) {
 		return fmt.Errorf("compare decoded texts: %w", err)
 	}
@@ -164,7 +163,7 @@ func (d *diffReader) compareDecoded(ctx context.Context, w *decoded, around int)
 	return nil
 }
 
-// patches reads patches whose files are called by their index.
+// patches reads patches of files whose names are their indexes.
 func (d *diffReader) patches() error {
 	line, err := d.line()
 	for err == nil {
@@ -177,8 +176,7 @@ func (d *diffReader) patches() error {
 	return ignoreEOF(err)
 }
 
-// dropAlike takes those of some files out of the list that differ in blanks alone, where these
-// do not count.
+// dropAlike removes those files from the list that differ only in blanks, if blanks are ignored.
 func (d *diffReader) dropAlike(of []int) {
 	for _, i := range slices.Backward(of) {
 		if f := &d.diff.Files[i]; d.o.IgnoreBlanks && f.mayBeBlank() && f.Added+f.Removed == 0 {

@@ -2,20 +2,19 @@ package git
 
 import "sync"
 
-// leastRoom is what a fetch may receive however little is free, in bytes: most bring less.
+// leastRoom is how many bytes a fetch may receive even on a full disk: most fetches need less.
 const leastRoom = 1 << 20
 
-// diskRoom is the disk that the fetches of a node may fill together. It is safe for concurrent
-// use.
+// diskRoom is the disk space that the fetches of a node share. It is safe for concurrent use.
 type diskRoom struct {
 	mu      sync.Mutex
-	granted map[string]int64 // bytes that a fetch may receive, by the directory of its mirror
+	granted map[string]int64 // bytes that each fetch may receive, by the directory of its mirror
 }
 
-// take grants a fetch a quarter of the bytes that are free and that no other fetch may
-// still receive; written returns what a fetch has received so far. All fetches together
-// leave some of the disk free, whatever the remotes send. Where free is not known, and 0,
-// there is no bound, and most is 0. done ends the grant.
+// take grants a fetch a quarter of the bytes that are free and not granted to other fetches.
+// written returns what a fetch has received so far. So all fetches together leave some of the disk
+// free, whatever the remotes send. If free is 0, which means unknown, there is no limit, and most
+// is 0. done ends the grant.
 func (r *diskRoom) take(dir string, free int64, written func(dir string) int64) (most int64, done func()) {
 	if free <= 0 {
 		return 0, func() {}

@@ -1,7 +1,6 @@
-// Package git keeps bare mirrors of repositories and answers questions about
-// them: by reading the packs, the commit graph and the references itself where
-// that does (package [github.com/shoalsearch/shoal/shard/git/pack]), and by
-// running the git program for everything else.
+// Package git keeps bare mirrors of repositories and answers questions about them. It reads packs,
+// the commit graph and references itself if it can (package
+// [github.com/shoalsearch/shoal/shard/git/pack]), and runs the git program for everything else.
 //
 //	a server      ──Fetch──▶ Mirror (bare, branches and tags only)
 //	a directory   ──────────┘  │
@@ -12,13 +11,13 @@
 //	    Log, Last, Trace, Authors, Show, Blame
 //	    Diff, Changes, Nearest
 //
-// How git runs is package [github.com/shoalsearch/shoal/shard/git/run]'s. A reference from
-// outside is first made a commit id by [Mirror.Resolve]; the other methods take commit
-// ids only, so that no name can become an option.
+// Package [github.com/shoalsearch/shoal/shard/git/run] runs git. [Mirror.Resolve] turns a reference
+// from outside into a commit id. The other methods accept only commit ids, so that no name can
+// become an option.
 //
-// A repository in a directory of this machine belongs to whoever may write
-// there. It is never written to, git is not run in it, and nothing of it is
-// followed out of the directory of its connection (foreign.go, view.go).
+// Anybody who may write in a directory of this machine may own a repository there. So the package
+// never writes to it, never runs git in it, and follows no path out of the directory of its
+// connection (foreign.go, view.go).
 //
-// Nothing here knows of catalogs, shards or jobs.
+// This package does not know catalogs, shards or jobs.
 package git

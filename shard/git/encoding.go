@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
-// charmaps are the encodings with one byte a letter, by their plain names: "iso88591",
+// charmaps are the encodings with one byte for each letter, by their plain names: "iso88591",
 // "windows1252", "koi8r".
 var charmaps = sync.OnceValue(func() map[string]*charmap.Charmap {
 	all := map[string]*charmap.Charmap{}
@@ -25,7 +25,7 @@ var charmaps = sync.OnceValue(func() map[string]*charmap.Charmap {
 	return all
 })
 
-// plainName is the name of an encoding as its letters and digits: many are written in
+// plainName returns the letters and digits of an encoding's name, because many names are written in
 // several ways.
 func plainName(name string) string {
 	name = strings.Map(func(r rune) rune {
@@ -43,9 +43,8 @@ func plainName(name string) string {
 	return name
 }
 
-// inUTF8 is a commit as git shows it, in UTF-8, whatever its header encoding says. The
-// error is ErrAskGit for what only git can read. A commit without that header is left as
-// it is.
+// inUTF8 returns a commit in UTF-8, as git shows it, whatever its header encoding says. The error
+// is ErrAskGit if only git can read it. A commit without that header is returned unchanged.
 func inUTF8(text []byte) ([]byte, error) {
 	name := plainName(encodingOf(text))
 	if name == "" || name == "utf8" {
@@ -56,7 +55,7 @@ func inUTF8(text []byte) ([]byte, error) {
 		return nil, pack.ErrAskGit
 	}
 
-	// Git leaves a text as it is that has a byte without a meaning.
+	// Git does not convert a text with an invalid byte.
 	out, err := m.NewDecoder().Bytes(text)
 	if err != nil || bytes.ContainsRune(out, utf8.RuneError) || !bytes.HasPrefix(out, []byte("tree ")) {
 		return nil, pack.ErrAskGit
@@ -64,7 +63,7 @@ func inUTF8(text []byte) ([]byte, error) {
 	return out, nil
 }
 
-// encodingOf is the value of the header encoding of a commit; "" for none.
+// encodingOf returns the value of the header encoding of a commit; "" if there is none.
 func encodingOf(text []byte) string {
 	head, _, _ := bytes.Cut(text, []byte("\n\n"))
 	_, value, ok := bytes.Cut(head, []byte("\nencoding "))
@@ -75,8 +74,8 @@ func encodingOf(text []byte) string {
 	return string(value)
 }
 
-// parseCommit reads a commit as it is stored. ok is false for one whose text is
-// in an encoding that only git knows: it has no texts then.
+// parseCommit parses a stored commit. ok is false if its text has an encoding that only git knows:
+// then the result has no texts.
 func parseCommit(id, text []byte) (c Commit, ok bool) {
 	c.Hash, c.Parents = hex.EncodeToString(id), []string{}
 	text, err := inUTF8(text)
@@ -93,7 +92,7 @@ func parseCommit(id, text []byte) (c Commit, ok bool) {
 	for line := range bytes.Lines(head) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
 
-		// Who, when and from where.
+		// These are parents, author and committer.
 		switch key {
 		case "parent":
 			if len(c.Parents) < maxParents {
@@ -119,11 +118,11 @@ func parseIdentity(line string) (name, email string, t time.Time) {
 	return strings.TrimSpace(line[:open]), strings.TrimSpace(line[open+1 : end]), unixTime(seconds)
 }
 
-// splitMessage gives the first paragraph as one line, and the rest.
+// splitMessage returns the first paragraph as one line, and the rest.
 func splitMessage(message string) (subject, body string) {
 	rest := skipBlank(message)
 
-	// The first paragraph, as git has it: up to a blank line.
+	// As in git, the first paragraph ends at a blank line.
 	var lines []string
 	for rest != "" {
 		line, after, _ := strings.Cut(rest, "\n")
@@ -137,7 +136,7 @@ func splitMessage(message string) (subject, body string) {
 	return strings.Join(lines, " "), strings.TrimRight(skipBlank(rest), "\n")
 }
 
-// skipBlank leaves out the blank lines at the beginning.
+// skipBlank removes the blank lines at the start.
 func skipBlank(s string) string {
 	for s != "" {
 		line, after, _ := strings.Cut(s, "\n")

@@ -8,8 +8,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// What can go wrong, besides the errors of contexts and of the file system.
-// ErrNotFound and its kin wrap fs.ErrNotExist, the bad inputs fs.ErrInvalid.
+// The errors of this package, besides those of contexts and of the file system. Those for missing
+// things wrap fs.ErrNotExist, those for bad input fs.ErrInvalid.
 var (
 	ErrNoRef     = fmt.Errorf("no such branch, tag or commit: %w", fs.ErrNotExist)
 	ErrAmbiguous = run.ErrAmbiguous
@@ -29,7 +29,7 @@ var (
 	ErrUnknown   = run.ErrUnknown
 	ErrDamaged   = run.ErrDamaged
 
-	// ErrBeyond wraps ErrTooLarge: the repository itself has to change before it can be read.
+	// ErrBeyond wraps ErrTooLarge: the repository itself must change before it can be read.
 	ErrBeyond   = run.ErrBeyond
 	errManyRefs = fmt.Errorf("%w: exclude the repository from its connection: %w", pack.ErrManyRefs, ErrBeyond)
 )

@@ -16,23 +16,22 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// Fetched is what a fetch did.
+// Fetched is the result of a fetch.
 type Fetched struct {
-	Changed       bool   // some reference differs from before
+	Changed       bool   // a reference has changed
 	Empty         bool   // the remote has no commit
-	DefaultBranch string // short name; empty when HEAD is detached or the remote is empty
-	Refs          int    // branches and tags of the mirror now
+	DefaultBranch string // short name; empty if HEAD is detached or the remote is empty
+	Refs          int    // number of branches and tags in the mirror now
 }
 
-// Fetch brings the mirror to the state of the remote: all branches and tags,
-// moved and deleted ones too, and HEAD. It makes the mirror when there is
-// none, and anew when the remote's hash algorithm has changed or objects of
-// the mirror are found damaged. It never prompts, never hangs (Timeout, Stall), and
-// on failure leaves a mirror that is as it was or further ahead. A remote
-// with nothing new costs one listing.
+// Fetch brings the mirror to the state of the remote: all branches and tags, also moved and deleted
+// ones, and HEAD. It makes the mirror if there is none. It makes it again if the remote's hash
+// algorithm has changed, or if objects of the mirror are damaged. It never prompts and never hangs
+// (Timeout, Stall). After a failure the mirror is as it was or newer. A remote without news costs
+// one listing of its references.
 //
-// When HEAD leads to no commit but there are branches, main, master or else
-// the first branch by name stands in for it.
+// If HEAD leads to no commit but there are branches, then main, master or otherwise the first
+// branch by name replaces it.
 func (u *updater) Fetch(ctx context.Context, remote Remote, o FetchOptions) (Fetched, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout(), fmt.Errorf("the fetch took longer than %v: %w", o.timeout(), context.DeadlineExceeded))
 	defer cancel()
@@ -53,8 +52,8 @@ func (u *updater) Fetch(ctx context.Context, remote Remote, o FetchOptions) (Fet
 		return Fetched{}, err
 	}
 
-	// Objects that are missing or damaged are not sent again: the mirror counts as
-	// having them. So it is made anew, once.
+	// The remote does not send missing or damaged objects again, because the mirror seems to have
+	// them. So the mirror is made again, once.
 	f, err := u.follow(ctx, from, o, there)
 	if err != nil && ctx.Err() == nil && u.mayBeDamaged(ctx, err) {
 		if err := u.discard(); err != nil {
@@ -65,8 +64,8 @@ func (u *updater) Fetch(ctx context.Context, remote Remote, o FetchOptions) (Fet
 	return f, err
 }
 
-// mayBeDamaged reports whether a fetch may have failed because the mirror is
-// damaged, and not because of the remote or a bound.
+// mayBeDamaged reports whether a fetch may have failed because the mirror is damaged, and not
+// because of the remote or a limit.
 func (u *updater) mayBeDamaged(ctx context.Context, err error) bool {
 	if errors.Is(err, ErrAuth) || errors.Is(err, ErrStalled) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrUnknown) || errors.Is(err, ErrDamaged) {
 		return false
@@ -75,14 +74,13 @@ func (u *updater) mayBeDamaged(ctx context.Context, err error) bool {
 	return errors.As(err, &failed) && damage.MatchString(failed.Stderr) || !u.Sound(ctx)
 }
 
-// follow brings the mirror from here, the references that it has, to there, the
-// references of the remote.
+// follow brings the references of the mirror to those of the remote, which are there.
 func (u *updater) follow(ctx context.Context, from source, o FetchOptions, there *listing) (Fetched, error) {
 	if _, err := u.prepare(ctx, there.format()); err != nil {
 		return Fetched{}, fmt.Errorf("prepare mirror: %w", err)
 	}
 
-	// Even a fetch that fails may have moved some references.
+	// Even a failed fetch may have moved references.
 	defer u.forget()
 
 	here, err := u.heads(ctx)
@@ -90,8 +88,8 @@ func (u *updater) follow(ctx context.Context, from source, o FetchOptions, there
 		return Fetched{}, err
 	}
 
-	// What the mirror is to have: a detached HEAD needs a reference of its own,
-	// or git would take its commit for garbage.
+	// Find what the mirror must have. A detached HEAD needs its own reference, or git would remove
+	// its commit as garbage.
 	symref := there.defaultRef()
 	f := Fetched{
 		Refs:          len(there.refs),
@@ -120,14 +118,13 @@ func (u *updater) follow(ctx context.Context, from source, o FetchOptions, there
 	return f, err
 }
 
-// defaultRef is the branch that HEAD stands for; empty when HEAD is detached
-// or there is no branch.
+// defaultRef returns the branch for HEAD; empty if HEAD is detached or there is no branch.
 func (l *listing) defaultRef() string {
 	if l.refs[l.symref] != "" && strings.HasPrefix(l.symref, "refs/heads/") {
 		return l.symref
 	}
 
-	// The branches at HEAD, and all.
+	// Collect the branches at HEAD, and all branches.
 	var same, all []string
 	for name, oid := range l.refs {
 		if !strings.HasPrefix(name, "refs/heads/") {
@@ -142,8 +139,8 @@ func (l *listing) defaultRef() string {
 
 	candidates := all
 	if l.head != "" {
-		// HEAD is detached, or an old server does not say its branch. A branch
-		// at the same commit shows the same files.
+		// HEAD is detached, or an old server does not tell its branch. A branch at the same commit
+		// shows the same files.
 		candidates = same
 	}
 	slices.Sort(candidates)
@@ -179,16 +176,16 @@ func (u *updater) transfer(ctx context.Context, from source, o FetchOptions, det
 		c.Stored = from.local.bytes
 	}
 
-	// A remote that sends without end must not fill the disk.
+	// A remote that never stops sending must not fill the disk.
 	if c.File = o.Most; c.File <= 0 {
 		var done func()
 		c.File, done = u.disk.take(u.dir, run.FreeAt(u.dir), received)
 		defer done()
 	}
 
-	// The bound of memory comes from the size of the mirror, which is empty at
-	// the first copy of a large repository. Git has said by now how many objects
-	// there are: once more, with what these may take.
+	// The memory limit depends on the size of the mirror, which is empty at the first copy of a
+	// large repository. If memory ran out, git has said how many objects there are: try once more
+	// with the memory for these.
 	err = c.Run(ctx)
 	if errors.Is(err, ErrTooLarge) {
 		if memory := u.announced(); memory > c.Allowance() {
@@ -201,8 +198,8 @@ func (u *updater) transfer(ctx context.Context, from source, o FetchOptions, det
 		return nil
 	}
 
-	// What git has received of a pack lies there until somebody takes it away, and
-	// the next try brings as much again.
+	// Git leaves an incomplete pack behind, and the next try would receive as much again: remove
+	// it.
 	largest, left := u.takeAwayHalves()
 	if c.File > 0 && largest >= c.File {
 		err = fmt.Errorf("the remote sends more than %d MB, which is all that may be received with the room that is free on the disk and that no other fetch may need: %w", c.File>>20, ErrTooLarge)
@@ -210,8 +207,8 @@ func (u *updater) transfer(ctx context.Context, from source, o FetchOptions, det
 	return errors.Join(fmt.Errorf("fetch %s: %w", from, err), left)
 }
 
-// takeAwayHalves removes packs that were not received to their end, and returns
-// the bytes of the largest. Nothing is being received when it is called.
+// takeAwayHalves removes incomplete packs, and returns the size of the largest. No fetch may be
+// running.
 func (u *updater) takeAwayHalves() (largest int64, err error) {
 	var errs []error
 	eachHalf(u.dir, func(path string, size int64) {
@@ -221,14 +218,13 @@ func (u *updater) takeAwayHalves() (largest int64, err error) {
 	return largest, errors.Join(errs...)
 }
 
-// received returns the bytes of the packs that a fetch writes and has not finished.
+// received returns the size of the packs that a running fetch is writing.
 func received(dir string) (bytes int64) {
 	eachHalf(dir, func(_ string, size int64) { bytes += size })
 	return bytes
 }
 
-// eachHalf calls use with the packs of a repository that were not received to their end,
-// and their bytes.
+// eachHalf calls use with each incomplete pack of a repository and its size.
 func eachHalf(dir string, use func(path string, size int64)) {
 	run.EachPack(dir, func(path string, e os.DirEntry) {
 		if !strings.HasPrefix(e.Name(), "tmp_") {
@@ -242,12 +238,13 @@ func eachHalf(dir string, use func(path string, size int64)) {
 	})
 }
 
-// drop deletes the references that git fetch --prune leaves: all of them when
-// the remote is empty, and that of a HEAD that is no longer detached.
+// drop deletes references that git fetch --prune leaves: all of them if the remote is empty, and
+// that of a HEAD that is no longer detached.
 func (u *updater) drop(ctx context.Context, here, want map[string]string) error {
 	var script bytes.Buffer
 
-	// The reference of a HEAD is named by no refspec when HEAD is a branch, so no fetch prunes it.
+	// If HEAD is a branch, no refspec names the reference of a detached HEAD, so no fetch prunes
+	// it.
 	for name := range here {
 		if want[name] == "" && (name == headRef || len(want) == 0) {
 			fmt.Fprintf(&script, "delete %s\x00\x00", name)
@@ -264,10 +261,9 @@ func (u *updater) drop(ctx context.Context, here, want map[string]string) error 
 	return c.Run(ctx)
 }
 
-// announced is how many bytes of memory a fetch needs that ran out of memory. The
-// half pack that it left says in its first bytes how many objects the remote
-// announced. The result is 0 when that does not explain it. The half pack is
-// removed.
+// announced returns how many bytes of memory a fetch that ran out of memory needs. The first bytes
+// of the incomplete pack say how many objects the remote announced. It returns 0 if that is not the
+// reason. It removes the incomplete pack.
 func (u *updater) announced() (memory int64) {
 	run.EachPack(u.dir, func(path string, _ os.DirEntry) {
 		if !strings.HasPrefix(filepath.Base(path), "tmp_") {
@@ -287,7 +283,7 @@ func (u *updater) announced() (memory int64) {
 		}
 	})
 
-	// What fits into the usual memory did not run out of it for that.
+	// If this fits into the usual memory, memory ran out for another reason.
 	if memory < run.GitMemory/4 {
 		return 0
 	}

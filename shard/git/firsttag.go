@@ -15,17 +15,16 @@ import (
 	"github.com/shoalsearch/shoal/node/lru"
 )
 
-// firstTagTime is how long is looked for the tags that have a commit.
+// firstTagTime is the time limit for finding the tags that have a commit.
 const firstTagTime = 2 * time.Second
 
-// FirstTag is the tag that had a commit in its history first, by the time of the
-// commits that tags are at.
+// FirstTag is the oldest tag with a commit in its history, by the times of tagged commits.
 type FirstTag struct {
-	Name    string // short; "" where no tag has the commit
-	Release string // where Name is that of a pre-release, as v2.0-rc1: the first that is none; "" for none yet
-	Tags    int    // how many the mirror has
-	Late    bool   // time ran out: what is not named above is not known
-	Whole   string // where Name is of a part of the repository, as globset-0.4.17: the first release named by its version alone; "" for none
+	Name    string // short name; "" if no tag has the commit
+	Release string // if Name is a pre-release, such as v2.0-rc1: the first release; "" if there is none yet
+	Tags    int    // number of tags in the mirror
+	Late    bool   // time ran out: empty names are unknown
+	Whole   string // if Name is a tag for a part of the repository, such as globset-0.4.17: the first tag that is only a version; "" if there is none
 }
 
 // tagOrders finds the first tags that have a commit.
@@ -34,14 +33,14 @@ type tagOrders struct {
 	last atomic.Pointer[tagOrder] // nil before the first question
 }
 
-// tagOrder is the tags of one state of the references, and what was found by them.
+// tagOrder is the sorted tags of one state of the references, with cached answers.
 type tagOrder struct {
 	state  *refState
-	oldest []agedTag                    // the oldest first
+	oldest []agedTag                    // the oldest comes first
 	firsts *lru.Cache[string, FirstTag] // by commit
 }
 
-// order returns the order of the tags. It is made once for each state of the references.
+// order returns the order of the tags. It is computed once for each state of the references.
 func (h *tagOrders) order(s *refState) *tagOrder {
 	if o := h.last.Load(); o != nil && o.state == s {
 		return o
@@ -55,12 +54,12 @@ func (h *tagOrders) order(s *refState) *tagOrder {
 	return o
 }
 
-// FirstTag finds the first tag that has a commit. It looks for two seconds at most.
+// FirstTag finds the first tag that has a commit. It takes at most two seconds.
 func (h *tagOrders) FirstTag(ctx context.Context, commit string) (FirstTag, error) {
 	return h.firstTagIn(ctx, firstTagTime, commit)
 }
 
-// firstTagIn is FirstTag with a time of its own for looking.
+// firstTagIn is FirstTag with its own time limit.
 func (h *tagOrders) firstTagIn(ctx context.Context, most time.Duration, commit string) (first FirstTag, err error) {
 	if err := checkCommit(commit); err != nil {
 		return first, err
@@ -85,13 +84,13 @@ func (h *tagOrders) firstTagIn(ctx context.Context, most time.Duration, commit s
 	return first, nil
 }
 
-// Having keeps those of some refs that have a commit in their history. It looks for two
-// seconds at most: late says that those that are missing may have it too.
+// Having returns those of some refs that have a commit in their history. It takes at most two
+// seconds. late reports that missing refs may have it too.
 func (h *tagOrders) Having(ctx context.Context, commit string, refs []Ref) (kept []Ref, late bool, err error) {
 	return h.havingIn(ctx, firstTagTime, commit, refs)
 }
 
-// havingIn is Having with a time of its own for looking.
+// havingIn is Having with its own time limit.
 func (h *tagOrders) havingIn(ctx context.Context, most time.Duration, commit string, refs []Ref) (kept []Ref, late bool, err error) {
 	if err := checkCommit(commit); err != nil {
 		return nil, false, err
@@ -115,8 +114,7 @@ func (h *tagOrders) havingIn(ctx context.Context, most time.Duration, commit str
 	return kept, late, nil
 }
 
-// reaching gives do what tells which commits have one in their history. It is late where
-// that took as long as it may.
+// reaching calls do with a reach for a commit. It reports late if the time limit was reached.
 func (h *tagOrders) reaching(ctx context.Context, most time.Duration, commit string, do func(*reach) error) (late bool, err error) {
 	err = h.inHistory(ctx, most, func(c *chronicle, shallow boundary, late func() error) error {
 		d, err := c.reaching(commit)
@@ -132,12 +130,12 @@ func (h *tagOrders) reaching(ctx context.Context, most time.Duration, commit str
 	return false, err
 }
 
-// agedTag is a tag in the order in which tags came to be.
+// agedTag is a tag with what its name tells.
 type agedTag struct {
 	Ref
-	series string // what stands before the version, as globset- or v; the whole name where there is none
-	whole  bool   // named by a version alone, as v1.2.3
-	pre    bool   // of a version that is yet to come
+	series string // text before the version, such as globset- or v; the whole name if it has no version
+	whole  bool   // the name is only a version, such as v1.2.3
+	pre    bool   // the version is a pre-release
 }
 
 func newAgedTag(tag Ref) agedTag {
@@ -148,16 +146,16 @@ func newAgedTag(tag Ref) agedTag {
 	return agedTag{tag, series, versionAlone.MatchString(tag.Name), isPreRelease(tag.Name)}
 }
 
-// bare tells of a name without a version, as nightly.
+// bare reports whether the name has no version, such as nightly.
 func (t *agedTag) bare() bool { return t.series == t.Name }
 
-// among fills in the first of some tags that have the commit, and the first releases.
+// among sets the first of the tags that has the commit, and the first releases.
 func (f *FirstTag) among(d *reach, tags []agedTag) error {
 	var name *agedTag
 	for i := range tags {
 		tag := &tags[i]
 
-		// Only what may still be told is looked at: to look takes a walk through the history.
+		// Look only at tags that may still matter: each look walks through the history.
 		release := name != nil && name.pre && f.Release == "" && !tag.pre && (name.bare() || tag.series == name.series)
 		whole := name != nil && !name.whole && !name.bare() && f.Whole == "" && !tag.pre && tag.whole
 		if name != nil && !release && !whole {
@@ -181,35 +179,35 @@ func (f *FirstTag) among(d *reach, tags []agedTag) error {
 	return nil
 }
 
-// versionAlone is a name as v1.2.3, 15.0.0 or release-2.0.
+// versionAlone matches a name such as v1.2.3, 15.0.0 or release-2.0.
 var versionAlone = regexp.MustCompile(`(?i)^(?:v|ver|version|rel|release)?[-._/]?\d`)
 
-// preRelease is the end of a name as v2.0-rc1, 3.0.0b2 or v1.0.0-beta.3.
+// preRelease matches the end of a name such as v2.0-rc1, 3.0.0b2 or v1.0.0-beta.3.
 var preRelease = regexp.MustCompile(`(?i)(?:rc|alpha|beta|pre|preview|dev|snapshot|nightly|canary|\d[ab])[-._]?\d*$`)
 
-// isPreRelease reports whether a tag is named like one of a version that is yet to
-// come, or like no version at all, as nightly.
+// isPreRelease reports whether a tag is named like a pre-release, or like no version at all, such
+// as nightly.
 func isPreRelease(name string) bool {
 	return preRelease.MatchString(name) || !strings.ContainsAny(name, "0123456789")
 }
 
-// reach tells which commits have one in their history. Each commit is walked once
-// for all that is asked, and none that is too near to the root: the generation of a
-// commit is above those of its parents.
+// reach tells which commits have a given commit in their history. It walks each commit once for all
+// questions. It skips commits that are too near to the root, because the generation of a commit is
+// above those of its parents.
 type reach struct {
 	c          *chronicle
 	of         uint32
-	generation uint32 // of the commit; 0 where that is not known
-	inGraph    bool   // the commit is in the graph, which has all parents of what it has
-	seen, yes  bits   // that were walked, and those of them that have it
-	way        []step // from the commit that is asked about to the one that is looked at
+	generation uint32 // generation of the commit; 0 = unknown
+	inGraph    bool   // the commit is in the graph, which also has all of its ancestors
+	seen, yes  bits   // commits that were walked, and those that have the commit
+	way        []step // from the commit of the question to the present one
 	stop       func() error
 	shallow    boundary
 	steps      int
 	near       []uint32
 }
 
-// step is a commit on the way, and how many of its parents were looked at.
+// step is a commit on the way, and how many of its parents were visited.
 type step struct {
 	pos  uint32
 	seen int32
@@ -233,8 +231,8 @@ func (c *chronicle) reaching(commit string) (*reach, error) {
 	return d, nil
 }
 
-// has reports whether a commit is the one, or has it in its history. The error is
-// errLate where stop says so.
+// has reports whether a commit is the given one, or has it in its history. The error is errLate if
+// stop says so.
 func (d *reach) has(commit string) (bool, error) {
 	id, err := hex.DecodeString(commit)
 	if err != nil {
@@ -245,7 +243,7 @@ func (d *reach) has(commit string) (bool, error) {
 		return false, err
 	}
 
-	// Depth first, so that what leads to the commit is known to have it when it is met.
+	// Walk depth first: when the commit is found, all commits on the way have it.
 	for d.enter(from); len(d.way) > 0; d.steps++ {
 		if d.steps&1023 == 1023 {
 			if err := d.stop(); err != nil {
@@ -276,8 +274,8 @@ func (d *reach) has(commit string) (bool, error) {
 	return d.yes.has(from), nil
 }
 
-// enter goes on to a commit, if its history has to be looked at. Once: a damaged graph
-// may lead in a circle.
+// enter moves on to a commit if its history must be searched, at most once: a damaged graph may
+// have a circle.
 func (d *reach) enter(pos uint32) {
 	if !d.yes.has(pos) && !d.seen.has(pos) && d.mayHave(pos) {
 		d.seen.add(pos)
@@ -285,13 +283,13 @@ func (d *reach) enter(pos uint32) {
 	}
 }
 
-// mayHave tells by the graph alone whether a commit can be a descendant.
+// mayHave reports by the graph alone whether a commit can be a descendant.
 func (d *reach) mayHave(pos uint32) bool {
 	switch {
 	case int(pos) >= d.c.graph.Commits():
 		return true
 	case !d.inGraph:
-		return false // it would have a parent that the graph has not
+		return false // otherwise the graph would lack one of its ancestors
 	}
 	// Graphs of old versions of git have no generations: 0 is less than any other.
 	g := d.c.graph.Generation(pos)

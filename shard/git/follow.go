@@ -12,16 +12,15 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// followTime is how long the history of a file is followed for one page: each commit
-// of the repository has to be looked at, since the names before a rename are not known.
+// followTime is the time limit for one page of a file's history: each commit must be checked, since
+// the names before a rename are not known in advance.
 const followTime = 5 * time.Second
 
-// Follow lists the commits that changed the file Path, newest first and through its
-// renames, with the name that it had in each in Paths. Of the question it takes what
-// tells where to look and which page is wanted, and no filter. It goes by one name at a time,
-// as git does: of branches on which the file has two names at the same time some
-// changes are missed. What takes too long ends with what was found until then,
-// AtLeast set, as it is where there are more pages.
+// Follow lists the commits that changed the file Path, newest first and through its renames. Paths
+// has the name of the file in each commit. Of the query it uses the start and the page, but no
+// filter. Like git it follows one name at a time: if branches have the file under two names, it
+// misses some changes. When its time is over it returns what it has found, with AtLeast set, as it
+// also is if there are more pages.
 func (h *logs) Follow(ctx context.Context, q LogQuery) (LogPage, error) {
 	revision, err := q.revision()
 	if err != nil {
@@ -51,13 +50,13 @@ func (h *logs) Follow(ctx context.Context, q LogQuery) (LogPage, error) {
 	return page.withRefs(s), nil
 }
 
-// followFile is Follow of what is checked.
+// followFile is Follow after the checks.
 func (h *logs) followFile(ctx context.Context, revision, path string, skip, limit int) (page LogPage, err error) {
 	looked, cancel := context.WithTimeout(ctx, followTime)
 	defer cancel()
 
-	// Git would count the commits between those of the file as skipped, so that is done
-	// here. One more than the page is asked for, which tells whether there are others.
+	// Git would count commits between those of the file as skipped, so skip here. Ask for one more
+	// than the page, to learn whether there are others.
 	c := h.git("log", "-z", "--no-show-signature", "--follow", "--name-status", "--no-ext-diff", "--no-textconv", commitFormat,
 		"--max-count="+strconv.Itoa(skip+limit+1), "--end-of-options", revision, "--", path)
 	c.Timeout, c.Limit = followTime+time.Second, 4<<30
@@ -71,21 +70,21 @@ func (h *logs) followFile(ctx context.Context, revision, path string, skip, limi
 			if page.Total > skip {
 				page.Commits, page.Paths = append(page.Commits, c), append(page.Paths, name)
 			} else {
-				*in.room = answerTexts // the page does not have it
+				*in.room = answerTexts // the page does not have this commit
 			}
 			return nil
 		})
 	})
 
-	// The time for looking was up, not the caller's: what was found until then is an answer.
+	// The time limit was reached, not the caller's: what was found is the answer.
 	if looked.Err() != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		page.AtLeast, err = true, nil
 	}
 	return page, err
 }
 
-// readFollowed parses what git log --follow prints: of each commit the fields of
-// commitFormat, and what happened to the one file.
+// readFollowed parses the output of git log --follow: for each commit the fields of commitFormat,
+// and what happened to the file.
 //
 //	<fields> NEWLINE M NUL name NUL                 or A, D, T
 //	<fields> NEWLINE R095 NUL old NUL new NUL       or C
@@ -107,7 +106,7 @@ func readFollowed(in *records, use func(c Commit, name string) error) error {
 			return fmt.Errorf("git log said %.80q", status)
 		}
 
-		// Of two names the second is that of the commit; the first is followed from there on.
+		// Of two names the second is that of the commit; git follows the first from there on.
 		name, err := in.text(maxPath)
 		if err == nil && strings.IndexByte("RC", status[1]) >= 0 {
 			name, err = in.text(maxPath)

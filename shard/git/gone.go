@@ -12,20 +12,20 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// goneTime is how long a history is looked through for one path: somebody waits who
-// has been told already that it is not there.
+// goneTime is the time limit for searching the history for one path: a caller waits who knows
+// already that the path is missing.
 const goneTime = 2 * time.Second
 
-// goneNames is how many files of a commit that are new are compared with as many
-// that are gone, to find one that has another name now.
+// goneNames limits how many new files of a commit git compares with as many removed files, to find
+// one that was renamed.
 const goneNames = "-l400"
 
-// Gone is how a path left a history.
+// Gone says how a path left the history.
 type Gone struct {
-	Commit  Commit // that removed it; without a Hash: no commit had it
-	Last    string // the parent of Commit that had it still
-	Kind    Kind   // what it was there
-	Renamed string // where Commit moved a file; "" for nowhere, and where that was not found in time
+	Commit  Commit // the commit that removed it; without a Hash, no commit had it
+	Last    string // the parent of Commit that still had it
+	Kind    Kind   // its kind there
+	Renamed string // new name of a file that Commit renamed; "" if there is none, or it was not found in time
 	Late    bool   // time ran out, and nothing is known
 }
 
@@ -36,22 +36,22 @@ type removals struct {
 	known *lru.Cache[string, Gone] // by commit and path
 }
 
-// Gone finds the newest commit in the history of another that removed a path which
-// is not there any more. The history is that of git log for the path: where a merge
-// has the path like one of its sides, only that side is looked at. It takes two
-// seconds at most: that nothing was found by then is told by Late.
+// Gone finds the newest commit, in the history of another, that removed a path which does not exist
+// any more. It uses the history of git log for the path: if a merge has the path like one of its
+// parents, it follows only that parent. It takes at most two seconds; Late reports that it found
+// nothing in that time.
 func (h *removals) Gone(ctx context.Context, commit, path string) (Gone, error) {
 	return h.goneIn(ctx, goneTime, commit, path)
 }
 
-// goneIn is Gone with a time of its own for looking.
+// goneIn is Gone with its own time limit.
 func (h *removals) goneIn(ctx context.Context, most time.Duration, commit, path string) (Gone, error) {
 	if err := checkCommit(commit); err != nil {
 		return Gone{}, err
 	}
 	path, err := cleanPath(path)
 	if err != nil || path == "" {
-		return Gone{}, err // the root is in every commit
+		return Gone{}, err // every commit has the root
 	}
 
 	key := fmt.Sprint(commit, "\x00", path)
@@ -63,8 +63,8 @@ func (h *removals) goneIn(ctx context.Context, most time.Duration, commit, path 
 	defer cancel()
 	g, err := h.lookForGone(looked, commit, path)
 
-	// The time for looking was up, not the caller's. A removal that was found is an answer,
-	// and is not kept: the next one who asks may learn where the file went.
+	// The time limit was reached, not the caller's. A removal that was found is an answer, but it
+	// is not cached: with more time the new name may be found.
 	if looked.Err() != nil && ctx.Err() == nil {
 		g.Late = g.Last == ""
 		return g, nil
@@ -76,22 +76,22 @@ func (h *removals) goneIn(ctx context.Context, most time.Duration, commit, path 
 	return g, nil
 }
 
-// lookForGone is Gone of what is checked. With an error it has what was found before.
+// lookForGone is Gone after the checks. With an error it returns what it has found so far.
 func (h *removals) lookForGone(ctx context.Context, commit, path string) (g Gone, err error) {
-	// Of a path that is not there the newest change is its removal: the walk passes over
-	// commits that have as little of it as their parents.
+	// The newest change of a missing path is its removal: the walk skips commits whose parents do
+	// not have it either.
 	page, err := h.newestChange(ctx, commit, path)
 	if err != nil || len(page.Commits) == 0 {
 		return g, err
 	}
 
-	// Somebody asked of a path that is there.
+	// The path exists.
 	removal := page.Commits[0]
 	if _, there, err := h.kindAt(ctx, removal.Hash, path); there || err != nil {
 		return g, err
 	}
 
-	// All parents had it, or the walk would have gone on to the one that had not.
+	// All parents had the path: otherwise the walk would have followed one that had not.
 	for _, parent := range removal.Parents {
 		kind, there, err := h.kindAt(ctx, parent, path)
 		if err != nil {
@@ -109,7 +109,7 @@ func (h *removals) lookForGone(ctx context.Context, commit, path string) (g Gone
 	return g, err
 }
 
-// kindAt is what a commit has at a path, and whether it has it.
+// kindAt returns the kind of a path in a commit, and whether it exists.
 func (h *removals) kindAt(ctx context.Context, commit, path string) (kind Kind, there bool, err error) {
 	e, err := h.files.Stat(ctx, commit, path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNotDir) {
@@ -118,7 +118,7 @@ func (h *removals) kindAt(ctx context.Context, commit, path string) (kind Kind, 
 	return e.Kind, err == nil, err
 }
 
-// newestChange is the newest commit that changed a path, as a page of one.
+// newestChange returns a page with the newest commit that changed a path.
 func (h *removals) newestChange(ctx context.Context, commit, path string) (LogPage, error) {
 	q := LogQuery{Commit: commit, Path: path, Limit: 1}
 	args, err := q.arguments()
@@ -128,13 +128,12 @@ func (h *removals) newestChange(ctx context.Context, commit, path string) (LogPa
 	return h.page(ctx, q, args)
 }
 
-// renamed is the new name of a file that a commit has under another one than its
-// parent; "" where it has it no more.
+// renamed returns the new name of a file that a commit renamed; "" if it removed the file.
 func (h *removals) renamed(ctx context.Context, parent, commit, path string) (to string, err error) {
 	c := h.git("diff-tree", "-r", "-z", "-M", goneNames, "--raw", "--diff-filter=R", "--no-ext-diff", "--no-textconv", "--end-of-options", parent, commit)
 	c.Timeout, c.Limit = goneTime+time.Second, 4<<30
 
-	// Each entry is followed by the old name and the new one.
+	// Each entry has the old name and the new one after it.
 	err = c.Stream(ctx, func(r io.Reader) error {
 		in := newRecords(r)
 		for {

@@ -17,15 +17,14 @@ import (
 
 const (
 	groomTime = time.Hour
-	manyPacks = 20 // from which on they are joined
+	manyPacks = 20 // packs from which on they are joined
 
-	briefHistory = 16 // commits that no graph is written of
+	briefHistory = 16 // commits of a mirror that needs no graph
 )
 
-// Groom makes the mirror quick to read: packed references, few packs, a
-// commit graph with changed-path filters. It is called after a fetch that
-// changed something; the mirror may be read meanwhile. Objects that nothing
-// leads to any more are kept for two weeks.
+// Groom makes the mirror fast to read: packed references, few packs, a commit graph with filters of
+// changed paths. Call it after a fetch that changed something. The mirror may be read meanwhile.
+// Objects that no reference leads to are kept for two weeks.
 func (u *updater) Groom(ctx context.Context) error {
 	release, err := u.acquire(ctx)
 	if err != nil {
@@ -43,8 +42,8 @@ func (u *updater) Groom(ctx context.Context) error {
 		}
 	}
 
-	// Small packs are joined into larger ones, each at least twice the size of the
-	// next: so an object is written again only a logarithmic number of times.
+	// Join small packs so that each is at least twice the size of the next: an object is written
+	// again only a logarithmic number of times.
 	packs, err := u.packs()
 	if err != nil {
 		return err
@@ -61,7 +60,7 @@ func (u *updater) Groom(ctx context.Context) error {
 		return err
 	}
 
-	// No graph for a mirror without commits, nor for one with few.
+	// A mirror with no commits, or few, needs no graph.
 	s, err := u.refs(ctx)
 	if err != nil && !errors.Is(err, ErrEmpty) {
 		return err
@@ -73,8 +72,8 @@ func (u *updater) Groom(ctx context.Context) error {
 		return nil
 	}
 
-	// A fetch of a few commits adds a small layer. A graph that knows commits
-	// which are gone has to be written anew.
+	// A fetch of a few commits adds a small layer. A graph with commits that are gone must be
+	// written anew.
 	split := "--split"
 	if threw {
 		split = "--split=replace"
@@ -82,8 +81,8 @@ func (u *updater) Groom(ctx context.Context) error {
 	return u.groom(ctx, "commit-graph", "write", "--reachable", "--changed-paths", split, "--no-progress")
 }
 
-// brief reports whether a mirror has no commit graph yet, and so few commits that
-// reading them all takes less time than writing one.
+// brief reports whether a mirror has no commit graph yet, and so few commits that reading them all
+// is faster than writing one.
 func (u *updater) brief(s *refState) bool {
 	if graphs, err := filepath.Glob(filepath.Join(escapeGlob(u.dir), "objects/info/commit-graph*")); err != nil || len(graphs) > 0 {
 		return false
@@ -97,7 +96,7 @@ func (u *updater) brief(s *refState) bool {
 		return false
 	}
 
-	// Reading stops at the bound: a long history costs no more than that.
+	// Reading stops at the limit, so a long history costs no more than that.
 	store, err := pack.Open(u.dir)
 	if err != nil {
 		return false
@@ -116,21 +115,21 @@ func (u *updater) groom(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// packs are the names of the mirror's packs.
+// packs returns the names of the mirror's packs.
 func (u *updater) packs() ([]string, error) {
 	return filepath.Glob(filepath.Join(escapeGlob(u.dir), "objects/pack/*.pack"))
 }
 
-// escapeGlob is a glob that matches the path itself only.
+// escapeGlob returns a glob that matches only the path itself.
 func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// pruned is touched when objects were last thrown away.
+// pruned is a file whose time is that of the last prune.
 const pruned = "shoal-pruned"
 
-// prune throws away, once a week at most, what no reference has led to for
-// two weeks: the commits of forced pushes and deleted branches.
+// prune removes, at most once a week, objects that no reference has led to for two weeks: the
+// commits of forced pushes and deleted branches.
 func (u *updater) prune(ctx context.Context) (threw bool, err error) {
 	const week = 7 * 24 * time.Hour
 	touched := filepath.Join(u.dir, pruned)
@@ -142,8 +141,7 @@ func (u *updater) prune(ctx context.Context) (threw bool, err error) {
 		return false, err
 	}
 
-	// What nothing leads to becomes loose, unless it is old; then what is loose
-	// and old is removed.
+	// Unreachable objects become loose, unless they are old; then old loose objects are removed.
 	if err := u.groom(ctx, "repack", "--quiet", "-d", "-A", "--unpack-unreachable=2.weeks.ago"); err != nil {
 		return false, err
 	}

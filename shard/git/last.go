@@ -16,44 +16,43 @@ import (
 
 // LastQuery asks for the last change of each entry of a directory.
 type LastQuery struct {
-	Commit string        // where to begin, an id
-	Path   string        // of the directory; "" is the root
-	Max    int           // entries; 0 is 10,000
-	Time   time.Duration // 0 is 5 s; what was found until then is the answer
+	Commit string        // id of the commit to start at
+	Path   string        // directory; "" means the root
+	Max    int           // limit of entries; 0 means 10,000
+	Time   time.Duration // time limit, after which what was found is the answer; 0 means 5 s
 }
 
 // LastChanges is the last change of each entry of a directory.
 type LastChanges struct {
-	Entries []LastChange      // directories before files, each in the order of bytes
-	Commits map[string]Commit // by id, without their bodies and parents
-	Cut     bool              // the directory has more entries than were asked for
+	Entries []LastChange      // directories before files, each in byte order
+	Commits map[string]Commit // by id, without bodies and parents
+	Cut     bool              // the directory has more entries than requested
 }
 
-// LastChange is the last change of one entry: the commit that git log -1 shows for
-// it. One of Commit and From is set.
+// LastChange is the last change of one entry: the commit that git log -1 shows for it. Either
+// Commit or From is set.
 type LastChange struct {
-	Name   string // in the directory
-	Commit string // that changed it
-	From   string // where the time ended: a commit that has the entry as it is here, and so its last change too
+	Name   string // name in the directory
+	Commit string // the commit that changed it
+	From   string // if time ran out: a commit that still has the present entry, and so the same last change
 }
 
 const (
 	lastTime    = 5 * time.Second
 	lastEntries = 10_000
-	lastTrees   = 2000 // directories of the past of which is remembered what they have in common with this one
+	lastTrees   = 2000 // former directories whose common entries are cached
 )
 
-// lasts finds the last changes of directories.
+// lasts finds the last changes of the entries of directories.
 type lasts struct {
 	*logs
 	files *files
-	known *run.Flights[*LastChanges] // a directory is come back to again and again
+	known *run.Flights[*LastChanges] // cached, because readers come back to a directory
 }
 
-// Last finds the last change of each entry of a directory in one walk through the
-// history. What takes too long ends with what was found until then: to ask again
-// with From as the commit goes on there. The answer is not the caller's alone: it
-// must not be changed.
+// Last finds the last change of each entry of a directory in one walk through the history. When its
+// time is over it returns what it has found: a query with From as its commit continues there. The
+// result is shared: the caller must not change it.
 func (h *lasts) Last(ctx context.Context, q LastQuery) (*LastChanges, error) {
 	if q.Max <= 0 {
 		q.Max = lastEntries
@@ -81,8 +80,8 @@ func (h *lasts) Last(ctx context.Context, q LastQuery) (*LastChanges, error) {
 	return found, nil
 }
 
-// size is about how many bytes of memory the answer takes; negative for one that
-// must not be remembered, because the next time may find more.
+// size returns about how many bytes of memory the answer takes; negative if it must not be cached,
+// because the next time may find more.
 func (l *LastChanges) size() int64 {
 	n := int64(200)
 	for _, e := range l.Entries {
@@ -97,7 +96,7 @@ func (l *LastChanges) size() int64 {
 	return n
 }
 
-// last is Last of a directory that is there.
+// last is Last for an existing directory.
 func (h *lasts) last(ctx context.Context, q LastQuery, dir Entry) (out *LastChanges, err error) {
 	var foreign []string
 	err = h.inHistory(ctx, q.Time, func(c *chronicle, shallow boundary, late func() error) error {
@@ -117,7 +116,7 @@ func (h *lasts) last(ctx context.Context, q LastQuery, dir Entry) (out *LastChan
 		return nil, err
 	}
 
-	// Texts that only git reads.
+	// Only git can read these commits.
 	known, err := h.readCommits(ctx, foreign)
 	for _, c := range known {
 		c.Body, c.Parents = "", nil
@@ -126,33 +125,33 @@ func (h *lasts) last(ctx context.Context, q LastQuery, dir Entry) (out *LastChan
 	return out, err
 }
 
-// lastWalk goes back through history with the entries of a directory. Each entry is
-// at one commit at any time, which has it as the directory has it at the start:
+// lastWalk walks back through the history with the entries of a directory. Each entry is at one
+// commit, which has it as the directory has it at the start:
 //
 //	one of the parents has it so too    it goes on to the first of those
 //	none has                            the commit is its last change
 //
-// That is what git log does with a path. The newest commit comes first, so that
-// entries which come to a commit on several ways go on from there together.
+// This is what git log does with a path. The newest commit comes first, so that entries which reach
+// a commit on several ways continue together.
 type lastWalk struct {
 	*walk
 	shallow boundary
 
 	entries []lastEntry
 	byName  map[string]int      // into entries
-	cut     bool                // there are more
-	pending map[uint32][]int    // by position of a commit: the entries that are there
-	same    map[string][]uint64 // by id of a tree: a bit for each entry that it has so
-	none    []uint64            // of a directory that is not there
+	cut     bool                // there are more entries
+	pending map[uint32][]int    // by position of a commit: the entries at it
+	same    map[string][]uint64 // by id of a tree: a bit for each entry that is the same there
+	none    []uint64            // the same for a missing directory
 }
 
-// lastEntry is an entry on its way.
+// lastEntry is an entry during the walk.
 type lastEntry struct {
 	name  string
 	kind  Kind
 	oid   string // as bytes
 	found bool
-	at    uint32 // the commit; with found its last change
+	at    uint32 // present commit; if found, the last change
 }
 
 // lastWalk puts the first entries of a directory at a commit.
@@ -177,7 +176,7 @@ func (c *chronicle) lastWalk(commit string, dir Entry, most int) (*lastWalk, err
 	}
 	w.none = make([]uint64, (len(w.entries)+63)/64)
 
-	// The walk begins at the one commit that is in its queue.
+	// The walk starts with one commit in its queue.
 	all := make([]int, len(w.entries))
 	for i := range all {
 		all[i] = i
@@ -195,7 +194,7 @@ func (w *lastWalk) list(tree []byte, idBytes, most int) error {
 
 	slices.SortStableFunc(listed, directoriesFirst)
 	for _, e := range listed {
-		// A tree that was made to hurt may have a name twice: the first is what git finds.
+		// A hostile tree may have a name twice: git finds the first.
 		if _, twice := w.byName[e.name]; twice {
 			continue
 		}
@@ -213,7 +212,7 @@ func (w *lastWalk) list(tree []byte, idBytes, most int) error {
 	return nil
 }
 
-// hand gives entries, and the memory that they are in, to a commit.
+// hand moves entries, with their memory, to a commit.
 func (w *lastWalk) hand(pos uint32, entries []int) {
 	if len(entries) == 0 {
 		return
@@ -228,7 +227,7 @@ func (w *lastWalk) hand(pos uint32, entries []int) {
 	w.order++
 }
 
-// run goes back until each entry is found, or the time is over, which is no failure.
+// run walks until each entry is found or time is over, which is no error.
 func (w *lastWalk) run(late func() error) error {
 	for len(w.queue) > 0 {
 		err := w.step()
@@ -236,7 +235,7 @@ func (w *lastWalk) run(late func() error) error {
 			err = late()
 		}
 
-		// Beyond so many commits that are in no graph another walk begins.
+		// With so many commits in no graph, another walk starts.
 		if errors.Is(err, errLate) || errors.Is(err, pack.ErrAskGit) && len(w.c.extras) == maxExtras {
 			return nil
 		}
@@ -247,13 +246,13 @@ func (w *lastWalk) run(late func() error) error {
 	return nil
 }
 
-// step takes the newest commit, and hands its entries on to its parents.
+// step takes the newest commit and moves its entries on to its parents.
 func (w *lastWalk) step() (err error) {
 	pos := w.queue.pop().pos
 	entries := w.pending[pos]
 	delete(w.pending, pos)
 
-	// What fails here leaves the entries where they are.
+	// If this fails, the entries stay where they are.
 	defer func() {
 		if err != nil {
 			w.hand(pos, entries)
@@ -267,7 +266,7 @@ func (w *lastWalk) step() (err error) {
 		}
 	}
 
-	// The filter of the graph answers most commits without reading a tree.
+	// The filter of the graph answers for most commits without reading a tree.
 	if w.key != nil && len(w.near) > 0 && int(pos) < w.c.graph.Commits() && w.c.graph.Unchanged(pos, w.key) {
 		w.hand(w.near[0], entries)
 		return nil
@@ -279,7 +278,7 @@ func (w *lastWalk) step() (err error) {
 			return err
 		}
 
-		// Those that go on come first; where they stand in the list means nothing.
+		// Entries that move on come first; their order does not matter.
 		on := 0
 		for k, i := range entries {
 			if same[i/64]&(1<<(i%64)) != 0 {
@@ -297,8 +296,7 @@ func (w *lastWalk) step() (err error) {
 	return nil
 }
 
-// sameIn is a bit for each entry that a commit has as the directory has it at the
-// start.
+// sameIn returns a bit for each entry that a commit has as the directory has it at the start.
 func (w *lastWalk) sameIn(pos uint32) ([]uint64, error) {
 	dir := treeItem{mode: "40000", id: string(w.c.tree(pos))}
 	if w.path != nil {
@@ -330,7 +328,7 @@ func (w *lastWalk) sameIn(pos uint32) ([]uint64, error) {
 	return same, nil
 }
 
-// compare holds a tree object against the entries.
+// compare compares a tree object with the entries.
 func (w *lastWalk) compare(tree []byte, idBytes int) ([]uint64, error) {
 	same := make([]uint64, len(w.none))
 	for len(tree) > 0 {
@@ -345,7 +343,7 @@ func (w *lastWalk) compare(tree []byte, idBytes int) ([]uint64, error) {
 			continue
 		}
 
-		// Modes of old versions of git that mean the same are the same.
+		// Old versions of git wrote some modes differently.
 		bits, err := strconv.ParseUint(string(mode), 8, 32)
 		if err == nil && w.entries[i].kind == kindOfMode(bits) {
 			same[i/64] |= 1 << (i % 64)
@@ -354,10 +352,9 @@ func (w *lastWalk) compare(tree []byte, idBytes int) ([]uint64, error) {
 	return same, nil
 }
 
-// changes tells what the walk has found. foreign are commits whose text git has to
-// read.
+// changes returns what the walk has found. foreign are commits whose text only git can read.
 func (w *lastWalk) changes() (out *LastChanges, foreign []string, err error) {
-	// What still waits is where the time ended.
+	// Entries that still wait have From instead.
 	for pos, entries := range w.pending {
 		for _, i := range entries {
 			w.entries[i].at = pos
@@ -374,7 +371,7 @@ func (w *lastWalk) changes() (out *LastChanges, foreign []string, err error) {
 			continue
 		}
 
-		// A commit stands once: many entries have the same.
+		// Store each commit once, because many entries have the same.
 		out.Entries[i] = LastChange{Name: e.name, Commit: hash}
 		if _, known := out.Commits[hash]; known {
 			continue

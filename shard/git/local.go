@@ -11,17 +11,16 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// Local is a repository found in a directory of this machine.
+// Local is a repository in a directory of this machine.
 type Local struct {
-	Root      string // the directory asked for, cleaned
-	OriginURL string // remote.origin.url; empty when not set
+	Root      string // the cleaned directory
+	OriginURL string // remote.origin.url; empty if not set
 }
 
-// OpenLocal looks at the repository whose root is dir, without writing
-// anything. within is the directory that nothing of it may lead out of; empty
-// is the one above dir. An error that is fs.ErrNotExist means that dir is not
-// the root of a repository, one that is ErrOutside that what it has is not for
-// us to show.
+// OpenLocal looks at the repository whose root is dir. It writes nothing. Nothing of the repository
+// may lead out of the directory within; empty means the parent of dir. An error that is
+// fs.ErrNotExist means that dir is not the root of a repository. ErrOutside means that we must not
+// show what it has.
 func OpenLocal(ctx context.Context, dir, within string) (Local, error) {
 	f, err := openForeign(dir, within)
 	if err != nil {
@@ -39,7 +38,7 @@ func OpenLocal(ctx context.Context, dir, within string) (Local, error) {
 		return l, nil
 	}
 
-	// By its standard input: then git opens no file, and follows no include.
+	// Pass the file on standard input: then git opens no file and follows no include.
 	c := &run.Command{Args: []string{"config", "--no-includes", "--file", "-", "--get", "remote.origin.url"}, Stdin: bytes.NewReader(text)}
 	out, err := c.Output(ctx)
 	var failed *run.Failure
@@ -50,10 +49,9 @@ func OpenLocal(ctx context.Context, dir, within string) (Local, error) {
 	return l, err
 }
 
-// plainOrigin finds remote.origin.url in a configuration that is written in the
-// common way, so that a listing of thousands of directories need not start git
-// for each. ok is false where git has to be asked: the section or the value is
-// quoted, continued, commented or there twice.
+// plainOrigin finds remote.origin.url in a configuration written in the usual way, so that listing
+// thousands of directories need not start git for each. ok is false if git must be asked: the
+// section or the value is quoted, continued, commented or repeated.
 //
 //	[remote "origin"]
 //		url = https://example.org/a.git
@@ -62,7 +60,7 @@ func plainOrigin(text []byte) (address string, ok bool) {
 		return "", !strings.Contains(string(text), `\`) // which may write it in another way
 	}
 
-	// found counts the values so far, inside says whether the line is in the section.
+	// found counts the values so far. inside says whether the line is in the section.
 	found, inside := 0, false
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
@@ -84,7 +82,7 @@ func plainOrigin(text []byte) (address string, ok bool) {
 	return address, found <= 1 && !strings.ContainsAny(address, "\\\"#;") && !strings.Contains(string(text), "\\\n")
 }
 
-// LocalURL is the file:// address of a directory.
+// LocalURL returns the file:// address of a directory.
 func LocalURL(dir string) string {
 	return (&url.URL{Scheme: "file", Path: dir}).String()
 }

@@ -19,39 +19,39 @@ import (
 
 // LogQuery selects commits.
 type LogQuery struct {
-	Commit string   // where to begin, an id
-	Not    string   // an id: what is in its history is left out; "" leaves nothing out
+	Commit string   // id of the commit to start at
+	Not    string   // id of a commit whose history is left out; "" leaves nothing out
 	Path   string   // only commits that change it
-	Query  string   // in the message, without regard to case: as it stands, or as a basic regular expression
-	Words  []string // each of them in the message as it stands, without regard to case; beside Query only where that is ""
-	Author string   // in name or e-mail, likewise
-	People *Mailmap // who the authors are; nil: who their commits say
+	Query  string   // text in the message, ignoring case: a literal, or a basic regular expression
+	Words  []string // literals that the message must all contain, ignoring case; only if Query is ""
+	Author string   // text in name or e-mail, as Query
+	People *Mailmap // maps authors; nil uses the names in the commits
 	Since  time.Time
 	Until  time.Time
 	Skip   int
-	Limit  int // 0 is 50
+	Limit  int // 0 means 50
 
-	NoMerges bool // only commits with less than two parents
+	NoMerges bool // only commits with fewer than two parents
 }
 
 // LogPage is a page of commits, newest first.
 type LogPage struct {
 	Commits []Commit
-	Total   int       // of all pages
-	AtLeast bool      // there are Total or more: looking ended early, or counting goes on still
-	Reached time.Time // when looking ended early: commits of this time and older were not looked at
+	Total   int       // number of commits on all pages
+	AtLeast bool      // there may be more than Total: the search stopped early, or counting still runs
+	Reached time.Time // if the search stopped early: commits of this time and older were not checked
 
-	Paths []string // of Follow: the name of the file in each of Commits
+	Paths []string // set by Follow: the name of the file in each of Commits
 }
 
 // logs lists commits.
 type logs struct {
 	*base
-	tasks    *run.Tasks                 // that go on when the asker has left
-	pages    *run.Flights[LogPage]      // of history with a filter: the same words are asked for again and again
+	tasks    *run.Tasks                 // work that continues after its caller has left
+	pages    *run.Flights[LogPage]      // of history with a filter, cached because the same words are searched again
 	totals   *run.Flights[int]          // by filter
-	counting chan struct{}              // has a place for each that may be counted at a time
-	single   *lru.Cache[string, Commit] // by id, without their references
+	counting chan struct{}              // a slot for each running count
+	single   *lru.Cache[string, Commit] // by id, without references
 }
 
 func newLogs(b *base, tasks *run.Tasks, pages *run.Flights[LogPage]) *logs {
@@ -65,15 +65,15 @@ func newLogs(b *base, tasks *run.Tasks, pages *run.Flights[LogPage]) *logs {
 	}
 }
 
-// What a reader waits for a page at most: less when something was found.
+// How long a reader waits for a page: less if something was found.
 const (
 	logTime = 15 * time.Second
 	logSoon = 4 * time.Second
 )
 
-// Log lists commits. What takes too long ends with what was found until
-// then, Reached set: asking again with Until goes on there. Nobody waits long
-// for the count of a long history: it goes on, and the next page has it.
+// Log lists commits. When its time is over it returns what it has found, with Reached set: the same
+// query with Until continues there. It does not wait long for the count of a long history: the
+// count goes on, and the next page has it.
 func (h *logs) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 	if q.Limit <= 0 {
 		q.Limit = 50
@@ -93,7 +93,7 @@ func (h *logs) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 
 	work := func(ctx context.Context) (LogPage, error) { return h.page(ctx, q, filter) }
 
-	// A plain page costs less than to remember it.
+	// A plain page costs less to read than to cache.
 	var page LogPage
 	if !q.inTexts() && q.Path == "" {
 		page, err = work(ctx)
@@ -110,7 +110,7 @@ func (h *logs) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 	return page, nil
 }
 
-// key names what a filter lets through.
+// key identifies what a filter selects.
 func (q *LogQuery) key(filter []string) string {
 	if q.People == nil || q.Author == "" {
 		return strings.Join(filter, "\x00")
@@ -118,8 +118,8 @@ func (q *LogQuery) key(filter []string) string {
 	return q.People.oid + "\x00" + strings.Join(filter, "\x00")
 }
 
-// read has git read texts as a filter of them does: letters of all languages without
-// regard to case, and authors for who they are.
+// read makes git read texts as a filter needs it: ignoring case in all languages, and with mapped
+// authors.
 func (q *LogQuery) read(c *run.Command) {
 	if utf8.ValidString(q.Query + q.Author + strings.Join(q.Words, "")) {
 		c.Env = append(c.Env, "LC_ALL=C.UTF-8")
@@ -129,8 +129,8 @@ func (q *LogQuery) read(c *run.Command) {
 	}
 }
 
-// withRefs is a page with the references of its commits. A page is remembered without
-// them, because they move.
+// withRefs returns the page with the references of its commits. Cached pages have none, because
+// references move.
 func (p LogPage) withRefs(s *refState) LogPage {
 	p.Commits = slices.Clone(p.Commits)
 	for i := range p.Commits {
@@ -139,14 +139,14 @@ func (p LogPage) withRefs(s *refState) LogPage {
 	return p
 }
 
-// withRefs is a commit with the references that point at it.
+// withRefs returns the commit with the references that point at it.
 func (c Commit) withRefs(s *refState) Commit {
 	c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
 	return c
 }
 
-// At finds the newest commit by a time in the history of a commit: ErrNoRef where
-// the history begins later.
+// At finds the newest commit at or before a time in the history of a commit; ErrNoRef if the
+// history begins later.
 func (h *logs) At(ctx context.Context, commit string, until time.Time) (Commit, error) {
 	q := LogQuery{Commit: commit, Until: until, Limit: 1}
 	args, err := q.arguments()
@@ -166,8 +166,8 @@ func (h *logs) At(ctx context.Context, commit string, until time.Time) (Commit, 
 	return Commit{}, fmt.Errorf("%w: nothing was committed by %s", ErrNoRef, until.UTC().Format(time.DateTime))
 }
 
-// total fills in how many commits there are on all pages. The last page tells
-// it by itself; for others they are counted.
+// total sets the number of commits on all pages. The last page shows it; for other pages they are
+// counted.
 func (h *logs) total(ctx context.Context, q LogQuery, filter []string, page *LogPage) {
 	seen := q.Skip + len(page.Commits)
 	switch last := len(page.Commits) < q.Limit; {
@@ -182,8 +182,8 @@ func (h *logs) total(ctx context.Context, q LogQuery, filter []string, page *Log
 	}
 }
 
-// size is about how many bytes of memory a page takes; negative for one that
-// must not be remembered, because it may be longer the next time.
+// size returns about how many bytes of memory a page takes; negative if it must not be cached,
+// because it may be longer the next time.
 func (p *LogPage) size() int64 {
 	if p.AtLeast {
 		return -1
@@ -199,7 +199,7 @@ func (p *LogPage) size() int64 {
 	return n
 }
 
-// page reads a page of history. Git is asked where the packs and the graph have no answer.
+// page reads a page of history. It asks git if packs and graph have no answer.
 func (h *logs) page(ctx context.Context, q LogQuery, filter []string) (LogPage, error) {
 	page, err := h.read(ctx, q)
 	if errors.Is(err, pack.ErrAskGit) {
@@ -208,7 +208,7 @@ func (h *logs) page(ctx context.Context, q LogQuery, filter []string) (LogPage, 
 	return page, err
 }
 
-// read reads a page of history out of the commit graph and the packs.
+// read reads a page of history from the commit graph and the packs.
 func (h *logs) read(ctx context.Context, q LogQuery) (page LogPage, err error) {
 	c, err := openChronicle(h.dir)
 	if err != nil {
@@ -229,14 +229,14 @@ func (h *logs) read(ctx context.Context, q LogQuery) (page LogPage, err error) {
 		return page, err
 	}
 
-	// The commits of earlier pages are passed over without reading their texts.
+	// Skip the commits of earlier pages without reading their texts.
 	more, err := w.pass(q.Skip)
 	var hits [][]byte
 	if more && err == nil {
 		hits, err = w.ids(q.Limit)
 	}
 
-	// Out of time: the page has what was found, and says how far that reaches.
+	// Time is over: the page has what was found, and says how far that reaches.
 	if errors.Is(err, errLate) {
 		page.AtLeast, page.Reached, err = true, time.Unix(w.reached, 0).UTC(), nil
 	}
@@ -246,8 +246,7 @@ func (h *logs) read(ctx context.Context, q LogQuery) (page LogPage, err error) {
 	return page, err
 }
 
-// texts reads commits: out of the packs, or by one run of git those that have to
-// be.
+// texts reads commits from the packs, and those that only git can read in one run of git.
 func (h *logs) texts(ctx context.Context, c *chronicle, ids [][]byte) (list []Commit, err error) {
 	texts := newRoom()
 	var foreign []string
@@ -278,8 +277,7 @@ func (h *logs) texts(ctx context.Context, c *chronicle, ids [][]byte) (list []Co
 	return list, err
 }
 
-// pass passes over the next n commits. It reports false when there are not so
-// many.
+// pass skips the next n commits. It reports false if there are not so many.
 func (w *walk) pass(n int) (more bool, err error) {
 	for range n {
 		if _, err := w.next(); err == io.EOF {
@@ -291,8 +289,7 @@ func (w *walk) pass(n int) (more bool, err error) {
 	return true, nil
 }
 
-// batch appends the next commits, so many or until the walk ends with an
-// error.
+// batch appends up to size next commits. It stops early if the walk returns an error.
 func (w *walk) batch(dst []uint32, size int) ([]uint32, error) {
 	for len(dst) < size {
 		pos, err := w.next()
@@ -304,7 +301,7 @@ func (w *walk) batch(dst []uint32, size int) ([]uint32, error) {
 	return dst, nil
 }
 
-// ids returns those of the next commits, at most so many.
+// ids returns the ids of up to limit next commits.
 func (w *walk) ids(limit int) (ids [][]byte, err error) {
 	batch, ended := w.batch(nil, limit)
 	err = pack.Protect(func() error {
@@ -316,13 +313,13 @@ func (w *walk) ids(limit int) (ids [][]byte, err error) {
 	return ids, cmp.Or(err, ignoreEOF(ended))
 }
 
-// inTexts reports whether a question is about the texts of commits.
+// inTexts reports whether a query is about the texts of commits.
 func (q *LogQuery) inTexts() bool { return q.Query != "" || len(q.Words) > 0 || q.Author != "" }
 
-// begin starts a walk for a question.
+// begin starts the walk for a query.
 func (c *chronicle) begin(q LogQuery, stop func() error) (*walk, error) {
-	// Where two histories part is found by walking both at once. That, and looking through
-	// texts, takes git about as long.
+	// Finding where two histories part needs a walk through both. For that, and for searching
+	// texts, git is about as fast.
 	if q.Not != "" || q.inTexts() {
 		return nil, pack.ErrAskGit
 	}
@@ -337,7 +334,7 @@ func (c *chronicle) begin(q LogQuery, stop func() error) (*walk, error) {
 	}
 	w.stop, w.noMerges = stop, q.NoMerges
 
-	// A time that is not given bounds nothing.
+	// A missing time is no limit.
 	if !q.Since.IsZero() {
 		w.since = q.Since.Unix()
 	}
@@ -347,7 +344,7 @@ func (c *chronicle) begin(q LogQuery, stop func() error) (*walk, error) {
 	return w, nil
 }
 
-// Show returns one commit. It is shared: nobody changes it.
+// Show returns one commit. It is shared: nobody may change it.
 func (h *logs) Show(ctx context.Context, commit string) (c Commit, err error) {
 	s, err := h.refs(ctx)
 	if err != nil {
@@ -358,7 +355,7 @@ func (h *logs) Show(ctx context.Context, commit string) (c Commit, err error) {
 		return c.withRefs(s), nil
 	}
 
-	// It is the first of its own history; what the packs do not tell git is asked.
+	// The commit is the first of its own history. Git is asked if the packs do not have it.
 	page, err := h.read(ctx, LogQuery{Commit: commit, Limit: 1})
 	if err == nil && len(page.Commits) == 1 {
 		c = page.Commits[0]
@@ -372,5 +369,5 @@ func (h *logs) Show(ctx context.Context, commit string) (c Commit, err error) {
 	return c.withRefs(s), err
 }
 
-// mostShown is the longest message that is remembered, in bytes.
+// mostShown is the length of the longest message that is cached, in bytes.
 const mostShown = 16 << 10

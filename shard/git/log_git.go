@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// askLog has git read a page. A page that takes too long is what was found, and says how
-// far that reaches. A reader waits less when something was found.
+// askLog reads a page with git. If that takes too long, the page has what was found and says how
+// far that reaches. A reader waits less if something was found.
 func (h *logs) askLog(ctx context.Context, q LogQuery, filter []string) (page LogPage, err error) {
 	for _, within := range []time.Duration{logSoon, logTime} {
 		c := h.git("log", "-z", "--no-show-signature", "--no-patch", commitFormat,
@@ -28,7 +28,7 @@ func (h *logs) askLog(ctx context.Context, q LogQuery, filter []string) (page Lo
 			})
 		})
 
-		// Its own time is over, not that of the caller.
+		// The own time limit was reached, not the caller's.
 		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 			return page, err
 		}
@@ -41,7 +41,7 @@ func (h *logs) askLog(ctx context.Context, q LogQuery, filter []string) (page Lo
 	return page, nil
 }
 
-// arguments are the filters as git log takes them, and where to begin.
+// arguments returns the filters as arguments of git log, and the start.
 func (q *LogQuery) arguments() ([]string, error) {
 	path, err := cleanPath(q.Path)
 	if err != nil {
@@ -58,14 +58,14 @@ func (q *LogQuery) arguments() ([]string, error) {
 	}
 
 	if !q.Since.IsZero() {
-		// Each commit counts by its own time: --since would end the walk at the first older one.
+		// Each commit counts by its own time: --since would stop at the first older one.
 		args = append(args, "--since-as-filter="+gitTime(q.Since))
 	}
 
 	if !q.Until.IsZero() {
 		args = append(args, "--until="+gitTime(q.Until))
 		if q.Until.Unix() < 0 {
-			args = append(args, "--max-count=0") // nothing has such a time
+			args = append(args, "--max-count=0") // no commit has such a time
 		}
 	}
 
@@ -74,7 +74,7 @@ func (q *LogQuery) arguments() ([]string, error) {
 		return nil, err
 	}
 
-	// A name that begins with a dash is no option from here on.
+	// After this, a name that begins with a dash is not an option.
 	args = append(args, "--end-of-options", revision, "--")
 	if path != "" {
 		args = append(args, path)
@@ -82,14 +82,12 @@ func (q *LogQuery) arguments() ([]string, error) {
 	return args, nil
 }
 
-// gitTime writes a time for git, which takes seconds as such only where they have nine
-// digits, and knows none before 1970.
+// gitTime writes a time for git. Git reads seconds only with nine digits, and no time before 1970.
 func gitTime(t time.Time) string {
 	return time.Unix(max(t.Unix(), 0), 0).UTC().Format(time.RFC3339)
 }
 
-// revision is the commits to choose from as git writes them, in one argument: where to
-// begin, and what is left out.
+// revision returns the start and what is left out, as one argument for git.
 func (q *LogQuery) revision() (string, error) {
 	if err := checkCommit(q.Commit); err != nil || q.Not == "" {
 		return q.Commit, err
@@ -97,12 +95,12 @@ func (q *LogQuery) revision() (string, error) {
 	return q.Not + ".." + q.Commit, checkCommit(q.Not)
 }
 
-// textFilters are the filters by message and author. Each text is looked for
-// as it stands, and as an expression where it is one.
+// textFilters returns the filters by message and author. Each text is searched as a literal, and
+// also as an expression if it is one.
 func (q *LogQuery) textFilters() ([]string, error) {
 	var args []string
 
-	// Words have to be there all at once.
+	// A message must contain all words.
 	if len(q.Words) > 0 {
 		if q.Query != "" || len(q.Words) > 20 {
 			return nil, fmt.Errorf("a filter of commits is at most 20 words: %w", ErrBadPath)
@@ -117,7 +115,7 @@ func (q *LogQuery) textFilters() ([]string, error) {
 		args = append(args, "--grep="+quoteBasic(word))
 	}
 
-	// The texts of the query: as they stand, and as expressions.
+	// Search the texts as literals and as expressions.
 	for _, f := range []struct{ option, text string }{{"--grep=", q.Query}, {"--author=", q.Author}} {
 		if f.text == "" {
 			continue
@@ -138,7 +136,7 @@ func (q *LogQuery) textFilters() ([]string, error) {
 	return args, nil
 }
 
-// quoteBasic is a basic regular expression that matches s as it stands.
+// quoteBasic returns a basic regular expression that matches s literally.
 func quoteBasic(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -150,28 +148,28 @@ func quoteBasic(s string) string {
 	return b.String()
 }
 
-// basicIsSafe reports whether s is more than plain text, and certainly an
-// expression that git accepts: a bad one would fail the whole call.
+// basicIsSafe reports whether s is not just plain text, and is certainly an expression that git
+// accepts: a bad one would make the whole call fail.
 func basicIsSafe(s string) bool {
 	if !strings.ContainsAny(s, `.*^$[`) || strings.ContainsAny(s, `\`) {
 		return false
 	}
 
-	// Without backslashes ( ) { } | + ? are plain in a basic expression.
+	// Without backslashes, ( ) { } | + ? are literal in a basic expression.
 	plain := strings.NewReplacer("(", "x", ")", "x", "{", "x", "}", "x", "|", "x", "+", "x", "?", "x").Replace(s)
 	_, err := syntax.Parse(plain, syntax.Perl)
 	return err == nil && !strings.Contains(s, "[:") && !strings.Contains(s, "[.") && !strings.Contains(s, "[=")
 }
 
-// readCommit reads a commit, without its references.
+// readCommit reads a commit without its references.
 func (h *logs) readCommit(ctx context.Context, commit string) (found Commit, err error) {
 	if err := checkCommit(commit); err != nil {
 		return found, err
 	}
 
-	// With the options ended on both sides git has nothing to guess: what stands between is a commit.
+	// With options ended on both sides, git must take the text between for a commit.
 	c := h.git("log", "-z", "--no-show-signature", "--no-patch", "--max-count=1", commitFormat, "--end-of-options", commit, "--")
-	c.Limit = 4 << 30 // what is kept is bounded as it is read
+	c.Limit = 4 << 30 // reading limits what is kept
 	err = c.Stream(ctx, func(r io.Reader) error {
 		return newRecords(r).commits(func(c Commit) error {
 			found = c
@@ -181,16 +179,16 @@ func (h *logs) readCommit(ctx context.Context, commit string) (found Commit, err
 	return found, err
 }
 
-// readCommits reads commits, in the order in which they are named.
+// readCommits reads commits in the given order.
 func (h *logs) readCommits(ctx context.Context, commits []string) (list []Commit, err error) {
 	if len(commits) == 0 {
 		return nil, nil
 	}
 
-	// Unsorted they keep the order of the input: git log would sort them by time.
+	// Unsorted, git keeps the order of the input; otherwise it sorts by time.
 	c := h.git("log", "-z", "--no-show-signature", "--no-patch", "--no-walk=unsorted", "--stdin", commitFormat)
 	c.Stdin = strings.NewReader(strings.Join(commits, "\n") + "\n")
-	c.Limit = 4 << 30 // what is kept is bounded as it is read
+	c.Limit = 4 << 30 // reading limits what is kept
 	err = c.Stream(ctx, func(r io.Reader) error {
 		return newRecords(r).commits(func(c Commit) error {
 			list = append(list, c)
