@@ -102,7 +102,7 @@ func (c *call) tellMissing(gaps []chronicle.Gap) {
 // lines streams all events as JSON lines, newest first. The last lines name the nodes whose part
 // may be missing.
 func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req chronicle.AuditRequest) error {
-	req.Page, req.PerPage = 1, chronicle.MostLines
+	req.Page, req.PerPage = 1, chronicle.MaxLines
 	r, err := a.chronicle.Audit(ctx, by, req)
 	if err != nil {
 		return err

@@ -51,7 +51,7 @@ func (n *Node) Fill() (free func()) {
 }
 
 // KeepsEvents reports whether the node has begun to record events.
-func (n *Node) KeepsEvents() bool { return n.Chronicle.Notes() }
+func (n *Node) KeepsEvents() bool { return n.Chronicle.Recording() }
 
 // LiveFiles returns the index files of live generations.
 func (n *Node) LiveFiles() []string {

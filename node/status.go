@@ -396,7 +396,7 @@ func (n *Node) jobStatus(ctx context.Context, view *catalog.View, visible *roari
 			continue
 		}
 		if p, ok := progress[j.Fence]; ok {
-			s.At(p)
+			s.SetProgress(p)
 		}
 		running = append(running, s)
 	}

@@ -54,8 +54,8 @@ func TestVariables_areInTheTable(t *testing.T) {
 var peopleTests = map[string]string{
 	"AUTH_CREDENTIALS_LOGIN_ENABLED":               "TestSignIn_byPassword",
 	"AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING":          "TestProviderSignIn_policies",
-	"AUTH_EE_GCP_IAP_AUDIENCE":                     "TestWhoComesThroughTheProxy",
-	"AUTH_EE_GCP_IAP_ENABLED":                      "TestWhoComesThroughTheProxy",
+	"AUTH_EE_GCP_IAP_AUDIENCE":                     "TestProxy_assertions",
+	"AUTH_EE_GCP_IAP_ENABLED":                      "TestProxy_assertions",
 	"AUTH_SESSION_MAX_AGE_SECONDS":                 "TestSessions_unusedOneEnds",
 	"AUTH_SESSION_UPDATE_AGE_SECONDS":              "TestSessions_updateAgeVariable",
 	"AUTH_URL":                                     "TestBaseURL_followsTheConfiguration",
@@ -69,15 +69,15 @@ var peopleTests = map[string]string{
 	"PERMISSION_SYNC_ENABLED":                      "TestPermissionSetting_precedence",
 	"REQUIRE_APPROVAL_NEW_MEMBERS":                 "TestProviderSignIn_policies",
 	"SHOAL_ALLOWED_EMAIL_DOMAINS":                  "TestProviderSignIn_policies",
-	"SHOAL_AUDIT_DISK_MB":                          "TestVariablesSayWhatIsAudited",
-	"SHOAL_AUDIT_QUERIES":                          "TestVariablesSayWhatIsAudited",
+	"SHOAL_AUDIT_DISK_MB":                          "TestPolicy_fromVariables",
+	"SHOAL_AUDIT_QUERIES":                          "TestPolicy_fromVariables",
 	"SHOAL_MAX_PERMISSION_AGE":                     "TestCurrent_ageLimits",
 	"SHOAL_OAUTH_CIMD":                             "TestDocuments_builtIn",
 	"SHOAL_OAUTH_CLIENT_HOSTS":                     "TestAllowed_clientHosts",
 	"SHOAL_OAUTH_REFRESH_GRACE":                    "TestRefreshGrace_fromAVariable",
 	"SHOAL_OPERATOR_SOCKET":                        "TestSocket_canBeSwitchedOff",
-	"SOURCEBOT_EE_AUDIT_LOGGING_ENABLED":           "TestVariablesSayWhatIsAudited",
-	"SOURCEBOT_EE_AUDIT_RETENTION_DAYS":            "TestVariablesSayWhatIsAudited",
+	"SOURCEBOT_EE_AUDIT_LOGGING_ENABLED":           "TestPolicy_fromVariables",
+	"SOURCEBOT_EE_AUDIT_RETENTION_DAYS":            "TestPolicy_fromVariables",
 }
 
 // Every variable about people and permissions, also an ignored one, has a test of its effect and

@@ -16,63 +16,63 @@ import (
 // Kind is a part of the audit.
 type Kind string
 
-// The parts of the audit.
+// Parts of the audit.
 const (
 	Everything Kind = "all"
-	Changes    Kind = "changes"  // of the catalog: the same on every node
-	Accesses   Kind = "accesses" // reads and refusals, of the files of every node
+	Changes    Kind = "changes"  // in the catalog, the same on each node
+	Accesses   Kind = "accesses" // reads and refusals, in the files of each node
 )
 
-// AuditRequest asks for lines of the audit. The zero value asks for the newest
-// 50 of all.
+// AuditRequest asks for lines of the audit. The zero value asks for the newest 50 lines of all
+// parts.
 type AuditRequest struct {
-	Kind          Kind      // "" is all
-	Since, Until  time.Time // zero: no bound; Until is not included
-	Action        string    // api_key.created, or all that begin so: api_key
-	Actor         string    // id, e-mail address, name or key of who it was
-	Page, PerPage int       // from 1; at most MostLines
-	After         *Line     // instead of a page: what stands behind this line
+	Kind          Kind      // "": all
+	Since, Until  time.Time // zero: no limit; Until is exclusive
+	Action        string    // api_key.created, or a prefix such as api_key
+	Actor         string    // id, e-mail address, name or key of the actor
+	Page, PerPage int       // from 1; at most MaxLines per page
+	After         *Line     // instead of a page: lines after this one
 }
 
 // AuditResponse lists lines, newest first.
 type AuditResponse struct {
 	Lines   []Line
-	Total   int  // of all pages; not told with After
-	AtLeast bool // there are Total or more
+	Total   int  // over all pages; not set with After
+	AtLeast bool // the total is a lower bound
 	Missing []Gap
 }
 
-// Gap is a node of which lines may be missing, and why.
+// Gap is a node whose lines may be missing, and why.
 type Gap struct{ Node, Why string }
 
-// Line is a gap as a line of an export.
+// Line returns the gap as a line of an export.
 func (g Gap) Line(now time.Time) *Line {
 	l := &Line{At: now.UTC(), Action: "audit.missing", ActorType: catalog.ActorSystem, TargetType: "node", TargetID: g.Node}
-	l.tell("message", g.Why)
+	l.setMetadata("message", g.Why)
 	return l
 }
 
-// MostLines is how many lines one request may ask for.
-const MostLines = 5000
+// MaxLines is the maximum of lines per request.
+const MaxLines = 5000
 
-// Bounds of one request.
+// Limits of one request.
 const (
-	deepest  = 10000            // lines that a page may stand behind, where nodes are asked
-	lookTime = 10 * time.Second // that nodes have to look through their files
+	maxDepth    = 10000            // lines before the end of a page, if nodes are asked
+	lookTimeout = 10 * time.Second // for a node to search its files
 )
 
 // accessesCall asks a node for its accesses.
 var accessesCall = call.To[look, looked]("accesses")
 
-// Audit lists who changed and who read what. Changes are those of the catalog of
-// this node; for reads and refusals every node is asked, and what may be missing is
-// told. Names of repositories that an owner does not see stand in it.
+// Audit lists who changed what and who read what. Changes are from the catalog of this node. For
+// reads and refusals it asks each node, and the response names those whose lines may be missing.
+// Lines may name repositories that the owner cannot see.
 func (c *Chronicle) Audit(ctx context.Context, _ account.Owner, req AuditRequest) (*AuditResponse, error) {
 	if err := req.check(); err != nil {
 		return nil, err
 	}
 
-	// What is too old stays until the next change: nobody is told of it.
+	// Old events stay in the catalog until the next change, but are not shown.
 	if keep := c.d.Rule().Keep; keep > 0 {
 		req.Since = later(req.Since, c.d.Now().Add(-keep))
 	}
@@ -85,16 +85,16 @@ func (c *Chronicle) Audit(ctx context.Context, _ account.Owner, req AuditRequest
 		c.accesses(ctx, &req, out)
 	}
 
-	// Of all that is newest, the page.
-	slices.SortFunc(out.Lines, func(a, b Line) int { return a.before(&b) })
+	// Cut the page from the newest lines.
+	slices.SortFunc(out.Lines, func(a, b Line) int { return a.compare(&b) })
 	from := min(len(out.Lines), (req.Page-1)*req.PerPage)
 	out.Lines = out.Lines[from:min(len(out.Lines), from+req.PerPage)]
 	return out, nil
 }
 
-// check fills in what the request leaves open, and refuses what no list is of.
+// check sets defaults and refuses invalid values.
 func (req *AuditRequest) check() error {
-	// What is left open means the newest of everything.
+	// Defaults: the newest lines of all parts.
 	req.Kind, req.Page, req.PerPage = cmp.Or(req.Kind, Everything), cmp.Or(req.Page, 1), cmp.Or(req.PerPage, 50)
 
 	switch {
@@ -102,19 +102,19 @@ func (req *AuditRequest) check() error {
 		return call.Fail(call.ErrInvalid, "kind must be all, changes or accesses")
 	case req.Page < 1 || req.After != nil && req.Page > 1:
 		return call.Fail(call.ErrInvalid, "page must be at least 1")
-	case req.PerPage < 1 || req.PerPage > MostLines:
-		return call.Fail(call.ErrInvalid, "perPage must be from 1 to %d", MostLines)
+	case req.PerPage < 1 || req.PerPage > MaxLines:
+		return call.Fail(call.ErrInvalid, "perPage must be from 1 to %d", MaxLines)
 
-	// Pages are cut from a sorted list, which grows with their number: a deep one would need all of it.
-	case req.Kind != Changes && req.Page > deepest/req.PerPage:
-		return call.Fail(call.ErrInvalid, "a page stands behind %d entries at most: bound the list by since and until, or ask for all of it with format=jsonl", deepest)
+	// Each page needs all earlier lines sorted, so deep pages would cost too much.
+	case req.Kind != Changes && req.Page > maxDepth/req.PerPage:
+		return call.Fail(call.ErrInvalid, "a page stands behind %d entries at most: bound the list by since and until, or ask for all of it with format=jsonl", maxDepth)
 	case !req.Since.IsZero() && !req.Until.IsZero() && !req.Since.Before(req.Until):
 		return call.Fail(call.ErrInvalid, "since must be before until")
 	}
 	return nil
 }
 
-// look is the request for one of the lists that the answer is put together from.
+// look returns the request for one of the lists that Audit merges.
 func (req *AuditRequest) look() *look {
 	return &look{
 		Since:  req.Since,
@@ -126,34 +126,34 @@ func (req *AuditRequest) look() *look {
 	}
 }
 
-// changes adds the newest changes that fit, and counts all of them.
+// changes adds the newest matching changes, and counts all of them.
 func (c *Chronicle) changes(req *AuditRequest, out *AuditResponse) {
 	q := req.look()
 	for e := range c.d.View().EventsBefore(0) {
 		if e.At.Before(q.Since) {
-			break // the clock of the catalog never goes back
+			break // the catalog's clock never goes back
 		}
 
 		l := lineOfChange(e)
-		if !q.fits(&l) {
+		if !q.matches(&l) {
 			continue
 		}
 		if out.Total++; out.Total <= q.Limit {
 			out.Lines = append(out.Lines, l)
 		} else if req.After != nil {
-			break // nobody asks how many there are
+			break // with After, no total is needed
 		}
 	}
 }
 
-// accesses adds the newest accesses of every node that answers.
+// accesses adds the newest accesses of each node that answers.
 func (c *Chronicle) accesses(ctx context.Context, req *AuditRequest, out *AuditResponse) {
-	ctx, cancel := context.WithTimeout(ctx, lookTime+time.Second)
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout+time.Second)
 	defer cancel()
 
 	var nodes []string
 
-	// Whoever cannot answer is named: a list must not look whole that is not.
+	// Name the nodes that cannot answer, so that an incomplete list does not look complete.
 	for _, m := range c.d.Members() {
 		if m.Alive {
 			nodes = append(nodes, m.ID)
@@ -183,12 +183,12 @@ func (c *Chronicle) accesses(ctx context.Context, req *AuditRequest, out *AuditR
 	slices.SortFunc(out.Missing, func(a, b Gap) int { return strings.Compare(a.Node, b.Node) })
 }
 
-// serveAccesses tells another node of the accesses here.
+// serveAccesses returns the accesses on this node.
 func (c *Chronicle) serveAccesses(ctx context.Context, q *look) (*looked, error) {
-	if q.Limit < 1 || q.Limit > deepest {
-		return nil, fmt.Errorf("%d lines are asked for, want 1 to %d", q.Limit, deepest)
+	if q.Limit < 1 || q.Limit > maxDepth {
+		return nil, fmt.Errorf("%d lines are asked for, want 1 to %d", q.Limit, maxDepth)
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	return c.trail.look(ctx, q)
 }

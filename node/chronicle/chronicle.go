@@ -15,32 +15,32 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Deps is what a Chronicle works with.
+// Deps are the other parts that a Chronicle uses.
 type Deps struct {
 	Net     call.Network
 	Self    string // id of this node
-	Dir     string // where accesses are kept
+	Dir     string // folder of accesses
 	View    func() *catalog.View
 	Members func() []cluster.Member
-	Leader  func() string        // id; "" when there is none
-	Rule    func() cluster.Audit // for how long changes are kept
-	Policy  func() Policy        // for how long accesses are, and how many
+	Leader  func() string        // id; "": no leader
+	Rule    func() cluster.Audit // how long changes are kept
+	Policy  func() Policy        // how long accesses are kept, and how many
 	Secret  func(ctx context.Context, name string) ([]byte, error)
 	Now     func() time.Time
 	Log     *slog.Logger
 }
 
-// Chronicle tells owners what happened. It is safe for concurrent use.
+// Chronicle records and lists what happened. It is safe for concurrent use.
 type Chronicle struct {
 	d     Deps
 	diary *diary
 	trail *trail
 }
 
-// New makes a Chronicle, which tells other nodes of what this one has seen from
-// now on. It must be called before the cluster runs.
+// New returns a Chronicle, and registers the handlers for other nodes' requests. Call it before the
+// cluster runs.
 func New(d Deps) *Chronicle {
-	// One look sees members, leader and catalog together.
+	// Take members, leader and catalog at the same time.
 	look := func() sight { return sightOf(d.Members(), d.Leader(), d.View()) }
 	c := &Chronicle{d: d, diary: newDiary(d.Now, look)}
 
@@ -59,7 +59,7 @@ func New(d Deps) *Chronicle {
 	return c
 }
 
-// Run looks at the cluster again and again, and writes accesses down, until ctx ends.
+// Run watches the cluster and writes accesses, until ctx ends.
 func (c *Chronicle) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.diary.run(ctx) })
@@ -67,17 +67,17 @@ func (c *Chronicle) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Notes reports whether it has seen a catalog: what happens from then on is noted.
-func (c *Chronicle) Notes() bool { return !c.diary.told().Since.IsZero() }
+// Recording reports whether it has seen a catalog and so records events.
+func (c *Chronicle) Recording() bool { return !c.diary.answer().Since.IsZero() }
 
-// NoteAccess keeps what was read or refused, in the files of this node. It waits for
-// nothing, and is safe for concurrent use.
+// NoteAccess records a read or refusal in the files of this node. It never blocks, and is safe for
+// concurrent use.
 func (c *Chronicle) NoteAccess(a Access) { c.trail.note(a) }
 
-// hash is what is kept of a query where its text is not: equal ones are equal on
-// every node, and without the secret of the cluster no text can be tried against it.
+// hash returns the keyed hash of a query, to be stored instead of its text. Equal queries have
+// equal hashes on each node.
 func (c *Chronicle) hash(ctx context.Context, query string) (string, error) {
-	// The secret keeps who reads the files from trying texts until a hash is the same.
+	// The secret prevents readers of the files from guessing texts.
 	secret, err := c.d.Secret(ctx, "audit-queries")
 	if err != nil {
 		return "", err
@@ -87,17 +87,17 @@ func (c *Chronicle) hash(ctx context.Context, query string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
-// Trail is how much of what was read and refused is written down.
+// Trail has counters of the recorded accesses.
 type Trail struct {
-	Written, Lost map[string]int64 // lines since the start, by what is in the files: reads, refusals
-	Bytes         int64            // of the files
+	Written, Lost map[string]int64 // lines since the start, by series: reads, refusals
+	Bytes         int64            // total size of the files
 }
 
-// Trail tells how the audit of accesses of this node stands.
+// Trail returns the counters of this node's recorded accesses.
 func (c *Chronicle) Trail() Trail {
 	t := Trail{Written: map[string]int64{}, Lost: map[string]int64{}}
 	for _, s := range c.trail.all() {
-		t.Written[s.name], t.Lost[s.name] = s.written.Load(), s.missed.Load()
+		t.Written[s.name], t.Lost[s.name] = s.written.Load(), s.totalLost.Load()
 		t.Bytes += s.bytes.Load()
 	}
 	return t

@@ -1,12 +1,11 @@
-// Package chronicle tells owners what happened, of three sources:
+// Package chronicle lists for owners what happened, from three sources:
 //
-//	Events     what nodes saw happen to the cluster   each node's own memory, lost when it stops; all are asked
-//	Changes    what people changed                    events of the catalog, the same on every node, kept for days
-//	Accesses   what people read, who was refused      files of the node that answered, kept for days; all are asked
+//	Events     what happened to the cluster      in each node's memory, lost when it stops; all nodes are asked
+//	Changes    what people changed               events of the catalog, the same on each node, kept for days
+//	Accesses   what people read, and refusals    files of the node that answered, kept for days; all nodes are asked
 //
-// The first has no author and needs no leader: that there is none is one of the
-// things it tells. The second is written by the leader together with the change
-// itself, so that neither is without the other; [Rule] says whether, and for how
-// long. The third is written beside the answer, which never waits for it, and
-// without the leader: strangers must not be able to write to the catalog.
+// Events have no author and need no leader, because the loss of the leader is one of them. The
+// leader writes each change's event together with the change, so that neither exists without the
+// other; [Rule] says whether, and for how long. Nodes write accesses after the answer, which never
+// waits for it, and without the leader, so that anonymous requests cannot fill the catalog.
 package chronicle

@@ -20,63 +20,61 @@ import (
 // Event is something that happened to the cluster.
 type Event struct {
 	At      time.Time `json:"at"`      // when a node noticed it
-	Kind    string    `json:"kind"`    // joined, removed, unreachable, back, draining, undrained, leader, voter, configuration, connection
+	Kind    string    `json:"kind"`    // joined, removed, unreachable, back, draining, undrained, leader, voter, configuration or connection
 	Subject string    `json:"subject"` // node, connection or hash of a configuration
-	Text    string    `json:"text"`    // a sentence for people
+	Text    string    `json:"text"`    // sentence for people
 }
 
 // EventsRequest asks for the newest events.
 type EventsRequest struct {
-	Limit int    // 1..1000; 0 means 100
-	After string // the Next of an answer: only what was noticed since; "" for all
+	Limit int    // 1..1000; 0: 100
+	After string // Next of an earlier response: only later events; "": all
 }
 
 // EventsResponse lists events, newest first.
 type EventsResponse struct {
-	Since  time.Time `json:"since,omitzero"` // none before is known
+	Since  time.Time `json:"since,omitzero"` // no earlier events are known
 	Events []Event   `json:"events"`
-	Next   string    `json:"next,omitzero"`   // After of a later request, at any node; "" where no node that answered can tell
-	Missed bool      `json:"missed,omitzero"` // since After more has happened than stands here
+	Next   string    `json:"next,omitzero"`   // After for a later request, to any node; "" if no node could tell
+	Missed bool      `json:"missed,omitzero"` // more has happened since After than is listed
 }
 
-// eventsCall asks a node for what it has seen.
+// eventsCall asks a node for its events.
 var eventsCall = call.To[call.Nothing, eventsHere]("events")
 
 const (
-	maxEvents   = 1000            // that a node keeps
-	eventEvery  = 2 * time.Second // between two looks
-	settled     = 2               // looks at a cluster with a leader, from which on changes are events
-	eventSpread = 30 * time.Second
-	answerTime  = 300 * time.Millisecond // that other nodes have to tell theirs
+	maxEvents     = 1000            // events that a node keeps
+	eventEvery    = 2 * time.Second // between two looks
+	settledLooks  = 2               // looks with a leader before changes count as events
+	eventSpread   = 30 * time.Second
+	answerTimeout = 300 * time.Millisecond // for other nodes to answer
 )
 
-// diary notes what a node sees happen to the cluster, in memory: the newest
-// maxEvents. Each node keeps its own, and whoever is asked asks all of them, so
-// events outlast the restart of a node, and not that of all at once.
+// diary records in memory what a node sees happen to the cluster. It keeps the newest maxEvents. A
+// list asks all nodes, so events survive the restart of one node, but not of all at once.
 type diary struct {
 	look func() sight
 	now  func() time.Time
 
 	mu     sync.Mutex // guards the fields below
-	log    string     // name of what is noted since this start of the node
+	log    string     // name of this run's log
 	events []Event    // oldest first
-	noted  int        // of them, and of those that were dropped before them
-	since  time.Time  // from when on what happens is noted
+	noted  int        // all events of the log, dropped ones included
+	since  time.Time  // start of the record
 }
 
 func newDiary(now func() time.Time, look func() sight) *diary {
 	return &diary{now: now, look: look, log: rand.Text()}
 }
 
-// run looks again and again, until the context ends.
+// run looks repeatedly until the context ends.
 func (d *diary) run(ctx context.Context) error {
-	// A node that starts hears of the others, and of their leader, one by one: that is
-	// nothing that happens to them.
+	// A starting node learns of the others and their leader step by step. Those are no events.
 	before, led := d.look(), 0
 	for clock.Wait(ctx, eventEvery) {
 		now := d.look()
 		switch {
-		case led == settled:
+		case led == settledLooks:
 			d.note(changes(before, now))
 		case now.leader != "" && len(now.members) > 0:
 			led++
@@ -86,17 +84,17 @@ func (d *diary) run(ctx context.Context) error {
 	return nil
 }
 
-// note keeps events, which happen now.
+// note records events, with the present time.
 func (d *diary) note(events []Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	// Also where nothing happened: since then it would be known.
+	// Set it without events too, because from now on they are recorded.
 	if d.since.IsZero() {
 		d.since = d.now()
 	}
 
-	// A node notices an event between two looks, so the time of the look is as good as any.
+	// An event happened between two looks. The time of the look is close enough.
 	for _, e := range events {
 		e.At = d.now()
 		d.events = append(d.events, e)
@@ -108,41 +106,41 @@ func (d *diary) note(events []Event) {
 	}
 }
 
-// eventsHere is what a node tells another one.
+// eventsHere is a node's answer to another one.
 type eventsHere struct {
 	Events []Event // oldest first
 	Since  time.Time
-	Log    string // another one after each start; "" from a node that is older than this field
-	Noted  int    // events of it, with those that were dropped before these
+	Log    string // new after each start; "" from older versions
+	Noted  int    // all events of the log, dropped ones included
 }
 
-// dropped is how many events of the log are remembered no more.
+// dropped returns how many events of the log are no longer kept.
 func (e *eventsHere) dropped() int { return e.Noted - len(e.Events) }
 
-// told is all that is known here.
-func (d *diary) told() eventsHere {
+// answer returns everything that this node has recorded.
+func (d *diary) answer() eventsHere {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return eventsHere{slices.Clone(d.events), d.since, d.log, d.noted}
 }
 
-// sight is the cluster as one look sees it.
+// sight is the state of the cluster at one look.
 type sight struct {
 	leader  string
 	members map[string]memberSight
-	config  string // hash of the one in force
+	config  string // hash of the configuration in force
 	conns   map[string]connectionSight
 }
 
 type memberSight struct{ alive, draining, voter bool }
 
 type connectionSight struct {
-	held   bool // a listing that shrank waits for a second one
-	hidden bool // its token has been refused for long
+	held   bool // a listing shrank, and waits for a second one
+	hidden bool // the host has long refused its token
 	error  string
 }
 
-// sightOf is what there is to see of members and a catalog.
+// sightOf returns the state of members and a catalog.
 func sightOf(members []cluster.Member, leader string, view *catalog.View) sight {
 	s := sight{leader: leader, members: map[string]memberSight{}, config: view.Config().Hash, conns: map[string]connectionSight{}}
 	for _, m := range members {
@@ -154,7 +152,7 @@ func sightOf(members []cluster.Member, leader string, view *catalog.View) sight 
 	return s
 }
 
-// changes tells what happened between two looks.
+// changes returns what happened between two looks.
 func changes(before, now sight) (out []Event) {
 	out = memberChanges(before.members, now.members)
 
@@ -172,14 +170,14 @@ func changes(before, now sight) (out []Event) {
 	return append(out, connectionChanges(before.conns, now.conns)...)
 }
 
-// event is something that has just been noticed.
+// event returns an event without a time.
 func event(kind, subject, text string, args ...any) Event {
 	return Event{Kind: kind, Subject: subject, Text: fmt.Sprintf(text, args...)}
 }
 
-// memberChanges tells what happened to nodes.
+// memberChanges returns what happened to nodes.
 func memberChanges(before, now map[string]memberSight) (out []Event) {
-	for _, id := range either(before, now) {
+	for _, id := range unionOfKeys(before, now) {
 		was, known := before[id]
 		is, there := now[id]
 		switch {
@@ -191,7 +189,7 @@ func memberChanges(before, now map[string]memberSight) (out []Event) {
 			continue
 		}
 
-		// What a node was and is: one event for each that is another now.
+		// One event for each property that changed.
 		turn := func(was, is bool, kindYes, yes, kindNo, no string) {
 			if is && !was {
 				out = append(out, event(kindYes, id, yes, id))
@@ -206,15 +204,15 @@ func memberChanges(before, now map[string]memberSight) (out []Event) {
 	return out
 }
 
-// connectionChanges tells what happened to connections that were there before.
+// connectionChanges returns what happened to connections that existed before.
 func connectionChanges(before, now map[string]connectionSight) (out []Event) {
-	for _, name := range either(before, now) {
+	for _, name := range unionOfKeys(before, now) {
 		was, known := before[name]
 		is, there := now[name]
 
 		text := ""
 		switch {
-		case !known || !there: // the configuration changed, which is told
+		case !known || !there: // the configuration changed, which has its own event
 			continue
 		case is.hidden && !was.hidden:
 			text = "the repositories of connection %s are hidden: its host has refused its token for 30 days"
@@ -237,15 +235,14 @@ func connectionChanges(before, now map[string]connectionSight) (out []Event) {
 	return out
 }
 
-// either is the keys of two maps, sorted.
-func either[V any](a, b map[string]V) []string {
+// unionOfKeys returns the keys of two maps, sorted.
+func unionOfKeys[V any](a, b map[string]V) []string {
 	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// Events lists what happened to the cluster lately, as all nodes that answer at
-// once have seen it.
+// Events lists recent events of the cluster, as recorded by all nodes that answer in time.
 func (c *Chronicle) Events(ctx context.Context, _ account.Owner, req EventsRequest) (*EventsResponse, error) {
 	limit := cmp.Or(req.Limit, 100)
 	if limit < 1 || limit > maxEvents {
@@ -257,7 +254,7 @@ func (c *Chronicle) Events(ctx context.Context, _ account.Owner, req EventsReque
 		return nil, err
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	var nothing call.Nothing
 	members := c.d.Members()
@@ -265,11 +262,11 @@ func (c *Chronicle) Events(ctx context.Context, _ account.Owner, req EventsReque
 
 	all := happenings(sightings(told, read))
 	out := listed(told, read, all, limit)
-	out.Next = read.next(told, members, all, c.d.Now()).text()
+	out.Next = read.next(told, members, all, c.d.Now()).encode()
 	return out, nil
 }
 
-// listed is the newest of what has happened, without what a reader has had.
+// listed returns the newest events that the reader has not read.
 func listed(told map[string]*eventsHere, read *position, all []*happening, limit int) *EventsResponse {
 	out := &EventsResponse{Events: []Event{}}
 	for _, t := range told {
@@ -279,31 +276,31 @@ func listed(told map[string]*eventsHere, read *position, all []*happening, limit
 	}
 
 	for _, h := range slices.Backward(all) {
-		if !h.had {
+		if !h.read {
 			out.Events = append(out.Events, h.Event)
 		}
 	}
-	out.Missed = read != nil && (len(out.Events) > limit || !read.goesOn(told))
+	out.Missed = read != nil && (len(out.Events) > limit || !read.complete(told))
 	out.Events = out.Events[:min(limit, len(out.Events))]
 	return out
 }
 
-// sighting is an event as one node noted it.
+// sighting is an event as one node recorded it.
 type sighting struct {
 	Event
-	what uint64 // see whatOf
-	node string // "" for one that was told a moment ago, of which no more is known
-	had  bool   // the reader has had it
+	hash uint64 // see eventHash
+	node string // "" for one that the reader was told recently; then nothing else is known
+	read bool   // the reader has it already
 }
 
-// sightings are the events of all nodes, in the order of time.
+// sightings returns the events of all nodes in the order of time.
 func sightings(told map[string]*eventsHere, read *position) (all []sighting) {
 	for node, t := range told {
 		if read != nil && t.Log == "" {
-			continue // nobody could tell which of them are new
+			continue // it cannot tell which of its events are new
 		}
 		for i, e := range t.Events {
-			all = append(all, sighting{e, whatOf(&e), node, read.has(node, t.Log, t.dropped()+i+1)})
+			all = append(all, sighting{e, eventHash(&e), node, read.has(node, t.Log, t.dropped()+i+1)})
 		}
 	}
 	if read != nil {
@@ -318,41 +315,41 @@ func sightings(told map[string]*eventsHere, read *position) (all []sighting) {
 	return all
 }
 
-// happening is an event with all nodes that noticed it.
+// happening is an event with all nodes that recorded it.
 type happening struct {
 	sighting
 	by map[string]bool
 }
 
-// happenings puts together what several nodes have noticed of the same, in the order
-// of time: nodes notice it within moments of one another, and it is told once. Had from
-// one of them, it is had from all.
+// happenings merges the records of several nodes of the same event, in the order of time. Nodes
+// notice an event within moments of each other. If the reader has one of the records, they have the
+// event.
 //
 //	node 1   unreachable b 10:00:01                    back b 10:00:07
 //	node 2   unreachable b 10:00:02   joined c 10:00:04
-//	told     unreachable b 10:00:01   joined c 10:00:04   back b 10:00:07
+//	merged   unreachable b 10:00:01   joined c 10:00:04   back b 10:00:07
 func happenings(all []sighting) (out []*happening) {
-	lately := map[uint64][]*happening{} // oldest first, by what
+	recent := map[uint64][]*happening{} // by hash, oldest first
 	for _, s := range all {
-		// The same again at one node has happened again: its first one is the first of others
-		// too, its second one their second.
-		same := slices.DeleteFunc(lately[s.what], func(h *happening) bool { return s.At.Sub(h.At) > eventSpread })
-		lately[s.what] = same
+		// If one node records the same twice, it happened twice. Its first record matches the first
+		// of other nodes, its second their second.
+		same := slices.DeleteFunc(recent[s.hash], func(h *happening) bool { return s.At.Sub(h.At) > eventSpread })
+		recent[s.hash] = same
 		if i := slices.IndexFunc(same, func(h *happening) bool { return !h.by[s.node] }); i >= 0 {
 			same[i].by[s.node] = true
-			same[i].had = same[i].had || s.had
+			same[i].read = same[i].read || s.read
 			continue
 		}
 
 		h := &happening{s, map[string]bool{s.node: true}}
-		lately[s.what] = append(same, h)
+		recent[s.hash] = append(same, h)
 		out = append(out, h)
 	}
 	return out
 }
 
-// serveEvents tells another node of what this one has seen.
+// serveEvents returns the events of this node.
 func (c *Chronicle) serveEvents(context.Context, *call.Nothing) (*eventsHere, error) {
-	told := c.diary.told()
+	told := c.diary.answer()
 	return &told, nil
 }

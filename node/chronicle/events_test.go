@@ -14,7 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-func TestChangesAreToldAsEvents(t *testing.T) {
+func TestChanges(t *testing.T) {
 	t.Parallel()
 	whole := func() sight {
 		return sight{
@@ -25,8 +25,8 @@ func TestChangesAreToldAsEvents(t *testing.T) {
 	}
 	for _, c := range []struct {
 		change func(*sight)
-		want   string // kind, subject
-		back   string // of the change taken back
+		want   string // "kind subject"
+		back   string // want of the reverse change
 	}{
 		{func(*sight) {}, "", ""},
 		{func(s *sight) { s.members["c"] = memberSight{alive: true} }, "joined c ", "removed c "},
@@ -44,26 +44,26 @@ func TestChangesAreToldAsEvents(t *testing.T) {
 	} {
 		before, after := whole(), whole()
 		c.change(&after)
-		if got := named(changes(before, after)); got != c.want {
+		if got := kindsText(changes(before, after)); got != c.want {
 			t.Errorf("%+v: %q, want %q", after, got, c.want)
 		}
-		if got := named(changes(after, before)); got != c.back {
+		if got := kindsText(changes(after, before)); got != c.back {
 			t.Errorf("%+v taken back: %q, want %q", after, got, c.back)
 		}
 	}
 }
 
-func named(events []Event) (out string) {
+func kindsText(events []Event) (out string) {
 	for _, e := range events {
 		out += e.Kind + " " + e.Subject + " "
 	}
 	return out
 }
 
-// heard is what nodes told: "a: -b 10, +b 20" is node a, which noticed that b did not
-// answer, and that it was back, at these seconds. "a~2" has been started again, and
-// "a>3" has dropped three events before these.
-func heard(t *testing.T, lines ...string) map[string]*eventsHere {
+// answersOf returns nodes' answers from text. For example, "a: -b 10, +b 20" means that node a recorded
+// b unreachable at second 10, and back at 20. "a~2" has been restarted; "a>3" has dropped three
+// earlier events.
+func answersOf(t *testing.T, lines ...string) map[string]*eventsHere {
 	t.Helper()
 	told := map[string]*eventsHere{}
 	for _, line := range lines {
@@ -91,8 +91,8 @@ func heard(t *testing.T, lines ...string) map[string]*eventsHere {
 	return told
 }
 
-// said is a list in the notation of heard, newest first.
-func said(events []Event) string {
+// eventsText formats events as answersOf reads them, newest first.
+func eventsText(events []Event) string {
 	var out []string
 	for _, e := range events {
 		out = append(out, fmt.Sprintf("%s%s %d", map[string]string{"unreachable": "-", "back": "+"}[e.Kind], e.Subject, e.At.Unix()))
@@ -104,9 +104,9 @@ func listedOf(told map[string]*eventsHere, read *position, limit int) *EventsRes
 	return listed(told, read, happenings(sightings(told, read)), limit)
 }
 
-// Nodes notice the same at about the same time: it is told once. What happens again
-// is told again.
-func TestEventsOfAllNodesAreJoined(t *testing.T) {
+// Nodes record the same event at about the same time; it is listed once. An event that happens
+// again is listed again.
+func TestHappenings_mergeNodes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		told []string
@@ -116,26 +116,25 @@ func TestEventsOfAllNodesAreJoined(t *testing.T) {
 		{[]string{"a: -b 10, +b 20, -b 100", "c: -b 11, +b 19, -b 102"}, "-b 100, +b 19, -b 10"},
 		{[]string{"a: -b 10", "c: -b 41"}, "-b 41, -b 10"},
 
-		// Within moments, and one node is behind the other.
+		// Within moments, but one node lags behind the other.
 		{[]string{"a: -b 10, +b 12, -b 14", "c: -b 15, +b 17, -b 19"}, "-b 14, +b 12, -b 10"},
 		{[]string{"a: -b 10, +b 12, -b 14", "c: -b 15"}, "-b 14, +b 12, -b 10"},
 		{[]string{"a: -b 10, -c 10", "c: -b 10"}, "-c 10, -b 10"},
 	} {
-		if got := said(listedOf(heard(t, c.told...), nil, 10).Events); got != c.want {
+		if got := eventsText(listedOf(answersOf(t, c.told...), nil, 10).Events); got != c.want {
 			t.Errorf("%q: %s, want %s", c.told, got, c.want)
 		}
 	}
 
-	told := heard(t, "a: -b 10, +b 20", "c:")
+	told := answersOf(t, "a: -b 10, +b 20", "c:")
 	told["a"].Since, told["c"].Since = time.Unix(5, 0), time.Unix(3, 0)
-	if got := listedOf(told, nil, 1); said(got.Events) != "+b 20" || got.Missed || got.Since.Unix() != 3 {
+	if got := listedOf(told, nil, 1); eventsText(got.Events) != "+b 20" || got.Missed || got.Since.Unix() != 3 {
 		t.Errorf("one event: %+v, want the newest, since the first look", got)
 	}
 }
 
-// Who goes on from an answer gets what was noticed since, once, and hears where more
-// has happened.
-func TestAReaderGoesOnWithNewEvents(t *testing.T) {
+// A reader with a position gets each later event once, and is told if events are missing.
+func TestEvents_continueAfterAPosition(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		first, later []string
@@ -159,41 +158,40 @@ func TestAReaderGoesOnWithNewEvents(t *testing.T) {
 	} {
 		members := []cluster.Member{{Member: catalog.Member{ID: "a"}}, {Member: catalog.Member{ID: "c"}}}
 		next := func(read *position, told map[string]*eventsHere, now int64) *position {
-			text := read.next(told, members, happenings(sightings(told, read)), time.Unix(now, 0)).text()
+			text := read.next(told, members, happenings(sightings(told, read)), time.Unix(now, 0)).encode()
 			read, err := positionOf(text)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return read
 		}
-		read := next(nil, heard(t, c.first...), 15)
+		read := next(nil, answersOf(t, c.first...), 15)
 
-		later := heard(t, c.later...)
+		later := answersOf(t, c.later...)
 		got := listedOf(later, read, 4)
-		if said(got.Events) != c.want || got.Missed != c.missed {
-			t.Errorf("%s: %s, missed %v; want %s, %v", what, said(got.Events), got.Missed, c.want, c.missed)
+		if eventsText(got.Events) != c.want || got.Missed != c.missed {
+			t.Errorf("%s: %s, missed %v; want %s, %v", what, eventsText(got.Events), got.Missed, c.want, c.missed)
 		}
 
-		// Whoever went on has everything.
+		// After reading everything, nothing is left.
 		if again := listedOf(later, next(read, later, 50), 4); len(again.Events) > 0 || again.Missed {
-			t.Errorf("%s: again %s, missed %v", what, said(again.Events), again.Missed)
+			t.Errorf("%s: again %s, missed %v", what, eventsText(again.Events), again.Missed)
 		}
 	}
 }
 
-// A node that is away keeps its place; one that is removed has none, so that the text
-// does not grow for ever.
-func TestAPlaceInTheEventsIsOfMembers(t *testing.T) {
+// A position keeps members that do not answer, and drops removed ones, so that it does not grow.
+func TestPosition_keepsMembersOnly(t *testing.T) {
 	t.Parallel()
 	read := &position{Logs: map[string]readLog{"a": {"log", 3}, "gone": {"log", 9}}}
-	told := heard(t, "c: -b 10, +b 20, -d 35"+strings.Repeat(", -e 40", 3*mostLate))
+	told := answersOf(t, "c: -b 10, +b 20, -d 35"+strings.Repeat(", -e 40", 3*maxLate))
 	members := []cluster.Member{{Member: catalog.Member{ID: "a"}}, {Member: catalog.Member{ID: "c"}}}
 	got := read.next(told, members, happenings(sightings(told, read)), time.Unix(45, 0))
-	if want := map[string]readLog{"a": {"log", 3}, "c": {"log", 3 + 3*mostLate}}; !maps.Equal(got.Logs, want) || len(got.Late) != mostLate {
-		t.Errorf("%v, want %v and %d of late", got, want, mostLate)
+	if want := map[string]readLog{"a": {"log", 3}, "c": {"log", 3 + 3*maxLate}}; !maps.Equal(got.Logs, want) || len(got.Late) != maxLate {
+		t.Errorf("%v, want %v and %d of late", got, want, maxLate)
 	}
 
-	// What was told long ago is noticed by nobody any more.
+	// Events told long ago are not recorded by other nodes any more.
 	if got := read.next(told, members, happenings(sightings(told, read))[:3], time.Unix(45, 0)); len(got.Late) != 2 {
 		t.Errorf("late is %v", got.Late)
 	}
@@ -205,7 +203,7 @@ func TestAPlaceInTheEventsIsOfMembers(t *testing.T) {
 	}
 }
 
-func TestANodeKeepsSoManyEvents(t *testing.T) {
+func TestDiary_keepsTheNewest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
@@ -216,17 +214,17 @@ func TestANodeKeepsSoManyEvents(t *testing.T) {
 		done := make(chan error)
 		ctx, stop := context.WithCancel(t.Context())
 		go func() { done <- c.run(ctx) }()
-		time.Sleep(eventEvery*(maxEvents+10+settled) + time.Second)
+		time.Sleep(eventEvery*(maxEvents+10+settledLooks) + time.Second)
 		stop()
 		<-done
-		if told := c.told(); len(told.Events) != maxEvents || told.Events[maxEvents-1].Subject != fmt.Sprint(maxEvents+11+settled) || told.Since.IsZero() || told.dropped() != 10 {
+		if told := c.answer(); len(told.Events) != maxEvents || told.Events[maxEvents-1].Subject != fmt.Sprint(maxEvents+11+settledLooks) || told.Since.IsZero() || told.dropped() != 10 {
 			t.Errorf("%d events, the newest %+v", len(told.Events), told.Events[len(told.Events)-1])
 		}
 	})
 }
 
-// Of what a node hears while it starts nothing has happened: it was so before.
-func TestWhatANodeHearsAtItsStartIsNoEvent(t *testing.T) {
+// What a node learns during its start is not an event.
+func TestDiary_startIsNoEvent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		whole := sight{leader: "a", config: "c1", members: map[string]memberSight{"a": {alive: true, voter: true}, "b": {alive: true, voter: true}}}
@@ -251,7 +249,7 @@ func TestWhatANodeHearsAtItsStartIsNoEvent(t *testing.T) {
 		time.Sleep(10*eventEvery + time.Second)
 		stop()
 		<-done
-		if got := named(d.told().Events); got != "leader  " {
+		if got := kindsText(d.answer().Events); got != "leader  " {
 			t.Errorf("noted %q, want that there is no leader any more", got)
 		}
 	})

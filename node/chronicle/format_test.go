@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// A file of the audit in which releases before and after have written. Each line is read, or
-// counted as one of a newer version; nothing in the file is changed.
-func TestTrail_ofLinesOfOtherVersions(t *testing.T) {
+// A file has lines of older and newer releases. Each line is read, or counted as one of a newer
+// version. The file is not changed.
+func TestTrail_linesOfOtherVersions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	b := newBench(dir, Policy{Disk: 1 << 30})
+	b := newTestTrail(dir, Policy{Disk: 1 << 30})
 	at := time.Now().Add(-time.Hour).UTC()
 	line := func(minute int, rest string) string {
 		return `{"id": "n1-` + at.Format("150405") + `", "timestamp": "` + at.Add(time.Duration(minute)*time.Minute).Format(time.RFC3339) + `", ` + rest + "}\n"

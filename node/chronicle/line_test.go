@@ -8,9 +8,9 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// Whoever asks chooses the name of a tool, what they look at and what they call
-// themselves: none of it makes a line long, or two, or moves a terminal.
-func TestWhatStrangersChooseIsShort(t *testing.T) {
+// Clients choose tool names, targets and user agents. These are cut, kept on one line, and free of
+// control characters.
+func TestLine_cleansClientText(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{strings.Repeat("\x1b", 64<<10), strings.Repeat("é", 300), strings.Repeat("\u202e", 150), "two\nlines"} {
 		a := Access{Action: "tool." + text, Target: text, Message: text, Actor: catalog.Actor{ID: text, Name: text, Agent: text, Key: text}}
@@ -19,7 +19,7 @@ func TestWhatStrangersChooseIsShort(t *testing.T) {
 			"action": l.Action, "target": l.TargetID, "message": l.Metadata["message"], "credential": l.Metadata["credential"],
 			"actor": l.ActorID, "name": l.ActorName, "agent": l.UserAgent, "query": oneLine(text),
 		} {
-			if len(got) > mostText || strings.ContainsAny(got, "\x1b\n\u202e") || strings.ToValidUTF8(got, "") != got {
+			if len(got) > maxText || strings.ContainsAny(got, "\x1b\n\u202e") || strings.ToValidUTF8(got, "") != got {
 				t.Errorf("%s of %.10q has %d bytes: %.30q", name, text, len(got), got)
 			}
 		}

@@ -11,30 +11,30 @@ import (
 	"time"
 )
 
-// look asks a node for accesses: the newest Limit that fit, newest first.
+// look asks a node for the newest Limit matching accesses, newest first.
 type look struct {
-	Since, Until  time.Time // zero: no bound; Until is not included
+	Since, Until  time.Time // zero: no limit; Until is exclusive
 	Action, Actor string
-	After         *Line // only what stands behind it in the list
+	After         *Line // only lines after it in the list
 	Limit         int
 }
 
-// looked is what a node answers.
+// looked is a node's answer to a look.
 type looked struct {
 	Lines []Line
-	More  bool      // there are others behind them
-	Newer int       // lines that a newer version has written, which this one cannot read
-	Back  time.Time // nothing older was looked at, for want of time; zero: all was
+	More  bool      // more lines match
+	Newer int       // lines of a newer version, which this one cannot read
+	Back  time.Time // older lines were not searched, for lack of time; zero: all were
 }
 
-// fits reports whether a line is one that is asked for.
-func (q *look) fits(l *Line) bool {
+// matches reports whether a line matches.
+func (q *look) matches(l *Line) bool {
 	switch {
 	case l.At.Before(q.Since), !q.Until.IsZero() && !l.At.Before(q.Until):
 		return false
 	case q.Action != "" && l.Action != q.Action && !strings.HasPrefix(l.Action, q.Action+"."):
 		return false
-	case q.After != nil && q.After.before(l) >= 0:
+	case q.After != nil && q.After.compare(l) >= 0:
 		return false
 	case q.Actor == "":
 		return true
@@ -42,8 +42,8 @@ func (q *look) fits(l *Line) bool {
 	return slices.Contains([]string{l.ActorID, l.ActorType, l.Metadata["credential"]}, q.Actor) || strings.EqualFold(l.ActorName, q.Actor)
 }
 
-// look reads the files, newest first. One reader at a time: a file is in memory
-// while it is looked through.
+// look searches the files, newest first. Only one search runs at a time, because it holds a whole
+// file in memory.
 func (t *trail) look(ctx context.Context, q *look) (*looked, error) {
 	select {
 	case t.looking <- struct{}{}:
@@ -54,7 +54,7 @@ func (t *trail) look(ctx context.Context, q *look) (*looked, error) {
 
 	out := &looked{}
 
-	// What was noted a moment ago is still on its way to a file: it is written first.
+	// Write queued accesses first, so that the search finds them.
 	for _, s := range t.all() {
 		s.flush(ctx)
 		part := s.look(ctx, q)
@@ -65,26 +65,26 @@ func (t *trail) look(ctx context.Context, q *look) (*looked, error) {
 		}
 	}
 
-	// Each series is in order, both together are not.
-	slices.SortFunc(out.Lines, func(a, b Line) int { return a.before(&b) })
+	// Each series is sorted; merge them.
+	slices.SortFunc(out.Lines, func(a, b Line) int { return a.compare(&b) })
 	if len(out.Lines) > q.Limit {
 		out.Lines, out.More = out.Lines[:q.Limit], true
 	}
 	return out, nil
 }
 
-// look reads the files of a series, newest first, until there is enough.
+// look searches the files of a series, newest first, until it has enough.
 func (s *series) look(ctx context.Context, q *look) *looked {
 	out, names := &looked{}, s.names()
 	for i, name := range slices.Backward(names) {
 		first, _ := s.timeOf(name)
 		switch {
 		case !q.Until.IsZero() && !first.Before(q.Until):
-			continue // all of it is newer
+			continue // all of its lines are too new
 		case i+1 < len(names) && s.begins(names[i+1], q.Since):
-			return out // all of it, and of those before, is older
+			return out // this file and earlier ones are too old
 
-		// Out of time: what was read counts, and Back says from when on that is all.
+		// Out of time: return what was found. Back says how far the search came.
 		case ctx.Err() != nil:
 			if out.Back = s.d.Now(); i+1 < len(names) {
 				out.Back, _ = s.timeOf(names[i+1])
@@ -94,7 +94,7 @@ func (s *series) look(ctx context.Context, q *look) *looked {
 
 		text, err := os.ReadFile(filepath.Join(s.d.Dir, name))
 		if err != nil {
-			continue // it was the oldest, and has gone meanwhile
+			continue // tidy has just removed it as the oldest
 		}
 		if out.read(text, q); out.More {
 			return out
@@ -103,13 +103,13 @@ func (s *series) look(ctx context.Context, q *look) *looked {
 	return out
 }
 
-// begins reports whether a file begins at a time or before.
+// begins reports whether a file begins at or before a time.
 func (s *series) begins(name string, at time.Time) bool {
 	first, _ := s.timeOf(name)
 	return !at.IsZero() && !first.After(at)
 }
 
-// read takes the lines of a file that fit, from its end, until there is enough.
+// read adds the matching lines of a file, from its end, until there are enough.
 func (out *looked) read(text []byte, q *look) {
 	text = bytes.TrimSuffix(text, []byte("\n"))
 	for len(text) > 0 {
@@ -117,11 +117,12 @@ func (out *looked) read(text []byte, q *look) {
 		line := text[start:]
 		text = text[:max(0, start-1)]
 
-		// Most lines are told from the others without being read.
+		// Skip most lines without decoding them.
 		if q.Action != "" && !bytes.Contains(line, []byte(`"action":"`+q.Action)) {
 			continue
 		}
-		// One that a crash has cut is none. A whole one is of another version.
+		// A line cut by a crash is not JSON. Valid JSON that does not decode is from another
+		// version.
 		var l Line
 		if json.Unmarshal(line, &l) != nil {
 			if json.Valid(line) {
@@ -129,11 +130,11 @@ func (out *looked) read(text []byte, q *look) {
 			}
 			continue
 		}
-		if !q.fits(&l) {
+		if !q.matches(&l) {
 			continue
 		}
 
-		// One more than asked for is enough to know that there are more.
+		// One line beyond the limit proves that there are more.
 		if len(out.Lines) == q.Limit {
 			out.More = true
 			return

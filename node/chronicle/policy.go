@@ -7,7 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// The variables of the audit.
+// Environment variables of the audit.
 const (
 	auditVariable     = "SOURCEBOT_EE_AUDIT_LOGGING_ENABLED"
 	auditDaysVariable = "SOURCEBOT_EE_AUDIT_RETENTION_DAYS"
@@ -15,15 +15,15 @@ const (
 	diskVariable      = "SHOAL_AUDIT_DISK_MB"
 )
 
-// Variables is where the audit's variables are looked up.
+// Variables looks up environment variables.
 type Variables interface {
-	// Lookup is a variable as it is in force.
+	// Lookup returns the variable in force.
 	Lookup(name string) (text string, ok bool)
-	// Flag is a variable that says true or false.
+	// Flag returns a boolean variable.
 	Flag(name string) (value, set bool)
 }
 
-// Rule is how changes are audited by the variables in force.
+// Rule returns how changes are audited, from the variables in force.
 func Rule(env Variables) cluster.Audit {
 	days := inForce(env, auditDaysVariable, config.AuditDays)
 	on, set := env.Flag(auditVariable)
@@ -33,12 +33,12 @@ func Rule(env Variables) cluster.Audit {
 // Policy is how accesses are audited.
 type Policy struct {
 	Off     bool
-	Keep    time.Duration // older ones go; 0: as long as there is room
-	Disk    int64         // bytes that they may take on this node
+	Keep    time.Duration // older ones are deleted; 0: kept while there is room
+	Disk    int64         // limit in bytes on this node
 	Queries config.Queries
 }
 
-// PolicyOf is how accesses are audited by the variables in force.
+// PolicyOf returns how accesses are audited, from the variables in force.
 func PolicyOf(env Variables) Policy {
 	rule, disk := Rule(env), inForce(env, diskVariable, config.AuditDisk)
 	return Policy{
@@ -47,7 +47,7 @@ func PolicyOf(env Variables) Policy {
 	}
 }
 
-// inForce is a variable as it is read; one that cannot be read is the usual one.
+// inForce parses a variable. An invalid one gives the default.
 func inForce[T any](env Variables, name string, read func(string) (T, error)) T {
 	text, _ := env.Lookup(name)
 	v, _ := read(text)

@@ -8,7 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// variables are those of a test.
+// variables implements Variables.
 type variables map[string]string
 
 func (v variables) Lookup(name string) (string, bool) {
@@ -21,7 +21,7 @@ func (v variables) Flag(name string) (value, set bool) {
 	return value, err == nil
 }
 
-func TestVariablesSayWhatIsAudited(t *testing.T) {
+func TestPolicy_fromVariables(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	usual := Policy{Keep: 180 * day, Disk: 4096 << 20, Queries: config.NoQueries}
@@ -33,7 +33,7 @@ func TestVariablesSayWhatIsAudited(t *testing.T) {
 	for _, tt := range []struct {
 		vars    variables
 		want    Policy
-		changes bool // are audited
+		changes bool // whether changes are audited
 	}{
 		{nil, usual, true},
 		{variables{"SOURCEBOT_EE_AUDIT_LOGGING_ENABLED": "true"}, usual, true},

@@ -11,39 +11,39 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// position is how far a reader is in the logs of the nodes. No node keeps it: the reader
-// has it from one answer, and gives it with the next request.
+// position is how far a reader has read the nodes' logs. Nodes do not store it: the reader gets it
+// in one response and sends it with the next request.
 type position struct {
 	Logs map[string]readLog `json:"logs"` // by node
 
-	// Late is what was told a moment ago. The node that told it may be gone by the next
-	// request, and others may notice the same only then.
+	// Late are the events told most recently. By the next request their node may be gone, and other
+	// nodes may record them only then.
 	Late []toldLate `json:"late,omitempty"`
 }
 
-// readLog is how far a reader is in the log of one node.
+// readLog is how far a reader has read the log of one node.
 type readLog struct {
 	Log  string `json:"log"`
-	Read int    `json:"read"` // events of it, from its first one on
+	Read int    `json:"read"` // events from the start of the log
 }
 
-// toldLate is an event that was told.
+// toldLate is an event that the reader has.
 type toldLate struct {
-	What uint64    `json:"what"` // see whatOf
+	What uint64    `json:"what"` // see eventHash
 	At   time.Time `json:"at"`
 }
 
 const (
-	maxPosition = 64 << 10 // bytes of its text: more than the members of any cluster need
-	mostLate    = 16
+	maxPosition = 64 << 10 // bytes of encoded text; more than any cluster's members need
+	maxLate     = 16
 )
 
-// whatOf stands for an event without its time.
-func whatOf(e *Event) uint64 {
+// eventHash returns a hash of an event without its time.
+func eventHash(e *Event) uint64 {
 	return xxhash.Sum64String(e.Kind + "\x00" + e.Subject + "\x00" + e.Text)
 }
 
-// positionOf reads the text of a position; nil for "".
+// positionOf decodes a position, or returns nil for "".
 func positionOf(text string) (*position, error) {
 	if text == "" {
 		return nil, nil
@@ -51,39 +51,39 @@ func positionOf(text string) (*position, error) {
 
 	p := &position{}
 	plain, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(text) > maxPosition || json.Unmarshal(plain, p) != nil || len(p.Logs) == 0 || len(p.Late) > mostLate {
+	if err != nil || len(text) > maxPosition || json.Unmarshal(plain, p) != nil || len(p.Logs) == 0 || len(p.Late) > maxLate {
 		return nil, call.Fail(call.ErrInvalid, "after is no valid position. Use `next` of an earlier answer, or leave it out to start over.")
 	}
 	return p, nil
 }
 
-// text is what a reader gets of a position; "" of none.
-func (p *position) text() string {
+// encode returns the encoded position, or "" if it is empty.
+func (p *position) encode() string {
 	if len(p.Logs) == 0 {
 		return ""
 	}
-	plain, _ := json.Marshal(p) // of words, numbers and times alone, it cannot fail
+	plain, _ := json.Marshal(p) // only strings, numbers and times, so it cannot fail
 	return base64.RawURLEncoding.EncodeToString(plain)
 }
 
-// of is how far the reader is in the log of a node; false where he has had nothing of it,
-// as at the beginning, where p is nil.
-func (p *position) of(node string) (at readLog, ok bool) {
+// readOf returns how far the reader has read the log of a node, or false if they have read none of it.
+// The position may be nil.
+func (p *position) readOf(node string) (at readLog, ok bool) {
 	if p != nil {
 		at, ok = p.Logs[node]
 	}
 	return at, ok
 }
 
-// has reports whether the reader has had an event: the nth of a log.
+// has reports whether the reader has the nth event of a log.
 func (p *position) has(node, log string, n int) bool {
-	at, ok := p.of(node)
+	at, ok := p.readOf(node)
 	return ok && at.Log == log && n <= at.Read
 }
 
-// goesOn reports whether some node has noted all that has happened since. Each sees
-// the whole cluster, so that one is enough.
-func (p *position) goesOn(told map[string]*eventsHere) bool {
+// complete reports whether a node has recorded everything since this position. One is enough, because
+// each sees the whole cluster.
+func (p *position) complete(told map[string]*eventsHere) bool {
 	for node, t := range told {
 		if p.has(node, t.Log, t.dropped()) {
 			return true
@@ -92,12 +92,12 @@ func (p *position) goesOn(told map[string]*eventsHere) bool {
 	return false
 }
 
-// next is the position behind what the nodes told, which is all, at a time. Of a member
-// that told nothing this time, what it notes meanwhile is still to come.
+// next returns the position after reading all that the nodes told. A member that did not answer
+// keeps its position.
 func (p *position) next(told map[string]*eventsHere, members []cluster.Member, all []*happening, now time.Time) *position {
 	next := &position{Logs: map[string]readLog{}}
 	for _, m := range members {
-		if at, ok := p.of(m.ID); ok {
+		if at, ok := p.readOf(m.ID); ok {
 			next.Logs[m.ID] = at
 		}
 		if t := told[m.ID]; t != nil && t.Log != "" {
@@ -105,9 +105,9 @@ func (p *position) next(told map[string]*eventsHere, members []cluster.Member, a
 		}
 	}
 
-	for _, h := range all[max(0, len(all)-mostLate):] {
+	for _, h := range all[max(0, len(all)-maxLate):] {
 		if now.Sub(h.At) <= eventSpread {
-			next.Late = append(next.Late, toldLate{h.what, h.At})
+			next.Late = append(next.Late, toldLate{h.hash, h.At})
 		}
 	}
 	return next

@@ -18,67 +18,67 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// Bounds of a series.
+// Limits of a series.
 const (
-	queued     = 4096     // accesses that wait to be written
-	batchBytes = 64 << 10 // that are written at once
-	fileBytes  = 16 << 20 // of a file, before the next one is begun
+	queueSize  = 4096     // accesses that may wait to be written
+	batchBytes = 64 << 10 // bytes written at once
+	fileBytes  = 16 << 20 // size of a file before the next begins
 	fileTime   = 24 * time.Hour
-	tidyEvery  = time.Minute // what is old goes, and what was summed up is told
-	restTime   = 20 * time.Millisecond
-	shares     = 8 // of the disk's bound, which the series divide
+	tidyEvery  = time.Minute // between deletions of old files; then sums are written too
+	batchTime  = 20 * time.Millisecond
+	shares     = 8 // parts of the disk limit, divided among series
 )
 
 // noted is an access on its way to a file.
 type noted struct {
 	line  Line
 	query string
-	whole bool // it has been summed up already
+	whole bool // not to be summed up
 }
 
-// series is files of one kind of accesses, oldest first:
+// series is the files of one kind of accesses, oldest first:
 //
 //	the names hold the time of the first line: t₁ < t₂ < … and lines of file i are in [tᵢ, min(tᵢ₊₁, tᵢ + fileTime))
 type series struct {
 	d     trailDeps
-	order *order
+	times *ascendingClock
 	name  string
-	share int64 // of the disk's bound, in parts of shares
+	share int64 // of shares
 
-	queue   chan noted
-	flushes chan chan struct{}
-	lost    atomic.Int64 // since it was told last
-	written atomic.Int64 // lines
-	missed  atomic.Int64 // lines that were lost, in all
-	bytes   atomic.Int64 // of all files
+	queue     chan noted
+	flushes   chan chan struct{}
+	lost      atomic.Int64 // since the last report of losses
+	written   atomic.Int64 // lines
+	totalLost atomic.Int64 // lines lost in total
+	bytes     atomic.Int64 // size of all files
 
-	// The fields below are of the goroutine that runs.
-	file    *os.File // nil for none
+	// Only the run goroutine uses the fields below.
+	file    *os.File // nil: none
 	size    int64
-	first   time.Time // of its name
+	first   time.Time // time in its name
 	buf     bytes.Buffer
-	lines   int // in buf
+	lines   int // lines in buf
 	sums    *sums
 	warned  time.Time
 	healthy bool
 }
 
-func newSeries(d trailDeps, o *order, name string, share int64) *series {
+func newSeries(d trailDeps, times *ascendingClock, name string, share int64) *series {
 	return &series{
 		d:       d,
-		order:   o,
+		times:   times,
 		name:    name,
 		share:   share,
 		healthy: true,
-		queue:   make(chan noted, queued),
+		queue:   make(chan noted, queueSize),
 		flushes: make(chan chan struct{}),
 		sums:    newSums(),
 	}
 }
 
-// put takes an access on, or counts it as lost where too many wait.
+// put queues an access. If the queue is full, the access is counted as lost.
 func (s *series) put(make func(at time.Time) noted) {
-	s.order.next(func(at time.Time) {
+	s.times.next(func(at time.Time) {
 		select {
 		case s.queue <- make(at):
 		default:
@@ -89,17 +89,17 @@ func (s *series) put(make func(at time.Time) noted) {
 
 func (s *series) lose(n int64) {
 	s.lost.Add(n)
-	s.missed.Add(n)
+	s.totalLost.Add(n)
 }
 
-// run writes what comes until ctx ends, and then what is left.
+// run writes accesses until ctx ends, and then the rest.
 func (s *series) run(ctx context.Context) {
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
 	s.tidy()
 
-	// What comes during a rest is written together: to be woken for each access would
-	// cost a busy node more than to write them. One of the two is nil.
+	// Accesses that come during a pause are written together, because waking for each would cost a
+	// busy node more than writing. One of the channels is always nil.
 	queue, rested := s.queue, (<-chan time.Time)(nil)
 
 	for {
@@ -107,7 +107,7 @@ func (s *series) run(ctx context.Context) {
 		case n := <-queue:
 			s.take(n)
 			s.drain()
-			queue, rested = nil, time.After(restTime)
+			queue, rested = nil, time.After(batchTime)
 		case <-rested:
 			queue, rested = s.queue, nil
 		case done := <-s.flushes:
@@ -115,14 +115,14 @@ func (s *series) run(ctx context.Context) {
 			close(done)
 
 		case <-tick.C:
-			s.tell()
+			s.queueSums()
 			s.drain()
 			s.tidy()
 
-		// What was queued before the end is written, and so is the count of what was lost.
+		// At the end, write the queue and the count of losses.
 		case <-ctx.Done():
 			s.drain()
-			s.tell()
+			s.queueSums()
 			s.drain()
 			s.close()
 			return
@@ -130,7 +130,7 @@ func (s *series) run(ctx context.Context) {
 	}
 }
 
-// flush returns when all that was noted before is in a file, or ctx has ended.
+// flush returns when all earlier accesses are in a file, or ctx has ended.
 func (s *series) flush(ctx context.Context) {
 	done := make(chan struct{})
 	select {
@@ -140,7 +140,7 @@ func (s *series) flush(ctx context.Context) {
 	}
 }
 
-// drain writes what waits.
+// drain writes the queue.
 func (s *series) drain() {
 	for {
 		select {
@@ -153,28 +153,26 @@ func (s *series) drain() {
 	}
 }
 
-// take adds an access to what is written next. Of refusals that come in crowds
-// most are summed up.
+// take adds an access to the next batch. Most refusals of a crowd are only counted.
 func (s *series) take(n noted) {
 	policy := s.d.Policy()
 
-	// Of refusals strangers can make any number.
+	// Clients can cause any number of refusals.
 	if policy.Off || s.name == "refusals" && !n.whole && !s.sums.passes(&n.line) {
 		return
 	}
 
-	// Whether and how a query is kept is decided now, by the variables in force.
+	// The variables in force now decide whether and how the query is kept.
 	switch policy.Queries {
 	case config.WholeQueries:
-		n.line.tell("query", oneLine(n.query))
+		n.line.setMetadata("query", oneLine(n.query))
 	case config.HashedQueries:
-		n.line.tell("queryHash", s.hash(n.query))
+		n.line.setMetadata("queryHash", s.hash(n.query))
 	}
 	s.add(&n.line)
 }
 
-// hash is a text in a form that tells no more than which are equal, "" where the
-// secret for it cannot be had.
+// hash returns the keyed hash of a query, or "" if its secret is not available.
 func (s *series) hash(query string) string {
 	if query == "" {
 		return ""
@@ -197,12 +195,12 @@ func (s *series) add(l *Line) {
 		s.lose(1)
 		return
 	}
-	if s.lines++; int64(s.buf.Len()) >= min(batchBytes, s.mostBytes()) {
+	if s.lines++; int64(s.buf.Len()) >= min(batchBytes, s.maxFile()) {
 		s.write()
 	}
 }
 
-// write appends what has gathered to the newest file.
+// write appends the batch to the newest file.
 func (s *series) write() {
 	if s.lines == 0 {
 		return
@@ -216,7 +214,7 @@ func (s *series) write() {
 		s.bytes.Add(int64(n))
 	}
 
-	// What could not be written is lost: it is not kept in memory for a disk that is full.
+	// A batch that cannot be written is lost. Keeping it would fill memory while the disk is full.
 	if err != nil {
 		s.lose(int64(s.lines))
 		s.warn(err)
@@ -229,7 +227,7 @@ func (s *series) write() {
 	s.lines = 0
 }
 
-// warn says that files cannot be written, once in a while.
+// warn logs that files cannot be written, at most once an hour.
 func (s *series) warn(err error) {
 	if now := s.d.Now(); s.healthy || now.Sub(s.warned) > time.Hour {
 		s.d.Log.Error("who reads what cannot be written down: the audit lacks it", "files", s.name, "err", err)
@@ -238,8 +236,7 @@ func (s *series) warn(err error) {
 	s.healthy = false
 }
 
-// open makes sure that there is a file with room. The newest one is gone on with,
-// after a restart too.
+// open opens a file with room: the newest one, also after a restart, or a new one.
 func (s *series) open() error {
 	if s.file != nil && s.hasRoom() {
 		return nil
@@ -256,7 +253,7 @@ func (s *series) open() error {
 		return err
 	}
 
-	// A restart goes on with the last file, or short runs would make very many.
+	// Continue the last file after a restart, so that short runs do not make many files.
 	if newest != "" {
 		if err := s.append(newest); err != nil || s.hasRoom() {
 			return err
@@ -267,24 +264,24 @@ func (s *series) open() error {
 	return s.append(s.fileName(s.firstTime()))
 }
 
-// hasRoom reports whether more may be written to the file.
+// hasRoom reports whether the file takes more lines.
 func (s *series) hasRoom() bool {
-	return s.size < s.mostBytes() && s.d.Now().Sub(s.first) < fileTime
+	return s.size < s.maxFile() && s.d.Now().Sub(s.first) < fileTime
 }
 
-// firstTime is when the first of the lines that wait to be written was noted.
+// firstTime returns the time of the first line in the batch.
 func (s *series) firstTime() time.Time {
 	var first struct {
 		At time.Time `json:"timestamp"`
 	}
 	line, _, _ := bytes.Cut(s.buf.Bytes(), []byte("\n"))
 	if err := json.Unmarshal(line, &first); err != nil {
-		return s.d.Now() // never: add has just made it
+		return s.d.Now() // never: add has just encoded it
 	}
 	return first.At
 }
 
-// append opens a file to be written at its end. A line that a crash has cut ends there.
+// append opens a file at its end. It ends a line that a crash has cut.
 func (s *series) append(name string) error {
 	f, err := os.OpenFile(filepath.Join(s.d.Dir, name), os.O_CREATE|os.O_RDWR|os.O_APPEND, fileMode)
 	if err != nil {
@@ -296,7 +293,7 @@ func (s *series) append(name string) error {
 		return err
 	}
 
-	// Without its end the line would swallow the next one.
+	// Otherwise the next line would continue the cut one.
 	last := make([]byte, 1)
 	if _, err = f.ReadAt(last, s.size-1); err == nil && last[0] != '\n' {
 		_, err = f.WriteString("\n")
@@ -307,17 +304,17 @@ func (s *series) append(name string) error {
 
 func (s *series) close() {
 	if s.file != nil {
-		_ = s.file.Close() // everything was written, or the failure was told
+		_ = s.file.Close() // all was written, or the error reported
 	}
 	s.file, s.size = nil, 0
 }
 
-// mostBytes is how large a file gets: of a small bound a part only, so that what
-// is old goes piece by piece. A batch may come on top, of no more bytes.
-func (s *series) mostBytes() int64 { return min(fileBytes, s.disk()/8) }
+// maxFile returns the size limit of a file. If the disk limit is small, files are small too, so
+// that old lines go in small parts. The last batch may exceed it by its size.
+func (s *series) maxFile() int64 { return min(fileBytes, s.diskLimit()/8) }
 
-// disk is how many bytes all files may have.
-func (s *series) disk() int64 { return s.d.Policy().Disk / shares * s.share }
+// diskLimit returns the size limit of all files of the series.
+func (s *series) diskLimit() int64 { return s.d.Policy().Disk / shares * s.share }
 
 const nameTime = "20060102T150405.000000000Z"
 
@@ -325,18 +322,18 @@ func (s *series) fileName(at time.Time) string {
 	return fmt.Sprintf("%s-%s.jsonl", s.name, at.UTC().Format(nameTime))
 }
 
-// timeOf is that of the first line of a file.
+// timeOf returns the time in a file name, which is of its first line.
 func (s *series) timeOf(name string) (time.Time, bool) {
 	text := strings.TrimSuffix(strings.TrimPrefix(name, s.name+"-"), ".jsonl")
 	at, err := time.Parse(nameTime, text)
 	return at, err == nil && s.fileName(at) == name
 }
 
-// names are those of the files, oldest first.
+// names returns the file names, oldest first.
 func (s *series) names() (names []string) {
 	list, err := os.ReadDir(s.d.Dir)
 	if err != nil {
-		return nil // not made yet
+		return nil // the folder is not made yet
 	}
 	for _, f := range list {
 		if _, ok := s.timeOf(f.Name()); ok {
@@ -347,8 +344,7 @@ func (s *series) names() (names []string) {
 	return names
 }
 
-// tidy takes away files of which every line is too old, and the oldest ones where
-// there are too many.
+// tidy removes files with only old lines, and the oldest files if their size exceeds the limit.
 func (s *series) tidy() {
 	policy, names := s.d.Policy(), s.names()
 	sizes := make([]int64, len(names))
@@ -364,13 +360,13 @@ func (s *series) tidy() {
 		first, _ := s.timeOf(name)
 		old := policy.Keep > 0 && s.d.Now().Sub(first) > policy.Keep+fileTime
 
-		// Twice the most bytes of a file: room for the one written now and the next one.
-		full := total+2*s.mostBytes() > s.disk() && i < len(names)-1
+		// Leave room for the present file and the next one.
+		full := total+2*s.maxFile() > s.diskLimit() && i < len(names)-1
 		if !old && !full {
 			break
 		}
 		if i == len(names)-1 {
-			s.close() // it may be the one that is written to
+			s.close() // it may be open for writing
 		}
 
 		if err := os.Remove(filepath.Join(s.d.Dir, name)); err != nil {
@@ -382,9 +378,9 @@ func (s *series) tidy() {
 	s.bytes.Store(total)
 }
 
-// tell has written down what was summed up, and what was lost.
-func (s *series) tell() {
-	// Sums and losses go through the queue like all else, so that times ascend.
+// queueSums queues lines for summed refusals and for losses.
+func (s *series) queueSums() {
+	// They pass the queue, so that times ascend.
 	for _, l := range s.sums.take() {
 		s.put(func(at time.Time) noted {
 			l.At, l.ID = at.UTC(), accessID(s.d.Node, at)
@@ -402,15 +398,14 @@ func (s *series) tell() {
 	}
 }
 
-// Bounds of refusals that are told one by one, in a minute.
+// Limits of refusals with a line each, per minute.
 const (
-	ofOneAddress = 20
-	ofAll        = 500
-	addresses    = 4096 // that are told apart
+	maxOfAddress = 20
+	maxOfAll     = 500
+	maxAddresses = 4096 // addresses counted separately
 )
 
-// sums counts refusals of a kind from an address that are too many to be told one
-// by one.
+// sums counts refusals, by action and address, that are too many for a line each.
 type sums struct {
 	passed int
 	counts map[string]*sum
@@ -418,16 +413,16 @@ type sums struct {
 
 type sum struct {
 	seen int
-	more Line // for those that did not pass; its Count is how many
+	more Line // line for those that did not pass; its Count is their number
 }
 
 func newSums() *sums { return &sums{counts: map[string]*sum{}} }
 
-// passes tells whether a refusal has a line of its own.
+// passes reports whether a refusal gets its own line.
 func (s *sums) passes(l *Line) bool {
 	key := l.Action + " " + l.Address
-	if s.counts[key] == nil && len(s.counts) >= addresses {
-		key = l.Action // of all further addresses
+	if s.counts[key] == nil && len(s.counts) >= maxAddresses {
+		key = l.Action // shared by all further addresses
 	}
 
 	x := s.counts[key]
@@ -436,13 +431,13 @@ func (s *sums) passes(l *Line) bool {
 		s.counts[key] = x
 	}
 
-	// Both bounds: a single address may not use up the lines, nor many together.
-	if x.seen++; x.seen <= ofOneAddress && s.passed < ofAll {
+	// Two limits: neither one address nor many together may use up the lines.
+	if x.seen++; x.seen <= maxOfAddress && s.passed < maxOfAll {
 		s.passed++
 		return true
 	}
 
-	// A line for many tells nothing that is of one only.
+	// The line for many has only what they share.
 	n := x.more.Count + 1
 	x.more = Line{
 		Action:    l.Action,
@@ -458,7 +453,7 @@ func (s *sums) passes(l *Line) bool {
 	return false
 }
 
-// take is a line for each sum, and begins anew.
+// take returns a line for each sum, and resets the sums.
 func (s *sums) take() (lines []Line) {
 	for _, key := range slices.Sorted(maps.Keys(s.counts)) {
 		if x := s.counts[key]; x.more.Count > 0 {

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// trail keeps the accesses of this node in files below the data directory:
+// trail stores the accesses of this node in files of the data directory:
 //
-//	Note ──▶ queue ──▶ audit/reads-20260102T100000.000000000Z.jsonl      what was read
-//	   └───▶ queue ──▶ audit/refusals-20260102T100000.000000000Z.jsonl   who was not let in
+//	Note ──▶ queue ──▶ audit/reads-20260102T100000.000000000Z.jsonl      reads
+//	   └───▶ queue ──▶ audit/refusals-20260102T100000.000000000Z.jsonl   refusals
 //
-// Whoever reads never waits for a file: what finds a queue full is counted and told
-// later. Strangers can be refused as often as they like, so that refusals have
-// files of their own: they cannot push out what people read.
+// Requests never wait for a file. If a queue is full, the access is counted, and the loss reported
+// later. Anonymous clients can cause any number of refusals. Those have their own files, so that
+// they cannot displace reads.
 type trail struct {
 	d               trailDeps
 	reads, refusals *series
 
-	looking chan struct{} // holds one token while files are read
+	looking chan struct{} // holds one token during a search
 }
 
-// trailDeps is what a trail works with.
+// trailDeps are the other parts that a trail uses.
 type trailDeps struct {
-	Dir    string // the folder of the files
+	Dir    string // folder of the files
 	Node   string
 	Index  func() uint64
 	Policy func() Policy
@@ -34,13 +34,13 @@ type trailDeps struct {
 	Log    *slog.Logger
 }
 
-// newTrail goes on with the files that are there. The caller must call run.
+// newTrail returns a trail over the existing files. The caller must call run.
 func newTrail(d trailDeps) *trail {
-	o := &order{now: d.Now}
-	t := &trail{d: d, reads: newSeries(d, o, "reads", 7), refusals: newSeries(d, o, "refusals", 1), looking: make(chan struct{}, 1)}
+	times := &ascendingClock{now: d.Now}
+	t := &trail{d: d, reads: newSeries(d, times, "reads", 7), refusals: newSeries(d, times, "refusals", 1), looking: make(chan struct{}, 1)}
 	for _, s := range t.all() {
 		for _, newest := range s.look(context.Background(), &look{Limit: 1}).Lines {
-			o.last = later(o.last, newest.At)
+			times.last = later(times.last, newest.At)
 		}
 	}
 	return t
@@ -53,10 +53,10 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// all are the files by what is in them.
+// all returns both series.
 func (t *trail) all() [2]*series { return [2]*series{t.reads, t.refusals} }
 
-// note keeps an access, without waiting for anything.
+// note queues an access. It never blocks.
 func (t *trail) note(a Access) {
 	s := t.reads
 	if a.Refusal {
@@ -66,7 +66,7 @@ func (t *trail) note(a Access) {
 	s.put(func(at time.Time) noted { return noted{line: a.line(t.d.Node, at, index), query: a.Query} })
 }
 
-// run writes until ctx ends, and then what is left.
+// run writes until ctx ends, and then the rest.
 func (t *trail) run(ctx context.Context) error {
 	var wait sync.WaitGroup
 	for _, s := range t.all() {
@@ -76,10 +76,9 @@ func (t *trail) run(ctx context.Context) error {
 	return nil
 }
 
-// order gives accesses their times. No two have the same, and none is older than
-// one that was queued before it, also where the clock was put back: so files are in
-// order. It is safe for concurrent use.
-type order struct {
+// ascendingClock assigns times to accesses. No two are equal, and they ascend even if the clock is set back.
+// So files are sorted. It is safe for concurrent use.
+type ascendingClock struct {
 	now func() time.Time
 
 	mu   sync.Mutex // guards last
@@ -87,7 +86,7 @@ type order struct {
 }
 
 // next calls put with the next time, one call after the other.
-func (o *order) next(put func(at time.Time)) {
+func (o *ascendingClock) next(put func(at time.Time)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	at := o.now().Round(0)
@@ -98,7 +97,7 @@ func (o *order) next(put func(at time.Time)) {
 	put(at)
 }
 
-// Modes of the folder and the files: nobody else learns who reads what.
+// Modes of folder and files: only the owner of the process may read them.
 const (
 	folderMode os.FileMode = 0o700
 	fileMode   os.FileMode = 0o600

@@ -16,8 +16,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// bench is a trail whose policy a test sets.
-type bench struct {
+// testTrail is a trail with a policy that the test sets.
+type testTrail struct {
 	*trail
 	dir string
 
@@ -25,8 +25,8 @@ type bench struct {
 	policy Policy
 }
 
-func newBench(dir string, p Policy) *bench {
-	b := &bench{dir: dir, policy: p}
+func newTestTrail(dir string, p Policy) *testTrail {
+	b := &testTrail{dir: dir, policy: p}
 	b.trail = newTrail(trailDeps{
 		Dir: dir, Node: "n1", Index: func() uint64 { return 7 }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Hash: func(_ context.Context, q string) (string, error) { return fmt.Sprintf("hash of %d", len(q)), nil },
@@ -39,8 +39,8 @@ func newBench(dir string, p Policy) *bench {
 	return b
 }
 
-// running runs the trail while f does something, and waits until it has ended.
-func (b *bench) running(t *testing.T, f func()) {
+// running runs the trail during f, and waits for its end.
+func (b *testTrail) running(t *testing.T, f func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -52,8 +52,8 @@ func (b *bench) running(t *testing.T, f func()) {
 	}
 }
 
-// list is what a node tells.
-func (b *bench) list(t *testing.T, q look) *looked {
+// list searches the trail while it runs.
+func (b *testTrail) list(t *testing.T, q look) *looked {
 	t.Helper()
 	got, err := b.look(t.Context(), &q)
 	if err != nil {
@@ -62,7 +62,7 @@ func (b *bench) list(t *testing.T, q look) *looked {
 	return got
 }
 
-func (b *bench) files(kind string) (names []string) {
+func (b *testTrail) files(kind string) (names []string) {
 	names, _ = filepath.Glob(filepath.Join(b.dir, kind+"-*.jsonl"))
 	return names
 }
@@ -71,16 +71,16 @@ var ann = catalog.Actor{Type: catalog.ActorUser, ID: "u1", Name: "ann@example.co
 
 const plenty = 1 << 30
 
-// What was read is in a file that nobody else can open, with no text of a query
-// unless it is asked for, and is found by who and what.
-func TestAccessesAreKeptInFiles(t *testing.T) {
+// Reads are in a file with private modes. The query's text is stored only if asked for. Searches
+// find lines by actor and action.
+func TestTrail_storesAccesses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		queries config.Queries
 		want    string
 	}{{config.NoQueries, ""}, {config.HashedQueries, `"queryHash":"hash of 6"`}, {config.WholeQueries, `"query":"secret"`}} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(filepath.Join(t.TempDir(), "audit"), Policy{Disk: plenty, Queries: c.queries})
+			b := newTestTrail(filepath.Join(t.TempDir(), "audit"), Policy{Disk: plenty, Queries: c.queries})
 			b.running(t, func() {
 				b.note(Access{Action: "code.searched", Actor: ann, Query: "secret", Status: 200})
 				b.note(Access{Action: "code.read", Actor: catalog.Actor{Type: catalog.ActorGuest}, TargetType: "repository", Target: "a/b", Status: 404})
@@ -115,13 +115,13 @@ func TestAccessesAreKeptInFiles(t *testing.T) {
 	}
 }
 
-// Whoever reads does not wait for a writer that is stuck: what has no room is
-// counted, and told when there is room again.
-func TestNoAccessWaitsForItsLine(t *testing.T) {
+// A stuck writer does not block requests. Accesses that find no room are counted, and reported
+// later.
+func TestTrail_neverBlocks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t.TempDir(), Policy{Disk: plenty})
-		for range queued + 10 {
+		b := newTestTrail(t.TempDir(), Policy{Disk: plenty})
+		for range queueSize + 10 {
 			b.note(Access{Action: "code.read", Actor: ann})
 		}
 		b.running(t, func() {
@@ -130,26 +130,25 @@ func TestNoAccessWaitsForItsLine(t *testing.T) {
 			synctest.Wait()
 		})
 
-		got := b.list2(t, look{Limit: 1})
-		if len(got.Lines) != 1 || got.Lines[0].Action != "audit.lost" || got.Lines[0].Count != 10 || b.reads.missed.Load() != 10 || b.reads.written.Load() != queued+1 {
-			t.Errorf("%+v, lost %d, written %d", got, b.reads.missed.Load(), b.reads.written.Load())
+		got := b.listStopped(t, look{Limit: 1})
+		if len(got.Lines) != 1 || got.Lines[0].Action != "audit.lost" || got.Lines[0].Count != 10 || b.reads.totalLost.Load() != 10 || b.reads.written.Load() != queueSize+1 {
+			t.Errorf("%+v, lost %d, written %d", got, b.reads.totalLost.Load(), b.reads.written.Load())
 		}
 	})
 }
 
-// list2 is list while nothing runs any more.
-func (b *bench) list2(t *testing.T, q look) *looked {
+// listStopped searches the trail while it does not run.
+func (b *testTrail) listStopped(t *testing.T, q look) *looked {
 	t.Helper()
 	return b.reads.look(t.Context(), &q)
 }
 
-// The files have a bound, and what is too old goes. What strangers are refused takes
-// no room from what people read.
-func TestTheFilesOfAccessesAreBounded(t *testing.T) {
+// The files have a size limit, and old ones are deleted. Refusals take no room from reads.
+func TestTrail_limitsItsFiles(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const disk = 1 << 20
-		b := newBench(t.TempDir(), Policy{Disk: disk, Keep: 24 * time.Hour})
+		b := newTestTrail(t.TempDir(), Policy{Disk: disk, Keep: 24 * time.Hour})
 		long := strings.Repeat("x", 190)
 		b.running(t, func() {
 			b.note(Access{Action: "first", Actor: ann})
@@ -162,7 +161,7 @@ func TestTheFilesOfAccessesAreBounded(t *testing.T) {
 				}
 			}
 		})
-		if got := b.list2(t, look{Limit: 10}); len(got.Lines) != 1 {
+		if got := b.listStopped(t, look{Limit: 10}); len(got.Lines) != 1 {
 			t.Errorf("the read is gone, or has company: %+v", got)
 		}
 		size := int64(0)
@@ -177,7 +176,7 @@ func TestTheFilesOfAccessesAreBounded(t *testing.T) {
 			t.Errorf("refusals have %d bytes in %d files, want at most %d", size, len(b.files("refusals")), disk/shares)
 		}
 
-		// Two days later the next line takes the old ones away.
+		// After two days, the next line deletes the old files.
 		b.running(t, func() {
 			time.Sleep(48 * time.Hour)
 			b.note(Access{Action: "login.failed", Refusal: true, Actor: ann})
@@ -191,11 +190,11 @@ func TestTheFilesOfAccessesAreBounded(t *testing.T) {
 	})
 }
 
-// A crowd of refusals from one address is told by some, and their number.
-func TestACrowdOfRefusalsIsSummedUp(t *testing.T) {
+// Many refusals of one address are written as some lines and a count.
+func TestTrail_sumsUpRefusals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t.TempDir(), Policy{Disk: plenty})
+		b := newTestTrail(t.TempDir(), Policy{Disk: plenty})
 		b.running(t, func() {
 			for range 1000 {
 				b.note(Access{Action: "credential.refused", Refusal: true, Actor: catalog.Actor{Type: catalog.ActorGuest, Address: "192.0.2.9"}, Status: 401})
@@ -206,19 +205,18 @@ func TestACrowdOfRefusalsIsSummedUp(t *testing.T) {
 			synctest.Wait()
 
 			got := b.list(t, look{Limit: 100})
-			if len(got.Lines) != ofOneAddress+2 || got.Lines[0].Count != 1000-ofOneAddress || got.Lines[0].Address != "192.0.2.9" || got.Lines[0].ActorType != catalog.ActorGuest || got.Lines[1].Action != "login.failed" {
+			if len(got.Lines) != maxOfAddress+2 || got.Lines[0].Count != 1000-maxOfAddress || got.Lines[0].Address != "192.0.2.9" || got.Lines[0].ActorType != catalog.ActorGuest || got.Lines[1].Action != "login.failed" {
 				t.Errorf("%d lines, the newest %+v", len(got.Lines), got.Lines[:2])
 			}
 		})
 	})
 }
 
-// The first access is written at once, those of the next moment together; whoever
-// asks sees all of them.
-func TestAccessesOfAMomentAreWrittenTogether(t *testing.T) {
+// The first access is written at once, those of the next moment together. A search finds all.
+func TestTrail_batchesWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t.TempDir(), Policy{Disk: plenty})
+		b := newTestTrail(t.TempDir(), Policy{Disk: plenty})
 		b.running(t, func() {
 			steps := []struct {
 				notes   int
@@ -228,7 +226,7 @@ func TestAccessesOfAMomentAreWrittenTogether(t *testing.T) {
 			}{
 				{notes: 1, written: 1},
 				{notes: 3, written: 1},
-				{pass: restTime, written: 4},
+				{pass: batchTime, written: 4},
 				{pass: time.Second, written: 4},
 				{notes: 1, written: 5},
 				{notes: 2, ask: true, written: 7},
@@ -254,20 +252,20 @@ func TestAccessesOfAMomentAreWrittenTogether(t *testing.T) {
 	})
 }
 
-// A list that is read piece by piece has every line once, over files, a restart, a
-// clock that was put back and a line that a crash has cut.
-func TestAccessesAreReadPieceByPiece(t *testing.T) {
+// A list read page by page has each line once, across files, a restart, a clock set back and a line
+// cut by a crash.
+func TestTrail_pages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		const lines = 400
 		for part := range 2 {
-			b := newBench(dir, Policy{Disk: 1 << 20})
+			b := newTestTrail(dir, Policy{Disk: 1 << 20})
 			b.running(t, func() {
 				for i := range lines / 2 {
 					b.note(Access{Action: "code.read", Actor: ann, Target: fmt.Sprint(part*lines/2 + i)})
 					if i%20 == 0 {
-						time.Sleep(restTime)
+						time.Sleep(batchTime)
 						synctest.Wait()
 					}
 				}
@@ -282,13 +280,13 @@ func TestAccessesAreReadPieceByPiece(t *testing.T) {
 			f.Close()
 		}
 
-		b := newBench(dir, Policy{Disk: plenty})
+		b := newTestTrail(dir, Policy{Disk: plenty})
 		if len(b.files("reads")) < 2 {
 			t.Fatalf("one file only: %v", b.files("reads"))
 		}
 		want, q := lines-1, look{Limit: 7}
 		for {
-			got := b.list2(t, q)
+			got := b.listStopped(t, q)
 			for i := range got.Lines {
 				if got.Lines[i].TargetID != fmt.Sprint(want) {
 					t.Fatalf("%s, want %d", got.Lines[i].TargetID, want)
@@ -304,41 +302,41 @@ func TestAccessesAreReadPieceByPiece(t *testing.T) {
 			t.Errorf("%d lines are missing", want+1)
 		}
 
-		// Bounds of time leave whole files out.
-		last := b.list2(t, look{Limit: 1}).Lines[0].At
-		if got := b.list2(t, look{Limit: 1000, Since: last}); len(got.Lines) != 1 {
+		// Time limits skip whole files.
+		last := b.listStopped(t, look{Limit: 1}).Lines[0].At
+		if got := b.listStopped(t, look{Limit: 1000, Since: last}); len(got.Lines) != 1 {
 			t.Errorf("since the last: %d lines", len(got.Lines))
 		}
-		if got := b.list2(t, look{Limit: 1000, Until: last}); len(got.Lines) != lines-1 {
+		if got := b.listStopped(t, look{Limit: 1000, Until: last}); len(got.Lines) != lines-1 {
 			t.Errorf("before the last: %d lines", len(got.Lines))
 		}
 	})
 }
 
-// Where nothing can be written, reading goes on, and what is missing is counted.
-func TestAnAuditThatCannotBeWrittenIsCounted(t *testing.T) {
+// If files cannot be written, requests continue, and losses are counted.
+func TestTrail_countsUnwritableLines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "audit")
-		if err := os.WriteFile(path, nil, 0o600); err != nil { // where the folder would be
+		if err := os.WriteFile(path, nil, 0o600); err != nil { // a file in place of the folder
 			t.Fatal(err)
 		}
-		b := newBench(path, Policy{Disk: plenty})
+		b := newTestTrail(path, Policy{Disk: plenty})
 		b.running(t, func() {
 			b.note(Access{Action: "code.read", Actor: ann})
 			synctest.Wait()
 		})
-		if b.reads.missed.Load() == 0 || b.reads.written.Load() != 0 {
-			t.Errorf("lost %d, written %d", b.reads.missed.Load(), b.reads.written.Load())
+		if b.reads.totalLost.Load() == 0 || b.reads.written.Load() != 0 {
+			t.Errorf("lost %d, written %d", b.reads.totalLost.Load(), b.reads.written.Load())
 		}
 	})
 }
 
-// Nothing is kept where the audit is off.
-func TestAnAuditThatIsOffKeepsNothing(t *testing.T) {
+// With the audit off, nothing is stored.
+func TestTrail_offStoresNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(filepath.Join(t.TempDir(), "audit"), Policy{Off: true})
+		b := newTestTrail(filepath.Join(t.TempDir(), "audit"), Policy{Off: true})
 		b.running(t, func() {
 			b.note(Access{Action: "code.read", Actor: ann})
 			b.note(Access{Action: "login.failed", Refusal: true, Actor: ann})

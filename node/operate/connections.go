@@ -12,74 +12,73 @@ import (
 	"github.com/shoalsearch/shoal/node/job"
 )
 
-// Syncer is the connections of the cluster, for owners.
+// Syncer lists the cluster's connections and has them listed again, for owners.
 type Syncer struct {
 	cluster   Cluster
-	following func(connection string) job.FollowingState // how pushes are found, as far as this node knows
+	following func(connection string) job.FollowingState // how this node finds pushes
 	syncs     *syncLog
 }
 
 // ConnectionStatus is the state of one connection.
 type ConnectionStatus struct {
-	ID       uint32            `json:"id"` // as catalog.ConnectionID makes it
+	ID       uint32            `json:"id"` // from catalog.ConnectionID
 	Name     string            `json:"name"`
-	Kind     string            `json:"connectionType"` // the same as Type, as clients of the reference call it
+	Kind     string            `json:"connectionType"` // equal to Type; Sourcebot's clients read this name
 	Type     string            `json:"type"`
-	State    string            `json:"state"`   // pending, syncing, synced, failed
+	State    string            `json:"state"`   // pending, syncing, synced or failed
 	Message  string            `json:"message"` // why the last attempt failed
 	Warnings []string          `json:"warnings"`
 	Issues   []ConnectionIssue `json:"issues"`
 
 	Repos    int             `json:"repos"`
 	Listed   int             `json:"listed"`            // new or changed repositories so far, while it syncs
-	Excluded []ExcludedCount `json:"excluded"`          // what the connection leaves out, by reason
-	Kept     int             `json:"kept"`              // missing in the last listing, but not gone as far as the host tells
-	Held     int             `json:"held"`              // missing in the last listing, until a second one or an owner agrees
-	HeldAt   time.Time       `json:"heldAt,omitzero"`   // since when
+	Excluded []ExcludedCount `json:"excluded"`          // repositories that the connection leaves out, by reason
+	Kept     int             `json:"kept"`              // missing in the last listing, but not proven gone
+	Held     int             `json:"held"`              // missing in the last listing; a second listing or an owner must confirm
+	HeldAt   time.Time       `json:"heldAt,omitzero"`   // since when repositories are held
 	SyncedAt time.Time       `json:"syncedAt,omitzero"` // end of the last listing
-	Attempt  uint64          `json:"attempt"`           // number of the last attempt, which grows; 0 before the first
+	Attempt  uint64          `json:"attempt"`           // number of the last attempt; it grows; 0: none yet
 	Queued   bool            `json:"queued"`            // an attempt waits or runs
-	EndedAt  time.Time       `json:"endedAt,omitzero"`  // of the last attempt, good or not
-	NextAt   time.Time       `json:"nextAt,omitzero"`   // of the next one; zero: as soon as a node is free
+	EndedAt  time.Time       `json:"endedAt,omitzero"`  // end of the last attempt, good or failed
+	NextAt   time.Time       `json:"nextAt,omitzero"`   // start of the next attempt; zero: as soon as a node is free
 
-	Calls     int        `json:"calls"`                   // to the host, for the last listing
-	Limit     *CallLimit `json:"limit,omitzero"`          // nil where the host does not say
-	ExpiresAt time.Time  `json:"tokenExpiresAt,omitzero"` // of the token; zero where the host does not say
+	Calls     int        `json:"calls"`                   // calls to the host for the last listing
+	Limit     *CallLimit `json:"limit,omitzero"`          // nil if the host announces none
+	ExpiresAt time.Time  `json:"tokenExpiresAt,omitzero"` // end of the token; zero if the host does not tell
 
-	// While the host refuses the token, what was listed last is stale: it is
-	// searched until HidesAt, and hidden by the next attempt that is refused.
-	RefusedAt time.Time `json:"tokenRefusedAt,omitzero"` // end of the first attempt that was refused; zero for none
-	HidesAt   time.Time `json:"hidesAt,omitzero"`        // zero where nothing is refused, and once it is hidden
+	// While the host refuses the token, the last listing is stale. Its repositories are shown until
+	// HidesAt. The next refused attempt after that hides them.
+	RefusedAt time.Time `json:"tokenRefusedAt,omitzero"` // end of the first refused attempt; zero: none
+	HidesAt   time.Time `json:"hidesAt,omitzero"`        // zero if no token is refused, or the repositories are hidden already
 	HiddenAt  time.Time `json:"hiddenAt,omitzero"`       // zero while the repositories are shown
 
 	Following FollowingStatus `json:"following"`
 }
 
-// CallLimit is how many calls a host takes in a period.
+// CallLimit is how many calls a host accepts per period.
 type CallLimit struct {
 	Calls     int       `json:"calls"`
 	Remaining int       `json:"remaining"`
 	ResetAt   time.Time `json:"resetAt,omitzero"`
 }
 
-// FollowingStatus is how pushes to the repositories of a connection are found,
-// as far as this node knows.
+// FollowingStatus is how this node finds pushes to a connection's repositories.
 type FollowingStatus struct {
-	By      string    `json:"by"`                    // what finds them first: webhook, signal, polling
-	Signal  string    `json:"signal,omitzero"`       // what the host is asked for; empty where it tells nothing of pushes
-	Seconds float64   `json:"everySeconds,omitzero"` // between two such questions
-	LastAt  time.Time `json:"lastAt,omitzero"`       // of the last one; zero before the first
-	Problem string    `json:"problem,omitzero"`      // why that failed; empty where it did not
-	HookAt  time.Time `json:"webhookAt,omitzero"`    // of the last call of a webhook since the node was started; zero before the first
+	By      string    `json:"by"`                    // fastest way in use: webhook, signal or polling
+	Signal  string    `json:"signal,omitzero"`       // what the host is polled for; "" if it announces no pushes
+	Seconds float64   `json:"everySeconds,omitzero"` // between two polls for the signal
+	LastAt  time.Time `json:"lastAt,omitzero"`       // last poll; zero: none yet
+	Problem string    `json:"problem,omitzero"`      // why the last poll failed; "": it did not
+	HookAt  time.Time `json:"webhookAt,omitzero"`    // last call of the webhook since this node started; zero: none
 }
 
-// ConnectionIssue is one thing that an owner should know of a listing.
+// ConnectionIssue is a problem of a listing, for owners.
 type ConnectionIssue struct {
 	Code   string    `json:"code"`
-	Target string    `json:"target,omitzero"` // organisation, group, project or repository; "" for the whole connection
+	Target string    `json:"target,omitzero"` // organisation, group, project or repository; "": the whole connection
 	Text   string    `json:"text"`
-	Hint   string    `json:"hint,omitzero"`  // what to do; "" where Text says it
-	Since  time.Time `json:"since,omitzero"` // end of the first listing in a row that told it
+	Hint   string    `json:"hint,omitzero"`  // what to do; "" if Text says it
+	Since  time.Time `json:"since,omitzero"` // end of the first of the consecutive listings that reported it
 }
 
 // ExcludedCount is how many repositories a connection leaves out for a reason.
@@ -88,7 +87,7 @@ type ExcludedCount struct {
 	Repos  int    `json:"repos"`
 }
 
-// Connections lists the connections of the configuration.
+// Connections returns the connections of the configuration.
 func (s *Syncer) Connections(_ context.Context, _ account.Owner) ([]ConnectionStatus, error) {
 	var out []ConnectionStatus
 	view := s.cluster.View()
@@ -98,22 +97,20 @@ func (s *Syncer) Connections(_ context.Context, _ account.Owner) ([]ConnectionSt
 	return out, nil
 }
 
-// SyncConnection asks for a listing of a connection now, and returns how the
-// connection stood before.
+// SyncConnection queues a listing of a connection, and returns the connection's state before.
 func (s *Syncer) SyncConnection(ctx context.Context, _ account.Owner, name string) (*ConnectionStatus, error) {
 	return s.onConnection(ctx, name, &catalog.EnqueueJob{Kind: catalog.JobSync, Subject: name, Urgent: true})
 }
 
-// AcceptListing says that what the last listing of a connection misses is
-// gone: the next one, which it asks for, is believed. It returns how the
-// connection stood before.
+// AcceptListing confirms that the repositories missing in a connection's last listing are gone. It
+// queues another listing, which may remove them. It returns the connection's state before.
 func (s *Syncer) AcceptListing(ctx context.Context, _ account.Owner, name string) (*ConnectionStatus, error) {
 	return s.onConnection(ctx, name, &catalog.AcceptListing{Connection: name})
 }
 
-// onConnection proposes a command about a connection.
+// onConnection proposes a command about a connection, and returns the connection's state before.
 func (s *Syncer) onConnection(ctx context.Context, name string, cmd catalog.Command) (*ConnectionStatus, error) {
-	// As it stood before: an answer that says what was changed, not what came of it.
+	// The state before the command: the answer says what was changed, not the result.
 	view := s.cluster.View()
 	c := view.Connection(name)
 	if c == nil {
@@ -122,8 +119,7 @@ func (s *Syncer) onConnection(ctx context.Context, name string, cmd catalog.Comm
 
 	before := s.StateOf(view, c)
 	if _, err := s.cluster.Propose(ctx, cmd); err != nil {
-		// The one refusal that is about the state of the connection: an owner
-		// can do something about it.
+		// Only this refusal depends on the connection's state. An owner can act on it.
 		if no, ok := catalog.Refused(err); ok && no.Code == catalog.Conflict {
 			return nil, call.Fail(call.ErrUnable, "Connection %q: %s", name, no.Reason)
 		}
@@ -132,12 +128,12 @@ func (s *Syncer) onConnection(ctx context.Context, name string, cmd catalog.Comm
 	return &before, nil
 }
 
-// noConnection says that the configuration in force names no such connection.
+// noConnection returns the error for an unknown connection.
 func noConnection(name string) error {
 	return call.Fail(call.ErrNotFound, "Connection %q not found", name)
 }
 
-// StateOf is how a connection stands at a view.
+// StateOf returns the state of a connection in a view.
 func (s *Syncer) StateOf(view *catalog.View, c *catalog.Connection) ConnectionStatus {
 	out := ConnectionStatus{
 		ID:       catalog.ConnectionID(c.Name),
@@ -165,8 +161,7 @@ func (s *Syncer) StateOf(view *catalog.View, c *catalog.Connection) ConnectionSt
 		out.Limit = &CallLimit{int(a.Limit), int(a.Remaining), a.Reset}
 	}
 
-	// An attempt that is refused lists nothing: what it means stands before what the
-	// last listing has told.
+	// A refused attempt lists nothing. Its issue comes before those of the last listing.
 	if text := Refusal(c); text != "" {
 		out.Issues = append(out.Issues, ConnectionIssue{string(host.TokenRefused), "", text, host.Advice(host.TokenRefused), c.RefusedAt})
 		out.Warnings = append([]string{text}, c.Warnings...)
@@ -180,7 +175,7 @@ func (s *Syncer) StateOf(view *catalog.View, c *catalog.Connection) ConnectionSt
 		out.Excluded = append(out.Excluded, ExcludedCount{e.Reason, int(e.Count)})
 	}
 
-	// When it was listed last, and will be again, its job knows.
+	// The job knows the times of the last and next listing.
 	j := view.Job(catalog.JobSync, c.Name)
 	out.NextAt = job.NextSync(view.File().Settings, c, j)
 	if j != nil {
@@ -188,7 +183,7 @@ func (s *Syncer) StateOf(view *catalog.View, c *catalog.Connection) ConnectionSt
 		out.Queued = j.State == catalog.JobWaiting || j.State == catalog.JobRunning
 	}
 
-	// Running goes before failed: an attempt under way may mend what the last one met.
+	// Running comes before failed: the present attempt may succeed.
 	switch {
 	case j != nil && j.State == catalog.JobRunning:
 		out.State, out.Listed = "syncing", int(j.Seen)
@@ -202,8 +197,7 @@ func (s *Syncer) StateOf(view *catalog.View, c *catalog.Connection) ConnectionSt
 	return out
 }
 
-// Refusal says what it means that a host refuses the token of a connection; empty
-// where it does not.
+// Refusal returns a sentence about a token that the host refuses, or "" if it refuses none.
 func Refusal(c *catalog.Connection) string {
 	day := func(t time.Time) string { return t.UTC().Format("2 January 2006") }
 	switch {
@@ -215,7 +209,7 @@ func Refusal(c *catalog.Connection) string {
 	return fmt.Sprintf("the host has refused the token since %s; what was listed is hidden from everybody since %s, and is back with the first listing that the host takes the token for", day(c.RefusedAt), day(c.HiddenAt))
 }
 
-// followingOf names what finds pushes first.
+// followingOf returns how pushes are found, with the fastest way.
 func followingOf(f job.FollowingState) FollowingStatus {
 	s := FollowingStatus{
 		By:      "polling",
@@ -226,7 +220,7 @@ func followingOf(f job.FollowingState) FollowingStatus {
 		HookAt:  f.HookAt,
 	}
 
-	// A push that was told beats one that was found, and that beats a look at every repository.
+	// A webhook is faster than polling a signal, and that is faster than polling each repository.
 	switch {
 	case !f.HookAt.IsZero():
 		s.By = "webhook"

@@ -6,13 +6,12 @@ import (
 )
 
 const (
-	maxDeliveries = 10_000    // ids that are remembered
-	deliveryLife  = time.Hour // how long
+	maxDeliveries = 10_000    // ids remembered
+	deliveryLife  = time.Hour // how long an id is remembered
 )
 
-// deliveries remembers the ids of the events that webhooks brought: a host may
-// send one again, and so may who has seen it pass. It may be used from any
-// goroutine.
+// deliveries remembers the ids of webhook events. A host may send an event again, and an attacker
+// may replay one. It is safe for concurrent use.
 type deliveries struct {
 	now func() time.Time
 
@@ -21,14 +20,14 @@ type deliveries struct {
 	order []string // oldest first
 }
 
-// newDeliveries remembers none yet.
+// newDeliveries returns an empty deliveries.
 func newDeliveries(now func() time.Time) *deliveries {
 	return &deliveries{now: now, seen: map[string]time.Time{}}
 }
 
-// has reports whether an event came before.
+// has reports whether an event was handled before.
 func (d *deliveries) has(req WebhookRequest) bool {
-	// Without an id each counts as new: what it asks for is asked for once more, which does no harm.
+	// An event without an id counts as new. Its jobs are queued once more, which does no harm.
 	if req.Delivery == "" {
 		return false
 	}
@@ -39,7 +38,7 @@ func (d *deliveries) has(req WebhookRequest) bool {
 	return known && d.now().Sub(at) < deliveryLife
 }
 
-// add notes an event that was dealt with.
+// add records a handled event.
 func (d *deliveries) add(req WebhookRequest) {
 	if req.Delivery == "" {
 		return
@@ -48,13 +47,13 @@ func (d *deliveries) add(req WebhookRequest) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key := d.key(req)
-	// One that comes once more keeps its place, so that each id is in the order once.
+	// A repeated id keeps its place, so that order holds each id once.
 	if _, known := d.seen[key]; !known {
 		d.order = append(d.order, key)
 	}
 	d.seen[key] = d.now()
 
-	// The oldest go: what could be sent again is of the last minutes.
+	// Drop the oldest: repeats come within minutes.
 	for len(d.order) > maxDeliveries {
 		delete(d.seen, d.order[0])
 		d.order = d.order[1:]

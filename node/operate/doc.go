@@ -1,5 +1,5 @@
-// Package operate is what owners do with a cluster that runs. Each type has the
-// operations on one thing, and the few things that it needs for them:
+// Package operate implements what owners do with a running cluster. Each type has the operations on
+// one subject, and only the dependencies for them:
 //
 //	Drainer  nodes         Drain, Undrain, Remove
 //	Queue    jobs          Jobs, Job, RetryJob, CancelJob, Reindex
@@ -7,12 +7,10 @@
 //	Hooks    webhooks      WebhookKeys, RotateWebhook, Webhook, Hook
 //	Archive  the catalog   Snapshot
 //
-// What changes something is a command of the catalog, made here and agreed on
-// by package cluster: that a node moves its data, or a job begins, follows from
-// the catalog and happens elsewhere (packages hold and job). So an operation has
-// succeeded when it is written down, and is asked for again to see how far it is.
+// Each change is a command of the catalog. This package proposes it, and package cluster commits
+// it. Moving data and running jobs follow from the catalog, in packages hold and job. So an
+// operation succeeds as soon as its command is committed. Call it again to see the progress.
 //
-// Whoever calls has an account.Owner, the proof that somebody may administer;
-// only lists of jobs are for other viewers too, as far as they may see the
-// repositories.
+// Callers have an account.Owner, the proof that a person may administer. Only the lists of jobs are
+// for other viewers too, limited to repositories that they may see.
 package operate

@@ -11,59 +11,58 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Drainer takes nodes out of the cluster, and back.
+// Drainer takes nodes out of the cluster and back.
 type Drainer struct {
 	cluster  Cluster
 	gate     *account.Gate
-	replicas int // copies of everything that are wanted
+	replicas int // wanted copies of each thing
 }
 
-// DrainResponse says how far a drain has come.
+// DrainResponse is the progress of a drain.
 type DrainResponse struct {
 	Node      string `json:"node"`
 	Done      bool   `json:"done"`
-	Remaining int    `json:"remaining"`        // repositories that anybody is shown of which others have too few copies
-	Questions int    `json:"questions"`        // that the node still answers
-	Warning   string `json:"warning,omitzero"` // what is lost by this drain; "" for nothing
+	Remaining int    `json:"remaining"`        // shown repositories with too few copies on other nodes
+	Questions int    `json:"questions"`        // questions that the node still answers
+	Warning   string `json:"warning,omitzero"` // what this drain loses; "": nothing
 }
 
-// NodeResponse names the node that was changed.
+// NodeResponse names the changed node.
 type NodeResponse struct {
 	Node string `json:"node"`
 }
 
-// RemoveResponse lists the repositories that lost their last copy, as far as the owner may
-// see them.
+// RemoveResponse lists the repositories that lost their last copy, if the owner may see them.
 type RemoveResponse struct {
 	Node string   `json:"node"`
 	Lost []string `json:"lost"`
 }
 
-// Drain begins or watches the drain of a node: calling it again tells the
-// progress. The last node that could hold the data is not drained.
+// Drain starts draining a node, or returns the progress if it is draining. It refuses to drain the
+// last node that can hold data.
 func (d *Drainer) Drain(ctx context.Context, _ account.Owner, node string) (*DrainResponse, error) {
 	m, err := d.member(node)
 	if err != nil {
 		return nil, err
 	}
 
-	// What others have been told before counts: they may have drained the rest.
+	// Catch up first: other nodes may be draining by now.
 	if m.State != catalog.MemberDraining {
 		if _, err := d.cluster.Sync(ctx); err != nil {
 			return nil, call.WriteError(err)
 		}
 	}
 
-	// Somebody has to be there who takes what it holds.
+	// Another node must take the data.
 	view := d.cluster.View()
-	// They count only where they can be reached: what nobody takes now is not given away.
+	// Only reachable nodes count, because others cannot take data now.
 	others := d.takers(view, m.ID)
 	if len(others) == 0 {
 		return nil, d.noTaker(view, m)
 	}
 
 	if m.State != catalog.MemberDraining {
-		// Once: calling again tells how far it is.
+		// Only the first call changes anything. Later ones return the progress.
 		if err := d.cluster.Drain(ctx, m.ID); err != nil {
 			return nil, call.WriteError(err)
 		}
@@ -73,7 +72,7 @@ func (d *Drainer) Drain(ctx context.Context, _ account.Owner, node string) (*Dra
 	out := &DrainResponse{Node: m.ID, Questions: questionsAt(view, m.ID)}
 	out.Remaining, out.Done = d.Left(view, m.ID)
 
-	// Fewer nodes than copies is no reason to refuse, but to be said.
+	// With fewer nodes than copies the drain goes on, with a warning.
 	if len(others) < d.replicas {
 		left := catalog.Counted(len(others), "node is", "nodes are")
 		out.Warning = fmt.Sprintf("%d copies of everything are wanted, and only %s left to hold them: add a node, or take one back with `shoal undrain`", d.replicas, left)
@@ -81,22 +80,22 @@ func (d *Drainer) Drain(ctx context.Context, _ account.Owner, node string) (*Dra
 	return out, nil
 }
 
-// Undrain takes back a node that drains, or is drained: it gets data and jobs
-// again. One that is not being drained stays as it is.
+// Undrain makes a draining or drained node an ordinary one again, which gets data and jobs. Other
+// nodes are unchanged.
 func (d *Drainer) Undrain(ctx context.Context, _ account.Owner, node string) (*NodeResponse, error) {
 	m, err := d.member(node)
 	if err != nil {
 		return nil, err
 	}
 
-	// One that drains no more is no failure, so that it can be asked for twice.
+	// Undraining twice is no error.
 	if err := d.cluster.Undrain(ctx, m.ID); err != nil {
 		return nil, call.WriteError(err)
 	}
 	return &NodeResponse{Node: m.ID}, nil
 }
 
-// Lead makes a node the leader, as before the machine of the one that leads is worked on.
+// Lead makes a node the leader, for example before the machine of the present leader is serviced.
 func (d *Drainer) Lead(ctx context.Context, _ account.Owner, node string) (*NodeResponse, error) {
 	m, err := d.member(node)
 	if err != nil {
@@ -108,9 +107,9 @@ func (d *Drainer) Lead(ctx context.Context, _ account.Owner, node string) (*Node
 	return &NodeResponse{Node: m.ID}, nil
 }
 
-// noTaker says why a node is not drained: nobody could take what it holds.
+// noTaker returns the error for a node whose data no other node can take.
 func (d *Drainer) noTaker(view *catalog.View, m *catalog.Member) error {
-	// Why nobody else takes anything, one by one.
+	// Say for each other node why it takes nothing.
 	var others []string
 	for o := range view.Members() {
 		switch {
@@ -127,7 +126,7 @@ func (d *Drainer) noTaker(view *catalog.View, m *catalog.Member) error {
 		why = strings.Join(others, ", ")
 	}
 
-	// What somebody wants who drains the only node, most often, is to stop it for a while.
+	// Who drains the only node usually wants to stop it for a while.
 	do := "Start another node that joins this one and drain it then; to stop it for a while, just stop it: its data stays"
 	if m.State == catalog.MemberDraining {
 		do = "Start another node that joins this one, or take it back with `shoal undrain " + m.ID + "`"
@@ -136,29 +135,29 @@ func (d *Drainer) noTaker(view *catalog.View, m *catalog.Member) error {
 	return call.Fail(call.ErrUnable, "node %s cannot give away what it holds: %s. %s", m.ID, why, do)
 }
 
-// fewestDigits is how much of the id of a node names it, where no other begins so.
-const fewestDigits = 4
+// minIDPrefix is the shortest prefix of a node's id that may name it.
+const minIDPrefix = 4
 
-// member finds a node that has not been removed by its id, the beginning of that, its
-// name, its address, or the host of that.
+// member finds a member that is not removed, by its id or a prefix of it, its name, its address, or
+// the host in that.
 func (d *Drainer) member(name string) (*catalog.Member, error) {
-	var all []string // for who named none
+	var all []string // for the error
 	var found []*catalog.Member
 	for m := range d.cluster.View().Members() {
 		switch {
 		case m.State == catalog.MemberRemoved:
 			continue
 
-		// An id is exact; all else may fit several.
+		// An id matches exactly. Anything else may match several.
 		case m.ID == name:
 			return m, nil
-		case m.Addr == name || strings.HasPrefix(m.Addr, name+":") || name != "" && d.cluster.NameOf(m.ID) == name || len(name) >= fewestDigits && strings.HasPrefix(m.ID, name):
+		case m.Addr == name || strings.HasPrefix(m.Addr, name+":") || name != "" && d.cluster.NameOf(m.ID) == name || len(name) >= minIDPrefix && strings.HasPrefix(m.ID, name):
 			found = append(found, m)
 		}
 		all = append(all, fmt.Sprintf("%s (%s)", m.ID, m.Addr))
 	}
 
-	// Nothing is done to a node that is only likely to be meant.
+	// An ambiguous name changes nothing.
 	if len(found) == 1 {
 		return found[0], nil
 	}
@@ -170,28 +169,27 @@ func (d *Drainer) member(name string) (*catalog.Member, error) {
 	return nil, call.Fail(call.ErrNotFound, why+"; the nodes are %s", name, FirstFew(all))
 }
 
-// Remove forgets a node for good. Where it has the last copy of something
-// that is refused, unless the loss is accepted; the mirrors and shards are
-// then made anew from the code hosts. What the owner is not shown is kept from
-// loss as well, without a name or a number.
+// Remove forgets a node for good. If the node has the last copy of anything, Remove refuses, unless
+// the caller accepts the loss. Mirrors and shards are then made again from the code hosts.
+// Repositories that the owner may not see are protected too, without a name or a count.
 func (d *Drainer) Remove(ctx context.Context, by account.Owner, node string, acceptLoss bool) (*RemoveResponse, error) {
 	m, err := d.member(node)
 	if err != nil {
 		return nil, err
 	}
 
-	// What others have been told before counts: a copy that this node knows of may be gone.
+	// Catch up first: a copy elsewhere may be gone by now.
 	if _, err := d.cluster.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
 	}
 
-	// A node that is drained has its copies as long as it is there.
+	// The copies of a drained node count until it is removed.
 	seen, err := d.gate.Repos(by.Viewer())
 	if err != nil {
 		return nil, err
 	}
 
-	// One copy elsewhere is enough: the others are made from it.
+	// One copy elsewhere is enough to make the others.
 	only := d.onlyCopies(seen.View, m.ID, 1, d.cluster.Alive)
 
 	out := &RemoveResponse{Node: m.ID}
@@ -203,7 +201,7 @@ func (d *Drainer) Remove(ctx context.Context, by account.Owner, node string, acc
 	slices.Sort(out.Lost)
 
 	if len(only) > 0 && !acceptLoss {
-		// Told with the names: who accepts the loss must know what it is.
+		// The message lists names, because whoever accepts the loss must know it.
 		what := "something"
 		if len(out.Lost) > 0 {
 			what = fmt.Sprintf("%d of the repositories (%s)", len(out.Lost), FirstFew(out.Lost))
@@ -217,7 +215,7 @@ func (d *Drainer) Remove(ctx context.Context, by account.Owner, node string, acc
 	return out, nil
 }
 
-// takers is the nodes beside one that can be reached and may hold data.
+// takers returns the other nodes that are reachable and may hold data.
 func (d *Drainer) takers(view *catalog.View, but string) (ids []string) {
 	for m := range view.Members() {
 		if m.ID != but && m.State == catalog.MemberAlive && d.cluster.Alive(m.ID) {
@@ -227,7 +225,7 @@ func (d *Drainer) takers(view *catalog.View, but string) (ids []string) {
 	return ids
 }
 
-// questionsAt is how many questions a node answers.
+// questionsAt returns how many questions a node answers now.
 func questionsAt(view *catalog.View, node string) (n int) {
 	for h := range view.RunningThreads() {
 		if h.Run.Node == node {
@@ -237,13 +235,12 @@ func questionsAt(view *catalog.View, node string) (n int) {
 	return n
 }
 
-// Left is how many repositories a node that leaves has something of that others
-// have too few copies of, and whether it can be stopped: then it answers no question
-// any more. What is hidden is not counted, and given away before the node can go all
-// the same.
+// Left returns how many shown repositories on a leaving node have too few copies elsewhere, and
+// whether the node can be stopped. A node can be stopped when no copy is missing, hidden
+// repositories included, and it answers no question.
 func (d *Drainer) Left(view *catalog.View, leaving string) (left int, done bool) {
-	// Copies on other nodes that leave are none: two that are drained at once would
-	// each count on the other.
+	// Copies on other leaving nodes do not count. Otherwise two draining nodes would each count on
+	// the other.
 	stays := func(id string) bool {
 		m := view.Member(id)
 		return m != nil && m.State == catalog.MemberAlive && d.cluster.Alive(id)
@@ -259,18 +256,17 @@ func (d *Drainer) Left(view *catalog.View, leaving string) (left int, done bool)
 	return left, len(only) == 0 && questionsAt(view, leaving) == 0
 }
 
-// wanted is the number of copies that there should be beside a node that
-// leaves.
+// wanted returns how many copies others should have when a node leaves.
 func (d *Drainer) wanted(view *catalog.View, leaving string) int {
 	return max(min(d.replicas, len(d.takers(view, leaving))), 1)
 }
 
-// onlyCopies lists the repositories of which a node has something that fewer
-// than want other members have, of those that count.
+// onlyCopies returns the repositories on a node of which fewer than want other members have a copy.
+// The function counts selects those members.
 func (d *Drainer) onlyCopies(view *catalog.View, node string, want int, counts func(id string) bool) []catalog.RepoID {
 	var out []catalog.RepoID
 	for repo := range view.Repos() {
-		// Mirror and index files are placed each by itself, so that each may be short of copies.
+		// Mirror and shards are placed separately, so each may have too few copies.
 		keys := []string{catalog.MirrorKey(repo.ID)}
 		for _, s := range repo.Shards {
 			keys = append(keys, catalog.ShardKey(s.ID))
@@ -283,16 +279,16 @@ func (d *Drainer) onlyCopies(view *catalog.View, node string, want int, counts f
 	return out
 }
 
-// onlyCopy is onlyCopies of one thing.
+// onlyCopy reports the same of one mirror or shard.
 func onlyCopy(view *catalog.View, key, node string, want int, counts func(id string) bool) bool {
-	// Of what a node does not hold it cannot be the last holder.
+	// A node that does not hold it is not its last holder.
 	holders := view.Holders(key)
 	if !slices.Contains(holders, node) {
 		return false
 	}
 
 	others := 0
-	// The node itself leaves, and one that does not answer has nothing to give.
+	// The node itself leaves. One that does not answer cannot copy.
 	for _, id := range holders {
 		if id != node && counts(id) {
 			others++
@@ -301,7 +297,7 @@ func onlyCopy(view *catalog.View, key, node string, want int, counts func(id str
 	return others < want
 }
 
-// FirstFew lists the first five of some names, and says where there are more.
+// FirstFew joins the first five names, with "..." if there are more.
 func FirstFew(names []string) string {
 	out := ""
 	for i, name := range names {

@@ -14,15 +14,15 @@ import (
 	"github.com/shoalsearch/shoal/node/job"
 )
 
-// Queue is the jobs of the cluster, as far as viewers may know of them.
+// Queue lists and changes the cluster's jobs, within what viewers may see.
 type Queue struct {
 	cluster Cluster
 	gate    *account.Gate
-	running func() []job.Progress // on this node
+	running func() []job.Progress // attempts on this node
 	log     *slog.Logger
 }
 
-// JobStatus is one job.
+// JobStatus is the state of one job.
 type JobStatus struct {
 	Kind     string    `json:"kind"`    // sync, index, gc, ...
 	Subject  string    `json:"subject"` // connection or repository
@@ -32,14 +32,14 @@ type JobStatus struct {
 	Deadline time.Time `json:"deadline,omitzero"`
 	Step     string    `json:"step"`  // fetching, reading, building, ...
 	Done     int64     `json:"done"`  // documents
-	Total    int64     `json:"total"` // 0 when unknown
+	Total    int64     `json:"total"` // 0: unknown
 	Bytes    int64     `json:"bytes"`
 	Error    string    `json:"error"`
 	NextTry  time.Time `json:"nextTry,omitzero"`
 }
 
-// JobStatusOf is a job as the catalog has it: without its steps, and under the
-// catalog's own subject.
+// JobStatusOf returns the state of a job in the catalog, without progress, and with the catalog's
+// own subject.
 func JobStatusOf(j *catalog.Job) JobStatus {
 	return JobStatus{
 		Kind:     j.Kind.String(),
@@ -53,22 +53,22 @@ func JobStatusOf(j *catalog.Job) JobStatus {
 	}
 }
 
-// At fills in how far an attempt is.
-func (s *JobStatus) At(p job.Progress) {
+// SetProgress adds the progress of an attempt.
+func (s *JobStatus) SetProgress(p job.Progress) {
 	s.Step, s.Done, s.Total, s.Bytes = p.Step, p.Done, p.Total, p.Bytes
 }
 
-// JobsRequest asks for a page of the jobs that a viewer may know of: an owner
-// of all, anybody else of the indexing of repositories that they may see.
+// JobsRequest asks for a page of jobs. Owners get all; others get the index jobs of repositories
+// that they may see.
 type JobsRequest struct {
-	State   string // one of JobStates; "" for all but done
-	Kind    string // sync, index, ...; "" for all
-	Query   string // case-insensitive part of the subject
-	Page    int    // from 1; 0 means 1
-	PerPage int    // 1..100; 0 means 30
+	State   string // one of JobStates; "": all but done
+	Kind    string // sync, index, ...; "": all
+	Query   string // part of the subject, in any case
+	Page    int    // from 1; 0: 1
+	PerPage int    // 1..100; 0: 30
 }
 
-// JobsResponse is a page, with the count of all.
+// JobsResponse is a page, with the count over all pages.
 type JobsResponse struct {
 	Jobs  []JobInfo
 	Total int
@@ -76,19 +76,19 @@ type JobsResponse struct {
 	Per   int
 }
 
-// JobInfo is one job.
+// JobInfo is one job in a list.
 type JobInfo struct {
-	ID    string `json:"id"`    // that RetryJob and CancelJob take
+	ID    string `json:"id"`    // for RetryJob and CancelJob
 	State string `json:"state"` // one of JobStates
 	JobStatus
-	Urgent   bool      `json:"urgent"` // a person or a push asked for it: before the others
-	Rerun    bool      `json:"rerun"`  // asked for again while it runs
+	Urgent   bool      `json:"urgent"` // a person or a push asked for it; it goes first
+	Rerun    bool      `json:"rerun"`  // queued again while it runs
 	Queued   time.Time `json:"queuedAt,omitzero"`
 	Finished time.Time `json:"finishedAt,omitzero"` // end of the last attempt
-	Good     time.Time `json:"goodAt,omitzero"`     // end of the last good one
+	Good     time.Time `json:"goodAt,omitzero"`     // end of the last good attempt
 }
 
-// jobStates are the states of jobs in the order in which they are listed.
+// jobStates are the states of jobs, in the order of lists.
 var jobStates = []struct {
 	name  string
 	state catalog.JobState
@@ -97,7 +97,7 @@ var jobStates = []struct {
 	{"waiting", catalog.JobWaiting}, {"done", catalog.JobDone},
 }
 
-// JobStates lists the names of the states of jobs.
+// JobStates returns the names of job states.
 func JobStates() []string {
 	var names []string
 	for _, s := range jobStates {
@@ -106,7 +106,7 @@ func JobStates() []string {
 	return names
 }
 
-// JobKinds lists the names of the kinds of jobs.
+// JobKinds returns the names of job kinds.
 func JobKinds() []string {
 	var names []string
 	for _, k := range catalog.JobKinds() {
@@ -115,7 +115,7 @@ func JobKinds() []string {
 	return names
 }
 
-// Jobs lists jobs, filtered by the viewer before they are counted.
+// Jobs returns a page of the jobs that the viewer may see. The total counts only those.
 func (q *Queue) Jobs(ctx context.Context, v catalog.Viewer, req JobsRequest) (*JobsResponse, error) {
 	if err := req.check(); err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (q *Queue) Jobs(ctx context.Context, v catalog.Viewer, req JobsRequest) (*J
 	}
 
 	var all []JobInfo
-	// In this order, whatever is asked for: what runs and what has failed is what somebody looks for.
+	// Running and failed jobs come first, because readers look for them.
 	for _, s := range jobStates {
 		if s.name == req.State || req.State == "" && s.state != catalog.JobDone {
 			all = append(all, see.list(s.state, s.name, &req)...)
@@ -139,14 +139,14 @@ func (q *Queue) Jobs(ctx context.Context, v catalog.Viewer, req JobsRequest) (*J
 		out.Jobs = all[min(from, len(all)):min(from+req.PerPage, len(all))]
 	}
 
-	// Only those that run here or at others have steps to ask for.
+	// Only running jobs have progress to ask other nodes for.
 	if slices.ContainsFunc(out.Jobs, func(j JobInfo) bool { return j.State == "running" }) {
 		addProgress(out.Jobs, see.view, q.Progress(ctx, see.view))
 	}
 	return out, nil
 }
 
-// check fills in what the request leaves open, and refuses what no list is of.
+// check sets defaults and refuses invalid values.
 func (req *JobsRequest) check() error {
 	if err := call.CheckPage(&req.Page, &req.PerPage, 30); err != nil {
 		return err
@@ -161,49 +161,48 @@ func (req *JobsRequest) check() error {
 	return nil
 }
 
-// jobSight is what a viewer may know of jobs.
-type jobSight struct {
+// jobView is what a viewer may see of jobs.
+type jobView struct {
 	view  *catalog.View
 	owner bool
 	seen  func(catalog.RepoID) bool
 }
 
-// jobsOf is what a viewer may know of the jobs in the newest view.
-func (q *Queue) jobsOf(v catalog.Viewer) (*jobSight, error) {
+// jobsOf returns what a viewer may see of jobs in the latest view.
+func (q *Queue) jobsOf(v catalog.Viewer) (*jobView, error) {
 	seen, err := q.gate.Repos(v)
 	if err != nil {
 		return nil, err
 	}
-	return &jobSight{view: seen.View, owner: v.Role == catalog.RoleOwner, seen: seen.Set.Contains}, nil
+	return &jobView{view: seen.View, owner: v.Role == catalog.RoleOwner, seen: seen.Set.Contains}, nil
 }
 
-// list is the jobs in a state that the viewer may know of, in the order in
-// which somebody would look at them.
-func (s *jobSight) list(state catalog.JobState, name string, req *JobsRequest) (out []JobInfo) {
-	// In lower letters, as both sides are compared.
+// list returns the visible jobs in a state that match the request, sorted for readers.
+func (s *jobView) list(state catalog.JobState, name string, req *JobsRequest) (out []JobInfo) {
+	// lower case on both sides
 	want := strings.ToLower(req.Query)
 	for j := range s.view.JobsOf(state) {
-		// Before the rights, which cost a look-up for each.
+		// Check the kind before rights, which cost a look-up.
 		if req.Kind != "" && j.Kind.String() != req.Kind {
 			continue
 		}
 
-		// By the name that the viewer may know, so that nothing is found by one that is hidden.
+		// Match the visible name, so that a search reveals no hidden one.
 		if info, ok := s.info(j, name); ok && strings.Contains(strings.ToLower(info.Subject), want) {
 			out = append(out, info)
 		}
 	}
 
-	// By subject at last, so that a page does not change while nothing happens.
+	// Sort by subject last, so that pages are stable.
 	slices.SortStableFunc(out, func(a, b JobInfo) int {
-		return cmp.Or(inOrder(state, &a, &b), cmp.Compare(a.Subject, b.Subject))
+		return cmp.Or(compareJobs(state, &a, &b), cmp.Compare(a.Subject, b.Subject))
 	})
 	return out
 }
 
-// inOrder compares two jobs in a state: what runs longest, ended last, is tried
-// next, or waits longest comes first.
-func inOrder(state catalog.JobState, a, b *JobInfo) int {
+// compareJobs compares two jobs in a state. First come those that run longest, ended last, retry
+// soonest, or wait longest.
+func compareJobs(state catalog.JobState, a, b *JobInfo) int {
 	switch state {
 	case catalog.JobRunning:
 		return a.Started.Compare(b.Started)
@@ -215,8 +214,8 @@ func inOrder(state catalog.JobState, a, b *JobInfo) int {
 	return a.Queued.Compare(b.Queued)
 }
 
-// info is a job as the viewer may know it; false where they may not.
-func (s *jobSight) info(j *catalog.Job, state string) (JobInfo, bool) {
+// info returns a job for the viewer, or false if they may not see it.
+func (s *jobView) info(j *catalog.Job, state string) (JobInfo, bool) {
 	out := JobInfo{
 		JobStatus: JobStatusOf(j),
 		ID:        jobID(j.Key()),
@@ -228,8 +227,8 @@ func (s *jobSight) info(j *catalog.Job, state string) (JobInfo, bool) {
 		Good:      j.GoodAt,
 	}
 
-	// A job of a hidden repository is no job. Owners see those of repositories that
-	// no connection lists any more, where nobody hides anything.
+	// A job of a hidden repository is not shown. Owners see those of repositories that no
+	// connection lists any more, if permissions are not enforced.
 	if j.Kind.OfRepo() {
 		repo := s.view.Repo(catalog.SubjectRepo(j.Subject))
 		if repo == nil {
@@ -243,42 +242,42 @@ func (s *jobSight) info(j *catalog.Job, state string) (JobInfo, bool) {
 	}
 
 	if !s.owner {
-		out.Error = "" // it may hold the name of a connection or an address
+		out.Error = "" // it may contain the name of a connection or an address
 		return out, j.Kind == catalog.JobIndex
 	}
 	return out, true
 }
 
-// addProgress fills in how far the running jobs are.
+// addProgress adds the progress of running jobs.
 func addProgress(jobs []JobInfo, view *catalog.View, progress map[uint64]job.Progress) {
 	for i := range jobs {
-		// An id that nothing was made of, or that does not run, has no progress.
+		// Only running jobs have progress.
 		key, ok := jobKeyOf(jobs[i].ID)
 		if !ok || jobs[i].State != "running" {
 			continue
 		}
 
-		// By the fence of the attempt: an attempt of before says nothing of this one.
+		// Match by fence, which is of this attempt and not of an earlier one.
 		j := view.Job(key.Kind, key.Subject)
 		if p, ok := progress[j.Fence]; ok {
-			jobs[i].At(p)
+			jobs[i].SetProgress(p)
 		}
 	}
 }
 
-// jobID names a job: index:7, sync:work.
+// jobID returns the id of a job, such as index:7 or sync:work.
 func jobID(k catalog.JobKey) string { return k.Kind.String() + ":" + plainSubject(k.Subject) }
 
-// plainSubject is the subject of a job for people: of somebody at a code host,
-// the site and the host's id of them.
+// plainSubject returns a subject for people. For a person at a code host, it is the site and the
+// host's id of the person.
 func plainSubject(subject string) string { return strings.ReplaceAll(subject, "\x00", " ") }
 
-// jobKeyOf reads what jobID wrote.
+// jobKeyOf parses the result of jobID.
 func jobKeyOf(id string) (catalog.JobKey, bool) {
 	name, subject, ok := strings.Cut(id, ":")
 	for _, k := range catalog.JobKinds() {
 		if ok && k.String() == name {
-			// The host's id of a person has no blank: the last one parts it from the site.
+			// The host's id of a person has no blank. So the last blank separates it from the site.
 			if at := strings.LastIndexByte(subject, ' '); k == catalog.JobAccountSync && at > 0 {
 				subject = catalog.ReaderKey(subject[:at], subject[at+1:])
 			}
@@ -288,20 +287,20 @@ func jobKeyOf(id string) (catalog.JobKey, bool) {
 	return catalog.JobKey{}, false
 }
 
-// Job finds one job that the viewer may know of.
+// Job returns one job that the viewer may see.
 func (q *Queue) Job(ctx context.Context, v catalog.Viewer, id string) (*JobInfo, error) {
 	see, err := q.jobsOf(v)
 	if err != nil {
 		return nil, err
 	}
 
-	// As the viewer may know of it: a hidden one is missing.
+	// A hidden job is not found.
 	info, err := see.find(id)
 	if err != nil {
 		return nil, err
 	}
 
-	// Only then another node is asked.
+	// Ask other nodes only for a visible job.
 	one := []JobInfo{*info}
 	if info.State == "running" {
 		addProgress(one, see.view, q.Progress(ctx, see.view))
@@ -309,8 +308,8 @@ func (q *Queue) Job(ctx context.Context, v catalog.Viewer, id string) (*JobInfo,
 	return &one[0], nil
 }
 
-// find is a job by its id. One that the viewer may not know of is missing.
-func (s *jobSight) find(id string) (*JobInfo, error) {
+// find returns a job by its id. A job that the viewer may not see is not found.
+func (s *jobView) find(id string) (*JobInfo, error) {
 	if key, ok := jobKeyOf(id); ok {
 		if j := s.view.Job(key.Kind, key.Subject); j != nil {
 			for _, st := range jobStates {
@@ -323,23 +322,22 @@ func (s *jobSight) find(id string) (*JobInfo, error) {
 	return nil, call.Fail(call.ErrNotFound, "There is no job %q.", id)
 }
 
-// RetryJob asks for a job again, before the others. It returns how the job stood
-// before.
+// RetryJob queues a job again, before others. It returns the job's state before.
 func (q *Queue) RetryJob(ctx context.Context, by account.Owner, id string) (*JobInfo, error) {
 	return q.onJob(ctx, by, id, func(k catalog.JobKey) catalog.Command {
 		return &catalog.EnqueueJob{Kind: k.Kind, Subject: k.Subject, Urgent: true}
 	})
 }
 
-// CancelJob ends a job that waits or runs. It comes again when its interval is
-// over, or when somebody asks. It returns how the job stood before.
+// CancelJob ends a waiting or running job. The job returns after its interval, or when it is asked
+// for. CancelJob returns the job's state before.
 func (q *Queue) CancelJob(ctx context.Context, by account.Owner, id string) (*JobInfo, error) {
 	return q.onJob(ctx, by, id, func(k catalog.JobKey) catalog.Command {
 		return &catalog.CancelJob{Kind: k.Kind, Subject: k.Subject, Reason: "cancelled by " + by.Name()}
 	})
 }
 
-// onJob proposes a command about a job.
+// onJob proposes a command about a job, and returns the job's state before.
 func (q *Queue) onJob(ctx context.Context, by account.Owner, id string, cmd func(catalog.JobKey) catalog.Command) (*JobInfo, error) {
 	see, err := q.jobsOf(by.Viewer())
 	if err != nil {
@@ -350,8 +348,9 @@ func (q *Queue) onJob(ctx context.Context, by account.Owner, id string, cmd func
 		return nil, err
 	}
 
-	key, _ := jobKeyOf(id) // find has understood it
-	// Refused with a conflict where the state allows no such thing, as to cancel what has ended.
+	key, _ := jobKeyOf(id) // valid, because find parsed it
+	// A conflict means that the job's state does not allow it, such as cancelling a job that has
+	// ended.
 	if _, err := q.cluster.Propose(ctx, cmd(key)); err != nil {
 		if no, ok := catalog.Refused(err); ok && no.Code == catalog.Conflict {
 			return nil, call.Fail(call.ErrUnable, "Job %s: %s.", id, no.Reason)

@@ -12,7 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-func TestJobsAreAskedForByKnownWords(t *testing.T) {
+func TestJobsRequest_check(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		req  JobsRequest
@@ -30,25 +30,24 @@ func TestJobsAreAskedForByKnownWords(t *testing.T) {
 	}
 }
 
-// reach is the nodes of a world as members.
-type reach struct {
+// worldCluster implements Cluster with the reachability of a World.
+type worldCluster struct {
 	Cluster
 	w *clustertest.World
 }
 
-func (r reach) Alive(node string) bool { return r.w.Alive(node) }
+func (r worldCluster) Alive(node string) bool { return r.w.Alive(node) }
 
-func (reach) NameOf(string) string { return "" }
+func (worldCluster) NameOf(string) string { return "" }
 
-// A node that leaves gives away what is hidden from everybody too, and counts it for
-// nobody.
-func TestWhatIsHiddenIsGivenAwayUncounted(t *testing.T) {
+// A leaving node gives away hidden repositories too, but does not count them.
+func TestLeft_hiddenRepositories(t *testing.T) {
 	t.Parallel()
 	file := `{"connections": {"a": {"type": "git", "url": "file:///x"}}}`
 	w := clustertest.New(t, file, 2)
 	w.Repos("a", "r")
 	w.Confirm("n1", catalog.MirrorKey(1))
-	d := &Drainer{cluster: reach{w: w}, replicas: 2}
+	d := &Drainer{cluster: worldCluster{w: w}, replicas: 2}
 	check := func(left int, done bool) {
 		t.Helper()
 		if got, is := d.Left(w.View(), "n1"); got != left || is != done {
@@ -63,8 +62,8 @@ func TestWhatIsHiddenIsGivenAwayUncounted(t *testing.T) {
 	check(0, true)
 }
 
-// A job is named as it is listed, and found again by that name.
-func TestTheNameOfAJobLeadsBackToIt(t *testing.T) {
+// A job's id leads back to its key.
+func TestJobID_roundTrip(t *testing.T) {
 	t.Parallel()
 	for _, key := range []catalog.JobKey{
 		{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(7)},
@@ -82,9 +81,8 @@ func TestTheNameOfAJobLeadsBackToIt(t *testing.T) {
 	}
 }
 
-// An event that was sent twice is dealt with once, within an hour and for as
-// many events as are remembered.
-func TestADeliveryIsRememberedForAWhile(t *testing.T) {
+// A repeated event is recognised within an hour, while its id is remembered.
+func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	d := newDeliveries(func() time.Time { return now })
@@ -100,7 +98,7 @@ func TestADeliveryIsRememberedForAWhile(t *testing.T) {
 		{event("work", "1"), true},
 		{event("work", "2"), false},
 		{event("other", "1"), false},
-		{event("work", ""), false}, // a host that numbers nothing repeats nothing
+		{event("work", ""), false}, // events without an id never repeat
 	} {
 		if got := d.has(tt.req); got != tt.want {
 			t.Errorf("%+v: %v, want %v", tt.req, got, tt.want)
@@ -120,7 +118,7 @@ func TestADeliveryIsRememberedForAWhile(t *testing.T) {
 	}
 }
 
-func TestRemotesAreAlikeInAnySpelling(t *testing.T) {
+func TestSameRemote(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		a, b string
@@ -128,7 +126,7 @@ func TestRemotesAreAlikeInAnySpelling(t *testing.T) {
 	}{
 		{"https://me@Host.example/Org/app.git/", "https://host.example/Org/app", true},
 		{"HTTPS://host.example/app", "https://host.example/app", true},
-		{"https://host.example/Org/app", "https://host.example/org/app", false}, // paths have a case
+		{"https://host.example/Org/app", "https://host.example/org/app", false}, // paths are case-sensitive
 		{"https://host.example/app", "ssh://host.example/app", false},
 		{"git@host.example:org/app.git", "git@host.example:org/app", true},
 	} {
@@ -138,9 +136,8 @@ func TestRemotesAreAlikeInAnySpelling(t *testing.T) {
 	}
 }
 
-// An event concerns the repositories of its connection that it names, and all
-// of them where it names none.
-func TestAnEventNamesRepositories(t *testing.T) {
+// An event concerns the repositories of its connection that it names, or all if it names none.
+func TestConcerns(t *testing.T) {
 	t.Parallel()
 	repo := &catalog.Repo{
 		Name:        "git.example.com/org/app",
@@ -155,31 +152,31 @@ func TestAnEventNamesRepositories(t *testing.T) {
 		{"work", host.Event{}, true},
 		{"other", host.Event{}, false},
 		{"work", host.Event{Paths: []string{"org/app"}}, true},
-		{"work", host.Event{Paths: []string{"rg/app"}}, false}, // whole parts of the path count
+		{"work", host.Event{Paths: []string{"rg/app"}}, false}, // only whole parts of the path match
 		{"work", host.Event{URLs: []string{"https://git.example.com/org/app"}}, true},
 		{"work", host.Event{URLs: []string{"https://git.example.com/org/other"}}, false},
 		{"other", host.Event{Paths: []string{"org/app"}}, false},
 	} {
-		if got := names(&WebhookRequest{Connection: tt.connection, Event: tt.event}, repo); got != tt.want {
+		if got := concerns(&WebhookRequest{Connection: tt.connection, Event: tt.event}, repo); got != tt.want {
 			t.Errorf("%s, %+v: %v, want %v", tt.connection, tt.event, got, tt.want)
 		}
 	}
 }
 
-func TestJobsOfAStateAreInOrder(t *testing.T) {
+func TestCompareJobs(t *testing.T) {
 	t.Parallel()
 	at := func(minute int) time.Time { return time.Date(2026, 1, 31, 12, minute, 0, 0, time.UTC) }
 	early := JobInfo{JobStatus: JobStatus{Started: at(1), NextTry: at(1)}, Queued: at(1), Finished: at(1)}
 	late := JobInfo{JobStatus: JobStatus{Started: at(2), NextTry: at(2)}, Queued: at(2), Finished: at(2)}
 
 	for state, earlyFirst := range map[catalog.JobState]bool{
-		catalog.JobRunning: true, // what runs longest
+		catalog.JobRunning: true, // longest running first
 		catalog.JobWaiting: true,
 		catalog.JobBackoff: true,
-		catalog.JobFailed:  false, // what failed last
+		catalog.JobFailed:  false, // last failed first
 		catalog.JobDone:    false,
 	} {
-		if got := inOrder(state, &early, &late) < 0; got != earlyFirst {
+		if got := compareJobs(state, &early, &late) < 0; got != earlyFirst {
 			t.Errorf("%v: the early one first: %v, want %v", state, got, earlyFirst)
 		}
 	}

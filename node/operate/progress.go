@@ -9,26 +9,26 @@ import (
 	"github.com/shoalsearch/shoal/node/job"
 )
 
-// progressCall asks a node for the attempts of jobs that run there.
+// progressCall asks a node for the attempts running there.
 var progressCall = call.To[call.Nothing, []job.Progress]("progress")
 
-// progressTime is how long a list waits for the progress of other nodes.
-const progressTime = 300 * time.Millisecond
+// progressTimeout is how long a list waits for other nodes' progress.
+const progressTimeout = 300 * time.Millisecond
 
-// Progress is how far the running attempts are, by fence, of this node and of
-// the others that run any. A node that does not answer at once is left out.
+// Progress returns the progress of running attempts by fence, of this node and the others that run
+// some. Nodes that do not answer in time are left out.
 func (q *Queue) Progress(ctx context.Context, view *catalog.View) map[uint64]job.Progress {
-	// By fence, since a job may have been given to another node meanwhile.
+	// Key by fence, because another node may run the job by now.
 	all := map[uint64]job.Progress{}
 	for _, p := range q.running() {
 		all[p.Fence] = p
 	}
 
-	// A list is worth more now than whole.
-	ctx, cancel := context.WithTimeout(ctx, progressTime)
+	// An incomplete list now is better than a complete one later.
+	ctx, cancel := context.WithTimeout(ctx, progressTimeout)
 	defer cancel()
 	var nothing call.Nothing
-	// Without those that did not answer: their jobs are in the list all the same.
+	// Jobs of nodes that do not answer are still listed, without progress.
 	for _, list := range progressCall.AskAll(ctx, q.cluster, q.othersAtWork(view), &nothing) {
 		for _, p := range *list {
 			all[p.Fence] = p
@@ -37,7 +37,7 @@ func (q *Queue) Progress(ctx context.Context, view *catalog.View) map[uint64]job
 	return all
 }
 
-// othersAtWork lists the other nodes that run jobs and can be reached.
+// othersAtWork returns the other reachable nodes that run jobs.
 func (q *Queue) othersAtWork(view *catalog.View) (ids []string) {
 	known := map[string]bool{q.cluster.Self(): true}
 	for j := range view.JobsOf(catalog.JobRunning) {
@@ -49,7 +49,7 @@ func (q *Queue) othersAtWork(view *catalog.View) (ids []string) {
 	return ids
 }
 
-// serveProgress tells another node of the attempts here.
+// serveProgress returns the attempts on this node.
 func (q *Queue) serveProgress(context.Context, *call.Nothing) (*[]job.Progress, error) {
 	running := q.running()
 	return &running, nil

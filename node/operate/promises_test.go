@@ -22,30 +22,31 @@ import (
 	"github.com/shoalsearch/shoal/node/job"
 )
 
-// desk is the operations of n1 in a world of three nodes, with what they asked for.
-type desk struct {
+// fixture has the operations of n1 in a world of three nodes, and records what they call.
+type fixture struct {
 	*clustertest.World
-	on      *Operations
+	ops     *Operations
 	n1      *clustertest.Node
 	secrets map[string][]byte
 	called  []string
-	hinted  []string // connections that are to be listed soon
+	hinted  []string // connections to list soon
 	audited bool
-	broken  bool          // the snapshot cannot be written
-	late    *catalog.View // what n1 knows until it asks what is new; nil: all
+	broken  bool          // writing a snapshot fails
+	late    *catalog.View // what n1 knows until it syncs; nil: everything
 	noted   []string
-	few     *roaring.Bitmap // what an owner who asks is shown; nil: all
+	few     *roaring.Bitmap // repositories that an owner may see; nil: all
 }
 
 const deskFile = `{"connections": {
 	"work": {"type": "gitea", "url": "https://git.example.com", "orgs": ["x"]},
 	"home": {"type": "gitea", "url": "https://home.example.com", "orgs": ["y"]}}}`
 
-// newDesk has repositories a, b and c of work; n1 and n2 have all of a and b, n2 alone has c.
-func newDesk(t *testing.T) *desk {
+// newFixture has repositories a, b and c of connection work. Nodes n1 and n2 hold all of a and b;
+// only n2 holds c.
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	w := clustertest.New(t, deskFile, 3)
-	d := &desk{World: w, n1: w.Node("n1"), secrets: map[string][]byte{}, audited: true}
+	d := &fixture{World: w, n1: w.Node("n1"), secrets: map[string][]byte{}, audited: true}
 	w.Repos("work", "git.example.com/x/a", "git.example.com/x/b", "git.example.com/x/c")
 	for id, nodes := range map[catalog.RepoID][]string{1: {"n1", "n2"}, 2: {"n1", "n2"}, 3: {"n2"}} {
 		w.Index(id, nodes[0])
@@ -53,7 +54,7 @@ func newDesk(t *testing.T) *desk {
 			w.Confirm(n, catalog.MirrorKey(id))
 		}
 	}
-	d.on = New(Deps{
+	d.ops = New(Deps{
 		Cluster: d, Gate: account.NewGate(d.n1),
 		Running:     func() []job.Progress { return nil },
 		Following:   func(string) job.FollowingState { return job.FollowingState{} },
@@ -68,7 +69,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-func (d *desk) Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error) {
+func (d *fixture) Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error) {
 	for _, c := range cmds {
 		if note, ok := c.(*catalog.NoteEvent); ok {
 			d.noted = append(d.noted, note.Action)
@@ -77,16 +78,16 @@ func (d *desk) Propose(ctx context.Context, cmds ...catalog.Command) (uint64, er
 	return d.n1.Propose(ctx, cmds...)
 }
 
-// View is what n1 knows.
-func (d *desk) View() *catalog.View {
+// View implements Cluster with what n1 knows.
+func (d *fixture) View() *catalog.View {
 	if d.late != nil {
 		return d.late
 	}
 	return d.World.View()
 }
 
-// Sync fails without a leader, as that of a cluster does.
-func (d *desk) Sync(ctx context.Context) (uint64, error) {
+// Sync implements Cluster. It fails without a leader.
+func (d *fixture) Sync(ctx context.Context) (uint64, error) {
 	index, err := d.n1.Propose(ctx)
 	if err == nil {
 		d.late = nil
@@ -94,59 +95,59 @@ func (d *desk) Sync(ctx context.Context) (uint64, error) {
 	return index, err
 }
 
-func (d *desk) state(ctx context.Context, node string, s catalog.MemberState) error {
+func (d *fixture) state(ctx context.Context, node string, s catalog.MemberState) error {
 	_, err := d.Propose(ctx, &catalog.SetMemberState{ID: node, State: s})
 	return err
 }
-func (d *desk) Drain(ctx context.Context, node string) error {
+func (d *fixture) Drain(ctx context.Context, node string) error {
 	return d.state(ctx, node, catalog.MemberDraining)
 }
-func (d *desk) Undrain(ctx context.Context, node string) error {
+func (d *fixture) Undrain(ctx context.Context, node string) error {
 	return d.state(ctx, node, catalog.MemberAlive)
 }
-func (d *desk) Lead(context.Context, string) error { return nil }
-func (d *desk) Remove(ctx context.Context, node string) error {
+func (d *fixture) Lead(context.Context, string) error { return nil }
+func (d *fixture) Remove(ctx context.Context, node string) error {
 	_, err := d.Propose(ctx, &catalog.RemoveMember{ID: node})
 	return err
 }
 
-func (d *desk) Self() string { return "n1" }
-func (d *desk) NameOf(node string) string {
+func (d *fixture) Self() string { return "n1" }
+func (d *fixture) NameOf(node string) string {
 	return map[string]string{"n1": "alpha", "n2": "beta", "n3": "beta"}[node]
 }
-func (*desk) Lacks(string) bool { return false }
+func (*fixture) Lacks(string) bool { return false }
 
-func (d *desk) Handle(string, cluster.Handler) {}
-func (d *desk) Call(context.Context, string, string, []byte) ([]byte, error) {
+func (d *fixture) Handle(string, cluster.Handler) {}
+func (d *fixture) Call(context.Context, string, string, []byte) ([]byte, error) {
 	return nil, errors.New("there is no network")
 }
 
-func (d *desk) KnownSecret(name string) ([]byte, bool, error) {
+func (d *fixture) KnownSecret(name string) ([]byte, bool, error) {
 	plain, known := d.secrets[name]
 	return plain, known, nil
 }
-func (d *desk) SetSecret(ctx context.Context, name string, plain []byte) error {
+func (d *fixture) SetSecret(ctx context.Context, name string, plain []byte) error {
 	if _, err := d.Propose(ctx); err != nil {
 		return err
 	}
 	d.secrets[name] = plain
 	return nil
 }
-func (d *desk) write(_ context.Context, w io.Writer) error {
+func (d *fixture) write(_ context.Context, w io.Writer) error {
 	if d.broken {
 		return errors.New("the disk is full")
 	}
 	return d.View().Save(w)
 }
 
-// kinds are what failures are called below.
+// kinds are the names of failures in the tests below.
 var kinds = map[string]error{
 	"invalid": call.ErrInvalid, "not found": call.ErrNotFound, "no repository": call.ErrRepoNotFound, "unable": call.ErrUnable,
 	"exists": call.ErrExists, "held": call.ErrHeld, "no leader": call.ErrNoLeader,
 }
 
-// failed writes a failure as "kind: message".
-func failed(err error) string {
+// errorText formats an error as "kind: message".
+func errorText(err error) string {
 	for name, kind := range kinds {
 		if errors.Is(err, kind) {
 			return name + ": " + err.Error()
@@ -155,11 +156,11 @@ func failed(err error) string {
 	return "other: " + err.Error()
 }
 
-// ask does what a line says, and returns what the operation promises of it:
+// ask runs one line and returns the outcome as text:
 //
 //	drain n2        2 left
 //	remove n2 loss  lost git.example.com/x/c
-func (d *desk) ask(t *testing.T, line string) string {
+func (d *fixture) ask(t *testing.T, line string) string {
 	ctx, by := t.Context(), account.Operator()
 	if d.few != nil {
 		viewer := by.Viewer()
@@ -185,7 +186,7 @@ func (d *desk) ask(t *testing.T, line string) string {
 		d.Confirm(word[1], catalog.MirrorKey(3))
 	case "drop":
 		d.Drop(word[1], catalog.MirrorKey(3))
-	case "see": // from here on an owner asks who is shown this repository alone
+	case "see": // from now on owners may see only this repository
 		id := uint32(0)
 		fmt.Sscan(word[1], &id)
 		d.few = roaring.BitmapOf(id)
@@ -196,7 +197,7 @@ func (d *desk) ask(t *testing.T, line string) string {
 
 	case "drain":
 		var r *DrainResponse
-		if r, err = d.on.Drain(ctx, by, word[1]); err == nil {
+		if r, err = d.ops.Drain(ctx, by, word[1]); err == nil {
 			out := fmt.Sprintf("%s: %d left, done %t", r.Node, r.Remaining, r.Done)
 			if r.Warning != "" {
 				out += "; " + r.Warning
@@ -205,12 +206,12 @@ func (d *desk) ask(t *testing.T, line string) string {
 		}
 	case "undrain":
 		var r *NodeResponse
-		if r, err = d.on.Undrain(ctx, by, word[1]); err == nil {
+		if r, err = d.ops.Undrain(ctx, by, word[1]); err == nil {
 			return r.Node + " is taken back"
 		}
 	case "remove":
 		var r *RemoveResponse
-		if r, err = d.on.Remove(ctx, by, word[1], word[2] == "loss"); err == nil {
+		if r, err = d.ops.Remove(ctx, by, word[1], word[2] == "loss"); err == nil {
 			return r.Node + " is gone, lost " + strings.Join(r.Lost, " ")
 		}
 
@@ -218,18 +219,18 @@ func (d *desk) ask(t *testing.T, line string) string {
 		id := uint32(0)
 		fmt.Sscan(word[1], &id)
 		var r *ReindexResponse
-		if r, err = d.on.Reindex(ctx, by, id); err == nil {
+		if r, err = d.ops.Reindex(ctx, by, id); err == nil {
 			return r.Job + " of " + r.Name
 		}
 	case "job", "retry", "cancel":
 		var j *JobInfo
 		switch word[0] {
 		case "job":
-			j, err = d.on.Job(ctx, catalog.Operator(), word[1])
+			j, err = d.ops.Job(ctx, catalog.Operator(), word[1])
 		case "retry":
-			j, err = d.on.RetryJob(ctx, by, word[1])
+			j, err = d.ops.RetryJob(ctx, by, word[1])
 		default:
-			j, err = d.on.CancelJob(ctx, by, word[1])
+			j, err = d.ops.CancelJob(ctx, by, word[1])
 		}
 		if err == nil {
 			return fmt.Sprintf("%s %s %s, urgent %t", j.ID, j.Subject, j.State, j.Urgent)
@@ -240,7 +241,7 @@ func (d *desk) ask(t *testing.T, line string) string {
 			v = catalog.Guest()
 		}
 		var r *JobsResponse
-		if r, err = d.on.Jobs(ctx, v, JobsRequest{State: word[2]}); err == nil {
+		if r, err = d.ops.Jobs(ctx, v, JobsRequest{State: word[2]}); err == nil {
 			var ids []string
 			for _, j := range r.Jobs {
 				ids = append(ids, j.ID)
@@ -251,9 +252,9 @@ func (d *desk) ask(t *testing.T, line string) string {
 	case "sync", "accept":
 		var c *ConnectionStatus
 		if word[0] == "sync" {
-			c, err = d.on.SyncConnection(ctx, by, word[1])
+			c, err = d.ops.SyncConnection(ctx, by, word[1])
 		} else {
-			c, err = d.on.AcceptListing(ctx, by, word[1])
+			c, err = d.ops.AcceptListing(ctx, by, word[1])
 		}
 		if err == nil {
 			return fmt.Sprintf("%s was %s with %d", c.Name, c.State, c.Repos)
@@ -261,17 +262,17 @@ func (d *desk) ask(t *testing.T, line string) string {
 
 	case "keys":
 		var k WebhookKeys
-		if k, err = d.on.WebhookKeys(ctx, word[1]); err == nil {
+		if k, err = d.ops.WebhookKeys(ctx, word[1]); err == nil {
 			return fmt.Sprintf("%d good, first %t", len(k.Valid()), k.Secret == "first of "+word[1])
 		}
 	case "proof":
 		var k WebhookKeys
-		if k, err = d.on.DeliveryKeys(ctx, word[1]); err == nil {
+		if k, err = d.ops.DeliveryKeys(ctx, word[1]); err == nil {
 			return fmt.Sprintf("%q", strings.Join(k.Valid(), ","))
 		}
 	case "rotate":
 		var k WebhookKeys
-		if k, err = d.on.RotateWebhook(ctx, by, word[1]); err == nil {
+		if k, err = d.ops.RotateWebhook(ctx, by, word[1]); err == nil {
 			return fmt.Sprintf("%d digits, the last for %s", len(k.Secret), k.Until.Sub(d.Now()))
 		}
 	case "push":
@@ -284,7 +285,7 @@ func (d *desk) ask(t *testing.T, line string) string {
 			delivery = word[3]
 		}
 		var r *WebhookResponse
-		if r, err = d.on.Webhook(ctx, by, WebhookRequest{Connection: word[1], Event: e, Delivery: delivery}); err == nil {
+		if r, err = d.ops.Webhook(ctx, by, WebhookRequest{Connection: word[1], Event: e, Delivery: delivery}); err == nil {
 			return strings.Join(r.Repos, " ")
 		}
 
@@ -293,7 +294,7 @@ func (d *desk) ask(t *testing.T, line string) string {
 
 	case "snapshot":
 		var out bytes.Buffer
-		if err = d.on.Snapshot(ctx, by, &out); err == nil {
+		if err = d.ops.Snapshot(ctx, by, &out); err == nil {
 			state, err := catalog.Load(&out)
 			return fmt.Sprintf("%d repositories, %v", state.View().RepoCount(), err)
 		}
@@ -301,13 +302,13 @@ func (d *desk) ask(t *testing.T, line string) string {
 		t.Fatalf("nobody knows %q", line)
 	}
 	if err != nil {
-		return failed(err)
+		return errorText(err)
 	}
 	return ""
 }
 
-// Each story is lines of what is asked for, and what each promises, refuses and bounds.
-func TestWhatOperationsPromise(t *testing.T) {
+// Each case is a list of commands, with the outcome of each.
+func TestOperations_outcomes(t *testing.T) {
 	t.Parallel()
 	for name, story := range map[string][][2]string{
 		"a drain begins, is watched, and is taken back": {
@@ -330,13 +331,13 @@ func TestWhatOperationsPromise(t *testing.T) {
 			{"find n3", ""},
 			{"drain n1", "n1: 2 left, done false; 2 copies of everything are wanted, and only 1 node is left to hold them: add a node, or take one back with `shoal undrain`"},
 		},
-		// Or both would be taken for done, and stopped, with what they alone have.
+		// Otherwise both would count as drained and be stopped, with the only copies.
 		"copies on another node that leaves are none that stay": {
 			{"drain n2", "n2: 3 left, done false"},
 			{"drain n1", "n1: 2 left, done false; 2 copies of everything are wanted, and only 1 node is left to hold them: add a node, or take one back with `shoal undrain`"},
 			{"confirm n3", ""},
 			{"drain n2", "n2: 2 left, done false; 2 copies of everything are wanted, and only 1 node is left to hold them: add a node, or take one back with `shoal undrain`"},
-			{"remove n2", "n2 is gone, lost "}, // n1 has them still
+			{"remove n2", "n2 is gone, lost "}, // n1 still has them
 		},
 		"a drain needs a leader, watching one does not": {
 			{"drain n2", "n2: 3 left, done false"},
@@ -463,10 +464,11 @@ func TestWhatOperationsPromise(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t)
+			d := newFixture(t)
 			for _, step := range story {
 				got, want := d.ask(t, step[0]), step[1]
-				// What the catalog or the cluster says in its own words is told by its kind.
+				// A want that ends with ": " checks only the kind, because the catalog or cluster
+				// words the message.
 				if cut, ok := strings.CutSuffix(want, ": "); ok && kinds[cut] != nil && strings.HasPrefix(got, want) {
 					continue
 				}
@@ -478,10 +480,10 @@ func TestWhatOperationsPromise(t *testing.T) {
 	}
 }
 
-// A snapshot leaves an event where events are kept, and fails with what it failed of.
-func TestASnapshotIsTold(t *testing.T) {
+// A snapshot records an event if events are kept. A failure to write is returned.
+func TestSnapshot_recordsAnEvent(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newFixture(t)
 	d.ask(t, "snapshot")
 	if got := strings.Join(d.noted, " "); got != "snapshot.taken" {
 		t.Errorf("the events of one snapshot are %q", got)
@@ -494,7 +496,7 @@ func TestASnapshotIsTold(t *testing.T) {
 	}
 
 	d.broken = true
-	if err := d.on.Snapshot(t.Context(), account.Operator(), io.Discard); err == nil || err.Error() != "snapshot of the catalog: the disk is full" {
+	if err := d.ops.Snapshot(t.Context(), account.Operator(), io.Discard); err == nil || err.Error() != "snapshot of the catalog: the disk is full" {
 		t.Errorf("a disk that is full: %v", err)
 	}
 }

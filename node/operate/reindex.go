@@ -9,11 +9,11 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// ReindexResponse says what was queued.
+// ReindexResponse names the queued job.
 type ReindexResponse struct {
 	ID   uint32 `json:"repoId"`
 	Name string `json:"repoName"`
-	Job  string `json:"jobId"` // the id of its index job
+	Job  string `json:"jobId"` // id of the index job
 }
 
 // Reindex queues an index job for a repository.
@@ -23,7 +23,7 @@ func (q *Queue) Reindex(ctx context.Context, by account.Owner, id uint32) (*Rein
 		return nil, err
 	}
 
-	// One that the owner may not see is missing, as everywhere.
+	// A repository that the owner may not see is not found.
 	repo, err := seen.ByID(id)
 	if err != nil {
 		return nil, err
@@ -33,14 +33,14 @@ func (q *Queue) Reindex(ctx context.Context, by account.Owner, id uint32) (*Rein
 		return nil, err
 	}
 
-	// Its id is known before the job is: it goes by the repository.
+	// The job's id follows from the repository.
 	job := catalog.JobKey{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(repo.ID)}
 	return &ReindexResponse{ID: repo.ID, Name: repo.Name, Job: jobID(job)}, nil
 }
 
-// enqueueIndex asks for the index jobs of repositories, before all others.
+// enqueueIndex queues urgent index jobs for repositories.
 func enqueueIndex(ctx context.Context, c Cluster, repos []*catalog.Repo) error {
-	// So many to an entry: one with all of them would hold up whatever else is agreed on.
+	// Split large sets, because one large log entry would delay all others.
 	for part := range slices.Chunk(repos, catalog.MaxPage) {
 		var cmds []catalog.Command
 		for _, repo := range part {

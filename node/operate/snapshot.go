@@ -12,7 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// Archive writes the catalog down for owners.
+// Archive writes snapshots of the catalog for owners.
 type Archive struct {
 	cluster Cluster
 	write   func(ctx context.Context, w io.Writer) error
@@ -22,11 +22,11 @@ type Archive struct {
 	log     *slog.Logger
 }
 
-// Saved is when this node last wrote the catalog down, in seconds since 1970, or when it started.
+// Saved returns when this node last wrote a snapshot, in seconds since 1970, or when it started.
 func (a *Archive) Saved() int64 { return a.saved.Load() }
 
-// Snapshot writes the catalog as a file that `shoal snapshot restore` reads.
-// It has the hashes of keys and the sealed secrets.
+// Snapshot writes the catalog as a file for `shoal snapshot restore`. The file contains the hashes
+// of keys and the sealed secrets.
 func (a *Archive) Snapshot(ctx context.Context, by account.Owner, w io.Writer) error {
 	a.note(ctx, by)
 	if err := a.write(ctx, w); err != nil {
@@ -36,10 +36,10 @@ func (a *Archive) Snapshot(ctx context.Context, by account.Owner, w io.Writer) e
 	return nil
 }
 
-// note leaves an event where events are kept. A snapshot is for bad times too:
-// without a leader it is taken and only logged.
+// note records an event, if events are kept. Snapshots must also work without a leader, so a
+// failure is only logged.
 func (a *Archive) note(ctx context.Context, by account.Owner) {
-	// Without an audit nobody would look for it.
+	// Without an audit, events are not kept.
 	if !a.audited() {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// The age of a back-up counts from the last one that was written.
+// The age of the back-up counts from the last snapshot that succeeded.
 func TestArchive_saved(t *testing.T) {
 	t.Parallel()
 	var fails error

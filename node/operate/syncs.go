@@ -15,11 +15,11 @@ import (
 
 // SyncRun is an attempt to list a connection that has ended.
 type SyncRun struct {
-	Fence uint64 // of the attempt: grows with each
+	Fence uint64 // of the attempt; grows with each
 	Began time.Time
 	Ended time.Time
-	Repos int    // that the connection had then, of a good one
-	Error string // why it failed; "" of a good one
+	Repos int    // the connection's repositories then; 0 if it failed
+	Error string // why it failed; "": it did not
 }
 
 // ConnectionResponse is a connection with its last listings.
@@ -28,16 +28,16 @@ type ConnectionResponse struct {
 	Syncs []Listing `json:"syncs"` // newest first; at most maxSyncs
 }
 
-// Listing is a SyncRun for people and programs.
+// Listing is a SyncRun as the API shows it.
 type Listing struct {
 	BeganAt time.Time `json:"beganAt"`
 	TookMs  int64     `json:"tookMs"`
-	State   string    `json:"state"`          // synced, failed
-	Repos   *int      `json:"repos,omitzero"` // nil of one that failed: it has not changed what there is
+	State   string    `json:"state"`          // synced or failed
+	Repos   *int      `json:"repos,omitzero"` // nil if it failed, because then nothing has changed
 	Error   string    `json:"error,omitzero"`
 }
 
-// listings are attempts as they are told.
+// listings converts attempts for the API.
 func listings(all []SyncRun) (out []Listing) {
 	for _, s := range all {
 		x := Listing{s.Began, s.Ended.Sub(s.Began).Milliseconds(), "failed", nil, s.Error}
@@ -49,25 +49,25 @@ func listings(all []SyncRun) (out []Listing) {
 	return out
 }
 
-// ConnectionRequest names a connection to another node.
+// ConnectionRequest asks another node about a connection.
 type ConnectionRequest struct{ Name string }
 
 // syncsCall asks a node for the listings of a connection that it remembers.
 var syncsCall = call.To[ConnectionRequest, []SyncRun]("syncs")
 
 const (
-	maxSyncs  = 10                     // of a connection, that are remembered and told
-	syncsLook = 2 * time.Second        // between two looks at the catalog
-	syncsTime = 300 * time.Millisecond // that other nodes have to tell theirs
+	maxSyncs      = 10                     // listings remembered and shown per connection
+	syncsInterval = 2 * time.Second        // between two looks at the catalog
+	syncsTimeout  = 300 * time.Millisecond // for other nodes to answer
 )
 
-// syncLog remembers how listings ended, in memory. The catalog has the last
-// attempt of each connection only. Each node notes what it sees there of the whole
-// cluster, and whoever is asked asks all of them, so the list outlasts the restart of
-// a node; after one of all nodes at once it begins with the last attempt.
+// syncLog remembers in memory how listings ended. The catalog has only the last attempt of each
+// connection. Each node records the attempts of the whole cluster from the catalog, and a list asks
+// all nodes. So lists survive the restart of a node. After a restart of all nodes at once, they
+// begin with the last attempt.
 type syncLog struct {
 	mu      sync.Mutex             // guards the fields below
-	running map[string]catalog.Job // at the last look, by connection
+	running map[string]catalog.Job // running jobs at the last look, by connection
 	ended   map[string][]SyncRun   // by connection, oldest first
 }
 
@@ -75,8 +75,8 @@ func newSyncLog() *syncLog {
 	return &syncLog{running: map[string]catalog.Job{}, ended: map[string][]SyncRun{}}
 }
 
-// look notes what has ended since the last look; of several attempts of one connection
-// the last.
+// look records the attempts that ended since the last look. If several of one connection ended, it
+// records the last.
 func (l *syncLog) look(view *catalog.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +92,7 @@ func (l *syncLog) look(view *catalog.View) {
 		l.lookAt(c, j)
 	}
 
-	// What is told of a connection goes with it.
+	// Forget removed connections.
 	for name := range l.ended {
 		if !known[name] {
 			delete(l.ended, name)
@@ -108,15 +108,15 @@ func (l *syncLog) lookAt(c *catalog.Connection, j *catalog.Job) {
 
 	switch j.State {
 	case catalog.JobRunning:
-		// The previous run may have ended unseen: of it the job has kept all
-		// but when it began.
+		// The previous run ended between two looks. The job has everything about it except its
+		// beginning.
 		if was.Fence != j.Fence && j.FinishedAt.After(was.GrantedAt) {
 			l.note(c, &was, j)
 		}
 		l.running[c.Name] = *j
 
 	case catalog.JobWaiting:
-		// One that was given back undone has no end.
+		// A run that was given back has no end.
 		if j.FinishedAt.After(j.GrantedAt) {
 			l.note(c, j, j)
 		}
@@ -125,9 +125,9 @@ func (l *syncLog) lookAt(c *catalog.Connection, j *catalog.Job) {
 	}
 }
 
-// note keeps an attempt; end is the job as it was after it. Callers hold the lock.
+// note records an attempt. The argument end is the job after the attempt. Callers hold the lock.
 func (l *syncLog) note(c *catalog.Connection, attempt, end *catalog.Job) {
-	// Before the first there is none, and each is noted once.
+	// Fence 0 means no attempt. Record each attempt once.
 	list := l.ended[c.Name]
 	if attempt.Fence == 0 || len(list) > 0 && list[len(list)-1].Fence >= attempt.Fence {
 		return
@@ -143,23 +143,23 @@ func (l *syncLog) note(c *catalog.Connection, attempt, end *catalog.Job) {
 	l.ended[c.Name] = list
 }
 
-// of is what is remembered of a connection.
-func (l *syncLog) of(connection string) []SyncRun {
+// runsOf returns the remembered attempts of a connection.
+func (l *syncLog) runsOf(connection string) []SyncRun {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.ended[connection])
 }
 
-// NoteSyncs looks at the catalog again and again, until ctx ends.
+// NoteSyncs looks at the catalog repeatedly until ctx ends.
 func (s *Syncer) NoteSyncs(ctx context.Context) error {
-	for clock.Wait(ctx, syncsLook) {
+	for clock.Wait(ctx, syncsInterval) {
 		s.syncs.look(s.cluster.View())
 	}
 	return nil
 }
 
-// Connection is one connection with its last listings, as all nodes that answer
-// at once remember them.
+// Connection returns one connection with its last listings, as remembered by all nodes that answer
+// in time.
 func (s *Syncer) Connection(ctx context.Context, _ account.Owner, name string) (*ConnectionResponse, error) {
 	view := s.cluster.View()
 	c := view.Connection(name)
@@ -167,11 +167,11 @@ func (s *Syncer) Connection(ctx context.Context, _ account.Owner, name string) (
 		return nil, noConnection(name)
 	}
 
-	// The view that is told is the one whose listings are: what has just ended is among them.
+	// Look first, so that the listings match the view.
 	s.syncs.look(view)
-	all := s.syncs.of(name)
+	all := s.syncs.runsOf(name)
 
-	ctx, cancel := context.WithTimeout(ctx, syncsTime)
+	ctx, cancel := context.WithTimeout(ctx, syncsTimeout)
 	defer cancel()
 	for _, told := range syncsCall.AskAll(ctx, s.cluster, s.others(view), &ConnectionRequest{Name: name}) {
 		all = append(all, *told...)
@@ -179,7 +179,7 @@ func (s *Syncer) Connection(ctx context.Context, _ account.Owner, name string) (
 	return &ConnectionResponse{ConnectionStatus: s.StateOf(view, c), Syncs: listings(joinedSyncs(all))}, nil
 }
 
-// others lists the other nodes that can be reached.
+// others returns the other reachable members.
 func (s *Syncer) others(view *catalog.View) (ids []string) {
 	for m := range view.Members() {
 		if m.State != catalog.MemberRemoved && m.ID != s.cluster.Self() && s.cluster.Alive(m.ID) {
@@ -189,15 +189,15 @@ func (s *Syncer) others(view *catalog.View) (ids []string) {
 	return ids
 }
 
-// joinedSyncs is the newest of what nodes remember, each attempt once.
+// joinedSyncs returns the newest of several nodes' attempts, each once.
 func joinedSyncs(all []SyncRun) []SyncRun {
 	slices.SortFunc(all, func(a, b SyncRun) int { return cmp.Compare(b.Fence, a.Fence) })
 	all = slices.CompactFunc(all, func(a, b SyncRun) bool { return a.Fence == b.Fence })
 	return all[:min(maxSyncs, len(all))]
 }
 
-// serveSyncs tells another node of the listings that this one remembers.
+// serveSyncs returns the attempts that this node remembers.
 func (s *Syncer) serveSyncs(_ context.Context, req *ConnectionRequest) (*[]SyncRun, error) {
-	runs := s.syncs.of(req.Name)
+	runs := s.syncs.runsOf(req.Name)
 	return &runs, nil
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// ended says how listings ended: their errors, the newest first, or the number of repositories.
-func ended(runs []SyncRun) (out []string) {
+// outcomes returns the error of each listing, or its number of repositories, newest first.
+func outcomes(runs []SyncRun) (out []string) {
 	for _, r := range runs {
 		out = append(out, fmt.Sprintf("%s %s %d %q", r.Began.UTC().Format(time.TimeOnly), r.Ended.Sub(r.Began), r.Repos, r.Error))
 	}
 	return out
 }
 
-// Each attempt to list a connection is noted once, however the looks fall.
-func TestListingsAreNotedOnce(t *testing.T) {
+// Each attempt to list a connection is recorded once, whenever the looks happen.
+func TestSyncLog_recordsEachAttemptOnce(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"a": {"type": "git", "url": "file:///x"}, "b": {"type": "git", "url": "file:///y"}}}`, 1)
 	l := newSyncLog()
@@ -39,13 +39,13 @@ func TestListingsAreNotedOnce(t *testing.T) {
 	look := func(want ...string) {
 		t.Helper()
 		l.look(w.View())
-		if got := ended(joinedSyncs(l.of("a"))); fmt.Sprint(got) != fmt.Sprint(want) {
+		if got := outcomes(joinedSyncs(l.runsOf("a"))); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 	look()
 
-	// A look in the midst of it notes nothing, one after it what came of it, the next nothing more.
+	// A look during the attempt records nothing. The first look after it records the outcome.
 	fence := begin()
 	look()
 	w.Pass(3 * time.Second)
@@ -54,7 +54,7 @@ func TestListingsAreNotedOnce(t *testing.T) {
 	look(first)
 	look(first)
 
-	// The next one begins before anybody has looked.
+	// The next attempt begins before a look.
 	w.Pass(time.Minute)
 	fence = begin()
 	l.look(w.View())
@@ -64,7 +64,7 @@ func TestListingsAreNotedOnce(t *testing.T) {
 	fence = begin()
 	look(second, first)
 
-	// What is given back has not been done.
+	// A released job was not done.
 	w.Do(&catalog.ReleaseJob{Kind: catalog.JobSync, Subject: "a", Fence: fence})
 	look(second, first)
 
@@ -72,26 +72,26 @@ func TestListingsAreNotedOnce(t *testing.T) {
 		end(begin(), fmt.Sprint(i))
 		l.look(w.View())
 	}
-	if got := joinedSyncs(append(l.of("a"), l.of("a")...)); len(got) != maxSyncs || got[0].Error != fmt.Sprint(maxSyncs+1) {
-		t.Errorf("%d are told: %q", len(got), ended(got))
+	if got := joinedSyncs(append(l.runsOf("a"), l.runsOf("a")...)); len(got) != maxSyncs || got[0].Error != fmt.Sprint(maxSyncs+1) {
+		t.Errorf("%d are told: %q", len(got), outcomes(got))
 	}
-	if got := l.of("b"); len(got) != 0 {
-		t.Errorf("of a connection that was never listed: %q", ended(got))
+	if got := l.runsOf("b"); len(got) != 0 {
+		t.Errorf("of a connection that was never listed: %q", outcomes(got))
 	}
 }
 
-// A connection is told with its listings, as far as the nodes that answer know them.
-func TestOneConnectionIsTold(t *testing.T) {
+// A connection is returned with its listings from the nodes that answer.
+func TestConnection_listings(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	got, err := d.on.Connection(t.Context(), account.Operator(), "work")
+	d := newFixture(t)
+	got, err := d.ops.Connection(t.Context(), account.Operator(), "work")
 	if err != nil || got.Name != "work" || got.State != "synced" || len(got.Syncs) != 1 || *got.Syncs[0].Repos != 3 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err := d.on.Connection(t.Context(), account.Operator(), "home"); err != nil || got.State != "pending" || len(got.Syncs) != 0 {
+	if got, err := d.ops.Connection(t.Context(), account.Operator(), "home"); err != nil || got.State != "pending" || len(got.Syncs) != 0 {
 		t.Errorf("one that was never listed: %+v, %v", got, err)
 	}
-	if got, err := d.on.Connection(t.Context(), account.Operator(), "none"); !errors.Is(err, call.ErrNotFound) {
+	if got, err := d.ops.Connection(t.Context(), account.Operator(), "none"); !errors.Is(err, call.ErrNotFound) {
 		t.Errorf("one that is not there: %+v, %v", got, err)
 	}
 }

@@ -18,39 +18,38 @@ import (
 	"github.com/shoalsearch/shoal/node/job"
 )
 
-// Hooks is the webhooks of connections: their secrets, and what their events ask
-// for.
+// Hooks has the webhooks of connections: their secrets, and the jobs that their events queue.
 type Hooks struct {
-	cluster Cluster
-	gate    *account.Gate
-	first   func(connection string) (string, error)                      // the secret until it is replaced
-	told    func(ctx context.Context, connection string) (string, error) // the same where it was told to anybody, else ""
-	called  func(connection string)                                      // is told of each call
-	hint    func(connection string)                                      // has a connection listed soon
-	came    *deliveries
-	now     func() time.Time
-	log     *slog.Logger
+	cluster     Cluster
+	gate        *account.Gate
+	firstSecret func(connection string) (string, error)                      // returns the secret until it is replaced
+	shownSecret func(ctx context.Context, connection string) (string, error) // the same, or "" if nobody was ever shown it
+	called      func(connection string)                                      // called for each call of a webhook
+	hint        func(connection string)                                      // lists a connection soon
+	seen        *deliveries
+	now         func() time.Time
+	log         *slog.Logger
 }
 
-// WebhookRequest is an event of a connection. Its proof is checked by whoever
-// decodes the event, with what DeliveryKeys returns.
+// WebhookRequest is an event from a connection's host. The decoder has checked its proof against
+// DeliveryKeys.
 type WebhookRequest struct {
 	Connection string
 	Event      host.Event
-	Delivery   string // the host's own id of this call; empty where it has none
+	Delivery   string // the host's id of this call; "" if it has none
 }
 
-// WebhookResponse says which repositories were queued.
+// WebhookResponse names the repositories whose jobs were queued.
 type WebhookResponse struct{ Repos []string }
 
-// WebhookKeys is what proves the events of a connection.
+// WebhookKeys are the secrets that prove a connection's events.
 type WebhookKeys struct {
 	Secret   string
-	Previous string    // the one before, which is good until a time; empty where there is none
-	Until    time.Time // of Previous
+	Previous string    // the former secret, valid until Until; "": none
+	Until    time.Time // end of Previous
 }
 
-// Valid are the secrets that are good now.
+// Valid returns the secrets that are valid now.
 func (k WebhookKeys) Valid() []string {
 	if k.Previous == "" {
 		return []string{k.Secret}
@@ -59,38 +58,35 @@ func (k WebhookKeys) Valid() []string {
 }
 
 const (
-	webhookOverlap = 24 * time.Hour // that the last secret is good after it was replaced
+	webhookOverlap = 24 * time.Hour // validity of the former secret after a replacement
 	webhookWait    = 5 * time.Second
 )
 
-// storedKeys is how the secrets of a connection's webhook are kept, sealed, in
-// the catalog.
+// storedKeys is the form of a webhook's secrets in the catalog, where they are sealed.
 type storedKeys struct {
 	Secret   string    `json:"secret"`
 	Previous string    `json:"previous"`
 	Until    time.Time `json:"until"`
 }
 
-// webhookName is the name of a connection's secret in the catalog.
+// webhookName returns the name of a connection's webhook secret in the catalog.
 func webhookName(connection string) string { return "webhook/" + connection }
 
-// WebhookKeys returns what proves the events of a connection. The first secret
-// of a connection is derived from one of the cluster, so that nothing is
-// written for connections without a webhook.
+// WebhookKeys returns the secrets of a connection's webhook. The first secret is derived from a
+// secret of the cluster, so that connections without a webhook need no stored secret.
 func (h *Hooks) WebhookKeys(ctx context.Context, connection string) (WebhookKeys, error) {
-	return h.keysOf(connection, func() (string, error) { return h.first(connection) })
+	return h.keysOf(connection, func() (string, error) { return h.firstSecret(connection) })
 }
 
-// DeliveryKeys is the same for an event that somebody sends. It makes nothing:
-// where no secret was ever told to anybody, the keys prove nothing.
+// DeliveryKeys returns the secrets to check an event against. It creates nothing. If nobody was
+// ever shown a secret, the keys prove nothing.
 func (h *Hooks) DeliveryKeys(ctx context.Context, connection string) (WebhookKeys, error) {
-	return h.keysOf(connection, func() (string, error) { return h.told(ctx, connection) })
+	return h.keysOf(connection, func() (string, error) { return h.shownSecret(ctx, connection) })
 }
 
-// keysOf is what proves the events of a connection, with its first secret where that
-// was never replaced.
+// keysOf returns the secrets of a connection's webhook. It calls first if they were never replaced.
 func (h *Hooks) keysOf(connection string, first func() (string, error)) (WebhookKeys, error) {
-	// Of connections that are there: nobody gets a secret for a name of their own.
+	// Only existing connections have secrets, so nobody gets one for a made-up name.
 	if h.cluster.View().Connection(connection) == nil {
 		return WebhookKeys{}, call.Fail(call.ErrNotFound, "Connection %q not found", connection)
 	}
@@ -100,21 +96,21 @@ func (h *Hooks) keysOf(connection string, first func() (string, error)) (Webhook
 		return WebhookKeys{}, err
 	}
 
-	// Never replaced: it comes from a secret of the cluster.
+	// The secret was never replaced.
 	if stored == nil {
 		secret, err := first()
 		return WebhookKeys{Secret: secret}, err
 	}
 
 	keys := WebhookKeys(*stored)
-	// Each time it is read, so that nothing has to be removed in time.
+	// Check the end at each read, so that nothing must delete the former secret in time.
 	if !h.now().Before(keys.Until) {
 		keys.Previous, keys.Until = "", time.Time{}
 	}
 	return keys, nil
 }
 
-// storedKeys is nil where the secret was never replaced.
+// storedKeys returns the stored secrets, or nil if the secret was never replaced.
 func (h *Hooks) storedKeys(connection string) (*storedKeys, error) {
 	text, known, err := h.cluster.KnownSecret(webhookName(connection))
 	if err != nil || !known {
@@ -128,10 +124,10 @@ func (h *Hooks) storedKeys(connection string) (*storedKeys, error) {
 	return keys, nil
 }
 
-// RotateWebhook replaces the secret of a connection's webhook by a new one. The
-// last one is good for a day more: long enough to enter the new one at the host.
+// RotateWebhook replaces the secret of a connection's webhook. The former one stays valid for a
+// day, for the owner to enter the new one at the host.
 func (h *Hooks) RotateWebhook(ctx context.Context, _ account.Owner, name string) (WebhookKeys, error) {
-	// A person waits; without a leader it says so soon.
+	// A person waits, so fail soon without a leader.
 	ctx, cancel := context.WithTimeout(ctx, webhookWait)
 	defer cancel()
 
@@ -142,8 +138,7 @@ func (h *Hooks) RotateWebhook(ctx context.Context, _ account.Owner, name string)
 
 	fresh := make([]byte, 32)
 	rand.Read(fresh)
-	// Only the last one stays good: replaced twice, the first is gone, as
-	// somebody wants who has lost it.
+	// Only the last secret stays valid. Who has lost a secret can rotate twice to end it.
 	keys := WebhookKeys{Secret: hex.EncodeToString(fresh), Previous: before.Secret, Until: h.now().Add(webhookOverlap)}
 	text, err := json.Marshal(storedKeys(keys))
 	if err != nil {
@@ -156,21 +151,20 @@ func (h *Hooks) RotateWebhook(ctx context.Context, _ account.Owner, name string)
 	return keys, nil
 }
 
-// Webhook queues index jobs for the repositories of an event, and names those
-// that whoever sent it may see. An event that came before, as its id says,
-// queues nothing.
+// Webhook queues index jobs for the repositories of an event, and returns those that the sender may
+// see. A repeated event, by its id, queues nothing.
 func (h *Hooks) Webhook(ctx context.Context, by account.Owner, req WebhookRequest) (*WebhookResponse, error) {
 	view := h.cluster.View()
 	if view.Connection(req.Connection) == nil {
 		return nil, call.Fail(call.ErrNotFound, "Connection %q not found", req.Connection)
 	}
 
-	// That a webhook calls at all is worth to know, whatever it tells.
+	// Record each call, whatever the event is.
 	h.called(req.Connection)
 	none := &WebhookResponse{Repos: []string{}}
 	e := &req.Event
-	// What was dealt with once is queued no more; an event of another kind asks for nothing.
-	if !e.Pushed && !e.Changed && !e.Members || h.came.has(req) {
+	// A repeated event, or one of another kind, queues nothing.
+	if !e.Pushed && !e.Changed && !e.Members || h.seen.has(req) {
 		return none, nil
 	}
 
@@ -178,7 +172,7 @@ func (h *Hooks) Webhook(ctx context.Context, by account.Owner, req WebhookReques
 		return nil, err
 	}
 	if !e.Pushed && !e.Changed {
-		h.came.add(req)
+		h.seen.add(req)
 		return none, nil
 	}
 
@@ -187,14 +181,14 @@ func (h *Hooks) Webhook(ctx context.Context, by account.Owner, req WebhookReques
 		return nil, err
 	}
 
-	// Noted only when all of it is queued: where that failed it may be sent again.
-	h.came.add(req)
+	// Record the event only now: if queuing fails, the host may send it again.
+	h.seen.add(req)
 	return out, nil
 }
 
-// enqueuePushed has the repositories of an event fetched.
+// enqueuePushed queues index jobs for the repositories of a push.
 func (h *Hooks) enqueuePushed(ctx context.Context, view *catalog.View, by account.Owner, req *WebhookRequest) (*WebhookResponse, error) {
-	// All of the repositories are queued, and only those are named that the sender may see.
+	// All of the repositories are queued, but only those that the sender may see are named.
 	seen, err := h.gate.Repos(by.Viewer())
 	if err != nil {
 		return nil, err
@@ -204,8 +198,8 @@ func (h *Hooks) enqueuePushed(ctx context.Context, view *catalog.View, by accoun
 	known := false
 	var wanting []*catalog.Repo
 	for repo := range view.ReposByName() {
-		// A change that is no push may have made or renamed a repository: the listing finds that.
-		if !req.Event.Pushed || !names(req, repo) {
+		// Other changes may have created or renamed a repository, which the listing finds.
+		if !req.Event.Pushed || !concerns(req, repo) {
 			continue
 		}
 
@@ -214,14 +208,13 @@ func (h *Hooks) enqueuePushed(ctx context.Context, view *catalog.View, by accoun
 			out.Repos = append(out.Repos, repo.Name)
 		}
 
-		// A job that waits fetches this push as well.
-		if !waits(view, repo) {
+		// A waiting job fetches this push too.
+		if !hasWaitingJob(view, repo) {
 			wanting = append(wanting, repo)
 		}
 	}
 
-	// Where nothing known was pushed to, the event may be of a repository that
-	// the next listing has, or of one that it has no more.
+	// The event names no known repository. The next listing may add or remove it.
 	if !known {
 		h.hint(req.Connection)
 		return out, nil
@@ -229,30 +222,30 @@ func (h *Hooks) enqueuePushed(ctx context.Context, view *catalog.View, by accoun
 	return out, enqueueIndex(ctx, h.cluster, wanting)
 }
 
-// ownersBatch is how many jobs one entry asks for.
+// ownersBatch is how many jobs one log entry queues.
 const ownersBatch = 256
 
-// enqueueReaders has hosts asked who may read the repositories of an event that
-// changed that. Those of a whole owner wait behind what is asked for by name.
+// enqueueReaders queues jobs that ask hosts who may read the repositories of an event about
+// members. Jobs for a whole owner are not urgent; those for named repositories are.
 func (h *Hooks) enqueueReaders(ctx context.Context, view *catalog.View, req *WebhookRequest) error {
-	// Most events change nothing of who may read.
+	// Most events change no permissions.
 	if !req.Event.Members {
 		return nil
 	}
 
-	// By name they are few, and somebody waits; of a whole owner there may be thousands.
+	// Named repositories are few, and a person waits. A whole owner may have thousands.
 	named := len(req.Event.Paths)+len(req.Event.URLs) > 0
 	var cmds []catalog.Command
-	// Only repositories of hosts that are asked at all.
+	// Only repositories whose hosts are asked for permissions.
 	for it := view.Asked().Iterator(); it.HasNext(); {
 		repo := view.Repo(it.Next())
-		concerned := names(req, repo) && (named || ownedBy(repo, req.Event.Owner))
+		concerned := concerns(req, repo) && (named || ownedBy(repo, req.Event.Owner))
 		if concerned && job.AudienceOf(view, repo) != nil {
 			cmds = append(cmds, &catalog.EnqueueJob{Kind: catalog.JobRepoSync, Subject: catalog.RepoSubject(repo.ID), Urgent: named})
 		}
 	}
 
-	// So many to an entry: one with all of them would hold up whatever else is agreed on.
+	// Split large sets, because one large log entry would delay all others.
 	for batch := range slices.Chunk(cmds, ownersBatch) {
 		if _, err := h.cluster.Propose(ctx, batch...); err != nil {
 			return call.WriteError(err)
@@ -261,28 +254,27 @@ func (h *Hooks) enqueueReaders(ctx context.Context, view *catalog.View, req *Web
 	return nil
 }
 
-// ownedBy reports whether a repository is below an organisation or group; that of
-// no name is above all.
+// ownedBy reports whether a repository belongs to an organisation or group. The owner "" has all.
 func ownedBy(repo *catalog.Repo, owner string) bool {
 	return owner == "" || strings.Contains(strings.ToLower(repo.Name)+"/", "/"+strings.ToLower(owner)+"/")
 }
 
-// waits reports whether a repository will be fetched by a job that has not begun:
-// many pushes at once ask for one.
-func waits(view *catalog.View, repo *catalog.Repo) bool {
+// hasWaitingJob reports whether a waiting job will fetch a repository. So many pushes at once queue one
+// job.
+func hasWaitingJob(view *catalog.View, repo *catalog.Repo) bool {
 	j := view.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID))
 	return j != nil && j.State == catalog.JobWaiting && j.Urgent
 }
 
-// Hook is how the webhooks of a connection are signed and named.
+// Hook returns how a connection's webhook is signed and named.
 func (h *Hooks) Hook(connection string) host.Hook {
 	return host.HookOf(h.cluster.View().File().Connection(connection))
 }
 
-// names reports whether an event is of a repository of its connection. One that
-// names none may be of any.
-func names(req *WebhookRequest, repo *catalog.Repo) bool {
-	// Two connections may list one repository; the secret of one speaks for its own alone.
+// concerns reports whether an event concerns a repository of its connection. An event that names none
+// concerns all.
+func concerns(req *WebhookRequest, repo *catalog.Repo) bool {
+	// Two connections may list one repository. The secret of one is valid only for its own.
 	if !slices.ContainsFunc(repo.Connections, func(c catalog.RepoConnection) bool { return c.Name == req.Connection }) {
 		return false
 	}
@@ -291,34 +283,33 @@ func names(req *WebhookRequest, repo *catalog.Repo) bool {
 		return true
 	}
 
-	// Some hosts send the path without their own name before it.
+	// Some hosts send the path without the host name.
 	byPath := func(p string) bool { return p == repo.Name || strings.HasSuffix(repo.Name, "/"+p) }
 	byURL := func(u string) bool { return sameRemote(u, repo.CloneURL) || sameRemote(u, repo.WebURL) }
 	return slices.ContainsFunc(e.Paths, byPath) || slices.ContainsFunc(e.URLs, byURL)
 }
 
-// sameRemote compares clone URLs as hosts write them: with and without .git,
-// a slash at the end, or a user.
+// sameRemote reports whether two clone URLs are the same, except for .git, a final slash or a user.
 func sameRemote(a, b string) bool { return plainRemote(a) == plainRemote(b) }
 
-// plainRemote makes one spelling of a clone URL:
+// plainRemote returns a clone URL in canonical form:
 //
 //	https://me@Host.example/Org/app.git/   https://host.example/Org/app
 func plainRemote(s string) string {
-	// A slash first: behind it may stand .git.
+	// Remove the slash first: .git may come before it.
 	s = strings.TrimSuffix(strings.TrimSpace(s), "/")
 	s = strings.TrimSuffix(s, ".git")
 	scheme, rest, hasScheme := strings.Cut(s, "://")
 	host, path, hasPath := strings.Cut(rest, "/")
-	// Without a scheme it is a path, or ssh as git writes it: it is compared as it stands.
+	// Without a scheme it is a path, or ssh as git writes it. It is not changed.
 	if !hasScheme || !hasPath {
 		return s
 	}
 
-	// Who clones is no part of what is cloned.
+	// The user is not part of the repository.
 	if at := strings.LastIndexByte(host, '@'); at >= 0 {
 		host = host[at+1:]
 	}
-	// The host in lower letters, as names of hosts are; the path as it is, since some tell A from a.
+	// Host names ignore case, but paths may not.
 	return strings.ToLower(scheme+"://"+host) + "/" + path
 }

@@ -23,9 +23,8 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Whatever the configuration accepts signs people in, and the page for people
-// says how.
-func TestEveryKindOfTheSchemaHasARow(t *testing.T) {
+// Each provider kind that the configuration accepts can sign people in and has a label.
+func TestKinds_coverTheSchema(t *testing.T) {
 	t.Parallel()
 	var schema struct {
 		Definitions map[string]struct {
@@ -54,7 +53,7 @@ func TestEveryKindOfTheSchemaHasARow(t *testing.T) {
 	}
 }
 
-// answers is code hosts: what they answer, by address.
+// answers is a transport with fixed answers, by URL.
 type answers struct {
 	at   map[string]string
 	seen []string
@@ -73,8 +72,8 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
 }
 
-// Code hosts that do not speak OpenID Connect are asked who has a token.
-func TestCodeHostsAreAskedWhoSomebodyIs(t *testing.T) {
+// Providers without OpenID Connect are asked who the token's owner is.
+func TestCodeHosts_identifyTheTokenOwner(t *testing.T) {
 	t.Parallel()
 	const token = `{"access_token": "at", "token_type": "bearer"}`
 	for what, c := range map[string]struct {
@@ -117,7 +116,7 @@ func TestCodeHostsAreAskedWhoSomebodyIs(t *testing.T) {
 		}, account.Proof{}, call.ErrUnauthenticated},
 	} {
 		i := newIDP(t)
-		d := newDesk(t, i, config.IdentityProvider{Provider: c.provider, Purpose: "sso", BaseURL: c.base, DisplayName: "Host"})
+		d := newTestServer(t, i, config.IdentityProvider{Provider: c.provider, Purpose: "sso", BaseURL: c.base, DisplayName: "Host"})
 		hosts := &answers{at: c.at}
 		d.client = newClient(hosts)
 		x := d.begin(t, Start{})
@@ -137,8 +136,8 @@ func TestCodeHostsAreAskedWhoSomebodyIs(t *testing.T) {
 	}
 }
 
-// The proxy is believed by its signature, for this service, for minutes.
-func TestWhoComesThroughTheProxy(t *testing.T) {
+// The proxy's statement must be signed, for this service, and valid now.
+func TestProxy_assertions(t *testing.T) {
 	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -164,7 +163,7 @@ func TestWhoComesThroughTheProxy(t *testing.T) {
 		"to link it":   {by: &account.Person{}, kind: call.ErrForbidden},
 	} {
 		i := newIDP(t)
-		d := newDesk(t, i, config.IdentityProvider{Provider: "okta", Purpose: "sso"})
+		d := newTestServer(t, i, config.IdentityProvider{Provider: "okta", Purpose: "sso"})
 		d.env["AUTH_EE_GCP_IAP_ENABLED"], d.env["AUTH_EE_GCP_IAP_AUDIENCE"] = "true", "/projects/1/apps/x"
 		d.proxy = oidc.NewRemoteKeySet(oidc.ClientContext(t.Context(), newClient(&answers{at: map[string]string{proxyKeys: keys.Body.String()}})), proxyKeys)
 		claims := map[string]any{"iss": proxyIssuer, "aud": "/projects/1/apps/x", "sub": "accounts.google.com:7", "email": "ann@example.com", "exp": time.Now().Add(time.Minute).Unix()}
@@ -184,7 +183,7 @@ func TestWhoComesThroughTheProxy(t *testing.T) {
 			t.Errorf("%s: %+v, %v, %+v", what, begun, err, d.book.who)
 		}
 	}
-	if d := openIDDesk(t, newIDP(t)); len(d.Providers()) != 1 {
+	if d := newOpenIDServer(t, newIDP(t)); len(d.Providers()) != 1 {
 		t.Errorf("the proxy is a provider though nobody turned it on: %+v", d.Providers())
 	}
 }

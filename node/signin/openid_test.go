@@ -15,10 +15,10 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-func TestSomebodySignsInByOpenIDConnect(t *testing.T) {
+func TestOpenID_signsIn(t *testing.T) {
 	t.Parallel()
 	i := newIDP(t)
-	d := openIDDesk(t, i)
+	d := newOpenIDServer(t, i)
 	x := d.begin(t, Start{Next: "/repos"})
 	for name, want := range map[string]string{
 		"client_id": client, "response_type": "code", "scope": "openid profile email", "code_challenge_method": "S256",
@@ -32,7 +32,7 @@ func TestSomebodySignsInByOpenIDConnect(t *testing.T) {
 		t.Errorf("the provider is sent %s", x.begun.Address)
 	}
 
-	i.says(x.sent.Get("nonce"), nil)
+	i.setClaims(x.sent.Get("nonce"), nil)
 	done, err := d.back(t, x, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -42,22 +42,22 @@ func TestSomebodySignsInByOpenIDConnect(t *testing.T) {
 		t.Errorf("came in as %+v to %q, want %+v", d.book.who, done.Next, want)
 	}
 
-	// The same code and state again: the provider has given the code out.
+	// The same code and state again are refused: the provider gives out each code once.
 	if _, err := d.back(t, x, nil); !errors.Is(err, call.ErrUnauthenticated) || d.book.calls != 1 {
 		t.Errorf("replayed: %v, %d came in", err, d.book.calls)
 	}
 
-	// A link goes with the flow, sealed, and not by the provider.
+	// A link is in the sealed flow. The provider never sees it.
 	i.code = "good"
 	x = d.begin(t, Start{Link: "thelink"})
-	i.says(x.sent.Get("nonce"), nil)
+	i.setClaims(x.sent.Get("nonce"), nil)
 	if _, err := d.back(t, x, nil); err != nil || d.book.link != "thelink" || strings.Contains(x.begun.Address, "thelink") {
 		t.Errorf("by a link: %v, %+v", err, d.book)
 	}
 }
 
-// What a provider, or somebody who pretends to be one, may not say.
-func TestNobodyComesInWhomTheProviderDoesNotVouchFor(t *testing.T) {
+// A sign-in fails for each wrong id token, provider error or unsafe document.
+func TestOpenID_refusesWrongAnswers(t *testing.T) {
 	t.Parallel()
 	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -96,9 +96,9 @@ func TestNobodyComesInWhomTheProviderDoesNotVouchFor(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			i := newIDP(t)
-			d := openIDDesk(t, i)
+			d := newOpenIDServer(t, i)
 			x := d.begin(t, Start{})
-			i.says(x.sent.Get("nonce"), c.claims)
+			i.setClaims(x.sent.Get("nonce"), c.claims)
 			if c.lie != nil {
 				c.lie(i)
 			}
@@ -123,9 +123,9 @@ func TestNobodyComesInWhomTheProviderDoesNotVouchFor(t *testing.T) {
 func TestSignIn_refusesAnotherBrowserProviderOrALateReturn(t *testing.T) {
 	t.Parallel()
 	i := newIDP(t)
-	d := openIDDesk(t, i)
+	d := newOpenIDServer(t, i)
 	x := d.begin(t, Start{})
-	i.says(x.sent.Get("nonce"), nil)
+	i.setClaims(x.sent.Get("nonce"), nil)
 	for what, b := range map[string]Back{
 		"another browser":    {Provider: "corp", Carried: func(string) string { return "" }},
 		"a made up cookie":   {Provider: "corp", Carried: func(string) string { return strings.TrimPrefix(x.begun.Value, "mine") }},
@@ -141,35 +141,35 @@ func TestSignIn_refusesAnotherBrowserProviderOrALateReturn(t *testing.T) {
 		t.Errorf("too late: %v", err)
 	}
 
-	// A configuration that changes meanwhile does not let the old provider speak for the new one.
+	// The configuration changes during the sign-in: the old provider may not answer for the new
+	// one.
 	x = d.begin(t, Start{})
-	i.says(x.sent.Get("nonce"), nil)
+	i.setClaims(x.sent.Get("nonce"), nil)
 	d.env["ISSUER"] = newIDP(t).url()
 	if _, err := d.back(t, x, nil); !errors.Is(err, call.ErrUnavailable) || d.book.calls != 0 {
 		t.Errorf("after the issuer changed: %v", err)
 	}
 }
 
-// What is wrong with the set-up is told to the operator in words that say what
-// to write, and to others by a reference only.
-func TestAProviderThatIsNotSetUpRightIsAnError(t *testing.T) {
+// The operator reads in the log what to configure. Others get only a reference.
+func TestOpenID_wrongSetUpIsAnError(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
-		lie    func(*idp, *desk)
+		lie    func(*idp, *testServer)
 		logged string
 	}{
-		"a slash too many":            {func(i *idp, d *desk) { d.env["ISSUER"] += "/" }, "write that, to the letter"},
-		"no secret":                   {func(i *idp, d *desk) { d.env["SECRET"] = "" }, "it is not set"},
-		"no issuer":                   {func(i *idp, d *desk) { d.env["ISSUER"] = "okta" }, "no address"},
-		"down":                        {func(i *idp, d *desk) { i.down = true }, "502"},
-		"sends people to a script":    {func(i *idp, d *desk) { i.discover["authorization_endpoint"] = "javascript:alert(1)" }, "none of http"},
-		"sends secrets to a file":     {func(i *idp, d *desk) { i.discover["token_endpoint"] = "file:///etc/passwd" }, "none of http"},
-		"has keys nowhere":            {func(i *idp, d *desk) { i.discover["jwks_uri"] = "" }, "none of http"},
-		"says more than it may":       {func(i *idp, d *desk) { i.discover["x"] = strings.Repeat("a", 2*maxAnswer) }, "more than"},
-		"gives an address of a thing": {func(i *idp, d *desk) { i.discover["userinfo_endpoint"] = "https://user:pw@host/" }, "none of http"},
+		"a slash too many":            {func(i *idp, d *testServer) { d.env["ISSUER"] += "/" }, "write that, to the letter"},
+		"no secret":                   {func(i *idp, d *testServer) { d.env["SECRET"] = "" }, "it is not set"},
+		"no issuer":                   {func(i *idp, d *testServer) { d.env["ISSUER"] = "okta" }, "no address"},
+		"down":                        {func(i *idp, d *testServer) { i.down = true }, "502"},
+		"sends people to a script":    {func(i *idp, d *testServer) { i.discover["authorization_endpoint"] = "javascript:alert(1)" }, "none of http"},
+		"sends secrets to a file":     {func(i *idp, d *testServer) { i.discover["token_endpoint"] = "file:///etc/passwd" }, "none of http"},
+		"has keys nowhere":            {func(i *idp, d *testServer) { i.discover["jwks_uri"] = "" }, "none of http"},
+		"says more than it may":       {func(i *idp, d *testServer) { i.discover["x"] = strings.Repeat("a", 2*maxAnswer) }, "more than"},
+		"gives an address of a thing": {func(i *idp, d *testServer) { i.discover["userinfo_endpoint"] = "https://user:pw@host/" }, "none of http"},
 	} {
 		i := newIDP(t)
-		d := openIDDesk(t, i)
+		d := newOpenIDServer(t, i)
 		c.lie(i, d)
 		_, err := d.Begin(t.Context(), Start{Provider: "corp"})
 		if !errors.Is(err, call.ErrUnavailable) || !strings.Contains(d.log.String(), c.logged) || strings.Contains(err.Error(), c.logged) {
@@ -177,10 +177,10 @@ func TestAProviderThatIsNotSetUpRightIsAnError(t *testing.T) {
 		}
 	}
 
-	// It is asked again soon, not at every click.
+	// It retries soon, but not at each sign-in.
 	i := newIDP(t)
 	i.down = true
-	d := openIDDesk(t, i)
+	d := newOpenIDServer(t, i)
 	if _, err := d.Begin(t.Context(), Start{Provider: "corp"}); err == nil {
 		t.Error("begun at a provider that is down")
 	}
@@ -192,9 +192,9 @@ func TestAProviderThatIsNotSetUpRightIsAnError(t *testing.T) {
 	d.begin(t, Start{})
 }
 
-// A client's secret that was changed at the provider and in the manager while this
-// node keeps the old one is read once more, and the person comes in.
-func TestARefusedSecretOfAClientIsReadOnceMore(t *testing.T) {
+// The client secret changed at the provider and in the secrets manager, but this node has cached
+// the old one. It reads the secret again, and the person is signed in.
+func TestOpenID_refusedClientSecretIsReadAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		manager string
@@ -203,11 +203,11 @@ func TestARefusedSecretOfAClientIsReadOnceMore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			i := newIDP(t)
-			d := openIDDesk(t, i)
+			d := newOpenIDServer(t, i)
 			d.env["SECRET"] = "old"
 			d.d.Hosts.Forget = func() { d.env["SECRET"] = c.manager }
 			x := d.begin(t, Start{})
-			i.says(x.sent.Get("nonce"), nil)
+			i.setClaims(x.sent.Get("nonce"), nil)
 			if _, err := d.back(t, x, nil); (err == nil) != c.comesIn {
 				t.Errorf("%v; the log says %s", err, d.log.String())
 			}
@@ -215,16 +215,15 @@ func TestARefusedSecretOfAClientIsReadOnceMore(t *testing.T) {
 	}
 }
 
-// A key that the provider has exchanged is fetched, and a clock that is off by
-// less than a minute is no failure.
-func TestAProviderMayExchangeItsKey(t *testing.T) {
+// The node fetches a provider's new key. Clocks may differ by less than a minute.
+func TestOpenID_newKeyAndClockSkew(t *testing.T) {
 	t.Parallel()
 	i := newIDP(t)
-	d := openIDDesk(t, i)
+	d := newOpenIDServer(t, i)
 	sign := func() error {
 		i.code = "good"
 		x := d.begin(t, Start{})
-		i.says(x.sent.Get("nonce"), map[string]any{"exp": time.Now().Add(-30 * time.Second).Unix()})
+		i.setClaims(x.sent.Get("nonce"), map[string]any{"exp": time.Now().Add(-30 * time.Second).Unix()})
 		_, err := d.back(t, x, nil)
 		return err
 	}
@@ -243,8 +242,8 @@ func TestAProviderMayExchangeItsKey(t *testing.T) {
 	}
 }
 
-// Whose e-mail addresses are believed, and which claim is the lasting id.
-func TestWhatEachKindProves(t *testing.T) {
+// Which providers' e-mail addresses are proven, and which claim is the stable id.
+func TestOpenID_proofByKind(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		provider string
@@ -267,27 +266,27 @@ func TestWhatEachKindProves(t *testing.T) {
 		if kindNamed(c.provider).base != "" {
 			p.BaseURL, p.Issuer = i.url()+"/", nil
 		}
-		d := newDesk(t, i, p)
+		d := newTestServer(t, i, p)
 		x := d.begin(t, Start{})
-		i.says(x.sent.Get("nonce"), c.claims)
+		i.setClaims(x.sent.Get("nonce"), c.claims)
 		if _, err := d.back(t, x, nil); err != nil || d.book.who.Subject != c.subject || d.book.who.Proven != c.proven {
 			t.Errorf("%s: %v, %+v", what, err, d.book.who)
 		}
 	}
 
-	// Without an object id Entra tells nobody apart.
+	// Without an object id, people of Entra cannot be told apart.
 	i := newIDP(t)
-	d := newDesk(t, i, config.IdentityProvider{Provider: "microsoft-entra-id", Purpose: "sso", Issuer: &config.Token{Env: "ISSUER"}})
+	d := newTestServer(t, i, config.IdentityProvider{Provider: "microsoft-entra-id", Purpose: "sso", Issuer: &config.Token{Env: "ISSUER"}})
 	x := d.begin(t, Start{})
-	i.says(x.sent.Get("nonce"), nil)
+	i.setClaims(x.sent.Get("nonce"), nil)
 	if _, err := d.back(t, x, nil); !errors.Is(err, call.ErrUnavailable) || d.book.calls != 0 {
 		t.Errorf("without an object id: %v", err)
 	}
 }
 
-// Names and address may come from the userinfo endpoint alone; the way in which
-// the client shows its secret is the one that the provider takes.
-func TestAProviderMayAnswerInItsOwnWay(t *testing.T) {
+// Name and address may be at the userinfo endpoint only. The client authenticates by a method that
+// the provider supports.
+func TestOpenID_providerVariants(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		methods any
@@ -298,20 +297,20 @@ func TestAProviderMayAnswerInItsOwnWay(t *testing.T) {
 			i.discover["token_endpoint_auth_methods_supported"] = c.methods
 		}
 		i.info = map[string]any{"sub": "7", "email": "b@example.com", "email_verified": true}
-		d := openIDDesk(t, i)
+		d := newOpenIDServer(t, i)
 		x := d.begin(t, Start{})
-		i.says(x.sent.Get("nonce"), map[string]any{"email": nil, "email_verified": nil})
+		i.setClaims(x.sent.Get("nonce"), map[string]any{"email": nil, "email_verified": nil})
 		if _, err := d.back(t, x, nil); err != nil || d.book.who.Email != "b@example.com" || !d.book.who.Proven || i.basic != c.basic {
 			t.Errorf("methods %v: %v, %+v, in the header: %t", c.methods, err, d.book.who, i.basic)
 		}
 	}
 
-	// One that says that it always names itself has to.
+	// A provider that announces the iss parameter must send it.
 	i := newIDP(t)
 	i.discover["authorization_response_iss_parameter_supported"] = true
-	d := openIDDesk(t, i)
+	d := newOpenIDServer(t, i)
 	x := d.begin(t, Start{})
-	i.says(x.sent.Get("nonce"), nil)
+	i.setClaims(x.sent.Get("nonce"), nil)
 	if _, err := d.back(t, x, nil); !errors.Is(err, call.ErrUnavailable) {
 		t.Errorf("without its name: %v", err)
 	}

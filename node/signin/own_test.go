@@ -16,9 +16,9 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// Leave to ask a code host is asked for where that is wanted, of providers that
-// are code hosts, and kept with who signed in.
-func TestLeaveToAskIsAskedForWhereItIsWanted(t *testing.T) {
+// Where hosts are asked with people's own tokens, a sign-in asks for that scope and stores the
+// token.
+func TestOpenID_asksForCodeHostScopes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		provider string
@@ -30,7 +30,7 @@ func TestLeaveToAskIsAskedForWhereItIsWanted(t *testing.T) {
 		{"bitbucket-cloud", true, "account email repository"},
 		{"bitbucket-server", true, "PUBLIC_REPOS REPO_READ"},
 	} {
-		d := newDesk(t, newIDP(t), config.IdentityProvider{Provider: c.provider, Purpose: "sso", BaseURL: "https://h.example.com"})
+		d := newTestServer(t, newIDP(t), config.IdentityProvider{Provider: c.provider, Purpose: "sso", BaseURL: "https://h.example.com"})
 		d.purse.wanted = c.wanted
 		if got := d.begin(t, Start{}).sent.Get("scope"); got != c.scopes {
 			t.Errorf("%s, wanted %t: asked for %q, want %q", c.provider, c.wanted, got, c.scopes)
@@ -38,10 +38,10 @@ func TestLeaveToAskIsAskedForWhereItIsWanted(t *testing.T) {
 	}
 
 	i := newIDP(t)
-	d := newDesk(t, i, config.IdentityProvider{Provider: "gitlab", Purpose: "sso", BaseURL: i.url()})
+	d := newTestServer(t, i, config.IdentityProvider{Provider: "gitlab", Purpose: "sso", BaseURL: i.url()})
 	d.purse.wanted = true
 	x := d.begin(t, Start{})
-	i.says(x.sent.Get("nonce"), nil)
+	i.setClaims(x.sent.Get("nonce"), nil)
 	if _, err := d.back(t, x, nil); err != nil || d.book.who.Token == nil || d.book.who.Token.Access != "at" || !strings.Contains(x.sent.Get("scope"), "read_api") {
 		t.Errorf("GitLab gave %v for %q: %v", d.book.who.Token, x.sent.Get("scope"), err)
 	}
@@ -49,7 +49,7 @@ func TestLeaveToAskIsAskedForWhereItIsWanted(t *testing.T) {
 		t.Errorf("a token prints as %s", text)
 	}
 
-	// An application that may not have the scope is the owner's to mend.
+	// The application may lack the scope. The owner must fix it.
 	d.purse.wanted = true
 	x = d.begin(t, Start{})
 	_, err := d.back(t, x, url.Values{"error": {"invalid_scope"}})
@@ -58,19 +58,19 @@ func TestLeaveToAskIsAskedForWhereItIsWanted(t *testing.T) {
 	}
 }
 
-// A token that is about to end, or was refused, is changed for another, which is
-// kept before it is used; what cannot be changed any more is the host's no.
-func TestATokenIsChangedBeforeItEnds(t *testing.T) {
+// A token that ends soon, or was refused, is renewed. The new one is stored before it is used. If
+// it cannot be renewed, the host refuses it.
+func TestOwn_renewsTokens(t *testing.T) {
 	t.Parallel()
 	const gave = `{"access_token": "new", "refresh_token": "r2", "token_type": "bearer", "expires_in": 7200}`
 	for _, c := range []struct {
 		what    string
 		token   account.HostToken
-		left    time.Duration // of the token; 0: it does not end
+		left    time.Duration // until the token ends; 0: never
 		anew    bool
-		answer  string // of the provider, with its status; "" where it must not be asked
+		answer  string // status and body of the provider; "" if it must not be asked
 		renewed bool
-		fails   string // a part of the error
+		fails   string // part of the error
 		refuses bool
 	}{
 		{"good for long", account.HostToken{Access: "a", Refresh: "r1"}, time.Hour, false, "", false, "", false},
@@ -101,7 +101,7 @@ func TestATokenIsChangedBeforeItEnds(t *testing.T) {
 		}))
 		t.Cleanup(s.Close)
 
-		d := newDesk(t, newIDP(t), config.IdentityProvider{Provider: "github", Purpose: "sso", BaseURL: s.URL})
+		d := newTestServer(t, newIDP(t), config.IdentityProvider{Provider: "github", Purpose: "sso", BaseURL: s.URL})
 		d.purse.token = c.token
 		if c.left != 0 {
 			d.purse.token.Expires = d.now.Add(c.left)
@@ -118,15 +118,15 @@ func TestATokenIsChangedBeforeItEnds(t *testing.T) {
 	}
 }
 
-// A token that could not be kept is not used: the next start would not have it.
-func TestATokenThatIsNotKeptIsNotUsed(t *testing.T) {
+// A token that cannot be stored is not used, because after a restart it would be lost.
+func TestOwn_unstoredTokenIsNotUsed(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"access_token": "new", "refresh_token": "r2", "token_type": "bearer"}`)
 	}))
 	t.Cleanup(s.Close)
-	d := newDesk(t, newIDP(t), config.IdentityProvider{Provider: "github", Purpose: "sso", BaseURL: s.URL})
+	d := newTestServer(t, newIDP(t), config.IdentityProvider{Provider: "github", Purpose: "sso", BaseURL: s.URL})
 	d.purse.token, d.purse.fails = account.HostToken{Access: "a", Refresh: "r1", Expires: d.now.Add(-time.Hour)}, errors.New("no leader")
 	own, err := d.Own(t.Context(), Asking{Identity: &catalog.Identity{Provider: s.URL, Subject: "7"}, Kept: &catalog.HostToken{}})
 	if own != nil || err == nil || !strings.Contains(err.Error(), "no leader") {
@@ -134,11 +134,11 @@ func TestATokenThatIsNotKeptIsNotUsed(t *testing.T) {
 	}
 }
 
-// Whoever came in by the proxy has an identity of it, which is not theirs to take
-// away while the proxy is there; that of a provider that is gone is.
-func TestTheIdentityOfTheProxyIsNotGone(t *testing.T) {
+// People cannot unlink an identity from the proxy while the proxy is configured. An identity of a
+// removed provider they can.
+func TestIdentities_proxyCannotBeUnlinked(t *testing.T) {
 	t.Parallel()
-	d := openIDDesk(t, newIDP(t))
+	d := newOpenIDServer(t, newIDP(t))
 	d.book.own = []account.IdentityInfo{{Authority: proxyIssuer, Subject: "accounts.google.com:7"}, {Authority: "https://gone.example.com", Subject: "8"}}
 	for _, c := range []struct{ enabled, want string }{
 		{"true", "corp:, :8, "},

@@ -18,9 +18,9 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// review is a desk with a Gerrit and an Azure DevOps that people link with tokens:
-// both take hush from ann.
-func review(t *testing.T) (d *desk, asked *[]string) {
+// newTokenHosts returns a server with a Gerrit and an Azure DevOps, to be linked by tokens. Both accept
+// the token hush for ann.
+func newTokenHosts(t *testing.T) (d *testServer, asked *[]string) {
 	t.Helper()
 	asked = &[]string{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +42,7 @@ func review(t *testing.T) (d *desk, asked *[]string) {
 	}))
 	t.Cleanup(s.Close)
 
-	d = &desk{book: &book{}, purse: &purse{wanted: true}, now: time.Now()}
+	d = &testServer{book: &fakeAccounts{}, purse: &fakeTokens{wanted: true}, now: time.Now()}
 	file := &config.File{
 		IdentityProviders: []config.IdentityProvider{
 			{ID: "azure", Provider: "azure-devops", Purpose: "account_linking", BaseURL: s.URL},
@@ -56,7 +56,7 @@ func review(t *testing.T) (d *desk, asked *[]string) {
 	}
 	wait := func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	d.Server = New(Deps{
-		Accounts: d.book, Tokens: d.purse, Sealer: unsealed{}, File: func() *config.File { return file },
+		Accounts: d.book, Tokens: d.purse, Sealer: plainSealer{}, File: func() *config.File { return file },
 		Lookup: func(string) (string, bool) { return "", false },
 		Hosts:  host.Tools{Transport: http.DefaultTransport, Budgets: host.NewBudgets(time.Now), Now: time.Now, Wait: wait},
 		Now:    func() time.Time { return d.now }, Log: slog.New(slog.NewTextHandler(&d.log, nil)),
@@ -64,14 +64,14 @@ func review(t *testing.T) (d *desk, asked *[]string) {
 	return d, asked
 }
 
-// The host says whose the token is: that is linked, and the token is kept with it.
-func TestSomebodyLinksWithATokenOfTheHost(t *testing.T) {
+// The host says whose the token is. That identity is linked and the token stored.
+func TestLinkToken(t *testing.T) {
 	t.Parallel()
 	for provider, want := range map[string]account.Proof{
 		"gerrit": {Subject: "17", Login: "ann", Token: &account.HostToken{Access: "hush", User: "ann"}},
 		"azure":  {Subject: "aad.YW5u", Token: &account.HostToken{Access: "hush"}},
 	} {
-		d, _ := review(t)
+		d, _ := newTokenHosts(t)
 		user := ""
 		if provider == "gerrit" {
 			user = " ann "
@@ -84,7 +84,7 @@ func TestSomebodyLinksWithATokenOfTheHost(t *testing.T) {
 			t.Errorf("%s: %+v, %+v", provider, got, got.Token)
 		}
 
-		// With the same the host is asked later, until it is refused.
+		// Later the host is asked with the same token, until it refuses it.
 		d.purse.token = *got.Token
 		x := &catalog.Identity{Provider: got.Authority, Subject: got.Subject}
 		own, err := d.Own(t.Context(), Asking{Identity: x, Kept: &catalog.HostToken{}})
@@ -101,14 +101,14 @@ func TestSomebodyLinksWithATokenOfTheHost(t *testing.T) {
 	}
 }
 
-// What cannot be linked is refused in a sentence that has nothing of the token, as
-// has the log, and the host is asked only where that can help.
-func TestTokensThatAreNotLinked(t *testing.T) {
+// Wrong tokens are refused. Messages and log never contain the token, and the host is asked only if
+// that can help.
+func TestLinkToken_refuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		what   string
 		x      Shown
-		unsure bool // permissions are not asked for
+		unsure bool // hosts are not asked for permissions
 		kind   error
 		asks   bool
 	}{
@@ -126,7 +126,7 @@ func TestTokensThatAreNotLinked(t *testing.T) {
 		{"no such provider", Shown{Provider: "none", Token: "hush"}, false, call.ErrNotFound, false},
 		{"hosts are not asked", Shown{Provider: "azure", Token: "hush"}, true, call.ErrForbidden, false},
 	} {
-		d, asked := review(t)
+		d, asked := newTokenHosts(t)
 		d.purse.wanted = !c.unsure
 		err := d.LinkByToken(t.Context(), c.x)
 		if !errors.Is(err, c.kind) || d.book.calls != 0 || (len(*asked) > 0) != c.asks {
@@ -138,10 +138,10 @@ func TestTokensThatAreNotLinked(t *testing.T) {
 	}
 }
 
-// Nobody is sent to such a host, and nobody signs in by it.
-func TestNobodySignsInWithATokenOfAHost(t *testing.T) {
+// For such a host there is no redirect and no sign-in.
+func TestBegin_refusesTokenHosts(t *testing.T) {
 	t.Parallel()
-	d, asked := review(t)
+	d, asked := newTokenHosts(t)
 	if _, err := d.Begin(t.Context(), Start{Provider: "azure"}); !errors.Is(err, call.ErrForbidden) {
 		t.Errorf("to sign in: %v", err)
 	}

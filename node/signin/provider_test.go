@@ -26,7 +26,7 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// idp is an identity provider that a test makes lie.
+// idp is an identity provider. A test sets what it answers.
 type idp struct {
 	t      *testing.T
 	key    *ecdsa.PrivateKey
@@ -34,14 +34,14 @@ type idp struct {
 
 	mu       sync.Mutex // guards the fields below
 	claims   map[string]any
-	info     any            // answer to whom a token is of; nil: the claims
-	discover map[string]any // over the usual document
+	info     any            // answer of the userinfo endpoint; nil: the claims
+	discover map[string]any // overrides of the usual document
 	down     bool
-	code     string     // the one that is good, "" for none
-	asked    url.Values // the last request of a browser
+	code     string     // the valid code; "": none
+	asked    url.Values // of the last browser request
 	alg      string
 	signer   *ecdsa.PrivateKey
-	basic    bool // the client shows its secret in the header
+	basic    bool // the client authenticates in the header
 }
 
 const (
@@ -99,7 +99,7 @@ func (i *idp) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// token gives an id token for a code, once.
+// token answers with an id token for a code. Each code works once.
 func (i *idp) token(w http.ResponseWriter, r *http.Request, answer func(any)) {
 	r.ParseForm()
 	_, pass, basic := r.BasicAuth()
@@ -125,8 +125,8 @@ func (i *idp) token(w http.ResponseWriter, r *http.Request, answer func(any)) {
 	answer(map[string]any{"access_token": "at", "token_type": "Bearer", "id_token": oidctest.SignIDToken(i.signer, "k", i.alg, string(raw))})
 }
 
-// says sets the claims: those that are given over the usual ones; nil takes one away.
-func (i *idp) says(nonce string, over map[string]any) {
+// setClaims sets the claims: the usual ones with some overridden. A nil value removes one.
+func (i *idp) setClaims(nonce string, over map[string]any) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.claims = map[string]any{
@@ -140,81 +140,81 @@ func (i *idp) says(nonce string, over map[string]any) {
 	}
 }
 
-// book is the accounts of a test: it notes who came.
-type book struct {
+// fakeAccounts implements Accounts and records who signed in.
+type fakeAccounts struct {
 	who   account.Proof
 	link  string
 	calls int
 	own   []account.IdentityInfo
 }
 
-func (b *book) Enter(_ context.Context, who account.Proof, _ account.SignIn) (*account.BegunSession, error) {
+func (b *fakeAccounts) Enter(_ context.Context, who account.Proof, _ account.SignIn) (*account.BegunSession, error) {
 	b.who, b.calls = who, b.calls+1
 	return &account.BegunSession{Token: "t"}, nil
 }
-func (b *book) EnterWithLink(ctx context.Context, link string, who account.Proof, in account.SignIn) (*account.BegunSession, error) {
+func (b *fakeAccounts) EnterWithLink(ctx context.Context, link string, who account.Proof, in account.SignIn) (*account.BegunSession, error) {
 	b.link = link
 	return b.Enter(ctx, who, in)
 }
-func (b *book) MayLink(account.Person) error { return nil }
-func (b *book) Link(ctx context.Context, _ account.Person, who account.Proof) error {
+func (b *fakeAccounts) MayLink(account.Person) error { return nil }
+func (b *fakeAccounts) Link(ctx context.Context, _ account.Person, who account.Proof) error {
 	_, err := b.Enter(ctx, who, account.SignIn{})
 	return err
 }
-func (b *book) IdentitiesOf(account.Person) []account.IdentityInfo { return b.own }
-func (b *book) Unlink(context.Context, account.Person, string, string, []string) error {
+func (b *fakeAccounts) IdentitiesOf(account.Person) []account.IdentityInfo { return b.own }
+func (b *fakeAccounts) Unlink(context.Context, account.Person, string, string, []string) error {
 	return nil
 }
 
-// unsealed seals nothing, but tells its own from what is made up.
-type unsealed struct{}
+// plainSealer implements Sealer without sealing. It still refuses forged text.
+type plainSealer struct{}
 
-func (unsealed) Seal(_ context.Context, v any) (string, error) {
+func (plainSealer) Seal(_ context.Context, v any) (string, error) {
 	b, err := json.Marshal(v)
 	return "mine" + string(b), err
 }
-func (unsealed) Open(_ context.Context, text string, v any) (bool, error) {
+func (plainSealer) Open(_ context.Context, text string, v any) (bool, error) {
 	text, ours := strings.CutPrefix(text, "mine")
 	return ours && json.Unmarshal([]byte(text), v) == nil, nil
 }
 
-// purse is the tokens of a test: one person's.
-type purse struct {
+// fakeTokens implements Tokens with the token of one person.
+type fakeTokens struct {
 	wanted  bool
 	token   account.HostToken
 	renewed []account.HostToken
 	fails   error
 }
 
-func (p *purse) Wanted() bool { return p.wanted }
-func (p *purse) Of(context.Context, *catalog.HostToken) (account.HostToken, error) {
+func (p *fakeTokens) Wanted() bool { return p.wanted }
+func (p *fakeTokens) Of(context.Context, *catalog.HostToken) (account.HostToken, error) {
 	return p.token, nil
 }
-func (p *purse) Renew(_ context.Context, _ *catalog.HostToken, _ string, _ uint64, token account.HostToken) error {
+func (p *fakeTokens) Renew(_ context.Context, _ *catalog.HostToken, _ string, _ uint64, token account.HostToken) error {
 	if p.fails == nil {
 		p.renewed = append(p.renewed, token)
 	}
 	return p.fails
 }
 
-// desk is a server with one provider, called corp, and a browser.
-type desk struct {
+// testServer is a server with one provider, named corp, and a browser.
+type testServer struct {
 	*Server
-	book  *book
-	purse *purse
+	book  *fakeAccounts
+	purse *fakeTokens
 	idp   *idp
 	now   time.Time
 	env   map[string]string
 	log   strings.Builder
 }
 
-func newDesk(t *testing.T, i *idp, p config.IdentityProvider) *desk {
+func newTestServer(t *testing.T, i *idp, p config.IdentityProvider) *testServer {
 	t.Helper()
-	d := &desk{book: &book{}, purse: &purse{}, idp: i, now: time.Now(), env: map[string]string{"ID": client, "SECRET": secret, "ISSUER": i.url()}}
+	d := &testServer{book: &fakeAccounts{}, purse: &fakeTokens{}, idp: i, now: time.Now(), env: map[string]string{"ID": client, "SECRET": secret, "ISSUER": i.url()}}
 	p.ID = "corp"
 	p.ClientID, p.ClientSecret = &config.Token{Env: "ID"}, &config.Token{Env: "SECRET"}
 	d.Server = New(Deps{
-		Accounts: d.book, Tokens: d.purse, Sealer: unsealed{}, File: func() *config.File { return &config.File{IdentityProviders: []config.IdentityProvider{p}} },
+		Accounts: d.book, Tokens: d.purse, Sealer: plainSealer{}, File: func() *config.File { return &config.File{IdentityProviders: []config.IdentityProvider{p}} },
 		Lookup: func(name string) (string, bool) { v, ok := d.env[name]; return v, ok },
 		Secret: func(_ context.Context, t config.Token) (string, error) {
 			if v := d.env[t.Env]; v != "" {
@@ -229,17 +229,17 @@ func newDesk(t *testing.T, i *idp, p config.IdentityProvider) *desk {
 	return d
 }
 
-func openIDDesk(t *testing.T, i *idp) *desk {
-	return newDesk(t, i, config.IdentityProvider{Provider: "oidc", Purpose: "sso", Issuer: &config.Token{Env: "ISSUER"}})
+func newOpenIDServer(t *testing.T, i *idp) *testServer {
+	return newTestServer(t, i, config.IdentityProvider{Provider: "oidc", Purpose: "sso", Issuer: &config.Token{Env: "ISSUER"}})
 }
 
-// trip is a sign-in that has begun.
-type trip struct {
+// begunSignIn is a sign-in that has begun.
+type begunSignIn struct {
 	begun *Begun
-	sent  url.Values // to the provider
+	sent  url.Values // query sent to the provider
 }
 
-func (d *desk) begin(t *testing.T, req Start) trip {
+func (d *testServer) begin(t *testing.T, req Start) begunSignIn {
 	t.Helper()
 	req.Provider = "corp"
 	begun, err := d.Begin(t.Context(), req)
@@ -253,11 +253,11 @@ func (d *desk) begin(t *testing.T, req Start) trip {
 	d.idp.mu.Lock()
 	d.idp.asked = u.Query()
 	d.idp.mu.Unlock()
-	return trip{begun, u.Query()}
+	return begunSignIn{begun, u.Query()}
 }
 
-// back is what the browser brings: what the provider sent, over the usual.
-func (d *desk) back(t *testing.T, x trip, over url.Values) (*Finished, error) {
+// back returns from the provider: the usual query, with some values overridden.
+func (d *testServer) back(t *testing.T, x begunSignIn, over url.Values) (*Finished, error) {
 	t.Helper()
 	q := url.Values{"state": {x.sent.Get("state")}, "code": {"good"}}
 	for k, v := range over {
