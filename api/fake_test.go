@@ -407,6 +407,11 @@ func (f *fake) AcceptListing(context.Context, account.Owner, string) (*operate.C
 	return answer(f, &c)
 }
 
+func (f *fake) SnapshotChats(_ context.Context, _ account.Owner, w io.Writer) error {
+	_, err := io.WriteString(w, "chats")
+	return err
+}
+
 func (f *fake) Snapshot(_ context.Context, _ account.Owner, w io.Writer) error {
 	if f.err != nil {
 		return f.err

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
@@ -33,7 +35,7 @@ func (a *nodeRoutes) rows() []route {
 		row("POST", "/api/nodes/{node}/undrain", accessOwner, adminTimeout, named(a.operate.Undrain)),
 		row("POST", "/api/nodes/{node}/lead", accessOwner, adminTimeout, named(a.operate.Lead)),
 		row("POST", "/api/nodes/{node}/remove", accessOwner, adminTimeout, owners(a.remove)),
-		row("GET", "/api/snapshot", accessOwner, adminTimeout, owners(a.snapshot)),
+		row("GET", "/api/snapshot", accessOwner, streamTimeout, owners(a.snapshot)),
 	}
 }
 
@@ -65,8 +67,24 @@ func (a *nodeRoutes) remove(ctx context.Context, c *call, by account.Owner) erro
 }
 
 // snapshot handles GET /api/snapshot: the catalog as a file for `shoal snapshot restore`. It is
-// written completely before it is sent, so that a client never gets half of it.
+// written completely before it is sent, so that a client never gets half of it. With chats=true
+// it sends the conversations instead. They may be large, so they are streamed: their last entry
+// proves that the file is whole.
 func (a *nodeRoutes) snapshot(ctx context.Context, c *call, by account.Owner) error {
+	p := c.params()
+	chats := p.flag("chats", false)
+	if err := p.err(); err != nil {
+		return err
+	}
+	if chats {
+		c.mime = "application/x-tar"
+		c.setHeader("Content-Disposition", `attachment; filename="shoal-chats.tar"`)
+		c.stream = func(w *bufio.Writer) error {
+			return errors.Join(a.operate.SnapshotChats(ctx, by, w), w.Flush())
+		}
+		return nil
+	}
+
 	var b bytes.Buffer
 	if err := a.operate.Snapshot(ctx, by, &b); err != nil {
 		return err

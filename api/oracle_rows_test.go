@@ -239,7 +239,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"POST /api/nodes/{node}/remove":             once(shot{method: "POST", target: "/api/nodes/n1/remove"}),
 	"GET /api/placement":                        once(get("/api/placement"), get("/api/placement?page=2&perPage=1")),
 	"GET /api/raft":                             once(get("/api/raft")),
-	"GET /api/snapshot":                         once(get("/api/snapshot")),
+	"GET /api/snapshot":                         once(get("/api/snapshot"), get("/api/snapshot?chats=true")),
 	"POST /api/webhook/{connection}":            once(post("/api/webhook/closed", object{"ref": "x"}), post("/api/webhook/none", object{"ref": "x"})),
 	"GET /api/webhook/{connection}":             once(get("/api/webhook/closed"), get("/api/webhook/none")),
 	"GET /metrics":                              once(get("/metrics")),

@@ -425,6 +425,7 @@ func (n *Node) wireOwners() {
 		Hint:        n.jobs.Follower.Hint,
 		FirstSecret: n.Keys.WebhookSecret, KnownSecret: n.Keys.KnownWebhookSecret,
 		Snapshot: n.cluster.Snapshot,
+		Chats:    n.threads.Archive,
 		Audited:  func() bool { return !n.audit().Off },
 
 		Replicas: n.opt.Replicas,

@@ -24,9 +24,9 @@ func newAudit(getenv func(string) string) *cobra.Command {
 		Use:   "audit",
 		Short: "Who changed, read and was refused what, newest first (on a node's host, or with an owner's key)",
 		Long: "Who changed what: accounts, keys, sessions, grants, consents, configuration, connections, nodes. Who read what:\n" +
-			"searches, files, histories, tools, questions. Who was not let in. Newest first. For what was read and refused every\n" +
-			"node is asked; those that do not answer are named.\n" +
-			"--json exports everything that is asked for, one event a line; without it at most --limit are shown.",
+			"searches, files, histories, tools, questions. Who was not let in. Newest first. Each node is asked for what was\n" +
+			"read and refused there. Nodes that do not answer are named.\n" +
+			"--json exports all events, one a line. Without it at most --limit are shown.",
 		Args: cobra.NoArgs,
 	}, func(cmd *cobra.Command, c *client, _ []string) error {
 		// The API limits a page to 100.

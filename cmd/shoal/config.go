@@ -46,12 +46,11 @@ func newConfigCheck(getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Validate a configuration file (- is standard input); exit 1 and print every error on failure",
-		Long: "Validate a configuration file (- is standard input) and say what each connection will list. Every error is printed with its\n" +
-			"path (of a file that is no JSON the first one), and the exit code is 1; the warnings of a good file are printed. With --explain,\n" +
-			"three lists say what of a good file works in this version, what is accepted without an effect, and what opens something. With\n" +
-			"--online each host is asked from here, with the variables of this shell: the first repositories are printed, and what the host\n" +
-			"tells of the token; the exit code is 1 where a host does not list. With --env each variable of that file is explained; the exit\n" +
-			"code is 1 where one would stop a node.",
+		Long: "Validate a configuration file (- is standard input) and say what each connection will list. It prints every error with its\n" +
+			"path, and the warnings of a good file. Of a file that is no JSON, it prints the first error.\n" +
+			"--explain lists what works, what has no effect, and what opens something. --online asks each host from here, with the\n" +
+			"variables of this shell. It prints the first repositories, and what the host tells of the token. --env explains each variable\n" +
+			"of that file. The exit code is 1 for an error, a host that does not list, or a variable that would stop a node.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return check.run(cmd, args[0]) },
 	}
@@ -82,10 +81,10 @@ func newConfigApply(getenv func(string) string) *cobra.Command {
 		Use:   "apply FILE",
 		Short: "Make a file (- is standard input) the cluster's configuration, whatever files its nodes have",
 		Long: "Make a file (- is standard input) the cluster's configuration. It stays in force until it is changed here, or the file of a node is.\n" +
-			"A change that lets go of more than 20 repositories and of more than half of them is refused without --accept.\n" +
-			"The data of a connection that is dropped stays for 24 hours, and comes back without a clone.\n" +
-			"With an owner's key it may use only the secrets and local directories that are in use already, or that the operator allows\n" +
-			"(shoal serve --config-env and --config-roots); on a node's host it may use any.",
+			"A change that removes more than 20 repositories and more than half of all needs --accept.\n" +
+			"The data of a removed connection stays for 24 hours, and comes back without a clone.\n" +
+			"On a node's host it may use any secret and local directory. With an owner's key it may use only those that are in use already,\n" +
+			"or that the operator allows (shoal serve --config-env and --config-roots).",
 		Args: cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
 		return applyConfig(cmd, c, args[0], accept)

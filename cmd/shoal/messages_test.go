@@ -46,7 +46,7 @@ var takesAway = regexp.MustCompile(`(?i)\bmove\b[^.;]*\baway\b|accept the loss|s
 // causes the message.
 var takingAway = map[string][2]string{
 	"changes that only the lost nodes know":            {"a majority is lost for good, and the operator has to say so", "TestRecover_asksForAWord"},
-	"move the data directories of the others away":     {"the help of recover: the others belong to the cluster that was given up", "TestSuccession_oldNodeStopsAnswering"},
+	"Move the data directories of the others away":     {"the help of recover: the others belong to the cluster that was given up", "TestSuccession_oldNodeStopsAnswering"},
 	"which was given up":                               {"an operator made another cluster of it", "TestSuccession_oldNodeStopsAnswering"},
 	"to let this node join as a new one (":             {"a page of the log or a snapshot fails its checksum", "TestVerify_findsFlippedBits"},
 	"the data directory was moved, copied or restored": {"the log misses entries that others have heard of", "TestOldImage_neverLosesAcknowledgedWrites"},

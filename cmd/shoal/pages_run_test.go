@@ -53,7 +53,7 @@ var plays = []play{
 		"sudo install": "it needs the archive", "sudo systemd": "it needs systemd", "sudo systemctl": "it needs systemd", "sudo shoal doctor": "it is about the host"}},
 	{page: "how-to/back-up.md", node: true},
 	{page: "how-to/restore.md", node: true, ahead: map[string]string{
-		"shoal recover":          "shoal user create you@example.com --owner; shoal snapshot save catalog.snap; cp /var/lib/shoal/cluster.key .; STOP",
+		"shoal recover":          "shoal user create you@example.com --owner; shoal snapshot save catalog.snap --chats chats.tar; cp /var/lib/shoal/cluster.key .; STOP",
 		"shoal snapshot restore": "rm -r /var/lib/shoal"}},
 	{page: "how-to/sign-in.md", node: true, left: map[string]string{"shoal login": "a script of testdata/terminal runs it", "shoal user approve": "nobody waits who came by an invitation"}},
 	{page: "how-to/permissions.md", node: true, ahead: map[string]string{"shoal grant": "shoal user create ann@example.com; shoal user create ben@example.com"}},

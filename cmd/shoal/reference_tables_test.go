@@ -141,7 +141,7 @@ var dataFiles = []dataFile{
 	{`shards/[0-9a-f]{64}\.shard`, "shards/SHA256.shard", "index with the text of some files", "copied, or made again"},
 	{`shards/[0-9a-f]{64}\.(symbols|dead)`, "shards/SHA256.symbols, .dead", "symbols of a shard; what of it is out of date", "copied, or made again"},
 	{`shards/damaged/.*`, "shards/damaged/", "index files whose checksum did not match", "nothing: delete them after a look at the disk"},
-	{`threads/.*`, "threads/turns/", "questions to models and their answers, sealed", "answers are gone unless another node has them"},
+	{`threads/.*`, "threads/turns/", "questions to models and their answers, sealed", "answers are gone unless another node or a back-up has them"},
 	{`audit/.*\.jsonl`, "audit/", "who read what, as JSON lines", "gone"},
 	{`answers/.*`, "answers/", "last answers of code hosts, so that unchanged ones are not sent again", "asked again"},
 	{`scratch/.*`, "scratch/", "small indexes of commits that are not indexed", "emptied at each start"},
@@ -152,7 +152,7 @@ var dataFiles = []dataFile{
 func fileReference(*testing.T) string {
 	var b strings.Builder
 	b.WriteString("# Files on disk\n\nThis page is printed from a list that a test compares with the data directory of running nodes.\n\n" +
-		"Everything of a node is below `--data-dir`, readable by its user alone. Only the [catalog needs a back-up](../how-to/back-up.md).\n\n| below the data directory | holds | without it |\n|---|---|---|\n")
+		"Everything of a node is below `--data-dir`, readable by its user alone. Only the catalog and the chats need a [back-up](../how-to/back-up.md).\n\n| below the data directory | holds | without it |\n|---|---|---|\n")
 	for _, f := range dataFiles {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.shown, f.holds, f.without)
 	}

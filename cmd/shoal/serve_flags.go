@@ -52,11 +52,11 @@ func newServeCommand(getenv func(string) string, f *serveFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run a node",
-		Long: "Run a node of a shoal. Alone it is a cluster of one; with --join it becomes a member of another's.\n" +
+		Long: "Run a node of a shoal. Alone it is a cluster of one. With --join it becomes a member of another's.\n" +
 			"Every flag but --demo can be given by the environment variable in brackets.\n\n" +
 			"Exit code 78 means: do not start me again as I am. A flag, a file or the data directory has to be changed first, or the\n" +
-			"cluster has removed this node. 70 means that its disk failed, stalled or was full. Any other failure is 2, as a port or a\n" +
-			"data directory that another process has. Both may be gone at the next start.",
+			"cluster has removed this node. 70 means that its disk failed, stalled or was full. Any other failure is 2, such as a\n" +
+			"port or a data directory that another process has. It may be gone at the next start.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), *f)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/disk"
+	"github.com/shoalsearch/shoal/node/thread"
 )
 
 func newSnapshot(getenv func(string) string) *cobra.Command {
@@ -25,12 +27,12 @@ func newSnapshot(getenv func(string) string) *cobra.Command {
 }
 
 func newSnapshotSave(getenv func(string) string) *cobra.Command {
-	return clientCommand(getenv, naming{}, &cobra.Command{
+	var chats string
+	cmd := clientCommand(getenv, naming{}, &cobra.Command{
 		Use:   "save FILE",
 		Short: "Save the catalog of a running cluster",
-		Long: "Save the catalog of a running cluster (- is standard output). Keep the cluster key with it: what is secret in the catalog is sealed\n" +
-			"with that key.",
-		Args: cobra.ExactArgs(1),
+		Long:  "Save the catalog of a running cluster (- is standard output). Keep the cluster key at another place: it seals what is secret in the file.",
+		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
 		if args[0] == "-" && isTerminal(os.Stdout) {
 			return errors.New("a snapshot is no text for a terminal: name a file, or send it to a program")
@@ -56,19 +58,73 @@ func newSnapshotSave(getenv func(string) string) *cobra.Command {
 		}
 
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s\n", args[0], size(n))
-		return nil
+		if chats == "" {
+			return nil
+		}
+		return saveChats(cmd, c, chats)
+	})
+	cmd.Flags().StringVar(&chats, "chats", "", "save the chats into this file, too")
+	return cmd
+}
+
+// saveChats replaces a file only by one that is whole.
+func saveChats(cmd *cobra.Command, c *client, path string) error {
+	resp, err := c.send(cmd.Context(), "GET", "/api/snapshot?chats=true", nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+
+	part := path + ".part"
+	defer os.Remove(part) // fails, as it should, once the file has its name
+	n, err := disk.Replace(part, resp.Body)
+	if err != nil {
+		return err
+	}
+	files, missing, err := readChats(part, "")
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(part, path); err != nil {
+		return err
+	}
+
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s: %s\n", path, size(n), catalog.Counted(files, "answer", "answers"))
+	if missing > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s missing: the nodes that have them do not answer\n", catalog.Counted(missing, "answer is", "answers are"))
+	}
+	return nil
+}
+
+// readChats reads a file of chats, into a data directory where one is named.
+func readChats(path, dataDir string) (files, missing int, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close()
+	if dataDir == "" {
+		return thread.Unpack(f, "")
+	}
+
+	dir := filepath.Join(dataDir, "threads")
+	if files, missing, err = thread.Unpack(f, dir); err != nil || files == 0 {
+		return files, missing, err
+	}
+	return files, missing, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, cluster.Inherit(path))
 	})
 }
 
 func newSnapshotRestore(getenv func(string) string) *cobra.Command {
-	var dataDir, keyFile string
+	var dataDir, keyFile, chats string
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Begin a new cluster of one node with a saved catalog",
-		Long: "Begin a new cluster of one node with a saved catalog. The data directory has to be empty but for the\n" +
-			"key file, which has to be that of the cluster that was saved, and the node stopped. Repositories are fetched and indexed again.\n" +
-			"Sessions, consents of agents, invitations and what code hosts said of permissions are not taken over; accounts, passwords,\n" +
-			"keys and grants are those of the file, also where they were taken back since: the keys are listed.",
+		Long: "Begin a new cluster of one node with a saved catalog. The node must be stopped. Its data directory must be empty, but for the\n" +
+			"key of the cluster that was saved. Repositories are fetched and indexed again.\n" +
+			"Accounts, passwords, keys and grants are those of the file, also if they were revoked since. The keys are listed.\n" +
+			"Sessions, consents of agents and invitations end. Code hosts are asked again about permissions.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := os.Open(args[0])
@@ -77,6 +133,13 @@ func newSnapshotRestore(getenv func(string) string) *cobra.Command {
 			}
 			defer file.Close()
 
+			// A damaged file is found before anything is written.
+			if chats != "" {
+				if _, _, err := readChats(chats, ""); err != nil {
+					return err
+				}
+			}
+
 			// The catalog contains data encrypted with the cluster's key.
 			r, err := cluster.Restore(dataDir, cmp.Or(keyFile, filepath.Join(dataDir, "cluster.key")), file)
 			if err != nil {
@@ -84,11 +147,17 @@ func newSnapshotRestore(getenv func(string) string) *cobra.Command {
 			}
 
 			printRecovered(cmd.OutOrStdout(), r)
-			return nil
+			if chats == "" {
+				return nil
+			}
+			files, _, err := readChats(chats, dataDir)
+			fmt.Fprintf(cmd.OutOrStdout(), "chats: %s restored\n", catalog.Counted(files, "answer", "answers"))
+			return err
 		},
 	}
 
 	offlineFlags(cmd, getenv, &dataDir)
+	cmd.Flags().StringVar(&chats, "chats", "", "restore the chats of this file, too")
 	cmd.Flags().StringVar(&keyFile, "cluster-key-file", getenv("SHOAL_CLUSTER_KEY_FILE"), "cluster key (default <data-dir>/cluster.key) [SHOAL_CLUSTER_KEY_FILE]")
 	return cmd
 }
@@ -99,10 +168,10 @@ func newRecover(getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recover",
 		Short: "Recovery after loss of the majority: make this stopped node a cluster of its own",
-		Long: "Recovery after loss of the majority of nodes for good: makes this stopped node a cluster of its own with the catalog\n" +
-			"that it has. Changes that only the lost nodes had acknowledged are lost. Run it on one node, the one with the\n" +
-			"newest catalog; move the data directories of the others away before they join. Sessions, consents of agents and invitations\n" +
-			"end, since what ended them may be among what is lost.",
+		Long: "Recovery after loss of the majority of nodes for good. This stopped node becomes a cluster of its own with the catalog\n" +
+			"that it has. Changes that only the lost nodes had are lost. Run it on one node, the one with the newest catalog.\n" +
+			"Move the data directories of the others away before they join. Sessions, consents of agents and invitations end,\n" +
+			"because their revocation may be lost.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// The loss is final, so the operator must confirm it.

@@ -57,6 +57,7 @@ type Deps struct {
 	KnownSecret func(ctx context.Context, connection string) (secret string, err error) // the same, or "" if nobody was ever shown it
 
 	Snapshot func(ctx context.Context, w io.Writer) error // writes the catalog
+	Chats    func(ctx context.Context, w io.Writer) error // writes the conversations
 	Audited  func() bool                                  // whether changes record events
 
 	Replicas int // wanted copies of each thing
@@ -81,6 +82,7 @@ type Operator interface {
 	Lead(ctx context.Context, by account.Owner, node string) (*NodeResponse, error)
 	Remove(ctx context.Context, by account.Owner, node string, acceptLoss bool) (*RemoveResponse, error)
 	Snapshot(context.Context, account.Owner, io.Writer) error
+	SnapshotChats(context.Context, account.Owner, io.Writer) error
 
 	Jobs(context.Context, catalog.Viewer, JobsRequest) (*JobsResponse, error)
 	Job(ctx context.Context, v catalog.Viewer, id string) (*JobInfo, error)
@@ -110,7 +112,7 @@ func New(d Deps) *Operations {
 	syncer := &Syncer{cluster: d.Cluster, following: d.Following, syncs: newSyncLog()}
 	syncsCall.Serve(d.Cluster, syncer.serveSyncs)
 
-	archive := &Archive{cluster: d.Cluster, write: d.Snapshot, audited: d.Audited, now: d.Now, log: d.Log}
+	archive := &Archive{cluster: d.Cluster, write: d.Snapshot, chats: d.Chats, audited: d.Audited, now: d.Now, log: d.Log}
 	archive.saved.Store(d.Now().Unix()) // until the first snapshot, the age counts from the start of the node
 	return &Operations{
 		Drainer: &Drainer{cluster: d.Cluster, gate: d.Gate, replicas: d.Replicas},

@@ -16,6 +16,7 @@ import (
 type Archive struct {
 	cluster Cluster
 	write   func(ctx context.Context, w io.Writer) error
+	chats   func(ctx context.Context, w io.Writer) error
 	audited func() bool
 	now     func() time.Time
 	saved   atomic.Int64 // see Saved
@@ -28,7 +29,7 @@ func (a *Archive) Saved() int64 { return a.saved.Load() }
 // Snapshot writes the catalog as a file for `shoal snapshot restore`. The file contains the hashes
 // of keys and the sealed secrets.
 func (a *Archive) Snapshot(ctx context.Context, by account.Owner, w io.Writer) error {
-	a.note(ctx, by)
+	a.note(ctx, by, "catalog")
 	if err := a.write(ctx, w); err != nil {
 		return fmt.Errorf("snapshot of the catalog: %w", err)
 	}
@@ -36,16 +37,22 @@ func (a *Archive) Snapshot(ctx context.Context, by account.Owner, w io.Writer) e
 	return nil
 }
 
+// SnapshotChats writes all conversations, sealed, as a file for `shoal snapshot restore --chats`.
+func (a *Archive) SnapshotChats(ctx context.Context, by account.Owner, w io.Writer) error {
+	a.note(ctx, by, "chats")
+	return a.chats(ctx, w)
+}
+
 // note records an event, if events are kept. Snapshots must also work without a leader, so a
 // failure is only logged.
-func (a *Archive) note(ctx context.Context, by account.Owner) {
+func (a *Archive) note(ctx context.Context, by account.Owner, what string) {
 	// Without an audit, events are not kept.
 	if !a.audited() {
 		return
 	}
 
-	event := &catalog.NoteEvent{Action: "snapshot.taken", TargetType: "catalog", Target: a.cluster.View().ClusterID()}
+	event := &catalog.NoteEvent{Action: "snapshot.taken", TargetType: what, Target: a.cluster.View().ClusterID()}
 	if _, err := a.cluster.Propose(ctx, event); err != nil {
-		a.log.Warn("a snapshot of the catalog is taken, and the audit cannot be told", "by", by.Name(), "err", err)
+		a.log.Warn("a snapshot is taken, and the audit cannot be told", "of", what, "by", by.Name(), "err", err)
 	}
 }

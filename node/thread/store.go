@@ -141,17 +141,22 @@ func (s *Store) servePut(_ context.Context, req *putRequest) (*call.Nothing, err
 
 // Get reads a turn from this node or another one.
 func (s *Store) Get(ctx context.Context, thread, file string) ([]byte, error) {
-	sealed, err := s.read(file)
+	sealed, err := s.sealed(ctx, thread, file)
 	if err != nil {
-		sealed, err = s.fetch(ctx, thread, file)
-		if err != nil {
-			return nil, err
-		}
+		return nil, err
 	}
 	return s.box.Open(ctx, sealed, boxFile)
 }
 
-// fetch asks other nodes for a file, its holders first.
+// sealed is a file of this node, or of one that has it.
+func (s *Store) sealed(ctx context.Context, thread, file string) ([]byte, error) {
+	if b, err := s.read(file); err == nil {
+		return b, nil
+	}
+	return s.fetch(ctx, thread, file)
+}
+
+// fetch asks the other nodes for a file, those first that should have it.
 func (s *Store) fetch(ctx context.Context, thread, file string) ([]byte, error) {
 	for _, node := range s.order(s.d.View(), thread) {
 		if node == s.d.Net.Self() {
