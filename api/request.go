@@ -153,7 +153,7 @@ func lateRequest() *failure {
 }
 
 func malformed() *failure {
-	return &failure{Status: 400, Code: codeMalformed, Message: "The request is not well-formed HTTP/1.1: each line of its head has to end with CR LF and to begin with a name, and one field says how long the body is."}
+	return &failure{Status: 400, Code: codeMalformed, Message: "The request is not well-formed HTTP/1.1. Each line of its head must begin with a name and end with CR LF. One field says how long the body is."}
 }
 
 // dropBody reads the rest of a refused body. If it is too long, the connection closes after the

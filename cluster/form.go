@@ -204,7 +204,7 @@ func (f *formation) recheck(ctx context.Context, loose []peer, p promise) error 
 	// The founder may still succeed, so stay bound until it says that it gave up.
 	i := slices.IndexFunc(loose, func(o peer) bool { return o.Node == p.Founder })
 	if i < 0 {
-		return fmt.Errorf("this node promised node %s to join the cluster that it founds, and that node is not there: start it; if it is lost for good, move this data directory away", p.Founder)
+		return fmt.Errorf("this node promised node %s to join the cluster that it founds, and that node is not there: start it. If it is lost for good, move this data directory away", p.Founder)
 	}
 
 	out, err := f.ask(ctx, loose[i], formTime, methodAttempt, []byte(p.Cluster))

@@ -206,7 +206,7 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 	// A moved log may be older than this node's votes: all voters must answer.
 	if p.moved {
 		if len(silent) > 0 {
-			return verdict{why: fmt.Errorf("the data directory was moved, copied or restored, and nobody knows whether it is whole: start the nodes %v, or move it away to let the node join as a new one; if they are lost for good, run shoal recover on the node with the newest data", silent)}
+			return verdict{why: fmt.Errorf("the data directory was moved, copied or restored, and nobody knows whether it is whole: start the nodes %v. Or move it away to let the node join as a new one. If they are lost for good, run shoal recover on the node with the newest data", silent)}
 		}
 		return verdict{proved: true, bar: bar}
 	}
@@ -365,7 +365,7 @@ func (p *proof) serveRecall(ctx context.Context, from Peer, in []byte) ([]byte, 
 
 // refusedOlder returns the refusal of a node that has lost data.
 func refusedOlder(now, old mark) error {
-	return fmt.Errorf(refusal+"its data directory went back in time, as when an older image was put back: it ends at entry %d of term %d, and had come to entry %d of term %d before; move it away to let the node join as a new one, and `shoal remove` the old one", now.Index, now.Term, old.Index, old.Term)
+	return fmt.Errorf(refusal+"its data directory went back in time, as when an older image was put back: it ends at entry %d of term %d, and had come to entry %d of term %d before. Move it away to let the node join as a new one, and `shoal remove` the old one", now.Index, now.Term, old.Index, old.Term)
 }
 
 // remember records how far the other nodes are, from gossip: what a node has applied was committed,

@@ -110,7 +110,7 @@ func (t *tables) Excludes(m *Member) *Refusal {
 
 	for other := range t.members.Records() {
 		if other.ID != m.ID && other.State != MemberRemoved && !version.Neighbours(other.Version, m.Version) {
-			return &Refusal{Conflict, fmt.Sprintf("version %s of this node and version %s of node %s are no neighbouring releases: bring all nodes to the release between them first, or `shoal remove` that node where it is gone",
+			return &Refusal{Conflict, fmt.Sprintf("version %s of this node and version %s of node %s are no neighbouring releases. Bring all nodes to the release between them first. If that node is gone, `shoal remove` it",
 				m.Version, other.Version, other.ID)}
 		}
 	}

@@ -73,7 +73,7 @@ func checkoutRoot(dir string) (string, error) {
 		info, err := os.Stat(filepath.Join(at, ".git"))
 		if err == nil && !info.IsDir() {
 			// A node reads nothing outside of the connection's directory.
-			return "", fmt.Errorf("--demo %s: %s is a file that leads to a repository elsewhere, as in a linked work tree or a submodule: give a checkout with a .git directory, as a clone of it", dir, filepath.Join(at, ".git"))
+			return "", fmt.Errorf("--demo %s: %s is a file, as in a linked work tree or a submodule. Name a checkout with a .git directory, such as a clone of it", dir, filepath.Join(at, ".git"))
 		}
 		if err == nil {
 			return at, nil

@@ -115,7 +115,7 @@ const spareThreads = 2
 func (f *serveFlags) warnPlain(srv *api.Server, log *slog.Logger) {
 	host, _, _ := net.SplitHostPort(srv.Addr().String()) // a listener's address always parses
 	if !isLoopback(host) && f.tlsCert == "" {
-		log.Warn("the API speaks plain HTTP on a non-loopback address: keys cross the network in clear, unless a load balancer in front of it speaks TLS; --tls-cert and --tls-key change that", "listen", f.listen)
+		log.Warn("the API speaks plain HTTP on a non-loopback address: keys cross the network in clear. Set --tls-cert and --tls-key, or put a load balancer with TLS in front of it", "listen", f.listen)
 	}
 }
 

@@ -476,7 +476,7 @@ func (c *client) refused(res *http.Response, body io.Reader) error {
 	r := (*Refusal)(nil)
 	switch {
 	case c.pageForPeople(res):
-		r = refusal(InvalidResponse, res.StatusCode, "%s answers with a page for people and status %d where the API of %s was asked for: the url of connection %s is that of something else, or a proxy stands before it",
+		r = refusal(InvalidResponse, res.StatusCode, "%s answers with a page for people and status %d in place of the API of %s. The url of connection %s is that of something else, or a proxy stands before it",
 			c.base.Host, res.StatusCode, c.product, c.name)
 	case c.explain != nil:
 		r = c.explain(res, text)

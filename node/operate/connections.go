@@ -206,7 +206,7 @@ func Refusal(c *catalog.Connection) string {
 	case c.HiddenAt.IsZero():
 		return fmt.Sprintf("the host refuses the token; what was listed last is searched until %s, and hidden after that until the host takes the token", day(c.HidesAt()))
 	}
-	return fmt.Sprintf("the host has refused the token since %s; what was listed is hidden from everybody since %s, and is back with the first listing that the host takes the token for", day(c.RefusedAt), day(c.HiddenAt))
+	return fmt.Sprintf("the host has refused the token since %s. What was listed is hidden from everybody since %s. It comes back with the first listing for which the host takes the token", day(c.RefusedAt), day(c.HiddenAt))
 }
 
 // followingOf returns how pushes are found, with the fastest way.

@@ -63,7 +63,7 @@ func (r *root) setNext(out *Response) error {
 	case !r.complete() && r.q.from == nil:
 		return nil
 	case !r.complete():
-		return call.Fail(call.ErrIncomplete, "Not everything behind `after` was looked at, and an answer without the rest would leave a gap: ask again with the same `after`; if time ran out, with a longer timeout: in the query.")
+		return call.Fail(call.ErrIncomplete, "Not everything behind `after` was searched, so the answer would have a gap. Ask again with the same `after`. If time ran out, use a longer timeout: in the query.")
 	}
 
 	next, err := r.nextCursor(out)
