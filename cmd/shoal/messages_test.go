@@ -63,7 +63,7 @@ var takingAway = map[string][2]string{
 	"it was rolled back or is a copy":                  {"the cluster knows later starts of the node", "TestCopiedDataDirectory_isRefused"},
 	"and move its directory away":                      {"the directory was copied, and the other one runs", "TestHandshake_admission"},
 	"drain it, or accept the loss":                     {"the last copy would go, so the command is refused", "TestOperations_outcomes"},
-	"which remembers what this node's file was":        {"a cache of one small file is no JSON; the configuration in force stays", "TestMemory_thatCannotBeRead"},
+	"which remembers what this node's file was":        {"a cache of one small file is no JSON; the configuration in force stays", "TestMemory_unreadable"},
 }
 
 // Each message that tells a user to take data out of use has a test that causes it, and so shows

@@ -32,7 +32,7 @@ var promises = map[string]map[string]string{
 		"the clock of a node is set back":                                  "TestLater_clockSetBackRevivesNothing TestTokens_clockSetBackRevivesNothing",
 		"a repository leads to the objects of a hidden one":                "TestADirectoryLeadsToNoOtherRepository TestOracle",
 		"a node speaks for a viewer who sees more":                         "TestGate_nodeWithTheDataChecksTheViewerAgain",
-		"an owner's key is stolen, and a configuration sends secrets away": "TestAllowance TestApplyConfig_ofAnOwnerIsBound",
+		"an owner's key is stolen, and a configuration sends secrets away": "TestAllowance TestApplyConfig_limitsOwners",
 		"a provider was taken over, and is removed":                        "TestSessions_endWithTheirProvider TestHostAccess_needsAnIdentityProvider",
 		"a token is stolen":                                                "TestAccessToken_onlyForTheMCPServer TestRefresh_concurrentOnesGetTheSameToken TestRefresh_oldTokenEndsTheConsent",
 		"a code is stolen":                                                 "TestExchange_wrongRequestsKeepTheCode TestExchange_codeWorksOnce",

@@ -11,14 +11,14 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// ApplyConfigRequest asks to make a file the configuration of the cluster,
-// whatever files the nodes have. Owners only.
+// ApplyConfigRequest asks to make a file the cluster's configuration, regardless of the nodes'
+// files. For owners only.
 type ApplyConfigRequest struct {
 	Text   []byte
-	Accept bool // also when it lets go of most repositories
+	Accept bool // apply it even if it removes most repositories
 }
 
-// ApplyConfigResponse says what is in force now.
+// ApplyConfigResponse describes the configuration now in force.
 type ApplyConfigResponse struct {
 	Hash        string   `json:"hash"`
 	Connections int      `json:"connections"`
@@ -26,8 +26,8 @@ type ApplyConfigResponse struct {
 	Warnings    []string `json:"warnings"`
 }
 
-// ApplyConfig makes a file the configuration of the cluster. All mistakes of
-// a bad one are in the error, a line each.
+// ApplyConfig makes a file the cluster's configuration. If the file is invalid, the error lists
+// every mistake on its own line.
 func (c *Configurer) ApplyConfig(ctx context.Context, by account.Owner, req ApplyConfigRequest) (*ApplyConfigResponse, error) {
 	file, err := config.Parse(req.Text)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *Configurer) ApplyConfig(ctx context.Context, by account.Owner, req Appl
 		out.Warnings = append(out.Warnings, w.Error())
 	}
 
-	// The newest one in force counts: it may be this one already.
+	// Catch up first: the file may be in force already.
 	if _, err := c.d.Catalog.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
 	}
@@ -64,14 +64,14 @@ func (c *Configurer) ApplyConfig(ctx context.Context, by account.Owner, req Appl
 	return out, nil
 }
 
-// refuse says what a file may not use that comes over the network: an owner is not the
-// operator, who runs the nodes and knows what else their environment holds.
+// refuse returns what a file uses that may not come over the network. An owner is not the operator,
+// who knows what else the nodes' environment contains.
 func (c *Configurer) refuse(by account.Owner, text []byte, file *config.File) config.Errors {
 	if by.Operator() {
 		return nil
 	}
 
-	// What stands in force came from the operator, or was allowed before.
+	// The file in force came from the operator, or was allowed before.
 	own := c.d.File.reaches()
 	view := c.d.Catalog.View()
 	if force, err := view.FileText(); err == nil && view.FileError() == nil {
@@ -80,7 +80,7 @@ func (c *Configurer) refuse(by account.Owner, text []byte, file *config.File) co
 	return c.d.Allowed.Refuse(config.Reaches(text, file), own, realPath)
 }
 
-// realPath follows the symbolic links of a path, of which the end need not exist.
+// realPath resolves the symbolic links of a path. The end of the path need not exist.
 func realPath(path string) string {
 	real, err := filepath.EvalSymlinks(path)
 	if err == nil || path == filepath.Dir(path) {
@@ -89,5 +89,5 @@ func realPath(path string) string {
 	return filepath.Join(realPath(filepath.Dir(path)), filepath.Base(path))
 }
 
-// ReloadConfig looks at the configuration file of this node at once.
+// ReloadConfig checks this node's configuration file at once.
 func (c *Configurer) ReloadConfig() { c.d.File.Reload() }

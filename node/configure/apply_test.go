@@ -15,9 +15,9 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// An owner who comes over the network uses what the operator's files use, and what the
-// operator allows; the operator uses anything.
-func TestApplyConfig_ofAnOwnerIsBound(t *testing.T) {
+// Over the network, an owner may use only what the operator's files use or the operator allows. The
+// operator may use anything.
+func TestApplyConfig_limitsOwners(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shoal.json")
@@ -32,7 +32,7 @@ func TestApplyConfig_ofAnOwnerIsBound(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	a := &agreedConfig{state: catalog.New(), synced: make(chan struct{})}
+	a := &fakeAgreement{state: catalog.New(), synced: make(chan struct{})}
 	close(a.synced)
 	log := slog.New(slog.DiscardHandler)
 	c := &Configurer{Deps{Catalog: a, File: NewFile(&Found{path: path}, a, log, time.Now), Allowed: allowed, Log: log}}
@@ -53,7 +53,7 @@ func TestApplyConfig_ofAnOwnerIsBound(t *testing.T) {
 		{owner, "OTHER", true},
 		{owner, "SECRET", false}, // it is in force
 		{owner, "OF_THE_FILE", false},
-		{owner, "SECRET", true}, // and is not any more
+		{owner, "SECRET", true}, // now it is no longer in force
 	} {
 		before := string(a.View().Config().Raw)
 		_, err := c.ApplyConfig(t.Context(), step.by, ApplyConfigRequest{Text: []byte(gitea(step.variable))})

@@ -10,19 +10,19 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// ConfigurationResponse is the configuration in force, and the files that the
-// nodes have. Its lists hold paths of properties, never their values.
+// ConfigurationResponse describes the configuration in force and the nodes' files. It has paths of
+// properties but never their values.
 type ConfigurationResponse struct {
-	Hash        string    `json:"hash"`        // "" where there is none
+	Hash        string    `json:"hash"`        // "": no configuration
 	At          time.Time `json:"at,omitzero"` // when it came into force
-	By          string    `json:"by"`          // the node that proposed it
+	By          string    `json:"by"`          // node that proposed it
 	Connections int       `json:"connections"`
 	Contexts    int       `json:"contexts"`
-	Problem     string    `json:"problem"` // why this version cannot read it; "" when it can
+	Problem     string    `json:"problem"` // why this version cannot read it; "": it can
 	Warnings    []string  `json:"warnings"`
 	config.Effects
-	Files  []NodeFile `json:"files"`  // of the nodes that answered, by node
-	Silent []string   `json:"silent"` // nodes that did not answer at once
+	Files  []NodeFile `json:"files"`  // by node, of the nodes that answered
+	Silent []string   `json:"silent"` // nodes that did not answer in time
 }
 
 // NodeFile is the configuration file of a node.
@@ -32,8 +32,8 @@ type NodeFile struct {
 	FileStatus
 }
 
-// Configuration says which configuration counts, what it does, and whose file
-// is another one.
+// Configuration describes the configuration in force, what its properties do, and which nodes have
+// another file.
 func (c *Configurer) Configuration(ctx context.Context, _ account.Owner) (*ConfigurationResponse, error) {
 	view := c.d.Catalog.View()
 	force, file := view.Config(), view.File()
@@ -48,7 +48,7 @@ func (c *Configurer) Configuration(ctx context.Context, _ account.Owner) (*Confi
 		out.Warnings = append(out.Warnings, w.Error())
 	}
 
-	// The three lists are of the bytes, which may be sealed under a key that is gone.
+	// The effects need the text, which cannot be read if its key is lost.
 	text, err := view.FileText()
 	if err == nil {
 		err = view.FileError()
@@ -71,22 +71,22 @@ func (c *Configurer) Configuration(ctx context.Context, _ account.Owner) (*Confi
 	return out, nil
 }
 
-// answerTime is how long other nodes have to tell of their files.
-const answerTime = 300 * time.Millisecond
+// answerTimeout limits the wait for other nodes.
+const answerTimeout = 300 * time.Millisecond
 
 // fileCall asks a node for the state of its configuration file.
 var fileCall = call.To[call.Nothing, FileStatus]("config-file")
 
-// NodeFiles asks the nodes that are alive for the state of their configuration
-// files; one that does not answer at once is left out.
+// NodeFiles returns the state of the configuration files of reachable nodes. Nodes that do not
+// answer in time are left out.
 func (c *Configurer) NodeFiles(ctx context.Context) map[string]*FileStatus {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	var nothing call.Nothing
 	return fileCall.AskAll(ctx, c.d.Net, cluster.AliveIDs(c.d.Members()), &nothing)
 }
 
-// serveFile tells another node of the file here.
+// serveFile returns the state of this node's file.
 func (c *Configurer) serveFile(context.Context, *call.Nothing) (*FileStatus, error) {
 	s := c.d.File.State()
 	return &s, nil

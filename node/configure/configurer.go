@@ -11,33 +11,33 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Agreement is what the nodes agree on. Its methods are safe for concurrent use.
+// Agreement is the part of *cluster.Cluster that this package uses. Its methods are safe for
+// concurrent use.
 type Agreement interface {
-	// View is the catalog as this node has applied it.
+	// View returns the catalog as this node has applied it.
 	View() *catalog.View
-	// Sync brings the view up to date; it fails without a leader.
+	// Sync brings the view up to date. It fails without a leader.
 	Sync(ctx context.Context) (index uint64, err error)
-	// Propose changes the catalog. It returns when this node has the change.
+	// Propose changes the catalog. It returns when this node has applied the change.
 	Propose(ctx context.Context, cmds ...catalog.Command) (index uint64, err error)
 }
 
-// Deps is what a Configurer works with.
+// Deps are the other parts that a Configurer uses.
 type Deps struct {
 	Catalog Agreement
 	Members func() []cluster.Member
 	Net     call.Network
 	Gate    *account.Gate
 	File    *File            // of this node
-	Allowed config.Allowance // for configurations that come over the network
+	Allowed config.Allowance // limits configurations that come over the network
 	Log     *slog.Logger
 }
 
-// Configurer tells of the configuration in force, and changes it. It is safe for
-// concurrent use.
+// Configurer describes and changes the cluster's configuration. It is safe for concurrent use.
 type Configurer struct{ d Deps }
 
-// New makes a Configurer, which tells other nodes of the file of this one from
-// now on. It must be called before the cluster runs.
+// New returns a Configurer, and registers the handler by which other nodes ask for this node's
+// file. Call it before the cluster runs.
 func New(d Deps) *Configurer {
 	c := &Configurer{d}
 	fileCall.Serve(d.Net, c.serveFile)

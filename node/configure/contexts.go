@@ -10,12 +10,12 @@ import (
 type ContextInfo struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	Repos       int    `json:"repos"` // that the viewer may see
+	Repos       int    `json:"repos"` // repositories that the viewer may see
 }
 
-// Contexts lists the search contexts of the configuration. Where permissions
-// are enforced, one of which a viewer may see no repository is left out: its
-// name and description may tell of them.
+// Contexts returns the search contexts of the configuration. If permissions are enforced, it leaves
+// out contexts without visible repositories, because their names and descriptions may describe
+// hidden ones.
 func (c *Configurer) Contexts(_ context.Context, v catalog.Viewer) ([]ContextInfo, error) {
 	seen, err := c.d.Gate.Repos(v)
 	if err != nil {
@@ -29,7 +29,7 @@ func (c *Configurer) Contexts(_ context.Context, v catalog.Viewer) ([]ContextInf
 			continue
 		}
 
-		// Counted are those that the viewer may see: the others do not exist for them.
+		// Count only visible repositories.
 		visible := int(set.AndCardinality(seen.Set))
 		if visible == 0 && v.Role != catalog.RoleOwner && seen.View.Enforces() {
 			continue

@@ -1,11 +1,10 @@
-// Package configure brings configurations into the catalog. There are two ways,
-// and what the catalog has counts:
+// Package configure brings configurations into the catalog, whose configuration is in force. There
+// are two ways:
 //
-//	File        the file of a node, watched; proposed when somebody has changed it
+//	File        watches the file of a node and proposes its changes
 //	Configurer  ApplyConfig, for an owner who sends a file to any node
 //
-// A Configurer tells also what is in force, what each property of it does, which
-// nodes have another file, and which search contexts there are. What a
-// configuration may say, and its language of globs, is for package
-// cluster/config.
+// A Configurer also describes the configuration in force, the effect of each property, the nodes
+// with another file, and the search contexts. Package cluster/config defines the syntax of
+// configurations and globs.
 package configure

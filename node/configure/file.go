@@ -19,64 +19,63 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// FileStatus is the state of the configuration file of a node.
+// FileStatus is the state of a node's configuration file.
 type FileStatus struct {
 	Path      string    `json:"path"`
 	Hash      string    `json:"hash"`     // of the configuration in force
-	FileHash  string    `json:"fileHash"` // of this node's own file, as it was last read and found good
-	Differs   bool      `json:"differs"`  // this node's file is not in force, or is refused
+	FileHash  string    `json:"fileHash"` // of this node's file, when it was last read and valid
+	Differs   bool      `json:"differs"`  // this node's file is not in force, or was refused
 	LoadedAt  time.Time `json:"loadedAt,omitzero"`
-	Errors    []string  `json:"errors"` // of the newest file, when it was refused
+	Errors    []string  `json:"errors"` // of the latest file, if it was refused
 	RefusedAt time.Time `json:"refusedAt,omitzero"`
 }
 
-// File brings the configuration file of this node into the catalog. A file that
-// is wrong is refused, whole, with all its errors; what was in force stays in
-// force.
+// File brings this node's configuration file into the catalog. It refuses an invalid file as a
+// whole, with all of its errors. The configuration in force then stays.
 //
-// The configuration of the catalog counts, and a start changes nothing that
-// was agreed. So the bytes that this node had are remembered on disk, and the
-// file is proposed only when somebody has changed it:
+// The catalog's configuration is in force, and starting a node changes nothing that was agreed. So
+// the node remembers on disk the files that it had, and proposes a file only if somebody has
+// changed it:
 //
-//	bytes in force                            nothing to do
-//	last bytes that were seen here            nothing: another change won, here or elsewhere
-//	never seen any, but one is in force       nothing: a node that joins brings none
-//	seen before, and found by a start         nothing: an old image of the node
-//	without a connection, where there are     refused: a template that nobody has filled in
-//	anything else                             proposed
+//	file in force                               nothing to do
+//	the last file seen here                     nothing: another change won, here or elsewhere
+//	no file seen yet, but one is in force       nothing: a joining node brings none
+//	seen before, and found at a start           nothing: the node runs from an old image
+//	no connections, but some are in force       refused: a template that nobody has filled in
+//	anything else                               proposed
 type File struct {
 	path   string
-	first  []byte // what the file was when the node started
+	first  []byte // content of the file when the node started
 	memory memory
 	agreed Agreement
 	log    *slog.Logger
 	now    func() time.Time
-	again  chan struct{} // asks to look at once
+	again  chan struct{} // requests a look at once
 
-	offered []string // hashes of files that this process has proposed, the newest last; of Run alone
+	offered []string // hashes of files that this process proposed, newest last; only Run uses it
 
 	mu     sync.Mutex // guards the field below
 	status FileStatus
 }
 
-// The pace of watching. The file is read again and again: not every volume tells of
-// changes, and what it would save is little.
+// The pace of watching. The file is polled, because not every volume reports changes, and polling
+// costs little.
 const (
 	settleTime = 100 * time.Millisecond
 	pollEvery  = 500 * time.Millisecond
 	retryEvery = time.Second // without a leader
 )
 
-// Found is the configuration file as a start finds it.
+// Found is the configuration file as a start found it.
 type Found struct {
 	path   string
 	bytes  []byte
 	memory memory
 }
 
-// Find reads the configuration file of a node, "" for none, and what the data
-// directory remembers of former ones. It fails where a file is named that cannot
-// be read: a node that started without it would run on what it happens to know.
+// Find reads a node's configuration file, and the memory of former files in the data directory. The
+// path may be "": no file. Find fails if the file cannot be read, because the node would otherwise
+// run on an old configuration.
 func Find(path, dir string) (*Found, error) {
 	f := &Found{path: path}
 	if path == "" {
@@ -88,14 +87,14 @@ func Find(path, dir string) (*Found, error) {
 		return nil, err
 	}
 
-	// What it was at earlier starts decides whether it is offered again.
+	// Whether the file is proposed depends on the files of earlier starts.
 	if f.memory, err = recall(filepath.Join(dir, memoryFile)); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
-// NewFile makes the File of what a start found.
+// NewFile returns the File for what a start found.
 func NewFile(f *Found, agreed Agreement, log *slog.Logger, now func() time.Time) *File {
 	return &File{
 		path:   f.path,
@@ -109,7 +108,7 @@ func NewFile(f *Found, agreed Agreement, log *slog.Logger, now func() time.Time)
 	}
 }
 
-// Reload looks at the file at once.
+// Reload checks the file at once.
 func (f *File) Reload() {
 	select {
 	case f.again <- struct{}{}:
@@ -117,14 +116,13 @@ func (f *File) Reload() {
 	}
 }
 
-// Run watches until the context ends.
+// Run watches the file until the context ends.
 func (f *File) Run(ctx context.Context) error {
 	if f.path == "" {
 		return nil
 	}
 
-	// What this node knows of the catalog may be old at its start, and what it
-	// decides by that would not stand.
+	// Catch up first: at its start the node may know only an old catalog, and would decide wrongly.
 	synced := func() bool { _, err := f.agreed.Sync(ctx); return err == nil }
 	if !untilDone(ctx, synced) {
 		return nil
@@ -146,7 +144,7 @@ func (f *File) Run(ctx context.Context) error {
 	}
 }
 
-// untilDone tries again and again; false when the context ended before.
+// untilDone calls try until it returns true. It returns false if the context ends first.
 func untilDone(ctx context.Context, try func() bool) bool {
 	for !try() {
 		if !clock.Wait(ctx, retryEvery) {
@@ -156,17 +154,16 @@ func untilDone(ctx context.Context, try func() bool) bool {
 	return true
 }
 
-// begin offers what the start found. It reports false where that is to be tried
-// again.
+// begin offers the file found at the start. It returns false to be called again.
 func (f *File) begin(ctx context.Context) bool {
-	// A start takes a while, in which the file may change and another node may bring that
-	// into force: what the start found is old then, and only tells the next look that
-	// there was a change. As in look, what is in force comes first.
+	// During the start, the file may change, and another node may bring the change into force. Then
+	// the found file is old, and is only remembered, so that the next look notices the change. As
+	// in look, first read what is in force.
 	force := f.agreed.View().Config()
 	raw, err := readFile(f.path)
 	if err == nil && force.Index > 0 && hashOf(raw) != hashOf(f.first) {
 		if _, err := config.Parse(f.first); err == nil {
-			return f.memory.see(hashOf(f.first)) == nil
+			return f.memory.remember(hashOf(f.first)) == nil
 		}
 		return true
 	}
@@ -174,14 +171,14 @@ func (f *File) begin(ctx context.Context) bool {
 	return f.offer(ctx, f.first, force, true)
 }
 
-// look reads the file and offers it where it is another one than at the last
-// look, which last is of: the hash of its bytes, or why it could not be read. It
-// reports false where what it found is not settled.
+// look reads the file, and offers it if it changed since the last look. Last is the hash of the
+// content at the last look, or the error of reading it. It returns false if the file must be
+// offered again.
 func (f *File) look(ctx context.Context, last *string) bool {
-	// Before the file is read: what comes into force from now on may be of a newer file
-	// than the one that is read, where nodes share one or are given theirs in turn.
+	// Take the configuration in force before reading the file. Later ones may come from a newer
+	// file, if nodes share one or get theirs one after another.
 	force := f.agreed.View().Config()
-	before, _ := os.Stat(f.path) // what fails here fails below
+	before, _ := os.Stat(f.path) // reading the file reports the same error
 	raw, err := readFile(f.path)
 	if err != nil {
 		if *last != err.Error() {
@@ -196,11 +193,11 @@ func (f *File) look(ctx context.Context, last *string) bool {
 		return true
 	}
 
-	if !f.rests(ctx, before) {
+	if !f.unchanged(ctx, before) {
 		return false
 	}
 
-	// Not settled, as without a leader: it is offered again at the next look.
+	// Not settled, for example without a leader: offer it again at the next look.
 	if !f.offer(ctx, raw, force, false) {
 		return false
 	}
@@ -208,8 +205,8 @@ func (f *File) look(ctx context.Context, last *string) bool {
 	return true
 }
 
-// rests reports whether the file stays as it was before it was read: writers take several steps.
-func (f *File) rests(ctx context.Context, before os.FileInfo) bool {
+// unchanged reports whether the file stays unchanged for a while. Writers may take several steps.
+func (f *File) unchanged(ctx context.Context, before os.FileInfo) bool {
 	if before == nil || !before.Mode().IsRegular() {
 		return true
 	}
@@ -218,10 +215,9 @@ func (f *File) rests(ctx context.Context, before os.FileInfo) bool {
 	return err == nil && os.SameFile(before, after) && before.Size() == after.Size() && before.ModTime().Equal(after.ModTime())
 }
 
-// offer validates the bytes of a file that has changed since it was last
-// looked at, and proposes them where that is due. It reports whether that is
-// settled; if not the file is to be read and tried again. force is what was in force
-// when the file was read.
+// offer validates a changed file, and proposes it if it is due. It returns false if the file must
+// be read and offered again. The argument force is the configuration in force when the file was
+// read.
 func (f *File) offer(ctx context.Context, raw []byte, force *catalog.Config, starting bool) bool {
 	file, err := config.Parse(raw)
 	if err != nil {
@@ -234,14 +230,14 @@ func (f *File) offer(ctx context.Context, raw []byte, force *catalog.Config, sta
 		return f.settled(hash, file)
 	}
 
-	// A template that nobody has filled in would let go of everything.
+	// An empty template would remove everything.
 	if n := len(f.agreed.View().File().Connections); n > 0 && len(file.Connections) == 0 {
 		f.refuse(fmt.Sprintf("It names no connection; in force are %d: run `shoal config apply %s --accept` if that is meant", n, f.path))
 		return true
 	}
 
-	// Another configuration may come into force meanwhile: that one is newer
-	// than this file then, and this one is only seen.
+	// If another configuration comes into force meanwhile, it is newer than this file, which is
+	// then only remembered.
 	set := catalog.NewSetConfig(raw, file).Following(f.agreed.View())
 	set.Instead = force.Index
 
@@ -253,11 +249,11 @@ func (f *File) offer(ctx context.Context, raw []byte, force *catalog.Config, sta
 		f.log.Info("configuration accepted", "path", f.path, "hash", hash[:12], "connections", len(file.Connections))
 		return f.settled(hash, file)
 
-	// What came into force meanwhile stood in this file before, and the answer to its
-	// proposal was lost: the file is read again, and offered in place of it.
-	case refused && refusal.Code == catalog.Stale && f.containedBefore(f.agreed.View().Config().Hash):
+	// The file had the configuration that came into force meanwhile, and the answer to its proposal
+	// was lost. Read the file again, and offer it instead.
+	case refused && refusal.Code == catalog.Stale && f.hadBefore(f.agreed.View().Config().Hash):
 		return false
-	// Somebody's newer configuration is in force: this file is only seen.
+	// A newer configuration of somebody else is in force. Only remember this file.
 	case refused && refusal.Code == catalog.Stale:
 		return f.settled(hash, file)
 	case refused:
@@ -265,20 +261,19 @@ func (f *File) offer(ctx context.Context, raw []byte, force *catalog.Config, sta
 		return true
 	}
 
-	// Nobody has agreed or refused: it is offered again.
+	// The proposal failed without a decision. Offer the file again.
 	if ctx.Err() == nil {
 		f.log.Warn("configuration could not be proposed yet", "path", f.path, "err", err)
 	}
 	return false
 }
 
-// containedBefore reports whether the file had the bytes of a hash before.
-func (f *File) containedBefore(hash string) bool {
+// hadBefore reports whether the file once had the content with a hash.
+func (f *File) hadBefore(hash string) bool {
 	return slices.Contains(f.offered, hash) || slices.Contains(f.memory.Seen, hash)
 }
 
-// mustPropose reports whether bytes that are not in force are to be proposed where
-// another configuration is.
+// mustPropose reports whether a file that is not in force must be proposed.
 func (f *File) mustPropose(hash string, starting bool) bool {
 	seen := f.memory.Seen
 	switch {
@@ -290,9 +285,9 @@ func (f *File) mustPropose(hash string, starting bool) bool {
 	return true
 }
 
-// settled remembers the bytes of a good file, and reports whether they count.
+// settled remembers a valid file. It returns false if that fails.
 func (f *File) settled(hash string, file *config.File) bool {
-	if err := f.memory.see(hash); err != nil {
+	if err := f.memory.remember(hash); err != nil {
 		f.log.Error("the configuration file's hash could not be remembered", "err", err)
 		return false
 	}
@@ -301,7 +296,7 @@ func (f *File) settled(hash string, file *config.File) bool {
 		f.log.Warn("configuration", "path", f.path, "warning", w.Error())
 	}
 
-	// An owner may have put another one in force since.
+	// An owner may have applied another configuration since.
 	if force := f.agreed.View().Config().Hash; force != hash {
 		f.log.Warn("this node's configuration file is not the one in force: change it, or use shoal config apply",
 			"path", f.path, "hash", hash[:12], "in_force", force[:min(12, len(force))])
@@ -314,7 +309,7 @@ func (f *File) settled(hash string, file *config.File) bool {
 	return true
 }
 
-// mistakes is every mistake of a file.
+// mistakes returns every mistake in an error.
 func mistakes(err error) []string {
 	var all config.Errors
 	if !errors.As(err, &all) {
@@ -328,7 +323,7 @@ func mistakes(err error) []string {
 	return list
 }
 
-// refuse remembers why a file is not taken.
+// refuse records why a file is refused.
 func (f *File) refuse(errs ...string) {
 	f.log.Error("configuration refused; the one in force stays", "path", f.path, "errors", errs)
 
@@ -337,7 +332,7 @@ func (f *File) refuse(errs ...string) {
 	f.status.Errors, f.status.RefusedAt = errs, f.now()
 }
 
-// State is what status shows: of this node's file, and what is in force.
+// State returns the state of this node's file, and the configuration in force.
 func (f *File) State() FileStatus {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -348,7 +343,7 @@ func (f *File) State() FileStatus {
 	return s
 }
 
-// reaches is what the file of this node uses as it is now; nothing of a bad one.
+// reaches returns what this node's file uses at present, or nothing if it is invalid.
 func (f *File) reaches() []config.Reach {
 	raw, err := readFile(f.path)
 	if err != nil {
@@ -369,7 +364,7 @@ func readFile(path string) ([]byte, error) {
 	}
 	defer f.Close()
 
-	// One byte more than is allowed tells that there are more.
+	// One byte beyond the limit proves that the file is too large.
 	raw, err := io.ReadAll(io.LimitReader(f, config.MaxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
@@ -380,13 +375,13 @@ func readFile(path string) ([]byte, error) {
 	return raw, nil
 }
 
-// hashOf names bytes as the catalog does.
+// hashOf returns a file's hash, as in the catalog.
 func hashOf(raw []byte) string {
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:])
 }
 
-// pause waits for a time or an event, and reports false when the context ended.
+// pause waits for a time or an event. It returns false if the context ended.
 func pause(ctx context.Context, d time.Duration, events <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -17,21 +17,21 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// agreedConfig is a catalog that is agreed on once synced is closed.
-type agreedConfig struct {
-	mu     sync.Mutex // guards the field below
+// fakeAgreement implements Agreement. Sync and Propose wait until synced is closed.
+type fakeAgreement struct {
+	mu     sync.Mutex // guards the fields below
 	state  *catalog.State
 	synced chan struct{}
 	lost   bool // answers to proposals are lost
 }
 
-func (a *agreedConfig) View() *catalog.View {
+func (a *fakeAgreement) View() *catalog.View {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.state.View()
 }
 
-func (a *agreedConfig) Sync(ctx context.Context) (uint64, error) {
+func (a *fakeAgreement) Sync(ctx context.Context) (uint64, error) {
 	select {
 	case <-a.synced:
 		return a.View().Index(), nil
@@ -40,7 +40,7 @@ func (a *agreedConfig) Sync(ctx context.Context) (uint64, error) {
 	}
 }
 
-func (a *agreedConfig) Propose(_ context.Context, cmds ...catalog.Command) (uint64, error) {
+func (a *fakeAgreement) Propose(_ context.Context, cmds ...catalog.Command) (uint64, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.lost {
@@ -53,11 +53,11 @@ func (a *agreedConfig) Propose(_ context.Context, cmds ...catalog.Command) (uint
 	return a.state.Index(), nil
 }
 
-// text is a file that differs from others by a size.
+// text returns a configuration file that differs by a size.
 func text(size string) []byte { return []byte(`{"settings": {"maxFileSize": ` + size + `}}`) }
 
-// agree has such a file come into force.
-func (a *agreedConfig) agree(t *testing.T, size string) {
+// agree brings such a file into force.
+func (a *fakeAgreement) agree(t *testing.T, size string) {
 	t.Helper()
 	file, err := config.Parse(text(size))
 	if err == nil {
@@ -68,9 +68,8 @@ func (a *agreedConfig) agree(t *testing.T, size string) {
 	}
 }
 
-// The file of a node that joins changes nothing; one that is changed while the
-// node is still joining is a change.
-func TestAFileChangedDuringTheStartIsAChange(t *testing.T) {
+// The file of a joining node is not proposed. A change of the file during joining is.
+func TestFile_changedWhileJoiningIsProposed(t *testing.T) {
 	for _, c := range []struct{ name, atStart, later, want string }{
 		{"another file than the one in force", "1", "1", "7"},
 		{"changed before the node knew the catalog", "1", "2", "2"},
@@ -85,7 +84,7 @@ func TestAFileChangedDuringTheStartIsAChange(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			a := &agreedConfig{state: catalog.New(), synced: make(chan struct{})}
+			a := &fakeAgreement{state: catalog.New(), synced: make(chan struct{})}
 			a.agree(t, "7")
 
 			write(c.atStart)
@@ -112,13 +111,12 @@ func TestAFileChangedDuringTheStartIsAChange(t *testing.T) {
 	}
 }
 
-// A file that names no connection, as a template that nobody has filled in, takes
-// the place of none that names some, whenever it comes.
-func TestAFileWithoutConnectionsLetsGoOfNothing(t *testing.T) {
+// A file without connections, such as an unfilled template, never replaces one with connections.
+func TestFile_withoutConnectionsIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shoal.json")
-	a := &agreedConfig{state: catalog.New(), synced: make(chan struct{})}
+	a := &fakeAgreement{state: catalog.New(), synced: make(chan struct{})}
 	close(a.synced)
 	f := NewFile(&Found{path: path, memory: memory{path: filepath.Join(dir, memoryFile)}}, a, slog.New(slog.DiscardHandler), time.Now)
 	offer := func(text, inForce string, refused bool) {
@@ -134,27 +132,27 @@ func TestAFileWithoutConnectionsLetsGoOfNothing(t *testing.T) {
 
 	const settings, some = `{"settings": {"maxFileSize": 7}}`, `{"connections": {"a": {"type": "git", "url": "https://git.example.com/a"}}}`
 	offer(settings, settings, false)
-	offer("{}", "{}", false) // nothing is lost
+	offer("{}", "{}", false) // nothing to lose yet
 	offer(some, some, false)
 	offer("{}", some, true)
 	offer(settings, some, true)
 	offer(some, some, false)
 }
 
-// A node that reads a change while another one has the next change agreed on does not
-// bring the first one back.
-func TestAFileThatIsOldWhenItIsReadTakesNothingBack(t *testing.T) {
+// A node reads a change while another node's later change is agreed on. The first change must not
+// return.
+func TestFile_oldContentDoesNotReplaceNewer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shoal.json")
-	a := &agreedConfig{state: catalog.New(), synced: make(chan struct{})}
+	a := &fakeAgreement{state: catalog.New(), synced: make(chan struct{})}
 
 	f := NewFile(&Found{path: path, memory: memory{path: filepath.Join(dir, memoryFile)}}, a, slog.New(slog.DiscardHandler), time.Now)
 	a.agree(t, "1")
 	f.offer(t.Context(), text("1"), a.View().Config(), false)
 	a.agree(t, "2")
 
-	// The file is a pipe: it is read while the next change is agreed on.
+	// The file is a pipe, so that the next change is agreed on during the read.
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -168,10 +166,9 @@ func TestAFileThatIsOldWhenItIsReadTakesNothingBack(t *testing.T) {
 	}
 }
 
-// writeMeanwhile writes to a pipe that is being read as a file, after something
-// else has happened.
+// writeMeanwhile writes to a pipe that is read as a file, after calling meanwhile.
 func writeMeanwhile(path, size string, meanwhile func()) {
-	w, err := os.OpenFile(path, os.O_WRONLY, 0) // until it is opened for reading
+	w, err := os.OpenFile(path, os.O_WRONLY, 0) // blocks until a reader opens the pipe
 	if err != nil {
 		return
 	}
@@ -180,13 +177,13 @@ func writeMeanwhile(path, size string, meanwhile func()) {
 	w.Close()
 }
 
-// While a node starts, its file changes, and another node brings that into force.
-func TestFile_changedDuringTheStartIsNotProposedInItsOldForm(t *testing.T) {
+// A node's file changes during its start, and another node brings the change into force.
+func TestFile_startIgnoresReplacedContent(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name         string
-		inForce      string // before the node has begun; "" for nothing
-		before, then string // the file at the start, and when the node has begun
+		inForce      string // before the node begins; "": nothing
+		before, then string // the file at the start, and when the node begins
 		want         string // in force after the first look
 	}{
 		{"another node was first", "3", "2", "3", "3"},
@@ -199,7 +196,7 @@ func TestFile_changedDuringTheStartIsNotProposedInItsOldForm(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			path := filepath.Join(dir, "shoal.json")
-			a := &agreedConfig{state: catalog.New(), synced: make(chan struct{})}
+			a := &fakeAgreement{state: catalog.New(), synced: make(chan struct{})}
 			m := memory{path: filepath.Join(dir, memoryFile)}
 			if c.inForce != "" {
 				a.agree(t, c.inForce)
@@ -227,13 +224,13 @@ func TestFile_changedDuringTheStartIsNotProposedInItsOldForm(t *testing.T) {
 	}
 }
 
-// The file changes twice while the cluster has no leader. The first change comes
-// into force when the second one is read, which must not be taken for older.
-func TestAChangeIsNotOlderThanTheOneBefore(t *testing.T) {
+// The file changes twice without a leader. The first change comes into force while the second is
+// read. The second must not count as older.
+func TestFile_secondChangeWinsOverFirst(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shoal.json")
-	a := &agreedConfig{state: catalog.New(), synced: make(chan struct{})}
+	a := &fakeAgreement{state: catalog.New(), synced: make(chan struct{})}
 	f := NewFile(&Found{path: path, memory: memory{path: filepath.Join(dir, memoryFile)}}, a, slog.New(slog.DiscardHandler), time.Now)
 	a.agree(t, "1")
 	f.offer(t.Context(), text("1"), a.View().Config(), false)
@@ -244,7 +241,7 @@ func TestAChangeIsNotOlderThanTheOneBefore(t *testing.T) {
 	}
 	a.lost = false
 
-	// The file is a pipe: it is read while the first change comes into force.
+	// The file is a pipe, so that the first change comes into force during the read.
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +259,7 @@ func TestAChangeIsNotOlderThanTheOneBefore(t *testing.T) {
 	}
 }
 
-func TestMemory_thatCannotBeRead(t *testing.T) {
+func TestMemory_unreadable(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), memoryFile)
 	for text, good := range map[string]bool{`{"seen": ["a"]}`: true, `{"seen": `: false, `{"seen": 3}`: false} {

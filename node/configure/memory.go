@@ -12,21 +12,21 @@ import (
 	"github.com/shoalsearch/shoal/cluster/disk"
 )
 
-// memoryFile is the file of the data directory that remembers.
+// memoryFile is the name of the memory in the data directory.
 const memoryFile = "config-file.json"
 
 // maxSeen is how many files are remembered.
 const maxSeen = 64
 
-// memory is the hashes of the configuration files that this node had, on
-// disk. It belongs to one goroutine.
+// memory has the hashes of this node's former configuration files, on disk. Only one goroutine may
+// use it.
 type memory struct {
-	Seen []string `json:"seen"` // the newest last, each once
+	Seen []string `json:"seen"` // newest last, each once
 
 	path string
 }
 
-// recall reads the memory of a data directory; there is none at first.
+// recall reads the memory in a data directory. Without a file, it is empty.
 func recall(path string) (memory, error) {
 	m := memory{path: path}
 	data, err := os.ReadFile(path)
@@ -37,25 +37,26 @@ func recall(path string) (memory, error) {
 		err = json.Unmarshal(data, &m)
 	}
 
-	// A broken memory is not taken for none: nobody knows then what the node had offered.
+	// A broken memory must not count as empty, because the node would not know which files it has
+	// proposed.
 	if err != nil {
 		return m, fmt.Errorf("configuration: %s, which remembers what this node's file was, cannot be read: move it away, and the configuration in force stays: %w", path, err)
 	}
 	return m, nil
 }
 
-// see makes a file the newest.
-func (m *memory) see(hash string) error {
+// remember makes a file the newest.
+func (m *memory) remember(hash string) error {
 	if n := len(m.Seen); n > 0 && m.Seen[n-1] == hash {
 		return nil
 	}
 
-	// Each once: one that comes back is the newest again.
+	// Keep each once: a returning file becomes the newest.
 	seen := slices.DeleteFunc(slices.Clone(m.Seen), func(h string) bool { return h == hash })
 	seen = append(seen, hash)
 	seen = seen[max(0, len(seen)-maxSeen):]
 
-	// On disk first: what is not written there is not remembered.
+	// Write to disk first, so that memory and disk agree.
 	data, err := json.Marshal(memory{Seen: seen})
 	if err != nil {
 		return err

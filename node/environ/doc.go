@@ -1,9 +1,8 @@
-// Package environ is the environment of the process with the overrides of the
-// configuration over it, and the one place where references to tokens become
-// secrets.
+// Package environ looks up environment variables, with the configuration's overrides, and reads
+// secrets by reference. No other package reads secrets.
 //
 //	{"env": "NAME"}            ── environment of the process
-//	{"googleCloudSecret": ...} ── Google Secret Manager, kept for five minutes
+//	{"googleCloudSecret": ...} ── Google Secret Manager, cached for five minutes
 //
-// Nothing of a secret is ever logged or proposed.
+// Secrets are never logged or proposed to the log.
 package environ

@@ -16,46 +16,44 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// Deps is what an Environment works with.
+// Deps are the other parts that an Environment uses.
 type Deps struct {
-	File    func() *config.File              // the configuration in force
-	Process func(name string) (string, bool) // the environment of the process
+	File    func() *config.File              // returns the configuration in force
+	Process func(name string) (string, bool) // looks up the environment of the process
 	Now     func() time.Time
 	Log     *slog.Logger
 }
 
-// Environment is the variables that a node goes by. It is safe for concurrent
-// use.
+// Environment looks up a node's variables and secrets. It is safe for concurrent use.
 type Environment struct {
 	d      Deps
 	client *http.Client
 
 	mu     sync.Mutex // guards the fields below
 	cached map[string]cachedSecret
-	tokens map[string]cachedSecret // access tokens of Google, by key file
+	tokens map[string]cachedSecret // Google's access tokens, by key file
 
 	asking singleflight.Group // for access tokens, by key file
 }
 
 type cachedSecret struct {
 	value string
-	from  time.Time // when it was asked for
+	from  time.Time // when it was requested
 	until time.Time
 }
 
 const (
-	secretTime = 5 * time.Minute  // that a secret of the manager is kept
-	freshTime  = 10 * time.Second // that it is kept whoever refuses it, so that refusals are no calls without end
+	secretLife   = 5 * time.Minute  // cache time of a secret
+	minForgetAge = 10 * time.Second // minimum age of a cached secret before Forget removes it, which limits calls to the manager
 )
 
-// New makes an Environment.
+// New returns an Environment.
 func New(d Deps) *Environment {
 	return &Environment{d: d, client: &http.Client{Timeout: 20 * time.Second}, cached: map[string]cachedSecret{}, tokens: map[string]cachedSecret{}}
 }
 
-// Lookup gives a variable: an override of the configuration wins over the
-// environment of the process. An override by reference that cannot be
-// resolved counts as unset, and is logged.
+// Lookup returns a variable. An override of the configuration wins over the environment of the
+// process. An override by reference that cannot be resolved counts as unset, and is logged.
 func (e *Environment) Lookup(name string) (string, bool) {
 	for _, o := range e.d.File().Overrides {
 		if o.Name != name {
@@ -65,7 +63,7 @@ func (e *Environment) Lookup(name string) (string, bool) {
 			return o.Value, true
 		}
 
-		// A bound, since whoever looks a variable up waits for it.
+		// The caller waits, so set a time limit.
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
 		value, err := e.Secret(ctx, *o.Token)
@@ -78,18 +76,18 @@ func (e *Environment) Lookup(name string) (string, bool) {
 	return e.d.Process(name)
 }
 
-// Flag gives a variable that must be true or false; anything else is unset.
+// Flag returns a boolean variable. Anything but true or false counts as unset.
 func (e *Environment) Flag(name string) (value, set bool) {
 	text, _ := e.Lookup(name)
 	value, err := strconv.ParseBool(strings.TrimSpace(text))
 	return value, err == nil
 }
 
-// Secret gives the value of a token reference.
+// Secret returns the secret of a reference.
 func (e *Environment) Secret(ctx context.Context, t config.Token) (string, error) {
 	if t.Env != "" {
-		// The environment of the process, not the overrides: an override that
-		// refers to itself would never end.
+		// Read the environment of the process, without overrides. Otherwise an override that refers
+		// to itself would recurse forever.
 		value, ok := e.d.Process(t.Env)
 		if !ok || value == "" {
 			return "", fmt.Errorf("environment variable %s is not set", t.Env)
@@ -97,7 +95,7 @@ func (e *Environment) Secret(ctx context.Context, t config.Token) (string, error
 		return value, nil
 	}
 
-	// Kept for a while, so that not each call of a host is one of the manager, too.
+	// Cached, so that not each call to a host calls the manager.
 	e.mu.Lock()
 	have, ok := e.cached[t.GoogleCloud]
 	e.mu.Unlock()
@@ -113,18 +111,17 @@ func (e *Environment) Secret(ctx context.Context, t config.Token) (string, error
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.d.Now()
-	e.cached[t.GoogleCloud] = cachedSecret{value: value, from: now, until: now.Add(secretTime)}
+	e.cached[t.GoogleCloud] = cachedSecret{value: value, from: now, until: now.Add(secretLife)}
 	return value, nil
 }
 
-// Forget has the secrets of the manager and the access tokens of Google asked
-// for anew, but those of the last ten seconds. It is for whoever was refused with
-// one: it may have been changed.
+// Forget removes cached secrets and Google access tokens that are older than ten seconds. Callers
+// use it when a host refused one, because it may have changed.
 func (e *Environment) Forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	old := e.d.Now().Add(-freshTime)
+	old := e.d.Now().Add(-minForgetAge)
 	stale := func(_ string, s cachedSecret) bool { return s.from.Before(old) }
 	maps.DeleteFunc(e.cached, stale)
 	maps.DeleteFunc(e.tokens, stale)

@@ -9,9 +9,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// environment is one of a process with these variables, and of a configuration
-// with these overrides.
-func environment(process map[string]string, overrides ...config.Override) *Environment {
+// newEnvironment returns an Environment with these variables and overrides.
+func newEnvironment(process map[string]string, overrides ...config.Override) *Environment {
 	return New(Deps{
 		File:    func() *config.File { return &config.File{Overrides: overrides} },
 		Process: func(name string) (string, bool) { v, ok := process[name]; return v, ok },
@@ -20,9 +19,9 @@ func environment(process map[string]string, overrides ...config.Override) *Envir
 	})
 }
 
-func TestAnOverrideWinsOverTheProcess(t *testing.T) {
+func TestLookup_overridesWin(t *testing.T) {
 	t.Parallel()
-	e := environment(map[string]string{"A": "process", "B": "process", "SECRET": "s3cret"},
+	e := newEnvironment(map[string]string{"A": "process", "B": "process", "SECRET": "s3cret"},
 		config.Override{Name: "A", Value: "override"},
 		config.Override{Name: "EMPTY", Value: ""},
 		config.Override{Name: "C", Token: &config.Token{Env: "SECRET"}},
@@ -36,7 +35,7 @@ func TestAnOverrideWinsOverTheProcess(t *testing.T) {
 		{"B", "process", true},
 		{"EMPTY", "", true},
 		{"C", "s3cret", true},
-		{"D", "", false}, // what it refers to is not there
+		{"D", "", false}, // its reference cannot be resolved
 		{"E", "", false},
 	} {
 		if got, ok := e.Lookup(tt.name); got != tt.want || ok != tt.ok {
@@ -45,18 +44,18 @@ func TestAnOverrideWinsOverTheProcess(t *testing.T) {
 	}
 }
 
-// An override that refers to its own name means the variable of the process.
-func TestAnOverrideMayReferToItself(t *testing.T) {
+// An override that refers to its own name reads the variable of the process.
+func TestLookup_overrideRefersToItself(t *testing.T) {
 	t.Parallel()
-	e := environment(map[string]string{"A": "process"}, config.Override{Name: "A", Token: &config.Token{Env: "A"}})
+	e := newEnvironment(map[string]string{"A": "process"}, config.Override{Name: "A", Token: &config.Token{Env: "A"}})
 	if got, ok := e.Lookup("A"); got != "process" || !ok {
 		t.Errorf("%q, %v", got, ok)
 	}
 }
 
-func TestAFlagIsTrueFalseOrUnset(t *testing.T) {
+func TestFlag(t *testing.T) {
 	t.Parallel()
-	e := environment(map[string]string{"YES": "true", "ONE": " 1 ", "NO": "false", "ODD": "perhaps", "EMPTY": ""})
+	e := newEnvironment(map[string]string{"YES": "true", "ONE": " 1 ", "NO": "false", "ODD": "perhaps", "EMPTY": ""})
 	for _, tt := range []struct {
 		name       string
 		value, set bool
@@ -70,10 +69,10 @@ func TestAFlagIsTrueFalseOrUnset(t *testing.T) {
 	}
 }
 
-// The error of a token names its variable, which tells an operator what to set.
-func TestATokenThatIsNotSetIsNamed(t *testing.T) {
+// The error names the unset variable.
+func TestSecret_errorNamesTheVariable(t *testing.T) {
 	t.Parallel()
-	e := environment(map[string]string{"EMPTY": ""})
+	e := newEnvironment(map[string]string{"EMPTY": ""})
 	for _, name := range []string{"NOWHERE", "EMPTY"} {
 		if _, err := e.Secret(t.Context(), config.Token{Env: name}); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)

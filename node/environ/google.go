@@ -19,13 +19,13 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// secretName is the shape of a secret's name, so that it can stand in a URL.
+// secretName matches names of secrets, which are safe in a URL.
 func secretName() *regexp.Regexp {
 	return regexp.MustCompile(`^projects/[A-Za-z0-9:._-]+/secrets/[A-Za-z0-9_-]+/versions/[A-Za-z0-9_-]+$`)
 }
 
-// googleSecret asks Google Secret Manager, with the credentials that the
-// Google libraries would use.
+// googleSecret reads a secret from Google Secret Manager, with the credentials that Google's
+// libraries would use.
 func (e *Environment) googleSecret(ctx context.Context, name string) (string, error) {
 	if !secretName().MatchString(name) {
 		return "", errors.New("must be projects/<project>/secrets/<secret>/versions/<version>")
@@ -51,27 +51,28 @@ func (e *Environment) googleSecret(ctx context.Context, name string) (string, er
 		return "", err
 	}
 
-	// Who wrote it with an editor left a newline behind it.
+	// Editors may have added a newline at the end.
 	return string(bytes.TrimRight(answer.Payload.Data, "\r\n")), nil
 }
 
-// GoogleToken gives an access token for Google's cloud: from a key file, where
-// none is given from the one that GOOGLE_APPLICATION_CREDENTIALS names, else
-// from the metadata server of a machine at Google. A token is kept until a
-// minute before its end; many who need the next one at once ask for it once.
+// GoogleToken returns an access token for Google Cloud. It comes from a key file: the given one, or
+// else the one in GOOGLE_APPLICATION_CREDENTIALS. Without a key file it comes from the metadata
+// server of a Google machine. Tokens are cached until a minute before they end. Concurrent callers
+// share one request.
 func (e *Environment) GoogleToken(ctx context.Context, path string) (string, error) {
 	if path == "" {
 		path, _ = e.d.Process("GOOGLE_APPLICATION_CREDENTIALS")
 	}
 
-	if have := e.keptToken(path); have != "" {
+	if have := e.cachedToken(path); have != "" {
 		return have, nil
 	}
 
-	// Who gives up does not end the question of the others; the client bounds it.
+	// The request goes on if this caller gives up, because others may wait for it. The HTTP client
+	// limits its time.
 	asked := e.asking.DoChan(path, func() (any, error) {
-		// The one before may have brought it while this one was on its way here.
-		if have := e.keptToken(path); have != "" {
+		// An earlier request may have ended just now.
+		if have := e.cachedToken(path); have != "" {
 			return have, nil
 		}
 		return e.newToken(context.WithoutCancel(ctx), path)
@@ -87,8 +88,8 @@ func (e *Environment) GoogleToken(ctx context.Context, path string) (string, err
 	}
 }
 
-// keptToken is the token of a key file that has not ended, "" for none.
-func (e *Environment) keptToken(path string) string {
+// cachedToken returns the valid cached token of a key file, or "".
+func (e *Environment) cachedToken(path string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if have := e.tokens[path]; e.d.Now().Before(have.until) {
@@ -97,9 +98,9 @@ func (e *Environment) keptToken(path string) string {
 	return ""
 }
 
-// newToken asks for a token and keeps it.
+// newToken requests a token and caches it.
 func (e *Environment) newToken(ctx context.Context, path string) (string, error) {
-	// Without a key file, the machine itself is asked: at Google it answers.
+	// Without a key file, ask the machine. Only Google's machines answer.
 	var token string
 	var lasts time.Duration
 	var err error
@@ -116,7 +117,7 @@ func (e *Environment) newToken(ctx context.Context, path string) (string, error)
 		return "", errors.New("no Google credentials: the answer has no token")
 	}
 
-	// A minute early, so that no call is under way with a token that ends.
+	// End it a minute early, so that no call is under way with an ended token.
 	now := e.d.Now()
 	until := now.Add(lasts - time.Minute)
 
@@ -126,7 +127,7 @@ func (e *Environment) newToken(ctx context.Context, path string) (string, error)
 	return token, nil
 }
 
-// machineToken asks the metadata server, which only machines at Google have.
+// machineToken asks the metadata server, which only Google's machines have.
 func (e *Environment) machineToken(ctx context.Context) (token string, lasts time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token", nil)
 	if err != nil {
@@ -144,7 +145,7 @@ func (e *Environment) machineToken(ctx context.Context) (token string, lasts tim
 	return answer.AccessToken, time.Duration(answer.ExpiresIn) * time.Second, nil
 }
 
-// fileToken asks for a token with a key file.
+// fileToken requests a token with a key file.
 func (e *Environment) fileToken(ctx context.Context, path string) (token string, lasts time.Duration, err error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -165,7 +166,8 @@ func (e *Environment) fileToken(ctx context.Context, path string) (token string,
 	}
 	at := cmp.Or(key.TokenURI, "https://oauth2.googleapis.com/token")
 
-	// Google has two kinds of key files: of a service, which signs, and of a person, who has a token.
+	// Google has two kinds of key files. That of a service account has a signing key; that of a
+	// person has a refresh token.
 	var source oauth2.TokenSource
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, e.client)
 	switch key.Type {
@@ -179,7 +181,7 @@ func (e *Environment) fileToken(ctx context.Context, path string) (token string,
 		return "", 0, fmt.Errorf("type %q is not supported: use service_account or authorized_user", key.Type)
 	}
 
-	// The body of a refusal stays out of the error: it may repeat what was sent.
+	// Leave the body out of the error, because it may repeat the secret.
 	got, err := source.Token()
 	if refused := (*oauth2.RetrieveError)(nil); errors.As(err, &refused) {
 		return "", 0, fmt.Errorf("%s answers %s", at, refused.Response.Status)
@@ -190,7 +192,7 @@ func (e *Environment) fileToken(ctx context.Context, path string) (token string,
 	return got.AccessToken, got.Expiry.Sub(clock.Now()).Round(time.Second), nil
 }
 
-// fetch does a request and decodes its answer.
+// fetch sends a request and decodes the answer.
 func (e *Environment) fetch(req *http.Request, into any) error {
 	resp, err := e.client.Do(req)
 	if err != nil {
@@ -198,13 +200,13 @@ func (e *Environment) fetch(req *http.Request, into any) error {
 	}
 	defer resp.Body.Close()
 
-	// An answer has a few kilobytes: who sends more is somebody else.
+	// Answers are small. The limit protects against a wrong server.
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil {
 		return err
 	}
 
-	// The body is not told: it may repeat what was sent.
+	// Leave out the body, because it may repeat the secret.
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answers %s", req.URL.Host, resp.Status)
 	}

@@ -24,18 +24,17 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// google answers questions for tokens in place of Google: each token is another
-// one, and lasts an hour.
-type google struct {
+// fakeGoogle implements Google's token servers. Each token is different and lasts an hour.
+type fakeGoogle struct {
 	asked atomic.Int64
 	last  atomic.Pointer[http.Request]
 	body  atomic.Pointer[string]
-	wait  chan struct{} // an answer waits for it; nil for none
+	wait  chan struct{} // answers wait for it; nil: they do not wait
 	down  atomic.Bool
-	bad   atomic.Bool // it refuses, and repeats what was sent
+	bad   atomic.Bool // refuses, and repeats the request in the body
 }
 
-func (g *google) RoundTrip(req *http.Request) (*http.Response, error) {
+func (g *fakeGoogle) RoundTrip(req *http.Request) (*http.Response, error) {
 	n := g.asked.Add(1)
 	g.last.Store(req)
 	if req.Body != nil {
@@ -59,7 +58,7 @@ func (g *google) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(answer))}, nil
 }
 
-// keyFile writes a key file of Google.
+// keyFile writes a key file and returns its path.
 func keyFile(t *testing.T, content map[string]string) string {
 	t.Helper()
 	raw, err := json.Marshal(content)
@@ -73,13 +72,12 @@ func keyFile(t *testing.T, content map[string]string) string {
 	return path
 }
 
-// TestAGoogleTokenIsAskedForBeforeItEnds: a call that is under way for a minute
-// never has one that ends.
-func TestAGoogleTokenIsAskedForBeforeItEnds(t *testing.T) {
+// A cached token is replaced a minute before it ends.
+func TestGoogleToken_renewsBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := &google{}
-		e := environment(nil)
+		g := &fakeGoogle{}
+		e := newEnvironment(nil)
 		e.client.Transport = g
 		for _, step := range []struct {
 			after time.Duration
@@ -91,7 +89,7 @@ func TestAGoogleTokenIsAskedForBeforeItEnds(t *testing.T) {
 			{60 * time.Minute, "ya29.2"},
 			{119 * time.Minute, "ya29.3"},
 		} {
-			start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // of a bubble
+			start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // the start time of a synctest bubble
 			time.Sleep(time.Until(start.Add(step.after)))
 			if got, err := e.GoogleToken(t.Context(), ""); got != step.want || err != nil {
 				t.Errorf("after %v: %q, %v; want %q", step.after, got, err, step.want)
@@ -103,12 +101,12 @@ func TestAGoogleTokenIsAskedForBeforeItEnds(t *testing.T) {
 	})
 }
 
-// TestManyWhoNeedAGoogleTokenAskOnce: also when the first of them gives up.
-func TestManyWhoNeedAGoogleTokenAskOnce(t *testing.T) {
+// Concurrent callers cause one request, also if the first of them gives up.
+func TestGoogleToken_concurrentCallersShareARequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := &google{wait: make(chan struct{})}
-		e := environment(nil)
+		g := &fakeGoogle{wait: make(chan struct{})}
+		e := newEnvironment(nil)
 		e.client.Transport = g
 
 		first, giveUp := context.WithCancel(t.Context())
@@ -137,12 +135,12 @@ func TestManyWhoNeedAGoogleTokenAskOnce(t *testing.T) {
 	})
 }
 
-// TestAGoogleTokenThatCannotBeHadIsAskedForAgain: a failure is not kept.
-func TestAGoogleTokenThatCannotBeHadIsAskedForAgain(t *testing.T) {
+// A failure is not cached.
+func TestGoogleToken_retriesAfterFailure(t *testing.T) {
 	t.Parallel()
-	g := &google{}
+	g := &fakeGoogle{}
 	g.down.Store(true)
-	e := environment(nil)
+	e := newEnvironment(nil)
 	e.client.Transport = g
 	if _, err := e.GoogleToken(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "GOOGLE_APPLICATION_CREDENTIALS") {
 		t.Errorf("%v; want what to set", err)
@@ -153,9 +151,8 @@ func TestAGoogleTokenThatCannotBeHadIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestKeyFilesOfGoogle: a token of each key file, and of the one that a variable
-// names.
-func TestKeyFilesOfGoogle(t *testing.T) {
+// Tokens come from each kind of key file, and from the one that the variable names.
+func TestGoogleToken_keyFiles(t *testing.T) {
 	t.Parallel()
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -171,13 +168,13 @@ func TestKeyFilesOfGoogle(t *testing.T) {
 	user := keyFile(t, map[string]string{"type": "authorized_user", "client_id": "id", "client_secret": "s", "refresh_token": "r1", "token_uri": "https://tokens.example.test/"})
 	odd := keyFile(t, map[string]string{"type": "external_account"})
 
-	g := &google{}
-	e := environment(map[string]string{"GOOGLE_APPLICATION_CREDENTIALS": user})
+	g := &fakeGoogle{}
+	e := newEnvironment(map[string]string{"GOOGLE_APPLICATION_CREDENTIALS": user})
 	e.client.Transport = g
 	for _, tt := range []struct{ path, want, url, body, fails string }{
 		{account, "ya29.1", "https://oauth2.googleapis.com/token", "assertion=", ""},
 		{"", "ya29.2", "https://tokens.example.test/", "refresh_token=r1", ""},
-		{user, "ya29.2", "", "", ""}, // the same file
+		{user, "ya29.2", "", "", ""}, // same file, cached
 		{account, "ya29.1", "", "", ""},
 		{odd, "", "", "", "external_account"},
 		{filepath.Join(t.TempDir(), "away.json"), "", "", "", "away.json"},
@@ -198,27 +195,27 @@ func TestKeyFilesOfGoogle(t *testing.T) {
 	}
 }
 
-// TestGoogleRefusal_hidesWhatWasSent: a refusal names its status and not its body.
-func TestGoogleRefusal_hidesWhatWasSent(t *testing.T) {
+// The error of a refusal has the status but not the body.
+func TestGoogleToken_errorHidesTheBody(t *testing.T) {
 	t.Parallel()
 	path := keyFile(t, map[string]string{"type": "authorized_user", "client_secret": "hidden", "refresh_token": "hidden"})
-	g := &google{}
+	g := &fakeGoogle{}
 	g.bad.Store(true)
-	e := environment(nil)
+	e := newEnvironment(nil)
 	e.client.Transport = g
 	if _, err := e.GoogleToken(t.Context(), path); err == nil || !strings.Contains(err.Error(), "400 Bad Request") || strings.Contains(err.Error(), "hidden") {
 		t.Errorf("%v, want the status alone", err)
 	}
 }
 
-// A secret of the manager is kept for five minutes. Whoever is refused with it has it
-// asked for anew, but not more than once in ten seconds.
-func TestARefusedSecretIsAskedForAnew(t *testing.T) {
+// Secrets are cached for five minutes. After Forget, a secret is read again, but at most once in
+// ten seconds.
+func TestForget_readsSecretsAgain(t *testing.T) {
 	t.Parallel()
 	const name = "projects/p/secrets/s/versions/latest"
 	synctest.Test(t, func(t *testing.T) {
-		m := &manager{}
-		e := environment(nil)
+		m := &fakeManager{}
+		e := newEnvironment(nil)
 		e.client.Transport = m
 		for _, step := range []struct {
 			after   time.Duration
@@ -228,7 +225,7 @@ func TestARefusedSecretIsAskedForAnew(t *testing.T) {
 			{0, false, "1"},
 			{4 * time.Minute, false, "1"},
 			{0, true, "2"},
-			{5 * time.Second, true, "2"}, // asked for a moment ago
+			{5 * time.Second, true, "2"}, // requested just now
 			{6 * time.Second, true, "3"},
 			{6 * time.Minute, false, "4"},
 		} {
@@ -244,11 +241,10 @@ func TestARefusedSecretIsAskedForAnew(t *testing.T) {
 	})
 }
 
-// manager answers in place of Google and its secret manager: each look gives another
-// version of the secret.
-type manager struct{ looks atomic.Int64 }
+// fakeManager implements Google's servers and its secret manager. Each read returns another version.
+type fakeManager struct{ looks atomic.Int64 }
 
-func (m *manager) RoundTrip(req *http.Request) (*http.Response, error) {
+func (m *fakeManager) RoundTrip(req *http.Request) (*http.Response, error) {
 	answer := `{"access_token":"ya29","expires_in":3600}`
 	if req.URL.Host == "secretmanager.googleapis.com" {
 		version := fmt.Sprint(m.looks.Add(1), "\n")

@@ -12,11 +12,11 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// errForeignID is the error of a look-up of a repository of another host.
+// errForeignID is the error of looking up another host's repository.
 var errForeignID = errors.New("the repository is one of another host")
 
-// addressOf reads the address of a server: without a slash at its end, and
-// without the path of the API, which some write with it.
+// addressOf parses a server's URL, without a trailing slash or the API's path, which some people
+// write. An empty address means the usual one.
 func addressOf(address, usual string, api ...string) (*url.URL, error) {
 	if address == "" {
 		address = usual
@@ -27,7 +27,7 @@ func addressOf(address, usual string, api ...string) (*url.URL, error) {
 		return nil, errors.New("the url of the connection cannot be read")
 	}
 
-	// Two ways to write one address give one: the ids of repositories hold it.
+	// Two spellings of a URL must give the same result, because ids of repositories contain it.
 	u.User, u.RawQuery, u.Fragment = nil, "", ""
 	for _, suffix := range api {
 		u.Path = strings.TrimSuffix(u.Path, suffix)
@@ -38,31 +38,30 @@ func addressOf(address, usual string, api ...string) (*url.URL, error) {
 	return u, nil
 }
 
-// hostName is what the names of a server's repositories begin with: host,
-// port and the path that it lies below.
+// hostName returns the prefix of the names of a server's repositories: host, port and path.
 func hostName(u *url.URL) string { return strings.ToLower(u.Host) + u.Path }
 
-// externalID is the name of a repository that no rename changes.
+// externalID returns the id of a repository, which survives renames.
 func externalID(kind config.Kind, server *url.URL, id string) string {
 	return string(kind) + ":" + hostName(server) + ":" + id
 }
 
-// numberOf is the host's own id in an external id of a host.
-func numberOf(external string, kind config.Kind, server *url.URL) (string, bool) {
+// hostIDOf returns the host's own id in an external id, or false if that is of another host.
+func hostIDOf(external string, kind config.Kind, server *url.URL) (string, bool) {
 	return strings.CutPrefix(external, externalID(kind, server, ""))
 }
 
-// hasFold reports whether a name is one of some, upper and lower case being one.
+// hasFold reports whether names contain a name, ignoring case.
 func hasFold(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
-// tokenOf returns what reads the token of a connection. A public host without
-// one is asked with the token that the environment has for it, if any.
+// tokenOf returns a function that reads the token of a connection. For a public host without one,
+// it reads the variable named fallback.
 func tokenOf(t Tools, token *config.Token, fallback string, public bool) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
-		// A token that the connection names is never replaced by that of the environment: it
-		// may be one with fewer rights on purpose.
+		// A token in the configuration is never replaced by the environment's. It may have fewer
+		// rights on purpose.
 		if token == nil {
 			if public && t.LookupEnv != nil {
 				value, _ := t.LookupEnv(fallback)
@@ -75,8 +74,8 @@ func tokenOf(t Tools, token *config.Token, fallback string, public bool) func(co
 	}
 }
 
-// secretOf reads a secret of a connection or an app. Without it the host is not asked: the
-// answer would be about somebody else.
+// secretOf reads a secret. A missing secret is an error: without it, the host's answer would be
+// about somebody else.
 func (t *Tools) secretOf(ctx context.Context, what string, token config.Token) (string, error) {
 	value, err := t.Secret(ctx, token)
 	value = strings.TrimSpace(value)
@@ -91,7 +90,7 @@ func (t *Tools) secretOf(ctx context.Context, what string, token config.Token) (
 	return value, err
 }
 
-// prefixed makes a value of the Authorization header of a token.
+// prefixed returns a function that reads an Authorization header: a prefix and a token.
 func prefixed(prefix string, secret func(context.Context) (string, error)) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		token, err := secret(ctx)
@@ -102,8 +101,7 @@ func prefixed(prefix string, secret func(context.Context) (string, error)) func(
 	}
 }
 
-// budgetKey tells credentials apart by their reference: the same token under
-// two names has two budgets until the host says otherwise.
+// budgetKey identifies a credential by its reference. So one token under two names has two budgets.
 func budgetKey(token *config.Token) string {
 	if token == nil {
 		return ""
@@ -129,8 +127,7 @@ func visibility(private, internal bool) Visibility {
 	return Public
 }
 
-// passwordOf is a credential for git of a user and a token; none where there
-// is no token.
+// passwordOf returns a git credential of a user and a token, or an empty one without a token.
 func passwordOf(ctx context.Context, user string, token func(context.Context) (string, error)) (git.Credential, error) {
 	password, err := token(ctx)
 	if err != nil || password == "" {

@@ -21,47 +21,44 @@ import (
 )
 
 const (
-	maxAnswers = 10_000  // that a node keeps
-	maxKept    = 1 << 20 // bytes of an answer that is kept
+	maxAnswers    = 10_000  // cached answers on a node
+	maxAnswerSize = 1 << 20 // bytes of a cached answer
 )
 
-// Answers are the last answers of hosts that gave a version with them, kept in
-// a directory of the node: it asks again with the version, and a host that
-// answers that nothing has changed sends nothing, which is free at some. They
-// outlive the process. They are a cache: what cannot be read is asked for anew,
-// and what cannot be written is not kept. The least lately used go first. They
-// may be used from any goroutine.
+// Answers cache versioned answers of hosts, in a directory of the node. The next request sends the
+// version, and the host may answer that nothing changed, which some hosts do not count as a call.
+// The cache survives restarts. An unreadable answer is requested again; one that cannot be written
+// is not cached. The least recently used are removed first. Answers are safe for concurrent use.
 type Answers struct {
 	dir   string
 	limit int
 
 	mu   sync.Mutex        // guards the fields below
-	uses map[string]uint64 // by name the number of the last use; nil before the first
-	last uint64            // number of the last use of any
+	uses map[string]uint64 // number of the last use, by name; nil: directory not read yet
+	last uint64            // number of the last use of all
 }
 
-// NewAnswers are those in a directory, which need not be there yet.
+// NewAnswers returns the answers in a directory, which need not exist yet.
 func NewAnswers(dir string) *Answers { return &Answers{dir: dir, limit: maxAnswers} }
 
-// keptAnswer is an answer in its file.
-type keptAnswer struct {
-	Tag  string      // the version, in the words of the host
-	Head http.Header // what of the head says where the list goes on, and what it lacks
+// cachedAnswer is the content of an answer's file.
+type cachedAnswer struct {
+	Tag  string      // version, as the host names it
+	Head http.Header // headers about the next page and missing entries
 	Body json.RawMessage
 }
 
-// keptHead is what of a head belongs to the answer, not to the call.
-var keptHead = []string{"Link", "X-Total-Count", "X-Github-Sso"}
+// cachedHeaders are the headers that belong to the answer and not to the call.
+var cachedHeaders = []string{"Link", "X-Total-Count", "X-Github-Sso"}
 
-// answerName is the name of the file of an answer. The credential is told apart by
-// what the configuration calls it, never by the secret: whether what another secret
-// may read is the same, the host says.
+// answerName returns the file name of an answer. It depends on the credential's name in the
+// configuration, and never on the secret. The host decides whether a new secret may read the same.
 func answerName(credential string, u *url.URL) string {
 	sum := sha256.Sum256([]byte(credential + "\x00" + u.String()))
 	return hex.EncodeToString(sum[:])
 }
 
-// open reads which answers there are. The mutex is held.
+// open reads the directory. Callers hold the mutex.
 func (a *Answers) open() {
 	if a.uses != nil {
 		return
@@ -82,7 +79,7 @@ func (a *Answers) open() {
 
 	slices.SortFunc(files, func(x, y file) int { return cmp.Compare(x.used, y.used) })
 	for _, f := range files {
-		// What a crash left half written has a name that no answer has.
+		// Remove files that a crash left half written. Their names have another length.
 		if len(f.name) != 2*sha256.Size {
 			os.Remove(filepath.Join(a.dir, f.name))
 			continue
@@ -92,13 +89,13 @@ func (a *Answers) open() {
 	a.trim()
 }
 
-// use notes that one is used. The mutex is held.
+// use records a use. Callers hold the mutex.
 func (a *Answers) use(name string) {
 	a.last++
 	a.uses[name] = a.last
 }
 
-// trim lets the least lately used go. The mutex is held.
+// trim removes the least recently used answers beyond the limit. Callers hold the mutex.
 func (a *Answers) trim() {
 	for len(a.uses) > a.limit {
 		oldest := ""
@@ -111,59 +108,57 @@ func (a *Answers) trim() {
 	}
 }
 
-// drop lets one go. The mutex is held.
+// drop removes an answer. Callers hold the mutex.
 func (a *Answers) drop(name string) {
 	delete(a.uses, name)
 	os.Remove(filepath.Join(a.dir, name))
 }
 
-// get returns a kept answer; nil where there is none that can be read.
-func (a *Answers) get(name string) *keptAnswer {
+// get returns a cached answer, or nil.
+func (a *Answers) get(name string) *cachedAnswer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// Read when it is first needed, and not at the start, which need not wait for a directory of
-	// thousands.
+	// Read the directory at the first use, because the start must not wait for thousands of files.
 	a.open()
 	if a.uses[name] == 0 {
 		return nil
 	}
 
-	// Under the lock: another call may be about to drop the file, or to put a new one in its
-	// place.
+	// Hold the lock, because another call may remove or replace the file.
 	kept, err := readAnswer(filepath.Join(a.dir, name))
 	if err != nil {
-		a.drop(name) // the host is asked again, and the answer kept anew
+		a.drop(name) // the host is asked again
 		return nil
 	}
 	a.use(name)
 	return kept
 }
 
-func readAnswer(path string) (*keptAnswer, error) {
+func readAnswer(path string) (*cachedAnswer, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 
-	// The sum at the end of the stream finds what is damaged.
+	// The checksum at the end of the stream detects damage.
 	z, err := gzip.NewReader(f)
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(z, 2*maxKept))
+	text, err := io.ReadAll(io.LimitReader(z, 2*maxAnswerSize))
 	if err != nil {
 		return nil, err
 	}
 
-	kept := &keptAnswer{}
+	kept := &cachedAnswer{}
 	return kept, json.Unmarshal(text, kept)
 }
 
-// put keeps an answer in place of the last one.
-func (a *Answers) put(name string, kept *keptAnswer) {
-	// Not worth its place: the sum of all that may be kept is bounded by this.
-	if len(kept.Body) > maxKept {
+// put stores an answer in place of the last one.
+func (a *Answers) put(name string, kept *cachedAnswer) {
+	// Large answers are not cached, so that the total size is limited.
+	if len(kept.Body) > maxAnswerSize {
 		return
 	}
 	text, err := json.Marshal(kept)
@@ -171,7 +166,7 @@ func (a *Answers) put(name string, kept *keptAnswer) {
 		return
 	}
 
-	// Packed before the lock is taken: lists of repositories are large, and repeat themselves.
+	// Compress before taking the lock, because lists of repositories are large.
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	z.Write(text)
@@ -180,15 +175,15 @@ func (a *Answers) put(name string, kept *keptAnswer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.open()
-	// What could not be written counts as not kept, for its name would find nothing.
+	// An answer that was not written must not be recorded.
 	if a.write(name, b.Bytes()) {
 		a.use(name)
 		a.trim()
 	}
 }
 
-// write puts a file in the place of another in one step: a crash leaves one of
-// the two, and maybe a third that is swept up at the next start. The mutex is held.
+// write replaces a file in one step. A crash may leave a temporary file, which the next start
+// removes. Callers hold the mutex.
 func (a *Answers) write(name string, data []byte) bool {
 	if err := os.MkdirAll(a.dir, 0o700); err != nil {
 		return false
@@ -201,41 +196,40 @@ func (a *Answers) write(name string, data []byte) bool {
 	return os.Rename(path+".new", path) == nil
 }
 
-// memoryOf is what a connection's credential is called in the names of answers.
-func memoryOf(token *config.Token) string {
+// cacheKeyOf returns the name of a connection's credential for answerName.
+func cacheKeyOf(token *config.Token) string {
 	if token == nil {
 		return "nobody"
 	}
 	return "token " + budgetKey(token)
 }
 
-// errSame is the error of an answer that is the one of the last time.
+// errSame is the error for an answer that has not changed.
 var errSame = errors.New("the answer has not changed")
 
-// recall is get for what is asked for again and again: it asks with the version
-// of the answer that is kept, and takes that where the host says that it still
-// holds.
-func (c *client) recall(ctx context.Context, u *url.URL, into any) (http.Header, error) {
+// getCached is get with the cache. It sends the version of the cached answer, and returns that if the
+// host says it is unchanged.
+func (c *client) getCached(ctx context.Context, u *url.URL, into any) (http.Header, error) {
 	a := c.tools.Answers
-	// Without a name for the credential, answers for one could be given to another.
-	if a == nil || c.memory == "" {
+	// Without a name for the credential, one credential could get the answer for another.
+	if a == nil || c.cacheKey == "" {
 		return c.get(ctx, u, into)
 	}
 
-	name, known := answerName(c.memory, u), ""
+	name, known := answerName(c.cacheKey, u), ""
 	kept := a.get(name)
 	if kept != nil {
 		known = kept.Tag
 	}
 
-	// A kept answer that cannot be read any more is asked for like one that is not there.
+	// If the cached answer cannot be decoded any more, ask without its version.
 	var body json.RawMessage
-	head, err := c.patiently(ctx, question{at: u, known: known}, &body)
+	head, err := c.retry(ctx, question{at: u, known: known}, &body)
 	if errors.Is(err, errSame) {
 		if json.Unmarshal(kept.Body, into) == nil {
 			return kept.Head, nil
 		}
-		head, err = c.patiently(ctx, question{at: u}, &body)
+		head, err = c.retry(ctx, question{at: u}, &body)
 	}
 	if err != nil {
 		return head, err
@@ -245,12 +239,12 @@ func (c *client) recall(ctx context.Context, u *url.URL, into any) (http.Header,
 		return head, err
 	}
 	if tag := head.Get("ETag"); tag != "" {
-		a.put(name, &keptAnswer{Tag: tag, Head: onlyOf(head, keptHead), Body: body})
+		a.put(name, &cachedAnswer{Tag: tag, Head: onlyOf(head, cachedHeaders), Body: body})
 	}
 	return head, nil
 }
 
-// onlyOf is some of the fields of a head.
+// onlyOf returns the named fields of a header.
 func onlyOf(head http.Header, names []string) http.Header {
 	out := http.Header{}
 	for _, name := range names {
@@ -261,9 +255,9 @@ func onlyOf(head http.Header, names []string) http.Header {
 	return out
 }
 
-// parse reads the JSON of an answer.
+// parse decodes a JSON answer.
 func (c *client) parse(text []byte, status int, into any) error {
-	// Gerrit puts this before its answers, so that no browser runs them as a script.
+	// Gerrit's answers begin with this, so that no browser runs them as scripts.
 	text = bytes.TrimPrefix(text, []byte(")]}'"))
 	if err := json.Unmarshal(text, into); err != nil {
 		return refusal(InvalidResponse, status, "an answer of %s at %s is not the JSON that its API describes", c.product, c.base.Host)

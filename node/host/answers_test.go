@@ -114,13 +114,13 @@ func TestKeptAnswersAreBounded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "answers")
 	a := NewAnswers(dir)
 	name := func(i int) string { s := strconv.Itoa(i); return strings.Repeat("0", 64-len(s)) + s }
-	kept := func(text string) *keptAnswer {
-		return &keptAnswer{Tag: "v", Head: http.Header{"Link": {"next"}}, Body: json.RawMessage(`"` + text + `"`)}
+	kept := func(text string) *cachedAnswer {
+		return &cachedAnswer{Tag: "v", Head: http.Header{"Link": {"next"}}, Body: json.RawMessage(`"` + text + `"`)}
 	}
 	for i := range 20 {
 		a.put(name(i), kept(strconv.Itoa(i)))
 	}
-	a.put(name(20), kept(strings.Repeat("x", maxKept)))
+	a.put(name(20), kept(strings.Repeat("x", maxAnswerSize)))
 
 	// A damaged file, and one that was being written.
 	if err := os.WriteFile(filepath.Join(dir, name(3)), []byte("\x1f\x8bnot it"), 0o600); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// azure lists Azure DevOps Services or Server. Its API is described at
+// azure lists Azure DevOps Services or Server. Its API is documented at
 // learn.microsoft.com/rest/api/azure/devops/git.
 type azure struct {
 	*client
@@ -20,15 +20,15 @@ type azure struct {
 	web    *url.URL
 }
 
-// azureRepo is what the API says of a repository.
+// azureRepo is a repository in the API.
 type azureRepo struct {
-	ID      string `json:"id"` // a GUID
+	ID      string `json:"id"` // GUID
 	Name    string `json:"name"`
 	Project struct {
 		Name       string `json:"name"`
 		Visibility string `json:"visibility"`
 	} `json:"project"`
-	DefaultBranch string    `json:"defaultBranch"` // refs/heads/...; absent without a commit
+	DefaultBranch string    `json:"defaultBranch"` // refs/heads/...; missing without a commit
 	Size          int64     `json:"size"`          // bytes
 	Disabled      bool      `json:"isDisabled"`
 	Maintenance   bool      `json:"isInMaintenance"`
@@ -48,8 +48,7 @@ func openAzure(conn config.Connection, t Tools) (Host, error) {
 		return nil, err
 	}
 
-	// Old servers have their collections below this path, and people write the url with it
-	// or without.
+	// The collections of old servers are below this path. Some people write it in the url.
 	if c.UseTFSPath && !strings.HasSuffix(web.Path, "/tfs") {
 		web.Path += "/tfs"
 	}
@@ -67,8 +66,8 @@ func azureToken(c *config.AzureDevOps, t Tools) func(context.Context) (string, e
 	return tokenOf(t, c.Token, "", false)
 }
 
-// azureAuthorization is Basic without a user for a personal access token, and
-// Bearer for a token of Entra, which is a JSON web token.
+// azureAuthorization returns a function that reads the Authorization header. A personal access
+// token uses Basic without a user; a token of Entra, which is a JSON web token, uses Bearer.
 func azureAuthorization(c *config.AzureDevOps, t Tools) func(context.Context) (string, error) {
 	token := azureToken(c, t)
 	return func(ctx context.Context) (string, error) {
@@ -80,7 +79,7 @@ func azureAuthorization(c *config.AzureDevOps, t Tools) func(context.Context) (s
 	}
 }
 
-// azureSecret is the Authorization header of a token.
+// azureSecret returns the Authorization header for a token.
 func azureSecret(secret string) string {
 	if strings.HasPrefix(secret, "eyJ") {
 		return "Bearer " + secret
@@ -88,16 +87,15 @@ func azureSecret(secret string) string {
 	return basic(git.Credential{Password: secret})
 }
 
-// List lists organisations or collections in one call each, projects, and
-// single repositories.
+// List lists organisations or collections in one call each, projects, and single repositories.
 func (a *azure) List(ctx context.Context, sink Sink) error {
 	var targets []target
 	for _, org := range a.conn.Orgs {
-		// One call has all repositories of all projects of an organisation.
+		// One call returns the repositories of all projects of an organisation.
 		targets = append(targets, a.listing("orgs/"+org, org, org, "_apis", "git", "repositories"))
 	}
 	for _, p := range a.conn.Projects {
-		// A project is named with its organisation in front.
+		// A project's name begins with its organisation.
 		org, project, _ := strings.Cut(p, "/")
 		targets = append(targets, a.listing("projects/"+p, org, org, project, "_apis", "git", "repositories"))
 	}
@@ -107,10 +105,10 @@ func (a *azure) List(ctx context.Context, sink Sink) error {
 	return newCollector(sink, a.choice).run(ctx, targets)
 }
 
-// listing asks for a list, which has no pages.
+// listing returns a target that lists repositories in one call.
 func (a *azure) listing(name, org string, parts ...string) target {
 	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
-		// An organisation answers with all of it at once.
+		// The list has no pages.
 		var all struct {
 			Value []azureRepo `json:"value"`
 		}
@@ -127,12 +125,12 @@ func (a *azure) listing(name, org string, parts ...string) target {
 	}}
 }
 
-// ask calls with the newest version of the interface that the server knows.
+// ask calls with the newest API version that the server knows.
 func (a *azure) ask(ctx context.Context, into any, parts ...string) error {
 	return a.askAt(ctx, []string{"7.1", "6.0", "5.0"}, into, parts...)
 }
 
-// askAt calls with the first of some versions that the server knows.
+// askAt calls with the first of the versions that the server knows.
 func (a *azure) askAt(ctx context.Context, versions []string, into any, parts ...string) error {
 	var err error
 	for _, version := range versions {
@@ -158,10 +156,9 @@ func (a *azure) single(path string) target {
 	}}
 }
 
-// Lookup asks for a repository by its GUID, within the organisation that the
-// external id has.
+// Lookup asks for a repository by its GUID, in the organisation of its external id.
 func (a *azure) Lookup(ctx context.Context, external string) (Repo, bool, error) {
-	id, ok := numberOf(external, config.KindAzureDevOps, a.web)
+	id, ok := hostIDOf(external, config.KindAzureDevOps, a.web)
 	org, guid, both := strings.Cut(id, "/")
 	if !ok || !both {
 		return Repo{}, false, errForeignID
@@ -172,7 +169,7 @@ func (a *azure) Lookup(ctx context.Context, external string) (Repo, bool, error)
 		return Repo{}, false, err
 	}
 
-	// The host is asked for the id alone, so that it may answer with what is chosen no more.
+	// The look-up is by id only, so check whether the connection still selects the repository.
 	repo := a.repo(&r, org)
 	project := org + "/" + r.Project.Name
 	selected := hasFold(a.conn.Orgs, org) || hasFold(a.conn.Projects, project) || hasFold(a.conn.Repos, project+"/"+r.Name)
@@ -181,13 +178,13 @@ func (a *azure) Lookup(ctx context.Context, external string) (Repo, bool, error)
 
 func (a *azure) found(r *azureRepo, org string, found func(Repo, string) error) error {
 	if r.ID == "" || r.Name == "" || r.Project.Name == "" {
-		return found(Repo{}, "") // of no use
+		return found(Repo{}, "") // counted as unusable
 	}
 	return found(a.repo(r, org), r.Project.Name+"/"+r.Name)
 }
 
 func (a *azure) repo(r *azureRepo, org string) Repo {
-	// The path of an old server is none that people name.
+	// Names omit the path of old servers.
 	path := org + "/" + r.Project.Name + "/" + r.Name
 	web := a.web.JoinPath(org, r.Project.Name, "_git", r.Name).String()
 	repo := Repo{
@@ -198,7 +195,7 @@ func (a *azure) repo(r *azureRepo, org string) Repo {
 		Visibility: visibility(r.Project.Visibility != "public", r.Project.Visibility == "organization"), SizeBytes: r.Size,
 	}
 
-	// What cannot be fetched now is listed all the same: its last index stays.
+	// A repository that cannot be fetched now is still listed, so that its last index stays.
 	switch {
 	case r.Disabled:
 		repo.Unfetchable = "the repository is disabled at Azure DevOps"
@@ -215,7 +212,7 @@ func (a *azure) repo(r *azureRepo, org string) Repo {
 	return repo
 }
 
-// explain reads what tells of a token that is not good here.
+// explain detects a refused token.
 func (a *azure) explain(res *http.Response, _ []byte) *Refusal {
 	if res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusFound {
 		return a.refusedToken()
@@ -223,7 +220,7 @@ func (a *azure) explain(res *http.Response, _ []byte) *Refusal {
 	return nil
 }
 
-// refusedToken is also what a page to sign in means.
+// refusedToken returns the refusal of a token. A sign-in page means the same.
 func (a *azure) refusedToken() *Refusal {
 	return refusal(TokenRefused, http.StatusUnauthorized, "Azure DevOps refused the token of connection %s: it has expired, lacks the scope Code (read), or belongs to another organisation", a.conn.Name)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// Bitbucket is two products with one name: Cloud and Data Center have
-// different interfaces, credentials and fields.
+// openBitbucket opens one of two products: Cloud and Data Center have different APIs, credentials
+// and fields.
 func openBitbucket(conn config.Connection, t Tools) (Host, error) {
 	if c := conn.(*config.Bitbucket); c.Deployment == config.Server {
 		return openBitbucketServer(c, t)
@@ -20,13 +20,14 @@ func openBitbucket(conn config.Connection, t Tools) (Host, error) {
 	return openBitbucketCloud(conn.(*config.Bitbucket), t)
 }
 
-// bitbucketToken is the token of a connection.
+// bitbucketToken returns a function that reads the connection's token.
 func bitbucketToken(c *config.Bitbucket, t Tools) func(context.Context) (string, error) {
 	return tokenOf(t, c.Token, "", false)
 }
 
-// bitbucketAuthorization is Basic where the connection names a user, else
-// Bearer: a token of a workspace, project or repository has no user.
+// bitbucketAuthorization returns a function that reads the Authorization header: Basic if the
+// connection names a user, else Bearer, because tokens of a workspace, project or repository have
+// no user.
 func bitbucketAuthorization(c *config.Bitbucket, t Tools) func(context.Context) (string, error) {
 	token := bitbucketToken(c, t)
 	return func(ctx context.Context) (string, error) {
@@ -41,7 +42,7 @@ func bitbucketAuthorization(c *config.Bitbucket, t Tools) func(context.Context) 
 	}
 }
 
-// basic is the value of an Authorization header; empty without a user.
+// basic returns an Authorization header, or "" for an empty credential.
 func basic(c git.Credential) string {
 	if c == (git.Credential{}) {
 		return ""
@@ -49,13 +50,13 @@ func basic(c git.Credential) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(c.User+":"+c.Password))
 }
 
-// bitbucketCredential is what git sends. An API token of a user has another
-// user for git than for the interface: the e-mail address does not work there.
+// bitbucketCredential returns the credential for git. A user's API token needs another user for git
+// than for the API, which takes the e-mail address.
 func bitbucketCredential(ctx context.Context, conn config.Connection, _ string, t Tools) (git.Credential, error) {
 	c := conn.(*config.Bitbucket)
 	user := c.GitUser
 
-	// What the configuration says wins; else the user that goes with the form of the token.
+	// The configuration wins. Otherwise the user follows from the kind of token.
 	switch {
 	case user != "":
 	case strings.Contains(c.User, "@") && c.Deployment != config.Server:
@@ -68,7 +69,7 @@ func bitbucketCredential(ctx context.Context, conn config.Connection, _ string, 
 	return passwordOf(ctx, user, bitbucketToken(c, t))
 }
 
-// cloudPages walks a list of Bitbucket Cloud, of which each page names the next.
+// cloudPages lists all pages of a Bitbucket Cloud list. Each page has the URL of the next.
 func cloudPages[T any](ctx context.Context, c *client, first *url.URL, take func(*T) error) error {
 	return c.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
 		var page struct {
@@ -82,7 +83,7 @@ func cloudPages[T any](ctx context.Context, c *client, first *url.URL, take func
 			return nil, 0, err
 		}
 
-		// The address of the next page is followed as it is given: it may hold a cursor.
+		// Use the next URL unchanged, because it may contain a cursor.
 		if page.Next == "" {
 			return nil, 0, nil
 		}
@@ -91,8 +92,8 @@ func cloudPages[T any](ctx context.Context, c *client, first *url.URL, take func
 	})
 }
 
-// serverPages walks a list of Bitbucket Data Center. A page may be short, or empty, and
-// not the last: rights are taken off after a page is cut.
+// serverPages lists all pages of a Bitbucket Data Center list. A page may be short or empty without
+// being the last, because the server filters by permissions after paging.
 func serverPages[T any](ctx context.Context, c *client, first *url.URL, take func(*T) error) error {
 	return c.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
 		var page struct {

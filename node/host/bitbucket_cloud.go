@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// bitbucketCloud lists bitbucket.org. Its API is described at
+// bitbucketCloud lists bitbucket.org. Its API is documented at
 // developer.atlassian.com/cloud/bitbucket/rest.
 type bitbucketCloud struct {
 	*client
@@ -20,10 +20,10 @@ type bitbucketCloud struct {
 	web    *url.URL
 }
 
-// cloudFields are those that are read: answers with all are ten times larger.
+// cloudFields are the requested fields. Answers with all fields are ten times larger.
 const cloudFields = "uuid,full_name,slug,project.key,is_private,parent.uuid,mainbranch.name,size,updated_on,description"
 
-// cloudRepo is what the API says of a repository.
+// cloudRepo is a repository in the API.
 type cloudRepo struct {
 	UUID     string `json:"uuid"`
 	FullName string `json:"full_name"` // workspace/slug
@@ -52,7 +52,7 @@ func openBitbucketCloud(c *config.Bitbucket, t Tools) (Host, error) {
 		return nil, err
 	}
 
-	// People write the address that they see in a browser.
+	// People write the address that browsers show.
 	if api.Host == "bitbucket.org" {
 		api.Host, api.Path = "api.bitbucket.org", "/2.0"
 	}
@@ -67,7 +67,7 @@ func openBitbucketCloud(c *config.Bitbucket, t Tools) (Host, error) {
 		tools: t, product: "Bitbucket", name: c.Name, base: api,
 		budget:    t.Budgets.of(api.Host, budgetKey(c.Token)),
 		authorize: bitbucketAuthorization(c, t), explain: b.explain,
-		memory: memoryOf(c.Token),
+		cacheKey: cacheKeyOf(c.Token),
 	}
 	return b, nil
 }
@@ -81,7 +81,7 @@ func (b *bitbucketCloud) List(ctx context.Context, sink Sink) error {
 		sink.Issue(Issue{Code: NoEffect, Text: "exclude.archived has no effect at Bitbucket Cloud, which has no archived repositories"})
 	}
 
-	// A project is a selection of its workspace: there is no list across workspaces.
+	// A project is listed with its workspace, because no list spans workspaces.
 	var targets []target
 	for _, ws := range b.conn.Workspaces {
 		targets = append(targets, b.listing("workspaces/"+ws, ws, ""))
@@ -96,7 +96,7 @@ func (b *bitbucketCloud) List(ctx context.Context, sink Sink) error {
 	return newCollector(sink, b.choice).run(ctx, targets)
 }
 
-// listing lists a workspace, or one project of it.
+// listing returns a target that lists a workspace, or one project of it.
 func (b *bitbucketCloud) listing(name, workspace, project string) target {
 	q := url.Values{"pagelen": {"100"}, "sort": {"created_on"}, "fields": {"next,values." + strings.ReplaceAll(cloudFields, ",", ",values.")}}
 	if project != "" {
@@ -107,20 +107,19 @@ func (b *bitbucketCloud) listing(name, workspace, project string) target {
 	}}
 }
 
-// projectFilter is what chooses the repositories of a project.
+// projectFilter returns the query for a project's repositories.
 func projectFilter(key string) string {
 	return `project.key="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(strings.ToUpper(key)) + `"`
 }
 
-// bitbucketSignal is when something of a repository changed last. Whether each
-// push moves it is not promised.
+// bitbucketSignal is the time of a repository's last change. The host does not promise that each
+// push changes it.
 var bitbucketSignal = Signal{Name: "updated_on", Lag: time.Minute, Hourly: 1000}
 
-// Changed asks for the repositories of each workspace or project that changed
-// since.
+// Changed asks for the repositories of each workspace or project that changed after a time.
 func (b *bitbucketCloud) Changed(ctx context.Context, since time.Time, take func(Mark)) ([]string, error) {
 	read := func(target, workspace, filter string) look {
-		// Few fields make an answer much smaller.
+		// Few fields make the answer much smaller.
 		q := url.Values{
 			"pagelen": {"100"}, "sort": {"-updated_on"}, "fields": {"next,values.uuid,values.full_name,values.updated_on"},
 			"q": {filter + `updated_on>` + since.UTC().Format("2006-01-02T15:04:05-07:00")},
@@ -141,7 +140,7 @@ func (b *bitbucketCloud) Changed(ctx context.Context, since time.Time, take func
 		ws, key, _ := strings.Cut(p, "/")
 		looks = append(looks, read("projects/"+p, ws, projectFilter(key)+" AND "))
 	}
-	return looked(looks)
+	return runLooks(looks)
 }
 
 func (b *bitbucketCloud) single(path string) target {
@@ -149,23 +148,23 @@ func (b *bitbucketCloud) single(path string) target {
 	return single(b.client, "repos/"+path, b.at(nil, "repositories", workspace, slug), b.found)
 }
 
-// Lookup asks for a repository by its UUID. The address of that has the
-// workspace in it, which the external id keeps.
+// Lookup asks for a repository by its UUID. The URL needs the workspace, which the external id
+// contains.
 func (b *bitbucketCloud) Lookup(ctx context.Context, external string) (Repo, bool, error) {
-	id, ok := numberOf(external, config.KindBitbucket, b.web)
+	id, ok := hostIDOf(external, config.KindBitbucket, b.web)
 	workspace, uuid, both := strings.Cut(id, "/")
 	if !ok || !both {
 		return Repo{}, false, errForeignID
 	}
 	var r cloudRepo
-	if _, err := b.recall(ctx, b.at(nil, "repositories", workspace, uuid), &r); err != nil {
+	if _, err := b.getCached(ctx, b.at(nil, "repositories", workspace, uuid), &r); err != nil {
 		return Repo{}, false, err
 	}
 	repo, selected := b.repo(&r), hasFold(b.conn.Workspaces, workspace) || hasFold(b.conn.Projects, workspace+"/"+r.Project.Key) || hasFold(b.conn.Repos, r.FullName)
 	return repo, selected && b.choice.reason(&repo, b.path(&r)) == "", nil
 }
 
-// path is workspace, project and repository: what exclude.repos speaks of.
+// path returns workspace/project/repository, which exclude.repos matches.
 func (b *bitbucketCloud) path(r *cloudRepo) string {
 	workspace, slug, _ := strings.Cut(r.FullName, "/")
 	return workspace + "/" + r.Project.Key + "/" + slug
@@ -173,7 +172,7 @@ func (b *bitbucketCloud) path(r *cloudRepo) string {
 
 func (b *bitbucketCloud) found(r *cloudRepo, found func(Repo, string) error) error {
 	if r.UUID == "" || strings.Count(r.FullName, "/") != 1 {
-		return found(Repo{}, "") // of no use
+		return found(Repo{}, "") // counted as unusable
 	}
 	return found(b.repo(r), b.path(r))
 }
@@ -197,7 +196,7 @@ func (b *bitbucketCloud) repo(r *cloudRepo) Repo {
 	return repo
 }
 
-// explain tells of app passwords, which Bitbucket takes no more.
+// explain detects app passwords, which Bitbucket no longer accepts.
 func (b *bitbucketCloud) explain(res *http.Response, _ []byte) *Refusal {
 	if res.StatusCode == http.StatusUnauthorized && b.conn.User != "" && !strings.Contains(b.conn.User, "@") && b.conn.User != "x-token-auth" {
 		return refusal(TokenRefused, res.StatusCode, "Bitbucket refused the credential of connection %s: app passwords ended on 9 June 2026; make an API token and set user to the e-mail address of its account", b.name)

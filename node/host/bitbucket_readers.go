@@ -9,15 +9,15 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// Readers are the people to whom the repository is granted by name. Those who
-// read it by a project or a group are not told.
+// Readers returns the people with a grant of their own on the repository. Readers through a project
+// or group are not included.
 func (b *bitbucketServer) Readers(ctx context.Context, external, path string) ([]string, error) {
-	id, ok := numberOf(external, config.KindBitbucket, b.web)
+	id, ok := hostIDOf(external, config.KindBitbucket, b.web)
 	if !ok {
 		return nil, errForeignID
 	}
 
-	// The list is by path: the number tells whether that still leads to the same repository.
+	// The list is by path. The id shows whether the path is still the same repository.
 	key, slug, _ := strings.Cut(path, "/")
 	var now serverRepo
 	if _, err := b.get(ctx, b.at(nil, "projects", key, "repos", slug), &now); err != nil {
@@ -44,10 +44,10 @@ func (b *bitbucketServer) Readers(ctx context.Context, external, path string) ([
 	return found.sorted(), err
 }
 
-// Readers are the people to whom the repository is granted by name. Those who
-// read it by a project, a group or the workspace are not told.
+// Readers returns the people with a grant of their own on the repository. Readers through a
+// project, a group or the workspace are not included.
 func (b *bitbucketCloud) Readers(ctx context.Context, external, _ string) ([]string, error) {
-	place, ok := numberOf(external, config.KindBitbucket, b.web)
+	place, ok := hostIDOf(external, config.KindBitbucket, b.web)
 	workspace, uuid, whole := strings.Cut(place, "/")
 	if !ok || !whole {
 		return nil, errForeignID
@@ -65,7 +65,7 @@ func (b *bitbucketCloud) Readers(ctx context.Context, external, _ string) ([]str
 			return refusal(InvalidResponse, http.StatusOK, "%s lists a reader without an id", b.product)
 		}
 
-		// The list has people with no right to it, too.
+		// The list contains people without permission, too.
 		if v.Permission != "none" && v.Permission != "" {
 			found[v.User.UUID] = true
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// bitbucketServer lists a Bitbucket Data Center. Its API is described at
+// bitbucketServer lists a Bitbucket Data Center. Its API is documented at
 // developer.atlassian.com/server/bitbucket/rest.
 type bitbucketServer struct {
 	*client
@@ -22,7 +22,7 @@ type bitbucketServer struct {
 	all map[string]Repo // see everything
 }
 
-// serverRepo is what the API says of a repository.
+// serverRepo is a repository in the API.
 type serverRepo struct {
 	ID      hostID `json:"id"`
 	Slug    string `json:"slug"`
@@ -33,7 +33,7 @@ type serverRepo struct {
 	} `json:"project"`
 	Public      bool      `json:"public"`
 	Archived    bool      `json:"archived"`
-	Origin      *struct{} `json:"origin"` // of a fork
+	Origin      *struct{} `json:"origin"` // set for a fork
 	State       string    `json:"state"`
 	Description string    `json:"description"`
 }
@@ -49,14 +49,14 @@ func openBitbucketServer(c *config.Bitbucket, t Tools) (Host, error) {
 		return nil, err
 	}
 
-	// Both forms of the path of the API that people copy lead here.
+	// The url may contain either form of the API's path.
 	api := *web
 	api.Path += "/rest/api/1.0"
 	return &bitbucketServer{conn: c, web: web, choice: choice, client: &client{
 		tools: t, product: "Bitbucket Data Center", name: c.Name, base: &api,
 		budget:    t.Budgets.of(web.Host, budgetKey(c.Token)),
 		authorize: bitbucketAuthorization(c, t),
-		memory:    memoryOf(c.Token),
+		cacheKey:  cacheKeyOf(c.Token),
 	}}, nil
 }
 
@@ -75,7 +75,7 @@ func (b *bitbucketServer) List(ctx context.Context, sink Sink) error {
 		targets = append(targets, b.single(r))
 	}
 
-	// What the file says without an effect is told, not refused: the same file may name a
+	// Settings without effect are reported but not refused, because the same file may have a
 	// connection to Cloud.
 	if len(b.conn.Workspaces) > 0 {
 		sink.Issue(Issue{Code: NoEffect, Text: "workspaces has no effect at Bitbucket Data Center; name projects"})
@@ -83,12 +83,12 @@ func (b *bitbucketServer) List(ctx context.Context, sink Sink) error {
 	return newCollector(sink, b.choice).run(ctx, targets)
 }
 
-// serverPage asks for archived repositories too: without that word they are
-// missing, silently.
+// serverPage returns the parameters of a list. Without archived, the server omits archived
+// repositories.
 func serverPage() url.Values { return url.Values{"archived": {"ALL"}, "limit": {"1000"}} }
 
-// project lists one project. The list that knows of archived repositories can
-// be asked for a project from version 8 on; it gives all repositories before.
+// project returns a target that lists one project. Servers before version 8 ignore the project and
+// return all repositories.
 func (b *bitbucketServer) project(key string) target {
 	q := serverPage()
 	q.Set("projectkey", key)
@@ -104,8 +104,8 @@ func (b *bitbucketServer) project(key string) target {
 			return err
 		}
 
-		// Of a project that is not there the list is empty too: only the project
-		// itself tells.
+		// The list of an unknown project is empty too. Only the project itself shows the
+		// difference.
 		_, err = b.get(ctx, b.at(nil, "projects", key), &struct{}{})
 		return err
 	}}
@@ -114,7 +114,7 @@ func (b *bitbucketServer) project(key string) target {
 func (b *bitbucketServer) listing(name string, q url.Values, parts ...string) target {
 	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
 		return serverPages(ctx, b.client, b.at(q, parts...), func(r *serverRepo) error {
-			// Old servers find more than the project that was asked for.
+			// Old servers return other projects, too.
 			if key := q.Get("projectkey"); key != "" && !strings.EqualFold(key, r.Project.Key) {
 				return nil
 			}
@@ -128,11 +128,10 @@ func (b *bitbucketServer) single(path string) target {
 	return single(b.client, "repos/"+path, b.at(nil, "projects", key, "repos", slug), b.found)
 }
 
-// Lookup finds a repository by its number. The interface has no address by
-// number: the first look-up lists all that the token may see, for all that
-// follow.
+// Lookup finds a repository by its number. The API has no address by number, so the first look-up
+// lists everything that the token may see, for all later ones.
 func (b *bitbucketServer) Lookup(ctx context.Context, external string) (Repo, bool, error) {
-	id, ok := numberOf(external, config.KindBitbucket, b.web)
+	id, ok := hostIDOf(external, config.KindBitbucket, b.web)
 	if !ok {
 		return Repo{}, false, errForeignID
 	}
@@ -142,7 +141,7 @@ func (b *bitbucketServer) Lookup(ctx context.Context, external string) (Repo, bo
 		return Repo{}, false, err
 	}
 
-	// Not in the whole list: the host has it no more, or does not show it.
+	// The host does not have it any more, or does not show it.
 	r, ok := all[external]
 	if !ok {
 		return Repo{}, false, &Refusal{Issue: Issue{Code: TargetNotFound, Text: "the server has no repository of number " + id}, cause: ErrGone}
@@ -152,7 +151,7 @@ func (b *bitbucketServer) Lookup(ctx context.Context, external string) (Repo, bo
 	return r, selected && b.choice.reason(&r, r.DisplayName) == "", nil
 }
 
-// everything is all that the token may see, by external id.
+// everything returns all repositories that the token may see, by external id.
 func (b *bitbucketServer) everything(ctx context.Context) (map[string]Repo, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,7 +159,7 @@ func (b *bitbucketServer) everything(ctx context.Context) (map[string]Repo, erro
 		return b.all, nil
 	}
 
-	// The lock is held meanwhile: many look-ups in a row wait for one list.
+	// Hold the lock during the list, so that concurrent look-ups share it.
 	all := map[string]Repo{}
 	err := b.listing("all", serverPage(), "repos").list(ctx, func(r Repo, _ string) error {
 		all[r.ExternalID] = r
@@ -177,7 +176,7 @@ func (b *bitbucketServer) everything(ctx context.Context) (map[string]Repo, erro
 
 func (b *bitbucketServer) found(r *serverRepo, found func(Repo, string) error) error {
 	if r.ID <= 0 || r.Slug == "" || r.Project.Key == "" {
-		return found(Repo{}, "") // of no use
+		return found(Repo{}, "") // counted as unusable
 	}
 	return found(b.repo(r), r.Project.Key+"/"+r.Slug)
 }
@@ -192,7 +191,7 @@ func (b *bitbucketServer) repo(r *serverRepo) Repo {
 		Fork:   r.Origin != nil, Archived: r.Archived, Description: r.Description, Visibility: visibility(!r.Public, false),
 	}
 
-	// One that is being made, or is offline, is listed and cannot be fetched.
+	// Repositories under creation or offline are listed but not fetched.
 	if r.State != "" && r.State != "AVAILABLE" {
 		repo.Unfetchable = "Bitbucket says that it is " + r.State
 	}

@@ -10,18 +10,17 @@ import (
 )
 
 const (
-	pace     = 8                // calls a second for each credential
-	inFlight = 4                // calls at a time for each credential
-	scarce   = 0.1              // share of the calls of a period below which the rest is spread
-	longest  = 15 * time.Minute // that a call waits for a limit to pass; beyond it the listing is partial
+	pace        = 8                // calls per second and credential
+	inFlight    = 4                // concurrent calls per credential
+	scarceShare = 0.1              // remaining share of a period's calls below which they are spread
+	maxWait     = 15 * time.Minute // longest wait of a call for a limit; if longer, the listing is partial
 )
 
-// longestPeriod is the longest time that a host counts calls over.
-const longestPeriod = time.Hour
+// maxPeriod is the longest period of a host's limit.
+const maxPeriod = time.Hour
 
-// Budgets are the limits that code hosts set, one for each host and
-// credential: a host counts the calls of a token, whoever makes them. They
-// may be used from any goroutine.
+// Budgets have a budget for each host and credential, because hosts count calls per token. They are
+// safe for concurrent use.
 type Budgets struct {
 	now func() time.Time
 
@@ -29,13 +28,12 @@ type Budgets struct {
 	all map[[sha256.Size]byte]*budget
 }
 
-// NewBudgets returns budgets that nothing was taken from yet.
+// NewBudgets returns full budgets.
 func NewBudgets(now func() time.Time) *Budgets {
 	return &Budgets{now: now, all: map[[sha256.Size]byte]*budget{}}
 }
 
-// of returns the budget of a credential at a host. The credential is kept as
-// a hash alone.
+// of returns the budget of a credential at a host. It stores only a hash of the credential.
 func (b *Budgets) of(host, credential string) *budget {
 	key := sha256.Sum256([]byte(host + "\x00" + credential))
 
@@ -47,7 +45,7 @@ func (b *Budgets) of(host, credential string) *budget {
 	return b.all[key]
 }
 
-// budget is what one credential may still ask of one host.
+// budget limits the calls of one credential to one host.
 type budget struct {
 	now     func() time.Time
 	limiter *rate.Limiter
@@ -55,21 +53,21 @@ type budget struct {
 
 	mu    sync.Mutex // guards the fields below
 	told  Allowance
-	until time.Time // nothing is asked before it
+	until time.Time // no calls before this time
 }
 
-// Allowance is what a host said last of the limit of a credential.
+// Allowance is what a host last announced of a credential's limit.
 type Allowance struct {
 	Calls     uint64 // made by this node
-	Limit     int    // calls of a period; 0 when the host does not say
+	Limit     int    // calls per period; 0: unknown
 	Remaining int
-	Reset     time.Time // when the period ends
-	Until     time.Time // calls wait until then; zero when they do not
-	Expires   time.Time // when the credential ends; zero when the host does not say
-	Scopes    []string  // what the credential may do, in the words of the host; empty when it does not say
+	Reset     time.Time // end of the period
+	Until     time.Time // calls wait until then; zero: they do not wait
+	Expires   time.Time // end of the credential; zero: unknown
+	Scopes    []string  // what the credential may do, as the host names it; empty: unknown
 }
 
-// snapshot tells how a budget stands.
+// snapshot returns the state of the budget.
 func (b *budget) snapshot() Allowance {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,9 +78,8 @@ func (b *budget) snapshot() Allowance {
 	return a
 }
 
-// enter waits until one more call may be made, and returns what to call when
-// its answer is there. A wait that would be too long is a refusal which says
-// when the call may be made.
+// enter waits until another call is allowed. It returns a function to call after the answer. If the
+// wait would be too long, it returns a Refusal with the time when a call is allowed.
 func (b *budget) enter(ctx context.Context, wait func(context.Context, time.Duration) error) (leave func(), err error) {
 	select {
 	case b.slots <- struct{}{}:
@@ -98,9 +95,9 @@ func (b *budget) enter(ctx context.Context, wait func(context.Context, time.Dura
 	until := b.until
 	b.mu.Unlock()
 
-	// A call that would wait for too long fails now, with the time when it may be made.
+	// Fail now instead of waiting too long.
 	delay = max(delay, until.Sub(now))
-	if delay > longest {
+	if delay > maxWait {
 		leave()
 		return nil, b.later(until)
 	}
@@ -116,25 +113,24 @@ func (b *budget) enter(ctx context.Context, wait func(context.Context, time.Dura
 	return leave, nil
 }
 
-// later is the refusal of a limit that lasts.
+// later returns the refusal for a used-up limit.
 func (b *budget) later(until time.Time) *Refusal {
 	r := refusal(RateLimited, 429, "the limit of calls is used up; the listing goes on at %s", until.UTC().Format("15:04 MST"))
 	r.Until = until
 	return r
 }
 
-// note takes over what an answer said of the limit: how many calls a period
-// has, how many are left, and when it ends. The share of keep stays for
-// others who use the same token. What is left beyond it is spread over the
-// rest of the period once it is less than a tenth of all.
+// note records a limit that a host announced: calls per period, calls left, and the end of the
+// period. The share keep is left for other users of the token. When less than a tenth of the calls
+// remain, they are spread over the rest of the period.
 func (b *budget) note(limit, remaining int, reset time.Time, keep float64) {
 	if limit <= 0 {
 		return
 	}
 	now := b.now()
 
-	// No host has longer periods: a time beyond is a mistake, which would stop all calls.
-	if last := now.Add(longestPeriod); reset.After(last) {
+	// A later time is a mistake of the host, and would stop all calls.
+	if last := now.Add(maxPeriod); reset.After(last) {
 		reset = last
 	}
 
@@ -142,10 +138,10 @@ func (b *budget) note(limit, remaining int, reset time.Time, keep float64) {
 	b.told.Limit, b.told.Remaining, b.told.Reset = limit, remaining, reset
 	b.mu.Unlock()
 
-	// What is kept for others counts as spent.
+	// Calls kept for others count as used.
 	left, ends := float64(remaining)-keep*float64(limit), reset.Sub(now)
 	switch {
-	case ends <= 0 || left >= scarce*float64(limit):
+	case ends <= 0 || left >= scarceShare*float64(limit):
 		b.limiter.SetLimitAt(now, pace)
 	case left < 1:
 		b.pause(reset.Add(time.Second))
@@ -154,21 +150,21 @@ func (b *budget) note(limit, remaining int, reset time.Time, keep float64) {
 	}
 }
 
-// ends takes over when the credential ends.
-func (b *budget) ends(at time.Time) {
+// setEnd records when the credential ends.
+func (b *budget) setEnd(at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.told.Expires = at
 }
 
-// may takes over what the credential may do.
-func (b *budget) may(scopes []string) {
+// setScopes records what the credential may do.
+func (b *budget) setScopes(scopes []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.told.Scopes = scopes
 }
 
-// pause holds all calls until a time.
+// pause delays all calls until a time.
 func (b *budget) pause(until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,54 +10,52 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// Mark is what a host says of the last push to a repository. Two different
-// marks of a repository mean that it was pushed to between them.
+// Mark is what a host reports of the last push to a repository. If the mark changes, the repository
+// was pushed to.
 type Mark struct {
 	ExternalID string
-	At         time.Time // of the push, by the host's clock; zero where the host names a commit instead
-	Commits    []string  // of some branches, in hexadecimal digits
+	At         time.Time // time of the push by the host's clock; zero if the host reports commits
+	Commits    []string  // commits of some branches, in hexadecimal
 }
 
-// Changer is a host that tells in a few calls what was pushed to.
+// Changer is a host that reports pushes in a few calls.
 type Changer interface {
-	// Changed passes on the mark of each repository that was pushed to since a
-	// time, and maybe of others. It returns the selections that it looked at, as
-	// [Repo] has them: of others it knows nothing. take is called from one
-	// goroutine at a time.
+	// Changed passes on the mark of each repository that was pushed to after a time, and maybe
+	// others. It returns the targets that it covers, as in [Repo]. Other targets are unknown. Only
+	// one goroutine at a time calls take.
 	Changed(ctx context.Context, since time.Time, take func(Mark)) (targets []string, err error)
 }
 
-// Signal is how a kind of host tells of pushes: a property of its row.
+// Signal is how a kind of host reports pushes.
 type Signal struct {
-	Name string // of what is looked at, for people: pushed_at
-	// Sure is set where no push goes unnoticed: what has no new mark need not be
+	Name string // name for people, such as pushed_at
+	// Sure is true if each push changes the mark. Then a repository with its old mark need not be
 	// fetched.
 	Sure bool
-	// Lag is for how long after a mark further pushes may leave it as it is.
+	// Lag is how long after a mark further pushes may leave it unchanged.
 	Lag time.Duration
-	// Hourly is how many calls of an hour a credential has, where the host
-	// does not say: looking for pushes takes a quarter of them at most.
+	// Hourly is a credential's limit of calls per hour, if the host announces none. Looking for
+	// pushes takes at most a quarter of them.
 	Hourly int
 }
 
 const (
-	soonest   = 30 * time.Second // between two looks for pushes
-	latest    = 15 * time.Minute
-	lookShare = 4 // looks take at most one in so many calls
+	minLookInterval = 30 * time.Second // between two looks for pushes
+	maxLookInterval = 15 * time.Minute
+	lookShare       = 4 // looks take at most one call in this many
 )
 
-// Every is how long to wait between two looks that make so many calls with a
-// credential.
+// Every returns the time between two looks that need this many calls.
 func (s Signal) Every(calls int, a Allowance) time.Duration {
 	hourly := s.Hourly
 	if a.Limit > 0 && !a.Reset.IsZero() {
 		hourly = max(hourly, a.Limit)
 	}
-	return min(max(soonest, time.Hour*time.Duration(calls*lookShare)/time.Duration(max(hourly, 1))), latest)
+	return min(max(minLookInterval, time.Hour*time.Duration(calls*lookShare)/time.Duration(max(hourly, 1))), maxLookInterval)
 }
 
-// SignalOf is how the host of a connection tells of pushes; false where it
-// does not, and for a connection that is not there.
+// SignalOf returns how the host of a connection reports pushes. It returns false if the host does
+// not, or the connection is nil.
 func SignalOf(conn config.Connection) (Signal, bool) {
 	if conn == nil {
 		return Signal{}, false
@@ -69,9 +67,9 @@ func SignalOf(conn config.Connection) (Signal, bool) {
 	return k.Signal, ok && k.Signal.Name != ""
 }
 
-// CredentialKey is the same for connections that share a host and a
-// credential, whose calls a host counts together. Those of Gerrit and git without a
-// token share nothing: what opens their host stands in its address, if anywhere.
+// CredentialKey returns a key that is the same for connections with the same host and credential,
+// because hosts count their calls together. Gerrit and git connections without a token never share
+// a key. Their credentials, if any, are in their URLs.
 func CredentialKey(conn config.Connection) string {
 	address, token := conn.Access()
 	switch conn.(type) {
@@ -83,17 +81,17 @@ func CredentialKey(conn config.Connection) string {
 	return string(conn.Kind()) + " " + address + " " + budgetKey(token)
 }
 
-// newest reads a list that begins with what was pushed to last, as far as a
-// time. mark is what an entry says of its repository.
+// newest reads a list sorted by the last push, back to a time. The function mark returns the mark
+// of an entry.
 func newest[T any](ctx context.Context, c *client, first *url.URL, since time.Time, mark func(*T) Mark, take func(Mark), next func(*url.URL, http.Header, int) *url.URL) error {
 	return c.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
 		var page []T
-		head, err := c.recall(ctx, u, &page)
+		head, err := c.getCached(ctx, u, &page)
 		if err != nil {
 			return nil, 0, err
 		}
 
-		// The list is sorted: behind the first that is too old nothing is new.
+		// The list is sorted, so stop at the first old entry.
 		for i := range page {
 			m := mark(&page[i])
 			if m.At.Before(since) {
@@ -105,15 +103,14 @@ func newest[T any](ctx context.Context, c *client, first *url.URL, since time.Ti
 	})
 }
 
-// looked runs the looks of a connection one after the other, by their
-// selections. What is not there is no failure of the others: the listing tells
-// of it.
-func looked(looks []look) ([]string, error) {
+// runLooks runs the looks of a connection in turn, and returns the targets that succeeded. A missing
+// target is no error here: the listing reports it.
+func runLooks(looks []look) ([]string, error) {
 	var targets []string
 	for _, l := range looks {
-		err := l.look()
+		err := l.run()
 
-		// What is not there has no pushes; the other selections are looked at all the same.
+		// A missing target has no pushes. Continue with the others.
 		if errors.Is(err, ErrGone) {
 			continue
 		}
@@ -125,8 +122,8 @@ func looked(looks []look) ([]string, error) {
 	return targets, nil
 }
 
-// look asks for the pushes of one selection.
+// look asks for the pushes of one target.
 type look struct {
 	target string
-	look   func() error
+	run    func() error
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/shoalsearch/shoal/glob"
 )
 
-// Reason says why a repository that the host lists is left out.
+// Reason is why a listed repository is left out.
 type Reason string
 
-// The reasons.
+// Reasons.
 const (
 	ByFork     Reason = "forks"
 	ByArchive  Reason = "archived"
@@ -25,27 +25,27 @@ const (
 	ByProject  Reason = "excluded by project"
 )
 
-// choice is what a connection includes and excludes of what a host lists.
+// choice is what a connection includes and excludes.
 type choice struct {
-	forks, archived bool       // left out
-	repos           glob.Globs // on the path, left out
-	projects        glob.Globs // on the name of a project, left out
-	selected        glob.Globs // on the path, of which one must match; none means all
-	topics          glob.Globs // one of which must match; none means all
-	noTopics        glob.Globs // left out
+	forks, archived bool       // whether to leave them out
+	repos           glob.Globs // leave out matching paths
+	projects        glob.Globs // leave out matching projects
+	selected        glob.Globs // include only matching paths; empty: all
+	topics          glob.Globs // include only matching topics; empty: all
+	noTopics        glob.Globs // leave out matching topics
 	size            config.Size
-	each            []oneGlob // of those above
+	each            []oneGlob // all globs above
 }
 
-// oneGlob is a glob of a property.
+// oneGlob is one glob of a property.
 type oneGlob struct {
 	property, pattern string
 	glob              glob.Globs
-	by                func(r *Repo, path string) []string // what it is compared with
+	by                func(r *Repo, path string) []string // returns the texts to match
 }
 
-// choiceOf compiles what a connection says. A malformed glob is an error: the host
-// would list what is to be left out.
+// choiceOf compiles the choice of a connection. A malformed glob is an error, because repositories
+// that should be left out would be listed.
 func choiceOf(conn config.Connection) (*choice, error) {
 	var errs error
 	c := &choice{}
@@ -78,7 +78,7 @@ func choiceOf(conn config.Connection) (*choice, error) {
 		c.forks, c.archived = n.Exclude.Forks, n.Exclude.Archived
 		c.repos = paths("exclude.repos", n.Exclude.Repos)
 
-	// Of Gerrit the names of projects differ by case.
+	// Names of Gerrit projects are case-sensitive.
 	case *config.Gerrit:
 		c.repos = globs("exclude.projects", n.Exclude.Projects, glob.Exact, pathOf)
 		c.selected = globs("projects", n.Projects, glob.Exact, pathOf)
@@ -99,10 +99,9 @@ func choiceOf(conn config.Connection) (*choice, error) {
 
 func pathOf(_ *Repo, path string) []string { return []string{path} }
 
-// reason tells why a repository with this path at its host is left out, or
-// nothing where it is chosen.
+// reason returns why a repository with this path is left out, or "".
 func (c *choice) reason(r *Repo, path string) Reason {
-	// The first that holds is the one that is told and counted.
+	// The first match is reported and counted.
 	switch {
 	case r.leftOut != "":
 		return r.leftOut
@@ -122,8 +121,8 @@ func (c *choice) reason(r *Repo, path string) Reason {
 	return ""
 }
 
-// sizeFits reports whether a size lies within bounds, both inclusive. A size of
-// 0 is one that the host has not computed yet: it never excludes.
+// sizeFits reports whether a size is within the inclusive limits. A size of 0 is unknown to the
+// host, and always fits.
 func sizeFits(s config.Size, bytes int64) bool {
 	if bytes == 0 {
 		return true

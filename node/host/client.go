@@ -24,46 +24,44 @@ import (
 )
 
 const (
-	maxAnswer = 64 << 20         // bytes of one answer
-	tries     = 5                // of one call
-	firstWait = time.Second      // before the second try; doubled for each further one
-	stall     = time.Minute      // for the next piece of an answer
-	piece     = 4 << 10          // bytes of it that count as one
-	headers   = 30 * time.Second // until the head of an answer is there
+	maxAnswer     = 64 << 20         // bytes of one answer
+	maxAttempts   = 5                // attempts of one call
+	firstWait     = time.Second      // before the second attempt; doubled for each further one
+	stallTimeout  = time.Minute      // for the next piece of an answer
+	pieceSize     = 4 << 10          // bytes of a piece
+	headerTimeout = 30 * time.Second // until the headers arrive
 )
 
-// Tools are what all hosts need to ask.
+// Tools are what all hosts need to make calls.
 type Tools struct {
 	Secret    Secret
-	Forget    func()            // has kept secrets asked for anew, since one was refused; nil where none are kept
-	Transport http.RoundTripper // with the proxy and the certificates of the process
+	Forget    func()            // drops cached secrets after one was refused; nil if none are cached
+	Transport http.RoundTripper // uses the proxy and certificates of the process
 	Budgets   *Budgets
 	Now       func() time.Time
-	// Wait returns after d, or with the cause of ctx when that ends first.
+	// Wait returns after d, or with the cause of ctx if that ends first.
 	Wait      func(ctx context.Context, d time.Duration) error
 	LookupEnv func(string) (string, bool)
-	// Apps are those of the configuration; nil for none. Installations has
-	// their tokens.
+	// Apps returns the apps of the configuration; nil: none. Installations has their tokens.
 	Apps          func() []config.App
 	Installations *Installations
-	Answers       *Answers // that outlive the process; nil keeps none
+	Answers       *Answers // cache that survives restarts; nil: no cache
 }
 
-// Refused is to be called by whoever was refused with a secret: where secrets are
-// kept, they are asked for anew.
+// Refused drops cached secrets. Callers use it after a secret was refused.
 func (t *Tools) Refused() {
 	if t.Forget != nil {
 		t.Forget()
 	}
 }
 
-// idlePerHost is how many connections to a host wait for the next call.
+// idlePerHost is how many idle connections are kept per host.
 const idlePerHost = 8
 
-// NewTools are the tools of a process: hosts are asked through the proxy and with
-// the certificates of its environment, as git asks them.
+// NewTools returns the tools of a process. They use the proxy and certificates of its environment,
+// as git does.
 func NewTools(secret Secret, lookupEnv func(string) (string, bool), apps func() []config.App, now func() time.Time) Tools {
-	// The usual settings of Go, with the way out that git takes.
+	// Go's defaults, with git's choice of proxy.
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = idlePerHost
 	transport.Proxy = func(r *http.Request) (*url.URL, error) { return run.Proxy(r.URL) }
@@ -81,7 +79,7 @@ func NewTools(secret Secret, lookupEnv func(string) (string, bool), apps func() 
 	}
 }
 
-// proxyAnswered tells a proxy that does not let a call through.
+// proxyAnswered returns the error of a proxy that refuses a call.
 func proxyAnswered(_ context.Context, proxy *url.URL, _ *http.Request, res *http.Response) error {
 	switch {
 	case res.StatusCode == http.StatusOK:
@@ -92,7 +90,7 @@ func proxyAnswered(_ context.Context, proxy *url.URL, _ *http.Request, res *http
 	return refusal(Unreachable, res.StatusCode, "the proxy %s does not lead there: it answered with status %d", proxy.Host, res.StatusCode)
 }
 
-// proxyRefused is the refusal of a proxy that does not take our password.
+// proxyRefused returns the refusal of a proxy that wants another password.
 func proxyRefused(name string) *Refusal {
 	return refusal(Unreachable, http.StatusProxyAuthRequired,
 		"the proxy %s asks for a user and a password, or refuses those of HTTP_PROXY or HTTPS_PROXY (http://user:password@proxy)", name)
@@ -113,55 +111,50 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// client asks the API of one host with one credential. It waits for limits,
-// tries again what may pass, and never takes a page for people for an answer.
-// It may be used from any goroutine.
+// client calls the API of one host with one credential. It waits for limits, retries temporary
+// errors, and never accepts a page for people as an answer. It is safe for concurrent use.
 type client struct {
 	tools   Tools
-	product string   // as people call it
-	name    string   // of the connection, for sentences
-	base    *url.URL // of the API, without a slash at the end
+	product string   // display name
+	name    string   // name of the connection, for messages
+	base    *url.URL // URL of the API, without a trailing slash
 	header  http.Header
-	key     string // tells the credential apart; empty where nobody asks for it
+	key     string // identifies the credential; "" if nothing needs it
 	budget  *budget
-	timeout time.Duration // until the head of an answer is there; 0 is 30 s
-	keep    float64       // the share of the limit that is left to others
+	timeout time.Duration // until the headers arrive; 0: 30 s
+	keep    float64       // share of the limit that is left to others
 
-	// authorize returns the value of the Authorization header, empty for
-	// none. It is asked at each call, so that a token that was changed works.
+	// authorize returns the Authorization header, or "". It is called for each request, so that a
+	// changed token counts.
 	authorize func(ctx context.Context) (string, error)
 
-	// explain reads an answer that is not 2xx in the way of the host; nil or
-	// a nil result leaves it to the client.
+	// explain interprets an answer that is not 2xx. If it is nil or returns nil, the client does.
 	explain func(res *http.Response, body []byte) *Refusal
 
-	// signIn is what a page to sign in means at hosts that answer a bad token
-	// with one: status 203, or a way to another host. Nil elsewhere.
+	// signIn returns the refusal for a sign-in page. Some hosts answer a bad token with one: with
+	// status 203, or a redirect to another host. Nil for other hosts.
 	signIn func() *Refusal
 
-	// expires reads when the credential ends; nil for hosts that say nothing.
+	// expires returns when the credential ends; nil if the host does not tell.
 	expires func(h http.Header) time.Time
 
-	// scopes reads what the credential may do; nil for hosts that do not say
-	// it with each answer.
+	// scopes returns what the credential may do; nil if the host does not tell.
 	scopes func(h http.Header) []string
 
-	// limits reads what an answer says of the limit; nil for hosts that say
-	// nothing.
+	// limits returns the limit in an answer; nil if the host announces none.
 	limits func(h http.Header) (limit, remaining int, reset time.Time)
 
-	// memory tells the credential apart among kept answers. It is empty where
-	// none is kept: of a credential that is another every hour, as that of an app,
-	// the versions of answers are others, too.
-	memory string
+	// memory identifies the credential among cached answers. "" disables the cache, for credentials
+	// that change every hour, such as an app's, because the versions of their answers change too.
+	cacheKey string
 
-	ahead atomic.Int64 // by how many nanoseconds the clock of the host is ahead of ours
+	ahead atomic.Int64 // nanoseconds by which the host's clock is ahead of ours
 }
 
-// Allowance tells how the credential stands, as far as this node knows.
+// Allowance returns the state of the credential, as far as this node knows.
 func (c *client) Allowance() Allowance { return c.budget.snapshot() }
 
-// at joins escaped parts of a path to the address of the API.
+// at returns a URL of the API with escaped path parts.
 func (c *client) at(query url.Values, parts ...string) *url.URL {
 	u := *c.base
 	for _, p := range parts {
@@ -172,49 +165,48 @@ func (c *client) at(query url.Values, parts ...string) *url.URL {
 	return &u
 }
 
-// get asks for JSON and decodes it. It returns the head of the answer.
+// get requests JSON and decodes it. It returns the headers.
 func (c *client) get(ctx context.Context, u *url.URL, into any) (http.Header, error) {
-	return c.patiently(ctx, question{at: u}, into)
+	return c.retry(ctx, question{at: u}, into)
 }
 
-// question is what is asked for: an address, and the version of the answer
-// that is known.
+// question is a request: a URL, and the version of a cached answer.
 type question struct {
 	at     *url.URL
 	known  string
-	method string // GET unless it is set
-	body   []byte // of JSON; nil for none
-	plain  bool   // the answer must not be compressed
-	sent   string // the credential that it was asked with last
+	method string // "": GET
+	body   []byte // JSON; nil: none
+	plain  bool   // without compression
+	sent   string // credential of the last attempt
 }
 
-// patiently asks again where that may help.
-func (c *client) patiently(ctx context.Context, q question, into any) (http.Header, error) {
+// retry repeats a call if that may help.
+func (c *client) retry(ctx context.Context, q question, into any) (http.Header, error) {
 	wait := firstWait
 	again := false
 	for try := 1; ; try++ {
 		head, err := c.once(ctx, &q, into)
 
-		// A credential that was changed a moment ago counts at once.
-		if RefusesToken(err) && !again && c.changed(ctx, q.sent) {
+		// A credential that has just changed counts at once.
+		if RefusesToken(err) && !again && c.credentialChanged(ctx, q.sent) {
 			again = true
 			continue
 		}
 
-		if err == nil || try == tries || ctx.Err() != nil || !passes(err) {
+		if err == nil || try == maxAttempts || ctx.Err() != nil || !isTemporary(err) {
 			return head, err
 		}
 
-		// Some proxies end an answer early that they compress.
+		// Some proxies cut compressed answers short.
 		q.plain = q.plain || endsEarly(err)
 
-		// The host's own word on when to come back wins over ours. Full
-		// jitter keeps many calls that failed together apart.
+		// The host's time to come back wins over ours. Random waits spread calls that failed
+		// together.
 		delay := time.Duration(rand.Int64N(int64(wait)))
 		if r := (*Refusal)(nil); errors.As(err, &r) && !r.Until.IsZero() {
 			delay = r.Until.Sub(c.tools.Now())
 		}
-		if delay > longest {
+		if delay > maxWait {
 			return nil, err
 		}
 		if err := c.tools.Wait(ctx, max(delay, 0)); err != nil {
@@ -224,30 +216,29 @@ func (c *client) patiently(ctx context.Context, q question, into any) (http.Head
 	}
 }
 
-// changed reports whether the credential is another than the one that was refused.
-func (c *client) changed(ctx context.Context, refused string) bool {
+// credentialChanged reports whether the credential differs from the refused one.
+func (c *client) credentialChanged(ctx context.Context, refused string) bool {
 	c.tools.Refused()
 	value, err := c.authorize(ctx)
 	return err == nil && value != refused
 }
 
-// endsEarly reports whether an answer broke off, or was no good once it was unpacked.
+// endsEarly reports whether an answer was cut short, or could not be decompressed.
 func endsEarly(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, new(flate.CorruptInputError))
 }
 
-// passes reports whether an error may be gone at the next try.
-func passes(err error) bool {
+// isTemporary reports whether an error may go away at the next attempt.
+func isTemporary(err error) bool {
 	r := (*Refusal)(nil)
 	if !errors.As(err, &r) {
 		return false
 	}
-	return r.Code == RateLimited || r.Code == Unreachable && !lasts(r.cause)
+	return r.Code == RateLimited || r.Code == Unreachable && !isPermanent(r.cause)
 }
 
-// lasts reports whether an error of the network stays until somebody does
-// something: the certificate of the host is not good.
-func lasts(err error) bool {
+// isPermanent reports whether a network error stays until somebody acts, such as a bad certificate.
+func isPermanent(err error) bool {
 	bad := (*tls.CertificateVerificationError)(nil)
 	return errors.As(err, &bad) || errors.Is(err, http.ErrSchemeMismatch)
 }
@@ -260,10 +251,10 @@ func (c *client) once(ctx context.Context, q *question, into any) (http.Header, 
 	}
 	defer leave()
 
-	// The call ends when nothing comes for too long, however long it takes.
+	// The call ends after a silence, however long the whole answer takes.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	quiet := time.AfterFunc(cmp.Or(c.timeout, headers), func() { cancel(errors.New("it does not answer in time")) })
+	quiet := time.AfterFunc(cmp.Or(c.timeout, headerTimeout), func() { cancel(errors.New("it does not answer in time")) })
 	defer quiet.Stop()
 
 	req, err := c.request(ctx, q)
@@ -282,8 +273,8 @@ func (c *client) once(ctx context.Context, q *question, into any) (http.Header, 
 		return nil, c.unreachable(ctx, err)
 	}
 	defer res.Body.Close()
-	quiet.Reset(stall)
-	c.noted(res.Header)
+	quiet.Reset(stallTimeout)
+	c.recordHeaders(res.Header)
 
 	body := &io.LimitedReader{R: &watchedBody{Reader: res.Body, quiet: quiet}, N: maxAnswer + 1}
 	if res.StatusCode == http.StatusNotModified && q.known != "" {
@@ -293,21 +284,20 @@ func (c *client) once(ctx context.Context, q *question, into any) (http.Header, 
 		return res.Header, c.refused(res, body)
 	}
 
-	// Some hosts answer, and ask for a pause before the next call.
+	// Some hosts answer and still ask for a pause.
 	if until := c.retryAfter(res.Header); !until.IsZero() {
 		c.budget.pause(until)
 	}
 	return res.Header, c.decode(ctx, res, body, into)
 }
 
-// maxAhead is how far the clocks of a host and of this node may be apart for the
-// host's to be believed.
+// maxAhead is the largest believable difference between the clocks of a host and this node.
 const maxAhead = 24 * time.Hour
 
-// noted takes what the head of an answer says: what time it is there, and of the
-// credential its limits, its end, and what it may do.
-func (c *client) noted(head http.Header) {
-	// First the clock: the times that follow are by it.
+// recordHeaders records what the headers say: the host's clock, and the limits, end and scopes of the
+// credential.
+func (c *client) recordHeaders(head http.Header) {
+	// Set the clock first, because the other times depend on it.
 	if date, err := http.ParseTime(head.Get("Date")); err == nil {
 		if ahead := date.Sub(c.tools.Now()); ahead.Abs() < maxAhead {
 			c.ahead.Store(int64(ahead))
@@ -321,28 +311,27 @@ func (c *client) noted(head http.Header) {
 
 	if c.expires != nil {
 		if at := c.expires(head); !at.IsZero() {
-			c.budget.ends(c.ours(at))
+			c.budget.setEnd(c.ours(at))
 		}
 	}
 
 	if c.scopes != nil {
 		if list := c.scopes(head); len(list) > 0 {
-			c.budget.may(list)
+			c.budget.setScopes(list)
 		}
 	}
 }
 
-// ours is a time of the host by the clock of this node.
+// ours converts a time of the host to this node's clock.
 func (c *client) ours(at time.Time) time.Time { return at.Add(-time.Duration(c.ahead.Load())) }
 
-// theirs is the time that it is at the host.
+// theirs returns the present time by the host's clock.
 func (c *client) theirs() time.Time { return c.tools.Now().Add(time.Duration(c.ahead.Load())) }
 
 func (c *client) request(ctx context.Context, q *question) (*http.Request, error) {
 	u := q.at
 
-	// An address that the host named itself, as that of a next page, must not carry the
-	// token elsewhere.
+	// A URL from the host, such as that of the next page, must not take the token to another host.
 	if u.Scheme != c.base.Scheme || !strings.EqualFold(u.Host, c.base.Host) {
 		return nil, refusal(InvalidResponse, 0, "%s leads to another host, %s, which is not asked", c.product, u.Host)
 	}
@@ -375,8 +364,8 @@ func (c *client) request(ctx context.Context, q *question) (*http.Request, error
 	return req, nil
 }
 
-// http is a client that follows redirects of the same host only: a token is
-// never carried elsewhere.
+// http returns a client that follows redirects within the same host only, so that the token never
+// goes elsewhere.
 func (c *client) http() *http.Client {
 	return &http.Client{Transport: c.tools.Transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		first := via[0].URL
@@ -384,7 +373,7 @@ func (c *client) http() *http.Client {
 			return refusal(InvalidResponse, 0, "%s redirects in a circle", c.product)
 		}
 
-		// Where a host signs people in elsewhere, being sent there means that the token is no good.
+		// If the host signs people in elsewhere, a redirect there means that the token is bad.
 		if c.signIn != nil && !strings.EqualFold(req.URL.Host, first.Host) {
 			return c.signIn()
 		}
@@ -395,14 +384,14 @@ func (c *client) http() *http.Client {
 	}}
 }
 
-// unreachable tells an error of the network without what the address may say.
+// unreachable returns the refusal for a network error, without the URL, which may contain secrets.
 func (c *client) unreachable(ctx context.Context, err error) error {
 	r := (*Refusal)(nil)
 	if errors.As(err, &r) {
 		return r
 	}
 
-	// The end of a job is the job's to tell; a deadline of our own is the host's fault.
+	// If the job was cancelled, return that. A time limit of our own is the host's fault.
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -419,11 +408,10 @@ func (c *client) unreachable(ctx context.Context, err error) error {
 	return r
 }
 
-// network tells what the network or the other side's certificate is short of,
-// and what to do about it.
+// network describes a network or certificate error, and what to do.
 func (c *client) network(err error) string {
-	// The most telling cause first: a certificate that has ended is often of an unknown
-	// authority, too.
+	// Check the most helpful cause first: an expired certificate often has an unknown authority,
+	// too.
 	unknown, invalid, name := x509.UnknownAuthorityError{}, x509.CertificateInvalidError{}, x509.HostnameError{}
 	day := func(t time.Time) string { return t.UTC().Format("2 January 2006 15:04 MST") }
 	switch {
@@ -443,10 +431,10 @@ func (c *client) network(err error) string {
 	return err.Error()
 }
 
-// decode reads an answer of JSON. A page for people with status 200 is a
-// sign-in page, a proxy or a wall against robots.
+// decode reads a JSON answer. A page for people with status 200 comes from a sign-in, a proxy or a
+// bot check.
 func (c *client) decode(ctx context.Context, res *http.Response, body *io.LimitedReader, into any) error {
-	// What is not JSON is not read as an empty list: nothing may be let go for it.
+	// Anything but JSON is an error, because an empty list would remove repositories.
 	kind := res.Header.Get("Content-Type")
 	if res.StatusCode == http.StatusNonAuthoritativeInfo && c.signIn != nil {
 		return c.signIn()
@@ -466,13 +454,13 @@ func (c *client) decode(ctx context.Context, res *http.Response, body *io.Limite
 	return c.parse(text, res.StatusCode, into)
 }
 
-// refused reads an answer that is not 2xx.
+// refused returns the refusal for an answer that is not 2xx.
 func (c *client) refused(res *http.Response, body io.Reader) error {
 	text, _ := io.ReadAll(io.LimitReader(body, 64<<10))
 	until := c.retryAfter(res.Header)
 
-	// A product knows better what its answer means. A page for people is not the
-	// word of its API, least of all that something is gone.
+	// The product knows best what its answer means. A page for people is not from its API, and does
+	// not prove that something is gone.
 	r := (*Refusal)(nil)
 	switch {
 	case c.pageForPeople(res):
@@ -495,16 +483,16 @@ func (c *client) refused(res *http.Response, body io.Reader) error {
 	return r
 }
 
-// pageForPeople tells an answer of 404 or 410 that is none of the API. Azure DevOps,
-// which signs in by pages, has no other for an organisation that is not there.
+// pageForPeople reports whether a 404 or 410 is not from the API. It excludes Azure DevOps, which
+// answers with pages for unknown organisations.
 func (c *client) pageForPeople(res *http.Response) bool {
 	missing := res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusGone
 	return missing && c.signIn == nil && strings.Contains(strings.ToLower(res.Header.Get("Content-Type")), "html")
 }
 
-// general reads a status alone.
+// general returns the refusal for a status.
 func (c *client) general(status int) *Refusal {
-	// A host that explains nothing is understood by its status alone.
+	// Only the status is known.
 	switch {
 	case status == http.StatusUnauthorized:
 		return refusal(TokenRefused, status, "%s refused the token of connection %s: it may have expired or been revoked; give it a new one", c.product, c.name)
@@ -524,14 +512,14 @@ func (c *client) general(status int) *Refusal {
 	return refusal(InvalidResponse, status, "%s at %s answered with status %d", c.product, c.base.Host, status)
 }
 
-// retryAfter reads when to come back, as seconds or as a date. What lies in
-// the past, or beyond a day, says nothing.
+// retryAfter returns when the host wants the next call: from seconds or a date. It returns zero for
+// times in the past or more than a day ahead.
 func (c *client) retryAfter(h http.Header) time.Time {
 	text := h.Get("Retry-After")
 	now := c.tools.Now()
 	until := time.Time{}
 
-	// Both forms of the header are in use.
+	// Hosts use both forms.
 	if seconds, err := strconv.Atoi(text); err == nil {
 		until = now.Add(time.Duration(min(seconds, 1<<30)) * time.Second)
 	} else if date, err := http.ParseTime(text); err == nil {
@@ -543,25 +531,25 @@ func (c *client) retryAfter(h http.Header) time.Time {
 	return until
 }
 
-// watchedBody puts off the end of a quiet call with each piece that comes: a
-// host that sends a byte now and then is not waited for.
+// watchedBody postpones the timeout of a silent call for each piece that arrives. A host that sends
+// single bytes slowly still times out.
 type watchedBody struct {
 	io.Reader
 	quiet *time.Timer
 	came  int // bytes since the last piece
 }
 
-// Read reads on.
+// Read implements io.Reader.
 func (w *watchedBody) Read(p []byte) (int, error) {
 	n, err := w.Reader.Read(p)
-	if w.came += n; w.came >= piece {
+	if w.came += n; w.came >= pieceSize {
 		w.came = 0
-		w.quiet.Reset(stall)
+		w.quiet.Reset(stallTimeout)
 	}
 	return n, err
 }
 
-// firstOf is the text before a mark.
+// firstOf returns the text before a mark.
 func firstOf(text, mark string) string {
 	before, _, _ := strings.Cut(text, mark)
 	return before

@@ -139,7 +139,7 @@ func (b dripBody) Close() error {
 // A host that sends a byte now and then does not hold a listing up, and one that
 // takes its time over much is waited for.
 func TestAnAnswerInDripsIsNotWaitedFor(t *testing.T) {
-	const given = 4 * tries * 75 * time.Second // for a page, its half, a quarter and an eighth
+	const given = 4 * maxAttempts * 75 * time.Second // for a page, its half, a quarter and an eighth
 	for name, c := range map[string]struct {
 		drip drip
 		code Code
@@ -298,7 +298,7 @@ func TestClientTimeout_short(t *testing.T) {
 	c := gitlabClient(ts, at, "c", "", func(context.Context) (string, error) { return "", nil })
 	c.timeout = 20 * time.Millisecond
 	start := time.Now()
-	if _, err := c.get(t.Context(), at, new(any)); err == nil || time.Since(start) > headers/2 {
+	if _, err := c.get(t.Context(), at, new(any)); err == nil || time.Since(start) > headerTimeout/2 {
 		t.Errorf("a silent host: %v after %v", err, time.Since(start))
 	}
 }

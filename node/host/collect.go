@@ -13,60 +13,53 @@ import (
 	"sync"
 )
 
-// parallel is how many targets of a connection are listed at a time.
-const parallel = 4
+// parallelTargets is how many targets of a connection are listed at once.
+const parallelTargets = 4
 
-// Sink takes what a listing finds, as it comes. Its methods may be called
-// from several goroutines.
+// Sink receives what a listing finds. Several goroutines may call its methods.
 type Sink interface {
-	// Repo takes a repository. It may block, which slows the listing down; an
-	// error ends the listing.
+	// Repo receives a repository. It may block to slow the listing down. An error ends the listing.
 	Repo(ctx context.Context, r Repo) error
-	// Issue takes a problem; the listing goes on.
+	// Issue receives a problem. The listing continues.
 	Issue(Issue)
-	// Skip takes the external id of a repository that the host lists and the
-	// connection leaves out.
+	// Skip receives the external id of a repository that the connection leaves out.
 	Skip(externalID string, why Reason)
-	// Progress tells how many repositories have come, of how many; 0 where
-	// that is not known.
+	// Progress receives how many repositories were found, and of how many; 0: unknown.
 	Progress(done, total int)
 }
 
-// target is one selection of a connection: an organisation, a group, a
-// project, a repository.
+// target is one selection of a connection: an organisation, a group, a project or a repository.
 type target struct {
-	name string // as the configuration has it, with its kind: orgs/acme
+	name string // kind and name from the configuration, such as orgs/acme
 	list func(ctx context.Context, found func(Repo, string) error) error
 }
 
-// collector lists the targets of a connection and passes on each chosen
-// repository once.
+// collector lists the targets of a connection and passes each chosen repository on once.
 type collector struct {
 	sink   Sink
 	choice *choice
 
-	// The ids that came, as hashes: of a hundred thousand, two agree in less
-	// than one of a billion listings, and the catalog keeps what a listing misses.
+	// seen holds hashes of ids. Among a hundred thousand ids, two collide in less than one of a
+	// billion listings. Then the catalog keeps the missed repository.
 	seed maphash.Seed
 
 	mu     sync.Mutex // guards the fields below
 	seen   map[uint64]struct{}
 	done   int
-	unused []oneGlob // those that match none of the repositories so far
+	unused []oneGlob // globs that have matched no repository yet
 }
 
 func newCollector(sink Sink, c *choice) *collector {
 	return &collector{sink: sink, choice: c, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}, unused: slices.Clone(c.each)}
 }
 
-// run lists the targets, some at a time. A target that fails is an issue and
-// stops no other; a refused token ends them all, since each further try with
-// it would be refused too.
+// run lists the targets, some at once. A failed target is an issue and does not stop others. A
+// refused token ends all, because it would be refused again.
 func (c *collector) run(ctx context.Context, targets []target) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 
-	slots := make(chan struct{}, parallel)
+	slots := make(chan struct{}, parallelTargets)
 	var group sync.WaitGroup
 	var failed sync.Map
 
@@ -76,7 +69,7 @@ func (c *collector) run(ctx context.Context, targets []target) error {
 			defer func() { <-slots }()
 			if err := c.target(ctx, t); err != nil {
 				failed.Store(t.name, err)
-				if RefusesToken(err) || lacksToken(err) || isEnd(err) {
+				if RefusesToken(err) || lacksToken(err) || isSinkError(err) {
 					stop(err)
 				}
 			}
@@ -88,7 +81,7 @@ func (c *collector) run(ctx context.Context, targets []target) error {
 		return cause
 	}
 
-	// One target that fails makes the listing partial; all of them make it fail.
+	// If some targets fail, the listing is partial. If all fail, it fails.
 	var all error
 	n, absent := 0, 0
 	for _, t := range targets {
@@ -107,9 +100,10 @@ func (c *collector) run(ctx context.Context, targets []target) error {
 	}
 
 	switch {
-	// What did not come might have matched; of nothing each target tells already.
+	// Repositories of a failed target might have matched. If there are none at all, each target has
+	// reported that already.
 	case n == 0 && len(c.seen) > 0:
-		c.tellUnused()
+		c.reportUnused()
 		return nil
 	case n < len(targets), n == 0:
 		return nil
@@ -119,36 +113,36 @@ func (c *collector) run(ctx context.Context, targets []target) error {
 	return all
 }
 
-// nothingThere is the error of a listing of which the host has no target.
+// nothingThere is the error of a listing without any existing target.
 type nothingThere struct{ error }
 
 func (e nothingThere) Unwrap() error { return e.error }
 
-// NothingThere reports whether a listing failed since the host answered that it
-// has none of what the connection names. Each of them was told as an issue.
+// NothingThere reports whether a listing failed because the host has none of its targets. Each was
+// reported as an issue.
 func NothingThere(err error) bool { return errors.As(err, &nothingThere{}) }
 
-// end is an error of the sink: there is nobody left to list for.
-type end struct{ error }
+// sinkError is an error of the sink, which ends the listing.
+type sinkError struct{ error }
 
-func (e end) Unwrap() error { return e.error }
+func (e sinkError) Unwrap() error { return e.error }
 
-func isEnd(err error) bool { return errors.As(err, &end{}) }
+func isSinkError(err error) bool { return errors.As(err, &sinkError{}) }
 
-// RefusesToken reports whether a host refused the token of a connection.
+// RefusesToken reports whether a host refused a connection's token.
 func RefusesToken(err error) bool {
 	r := (*Refusal)(nil)
 	return errors.As(err, &r) && r.Code == TokenRefused
 }
 
-// lacksToken reports whether a token cannot be read: no target can be listed without it.
+// lacksToken reports whether the token cannot be read. Then no target can be listed.
 func lacksToken(err error) bool {
 	r := (*Refusal)(nil)
 	return errors.As(err, &r) && r.Code == TokenMissing
 }
 
-// target lists one target. One that has nothing is told of: many hosts answer so
-// where the token may see nothing of it.
+// target lists one target. An empty target is reported, because many hosts answer so if the token
+// may see none of it.
 func (c *collector) target(ctx context.Context, t target) error {
 	came, odd := false, 0
 	err := t.list(ctx, func(r Repo, path string) error {
@@ -157,13 +151,13 @@ func (c *collector) target(ctx context.Context, t target) error {
 			return context.Cause(ctx)
 		}
 
-		// One that cannot be told from others keeps nobody from the rest.
+		// Count repositories without an id, and continue.
 		if r.ExternalID == "" {
 			odd++
 			return nil
 		}
 
-		// The selection that lists it first has it: another may list it again.
+		// The first target that lists a repository has it.
 		if !c.first(r.ExternalID) {
 			return nil
 		}
@@ -176,7 +170,7 @@ func (c *collector) target(ctx context.Context, t target) error {
 
 		r.Target = t.name
 		if err := c.sink.Repo(ctx, r); err != nil {
-			return end{err}
+			return sinkError{err}
 		}
 
 		c.mu.Lock()
@@ -195,7 +189,7 @@ func (c *collector) target(ctx context.Context, t target) error {
 	return err
 }
 
-// first reports whether a repository was not met before.
+// first reports whether a repository is new.
 func (c *collector) first(id string) bool {
 	key := maphash.String(c.seed, id)
 
@@ -208,33 +202,33 @@ func (c *collector) first(id string) bool {
 	return true
 }
 
-// use notes which globs match a repository.
+// use records which globs match a repository.
 func (c *collector) use(r *Repo, path string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unused = slices.DeleteFunc(c.unused, func(u oneGlob) bool { return u.glob.MatchAny(u.by(r, path)) })
 }
 
-// tellUnused reports each property that has globs which match nothing.
-func (c *collector) tellUnused() {
+// reportUnused reports the properties with globs that match nothing.
+func (c *collector) reportUnused() {
 	patterns := map[string][]string{}
 	for _, u := range c.unused {
 		patterns[u.property] = append(patterns[u.property], u.pattern)
 	}
 	for _, property := range slices.Sorted(maps.Keys(patterns)) {
 		list, more := patterns[property], ""
-		if n := len(list) - fewGlobs; n > 0 {
-			list, more = list[:fewGlobs], fmt.Sprintf(" and %d more", n)
+		if n := len(list) - maxNamedGlobs; n > 0 {
+			list, more = list[:maxNamedGlobs], fmt.Sprintf(" and %d more", n)
 		}
 		c.sink.Issue(Issue{Code: NoEffect, Target: property, Text: fmt.Sprintf("no repository of the listing matches %s%s; correct the glob, or take it out", strings.Join(list, ", "), more)})
 	}
 }
 
-// fewGlobs is how many globs an issue names.
-const fewGlobs = 5
+// maxNamedGlobs is how many globs an issue names.
+const maxNamedGlobs = 5
 
-// hostID is the number of a repository at its host; 0 for what is no number of 63 bits. So an
-// entry with such an id is counted as one without a usable number, and its page is read.
+// hostID is the number of a repository at its host, or 0 if the JSON is no number of 63 bits. So
+// one bad entry is counted as unusable, and the rest of the page is read.
 type hostID int64
 
 // UnmarshalJSON implements json.Unmarshaler.

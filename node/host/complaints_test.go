@@ -170,7 +170,7 @@ func TestManyTargetsAreListedAFewAtATime(t *testing.T) {
 	if err := newCollector(rec, &choice{}).run(t.Context(), targets); err != nil {
 		t.Fatal(err)
 	}
-	if len(rec.repos) != n-1 || rec.problems() != "FORBIDDEN@projects/1000!" || most > parallel {
+	if len(rec.repos) != n-1 || rec.problems() != "FORBIDDEN@projects/1000!" || most > parallelTargets {
 		t.Errorf("%d repositories, issues %s, %d at a time", len(rec.repos), rec.problems(), most)
 	}
 }
@@ -264,10 +264,10 @@ func TestATokenOfAnAppKeepsNoAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, installed, _ := h.(*github).by(t.Context(), "acme")
-	if c.memory != "" || !installed {
-		t.Errorf("answers of an app are kept as those of %q; installed: %v", c.memory, installed)
+	if c.cacheKey != "" || !installed {
+		t.Errorf("answers of an app are kept as those of %q; installed: %v", c.cacheKey, installed)
 	}
-	if h.(*github).memory == "" {
+	if h.(*github).cacheKey == "" {
 		t.Error("answers of the connection's own token are not kept")
 	}
 }

@@ -563,7 +563,7 @@ func tryLastingLimit(t *testing.T, st *stand) {
 	before := tr.tools.Now()
 	_, err := tr.list(wanted{owners: []string{"acme"}})
 	r := (*Refusal)(nil)
-	if !errors.As(err, &r) || r.Code != RateLimited || r.Until.Sub(before).Round(time.Minute) != 2*time.Hour || tr.tools.Now().Sub(before) > longest {
+	if !errors.As(err, &r) || r.Code != RateLimited || r.Until.Sub(before).Round(time.Minute) != 2*time.Hour || tr.tools.Now().Sub(before) > maxWait {
 		t.Errorf("%v, waited for %v", err, tr.tools.Now().Sub(before))
 	}
 }
@@ -646,7 +646,7 @@ func tryCredentials(t *testing.T, st *stand) {
 	if r := (*Refusal)(nil); !errors.As(err, &r) || r.Code != TokenRefused || !strings.Contains(r.Text, "connection work") || len(rec.repos) > 0 {
 		t.Errorf("a wrong token: %v, %s", err, rec.problems())
 	}
-	if calls := tr.s.Calls(); calls > parallel+1 {
+	if calls := tr.s.Calls(); calls > parallelTargets+1 {
 		t.Errorf("%d calls with a token that was refused", calls)
 	}
 
@@ -687,7 +687,7 @@ func tryKept(t *testing.T, st *stand) {
 	if got, want := after.names(), before.names(); got != want {
 		t.Errorf("listed %s, want %s", got, want)
 	}
-	if more := tr.s.Calls() - 2*calls; more > parallel+1 {
+	if more := tr.s.Calls() - 2*calls; more > parallelTargets+1 {
 		t.Errorf("%d calls more than with a token that was right from the start", more)
 	}
 }

@@ -1,11 +1,9 @@
-// Package host finds the repositories of a connection.
+// Package host lists the repositories of a connection.
 //
-//	Open(connection) ──▶ Host.List ──▶ Sink: repositories, issues, what is left out
+//	Open(connection) ──▶ Host.List ──▶ Sink: repositories, issues, and what is left out
 //
-// A listing is what a code host says now: names, links, where to clone from.
-// It says whether it is complete; one that is not (a host that answered in
-// part, a directory that could not be read) must never lead to a deletion.
+// A listing has what a code host reports now: names, links and clone URLs. It says whether it is
+// complete. A partial listing must never remove repositories.
 //
-// How a repository is fetched is shard/git's business, and what is done with
-// a listing is node/job's.
+// Package shard/git fetches repositories, and package node/job uses the listings.
 package host

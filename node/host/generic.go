@@ -22,57 +22,56 @@ import (
 // genericType is the codeHostType of repositories without a known host.
 const genericType = "genericGitHost"
 
-// generic is a connection of kind git: one address, or local directories.
+// generic lists a connection of kind git: one URL, or local directories.
 type generic struct{ url string }
 
-// Listing is the repositories of a connection of kind git, sorted by name,
-// names unique.
+// Listing lists the repositories of a connection of kind git, sorted by name. Names are unique.
 type Listing struct {
 	Repos    []Repo
-	Complete bool    // nothing could be missing: only then may what is absent be let go
-	Warnings []Issue // what was left out or renamed
+	Complete bool    // nothing is missing; only then may absent repositories be removed
+	Warnings []Issue // repositories left out or renamed
 }
 
 func (l *Listing) warn(code Code, format string, args ...any) {
 	l.Warnings = append(l.Warnings, Issue{Code: code, Text: fmt.Sprintf(format, args...)})
 }
 
-// unread notes that a directory could not be looked at: what it holds may be missing.
+// unread records that a directory could not be read, so repositories may be missing.
 func (l *Listing) unread(err error) {
 	l.Complete = false
 	l.warn(PartialListing, "a directory could not be read (%v), so what was listed below it before stays: let the user that the node runs as read it, or leave it out of the glob", err)
 }
 
-// Repos lists the repository at an address after asking whether it is there,
-// or the repositories in the directories that a file:// glob matches.
+// Repos lists the repository at a URL, after checking that it exists, or the repositories in the
+// directories that a file:// glob matches.
 func (g *generic) Repos(ctx context.Context) (Listing, error) {
 	if pattern, ok := (&config.Git{URL: g.url}).Directory(); ok {
 		return listDirectories(ctx, pattern)
 	}
 
-	// One address is one repository. Nobody lists it, so it is asked itself whether it is there.
+	// A single URL has no list, so ask the repository itself.
 	repo, err := repoAt(g.url)
 	if err != nil {
 		return Listing{}, err
 	}
 
-	// A copy with the credential, for the question alone: what is listed is kept in the catalog,
-	// without secrets.
+	// Use the credential only for this check. The listed remote goes into the catalog, without
+	// secrets.
 	remote := repo.Remote
 	remote.Credential = userOf(g.url)
 	if err := git.Probe(ctx, remote, git.FetchOptions{}); err != nil {
 		return Listing{}, err
 	}
-	// Complete: what this connection had before under another address may go.
+	// Complete: repositories of a former URL of the connection may be removed.
 	return Listing{Repos: []Repo{repo}, Complete: true}, nil
 }
 
-// repoAt names the repository at an http or https address: host, port and
-// path without .git. The remote it gives has no user in it.
+// repoAt returns the repository at an http or https URL. Its name is host, port and path without
+// .git. Its remote has no user.
 func repoAt(address string) (Repo, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return Repo{}, errors.New("the url of the connection cannot be read") // err would show a password
+		return Repo{}, errors.New("the url of the connection cannot be read") // err could contain a password
 	}
 	name, ok := nameOf(u.Host, u.Path)
 	if !ok {
@@ -82,8 +81,8 @@ func repoAt(address string) (Repo, error) {
 	return Repo{Name: name, DisplayName: name, Remote: git.Remote{URL: u.String()}, HostType: genericType}, nil
 }
 
-// nameOf joins host and path to the name of a repository, if both can be shown
-// to people as they are.
+// nameOf joins host and path to a repository's name. It returns false if either is not fit to be
+// shown.
 func nameOf(host, p string) (string, bool) {
 	p = strings.TrimSuffix(strings.Trim(path.Clean("/"+p), "/"), ".git")
 	p = strings.Trim(p, "/")
@@ -93,8 +92,7 @@ func nameOf(host, p string) (string, bool) {
 	return strings.ToLower(host) + "/" + p, true
 }
 
-// isHost reports whether s is a name or an address of a machine, perhaps with
-// a port.
+// isHost reports whether s is a host name or an address, with or without a port.
 func isHost(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._:[]", r)
@@ -105,7 +103,7 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// userOf is the user and password in an address.
+// userOf returns the user and password of a URL.
 func userOf(address string) git.Credential {
 	u, err := url.Parse(address)
 	if err != nil || u.User == nil {
@@ -115,8 +113,8 @@ func userOf(address string) git.Credential {
 	return git.Credential{User: u.User.Username(), Password: password}
 }
 
-// nameOfOrigin names a local repository by where it was cloned from, in any
-// form that git takes: an address, or user@host:path.
+// nameOfOrigin returns the name of a local repository by its origin, in any form that git accepts:
+// a URL, or user@host:path.
 func nameOfOrigin(origin string) (string, bool) {
 	if strings.Contains(origin, "://") {
 		u, err := url.Parse(origin)
@@ -126,7 +124,7 @@ func nameOfOrigin(origin string) (string, bool) {
 		return nameOf(u.Host, u.Path)
 	}
 
-	// What has no scheme is user@host:path, or a path of this machine.
+	// Without a scheme it is user@host:path, or a local path.
 	host, p, ok := strings.Cut(origin, ":")
 	if !ok || strings.Contains(host, "/") || len(host) < 2 || strings.HasPrefix(p, ":") { // a path; one letter is a drive; two colons are a program
 		return "", false
@@ -142,20 +140,19 @@ func nameOfOrigin(origin string) (string, bool) {
 	return nameOf(host, p)
 }
 
-// found is a local repository with the names it could have, best first.
+// found is a local repository with its possible name.
 type found struct {
 	local git.Local
-	name  string // by its origin; empty when there is none
+	name  string // from its origin; "" if it has none
 }
 
 // listDirectories lists the repositories of a file:// pattern.
 func listDirectories(ctx context.Context, pattern string) (Listing, error) {
-	// The part before the first sign of a glob: links must not lead out of it.
+	// Links must not lead out of the fixed part of the pattern.
 	within, plain := config.FixedDirectory(pattern)
 	l := Listing{Complete: true}
 
-	// One directory is meant by its name: that it is none fails, where a glob would only pass over
-	// it.
+	// A single directory that is not a repository is an error. With a glob it would be skipped.
 	if plain != "" {
 		local, err := git.OpenLocal(ctx, plain, within)
 		if err != nil {
@@ -165,8 +162,7 @@ func listDirectories(ctx context.Context, pattern string) (Listing, error) {
 		return l, nil
 	}
 
-	// A directory that cannot be read makes the listing incomplete, so that nothing is let go for
-	// it.
+	// If a directory cannot be read, the listing is incomplete, so that nothing is removed.
 	dirs, err := match(ctx, pattern, &l)
 	if err != nil {
 		return Listing{}, err
@@ -183,9 +179,8 @@ func listDirectories(ctx context.Context, pattern string) (Listing, error) {
 	return l, nil
 }
 
-// openAll opens the repositories among the directories that a glob matches.
-// What is none is warned of; what could not be looked at makes the listing
-// incomplete.
+// openAll opens the repositories among the matched directories. Other directories give a warning.
+// An unreadable one makes the listing incomplete.
 func openAll(ctx context.Context, dirs []string, within string, l *Listing) (repos []found, err error) {
 	var others []string
 	for _, dir := range dirs {
@@ -194,7 +189,7 @@ func openAll(ctx context.Context, dirs []string, within string, l *Listing) (rep
 		case err == nil:
 			repos = append(repos, identify(local))
 
-		// What is known to be none, or to be another's, is not missing.
+		// A directory that is certainly no repository, or outside, is not missing.
 		case errors.Is(err, git.ErrOutside):
 			l.warn(NotRepository, "%s was left out: %v", dir, err)
 		case errors.Is(err, fs.ErrNotExist):
@@ -213,11 +208,11 @@ func openAll(ctx context.Context, dirs []string, within string, l *Listing) (rep
 	return repos, nil
 }
 
-// maxMatches is how many directories a glob may match.
+// maxMatches is the maximum of directories that a glob may match.
 const maxMatches = 1_000_000
 
-// match expands a glob to directories, sorted. What cannot be read makes the
-// listing incomplete; the insides of .git directories are not looked at.
+// match returns the directories that a glob matches, sorted. Unreadable ones make the listing
+// incomplete. It does not look into .git directories.
 func match(ctx context.Context, pattern string, l *Listing) ([]string, error) {
 	globs, err := glob.Compile(glob.Exact, pattern)
 	if err != nil {
@@ -239,14 +234,14 @@ func match(ctx context.Context, pattern string, l *Listing) ([]string, error) {
 	return w.dirs, nil
 }
 
-// walk collects the directories that match, also by symbolic links.
+// walk collects the matching directories, following symbolic links.
 type walk struct {
 	globs  glob.Globs
 	dirs   []string
-	failed error // of the first directory that cannot be read; the walk passes over it
+	failed error // error of the first unreadable directory; the walk continues
 }
 
-// dir walks a directory. above are those it lies in: a link to one of them leads nowhere new.
+// dir walks a directory. The argument above has its parents: a link to one of them is skipped.
 func (w *walk) dir(ctx context.Context, dir string, above []fs.FileInfo) error {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() || slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, info) }) {
@@ -285,12 +280,11 @@ func identify(l git.Local) found {
 	return f
 }
 
-// name gives every repository a name of its own: that of its origin, else
-// local/<directory>. Of several with the same name the first by path has it;
-// the others are named local/ and as much of their path as makes them
-// different. The same directories always get the same names.
+// name gives each repository a unique name: that of its origin, or local/<directory>. If several
+// have the same name, the first by path gets it. The others are named local/ and enough of their
+// path to be unique. The same directories always get the same names.
 func name(repos []found, l *Listing) []Repo {
-	taken := map[string]string{} // name to directory
+	taken := map[string]string{} // directories by name
 	var out []Repo
 	add := func(f found, name string) {
 		taken[name] = f.local.Root
@@ -300,7 +294,7 @@ func name(repos []found, l *Listing) []Repo {
 		})
 	}
 
-	// First those that say who they are, the first of each name.
+	// Name repositories with an origin first, the first of each name.
 	var rest []found
 	claims := map[string]found{} // by name
 	for _, f := range repos {
@@ -321,8 +315,8 @@ func name(repos []found, l *Listing) []Repo {
 		add(f, localName(f.local.Root, taken))
 	}
 
-	// What a repository says of itself is no proof: each has a name to fall back
-	// on. It comes after all others are named, which do not depend on it so.
+	// The origin of a repository is no proof, so each also gets a name of its own. Assign those
+	// last, so that they change no other name.
 	for i := range out {
 		if f, ok := claims[out[i].Name]; ok {
 			out[i].OwnName = localName(f.local.Root, taken)
@@ -334,12 +328,11 @@ func name(repos []found, l *Listing) []Repo {
 	return out
 }
 
-// plainDirs are names of directories that many repositories have: they say
-// nothing without the one above. git.git is the repository of that name.
+// plainDirs are common directory names, which need the parent's name too. The repository git.git is
+// not meant.
 var plainDirs = []string{"repo", "git", "bare", "src"}
 
-// localName is local/ and the shortest end of the path that is not taken and
-// says something.
+// localName returns local/ and the shortest unused end of the path that identifies the repository.
 func localName(root string, taken map[string]string) string {
 	root = strings.TrimSuffix(filepath.ToSlash(root), "/")
 
@@ -355,7 +348,7 @@ func localName(root string, taken map[string]string) string {
 		return r
 	}, strings.ToValidUTF8(root, "?"))
 
-	// As few of the last directories as make the name unique: local/app, local/team/app.
+	// Take as few of the last directories as needed: local/app, local/team/app.
 	parts := strings.Split(strings.Trim(root, "/"), "/")
 
 	name, least := "", 1
@@ -370,7 +363,7 @@ func localName(root string, taken map[string]string) string {
 		}
 	}
 
-	for i := 2; ; i++ { // app and app.git side by side
+	for i := 2; ; i++ { // app and app.git in the same directory
 		numbered := fmt.Sprintf("%s-%d", name, i)
 		if _, ok := taken[numbered]; !ok {
 			return numbered

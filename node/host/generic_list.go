@@ -11,14 +11,14 @@ func openGeneric(conn config.Connection, _ Tools) (Host, error) {
 	return &generic{url: conn.(*config.Git).URL}, nil
 }
 
-// List passes on the repository of an address, or those in directories.
+// List lists the repository of a URL, or those in directories.
 func (g *generic) List(ctx context.Context, sink Sink) error {
 	l, err := g.Repos(ctx)
 	if err != nil {
 		return err
 	}
 
-	// A directory that could not be read may hold repositories: nothing is let go then.
+	// An unreadable directory may contain repositories, so the listing is partial.
 	for _, w := range l.Warnings {
 		w.Partial = !l.Complete
 		sink.Issue(w)
@@ -33,8 +33,7 @@ func (g *generic) List(ctx context.Context, sink Sink) error {
 	return nil
 }
 
-// genericCredential is the user in the address of the connection, for that
-// address alone.
+// genericCredential returns the user in the connection's URL, for that URL only.
 func genericCredential(_ context.Context, conn config.Connection, cloneURL string, _ Tools) (git.Credential, error) {
 	c := conn.(*config.Git)
 	if repo, err := repoAt(c.URL); err == nil && repo.Remote.URL == cloneURL {

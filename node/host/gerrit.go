@@ -16,12 +16,12 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// gerritPage is how many projects are asked for at a time.
+// gerritPage is how many projects a page has.
 const gerritPage = 500
 
-// gerrit lists a Gerrit server. Its API is described at
-// gerrit-review.googlesource.com/Documentation/rest-api-projects.html. A
-// project has no number: its name is its id.
+// gerrit lists a Gerrit server. Its API is documented at
+// gerrit-review.googlesource.com/Documentation/rest-api-projects.html. A project has no number: its
+// id is its name.
 type gerrit struct {
 	*client
 	conn   *config.Gerrit
@@ -29,17 +29,17 @@ type gerrit struct {
 	web    *url.URL
 }
 
-// gerritProject is what the API says of a project; its name is the key.
+// gerritProject is a project in the API. Its name is the key.
 type gerritProject struct {
-	State       string `json:"state"` // ACTIVE, READ_ONLY, HIDDEN
+	State       string `json:"state"` // ACTIVE, READ_ONLY or HIDDEN
 	Description string `json:"description"`
 	WebLinks    []struct {
 		URL string `json:"url"`
 	} `json:"web_links"`
 }
 
-// gerritAlways are projects of every server that hold no code.
-var gerritAlways = []string{"All-Projects", "All-Users", "All-Avatars", "All-Archived-Projects"}
+// gerritSystem are projects of every server that contain no code.
+var gerritSystem = []string{"All-Projects", "All-Users", "All-Avatars", "All-Archived-Projects"}
 
 func openGerrit(conn config.Connection, t Tools) (Host, error) {
 	c := conn.(*config.Gerrit)
@@ -61,7 +61,7 @@ func openGerrit(conn config.Connection, t Tools) (Host, error) {
 		},
 	}}
 
-	// With a password its API is below /a.
+	// With a password, the API is below /a.
 	api := *web
 	if c.Token != nil || userOf(c.URL) != (git.Credential{}) {
 		api.Path += "/a"
@@ -70,13 +70,13 @@ func openGerrit(conn config.Connection, t Tools) (Host, error) {
 	return g, nil
 }
 
-// List lists the projects that a glob chooses.
+// List lists the projects that the globs select.
 func (g *gerrit) List(ctx context.Context, sink Sink) error {
 	return newCollector(sink, g.choice).run(ctx, []target{{name: "projects", list: func(ctx context.Context, found func(Repo, string) error) error {
-		return gerritPages(ctx, g, g.listed(), func(names []string, page map[string]gerritProject) error {
+		return gerritPages(ctx, g, g.listQuery(), func(names []string, page map[string]gerritProject) error {
 			for _, name := range names {
-				// Projects of Gerrit itself hold settings, not code.
-				if p := page[name]; !slices.Contains(gerritAlways, name) && g.selects(name) {
+				// Gerrit's own projects contain settings, not code.
+				if p := page[name]; !slices.Contains(gerritSystem, name) && g.selects(name) {
 					if err := found(g.repo(name, &p), name); err != nil {
 						return err
 					}
@@ -87,8 +87,8 @@ func (g *gerrit) List(ctx context.Context, sink Sink) error {
 	}}})
 }
 
-// listed asks for projects, hidden ones too unless they are excluded.
-func (g *gerrit) listed() url.Values {
+// listQuery returns the query for projects, with hidden ones unless they are excluded.
+func (g *gerrit) listQuery() url.Values {
 	q := url.Values{"d": {""}}
 	if !g.conn.Exclude.Hidden {
 		q.Set("all", "")
@@ -96,15 +96,14 @@ func (g *gerrit) listed() url.Values {
 	return q
 }
 
-// gerritPages walks the list of projects, which is sorted by name, and passes on the
-// names of each page in that order.
+// gerritPages lists all pages of projects, which are sorted by name.
 func gerritPages[T any](ctx context.Context, g *gerrit, q url.Values, take func(names []string, page map[string]T) error) error {
 	q.Set("n", strconv.Itoa(gerritPage))
 	if p := commonPrefix(g.conn.Projects); p != "" {
 		q.Set("p", p)
 	}
 
-	// A bound, for a server that answers without end.
+	// A limit, against servers that never end.
 	last := ""
 	for from := 0; from < maxPages*gerritPage; {
 		q.Set("S", strconv.Itoa(from))
@@ -113,14 +112,14 @@ func gerritPages[T any](ctx context.Context, g *gerrit, q url.Values, take func(
 			return err
 		}
 
-		// A page may be short though more follow, and not every server says
-		// that more follow: an empty page is behind the last.
+		// A short page need not be the last, and not every server marks the last. An empty page is
+		// after the last.
 		if len(page) == 0 {
 			return nil
 		}
 		from += len(page)
 
-		// A server that ignores where to begin would be read in circles.
+		// A server that ignores the start would repeat its pages.
 		names := slices.Sorted(maps.Keys(page))
 		if slices.Contains(names, last) {
 			return refusal(InvalidResponse, http.StatusOK, "the pages of %s go in a circle", g.product)
@@ -133,12 +132,12 @@ func gerritPages[T any](ctx context.Context, g *gerrit, q url.Values, take func(
 	return refusal(InvalidResponse, http.StatusOK, "%s lists projects without end", g.product)
 }
 
-// gerritSignal is the commits of the branches that most projects have: one call
-// has those of a page of projects. Of other branches it tells nothing.
+// gerritSignal is the commits of master and main. One call has those of a page of projects. Pushes
+// to other branches are not reported.
 var gerritSignal = Signal{Name: "commits of master and main", Lag: time.Minute, Hourly: 480}
 
-// Changed lists all projects with the commits of their main branches: there is
-// no list of what changed since.
+// Changed lists all projects with the commits of their main branches, because Gerrit has no list of
+// changes since a time.
 func (g *gerrit) Changed(ctx context.Context, _ time.Time, take func(Mark)) ([]string, error) {
 	type project struct {
 		Branches map[string]string `json:"branches"`
@@ -147,7 +146,7 @@ func (g *gerrit) Changed(ctx context.Context, _ time.Time, take func(Mark)) ([]s
 		for _, name := range names {
 			m := Mark{ExternalID: externalID(config.KindGerrit, g.web, name)}
 			for _, branch := range slices.Sorted(maps.Keys(page[name].Branches)) {
-				// What has no such branch has dashes in its place.
+				// Gerrit sends dashes for a missing branch.
 				if commit := page[name].Branches[branch]; !strings.Contains(commit, "-") {
 					m.Commits = append(m.Commits, commit)
 				}
@@ -170,7 +169,7 @@ func (g *gerrit) selects(name string) bool {
 
 // Lookup asks for a project by its name.
 func (g *gerrit) Lookup(ctx context.Context, external string) (Repo, bool, error) {
-	name, ok := numberOf(external, config.KindGerrit, g.web)
+	name, ok := hostIDOf(external, config.KindGerrit, g.web)
 	if !ok {
 		return Repo{}, false, errForeignID
 	}
@@ -194,8 +193,7 @@ func (g *gerrit) repo(name string, p *gerritProject) Repo {
 		Description: p.Description, Archived: p.State == "READ_ONLY",
 	}
 
-	// Whether everybody may see a project is told by nothing but that an
-	// anonymous caller does.
+	// A project is known to be public only if anonymous callers see it.
 	if g.base.Path == g.web.Path {
 		r.Visibility = Public
 	}
@@ -215,11 +213,11 @@ func (g *gerrit) repo(name string, p *gerritProject) Repo {
 	return r
 }
 
-// commonPrefix is what the names that globs match have in common at the beginning.
+// commonPrefix returns the common prefix of all names that the globs match.
 func commonPrefix(globs []string) string {
 	prefix := ""
 	for i, g := range globs {
-		// x/** is also x itself.
+		// x/** matches x too.
 		start, _ := glob.Start(g)
 		if rest, ok := strings.CutPrefix(g, start); !ok || strings.HasPrefix(rest, "**") {
 			start = strings.TrimSuffix(start, "/")
@@ -234,8 +232,8 @@ func commonPrefix(globs []string) string {
 	return prefix
 }
 
-// gerritUser is who a connection asks as: the account that it names, else the one
-// in its address; nobody where there is neither.
+// gerritUser returns the connection's credential: the configured account, or the one in its URL, or
+// none.
 func gerritUser(ctx context.Context, c *config.Gerrit, t Tools) (git.Credential, error) {
 	if c.Token == nil {
 		return userOf(c.URL), nil

@@ -12,20 +12,19 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// giteaPage is how many repositories are asked for. The server gives fewer
-// where its own limit is lower, and does not say so.
+// giteaPage is the requested page size. The server may have a lower limit, which it does not
+// announce.
 const giteaPage = 50
 
-// gitea lists a Gitea or Forgejo server. Its API is described by the server
-// itself at /api/swagger.
+// gitea lists a Gitea or Forgejo server. The server documents its API at /api/swagger.
 type gitea struct {
 	*client
 	conn   *config.Gitea
 	choice *choice
-	web    *url.URL // of the server, for people and for git
+	web    *url.URL // of the server, for people and git
 }
 
-// giteaRepo is what the API says of a repository.
+// giteaRepo is a repository in the API.
 type giteaRepo struct {
 	ID            hostID    `json:"id"`
 	FullName      string    `json:"full_name"`
@@ -40,7 +39,7 @@ type giteaRepo struct {
 	Size          int64     `json:"size"` // KiB
 	Stars         uint32    `json:"stars_count"`
 	Topics        []string  `json:"topics"`
-	Updated       time.Time `json:"updated_at"` // moves with pushes alone
+	Updated       time.Time `json:"updated_at"` // changes only with pushes
 }
 
 func openGitea(conn config.Connection, t Tools) (Host, error) {
@@ -54,17 +53,17 @@ func openGitea(conn config.Connection, t Tools) (Host, error) {
 		return nil, err
 	}
 
-	// The fallback token is for the public host alone: it must not be sent to others.
+	// The fallback token is for the public host only, and must not be sent to others.
 	secret := tokenOf(t, c.Token, "FALLBACK_GITEA_CLOUD_TOKEN", web.Host == "gitea.com")
 	g := &gitea{
 		conn: c, web: web, choice: choice,
 		client: giteaClient(t, web, c.Shared().Name, budgetKey(c.Token), prefixed("token ", secret)),
 	}
-	g.memory = memoryOf(c.Token)
+	g.cacheKey = cacheKeyOf(c.Token)
 	return g, nil
 }
 
-// giteaClient asks a server with one credential, of which key tells it apart.
+// giteaClient returns a client for one credential, identified by key.
 func giteaClient(t Tools, web *url.URL, name, key string, authorize func(context.Context) (string, error)) *client {
 	api := *web
 	api.Path += "/api/v1"
@@ -79,7 +78,7 @@ func giteaClient(t Tools, web *url.URL, name, key string, authorize func(context
 // List lists organisations, users and single repositories.
 func (g *gitea) List(ctx context.Context, sink Sink) error {
 	c := newCollector(sink, g.choice)
-	// What several of them have is found more than once; the collector passes it on once.
+	// The collector drops repeated repositories.
 	var targets []target
 	for _, org := range g.conn.Orgs {
 		targets = append(targets, g.owner("orgs", org))
@@ -93,7 +92,7 @@ func (g *gitea) List(ctx context.Context, sink Sink) error {
 	return c.run(ctx, targets)
 }
 
-// owner lists what an organisation or a user has.
+// owner returns a target that lists an organisation or a user.
 func (g *gitea) owner(kind, name string) target {
 	return target{name: kind + "/" + name, list: func(ctx context.Context, found func(Repo, string) error) error {
 		first := g.at(url.Values{"page": {"1"}, "limit": {strconv.Itoa(giteaPage)}}, kind, name, "repos")
@@ -102,12 +101,12 @@ func (g *gitea) owner(kind, name string) target {
 	}}
 }
 
-// after is the page behind one of n entries. The server cuts pages to a limit
-// of its own, so a short page is not the last; where a proxy ate the Link
-// header, an empty one is, or one that with as many before it has all that are counted.
+// after returns the URL of the page after one with n entries, or nil. The server may shorten pages,
+// so a short page is not the last. If a proxy removed the Link header, the last page is an empty
+// one, or the one that reaches the total count.
 func (g *gitea) after(u *url.URL, head http.Header, n int) *url.URL {
 	if next := g.nextLink(u, head); next != nil {
-		// The server's own idea of its address may be another.
+		// The server may know itself by another address.
 		moved := *u
 		moved.RawQuery = next.RawQuery
 		return &moved
@@ -123,18 +122,18 @@ func (g *gitea) after(u *url.URL, head http.Header, n int) *url.URL {
 	return &next
 }
 
-// single asks for one repository.
+// single returns a target with one repository.
 func (g *gitea) single(path string) target {
 	owner, name, _ := strings.Cut(path, "/")
 	return single(g.client, "repos/"+path, g.at(nil, "repos", owner, name), g.found)
 }
 
-// giteaSignal is when a repository was pushed to last: the time moves a second
-// or two after the push, and by nothing else.
+// giteaSignal is the time of the last push. It changes a second or two after a push, and for
+// nothing else.
 var giteaSignal = Signal{Name: "updated_at", Sure: true, Lag: time.Minute, Hourly: 14_400}
 
-// Changed searches the repositories of each owner, those that were pushed to
-// last first. The search wants the owner's number.
+// Changed searches each owner's repositories, last pushed first. The search needs the owner's
+// number.
 func (g *gitea) Changed(ctx context.Context, since time.Time, take func(Mark)) ([]string, error) {
 	read := func(kind, name string) look {
 		return look{kind + "/" + name, func() error {
@@ -148,7 +147,7 @@ func (g *gitea) Changed(ctx context.Context, since time.Time, take func(Mark)) (
 		}}
 	}
 
-	// Repositories that are named one by one have no list: their pushes are found by polls.
+	// Single repositories have no list. Polls find their pushes.
 	var looks []look
 	for _, org := range g.conn.Orgs {
 		looks = append(looks, read("orgs", org))
@@ -156,11 +155,10 @@ func (g *gitea) Changed(ctx context.Context, since time.Time, take func(Mark)) (
 	for _, user := range g.conn.Users {
 		looks = append(looks, read("users", user))
 	}
-	return looked(looks)
+	return runLooks(looks)
 }
 
-// newest reads the repositories of an owner until one was pushed to before a
-// time.
+// newest reads an owner's repositories, back to a time.
 func (g *gitea) newest(ctx context.Context, owner string, since time.Time, take func(Mark)) error {
 	q := url.Values{"uid": {owner}, "exclusive": {"true"}, "sort": {"updated"}, "order": {"desc"}, "page": {"1"}, "limit": {strconv.Itoa(giteaPage)}}
 	return g.walk(ctx, g.at(q, "repos", "search"), nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
@@ -172,7 +170,7 @@ func (g *gitea) newest(ctx context.Context, owner string, since time.Time, take 
 			return nil, 0, err
 		}
 
-		// The newest come first, so that the first old one ends the look.
+		// Sorted newest first, so stop at the first old one.
 		for i := range page.Data {
 			if page.Data[i].Updated.Before(since) {
 				return nil, 0, nil
@@ -184,18 +182,18 @@ func (g *gitea) newest(ctx context.Context, owner string, since time.Time, take 
 	})
 }
 
-// Lookup asks for a repository by the server's number.
+// Lookup asks for a repository by its number.
 func (g *gitea) Lookup(ctx context.Context, externalID string) (Repo, bool, error) {
-	id, ok := numberOf(externalID, config.KindGitea, g.web)
+	id, ok := hostIDOf(externalID, config.KindGitea, g.web)
 	if !ok {
 		return Repo{}, false, errForeignID
 	}
 	var r giteaRepo
-	if _, err := g.recall(ctx, g.at(nil, "repositories", id), &r); err != nil {
+	if _, err := g.getCached(ctx, g.at(nil, "repositories", id), &r); err != nil {
 		return Repo{}, false, err
 	}
 
-	// By the name that it has now: a transfer may have taken it out of the selection.
+	// Use the present name: a transfer may have taken it out of the selection.
 	owner := firstOf(r.FullName, "/")
 	selected := hasFold(g.conn.Orgs, owner) || hasFold(g.conn.Users, owner) || hasFold(g.conn.Repos, r.FullName)
 	repo := g.repo(&r)
@@ -205,7 +203,7 @@ func (g *gitea) Lookup(ctx context.Context, externalID string) (Repo, bool, erro
 // found passes on a repository that has code.
 func (g *gitea) found(r *giteaRepo, found func(Repo, string) error) error {
 	if r.ID <= 0 || strings.Count(r.FullName, "/") != 1 {
-		return found(Repo{}, "") // of no use
+		return found(Repo{}, "") // counted as unusable
 	}
 	if r.HasCode != nil && !*r.HasCode {
 		return nil
@@ -213,8 +211,8 @@ func (g *gitea) found(r *giteaRepo, found func(Repo, string) error) error {
 	return found(g.repo(r), r.FullName)
 }
 
-// repo is a repository in our terms. The address for git is the configured
-// one: the server's own may be that of another side of a proxy.
+// repo converts a repository. The clone URL uses the configured address, because the server may
+// know itself by another behind a proxy.
 func (g *gitea) repo(r *giteaRepo) Repo {
 	web := g.web.JoinPath(r.FullName).String()
 	name := hostName(g.web) + "/" + r.FullName
@@ -228,7 +226,7 @@ func (g *gitea) repo(r *giteaRepo) Repo {
 	}
 }
 
-// explainGitea names the scope that a token lacks.
+// explainGitea detects a token without a needed scope.
 func explainGitea(res *http.Response, body []byte) *Refusal {
 	if res.StatusCode == http.StatusForbidden && strings.Contains(string(body), "scope") {
 		return refusal(ScopeMissing, res.StatusCode, "the token lacks a scope: it needs read:repository, and read:organization and read:user for orgs and users")
@@ -236,7 +234,7 @@ func explainGitea(res *http.Response, body []byte) *Refusal {
 	return nil
 }
 
-// giteaCredential is what git sends: any user, and the token as password.
+// giteaCredential returns the credential for git: any user, with the token as password.
 func giteaCredential(ctx context.Context, conn config.Connection, _ string, t Tools) (git.Credential, error) {
 	c := conn.(*config.Gitea)
 	web, err := addressOf(c.URL, "https://gitea.com", "/api/v1")

@@ -10,29 +10,28 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// giteaPerson is somebody in an answer. What is said of blocking is there for
-// administrators only.
+// giteaPerson is a person in the API. Only administrators see whether a person is blocked.
 type giteaPerson struct {
 	ID      int64 `json:"id"`
 	Blocked bool  `json:"prohibit_login"`
 }
 
-// giteaTeam is a team of an organisation that has a repository.
+// giteaTeam is a team with access to a repository.
 type giteaTeam struct {
 	ID         int64             `json:"id"`
 	Permission string            `json:"permission"` // owner and admin have all units
 	Units      map[string]string `json:"units_map"`
 }
 
-// Readers are the owner, the collaborators, and the members of teams that may
-// read code. An administrator of the server is one where they are one of these.
+// Readers returns the owner, the collaborators, and members of teams that may read code.
+// Administrators of the server count only if they are one of these.
 func (g *gitea) Readers(ctx context.Context, external, _ string) ([]string, error) {
-	id, ok := numberOf(external, config.KindGitea, g.web)
+	id, ok := hostIDOf(external, config.KindGitea, g.web)
 	if !ok {
 		return nil, errForeignID
 	}
 
-	// The lists are by name: the number tells the one of now.
+	// The lists are by name, so get the present name by number.
 	var repo struct {
 		Name     string      `json:"name"`
 		FullName string      `json:"full_name"`
@@ -59,7 +58,7 @@ func (g *gitea) Readers(ctx context.Context, external, _ string) ([]string, erro
 		return nil, err
 	}
 	if personal {
-		// What is said of blocking is not with the repository.
+		// The repository does not say whether its owner is blocked.
 		if _, err := g.get(ctx, g.at(nil, "users", owner), &repo.Owner); err != nil {
 			return nil, err
 		}
@@ -77,18 +76,17 @@ func (g *gitea) Readers(ctx context.Context, external, _ string) ([]string, erro
 	return found.sorted(), nil
 }
 
-// teams are those that may read the code of a repository; one that is personal
-// has none.
+// teams returns the teams that may read a repository's code. A personal repository has none.
 func (g *gitea) teams(ctx context.Context, owner, name string) (readers []giteaTeam, personal bool, err error) {
 	var all []giteaTeam
 	_, err = g.get(ctx, g.at(nil, "repos", owner, name, "teams"), &all)
-	// Gitea answers so for a repository that belongs to a user: that is no failure.
+	// Gitea answers 405 for a user's repository.
 	if r := (*Refusal)(nil); errors.As(err, &r) && r.Status == http.StatusMethodNotAllowed {
 		return nil, true, nil
 	}
 	for _, t := range all {
-		// A team may see issues alone. Owners and administrators have everything, whatever the
-		// units say.
+		// A team may see only issues. Owners and administrators have all units, whatever units_map
+		// says.
 		code := t.Units["repo.code"]
 		if t.Permission == "owner" || t.Permission == "admin" || code != "" && code != "none" {
 			readers = append(readers, t)
@@ -97,7 +95,7 @@ func (g *gitea) teams(ctx context.Context, owner, name string) (readers []giteaT
 	return readers, false, err
 }
 
-// page is the first page of a list.
+// page returns the URL of a list's first page.
 func (g *gitea) page(parts ...string) *url.URL {
 	return g.at(url.Values{"page": {"1"}, "limit": {strconv.Itoa(giteaPage)}}, parts...)
 }

@@ -252,7 +252,7 @@ func TestARefusedTokenEndsTheListing(t *testing.T) {
 	if r := (*Refusal)(nil); !errors.As(err, &r) || r.Code != TokenRefused || !strings.Contains(err.Error(), "connection main") || strings.Contains(err.Error(), "wrong") {
 		t.Errorf("error %v", err)
 	}
-	if s.calls > parallel {
+	if s.calls > parallelTargets {
 		t.Errorf("%d calls with a token that was refused", s.calls)
 	}
 }

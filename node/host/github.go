@@ -66,7 +66,7 @@ func openGitHub(conn config.Connection, t Tools) (Host, error) {
 		conn: c, web: web, choice: choice, owners: map[string]*client{},
 		client: githubClient(t, web, c.Name, budgetKey(c.Token), prefixed("Bearer ", githubToken(c, web, t))),
 	}
-	g.memory = memoryOf(c.Token)
+	g.cacheKey = cacheKeyOf(c.Token)
 	return g, nil
 }
 
@@ -297,7 +297,7 @@ func (g *github) Changed(ctx context.Context, since time.Time, take func(Mark)) 
 			return err
 		}})
 	}
-	return looked(looks)
+	return runLooks(looks)
 }
 
 // mark is what GitHub says of the last push. One that was never pushed to was
@@ -332,7 +332,7 @@ func (g *github) single(path string, batch *githubBatch, sink Sink) target {
 
 // Lookup asks for a repository by GitHub's number.
 func (g *github) Lookup(ctx context.Context, external string) (Repo, bool, error) {
-	id, ok := numberOf(external, config.KindGitHub, g.web)
+	id, ok := hostIDOf(external, config.KindGitHub, g.web)
 	if !ok {
 		return Repo{}, false, errForeignID
 	}
@@ -364,7 +364,7 @@ func (g *github) lookup(ctx context.Context, at *url.URL, into *githubRepo) erro
 
 	var gone, other error
 	for _, c := range askers {
-		_, err := c.recall(ctx, at, into)
+		_, err := c.getCached(ctx, at, into)
 		switch {
 		case err == nil:
 			return nil

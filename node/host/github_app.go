@@ -138,7 +138,7 @@ func (a *githubApp) token(ctx context.Context, owner string) (string, error) {
 		Token string `json:"token"`
 	}
 	at := a.at(nil, "app", "installations", strconv.FormatInt(id, 10), "access_tokens")
-	if _, err := a.patiently(ctx, question{at: at, method: http.MethodPost}, &fresh); err != nil {
+	if _, err := a.retry(ctx, question{at: at, method: http.MethodPost}, &fresh); err != nil {
 		return "", fmt.Errorf("GitHub App %s: make a token for %s: %w", a.app.ID, owner, err)
 	}
 

@@ -154,7 +154,7 @@ func (b *githubBatch) ask(ctx context.Context) (map[string]*githubRepo, error) {
 	if err != nil {
 		return nil, err
 	}
-	head, err := b.asker.patiently(ctx, question{at: b.github.graphAt(), method: http.MethodPost, body: body}, &answer)
+	head, err := b.asker.retry(ctx, question{at: b.github.graphAt(), method: http.MethodPost, body: body}, &answer)
 	if r := (*Refusal)(nil); err != nil && (ctx.Err() != nil || errors.As(err, &r) && (r.Code == RateLimited || r.Code == TokenRefused)) {
 		return nil, err
 	} else if err != nil {

@@ -22,7 +22,7 @@ type githubReader struct {
 // all of its members do. The address by number is the one that GitHub's
 // redirects of renamed repositories lead to.
 func (g *github) Readers(ctx context.Context, external, path string) ([]string, error) {
-	id, ok := numberOf(external, config.KindGitHub, g.web)
+	id, ok := hostIDOf(external, config.KindGitHub, g.web)
 	if !ok {
 		return nil, errForeignID
 	}

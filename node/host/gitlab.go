@@ -69,7 +69,7 @@ func openGitLab(conn config.Connection, t Tools) (Host, error) {
 		conn: c, web: web, links: links, choice: choice,
 		client: gitlabClient(t, web, c.Name, budgetKey(c.Token), prefixed("Bearer ", gitlabToken(c, web, t))),
 	}
-	g.memory = memoryOf(c.Token)
+	g.cacheKey = cacheKeyOf(c.Token)
 	return g, nil
 }
 
@@ -151,9 +151,9 @@ func (g *gitlab) noteToken(ctx context.Context) {
 	}
 
 	if at, err := time.Parse(time.DateOnly, token.Expires); err == nil {
-		g.budget.ends(at)
+		g.budget.setEnd(at)
 	}
-	g.budget.may(token.Scopes)
+	g.budget.setScopes(token.Scopes)
 }
 
 // gitlabSignal is when something happened in a project last: a push moves it,
@@ -190,7 +190,7 @@ func (g *gitlab) Changed(ctx context.Context, since time.Time, take func(Mark)) 
 	for _, user := range g.conn.Users {
 		looks = append(looks, read("users/"+user, "users", user, "projects"))
 	}
-	return looked(looks)
+	return runLooks(looks)
 }
 
 // group is a target that lists the groups below it one by one where the server is
@@ -262,12 +262,12 @@ func (g *gitlab) single(path string) target {
 
 // Lookup asks for a project by GitLab's number.
 func (g *gitlab) Lookup(ctx context.Context, external string) (Repo, bool, error) {
-	id, ok := numberOf(external, config.KindGitLab, g.web)
+	id, ok := hostIDOf(external, config.KindGitLab, g.web)
 	if !ok {
 		return Repo{}, false, errForeignID
 	}
 	var p gitlabProject
-	if _, err := g.recall(ctx, g.at(g.sized(url.Values{}), "projects", id), &p); err != nil {
+	if _, err := g.getCached(ctx, g.at(g.sized(url.Values{}), "projects", id), &p); err != nil {
 		return Repo{}, false, err
 	}
 	repo := g.repo(&p)

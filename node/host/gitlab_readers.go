@@ -22,7 +22,7 @@ type gitlabMember struct {
 // Readers are the members of a project, of the groups above it and of those it
 // is shared with, from Reporter on.
 func (g *gitlab) Readers(ctx context.Context, external, _ string) ([]string, error) {
-	id, ok := numberOf(external, config.KindGitLab, g.web)
+	id, ok := hostIDOf(external, config.KindGitLab, g.web)
 	if !ok {
 		return nil, errForeignID
 	}

@@ -91,7 +91,7 @@ func arrays[T any](ctx context.Context, c *client, first *url.URL, smaller func(
 func single[T any](c *client, name string, at *url.URL, take func(*T, func(Repo, string) error) error) target {
 	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
 		var r T
-		if _, err := c.recall(ctx, at, &r); err != nil {
+		if _, err := c.getCached(ctx, at, &r); err != nil {
 			return err
 		}
 		return take(&r, found)
@@ -102,7 +102,7 @@ func single[T any](c *client, name string, at *url.URL, take func(*T, func(Repo,
 // time, failed, or sent more than is read.
 func tooMuch(err error) bool {
 	r := (*Refusal)(nil)
-	return errors.As(err, &r) && (r.Code == Unreachable && !lasts(r.cause) || r.Status == http.StatusOK && r.Code == InvalidResponse)
+	return errors.As(err, &r) && (r.Code == Unreachable && !isPermanent(r.cause) || r.Status == http.StatusOK && r.Code == InvalidResponse)
 }
 
 // halves returns what makes pages that are numbered from 1 smaller: half the

@@ -406,7 +406,7 @@ func (g *ownGerrit) Who(ctx context.Context) (string, error) {
 
 // Repos lists the projects that Gerrit shows the person, which has no public ones.
 func (g *ownGerrit) Repos(ctx context.Context, take func(string)) (withheld string, err error) {
-	return "", gerritPages(ctx, g.gerrit, g.listed(), func(names []string, _ map[string]gerritProject) error {
+	return "", gerritPages(ctx, g.gerrit, g.listQuery(), func(names []string, _ map[string]gerritProject) error {
 		for _, name := range names {
 			take(externalID(config.KindGerrit, g.web, name))
 		}

@@ -1,13 +1,13 @@
-// Package giteatest runs a real Gitea inside a test, on a port and a directory
-// of its own, so that what is said of code hosts is tried on one.
+// Package giteatest runs a real Gitea in a test, with its own port and directory, to test code
+// against a real host.
 //
-//	s := giteatest.Start(t) // skips the test where no Gitea is built
+//	s := giteatest.Start(t) // skips the test without a Gitea program
 //	s.Org("acme")
 //	s.Repo("acme", "app", giteatest.Options{Private: true})
 //	s.Push("acme/app", map[string]string{"main.go": "package main"})
 //
-// `make test-hosts` builds the server once, into a cache outside the
-// repository, and names it in SHOAL_TEST_GITEA.
+// `make test-hosts` builds the server once, into a cache outside the repository, and puts its path
+// into SHOAL_TEST_GITEA.
 package giteatest
 
 import (
@@ -30,16 +30,16 @@ import (
 	"time"
 )
 
-// Variable names the program in the environment of the tests.
+// Variable is the environment variable with the path of the program.
 const Variable = "SHOAL_TEST_GITEA"
 
-// patience is how long the server may take for anything.
-const patience = time.Minute
+// timeout is the time limit for anything that the server does.
+const timeout = time.Minute
 
-// Server is a running Gitea. Its methods end the test where the server does
-// not do what they ask for. They may be called from any goroutine of a test.
+// Server is a running Gitea. Its methods fail the test if the server fails. All goroutines of a
+// test may call them.
 type Server struct {
-	URL   string // without a slash at the end
+	URL   string // without a trailing slash
 	Token string // of an administrator, with all rights
 
 	t       testing.TB
@@ -48,9 +48,8 @@ type Server struct {
 	cmd     *exec.Cmd
 }
 
-// Start starts an empty server, which is stopped when the test ends. Settings are
-// lines of its configuration behind those that every server of a test has. Without
-// a program the test is skipped.
+// Start starts an empty server that stops at the end of the test. The settings are lines appended
+// to its configuration. Without a program, Start skips the test.
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	program := os.Getenv(Variable)
@@ -58,8 +57,8 @@ func Start(t testing.TB, settings ...string) *Server {
 		t.Skipf("%s names no Gitea: make test-hosts builds one and runs this test", Variable)
 	}
 
-	// The database is made before the server runs, and the administrator before anybody can
-	// ask: there is no first page to fill in.
+	// Create the database and the administrator before the server runs, so that it shows no set-up
+	// page.
 	s := &Server{t: t, program: program, dir: t.TempDir()}
 	s.configure(freePort(t), settings)
 	s.run("migrate")
@@ -77,7 +76,7 @@ func Start(t testing.TB, settings ...string) *Server {
 
 var hex40 = regexp.MustCompile(`\b[0-9a-f]{40}\b`)
 
-// freePort is a port that nobody listens on now.
+// freePort returns a port that is free now.
 func freePort(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -89,12 +88,11 @@ func freePort(t testing.TB) string {
 	return port
 }
 
-// configure writes the server's settings: what the tests need, and nothing
-// that works in the background.
+// configure writes the server's settings: what tests need, and no background work.
 func (s *Server) configure(port string, settings []string) {
 	s.t.Helper()
 
-	// The address is known before the server runs: what it tells of itself has it.
+	// Set the address before the server runs, because its answers contain it.
 	s.URL = "http://127.0.0.1:" + port
 	text := strings.NewReplacer("{dir}", s.dir, "{port}", port, "{files}", s.program+".files").Replace(`
 RUN_MODE = prod
@@ -136,7 +134,7 @@ LEVEL = warn
 
 func (s *Server) file() string { return filepath.Join(s.dir, "app.ini") }
 
-// run runs the program to its end and returns what it says.
+// run runs the program to its end and returns its output.
 func (s *Server) run(args ...string) string {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), s.program, append([]string{"--config", s.file()}, args...)...)
@@ -147,7 +145,7 @@ func (s *Server) run(args ...string) string {
 	return string(out)
 }
 
-// Launch starts a stopped server again, on the same data and port.
+// Launch starts a stopped server again, with the same data and port.
 func (s *Server) Launch() {
 	s.t.Helper()
 	log, err := os.OpenFile(filepath.Join(s.dir, "web.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -158,7 +156,7 @@ func (s *Server) Launch() {
 	s.cmd = exec.Command(s.program, "--config", s.file(), "web")
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 
-	// The server must not outlive a test process that is killed.
+	// The server must end when the test process is killed.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
@@ -170,11 +168,11 @@ func (s *Server) Launch() {
 	})
 }
 
-// Until waits until something holds of the server, and ends the test with what is
-// said of it where it does not come to hold.
+// Until waits until holds returns true. After a timeout it fails the test with the text of
+// otherwise.
 func (s *Server) Until(holds func() bool, otherwise func() string) {
 	s.t.Helper()
-	deadline := time.NewTimer(patience)
+	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -183,7 +181,7 @@ func (s *Server) Until(holds func() bool, otherwise func() string) {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			s.t.Fatalf("after %v: %s", patience, otherwise())
+			s.t.Fatalf("after %v: %s", timeout, otherwise())
 		}
 	}
 }
@@ -197,7 +195,7 @@ func (s *Server) answers() bool {
 	return res.StatusCode == http.StatusOK
 }
 
-// Stop stops the server; its data stay until the test ends.
+// Stop stops the server. Its data stay until the test ends.
 func (s *Server) Stop() {
 	if s.cmd == nil {
 		return
@@ -207,8 +205,7 @@ func (s *Server) Stop() {
 	s.cmd = nil
 }
 
-// Do calls the API as the administrator and decodes the answer into a value,
-// where one is given.
+// Do calls the API as the administrator and decodes the answer into a value, unless that is nil.
 func (s *Server) Do(method, path string, body, into any) {
 	s.t.Helper()
 	if status, text := s.call(method, path, body); status/100 != 2 {
@@ -223,7 +220,7 @@ func (s *Server) Do(method, path string, body, into any) {
 func (s *Server) call(method, path string, body any) (int, []byte) {
 	s.t.Helper()
 
-	// The body of a call without one is null, which the server takes for none.
+	// Without a body this sends null, which the server ignores.
 	text, err := json.Marshal(body)
 	if err != nil {
 		s.t.Fatal(err)
@@ -250,13 +247,13 @@ func (s *Server) call(method, path string, body any) (int, []byte) {
 	return res.StatusCode, answer
 }
 
-// Org makes an organisation.
+// Org creates an organisation.
 func (s *Server) Org(name string) {
 	s.t.Helper()
 	s.Do("POST", "/orgs", map[string]any{"username": name}, nil)
 }
 
-// User makes a user, and returns a token of theirs with some scopes.
+// User creates a user and returns a token with the scopes, or "" without scopes.
 func (s *Server) User(name string, scopes ...string) (token string) {
 	s.t.Helper()
 	s.Do("POST", "/admin/users", map[string]any{"username": name, "password": "not-a-secret-1", "email": name + "@example.com", "must_change_password": false}, nil)
@@ -267,8 +264,7 @@ func (s *Server) User(name string, scopes ...string) (token string) {
 	return hex40.FindString(said)
 }
 
-// Application lets another program sign people in by the server, and send them
-// back to an address. It returns the program's id and secret.
+// Application registers an OAuth application with a redirect address. It returns its id and secret.
 func (s *Server) Application(name, redirect string) (id, secret string) {
 	s.t.Helper()
 	var made struct {
@@ -279,15 +275,14 @@ func (s *Server) Application(name, redirect string) (id, secret string) {
 	return made.ID, made.Secret
 }
 
-// Options are what a repository is made with.
+// Options are properties of a new repository.
 type Options struct {
 	Private     bool
 	Empty       bool // without a first commit
 	Description string
 }
 
-// Repo makes a repository of an organisation or a user, and returns the
-// server's number of it.
+// Repo creates a repository of an organisation or user. It returns the server's id.
 func (s *Server) Repo(owner, name string, o Options) (id int64) {
 	s.t.Helper()
 	path := "/orgs/" + owner + "/repos"
@@ -299,12 +294,12 @@ func (s *Server) Repo(owner, name string, o Options) (id int64) {
 	return made.ID
 }
 
-// Repos makes n empty repositories of an owner, whose names a format makes of their
-// numbers from 0 on.
+// Repos creates n empty repositories of an owner. The format makes their names of the numbers from
+// 0.
 func (s *Server) Repos(owner, format string, n int) {
 	s.t.Helper()
 
-	// A few at a time: its database has one writer.
+	// Only a few at once, because the database allows one writer.
 	var some sync.WaitGroup
 	for i := range n {
 		if some.Go(func() { s.Repo(owner, fmt.Sprintf(format, i), Options{Empty: true}) }); i%4 == 3 {
@@ -314,7 +309,7 @@ func (s *Server) Repos(owner, format string, n int) {
 	some.Wait()
 }
 
-// Push commits files to the default branch of a repository, all at once.
+// Push commits files to the default branch in one commit.
 func (s *Server) Push(repo string, files map[string]string) {
 	s.t.Helper()
 	var changes []map[string]any
@@ -324,7 +319,7 @@ func (s *Server) Push(repo string, files map[string]string) {
 	s.Do("POST", "/repos/"+repo+"/contents", map[string]any{"files": changes, "message": fmt.Sprintf("add %d files", len(files))}, nil)
 }
 
-// Edit changes properties of a repository, as name, private or archived.
+// Edit changes properties of a repository, such as name, private or archived.
 func (s *Server) Edit(repo string, change map[string]any) {
 	s.t.Helper()
 	s.Do("PATCH", "/repos/"+repo, change, nil)
@@ -336,7 +331,7 @@ func (s *Server) Delete(repo string) {
 	s.Do("DELETE", "/repos/"+repo, nil, nil)
 }
 
-// Transfer gives a repository to another owner.
+// Transfer moves a repository to another owner.
 func (s *Server) Transfer(repo, owner string) {
 	s.t.Helper()
 	s.Do("POST", "/repos/"+repo+"/transfer", map[string]any{"new_owner": owner}, nil)
