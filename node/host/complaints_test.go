@@ -263,7 +263,7 @@ func TestATokenOfAnAppKeepsNoAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, installed, _ := h.(*github).by(t.Context(), "acme")
+	c, installed, _ := h.(*github).clientFor(t.Context(), "acme")
 	if c.cacheKey != "" || !installed {
 		t.Errorf("answers of an app are kept as those of %q; installed: %v", c.cacheKey, installed)
 	}

@@ -14,13 +14,13 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// githubKeep is the share of a token's calls that is left to others who use it.
+// githubKeep is the share of a token's calls that is left to its other users.
 const githubKeep = 0.2
 
-// github lists github.com, a subdomain of ghe.com, or an Enterprise Server.
-// Its API is described at docs.github.com/rest.
+// github lists github.com, a subdomain of ghe.com, or an Enterprise Server. Its API is documented
+// at docs.github.com/rest.
 type github struct {
-	*client // with the token of the connection
+	*client // uses the connection's token
 	conn    *config.GitHub
 	web     *url.URL
 	choice  *choice
@@ -29,7 +29,7 @@ type github struct {
 	owners map[string]*client
 }
 
-// githubRepo is what the API says of a repository.
+// githubRepo is a repository in the API.
 type githubRepo struct {
 	ID            hostID     `json:"id"`
 	FullName      string     `json:"full_name"`
@@ -70,7 +70,7 @@ func openGitHub(conn config.Connection, t Tools) (Host, error) {
 	return g, nil
 }
 
-// githubClient asks a site with one credential, of which key tells it apart.
+// githubClient returns a client for one credential, identified by key.
 func githubClient(t Tools, web *url.URL, name, key string, authorize func(context.Context) (string, error)) *client {
 	c := &client{
 		tools: t, product: "GitHub", name: name, base: githubAPI(web),
@@ -86,17 +86,17 @@ func githubClient(t Tools, web *url.URL, name, key string, authorize func(contex
 
 	c.explain = func(res *http.Response, body []byte) *Refusal { return explainGitHub(c, res, body) }
 
-	// A server of one's own may be older than any version that can be asked for.
+	// An Enterprise Server may be older than any API version.
 	if web.Host == "github.com" || strings.HasSuffix(web.Host, ".ghe.com") {
 		c.header.Set("X-GitHub-Api-Version", "2022-11-28")
 	}
 	return c
 }
 
-// by is what asks for repositories of an owner: with the token of the app that
-// the owner has installed, else with that of the connection. The second result
-// is an issue where there are apps and none can be used.
-func (g *github) by(ctx context.Context, owner string) (*client, bool, *Issue) {
+// clientFor returns the client for an owner's repositories. It uses the token of the app that the owner
+// installed, or else the connection's. The bool reports whether it is an app. The issue is set if
+// there are apps but none works.
+func (g *github) clientFor(ctx context.Context, owner string) (*client, bool, *Issue) {
 	if len(appsOf(g.tools, g.web)) == 0 {
 		return g.client, false, nil
 	}
@@ -107,7 +107,7 @@ func (g *github) by(ctx context.Context, owner string) (*client, bool, *Issue) {
 		return g.client, false, &issue
 	}
 
-	// One client for each owner, so that its budget is that of its installation.
+	// Each owner has a client, because each installation has a budget.
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.owners[owner] == nil {
@@ -119,9 +119,9 @@ func (g *github) by(ctx context.Context, owner string) (*client, bool, *Issue) {
 	return g.owners[owner], true, nil
 }
 
-// asker is by for a listing, which tells of the issue.
+// asker returns the client for an owner during a listing, and reports the issue.
 func (g *github) asker(ctx context.Context, target, owner string, sink Sink) (c *client, installed bool) {
-	c, installed, issue := g.by(ctx, owner)
+	c, installed, issue := g.clientFor(ctx, owner)
 	if issue != nil {
 		issue.Target, issue.Partial = target, true
 		sink.Issue(*issue)
@@ -129,7 +129,7 @@ func (g *github) asker(ctx context.Context, target, owner string, sink Sink) (c 
 	return c, installed
 }
 
-// githubAPI is where the API of a site is.
+// githubAPI returns the URL of a site's API.
 func githubAPI(web *url.URL) *url.URL {
 	api := *web
 	switch {
@@ -158,7 +158,7 @@ func (g *github) List(ctx context.Context, sink Sink) error {
 		targets = append(targets, g.user(user, sink))
 	}
 
-	// Many single repositories are asked for together.
+	// Ask for many single repositories together.
 	batches := g.batches(ctx)
 	for _, repo := range g.conn.Repos {
 		targets = append(targets, g.single(repo, batches[repo], sink))
@@ -166,7 +166,7 @@ func (g *github) List(ctx context.Context, sink Sink) error {
 	return c.run(ctx, targets)
 }
 
-// org lists an organisation; what is none by that name may be a user.
+// org returns a target that lists an organisation, or a user of that name.
 func (g *github) org(name string, sink Sink) target {
 	return target{name: "orgs/" + name, list: func(ctx context.Context, found func(Repo, string) error) error {
 		c, _ := g.asker(ctx, "orgs/"+name, name, sink)
@@ -178,9 +178,8 @@ func (g *github) org(name string, sink Sink) target {
 	}}
 }
 
-// user lists what a user owns. The list of a user shows the public ones
-// alone; where the token is that user's, or one of a collaborator, its own
-// list has the private ones.
+// user returns a target that lists what a user owns. A user's list has only public repositories. If
+// the token belongs to the user or a collaborator, its own list has the private ones.
 func (g *github) user(name string, sink Sink) target {
 	return target{name: "users/" + name, list: func(ctx context.Context, found func(Repo, string) error) error {
 		c, installed := g.asker(ctx, "users/"+name, name, sink)
@@ -204,7 +203,7 @@ func (g *github) user(name string, sink Sink) target {
 			return found(r, path)
 		})
 
-		// A token of an app is nobody's: it has no list of its own.
+		// An app's token belongs to no user, so it has no list of its own.
 		if r := (*Refusal)(nil); errors.As(err, &r) && (r.Status == http.StatusForbidden || r.Status == http.StatusNotFound) {
 			return nil
 		}
@@ -212,15 +211,15 @@ func (g *github) user(name string, sink Sink) target {
 	}}
 }
 
-// installed lists what an installation of an app may read: of a user, that is
-// where the private repositories are.
+// installed lists what an app's installation may read. For a user, only this list has private
+// repositories.
 func (g *github) installed(ctx context.Context, c *client, found func(Repo, string) error) error {
 	return c.walk(ctx, g.at(url.Values{"per_page": {"100"}, "page": {"1"}}, "installation", "repositories"), nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
 		var page struct {
 			Repositories []githubRepo `json:"repositories"`
 		}
 
-		// This list is an object with a list in it, unlike all others.
+		// Unlike all other lists, this one is inside an object.
 		head, err := c.get(ctx, u, &page)
 		if err != nil {
 			return nil, 0, err
@@ -234,13 +233,14 @@ func (g *github) installed(ctx context.Context, c *client, found func(Repo, stri
 	})
 }
 
-// githubPage asks for the oldest first: what is made meanwhile comes at the end.
+// githubPage returns the parameters of a list, oldest first, so that new repositories come at the
+// end.
 func githubPage(kind string) url.Values {
 	return url.Values{"type": {kind}, "sort": {"created"}, "direction": {"asc"}, "per_page": {"100"}, "page": {"1"}}
 }
 
-// pages walks a listing. An answer may say by a header alone that it leaves
-// out what the token was not let into.
+// pages lists all pages of repositories. A header says if an answer omits those without single
+// sign-on.
 func (g *github) pages(ctx context.Context, c *client, sink Sink, first *url.URL, found func(Repo, string) error) error {
 	take := func(r *githubRepo) error { return g.found(r, found) }
 	return arrays(ctx, c, first, halves("per_page", 10), take, func(u *url.URL, head http.Header, n int) *url.URL {
@@ -251,11 +251,11 @@ func (g *github) pages(ctx context.Context, c *client, sink Sink, first *url.URL
 	})
 }
 
-// githubSignal is when a repository was pushed to last.
+// githubSignal is the time of a repository's last push.
 var githubSignal = Signal{Name: "pushed_at", Sure: true, Lag: time.Minute, Hourly: 5000}
 
-// Changed reads the repositories of each organisation and user, those that were
-// pushed to last first. A page that is as it was costs no call of the limit.
+// Changed reads the repositories of each organisation and user, last pushed first. GitHub does not
+// count requests for unchanged pages.
 func (g *github) Changed(ctx context.Context, since time.Time, take func(Mark)) ([]string, error) {
 	read := func(c *client, q url.Values, parts ...string) error {
 		q.Set("sort", "pushed")
@@ -268,7 +268,7 @@ func (g *github) Changed(ctx context.Context, since time.Time, take func(Mark)) 
 	var looks []look
 	for _, org := range g.conn.Orgs {
 		looks = append(looks, look{"orgs/" + org, func() error {
-			c, _, _ := g.by(ctx, org)
+			c, _, _ := g.clientFor(ctx, org)
 			err := read(c, githubPage("all"), "orgs", org, "repos")
 			if errors.Is(err, ErrGone) {
 				return read(c, githubPage("owner"), "users", org, "repos")
@@ -277,10 +277,10 @@ func (g *github) Changed(ctx context.Context, since time.Time, take func(Mark)) 
 		}})
 	}
 
-	// The list of a user has no private repositories: only the own list of the
-	// token has those. The list of an installation cannot be sorted.
+	// Only the token's own list has a user's private repositories. The list of an installation
+	// cannot be sorted.
 	for _, user := range g.conn.Users {
-		c, installed, _ := g.by(ctx, user)
+		c, installed, _ := g.clientFor(ctx, user)
 		if installed {
 			continue
 		}
@@ -300,8 +300,8 @@ func (g *github) Changed(ctx context.Context, since time.Time, take func(Mark)) 
 	return runLooks(looks)
 }
 
-// mark is what GitHub says of the last push. One that was never pushed to was
-// pushed to at the beginning of time, which ends the list.
+// mark returns the mark of a repository. If it was never pushed to, the time is zero, which ends
+// the list.
 func (g *github) mark(r *githubRepo) Mark {
 	m := Mark{ExternalID: externalID(config.KindGitHub, g.web, r.ID.String())}
 	if r.PushedAt != nil {
@@ -310,11 +310,11 @@ func (g *github) mark(r *githubRepo) Mark {
 	return m
 }
 
-// single is the target of one repository, which may be one of a batch.
+// single returns a target with one repository, which may be in a batch.
 func (g *github) single(path string, batch *githubBatch, sink Sink) target {
 	owner, name, _ := strings.Cut(path, "/")
 	return target{name: "repos/" + path, list: func(ctx context.Context, found func(Repo, string) error) error {
-		// What the question of many has not answered is asked for by itself.
+		// Ask separately for a repository that the batch did not return.
 		if batch != nil {
 			r, err := batch.get(ctx, path)
 			if err != nil {
@@ -330,7 +330,7 @@ func (g *github) single(path string, batch *githubBatch, sink Sink) target {
 	}}
 }
 
-// Lookup asks for a repository by GitHub's number.
+// Lookup asks for a repository by its number.
 func (g *github) Lookup(ctx context.Context, external string) (Repo, bool, error) {
 	id, ok := hostIDOf(external, config.KindGitHub, g.web)
 	if !ok {
@@ -341,20 +341,20 @@ func (g *github) Lookup(ctx context.Context, external string) (Repo, bool, error
 		return Repo{}, false, err
 	}
 
-	// By the name that it has now: a transfer may have taken it out of the selection.
+	// Use the present name: a transfer may have taken it out of the selection.
 	owner := firstOf(r.FullName, "/")
 	selected := hasFold(g.conn.Orgs, owner) || hasFold(g.conn.Users, owner) || hasFold(g.conn.Repos, r.FullName)
 	repo := g.repo(&r)
 	return repo, selected && g.choice.reason(&repo, r.FullName) == "", nil
 }
 
-// lookup asks with the token of each owner that the connection names: an id does
-// not tell whose it is, and a token of an app sees its own owner alone.
+// lookup asks with the tokens of all owners of the connection. The id does not tell the owner, and
+// an app's token sees only its own owner.
 func (g *github) lookup(ctx context.Context, at *url.URL, into *githubRepo) error {
 	askers, failed := []*client{g.client}, false
 	if len(appsOf(g.tools, g.web)) > 0 {
 		for _, owner := range g.namedOwners() {
-			c, installed, issue := g.by(ctx, owner)
+			c, installed, issue := g.clientFor(ctx, owner)
 			if installed {
 				askers = append(askers, c)
 			}
@@ -375,7 +375,7 @@ func (g *github) lookup(ctx context.Context, at *url.URL, into *githubRepo) erro
 		}
 	}
 
-	// It is gone only where all who could see it say so.
+	// It is gone only if every client says so.
 	if other == nil && failed {
 		other = errors.New("not every GitHub App could be asked")
 	}
@@ -385,7 +385,7 @@ func (g *github) lookup(ctx context.Context, at *url.URL, into *githubRepo) erro
 	return gone
 }
 
-// namedOwners are the owners that the connection names, each once.
+// namedOwners returns the connection's owners, each once.
 func (g *github) namedOwners() []string {
 	owners := slices.Concat(g.conn.Orgs, g.conn.Users)
 	for _, r := range g.conn.Repos {
@@ -397,7 +397,7 @@ func (g *github) namedOwners() []string {
 
 func (g *github) found(r *githubRepo, found func(Repo, string) error) error {
 	if r.ID <= 0 || strings.Count(r.FullName, "/") != 1 {
-		return found(Repo{}, "") // of no use
+		return found(Repo{}, "") // counted as unusable
 	}
 	return found(g.repo(r), r.FullName)
 }
@@ -413,7 +413,7 @@ func (g *github) repo(r *githubRepo) Repo {
 		Stars: r.Stars, SizeBytes: r.Size * 1000,
 	}
 
-	// One without a commit was never pushed to.
+	// A repository without a commit was never pushed to.
 	if r.PushedAt != nil {
 		repo.PushedAt = *r.PushedAt
 	}
@@ -423,11 +423,11 @@ func (g *github) repo(r *githubRepo) Repo {
 	return repo
 }
 
-// explainGitHub reads GitHub's ways to refuse: limits come with 403 too, and single
-// sign-on is asked for by a header.
+// explainGitHub interprets GitHub's refusals. Limits may have status 403, and single sign-on has a
+// header.
 func explainGitHub(c *client, res *http.Response, body []byte) *Refusal {
-	// The order matters: a limit is told with 403 too, and only its headers or its words set it
-	// apart from a right that is missing.
+	// The order matters: both limits and missing permissions have status 403. Only headers or words
+	// tell them apart.
 	status, text := res.StatusCode, strings.ToLower(string(body))
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusNotFound, status/100 == 5:
@@ -462,12 +462,12 @@ func explainGitHub(c *client, res *http.Response, body []byte) *Refusal {
 	return nil
 }
 
-// githubLimits reads the limit of an hour.
+// githubLimits returns the limit per hour.
 func githubLimits(h http.Header) (limit, remaining int, reset time.Time) {
 	return atoi(h.Get("X-RateLimit-Limit")), atoi(h.Get("X-RateLimit-Remaining")), epochSeconds(h.Get("X-RateLimit-Reset"))
 }
 
-// githubExpiry reads when the token ends.
+// githubExpiry returns when the token ends.
 func githubExpiry(h http.Header) time.Time {
 	ends, err := time.Parse("2006-01-02 15:04:05 MST", h.Get("Github-Authentication-Token-Expiration"))
 	if err != nil {
@@ -476,16 +476,16 @@ func githubExpiry(h http.Header) time.Time {
 	return ends
 }
 
-// githubScopes reads the scopes of a classic token; fine-grained ones and those
-// of apps are not told.
+// githubScopes returns the scopes of a classic token. GitHub sends none for fine-grained tokens and
+// apps.
 func githubScopes(h http.Header) []string {
 	return strings.FieldsFunc(h.Get("X-OAuth-Scopes"), func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 func epochSeconds(text string) time.Time { return time.Unix(int64(atoi(text)), 0) }
 
-// githubCredential is the token of the app that the owner of a repository has
-// installed, else that of the connection.
+// githubCredential returns the token of the app that the repository's owner installed, or else the
+// connection's.
 func githubCredential(ctx context.Context, conn config.Connection, cloneURL string, t Tools) (git.Credential, error) {
 	c := conn.(*config.GitHub)
 	web, err := addressOf(c.URL, "https://github.com", "/api/v3")
@@ -493,7 +493,7 @@ func githubCredential(ctx context.Context, conn config.Connection, cloneURL stri
 		return git.Credential{}, err
 	}
 
-	// An app where it is installed, else the token of the connection.
+	// Prefer an app's token to the connection's.
 	if len(appsOf(t, web)) > 0 {
 		path := strings.TrimPrefix(cloneURL, web.String()+"/")
 
@@ -502,7 +502,7 @@ func githubCredential(ctx context.Context, conn config.Connection, cloneURL stri
 			return git.Credential{User: "x-access-token", Password: secret}, nil
 		}
 
-		// With a token, the failure of an app is not the end.
+		// If the app fails, use the connection's token, if there is one.
 		if c.Token == nil && !errors.Is(err, errNotInstalled) {
 			return git.Credential{}, err
 		}

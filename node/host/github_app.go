@@ -23,19 +23,19 @@ import (
 )
 
 const (
-	installationsLife = 10 * time.Minute // of the list of an app's installations
-	installationToken = 50 * time.Minute // that a token is used, of the hour that it is good
+	installationsTTL     = 10 * time.Minute // cache time of the list of installations
+	installationTokenTTL = 50 * time.Minute // use time of a token, which is valid for an hour
 )
 
-// Installations gives tokens of GitHub Apps. An app is installed by the owners
-// of repositories; each installation has a token of its own, which is made
-// anew before it ends. It may be used from any goroutine.
+// Installations returns tokens of GitHub Apps. Owners of repositories install an app. Each
+// installation has a token, which is renewed before it ends. Installations is safe for concurrent
+// use.
 type Installations struct {
 	mu   sync.Mutex // guards the field below
 	apps map[string]*githubApp
 }
 
-// NewInstallations returns one that knows no token yet.
+// NewInstallations returns an Installations without tokens.
 func NewInstallations() *Installations { return &Installations{apps: map[string]*githubApp{}} }
 
 // githubApp is one app at one host.
@@ -43,10 +43,10 @@ type githubApp struct {
 	*client
 	app config.App
 
-	mu      sync.Mutex // guards the fields below, and is held while the host is asked
+	mu      sync.Mutex // guards the fields below; held during requests
 	listed  time.Time
-	ids     map[string]int64 // of installations, by their owners in lower case
-	stopped map[string]bool  // owners that have suspended theirs
+	ids     map[string]int64 // of installations, by owner in lower case
+	stopped map[string]bool  // owners who suspended their installation
 	tokens  map[int64]madeToken
 }
 
@@ -55,11 +55,10 @@ type madeToken struct {
 	made   time.Time
 }
 
-// errNotInstalled is the error for an owner who has not installed an app.
+// errNotInstalled is the error for an owner without an installed app.
 var errNotInstalled = errors.New("no GitHub App is installed there")
 
-// token returns the token of the installation of an owner, of the first app of a
-// site that has one.
+// token returns the token of an owner's installation, of the first app at a site that has one.
 func (s *Installations) token(ctx context.Context, t Tools, web *url.URL, owner string) (string, error) {
 	err := errNotInstalled
 	for _, app := range appsOf(t, web) {
@@ -74,7 +73,7 @@ func (s *Installations) token(ctx context.Context, t Tools, web *url.URL, owner 
 	return "", err
 }
 
-// appsOf are the apps of the configuration that are registered at a site.
+// appsOf returns the configured apps of a site.
 func appsOf(t Tools, web *url.URL) (apps []config.App) {
 	if t.Apps == nil || t.Installations == nil {
 		return nil
@@ -87,14 +86,14 @@ func appsOf(t Tools, web *url.URL) (apps []config.App) {
 	return apps
 }
 
-// of returns what is known of an app, by all that it is.
+// of returns the state of an app. Its key has all of the app's settings.
 func (s *Installations) of(t Tools, web *url.URL, app config.App) *githubApp {
 	key := strings.Join([]string{web.String(), app.ID, app.PrivateKey.String()}, " ")
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.apps[key] == nil {
-		// A key that was changed is another app: nothing of the last one is used on.
+		// A changed key makes a new app, so that no old token is used.
 		a := &githubApp{app: app, tokens: map[int64]madeToken{}}
 		a.client = githubClient(t, web, "GitHub App "+app.ID, "app "+app.ID, func(ctx context.Context) (string, error) {
 			signed, err := a.sign(ctx)
@@ -105,16 +104,15 @@ func (s *Installations) of(t Tools, web *url.URL, app config.App) *githubApp {
 	return s.apps[key]
 }
 
-// token returns the token of the installation of an owner.
+// token returns the token of an owner's installation.
 func (a *githubApp) token(ctx context.Context, owner string) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
 	owner, now := strings.ToLower(owner), a.tools.Now()
 
-	// An owner who is not known may have installed it just now: that is asked for once a
-	// minute at most.
-	if _, known := a.ids[owner]; !known && now.Sub(a.listed) > time.Minute || now.Sub(a.listed) > installationsLife {
+	// An unknown owner may have just installed the app. List again, at most once a minute.
+	if _, known := a.ids[owner]; !known && now.Sub(a.listed) > time.Minute || now.Sub(a.listed) > installationsTTL {
 		if err := a.list(ctx); err != nil {
 			return "", fmt.Errorf("GitHub App %s: %w", a.app.ID, err)
 		}
@@ -129,8 +127,8 @@ func (a *githubApp) token(ctx context.Context, owner string) (string, error) {
 		return "", errNotInstalled
 	}
 
-	// A token is good for an hour, and is made anew some minutes before.
-	if made := a.tokens[id]; made.secret != "" && now.Sub(made.made) < installationToken {
+	// A token is valid for an hour, and renewed some minutes before.
+	if made := a.tokens[id]; made.secret != "" && now.Sub(made.made) < installationTokenTTL {
 		return made.secret, nil
 	}
 
@@ -150,7 +148,7 @@ func (a *githubApp) token(ctx context.Context, owner string) (string, error) {
 	return fresh.Token, nil
 }
 
-// list asks where the app is installed. The mutex is held.
+// list asks where the app is installed. Callers hold the mutex.
 func (a *githubApp) list(ctx context.Context) error {
 	type installation struct {
 		ID        int64      `json:"id"`
@@ -158,7 +156,7 @@ func (a *githubApp) list(ctx context.Context) error {
 		Suspended *time.Time `json:"suspended_at"`
 	}
 
-	// The last answer stays in force until the whole list is there.
+	// Keep the last list until the new one is complete.
 	ids, stopped := map[string]int64{}, map[string]bool{}
 	take := func(i *installation) error {
 		owner := strings.ToLower(i.Account.Login)
@@ -176,9 +174,9 @@ func (a *githubApp) list(ctx context.Context) error {
 	return nil
 }
 
-// sign makes the JSON web token by which an app proves what it is, for nine
-// minutes by the clock of the host. A proof that is refused is made once more: by
-// then the host has told what time it is there, and the key is read anew each time.
+// sign returns the JSON web token that proves the app's identity, valid for nine minutes by the
+// host's clock. If it is refused, the client calls sign again. By then it knows the host's time,
+// and sign reads the key again.
 func (a *githubApp) sign(ctx context.Context) (string, error) {
 	text, err := a.tools.secretOf(ctx, "the private key of GitHub App "+a.app.ID, *a.app.PrivateKey)
 	if err != nil {
@@ -195,7 +193,7 @@ func (a *githubApp) sign(ctx context.Context) (string, error) {
 		return "", err
 	}
 
-	// The token is header.claims.signature, each in base64.
+	// header.claims.signature, each in base64
 	b64 := base64.RawURLEncoding.EncodeToString
 	signed := b64([]byte(`{"alg":"RS256","typ":"JWT"}`)) + "." + b64(claims)
 
@@ -207,8 +205,7 @@ func (a *githubApp) sign(ctx context.Context) (string, error) {
 	return signed + "." + b64(signature), nil
 }
 
-// rsaKey reads a key in PEM, in one of the two forms that are in use. In a
-// variable its lines may be joined by \n.
+// rsaKey parses a PEM key in either common form. In a variable, \n may stand for line ends.
 func rsaKey(text string) (*rsa.PrivateKey, error) {
 	block, _ := pem.Decode([]byte(strings.ReplaceAll(text, `\n`, "\n")))
 	if block == nil {
@@ -221,7 +218,7 @@ func rsaKey(text string) (*rsa.PrivateKey, error) {
 
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, errors.New("it holds no private key") // what the library says may quote it
+		return nil, errors.New("it holds no private key") // the library's error may quote the key
 	}
 
 	r, ok := key.(*rsa.PrivateKey)

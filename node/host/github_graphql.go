@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	fewNamed  = 20  // repositories named one by one; from here on many are asked for at once
-	batchSize = 100 // repositories of one question
+	minBatched = 20  // number of single repositories from which batches are used
+	batchSize  = 100 // repositories per query
 )
 
-// githubFields are what a question asks of each repository: what a listing has.
+// githubFields are the fields of a repository in a query, the same as in a list.
 const githubFields = `databaseId nameWithOwner description visibility isFork isArchived isDisabled diskUsage stargazerCount pushedAt ` +
 	`defaultBranchRef{name} repositoryTopics(first:20){nodes{topic{name}}}`
 
-// githubNode is a repository in an answer.
+// githubNode is a repository in a query's answer.
 type githubNode struct {
 	ID            hostID     `json:"databaseId"`
 	Name          string     `json:"nameWithOwner"`
@@ -46,15 +46,15 @@ type githubNode struct {
 	} `json:"repositoryTopics"`
 }
 
-// repo is the repository as a listing has it.
+// repo returns the repository as in a list.
 func (n *githubNode) repo() *githubRepo {
-	// An internal one is private as well, as the other listing of GitHub says it.
+	// Lists of GitHub mark internal repositories as private, too.
 	r := &githubRepo{
 		ID: n.ID, FullName: n.Name, Description: n.Description, Visibility: strings.ToLower(n.Visibility), Private: n.Visibility != "PUBLIC",
 		Fork: n.Fork, Archived: n.Archived, Disabled: n.Disabled, Size: n.DiskUsage, Stars: n.Stars, PushedAt: n.PushedAt,
 	}
 
-	// An empty repository has none.
+	// nil for an empty repository
 	if n.DefaultBranch != nil {
 		r.DefaultBranch = n.DefaultBranch.Name
 	}
@@ -64,37 +64,37 @@ func (n *githubNode) repo() *githubRepo {
 	return r
 }
 
-// githubBatch is up to a hundred repositories that are asked for by one question,
-// when the first of them is wanted.
+// githubBatch is up to a hundred repositories in one query. The first call of get sends the query.
 type githubBatch struct {
 	github *github
 	asker  *client
 	names  []string
 
 	once  sync.Once
-	known map[string]*githubRepo // by name; what is missing is asked for by itself
-	err   error                  // after which asking one by one is of no use
+	known map[string]*githubRepo // by name; missing ones are asked for separately
+	err   error                  // asking separately is of no use then
 }
 
-// batches are the batches of the repositories that are named one by one, by
-// name. Without a credential there is no such question.
+// batches returns the batches of the single repositories, by name. Without a credential there are
+// none.
 func (g *github) batches(ctx context.Context) map[string]*githubBatch {
-	if len(g.conn.Repos) < fewNamed {
+	if len(g.conn.Repos) < minBatched {
 		return nil
 	}
 
-	// What an app does not open is left to a call of its own, which tells of it.
+	// If an app fails for an owner, leave the repository to a separate call, which reports the
+	// problem.
 	by := map[*client][]string{}
 	for _, name := range g.conn.Repos {
-		if c, _, issue := g.by(ctx, firstOf(name, "/")); issue == nil {
+		if c, _, issue := g.clientFor(ctx, firstOf(name, "/")); issue == nil {
 			by[c] = append(by[c], name)
 		}
 	}
 
-	// Each credential has questions of its own, and without one there are none.
+	// Each credential has its own queries. Without a credential there are none.
 	out := map[string]*githubBatch{}
 	for c, names := range by {
-		if value, err := c.authorize(ctx); err != nil || value == "" || len(names) < fewNamed {
+		if value, err := c.authorize(ctx); err != nil || value == "" || len(names) < minBatched {
 			continue
 		}
 
@@ -108,14 +108,13 @@ func (g *github) batches(ctx context.Context) map[string]*githubBatch {
 	return out
 }
 
-// graph asks in the place of a client for many things at once. GitHub counts
-// such questions apart.
+// graph returns a client for queries with the same credential. GitHub counts queries separately.
 func (g *github) graph(c *client) *client {
 	key := c.key + " by graphql"
 	return githubClient(g.tools, g.web, g.name, key, c.authorize)
 }
 
-// Allowance is that of the credential, with the questions counted in.
+// Allowance returns the limit of the credential, with queries counted too.
 func (g *github) Allowance() Allowance {
 	one, many := g.client.Allowance(), g.graph(g.client).Allowance()
 	calls := one.Calls + many.Calls
@@ -126,22 +125,22 @@ func (g *github) Allowance() Allowance {
 	return one
 }
 
-// graphAt is where questions go.
+// graphAt returns the URL for queries.
 func (g *github) graphAt() *url.URL {
 	at := *g.base
 	at.Path = strings.TrimSuffix(at.Path, "/v3") + "/graphql"
 	return &at
 }
 
-// get returns a repository of the batch: nil where it has to be asked for by
-// itself, as only that answer says what is wrong.
+// get returns a repository of the batch, or nil if it must be asked for separately, to learn what
+// is wrong.
 func (b *githubBatch) get(ctx context.Context, name string) (*githubRepo, error) {
 	b.once.Do(func() { b.known, b.err = b.ask(ctx) })
 	return b.known[name], b.err
 }
 
-// ask asks the question. A limit or a refused token is an error; what else fails
-// leaves all of the batch to be asked for one by one.
+// ask sends the query. It fails for a limit or a refused token. For other errors it returns
+// nothing, so that all are asked for separately.
 func (b *githubBatch) ask(ctx context.Context) (map[string]*githubRepo, error) {
 	var answer struct {
 		Data   map[string]*githubNode `json:"data"`
@@ -161,7 +160,7 @@ func (b *githubBatch) ask(ctx context.Context) (map[string]*githubRepo, error) {
 		return nil, nil
 	}
 
-	// A limit that is used up is told in an answer of status 200.
+	// A used-up limit has status 200.
 	for _, e := range answer.Errors {
 		if e.Type == "RATE_LIMITED" {
 			_, _, reset := githubLimits(head)
@@ -180,7 +179,7 @@ func (b *githubBatch) ask(ctx context.Context) (map[string]*githubRepo, error) {
 	return known, nil
 }
 
-// question is the text of the question:
+// question returns the text of the query:
 //
 //	query{r0:repository(owner:"acme",name:"app",followRenames:true){...f} ...} fragment f on Repository{...}
 func (b *githubBatch) question() string {
@@ -194,5 +193,5 @@ func (b *githubBatch) question() string {
 	return text.String()
 }
 
-// alias is the name of a repository in a question and its answer.
+// alias returns the name of a repository in the query and its answer.
 func alias(i int) string { return fmt.Sprint("r", i) }

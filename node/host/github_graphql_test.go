@@ -51,7 +51,7 @@ func listNamed(t *testing.T, s *hosttest.Server, conn *config.GitHub) (Host, *re
 func TestManyNamedRepositoriesAreAskedForAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, d := range []*hosttest.Deployment{hosttest.GitHub(), hosttest.GitHubServer()} {
-		for _, n := range []int{fewNamed - 1, fewNamed, 250} {
+		for _, n := range []int{minBatched - 1, minBatched, 250} {
 			t.Run(fmt.Sprint(d.Name, " ", n), func(t *testing.T) {
 				t.Parallel()
 				s, conn := named(t, d, n)
@@ -62,10 +62,10 @@ func TestManyNamedRepositoriesAreAskedForAtOnce(t *testing.T) {
 				}
 
 				calls := n
-				if n >= fewNamed {
+				if n >= minBatched {
 					calls = (n+batchSize-1)/batchSize + missing
 				}
-				if got, told := s.Calls(), h.(Metered).Allowance(); got != calls || told.Calls != uint64(calls) || n >= fewNamed && told.Limit != 5000 {
+				if got, told := s.Calls(), h.(Metered).Allowance(); got != calls || told.Calls != uint64(calls) || n >= minBatched && told.Limit != 5000 {
 					t.Errorf("%d calls, want %d; told %+v", got, calls, told)
 				}
 

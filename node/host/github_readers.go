@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// githubReader is somebody in the list of collaborators.
+// githubReader is a collaborator in the API.
 type githubReader struct {
 	ID          int64 `json:"id"`
 	Permissions struct {
@@ -17,20 +17,19 @@ type githubReader struct {
 	} `json:"permissions"`
 }
 
-// Readers are the collaborators in GitHub's own sense: whoever may read the
-// repository by being added to it, by a team, or by what the organisation lets
-// all of its members do. The address by number is the one that GitHub's
-// redirects of renamed repositories lead to.
+// Readers returns GitHub's collaborators: everybody who may read the repository by an invitation, a
+// team, or the organisation's default. The URL uses the number, as GitHub's redirects of renamed
+// repositories do.
 func (g *github) Readers(ctx context.Context, external, path string) ([]string, error) {
 	id, ok := hostIDOf(external, config.KindGitHub, g.web)
 	if !ok {
 		return nil, errForeignID
 	}
 
-	// With the app of the owner, where there is one: a token of somebody may not see who else reads.
-	c, _, _ := g.by(ctx, firstOf(path, "/"))
+	// Prefer the owner's app, because a person's token may not see other readers.
+	c, _, _ := g.clientFor(ctx, firstOf(path, "/"))
 
-	// Only those who can read are counted: the list also has roles without code.
+	// The list also has roles without read access.
 	found := people{}
 	first := c.at(url.Values{"affiliation": {"all"}, "per_page": {strconv.Itoa(100)}}, "repositories", id, "collaborators")
 	err := arrays(ctx, c, first, nil, func(p *githubReader) error {

@@ -12,25 +12,24 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// gitlab lists gitlab.com or a GitLab server. Its API is described at
-// docs.gitlab.com/api.
+// gitlab lists gitlab.com or a GitLab server. Its API is documented at docs.gitlab.com/api.
 type gitlab struct {
 	*client
 	conn   *config.GitLab
 	choice *choice
-	web    *url.URL // the configured address
-	links  *url.URL // for people
+	web    *url.URL // the configured URL
+	links  *url.URL // for links in pages
 }
 
-// gitlabProject is what the API says of a project.
+// gitlabProject is a project in the API.
 type gitlabProject struct {
 	ID            hostID          `json:"id"`
 	Path          string          `json:"path_with_namespace"`
 	Description   string          `json:"description"`
-	Visibility    string          `json:"visibility"` // absent for anonymous callers
+	Visibility    string          `json:"visibility"` // missing for anonymous callers
 	Archived      bool            `json:"archived"`
 	Topics        []string        `json:"topics"`
-	Tags          []string        `json:"tag_list"` // what topics were called
+	Tags          []string        `json:"tag_list"` // former name of topics
 	Stars         uint32          `json:"star_count"`
 	DefaultBranch string          `json:"default_branch"`
 	Empty         bool            `json:"empty_repo"`
@@ -55,7 +54,7 @@ func openGitLab(conn config.Connection, t Tools) (Host, error) {
 		return nil, err
 	}
 
-	// Links for people may lead to another address than the API.
+	// Links may use another address than the API.
 	links, err := addressOf(c.WebURL, web.String())
 	if err != nil {
 		return nil, err
@@ -73,7 +72,7 @@ func openGitLab(conn config.Connection, t Tools) (Host, error) {
 	return g, nil
 }
 
-// gitlabClient asks a server with one credential, of which key tells it apart.
+// gitlabClient returns a client for one credential, identified by key.
 func gitlabClient(t Tools, web *url.URL, name, key string, authorize func(context.Context) (string, error)) *client {
 	api := *web
 	api.Path += "/api/v4"
@@ -87,7 +86,7 @@ func gitlabClient(t Tools, web *url.URL, name, key string, authorize func(contex
 	}
 }
 
-// gitlabTimeout is how long a page may take: large groups take minutes.
+// gitlabTimeout returns the time limit of a page. Large groups take minutes.
 func gitlabTimeout(t Tools) time.Duration {
 	if t.LookupEnv != nil {
 		text, _ := t.LookupEnv("GITLAB_CLIENT_QUERY_TIMEOUT_SECONDS")
@@ -104,7 +103,7 @@ func gitlabToken(c *config.GitLab, web *url.URL, t Tools) func(context.Context) 
 
 // List lists all projects, or those of groups and users, and single ones.
 func (g *gitlab) List(ctx context.Context, sink Sink) error {
-	// First: what is known of the token is told also where the list fails by it.
+	// Get the token's end and scopes first, so that they are known even if the list fails.
 	g.noteToken(ctx)
 	c := newCollector(sink, g.choice)
 
@@ -112,14 +111,14 @@ func (g *gitlab) List(ctx context.Context, sink Sink) error {
 	if g.conn.All && g.web.Host == "gitlab.com" {
 		sink.Issue(Issue{Code: NoEffect, Text: "all has no effect at gitlab.com, which has too many projects for it; name groups, users or projects"})
 	} else if g.conn.All {
-		// By keyset: GitLab refuses high numbers of pages, which all projects would need.
+		// Use keyset pages, because GitLab refuses high page numbers.
 		q := g.sized(url.Values{"pagination": {"keyset"}, "order_by": {"id"}, "sort": {"asc"}, "per_page": {"100"}})
 		targets = append(targets, g.listing("all", g.at(q, "projects")))
 	}
 
 	for _, group := range g.conn.Groups {
 		q := gitlabPage()
-		// Groups nest, and people name the topmost one.
+		// Groups are nested, and people name the outermost.
 		q.Set("include_subgroups", "true")
 		targets = append(targets, g.group(group, g.listing("groups/"+group, g.at(q, "groups", group, "projects"))))
 	}
@@ -133,8 +132,8 @@ func (g *gitlab) List(ctx context.Context, sink Sink) error {
 	return c.run(ctx, targets)
 }
 
-// noteToken asks when the token ends and what it may do. Tokens of jobs and of
-// OAuth have no such page: what is not told is not needed.
+// noteToken records when the token ends and what it may do. Tokens of jobs and OAuth have no such
+// page, and need none.
 func (g *gitlab) noteToken(ctx context.Context) {
 	if g.conn.Token == nil {
 		return
@@ -145,7 +144,7 @@ func (g *gitlab) noteToken(ctx context.Context) {
 		Scopes  []string `json:"scopes"`
 	}
 
-	// Not every kind of token can be asked for: nothing is known then, and nothing is wrong.
+	// Not all tokens have this page. Then nothing is recorded.
 	if _, err := g.once(ctx, &question{at: g.at(nil, "personal_access_tokens", "self")}, &token); err != nil {
 		return
 	}
@@ -156,12 +155,11 @@ func (g *gitlab) noteToken(ctx context.Context) {
 	g.budget.setScopes(token.Scopes)
 }
 
-// gitlabSignal is when something happened in a project last: a push moves it,
-// but once an hour at most.
+// gitlabSignal is the time of a project's last activity. A push changes it, but at most once an
+// hour.
 var gitlabSignal = Signal{Name: "last_activity_at", Sure: true, Lag: 65 * time.Minute, Hourly: 3600}
 
-// Changed reads the projects of each selection, those with the newest activity
-// first.
+// Changed reads the projects of each target, latest activity first.
 func (g *gitlab) Changed(ctx context.Context, since time.Time, take func(Mark)) ([]string, error) {
 	read := func(target string, parts ...string) look {
 		q := url.Values{"order_by": {"last_activity_at"}, "sort": {"desc"}, "per_page": {"100"}, "page": {"1"}, "simple": {"true"}}
@@ -179,7 +177,7 @@ func (g *gitlab) Changed(ctx context.Context, since time.Time, take func(Mark)) 
 		}}
 	}
 
-	// All of gitlab.com is listed by nobody, and so not followed either.
+	// gitlab.com is too large to list completely, so it is not polled either.
 	var looks []look
 	if g.conn.All && g.web.Host != "gitlab.com" {
 		looks = append(looks, read("all", "projects"))
@@ -193,8 +191,8 @@ func (g *gitlab) Changed(ctx context.Context, since time.Time, take func(Mark)) 
 	return runLooks(looks)
 }
 
-// group is a target that lists the groups below it one by one where the server is
-// not able to list them together: it gives up at large ones.
+// group returns a target for a group. Servers may fail for large groups. Then it lists the
+// subgroups one by one.
 func (g *gitlab) group(name string, together target) target {
 	return target{name: together.name, list: func(ctx context.Context, found func(Repo, string) error) error {
 		err := together.list(ctx, found)
@@ -202,7 +200,7 @@ func (g *gitlab) group(name string, together target) target {
 			return err
 		}
 
-		// What came before is listed again, which the collector passes on once.
+		// The collector drops the projects that were listed before the error.
 		below, other := g.below(ctx, name)
 		if other != nil {
 			return err
@@ -216,7 +214,7 @@ func (g *gitlab) group(name string, together target) target {
 	}}
 }
 
-// below are the numbers of all groups below one.
+// below returns the numbers of all subgroups of a group.
 func (g *gitlab) below(ctx context.Context, group string) (numbers []string, err error) {
 	type entry struct {
 		ID int64 `json:"id"`
@@ -233,8 +231,8 @@ func gitlabPage() url.Values {
 	return url.Values{"order_by": {"id"}, "sort": {"asc"}, "per_page": {"100"}, "page": {"1"}}
 }
 
-// sized asks for the sizes of projects, which are told to members alone, and not
-// in the list of a group.
+// sized adds a parameter for the sizes of projects. Only members get them, and not in a group's
+// list.
 func (g *gitlab) sized(q url.Values) url.Values {
 	if g.conn.Token != nil {
 		q.Set("statistics", "true")
@@ -242,8 +240,8 @@ func (g *gitlab) sized(q url.Values) url.Values {
 	return q
 }
 
-// listing walks the pages of a list. Archived projects are left out by the
-// server where they are not wanted: anonymous answers do not tell them.
+// listing returns a target that lists projects. If archived ones are excluded, the server must
+// leave them out, because anonymous answers do not mark them.
 func (g *gitlab) listing(name string, first *url.URL) target {
 	if g.conn.Exclude.Archived {
 		q := first.Query()
@@ -260,7 +258,7 @@ func (g *gitlab) single(path string) target {
 	return single(g.client, "projects/"+path, g.at(g.sized(url.Values{}), "projects", path), g.found)
 }
 
-// Lookup asks for a project by GitLab's number.
+// Lookup asks for a project by its number.
 func (g *gitlab) Lookup(ctx context.Context, external string) (Repo, bool, error) {
 	id, ok := hostIDOf(external, config.KindGitLab, g.web)
 	if !ok {
@@ -275,7 +273,7 @@ func (g *gitlab) Lookup(ctx context.Context, external string) (Repo, bool, error
 	return repo, selected && !(g.conn.Exclude.UserOwnedProjects && p.Namespace.Kind == "user"), nil
 }
 
-// selects reports whether a project is in a group, of a user, or named.
+// selects reports whether the connection selects a project.
 func (g *gitlab) selects(p *gitlabProject) bool {
 	if g.conn.All && g.web.Host != "gitlab.com" || hasFold(g.conn.Projects, p.Path) || hasFold(g.conn.Users, firstOf(p.Path, "/")) {
 		return true
@@ -291,7 +289,7 @@ func (g *gitlab) selects(p *gitlabProject) bool {
 // found passes on a project that has a repository.
 func (g *gitlab) found(p *gitlabProject, found func(Repo, string) error) error {
 	if p.ID <= 0 || !strings.Contains(p.Path, "/") {
-		return found(Repo{}, "") // of no use
+		return found(Repo{}, "") // counted as unusable
 	}
 	if p.Access == "disabled" {
 		return nil
@@ -314,15 +312,15 @@ func (g *gitlab) repo(p *gitlabProject) Repo {
 		PushedAt:   p.Activity, Stars: p.Stars, SizeBytes: p.Statistics.Size,
 	}
 
-	// It is there, but its code is not yet: a fetch would find nothing, or a part.
+	// During an import, the code is missing or incomplete.
 	if p.Import != "" && p.Import != "finished" && p.Import != "none" {
 		repo.Unfetchable = "GitLab is still importing it (" + p.Import + ")"
 	}
 	return repo
 }
 
-// visibility is what GitLab says of it. To anonymous callers it says nothing and
-// shows what is public; a word that is not known here opens nothing.
+// visibility returns a project's visibility. Anonymous callers get only public projects, without
+// the field. An unknown value counts as private.
 func (g *gitlab) visibility(p *gitlabProject) Visibility {
 	open := p.Visibility == "public" || p.Visibility == "" && g.conn.Token == nil
 	return visibility(!open, p.Visibility == "internal")

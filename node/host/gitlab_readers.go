@@ -8,19 +8,18 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// gitlabReporter is the least access level by which a member of a private
-// project reads its code: a guest does not.
+// gitlabReporter is the lowest access level that may read a private project's code. Guests may not.
 const gitlabReporter = 20
 
-// gitlabMember is somebody in the list of members.
+// gitlabMember is a member in the API.
 type gitlabMember struct {
 	ID     int64  `json:"id"`
 	State  string `json:"state"`
 	Access int    `json:"access_level"`
 }
 
-// Readers are the members of a project, of the groups above it and of those it
-// is shared with, from Reporter on.
+// Readers returns the members of a project, its parent groups and the groups it is shared with,
+// from Reporter up.
 func (g *gitlab) Readers(ctx context.Context, external, _ string) ([]string, error) {
 	id, ok := hostIDOf(external, config.KindGitLab, g.web)
 	if !ok {
@@ -29,10 +28,10 @@ func (g *gitlab) Readers(ctx context.Context, external, _ string) ([]string, err
 
 	found := people{}
 
-	// All: members of the groups above count as well, which the plain list of members lacks.
+	// The path all includes members of parent groups, which the plain list omits.
 	first := g.at(url.Values{"per_page": {"100"}, "page": {"1"}}, "projects", id, "members", "all")
 	err := arrays(ctx, g.client, first, nil, func(m *gitlabMember) error {
-		// Blocked people and open invitations are in the list too.
+		// The list also has blocked people and open invitations.
 		if m.Access >= gitlabReporter && m.State == "active" {
 			found.add(m.ID)
 		}

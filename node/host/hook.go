@@ -17,46 +17,44 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// Delivery is a call by which a code host tells of an event.
+// Delivery is a webhook call of a code host.
 type Delivery struct {
 	Header func(name string) string
-	Query  func(name string) string // of the address
+	Query  func(name string) string // of the URL
 	Body   []byte
-	Now    time.Time // when it came
+	Now    time.Time // when it arrived
 }
 
-// Event is what a delivery tells. It is a hint, never a proof: the host is
-// asked for what it says.
+// Event is the content of a delivery. It is only a hint, so the host is then asked.
 type Event struct {
-	ID      string   // of the delivery: the same when it is sent again; empty where the host gives none
+	ID      string   // id of the delivery; repeats have the same; "": the host sends none
 	Pushed  bool     // there may be new commits
-	Changed bool     // a repository was made, deleted, renamed, or is seen by others now
-	Members bool     // others may read a repository now, or all of an owner where none is named
-	Owner   string   // organisation or group that the event is of; empty where a repository is named
+	Changed bool     // a repository was created, deleted, renamed or changed its visibility
+	Members bool     // readers of the repository have changed; of all of the owner's, if none is named
+	Owner   string   // organisation or group of the event; "" if a repository is named
 	URLs    []string // of the repository, as the host writes them
 	Paths   []string // of the repository at its host
 }
 
-// MaxDelivery is how many bytes the body of a delivery may have: the most that
-// any host sends.
+// MaxDelivery is the maximum size of a body in bytes, the largest of any host.
 const MaxDelivery = 25 << 20
 
-// Hook is how the webhooks of a kind of host are signed and named.
+// Hook describes the webhooks of a kind of host.
 type Hook struct {
-	// Steps says where to enter the address and the secret at the host.
+	// Steps explains where to enter the URL and the secret at the host.
 	Steps string
 
 	signed  scheme
-	ids     []string // headers that may name the delivery; nil: a field of the body does, or nothing
-	once    bool     // no two events have one body, and the body alone is signed: it names the delivery
-	tokens  bool     // signing tokens are taken too
-	header  string   // that names the event; empty: a field of the body does
-	pushes  []string // events that bring commits; nil: every one does
-	changes []string // events that change which repositories there are
-	members []string // events that change who may read
+	ids     []string // headers that may have the delivery's id; nil: a field of the body, or none
+	once    bool     // bodies are unique and only they are signed, so the body's hash is the id
+	tokens  bool     // signing tokens are accepted too
+	header  string   // header with the event's name; "": a field of the body
+	pushes  []string // events with commits; nil: all
+	changes []string // events that create, delete or rename repositories
+	members []string // events that change readers
 }
 
-// HookOf is the row of a connection; nil is of one that is not there.
+// HookOf returns the Hook for a connection, which may be nil.
 func HookOf(conn config.Connection) Hook {
 	if conn == nil {
 		return Hook{}
@@ -65,13 +63,13 @@ func HookOf(conn config.Connection) Hook {
 	return k.Hook
 }
 
-// Signed reports whether whoever sent a delivery knows one of the secrets.
+// Signed reports whether a delivery is signed with one of the secrets.
 func (h Hook) Signed(d Delivery, secrets []string) bool {
 	return proves(h.signed.whole, d, secrets)
 }
 
-// Signs reports whether the head of a delivery may be of somebody who knows one of
-// the secrets: it has a signature, or the secret itself. The body is not looked at.
+// Signs reports whether the headers may be those of a signed delivery: they have a signature, or
+// the secret itself. It ignores the body.
 func (h Hook) Signs(d Delivery, secrets []string) bool {
 	return proves(h.signed.head, d, secrets)
 }
@@ -80,15 +78,13 @@ func proves(by func(d Delivery, secret string) bool, d Delivery, secrets []strin
 	return by != nil && slices.ContainsFunc(secrets, func(s string) bool { return s != "" && by(d, s) })
 }
 
-// scheme is how a kind of host proves that it knows the secret; nil functions
-// prove nothing.
+// scheme is how a kind of host proves that it knows the secret. Nil functions accept nothing.
 type scheme struct {
-	head  func(d Delivery, secret string) bool // whether the head may belong to a proof
-	whole func(d Delivery, secret string) bool // whether the delivery is one
+	head  func(d Delivery, secret string) bool // whether the headers may belong to a proof
+	whole func(d Delivery, secret string) bool // whether the delivery is a proof
 }
 
-// SigningToken is a secret in the form in which GitLab takes it to sign with;
-// empty for other kinds.
+// SigningToken returns a secret in GitLab's form of a signing token, or "" for other kinds.
 func (h Hook) SigningToken(secret string) string {
 	key, err := hex.DecodeString(secret)
 	if !h.tokens || err != nil {
@@ -97,7 +93,7 @@ func (h Hook) SigningToken(secret string) string {
 	return "whsec_" + base64.StdEncoding.EncodeToString(key)
 }
 
-// malformed says what is wrong with the body of an event in words of JSON.
+// malformed returns an error about an invalid body, in terms of JSON.
 func malformed(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
@@ -106,8 +102,7 @@ func malformed(err error) error {
 	return fmt.Errorf("malformed event: %w", err)
 }
 
-// Read reads a delivery. What is neither a push nor a change, as the first
-// call by which a host tries a hook, is an event of nothing.
+// Read decodes a delivery. A test call of a host gives an empty Event.
 func (h Hook) Read(d Delivery) (Event, error) {
 	var body hookBody
 	if len(d.Body) > 0 {
@@ -130,7 +125,7 @@ func (h Hook) Read(d Delivery) (Event, error) {
 		e.ID = cmp.Or(d.Header(header), e.ID)
 	}
 
-	// Nobody signs the id that a header tells: it would make one event many.
+	// The id in a header is not signed. With it, an attacker could repeat an event.
 	if h.once {
 		sum := sha256.Sum256(d.Body)
 		e.ID = hex.EncodeToString(sum[:])
@@ -142,7 +137,7 @@ func (h Hook) Read(d Delivery) (Event, error) {
 		e.URLs, e.Paths = body.repositories()
 	}
 
-	// An event about people of a whole organisation names no repository.
+	// An event about members of an organisation names no repository.
 	if e.Members && len(e.URLs)+len(e.Paths) == 0 {
 		e.Owner = cmp.Or(body.Organization.Login, body.GroupPath)
 	}
@@ -196,8 +191,7 @@ var (
 
 func same(a, b string) bool { return hmac.Equal([]byte(a), []byte(b)) }
 
-// signature is the scheme by which a header has the HMAC-SHA-256 of the body,
-// in hexadecimal digits.
+// signature returns the scheme with the HMAC-SHA-256 of the body in a header, in hexadecimal.
 func signature(header string) scheme {
 	digits := func(d Delivery) string { return strings.TrimPrefix(d.Header(header), "sha256=") }
 	return scheme{
@@ -213,30 +207,29 @@ func signature(header string) scheme {
 	}
 }
 
-// secretIn is the scheme by which the head has the secret itself.
+// secretIn returns the scheme with the secret itself among the headers.
 func secretIn(head func(Delivery) string) scheme {
 	has := func(d Delivery, secret string) bool { return same(head(d), secret) }
 	return scheme{has, has}
 }
 
-// tokenIn is the scheme by which a header has the secret itself.
+// tokenIn returns the scheme with the secret itself in a header.
 func tokenIn(header string) scheme {
 	return secretIn(func(d Delivery) string { return d.Header(header) })
 }
 
-// signedFor is for how long before and after its time a signed call is taken.
-const signedFor = 5 * time.Minute
+// maxSignatureAge is the largest difference between a signed time and now.
+const maxSignatureAge = 5 * time.Minute
 
-// standardHead reports whether a delivery has a signature and a time of now.
+// standardHead reports whether a delivery has a signature and a recent time.
 func standardHead(d Delivery, _ string) bool {
-	// The time is signed too: with a bound on its age a call that was overheard is of no use for
-	// long.
+	// The time is signed, so its limit makes intercepted calls useless soon.
 	seconds, err := strconv.ParseInt(d.Header("webhook-timestamp"), 10, 64)
-	return err == nil && d.Now.Sub(time.Unix(seconds, 0)).Abs() <= signedFor && d.Header("webhook-signature") != ""
+	return err == nil && d.Now.Sub(time.Unix(seconds, 0)).Abs() <= maxSignatureAge && d.Header("webhook-signature") != ""
 }
 
-// standardSignature is the scheme of standardwebhooks.com: the id, the time and
-// the body are signed, so that a call cannot be sent again later.
+// standardSignature implements the scheme of standardwebhooks.com. It signs the id, the time and
+// the body, so that old calls cannot be repeated.
 func standardSignature(d Delivery, secret string) bool {
 	key, err := hex.DecodeString(secret)
 	id, at := d.Header("webhook-id"), d.Header("webhook-timestamp")
@@ -244,17 +237,16 @@ func standardSignature(d Delivery, secret string) bool {
 		return false
 	}
 
-	// The dots keep id, time and body apart, so that none can be read as the end of another.
+	// The dots separate id, time and body unambiguously.
 	mac := hmac.New(sha256.New, key)
 	fmt.Fprintf(mac, "%s.%s.", id, at)
 	mac.Write(d.Body)
 	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
-	// Several signatures may stand there, so that secrets can be changed. Each is compared in
-	// constant time.
+	// There may be several signatures during a change of secrets. Compare each in constant time.
 	return slices.ContainsFunc(strings.Fields(d.Header("webhook-signature")), func(given string) bool { return same(given, want) })
 }
 
-// password is the password of any user in a delivery, empty where there is none.
+// password returns the password of basic authentication, or "".
 func password(d Delivery) string {
 	text, ok := strings.CutPrefix(d.Header("Authorization"), "Basic ")
 	if !ok {
@@ -268,7 +260,7 @@ func password(d Delivery) string {
 	return after
 }
 
-// anyOf is several schemes, each of which is enough.
+// anyOf returns a scheme that accepts what any of the schemes accepts.
 func anyOf(schemes ...scheme) scheme {
 	either := func(d Delivery, secret string, of func(scheme) func(Delivery, string) bool) bool {
 		return slices.ContainsFunc(schemes, func(x scheme) bool { return of(x)(d, secret) })
@@ -283,19 +275,18 @@ func anyOf(schemes ...scheme) scheme {
 	}
 }
 
-// hookBody is what the hosts' events have in common with one another:
-// somewhere in them the repository is named.
+// hookBody has the fields of all hosts' events that name a repository.
 type hookBody struct {
 	EventType string `json:"eventType"`  // Azure DevOps
 	ID        any    `json:"id"`         // Azure DevOps
 	Type      any    `json:"type"`       // Gerrit
-	EventName string `json:"event_name"` // system hooks of GitLab
+	EventName string `json:"event_name"` // GitLab's system hooks
 
 	Organization struct {
 		Login string `json:"login"`
 	} `json:"organization"` // GitHub
-	GroupPath   string `json:"group_path"`                  // GitLab, of members of a group
-	ProjectPath string `json:"project_path_with_namespace"` // GitLab, of members of a project
+	GroupPath   string `json:"group_path"`                  // GitLab, for members of a group
+	ProjectPath string `json:"project_path_with_namespace"` // GitLab, for members of a project
 
 	Repository hookRepo `json:"repository"` // GitHub, Gitea, Bitbucket, GitLab
 	Project    any      `json:"project"`    // GitLab: an object; Gerrit: a name
@@ -307,7 +298,7 @@ type hookBody struct {
 	} `json:"refUpdate"` // Gerrit
 	Change struct {
 		Project any `json:"project"`
-	} `json:"change"` // Gerrit, of merged changes
+	} `json:"change"` // Gerrit, for merged changes
 }
 
 // hookRepo is a repository in an event.
@@ -351,7 +342,7 @@ func (b *hookBody) repositories() (urls, paths []string) {
 		}
 	}
 
-	// Some kinds name a project by a text alone.
+	// Some hosts send only the name of a project.
 	for _, name := range []any{b.RefUpdate.Project, b.Change.Project, b.Project, b.ProjectPath} {
 		if text, ok := name.(string); ok && text != "" {
 			paths = append(paths, text)
@@ -360,7 +351,7 @@ func (b *hookBody) repositories() (urls, paths []string) {
 	return urls, paths
 }
 
-// repoIn is an object that some hosts send where others send a name.
+// repoIn decodes an object, which some hosts send in place of a name.
 func repoIn(v any) (r hookRepo) {
 	if _, ok := v.(map[string]any); !ok {
 		return r
@@ -372,7 +363,7 @@ func repoIn(v any) (r hookRepo) {
 	return r
 }
 
-// keyed is the path of a repository of Bitbucket Data Center.
+// keyed returns the path of a Bitbucket Data Center repository.
 func (r *hookRepo) keyed() string {
 	project, _ := r.Project.(map[string]any)
 	key, _ := project["key"].(string)

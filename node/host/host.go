@@ -13,24 +13,23 @@ import (
 // Visibility is who may see a repository at its host.
 type Visibility uint8
 
-// The visibilities.
+// Visibilities.
 const (
 	Unknown  Visibility = iota
 	Public              // everybody
-	Internal            // whoever has an account there
-	Private             // whom it is granted to
+	Internal            // everybody with an account there
+	Private             // only people with a grant
 )
 
-// Repo is a repository as its host describes it. What a host does not say is
-// zero.
+// Repo is a repository as its host describes it. Unknown fields are zero.
 type Repo struct {
-	ExternalID    string // <kind>:<host>:<the host's own id>; no rename changes it
-	Name          string // <host>/<path>, or local/<directory>: unique in the listing
-	OwnName       string // of a local repository whose Name is what it says of itself: the name by its directory, for when a host lists the other
+	ExternalID    string // <kind>:<host>:<the host's id>; renames do not change it
+	Name          string // <host>/<path>, or local/<directory>; unique in the listing
+	OwnName       string // name by directory, for a local repository whose Name is from its origin; used if a host lists that Name
 	DisplayName   string
-	Remote        git.Remote // without any credential, see [Credential]
+	Remote        git.Remote // without a credential, see [Credential]
 	HostType      string     // codeHostType of the API: genericGitHost, github, ...
-	WebURL        string     // of the repository at its host; empty when there is none
+	WebURL        string     // page of the repository at its host; "": none
 	Description   string
 	DefaultBranch string
 	Topics        []string // in lower case
@@ -41,52 +40,49 @@ type Repo struct {
 	PushedAt      time.Time
 	Stars         uint32
 	SizeBytes     int64  // as the host computes it
-	Unfetchable   string // why it cannot be fetched now; empty where it can
-	Target        string // the selection of the connection that listed it first
+	Unfetchable   string // why it cannot be fetched now; "": it can
+	Target        string // target of the connection that listed it first
 
-	leftOut Reason // why its kind alone leaves it out; empty where it does not
+	leftOut Reason // why the host's own rules leave it out; "": they do not
 }
 
-// Host lists the repositories of one connection. Its methods may be called
-// from any goroutine, and keep nothing of ctx.
+// Host lists the repositories of one connection. Its methods are safe for concurrent use, and do
+// not keep ctx.
 type Host interface {
-	// List passes every repository that the connection chooses to sink. An
-	// error means that nothing is known; an issue that is Partial, that
-	// repositories of its target may be missing.
+	// List passes each selected repository to sink. After an error, nothing is known. After a
+	// Partial issue, repositories of its target may be missing.
 	List(ctx context.Context, sink Sink) error
 }
 
-// Finder is a host that can be asked for a repository by the id that no
-// rename changes.
+// Finder is a host that finds a repository by its external id.
 type Finder interface {
-	// Lookup returns the repository as it is now, and whether the connection
-	// still chooses it. The error is ErrGone where the host does not have it,
-	// or does not show it any more; any other error says nothing.
+	// Lookup returns the repository's present state, and whether the connection still selects it.
+	// It returns ErrGone if the host does not have it, or does not show it. Any other error means
+	// that nothing is known.
 	Lookup(ctx context.Context, externalID string) (r Repo, chosen bool, err error)
 }
 
-// Metered is a host that tells what its credential may still ask.
+// Metered is a host that reports the limit of its credential.
 type Metered interface {
 	Allowance() Allowance
 }
 
-// Secret turns a token reference into the secret.
+// Secret returns the secret of a token reference.
 type Secret func(ctx context.Context, t config.Token) (string, error)
 
-// Kind is a kind of code host: all that the product knows of it is its row.
+// Kind describes a kind of code host.
 type Kind struct {
 	Name    config.Kind
-	Product string // as people call it
+	Product string // display name
 	Open    func(config.Connection, Tools) (Host, error)
-	// Credential is what opens a repository of a connection when git fetches
-	// it from an address.
+	// Credential returns the credential with which git fetches a connection's repository.
 	Credential func(ctx context.Context, conn config.Connection, cloneURL string, t Tools) (git.Credential, error)
 	Hook       Hook   // how its webhooks are signed and named
-	Signal     Signal // how it tells of pushes when it is asked; the zero value where it does not
+	Signal     Signal // how it reports pushes when polled; zero: it does not
 	Readers    Readership
 }
 
-// kinds is the table of kinds, which nobody changes.
+// kinds lists all kinds. It is never changed.
 var kinds = [...]Kind{
 	{config.KindGit, "git", openGeneric, genericCredential, hookGeneric, Signal{}, Untold},
 	{config.KindGitHub, "GitHub", openGitHub, githubCredential, hookGitHub, githubSignal, AllTold},
@@ -97,7 +93,7 @@ var kinds = [...]Kind{
 	{config.KindAzureDevOps, "Azure DevOps", openAzure, azureCredential, hookAzure, Signal{}, Untold},
 }
 
-// kindOf is the row of a connection.
+// kindOf returns the kind of a connection.
 func kindOf(conn config.Connection) (Kind, bool) {
 	name := conn.Kind()
 	for i := range kinds {
@@ -108,8 +104,7 @@ func kindOf(conn config.Connection) (Kind, bool) {
 	return Kind{}, false
 }
 
-// Open returns the host of a connection. Secrets are read when they are
-// needed, each time anew.
+// Open returns the host of a connection. It reads secrets at each use.
 func Open(conn config.Connection, t Tools) (Host, error) {
 	k, ok := kindOf(conn)
 	if !ok {
@@ -118,9 +113,8 @@ func Open(conn config.Connection, t Tools) (Host, error) {
 	return k.Open(conn, t)
 }
 
-// Within is the directory that a local repository of a connection must not
-// lead out of: the fixed beginning of its address. It is empty for other
-// connections, and for repositories that are not local.
+// Within returns the directory that a connection's local repository must stay in: the fixed part of
+// its pattern. It is "" for other repositories.
 func Within(conn config.Connection, cloneURL string) string {
 	c, ok := conn.(*config.Git)
 	if !ok || !strings.HasPrefix(cloneURL, "file://") {
@@ -134,9 +128,8 @@ func Within(conn config.Connection, cloneURL string) string {
 	return base
 }
 
-// Credential is what opens a repository of a connection when it is fetched.
-// The catalog keeps addresses without credentials; they are found again in
-// the connection, on the node that fetches.
+// Credential returns the credential for fetching a connection's repository. The catalog has URLs
+// without credentials, so the node that fetches reads them from the connection.
 func Credential(ctx context.Context, conn config.Connection, cloneURL string, t Tools) (git.Credential, error) {
 	k, ok := kindOf(conn)
 	if !ok {

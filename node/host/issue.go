@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Code names what went wrong with a part of a listing, for programs.
+// Code identifies the kind of an issue, for programs.
 type Code string
 
-// The codes of issues.
+// Codes of issues.
 const (
 	TokenRefused    Code = "TOKEN_REFUSED"
 	TokenMissing    Code = "TOKEN_MISSING"
@@ -33,28 +33,27 @@ const (
 	AuthenticationFallback Code = "AUTHENTICATION_FALLBACK"
 )
 
-// Issue is one thing that an operator should know of a listing.
+// Issue is a problem of a listing, for operators.
 type Issue struct {
 	Code   Code
-	Target string // the organisation, group, project or repository; empty for the whole connection
-	Text   string // a sentence that says what happened and what to do, without secrets
-	// Partial is set where repositories of the target may be missing from the
-	// listing, so that none of them may be let go.
+	Target string // organisation, group, project or repository; "": the whole connection
+	Text   string // sentence about what happened and what to do, without secrets
+	// Partial is true if repositories of the target may be missing, so that none of them may be
+	// removed.
 	Partial bool
-	// Until is when the host allows calls again; zero where it does not say.
+	// Until is when the host allows calls again; zero: unknown.
 	Until time.Time
 }
 
-// Passes reports whether time alone may mend the issue.
+// Passes reports whether the issue may go away by itself.
 func (i *Issue) Passes() bool {
 	return i.Code == RateLimited || i.Code == Unreachable || i.Code == InvalidResponse
 }
 
-// newToken is what to do about a token. The environment of a process does not change while it runs.
+// newToken is the advice about a bad token. A process never sees changes of its environment.
 const newToken = "Make a new token at the host and put it where the connection's token is read from. One in a secret manager counts at the next try; for a token in a variable start the nodes again."
 
-// advice is what to do about each code, where the sentence of the issue does
-// not say it.
+// advice has what to do about each code, if the issue's text does not say it.
 var advice = map[Code]string{
 	TokenRefused:           newToken,
 	TokenMissing:           "Set the variable in the environment of each node and start it again, or correct its name in the configuration. A secret of a manager must be there, and the node be let to read it.",
@@ -78,36 +77,34 @@ var advice = map[Code]string{
 	ListShrank: "If they are gone for good, say so with shoal connection accept; if not, look at the rights of the token.",
 }
 
-// Advice says what to do about an issue.
+// Advice returns what to do about an issue.
 func Advice(code Code) string { return advice[code] }
 
-// ErrGone is the error of a look-up of a repository that the host does not
-// have any more, or does not show any more.
+// ErrGone is the error of looking up a repository that the host does not have, or does not show.
 var ErrGone = errors.New("the host has no such repository")
 
-// Refusal is an answer of a host other than the one that was asked for. It
-// says what an issue says, and ends what was asked for.
+// Refusal is an error answer of a host. It ends the request, and becomes an issue of the listing.
 type Refusal struct {
 	Issue
-	Status int // of the answer; 0 when there was none
+	Status int // HTTP status; 0: no answer
 	cause  error
 }
 
-// Error is the sentence of the issue.
+// Error returns the text of the issue.
 func (r *Refusal) Error() string { return r.Text }
 
-// NotBefore is when the host allows calls again; zero where it does not say.
+// NotBefore returns when the host allows calls again, or zero if unknown.
 func (r *Refusal) NotBefore() time.Time { return r.Until }
 
-// Unwrap returns what lies below: ErrGone, or an error of the network.
+// Unwrap returns the cause: ErrGone, or a network error.
 func (r *Refusal) Unwrap() error { return r.cause }
 
-// refusal makes a Refusal that leaves its target in part.
+// refusal returns a Refusal that makes its target partial.
 func refusal(code Code, status int, format string, args ...any) *Refusal {
 	return &Refusal{Issue: Issue{Code: code, Text: fmt.Sprintf(format, args...), Partial: true}, Status: status}
 }
 
-// issueOf tells an error of a target as an issue.
+// issueOf converts an error of a target to an issue.
 func issueOf(target string, err error) Issue {
 	issue := Issue{Code: Unreachable, Text: err.Error(), Partial: true}
 	if r := (*Refusal)(nil); errors.As(err, &r) {

@@ -8,17 +8,16 @@ import (
 	"strings"
 )
 
-// Ref is a revision in the address of a host's page.
+// Ref is a revision in the URL of a host's page.
 type Ref struct {
-	Name string // short; HEAD where neither branch nor tag nor commit is known
+	Name string // short name; HEAD if the branch, tag or commit is unknown
 	Kind RefKind
 }
 
-// RefKind is what a name of a revision is: some hosts tell them apart in
-// addresses.
+// RefKind is the kind of a revision's name. Some hosts need it in URLs.
 type RefKind uint8
 
-// The kinds of revisions.
+// Kinds of revisions.
 const (
 	Head RefKind = iota
 	Branch
@@ -26,11 +25,10 @@ const (
 	Commit
 )
 
-// RefOf reads a revision: HEAD or nothing, a full ref, a commit, or a name,
-// which is taken for that of a branch. HEAD is the default branch where that
-// is known.
+// RefOf parses a revision: HEAD or "", a full ref, a commit, or a name, which counts as a branch.
+// HEAD becomes the default branch, if that is known.
 func RefOf(rev, defaultBranch string) Ref {
-	// A full name leaves no doubt; the rest of what is told may be anything.
+	// A full ref is unambiguous.
 	if branch, ok := strings.CutPrefix(rev, "refs/heads/"); ok {
 		return Ref{branch, Branch}
 	}
@@ -39,20 +37,19 @@ func RefOf(rev, defaultBranch string) Ref {
 	}
 
 	switch {
-	// By its name where that is known: not all hosts have pages for HEAD.
+	// Prefer the branch, because not all hosts have pages for HEAD.
 	case (rev == "" || rev == "HEAD") && defaultBranch != "":
 		return Ref{defaultBranch, Branch}
 	case rev == "" || rev == "HEAD":
 		return Ref{"HEAD", Head}
-	// SHA-1 and SHA-256, in full: a short hash could as well be the name of a branch.
+	// Full SHA-1 or SHA-256. A short hash may be the name of a branch.
 	case (len(rev) == 40 || len(rev) == 64) && strings.Trim(rev, "0123456789abcdef") == "":
 		return Ref{rev, Commit}
 	}
 	return Ref{rev, Branch}
 }
 
-// filePages is the address of the page of a file, by the type of host that
-// repositories have. To add one: a row.
+// filePages returns the URL of a file's page, by host type.
 var filePages = map[string]func(web string, ref Ref, path string) string{
 	"github": func(web string, ref Ref, path string) string {
 		return web + "/blob/" + segments(ref.Name) + "/" + segments(path)
@@ -68,7 +65,7 @@ var filePages = map[string]func(web string, ref Ref, path string) string{
 		return web + "/src/" + kind + "/" + segments(ref.Name) + "/" + segments(path)
 	},
 	"gerrit": func(web string, ref Ref, path string) string {
-		// Of the pages that a Gerrit may have, those of gitiles have an address for files.
+		// Only gitiles has URLs for files; the other viewers of Gerrit have none.
 		if strings.Contains(web, "gitweb") || strings.Contains(web, "/cgit") {
 			return ""
 		}
@@ -92,8 +89,8 @@ var filePages = map[string]func(web string, ref Ref, path string) string{
 	},
 }
 
-// FileURL is the page of a file at a host of a type; empty where hosts of that
-// type have none that is known. web is the page of the repository.
+// FileURL returns the URL of a file's page, or "" for an unknown host type. The argument web is the
+// page of the repository.
 func FileURL(hostType, web string, ref Ref, path string) string {
 	page := filePages[hostType]
 	if page == nil || web == "" {
@@ -102,12 +99,10 @@ func FileURL(hostType, web string, ref Ref, path string) string {
 	return page(strings.TrimSuffix(web, "/"), ref, path)
 }
 
-// rendered are files that GitHub shows as a page, without lines, unless it is
-// asked for their text.
+// rendered are extensions of files that GitHub shows without lines, unless asked for plain text.
 var rendered = []string{".md", ".markdown", ".mdown", ".rst", ".adoc", ".asciidoc", ".org", ".textile", ".rdoc", ".pod", ".wiki", ".ipynb"}
 
-// lineMarks leads from the page of a file to some of its lines, by the type of
-// host that repositories have. To add one: a row.
+// lineMarks adds lines to the URL of a file's page, by host type.
 var lineMarks = map[string]func(page string, first, last int) string{
 	"github": func(page string, first, last int) string {
 		if slices.Contains(rendered, strings.ToLower(path.Ext(page))) {
@@ -125,8 +120,8 @@ var lineMarks = map[string]func(page string, first, last int) string{
 	},
 }
 
-// LinesURL is the page of a file, see [FileURL], at some of its lines, counted
-// from 1; the page itself where hosts of the type have no address for lines.
+// LinesURL adds lines, counted from 1, to a URL from [FileURL]. It returns the URL unchanged if the
+// host type has no URLs for lines.
 func LinesURL(hostType, page string, first, last int) string {
 	mark := lineMarks[hostType]
 	if mark == nil || page == "" || first < 1 {
@@ -135,7 +130,7 @@ func LinesURL(hostType, page string, first, last int) string {
 	return mark(page, first, max(first, last))
 }
 
-// fullRef is the name of a revision that no other kind can have too.
+// fullRef returns an unambiguous name of a revision.
 func fullRef(ref Ref) string {
 	switch ref.Kind {
 	case Branch:
@@ -146,7 +141,7 @@ func fullRef(ref Ref) string {
 	return ref.Name
 }
 
-// segments escapes all but the slashes.
+// segments escapes a path except for slashes.
 func segments(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {

@@ -12,15 +12,14 @@ import (
 const (
 	maxPages = 100_000 // of one target
 
-	// Pages one behind the other without an entry: hosts that leave out what may not be
-	// read have some.
-	lastEmpty = 3   // of a numbered list, which ends there
-	maxEmpty  = 100 // of others, which fail: a cursor may lead to more
+	// Limits of consecutive empty pages. Hosts that omit unreadable entries have some.
+	lastEmpty = 3   // a numbered list ends there
+	maxEmpty  = 100 // other lists fail there, because a cursor may lead to more
 )
 
-// walk reads a listing page by page: read decodes the page at an address and
-// says where the next one is, nil behind the last, and how many entries it had. A page that fails for its
-// size is asked for again in halves, as far as smaller knows how.
+// walk lists all pages, starting at first. The function read decodes a page, and returns the URL of
+// the next one, or nil after the last, and the number of entries. If a page is too large for the
+// server, walk asks for smaller pages from the function smaller, while it returns any.
 func (c *client) walk(ctx context.Context, first *url.URL, smaller func(*url.URL) *url.URL, read func(context.Context, *url.URL) (next *url.URL, entries int, err error)) error {
 	seen, empty := map[string]bool{}, 0
 	for u := first; u != nil; {
@@ -31,7 +30,7 @@ func (c *client) walk(ctx context.Context, first *url.URL, smaller func(*url.URL
 
 		next, entries, err := read(ctx, u)
 		if err != nil {
-			// Some hosts fail at a page that is too large for them, and answer a smaller one.
+			// Some hosts fail at large pages, but answer smaller ones.
 			half := (*url.URL)(nil)
 			if smaller != nil && tooMuch(err) && ctx.Err() == nil {
 				half = smaller(u)
@@ -51,7 +50,7 @@ func (c *client) walk(ctx context.Context, first *url.URL, smaller func(*url.URL
 	return nil
 }
 
-// each passes on the entries of a page until one is refused.
+// each calls take for each entry of a page, until it fails.
 func each[T any](page []T, take func(*T) error) error {
 	for i := range page {
 		if err := take(&page[i]); err != nil {
@@ -61,8 +60,9 @@ func each[T any](page []T, take func(*T) error) error {
 	return nil
 }
 
-// arrays walks a listing whose pages are plain arrays, and passes on each entry. Such
-// pages are numbered: behind some empty ones nothing comes, whatever the header says. next says where the page behind one is, by its header and how many it had.
+// arrays lists all pages that are plain JSON arrays, and calls take for each entry. The function
+// next returns the URL of the next page, from the headers and the number of entries. Such pages are
+// numbered, so the list ends after some empty pages, whatever the headers say.
 func arrays[T any](ctx context.Context, c *client, first *url.URL, smaller func(*url.URL) *url.URL, take func(*T) error, next func(at *url.URL, head http.Header, entries int) *url.URL) error {
 	empty := 0
 	return c.walk(ctx, first, smaller, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
@@ -72,7 +72,7 @@ func arrays[T any](ctx context.Context, c *client, first *url.URL, smaller func(
 			return nil, 0, err
 		}
 
-		// What the header says holds also where an entry is refused.
+		// Call next first, because it may report what the headers say even if take fails.
 		after := next(u, head, len(page))
 		if err := each(page, take); err != nil {
 			return nil, 0, err
@@ -87,7 +87,7 @@ func arrays[T any](ctx context.Context, c *client, first *url.URL, smaller func(
 	})
 }
 
-// single is the target of one repository, which the host describes at an address.
+// single returns a target with the one repository at a URL.
 func single[T any](c *client, name string, at *url.URL, take func(*T, func(Repo, string) error) error) target {
 	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
 		var r T
@@ -98,15 +98,15 @@ func single[T any](c *client, name string, at *url.URL, take func(*T, func(Repo,
 	}}
 }
 
-// tooMuch tells an answer that a smaller page may mend: the server was not in
-// time, failed, or sent more than is read.
+// tooMuch reports whether a smaller page may avoid the error: the server was too slow, failed, or
+// sent too much.
 func tooMuch(err error) bool {
 	r := (*Refusal)(nil)
 	return errors.As(err, &r) && (r.Code == Unreachable && !isPermanent(r.cause) || r.Status == http.StatusOK && r.Code == InvalidResponse)
 }
 
-// halves returns what makes pages that are numbered from 1 smaller: half the
-// size, and the number at which the same entries begin.
+// halves returns a function that halves the size of numbered pages, for walk. The new page begins
+// with the same entry.
 func halves(size string, least int) func(*url.URL) *url.URL {
 	return func(u *url.URL) *url.URL {
 		q := u.Query()
@@ -115,7 +115,7 @@ func halves(size string, least int) func(*url.URL) *url.URL {
 			return nil
 		}
 
-		// The page begins where it began: page 3 of 100 is page 5 of 50.
+		// Page 3 of size 100 begins where page 5 of size 50 does.
 		at := max(1, atoi(q.Get("page")))
 		q.Set(size, strconv.Itoa(n/2))
 		q.Set("page", strconv.Itoa((at-1)*(n/(n/2))+1))
@@ -131,8 +131,8 @@ func atoi(s string) int {
 	return n
 }
 
-// behind is the page behind one of n entries that is numbered: by its Link header, or,
-// where a proxy ate that, the next number behind a page that is full.
+// behind returns the URL of the next page after one with n entries: from the Link header, or, if a
+// proxy removed that, the next number after a full page.
 func (c *client) behind(at *url.URL, h http.Header, n int) *url.URL {
 	q := at.Query()
 	size := atoi(q.Get("per_page"))
@@ -145,11 +145,11 @@ func (c *client) behind(at *url.URL, h http.Header, n int) *url.URL {
 	return &next
 }
 
-// nextLink is the address with rel="next" in a Link header, or nil. The
-// address is followed as it is given, on the same host only.
+// nextLink returns the URL with rel="next" in a Link header, or nil. The client refuses URLs of
+// other hosts.
 func (c *client) nextLink(at *url.URL, h http.Header) *url.URL {
 	for _, part := range strings.Split(strings.Join(h.Values("Link"), ","), ",") {
-		// The header names several pages, each with what it is to this one.
+		// The header has several URLs, each with its relation.
 		target, attributes, ok := strings.Cut(strings.TrimSpace(part), ">")
 		if !ok || !strings.Contains(strings.ReplaceAll(attributes, `"`, ""), "rel=next") {
 			continue

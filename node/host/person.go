@@ -10,31 +10,30 @@ import (
 	"strings"
 )
 
-// Person is somebody who lets a code host be asked in their name.
+// Person is a person in whose name a code host is asked.
 type Person struct {
-	Address string // of the host, as people open it
-	Subject string // the host's own id of the person
-	Token   string // of the person, good now
+	Address string // URL of the host in browsers
+	Subject string // the host's id of the person
+	Token   string // valid token of the person
 
-	User   string   // name that goes with the token; "" where the host asks for none
-	Within []string // organisations whose repositories are listed, where the host lists by these
+	User   string   // user name for the token; "" if the host needs none
+	Within []string // organisations to list; for hosts without a list across organisations
 }
 
-// Own is a code host as somebody sees it who lets it be asked in their name.
+// Own is a code host, asked with a person's token.
 type Own interface {
-	// Who is the host's own id of the person that the token is of.
+	// Who returns the host's id of the token's owner.
 	Who(ctx context.Context) (subject string, err error)
-	// Repos passes on the external ids of the private repositories whose code
-	// the person may read. Withheld says what the host leaves out for now, in a
-	// sentence; empty where that is nothing.
+	// Repos passes on the external ids of the private repositories whose code the person may read.
+	// It returns a sentence about what the host withholds for now, or "".
 	Repos(ctx context.Context, take func(externalID string)) (withheld string, err error)
 }
 
-// OpenOwn opens a kind of host in the name of somebody: GitHubOwn and the like.
+// OpenOwn is the type of GitHubOwn and the like.
 type OpenOwn func(Person, Tools) (Own, error)
 
-// Readable lists the private repositories whose code somebody may read, by
-// external id, each once and sorted: all of them, or it fails.
+// Readable returns the external ids of all private repositories whose code a person may read,
+// sorted.
 func Readable(ctx context.Context, own Own) (ids []string, withheld string, err error) {
 	withheld, err = own.Repos(ctx, func(id string) { ids = append(ids, id) })
 	if err != nil {
@@ -44,30 +43,29 @@ func Readable(ctx context.Context, own Own) (ids []string, withheld string, err 
 	return slices.Compact(ids), withheld, nil
 }
 
-// web is the address of the host.
+// web returns the parsed URL of the host.
 func (p Person) web(usual string) (*url.URL, error) { return addressOf(p.Address, usual) }
 
-// budget is the key of the person's own limit of calls.
+// budget returns the key of the person's budget.
 func (p Person) budget() string { return "person " + p.Subject }
 
-// authorize is the person's Authorization header.
+// authorize returns a function that returns the person's Authorization header.
 func (p Person) authorize() func(context.Context) (string, error) {
 	return prefixed("Bearer ", func(context.Context) (string, error) { return p.Token, nil })
 }
 
-// named makes a client speak of a person, and not of a connection, where an
-// answer is no.
-func (c *client) named(scope string) *client {
+// forPerson makes a client's errors speak of a person instead of a connection.
+func (c *client) forPerson(scope string) *client {
 	product := c.explain
-	// Errors name the connection, and this call has none.
+	// Errors name the connection, but this call has none.
 	c.name = "of a person"
 	c.explain = func(res *http.Response, body []byte) *Refusal {
-		// Before all else: the person can mend this, by linking anew.
+		// Check this first, because the person can correct it by linking again.
 		if lacksScope(res, body) {
 			return refusal(ScopeMissing, res.StatusCode, "the person's token lacks the scope %s: link the account again", scope)
 		}
 		if product != nil {
-			// What the product says in its own way is more exact than a status.
+			// The product's explanation is more exact than a status.
 			if r := product(res, body); r != nil {
 				return r
 			}
@@ -77,17 +75,17 @@ func (c *client) named(scope string) *client {
 	return c
 }
 
-// barred is what hosts say of people who are shut out.
+// barred matches messages about suspended accounts.
 var barred = regexp.MustCompile(`(?i)suspended|blocked|prohibit|deactivated|not activated|disabled`)
 
-// personal reads an answer that is about the person.
+// personal returns the refusal for an answer about a person, or nil.
 func (c *client) personal(res *http.Response, body []byte) *Refusal {
 	status := res.StatusCode
 	switch {
 	case status == http.StatusUnauthorized:
 		return refusal(TokenRefused, status, "%s refuses the person's token: it was revoked, or has ended; link the account again", c.product)
 
-	// A proxy that refuses says nothing of the person.
+	// An error of a proxy says nothing about the person.
 	case status == http.StatusForbidden && isJSON(res, body) && barred.Match(body):
 		return refusal(AccountBlocked, status, "%s has shut the account out", c.product)
 	case status == http.StatusForbidden:
@@ -102,17 +100,15 @@ func isJSON(res *http.Response, body []byte) bool {
 	return strings.Contains(res.Header.Get("Content-Type"), "json") && bytes.HasPrefix(bytes.TrimSpace(body), []byte("{"))
 }
 
-// lacksScope tells a token that may not ask from a person who may not.
+// lacksScope reports whether the token lacks a scope. Otherwise the person lacks a permission.
 func lacksScope(res *http.Response, body []byte) bool {
 	return res.StatusCode == http.StatusForbidden && isJSON(res, body) && bytes.Contains(body, []byte("scope"))
 }
 
-// RefusePerson is the word of a host, or of whoever signs people in there, that a
-// token of somebody is good no more.
+// RefusePerson returns the refusal of a person's token, by a host or by its identity provider.
 func RefusePerson(text string) *Refusal { return refusal(TokenRefused, 0, "%s", text) }
 
-// RefusesPerson reports whether an error of a host is its word that somebody is
-// not let in, or does not let it be asked, any more: nothing that time mends.
+// RefusesPerson reports whether the host permanently refuses the person or their token.
 func (r *Refusal) RefusesPerson() bool {
 	return r.Code == TokenRefused || r.Code == ScopeMissing || r.Code == AccountBlocked
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// The hosts that list what somebody may read, each as its interface has it.
+// Hosts that list what a person may read.
 
-// numberedPerson is whom an answer is about.
+// numberedPerson is a person in an API.
 type numberedPerson struct {
 	ID int64 `json:"id"`
 }
 
-// self asks at an address who the token is of.
+// self returns the id of the token's owner, from a path.
 func (c *client) self(ctx context.Context, parts ...string) (string, error) {
 	var me numberedPerson
 	if _, err := c.get(ctx, c.at(nil, parts...), &me); err != nil {
@@ -37,19 +37,19 @@ type ownGitHub struct {
 	web *url.URL
 }
 
-// GitHubOwn opens GitHub in the name of somebody.
+// GitHubOwn opens GitHub with a person's token.
 func GitHubOwn(p Person, t Tools) (Own, error) {
 	web, err := p.web("https://github.com")
 	if err != nil {
 		return nil, err
 	}
-	return &ownGitHub{githubClient(t, web, "", p.budget(), p.authorize()).named("repo"), web}, nil
+	return &ownGitHub{githubClient(t, web, "", p.budget(), p.authorize()).forPerson("repo"), web}, nil
 }
 
-// Who asks for the person's number.
+// Who returns the person's number.
 func (g *ownGitHub) Who(ctx context.Context) (string, error) { return g.self(ctx, "user") }
 
-// Repos lists what the person owns, collaborates in, or has by an organisation.
+// Repos lists what the person owns, collaborates in, or has through an organisation.
 func (g *ownGitHub) Repos(ctx context.Context, take func(string)) (withheld string, err error) {
 	type repo struct {
 		ID          int64 `json:"id"`
@@ -58,7 +58,7 @@ func (g *ownGitHub) Repos(ctx context.Context, take func(string)) (withheld stri
 		} `json:"permissions"`
 	}
 
-	// One that may be seen and not read, as by a role without code, is not taken.
+	// Skip repositories that the person may see but not read.
 	read := func(r *repo) error {
 		if r.ID > 0 && r.Permissions.Pull {
 			take(externalID(config.KindGitHub, g.web, strconv.FormatInt(r.ID, 10)))
@@ -66,7 +66,7 @@ func (g *ownGitHub) Repos(ctx context.Context, take func(string)) (withheld stri
 		return nil
 	}
 
-	// The public ones are everybody's.
+	// Public repositories need not be listed.
 	q := url.Values{"visibility": {"private"}, "affiliation": {"owner,collaborator,organization_member"}, "per_page": {"100"}}
 	err = arrays(ctx, g.client, g.at(q, "user", "repos"), nil, read, func(u *url.URL, head http.Header, _ int) *url.URL {
 		if strings.HasPrefix(head.Get("X-GitHub-SSO"), "partial-results") {
@@ -78,7 +78,7 @@ func (g *ownGitHub) Repos(ctx context.Context, take func(string)) (withheld stri
 		return "", err
 	}
 
-	// Without the scope the list is empty, and nothing says so.
+	// Without the scope, GitHub returns an empty list and no error.
 	if scopes := g.Allowance().Scopes; len(scopes) > 0 && !slices.Contains(scopes, "repo") {
 		return "", refusal(ScopeMissing, http.StatusOK, "the person's token lacks the scope repo: link the account again")
 	}
@@ -90,22 +90,22 @@ type ownGitLab struct {
 	web *url.URL
 }
 
-// GitLabOwn opens GitLab in the name of somebody.
+// GitLabOwn opens GitLab with a person's token.
 func GitLabOwn(p Person, t Tools) (Own, error) {
 	web, err := p.web("https://gitlab.com")
 	if err != nil {
 		return nil, err
 	}
-	return &ownGitLab{gitlabClient(t, web, "", p.budget(), p.authorize()).named("read_api"), web}, nil
+	return &ownGitLab{gitlabClient(t, web, "", p.budget(), p.authorize()).forPerson("read_api"), web}, nil
 }
 
-// Who asks for the person's number.
+// Who returns the person's number.
 func (g *ownGitLab) Who(ctx context.Context) (string, error) { return g.self(ctx, "user") }
 
-// Repos lists the projects in which the person is a Reporter at least.
+// Repos lists the projects in which the person is at least a Reporter.
 func (g *ownGitLab) Repos(ctx context.Context, take func(string)) (withheld string, err error) {
 	q := url.Values{
-		// Guests of a project see it, but not its code.
+		// Guests see a project but not its code.
 		"min_access_level": {strconv.Itoa(gitlabReporter)}, "visibility": {"private"}, "simple": {"true"},
 		"pagination": {"keyset"}, "order_by": {"id"}, "sort": {"asc"}, "per_page": {"100"},
 	}
@@ -119,20 +119,20 @@ func (g *ownGitLab) Repos(ctx context.Context, take func(string)) (withheld stri
 
 type ownGitea struct{ *gitea }
 
-// GiteaOwn opens Gitea or Forgejo in the name of somebody.
+// GiteaOwn opens Gitea or Forgejo with a person's token.
 func GiteaOwn(p Person, t Tools) (Own, error) {
 	web, err := p.web("https://gitea.com")
 	if err != nil {
 		return nil, err
 	}
-	return &ownGitea{&gitea{web: web, client: giteaClient(t, web, "", p.budget(), p.authorize()).named("read:repository")}}, nil
+	return &ownGitea{&gitea{web: web, client: giteaClient(t, web, "", p.budget(), p.authorize()).forPerson("read:repository")}}, nil
 }
 
-// Who asks for the person's number.
+// Who returns the person's number.
 func (g *ownGitea) Who(ctx context.Context) (string, error) { return g.self(ctx, "user") }
 
-// Repos lists what the person owns, collaborates in, or has by a team. Of some
-// of them the person may read issues alone.
+// Repos lists what the person owns, collaborates in, or has through a team. In some of these, the
+// person may read only issues.
 func (g *ownGitea) Repos(ctx context.Context, take func(string)) (withheld string, err error) {
 	type repo struct {
 		ID          int64 `json:"id"`
@@ -142,7 +142,7 @@ func (g *ownGitea) Repos(ctx context.Context, take func(string)) (withheld strin
 		} `json:"permissions"`
 	}
 	return "", arrays(ctx, g.client, g.page("user", "repos"), halves("limit", 5), func(r *repo) error {
-		// The public ones are everybody's, and need not be listed as somebody's own.
+		// Public repositories need not be listed.
 		if r.ID > 0 && r.Private && r.Permissions.Pull {
 			take(externalID(config.KindGitea, g.web, strconv.FormatInt(r.ID, 10)))
 		}
@@ -152,7 +152,7 @@ func (g *ownGitea) Repos(ctx context.Context, take func(string)) (withheld strin
 
 type ownBitbucketCloud struct{ *bitbucketCloud }
 
-// BitbucketCloudOwn opens bitbucket.org in the name of somebody.
+// BitbucketCloudOwn opens bitbucket.org with a person's token.
 func BitbucketCloudOwn(p Person, t Tools) (Own, error) {
 	opened, err := openBitbucketCloud(&config.Bitbucket{URL: p.Address}, t)
 	if err != nil {
@@ -160,11 +160,11 @@ func BitbucketCloudOwn(p Person, t Tools) (Own, error) {
 	}
 	b := opened.(*bitbucketCloud)
 	b.authorize, b.client.budget = p.authorize(), t.Budgets.of(b.base.Host, p.budget())
-	b.named("repository")
+	b.forPerson("repository")
 	return &ownBitbucketCloud{b}, nil
 }
 
-// Who asks for the person's UUID.
+// Who returns the person's UUID.
 func (b *ownBitbucketCloud) Who(ctx context.Context) (string, error) {
 	var me struct {
 		UUID string `json:"uuid"`
@@ -175,20 +175,20 @@ func (b *ownBitbucketCloud) Who(ctx context.Context) (string, error) {
 	return me.UUID, nil
 }
 
-// Repos lists each workspace that the person is a member of.
+// Repos lists each workspace of the person.
 func (b *ownBitbucketCloud) Repos(ctx context.Context, take func(string)) (withheld string, err error) {
 	workspaces, err := b.workspaces(ctx)
 	if err != nil {
 		return "", err
 	}
 
-	// Its list over all workspaces is gone from the interface: each is asked for itself.
+	// The API has no list across workspaces any more.
 	for _, ws := range workspaces {
-		// What is public is everybody's. Only ids are asked for, as nothing else is needed.
+		// Public repositories need not be listed. Only ids are needed.
 		q := url.Values{"role": {"member"}, "q": {"is_private=true"}, "pagelen": {"100"}, "fields": {"next,values.uuid"}}
 		err := cloudPages(ctx, b.client, b.at(q, "repositories", ws), func(r *cloudRepo) error {
 			if r.UUID == "" {
-				// One without an id fails the list: a part of it would take rights away.
+				// Fail, because an incomplete list would take permissions away.
 				return refusal(InvalidResponse, http.StatusOK, "%s lists a repository without an id", b.product)
 			}
 			take(externalID(config.KindBitbucket, b.web, ws+"/"+r.UUID))
@@ -201,14 +201,14 @@ func (b *ownBitbucketCloud) Repos(ctx context.Context, take func(string)) (withh
 	return "", nil
 }
 
-// workspaces are the slugs of those that the person is a member of.
+// workspaces returns the slugs of the person's workspaces.
 func (b *ownBitbucketCloud) workspaces(ctx context.Context) (slugs []string, err error) {
 	err = cloudPages(ctx, b.client, b.at(url.Values{"pagelen": {"100"}}, "user", "workspaces"), func(v *struct {
 		Workspace struct {
 			Slug string `json:"slug"`
 		} `json:"workspace"`
 	}) error {
-		// Left out it would look as if the person had lost what is in it.
+		// Fail, because the person would lose the repositories in it.
 		if v.Workspace.Slug == "" {
 			return refusal(InvalidResponse, http.StatusOK, "%s lists a workspace without a name", b.product)
 		}
@@ -220,7 +220,7 @@ func (b *ownBitbucketCloud) workspaces(ctx context.Context) (slugs []string, err
 
 type ownBitbucketServer struct{ *bitbucketServer }
 
-// BitbucketServerOwn opens a Bitbucket Data Center in the name of somebody.
+// BitbucketServerOwn opens a Bitbucket Data Center with a person's token.
 func BitbucketServerOwn(p Person, t Tools) (Own, error) {
 	opened, err := openBitbucketServer(&config.Bitbucket{URL: p.Address, Deployment: config.Server}, t)
 	if err != nil {
@@ -228,13 +228,12 @@ func BitbucketServerOwn(p Person, t Tools) (Own, error) {
 	}
 	b := opened.(*bitbucketServer)
 	b.authorize, b.client.budget = p.authorize(), t.Budgets.of(b.web.Host, p.budget())
-	b.named("REPO_READ")
+	b.forPerson("REPO_READ")
 	return &ownBitbucketServer{b}, nil
 }
 
-// Who asks for something that only somebody who is signed in gets: a token that
-// has ended is taken for nobody in particular, without an error. The head of the
-// answer says who it is.
+// Who makes a call that needs a signed-in person. The server treats an ended token as anonymous,
+// without an error. A header of the answer has the person's id.
 func (b *ownBitbucketServer) Who(ctx context.Context) (string, error) {
 	var page struct{}
 	head, err := b.get(ctx, b.at(url.Values{"limit": {"1"}}, "profile", "recent", "repos"), &page)
@@ -247,8 +246,7 @@ func (b *ownBitbucketServer) Who(ctx context.Context) (string, error) {
 	return "", refusal(TokenRefused, http.StatusOK, "%s takes the person's token for nobody's: it was revoked, or has ended; link the account again", b.product)
 }
 
-// Repos lists what the person may read. Somebody who is not signed in would get
-// a list too: it counts only together with Who.
+// Repos lists what the person may read. An anonymous caller gets a list too, so call Who first.
 func (b *ownBitbucketServer) Repos(ctx context.Context, take func(string)) (withheld string, err error) {
 	q := serverPage()
 	q.Set("permission", "REPO_READ")
@@ -264,8 +262,8 @@ type ownAzure struct {
 	within []string // organisations, or collections of a server
 }
 
-// AzureDevOpsOwn opens Azure DevOps in the name of somebody, with a personal access
-// token or one of Entra, for some organisations.
+// AzureDevOpsOwn opens Azure DevOps with a personal access token or a token of Entra, for some
+// organisations.
 func AzureDevOpsOwn(p Person, t Tools) (Own, error) {
 	opened, err := openAzure(&config.AzureDevOps{URL: p.Address}, t)
 	if err != nil {
@@ -275,23 +273,23 @@ func AzureDevOpsOwn(p Person, t Tools) (Own, error) {
 	a.authorize = func(context.Context) (string, error) { return azureSecret(p.Token), nil }
 	a.client.budget = t.Budgets.of(a.web.Host, p.budget())
 
-	// A page to sign in is its answer to a token that is good no more.
+	// Azure answers a bad token with a sign-in page.
 	a.client.explain = nil
 	a.client.signIn = func() *Refusal {
 		return refusal(TokenRefused, http.StatusUnauthorized, "%s refuses the person's token: it was revoked, has ended, or lacks the scope Code (read); link the account again", a.product)
 	}
-	a.named("Code (read)")
+	a.forPerson("Code (read)")
 	return &ownAzure{a, p.Within}, nil
 }
 
-// each asks something of every organisation. One that refuses the person is left
-// out, unless all of them do.
+// each calls ask for each organisation. It returns those that refuse the person, and fails if all
+// do.
 func (a *ownAzure) each(ask func(org string) error) (refusing []string, err error) {
 	if len(a.within) == 0 {
 		return nil, errors.New("no connection of the configuration names an organisation there")
 	}
 
-	// A token may be of one organisation alone: the others take it for nobody's.
+	// A token may be for one organisation only. The others treat it as anonymous.
 	var last *Refusal
 	for _, org := range a.within {
 		err := ask(org)
@@ -310,13 +308,13 @@ func (a *ownAzure) each(ask func(org string) error) (refusing []string, err erro
 	return refusing, nil
 }
 
-// Who asks for the descriptor of the person, which is the same in all
-// organisations. Whoever is not signed in has one too.
+// Who returns the person's descriptor, which is the same in all organisations. Anonymous callers
+// have a descriptor too.
 func (a *ownAzure) Who(ctx context.Context) (subject string, err error) {
 	const nobody = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 	_, err = a.each(func(org string) error {
 		if subject != "" {
-			return nil // another one has said it
+			return nil // another organisation has answered
 		}
 
 		var data struct {
@@ -341,7 +339,7 @@ func (a *ownAzure) Who(ctx context.Context) (subject string, err error) {
 	return subject, err
 }
 
-// Repos lists what each organisation lets the person read.
+// Repos lists what the person may read in each organisation.
 func (a *ownAzure) Repos(ctx context.Context, take func(string)) (withheld string, err error) {
 	refusing, err := a.each(func(org string) error {
 		var all struct {
@@ -351,7 +349,7 @@ func (a *ownAzure) Repos(ctx context.Context, take func(string)) (withheld strin
 			return err
 		}
 
-		// The public ones are everybody's.
+		// Public repositories need not be listed.
 		for _, r := range all.Value {
 			if r.ID == "" {
 				return refusal(InvalidResponse, http.StatusOK, "%s lists a repository without an id", a.product)
@@ -374,7 +372,7 @@ func (a *ownAzure) Repos(ctx context.Context, take func(string)) (withheld strin
 
 type ownGerrit struct{ *gerrit }
 
-// GerritOwn opens Gerrit in the name of somebody, with their HTTP password.
+// GerritOwn opens Gerrit with a person's HTTP password.
 func GerritOwn(p Person, t Tools) (Own, error) {
 	opened, err := openGerrit(&config.Gerrit{URL: p.Address}, t)
 	if err != nil {
@@ -384,13 +382,13 @@ func GerritOwn(p Person, t Tools) (Own, error) {
 	g.authorize = func(context.Context) (string, error) {
 		return basic(git.Credential{User: p.User, Password: p.Token}), nil
 	}
-	g.base = g.web.JoinPath("a") // below it everybody has to show who they are
+	g.base = g.web.JoinPath("a") // below it, everybody must authenticate
 	g.client.budget = t.Budgets.of(g.web.Host, p.budget())
-	g.named("")
+	g.forPerson("")
 	return &ownGerrit{g}, nil
 }
 
-// Who asks for the person's number.
+// Who returns the person's number.
 func (g *ownGerrit) Who(ctx context.Context) (string, error) {
 	var me struct {
 		ID int64 `json:"_account_id"`
@@ -404,7 +402,7 @@ func (g *ownGerrit) Who(ctx context.Context) (string, error) {
 	return strconv.FormatInt(me.ID, 10), nil
 }
 
-// Repos lists the projects that Gerrit shows the person, which has no public ones.
+// Repos lists the projects that the person sees. Gerrit does not mark public ones.
 func (g *ownGerrit) Repos(ctx context.Context, take func(string)) (withheld string, err error) {
 	return "", gerritPages(ctx, g.gerrit, g.listQuery(), func(names []string, _ map[string]gerritProject) error {
 		for _, name := range names {

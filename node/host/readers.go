@@ -9,28 +9,25 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// Readership is what a kind of host tells of who may read a repository: a
-// property of its row.
+// Readership is what a kind of host reports about readers of a repository.
 type Readership uint8
 
-// The readerships.
+// Readerships.
 const (
-	Untold   Readership = iota // nothing that can be used
-	SomeTold                   // some of them: others may read it too
-	AllTold                    // all of them
+	Untold   Readership = iota // nothing usable
+	SomeTold                   // some readers, but others may read too
+	AllTold                    // all readers
 )
 
-// Audience is a host that tells who may read the code of a repository.
+// Audience is a host that reports who may read a repository's code.
 type Audience interface {
-	// Readers returns the host's own ids of people, which no rename changes,
-	// each once and sorted. Who is blocked there is not among them. The path is
-	// that of the repository at the host as it was listed last: an answer that
-	// is of another repository is an error.
+	// Readers returns the host's ids of people, sorted, without blocked ones. Renames do not change
+	// the ids. The path is that of the last listing. If it now belongs to another repository,
+	// Readers fails.
 	Readers(ctx context.Context, externalID, path string) ([]string, error)
 }
 
-// ReadershipOf is what the host of a connection tells of readers; Untold for a
-// connection that is not there.
+// ReadershipOf returns what the host of a connection reports about readers, or Untold for nil.
 func ReadershipOf(conn config.Connection) Readership {
 	if conn == nil {
 		return Untold
@@ -39,7 +36,7 @@ func ReadershipOf(conn config.Connection) Readership {
 	return k.Readers
 }
 
-// people gathers ids of people.
+// people is a set of people's ids.
 type people map[string]bool
 
 func (p people) add(id int64) {
@@ -57,7 +54,7 @@ func (p people) sorted() []string {
 	return out
 }
 
-// another is the error of a path that leads to another repository now.
+// another returns the error for a path of another repository.
 func another(path string) error {
 	return fmt.Errorf("%s is another repository now: its readers are asked for after the next listing", path)
 }

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	maxRecorded   = 2000    // answers of a process that are written
-	maxRecordBody = 4 << 20 // bytes of one
+	maxRecorded   = 2000    // answers recorded per process
+	maxRecordBody = 4 << 20 // bytes of a recorded answer
 )
 
-// Recorded is an answer of a host as it is written down: what was asked for, and
-// what came, without secrets. A file has one, as JSON; its name counts up.
+// Recorded is an answer of a host as recorded, without secrets. Each file has one, as JSON. File
+// names count up.
 type Recorded struct {
 	Method string      `json:"method"`
 	URL    string      `json:"url"`
@@ -30,16 +30,15 @@ type Recorded struct {
 	Body   string      `json:"body"`
 }
 
-// Record has each answer of a host written into a directory from now on, where one is
-// named.
+// Record records each answer of hosts in a directory. It does nothing if dir is "".
 func (t *Tools) Record(dir string) {
 	if dir != "" {
 		t.Transport = &recording{dir: dir, next: t.Transport}
 	}
 }
 
-// recording passes calls on and writes the answers down, so that what a host says
-// can be shown to others, and be replayed. It may be used from any goroutine.
+// recording is a transport that records answers, to be shown or replayed. It is safe for concurrent
+// use.
 type recording struct {
 	dir  string
 	next http.RoundTripper
@@ -48,8 +47,7 @@ type recording struct {
 	n  int        // answers so far
 }
 
-// RoundTrip makes a call. An answer that cannot be written down is an answer all
-// the same.
+// RoundTrip makes a call. Failures to record are ignored.
 func (r *recording) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := r.next.RoundTrip(req)
 	if err != nil {
@@ -64,16 +62,16 @@ func (r *recording) RoundTrip(req *http.Request) (*http.Response, error) {
 		return res, nil
 	}
 
-	// It is written when the caller has read it: nothing is read on its behalf.
+	// Record the body as the caller reads it, so that recording reads nothing itself.
 	if res.ContentLength == 0 || res.Body == http.NoBody {
 		r.write(n, req, res, nil)
 		return res, nil
 	}
-	res.Body = &heardBody{ReadCloser: res.Body, done: func(body []byte) { r.write(n, req, res, body) }}
+	res.Body = &recordedBody{ReadCloser: res.Body, done: func(body []byte) { r.write(n, req, res, body) }}
 	return res, nil
 }
 
-// write writes an answer into a file of its own.
+// write writes an answer into its own file.
 func (r *recording) write(n int, req *http.Request, res *http.Response, body []byte) {
 	sent := sentSecrets(req)
 	x := Recorded{Method: req.Method, URL: cutURL(req.URL, sent), Status: res.StatusCode, Header: cutHeader(res.Header, sent), Body: cutText(string(body), sent)}
@@ -86,17 +84,17 @@ func (r *recording) write(n int, req *http.Request, res *http.Response, body []b
 	}
 }
 
-// heardBody tells what was read of a body when it ends. One that is cut off in the
-// middle would be no answer of the host.
-type heardBody struct {
+// recordedBody passes a body on, and calls done with its content at the end. Incomplete bodies are not
+// recorded.
+type recordedBody struct {
 	io.ReadCloser
 	heard bytes.Buffer
-	over  bool              // more came than is written, or it was told
-	done  func(body []byte) // is told
+	over  bool              // too large to record, or done was called
+	done  func(body []byte) // called once with the whole body
 }
 
-// Read reads on.
-func (b *heardBody) Read(p []byte) (int, error) {
+// Read implements io.Reader.
+func (b *recordedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.over = b.over || b.heard.Len()+n > maxRecordBody; !b.over {
 		b.heard.Write(p[:n])
@@ -108,27 +106,25 @@ func (b *heardBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cut stands where a secret stood.
+// cut replaces secrets.
 const cut = "CUT"
 
 var (
-	// Fields of JSON that hold secrets, as temp_clone_token of GitHub and
-	// runners_token of GitLab.
+	// Fields of JSON with secrets, such as temp_clone_token of GitHub and runners_token of GitLab.
 	secretField = regexp.MustCompile(`("[^"]*(?i:token|secret|password|private_key)[^"]*"\s*:\s*)"(?:[^"\\]|\\.)*"`)
 	secretQuery = regexp.MustCompile(`(?i)token|secret|password|key|signature`)
 	email       = regexp.MustCompile(`[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}`)
 )
 
-// toldHeaders are those that are about an answer, not about who asked.
-var toldHeaders = []string{
+// recordedHeaders are headers about the answer and not about the caller.
+var recordedHeaders = []string{
 	"Content-Type", "Date", "Etag", "Last-Modified", "Link", "Location", "Retry-After", "Server", "X-Total", "X-Total-Pages", "X-Total-Count", "X-Next-Page",
 	"X-Ms-Continuationtoken", "X-Github-Sso", "X-Github-Api-Version-Selected", "X-Oauth-Scopes", "X-Accepted-Github-Permissions",
 	"Github-Authentication-Token-Expiration", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "X-Ratelimit-Resource", "X-Ratelimit-Used",
 	"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset",
 }
 
-// sentSecrets are what a call proved who asks with, in all forms that an answer may
-// repeat it in.
+// sentSecrets returns the secrets of a request, in all forms that an answer may repeat.
 func sentSecrets(req *http.Request) (secrets []string) {
 	add := func(s string) {
 		if len(s) > 3 {
@@ -136,7 +132,7 @@ func sentSecrets(req *http.Request) (secrets []string) {
 		}
 	}
 
-	// Without the word for its form: an answer may repeat the secret alone.
+	// Drop the scheme, because an answer may repeat the secret alone.
 	_, value, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	add(value)
 	if user, password, ok := req.BasicAuth(); ok {
@@ -146,7 +142,7 @@ func sentSecrets(req *http.Request) (secrets []string) {
 	return secrets
 }
 
-// cutURL is an address without a user and without values that prove something.
+// cutURL returns a URL without its user and without secret parameters.
 func cutURL(u *url.URL, sent []string) string {
 	bare := *u
 	bare.User = nil
@@ -161,7 +157,7 @@ func cutURL(u *url.URL, sent []string) string {
 }
 
 func cutHeader(head http.Header, sent []string) http.Header {
-	out := onlyOf(head, toldHeaders)
+	out := onlyOf(head, recordedHeaders)
 	for _, values := range out {
 		for i := range values {
 			values[i] = cutText(values[i], sent)
@@ -170,7 +166,7 @@ func cutHeader(head http.Header, sent []string) http.Header {
 	return out
 }
 
-// cutText is a text without secrets and addresses of people.
+// cutText returns a text without secrets and e-mail addresses.
 func cutText(text string, sent []string) string {
 	for _, s := range sent {
 		text = strings.ReplaceAll(text, s, cut)

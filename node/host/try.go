@@ -8,31 +8,31 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// Trial is the beginning of a listing, to be looked at by a person.
+// Trial is the beginning of a listing, for a person to inspect.
 type Trial struct {
 	Repos   []Repo
-	Skipped map[Reason]int // met beside them and left out
+	Skipped map[Reason]int // repositories left out, by reason
 	Issues  []Issue
-	More    bool // the listing went on
+	More    bool // the listing has more
 
-	// Allowance is what the host told of the credential meanwhile.
+	// Allowance is what the host announced of the credential's limit.
 	Allowance Allowance
 }
 
-// errEnough ends a listing of which enough has been seen.
+// errEnough ends a listing after enough repositories.
 var errEnough = errors.New("enough was listed")
 
-// Try lists a connection until it has come to most repositories. The error is
-// why the host listed nothing; what came before it is in the trial.
-func Try(ctx context.Context, conn config.Connection, t Tools, most int) (Trial, error) {
+// Try lists a connection up to a number of repositories. The error says why the listing failed. The
+// trial has what was found before.
+func Try(ctx context.Context, conn config.Connection, t Tools, limit int) (Trial, error) {
 	h, err := Open(conn, t)
 	if err != nil {
 		return Trial{}, err
 	}
 
-	s := &trialSink{most: most, trial: Trial{Skipped: map[Reason]int{}}}
+	s := &trialSink{limit: limit, trial: Trial{Skipped: map[Reason]int{}}}
 
-	// That it has seen enough is how a trial ends.
+	// errEnough is not a failure.
 	err = h.List(ctx, s)
 	if errors.Is(err, errEnough) {
 		err = nil
@@ -44,9 +44,9 @@ func Try(ctx context.Context, conn config.Connection, t Tools, most int) (Trial,
 	return s.trial, err
 }
 
-// trialSink ends the listing with the repository after the last that is wanted.
+// trialSink ends the listing one repository after the limit.
 type trialSink struct {
-	most int
+	limit int
 
 	mu    sync.Mutex // guards the trial
 	trial Trial
@@ -55,7 +55,7 @@ type trialSink struct {
 func (s *trialSink) Repo(_ context.Context, r Repo) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.trial.Repos) == s.most {
+	if len(s.trial.Repos) == s.limit {
 		s.trial.More = true
 		return errEnough
 	}
