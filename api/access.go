@@ -64,21 +64,6 @@ var entrances = map[string]string{
 	"POST /token":                       "token.refused",
 }
 
-// record writes a call to the audit: what it read, or why it was refused.
-func (s *Server) record(c *call, r *route, f *failure) {
-	status := c.status
-	if f != nil {
-		status = f.Status
-	}
-
-	a := c.access(r, status)
-	if a.Action == "" {
-		return
-	}
-	a.Actor, a.Status = c.actor(s.opt.trusted), status
-	s.trail.NoteAccess(a)
-}
-
 // access returns the audit record of a call. An empty Action means that the call is not audited.
 func (c *call) access(r *route, status int) chronicle.Access {
 	// Test for a failed sign-in before the status: a wrong password is a 401 too.

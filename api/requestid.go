@@ -2,6 +2,7 @@ package api
 
 import (
 	"crypto/rand"
+	"log/slog"
 	"strings"
 	"time"
 )
@@ -23,19 +24,19 @@ func requestID(sent string) string {
 	return sent
 }
 
-// watchSlow returns a function to call when the request is over. It logs reads that took longer
-// than Options.Slow.
-func (s *Server) watchSlow(c *call, r *route) (over func(took time.Duration)) {
+// slowLog returns a function to call when the request is over. It logs reads that took at least
+// as long as slow; 0 means none.
+func (c *call) slowLog(r *route, slow time.Duration, log *slog.Logger) (over func(took time.Duration)) {
 	action := accesses[r.method+" "+r.name]
-	if s.opt.Slow == 0 || action == "" {
+	if slow == 0 || action == "" {
 		return func(time.Duration) {}
 	}
 
 	// Read everything now: the request must not be used later.
 	read, id, status := c.read(action), c.id, c.status
 	return func(took time.Duration) {
-		if took >= s.opt.Slow {
-			s.log.Warn("slow request", "request", id, "action", read.Action, "target", read.Target, "query", read.Query, "status", status, "took", took)
+		if took >= slow {
+			log.Warn("slow request", "request", id, "action", read.Action, "target", read.Target, "query", read.Query, "status", status, "took", took)
 		}
 	}
 }

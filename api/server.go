@@ -267,6 +267,18 @@ func (s *Server) linger(failed <-chan error) error {
 	}
 }
 
+// audit writes a call to the audit: what it read, or why it was refused.
+func (s *Server) audit(c *call, r *route, f *failure) {
+	status := c.status
+	if f != nil {
+		status = f.Status
+	}
+	if a := c.access(r, status); a.Action != "" {
+		a.Actor, a.Status = c.actor(s.opt.trusted), status
+		s.trail.NoteAccess(a)
+	}
+}
+
 // serve answers one request. It does not use rc after it returns, except in a streamed answer,
 // which fasthttp reads before it reuses rc.
 func (s *Server) serve(rc *fasthttp.RequestCtx) {
@@ -309,8 +321,8 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	if f != nil {
 		s.fail(c, route, f)
 	}
-	s.record(c, route, f)
-	slow := s.watchSlow(c, route)
+	s.audit(c, route, f)
+	slow := c.slowLog(route, s.opt.Slow, s.log)
 
 	// The writer of the answer calls end after its last byte.
 	end := func() {
