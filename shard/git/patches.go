@@ -1,0 +1,461 @@
+package git
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MaxPatch is the bytes of the changed lines of one file in one commit that are read. Of a
+// larger change only the name is known.
+const MaxPatch = 1 << 20
+
+// PatchCommit is the head of a commit whose patches are read.
+type PatchCommit struct {
+	ID                     string
+	Parents                []string
+	Author, Committer      string // as "Ann <ann@example.com>"
+	AuthorTime, CommitTime int64  // seconds since 1970
+	Message                string
+	Unread                 bool // its patches could not be read: no file of it follows
+}
+
+// PatchFile is what a commit changed in one file. The bytes are valid until the callback
+// returns.
+type PatchFile struct {
+	Path           string
+	From           string // where a renamed file was before; "" for others
+	Status         byte   // A added, M modified, D deleted, R renamed
+	Binary, Huge   bool   // its lines are not known
+	Hunks          []PatchHunk
+	Removed, Added []byte // the lines of all hunks, each with a newline
+}
+
+// PatchHunk is the place of a run of changed lines, and how many bytes they have.
+type PatchHunk struct {
+	Old, New       DiffRange
+	Removed, Added int
+}
+
+// PatchReader takes commits one after the other, each with its files. An error ends the
+// reading.
+type PatchReader interface {
+	Commit(c *PatchCommit) error
+	File(f *PatchFile) error
+}
+
+// patchFormat is the head of a commit: a NUL begins it, as no line of a patch begins.
+const patchFormat = "--format=%x00%H%x00%P%x00%an <%ae>%x00%at%x00%cn <%ce>%x00%ct%x00%B%x00"
+
+const (
+	patchTime    = 30 * time.Minute // of one run
+	patchBytes   = 64 << 30         // of its output, which is streamed
+	patchMessage = 1 << 20          // bytes of a message that are kept
+)
+
+// Ancestry lists the commits that lead to some others and not to those in not, parents
+// before children. most bounds them to the newest, since to those after a time; 0 and the
+// zero time are no bounds. What the mirror lacks of not leaves nothing out.
+func (h *traces) Ancestry(ctx context.Context, tips, not []string, most int, since time.Time) (ids []string, err error) {
+	c := h.git("rev-list", "--date-order", "--ignore-missing", "--stdin")
+	if most > 0 {
+		c.Args = append(c.Args, "--max-count="+strconv.Itoa(most))
+	}
+	if !since.IsZero() {
+		c.Args = append(c.Args, "--since-as-filter="+gitTime(since))
+	}
+	for _, id := range tips {
+		// What is missing among these would be passed over in silence.
+		if err := h.has(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+
+	input := strings.Join(tips, "\n")
+	for _, id := range not {
+		input += "\n^" + id
+	}
+	c.Stdin = strings.NewReader(input + "\n")
+	c.Timeout, c.Limit = patchTime, 4<<30
+	err = c.Stream(ctx, func(r io.Reader) error {
+		in := bufio.NewReaderSize(r, 64<<10)
+		for {
+			id, err := readLine(in)
+			if err != nil {
+				return ignoreEOF(err)
+			}
+			ids = append(ids, id)
+		}
+	})
+	slices.Reverse(ids)
+	return ids, err
+}
+
+// has reports an error where the mirror lacks a commit.
+func (h *traces) has(ctx context.Context, id string) error {
+	return h.with(ctx, func(r reader) error {
+		_, err := r.Info(id)
+		return err
+	})
+}
+
+// Patches reads what commits changed against their first parents, in their order, without
+// lines around the changes. Of a merge it reads the lines that stand in none of its parents,
+// and those that all parents have and it has not. Memory is bounded by one patch.
+//
+// Git compares all of them in one run. After an error, as over a tree that needs too much
+// memory, the caller may read them again with each alone: a commit that fails has Unread set.
+func (h *traces) Patches(ctx context.Context, ids []string, alone bool, to PatchReader) error {
+	cut, err := shallowOf(h.dir)
+	if err != nil {
+		return err
+	}
+	// Of a commit whose parents the remote lacks git would say that it added everything.
+	if i := slices.IndexFunc(ids, func(id string) bool { return cut[id] }); i >= 0 {
+		if err := h.Patches(ctx, ids[:i], alone, to); err != nil {
+			return err
+		}
+		if err := h.readPatches(ctx, ids[i:i+1], unreadReader{to}, false); err != nil {
+			return err
+		}
+		return h.Patches(ctx, ids[i+1:], alone, to)
+	}
+	if !alone {
+		return h.readPatches(ctx, ids, to, true)
+	}
+
+	for i := range ids {
+		one := ids[i : i+1]
+		err := h.readPatches(ctx, one, nobody{}, true)
+		switch {
+		case err == nil:
+			err = h.readPatches(ctx, one, to, true)
+		case ctx.Err() == nil:
+			err = h.readPatches(ctx, one, unreadReader{to}, false)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nobody takes everything: it finds out whether a commit can be read.
+type nobody struct{}
+
+func (nobody) Commit(*PatchCommit) error { return nil }
+func (nobody) File(*PatchFile) error     { return nil }
+
+// unreadReader hands on heads of commits as unread.
+type unreadReader struct{ PatchReader }
+
+func (r unreadReader) Commit(c *PatchCommit) error {
+	c.Unread = true
+	return r.PatchReader.Commit(c)
+}
+
+// readPatches has one git read commits, with what they changed or without.
+func (h *traces) readPatches(ctx context.Context, ids []string, to PatchReader, files bool) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	c := h.git("diff-tree", "--stdin", "--always", "--root", "-r", "--no-color", patchFormat)
+	if files {
+		c.Args = append(c.Args, "-c", "-p", "--unified=0", "-M", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/")
+	} else {
+		c.Args = append(c.Args, "-s")
+	}
+	c.Stdin = strings.NewReader(strings.Join(ids, "\n") + "\n")
+	c.Timeout, c.Limit = patchTime, patchBytes
+
+	p := &patchParser{to: to}
+	err := c.Stream(ctx, func(r io.Reader) error {
+		p.in = newRecords(r)
+		return p.read()
+	})
+	if err == nil && p.commits < len(ids) {
+		err = fmt.Errorf("git diff-tree left out %d of %d commits", len(ids)-p.commits, len(ids))
+	}
+	if err != nil {
+		return fmt.Errorf("read patches: %w", err)
+	}
+	return nil
+}
+
+// patchParser reads what git diff-tree prints: heads of commits, each with its patches.
+//
+//	NUL <commit> NUL <parents> NUL ... <message> NUL
+//
+//	diff --git a/src/a.c b/src/a.c
+//	index <oid>..<oid> 100644
+//	--- a/src/a.c
+//	+++ b/src/a.c
+//	@@ -1 +1,2 @@
+//	-one
+//	+two
+type patchParser struct {
+	in      *records
+	to      PatchReader
+	commits int // so far
+
+	line    []byte // read last, without its newline
+	cut     bool   // it was longer than MaxPatch
+	f       PatchFile
+	open    bool // f is being read
+	inHunk  bool
+	parents int // of the combined difference that is read; 0 for an ordinary one
+	old     int // line numbers in a combined hunk
+	now     int
+}
+
+func (p *patchParser) read() error {
+	for {
+		first, err := p.in.src.Peek(1)
+		if err == io.EOF {
+			return p.close()
+		}
+		if err != nil {
+			return err
+		}
+		if first[0] == 0 {
+			err = p.head()
+		} else if err = p.next(); err == nil {
+			err = p.take()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// head reads the head of a commit.
+func (p *patchParser) head() error {
+	if err := p.close(); err != nil {
+		return err
+	}
+	_, _ = p.in.src.Discard(1)
+
+	*p.in.room = answerTexts // each commit counts alone
+	var c PatchCommit
+	var seconds [2]string
+	var err error
+	if c.ID, err = p.in.part(maxField); err != nil {
+		return err
+	}
+	if c.Parents, err = p.in.parents(); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		to   *string
+		most int
+	}{{&c.Author, 2 * maxPerson}, {&seconds[0], maxField}, {&c.Committer, 2 * maxPerson}, {&seconds[1], maxField}, {&c.Message, patchMessage}} {
+		if *f.to, err = p.in.part(f.most); err != nil {
+			return err
+		}
+	}
+	c.AuthorTime, c.CommitTime = unixTime(seconds[0]).Unix(), unixTime(seconds[1]).Unix()
+	c.Message = strings.TrimRight(c.Message, "\n")
+	p.commits++
+	return p.to.Commit(&c)
+}
+
+// next reads a line, of which it keeps MaxPatch bytes and a little more.
+func (p *patchParser) next() error {
+	p.line, p.cut = p.line[:0], false
+	for {
+		part, err := p.in.src.ReadSlice('\n')
+		if len(p.line)+len(part) <= MaxPatch+4096 {
+			p.line = append(p.line, part...)
+		} else {
+			p.cut = true
+		}
+		if err != bufio.ErrBufferFull {
+			p.line = bytes.TrimSuffix(p.line, newline)
+			return ignoreEOF(err)
+		}
+	}
+}
+
+// take reads the line as a part of the file that is open.
+func (p *patchParser) take() error {
+	line := p.line
+	switch {
+	case bytes.HasPrefix(line, []byte("diff --git ")):
+		return p.begin(diffPath(string(line[len("diff --git "):])), 0)
+	case bytes.HasPrefix(line, []byte("diff --combined ")):
+		return p.begin(unquote(string(line[len("diff --combined "):])), 1)
+	case !p.open:
+		return nil // the empty line behind a head
+	case bytes.HasPrefix(line, []byte("@@")):
+		return p.hunk(string(line[:min(len(line), 1<<10)]))
+	case p.inHunk:
+		p.changed(line)
+	default:
+		p.fact(string(line[:min(len(line), maxPath)]))
+	}
+	return nil
+}
+
+// begin opens a file.
+func (p *patchParser) begin(path string, parents int) error {
+	if err := p.close(); err != nil {
+		return err
+	}
+	p.f = PatchFile{Path: path, Status: 'M', Hunks: p.f.Hunks[:0], Removed: p.f.Removed[:0], Added: p.f.Added[:0]}
+	p.open, p.inHunk, p.parents = true, false, parents
+	return nil
+}
+
+// close hands the file on that is open. Of a merge only what is its own is a change.
+func (p *patchParser) close() error {
+	if !p.open {
+		return nil
+	}
+	p.open, p.inHunk = false, false
+	if p.f.Huge || p.f.Binary {
+		p.f.Hunks, p.f.Removed, p.f.Added = p.f.Hunks[:0], p.f.Removed[:0], p.f.Added[:0]
+	} else if p.parents > 0 && len(p.f.Hunks) == 0 {
+		return nil
+	}
+	for i := range p.f.Hunks {
+		p.f.Hunks[i].place(p.parents > 0)
+	}
+	return p.to.File(&p.f)
+}
+
+// place makes the start of an empty side of a merge's hunk the line before it, as git names it.
+func (h *PatchHunk) place(own bool) {
+	for _, side := range []*DiffRange{&h.Old, &h.New} {
+		if own && side.Lines == 0 {
+			side.Start--
+		}
+	}
+}
+
+// fact reads a line between the name of a file and its hunks.
+func (p *patchParser) fact(line string) {
+	switch {
+	case strings.HasPrefix(line, "new file mode "):
+		p.f.Status = 'A'
+	case strings.HasPrefix(line, "deleted file mode "):
+		p.f.Status = 'D'
+	case strings.HasPrefix(line, "rename from "):
+		p.f.From, p.f.Status = unquote(line[len("rename from "):]), 'R'
+	case strings.HasPrefix(line, "rename to "):
+		p.f.Path = unquote(line[len("rename to "):])
+	case strings.HasPrefix(line, "Binary files "):
+		p.f.Binary = true
+	}
+}
+
+// hunk begins a hunk.
+func (p *patchParser) hunk(line string) error {
+	p.inHunk = true
+	if p.parents == 0 {
+		h, err := parseHunkHeader(line)
+		if err != nil {
+			return err
+		}
+		p.f.Hunks = append(p.f.Hunks, PatchHunk{Old: h.Old, New: h.New})
+		return nil
+	}
+
+	// "@@@ -1,2 -3 +1,4 @@@": one more sign than there are parents. Its own lines make hunks.
+	ranges := strings.Fields(line)
+	p.parents = len(ranges[0]) - 1
+	if p.parents < 2 || len(ranges) < p.parents+2 {
+		return fmt.Errorf("git diff-tree said %.80q", line)
+	}
+	// Numbers of lines are not read: of a file that the merge deletes git says +1,18446744073709551615.
+	var err error
+	for i, to := range map[int]*int{1: &p.old, 1 + p.parents: &p.now} {
+		start, _, _ := strings.Cut(ranges[i][1:], ",")
+		if *to, err = strconv.Atoi(start); err != nil {
+			return fmt.Errorf("git diff-tree said %.80q", line)
+		}
+	}
+	return nil
+}
+
+// changed takes a line of a hunk.
+func (p *patchParser) changed(line []byte) {
+	if p.cut || len(p.f.Added)+len(p.f.Removed)+len(line) > MaxPatch {
+		p.f.Huge = true
+	}
+	signs := max(1, p.parents)
+	if len(line) < signs || line[0] == '\\' || p.f.Huge && p.parents == 0 {
+		return
+	}
+	if p.parents > 0 {
+		p.combined(line[:signs], line[signs:])
+		return
+	}
+	h := &p.f.Hunks[len(p.f.Hunks)-1]
+	p.keep(h, line[0], line[1:])
+}
+
+// keep adds a changed line to its hunk.
+func (p *patchParser) keep(h *PatchHunk, sign byte, text []byte) {
+	switch sign {
+	case '+':
+		p.f.Added = append(append(p.f.Added, text...), '\n')
+		h.Added += len(text) + 1
+	case '-':
+		p.f.Removed = append(append(p.f.Removed, text...), '\n')
+		h.Removed += len(text) + 1
+	}
+}
+
+// combined takes a line of a merge, with a sign for each parent. It is the merge's own
+// where all parents have the same sign.
+func (p *patchParser) combined(signs, text []byte) {
+	own := len(bytes.Trim(signs, string(signs[:1]))) == 0 && signs[0] != ' '
+	gone := bytes.IndexByte(signs, '-') >= 0
+	if own && !p.f.Huge {
+		h := p.ownHunk()
+		p.keep(h, signs[0], text)
+		if gone {
+			h.Old.Lines++
+		} else {
+			h.New.Lines++
+		}
+	}
+	if gone && signs[0] == '-' || !gone && signs[0] == ' ' {
+		p.old++
+	}
+	if !gone {
+		p.now++
+	}
+}
+
+// ownHunk is the hunk of a merge's own lines that goes on here, a new one where none does.
+func (p *patchParser) ownHunk() *PatchHunk {
+	if n := len(p.f.Hunks); n > 0 {
+		h := &p.f.Hunks[n-1]
+		if h.Old.Start+h.Old.Lines == p.old && h.New.Start+h.New.Lines == p.now {
+			return h
+		}
+	}
+	p.f.Hunks = append(p.f.Hunks, PatchHunk{Old: DiffRange{Start: p.old}, New: DiffRange{Start: p.now}})
+	return &p.f.Hunks[len(p.f.Hunks)-1]
+}
+
+// diffPath is the path in "a/P b/P", where both are the same; of a renamed file other lines
+// tell.
+func diffPath(names string) string {
+	if strings.HasPrefix(names, `"`) {
+		if half := len(names) / 2; half > 0 {
+			return strings.TrimPrefix(unquote(names[:half]), "a/")
+		}
+	}
+	if half := len(names) / 2; half > 2 {
+		return names[2:half]
+	}
+	return ""
+}
