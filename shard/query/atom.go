@@ -32,7 +32,7 @@ const SkippedLang = "skipped"
 const maxTimeout = time.Hour
 
 // textAtom makes a Text from a word or a quoted text.
-func (p *parser) textAtom(value string, at int, quoted bool) (Q, error) {
+func (p *parser) textAtom(value string, at int, quoted bool) (*Text, error) {
 	if err := p.count(at); err != nil {
 		return nil, err
 	}
@@ -77,9 +77,14 @@ func (p *parser) filter(name prefix, end int) (Q, error) {
 
 	// The values of these filters are searched for.
 	switch name {
-	case contentPrefix:
-		return p.textAtom(value, at, quoted)
-	case filePrefix, symPrefix, repoPrefix:
+	case contentPrefix, addedPrefix, removedPrefix, messagePrefix:
+		t, err := p.textAtom(value, at, quoted)
+		if err != nil {
+			return nil, err
+		}
+		t.Field = textFields[name]
+		return t, nil
+	case filePrefix, symPrefix, repoPrefix, authorPrefix, committerPrefix:
 		if quoted {
 			at++
 		} else if name == repoPrefix {
@@ -115,15 +120,17 @@ func (p *parser) pattern(name prefix, value string, at int) (Q, error) {
 		return nil, err
 	}
 
-	// Only repo: becomes a set of repositories; the others are asked of each document.
-	switch name {
-	case repoPrefix:
+	// Only repo: becomes a set of repositories; the others are asked of each document or commit.
+	if name == repoPrefix {
 		return &Repo{Pattern: value}, nil
-	case symPrefix:
-		return &Text{Pattern: value, Regexp: true, Field: Symbol}, nil
-	default:
-		return &Text{Pattern: value, Regexp: true, Field: Name}, nil
 	}
+	return &Text{Pattern: value, Regexp: true, Field: textFields[name]}, nil
+}
+
+// textFields are the fields that filters search by a text or an expression.
+var textFields = map[prefix]Field{
+	contentPrefix: Content, filePrefix: Name, symPrefix: Symbol,
+	addedPrefix: Added, removedPrefix: Removed, messagePrefix: Message, authorPrefix: Author, committerPrefix: Committer,
 }
 
 // word makes the atom of a filter whose value is a plain word.
@@ -170,6 +177,19 @@ func word(name prefix, value string, at int) (Q, error) {
 		return &Flag{Kind: Fork, Value: value}, nil
 	case visibilityPrefix:
 		return &Flag{Kind: Visibility, Value: value}, nil
+
+	// Commits, by when and how they came.
+	case mergePrefix:
+		return &Merge{Value: value}, nil
+	case sincePrefix, untilPrefix:
+		first, last, ok := parseDate(value)
+		if !ok {
+			return nil, fail(at, "a date after %s, as 2026-01-31, 2026-01 or 2026-01-31T12:00Z", name)
+		}
+		if name == sincePrefix {
+			return &Dates{Since: first}, nil
+		}
+		return &Dates{Until: last}, nil
 	}
 	panic("BUG: no atom for " + name.String())
 }
@@ -223,7 +243,7 @@ func (p *parser) directive(name prefix, value string, at int) error {
 		p.out.Case = map[string]Case{"yes": CaseYes, "no": CaseNo, "auto": CaseAuto}[value]
 
 	case typePrefix:
-		p.out.Type = map[string]Type{"file": FileType, "repo": RepoType}[value]
+		p.out.Type = map[string]Type{"file": FileType, "repo": RepoType, "commit": CommitType, "diff": DiffType}[value]
 
 	// These are limits.
 	case countPrefix:
@@ -246,7 +266,7 @@ func (p *parser) directive(name prefix, value string, at int) error {
 
 	// This is a date.
 	case atPrefix:
-		date, ok := parseDate(value)
+		_, date, ok := parseDate(value)
 		if !ok {
 			return fail(at, "a date after at:, as 2026-01-31, 2026-01 or 2026-01-31T12:00Z")
 		}

@@ -17,8 +17,8 @@ var dates = []struct {
 	{layout: "2006", years: 1},
 }
 
-// parseDate returns the last second of the period that the value of at: names, in UTC.
-func parseDate(text string) (time.Time, bool) {
+// parseDate returns the first and the last second of the period that a date names, in UTC.
+func parseDate(text string) (first, last time.Time, ok bool) {
 	for _, m := range dates {
 		t, err := time.Parse(m.layout, text)
 		if err != nil {
@@ -26,13 +26,14 @@ func parseDate(text string) (time.Time, bool) {
 		}
 
 		// Go to the last second of the year, month or day.
+		first := t.UTC()
 		if end := t.AddDate(m.years, m.months, m.days); end.After(t) {
 			t = end.Add(-time.Second)
 		}
 
 		// In UTC the year may differ, and a year with five digits cannot be written back.
 		t = t.UTC()
-		return t, t.Year() >= 0 && t.Year() <= 9999
+		return first, t, min(first.Year(), t.Year()) >= 0 && t.Year() <= 9999
 	}
-	return time.Time{}, false
+	return time.Time{}, time.Time{}, false
 }

@@ -14,11 +14,12 @@ type Filter struct {
 	Means   string   // a phrase
 	Detail  string   // more to know; "" for nothing
 	Example string   // a valid value
+	Changes bool     // only of queries with type:commit or type:diff; elsewhere it is text
 
 	is prefix
 }
 
-// filters are in the order of suggestions: common ones come first.
+// filters are in the order of suggestions: common ones come first, those of changes last.
 var filters = []Filter{
 	{Names: []string{"repo", "r"}, Means: "repositories whose name matches", Detail: "an expression", Example: "^acme", is: repoPrefix},
 	{Names: []string{"file", "f"}, Means: "files whose path matches", Detail: "an expression", Example: "main", is: filePrefix},
@@ -33,32 +34,49 @@ var filters = []Filter{
 	{Names: []string{"context"}, Means: "a search context", Detail: "of the configuration; its name and its globs match in either case", Example: "web", is: contextPrefix},
 	{Names: []string{"reposet"}, Means: "repositories by exact name", Detail: "with commas between: reposet:a,b", Example: "a,b", is: repoSetPrefix},
 	{Names: []string{"case"}, Values: []string{"yes", "no", "auto"}, Closed: true, Means: "case counts", Detail: "instead of the toggle", Example: "yes", is: casePrefix},
-	{Names: []string{"type"}, Values: []string{"file", "repo"}, Closed: true, Means: "what is returned", Example: "file", is: typePrefix},
+	{Names: []string{"type"}, Values: []string{"file", "repo", "commit", "diff"}, Closed: true, Means: "what is returned", Detail: "commit and diff search the past: by shoal search, or POST /api/search_commits", Example: "file", is: typePrefix},
 	{Names: []string{"count"}, Values: []string{"all", "100", "1000", "10000"}, Means: "how much is returned; all counts everything", Detail: "instead of matches", Example: "100", is: countPrefix},
 	{Names: []string{"archived"}, Values: []string{"yes", "no", "only"}, Closed: true, Means: "archived repositories", Example: "no", is: archivedPrefix},
 	{Names: []string{"fork"}, Values: []string{"yes", "no", "only"}, Closed: true, Means: "forks", Example: "no", is: forkPrefix},
 	{Names: []string{"visibility"}, Values: []string{"public", "internal", "private", "any"}, Closed: true, Means: "repositories by visibility", Detail: "private is all that is not public", Example: "public", is: visibilityPrefix},
 	{Names: []string{"timeout"}, Values: []string{"500ms", "5s", "30s"}, Means: "bounds the query", Detail: "up to 1h", Example: "500ms", is: timeoutPrefix},
+
+	{Names: []string{"added"}, Means: "files of commits in which a line came", Detail: "a text, or an expression with the toggle", Example: "TODO", Changes: true, is: addedPrefix},
+	{Names: []string{"removed"}, Means: "files of commits in which a line went", Detail: "a text, or an expression with the toggle", Example: "TODO", Changes: true, is: removedPrefix},
+	{Names: []string{"message", "msg", "m"}, Means: "commits by their message", Detail: "a text, or an expression with the toggle", Example: "fix", Changes: true, is: messagePrefix},
+	{Names: []string{"author"}, Means: "commits by who wrote them", Detail: "an expression; a name or an address", Example: "ann@", Changes: true, is: authorPrefix},
+	{Names: []string{"committer"}, Means: "commits by who committed them", Detail: "an expression; a name or an address", Example: "ann@", Changes: true, is: committerPrefix},
+	{Names: []string{"since", "after"}, Means: "commits from a date on, as 2026-01-31", Detail: "when they were committed; 2026-01 and 2026-01-31T12:00Z too", Example: "2026-01-31", Changes: true, is: sincePrefix},
+	{Names: []string{"until", "before"}, Means: "commits up to a date, as 2026-01-31", Detail: "when they were committed; 2026-01 and 2026-01-31T12:00Z too", Example: "2026-01-31", Changes: true, is: untilPrefix},
+	{Names: []string{"merge"}, Values: []string{"yes", "no", "only"}, Closed: true, Means: "merges", Example: "no", Changes: true, is: mergePrefix},
 }
 
 // named is a filter under one of its names.
 type named struct {
-	name string
-	is   prefix
+	name    string
+	is      prefix
+	changes bool
 }
 
 // prefixes lists every name of every filter, for the lexer.
 var prefixes = func() (all []named) {
 	for _, f := range filters {
 		for _, name := range f.Names {
-			all = append(all, named{name, f.is})
+			all = append(all, named{name, f.is, f.Changes})
 		}
 	}
 	return all
 }()
 
-// Filters returns the filters of the language, common ones first. The caller must not change them.
-func Filters() []Filter { return filters }
+// ofChanges is where the filters of changes begin.
+var ofChanges = slices.IndexFunc(filters, func(f Filter) bool { return f.Changes })
+
+// Filters returns the filters of every query, common ones first. The caller must not change them.
+func Filters() []Filter { return filters[:ofChanges] }
+
+// ChangeFilters returns the further filters of queries with type:commit or type:diff. In
+// other queries they are text.
+func ChangeFilters() []Filter { return filters[ofChanges:] }
 
 // FilterNamed returns the filter with a name, given without its colon; nil if there is none.
 func FilterNamed(name string) *Filter {

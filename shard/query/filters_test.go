@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -11,13 +12,17 @@ import (
 // does, and that every filter accepts its example and its values under all of its names.
 func TestFilters_areDocumented(t *testing.T) {
 	t.Parallel()
-	var want strings.Builder
-	for _, f := range Filters() {
+	rows := []*strings.Builder{{}} // of all queries, and of those about changes
+	for _, f := range slices.Concat(Filters(), ChangeFilters()) {
 		var names []string
+		if f.Names[0] == ChangeFilters()[0].Names[0] {
+			rows = append(rows, &strings.Builder{})
+		}
+		want := rows[len(rows)-1]
 		for _, name := range f.Names {
 			names = append(names, "`"+name+":`")
 			for _, value := range append(f.Values, f.Example) {
-				q, err := Parse(name+":"+value, Options{})
+				q, err := Parse(inQuery(f, name+":"+value), Options{})
 				if err != nil {
 					t.Errorf("%s:%s: %v", name, value, err)
 				} else if text := name + ":" + value; q.Q.String() == (&Text{Pattern: text}).String() {
@@ -25,23 +30,66 @@ func TestFilters_areDocumented(t *testing.T) {
 				}
 			}
 		}
-		fmt.Fprintf(&want, "| %s | %s |\n", strings.Join(names, " "), strings.ReplaceAll(f.Sentence(), "*", "`*`"))
+		fmt.Fprintf(want, "| %s | %s |\n", strings.Join(names, " "), strings.ReplaceAll(f.Sentence(), "*", "`*`"))
 	}
 
 	page, err := os.ReadFile("../../docs/reference/queries.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(page), want.String()) {
-		t.Errorf("docs/reference/queries.md lacks these rows of filters:\n%s", &want)
+	for _, want := range rows {
+		if !strings.Contains(string(page), want.String()) {
+			t.Errorf("docs/reference/queries.md lacks these rows of filters:\n%s", want)
+		}
+	}
+}
+
+// inQuery is a query with a filter of which it may have one.
+func inQuery(f Filter, text string) string {
+	if f.Changes {
+		return "type:diff " + text
+	}
+	return text
+}
+
+// The filters of changes are text in a search of files, where somebody may have pasted them.
+func TestFilters_ofChangesAreTextElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, f := range ChangeFilters() {
+		for _, name := range f.Names {
+			for _, text := range []string{name + ":" + f.Example, `"type:diff" ` + name + ":x", "type:file " + name + ": x"} {
+				q, err := Parse(text, Options{})
+				if err != nil || !strings.Contains(q.Q.String(), fmt.Sprintf("content:%q", strings.Fields(strings.TrimPrefix(strings.TrimPrefix(text, "type:file "), `"type:diff" `))[0])) {
+					t.Errorf("%s is read as %v: %v", text, q, err)
+				}
+			}
+		}
+	}
+}
+
+// A query about changes is written as it is read.
+func TestFormat_ofChanges(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"type:diff added:x -removed:\"a b\" file:go$", "type:commit message:fix (author:^ann or committer:bob) since:2026-01 until:2026-02-03", "merge:only type:commit -m:x",
+	} {
+		q, err := Parse(text, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		written, ok := Format(q, Options{})
+		again, err := Parse(written, Options{})
+		if !ok || err != nil || again.Q.String() != q.Q.String() || again.Type != q.Type {
+			t.Errorf("%s is written %s (%v, %v)", text, written, ok, err)
+		}
 	}
 }
 
 // TestFilters_refuseOtherValues checks that a filter with fixed values names them in its error.
 func TestFilters_refuseOtherValues(t *testing.T) {
 	t.Parallel()
-	for _, f := range Filters() {
-		_, err := Parse(f.Names[0]+":maybe", Options{})
+	for _, f := range slices.Concat(Filters(), ChangeFilters()) {
+		_, err := Parse(inQuery(f, f.Names[0]+":maybe"), Options{})
 		if f.Closed && (err == nil || !strings.Contains(err.Error(), f.Values[len(f.Values)-1]+" after "+f.Names[0]+":")) {
 			t.Errorf("%s:maybe: %v", f.Names[0], err)
 		}

@@ -24,7 +24,7 @@ func Format(q *Query, opt Options) (text string, ok bool) {
 	}
 
 	if q.Type != AnyType {
-		f.word("type:" + [...]string{"", "file", "repo"}[q.Type])
+		f.word("type:" + [...]string{"", "file", "repo", "commit", "diff"}[q.Type])
 	}
 
 	switch {
@@ -122,7 +122,7 @@ func (f *formatter) atom(q Q) {
 			f.ok = f.ok && !strings.Contains(name, ",")
 		}
 		f.word("reposet:" + f.quote(strings.Join(n.Names, ",")))
-	case *Flag:
+	case *Flag, *Merge, *Dates:
 		f.word(n.String())
 
 	// Other atoms have no form in the query language.
@@ -134,15 +134,14 @@ func (f *formatter) atom(q Q) {
 // text writes a Text.
 func (f *formatter) text(t *Text) {
 	f.fold(t.Fold, t.Pattern, t.Regexp)
-	always := t.Field != Content // the value is a regular expression whatever the toggle says
+	always := t.Field == Name || t.Field == Symbol || t.Field == Author || t.Field == Committer // the value is a regular expression whatever the toggle says
 
-	pattern := t.Pattern
+	name, pattern := "", t.Pattern
+	if t.Field != Content {
+		name = fieldNames[t.Field] + ":"
+	}
 	switch {
 	case always:
-		name := "file:"
-		if t.Field == Symbol {
-			name = "sym:"
-		}
 		if !t.Regexp {
 			pattern = regexp.QuoteMeta(pattern)
 		}
@@ -156,10 +155,10 @@ func (f *formatter) text(t *Text) {
 		if !t.Regexp {
 			pattern = regexp.QuoteMeta(pattern)
 		}
-		f.word(f.regexp(pattern))
+		f.word(name + f.regexp(pattern))
 	default:
 		f.ok = f.ok && !t.Regexp
-		f.word(f.quote(pattern))
+		f.word(name + f.quote(pattern))
 	}
 }
 

@@ -15,7 +15,7 @@ type Hint struct {
 }
 
 func (h Hint) String() string {
-	if name, _ := prefixAt(h.Word); name == repoPrefix {
+	if name, _ := prefixAt(h.Word, false); name == repoPrefix {
 		return fmt.Sprintf("%s searches repositories with an @ in their names: %s", h.Word, h.Say)
 	}
 	return fmt.Sprintf("%s is searched for as text: %s", h.Word, h.Say)
@@ -45,11 +45,11 @@ var foreign = []struct {
 	{[]string{"repogroup"}, nil, "context: does that", "context"},
 	{[]string{"license", "repohasfile", "repohascommitafter"}, nil, "no filter asks for that here", ""},
 
-	// Filters for commits, which searches here do not return.
-	{[]string{"author", "committer"}, nil, "commits are not searched here; the history of a repository or a file lists those of an author", ""},
-	{[]string{"message", "msg"}, nil, "commits are not searched here; the history of a repository or a file lists those with a word in their message", ""},
-	{[]string{"before", "until"}, nil, "commits are not searched here; at:2026-01-31 searches the files as they were that day", ""},
-	{[]string{"after", "since"}, nil, "commits are not searched here; the history of a repository or a file lists those since a day", ""},
+	// Filters for commits, which only queries with type:commit or type:diff return.
+	{[]string{"author", "committer"}, nil, "type:commit author: searches commits by who wrote them", ""},
+	{[]string{"message", "msg"}, nil, "type:commit message: searches commits by their message", ""},
+	{[]string{"before", "until"}, nil, "type:commit until: searches commits; at:2026-01-31 searches the files as they were that day", ""},
+	{[]string{"after", "since"}, nil, "type:commit since: searches commits from a day on", ""},
 }
 
 // hintRevision adds a hint for a repository with a revision after it, as other search engines write

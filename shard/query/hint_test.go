@@ -34,8 +34,8 @@ func TestHint_filtersOfOtherSearchEngines(t *testing.T) {
 		// Each filter of other search engines gets its hint, and none of ours does.
 		"path:src language:go symbol:Foo":      {"file: does that", "lang: does that", "sym: does that"},
 		"org:acme user:joe extension:go":       {"repo: does that", "repo: does that", "file: does that"},
-		"Author:joe committer:joe message:fix": {"lists those of an author", "lists those of an author", "a word in their message"},
-		"before:2026-01-01 after:yesterday":    {"at:2026-01-31", "since a day"},
+		"Author:joe committer:joe message:fix": {"type:commit author:", "type:commit author:", "type:commit message:"},
+		"before:2026-01-01 after:yesterday":    {"at:2026-01-31", "from a day on"},
 		"repohasfile:x license:mit":            {"no filter", "no filter"},
 		"content:a file:b repo:c rev:d lang:go sym:e context:f archived:no fork:no visibility:any case:yes count:1 timeout:1s at:2026": nil,
 	} {

@@ -27,11 +27,30 @@ const (
 	countPrefix
 	timeoutPrefix
 	atPrefix
+
+	// Of queries about changes.
+	addedPrefix
+	removedPrefix
+	messagePrefix
+	authorPrefix
+	committerPrefix
+	sincePrefix
+	untilPrefix
+	mergePrefix
 )
 
 // regexp reports whether the value of the filter is always a regular expression.
 func (p prefix) regexp() bool {
-	return p == filePrefix || p == repoPrefix || p == symPrefix
+	switch p {
+	case filePrefix, repoPrefix, symPrefix, authorPrefix, committerPrefix:
+		return true
+	}
+	return false
+}
+
+// text reports whether the value is a text, or an expression with the toggle.
+func (p prefix) text() bool {
+	return p == contentPrefix || p == addedPrefix || p == removedPrefix || p == messagePrefix
 }
 
 // directive reports whether the filter is about the whole query, not about files.
@@ -45,10 +64,11 @@ func (p prefix) directive() bool {
 
 // prefixAt returns the filter at the start of text, and the length of its name with the colon. A
 // name with two colons (content::WebContents) is no filter: it is a name in C++, Rust or Perl.
-func prefixAt(text string) (prefix, int) {
+// The filters of changes are filters only if changes is set.
+func prefixAt(text string, changes bool) (prefix, int) {
 	for _, e := range prefixes {
 		n := len(e.name)
-		if len(text) > n && text[n] == ':' && text[:n] == e.name {
+		if len(text) > n && (changes || !e.changes) && text[n] == ':' && text[:n] == e.name {
 			if strings.HasPrefix(text[n+1:], ":") {
 				return noPrefix, 0
 			}
@@ -85,8 +105,8 @@ func quoteEnd(text string, i int) int {
 //
 //	foo (bar or "a)b") f:[)]+      with filters of regular expressions
 //	    ^            ^             is a pair; the others do not count
-func pairs(text string, regexp bool) []int {
-	l := &lexer{text: text, regexp: regexp, pair: make([]int, len(text))}
+func pairs(text string, regexp, changes bool) []int {
+	l := &lexer{text: text, regexp: regexp, changes: changes, pair: make([]int, len(text))}
 	for i := range l.pair {
 		l.pair[i] = -1
 	}
@@ -105,11 +125,12 @@ func pairs(text string, regexp bool) []int {
 //	inWord     in text, up to the next blank
 //	inRegexp   in an expression, up to the next blank: escapes and classes count
 type lexer struct {
-	text   string
-	regexp bool // words are regular expressions
-	at     int
-	pair   []int // by offset of an opening parenthesis: offset of the closing one, or -1
-	open   []int // stack of opening parentheses that are not closed yet
+	text    string
+	regexp  bool // words are regular expressions
+	changes bool // the query is about changes
+	at      int
+	pair    []int // by offset of an opening parenthesis: offset of the closing one, or -1
+	open    []int // stack of opening parentheses that are not closed yet
 
 	noClass int // no character class closes before this offset
 }
@@ -130,7 +151,7 @@ func atWord(l *lexer) state {
 
 	// A minus negates only a group, quotes or a filter. Otherwise it begins a word.
 	switch c := rest[0]; {
-	case isSpace(c), c == '-' && len(rest) > 1 && (rest[1] == '"' || rest[1] == '(' || isFilter(rest[1:])):
+	case isSpace(c), c == '-' && len(rest) > 1 && (rest[1] == '"' || rest[1] == '(' || isFilter(rest[1:], l.changes)):
 		l.at++
 		return atWord
 	case c == '(':
@@ -143,12 +164,12 @@ func atWord(l *lexer) state {
 	}
 
 	// The value begins right after the colon, and its quotes hide parentheses too.
-	if name, n := prefixAt(rest); n > 0 {
+	if name, n := prefixAt(rest, l.changes); n > 0 {
 		l.at += n
 		if l.at < len(l.text) && l.text[l.at] == '"' && l.quoted() {
 			l.at++
 		}
-		return insideWord(name.regexp() || name == contentPrefix && l.regexp)
+		return insideWord(name.regexp() || name.text() && l.regexp)
 	}
 	return insideWord(l.regexp)
 }
@@ -223,8 +244,8 @@ func (l *lexer) class() {
 	l.noClass = wordEnd(l.text, l.at)
 }
 
-func isFilter(text string) bool {
-	_, n := prefixAt(text)
+func isFilter(text string, changes bool) bool {
+	_, n := prefixAt(text, changes)
 	return n > 0
 }
 
@@ -316,7 +337,7 @@ func oneExpression(text string) string {
 		}
 		last := wordEnd(text, i)
 		word := text[i:last]
-		filter := isFilter(strings.TrimPrefix(word, "-"))
+		filter := isFilter(strings.TrimPrefix(word, "-"), false)
 		if strings.Contains(word, `"`) || !filter && (word[0] == '-' || word == "or" || word == "OR") {
 			return ""
 		}

@@ -3,6 +3,7 @@ package query
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -45,10 +46,15 @@ type Type uint8
 
 // The values of Type.
 const (
-	AnyType  Type = iota // there is no type:; return files with their matches
-	FileType             // type:file, which returns the names of the matching files
-	RepoType             // type:repo, which returns the repositories with a match
+	AnyType    Type = iota // there is no type:; return files with their matches
+	FileType               // type:file, which returns the names of the matching files
+	RepoType               // type:repo, which returns the repositories with a match
+	CommitType             // type:commit, which returns the matching commits
+	DiffType               // type:diff, which returns the files of commits whose change matches
 )
+
+// Changes reports whether commits or their files are returned.
+func (t Type) Changes() bool { return t == CommitType || t == DiffType }
 
 // Case is how the letters of a query match.
 type Case uint8
@@ -89,8 +95,25 @@ func Parse(text string, opt Options) (*Query, error) {
 	return (&parser{text: text, regexp: opt.Regexp, words: opt.Words}).parse(opt)
 }
 
-// parse reads the whole text.
+// aboutChanges finds what makes a query one about changes.
+var aboutChanges = regexp.MustCompile(`(?:^|[\s(])type:"?(?:commit|diff)`)
+
+// parse reads the whole text. The filters of changes count where the text says type:commit
+// or type:diff, and are text in all other queries.
 func (p *parser) parse(opt Options) (*Query, error) {
+	if aboutChanges.MatchString(p.text) {
+		again := *p
+		again.changes = true
+		if q, err := again.whole(opt); err != nil || q.Type.Changes() {
+			*p = again
+			return q, err
+		}
+	}
+	return p.whole(opt)
+}
+
+// whole reads the whole text in one of the two ways.
+func (p *parser) whole(opt Options) (*Query, error) {
 	if len(p.text) > MaxLength {
 		return nil, fail(MaxLength, "a query of at most %d bytes; this one has %d", MaxLength, len(p.text)).over(len(p.text) - MaxLength)
 	}
@@ -105,7 +128,7 @@ func (p *parser) parse(opt Options) (*Query, error) {
 		p.out.Case = CaseYes
 	}
 
-	p.pair = pairs(p.text, opt.Regexp)
+	p.pair = pairs(p.text, opt.Regexp, p.changes)
 	q, err := p.or(len(p.text))
 	if err != nil {
 		return nil, p.measured(err)
@@ -163,11 +186,12 @@ func invalidUTF8(text string) int {
 // parser reads the text once, by recursive descent. A nil tree stands for a part that searches
 // nothing, such as count:10.
 type parser struct {
-	text   string
-	regexp bool
-	words  bool
-	pair   []int // see pairs
-	out    *Query
+	text    string
+	regexp  bool
+	words   bool
+	changes bool  // the query is about changes
+	pair    []int // see pairs
+	out     *Query
 
 	pos   int // offset of the next byte
 	depth int // nesting of groups
@@ -271,7 +295,7 @@ func (p *parser) item(end int) (Q, error) {
 	p.pos++
 	p.note(NotToken, at, p.pos)
 	p.space(end)
-	if name, n := prefixAt(p.text[p.pos:end]); n > 0 && name.directive() {
+	if name, n := prefixAt(p.text[p.pos:end], p.changes); n > 0 && name.directive() {
 		return nil, fail(at, "%s without a minus, because it speaks of the whole query", name).over(1)
 	}
 
@@ -301,7 +325,7 @@ func (p *parser) negates(end int) bool {
 		for next < end && isSpace(p.text[next]) {
 			next++
 		}
-		return isFilter(p.text[next:end])
+		return isFilter(p.text[next:end], p.changes)
 	}
 
 	r, _ := utf8.DecodeRuneInString(p.text[next:end])
@@ -329,7 +353,7 @@ func (p *parser) negate(q Q, at int) (Q, error) {
 // positive reads an item without a minus.
 func (p *parser) positive(end int) (Q, error) {
 	at := p.pos
-	if name, n := prefixAt(p.text[at:end]); n > 0 {
+	if name, n := prefixAt(p.text[at:end], p.changes); n > 0 {
 		p.pos += n
 		p.note(FilterToken, at, p.pos)
 		return p.filter(name, end)
@@ -381,7 +405,7 @@ func (p *parser) isQuery(i, end int) bool {
 
 		// It is one filter or one quoted text, or a group whose content is a query.
 		switch {
-		case isFilter(p.text[i:end]):
+		case isFilter(p.text[i:end], p.changes):
 			return true
 		case p.text[i] == '"':
 			return quoteEnd(p.text, i) == end-1

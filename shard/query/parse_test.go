@@ -340,7 +340,7 @@ func TestParseErrors(t *testing.T) {
 		{`case:maybe`, false, 5, `yes, no or auto after case:`},
 		{`-case:yes`, false, 0, `case: without a minus`},
 		{`a - count:1`, false, 2, `count: without a minus`},
-		{`type:dir`, false, 5, `file or repo after type:`},
+		{`type:dir`, false, 5, `file, repo, commit or diff after type:`},
 		{`count:0`, false, 6, `a number from 1 to 1000000, or all, after count:`},
 		{`count:1000001`, false, 6, `a number from`},
 		{`count:-1`, false, 6, `a number from`},

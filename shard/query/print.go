@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 func (q *And) String() string { return group("and", q.Subs) }
@@ -14,7 +15,7 @@ func (q *Not) String() string { return "(not " + q.Sub.String() + ")" }
 func (q Const) String() string { return fmt.Sprintf("%t", bool(q)) }
 
 func (q *Text) String() string {
-	field := [...]string{"content", "file", "sym"}[q.Field]
+	field := fieldNames[q.Field]
 	kind, fold := "", ""
 	if q.Regexp {
 		kind = "_regexp"
@@ -30,6 +31,25 @@ func (q *Text) String() string {
 	}
 	return fmt.Sprintf("%s%s:%q%s", field, kind, q.Pattern, fold)
 }
+
+// fieldNames are the filters that search the fields.
+var fieldNames = [...]string{
+	Content: "content", Name: "file", Symbol: "sym",
+	Added: "added", Removed: "removed", Message: "message", Author: "author", Committer: "committer",
+}
+
+func (q *Dates) String() string {
+	var b []string
+	if !q.Since.IsZero() {
+		b = append(b, "since:"+q.Since.Format(time.RFC3339))
+	}
+	if !q.Until.IsZero() {
+		b = append(b, "until:"+q.Until.Format(time.RFC3339))
+	}
+	return strings.Join(b, " ")
+}
+
+func (q *Merge) String() string { return "merge:" + q.Value }
 
 func (q *Lang) String() string { return fmt.Sprintf("lang:%q", q.Name) }
 

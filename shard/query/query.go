@@ -12,7 +12,11 @@
 // ids ([Resolve]). Leaves get only And, Or, Not, Const, Text, Lang, Rev and Repos.
 package query
 
-import "github.com/RoaringBitmap/roaring/v2"
+import (
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
 
 // Q is a node of a query tree. Only this package implements it. A tree is immutable once built and
 // safe for concurrent use.
@@ -44,7 +48,16 @@ const (
 	Symbol               // the names of the symbols defined in it
 )
 
-// Text is a pattern that a field of a document must contain.
+// The fields of a commit, and of a file that it changed.
+const (
+	Added     Field = iota + Symbol + 1 // the lines that came
+	Removed                             // the lines that went
+	Message                             // what the commit says of itself
+	Author                              // who wrote it, as "Ann <ann@example.com>"
+	Committer                           // who committed it
+)
+
+// Text is a pattern that a field of a document or commit must contain.
 type Text struct {
 	Pattern string // a literal; with Regexp an expression in RE2 syntax
 	Regexp  bool
@@ -90,6 +103,12 @@ const (
 	Visibility
 )
 
+// Dates is true for commits of a time: from Since on, up to Until. A zero time is no bound.
+type Dates struct{ Since, Until time.Time }
+
+// Merge is true for commits with several parents (only), with fewer (no), or for all (yes).
+type Merge struct{ Value string }
+
 // Repos is true for the repositories whose ids are in Set. The root makes it from Repo, RepoSet,
 // Context and Flag. Set is read-only.
 type Repos struct{ Set *roaring.Bitmap }
@@ -106,3 +125,5 @@ func (*RepoSet) isQ() {}
 func (*Context) isQ() {}
 func (*Flag) isQ()    {}
 func (*Repos) isQ()   {}
+func (*Dates) isQ()   {}
+func (*Merge) isQ()   {}

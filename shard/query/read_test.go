@@ -55,7 +55,7 @@ func TestParseError_choicesAreValid(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ in, want string }{
 		{`x case:maybe y`, `yes no auto`},
-		{`type:"a file"`, `file repo`},
+		{`type:"a file"`, `file repo commit diff`},
 		{`archived:maybe`, `yes no only`},
 		{`(fork:maybe)`, `yes no only`},
 		{`visibility:all`, `public internal private any`},

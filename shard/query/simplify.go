@@ -153,6 +153,10 @@ func key(q Q) any {
 		return *n
 	case *Rev:
 		return *n
+	case *Dates:
+		return *n
+	case *Merge:
+		return *n
 
 	case *Repo:
 		return *n
