@@ -31,6 +31,9 @@ const SkippedLanguage = "skipped"
 // All distinguishing marks stand there, and reading it is cheap beside the rest of a build.
 const headBytesForLanguage = 4 << 10
 
+// LanguageOfPath names the language of a file of which nothing but the path is known.
+func LanguageOfPath(p string) string { return languageOf(p, nil) }
+
 // languageOf names the language of a file as go-enry does, but cheaper: the name
 // alone decides where it can, a few marks decide for the most frequent extensions,
 // and only the rest is read by go-enry's expressions and its classifier.

@@ -19,10 +19,11 @@ const (
 	KindShard   Kind = 1 + iota // text, its postings and its places
 	KindDead                    // what a later generation changed about one repository of a shard
 	KindSymbols                 // the symbols of the documents of a shard
+	KindChanges                 // what commits changed; it stands in a directory of its own, and does not travel
 )
 
 // kinds maps each kind to the end of its file names.
-var kinds = [...]string{KindShard: ".shard", KindDead: ".dead", KindSymbols: ".symbols"}
+var kinds = [...]string{KindShard: ".shard", KindDead: ".dead", KindSymbols: ".symbols", KindChanges: ".changes"}
 
 // ParseID is the inverse of [ID.String].
 func ParseID(digits string) (ID, error) {
@@ -38,8 +39,8 @@ func ParseID(digits string) (ID, error) {
 	return id, err
 }
 
-// ParseName is the inverse of [ID.Name]. ok is false if name is not the name of an index file. No
-// other files are ever opened.
+// ParseName is the inverse of [ID.Name]. ok is false if name is not the name of an index file of a
+// set. No other files are ever opened in its directory.
 func ParseName(name string) (id ID, kind Kind, ok bool) {
 	for kind := KindShard; kind <= KindSymbols; kind++ {
 		digits, found := strings.CutSuffix(name, kinds[kind])

@@ -7,7 +7,7 @@ import (
 )
 
 // Formats is what a program knows about the formats of files, by kind.
-type Formats [KindSymbols + 1]Format
+type Formats [KindChanges + 1]Format
 
 // Format is the range of versions of one kind of file. A release also reads the version of the
 // release before, so such files can be searched until they are rebuilt.
@@ -21,10 +21,11 @@ var Release = Formats{
 	KindShard:   {3, 3, 1},
 	KindDead:    {2, 2, 1},
 	KindSymbols: {7, 7, 1},
+	KindChanges: {1, 1, 1},
 }
 
 // Versions is a version for each kind of file.
-type Versions [KindSymbols + 1]uint32
+type Versions [KindChanges + 1]uint32
 
 // String returns the versions in the form "3.2.7".
 func (v Versions) String() string {

@@ -1,0 +1,69 @@
+package change
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/shard/git"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// cpu is the seconds of this process and of those that it waited for.
+func cpu() float64 {
+	sum := 0.0
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		if syscall.Getrusage(who, &u) == nil {
+			sum += time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+		}
+	}
+	return sum
+}
+
+func noPause(context.Context) error { return nil }
+
+// It measures the mirrors that SHOAL_CHANGES_MIRRORS names, with spaces between.
+func BenchmarkMirrors(b *testing.B) {
+	for _, dir := range strings.Fields(os.Getenv("SHOAL_CHANGES_MIRRORS")) {
+		began := cpu()
+		patch, err := exec.Command("git", "-C", dir, "log", "-p", "-U0", "HEAD").Output()
+		if err != nil {
+			b.Fatal(err)
+		}
+		byGit := cpu() - began
+
+		began = cpu()
+		head, _ := exec.Command("git", "-C", dir, "rev-parse", "HEAD").Output()
+		m := git.Open(dir)
+		l := Open(b.TempDir())
+		err = l.Update(b.Context(), m, []Tip{{"HEAD", strings.TrimSpace(string(head))}}, Bound{All: true}, time.Now(), noPause)
+		if err != nil {
+			b.Fatal(err)
+		}
+		built := cpu() - began
+		c, _ := l.Extent(b.Context())
+		fmt.Printf("%s: %d commits, %d files (%d named, %d unread); git log -p %.1f CPU s, %.1f MB; built in %.1f CPU s (%.2f), %.1f MB of text, %.1f MB on disk (%.2f)\n",
+			dir, c.Commits, c.Files, c.Named, c.Unread, byGit, float64(len(patch))/1e6, built, built/byGit, float64(c.Text)/1e6, float64(c.Bytes)/1e6, float64(c.Bytes)/float64(len(patch)))
+
+		for _, text := range []string{"type:diff added:TODO", "type:diff removed:deprecated", "type:commit message:revert", "type:diff the", "type:commit author:a since:2015 fix", "type:diff -added:import file:test", `type:diff lang:python added:raise removed:return`} {
+			q, err := query.Parse(text, query.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			began := cpu()
+			out, err := l.Search(b.Context(), LogSearch{Q: q.Q, Diff: q.Type == query.DiffType, Limit: 50})
+			if err != nil {
+				b.Fatal(err)
+			}
+			fmt.Printf("%-50s %6d of which %d are told, %.1f ms of CPU\n", text, out.Total, len(out.Commits), 1000*(cpu()-began))
+		}
+		l.Close()
+		m.Close()
+	}
+}

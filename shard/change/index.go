@@ -1,0 +1,276 @@
+package change
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"sort"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/shoalsearch/shoal/shard/file"
+	"github.com/shoalsearch/shoal/shard/git"
+	"github.com/shoalsearch/shoal/trigram"
+)
+
+// index is an open file of changes. It is safe for concurrent use.
+type index struct {
+	f    *file.File
+	m    contents
+	base uint32 // commits of the repository in the files before
+
+	ids                 []byte
+	order               file.Column32
+	times               file.Column64
+	who                 file.Column32
+	parents, parentEnds file.Column32
+	fileEnds, files     file.Column32
+	people, paths       column
+	pathLangs           file.Column16
+	messages, lines     pageColumn
+}
+
+// column is texts with numbers.
+type column struct {
+	bytes []byte
+	ends  file.Column32
+}
+
+func (c column) at(i uint32) []byte { return file.Entry(c.bytes, c.ends, int(i)) }
+
+// pageColumn is pages and their postings.
+type pageColumn struct {
+	table []byte
+	post  *trigram.Index
+	texts int // of all pages
+}
+
+func (p *pageColumn) len() int           { return len(p.table) / pageEntry }
+func (p *pageColumn) first(i int) uint32 { return binary.LittleEndian.Uint32(p.table[i*pageEntry:]) }
+
+// end is the number of the text behind page i.
+func (p *pageColumn) end(i int) uint32 {
+	if i+1 < p.len() {
+		return p.first(i + 1)
+	}
+	return uint32(p.texts)
+}
+
+// of is the page of a text.
+func (p *pageColumn) of(text uint32) int {
+	return sort.Search(p.len(), func(i int) bool { return p.first(i) > text }) - 1
+}
+
+// openIndex opens a file of dir behind files with so many commits. It must be closed.
+func openIndex(dir string, id file.ID, base uint32) (*index, error) {
+	f, err := file.Open(filepath.Join(dir, id.Name(file.KindChanges)), file.KindChanges, &file.Release)
+	if err != nil {
+		return nil, err
+	}
+	x := &index{f: f, base: base}
+	if err := file.Guard(x.read); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return x, nil
+}
+
+// read checks and reads all columns: a search needs most of them, and they are small beside
+// the texts.
+func (x *index) read() error {
+	head, err := x.f.Bytes(secMeta)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(head, &x.m); err != nil {
+		return x.f.Damaged("meta: %v", err)
+	}
+
+	for _, s := range []struct {
+		id   file.SectionID
+		to   *[]byte
+		size int
+	}{
+		{secIDs, &x.ids, x.m.Commits * x.m.IDBytes}, {secOrder, (*[]byte)(&x.order), 4 * x.m.Commits},
+		{secTimes, (*[]byte)(&x.times), 16 * x.m.Commits}, {secWho, (*[]byte)(&x.who), 8 * x.m.Commits},
+		{secParents, (*[]byte)(&x.parents), -1}, {secParentEnds, (*[]byte)(&x.parentEnds), 4 * x.m.Commits},
+		{secFileEnds, (*[]byte)(&x.fileEnds), 4 * x.m.Commits}, {secFiles, (*[]byte)(&x.files), 20 * x.m.Files},
+		{secPeople, &x.people.bytes, -1}, {secPeopleEnds, (*[]byte)(&x.people.ends), -1},
+		{secPaths, &x.paths.bytes, -1}, {secPathEnds, (*[]byte)(&x.paths.ends), -1}, {secPathLangs, (*[]byte)(&x.pathLangs), -1},
+		{secMessagePages, &x.messages.table, -1}, {secLinePages, &x.lines.table, -1},
+	} {
+		if *s.to, err = x.f.Bytes(s.id); err != nil {
+			return err
+		}
+		if s.size >= 0 && len(*s.to) != s.size {
+			return x.f.Damaged("section %d has %d bytes, not %d", s.id, len(*s.to), s.size)
+		}
+	}
+
+	x.messages.texts, x.lines.texts = x.m.Commits, x.m.Files
+	if x.messages.post, err = x.postings(secMessageText, x.m.MessageSegments); err != nil {
+		return err
+	}
+	x.lines.post, err = x.postings(secLineText, x.m.LineSegments)
+	return err
+}
+
+// postings opens segments, of which bytes are checked when they are first used.
+func (x *index) postings(first file.SectionID, segments int) (*trigram.Index, error) {
+	raw, at := make([][]byte, segments), make([]int64, segments)
+	for i := range raw {
+		s := x.f.Find(first + file.SectionID(i))
+		raw[i], at[i] = x.f.Raw(s), s.Offset
+	}
+	return trigram.Open(raw, func(seg, from, n int) error { return x.f.Touch(at[seg]+int64(from), int64(n)) })
+}
+
+func (x *index) close() { x.f.Close() }
+
+// find is the number of a commit in the repository.
+func (x *index) find(id []byte) (uint32, bool) {
+	n := x.m.IDBytes
+	at := func(i int) []byte { c := int(x.order.At(i)); return x.ids[c*n : (c+1)*n] }
+	i, ok := sort.Find(x.m.Commits, func(i int) int { return slices.Compare(id, at(i)) })
+	if !ok {
+		return 0, false
+	}
+	return x.base + x.order.At(i), true
+}
+
+// id is the id of a commit of this file.
+func (x *index) id(c uint32) string {
+	n := uint32(x.m.IDBytes)
+	return hex.EncodeToString(x.ids[c*n : (c+1)*n])
+}
+
+// filesOf is the numbers of the files of a commit, from and up to.
+func (x *index) filesOf(c uint32) (from, to uint32) {
+	if c > 0 {
+		from = x.fileEnds.At(int(c) - 1)
+	}
+	return from, x.fileEnds.At(int(c))
+}
+
+// commitOf is the commit of a file.
+func (x *index) commitOf(f uint32) uint32 {
+	return uint32(sort.Search(x.m.Commits, func(c int) bool { return x.fileEnds.At(c) > f }))
+}
+
+// parentsOf is the numbers of a commit's parents in the repository, or none.
+func (x *index) parentsOf(c uint32) []uint32 {
+	from := uint32(0)
+	if c > 0 {
+		from = x.parentEnds.At(int(c) - 1)
+	}
+	var out []uint32
+	for i := from; i < x.parentEnds.At(int(c)); i++ {
+		out = append(out, x.parents.At(int(i)))
+	}
+	return out
+}
+
+// fileRow is a changed file as its columns have it.
+type fileRow struct {
+	path, from     uint32
+	removed, added int
+	flags          uint32
+}
+
+func (x *index) entry(f uint32) fileRow {
+	at := func(i int) uint32 { return x.files.At(5*int(f) + i) }
+	return fileRow{at(0), at(1), int(at(2)), int(at(3)), at(4)}
+}
+
+func (e fileRow) named() bool { return e.flags&(flagBinary|flagHuge) != 0 }
+
+// page is the texts of a page.
+type page struct {
+	first uint32
+	texts []changed
+}
+
+// changed is a text: a message, or the changed lines of a file.
+type changed struct {
+	removed, added []byte
+	hunks          []byte // encoded
+}
+
+var decoders = sync.Pool{New: func() any {
+	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*MaxPage))
+	return d
+}}
+
+// decode reads a page into buf, which it returns for the next one.
+func (x *index) decode(p *pageColumn, i int, buf []byte) (*page, []byte, error) {
+	row := p.table[i*pageEntry:]
+	at, length, text := int64(binary.LittleEndian.Uint64(row[12:])), int64(binary.LittleEndian.Uint32(row[20:])), int(binary.LittleEndian.Uint32(row[24:]))
+	if at < 0 || at+length > x.f.Size() {
+		return nil, buf, x.f.Damaged("page %d lies outside", i)
+	}
+	if err := x.f.Touch(at, length); err != nil {
+		return nil, buf, err
+	}
+
+	d := decoders.Get().(*zstd.Decoder)
+	defer decoders.Put(d)
+	buf, err := d.DecodeAll(x.f.Data()[at:at+length], buf[:0])
+	if err != nil || len(buf) < text {
+		return nil, buf, x.f.Damaged("page %d: %v", i, err)
+	}
+
+	out, rest, tail := &page{first: p.first(i)}, buf[:text], buf[text:]
+	for t := out.first; t < p.end(i); t++ {
+		hunks, removed, added := readSizes(tail)
+		if hunks < 0 || removed+added > len(rest) {
+			return nil, buf, x.f.Damaged("page %d is too short", i)
+		}
+		out.texts = append(out.texts, changed{rest[:removed], rest[removed : removed+added], tail[:hunks]})
+		rest, tail = rest[removed+added:], tail[hunks:]
+	}
+	return out, buf, nil
+}
+
+// readSizes reads the hunks at the beginning of b: the bytes that they take, -1 where b is too
+// short, and the bytes of their lines.
+func readSizes(b []byte) (bytes, removed, added int) {
+	count, at := binary.Uvarint(b)
+	if at <= 0 {
+		return -1, 0, 0
+	}
+	for range count {
+		var v [6]int
+		for i := range v {
+			x, n := binary.Uvarint(b[at:])
+			if n <= 0 || x > MaxPage*1024 {
+				return -1, 0, 0
+			}
+			v[i], at = int(x), at+n
+		}
+		removed, added = removed+v[4], added+v[5]
+		if removed > MaxPage || added > MaxPage {
+			return -1, 0, 0
+		}
+	}
+	return at, removed, added
+}
+
+// decodeHunks reads hunks.
+func decodeHunks(b []byte) (out []git.PatchHunk) {
+	count, n := binary.Uvarint(b)
+	for b = b[n:]; count > 0; count-- {
+		var v [6]int
+		for i := range v {
+			x, n := binary.Uvarint(b)
+			v[i], b = int(x), b[n:]
+		}
+		out = append(out, git.PatchHunk{
+			Old: git.DiffRange{Start: v[0], Lines: v[1]}, New: git.DiffRange{Start: v[2], Lines: v[3]},
+			Removed: v[4], Added: v[5],
+		})
+	}
+	return out
+}

@@ -1,0 +1,490 @@
+package change
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/git"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// world is a repository with an odd history, and what git says of it.
+type world struct {
+	t    *testing.T
+	rnd  *rand.Rand
+	dir  string
+	tips []string // refs
+	mark int
+	tree map[string]map[string]string // by mark of a commit: contents by path
+}
+
+var (
+	worldWords = []string{"alpha", "beta", "Gamma", "delta", "func main", "x := 1", "return nil", "TODO", "ß", "naïve", "\xff\xfe raw", "a\tb", "-- not a header", "++ plus", "@@ -1 +1 @@", "diff --git a/x b/x", "\\ No newline", "trail ", "tab\r"}
+	worldPaths = []string{"a.go", "src/b.py", "src/deep/c.c", "odd name.txt", "quo\"te.md", "line\nbreak.txt", "ünï/ç.rs", "-dash", "b b b b.go", "x b/x", "Makefile"}
+	worldWho   = []string{"Ann Lee <ann@example.com>", "Bob <bob@example.org>", "Çelik Ö <c@x.de>", "no name <>"}
+)
+
+func newWorld(t *testing.T, seed uint64) *world {
+	t.Helper()
+	w := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 7)), dir: t.TempDir(), tree: map[string]map[string]string{}}
+	w.run("", "init", "-q", "--bare", ".")
+	w.run("", "hash-object", "-w", "-t", "blob", "--stdin")
+	return w
+}
+
+func (w *world) run(stdin string, args ...string) string {
+	w.t.Helper()
+	c := exec.Command("git", append([]string{"-C", w.dir}, args...)...)
+	c.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "TZ=UTC", "LC_ALL=C")
+	c.Stdin = strings.NewReader(stdin)
+	var complaint bytes.Buffer
+	c.Stderr = &complaint
+	out, err := c.Output()
+	if err != nil {
+		w.t.Fatalf("git %v: %v: %s", args, err, complaint.String())
+	}
+	return string(out)
+}
+
+func pick[T any](w *world, list []T) T { return list[w.rnd.IntN(len(list))] }
+
+func (w *world) text() string {
+	var b strings.Builder
+	for range w.rnd.IntN(12) {
+		b.WriteString(pick(w, worldWords) + strings.Repeat(" "+pick(w, worldWords), w.rnd.IntN(3)) + "\n")
+	}
+	s := b.String()
+	switch w.rnd.IntN(12) {
+	case 0:
+		return "bin\x00" + s
+	case 1:
+		return strings.TrimSuffix(s, "\n")
+	case 2:
+		return strings.ReplaceAll(s, "\n", "\r\n")
+	}
+	return s
+}
+
+// edit changes some lines of a text.
+func (w *world) edit(s string) string {
+	lines := strings.SplitAfter(s, "\n")
+	for range 1 + w.rnd.IntN(3) {
+		i := w.rnd.IntN(len(lines))
+		switch w.rnd.IntN(3) {
+		case 0:
+			lines = slices.Delete(lines, i, i+1)
+		case 1:
+			lines = slices.Insert(lines, i, pick(w, worldWords)+"\n")
+		default:
+			lines[i] = pick(w, worldWords) + "\n"
+		}
+		if len(lines) == 0 {
+			lines = []string{""}
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// change edits, adds, moves and removes some files.
+func (w *world) change(tree map[string]string) {
+	for range w.rnd.IntN(4) {
+		path, other := pick(w, worldPaths), pick(w, worldPaths)
+		text, there := tree[path]
+		switch n := w.rnd.IntN(8); {
+		case !there || n == 0:
+			tree[path] = w.text()
+		case n == 1:
+			delete(tree, path)
+		case n == 2: // a rename, with or without a change
+			delete(tree, path)
+			tree[other] = text + strings.Repeat("more\n", w.rnd.IntN(2))
+		case n == 3: // a revert
+			tree[path] = w.tree[strconv.Itoa(1+w.rnd.IntN(w.mark))][path]
+		default:
+			tree[path] = w.edit(text)
+		}
+	}
+}
+
+// grow adds commits by git fast-import: with merges, roots, renames, reverts and clocks that
+// go wrong. The branches are some of the last.
+func (w *world) grow(commits int) {
+	var in bytes.Buffer
+	for range commits {
+		w.mark++
+		var parents []int
+		for range min(w.mark-1, []int{1, 1, 1, 1, 1, 1, 2, 2, 3, 0}[w.rnd.IntN(10)]) {
+			if p := w.mark - 1 - w.rnd.IntN(min(w.mark-1, 6)); !slices.Contains(parents, p) {
+				parents = append(parents, p)
+			}
+		}
+		tree := map[string]string{}
+		for _, p := range slices.Backward(parents) {
+			for path, text := range w.tree[strconv.Itoa(p)] {
+				tree[path] = text
+			}
+		}
+		w.change(tree)
+		w.tree[strconv.Itoa(w.mark)] = tree
+
+		stamp := 1_600_000_000 + 3600*w.mark
+		if w.rnd.IntN(8) == 0 {
+			stamp += w.rnd.IntN(10_000_000) - 5_000_000
+		}
+		fmt.Fprintf(&in, "commit refs/heads/c%d\nmark :%d\nauthor %s %d +0200\ncommitter %s %d +0000\n", w.mark, w.mark, pick(w, worldWho), stamp-60, pick(w, worldWho), stamp)
+		message := pick(w, worldWords[:10]) + " " + pick(w, worldWords[:10]) + "\n\nbody " + pick(w, worldWords[:10])
+		if w.rnd.IntN(10) == 0 {
+			message = "latin \xe9 message"
+			in.WriteString("encoding ISO-8859-1\n")
+		}
+		fmt.Fprintf(&in, "data %d\n%s\n", len(message), message)
+		for i, p := range parents {
+			fmt.Fprintf(&in, "%s :%d\n", []string{"from", "merge", "merge"}[i], p)
+		}
+		in.WriteString("deleteall\n")
+		for path, text := range tree {
+			quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(path) + `"`
+			mode := []string{"100644", "100644", "100755"}[(len(path)+w.mark)%3/2*2]
+			fmt.Fprintf(&in, "M %s inline %s\ndata %d\n%s\n", mode, quoted, len(text), text)
+		}
+	}
+	marks := filepath.Join(w.dir, "marks")
+	w.run(in.String(), "fast-import", "--quiet", "--force", "--import-marks-if-exists="+marks, "--export-marks="+marks)
+	w.choose()
+}
+
+// choose makes some of the last commits the tips.
+func (w *world) choose() {
+	w.tips = nil
+	for i := range 3 {
+		w.tips = append(w.tips, strings.TrimSpace(w.run("", "rev-parse", fmt.Sprintf("refs/heads/c%d", w.mark-i*(1+w.rnd.IntN(3))))))
+	}
+}
+
+// revisions are the tips with names.
+func (w *world) revisions() []Tip {
+	return []Tip{{"HEAD", w.tips[0]}, {"refs/heads/main", w.tips[0]}, {"refs/heads/side", w.tips[1]}, {"refs/tags/v1", w.tips[2]}}
+}
+
+// said is what git says of a commit.
+type said struct {
+	id, author, committer, message string
+	committed                      int64
+	merge                          bool
+	masks                          map[string]bool // names of revisions that reach it
+	files                          []saidFile
+}
+
+type saidFile struct {
+	path, from     string
+	named          bool
+	removed, added []string // runs of lines
+}
+
+// read asks git for all commits of the tips, one question after the other.
+func (w *world) read() (all []*said) {
+	byID := map[string]*said{}
+	for _, r := range w.revisions() {
+		for id := range strings.FieldsSeq(w.run("", "rev-list", r.Commit)) {
+			if byID[id] == nil {
+				byID[id] = &said{id: id, masks: map[string]bool{}}
+				all = append(all, byID[id])
+			}
+			byID[id].masks[r.Name] = true
+		}
+	}
+	for _, c := range all {
+		f := strings.Split(w.run("", "show", "-s", "--format=%an <%ae>%x00%cn <%ce>%x00%ct%x00%P%x00%B", c.id), "\x00")
+		c.author, c.committer, c.message = f[0], f[1], strings.TrimRight(f[4], "\n")
+		c.committed, _ = strconv.ParseInt(f[2], 10, 64)
+		if c.merge = strings.Contains(f[3], " "); c.merge {
+			c.files = w.ownFiles(c.id)
+		} else {
+			c.files = w.files(c.id)
+		}
+	}
+	return all
+}
+
+var emptyBlob = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+
+// files lists what a commit changed by its raw difference, and compares the blobs themselves.
+func (w *world) files(id string) (out []saidFile) {
+	raw := strings.Split(w.run("", "diff-tree", "-r", "--root", "-M", "--raw", "-z", "--no-commit-id", id), "\x00")
+	for i := 0; i+1 < len(raw); i += 2 {
+		fields := strings.Fields(raw[i])
+		f := saidFile{path: raw[i+1]}
+		if fields[4][0] == 'R' {
+			f.from, f.path = raw[i+1], raw[i+2]
+			i++
+		}
+		before, now := fields[2], fields[3]
+		for _, side := range []*string{&before, &now} {
+			if strings.Trim(*side, "0") == "" {
+				*side = emptyBlob
+			}
+		}
+		patch := w.run("", "diff", "-U0", "--text", before, now)
+		for _, side := range []string{before, now} {
+			text := w.run("", "cat-file", "blob", side)
+			f.named = f.named || before != now && strings.Contains(text[:min(len(text), 8000)], "\x00")
+		}
+		if !f.named {
+			f.removed, f.added = runs(patch)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// runs are the runs of lines that a patch of one file removes and adds.
+func runs(patch string) (removed, added []string) {
+	_, body, _ := strings.Cut(patch, "\n@@")
+	for hunk := range strings.SplitSeq("@@"+body, "\n@@") {
+		var old, now strings.Builder
+		for i, line := range strings.Split(strings.TrimSuffix(hunk, "\n"), "\n") {
+			switch {
+			case i == 0 || line == "":
+			case line[0] == '-':
+				old.WriteString(line[1:] + "\n")
+			case line[0] == '+':
+				now.WriteString(line[1:] + "\n")
+			}
+		}
+		removed, added = append(removed, old.String()), append(added, now.String())
+	}
+	return removed, added
+}
+
+// ownFiles are the lines of a merge that differ from all parents, as git show has them.
+func (w *world) ownFiles(id string) (out []saidFile) {
+	for patch := range strings.SplitSeq(w.run("", "-c", "core.quotePath=false", "show", "-c", "-U0", "-M", "--format=", id), "diff --combined ") {
+		name, rest, _ := strings.Cut(patch, "\n")
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		f := saidFile{path: strings.NewReplacer(`\n`, "\n", `\"`, `"`).Replace(strings.Trim(name, `"`))}
+		signs := 0
+		for line := range strings.SplitSeq(rest, "\n") {
+			switch {
+			case strings.HasPrefix(line, "Binary files "):
+				f.named = true
+			case strings.HasPrefix(line, "@@@"):
+				signs = strings.Index(line, " ") - 1
+			case signs > 0 && strings.HasPrefix(line, strings.Repeat("+", signs)):
+				f.added = append(f.added, line[signs:]+"\n")
+			case signs > 0 && strings.HasPrefix(line, strings.Repeat("-", signs)):
+				f.removed = append(f.removed, line[signs:]+"\n")
+			}
+		}
+		if f.named || len(f.added)+len(f.removed) > 0 {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// question is a query text, and what it means for a commit and a file of it; file is nil
+// where only the commit is asked for.
+type question struct {
+	text  string
+	files bool // it is about files
+	holds func(c *said, f *saidFile) bool
+	not   *question // that it negates; nil for others
+}
+
+func (w *world) atom() question {
+	word := pick(w, worldWords[:10])
+	quoted, has := query.Quote(word), func(s string) bool {
+		return strings.Contains(strings.ToLower(strings.ReplaceAll(s, "\r\n", "\n")), strings.ToLower(word))
+	}
+	any := func(list []string) bool { return slices.ContainsFunc(list, has) }
+	switch w.rnd.IntN(9) {
+	case 0:
+		return question{"added:" + quoted, true, func(_ *said, f *saidFile) bool { return any(f.added) }, nil}
+	case 1:
+		return question{"removed:" + quoted, true, func(_ *said, f *saidFile) bool { return any(f.removed) }, nil}
+	case 2:
+		return question{"message:" + quoted, false, func(c *said, _ *saidFile) bool { return has(c.message) }, nil}
+	case 3:
+		re := regexp.MustCompile(`(?i)` + pick(w, []string{"ann", "@example", "^bob", "ö"}))
+		return question{"author:" + re.String()[4:], false, func(c *said, _ *saidFile) bool { return re.MatchString(c.author) }, nil}
+	case 4:
+		re := regexp.MustCompile(`(?i)` + pick(w, []string{`\.go$`, "src", "^b", "t$", "quo"}))
+		return question{"file:" + re.String()[4:], true, func(_ *said, f *saidFile) bool {
+			return re.MatchString(f.path) || f.from != "" && re.MatchString(f.from)
+		}, nil}
+	case 5:
+		day := time.Unix(int64(1_600_000_000+3600*w.rnd.IntN(w.mark)), 0).UTC().Truncate(24 * time.Hour)
+		return question{"since:" + day.Format(time.DateOnly), false, func(c *said, _ *saidFile) bool { return c.committed >= day.Unix() }, nil}
+	case 6:
+		day := time.Unix(int64(1_600_000_000+3600*w.rnd.IntN(w.mark)), 0).UTC().Truncate(24 * time.Hour)
+		return question{"until:" + day.Format(time.DateOnly), false, func(c *said, _ *saidFile) bool { return c.committed < day.Unix()+86400 }, nil}
+	case 7:
+		return question{"merge:only", false, func(c *said, _ *saidFile) bool { return c.merge }, nil}
+	}
+	return question{"lang:go", true, func(_ *said, f *saidFile) bool {
+		return shard.LanguageOfPath(f.path) == "Go" || f.from != "" && shard.LanguageOfPath(f.from) == "Go"
+	}, nil}
+}
+
+// inCommit makes a question about files one about commits.
+func (q question) inCommit() question {
+	if !q.files {
+		return q
+	}
+	return question{q.text, false, func(c *said, _ *saidFile) bool {
+		return slices.ContainsFunc(c.files, func(f saidFile) bool { return q.holds(c, &f) })
+	}, nil}
+}
+
+func (w *world) draw(depth int, diff bool) question {
+	if depth == 0 || w.rnd.IntN(3) == 0 {
+		return w.atom()
+	}
+	a, b := w.draw(depth-1, diff), w.draw(depth-1, diff)
+	switch w.rnd.IntN(4) {
+	case 0:
+		if !diff && (!a.files || !b.files) {
+			a, b = a.inCommit(), b.inCommit()
+		}
+		return question{"(" + a.text + " or " + b.text + ")", a.files || b.files, func(c *said, f *saidFile) bool { return a.holds(c, f) || b.holds(c, f) }, nil}
+	case 1:
+		if a.not != nil { // two negations are none
+			return *a.not
+		}
+		of := a
+		if !diff {
+			a = a.inCommit()
+		}
+		return question{"-(" + a.text + ")", a.files, func(c *said, f *saidFile) bool { return !a.holds(c, f) }, &of}
+	}
+	return question{"(" + a.text + " " + b.text + ")", a.files || b.files, func(c *said, f *saidFile) bool { return a.holds(c, f) && b.holds(c, f) }, nil}
+}
+
+// expected are the commits, or the files of commits, for which a question holds.
+func expected(all []*said, q question, diff bool, rev string) (out []string) {
+	for _, c := range all {
+		if !c.masks[rev] {
+			continue
+		}
+		if !diff {
+			if q.inCommit().holds(c, nil) {
+				out = append(out, c.id)
+			}
+			continue
+		}
+		for i := range c.files {
+			if q.holds(c, &c.files[i]) {
+				out = append(out, c.id+" "+c.files[i].path)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// ask searches the log.
+func ask(t *testing.T, l *Log, text string) []string {
+	t.Helper()
+	q, err := query.Parse(text, query.Options{})
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	diff := q.Type == query.DiffType
+	found, err := l.Search(t.Context(), LogSearch{Q: q.Q, Diff: diff, Limit: 1 << 20})
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	var out []string
+	for i, c := range found.Commits {
+		if i > 0 && found.Commits[i-1].CommitTime.Before(c.CommitTime) {
+			t.Errorf("%s: %s stands behind an older one", text, c.ID)
+		}
+		if !diff {
+			out = append(out, c.ID)
+			continue
+		}
+		if c.MoreFiles > 0 {
+			t.Fatalf("%s: more than %d files", text, mostFiles)
+		}
+		for _, f := range c.Files {
+			out = append(out, c.ID+" "+f.Path)
+		}
+	}
+	if len(out) != found.Total {
+		t.Errorf("%s: %d found, and %d counted", text, len(out), found.Total)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Random questions over odd histories find what git and a plain scan find: before and after
+// a push, and after a history was rewritten. SHOAL_CHANGE_WORLDS sets how many worlds.
+func TestChanges_areWhatGitSays(t *testing.T) {
+	t.Parallel()
+	worlds, _ := strconv.Atoi(os.Getenv("SHOAL_CHANGE_WORLDS"))
+	for seed := range max(2, worlds) {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, uint64(seed))
+			l := Open(t.TempDir())
+			defer l.Close()
+
+			for step, n := range []int{25, 3, 12} {
+				w.grow(n)
+				if step == 2 && w.rnd.IntN(2) == 0 { // the newest are gone again
+					w.mark -= 6
+					w.choose()
+				}
+				m := git.Open(w.dir)
+				defer m.Close()
+				if err := l.Update(t.Context(), m, w.revisions(), Bound{All: true}, time.Now(), noPause); err != nil {
+					t.Fatal(err)
+				}
+				w.compare(l, 60)
+			}
+		})
+	}
+}
+
+func (w *world) compare(l *Log, questions int) {
+	t, all := w.t, w.read()
+	for range questions {
+		diff := w.rnd.IntN(2) == 0
+		q, rev := w.draw(2, diff), pick(w, []string{"HEAD", "refs/heads/side", "refs/tags/v1"})
+		text := "type:commit " + q.text + " rev:" + rev
+		if diff {
+			text = "type:diff " + q.text + " rev:" + rev
+		}
+		if got, want := ask(t, l, text), expected(all, q, diff, rev); !slices.Equal(got, want) {
+			t.Errorf("%s\n got %q\nwant %q", text, got, want)
+		}
+	}
+
+	// And what git itself finds, of commits with one parent.
+	for _, word := range []string{"alpha", "TODO", "return nil", "naïve"} {
+		lines := strings.Fields(w.run("", "log", "--format=%H", "--no-merges", "-M", "-G"+regexp.QuoteMeta(word), w.tips[0]))
+		slices.Sort(lines)
+		got := ask(t, l, fmt.Sprintf("type:commit merge:no case:yes (added:%[1]s or removed:%[1]s)", query.Quote(word)))
+		if !slices.Equal(got, lines) {
+			t.Errorf("%s: got %q, git log -G has %q", word, got, lines)
+		}
+		messages := strings.Fields(w.run("", "log", "--format=%H", "-F", "--grep="+word, w.tips[0]))
+		slices.Sort(messages)
+		if got := ask(t, l, "type:commit case:yes message:"+query.Quote(word)); !slices.Equal(got, messages) {
+			t.Errorf("%s: got %q, git log --grep has %q", word, got, messages)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package change
+
+import (
+	"fmt"
+	"regexp/syntax"
+
+	"github.com/shoalsearch/shoal/shard/git"
+	"github.com/shoalsearch/shoal/shard/match"
+	"github.com/shoalsearch/shoal/shard/query"
+	"github.com/shoalsearch/shoal/trigram"
+)
+
+// pattern is a text of a query, ready to be looked for.
+type pattern struct {
+	field   query.Field
+	m       *match.Matcher
+	formula *trigram.Formula // nil: it narrows nothing
+	lines   bool             // a match may go over several lines
+}
+
+func compile(t *query.Text) (*pattern, error) {
+	m, err := match.Compile(t.Pattern, match.Options{Literal: !t.Regexp, Fold: t.Fold, Names: t.Field == query.Name, WordBegins: t.WordBegins, WordEnds: t.WordEnds})
+	if err != nil {
+		return nil, fmt.Errorf("search changes: %w", err)
+	}
+	p := &pattern{field: t.Field, m: m}
+	if !t.Regexp {
+		p.formula, p.lines = trigram.FromLiteral(t.Pattern, t.Fold), true
+		return p, nil
+	}
+
+	if p.lines, err = match.SpansLines(t.Pattern); err != nil {
+		return nil, fmt.Errorf("search changes: %w", err)
+	}
+	flags := query.RegexpFlags
+	if t.Fold {
+		flags |= syntax.FoldCase
+	}
+	re, err := syntax.Parse(t.Pattern, flags)
+	if err != nil {
+		return nil, fmt.Errorf("search changes: %w", err)
+	}
+	// A page has many texts, so the beginning and the end of a text are nothing to the postings.
+	if !hasTextAnchor(re) {
+		p.formula = trigram.FromRegexp(re, t.Fold)
+	}
+	return p, nil
+}
+
+func hasTextAnchor(re *syntax.Regexp) bool {
+	if re.Op == syntax.OpBeginText || re.Op == syntax.OpEndText {
+		return true
+	}
+	for _, sub := range re.Sub {
+		if hasTextAnchor(sub) {
+			return true
+		}
+	}
+	return false
+}
+
+// inSide reports whether the lines of one side of a change match. Lines of different hunks
+// are no neighbours.
+func (p *pattern) inSide(text, hunks []byte, size func(git.PatchHunk) int) bool {
+	if len(text) == 0 || !p.m.Matches(text) {
+		return false
+	}
+	if !p.lines {
+		return true
+	}
+	for _, h := range decodeHunks(hunks) {
+		n := size(h)
+		if n > 0 && p.m.Matches(text[:n]) {
+			return true
+		}
+		text = text[n:]
+	}
+	return false
+}
+
+func removedBytes(h git.PatchHunk) int { return h.Removed }
+func addedBytes(h git.PatchHunk) int   { return h.Added }
+
+// in reports whether a text matches in the field of the pattern.
+func (p *pattern) in(c changed) bool {
+	switch p.field {
+	case query.Removed:
+		return p.inSide(c.removed, c.hunks, removedBytes)
+	case query.Added, query.Message:
+		return p.inSide(c.added, c.hunks, addedBytes)
+	}
+	return p.inSide(c.removed, c.hunks, removedBytes) || p.inSide(c.added, c.hunks, addedBytes)
+}

@@ -1,0 +1,325 @@
+package change
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/file"
+	"github.com/shoalsearch/shoal/shard/git"
+	"github.com/shoalsearch/shoal/trigram"
+)
+
+// contents is what a file says of itself.
+type contents struct {
+	Commits   int      `json:"commits"`
+	Files     int      `json:"files"`
+	IDBytes   int      `json:"idBytes"`
+	Named     int      `json:"named"`  // files of which only the name is known
+	Text      int64    `json:"text"`   // bytes of changed lines and messages
+	Unread    []int    `json:"unread"` // commits whose patches could not be read
+	Languages []string `json:"languages"`
+
+	MessageSegments, LineSegments int
+}
+
+// recorder writes one file of changes. It takes commits with parents before children; it is a
+// [git.PatchReader].
+type recorder struct {
+	out    *file.Writer
+	enc    *zstd.Encoder
+	base   int // commits of the repository in the files before
+	parent func(id string) (number uint32, ok bool)
+	m      contents
+
+	own                  map[string]uint32 // numbers of the commits of this file, by id
+	ids                  []string
+	times, who           []byte
+	parents, parentEnds  []byte
+	fileEnds, files      []byte
+	people, paths, langs table
+	pathLangs            []byte
+	messages, lines      pages
+	buf                  []byte
+}
+
+// table gives texts numbers.
+type table struct {
+	numbers map[string]uint32
+	bytes   []byte
+	ends    []byte
+}
+
+func (t *table) number(text string) (n uint32, fresh bool) {
+	if n, ok := t.numbers[text]; ok {
+		return n, false
+	}
+	if t.numbers == nil {
+		t.numbers = map[string]uint32{}
+	}
+	n = uint32(len(t.numbers))
+	t.numbers[text] = n
+	t.bytes = append(t.bytes, text...)
+	t.ends = append32(t.ends, uint32(len(t.bytes)))
+	return n, true
+}
+
+func append32(b []byte, v uint32) []byte { return binary.LittleEndian.AppendUint32(b, v) }
+
+// newRecorder begins a file in dir, behind files with so many commits. parent finds the numbers
+// of those. It ends with Finish or Abort.
+func newRecorder(dir string, base int, parent func(id string) (uint32, bool)) (*recorder, error) {
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(MaxPage))
+	if err != nil {
+		return nil, fmt.Errorf("index of changes: %w", err)
+	}
+	out, err := file.NewWriter(dir, file.KindChanges, file.Release.Written(1))
+	if err != nil {
+		return nil, err
+	}
+	w := &recorder{out: out, enc: enc, base: base, parent: parent, own: map[string]uint32{}}
+	w.messages.open()
+	w.lines.open()
+	out.Begin(secBlocks)
+	return w, nil
+}
+
+// Commits is how many commits were taken, Text the bytes of their texts.
+func (w *recorder) Commits() int { return len(w.ids) }
+
+// Text is how many bytes the texts have so far.
+func (w *recorder) Text() int64 { return w.messages.text + w.lines.text }
+
+// Commit takes the head of the next commit.
+func (w *recorder) Commit(c *git.PatchCommit) error {
+	if w.m.IDBytes == 0 {
+		w.m.IDBytes = len(c.ID) / 2
+	}
+	for _, id := range c.Parents {
+		n, ok := w.own[id]
+		if !ok {
+			n, ok = w.parent(id)
+		}
+		if !ok {
+			n = none
+		}
+		w.parents = append32(w.parents, n)
+	}
+	if c.Unread {
+		w.m.Unread = append(w.m.Unread, len(w.ids))
+	}
+
+	w.own[c.ID] = uint32(w.base + len(w.ids))
+	w.ids = append(w.ids, c.ID)
+	w.times = binary.LittleEndian.AppendUint64(w.times, uint64(c.AuthorTime))
+	w.times = binary.LittleEndian.AppendUint64(w.times, uint64(c.CommitTime))
+	author, _ := w.people.number(c.Author)
+	committer, _ := w.people.number(c.Committer)
+	w.who = append32(append32(w.who, author), committer)
+	w.parentEnds = append32(w.parentEnds, uint32(len(w.parents)/4))
+	w.fileEnds = append32(w.fileEnds, uint32(w.m.Files))
+
+	w.buf = append(append(w.buf[:0], c.Message...), '\n')
+	w.messages.add(w, nil, w.buf, []git.PatchHunk{{Added: len(w.buf)}})
+	return w.out.Err()
+}
+
+// File takes the next file of the commit that was taken last.
+func (w *recorder) File(f *git.PatchFile) error {
+	from := uint32(none)
+	if f.From != "" {
+		from = w.path(f.From)
+	}
+	flags := uint32(f.Status)
+	if f.Binary {
+		flags |= flagBinary
+	}
+	if f.Huge {
+		flags |= flagHuge
+	}
+
+	w.files = append32(w.files, w.path(f.Path))
+	for _, v := range []uint32{from, uint32(len(f.Removed)), uint32(len(f.Added)), flags} {
+		w.files = append32(w.files, v)
+	}
+	if f.Binary || f.Huge {
+		w.m.Named++
+	}
+	w.m.Files++
+	binary.LittleEndian.PutUint32(w.fileEnds[len(w.fileEnds)-4:], uint32(w.m.Files))
+	w.lines.add(w, f.Removed, f.Added, f.Hunks)
+	return w.out.Err()
+}
+
+// path is the number of a path, which has a language.
+func (w *recorder) path(path string) uint32 {
+	n, fresh := w.paths.number(path)
+	if fresh {
+		lang, _ := w.langs.number(shard.LanguageOfPath(path))
+		w.pathLangs = binary.LittleEndian.AppendUint16(w.pathLangs, uint16(lang))
+	}
+	return n
+}
+
+// Finish writes the columns and gives the file its name.
+func (w *recorder) Finish() (id file.ID, size int64, err error) {
+	err = w.finish()
+	if err != nil {
+		w.Abort()
+		return id, 0, err
+	}
+	w.close()
+	return w.out.Finish()
+}
+
+func (w *recorder) finish() error {
+	w.messages.flush(w)
+	w.lines.flush(w)
+	w.out.End()
+	for _, p := range []struct {
+		pages *pages
+		table file.SectionID
+		text  file.SectionID
+		count *int
+	}{{&w.messages, secMessagePages, secMessageText, &w.m.MessageSegments}, {&w.lines, secLinePages, secLineText, &w.m.LineSegments}} {
+		if p.pages.err == nil {
+			p.pages.err = p.pages.post.Finish()
+		}
+		if p.pages.err != nil {
+			return fmt.Errorf("index of changes: %w", p.pages.err)
+		}
+		w.out.Add(p.table, p.pages.table)
+		for i, s := range p.pages.segments {
+			w.out.Add(p.text+file.SectionID(i), s)
+		}
+		*p.count = len(p.pages.segments)
+	}
+
+	w.m.Commits, w.m.Text = len(w.ids), w.Text()
+	w.m.Languages = make([]string, len(w.langs.numbers))
+	for lang, n := range w.langs.numbers {
+		w.m.Languages[n] = lang
+	}
+	ids, order := w.sortedIDs()
+	for _, s := range []struct {
+		id    file.SectionID
+		bytes []byte
+	}{
+		{secIDs, ids}, {secOrder, order}, {secTimes, w.times}, {secWho, w.who}, {secParents, w.parents}, {secParentEnds, w.parentEnds},
+		{secFileEnds, w.fileEnds}, {secFiles, w.files}, {secPeople, w.people.bytes}, {secPeopleEnds, w.people.ends},
+		{secPaths, w.paths.bytes}, {secPathEnds, w.paths.ends}, {secPathLangs, w.pathLangs},
+	} {
+		w.out.Add(s.id, s.bytes)
+	}
+
+	head, err := json.Marshal(&w.m)
+	if err != nil {
+		return err
+	}
+	w.out.Add(secMeta, head)
+	return w.out.Err()
+}
+
+// sortedIDs are the ids, and the order in which they are sorted.
+func (w *recorder) sortedIDs() (ids, order []byte) {
+	numbers := make([]uint32, len(w.ids))
+	for i, id := range w.ids {
+		numbers[i] = uint32(i)
+		b, _ := hex.DecodeString(id) // git printed it
+		ids = append(ids, b...)
+	}
+	slices.SortFunc(numbers, func(a, b uint32) int { return cmp.Compare(w.ids[a], w.ids[b]) })
+	for _, n := range numbers {
+		order = append32(order, n)
+	}
+	return ids, order
+}
+
+// Abort removes the unfinished file.
+func (w *recorder) Abort() {
+	w.close()
+	w.out.Abort()
+}
+
+func (w *recorder) close() {
+	w.messages.post.Close()
+	w.lines.post.Close()
+	_ = w.enc.Close()
+}
+
+// pages collects texts into pages, and pages into postings.
+type pages struct {
+	post     *trigram.Writer
+	segments [][]byte
+	table    []byte // of pageEntry
+
+	text  int64  // bytes of all texts
+	texts uint32 // number of all texts
+	first uint32 // the first of the page
+	page  []byte // texts of the page
+	tail  []byte // their hunks
+	err   error
+}
+
+// pageEntry is a row of the table of pages, 28 bytes:
+//
+//	first   u32   number of its first text: of the commit, or of the file
+//	unit    u32   its first unit in the postings; none for a page without bytes
+//	units   u32   how many it has
+//	at      u64   where its block begins, in the section of blocks
+//	length  u32   of the block
+//	text    u32   bytes of its texts; hunks follow them
+const pageEntry = 28
+
+// MaxPage is the greatest size of a page: a text of the greatest size and what stood before it.
+const MaxPage = 4 << 20
+
+func (p *pages) open() {
+	p.post = trigram.New(trigram.Options{Emit: func(parts ...[]byte) error {
+		p.segments = append(p.segments, slices.Concat(parts...))
+		return nil
+	}})
+}
+
+// add takes the next text, in two parts.
+func (p *pages) add(w *recorder, removed, added []byte, hunks []git.PatchHunk) {
+	p.page = append(append(p.page, removed...), added...)
+	p.tail = binary.AppendUvarint(p.tail, uint64(len(hunks)))
+	for _, h := range hunks {
+		for _, v := range []int{h.Old.Start, h.Old.Lines, h.New.Start, h.New.Lines, h.Removed, h.Added} {
+			p.tail = binary.AppendUvarint(p.tail, uint64(v))
+		}
+	}
+	p.texts++
+	if len(p.page)+len(p.tail) >= pageBytes {
+		p.flush(w)
+	}
+}
+
+// flush ends the page.
+func (p *pages) flush(w *recorder) {
+	if p.first == p.texts || p.err != nil {
+		return
+	}
+	unit, units := uint32(none), uint32(0)
+	if len(p.page) > 0 {
+		unit, units, p.err = p.post.Add(p.page, 0)
+	}
+
+	block := w.enc.EncodeAll(append(p.page, p.tail...), w.buf[:0])
+	at := w.out.Pos()
+	_, _ = w.out.Write(block) // its error is w.out.Err
+	w.buf = block
+
+	p.table = append32(append32(append32(p.table, p.first), unit), units)
+	p.table = binary.LittleEndian.AppendUint64(p.table, uint64(at))
+	p.table = append32(append32(p.table, uint32(len(block))), uint32(len(p.page)))
+	p.text += int64(len(p.page))
+	p.page, p.tail, p.first = p.page[:0], p.tail[:0], p.texts
+}
