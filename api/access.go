@@ -15,6 +15,7 @@ import (
 var accesses = map[string]string{
 	"POST /api/search":               "code.searched",
 	"POST /api/stream_search":        "code.searched",
+	"POST /api/search_commits":       "code.searched",
 	"GET /search":                    "code.searched",
 	"POST /api/find_definitions":     "code.definitions",
 	"POST /api/find_references":      "code.references",

@@ -33,6 +33,7 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/node/tool"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/change"
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
@@ -155,6 +156,25 @@ func (f *fake) Search(ctx context.Context, v catalog.Viewer, req search.Request)
 		}
 	}
 	return answer(f, r)
+}
+
+func (f *fake) SearchCommits(_ context.Context, _ catalog.Viewer, req search.Request) (*search.CommitsResponse, error) {
+	f.lastReq.Store(req)
+	when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return answer(f, &search.CommitsResponse{
+		Total: 2, Named: 1, Coverage: partCovered, Took: time.Millisecond, Hints: []string{"a hint"},
+		Uncovered: []search.Uncovered{{Repository: "example.com/a/c", Why: "older commits are not indexed"}},
+		Commits: []search.FoundCommit{{
+			RepoID: 7, Repository: "example.com/a/b", WebURL: "http://shoal/browse/x",
+			CommitMatch: change.CommitMatch{
+				ID: "c0ffee", Parents: 1, Author: "Ann <ann@example.com>", Committer: "Bob <bob@example.com>", AuthorTime: when, CommitTime: when, Message: "fix caf\xe9", MoreFiles: 3,
+				Files: []change.FileMatch{
+					{Path: "new.go", From: "old.go", Status: 'R', Language: "Go", Added: 1, Removed: 1, MoreHunks: 2, Hunks: []change.Hunk{{Old: git.DiffRange{Start: 3, Lines: 1}, New: git.DiffRange{Start: 3, Lines: 1}, Body: []byte("-a\n+b\n")}}},
+					{Path: "x.png", Status: 'A', Binary: true}, {Path: "big.js", Status: 'M', Huge: true, Language: "JavaScript"},
+				},
+			},
+		}},
+	})
 }
 
 func (f *fake) StreamSearch(ctx context.Context, v catalog.Viewer, req search.Request, send func(*search.Chunk) error) (*search.Response, error) {

@@ -116,8 +116,12 @@ func symbolsAt(target string) func(a aims) []shot {
 // TestOracle_coversEverything. Changes are requested in a way that a member is refused. Finished
 // jobs are left out, because they are sorted by time.
 var askedRoutes = map[string]func(aims) []shot{
-	"POST /api/search":             searches("/api/search"),
-	"POST /api/stream_search":      searches("/api/stream_search"),
+	"POST /api/search":        searches("/api/search"),
+	"POST /api/stream_search": searches("/api/stream_search"),
+	"POST /api/search_commits": func(a aims) []shot {
+		list := []shot{post("/api/search_commits", object{"query": "type:commit"}), post("/api/search_commits", object{"query": "type:diff added:shark"}), post("/api/search_commits", object{"query": "type:commit rev:* author:a", "matches": 2}), post("/api/search_commits", object{"query": "shark"})}
+		return append(list, a.each(func(r string) shot { return post("/api/search_commits", object{"query": "type:diff reposet:" + r}) })...)
+	},
 	"POST /api/find_definitions":   symbolsAt("/api/find_definitions"),
 	"POST /api/find_references":    symbolsAt("/api/find_references"),
 	"POST /api/repos/{id}/reindex": once(shot{method: "POST", target: "/api/repos/1/reindex"}, shot{method: "POST", target: "/api/repos/3/reindex"}, shot{method: "POST", target: "/api/repos/900/reindex"}),

@@ -26,6 +26,7 @@ import (
 	"github.com/shoalsearch/shoal/node/host/hosttest"
 	"github.com/shoalsearch/shoal/node/nodetest"
 	"github.com/shoalsearch/shoal/node/operate"
+	"github.com/shoalsearch/shoal/shard/change"
 )
 
 // The oracle of non-interference. A world is a cluster with repositories, of which a viewer
@@ -248,7 +249,7 @@ func (w *world) build(t *testing.T, p *pool, hidden bool) *side {
 			"closed": {"type": "git", "url": "file://%[1]s/closed/*", "enforcePermissions": %[2]t, "revisions": {"branches": ["**"], "tags": ["**"]}}},
 			"contexts": {"all": {"include": ["**"]}, "none": {"include": ["local/never"]}}}`, dir, len(w.hidden) > 0),
 		Edit: func(o *node.Options) {
-			o.StreamBatch = w.streamed
+			o.StreamBatch, o.History = w.streamed, change.Bound{All: true}
 			o.Now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
 			if w.symbols {
 				o.Ctags = ""
@@ -289,6 +290,10 @@ func (w *world) build(t *testing.T, p *pool, hidden bool) *side {
 			return nil
 		})
 		n.WaitIndexed(all)
+	}
+
+	for _, x := range nodes {
+		x.WaitHistory()
 	}
 
 	if w.host != nil {

@@ -25,6 +25,7 @@ type searchRoutes struct {
 func (a *searchRoutes) rows() []route {
 	return []route{
 		row("POST", "/api/search", accessRead, searchTimeout, a.search),
+		row("POST", "/api/search_commits", accessRead, searchTimeout, a.commits),
 		row("POST", "/api/stream_search", accessRead, streamTimeout, a.stream),
 		row("POST", "/api/find_definitions", accessRead, searchTimeout, a.definitions),
 		row("POST", "/api/find_references", accessRead, searchTimeout, a.references),

@@ -27,6 +27,7 @@ import (
 	"github.com/shoalsearch/shoal/node/chronicle"
 	"github.com/shoalsearch/shoal/node/configure"
 	"github.com/shoalsearch/shoal/node/environ"
+	"github.com/shoalsearch/shoal/node/history"
 	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/job"
@@ -63,6 +64,7 @@ type Node struct {
 	env     *environ.Environment
 	config  *configure.File
 	data    dataParts
+	history *history.Keeper
 	jobs    *job.Jobs
 	peers   *call.Peers
 	threads *thread.Store
@@ -354,12 +356,23 @@ func (n *Node) wireReaders() {
 	})
 	n.closers.add("small indexes of commits", n.Browse.CloseScratch)
 
+	n.history = history.New(history.Deps{
+		Dir:     filepath.Join(n.opt.Dir, "history"),
+		View:    n.cluster.View,
+		Mirrors: n.mirrors,
+		Bound:   n.opt.History,
+		Busy:    func() bool { return len(n.jobs.Runner.Running()) > 0 },
+		Now:     n.opt.Now,
+		Log:     n.opt.Log,
+	})
+
 	n.Search = symbols.New(search.New(search.Deps{
-		Cluster: n.cluster,
-		Gate:    n.gate,
-		Set:     n.set,
-		Scanner: n.Browse,
-		Peers:   n.peers,
+		Cluster:   n.cluster,
+		Gate:      n.gate,
+		Set:       n.set,
+		Scanner:   n.Browse,
+		Histories: n.history,
+		Peers:     n.peers,
 
 		Light:   n.lanes.light,
 		Heavy:   n.lanes.heavy,
@@ -498,7 +511,7 @@ func (n *Node) Run(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(workCtx)
 	for _, part := range []func(context.Context) error{
 		n.jobs.Leader.Run, n.jobs.Runner.Run, n.jobs.Poller.Run, n.jobs.Follower.Run, n.jobs.Symbols.Run,
-		n.data.copier.Run, n.data.collector.Run, n.data.scrubber.Run,
+		n.data.copier.Run, n.data.collector.Run, n.data.scrubber.Run, n.history.Run,
 		n.config.Run, n.Keys.Run, n.Sessions.Run, n.agents.Run, n.Ask.Run, n.threads.Run, n.runLoad, n.Chronicle.Run, n.Operate.NoteSyncs, n.proposePermissionSync,
 	} {
 		g.Go(func() error { return part(gctx) })

@@ -12,6 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/oauth"
+	"github.com/shoalsearch/shoal/shard/change"
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
@@ -35,6 +36,9 @@ type Options struct {
 	Zone            string   // "" means "default"
 	Weight          float64  // share of data; 0 means 1
 	Replicas        int      // copies of each shard; 0 means 2
+
+	// History is how much of what commits changed is indexed; the zero value means nothing.
+	History change.Bound
 
 	// BaseURL is the prefix of every link, without a trailing slash; "" means AUTH_URL of
 	// the configuration or of LookupEnv, and OwnURL without one.

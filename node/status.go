@@ -14,6 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/configure"
+	"github.com/shoalsearch/shoal/node/history"
 	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/job"
 	"github.com/shoalsearch/shoal/node/operate"
@@ -144,7 +145,8 @@ type StorageStatus struct {
 
 	UnknownSymbols int `json:"unknownSymbols"` // index files here with unknown symbols, because ctags failed
 
-	Rebuild RebuildStatus `json:"rebuild"`
+	Rebuild RebuildStatus  `json:"rebuild"`
+	History history.Status `json:"history"` // of the commits of the mirrors here
 }
 
 // RebuildStatus is the progress of rebuilding index files of an earlier version.
@@ -424,7 +426,7 @@ func withoutErrors(jobs []operate.JobStatus) []operate.JobStatus {
 }
 
 func (n *Node) storage() StorageStatus {
-	s := StorageStatus{Shards: len(n.set.Names()), ShardBytes: n.set.Bytes(), MirrorBytes: n.mirrors.Bytes(), Quarantined: n.set.Quarantined()}
+	s := StorageStatus{History: n.history.Status(), Shards: len(n.set.Names()), ShardBytes: n.set.Bytes(), MirrorBytes: n.mirrors.Bytes(), Quarantined: n.set.Quarantined()}
 	s.DiskFree, s.DiskTotal = n.opt.Space(n.opt.Dir)
 	if old := n.set.Older(); old.Left > 0 {
 		s.Rebuild = RebuildStatus{old.Of - old.Left, old.Of, old.Unread, n.opt.Now().Sub(old.Began).Truncate(time.Millisecond)}

@@ -17,16 +17,19 @@ var claim = regexp.MustCompile(`(?i)\b(complete|exhaustive|isSearchExhaustive|en
 
 // claimants are the files that may use such a word, with its meaning there.
 var claimants = map[string]string{
-	"node/tool/ending.go":     "the last line of a tool's answer",
-	"api/encode_search.go":    "isSearchExhaustive",
-	"api/web/proof.go":        "the line of a page of results",
-	"node/metrics.go":         "the count of answers by what kept them from being exhaustive",
-	"cmd/shoal/search.go":     "what the command line reads of isSearchExhaustive",
-	"api/mcp/mcp.go":          "what the last line of a tool's answer means",
-	"api/mcp/task.go":         "a word of the protocol: the call has ended",
-	"api/settings/actions.go": "what is true while a node is drained",
-	"node/verdict.go":         "what is true after a node fails",
-	"node/job/sync.go":        "a log line: the host has listed everything",
+	"node/tool/ending.go":  "the last line of a tool's answer",
+	"api/encode_search.go": "isSearchExhaustive",
+	"api/commits.go":       "isSearchExhaustive of a search of commits, from its Coverage",
+	"api/web/proof.go":     "the line of a page of results",
+	"node/metrics.go":      "the count of answers by what kept them from being exhaustive",
+	"cmd/shoal/search.go":  "what the command line reads of isSearchExhaustive",
+
+	"cmd/shoal/search_commits.go": "as above",
+	"api/mcp/mcp.go":              "what the last line of a tool's answer means",
+	"api/mcp/task.go":             "a word of the protocol: the call has ended",
+	"api/settings/actions.go":     "what is true while a node is drained",
+	"node/verdict.go":             "what is true after a node fails",
+	"node/job/sync.go":            "a log line: the host has listed everything",
 }
 
 // Only packages that search may make a Coverage, and one place prints it.

@@ -140,6 +140,7 @@ var dataFiles = []dataFile{
 	{`mirrors/[0-9]+\.git/.*`, "mirrors/NUMBER.git/", "bare clone of a repository", "copied from another node, or cloned again"},
 	{`shards/[0-9a-f]{64}\.shard`, "shards/SHA256.shard", "index with the text of some files", "copied, or made again"},
 	{`shards/[0-9a-f]{64}\.(symbols|dead)`, "shards/SHA256.symbols, .dead", "symbols of a shard; what of it is out of date", "copied, or made again"},
+	{`history/[0-9]+/.*`, "history/NUMBER/", "index of what the commits of a repository changed, for `type:commit` and `type:diff`", "made again from the mirror"},
 	{`shards/damaged/.*`, "shards/damaged/", "index files whose checksum did not match", "nothing: delete them after a look at the disk"},
 	{`threads/.*`, "threads/turns/", "questions to models and their answers, sealed", "answers are gone unless another node or a back-up has them"},
 	{`audit/.*\.jsonl`, "audit/", "who read what, as JSON lines", "gone"},

@@ -16,6 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
+	language "github.com/shoalsearch/shoal/shard/query"
 )
 
 // searchAnswer has the parts of an answer to POST /api/search that the command uses.
@@ -75,7 +76,9 @@ Exit status: 0 when something was found, 1 when nothing was, 2 on an error.
   shoal search 'func main lang:go'
   shoal search -e 'err(or)? != nil' -C 2
   shoal search 'sym:NewServer repo:shoal'
-  shoal search 'repo:shoal at:2026-01-31 raft'`,
+  shoal search 'repo:shoal at:2026-01-31 raft'
+  shoal search 'type:diff removed:deprecated since:2026-01'
+  shoal search 'type:commit author:ann fix'`,
 		Args: cobra.MinimumNArgs(1),
 	}, f.run)
 
@@ -102,6 +105,11 @@ func (f *searchFlags) run(cmd *cobra.Command, c *client, args []string) error {
 	matches := f.matches
 	if f.onlyCount() {
 		query, matches = query+" count:all", 1
+	}
+
+	// What is about commits has a route, and lines, of its own.
+	if q, err := language.Parse(query, language.Options{Regexp: f.regex, CaseSensitive: f.caseSensitive}); err == nil && q.Type.Changes() {
+		return f.commits(cmd, c, query)
 	}
 
 	began := time.Now()
@@ -152,16 +160,9 @@ func (a *searchAnswer) onlyRepos() []repoAnswer {
 func (f *searchFlags) onlyCount() bool { return f.count && !f.asJSON }
 
 func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *searchAnswer) error {
-	// By default NO_COLOR and a dumb terminal turn colors off.
-	p := printer{out: out, terminal: isTerminal(os.Stdout)}
-	switch f.color {
-	case "always":
-		p.color = true
-	case "auto":
-		p.color = p.terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	case "never":
-	default:
-		return fmt.Errorf("--color %q: want auto, always or never", f.color)
+	p, err := f.printer(out)
+	if err != nil {
+		return err
 	}
 
 	switch {

@@ -200,6 +200,7 @@ func (f *serveFlags) nodeOptions(log *slog.Logger, reg prometheus.Registerer, co
 		Zone:            f.zone,
 		Weight:          f.weight,
 		Replicas:        f.replicas,
+		History:         f.history,
 
 		BaseURL:    f.baseURL,
 		OwnURL:     f.ownURL(),

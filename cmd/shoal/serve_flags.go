@@ -18,6 +18,7 @@ import (
 
 	"github.com/shoalsearch/shoal/api"
 	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/shard/change"
 )
 
 // serveFlags are the flags of `shoal serve`, with defaults from the environment.
@@ -42,6 +43,8 @@ type serveFlags struct {
 	linger                                               time.Duration // parsed from lingerText by check
 	slowText                                             string
 	slow                                                 time.Duration // parsed from slowText by check
+	historyText                                          string
+	history                                              change.Bound // parsed from historyText by check
 }
 
 func newServe(getenv func(string) string) *cobra.Command {
@@ -89,6 +92,7 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	text(&f.configRoots, "config-roots", "", "directories below which a configuration over the network may name local repositories, comma-separated (default those that the configuration in force uses)", "SHOAL_CONFIG_ROOTS")
 	text(&f.dataDir, "data-dir", "./data", "data directory", "SHOAL_DATA_DIR")
 	text(&f.keyFile, "cluster-key-file", "", "cluster key (default <data-dir>/cluster.key)", "SHOAL_CLUSTER_KEY_FILE")
+	text(&f.historyText, "history", "200000 commits", "how far back the commits of each repository are indexed: all, off, a number of commits, or of days as \"90 days\"", "SHOAL_HISTORY")
 	text(&f.ctags, "ctags", "", "universal-ctags program; off for no symbols (default found on PATH)", "CTAGS_COMMAND")
 
 	// Connections between nodes.
@@ -248,6 +252,9 @@ func (f *serveFlags) readTexts() (errs []error) {
 		errs = append(errs, fmt.Errorf("--log-slow %q: want a duration such as 500ms", f.slowText))
 	}
 
+	if f.history, err = change.ParseBound(f.historyText); err != nil {
+		errs = append(errs, fmt.Errorf("--history: %w", err))
+	}
 	if f.trusted, err = parseNetworks(f.trustedText); err != nil {
 		errs = append(errs, fmt.Errorf("--trusted-proxies: %w", err))
 	}

@@ -135,6 +135,10 @@ func printStatus(w io.Writer, s *node.StatusResponse) {
 		fmt.Fprintf(w, "this node: %s, %s; mirrors %s; disk free %s\n",
 			files, size(s.Storage.ShardBytes), size(s.Storage.MirrorBytes), size(s.Storage.DiskFree))
 	}
+	if h := s.Storage.History; h.Bound != "" && h.Bound != "off" {
+		fmt.Fprintf(w, "commits indexed here (%s): %d, of %d of %s, %s\n",
+			h.Bound, h.Commits, h.Covered, catalog.Counted(h.Repositories, "repository", "repositories"), size(h.Bytes))
+	}
 	if ends := s.CertificateEnds; !ends.IsZero() {
 		fmt.Fprintf(w, "certificate of its API: ends %s\n", ends.Format(time.DateTime))
 	}

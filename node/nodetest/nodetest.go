@@ -294,6 +294,17 @@ func (n *Node) WaitIndexed(repos int) {
 	})
 }
 
+// WaitHistory waits until the commits of all mirrors of the node are indexed.
+func (n *Node) WaitHistory() {
+	n.t.Helper()
+	n.Wait("commits to be indexed", func() error {
+		if h := n.Status().Storage.History; h.Covered != h.Repositories {
+			return fmt.Errorf("%+v", h)
+		}
+		return nil
+	})
+}
+
 // Find searches as an owner, and returns "repository:path" of each file in order.
 func (n *Node) Find(query string) []string {
 	n.t.Helper()

@@ -36,7 +36,9 @@ type Deps struct {
 	Gate    *account.Gate
 	Set     *shard.Set
 	Scanner Scanner
-	Peers   *call.Peers
+	// Histories answer searches of commits.
+	Histories Histories
+	Peers     *call.Peers
 
 	Light, Heavy, Long *call.Lane // admission queues for searches of shards on this node: cheap searches never wait behind expensive ones
 

@@ -79,6 +79,7 @@ func registerQueries() {
 	call.Register(
 		&query.And{}, &query.Or{}, &query.Not{}, query.Const(false),
 		&query.Text{}, &query.Lang{}, &query.Rev{}, &query.Repos{},
+		&query.Dates{}, &query.Merge{},
 	)
 }
 

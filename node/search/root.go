@@ -38,6 +38,9 @@ func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (
 	if err != nil {
 		return nil, mistake(req, err)
 	}
+	if parsed.Type.Changes() {
+		return nil, call.Fail(call.ErrQuery, "type:commit and type:diff search commits, and this searches files: use POST /api/search_commits, or shoal search on the command line")
+	}
 	if req.counting {
 		countEveryFile(parsed)
 	}

@@ -32,6 +32,7 @@ func New(d Deps) *Searcher {
 		kept:   lru.New[string, []coverage.File](keptBytes),
 	}
 	leafCall.Serve(d.Cluster, s.leaves.serve)
+	commitsCall.Serve(d.Cluster, s.leaves.commits)
 	return s
 }
 

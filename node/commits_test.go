@@ -1,0 +1,89 @@
+package node_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/coverage"
+	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard/change"
+)
+
+// commitsOf lists an answer: commits by repository and subject, and the hunks of their files.
+func commitsOf(r *search.CommitsResponse) (all []string) {
+	for _, c := range r.Commits {
+		if len(c.Files) == 0 {
+			all = append(all, c.Repository+" "+c.Message)
+		}
+		for _, f := range c.Files {
+			text := c.Repository + " " + c.Message + " " + f.Path
+			for _, h := range f.Hunks {
+				text += fmt.Sprintf(" %d,%d %q", h.Old.Start, h.New.Start, h.Body)
+			}
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// Commits of all repositories are found on every node, by what they changed; a push is found
+// once it is indexed, and an answer without it does not claim to be whole.
+func TestCommits_ofACluster(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	app := nodetest.NewRepo(t, filepath.Join(root, "app"), map[string]string{"a.go": "package a\n\nvar kraken = 1\n"})
+	lib := nodetest.NewRepo(t, filepath.Join(root, "lib"), map[string]string{"lib.py": "kraken = 2\nwhale = 3\n"})
+	lib.Commit(map[string]string{"lib.py": "whale = 3\n"})
+	fleet := nodetest.StartFleet(t, 3, nodetest.Config{File: still(root), Edit: func(o *node.Options) { o.History = change.Bound{All: true} }})
+	for _, n := range fleet.Nodes {
+		n.WaitIndexed(2)
+		n.WaitHistory()
+	}
+	find := func(n *nodetest.Node, query string) *search.CommitsResponse {
+		t.Helper()
+		r, err := n.Node.Search.SearchCommits(t.Context(), catalog.Operator(), search.Request{Query: query})
+		if err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		return r
+	}
+
+	for _, n := range fleet.Nodes {
+		r := find(n, "type:diff kraken")
+		if got := commitsOf(r); len(got) != 3 || !r.Coverage.Complete() || r.Total != 3 {
+			t.Errorf("%q, complete %t, %d in all", got, r.Coverage.Complete(), r.Total)
+		}
+		r = find(n, "type:diff removed:kraken lang:python")
+		if got := commitsOf(r); len(got) != 1 || !slices.Equal(got, []string{fmt.Sprintf("local/lib %s lib.py 1,0 %q", r.Commits[0].Message, "-kraken = 2\n")}) {
+			t.Errorf("%q", got)
+		}
+		if r := find(n, "type:diff kraken count:1"); r.Total != 3 || len(r.Commits) != 1 || r.Coverage.Worst() != coverage.Limit {
+			t.Errorf("with a limit: %+v", r)
+		}
+	}
+
+	// After a push every answer either has it or says that something is missing.
+	app.Commit(map[string]string{"a.go": "package a\n"})
+	for id := range catalog.RepoID(2) {
+		if _, err := fleet.Nodes[0].Node.Operate.Reindex(t.Context(), account.Operator(), id+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fleet.Nodes[1].Wait("the push", func() error {
+		indexed := fleet.Nodes[1].Find("kraken repo:app")
+		r := find(fleet.Nodes[1], "type:diff removed:kraken repo:app")
+		if len(indexed) == 0 && r.Total == 0 && r.Coverage.Exhaustive() {
+			t.Error("an answer without the push claims to be whole")
+		}
+		if r.Total != 1 || !r.Coverage.Exhaustive() {
+			return fmt.Errorf("%d found, %+v", r.Total, r.Coverage.Gaps())
+		}
+		return nil
+	})
+}

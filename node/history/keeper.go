@@ -1,0 +1,300 @@
+// Package history keeps the changes of the repositories of this node: beside each mirror an
+// index of what its commits changed, as far back as the operator wants it.
+//
+//	mirror and revisions of the catalog -- Keeper.Run --> change.Log in <data>/history/<number>
+//	search of commits -- Keeper.Search --> what the log has, and whether it covers those revisions
+//
+// A node makes the changes of each mirror that it has. Nothing of them is in the catalog, and
+// nothing travels: a member of another version neither sees nor deletes them.
+package history
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/shoalsearch/shoal/clock"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/shard/change"
+	"github.com/shoalsearch/shoal/shard/file"
+	"github.com/shoalsearch/shoal/shard/git"
+)
+
+// MirrorDir is the mirrors of this node; *hold.Mirrors is one.
+type MirrorDir interface {
+	Names() (ids []catalog.RepoID, strange []string, err error)
+	Has(id catalog.RepoID) bool
+	Get(id catalog.RepoID) *git.Mirror
+}
+
+// Deps is what a Keeper works with.
+type Deps struct {
+	Dir     string // of the changes of all repositories
+	View    func() *catalog.View
+	Mirrors MirrorDir
+	Bound   change.Bound
+	Busy    func() bool // other work runs here, which goes first
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// Keeper keeps changes up to date and searches them. It is safe for concurrent use.
+type Keeper struct {
+	d Deps
+
+	mu      sync.Mutex // guards the fields below
+	logs    map[catalog.RepoID]*kept
+	covered map[catalog.RepoID]change.Extent // when Run looked last
+}
+
+// kept is the changes of one repository.
+type kept struct {
+	log *change.Log
+
+	// Of Run alone.
+	done *catalog.Repo // up to which the log was brought; the record is another one after a push
+	next time.Time     // not before then after a failure
+}
+
+const (
+	lookEvery  = time.Second // at what has changed in the catalog
+	retryAfter = time.Minute
+	waitBusy   = 200 * time.Millisecond
+)
+
+// New makes a Keeper. Nothing is read before Run.
+func New(d Deps) *Keeper {
+	return &Keeper{d: d, logs: map[catalog.RepoID]*kept{}, covered: map[catalog.RepoID]change.Extent{}}
+}
+
+// of is the changes of a repository.
+func (k *Keeper) of(id catalog.RepoID) *kept {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e := k.logs[id]
+	if e == nil {
+		e = &kept{log: change.Open(filepath.Join(k.d.Dir, strconv.FormatUint(uint64(id), 10)))}
+		k.logs[id] = e
+	}
+	return e
+}
+
+// Run brings the changes up to the catalog, one repository after the other, until ctx ends.
+func (k *Keeper) Run(ctx context.Context) error {
+	defer k.close()
+	if k.d.Bound.Off() {
+		<-ctx.Done()
+		return nil
+	}
+	for clock.Wait(ctx, lookEvery) {
+		if err := k.round(ctx); err != nil && ctx.Err() == nil {
+			k.d.Log.Warn("the index of changes was not brought up to date", "err", err)
+		}
+	}
+	return nil
+}
+
+func (k *Keeper) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, e := range k.logs {
+		e.log.Close()
+	}
+	k.logs = map[catalog.RepoID]*kept{}
+}
+
+// round looks at each mirror once.
+func (k *Keeper) round(ctx context.Context) error {
+	ids, _, err := k.d.Mirrors.Names()
+	if err != nil {
+		return err
+	}
+	if err := k.drop(ids); err != nil {
+		return err
+	}
+
+	view := k.d.View()
+	for _, id := range ids {
+		repo, e := view.Repo(id), k.of(id)
+		if repo == nil || !repo.Indexed() || e.done == repo || k.d.Now().Before(e.next) || !k.d.Mirrors.Has(id) {
+			continue
+		}
+		began := clock.Now()
+		changed, err := k.update(ctx, e, repo)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			// Often the mirror is a moment behind the catalog.
+			e.next = k.d.Now().Add(retryAfter)
+			if !errors.Is(err, file.ErrNewer) {
+				k.d.Log.Info("the changes of a repository are not indexed yet", "repo", repo.Name, "err", err)
+			}
+		default:
+			e.done = repo
+			k.note(ctx, e, repo, changed, clock.Since(began))
+		}
+	}
+	return nil
+}
+
+// note keeps what is covered now, for the status.
+func (k *Keeper) note(ctx context.Context, e *kept, repo *catalog.Repo, changed bool, took time.Duration) {
+	c, err := e.log.Extent(ctx)
+	if err != nil {
+		return
+	}
+	k.mu.Lock()
+	k.covered[repo.ID] = c
+	k.mu.Unlock()
+	if changed {
+		k.d.Log.Info("changes indexed", "repo", repo.Name, "commits", c.Commits, "files", c.Files, "bytes", c.Bytes, "took", took.Round(time.Millisecond))
+	}
+}
+
+// update brings the changes of a repository up to its revisions, if they are not.
+func (k *Keeper) update(ctx context.Context, e *kept, repo *catalog.Repo) (changed bool, err error) {
+	want := revisionsOf(repo)
+	if c, err := e.log.Extent(ctx); err == nil && slices.Equal(c.Revisions, want) {
+		return false, nil
+	}
+	return true, e.log.Update(ctx, k.d.Mirrors.Get(repo.ID), want, k.d.Bound, k.d.Now(), k.pause)
+}
+
+// pause waits while other work runs here.
+func (k *Keeper) pause(ctx context.Context) error {
+	for k.d.Busy() {
+		if !clock.Wait(ctx, waitBusy) {
+			break
+		}
+	}
+	return ctx.Err()
+}
+
+// drop deletes the changes of repositories whose mirror is gone.
+func (k *Keeper) drop(mirrors []catalog.RepoID) error {
+	entries, err := os.ReadDir(k.d.Dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("index of changes: %w", err)
+	}
+	for _, e := range entries {
+		n, err := strconv.ParseUint(e.Name(), 10, 32)
+		if err != nil || slices.Contains(mirrors, catalog.RepoID(n)) {
+			continue
+		}
+		id := catalog.RepoID(n)
+		k.of(id).log.Close()
+		k.mu.Lock()
+		delete(k.logs, id)
+		delete(k.covered, id)
+		k.mu.Unlock()
+		if err := os.RemoveAll(filepath.Join(k.d.Dir, e.Name())); err != nil {
+			return fmt.Errorf("index of changes: %w", err)
+		}
+	}
+	return nil
+}
+
+// revisionsOf is the indexed revisions of a repository.
+func revisionsOf(repo *catalog.Repo) []change.Tip {
+	out := make([]change.Tip, 0, len(repo.Revisions))
+	for _, r := range repo.Revisions {
+		out = append(out, change.Tip{Name: r.Name, Commit: r.Commit})
+	}
+	return out
+}
+
+// Digest is what the revisions of a repository are known by between nodes.
+func Digest(repo *catalog.Repo) string { return digest(revisionsOf(repo)) }
+
+func digest(revisions []change.Tip) string {
+	h := sha256.New()
+	for _, r := range revisions {
+		fmt.Fprintf(h, "%s %s\n", r.Name, r.Commit)
+	}
+	return string(h.Sum(nil)[:16])
+}
+
+// Reach is how far the changes of a repository reach on a node.
+type Reach uint8
+
+// The states, the worst first.
+const (
+	Absent  Reach = iota // nothing of it is here
+	Behind               // what is here is of other revisions than were asked for
+	Partial              // older commits are left out, by the bound, because the remote lacks them, or because git could not read one
+	Whole                // all commits of the revisions
+)
+
+// Search finds what a query holds for in the changes of a repository. The state says whether
+// that is all there is, by the digest of the revisions that the asker knows.
+func (k *Keeper) Search(ctx context.Context, id catalog.RepoID, revisions string, req change.LogSearch) (*change.LogMatches, Reach, error) {
+	if k.d.Bound.Off() || !k.d.Mirrors.Has(id) {
+		return nil, Absent, nil
+	}
+	log := k.of(id).log
+	c, err := log.Extent(ctx)
+	if err != nil || len(c.Revisions) == 0 {
+		return nil, Absent, err
+	}
+	out, err := log.Search(ctx, req)
+	if err != nil {
+		return nil, Absent, err
+	}
+
+	// A push between the two made the result no smaller, but it is of the later revisions.
+	again, err := log.Extent(ctx)
+	switch {
+	case err != nil:
+		return nil, Absent, err
+	case digest(c.Revisions) != revisions || digest(again.Revisions) != revisions:
+		return out, Behind, nil
+	case c.Cut || c.Unread > 0:
+		return out, Partial, nil
+	}
+	return out, Whole, nil
+}
+
+// Status is what the changes of this node cover.
+type Status struct {
+	Bound        string `json:"bound"`
+	Repositories int    `json:"repositories"` // with a mirror and an index here
+	Covered      int    `json:"covered"`      // of those, whose changes are up to date
+	Commits      int    `json:"commits"`
+	Bytes        int64  `json:"bytes"` // on disk
+}
+
+// Status tells what the changes of this node cover, as far as Run has looked.
+func (k *Keeper) Status() Status {
+	out, view := Status{Bound: k.d.Bound.String()}, k.d.View()
+	ids, _, _ := k.d.Mirrors.Names() // where none can be told, none is covered
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, id := range ids {
+		repo := view.Repo(id)
+		if repo == nil || !repo.Indexed() {
+			continue
+		}
+		out.Repositories++
+		c, ok := k.covered[id]
+		if !ok {
+			continue
+		}
+		out.Commits, out.Bytes = out.Commits+c.Commits, out.Bytes+c.Bytes
+		if slices.Equal(c.Revisions, revisionsOf(repo)) {
+			out.Covered++
+		}
+	}
+	return out
+}

@@ -1,0 +1,396 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/shoalsearch/shoal/clock"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/coverage"
+	"github.com/shoalsearch/shoal/node/history"
+	"github.com/shoalsearch/shoal/shard/change"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// Histories are the changes of this node; *history.Keeper has them.
+type Histories interface {
+	Search(ctx context.Context, id catalog.RepoID, revisions string, req change.LogSearch) (*change.LogMatches, history.Reach, error)
+}
+
+// MaxCommits is the most that one search of commits returns.
+const MaxCommits = 1000
+
+const (
+	defaultCommits  = 50
+	mostUncovered   = 20 // repositories that are named
+	commitHolders   = 3  // that are asked for a repository, one after the other
+	commitsTogether = 4  // repositories that a node searches at once, at most
+)
+
+// CommitsResponse is the answer to a search of commits, newest first.
+type CommitsResponse struct {
+	Diff      bool // files were counted and bounded, and not commits
+	Commits   []FoundCommit
+	Total     int // commits, or files with Diff, that match
+	Named     int // binary and huge files that the query reaches, of which only the name was looked at
+	Uncovered []Uncovered
+	Coverage  coverage.Coverage
+	Hints     []string
+	Took      time.Duration
+}
+
+// FoundCommit is a commit that matches.
+type FoundCommit struct {
+	change.CommitMatch
+	RepoID     uint32
+	Repository string
+	WebURL     string // page of this service
+}
+
+// Uncovered is a repository whose commits were not all searched.
+type Uncovered struct {
+	Repository string
+	Why        string
+}
+
+// commitsRequest is a search of the changes of some repositories that a node has.
+type commitsRequest struct {
+	Pass   account.Pass // on whose behalf
+	Q      boxed
+	Diff   bool
+	Limit  int
+	Repos  []catalog.RepoID
+	Digest []string      // of Repos: what the asker knows of their revisions
+	Within time.Duration // until the answer is of no more use
+}
+
+// commitsResponse is what each repository of a request has, in their order.
+type commitsResponse struct{ Parts []commitsPart }
+
+// commitsPart is what the changes of one repository have.
+type commitsPart struct {
+	State        history.Reach
+	Late         bool // the time was over
+	Total, Named int
+	Commits      []change.CommitMatch
+}
+
+// commitsCall asks another node to search changes that it has. One of a version without them
+// does not know it, and another node is asked.
+var commitsCall = call.To[commitsRequest, commitsResponse]("search_commits").Whole()
+
+// SearchCommits finds commits, or files of commits, in all that the viewer may see.
+func (s *Searcher) SearchCommits(ctx context.Context, v catalog.Viewer, req Request) (*CommitsResponse, error) {
+	parsed, err := query.Parse(req.Query, req.toggles())
+	if err != nil {
+		return nil, mistake(req, err)
+	}
+	if err := checkCommits(parsed, &req); err != nil {
+		return nil, err
+	}
+
+	began := clock.Now()
+	limit := defaultTime
+	if parsed.Timeout > 0 {
+		limit = min(parsed.Timeout, maxTime)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	q, err := newQuestion(&s.d, v, req, parsed)
+	if err != nil {
+		return nil, err
+	}
+
+	c := &commitSearch{s: s, q: q, diff: parsed.Type == query.DiffType, best: map[catalog.RepoID]commitsPart{}, asked: map[catalog.RepoID]map[string]bool{}}
+	for range commitHolders {
+		if !c.round(ctx) || ctx.Err() != nil {
+			break
+		}
+	}
+	if c.busy != nil {
+		return nil, c.busy
+	}
+	out := c.respond()
+	out.Took = clock.Since(began)
+	return out, nil
+}
+
+// checkCommits refuses queries that are not about commits, and what asks for files.
+func checkCommits(q *query.Query, req *Request) error {
+	switch {
+	case !q.Type.Changes():
+		return call.Fail(call.ErrQuery, "a search of commits needs type:commit or type:diff in its query; files are searched by POST /api/search")
+	case !q.At.IsZero():
+		return call.Fail(call.ErrQuery, "at: is about files as they were; commits are bounded by since: and until:")
+	case req.Matches < 0 || req.Matches > MaxCommits:
+		return call.Fail(call.ErrInvalid, "matches must be from 1 to %d", MaxCommits)
+	}
+	symbols := false
+	query.Map(q.Q, func(n query.Q) query.Q {
+		t, ok := n.(*query.Text)
+		symbols = symbols || ok && t.Field == query.Symbol
+		return n
+	})
+	if symbols {
+		return call.Fail(call.ErrQuery, "sym: is about files as they are; added: and removed: search the lines of commits")
+	}
+	req.Matches = cmp.Or(req.Matches, defaultCommits)
+	if q.Count > 0 {
+		q.Count = min(q.Count, MaxCommits)
+	}
+	return nil
+}
+
+// commitSearch is one search of commits at the node that was asked.
+type commitSearch struct {
+	s    *Searcher
+	q    *question
+	diff bool
+
+	mu    sync.Mutex // guards the fields below
+	best  map[catalog.RepoID]commitsPart
+	asked map[catalog.RepoID]map[string]bool // nodes, by repository
+	busy  error                              // a node had too much to do, and no other one was left
+}
+
+// round asks of each repository that is not whole yet the next node that has its mirror. It
+// reports whether there was one.
+func (c *commitSearch) round(ctx context.Context) bool {
+	byNode := map[string][]catalog.RepoID{}
+	for it := c.q.repos.Iterator(); it.HasNext(); {
+		id := it.Next()
+		part := c.best[id]
+		repo := c.q.visible.View.Repo(id)
+		if part.State == history.Whole || part.State == history.Partial || repo == nil || !repo.Indexed() {
+			continue
+		}
+		key := catalog.MirrorKey(id)
+		for _, node := range c.s.d.Peers.Prefer(c.q.visible.View.Holders(key), key) {
+			if !c.asked[id][node] {
+				if c.asked[id] == nil {
+					c.asked[id] = map[string]bool{}
+				}
+				c.asked[id][node] = true
+				byNode[node] = append(byNode[node], id)
+				break
+			}
+		}
+	}
+
+	c.busy = nil
+	var group sync.WaitGroup
+	for node, ids := range byNode {
+		group.Go(func() { c.ask(ctx, node, ids) })
+	}
+	group.Wait()
+	return len(byNode) > 0
+}
+
+// ask asks a node, this one or another, and keeps what is better than what was there.
+func (c *commitSearch) ask(ctx context.Context, node string, ids []catalog.RepoID) {
+	req := &commitsRequest{Pass: c.q.visible.Pass(), Q: c.q.leaf.Q, Diff: c.diff, Limit: c.q.req.Matches, Repos: ids}
+	for _, id := range ids {
+		req.Digest = append(req.Digest, history.Digest(c.q.visible.View.Repo(id)))
+	}
+	if left, ok := clock.Left(ctx); ok {
+		req.Within = max(left-min(left/10, 300*time.Millisecond), time.Millisecond)
+	}
+
+	var out *commitsResponse
+	var err error
+	if node == c.s.d.Cluster.Self() {
+		out, err = c.s.leaves.commits(ctx, req)
+	} else {
+		out, err = commitsCall.Ask(ctx, c.s.d.Cluster, node, req)
+		c.s.d.Peers.Heard(node, err)
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err != nil:
+		c.s.d.Log.Warn("a search of commits failed on a node", "node", node, "err", err)
+		if e := call.KindOf(err); e != nil && e.Err == call.ErrOverloaded {
+			c.busy = err
+		}
+	case len(out.Parts) == len(ids):
+		for i, id := range ids {
+			if out.Parts[i].State > c.best[id].State {
+				c.best[id] = out.Parts[i]
+			}
+		}
+	}
+}
+
+// commits searches changes of this node.
+func (l *leaves) commits(ctx context.Context, req *commitsRequest) (*commitsResponse, error) {
+	if req.Within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, req.Within)
+		defer cancel()
+	}
+	leave, _, err := l.enter(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+
+	// Nothing is opened before the viewer is known to be allowed to see it.
+	visible := func(r *account.Repos) bool {
+		return !slices.ContainsFunc(req.Repos, func(id catalog.RepoID) bool { return !r.Set.Contains(id) })
+	}
+	sight, err := l.d.Gate.Again(ctx, req.Pass, visible)
+	if err != nil {
+		return nil, err
+	}
+
+	out := &commitsResponse{Parts: make([]commitsPart, len(req.Repos))}
+	group, gctx := errgroup.WithContext(ctx)
+	group.SetLimit(min(commitsTogether, runtime.GOMAXPROCS(0)))
+	for i, id := range req.Repos {
+		if !sight.Set.Contains(id) || i >= len(req.Digest) {
+			continue
+		}
+		group.Go(func() error {
+			found, state, err := l.d.Histories.Search(gctx, id, req.Digest[i], change.LogSearch{Q: ofRepo(req.Q.Q, id), Diff: req.Diff, Limit: req.Limit})
+			switch {
+			case ctx.Err() != nil:
+				out.Parts[i].Late = true
+			case err != nil:
+				l.d.Log.Warn("the changes of a repository cannot be searched", "repo", id, "err", err)
+			case found != nil:
+				out.Parts[i] = commitsPart{State: state, Total: found.Total, Named: found.Named, Commits: found.Commits}
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // no task returns an error
+	trimCommits(out.Parts, req.Limit)
+	return out, nil
+}
+
+// ofRepo is a query with what it says of repositories decided for one.
+func ofRepo(q query.Q, id catalog.RepoID) query.Q {
+	return query.Simplify(query.Map(q, func(n query.Q) query.Q {
+		if set, ok := n.(*query.Repos); ok {
+			return query.Const(set.Set.Contains(id))
+		}
+		return n
+	}))
+}
+
+// trimCommits leaves out what cannot be among the newest of all parts.
+func trimCommits(parts []commitsPart, limit int) {
+	var times []time.Time
+	for _, p := range parts {
+		for _, c := range p.Commits {
+			times = append(times, c.CommitTime)
+		}
+	}
+	if len(times) <= limit {
+		return
+	}
+	slices.SortFunc(times, func(a, b time.Time) int { return b.Compare(a) })
+	oldest := times[limit-1]
+	for i := range parts {
+		parts[i].Commits = slices.DeleteFunc(parts[i].Commits, func(c change.CommitMatch) bool { return c.CommitTime.Before(oldest) })
+	}
+}
+
+// respond makes the answer of what came back.
+func (c *commitSearch) respond() *CommitsResponse {
+	out := &CommitsResponse{Diff: c.diff, Hints: c.q.hints}
+	asked, whole := 0, 0
+	gaps := map[coverage.Kind]int{}
+	for it := c.q.repos.Iterator(); it.HasNext(); {
+		repo, err := c.q.visible.ByID(it.Next())
+		if err != nil || repo.NoCommit() {
+			continue
+		}
+		asked++
+		part := c.best[repo.ID]
+		out.Total, out.Named = out.Total+part.Total, out.Named+part.Named
+		for _, found := range part.Commits {
+			out.Commits = append(out.Commits, FoundCommit{found, repo.ID, repo.Name, browse.WebURL(c.q.base, repo.Name, "", "commit", found.ID)})
+		}
+		if part.State == history.Whole {
+			whole++
+			continue
+		}
+		kind, why := part.lack()
+		gaps[kind]++
+		out.Uncovered = append(out.Uncovered, Uncovered{repo.Name, why})
+	}
+
+	slices.SortFunc(out.Uncovered, func(a, b Uncovered) int { return cmp.Compare(a.Repository, b.Repository) })
+	out.Uncovered = out.Uncovered[:min(len(out.Uncovered), mostUncovered)]
+	out.Coverage = coverage.Of(coverage.Repositories, asked, whole)
+	for kind, n := range gaps {
+		out.Coverage = out.Coverage.With(coverage.Gap{Kind: kind, Count: n, Of: asked})
+	}
+	if rev := c.unknownRevision(); rev != "" {
+		out.Hints = append(out.Hints, fmt.Sprintf("no repository of this query has the revision %q", rev))
+	}
+	if out.cut(c.q.req.Matches) {
+		out.Coverage = out.Coverage.With(coverage.Gap{Kind: coverage.Limit})
+	}
+	return out
+}
+
+// unknownRevision is the revision that the query asks for, where no repository has it.
+func (c *commitSearch) unknownRevision() string {
+	rev, ok := singleRev(c.q.tree)
+	if !ok || rev == "HEAD" || c.q.repos.IsEmpty() {
+		return ""
+	}
+	for it := c.q.repos.Iterator(); it.HasNext(); {
+		if repo, err := c.q.visible.ByID(it.Next()); err != nil || hasRevision(repo, rev) {
+			return ""
+		}
+	}
+	return rev
+}
+
+// lack is why the commits of a repository were not all searched.
+func (p commitsPart) lack() (coverage.Kind, string) {
+	switch {
+	case p.Late:
+		return coverage.Late, "the time was over"
+	case p.State == history.Behind:
+		return coverage.Pending, "the newest commits are not indexed yet"
+	case p.State == history.Partial:
+		return coverage.Shallow, "older commits are not indexed"
+	}
+	return coverage.Pending, "its commits are not indexed, or not yet"
+}
+
+// cut puts the commits in order and keeps so many of them, or so many files. It reports
+// whether some are left out.
+func (r *CommitsResponse) cut(limit int) bool {
+	slices.SortFunc(r.Commits, func(a, b FoundCommit) int {
+		return cmp.Or(b.CommitTime.Compare(a.CommitTime), cmp.Compare(a.Repository, b.Repository), cmp.Compare(a.ID, b.ID))
+	})
+	shown := 0
+	for i := range r.Commits {
+		n := 1
+		if r.Diff {
+			n = len(r.Commits[i].Files) + r.Commits[i].MoreFiles
+		}
+		if shown+n > limit && shown > 0 {
+			r.Commits = r.Commits[:i]
+			break
+		}
+		shown += n
+	}
+	return shown < r.Total
+}
