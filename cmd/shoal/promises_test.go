@@ -71,7 +71,7 @@ var promises = map[string]map[string]string{
 // permissionTests are the tests of the tables in docs/reference/permissions.md, row by row.
 var permissionTests = []string{
 	"TestAccountSync_answers", "TestRepoSync_answers", "TestAnswersEnd", "TestObservations_theLastBegunCounts", "TestAgeAccess_oldObservationsDoNotCount",
-	"TestHostAccess_endsWithIdentityProviderOrAccount", "TestObservations_partialOnesOnlyAdd", "TestWhatAHostMeansByRefusingAPerson", "TestAListOfAPersonIsWholeOrNotThere",
+	"TestHostAccess_endsWithIdentityProviderOrAccount", "TestObservations_partialOnesOnlyAdd", "TestPersonal_refusals", "TestReadable_allOrNothing",
 }
 
 // Every attack and every client behaviour in a document has existing tests.

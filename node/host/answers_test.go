@@ -14,13 +14,11 @@ import (
 	"github.com/shoalsearch/shoal/node/host/hosttest"
 )
 
-// A process that is started again asks for the same, and is sent nothing that it
-// had, where the host gives versions; where it gives none, it makes the calls of the
-// first time and no more.
-func TestARestartIsSentWhatHasChanged(t *testing.T) {
+// After a restart, hosts with versions send only what changed. Other hosts get the same calls as
+// the first time, and no more.
+func TestAnswers_survivesRestarts(t *testing.T) {
 	t.Parallel()
-	// The hosts that give versions, and how many calls of a process they are not
-	// asked for: GitLab tells once a day when the token ends.
+	// The hosts with versions.
 	known := map[string]bool{"github": true, "github enterprise server": true, "gitlab": true}
 	anew := map[string]int{"gitlab": 1}
 	for _, st := range stands() {
@@ -30,7 +28,7 @@ func TestARestartIsSentWhatHasChanged(t *testing.T) {
 			tr := st.start(t, repos...)
 			dir := t.TempDir()
 
-			// One process: single repositories are listed, one is looked up, and pushes are looked for.
+			// run is one process: it lists single repositories, looks one up, and looks for pushes.
 			run := func() (listed string, calls, same int) {
 				before, had := tr.s.Calls(), tr.s.Same()
 				tr.tools.Answers = NewAnswers(dir)
@@ -62,13 +60,13 @@ func TestARestartIsSentWhatHasChanged(t *testing.T) {
 			}
 			t.Logf("%s: %d calls, of which the second process had %d", st.host.Name, again, same)
 
-			// What has changed is sent.
+			// A changed answer is sent again.
 			tr.s.Do(func(s *hosttest.State) { (*s.Repos)[0].Description = "another" })
 			if _, _, same := run(); known[st.host.Name] && same >= again-anew[st.host.Name] {
 				t.Errorf("all of %d calls are as they were after a change", again)
 			}
 
-			// Nothing of the secret lies on the disk, and nobody else reads what does.
+			// The files contain no secret, and nobody else may read them.
 			files, err := filepath.Glob(filepath.Join(dir, "*"))
 			if err != nil || known[st.host.Name] != (len(files) > 0) {
 				t.Errorf("kept are %v, %v", files, err)
@@ -87,9 +85,9 @@ func TestARestartIsSentWhatHasChanged(t *testing.T) {
 	}
 }
 
-// A token that may not read what another one could is not shown it: the host is
-// asked each time, and only its word brings a kept answer back.
-func TestAKeptAnswerNeedsTheWordOfTheHost(t *testing.T) {
+// A token gets a cached answer only if the host confirms it, so a token with fewer rights gets
+// nothing.
+func TestAnswers_hostConfirmsEachUse(t *testing.T) {
 	t.Parallel()
 	st := githubStand(hosttest.GitHub())
 	tr := st.start(t, world()...)
@@ -107,9 +105,8 @@ func TestAKeptAnswerNeedsTheWordOfTheHost(t *testing.T) {
 	}
 }
 
-// Kept answers have a bound, what is damaged is not there, and a crash leaves
-// nothing behind.
-func TestKeptAnswersAreBounded(t *testing.T) {
+// The cache is limited. Damaged files count as missing, and crashes leave no files.
+func TestAnswers_limitAndDamage(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "answers")
 	a := NewAnswers(dir)
@@ -122,7 +119,7 @@ func TestKeptAnswersAreBounded(t *testing.T) {
 	}
 	a.put(name(20), kept(strings.Repeat("x", maxAnswerSize)))
 
-	// A damaged file, and one that was being written.
+	// a damaged file, and one half written
 	if err := os.WriteFile(filepath.Join(dir, name(3)), []byte("\x1f\x8bnot it"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +145,7 @@ func TestKeptAnswersAreBounded(t *testing.T) {
 		t.Errorf("what was half written: %v", err)
 	}
 
-	// The least lately used goes where there are too many: not the one that was read.
+	// Beyond the limit, the least recently used is removed, not the one just read.
 	again.limit = 10
 	again.get(name(0))
 	again.put(name(30), kept("30"))

@@ -6,8 +6,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// The path of an old server is in the address of a repository, and not in its name.
-func TestAzure_namesOfAServer(t *testing.T) {
+// The path of an old server is in a repository's URL but not in its name.
+func TestAzure_namesOmitTheServerPath(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		url   string

@@ -9,15 +9,15 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// Calls go at the usual pace while the budget is ample, and are spread over the rest of the
-// period once it is short. A period that ends in years stops nothing for years.
-func TestBudgetSpreadsWhatIsScarce(t *testing.T) {
+// Calls go at the usual pace while many are left. Few calls are spread over the rest of the period.
+// A period of years does not stop calls for years.
+func TestBudget_spreadsScarceCalls(t *testing.T) {
 	t.Parallel()
 	const limit, keep = 5000, 0.2
 	for name, c := range map[string]struct {
 		remaining   int
 		reset       time.Duration
-		least, most time.Duration // for 40 calls
+		least, most time.Duration // time that 40 calls take
 	}{
 		"all left":         {4990, time.Hour, 0, 5 * time.Second},
 		"a third left":     {1500, time.Hour, 0, 5 * time.Second},
@@ -53,8 +53,8 @@ func TestBudgetSpreadsWhatIsScarce(t *testing.T) {
 	}
 }
 
-// A token that cannot be read is no host that cannot be reached, whatever kind of host it is.
-func TestTokenThatIsMissing(t *testing.T) {
+// For each kind, an unreadable token gives TokenMissing and not Unreachable.
+func TestList_unreadableToken(t *testing.T) {
 	t.Parallel()
 	token := &config.Token{Env: "NOPE"}
 	for name, conn := range map[string]config.Connection{

@@ -11,9 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// What was pushed to is asked for in a few calls, newest first, no further back
-// than to the last look.
-func TestEveryKindTellsOfPushes(t *testing.T) {
+// Changed reads few pages, newest first, back to the last look.
+func TestChanged_byKind(t *testing.T) {
 	t.Parallel()
 	token := &config.Token{Env: "T"}
 	since := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
@@ -114,7 +113,7 @@ func TestEveryKindTellsOfPushes(t *testing.T) {
 	}
 }
 
-// unescaped are answers whose keys name values of a query as they are meant.
+// unescaped returns answers whose keys have unescaped queries.
 func unescaped(answers map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, answer := range answers {
@@ -124,10 +123,9 @@ func unescaped(answers map[string]string) map[string]string {
 	return out
 }
 
-// A page that is as it was is asked for with its version, which costs no call of
-// GitHub's limit, and tells what it told before: also what lies behind it, which a
-// look that failed there has not read yet.
-func TestAPageThatIsAsItWasLeadsOn(t *testing.T) {
+// A request for an unchanged page sends its version, so that GitHub does not count it. The cached
+// answer also leads to later pages, which a look that failed had not read.
+func TestChanged_unchangedPageLeadsToTheNext(t *testing.T) {
 	t.Parallel()
 	sent, same, fails := 0, 0, true
 	s := newGiteaServer(t)
@@ -177,8 +175,8 @@ func TestAPageThatIsAsItWasLeadsOn(t *testing.T) {
 	}
 }
 
-// Looking for pushes leaves most of a limit to others.
-func TestLooksTakeAQuarterOfTheCalls(t *testing.T) {
+// Looks for pushes leave most of the limit to others.
+func TestSignal_looksTakeAQuarterOfTheLimit(t *testing.T) {
 	t.Parallel()
 	told := Allowance{Limit: 5000, Reset: time.Unix(1, 0)}
 	for _, c := range []struct {

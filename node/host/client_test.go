@@ -19,7 +19,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// octo is a connection to one organisation of a server.
+// octo returns a connection to one organisation of a GitHub server.
 func octo(t *testing.T, address string, tools Tools) Host {
 	t.Helper()
 	conn := &config.GitHub{URL: address, Token: standToken, Orgs: []string{"acme"}}
@@ -31,11 +31,11 @@ func octo(t *testing.T, address string, tools Tools) Host {
 	return h
 }
 
-// onePage is a listing of one repository.
+// onePage is a list of one repository.
 const onePage = `[{"id":1,"full_name":"acme/app"}]`
 
-// Answers that are strange below HTTP: each is an issue, or is read.
-func TestAnswersThatAreStrange(t *testing.T) {
+// Odd HTTP answers are issues, or are read.
+func TestClient_oddAnswers(t *testing.T) {
 	t.Parallel()
 	raw := func(text string) func(net.Conn) {
 		return func(c net.Conn) { io.WriteString(c, text) }
@@ -93,15 +93,15 @@ func TestAnswersThatAreStrange(t *testing.T) {
 	}
 }
 
-// drip sends an answer in pieces, and waits before each.
-type drip struct {
+// slowTransport is a transport that sends answers in pieces, with a wait before each.
+type slowTransport struct {
 	answer string
 	size   int
 	every  time.Duration
 }
 
 // RoundTrip implements http.RoundTripper.
-func (d drip) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d slowTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	here, there := io.Pipe()
 	go func() {
 		for text := d.answer; text != ""; {
@@ -130,25 +130,25 @@ type dripBody struct {
 	stop func() bool
 }
 
-// Close ends the answer.
+// Close implements io.Closer.
 func (b dripBody) Close() error {
 	b.stop()
 	return b.PipeReader.Close()
 }
 
-// A host that sends a byte now and then does not hold a listing up, and one that
-// takes its time over much is waited for.
-func TestAnAnswerInDripsIsNotWaitedFor(t *testing.T) {
+// A host that sends single bytes does not delay a listing forever, but a long answer at a fair pace
+// is read.
+func TestClient_slowAnswers(t *testing.T) {
 	const given = 4 * maxAttempts * 75 * time.Second // for a page, its half, a quarter and an eighth
 	for name, c := range map[string]struct {
-		drip drip
+		drip slowTransport
 		code Code
 		most time.Duration
 	}{
-		"a byte a second":          {drip{onePage + strings.Repeat(" ", 1<<20), 1, time.Second}, Unreachable, given},
-		"a short answer, slowly":   {drip{onePage, 1, time.Second}, "", time.Minute},
-		"a long answer, slowly":    {drip{onePage + strings.Repeat(" ", 1<<20), 1 << 10, 2 * time.Second}, "", time.Hour},
-		"silence behind the start": {drip{onePage, 4, 2 * time.Minute}, Unreachable, given},
+		"a byte a second":          {slowTransport{onePage + strings.Repeat(" ", 1<<20), 1, time.Second}, Unreachable, given},
+		"a short answer, slowly":   {slowTransport{onePage, 1, time.Second}, "", time.Minute},
+		"a long answer, slowly":    {slowTransport{onePage + strings.Repeat(" ", 1<<20), 1 << 10, 2 * time.Second}, "", time.Hour},
+		"silence behind the start": {slowTransport{onePage, 4, 2 * time.Minute}, Unreachable, given},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -170,9 +170,8 @@ func TestAnAnswerInDripsIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// The clock of this node may be wrong by an hour in both directions: the limits
-// of a host are kept to the second all the same.
-func TestAClockThatIsAnHourOff(t *testing.T) {
+// The node's clock may be an hour wrong. Limits are still kept to the second.
+func TestClient_wrongClockKeepsLimits(t *testing.T) {
 	t.Parallel()
 	for name, off := range map[string]time.Duration{"an hour ahead": time.Hour, "right": 0, "an hour behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -223,9 +222,8 @@ func TestAClockThatIsAnHourOff(t *testing.T) {
 	}
 }
 
-// An app proves itself by the time; a clock that is wrong is found out by the
-// answer, and costs one more call.
-func TestAnAppWithAWrongClock(t *testing.T) {
+// An app's proof contains the time. A wrong clock costs one more call.
+func TestApp_wrongClockCostsOneCall(t *testing.T) {
 	t.Parallel()
 	for name, off := range map[string]time.Duration{"an hour ahead": time.Hour, "an hour behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -251,8 +249,8 @@ func TestAnAppWithAWrongClock(t *testing.T) {
 	}
 }
 
-// A certificate that is not good is told at once: no further try mends it.
-func TestABadCertificateIsToldAtOnce(t *testing.T) {
+// A bad certificate is reported at once, because retries cannot help.
+func TestClient_badCertificateIsNotRetried(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
 	s.Config.ErrorLog = quietLog()
@@ -274,7 +272,7 @@ func TestABadCertificateIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// httptestPlain is the address of a server without TLS.
+// httptestPlain returns the address of a server without TLS.
 func httptestPlain(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewServer(http.NotFoundHandler())
@@ -282,7 +280,7 @@ func httptestPlain(t *testing.T) string {
 	return s.URL
 }
 
-// A time that is shorter than the usual one counts as it is written.
+// A time limit shorter than the default counts.
 func TestClientTimeout_short(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))

@@ -18,41 +18,41 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// complaints are what people say of services that list code hosts, and the tests that
-// fail where it is true of this one.
+// complaints are common complaints about services that list code hosts, with the tests that would
+// fail if they were true of Shoal.
 var complaints = []struct {
 	complaint string
 	tests     []string
 }{
-	{"the host answered 500, and repositories were deleted", []string{"TestEveryDeploymentConforms", "TestSync_failedTargetKeepsItsRepositories", "TestSync_neverRemovesWhatTheHostHas"}},
-	{"the token was no good, and repositories were deleted", []string{"TestARefusedTokenEndsTheListing", "TestRefusedToken_hidesRepositoriesAfterThirtyDays"}},
+	{"the host answered 500, and repositories were deleted", []string{"TestHosts_conform", "TestSync_failedTargetKeepsItsRepositories", "TestSync_neverRemovesWhatTheHostHas"}},
+	{"the token was no good, and repositories were deleted", []string{"TestList_refusedTokenEndsIt", "TestRefusedToken_hidesRepositoriesAfterThirtyDays"}},
 	{"repositories that are deleted stay for months", []string{"TestSync_removesMissingRepositories", "TestMissing_looksTheRepositoryUp", "TestSync_lostTargetIsHeldAfterSevenDays"}},
 	{"a token was revoked, and nothing is shown", []string{"TestRefusedToken_hidesRepositoriesAfterThirtyDays", "TestConnectionList_refusedToken"}},
-	{"large groups, or a whole server, time out", []string{"TestALargeGroupIsListedByItsSubgroups", "TestAServerThatFailsLeavesTheListingInPart"}},
-	{"some projects are missing, and nothing says why", []string{"TestConnectionSyncPrintsItsResult", "TestMistakesAreToldWithWhatToDo"}},
-	{"one group that cannot be read stops everything", []string{"TestEveryDeploymentConforms"}},
-	{"one forbidden project freezes the whole listing", []string{"TestEveryDeploymentConforms", "TestManyTargetsAreListedAFewAtATime"}},
-	{"of thousands of projects one fails and cancels all", []string{"TestManyTargetsAreListedAFewAtATime"}},
-	{"the host is polled and cannot push", []string{"TestEveryKindSignsItsEvents", "TestWebhook_signedEvent"}},
-	{"tokens need another user for git than for the API", []string{"TestRemote_credentialAndDirectory", "TestEveryDeploymentConforms"}},
-	{"credentials of Gerrit are lost between listing and cloning", []string{"TestEveryDeploymentConforms", "TestGerritTakesAnAccountOrNone"}},
-	{"a certificate of one's own is an error that says nothing", []string{"TestABadCertificateIsToldAtOnce", "TestHostsBehindNetworksOfAllKinds"}},
-	{"names with spaces are refused", []string{"TestEveryDeploymentConforms"}},
-	{"a body ends early behind a proxy that compresses", []string{"TestAnAnswerThatEndsEarlyIsAskedForUncompressed"}},
-	{"paging never ends where the token sees less than the total", []string{"TestEveryDeploymentConforms", "TestGiteaListsWhatIsChosen"}},
-	{"the same name in two projects is one repository", []string{"TestEveryDeploymentConforms"}},
-	{"only the first page is read", []string{"TestEveryDeploymentConforms"}},
+	{"large groups, or a whole server, time out", []string{"TestGitLab_largeGroupIsListedBySubgroups", "TestList_failedServerMakesItPartial"}},
+	{"some projects are missing, and nothing says why", []string{"TestConnectionSyncPrintsItsResult", "TestList_mistakesSayWhatToDo"}},
+	{"one group that cannot be read stops everything", []string{"TestHosts_conform"}},
+	{"one forbidden project freezes the whole listing", []string{"TestHosts_conform", "TestCollector_manyTargets"}},
+	{"of thousands of projects one fails and cancels all", []string{"TestCollector_manyTargets"}},
+	{"the host is polled and cannot push", []string{"TestHook_byKind", "TestWebhook_signedEvent"}},
+	{"tokens need another user for git than for the API", []string{"TestRemote_credentialAndDirectory", "TestHosts_conform"}},
+	{"credentials of Gerrit are lost between listing and cloning", []string{"TestHosts_conform", "TestGerrit_accounts"}},
+	{"a certificate of one's own is an error that says nothing", []string{"TestClient_badCertificateIsNotRetried", "TestNetworks"}},
+	{"names with spaces are refused", []string{"TestHosts_conform"}},
+	{"a body ends early behind a proxy that compresses", []string{"TestClient_retriesWithoutCompression"}},
+	{"paging never ends where the token sees less than the total", []string{"TestHosts_conform", "TestGitea_lists"}},
+	{"the same name in two projects is one repository", []string{"TestHosts_conform"}},
+	{"only the first page is read", []string{"TestHosts_conform"}},
 	{"a renamed repository is not found, two that swap names are mixed up", []string{"TestSync_neverRemovesWhatTheHostHas", "TestFormerName_validForThirtyDays", "TestGiteaChaos"}},
 	{"two connections rename a repository back and forth", []string{"TestListing_firstConnectionDecidesASharedName", "TestListing_identifiesRepositoriesByTheHostsID"}},
-	{"a name that ends in .git loses its end", []string{"TestEveryDeploymentConforms"}},
-	{"hosts are flooded with calls, one for each repository", []string{"TestHint_listingsWithinTheRateLimit", "TestRests_isNotPolled", "TestManyNamedRepositoriesAreAskedForAtOnce", "TestLooksTakeAQuarterOfTheCalls"}},
-	{"a limit without a header is not waited for", []string{"TestGitHubSaysWhyItRefuses", "TestEveryDeploymentConforms"}},
-	{"versions of answers are of no use with tokens of apps", []string{"TestATokenOfAnAppKeepsNoAnswers"}},
-	{"credentials of git are seen by others, anonymous clones are slowed down", []string{"TestNobodyElseReadsACredential", "TestATokenGoesToItsHostAlone"}},
+	{"a name that ends in .git loses its end", []string{"TestHosts_conform"}},
+	{"hosts are flooded with calls, one for each repository", []string{"TestHint_listingsWithinTheRateLimit", "TestRests_isNotPolled", "TestBatch_listsManyRepositories", "TestSignal_looksTakeAQuarterOfTheLimit"}},
+	{"a limit without a header is not waited for", []string{"TestExplainGitHub", "TestHosts_conform"}},
+	{"versions of answers are of no use with tokens of apps", []string{"TestApp_answersAreNotCached"}},
+	{"credentials of git are seen by others, anonymous clones are slowed down", []string{"TestNobodyElseReadsACredential", "TestClient_tokenGoesOnlyToItsHost"}},
 }
 
-// Each complaint has tests, and they are there.
-func TestEachComplaintHasAnAnswer(t *testing.T) {
+// Each complaint has tests that exist.
+func TestComplaints_haveTests(t *testing.T) {
 	t.Parallel()
 	declared := map[string]bool{}
 	function := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
@@ -82,9 +82,9 @@ func TestEachComplaintHasAnAnswer(t *testing.T) {
 	}
 }
 
-// A group that the server gives up listing with all below it is listed group by
-// group; its repositories are there once.
-func TestALargeGroupIsListedByItsSubgroups(t *testing.T) {
+// If the server fails for a large group, its subgroups are listed one by one. Each repository is
+// found once.
+func TestGitLab_largeGroupIsListedBySubgroups(t *testing.T) {
 	t.Parallel()
 	project := func(id int, path string) string {
 		return fmt.Sprintf(`{"id": %d, "path_with_namespace": %q, "visibility": "public"}`, id, path)
@@ -135,15 +135,15 @@ func TestALargeGroupIsListedByItsSubgroups(t *testing.T) {
 		t.Errorf("listed %s, issues %s %+v", rec.names(), rec.problems(), rec.issues)
 	}
 
-	// One of them that fails makes the whole group one that was listed in part.
+	// If one subgroup fails, the whole group is partial.
 	broken = "groups/8/projects"
 	if rec := list(); rec.names() != "acme/a/one acme/app" || !strings.Contains(rec.problems(), "UNREACHABLE@groups/acme!") {
 		t.Errorf("listed %s, issues %s", rec.names(), rec.problems())
 	}
 }
 
-// Thousands of targets are listed a few at a time; one that fails is one issue.
-func TestManyTargetsAreListedAFewAtATime(t *testing.T) {
+// Thousands of targets are listed a few at once. A failed one is one issue.
+func TestCollector_manyTargets(t *testing.T) {
 	t.Parallel()
 	const n = 2500
 	var mu sync.Mutex
@@ -175,8 +175,8 @@ func TestManyTargetsAreListedAFewAtATime(t *testing.T) {
 	}
 }
 
-// A proxy that ends the answers early that it compresses is asked for plain ones.
-func TestAnAnswerThatEndsEarlyIsAskedForUncompressed(t *testing.T) {
+// If a proxy cuts compressed answers short, the client asks for plain ones.
+func TestClient_retriesWithoutCompression(t *testing.T) {
 	t.Parallel()
 	var asked []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -202,9 +202,8 @@ func TestAnAnswerThatEndsEarlyIsAskedForUncompressed(t *testing.T) {
 	}
 }
 
-// An account of Gerrit is named by the connection, or stands in its address; both
-// lead git the same way as the API.
-func TestGerritTakesAnAccountOrNone(t *testing.T) {
+// A Gerrit account is in the connection or in its URL. Git uses the same one.
+func TestGerrit_accounts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		conn  func(url string) *config.Gerrit
@@ -253,9 +252,8 @@ func TestGerritTakesAnAccountOrNone(t *testing.T) {
 	}
 }
 
-// A token of an app is another every hour, and so are the versions of what it was
-// answered: nothing is kept of it.
-func TestATokenOfAnAppKeepsNoAnswers(t *testing.T) {
+// An app's token changes every hour, and so do the versions of its answers, so none are cached.
+func TestApp_answersAreNotCached(t *testing.T) {
 	t.Parallel()
 	s, ts := newAppSite(t)
 	ts.Answers = NewAnswers(t.TempDir())

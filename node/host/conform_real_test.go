@@ -15,19 +15,18 @@ import (
 	"github.com/shoalsearch/shoal/node/host/hosttest"
 )
 
-// realGitea is a Gitea that is given the worlds of the table. It pages by two, as
-// the doubles do.
+// realGitea is a real Gitea with the repositories of the tests. Its pages have two entries, as
+// those of hosttest.
 type realGitea struct {
 	*testing.T
 	server *giteatest.Server
-	owners map[string]bool          // that there are
-	has    map[string]hosttest.Repo // by owner and name
-	ids    map[string]int64         // the server's own numbers of them
+	owners map[string]bool          // owners that exist
+	has    map[string]hosttest.Repo // repositories that exist, by owner and name
+	ids    map[string]int64         // the server's ids
 }
 
-// TestARealGiteaConforms runs the table that every double is held to at the real
-// server.
-func TestARealGiteaConforms(t *testing.T) {
+// TestRealGitea_conforms runs the conformance tests against a real Gitea.
+func TestRealGitea_conforms(t *testing.T) {
 	t.Parallel()
 	g := &realGitea{T: t, server: giteatest.Start(t, "[api]", "MAX_RESPONSE_ITEMS = 2"),
 		owners: map[string]bool{}, has: map[string]hosttest.Repo{}, ids: map[string]int64{}}
@@ -43,13 +42,13 @@ func TestARealGiteaConforms(t *testing.T) {
 	conform(t, &st)
 }
 
-// behind is the server as one that another stands before.
+// behind returns the server for hosttest.Before.
 func (g *realGitea) behind() hosttest.Real {
 	return hosttest.Real{URL: g.server.URL, Token: g.server.Token, Have: g.have}
 }
 
-// have gives the server the repositories of a world and takes all others away. What
-// is there already stays: most cases begin with the same world.
+// have creates these repositories and deletes all others. Existing ones stay, because most cases
+// begin with the same.
 func (g *realGitea) have(repos []hosttest.Repo) {
 	g.Helper()
 	want := map[string]hosttest.Repo{}
@@ -63,7 +62,7 @@ func (g *realGitea) have(repos []hosttest.Repo) {
 		}
 	}
 
-	// In the order of their numbers, so that the server's own are in that order too.
+	// Create in the order of ids, so that the server's ids have the same order.
 	for _, path := range slices.SortedFunc(maps.Keys(want), func(a, b string) int { return int(want[a].ID - want[b].ID) }) {
 		if _, ok := g.has[path]; !ok {
 			g.make(want[path])
@@ -72,12 +71,12 @@ func (g *realGitea) have(repos []hosttest.Repo) {
 	}
 }
 
-// made is what of a repository the server is told.
+// made returns the properties that the server is told, as text.
 func made(r hosttest.Repo) string {
 	return fmt.Sprint(r.Description, r.Topics, r.Private, r.Fork, r.Archived, r.Stars, r.Git, r.Branch == "")
 }
 
-// owner makes an organisation, or a user where the world knows one.
+// owner creates an organisation, or a user, if the tests have a user of that name.
 func (g *realGitea) owner(name string) {
 	if g.owners[name] {
 		return
@@ -90,7 +89,7 @@ func (g *realGitea) owner(name string) {
 	}
 }
 
-// make makes a repository.
+// make creates a repository.
 func (g *realGitea) make(r hosttest.Repo) {
 	g.Helper()
 	g.owner(r.Owner)
@@ -115,7 +114,7 @@ func (g *realGitea) make(r hosttest.Repo) {
 	}
 }
 
-// fork makes a repository as the fork of one of the same name that no test chooses.
+// fork forks a repository of the same name that no test selects.
 func (g *realGitea) fork(r hosttest.Repo) {
 	g.Helper()
 	g.owner("upstream")
@@ -130,7 +129,7 @@ func (g *realGitea) fork(r hosttest.Repo) {
 	g.ids[r.Path()] = made.ID
 }
 
-// fill pushes what is in a bare repository.
+// fill pushes the content of a bare repository.
 func (g *realGitea) fill(r hosttest.Repo) {
 	g.Helper()
 	cmd := exec.CommandContext(g.Context(), "git", "-C", r.Git, "push", "--quiet", g.server.URL+"/"+r.Path()+".git", "main")
@@ -140,8 +139,8 @@ func (g *realGitea) fill(r hosttest.Repo) {
 	}
 }
 
-// plain takes out of a listed repository what the server makes up by itself: its
-// number, and when and how large it became.
+// plain removes from a listed repository what the server chooses itself: the id, times and the
+// size.
 func (g *realGitea) plain(t *testing.T, r *Repo) {
 	t.Helper()
 	number := r.ExternalID[strings.LastIndex(r.ExternalID, ":")+1:]
@@ -155,8 +154,7 @@ func (g *realGitea) plain(t *testing.T, r *Repo) {
 	r.PushedAt, r.SizeBytes = time.Time{}, 0
 }
 
-// push pushes to some repositories in a later second than any of the world was
-// made or pushed to, and returns when that was.
+// push pushes to repositories, in a later second than all earlier pushes, and returns the time.
 func (g *realGitea) push(repos ...string) time.Time {
 	g.Helper()
 	updated := func(path string) time.Time {
@@ -176,7 +174,7 @@ func (g *realGitea) push(repos ...string) time.Time {
 	since := last.Add(time.Second)
 	g.server.Until(func() bool { return !time.Now().Before(since) }, func() string { return "a repository was pushed to at " + last.String() })
 
-	// The server notes a push a moment after it.
+	// The server records a push a moment later.
 	for _, path := range repos {
 		g.server.Push(path, map[string]string{"later.txt": "later"})
 		g.server.Until(func() bool { return !updated(path).Before(since) }, func() string { return "the push to " + path + " was not noted" })

@@ -12,8 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/node/host/hosttest"
 )
 
-// wanted is what a connection chooses, in words that are true of every kind.
-// A kind takes those that it has.
+// wanted is a selection in terms common to all kinds. A kind uses the parts that it supports.
 type wanted struct {
 	owners, users, repos         []string
 	all                          bool
@@ -25,25 +24,25 @@ type wanted struct {
 	size                         config.Size
 }
 
-// stand is a deployment in the table: how a connection to it is written.
+// stand is a deployment in the conformance tests, with how to write connections to it.
 type stand struct {
 	host *hosttest.Deployment
 	conn func(url string, w wanted) config.Connection
-	// has are the properties of its kind, by the names that the table gives them.
+	// has are the supported properties of selection.
 	has []string
-	// owner is how it spells an owner of the world; nil where as it stands there.
+	// owner returns the deployment's spelling of an owner; nil: unchanged.
 	owner func(string) string
-	// target is what the selection of an owner is called in issues.
+	// target is the name of an owner's target in issues.
 	target string
-	// lone is set where the whole listing is one target.
+	// lone is true if the whole listing is one target.
 	lone bool
-	// id is the last part of the external id.
+	// id returns the last part of the external id.
 	id func(r hosttest.Repo) string
-	// real is the real server behind it; nil where there is none.
+	// real is the real server behind it; nil: none.
 	real *realGitea
 }
 
-// pages is how a deployment tells where the next page is; "" for one without pages.
+// pages returns how a deployment links to the next page, or "" without pages.
 func (st *stand) pages() string {
 	switch st.host.Name {
 	case "azure devops services", "azure devops server":
@@ -101,7 +100,7 @@ func giteaStand() stand {
 	}
 }
 
-// stands are the deployments of the table.
+// stands returns all deployments.
 func stands() []stand {
 	return []stand{
 		githubStand(hosttest.GitHub()),
@@ -154,8 +153,7 @@ func stands() []stand {
 	}
 }
 
-// world is what every host of the table has: each property of a connection
-// leaves out something of it, and no two the same.
+// world returns the repositories of each host. Each exclusion leaves out a different one.
 func world() []hosttest.Repo {
 	day := time.Date(2026, 2, 1, 12, 0, 0, 0, time.UTC)
 	repos := []hosttest.Repo{
@@ -181,7 +179,7 @@ func world() []hosttest.Repo {
 	return repos
 }
 
-// property is one that leaves something out.
+// property is a property of a selection that leaves repositories out.
 type property struct {
 	name  string
 	set   func(w *wanted)
@@ -207,14 +205,14 @@ func properties() []property {
 		{"excluded topics", func(w *wanted) { w.noTopics = []string{"o*d"} }, func(r hosttest.Repo) bool {
 			return topic(r, func(t string) bool { return t == "old" })
 		}},
-		// The bounds are sizes that there are, and a size of 0 is one that is not known.
+		// The limits equal existing sizes. A size of 0 is unknown.
 		{"size", func(w *wanted) { w.size = config.Size{Min: &least, Max: &most} }, func(r hosttest.Repo) bool {
 			return r.Size != 0 && (r.Size < least || r.Size > most)
 		}},
 	}
 }
 
-// trial is one case of the table under way: a server, and a connection to it.
+// trial is a running case: a server and a connection to it.
 type trial struct {
 	*testing.T
 	st    *stand
@@ -239,7 +237,7 @@ func (st *stand) start(t *testing.T, repos ...hosttest.Repo) *trial {
 	return tr
 }
 
-// open opens a connection. Owners are named as the deployment spells them.
+// open opens a connection, with the deployment's spelling of owners.
 func (tr *trial) open(w wanted) Host {
 	tr.Helper()
 	if own := tr.st.owner; own != nil {
@@ -264,7 +262,7 @@ func (tr *trial) open(w wanted) Host {
 	return h
 }
 
-// list lists what a connection chooses. No sentence of it may have the token.
+// list lists a selection. It checks that no message contains the token.
 func (tr *trial) list(w wanted) (*recorder, error) {
 	tr.Helper()
 	return tr.listAgain(tr.open(w))
@@ -280,7 +278,7 @@ func (tr *trial) listAgain(h Host) (*recorder, error) {
 	return rec, err
 }
 
-// ids are the repositories of a listing, by the host's own ids, in order.
+// ids returns the host's ids of the listed repositories, in order.
 func ids(rec *recorder) string {
 	var out []string
 	for _, r := range rec.repos {
@@ -291,8 +289,7 @@ func ids(rec *recorder) string {
 	return strings.Join(out, " ")
 }
 
-// idsOf are the ids of repositories of a server for which something holds, as
-// a listing of this deployment has them.
+// idsOf returns the ids of the server's repositories that match, as a listing has them.
 func (tr *trial) idsOf(is func(hosttest.Repo) bool) string {
 	var out []string
 	tr.s.Do(func(s *hosttest.State) {

@@ -21,8 +21,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// conformance is what is tried at every deployment. A case that a deployment
-// has no use for says so by its skip.
+// conformance are the cases to run for each deployment. skip reports whether a deployment cannot
+// run the case.
 var conformance = []struct {
 	group, name string
 	skip        func(st *stand) bool
@@ -52,8 +52,8 @@ var conformance = []struct {
 	{"git", "fetched with the credential, and not without", nil, tryGit},
 }
 
-// TestEveryDeploymentConforms runs the table. With -v it says what was tried.
-func TestEveryDeploymentConforms(t *testing.T) {
+// TestHosts_conform runs all cases. With -v it reports which ones ran.
+func TestHosts_conform(t *testing.T) {
 	t.Parallel()
 	for _, st := range stands() {
 		t.Run(st.host.Name, func(t *testing.T) {
@@ -63,8 +63,8 @@ func TestEveryDeploymentConforms(t *testing.T) {
 	}
 }
 
-// conform runs the table at one deployment. At a real one a case runs after the
-// other, as there is one server for all.
+// conform runs the cases for one deployment. For a real server they run one after another, because
+// there is only one.
 func conform(t *testing.T, st *stand) {
 	var mu sync.Mutex
 	tried, passed := 0, 0
@@ -99,11 +99,11 @@ func pagedBy(ways ...string) func(*stand) bool {
 	return func(st *stand) bool { return slices.Contains(ways, st.pages()) }
 }
 
-// hollow reports that a deployment has no empty page with others behind it: one
-// that pages otherwise, or a real one, of which none is known.
+// hollow reports whether a deployment cannot have an empty page before others: it pages
+// differently, or is a real server.
 func hollow(st *stand) bool { return st.real != nil || pagedBy("", "offset")(st) }
 
-// sound fails the test where a listing did not come to its end without issues.
+// sound fails the test if a listing failed or has issues.
 func sound(tr *trial, what string, rec *recorder, err error) {
 	tr.Helper()
 	if err != nil || rec.problems() != "" {
@@ -191,7 +191,7 @@ func tryMissing(t *testing.T, st *stand) {
 	}
 }
 
-// many are n repositories of an owner.
+// many returns n repositories of an owner.
 func many(owner string, n int) (out []hosttest.Repo) {
 	for i := range n {
 		out = append(out, hosttest.Repo{
@@ -211,7 +211,7 @@ func tryPages(t *testing.T, st *stand) {
 		tr := st.start(t, many(owner, n)...)
 		rec, err := tr.list(wanted{owners: []string{owner}})
 		if n == 0 {
-			// What has nothing is told of, and is no failure.
+			// An empty target is an issue but not an error.
 			if got := rec.problems(); err != nil || !strings.HasPrefix(got, "TARGET_EMPTY@") || strings.Contains(got, " ") {
 				t.Errorf("no entries: %v, issues %s", err, got)
 			}
@@ -234,8 +234,7 @@ func tryHollow(t *testing.T, st *stand) {
 	}
 }
 
-// pointing answers each call for an owner with a page whose next one is at an
-// address.
+// pointing returns a Fault that answers with a page whose next page has another address.
 func pointing(st *stand, to func(r *http.Request) string) hosttest.Fault {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(strings.ToLower(r.URL.RequestURI()), "acme") {
@@ -292,8 +291,8 @@ func tryCircle(t *testing.T, st *stand) {
 	}
 }
 
-// tryMoved takes the first repository away, and makes one, when the first page
-// was read: the listing may miss one, but a look-up finds it.
+// tryMoved removes the first repository and adds one after the first page is read. The listing may
+// miss one, but a look-up finds it.
 func tryMoved(t *testing.T, st *stand) {
 	tr := st.start(t, many("acme", 6)...)
 	calls := 0
@@ -332,7 +331,7 @@ func tryMoved(t *testing.T, st *stand) {
 	}
 }
 
-// tryFacts holds the record of each repository of the world to a golden file.
+// tryFacts compares the record of each repository with a golden file.
 func tryFacts(t *testing.T, st *stand) {
 	tr := st.start(t, world()...)
 	rec, err := tr.list(wanted{owners: []string{"acme", "other"}, users: []string{"ann"}})
@@ -371,12 +370,11 @@ func flags(r *Repo) (out string) {
 	return out
 }
 
-// tryNames lists names that have to be escaped somewhere, and asks for each by
-// its name and by its id.
+// tryNames lists names that need escaping, and asks for each by name and by id.
 func tryNames(t *testing.T, st *stand) {
 	names := []string{"a b", "100%25", "c#", "c++", "größe", "dots.git", "a&b=c", "it's", strings.Repeat("x", 1024)}
 	if st.real != nil {
-		// What the real one takes.
+		// names that the real server accepts
 		names = []string{".a.b-c_d", "-dash-", "_under_", "100", "CamelCase", ".github", strings.Repeat("x", 100)}
 	}
 	if st.host.Name == "gitlab" || st.host.Name == "gerrit" {
@@ -414,7 +412,7 @@ func tryNames(t *testing.T, st *stand) {
 	}
 }
 
-// failures are what a host may answer in place of a page, and what becomes of it.
+// failures are answers in place of a page, with the resulting code.
 var failures = []struct {
 	name   string
 	status int
@@ -460,7 +458,7 @@ func tryFailures(t *testing.T, st *stand) {
 			}
 			got := rec.problems()
 
-			// A limit is the credential's: what is asked for meanwhile fails too.
+			// A limit is for the whole credential, so concurrent calls fail too.
 			if want == RateLimited {
 				if !strings.Contains(got, "RATE_LIMITED@") {
 					t.Errorf("%s on page %d: %v, issues %s", f.name, at, err, got)
@@ -477,7 +475,7 @@ func tryFailures(t *testing.T, st *stand) {
 	}
 }
 
-// failing answers in place of page n of acme, and of all behind it.
+// failing returns a Fault for page n of acme and all later pages.
 func failing(st *stand, n, status int, head, body string) hosttest.Fault {
 	var mu sync.Mutex
 	pages := 0
@@ -501,13 +499,12 @@ func failing(st *stand, n, status int, head, body string) hosttest.Fault {
 	}
 }
 
-// tryLimits has the first calls refused in each form that a limit has. All is
-// listed in the end.
+// tryLimits refuses the first calls with each form of a limit. The listing still completes.
 func tryLimits(t *testing.T, st *stand) {
 	for name, c := range map[string]struct {
 		status int
 		after  string
-		least  time.Duration // that is waited
+		least  time.Duration // time to wait
 	}{
 		"seconds":                   {429, "7", 7 * time.Second},
 		"a date":                    {429, "Sun, 01 Mar 2026 12:01:00 GMT", time.Minute},
@@ -549,8 +546,8 @@ func tryLimits(t *testing.T, st *stand) {
 	}
 }
 
-// tryLastingLimit has every call refused for hours: the listing says when it
-// goes on, and does not hold its place until then.
+// tryLastingLimit refuses all calls for hours. The listing returns when it may continue, instead of
+// waiting.
 func tryLastingLimit(t *testing.T, st *stand) {
 	tr := st.start(t, world()...)
 	tr.s.Do(func(s *hosttest.State) {
@@ -568,7 +565,7 @@ func tryLastingLimit(t *testing.T, st *stand) {
 	}
 }
 
-// tryPause has the host answer, and ask for a pause: the next call keeps it.
+// tryPause answers and asks for a pause. The next call waits for it.
 func tryPause(t *testing.T, st *stand) {
 	tr := st.start(t, world()...)
 	tr.s.Do(func(s *hosttest.State) {
@@ -588,8 +585,7 @@ func tryPause(t *testing.T, st *stand) {
 	}
 }
 
-// tryShared lists by two connections with one token at a time: together they
-// keep to the pace of one.
+// tryShared lists with two connections of one token. Together they keep the pace of one.
 func tryShared(t *testing.T, st *stand) {
 	tr := st.start(t, many("acme", 40)...)
 	before := tr.tools.Now()
@@ -606,8 +602,7 @@ func tryShared(t *testing.T, st *stand) {
 	}
 }
 
-// tryVisibility has the host say a word of who may see a repository that is not
-// known here: nobody is let in by it.
+// tryVisibility sends an unknown visibility, which must count as private.
 func tryVisibility(t *testing.T, st *stand) {
 	tr := st.start(t, world()...)
 	tr.tools.Transport = rewriting{tr.tools.Transport, strings.NewReplacer(`"visibility":"public"`, `"visibility":"circle"`)}
@@ -621,7 +616,7 @@ func tryVisibility(t *testing.T, st *stand) {
 	}
 }
 
-// rewriting replaces parts of answers.
+// rewriting is a transport that replaces parts of answers.
 type rewriting struct {
 	http.RoundTripper
 	words *strings.Replacer
@@ -650,7 +645,7 @@ func tryCredentials(t *testing.T, st *stand) {
 		t.Errorf("%d calls with a token that was refused", calls)
 	}
 
-	// The host takes the token again: no restart, no new connection is needed.
+	// The host accepts the token again. No restart or new connection is needed.
 	tr.s.Do(func(s *hosttest.State) { *s.Token = hosttest.Token })
 	rec, err = tr.listAgain(h)
 	sound(tr, "after the token was changed", rec, err)
@@ -659,8 +654,8 @@ func tryCredentials(t *testing.T, st *stand) {
 	}
 }
 
-// tryKept has a token changed at the host and in the manager while this node keeps
-// the old one: it is asked for anew, and the listing is none the wiser.
+// tryKept changes a token at the host and in the secrets manager, while the node has cached the old
+// one. The node reads it again, and the listing succeeds.
 func tryKept(t *testing.T, st *stand) {
 	tr := st.start(t, world()...)
 	w := wanted{owners: []string{"acme", "other"}, users: []string{"ann"}, repos: []string{"acme/app"}}
@@ -701,7 +696,7 @@ func tryLookup(t *testing.T, st *stand) {
 		again, chosen, err := h.(Finder).Lookup(t.Context(), r.ExternalID)
 		again.Target = r.Target
 		if r.SizeBytes == 0 {
-			again.SizeBytes = 0 // GitLab does not tell it in the list of a group
+			again.SizeBytes = 0 // GitLab omits it in a group's list
 		}
 		if err != nil || !chosen || fmt.Sprintf("%+v", again) != fmt.Sprintf("%+v", r) {
 			t.Errorf("%+v by its id: %+v, %v, %v", r, again, chosen, err)
@@ -737,7 +732,7 @@ func tryLookup(t *testing.T, st *stand) {
 	}
 }
 
-// tryPushes asks what was pushed to since a time, where the host tells.
+// tryPushes asks for pushes since a time, if the host reports them.
 func tryPushes(t *testing.T, st *stand) {
 	tr := st.start(t, many("acme", 7)...)
 	tr.s.Do(func(s *hosttest.State) {
@@ -775,8 +770,7 @@ func tryPushes(t *testing.T, st *stand) {
 	}
 }
 
-// tryGit fetches a repository from git's own server behind the credential of
-// the host, with the right token and with a wrong one.
+// tryGit fetches a repository from a real git server, with the right token and with a wrong one.
 func tryGit(t *testing.T, st *stand) {
 	dir := bareRepository(t)
 	repo := hosttest.Repo{ID: 1, Owner: "acme", Project: "Big Project", Name: "app", Branch: "main", Private: true, Git: dir}
@@ -808,7 +802,7 @@ func tryGit(t *testing.T, st *stand) {
 	}
 }
 
-// bareRepository makes a repository with one commit.
+// bareRepository creates a repository with one commit.
 func bareRepository(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "bare.git")
@@ -825,7 +819,7 @@ func bareRepository(t *testing.T) string {
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files of testdata; then read the diff")
 
-// golden holds a text to a file of testdata.
+// golden compares a text with a file of testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

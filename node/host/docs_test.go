@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The page of each kind of host says what an issue means that any of them may have.
-func TestThePagesOfHostsTellOfEachIssue(t *testing.T) {
+// The page of each kind of host explains each issue that the kind may have.
+func TestDocs_explainEachIssue(t *testing.T) {
 	t.Parallel()
 	everywhere := []Code{
 		TokenRefused, TokenMissing, RateLimited, TargetNotFound, TargetEmpty, NoEffect, Forbidden, Unreachable, InvalidResponse, PartialListing, ListShrank,

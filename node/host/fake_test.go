@@ -16,7 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// recorder is a sink that keeps all, for tests.
+// recorder is a sink that records everything.
 type recorder struct {
 	mu     sync.Mutex
 	repos  []Repo
@@ -48,7 +48,7 @@ func (r *recorder) Skip(_ string, why Reason) {
 
 func (r *recorder) Progress(int, int) {}
 
-// names are the names of what was listed, sorted, without the host.
+// names returns the names of the listed repositories, sorted, without the host.
 func (r *recorder) names() string {
 	var out []string
 	for _, repo := range r.repos {
@@ -59,7 +59,7 @@ func (r *recorder) names() string {
 	return strings.Join(out, " ")
 }
 
-// problems are the codes of the issues with their targets, sorted.
+// problems returns the codes of the issues with their targets, sorted.
 func (r *recorder) problems() string {
 	var out []string
 	for _, i := range r.issues {
@@ -76,8 +76,8 @@ func (r *recorder) problems() string {
 	return strings.Join(out, " ")
 }
 
-// tools are those of a test: a token that never changes, and a clock that
-// moves by each wait instead of waiting.
+// tools returns tools with a constant token, and a clock that each wait advances instead of
+// waiting.
 func tools(t *testing.T) Tools {
 	t.Helper()
 	var mu sync.Mutex
@@ -102,9 +102,8 @@ func tools(t *testing.T) Tools {
 	}
 }
 
-// giteaServer is the part of a Gitea that is asked: what it answers is what
-// the real one answers, which TestARealGiteaIsListed asks the same
-// of where one is built.
+// giteaServer implements a part of Gitea's API. TestRealGitea_lists checks that a real Gitea gives
+// the same answers.
 type giteaServer struct {
 	*httptest.Server
 	most  int // entries of a page, whatever is asked for
@@ -112,7 +111,7 @@ type giteaServer struct {
 
 	mu    sync.Mutex
 	repos []giteaRepo
-	fault func(w http.ResponseWriter, r *http.Request) bool // answers in place of the server
+	fault func(w http.ResponseWriter, r *http.Request) bool // if it returns true, it has answered in place of the server
 }
 
 func newGiteaServer(t *testing.T, repos ...giteaRepo) *giteaServer {
@@ -169,7 +168,7 @@ func (s *giteaServer) owner(w http.ResponseWriter, r *http.Request, owner string
 	if to < len(all) {
 		q := r.URL.Query()
 		q.Set("page", strconv.Itoa(page+1))
-		// The server names itself by its ROOT_URL, which a proxy hides.
+		// The server uses its ROOT_URL, which differs behind a proxy.
 		w.Header().Set("Link", fmt.Sprintf(`<http://inside.example:3000%s?%s>; rel="next",<http://inside.example:3000%s?page=9>; rel="last"`, r.URL.Path, q.Encode(), r.URL.Path))
 	}
 	json.NewEncoder(w).Encode(all[from:to])

@@ -21,14 +21,14 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// realTools are those of a test that asks a real server with a token.
+// realTools returns tools for a real server, with a token.
 func realTools(t *testing.T, token string) Tools {
 	tools := tools(t)
 	tools.Secret = func(context.Context, config.Token) (string, error) { return token, nil }
 	return tools
 }
 
-// listReal lists what a connection chooses of a real server.
+// listReal lists a connection to a real server.
 func listReal(t *testing.T, token string, conn *config.Gitea) *recorder {
 	t.Helper()
 	h, err := Open(conn, realTools(t, token))
@@ -42,9 +42,9 @@ func listReal(t *testing.T, token string, conn *config.Gitea) *recorder {
 	return &got
 }
 
-// TestARealGiteaIsListed tries on a server what the other tests try on its
-// double. Each step stands on what the ones before left.
-func TestARealGiteaIsListed(t *testing.T) {
+// TestRealGitea_lists repeats the other Gitea tests with a real server. Each step needs the
+// steps before it.
+func TestRealGitea_lists(t *testing.T) {
 	t.Parallel()
 	s := giteatest.Start(t)
 	token := &config.Token{Env: "T"}
@@ -57,7 +57,7 @@ func TestARealGiteaIsListed(t *testing.T) {
 		return "gitea:" + strings.TrimPrefix(s.URL, "http://") + ":" + strconv.FormatInt(n, 10)
 	}
 
-	// More repositories than the server puts on a page.
+	// more repositories than a page
 	s.Org("acme")
 	s.Org("other")
 	s.Repos("acme", "r%03d", 103)
@@ -76,7 +76,7 @@ func TestARealGiteaIsListed(t *testing.T) {
 		}
 	}
 
-	// A token sees what its user may see; the public sees the rest.
+	// A token sees what its user may see. Anonymous callers see the rest.
 	got = list(limited, config.Gitea{Token: token, Users: []string{"ann"}, Repos: []string{"acme/tool"}})
 	if got.names() != "acme/tool ann/secret" || got.problems() != "" {
 		t.Errorf("with the token of ann: %s, %s", got.names(), got.problems())
@@ -91,7 +91,7 @@ func TestARealGiteaIsListed(t *testing.T) {
 		t.Errorf("without a token: %s, %s", got.names(), got.problems())
 	}
 
-	// What the server refuses is named for what it is.
+	// Refusals have their own codes.
 	h, err := Open(&config.Gitea{URL: s.URL, Token: token, Orgs: []string{"acme"}}, realTools(t, "0123456789012345678901234567890123456789"))
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestARealGiteaIsListed(t *testing.T) {
 		t.Errorf("an organisation that is not there: %s", got.problems())
 	}
 
-	// No rename, transfer or archiving changes who a repository is.
+	// A repository keeps its id when renamed, transferred or archived.
 	s.Edit("acme/tool", map[string]any{"name": "hammer"})
 	s.Edit("acme/hammer", map[string]any{"archived": true})
 	s.Transfer("acme/r000", "other")
@@ -129,7 +129,7 @@ func TestARealGiteaIsListed(t *testing.T) {
 		t.Errorf("without archived ones: %s, %v", got.names(), got.left)
 	}
 
-	// What is gone is told from what is elsewhere.
+	// A deleted repository differs from one of another host.
 	chosen.URL, chosen.Exclude = s.URL, config.GiteaExclude{}
 	h, err = Open(&chosen, realTools(t, s.Token))
 	if err != nil {
@@ -144,12 +144,12 @@ func TestARealGiteaIsListed(t *testing.T) {
 	}
 }
 
-// restarting stops a server before some of the first calls that it passes on, so that
-// these fail. Whoever waits then waits until the server is back.
+// restarting is a transport that stops the server before some of the first calls, so that they
+// fail. Its wait returns when the server is back.
 type restarting struct {
 	http.RoundTripper
 	server *giteatest.Server
-	before []int // the numbers of these calls
+	before []int // numbers of these calls
 
 	mu       sync.Mutex // guards the fields below
 	calls    int
@@ -168,7 +168,7 @@ func (r *restarting) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.RoundTripper.RoundTrip(req)
 }
 
-// wait is the Wait of Tools.
+// wait is for Tools.Wait.
 func (r *restarting) wait(ctx context.Context, _ time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,9 +179,9 @@ func (r *restarting) wait(ctx context.Context, _ time.Duration) error {
 	return ctx.Err()
 }
 
-// The server is restarted twice and more in the middle of a listing of 300
-// repositories in five organisations: all of them come, each once.
-func TestARealGiteaIsRestartedWhileItIsListed(t *testing.T) {
+// The server restarts several times during a listing of 300 repositories in five organisations.
+// Each repository is listed once.
+func TestRealGitea_restartsDuringAListing(t *testing.T) {
 	t.Parallel()
 	s := giteatest.Start(t)
 	var orgs []string
@@ -224,9 +224,9 @@ func TestARealGiteaIsRestartedWhileItIsListed(t *testing.T) {
 	t.Logf("%d repositories by %d calls and %d restarts", len(got.repos), r.calls, r.restarts)
 }
 
-// TestAPrivateRepositoryOfARealGiteaIsFetched fetches with what Credential
-// says, and looks for the token wherever it must not be.
-func TestAPrivateRepositoryOfARealGiteaIsFetched(t *testing.T) {
+// TestRealGitea_fetchesAPrivateRepository fetches with the result of Credential, and checks
+// that the token is nowhere else.
+func TestRealGitea_fetchesAPrivateRepository(t *testing.T) {
 	t.Parallel()
 	s := giteatest.Start(t)
 	token := s.User("ann", "read:repository", "read:user")
@@ -253,7 +253,7 @@ func TestAPrivateRepositoryOfARealGiteaIsFetched(t *testing.T) {
 		}
 	}
 
-	// The mirror keeps no credential.
+	// The mirror contains no credential.
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err

@@ -12,7 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// acme is what the server of most tests has.
+// acme returns the repositories of most tests.
 func acme() []giteaRepo {
 	no := false
 	return []giteaRepo{
@@ -35,7 +35,7 @@ func openTest(t *testing.T, conn config.Connection) Host {
 	return h
 }
 
-func TestGiteaListsWhatIsChosen(t *testing.T) {
+func TestGitea_lists(t *testing.T) {
 	t.Parallel()
 	token := &config.Token{Env: "T"}
 	for name, c := range map[string]struct {
@@ -75,7 +75,7 @@ func TestGiteaListsWhatIsChosen(t *testing.T) {
 	}
 }
 
-func TestGiteaFactsBecomeTheRecord(t *testing.T) {
+func TestGitea_repoFields(t *testing.T) {
 	t.Parallel()
 	s := newGiteaServer(t, acme()...)
 	var got recorder
@@ -103,7 +103,7 @@ func TestGiteaFactsBecomeTheRecord(t *testing.T) {
 	}
 }
 
-func TestALookUpTellsGoneFromUnknown(t *testing.T) {
+func TestLookup_goneOrUnknown(t *testing.T) {
 	t.Parallel()
 	s := newGiteaServer(t, acme()...)
 	h := openTest(t, &config.Gitea{URL: s.URL + "/git", Token: &config.Token{Env: "T"}, Orgs: []string{"acme"}}).(Finder)
@@ -127,8 +127,8 @@ func TestALookUpTellsGoneFromUnknown(t *testing.T) {
 	}
 }
 
-// asksFirst holds every call back until the first one whose path has a part is
-// on its way.
+// asksFirst is a transport that delays all calls until the first call whose path contains a text is
+// sent.
 type asksFirst struct {
 	http.RoundTripper
 	part  string
@@ -148,7 +148,7 @@ func (a *asksFirst) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-func TestAServerThatFailsLeavesTheListingInPart(t *testing.T) {
+func TestList_failedServerMakesItPartial(t *testing.T) {
 	t.Parallel()
 	html := func(status int) func(http.ResponseWriter, *http.Request) bool {
 		return func(w http.ResponseWriter, r *http.Request) bool {
@@ -196,7 +196,8 @@ func TestAServerThatFailsLeavesTheListingInPart(t *testing.T) {
 			s := newGiteaServer(t, acme()...)
 			s.fault = c.fault
 
-			// A limit is the credential's: had acme been refused first, other would not be asked.
+			// A limit is for the whole credential. If acme were refused first, other would not be
+			// asked.
 			tools := tools(t)
 			tools.Transport = &asksFirst{tools.Transport, "/orgs/other", make(chan struct{}), sync.Once{}}
 
@@ -217,7 +218,7 @@ func TestAServerThatFailsLeavesTheListingInPart(t *testing.T) {
 	}
 }
 
-func TestWhatPassesIsTriedAgain(t *testing.T) {
+func TestClient_retriesTemporaryErrors(t *testing.T) {
 	t.Parallel()
 	s := newGiteaServer(t, acme()...)
 	failures := 3
@@ -237,7 +238,7 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestARefusedTokenEndsTheListing(t *testing.T) {
+func TestList_refusedTokenEndsIt(t *testing.T) {
 	t.Parallel()
 	s := newGiteaServer(t, acme()...)
 	conn := &config.Gitea{URL: s.URL + "/git", Token: &config.Token{Env: "T"}, Orgs: []string{"acme", "other", "ann", "x", "y"}}
@@ -257,7 +258,7 @@ func TestARefusedTokenEndsTheListing(t *testing.T) {
 	}
 }
 
-func TestATokenGoesToItsHostAlone(t *testing.T) {
+func TestClient_tokenGoesOnlyToItsHost(t *testing.T) {
 	t.Parallel()
 	thief := newGiteaServer(t)
 	s := newGiteaServer(t, acme()...)

@@ -22,17 +22,17 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// appSite is a GitHub at which acme has installed an app, ann too, and late has
-// suspended it. A token of an installation sees the repositories of its owner.
+// appSite is a GitHub server with an app, installed by acme and ann, and suspended by late. A token
+// of an installation sees the repositories of its owner.
 type appSite struct {
 	*httptest.Server
 	t    *testing.T
 	key  *rsa.PrivateKey
 	now  func() time.Time
-	made int // tokens
+	made int // number of tokens
 
-	says    bool // what time it is there
-	refused int  // proofs
+	says    bool // whether answers have the server's time
+	refused int  // number of refused proofs
 }
 
 func (s *appSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -75,7 +75,7 @@ func (s *appSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, answer)
 }
 
-// proves checks what an app says of itself.
+// proves checks an app's proof of identity.
 func (s *appSite) proves(token string) bool {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -99,8 +99,8 @@ func (s *appSite) proves(token string) bool {
 	return claims.Issuer == "42" && claims.IAT < now && claims.EXP > now && claims.EXP-claims.IAT <= 600
 }
 
-// newAppSite is such a site and the tools of a node whose configuration has the
-// app. The key is given with its lines joined, as in a variable.
+// newAppSite returns an appSite, and the tools of a node with the app. The key has its lines
+// joined, as in a variable.
 func newAppSite(t *testing.T) (*appSite, Tools) {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -123,9 +123,9 @@ func newAppSite(t *testing.T) (*appSite, Tools) {
 	return s, tools
 }
 
-// Each owner is asked for with the token of its installation; one that has none
-// is asked for with the token of the connection, and a listing says so.
-func TestAGitHubAppListsWhereItIsInstalled(t *testing.T) {
+// Each owner is listed with the token of its installation. An owner without one is listed with the
+// connection's token, and an issue.
+func TestApp_listsItsInstallations(t *testing.T) {
 	t.Parallel()
 	s, tools := newAppSite(t)
 	conn := &config.GitHub{URL: s.URL, Token: &config.Token{Env: "T"}, Orgs: []string{"acme", "other", "late"}, Users: []string{"ann"}}
@@ -147,8 +147,8 @@ func TestAGitHubAppListsWhereItIsInstalled(t *testing.T) {
 		t.Errorf("%d tokens were made, want one for each installation", s.made)
 	}
 
-	// Only the owner's installation sees a private repository; of one that
-	// nobody sees it is not sure that it is gone while an app cannot be asked.
+	// Only the owner's installation sees a private repository. If an app fails, a missing
+	// repository is not certainly gone.
 	prefix := "github:" + strings.TrimPrefix(s.URL, "http://") + ":"
 	if r, chosen, err := h.(Finder).Lookup(t.Context(), prefix+"11"); err != nil || !chosen || r.DisplayName != "acme/app" {
 		t.Errorf("a look-up: %+v, %v, %v", r, chosen, err)
@@ -162,9 +162,8 @@ func TestAGitHubAppListsWhereItIsInstalled(t *testing.T) {
 	}
 }
 
-// git fetches with the token of the installation, which is made anew before it
-// ends.
-func TestATokenOfAnInstallationIsRenewed(t *testing.T) {
+// Git fetches with the installation's token, which is renewed before it ends.
+func TestApp_renewsTokens(t *testing.T) {
 	t.Parallel()
 	s, tools := newAppSite(t)
 	conn := &config.GitHub{URL: s.URL, Token: &config.Token{Env: "T"}, Orgs: []string{"acme"}}
@@ -187,8 +186,8 @@ func TestATokenOfAnInstallationIsRenewed(t *testing.T) {
 	}
 }
 
-// What is no key is told without a word of it.
-func TestAKeyThatIsNoneIsNotShown(t *testing.T) {
+// The error of an invalid key does not contain the key.
+func TestApp_invalidKeyIsNotShown(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"hunter2", "-----BEGIN PRIVATE KEY-----\naHVudGVyMg==\n-----END PRIVATE KEY-----\n"} {
 		if _, err := rsaKey(text); err == nil || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "aHVu") {

@@ -12,8 +12,8 @@ import (
 	"github.com/shoalsearch/shoal/node/host/hosttest"
 )
 
-// many named repositories of a world in which each tenth is not there, and the
-// connection to them.
+// named returns a server and a connection to n single repositories, of which every tenth does not
+// exist.
 func named(t *testing.T, d *hosttest.Deployment, n int) (*hosttest.Server, *config.GitHub) {
 	t.Helper()
 	var there []hosttest.Repo
@@ -46,9 +46,8 @@ func listNamed(t *testing.T, s *hosttest.Server, conn *config.GitHub) (Host, *re
 	return h, rec, h.List(t.Context(), rec)
 }
 
-// Repositories that are named one by one come by one call for a hundred, and are
-// what each call of its own would have told.
-func TestManyNamedRepositoriesAreAskedForAtOnce(t *testing.T) {
+// Single repositories are asked for a hundred at once, with the same result as separate calls.
+func TestBatch_listsManyRepositories(t *testing.T) {
 	t.Parallel()
 	for _, d := range []*hosttest.Deployment{hosttest.GitHub(), hosttest.GitHubServer()} {
 		for _, n := range []int{minBatched - 1, minBatched, 250} {
@@ -69,7 +68,7 @@ func TestManyNamedRepositoriesAreAskedForAtOnce(t *testing.T) {
 					t.Errorf("%d calls, want %d; told %+v", got, calls, told)
 				}
 
-				// Each as a look-up by its number has it, and of its own target.
+				// Each equals its look-up by number, and has its own target.
 				for _, r := range rec.repos {
 					alone, chosen, err := h.(Finder).Lookup(t.Context(), r.ExternalID)
 					alone.Target = "repos/" + r.DisplayName
@@ -82,14 +81,14 @@ func TestManyNamedRepositoriesAreAskedForAtOnce(t *testing.T) {
 	}
 }
 
-// Where the question is not answered, each repository is asked for by itself; a
-// limit and a refused token end the listing.
-func TestAQuestionOfManyThatIsNotAnswered(t *testing.T) {
+// If the query fails, each repository is asked for separately. A limit or a refused token ends the
+// listing.
+func TestBatch_failedQuery(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		answer func(w http.ResponseWriter)
 		listed int
-		code   Code // of each issue; empty for none
+		code   Code // of each issue; "": none
 	}{
 		"no such page": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }, 27, TargetNotFound},
 		"not for apps": {func(w http.ResponseWriter) {
@@ -137,11 +136,11 @@ func TestAQuestionOfManyThatIsNotAnswered(t *testing.T) {
 	}
 }
 
-// codeOf is the code of a refusal.
+// codeOf returns the code of a refusal.
 func codeOf(err error) Code { return issueOf("", err).Code }
 
-// A question is JSON in which no name can end its text.
-func TestAQuestionOfManyIsText(t *testing.T) {
+// The query is JSON, which names cannot break out of.
+func TestBatch_escapesNames(t *testing.T) {
 	t.Parallel()
 	b := &githubBatch{names: []string{`acme/a.b-c_d`, `o"wner/n\ame`}}
 	text, err := json.Marshal(map[string]string{"query": b.question()})

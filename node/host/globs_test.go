@@ -10,9 +10,8 @@ import (
 	"github.com/shoalsearch/shoal/glob/globtest"
 )
 
-// What a connection leaves out or takes by a glob is what the table of package glob
-// says, through the listing of each kind of host.
-func TestGlobsOfEveryPropertyFollowTheTable(t *testing.T) {
+// In listings, the globs of each property match as in the table of package glob.
+func TestGlobs_followTheTable(t *testing.T) {
 	t.Parallel()
 	for _, row := range globtest.Rows() {
 		for _, name := range row.Matches {
@@ -24,16 +23,16 @@ func TestGlobsOfEveryPropertyFollowTheTable(t *testing.T) {
 	}
 }
 
-// checkEveryProperty asks each property that takes a glob. Hosts that compare letters
-// in either case are asked in lower case.
+// checkEveryProperty checks a glob with each property that takes globs. Names for hosts that ignore
+// case are in lower case.
 func checkEveryProperty(t *testing.T, pattern, name string, matches bool) {
 	t.Helper()
 	globs, exact := []string{pattern}, strings.ToLower(name) == name && strings.ToLower(pattern) == pattern && !strings.Contains(pattern, "[[:")
 	for property, c := range map[string]struct {
 		conn   config.Connection
 		repo   Repo
-		why    Reason // where the glob matches, or else with "!"
-		letter bool   // case counts
+		why    Reason // if the glob matches, or else with "!"
+		letter bool   // whether case counts
 	}{
 		"github exclude.repos":     {conn: &config.GitHub{Exclude: config.GitHubExclude{Repos: globs}}, why: ByName},
 		"github exclude.topics":    {conn: &config.GitHub{Exclude: config.GitHubExclude{Topics: globs}}, repo: Repo{Topics: []string{name}}, why: ByNoTopic},
@@ -77,8 +76,8 @@ func checkEveryProperty(t *testing.T, pattern, name string, matches bool) {
 	}
 }
 
-// The globs count in listings, for every kind of host.
-func TestListingsLeaveOutByEveryFormOfGlob(t *testing.T) {
+// Each kind of host leaves out repositories by globs.
+func TestGlobs_leaveOutRepositories(t *testing.T) {
 	t.Parallel()
 	answer := func(v any) string {
 		b, _ := json.Marshal(v)
@@ -147,7 +146,7 @@ func TestListingsLeaveOutByEveryFormOfGlob(t *testing.T) {
 			t.Errorf("%T %s lists %q, want %q", c.conn(), c.glob, got, c.want)
 		}
 
-		// A glob that matches nothing is reported, one that matches is not.
+		// Only the glob that matches nothing is reported.
 		if len(rec.issues) != 1 || rec.issues[0].Code != NoEffect || !strings.Contains(rec.issues[0].Text, "matches unlike*;") {
 			t.Errorf("%T %s: issues %+v", c.conn(), c.glob, rec.issues)
 		}

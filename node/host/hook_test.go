@@ -18,15 +18,14 @@ func macOf(secret, body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// Each kind of host proves itself in its own way and in no other, and its
-// events mean what they say.
-func TestEveryKindSignsItsEvents(t *testing.T) {
+// Each kind accepts only its own signature, and decodes its events.
+func TestHook_byKind(t *testing.T) {
 	t.Parallel()
 	const secret = "hush"
 	for name, c := range map[string]struct {
 		conn  config.Connection
 		proof func(secret, body string) map[string]string // headers; "?token" is a query
-		event string                                      // header that names the event
+		event string                                      // header with the name of the event
 		push  string
 		body  string
 		want  string // repository
@@ -115,7 +114,7 @@ func TestEveryKindSignsItsEvents(t *testing.T) {
 	}
 }
 
-func TestAFileHasAPageAtItsHost(t *testing.T) {
+func TestFileURL(t *testing.T) {
 	t.Parallel()
 	sha := strings.Repeat("a", 40)
 	for _, c := range []struct{ host, rev, want string }{
@@ -142,7 +141,7 @@ func TestAFileHasAPageAtItsHost(t *testing.T) {
 	}
 }
 
-func TestLinesHaveAnAddressAtTheirHost(t *testing.T) {
+func TestLinesURL(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		host, page  string
@@ -170,9 +169,8 @@ func TestLinesHaveAnAddressAtTheirHost(t *testing.T) {
 	}
 }
 
-// GitLab signs with a token that holds the secret; what it signed is taken for
-// five minutes.
-func TestGitLabSignsWithItsToken(t *testing.T) {
+// GitLab signs with a token that contains the secret. Signatures are valid for five minutes.
+func TestHook_gitlabSigningToken(t *testing.T) {
 	t.Parallel()
 	secret := strings.Repeat("ab", 32)
 	hook, now := HookOf(&config.GitLab{}), time.Unix(1772370000, 0)
@@ -198,9 +196,8 @@ func TestGitLabSignsWithItsToken(t *testing.T) {
 	}
 }
 
-// Where the body alone is signed, it names the delivery: an id that nobody signed
-// does not make one event two.
-func TestASignedBodyIsOneDelivery(t *testing.T) {
+// If only the body is signed, its hash is the id. An unsigned id does not make one event two.
+func TestHook_bodyIsTheID(t *testing.T) {
 	t.Parallel()
 	for header, conn := range map[string]config.Connection{"X-GitHub-Delivery": &config.GitHub{}, "X-Gitea-Delivery": &config.Gitea{}, "X-Request-UUID": &config.Bitbucket{}, "X-Request-Id": &config.Bitbucket{}} {
 		id := func(text, body string) string {
@@ -216,9 +213,8 @@ func TestASignedBodyIsOneDelivery(t *testing.T) {
 	}
 }
 
-// A delivery is told from another by what its host calls it, where that is signed
-// or the delivery has the secret itself.
-func TestADeliveryHasTheIdOfItsHost(t *testing.T) {
+// A delivery has the host's id, if that is signed or the delivery contains the secret.
+func TestHook_idOfTheHost(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]struct {
 		conn   config.Connection
@@ -234,9 +230,8 @@ func TestADeliveryHasTheIdOfItsHost(t *testing.T) {
 	}
 }
 
-// Whoever sends what is no event is told so in words of JSON, not in those of
-// this program.
-func TestAMalformedEventIsToldInWordsOfJSON(t *testing.T) {
+// The error of an invalid event speaks of JSON, not of Go.
+func TestRead_malformedEvents(t *testing.T) {
 	t.Parallel()
 	hook := HookOf(&config.GitHub{})
 	for body, want := range map[string]string{

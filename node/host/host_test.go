@@ -16,7 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// repository makes what git takes for a repository, without running git.
+// repository creates the files that git takes for a repository, without running git.
 func repository(t *testing.T, dir, origin string) {
 	t.Helper()
 	for _, d := range []string{"objects", "refs"} {
@@ -35,7 +35,7 @@ func repository(t *testing.T, dir, origin string) {
 	}
 }
 
-func TestOriginsBecomeNames(t *testing.T) {
+func TestNameOfOrigin(t *testing.T) {
 	t.Parallel()
 	for origin, want := range map[string]string{
 		"https://github.com/acme/app.git":             "github.com/acme/app",
@@ -73,7 +73,7 @@ func list(t *testing.T, url string) (Listing, error) {
 	return h.(*generic).Repos(t.Context())
 }
 
-// show prints a listing: names and directories below root.
+// show returns the names of a listing, with directories relative to root.
 func show(l Listing, root string) string {
 	var b strings.Builder
 	for _, r := range l.Repos {
@@ -82,7 +82,7 @@ func show(l Listing, root string) string {
 	return strings.TrimSpace(b.String())
 }
 
-func TestLocalDirectoriesAreListedByGlob(t *testing.T) {
+func TestListDirectories_globs(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "re pos")
 	repository(t, filepath.Join(root, "a", "app.git"), "https://github.com/acme/app")
@@ -141,8 +141,8 @@ func TestLocalDirectoriesAreListedByGlob(t *testing.T) {
 	}
 }
 
-// Nothing below a directory that cannot be read is let go, and somebody can do something.
-func TestListing_ofAnUnreadableDirectory(t *testing.T) {
+// An unreadable directory makes the listing partial. The issue says what to do.
+func TestListDirectories_unreadableIssue(t *testing.T) {
 	t.Parallel()
 	l := Listing{Complete: true}
 	l.unread(&fs.PathError{Op: "open", Path: "/srv/git/closed", Err: fs.ErrPermission})
@@ -151,8 +151,8 @@ func TestListing_ofAnUnreadableDirectory(t *testing.T) {
 	}
 }
 
-// Each of these showed a repository that is in no connection.
-func TestADirectoryThatLeadsOutIsLeftOut(t *testing.T) {
+// Each of these paths leads to a repository outside the connection.
+func TestListDirectories_skipsLinksOutside(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	users, secret := filepath.Join(top, "users"), filepath.Join(top, "priv", "secret")
@@ -200,8 +200,8 @@ func TestADirectoryThatLeadsOutIsLeftOut(t *testing.T) {
 	}
 }
 
-// Two local repositories of one origin: each has a name to fall back on.
-func TestAClaimHasANameToFallBackOn(t *testing.T) {
+// Two local repositories have the same origin. Each also has a name by directory.
+func TestName_ownNames(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	repository(t, filepath.Join(root, "a", "app"), "https://github.com/acme/app")
@@ -216,7 +216,7 @@ func TestAClaimHasANameToFallBackOn(t *testing.T) {
 	}
 }
 
-func TestAnUnreadableDirectoryMakesAListingIncomplete(t *testing.T) {
+func TestListDirectories_unreadableIsIncomplete(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() == 0 {
 		t.Skip("root reads everything")
@@ -235,7 +235,7 @@ func TestAnUnreadableDirectoryMakesAListingIncomplete(t *testing.T) {
 	}
 }
 
-func TestAddressesKeepTheirCredentialsToThemselves(t *testing.T) {
+func TestGeneric_hidesCredentials(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if u, p, _ := r.BasicAuth(); u != "ann" || p != "p@ss" {

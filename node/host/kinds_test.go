@@ -19,11 +19,11 @@ import (
 	"github.com/shoalsearch/shoal/node/host/hosttest"
 )
 
-// script is a server that answers the calls it knows with what stands in the
-// descriptions of its API, and notes the others.
-type script struct {
+// scriptedServer is a server with fixed answers, taken from the API's documentation. It records other
+// calls.
+type scriptedServer struct {
 	*httptest.Server
-	auth    string // what the Authorization header must be
+	auth    string // required Authorization header
 	answers map[string]string
 
 	mu      sync.Mutex
@@ -31,18 +31,17 @@ type script struct {
 	calls   int
 }
 
-// answering makes a script of pairs: what is asked for, with the query where
-// it matters, and the answer. An answer may begin with "STATUS n" and headers,
-// each on a line, before an empty one; HOST stands for the server's address.
-func answering(t *testing.T, auth string, answers map[string]string) *script {
+// answering returns a server with the answers, by path and query. An answer may begin with "STATUS
+// n" and headers, each on a line, then an empty line. HOST is replaced by the server's address.
+func answering(t *testing.T, auth string, answers map[string]string) *scriptedServer {
 	t.Helper()
-	s := &script{auth: auth, answers: answers}
+	s := &scriptedServer{auth: auth, answers: answers}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(s.Close)
 	return s
 }
 
-func (s *script) serve(w http.ResponseWriter, r *http.Request) {
+func (s *scriptedServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls++
@@ -77,7 +76,7 @@ func hasAll(r *http.Request, query string) bool {
 	return true
 }
 
-func (s *script) answer(w http.ResponseWriter, text string) {
+func (s *scriptedServer) answer(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	status := http.StatusOK
 	if rest, ok := strings.CutPrefix(text, "STATUS "); ok {
@@ -94,8 +93,8 @@ func (s *script) answer(w http.ResponseWriter, text string) {
 	fmt.Fprint(w, text)
 }
 
-// told is a listing in a line for each repository: name, address for git,
-// and what is worth telling.
+// told returns a listing as text, with a line for each repository: its name, clone URL and other
+// properties.
 func told(rec *recorder, host string) string {
 	var lines []string
 	for _, r := range rec.repos {
@@ -114,7 +113,7 @@ func told(rec *recorder, host string) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestEveryKindListsItsHost(t *testing.T) {
+func TestList_byKind(t *testing.T) {
 	t.Parallel()
 	token := &config.Token{Env: "T"}
 	for name, c := range map[string]struct {
@@ -125,7 +124,7 @@ func TestEveryKindListsItsHost(t *testing.T) {
 		issues  string
 		left    string
 		gone    string // external ids that the host does not have
-		user    string // of the credential for git
+		user    string // user of the git credential
 	}{
 		"github enterprise": {
 			auth: "Bearer sekret",
@@ -257,10 +256,9 @@ func basicOf(user, password string) string {
 	return r.Header.Get("Authorization")
 }
 
-// TestEveryKindOfConnectionIsARow fails for a kind that the configuration knows
-// and that lacks a part: a row, a deployment in the table of conformance, links
-// to files, a page.
-func TestEveryKindOfConnectionIsARow(t *testing.T) {
+// Each connection kind of the configuration has all of its parts: a row in kinds, a conformance
+// deployment, links to files, and a page.
+func TestKinds_areComplete(t *testing.T) {
 	t.Parallel()
 	var schema struct {
 		Definitions struct {
@@ -294,7 +292,7 @@ func TestEveryKindOfConnectionIsARow(t *testing.T) {
 			t.Errorf("%s has no row", kind)
 		}
 		if kind == string(config.KindGit) {
-			continue // any server: there is nothing to list, nor a page of its own
+			continue // any server: nothing to list, and no page of its own
 		}
 		if !tried[kind] {
 			t.Errorf("no deployment of %s is in the table of conformance", kind)
@@ -308,8 +306,8 @@ func TestEveryKindOfConnectionIsARow(t *testing.T) {
 	}
 }
 
-// What a host says of the credential is kept for the status.
-func TestAHostTellsHowItsCredentialStands(t *testing.T) {
+// What a host announces of the credential is available for the status.
+func TestAllowance_byKind(t *testing.T) {
 	t.Parallel()
 	token := &config.Token{Env: "T"}
 	limits := "RateLimit-Limit: 600\nRateLimit-Remaining: 590\nRateLimit-Reset: 1772370000\n"
@@ -353,7 +351,7 @@ func TestAHostTellsHowItsCredentialStands(t *testing.T) {
 	}
 }
 
-func TestGitHubSaysWhyItRefuses(t *testing.T) {
+func TestExplainGitHub(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ answer, code, text string }{
 		"single sign-on":      {"STATUS 403\nX-GitHub-SSO: required; url=https://github.com/orgs/acme/sso?x=1\n\n{}", "SSO_REQUIRED@orgs/acme!", "https://github.com/orgs/acme/sso?x=1"},
@@ -379,8 +377,8 @@ func TestGitHubSaysWhyItRefuses(t *testing.T) {
 	}
 }
 
-// GitLab tells sizes where it is asked for them, with a token, and not of a group.
-func TestGitLabTellsSizes(t *testing.T) {
+// GitLab returns sizes if asked for them with a token, but not for a group.
+func TestGitLab_sizes(t *testing.T) {
 	t.Parallel()
 	repos := []hosttest.Repo{{ID: 1, Owner: "acme", Name: "app", Branch: "main", Size: 7000}, {ID: 2, Owner: "ann", Name: "own", Branch: "main", Size: 9000}}
 	for name, c := range map[string]struct {

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestMain runs the tests, or, as a process of its own with an environment of its
-// own, what [outside] says.
+// TestMain runs the tests, or runs [outside] in a separate process with another environment.
 func TestMain(m *testing.M) {
 	if text := os.Getenv(outsideRun); text != "" {
 		fmt.Println(outside(text))

@@ -12,9 +12,8 @@ import (
 	"github.com/shoalsearch/shoal/node/host/hosttest"
 )
 
-// What people get wrong at first: each sentence says what to look at, and none of
-// it takes anything away.
-func TestMistakesAreToldWithWhatToDo(t *testing.T) {
+// Common mistakes give messages with what to check, and remove nothing.
+func TestList_mistakesSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	page := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -60,7 +59,7 @@ func TestMistakesAreToldWithWhatToDo(t *testing.T) {
 			t.Parallel()
 			s := httptest.NewServer(c.answer)
 			t.Cleanup(s.Close)
-			conn := c.conn(s.URL + "/") // with the slash that a browser shows
+			conn := c.conn(s.URL + "/") // with the slash that browsers show
 			conn.Shared().Name = "work"
 			h, err := Open(conn, tools(t))
 			if err != nil {
@@ -76,7 +75,7 @@ func TestMistakesAreToldWithWhatToDo(t *testing.T) {
 				t.Errorf("%v; issues %+v", err, rec.issues)
 			}
 
-			// A page is no word that something is gone.
+			// A page for people does not prove that something is gone.
 			if _, _, err := h.(Finder).Lookup(t.Context(), fmt.Sprintf("%s:%s:1", conn.Kind(), strings.TrimPrefix(s.URL, "http://"))); strings.Contains(name, "address of") && (err == nil || RefusesToken(err) || errors.Is(err, ErrGone)) {
 				t.Errorf("looked up: %v", err)
 			}
@@ -84,8 +83,8 @@ func TestMistakesAreToldWithWhatToDo(t *testing.T) {
 	}
 }
 
-// Keys of projects are written as people say them.
-func TestAKeyOfAProjectInLowerCaseIsFound(t *testing.T) {
+// Project keys may be in lower case.
+func TestBitbucket_lowerCaseProjectKeys(t *testing.T) {
 	t.Parallel()
 	for _, st := range stands() {
 		if !strings.HasPrefix(st.host.Name, "bitbucket") {

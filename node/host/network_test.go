@@ -35,21 +35,20 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// outsideRun is the variable that has a process list a server and fetch from it.
+// outsideRun is the variable that makes the process list and fetch.
 const outsideRun = "SHOAL_TEST_OUTSIDE"
 
-// errand is what such a process does, and outcome what came of it.
+// errand is the input of such a process, and outcome its output.
 type errand struct{ URL, Dir string }
 
 type outcome struct {
 	Listed  string // names of repositories
-	Problem string // of the listing
+	Problem string // error of the listing
 	Fetched bool
-	Git     string // the problem of the fetch
+	Git     string // error of the fetch
 }
 
-// outside lists a Gitea and fetches its first repository, with the tools that a
-// node has.
+// outside lists a Gitea and fetches its first repository, with the tools of a node.
 func outside(text string) string {
 	var e errand
 	if err := json.Unmarshal([]byte(text), &e); err != nil {
@@ -74,7 +73,7 @@ func outside(text string) string {
 		out.Problem = err.Error()
 	}
 
-	// Git is asked also where the API did not answer.
+	// Fetch even if the listing failed.
 	remote := git.Remote{URL: e.URL + "/acme/app.git"}
 	if len(rec.repos) > 0 {
 		remote = rec.repos[0].Remote
@@ -91,8 +90,7 @@ func outside(text string) string {
 	return string(told)
 }
 
-// network is a Gitea in a network of its own: addresses of that network are found
-// by its proxy alone.
+// network is a Gitea in a separate network, whose addresses only its proxy knows.
 type network struct {
 	t     *testing.T
 	back  *hosttest.Server
@@ -103,7 +101,7 @@ type network struct {
 
 	mu     sync.Mutex
 	led    []string // what the proxy was asked for
-	strays []string // calls of the host that nobody should ask
+	strays []string // calls to the host that nobody should call
 }
 
 func newNetwork(t *testing.T) *network {
@@ -114,7 +112,7 @@ func newNetwork(t *testing.T) *network {
 	return n
 }
 
-// behind passes calls on to the Gitea, from below a path to below its own.
+// behind returns a handler that passes calls below a path to the Gitea.
 func (n *network) behind(prefix string) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -127,7 +125,7 @@ func (n *network) behind(prefix string) http.Handler {
 	}
 }
 
-// serve answers at an address of this machine until the test ends.
+// serve serves at an address of this machine until the test ends.
 func (n *network) serve(address string, h http.Handler, cert *tls.Certificate) *httptest.Server {
 	n.t.Helper()
 	l, err := net.Listen("tcp", address)
@@ -148,14 +146,14 @@ func (n *network) serve(address string, h http.Handler, cert *tls.Certificate) *
 	return s
 }
 
-// proxy leads to the servers by the names that they have in the network. With a
-// password it asks for it.
+// proxy starts a proxy to servers by their names in the network. It requires the password if that
+// is not "".
 func (n *network) proxy(password string, to map[string]string) string {
 	n.t.Helper()
 	return n.proxyBehind(nil, password, to)
 }
 
-// proxyBehind is a proxy that is itself asked with TLS where it has a certificate.
+// proxyBehind starts a proxy, which uses TLS if it has a certificate.
 func (n *network) proxyBehind(cert *tls.Certificate, password string, to map[string]string) string {
 	n.t.Helper()
 	s := n.serve("127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -187,7 +185,7 @@ func (n *network) proxyBehind(cert *tls.Certificate, password string, to map[str
 	return strings.Replace(s.URL, "://", "://ann:"+password+"@", 1)
 }
 
-// socks is a proxy of SOCKS 5 that asks for no password.
+// socks starts a SOCKS 5 proxy without a password.
 func (n *network) socks(to map[string]string) string {
 	n.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -210,7 +208,7 @@ func (n *network) socks(to map[string]string) string {
 	return "socks5://" + l.Addr().String()
 }
 
-// leadSocks greets a caller, reads where it wants to go by name, and leads there.
+// leadSocks reads a SOCKS request for a name, and connects to its server.
 func (n *network) leadSocks(here net.Conn, to map[string]string) {
 	head := make([]byte, 2)
 	if _, err := io.ReadFull(here, head); err != nil {
@@ -243,7 +241,7 @@ func (n *network) leadSocks(here net.Conn, to map[string]string) {
 	both(here, here, there)
 }
 
-// both carries bytes both ways until one side ends.
+// both copies bytes both ways until one side ends.
 func both(here net.Conn, from io.Reader, there net.Conn) {
 	done := make(chan struct{}, 2)
 	go func() { io.Copy(there, from); done <- struct{}{} }()
@@ -251,7 +249,7 @@ func both(here net.Conn, from io.Reader, there net.Conn) {
 	<-done
 }
 
-// tunnel carries bytes both ways.
+// tunnel copies bytes between a hijacked connection and a server.
 func tunnel(w http.ResponseWriter, to string) {
 	there, err := net.Dial("tcp", to)
 	if err != nil {
@@ -268,7 +266,7 @@ func tunnel(w http.ResponseWriter, to string) {
 	both(here, buffered, there)
 }
 
-// run has a process of its own list and fetch.
+// run lists and fetches in a separate process.
 func (n *network) run(address string, env ...string) (out outcome) {
 	n.t.Helper()
 	text, err := json.Marshal(errand{address, filepath.Join(n.dir, "mirror.git")})
@@ -318,7 +316,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// file is the certificate of the authority in a file.
+// file writes the authority's certificate to a file.
 func (a *authority) file(dir string) string {
 	path := filepath.Join(dir, "authority.pem")
 	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}), 0o600); err != nil {
@@ -327,7 +325,7 @@ func (a *authority) file(dir string) string {
 	return path
 }
 
-// issue makes a certificate for a name or an address, good until a time.
+// issue issues a certificate for a name or address, valid until a time.
 func (a *authority) issue(name string, until time.Time) *tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -349,8 +347,8 @@ func (a *authority) issue(name string, until time.Time) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{der, a.cert.Raw}, PrivateKey: key}
 }
 
-// outward is an address of this machine that others reach it by, which no proxy
-// is ever spared for without being told.
+// outward returns an external address of this machine, for which a proxy is used unless NO_PROXY
+// names it.
 func outward(t *testing.T) string {
 	t.Helper()
 	all, err := net.InterfaceAddrs()
@@ -366,15 +364,13 @@ func outward(t *testing.T) string {
 	return ""
 }
 
-// TestHostsBehindNetworksOfAllKinds lists and fetches with real sockets, in a
-// process of its own with the environment that an operator gives a node.
-func TestHostsBehindNetworksOfAllKinds(t *testing.T) {
+// Lists and fetches with real sockets, in a separate process with an operator's environment.
+func TestNetworks(t *testing.T) {
 	t.Parallel()
-	const name = "code.example" // found by the proxy alone
+	const name = "code.example" // only the proxy knows it
 	good := time.Now().Add(time.Hour * 24 * 30)
 
-	// A setting makes the network, and says where the host is and what the
-	// process is told of the way there.
+	// A setting creates the network. It returns the host's URL and the environment of the process.
 	plain := func(n *network) string {
 		return strings.TrimPrefix(n.serve("127.0.0.1:0", n.behind(""), nil).URL, "http://")
 	}
@@ -386,9 +382,9 @@ func TestHostsBehindNetworksOfAllKinds(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		setting func(n *network) (address string, env []string)
-		led     string   // a call that came by the proxy; "none" for no call at all
-		api     []string // parts of the problem of the listing; none where it works
-		git     []string // parts of the problem of the fetch; none where it works
+		led     string   // a call through the proxy; "none": no call
+		api     []string // parts of the listing's error; nil: it succeeds
+		git     []string // parts of the fetch's error; nil: it succeeds
 	}{
 		{name: "straight", led: "none", setting: func(n *network) (string, []string) { return "http://" + plain(n), nil }},
 		{name: "below a path", led: "none", setting: func(n *network) (string, []string) {
@@ -563,16 +559,16 @@ func TestHostsBehindNetworksOfAllKinds(t *testing.T) {
 	}
 }
 
-// quietLog is for servers whose callers leave them as they please.
+// quietLog returns a logger that discards, for servers whose clients break connections.
 func quietLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// listedBelow is the repository of the network, as the recorder names it.
+// listedBelow returns the repository's name in the network, as the recorder has it.
 func listedBelow(address string) string {
 	u, _ := url.Parse(address)
 	return strings.TrimPrefix(u.Path+"/acme/app", "/")
 }
 
-// fits reports whether a text has all parts; without parts the text is empty.
+// fits reports whether a text contains all parts. Without parts the text must be empty.
 func fits(text string, parts []string) bool {
 	if len(parts) == 0 {
 		return text == ""

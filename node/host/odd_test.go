@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// A repository that has no usable name or id is left out and told of. The others are listed,
-// and those that did not come are kept.
-func TestListing_ofAnOddRepository(t *testing.T) {
+// A repository without a usable name or id is left out, with an issue. The others are listed, and
+// missing ones are kept.
+func TestList_unusableRepository(t *testing.T) {
 	t.Parallel()
 	for kind, list := range map[string]func(found func(Repo, string) error) error{
 		"Gitea":      func(found func(Repo, string) error) error { return (&gitea{}).found(&giteaRepo{}, found) },
@@ -42,9 +42,8 @@ func TestListing_ofAnOddRepository(t *testing.T) {
 	}
 }
 
-// An id that is no number of 63 bits makes its entry one without a usable number. The entries
-// beside it are read.
-func TestListing_ofAnOddID(t *testing.T) {
+// An id that is no number of 63 bits makes one entry unusable. The entries beside it are read.
+func TestList_unusableID(t *testing.T) {
 	t.Parallel()
 	for kind, list := range map[string]func(text string) ([]error, error){
 		"Gitea":      foundOf(func(r *giteaRepo, found func(Repo, string) error) error { return (&gitea{}).found(r, found) }),
@@ -67,8 +66,8 @@ func TestListing_ofAnOddID(t *testing.T) {
 	}
 }
 
-// foundOf reads a page of entries and hands each on; it returns what came of each, an error for
-// one that was listed.
+// foundOf returns a function that decodes a page and passes each entry to use. Its result has an
+// error for each listed entry.
 func foundOf[T any](use func(r *T, found func(Repo, string) error) error) func(text string) ([]error, error) {
 	return func(text string) (out []error, err error) {
 		var page []T
@@ -77,7 +76,7 @@ func foundOf[T any](use func(r *T, found func(Repo, string) error) error) func(t
 		}
 		for i := range page {
 			out = append(out, use(&page[i], func(r Repo, _ string) error {
-				if r.Name == "" { // told as unusable
+				if r.Name == "" { // counted as unusable
 					return nil
 				}
 				return fmt.Errorf("%q was listed", r.Name)

@@ -12,9 +12,9 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// Pages without an entry end a listing, though each says that there is another one. A list
-// by numbers is whole then; one by cursors may not be, and says so.
-func TestPagesWithoutEntriesEnd(t *testing.T) {
+// Empty pages end a listing even if each announces another. Then a numbered list is complete. A
+// list with cursors may not be, and has an issue.
+func TestWalk_emptyPages(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		conn     func(url string) config.Connection
@@ -50,7 +50,7 @@ func TestPagesWithoutEntriesEnd(t *testing.T) {
 
 			rec := &recorder{}
 			h := openTest(t, c.conn(s.URL))
-			_ = h.List(t.Context(), rec) // of one target it fails with it
+			_ = h.List(t.Context(), rec) // with only one target, the listing fails with it
 			if rec.problems() != c.problems || calls.Load() > c.most {
 				t.Errorf("issues %s after %d calls, want %s after at most %d", rec.problems(), calls.Load(), c.problems, c.most)
 			}
@@ -62,8 +62,8 @@ func listOf(page string) func(*httptest.Server, int) string {
 	return func(*httptest.Server, int) string { return page }
 }
 
-// Where a proxy eats the header Link, a full page of a numbered list is not the last.
-func TestNumberedListsGoOnWithoutLinks(t *testing.T) {
+// If a proxy removes the Link header, a full page of a numbered list is not the last.
+func TestBehind_withoutLinkHeader(t *testing.T) {
 	t.Parallel()
 	for name, conn := range map[string]func(url string) config.Connection{
 		"github": func(u string) config.Connection { return &config.GitHub{URL: u, Orgs: []string{"acme"}} },
@@ -89,9 +89,9 @@ func TestNumberedListsGoOnWithoutLinks(t *testing.T) {
 	}
 }
 
-// Where a proxy eats the header Link, all pages of a Gitea are read all the same: whatever
-// the server's own limit is, and whether it counts more than the token may see.
-func TestGiteaIsListedWithoutLinks(t *testing.T) {
+// If a proxy removes the Link header, all pages of a Gitea are still read, for any limit of the
+// server, and even if it counts more than the token may see.
+func TestGitea_withoutLinkHeader(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		repos, page int

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Each host is asked in a person's name as its published interface has it, and
-// what it says is read as that means it. {site} is the server without its scheme.
-func TestEveryHostListsWhatAPersonMayRead(t *testing.T) {
+// Each host is called with a person's token as its API is documented. In answers, {site} is the
+// server without its scheme.
+func TestReadable_byKind(t *testing.T) {
 	t.Parallel()
 	const github = "/api/v3/user/repos?affiliation=owner%2Ccollaborator%2Corganization_member&per_page=100&visibility=private"
 	const gitlab = "/api/v4/projects?min_access_level=20&order_by=id&pagination=keyset&per_page=100&simple=true&sort=asc&visibility=private"
@@ -70,7 +70,7 @@ func TestEveryHostListsWhatAPersonMayRead(t *testing.T) {
 	}
 }
 
-// personHost answers every address with one status, head and body.
+// personHost returns a server with the same answer for all paths.
 func personHost(t *testing.T, status int, head map[string]string, body string) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -88,16 +88,15 @@ func personHost(t *testing.T, status int, head map[string]string, body string) *
 	return s
 }
 
-// Whose token it is comes from the host, and an answer that names nobody is one
-// of a token that counts no more.
-func TestAHostSaysWhoseATokenIs(t *testing.T) {
+// The host says whose the token is. An answer without a person means that the token is not valid.
+func TestWho_byKind(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name string
 		open OpenOwn
 		head map[string]string
 		body string
-		want string // the subject, or the code of the refusal
+		want string // subject, or code of the refusal
 	}{
 		{"GitHub", GitHubOwn, nil, `{"id": 12, "login": "ann"}`, "12"},
 		{"GitHub, nobody", GitHubOwn, nil, `{}`, "INVALID_PROVIDER_RESPONSE"},
@@ -126,9 +125,8 @@ func TestAHostSaysWhoseATokenIs(t *testing.T) {
 	}
 }
 
-// What a host means by an answer that is no: the person, the token, or nothing
-// that is known of either.
-func TestWhatAHostMeansByRefusingAPerson(t *testing.T) {
+// Refusals mean something about the person, the token, or neither.
+func TestPersonal_refusals(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name    string
@@ -173,8 +171,8 @@ func TestWhatAHostMeansByRefusingAPerson(t *testing.T) {
 	}
 }
 
-// What organisations withhold is said, and what is listed beside them counts.
-func TestOrganisationsThatWithholdAreTold(t *testing.T) {
+// If organisations withhold repositories, the others still count, and a sentence says so.
+func TestReadable_withheldOrganisations(t *testing.T) {
 	t.Parallel()
 	s := personHost(t, http.StatusOK, map[string]string{"X-GitHub-SSO": "partial-results; organizations=21955855,20582480"}, `[{"id": 7, "permissions": {"pull": true}}]`)
 	own, err := GitHubOwn(Person{Address: s.URL, Subject: "5", Token: "sekret"}, tools(t))
@@ -186,8 +184,8 @@ func TestOrganisationsThatWithholdAreTold(t *testing.T) {
 	}
 }
 
-// A page that fails leaves nothing: half of a list is none.
-func TestAListOfAPersonIsWholeOrNotThere(t *testing.T) {
+// If a page fails, there is no list at all.
+func TestReadable_allOrNothing(t *testing.T) {
 	t.Parallel()
 	s := audience(t, map[string]string{
 		"/api/v1/user/repos?limit=50&page=1": `[{"id": 1, "private": true, "permissions": {"pull": true}}]`,
@@ -202,9 +200,9 @@ func TestAListOfAPersonIsWholeOrNotThere(t *testing.T) {
 	}
 }
 
-// An organisation that refuses the person is left out of the list; where all of
-// them do, or one fails, there is none.
-func TestOrganisationsOfAzureThatRefuseThePerson(t *testing.T) {
+// An organisation that refuses the person is left out. If all refuse, or one fails, there is no
+// list.
+func TestAzureOwn_refusingOrganisations(t *testing.T) {
 	t.Parallel()
 	const of, good = "/_apis/git/repositories?api-version=7.1", `{"value": [{"id": "g", "name": "a", "project": {"name": "P", "visibility": "private"}}]}`
 	for _, c := range []struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// audience is a server that answers addresses, with their queries, with what a
-// table says: {base} is its own address. What is not in the table is not there.
+// audience returns a server with answers by path and query, in which {base} is its address. Other
+// paths are not found.
 func audience(t *testing.T, answers map[string]string) *httptest.Server {
 	t.Helper()
 	var s *httptest.Server
@@ -38,7 +38,7 @@ func audience(t *testing.T, answers map[string]string) *httptest.Server {
 	return s
 }
 
-// connectionTo reads a connection as the configuration has it.
+// connectionTo parses a connection.
 func connectionTo(t *testing.T, text string) config.Connection {
 	t.Helper()
 	f, err := config.Parse([]byte(`{"connections": {"c": ` + text + `}}`))
@@ -48,9 +48,8 @@ func connectionTo(t *testing.T, text string) config.Connection {
 	return f.Connections[0]
 }
 
-// Each host is asked as its published interface has it, and what it says is
-// read as that means it: by levels, states and pages.
-func TestEveryHostThatTellsSaysWhoMayRead(t *testing.T) {
+// Each host is called as its API is documented. Levels, states and pages are respected.
+func TestReaders_byKind(t *testing.T) {
 	t.Parallel()
 	const collaborators = "/api/v3/repositories/7/collaborators?affiliation=all&per_page=100"
 	rows := []struct {
@@ -109,8 +108,8 @@ func TestEveryHostThatTellsSaysWhoMayRead(t *testing.T) {
 	}
 }
 
-// A page that fails leaves nothing: half of the readers are no readers.
-func TestReadersAreToldWholeOrNotAtAll(t *testing.T) {
+// If a page fails, there are no readers at all.
+func TestReaders_allOrNothing(t *testing.T) {
 	t.Parallel()
 	const first = "/api/v3/repositories/7/collaborators?affiliation=all&per_page=100"
 	for name, answers := range map[string]map[string]string{
@@ -131,9 +130,8 @@ func TestReadersAreToldWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// Where the host has another repository under the name now, its readers are not
-// those of the one that was listed.
-func TestANameThatLeadsToAnotherRepositoryIsNotAsked(t *testing.T) {
+// If the path now belongs to another repository, its readers do not count.
+func TestReaders_refusesAnotherRepository(t *testing.T) {
 	t.Parallel()
 	s := audience(t, map[string]string{"/rest/api/1.0/projects/ACME/repos/app": `{"id": 8, "slug": "app", "project": {"key": "ACME"}}`})
 	h, err := Open(connectionTo(t, `{"type": "bitbucket", "deploymentType": "server", "url": "`+s.URL+`", "user": "u", "token": {"env": "T"}, "all": true}`), tools(t))
@@ -146,8 +144,8 @@ func TestANameThatLeadsToAnotherRepositoryIsNotAsked(t *testing.T) {
 	}
 }
 
-// A kind that says in its row that it tells of readers has a host that does.
-func TestRowsThatTellHaveAnAudience(t *testing.T) {
+// Each kind whose row has a Readership implements Audience.
+func TestKinds_readershipHasAnAudience(t *testing.T) {
 	t.Parallel()
 	for kind, text := range map[config.Kind]string{
 		config.KindGitHub: `{"type": "github", "orgs": ["a"]}`, config.KindGitLab: `{"type": "gitlab", "groups": ["a"]}`, config.KindGitea: `{"type": "gitea", "orgs": ["a"]}`,
@@ -170,8 +168,8 @@ func TestRowsThatTellHaveAnAudience(t *testing.T) {
 	}
 }
 
-// What changes who may read is told by the events of hosts that have them.
-func TestEventsOfMembers(t *testing.T) {
+// Events about members are decoded for hosts that have them.
+func TestRead_memberEvents(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		hook         Hook

@@ -14,9 +14,8 @@ import (
 	"github.com/shoalsearch/shoal/node/host/hosttest"
 )
 
-// What is recorded of a host is what it said: a listing that is replayed is the same,
-// and asks for the same.
-func TestWhatIsRecordedCanBeReplayed(t *testing.T) {
+// A replayed recording gives the same listing with the same calls.
+func TestRecord_replays(t *testing.T) {
 	t.Parallel()
 	for _, st := range stands() {
 		t.Run(st.host.Name, func(t *testing.T) {
@@ -51,9 +50,8 @@ func TestWhatIsRecordedCanBeReplayed(t *testing.T) {
 	}
 }
 
-// Nothing that proves something, and no address of a person, is written down,
-// wherever it stands.
-func TestARecordHasNoSecret(t *testing.T) {
+// Recordings contain no secrets and no e-mail addresses.
+func TestRecord_removesSecrets(t *testing.T) {
 	t.Parallel()
 	const made = "ghs_made-for-an-hour"
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +80,7 @@ func TestARecordHasNoSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A body that nobody read is not there; one that was read is.
+	// A body that nobody read is not recorded.
 	res, err = (&http.Client{Transport: r, Timeout: time.Minute}).Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -105,8 +103,8 @@ func TestARecordHasNoSecret(t *testing.T) {
 	}
 }
 
-// Only a process that is told to writes anything down, and no more than a bound.
-func TestRecordsAreAskedForAndBounded(t *testing.T) {
+// Recording is off by default, and limited.
+func TestRecord_offByDefaultAndLimited(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ts := tools(t)

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// AzureServices is dev.azure.com: who shows no good token gets a page to sign
-// in, with a status of success.
+// AzureServices is dev.azure.com. It answers a bad token with a sign-in page and status 203.
 func AzureServices() *Deployment {
 	d := azure("azure devops services", "", func(w http.ResponseWriter) {
 		answer(w, http.StatusNonAuthoritativeInfo, "<html><body>Sign in to your account</body></html>")
@@ -16,7 +15,7 @@ func AzureServices() *Deployment {
 	return d
 }
 
-// AzureServer is an Azure DevOps Server with the path of old ones.
+// AzureServer is an Azure DevOps Server with the path of old servers.
 func AzureServer() *Deployment {
 	return azure("azure devops server", "/tfs", func(w http.ResponseWriter) { answer(w, http.StatusUnauthorized, "<html>401</html>") })
 }
@@ -25,7 +24,7 @@ func azure(name, prefix string, refuse func(http.ResponseWriter)) *Deployment {
 	return &Deployment{
 		Name: name, prefix: prefix, schema: "azure",
 
-		// Any user goes with a token, here and for git.
+		// Any user is accepted with the token, in the API and in git.
 		authorized: password(""),
 		refuse:     refuse,
 		missing:    notFound(`{"$id":"1","message":"TF401019: The Git repository with name or identifier does not exist.","typeName":"GitRepositoryNotFoundException","errorCode":0}`),
@@ -40,7 +39,7 @@ func azure(name, prefix string, refuse func(http.ResponseWriter)) *Deployment {
 	}
 }
 
-// azureList has all of an organisation or a project at once.
+// azureList answers with all repositories of an organisation or a project.
 func azureList(s *Server, h http.Header, r *http.Request) any {
 	org, project := r.PathValue("org"), r.PathValue("project")
 	repos := s.of(org)
@@ -48,7 +47,7 @@ func azureList(s *Server, h http.Header, r *http.Request) any {
 		return nil
 	}
 
-	// There are no pages: all comes at once, however much it is.
+	// The list has no pages.
 	kept := repos[:0:0]
 	for _, x := range repos {
 		if project == "" || strings.EqualFold(x.Project, project) {
@@ -76,7 +75,7 @@ func guid(id int64) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d",
 
 func azureRepo(s *Server) func(Repo) map[string]any {
 	return func(r Repo) map[string]any {
-		// The visibility is that of the project, which has no private repository of its own.
+		// Visibility belongs to the project, not to the repository.
 		visibility := "public"
 		switch {
 		case r.Internal:

@@ -16,7 +16,7 @@ func BitbucketCloud() *Deployment {
 		Name: "bitbucket cloud", Most: 100, schema: "bitbucket-cloud",
 		public: "https://api.bitbucket.org", web: "https://bitbucket.org",
 
-		// Its users differ: the e-mail address for the API, a fixed name for git.
+		// The API wants the e-mail address as user, and git a fixed name.
 		authorized: password(Account),
 		refuse:     refused(`{"type":"error","error":{"message":"Token is invalid, expired, or not supported for this endpoint."}}`),
 		missing:    notFound(`{"type":"error","error":{"message":"Repository not found"}}`),
@@ -34,8 +34,8 @@ var (
 	cloudUpdated = regexp.MustCompile(`updated_on>([0-9T:+-]+)`)
 )
 
-// cloudList is a page of a workspace, of a project of it, or of what changed
-// since a time. The next page is named in the body.
+// cloudList answers with a page of a workspace or a project, optionally of changes since a time.
+// The body has the URL of the next page.
 func cloudList(s *Server, h http.Header, r *http.Request) any {
 	q := r.URL.Query()
 	workspace := r.PathValue("workspace")
@@ -56,7 +56,7 @@ func cloudList(s *Server, h http.Header, r *http.Request) any {
 		}
 	}
 
-	// The filter holds for all pages: the next one repeats it.
+	// The filter applies to all pages, so the next URL repeats it.
 	n := number(r, "page", 1)
 	page, more := s.part(kept, n)
 	body := map[string]any{"pagelen": s.page, "values": all(page, cloudRepo)}
@@ -87,7 +87,7 @@ func cloudRepo(r Repo) map[string]any {
 		"updated_on": r.Pushed.UTC().Format("2006-01-02T15:04:05.000000-07:00"),
 	}
 
-	// Fields without a value are null, and the size is missing where it is not computed yet.
+	// Missing values are null. A size not yet computed is missing.
 	if r.Branch != "" {
 		out["mainbranch"] = map[string]any{"type": "branch", "name": r.Branch}
 	}
@@ -100,13 +100,13 @@ func cloudRepo(r Repo) map[string]any {
 	return out
 }
 
-// BitbucketServer is a Bitbucket Data Center, which lies below a path here.
+// BitbucketServer is a Bitbucket Data Center below a path.
 func BitbucketServer() *Deployment {
 	api := "GET /bb/rest/api/1.0"
 	return &Deployment{
 		Name: "bitbucket data center", Most: 1000, prefix: "/bb", schema: "bitbucket-server",
 
-		// Tokens go as Bearer; git sends them as the password of a fixed user, too.
+		// Tokens use Bearer, and in git also the password of a fixed user.
 		authorized: header("Bearer "),
 		refuse:     refused(`{"errors":[{"context":null,"message":"Authentication failed.","exceptionName":"com.atlassian.bitbucket.auth.IncorrectPasswordAuthenticationException"}]}`),
 		missing:    notFound(`{"errors":[{"context":null,"message":"Repository does not exist.","exceptionName":"com.atlassian.bitbucket.repository.NoSuchRepositoryException"}]}`),
@@ -120,9 +120,8 @@ func BitbucketServer() *Deployment {
 	}
 }
 
-// serverList is a page of all repositories, or of a project. Archived ones come
-// with ALL alone. Where the next page starts has nothing to do with how many
-// entries a page has.
+// serverList answers with a page of all repositories, or of a project. It includes archived ones
+// only with archived=ALL. The start of the next page is independent of the number of entries.
 func serverList(s *Server, h http.Header, r *http.Request) any {
 	q := r.URL.Query()
 	h.Set("X-AUSERNAME", "ann")
@@ -134,7 +133,7 @@ func serverList(s *Server, h http.Header, r *http.Request) any {
 		repos = slices.DeleteFunc(slices.Clone(repos), func(x Repo) bool { return x.Archived })
 	}
 
-	// Filtered by rights, a page may have any number of entries.
+	// Pages are filtered by permissions, so they have any number of entries.
 	const step = 7
 	start := number(r, "start", 0)
 	page, more := s.part(repos, start/step+1)
@@ -145,7 +144,7 @@ func serverList(s *Server, h http.Header, r *http.Request) any {
 	return body
 }
 
-// serverProject is a project itself: there is one that is empty.
+// serverProject answers with a project. The project EMPTY exists and is empty.
 func serverProject(s *Server, h http.Header, r *http.Request) any {
 	key := r.PathValue("key")
 	if s.of(key) == nil && key != "EMPTY" {
@@ -164,7 +163,7 @@ func serverSingle(s *Server, h http.Header, r *http.Request) any {
 
 func serverRepo(s *Server) func(Repo) map[string]any {
 	return func(r Repo) map[string]any {
-		// The key of a person's own project begins with a tilde.
+		// The key of a personal project begins with a tilde.
 		kind := "NORMAL"
 		if strings.HasPrefix(r.Owner, "~") {
 			kind = "PERSONAL"

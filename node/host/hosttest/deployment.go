@@ -6,46 +6,46 @@ import (
 	"strings"
 )
 
-// Deployment is a code host as it can be had: a row of the table below.
+// Deployment is a variant of a code host.
 type Deployment struct {
 	Name string
-	Most int // entries of a page at the real one
+	Most int // page size of the real host
 
-	public     string // the address of its API on the internet; empty for a server of one's own
-	web        string // and that of its pages
-	prefix     string // of the path that a server of one's own lies below
-	schema     string // the file of its description
-	before     string // what stands before each answer
-	versions   bool   // answers have a version, and nothing is sent to who has it
+	public     string // API's URL on the internet; "" for self-hosted servers
+	web        string // URL of its pages
+	prefix     string // path of a self-hosted server
+	schema     string // name of its schema file
+	before     string // prefix of each answer
+	versions   bool   // answers have versions, and 304 answers a known one
 	authorized func(r *http.Request, token string) bool
-	refuse     func(w http.ResponseWriter) // what a wrong credential gets
-	missing    func(w http.ResponseWriter) // what an address of nothing gets
+	refuse     func(w http.ResponseWriter) // answers a wrong credential
+	missing    func(w http.ResponseWriter) // answers an unknown path
 	routes     []route
-	clone      func(r Repo) string // the path of a repository for git
+	clone      func(r Repo) string // git path of a repository
 	opens      func(r *http.Request, token string) bool
 }
 
-// route is an address of an API: what it answers is described by a part of the
-// schema. An answer of nil is that there is no such thing.
+// route is a path of an API. A part of the schema describes its answers. A nil answer means not
+// found.
 type route struct {
 	pattern string
-	schema  string // of another description as file:part
+	schema  string // for another schema, file:part
 	answer  func(s *Server, h http.Header, r *http.Request) any
 }
 
-// Deployments returns the table.
+// Deployments returns all deployments.
 func Deployments() []*Deployment {
 	return []*Deployment{
 		GitHub(), GitHubServer(), GitLab(), Gitea(), Gerrit(), BitbucketCloud(), BitbucketServer(), AzureServices(), AzureServer(),
 	}
 }
 
-// refused is an answer to a wrong credential that says so.
+// refused returns a handler that answers 401 with a body.
 func refused(body string) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) { answer(w, http.StatusUnauthorized, body) }
 }
 
-// notFound is an answer to an address of nothing.
+// notFound returns a handler that answers 404 with a body.
 func notFound(body string) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) { answer(w, http.StatusNotFound, body) }
 }
@@ -63,13 +63,13 @@ func answer(w http.ResponseWriter, status int, body string) {
 	fmt.Fprint(w, body)
 }
 
-// header reports whether a call has a value of the Authorization header.
+// header returns a check for an Authorization header: a prefix and the token.
 func header(prefix string) func(r *http.Request, token string) bool {
 	return func(r *http.Request, token string) bool { return r.Header.Get("Authorization") == prefix+token }
 }
 
-// password reports whether a call has a user and the token as its password;
-// any user where none is given.
+// password returns a check for basic authentication by a user with the token as password. The user
+// "" means any.
 func password(user string) func(r *http.Request, token string) bool {
 	return func(r *http.Request, token string) bool {
 		u, p, ok := r.BasicAuth()
@@ -77,7 +77,7 @@ func password(user string) func(r *http.Request, token string) bool {
 	}
 }
 
-// either reports whether one of some forms fits.
+// either returns a check that passes if one of the checks does.
 func either(forms ...func(*http.Request, string) bool) func(*http.Request, string) bool {
 	return func(r *http.Request, token string) bool {
 		for _, f := range forms {

@@ -5,13 +5,12 @@ import (
 	"strings"
 )
 
-// Gerrit is a Gerrit server. Its repositories have no numbers, and who shows a
-// password is below /a.
+// Gerrit is a Gerrit server. Its repositories have no ids, and authenticated calls use the path /a.
 func Gerrit() *Deployment {
 	return &Deployment{
 		Name: "gerrit", Most: 500, prefix: "/r", schema: "gerrit", before: ")]}'\n",
 
-		// Text, not JSON, is what it says of errors.
+		// Errors are plain text, not JSON.
 		authorized: password("ann"),
 		refuse:     func(w http.ResponseWriter) { answer(w, http.StatusUnauthorized, "Unauthorized") },
 		missing:    func(w http.ResponseWriter) { answer(w, http.StatusNotFound, "Not found") },
@@ -26,14 +25,14 @@ func Gerrit() *Deployment {
 	}
 }
 
-// gerritList is a part of the list, sorted by name. It has no word of whether
-// more follow, as some servers have none; hidden ones come with all alone.
+// gerritList answers with a page of projects, sorted by name. It does not tell whether more follow,
+// as some servers do not. Hidden projects need the parameter all.
 func gerritList(s *Server, h http.Header, r *http.Request) any {
 	q := r.URL.Query()
 	repos := s.which(func(p Repo) bool { return strings.HasPrefix(p.Path(), q.Get("p")) && (!p.Hidden || q.Has("all")) })
 	repos = append(repos, Repo{Owner: "", Name: "All-Users"})
 
-	// A page begins at a number of entries, not at a page.
+	// The start is a number of entries, not of pages.
 	from := min(number(r, "S", 0), len(repos))
 	to := min(from+s.page, len(repos))
 	out := map[string]any{}
@@ -63,7 +62,7 @@ func gerritSingle(s *Server, h http.Header, r *http.Request) any {
 }
 
 func gerritProject(r Repo) map[string]any {
-	// A state is one of three: what is hidden is not told to be read-only, too.
+	// A project has one state. Hidden wins over read-only.
 	state := "ACTIVE"
 	switch {
 	case r.Hidden:

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Gitea is a Gitea or Forgejo server, which lies below a path here.
+// Gitea is a Gitea or Forgejo server below a path.
 func Gitea() *Deployment {
 	api := "GET /git/api/v1"
 	return &Deployment{
 		Name: "gitea", Most: 50, prefix: "/git", schema: "gitea",
 
-		// It knows more forms; this is the one of its documentation.
+		// Of several accepted forms, this is the documented one.
 		authorized: header("token "),
 		refuse:     refused(`{"message":"invalid username, password or token","url":"https://gitea.example/api/swagger"}`),
 		missing:    notFound(`{"message":"The target couldn't be found.","url":"https://gitea.example/api/swagger","errors":[]}`),
@@ -30,8 +30,8 @@ func Gitea() *Deployment {
 	}
 }
 
-// giteaList is a page of a list. The server names itself by the address that it
-// was told, which a proxy hides.
+// giteaList answers with a page of repositories. Links use the server's configured address, which
+// differs behind a proxy.
 func giteaList(s *Server, h http.Header, r *http.Request, repos []Repo) []any {
 	n := number(r, "page", 1)
 	page, more := s.part(repos, n)
@@ -54,8 +54,8 @@ func giteaOwner(person bool) func(*Server, http.Header, *http.Request) any {
 	}
 }
 
-// giteaAccount tells the number of an owner, which the search wants: here it is
-// that of its first repository.
+// giteaAccount answers with the id of an owner, for the search. The id is that of its first
+// repository.
 func giteaAccount(person bool) func(*Server, http.Header, *http.Request) any {
 	return func(s *Server, h http.Header, r *http.Request) any {
 		owner := r.PathValue("owner")

@@ -20,13 +20,13 @@ func GitHubServer() *Deployment {
 	return github("github enterprise server", "ghes", "/ghe", "/ghe/api/v3")
 }
 
-// github has its API below a path.
+// github returns a deployment with the API below a path.
 func github(name, schema, prefix, below string) *Deployment {
 	api := "GET " + below
 	return &Deployment{
 		Name: name, Most: 100, prefix: prefix, schema: schema, versions: true,
 
-		// The question of many lies beside the other addresses, not below them.
+		// The GraphQL path is beside the other paths.
 		authorized: header("Bearer "),
 		refuse:     refused(`{"message":"Bad credentials","documentation_url":"https://docs.github.com/rest","status":"401"}`),
 		missing:    notFound(`{"message":"Not Found","documentation_url":"https://docs.github.com/rest","status":"404"}`),
@@ -44,15 +44,15 @@ func github(name, schema, prefix, below string) *Deployment {
 	}
 }
 
-// githubList is a page of a list. The address of the next one has the number of
-// the organisation, as the real one's has.
+// githubList answers with a page of repositories. The URL of the next page has the organisation's
+// number, as on GitHub.
 func githubList(s *Server, h http.Header, r *http.Request, repos []Repo, next string) any {
 	h.Set("X-RateLimit-Limit", "5000")
 	h.Set("X-RateLimit-Remaining", "4999")
 	h.Set("X-RateLimit-Reset", "1772370000")
 	h.Set("X-RateLimit-Resource", "core")
 
-	// Sorted before it is cut into pages, as the host does.
+	// Sort before cutting pages.
 	if r.URL.Query().Get("sort") == "pushed" {
 		repos = newest(repos)
 	}
@@ -79,7 +79,7 @@ func githubOrgByNumber(s *Server, h http.Header, r *http.Request) any {
 	return githubList(s, h, r, s.of(r.PathValue("id")), r.URL.Path)
 }
 
-// githubUser has the public repositories of a user alone.
+// githubUser answers with a user's public repositories.
 func githubUser(s *Server, h http.Header, r *http.Request) any {
 	owner := r.PathValue("owner")
 	repos := s.which(func(x Repo) bool { return x.Owner == owner && !x.Private })
@@ -89,7 +89,7 @@ func githubUser(s *Server, h http.Header, r *http.Request) any {
 	return githubList(s, h, r, repos, r.URL.Path)
 }
 
-// githubOwn has all of the account of the token.
+// githubOwn answers with all repositories of the token's account.
 func githubOwn(s *Server, h http.Header, r *http.Request) any {
 	return githubList(s, h, r, s.of("ann"), r.URL.Path)
 }
@@ -102,11 +102,10 @@ func githubByNumber(s *Server, h http.Header, r *http.Request) any {
 	return githubSingle(s.byNumber(r.PathValue("id")))
 }
 
-// asked is a repository in a question of many.
+// asked matches a repository in a GraphQL query.
 var asked = regexp.MustCompile(`(\w+):repository\(owner:"([^"]*)",name:"([^"]*)",followRenames:true\){\.\.\.f}`)
 
-// githubGraph answers a question of many repositories. What is not there is null,
-// with an error beside the data.
+// githubGraph answers a query for many repositories. Missing ones are null, with an error.
 func githubGraph(s *Server, h http.Header, r *http.Request) any {
 	var question struct{ Query string }
 	if err := json.NewDecoder(r.Body).Decode(&question); err != nil || !strings.Contains(question.Query, "fragment f on Repository{") {
@@ -118,7 +117,7 @@ func githubGraph(s *Server, h http.Header, r *http.Request) any {
 	h.Set("X-RateLimit-Reset", "1772370000")
 	h.Set("X-RateLimit-Resource", "graphql")
 
-	// One that is missing fails alone: the others are there beside the error.
+	// A missing repository does not affect the others.
 	data, errs := map[string]any{}, []any{}
 	for _, m := range asked.FindAllStringSubmatch(question.Query, -1) {
 		repo, ok := s.byPath(m[2], m[3])
@@ -137,7 +136,7 @@ func githubGraph(s *Server, h http.Header, r *http.Request) any {
 }
 
 func githubNode(r Repo) map[string]any {
-	// In capitals here, unlike in the lists.
+	// GraphQL uses capitals, unlike the lists.
 	visibility, nodes := "PUBLIC", []any{}
 	switch {
 	case r.Internal:
@@ -173,7 +172,7 @@ func githubSingle(repo Repo, ok bool) any {
 }
 
 func githubRepo(r Repo) map[string]any {
-	// Internal ones count as private, too: who reads that field alone shows them to nobody.
+	// Internal repositories are private, too, for clients that read only that field.
 	visibility := "public"
 	switch {
 	case r.Internal:

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// GitLab is gitlab.com or a server of one's own, which lies below a path here.
+// GitLab is gitlab.com or a self-hosted server, below a path.
 func GitLab() *Deployment {
 	api := "GET /gitlab/api/v4"
 	return &Deployment{
 		Name: "gitlab", Most: 100, prefix: "/gitlab", schema: "gitlab", versions: true,
 
-		// Git wants a user, whichever form the token has.
+		// Git needs a user name for each form of token.
 		authorized: header("Bearer "),
 		refuse:     refused(`{"message":"401 Unauthorized"}`),
 		missing:    notFound(`{"message":"404 Not Found"}`),
@@ -29,7 +29,7 @@ func GitLab() *Deployment {
 	}
 }
 
-// gitlabList is a page of a list: by its number, or behind an id.
+// gitlabList answers with a page of projects, by page number or by cursor.
 func gitlabList(s *Server, h http.Header, r *http.Request, repos []Repo) any {
 	q := r.URL.Query()
 	if q.Get("archived") == "false" {
@@ -45,7 +45,7 @@ func gitlabList(s *Server, h http.Header, r *http.Request, repos []Repo) any {
 		repos = newest(repos)
 	}
 
-	// Beyond a number of entries only a cursor leads on.
+	// keyset pagination uses a cursor
 	name := "page"
 	if q.Get("pagination") == "keyset" {
 		name = "cursor"
@@ -62,7 +62,7 @@ func gitlabAll(s *Server, h http.Header, r *http.Request) any {
 	return gitlabList(s, h, r, s.which(func(Repo) bool { return true }))
 }
 
-// gitlabGroup has the projects of a group and of those below it.
+// gitlabGroup answers with the projects of a group, and of its subgroups if asked.
 func gitlabGroup(s *Server, h http.Header, r *http.Request) any {
 	group := strings.ToLower(r.PathValue("group"))
 	deep := r.URL.Query().Get("include_subgroups") == "true"
@@ -83,7 +83,7 @@ func gitlabUser(s *Server, h http.Header, r *http.Request) any {
 	return gitlabList(s, h, r, s.of(r.PathValue("user")))
 }
 
-// gitlabSingle finds a project by its number or its path.
+// gitlabSingle answers with a project by number or path.
 func gitlabSingle(s *Server, h http.Header, r *http.Request) any {
 	id := r.PathValue("id")
 	p, ok := s.one(func(p Repo) bool { return strconv.FormatInt(p.ID, 10) == id || strings.EqualFold(p.Path(), id) })
@@ -97,8 +97,8 @@ func gitlabToken(*Server, http.Header, *http.Request) any {
 	return map[string]any{"id": 1, "name": "shoal", "revoked": false, "active": true, "scopes": []any{"read_api", "read_repository"}, "expires_at": "2027-01-01"}
 }
 
-// gitlabProject describes a project; with its size where that is asked for, but
-// not in the list of a group, which does not know of it.
+// gitlabProject returns the description of a project. It includes the size if asked, but not in a
+// group's list.
 func gitlabProject(s *Server, asked *http.Request) func(Repo) map[string]any {
 	sized := asked.URL.Query().Get("statistics") == "true" && asked.PathValue("group") == ""
 	return func(r Repo) map[string]any {
@@ -123,8 +123,7 @@ func gitlabProject(s *Server, asked *http.Request) func(Repo) map[string]any {
 			"namespace": map[string]any{"id": 1, "name": r.Owner, "path": r.Owner, "full_path": r.Owner, "kind": kind},
 		}
 
-		// What is asked for with a parameter is there with it alone; what is being imported cannot
-		// be fetched yet.
+		// statistics need their parameter. A project under import cannot be fetched.
 		if r.Branch != "" {
 			out["default_branch"] = r.Branch
 		}

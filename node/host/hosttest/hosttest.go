@@ -1,14 +1,13 @@
-// Package hosttest stands in for code hosts in tests: one server for each
-// deployment that the product knows.
+// Package hosttest implements code hosts for tests: one server for each deployment that Shoal
+// supports.
 //
 //	Start(t, deployment, repositories) ──▶ Server: its API, and git behind it
 //
-// It knows nothing of the product. What it answers is held to the description
-// that the host publishes, or to a schema made from the host's own types
-// (schema/README.md): an answer that does not fit fails the test, so that no
-// test rests on what a host would never say. Its pages are tiny, git asks for
-// the form of credential of its host, and a [Fault] may stand before every call.
-// [Before] has a real server answer in its place.
+// It uses no other package of Shoal. Its answers are checked against the schema that the host
+// publishes, or one made from the host's own types (schema/README.md). An answer that does not
+// match fails the test, so that no test depends on impossible answers. Pages are small. Git needs
+// the credential form of its host. A [Fault] may answer in place of the server. With [Before], a
+// real server answers.
 package hosttest
 
 import (
@@ -26,60 +25,60 @@ import (
 	"time"
 )
 
-// Repo is a repository of a host, in words that are true of all of them.
+// Repo is a repository, in terms common to all hosts.
 type Repo struct {
 	ID          int64
-	Owner       string // organisation, group with those above it, user, workspace, key of a project, collection
-	Project     string // of Bitbucket Cloud its key, of Azure DevOps its name
+	Owner       string // organisation, group with its parents, user, workspace, project key or collection
+	Project     string // key at Bitbucket Cloud; name at Azure DevOps
 	Name        string
 	Description string
-	Branch      string // the default one; empty in a repository without a commit
+	Branch      string // default branch; "" without a commit
 	Topics      []string
 	Private     bool
 	Internal    bool
 	Fork        bool
 	Archived    bool // read-only
-	Disabled    bool // there, but not to be fetched
-	Hidden      bool // Gerrit's
+	Disabled    bool // exists but cannot be fetched
+	Hidden      bool // Gerrit only
 	Stars       int
 	Size        int64 // bytes
 	Pushed      time.Time
 	Commit      string // of the default branch
-	Git         string // the directory of a bare repository that is served
+	Git         string // bare repository to serve
 }
 
-// Path is how the host spells it: owner and name.
+// Path returns owner/name.
 func (r Repo) Path() string { return r.Owner + "/" + r.Name }
 
-// Fault stands before the server: it reports whether it has answered in its place.
+// Fault may answer a call in place of the server. It reports whether it did.
 type Fault func(w http.ResponseWriter, r *http.Request) bool
 
 // Server is a code host of one deployment.
 type Server struct {
-	URL        string // as it is written into a configuration: empty for the public host
+	URL        string // URL for a configuration; "" for the public host
 	Deployment *Deployment
 
 	t    testing.TB
 	http *httptest.Server
-	real *Real // that answers; nil where this server does
+	real *Real // answers the calls; nil: this server does
 
 	mu     sync.Mutex // guards the fields below
 	repos  []Repo
 	users  []string // owners that are people
-	token  string   // the only one that opens anything; empty for a server that is open to all
-	page   int      // entries of a page, whatever is asked for
-	hollow int      // the page that is empty though others follow; 0 for none
+	token  string   // the only valid token; "": none needed
+	page   int      // entries per page, whatever is asked for
+	hollow int      // number of an empty page before others; 0: none
 	fault  Fault
 	calls  int
-	same   int // of them, that the caller had the answer to
+	same   int // calls whose answer the caller knew
 	trust  bool
-	owned  map[string][]Repo // what of has found, until something is changed
+	owned  map[string][]Repo // cache of the method of; nil after changes
 }
 
-// Token is the token that a new server takes.
+// Token is the valid token of a new server.
 const Token = "sekret"
 
-// Account is whom the token belongs to, at hosts that want a name beside it.
+// Account is the token's owner, for hosts that need a name.
 const Account = "ann@example.com"
 
 // Start runs a server until the test ends.
@@ -94,17 +93,15 @@ func Start(t testing.TB, d *Deployment, repos ...Repo) *Server {
 	return s
 }
 
-// Transport leads calls of the public host to the server, and all others to
-// where they are for.
+// Transport returns a transport that sends calls to the public host to this server.
 func (s *Server) Transport() http.RoundTripper {
 	return s.Deployment.leadTo(s.Address(), s.http.Client().Transport)
 }
 
-// Address is where the server listens: 127.0.0.1 and a port.
+// Address returns the server's address: 127.0.0.1 and a port.
 func (s *Server) Address() string { return s.http.Listener.Addr().String() }
 
-// Transport leads calls of the public host of a deployment to a server of it in
-// another process.
+// Transport returns a transport that sends calls to the public host to a server in another process.
 func (d *Deployment) Transport(address string) http.RoundTripper {
 	return d.leadTo(address, http.DefaultTransport.(*http.Transport).Clone())
 }
@@ -121,7 +118,7 @@ func (d *Deployment) leadTo(address string, by http.RoundTripper) http.RoundTrip
 	})
 }
 
-// Local is an address of the host as one of this machine, for git.
+// Local converts a URL of the public host to this server, for git.
 func (s *Server) Local(address string) string {
 	if s.Deployment.web == "" {
 		return address
@@ -129,7 +126,7 @@ func (s *Server) Local(address string) string {
 	return strings.Replace(address, s.Deployment.web, s.http.URL, 1)
 }
 
-// base is what its addresses begin with.
+// base returns the prefix of the server's API URLs.
 func (s *Server) base() string {
 	if s.Deployment.public != "" {
 		return s.Deployment.public
@@ -137,7 +134,7 @@ func (s *Server) base() string {
 	return s.http.URL
 }
 
-// pages is where its pages for people are.
+// pages returns the prefix of the URLs of pages for people.
 func (s *Server) pages() string {
 	if s.Deployment.web != "" {
 		return s.Deployment.web
@@ -149,7 +146,7 @@ type through func(*http.Request) (*http.Response, error)
 
 func (t through) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-// Do changes the server while no call is under way.
+// Do changes the server's state between calls.
 func (s *Server) Do(change func(s *State)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,36 +157,36 @@ func (s *Server) Do(change func(s *State)) {
 	}
 }
 
-// State is what a test may change of a server.
+// State is what a test may change.
 type State struct {
 	Repos  *[]Repo
-	Token  *string // empty opens the server to all
-	Page   *int    // entries of a page, whatever is asked for
-	Hollow *int    // the number of the page that is empty though others follow
+	Token  *string // "": none needed
+	Page   *int    // entries per page, whatever is asked for
+	Hollow *int    // number of an empty page before others
 	Fault  *Fault
-	Trust  *bool // do not hold answers to the description: for measures
+	Trust  *bool // answers are not checked against the schema, for benchmarks
 }
 
-// Calls is how many calls of its API there were.
+// Calls returns the number of API calls.
 func (s *Server) Calls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls
 }
 
-// Same is how many calls of its API the caller had the answer to already.
+// Same returns the number of API calls whose answer the caller knew.
 func (s *Server) Same() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.same
 }
 
-// ServeHTTP answers as the host does. It does not say what time it is: the clock
-// of a test is seldom that of the machine.
+// ServeHTTP answers as the host does, but without a Date header, because tests have their own
+// clock.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header()["Date"] = nil
 
-	// A fault may call back into the server: it runs without the lock.
+	// Run a fault without the lock, because it may call the server.
 	s.mu.Lock()
 	fault := s.fault
 	s.mu.Unlock()
@@ -222,9 +219,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.route(w, r)
 }
 
-// route answers with the first row that knows the address.
+// route answers with the first matching route.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
-	// Made for each call: what a route answers depends on the call alone, and tests are small.
+	// Tests are small, so build the routes for each call.
 	mux := http.NewServeMux()
 	for _, row := range s.Deployment.routes {
 		mux.HandleFunc(row.pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -240,7 +237,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	mux.ServeHTTP(w, r)
 }
 
-// send writes an answer that fits the description of the host.
+// send writes an answer after checking it against the schema.
 func (s *Server) send(w http.ResponseWriter, r *http.Request, schema string, body any) {
 	if !s.trust {
 		file := s.Deployment.schema
@@ -259,7 +256,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, schema string, bod
 		s.t.Errorf("%s: %v", s.Deployment.Name, err)
 	}
 
-	// The version is one of the body, as at the hosts that have any.
+	// The version is a hash of the body.
 	if s.Deployment.versions {
 		tag := fmt.Sprintf(`W/"%x"`, sha256.Sum256(text))
 		w.Header().Set("ETag", tag)
@@ -277,8 +274,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, schema string, bod
 	w.Write(bytes.TrimSpace(text))
 }
 
-// of are the repositories of an owner, which nobody may change; nil where there
-// is no such owner.
+// of returns the repositories of an owner, or nil if there is none. Callers must not change them.
 func (s *Server) of(owner string) []Repo {
 	if known, ok := s.owned[owner]; ok {
 		return known
@@ -290,7 +286,7 @@ func (s *Server) of(owner string) []Repo {
 	return s.owned[owner]
 }
 
-// which are the repositories for which something holds, by number.
+// which returns the matching repositories, by id.
 func (s *Server) which(is func(Repo) bool) []Repo {
 	var out []Repo
 	for _, r := range s.repos {
@@ -302,7 +298,7 @@ func (s *Server) which(is func(Repo) bool) []Repo {
 	return out
 }
 
-// one is the repository for which something holds.
+// one returns the first matching repository.
 func (s *Server) one(is func(Repo) bool) (Repo, bool) {
 	found := s.which(is)
 	if len(found) == 0 {
@@ -311,12 +307,12 @@ func (s *Server) one(is func(Repo) bool) (Repo, bool) {
 	return found[0], true
 }
 
-// byPath finds a repository by owner and name.
+// byPath returns a repository by owner and name.
 func (s *Server) byPath(owner, name string) (Repo, bool) {
 	return s.one(func(r Repo) bool { return strings.EqualFold(r.Path(), owner+"/"+name) })
 }
 
-// byNumber finds a repository by its number.
+// byNumber returns a repository by its id.
 func (s *Server) byNumber(text string) (Repo, bool) {
 	return s.one(func(r Repo) bool { return strconv.FormatInt(r.ID, 10) == text })
 }
@@ -326,7 +322,7 @@ func (s *Server) person(owner string) bool {
 	return slices.ContainsFunc(s.users, func(u string) bool { return strings.EqualFold(u, owner) })
 }
 
-// part is page n of a list, counted from 1, and whether more follow.
+// part returns page n of a list, counted from 1, and whether more follow.
 func (s *Server) part(all []Repo, n int) (page []Repo, more bool) {
 	if s.hollow > 0 && n >= s.hollow {
 		if n == s.hollow {
@@ -339,20 +335,20 @@ func (s *Server) part(all []Repo, n int) (page []Repo, more bool) {
 	return all[from:to], to < len(all)
 }
 
-// newest are repositories with what was pushed to last first.
+// newest returns the repositories sorted by their last push, newest first.
 func newest(repos []Repo) []Repo {
 	repos = slices.Clone(repos)
 	slices.SortStableFunc(repos, func(a, b Repo) int { return b.Pushed.Compare(a.Pushed) })
 	return repos
 }
 
-// number reads a number of a query, at least the least.
+// number returns a number in a query, or a minimum.
 func number(r *http.Request, name string, least int) int {
 	n, _ := strconv.Atoi(r.URL.Query().Get(name))
 	return max(n, least)
 }
 
-// all makes the body of a list.
+// all returns the body of a list.
 func all(repos []Repo, describe func(Repo) map[string]any) []any {
 	out := []any{}
 	for _, r := range repos {
@@ -361,12 +357,12 @@ func all(repos []Repo, describe func(Repo) map[string]any) []any {
 	return out
 }
 
-// linkTo names the next page in a header.
+// linkTo sets the Link header to the next page.
 func (s *Server) linkTo(h http.Header, path string, r *http.Request, name, value string) {
 	q := r.URL.Query()
 	q.Set(name, value)
 	h.Set("Link", fmt.Sprintf(`<%s%s?%s>; rel="next"`, s.base(), path, q.Encode()))
 }
 
-// instant is a time as most hosts write it.
+// instant returns a time in the form that most hosts use.
 func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -8,21 +8,19 @@ import (
 	"testing"
 )
 
-// Real is a real server, which answers in place of one of this package.
+// Real is a real server that answers in place of this package.
 type Real struct {
-	URL   string // without a slash at the end
-	Token string // that opens all of it
+	URL   string // without a trailing slash
+	Token string // with access to everything
 
-	// Have makes it have these repositories and no others. It is called with the
-	// world that a test begins with, and after each change of it.
+	// Have creates these repositories and deletes all others. Before and each Do call it.
 	Have func(repos []Repo)
 
-	pass http.Handler // has it answer
+	pass http.Handler // passes calls to it
 }
 
-// Before starts a server that stands before a real one until the test ends, as a
-// proxy does. Faults, the count of calls and the token are its own; who brings its
-// token is led on with that of the real server, and all others with what they brought.
+// Before starts a server in front of a real one, like a proxy. The server has its own faults, call
+// count and token. It replaces its own token by the real server's, and leaves others unchanged.
 func Before(t testing.TB, d *Deployment, real Real, repos ...Repo) *Server {
 	t.Helper()
 	target, err := url.Parse(real.URL)
@@ -37,12 +35,12 @@ func Before(t testing.TB, d *Deployment, real Real, repos ...Repo) *Server {
 	return s
 }
 
-// ofGit reports whether a call is one of git.
+// ofGit reports whether a call is from git.
 func ofGit(r *http.Request) bool {
 	return strings.HasSuffix(r.URL.Path, "/info/refs") || strings.HasSuffix(r.URL.Path, "/git-upload-pack")
 }
 
-// passTo passes calls on to the real server, which is at an address.
+// passTo returns a handler that passes calls to the real server.
 func (s *Server) passTo(target *url.URL) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
@@ -61,13 +59,13 @@ func (s *Server) passTo(target *url.URL) http.Handler {
 			}
 		},
 
-		// The clock of a test is seldom that of the machine.
+		// Tests have their own clock.
 		ModifyResponse: func(res *http.Response) error {
 			res.Header.Del("Date")
 			return nil
 		},
 
-		// Whoever asks gives up some calls on purpose; that is nothing to write down.
+		// Callers cancel some calls on purpose, so do not log errors.
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
 }

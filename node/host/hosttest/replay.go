@@ -11,15 +11,14 @@ import (
 	"testing"
 )
 
-// recorded is an answer as the product writes it down where SHOAL_HOST_RECORD names
-// a directory.
+// recorded is a recorded answer, from the directory in SHOAL_HOST_RECORD.
 type recorded struct {
 	Method, URL, Body string
 	Status            int
 	Header            http.Header
 }
 
-// replay answers with what was written down.
+// replay is a transport that answers from recordings.
 type replay struct {
 	t testing.TB
 
@@ -27,8 +26,8 @@ type replay struct {
 	left map[string][]recorded
 }
 
-// Replay answers calls with what was written into a directory, each answer once and
-// in its order. A call that was not recorded fails the test.
+// Replay returns a transport that answers calls from a directory of recordings, each answer once
+// and in order. A call that was not recorded fails the test.
 func Replay(t testing.TB, dir string) http.RoundTripper {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -36,7 +35,7 @@ func Replay(t testing.TB, dir string) http.RoundTripper {
 		t.Fatalf("nothing is recorded in %s: %v", dir, err)
 	}
 
-	// By what was asked for; files are in the order of the answers.
+	// By request. Files are in the order of answers.
 	r := &replay{t: t, left: map[string][]recorded{}}
 	for _, f := range files {
 		text, err := os.ReadFile(f)
@@ -52,9 +51,9 @@ func Replay(t testing.TB, dir string) http.RoundTripper {
 	return r
 }
 
-// RoundTrip answers a call.
+// RoundTrip implements http.RoundTripper.
 func (r *replay) RoundTrip(req *http.Request) (*http.Response, error) {
-	// Records have no user in their addresses.
+	// Recordings have no user in URLs.
 	u := *req.URL
 	u.User = nil
 	key := req.Method + " " + u.String()

@@ -13,7 +13,7 @@ import (
 //go:embed schema/*.json
 var schemas embed.FS
 
-// description is what a host says of its answers.
+// description is a host's schema of its answers.
 type description struct {
 	name     string
 	document map[string]any
@@ -25,10 +25,10 @@ type description struct {
 
 var descriptions sync.Map
 
-// described reads the description of a host, once.
+// described reads the schema of a host, once.
 func described(name string) *description {
 	once, _ := descriptions.LoadOrStore(name, sync.OnceValue(func() *description {
-		// A description is large: all tests of a process share what was read of it.
+		// Schemas are large, so all tests of a process share them.
 		text, err := schemas.ReadFile("schema/" + name + ".json")
 		if err != nil {
 			panic("BUG: " + err.Error())
@@ -48,16 +48,15 @@ func described(name string) *description {
 	return once.(func() *description)()
 }
 
-// check holds an answer to a part of the description. What is null counts as
-// absent, and fields that the description does not have are let through: hosts
-// add some at any time.
+// check checks an answer against a part of the schema. Nulls count as absent. Unknown fields are
+// allowed, because hosts add some at any time.
 func (d *description) check(part string, body any) error {
 	schema, err := d.part(part)
 	if err != nil {
 		return err
 	}
 
-	// Through JSON and back: the checker knows numbers as JSON has them.
+	// The checker needs numbers as decoded from JSON.
 	text, err := json.Marshal(withoutNulls(body))
 	if err != nil {
 		return err
@@ -83,7 +82,7 @@ func (d *description) part(name string) (*jsonschema.Schema, error) {
 }
 
 func withoutNulls(v any) any {
-	// Copies are made: the answer itself keeps its nulls, which readers have to bear.
+	// Copy, because the answer itself keeps its nulls.
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
@@ -103,8 +102,8 @@ func withoutNulls(v any) any {
 	return v
 }
 
-// complete adds to an answer what the description demands and no test is
-// about, such as the dozens of addresses of a repository of GitHub.
+// complete adds to an answer the required fields that tests do not need, such as the many URLs of a
+// GitHub repository.
 func (d *description) complete(part string, body any) any {
 	return d.fill(map[string]any{"$ref": "#/$defs/" + part}, body)
 }
@@ -123,7 +122,7 @@ func (d *description) fill(schema map[string]any, body any) any {
 		}
 	}
 
-	// What is there is completed within, what is missing and demanded is made.
+	// Complete the present fields, and add the required ones.
 	properties, _ := schema["properties"].(map[string]any)
 	switch v := body.(type) {
 	case map[string]any:
@@ -147,7 +146,7 @@ func (d *description) fill(schema map[string]any, body any) any {
 	return body
 }
 
-// blank is a plain value that fits a schema.
+// blank returns a plain value that matches a schema.
 func (d *description) blank(schema map[string]any) any {
 	if ref, ok := schema["$ref"].(string); ok {
 		part, _ := d.document["$defs"].(map[string]any)[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any)
@@ -171,7 +170,7 @@ func (d *description) blank(schema map[string]any) any {
 		return d.fill(schema, map[string]any{})
 	}
 
-	// A text has to look like what it is said to be.
+	// Some strings need a format.
 	switch schema["format"] {
 	case "uri":
 		return "https://host.example/x"
@@ -181,7 +180,7 @@ func (d *description) blank(schema map[string]any) any {
 	return "x"
 }
 
-// kind is the type that a schema names, or the first of several.
+// kind returns the type in a schema, or the first of several.
 func kind(t any) string {
 	if several := list(t); len(several) > 0 {
 		t = several[0]

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// serveGit hands a call of git to git's own server, and asks for exactly the
-// form of credential that the host wants. It reports whether the call was one.
+// serveGit serves calls of git with git's own server, and requires the host's form of credential.
+// It reports whether the call was one of git.
 func (s *Server) serveGit(w http.ResponseWriter, r *http.Request) bool {
 	s.mu.Lock()
 	token := s.token
@@ -30,7 +30,7 @@ func (s *Server) serveGit(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 
-	// Git's own server, so that what is fetched, and how, is real.
+	// Use git's own server, so that fetches are realistic.
 	git, err := exec.LookPath("git")
 	if err != nil {
 		s.t.Errorf("git: %v", err)
