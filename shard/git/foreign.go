@@ -18,30 +18,29 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// foreign is a repository in a directory of this machine, which belongs to
-// whoever may write there and not to us. Nothing in it is believed:
+// foreign is a repository in a directory of this machine. It belongs to whoever may write there,
+// which need not be us, so the package trusts nothing in it:
 //
-//   - Where its parts lead (a symbolic link, a .git file, commondir,
-//     alternates) has to lie inside the directory of the connection, and
-//     outside of the repository itself has to belong to the repository's
-//     owner. Who may write one directory shall not show others what only we
-//     may read.
-//   - Its files are opened below handles of its directories, only ordinary
-//     ones, and read up to a bound.
-//   - Git is never run in it: see [foreign.view].
+//   - Its parts may lead elsewhere: by a symbolic link, a .git file, commondir or alternates.
+//     Where they lead has to lie inside the directory of the connection, and outside of the
+//     repository itself it has to belong to the owner of the repository. Somebody who may write
+//     one directory must not be able to show others what only we may read.
+//   - The package opens files below handles of directories, opens only ordinary files, and
+//     limits how much it reads.
+//   - The package never runs git in it: see [foreign.view].
 //
-// It must be closed.
+// The caller closes it.
 type foreign struct {
-	asked  string // the directory as it was named
+	asked  string // the directory as the user named it
 	root   string // without symbolic links
-	within string // without symbolic links: nothing leads out of it
+	within string // without symbolic links; no path may lead out of it
 	owner  uint32 // of root
 
 	head   *os.Root // the git directory, which has HEAD
-	common *os.Root // has references and objects: the same, except in an added work tree
-	stores []store  // where objects are: its own first, then what it borrows from
-	bytes  int64    // of the objects, once scanned
-	loose  bool     // some objects are in no pack, once scanned
+	common *os.Root // has references and objects; the same as head except in an added work tree
+	stores []store  // directories of objects: first its own, then those it borrows from
+	bytes  int64    // of the objects; set by scan
+	loose  bool     // some objects are in no pack; set by scan
 }
 
 // store is a directory of objects.
@@ -50,21 +49,20 @@ type store struct {
 	dir  *os.Root
 }
 
-// Bounds of what is read of a foreign repository.
+// Limits on what is read from a foreign repository.
 const (
 	maxPointer    = 64 << 10 // bytes of a file that names a directory
 	maxHead       = 4 << 10
 	maxConfig     = 1 << 20
 	maxShallow    = 16 << 20
-	maxViewRefs   = 256 << 20 // bytes of references that are copied
+	maxViewRefs   = 256 << 20 // total bytes of copied references
 	maxStores     = 16        // directories that objects are borrowed from
 	maxStoreFiles = 20_000_000
 )
 
-// openForeign opens the repository whose root is dir. within is the directory
-// that nothing of it may lead out of; empty is the one above dir. An error
-// that is fs.ErrNotExist means that dir is not the root of a repository, one
-// that is ErrOutside that it leads out.
+// openForeign opens the repository whose root is dir. No path in it may lead out of within; if
+// within is empty, that is the parent of dir. The error is fs.ErrNotExist if dir is not the root of
+// a repository, and ErrOutside if something leads out.
 func openForeign(dir, within string) (_ *foreign, err error) {
 	f := &foreign{asked: filepath.Clean(dir)}
 	defer func() {
@@ -73,7 +71,7 @@ func openForeign(dir, within string) (_ *foreign, err error) {
 		}
 	}()
 
-	// Where the repository may reach, and where it is.
+	// Find the directory that paths may not leave, then the root.
 	within = filepath.Clean(cmp.Or(within, filepath.Dir(f.asked)))
 	if f.within, err = filepath.EvalSymlinks(within); err != nil {
 		return nil, err
@@ -83,7 +81,7 @@ func openForeign(dir, within string) (_ *foreign, err error) {
 		return nil, err
 	}
 
-	// Either the directory has a .git, or it is a git directory itself.
+	// The directory contains a .git, or is a git directory itself.
 	dot, err := f.dotGit()
 	if err != nil {
 		return nil, err
@@ -112,8 +110,8 @@ func (f *foreign) close() {
 	f.stores, f.head, f.common = nil, nil, nil
 }
 
-// enter finds the root. A symbolic link on the way from the directory of the
-// connection to it has to belong to the owner of what it leads to, or to root.
+// enter finds the root. A symbolic link between the directory of the connection and the root has to
+// belong to the owner of its target or to the user root.
 func (f *foreign) enter(within string) (err error) {
 	if f.root, err = filepath.EvalSymlinks(f.asked); err != nil {
 		return err
@@ -126,19 +124,19 @@ func (f *foreign) enter(within string) (err error) {
 		return fmt.Errorf("%s is not a directory: %w", f.asked, fs.ErrNotExist)
 	}
 
-	// Everything is compared with the owner of the root.
+	// From here on everything has to belong to the owner of the root.
 	f.owner = ownerOf(info)
 	if !inside(f.within, f.root) {
 		return f.outside(f.asked, f.root)
 	}
 
-	// Each link below the directory of the connection.
+	// Check each link below the directory of the connection.
 	rest, err := filepath.Rel(within, f.asked)
 	if err != nil || !filepath.IsLocal(rest) {
 		return f.outside(f.asked, f.root)
 	}
 
-	// Step by step, so that a link in the middle is seen too.
+	// Resolve one element at a time, to see links in the middle too.
 	at := within
 	for name := range strings.SplitSeq(rest, string(filepath.Separator)) {
 		at = filepath.Join(at, name)
@@ -154,7 +152,7 @@ func (f *foreign) enter(within string) (err error) {
 	return nil
 }
 
-// dotGit is where the .git of the root leads; empty when there is none.
+// dotGit returns the path that the .git of the root leads to; empty if the root has no .git.
 func (f *foreign) dotGit() (string, error) {
 	path := filepath.Join(f.root, ".git")
 	info, err := os.Lstat(path)
@@ -169,7 +167,7 @@ func (f *foreign) dotGit() (string, error) {
 		return "", nil
 	}
 
-	// A file with a line that names a directory, as added work trees have it.
+	// An added work tree has a file with one line that names a directory.
 	root, err := os.OpenRoot(f.root)
 	if err != nil {
 		return "", err
@@ -193,16 +191,15 @@ func (f *foreign) dotGit() (string, error) {
 	return absolute(f.root, to), nil
 }
 
-// openGitDir opens a git directory if it is one by git's own test: it has
-// HEAD, and objects and references, its own or those of the repository that a
-// work tree belongs to.
+// openGitDir opens a directory if git would take it for a git directory: it contains HEAD, and it
+// has objects and references, its own or those of the repository that a work tree belongs to.
 func (f *foreign) openGitDir(path string) (ok bool, err error) {
 	dir, err := f.place(path)
 	if err != nil || dir == "" {
 		return false, err
 	}
 
-	// Without HEAD it is no git directory, which is no error.
+	// A directory without HEAD is no git directory. That is no error.
 	if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err != nil {
 		return false, nil
 	}
@@ -212,7 +209,7 @@ func (f *foreign) openGitDir(path string) (ok bool, err error) {
 		return false, err
 	}
 
-	// From here on closing f gives it back.
+	// From here on f.close closes it.
 	f.head = head
 	if ok, err = f.openCommon(dir); !ok {
 		f.close()
@@ -220,8 +217,8 @@ func (f *foreign) openGitDir(path string) (ok bool, err error) {
 	return ok, err
 }
 
-// openCommon opens the directory that the work trees of a repository share, and
-// its objects. commondir names it; without that file it is the git directory.
+// openCommon opens the directory that all work trees of a repository share, and its objects. The
+// file commondir names it; without that file it is the git directory.
 func (f *foreign) openCommon(gitDir string) (ok bool, err error) {
 	dir := gitDir
 	text, err := pack.ReadFile(f.head, "commondir", maxPointer)
@@ -233,7 +230,7 @@ func (f *foreign) openCommon(gitDir string) (ok bool, err error) {
 		return false, err
 	}
 
-	// Opened once: what is looked at below is in this directory, whatever happens to its name.
+	// Open it once: later checks and reads use this handle, even if the name then leads elsewhere.
 	if f.common, err = os.OpenRoot(dir); err != nil {
 		return false, err
 	}
@@ -270,14 +267,14 @@ func (f *foreign) addStore(path string) error {
 		return fmt.Errorf("%s borrows objects from more than %d directories: %w", f.asked, maxStores, ErrTooLarge)
 	}
 
-	// Kept open, so that what is read later lies in the same place.
+	// Keep the handle, so that later reads use the same directory.
 	dir, err := os.OpenRoot(path)
 	if err != nil {
 		return err
 	}
 	f.stores = append(f.stores, store{path, dir})
 
-	// Where it borrows objects from, if it does.
+	// The file alternates lists the directories it borrows from.
 	text, err := pack.ReadFile(dir, "info/alternates", maxPointer)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -296,14 +293,14 @@ func (f *foreign) addStore(path string) error {
 			return fmt.Errorf("%s borrows objects from a directory of a quoted name: %w", f.asked, ErrOutside)
 		}
 
-		// Each of them may borrow from others in its turn.
+		// Each of those may borrow from others.
 		to, err := f.place(absolute(path, line))
 		if err != nil {
 			return fmt.Errorf("alternates: %w", err)
 		}
 
 		if to == "" {
-			continue // git says what is missing
+			continue // git reports what is missing
 		}
 
 		if err := f.addStore(to); err != nil {
@@ -313,9 +310,8 @@ func (f *foreign) addStore(path string) error {
 	return nil
 }
 
-// place follows a path of the repository to a directory, without symbolic
-// links; empty when there is none. One that is not for us to read is
-// ErrOutside.
+// place resolves a path in the repository to a directory, without symbolic links; empty if there is
+// none. The error is ErrOutside if we may not read that directory.
 func (f *foreign) place(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -334,7 +330,7 @@ func (f *foreign) place(path string) (string, error) {
 		return "", nil
 	}
 
-	// What lies outside of the repository must belong to its owner.
+	// A directory outside of the repository must belong to the owner of the repository.
 	if owner := ownerOf(info); !inside(f.root, real) && owner != f.owner {
 		return "", fmt.Errorf("%s of user %d leads to %s of user %d: %w", f.asked, f.owner, real, owner, ErrOutside)
 	}
@@ -343,7 +339,7 @@ func (f *foreign) place(path string) (string, error) {
 
 func (f *foreign) outside(path, real string) error {
 	switch path {
-	// The repository itself may be meant: then its own place is what has to be named.
+	// The path may lead to the repository itself: then the error names its real path.
 	case f.asked:
 		return fmt.Errorf("%s leads to %s, which is not below %s: name %s in the url of a connection if it is meant: %w", f.asked, real, f.within, real, ErrOutside)
 	case real:
@@ -352,8 +348,8 @@ func (f *foreign) outside(path, real string) error {
 	return fmt.Errorf("%s (by %s) leads to %s, which is not below %s: %w", f.asked, path, real, f.within, ErrOutside)
 }
 
-// inside reports whether path is dir or below it. Both are clean, absolute and
-// without symbolic links.
+// inside reports whether path is dir or below it. Both paths are clean, absolute and without
+// symbolic links.
 func inside(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
@@ -373,7 +369,7 @@ func ownerOf(info fs.FileInfo) uint32 {
 	return 0
 }
 
-// config is the text of the configuration; empty when there is none.
+// config returns the text of the configuration; empty if there is none.
 func (f *foreign) config() ([]byte, error) {
 	text, err := pack.ReadFile(f.common, "config", maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -382,17 +378,17 @@ func (f *foreign) config() ([]byte, error) {
 	return text, err
 }
 
-// has reports whether the repository has a file or directory.
+// has reports whether the repository contains a file or directory.
 func (f *foreign) has(name string) bool {
 	_, err := f.common.Lstat(name)
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// partial reports whether its own packs need not hold whole histories.
+// partial reports whether its own packs may lack a part of the history.
 func (f *foreign) partial() bool { return f.has("shallow") || len(f.stores) > 1 }
 
-// scan looks at every file that git might open among the objects: all have to
-// be ordinary ones. It adds up what they take on disk.
+// scan checks that every file git might open among the objects is an ordinary file. It adds up
+// their sizes on disk.
 func (f *foreign) scan(ctx context.Context) error {
 	f.bytes, f.loose = 0, false
 	files := 0
@@ -406,11 +402,11 @@ func (f *foreign) scan(ctx context.Context) error {
 				return fmt.Errorf("more than %d files of objects: %w", maxStoreFiles, ErrTooLarge)
 			}
 
-			if info, err := d.Info(); err == nil { // else it is gone meanwhile
+			if info, err := d.Info(); err == nil { // else the file has disappeared since
 				f.bytes += run.Occupied(info)
 			}
 
-			// A loose object lies in a directory named by the first byte of its id.
+			// A loose object lies in a directory whose name is the first byte of its id.
 			f.loose = f.loose || len(path.Dir(name)) == 2
 			return ctx.Err()
 		})
@@ -421,20 +417,20 @@ func (f *foreign) scan(ctx context.Context) error {
 	return nil
 }
 
-// listing reads the references; pack.ErrAskGit when git has to look at a view.
+// listing reads the references. The error is pack.ErrAskGit if git has to read them from a view.
 func (f *foreign) listing() (*listing, error) {
 	text, err := f.config()
 	if err != nil || f.head == nil || !ordinary(text) || f.has("commondir") {
 		return nil, pack.ErrAskGit
 	}
 
-	// Loose and packed references, read without git.
+	// Read loose and packed references without git.
 	all, err := pack.Refs(f.common)
 	if err != nil {
 		return nil, err
 	}
 
-	// Branches and tags; without any, git knows better what HEAD is.
+	// Take branches and tags. If there are none, only git can say what HEAD is.
 	there := &listing{refs: map[string]string{}}
 	for name, oid := range all {
 		if strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/") {
@@ -446,7 +442,7 @@ func (f *foreign) listing() (*listing, error) {
 		return nil, pack.ErrAskGit
 	}
 
-	// HEAD is a branch or a commit.
+	// HEAD names a branch or a commit.
 	text, err = pack.ReadFile(f.head, "HEAD", maxHead)
 	if err != nil {
 		return nil, err
@@ -466,8 +462,8 @@ func (f *foreign) listing() (*listing, error) {
 	return there, nil
 }
 
-// ordinary reports whether nothing in a configuration changes what the
-// references of a repository are, or which of them it shows.
+// ordinary reports whether a configuration has no setting that changes the references of a
+// repository or hides some of them.
 func ordinary(config []byte) bool {
 	small := bytes.ToLower(config)
 	for _, word := range []string{"refstorage", "hiderefs", "namespace", "include", "worktreeconfig", "partialclone"} {
@@ -478,14 +474,13 @@ func ordinary(config []byte) bool {
 	return true
 }
 
-// copyPacks copies the packs of a scanned repository into a directory of ours,
-// with their indexes if they are believed, and returns their paths there. A
-// pack without its index, one that promises objects of another place, or one
-// with holes, which no pack of git has, ends it.
+// copyPacks copies the packs of a scanned repository into one of our directories, and their indexes
+// if indexes is set. It returns the paths of the copies. It fails for a promisor pack, for a pack
+// with holes, which git never writes, and, if indexes is set, for a pack without an index.
 func (f *foreign) copyPacks(ctx context.Context, to string, indexes bool) (packs []string, err error) {
 	own := f.stores[0].dir
 
-	// Packs with all their objects; a promisor leaves some elsewhere.
+	// A promisor pack lacks some of its objects.
 	var names []string
 	err = pack.Walk(own, "pack", func(name string, _ fs.DirEntry) error {
 		if strings.HasSuffix(name, ".promisor") {
@@ -512,7 +507,7 @@ func (f *foreign) copyPacks(ctx context.Context, to string, indexes bool) (packs
 			return nil, err
 		}
 
-		// The index last: git looks for a pack only where there is an index.
+		// Copy the index last: git uses a pack only if it has an index.
 		if indexes {
 			if err := copyWhole(own, name+".idx", at+".idx"); err != nil {
 				return nil, err
@@ -523,13 +518,12 @@ func (f *foreign) copyPacks(ctx context.Context, to string, indexes bool) (packs
 	return packs, nil
 }
 
-// trusted reports whether the indexes of the packs were made by somebody who
-// may do with our files as he likes. An index says which object is where: a
-// forged one would show other contents under the id of an object, also to
-// those who have that object from elsewhere.
+// trusted reports whether the indexes of the packs belong to root or to our own user. An index says
+// where each object is. A forged one could show other contents under the id of an object, also to
+// readers who have that object from another repository.
 func (f *foreign) trusted() bool { return f.owner == 0 || int(f.owner) == os.Geteuid() }
 
-// copyWhole copies a file that has no holes to a new one.
+// copyWhole copies a file into a new one. It fails if the file has holes.
 func copyWhole(from *os.Root, name, to string) error {
 	in, info, err := pack.OpenFile(from, name)
 	if err != nil {
@@ -537,8 +531,7 @@ func copyWhole(from *os.Root, name, to string) error {
 	}
 	defer in.Close()
 
-	// Blocks may be compressed by the file system, which gains nothing on what
-	// is compressed already.
+	// The file system may compress blocks. It saves little on a pack, which is compressed already.
 	const slack = 1 << 20
 	if info.Size() > 4*run.Occupied(info)+slack {
 		return fmt.Errorf("%s has holes", name)
@@ -551,7 +544,7 @@ func copyTo(to string, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(out, in); err != nil { // copy_file_range: shared blocks where the file system can
+	if _, err := io.Copy(out, in); err != nil { // copy_file_range: shares blocks if the file system supports it
 		out.Close()
 		return err
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// MergeBase finds the commit from which two parted: the best one that both have in
-// their histories. Where several are as good, as after merges in both directions,
-// it is the one that git names first. ErrNoBase: they have none in common.
+// MergeBase finds the best common ancestor of two commits. If several are equally good, as after
+// merges in both directions, it returns the first that git names. The error is ErrNoBase if the
+// commits have no common ancestor.
 func (h *logs) MergeBase(ctx context.Context, a, b string) (string, error) {
 	for _, commit := range []string{a, b} {
 		if err := checkCommit(commit); err != nil {
@@ -23,7 +23,7 @@ func (h *logs) MergeBase(ctx context.Context, a, b string) (string, error) {
 	c.Timeout = diffTime
 	out, err := c.Output(ctx)
 
-	// It has nothing to say then, and ends so.
+	// Without a common ancestor git prints nothing and exits with 1.
 	if f := (*run.Failure)(nil); errors.As(err, &f) && f.Exit == 1 && len(out) == 0 {
 		return "", fmt.Errorf("%.10s and %.10s: %w", a, b, ErrNoBase)
 	}

@@ -9,16 +9,15 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// Mirror is one bare repository on this disk: the branches and tags of a
-// remote, kept by [Mirror.Fetch] and read by everything else. All methods may
-// be called at the same time; fetches of one Mirror take turns, and readers
-// are not blocked by them. There must be one Mirror for a directory.
+// Mirror is a bare repository on this disk with the branches and tags of a remote. [Mirror.Fetch]
+// updates it, and all other methods read it. Goroutines may call all methods at the same time:
+// fetches of one Mirror run one after the other, and readers do not wait for them. A directory must
+// have only one Mirror.
 //
-// Its parts are what changes it, what reads the files of a commit, and what answers
-// each kind of question about the history; all of them stand on its directory and its
-// references. None knows of another but by a field. An idle
-// mirror holds nothing but what [Mirror.Close] or a minute of rest gives back:
-// some processes that read objects.
+// Each part of a mirror answers one kind of question: one changes the mirror, one reads files of
+// commits, the others read the history. All of them use its directory and its references. A part
+// knows another one only by a field. An idle mirror holds only some processes that read objects;
+// [Mirror.Close] ends them, and so does a minute without use.
 type Mirror struct {
 	*base
 	*updater
@@ -37,12 +36,12 @@ type Mirror struct {
 }
 
 const (
-	diffBytes = 32 << 20 // of remembered differences
-	pageBytes = 8 << 20  // of remembered pages of history, of blames, and of last changes
+	diffBytes = 32 << 20 // of cached differences
+	pageBytes = 8 << 20  // of cached pages of history, of blames, and of last changes
 )
 
-// Processes is what the mirrors of a node share: a bound on the processes that read
-// objects, what was answered lately, and the disk that fetches may fill.
+// Processes is what the mirrors of a node share: a limit on the processes that read objects, caches
+// of answers, and the disk space for fetches.
 type Processes struct {
 	bound  *run.Processes
 	now    func() time.Time
@@ -53,11 +52,11 @@ type Processes struct {
 
 	counted *lru.Cache[string, together]
 
-	disk diskRoom // for what all fetches receive
+	disk diskRoom // space for what all fetches receive
 }
 
-// NewProcesses allows so many processes at a time. now is the clock of
-// everything that is read through them.
+// NewProcesses returns a Processes that runs at most so many processes at a time. All mirrors
+// opened by it use the clock now.
 func NewProcesses(most int, now func() time.Time) *Processes {
 	return &Processes{
 		bound:  run.NewProcesses(most, now),
@@ -71,15 +70,14 @@ func NewProcesses(most int, now func() time.Time) *Processes {
 	}
 }
 
-// Open returns the mirror in dir, with processes of its own; see
-// [Processes.Open].
+// Open returns the mirror in dir with its own Processes; see [Processes.Open].
 func Open(dir string) *Mirror { return NewProcesses(run.PoolSize, clock.Now).Open(dir) }
 
-// Open returns the mirror in dir, which need not exist before the first
-// fetch. It does no I/O.
+// Open returns the mirror in dir. The directory need not exist before the first fetch. Open does no
+// I/O.
 func (ps *Processes) Open(dir string) *Mirror {
 	if abs, err := filepath.Abs(dir); err == nil {
-		dir = abs // git runs elsewhere
+		dir = abs // git runs in another directory
 	}
 	b := &base{dir: dir, pool: run.NewPool(dir, ps.bound), now: ps.now}
 	f := &files{base: b, listings: lru.New[string, []Entry](2)}
@@ -108,8 +106,8 @@ func (ps *Processes) Open(dir string) *Mirror {
 	return m
 }
 
-// Close ends the processes of the reading pool, and waits for what is still
-// under way. Reading after it fails with ErrClosed.
+// Close ends the processes that read objects, and waits for running calls. Later reads fail with
+// ErrClosed.
 func (m *Mirror) Close() error {
 	m.logs.tasks.Close()
 	m.pool.Close()

@@ -10,17 +10,16 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
-// Starting git costs milliseconds, and most repositories are so small that
-// this is most of what they cost. So a few commits and tags are read
-// straight from the packs here, and git is asked where that does not do.
+// Starting git takes milliseconds, which is most of the cost in a small repository. So this file
+// reads a few commits and tags directly from the packs, and callers ask git if that fails.
 
 const (
-	maxSmall = 16 << 20 // bytes of one object
-	fewRefs  = 256      // references of one
+	maxSmall = 16 << 20 // bytes of an object
+	fewRefs  = 256      // references of a repository
 )
 
-// whole reads an object of any kind, and believes nothing but its id.
-// pack.ErrAskGit where git had better be asked.
+// whole reads an object of any kind and checks it against its id. The error is pack.ErrAskGit if
+// git should read it.
 func whole(s *pack.Store, oid string) (kind pack.Kind, content []byte, err error) {
 	id, err := hex.DecodeString(oid)
 	if err != nil {
@@ -33,8 +32,8 @@ func whole(s *pack.Store, oid string) (kind pack.Kind, content []byte, err error
 	return kind, content, err
 }
 
-// headerLine is the value of the first line of a commit or tag that begins
-// with a word, before the empty line that ends its head.
+// headerLine returns the rest of the first line that begins with a word, in the head of a commit or
+// tag. An empty line ends the head.
 func headerLine(object []byte, word string) (string, bool) {
 	head, _, _ := bytes.Cut(object, []byte("\n\n"))
 	for line := range bytes.Lines(head) {
@@ -47,8 +46,7 @@ func headerLine(object []byte, word string) (string, bool) {
 
 var newline = []byte{'\n'}
 
-// committed is the time at which a commit says that it was made, in seconds
-// as git prints it.
+// committed returns the commit time of a commit, in seconds, as git prints it.
 func committed(commit []byte) (string, bool) {
 	line, ok := headerLine(commit, "committer")
 	fields := strings.Fields(line[strings.LastIndexByte(line, '>')+1:])
@@ -59,15 +57,14 @@ func committed(commit []byte) (string, bool) {
 	return strings.Clone(fields[0]), err == nil && n >= 0
 }
 
-// treeOf is the tree that a commit names in its first line.
+// treeOf returns the tree that the first line of a commit names.
 func treeOf(commit []byte) (tree string, ok bool) {
 	line, _, _ := bytes.Cut(commit, newline)
 	tree, ok = strings.CutPrefix(string(line), "tree ")
 	return tree, ok && pack.IsID(tree)
 }
 
-// fewCommits reports whether some commits and all their ancestors are at most
-// most commits.
+// fewCommits reports whether some commits and all their ancestors are at most most commits.
 func fewCommits(s *pack.Store, tips []string, most int) bool {
 	seen := map[string]bool{}
 	for len(tips) > 0 {
@@ -83,7 +80,7 @@ func fewCommits(s *pack.Store, tips []string, most int) bool {
 			return false
 		}
 
-		// Parents are in the head; the message may have lines like them.
+		// Search only the head for parents; the message may contain lines like them.
 		head, _, _ := bytes.Cut(content, []byte("\n\n"))
 		for line := range bytes.Lines(head) {
 			if parent, ok := strings.CutPrefix(strings.TrimSpace(string(line)), "parent "); ok {
@@ -94,7 +91,7 @@ func fewCommits(s *pack.Store, tips []string, most int) bool {
 	return true
 }
 
-// checkCommit refuses what is not a commit id as Resolve gives it.
+// checkCommit returns an error unless the text is a commit id as Resolve returns it.
 func checkCommit(commit string) error {
 	if !pack.IsID(commit) {
 		return fmt.Errorf("%.80q is not a commit id: %w", commit, ErrBadRef)
@@ -102,7 +99,7 @@ func checkCommit(commit string) error {
 	return nil
 }
 
-// hexPrefix is how many bytes at the start of s are hexadecimal digits.
+// hexPrefix counts the hexadecimal digits at the start of s.
 func hexPrefix(s string) int {
 	for i := range len(s) {
 		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
@@ -112,7 +109,7 @@ func hexPrefix(s string) int {
 	return len(s)
 }
 
-// lower appends a text with the letters of ASCII in lower case.
+// lower appends a text and converts its ASCII letters to lower case.
 func lower(dst, text []byte) []byte {
 	at := len(dst)
 	dst = append(dst, text...)

@@ -8,24 +8,25 @@ import (
 	"github.com/shoalsearch/shoal/shard/charset"
 )
 
-// git cuts a file into lines at each byte 0A. In UTF-16 and UTF-32 that byte also stands
-// within letters, as in U+0A05 and U+010A, and the rest of a newline begins the next line:
+// git ends a line at each byte 0A. In UTF-16 and UTF-32 that byte also occurs within letters, such
+// as U+0A05 and U+010A, and the other bytes of a newline begin the next line:
 //
 //	text       a     newline   b     newline        lines 1 and 2
 //	UTF-16LE   61 00 0A | 00   62 00 0A | 00        git's lines 1, 2 and 3
 //
-// pieces are the lines of git that each line of the text is cut into; nil where the two
-// kinds of lines are the same.
+// pieces lists, for each line of the text, git's lines that it consists of; nil if both kinds of
+// lines are the same.
 type pieces []piece
 
-// piece is a run of lines of git, from 1, with the last one; those of them that are no longer
-// than few are alike in many lines of the text, and tell nothing of this one.
+// piece is a run of git's lines, counted from 1, including the last one. telling lists those that
+// identify the line of the text: a line of few bytes or less occurs in many places and identifies
+// none.
 type piece struct {
 	first, last int
 	telling     []int
 }
 
-// few is how many bytes a part of a line has that may stand anywhere.
+// few is the length in bytes of a part of a line that may occur anywhere.
 const few = 16
 
 // pieces reads the lines of a file.
@@ -41,15 +42,15 @@ func (f *files) pieces(ctx context.Context, commit, path string) (pieces, error)
 	return piecesOf(file.Content, file.Encoding), err
 }
 
-// newlines is how a newline is written in the encodings whose lines are not git's.
+// newlines maps each encoding whose lines differ from git's to its newline.
 var newlines = map[charset.Encoding]string{
 	charset.UTF16LE: "\n\x00", charset.UTF16BE: "\x00\n", charset.UTF32LE: "\n\x00\x00\x00", charset.UTF32BE: "\x00\x00\x00\n",
 }
 
-// piecesOf lists the lines of git in each line of a text. Its byte order mark is one unit.
+// piecesOf lists git's lines in each line of a text. A byte order mark counts as one unit.
 func piecesOf(file []byte, of charset.Encoding) (out pieces) {
 	newline := newlines[of]
-	git, first := 1, 0 // the line of git at hand, and that in which the line of the text begins; 0 before it does
+	git, first := 1, 0 // git's current line, and the one in which the current line of the text begins; 0 before it begins
 	for at := len(newline); at < len(file); at += len(newline) {
 		if first == 0 {
 			first = git
@@ -69,8 +70,8 @@ func piecesOf(file []byte, of charset.Encoding) (out pieces) {
 	return out
 }
 
-// weigh finds the lines of git that tell of a line of the text: all but the short ones, or
-// the longest where all are short.
+// weigh finds the lines that identify a line of the text: all except short ones, or the longest if
+// all are short.
 func (p pieces) weigh(lines [][]byte) {
 	for i := range p {
 		at := &p[i]
@@ -89,7 +90,7 @@ func (p pieces) weigh(lines [][]byte) {
 	}
 }
 
-// lines returns the lines of git that some lines of the text are cut into.
+// lines returns the first and last of git's lines in some lines of the text.
 func (p pieces) lines(first, last int) (int, int) {
 	if p == nil || first < 1 || first > len(p) {
 		return first, last
@@ -97,13 +98,13 @@ func (p pieces) lines(first, last int) (int, int) {
 	return p[first-1].first, p[min(last, len(p))-1].last
 }
 
-// join makes a blame of the text's lines from first on of that of git's lines. A line that several
-// commits wrote belongs to the youngest of them.
+// join converts a blame of git's lines into one of the text's lines, from first on. If several
+// commits wrote a line, it belongs to the newest of them.
 func (p pieces) join(b *Blame, first, last int) {
 	if p == nil {
 		return
 	}
-	wrote := map[int]BlameRange{} // by line of git
+	wrote := map[int]BlameRange{} // by git's line
 	for _, r := range b.Ranges {
 		for i := range r.Lines {
 			wrote[r.First+i] = r

@@ -10,23 +10,23 @@ import (
 	"unicode/utf8"
 )
 
-// Whoever may push decides how long the texts of a repository are, and some
-// hundred bytes of a pack unfold to any length. So no text is held before it is
-// measured: what is longer than these is shortened while it is read, and says so.
+// Whoever may push decides how long the texts of a repository are, and some hundred bytes of a pack
+// can decompress to any length. So the readers measure a text before they hold it: they shorten one
+// that is longer than these limits while they read it, and say so in the text.
 const (
 	maxSubject = 16 << 10 // bytes, as all below
 	maxBody    = 64 << 10
 	maxPerson  = 1 << 10 // a name or an address
 	maxField   = 1 << 10 // an id, a time, a status
-	maxPath    = 4 << 10 // as long as a path that can be asked for
+	maxPath    = 4 << 10 // the longest path a caller may ask for
 	maxParents = 256     // parents of a commit
-	maxRefName = 1 << 10 // as long as a name that can be asked for
+	maxRefName = 1 << 10 // the longest name a caller may ask for
 
 	answerTexts = 4 << 20 // all texts of one answer
-	leastText   = 256     // each text, when the others of the answer took all of that
+	leastText   = 256     // each text, once the others in the answer have used up answerTexts
 )
 
-// room is how many bytes of text an answer may still take.
+// room counts the bytes of text that an answer may still take.
 type room int
 
 func newRoom() *room {
@@ -34,11 +34,11 @@ func newRoom() *room {
 	return &r
 }
 
-// most is how much of a text may be kept that alone might have so many bytes.
+// most returns how many bytes to keep of a text whose own limit is alone.
 func (r *room) most(alone int) int { return min(alone, max(int(*r), leastText)) }
 
-// take shortens a text to what it may have, and counts it. The result keeps
-// nothing else in memory.
+// take shortens a text to what it may take, and counts it. The result is a copy, so the longer text
+// can be freed.
 func (r *room) take(text string, alone int) string {
 	if most := r.most(alone); len(text) > most {
 		text = shortened(text[:most], len(text))
@@ -55,9 +55,9 @@ func (r *room) takeCommit(c *Commit) {
 	c.Subject, c.Body = r.take(c.Subject, maxSubject), r.take(c.Body, maxBody)
 }
 
-// shortened is the beginning of a text, with a remark on how long the text is.
+// shortened returns the beginning of a text with a remark on the full length.
 func shortened(begin string, length int) string {
-	// Half a letter at the end would be shown as damage.
+	// Drop half a letter at the end: it would be displayed as damage.
 	for i := 0; i < utf8.UTFMax && i < len(begin); i++ {
 		if c := begin[len(begin)-1-i]; utf8.RuneStart(c) {
 			if !utf8.FullRuneInString(begin[len(begin)-1-i:]) {
@@ -79,18 +79,18 @@ type Commit struct {
 	CommitTime  time.Time
 	Subject     string
 	Body        string
-	Refs        []string // full names of branches and tags that point at it
+	Refs        []string // full names of the branches and tags that point at it
 	Head        bool     // HEAD points at it
 }
 
-// commitFormat ends each field with a NUL; messages cannot hold one.
+// commitFormat ends each field with a NUL, which messages cannot contain.
 const commitFormat = "--format=%H%x00%P%x00%an%x00%ae%x00%at%x00%ct%x00%s%x00%b"
 
-// records reads what git prints with a NUL after each field. It is the only way
-// in which text of a repository comes in through a pipe.
+// records reads the output of git, with a NUL after each field. All text of a repository that comes
+// through a pipe passes through it.
 type records struct {
 	src  *bufio.Reader
-	room *room // of the texts in the answer
+	room *room // for the texts in the answer
 	buf  []byte
 }
 
@@ -98,9 +98,9 @@ func newRecords(r io.Reader) *records {
 	return &records{src: bufio.NewReaderSize(r, 64<<10), room: newRoom()}
 }
 
-// next reads up to the next NUL and keeps so many bytes at most; length is that
-// of the whole. The text is valid until the next call. io.EOF where nothing
-// follows, io.ErrUnexpectedEOF where the NUL is missing.
+// next reads up to the next NUL and keeps at most most bytes; length is the full length. The text
+// is valid until the next call. The error is io.EOF if nothing follows, and io.ErrUnexpectedEOF if
+// the NUL is missing.
 func (r *records) next(most int) (text []byte, length int, err error) {
 	r.buf = r.buf[:0]
 	for {
@@ -123,7 +123,7 @@ func (r *records) next(most int) (text []byte, length int, err error) {
 	}
 }
 
-// field reads a field that is shortened where it is longer than most.
+// field reads a field and shortens it to most bytes.
 func (r *records) field(most int) (string, error) {
 	text, length, err := r.next(most)
 	if length > len(text) {
@@ -132,7 +132,7 @@ func (r *records) field(most int) (string, error) {
 	return string(text), err
 }
 
-// part is field of a record that has begun: its end is not a good one.
+// part reads a field in the middle of a record, where the end of the output is an error.
 func (r *records) part(most int) (string, error) {
 	s, err := r.field(most)
 	if err == io.EOF {
@@ -141,14 +141,14 @@ func (r *records) part(most int) (string, error) {
 	return s, err
 }
 
-// text is part of a text that counts towards the size of the answer.
+// text reads a field in the middle of a record, and counts it towards the size of the answer.
 func (r *records) text(alone int) (string, error) {
 	s, err := r.part(r.room.most(alone))
 	*r.room -= room(len(s))
 	return s, err
 }
 
-// commit reads what commitFormat prints of one commit; io.EOF where none begins.
+// commit reads one commit as commitFormat prints it. The error is io.EOF at the end of the output.
 func (r *records) commit() (c Commit, err error) {
 	if c.Hash, err = r.field(maxField); err != nil {
 		return c, err
@@ -171,13 +171,13 @@ func (r *records) commit() (c Commit, err error) {
 	return c, err
 }
 
-// parents reads the ids of the parents, the first ones where there are too many.
+// parents reads the ids of the parents, and keeps only the first if there are too many.
 func (r *records) parents() ([]string, error) {
-	const id = 64 + 1 // bytes of the longest, and a blank
+	const id = 64 + 1 // bytes of the longest id and a blank
 	text, length, err := r.next(maxParents * id)
 	ids := strings.Fields(string(text))
 
-	// The last one may be cut in two.
+	// The last id may be incomplete.
 	if length > len(text) {
 		ids = ids[:len(ids)-1]
 	}
@@ -187,7 +187,7 @@ func (r *records) parents() ([]string, error) {
 	return ids[:min(len(ids), maxParents)], err
 }
 
-// commits reads one commit after the other, up to the end.
+// commits reads commits until the end of the output.
 func (r *records) commits(use func(Commit) error) error {
 	for {
 		c, err := r.commit()
@@ -200,8 +200,7 @@ func (r *records) commits(use func(Commit) error) error {
 	}
 }
 
-// readLine reads a line of any length, of which only the first 64 KiB are
-// kept, without its newline.
+// readLine reads a line of any length and keeps only its first 64 KiB, without the newline.
 func readLine(in *bufio.Reader) (string, error) {
 	part, err := in.ReadSlice('\n')
 	line := strings.TrimSuffix(string(part), "\n")
@@ -221,7 +220,7 @@ func ignoreEOF(err error) error {
 	return err
 }
 
-// unixTime reads seconds since 1970; nonsense is the zero time.
+// unixTime parses seconds since 1970; it returns the zero time for anything else.
 func unixTime(s string) time.Time {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
-// refFiles reads the references of the mirror from its files. Where its
-// configuration is not the one that it was made with, git is to be asked, and
-// sees what is wrong.
+// refFiles reads the references of the mirror from its files. It returns false if the configuration
+// differs from the one the mirror was made with: then the caller asks git, which reports what is
+// wrong.
 func (b *base) refFiles() (map[string]string, bool) {
-	// A configuration may put references elsewhere, as into tables.
+	// A configuration may store references elsewhere, for example in tables.
 	format, err := formatOf(b.dir)
 	text, err2 := os.ReadFile(filepath.Join(b.dir, "config"))
 	if err != nil || err2 != nil || string(text) != configOf(format) {
@@ -31,7 +31,7 @@ func (b *base) refFiles() (map[string]string, bool) {
 	return refs, err == nil
 }
 
-// looseRefs reports whether a reference of the mirror has a file of its own.
+// looseRefs reports whether any reference of the mirror has its own file.
 func (b *base) looseRefs() bool {
 	loose := errors.New("loose")
 	err := filepath.WalkDir(filepath.Join(b.dir, "refs"), func(_ string, d fs.DirEntry, err error) error {
@@ -43,12 +43,10 @@ func (b *base) looseRefs() bool {
 	return err != nil
 }
 
-// mark is the file that says, once all else is there, that a directory is a
-// mirror, and with which hash algorithm.
+// mark is a file that is written last, when a mirror is complete. It names the hash algorithm.
 const mark = "shoal-mirror"
 
-// formatOf is the hash algorithm of the mirror in dir; empty when there is no
-// complete one.
+// formatOf returns the hash algorithm of the mirror in dir; empty if there is no complete mirror.
 func formatOf(dir string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, mark))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +56,7 @@ func formatOf(dir string) (string, error) {
 		return "", err
 	}
 
-	// A directory that somebody has cleared in part is no mirror.
+	// A directory is no mirror if somebody has removed a part of it.
 	for _, name := range []string{"HEAD", "objects", "refs", "config"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
 			return "", nil
@@ -69,7 +67,7 @@ func formatOf(dir string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// configOf is the configuration of a mirror.
+// configOf returns the configuration of a mirror.
 func configOf(format string) string {
 	version, extensions := "0", ""
 	if format != "sha1" {

@@ -18,13 +18,13 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// Credential opens a remote. It is handed to git in the environment, never
-// on a command line, and never printed.
+// Credential gives access to a remote. Git gets it in the environment, never on a command line, and
+// nothing prints it.
 type Credential struct {
 	User, Password string
 }
 
-// String hides the password.
+// String omits the password.
 func (c Credential) String() string {
 	if c == (Credential{}) {
 		return "none"
@@ -32,17 +32,17 @@ func (c Credential) String() string {
 	return "***"
 }
 
-// GoString hides the password.
+// GoString omits the password.
 func (c Credential) GoString() string { return c.String() }
 
-// Remote is where a mirror is fetched from.
+// Remote is the repository that a mirror is fetched from.
 type Remote struct {
 	URL        string // http, https or file; a user and password in it count as Credential
 	Credential Credential
-	Within     string // of a file address: the directory that nothing of the repository may lead out of; empty is the one above it
+	Within     string // for a file address: no path in the repository may lead out of this directory; empty means its parent
 }
 
-// String is the address without any secret.
+// String returns the address without secrets.
 func (r Remote) String() string {
 	plain, _, err := r.split()
 	if err != nil {
@@ -54,11 +54,11 @@ func (r Remote) String() string {
 // GoString is String.
 func (r Remote) GoString() string { return r.String() }
 
-// split takes user and password out of the address.
+// split separates user and password from the address.
 func (r Remote) split() (plain string, c Credential, err error) {
 	u, err := url.Parse(r.URL)
 	if err != nil {
-		return "", Credential{}, errors.New("the address of the remote cannot be read") // err would show it
+		return "", Credential{}, errors.New("the address of the remote cannot be read") // err would contain the address
 	}
 
 	c = r.Credential
@@ -80,7 +80,7 @@ func (r Remote) split() (plain string, c Credential, err error) {
 	return u.String(), c, nil
 }
 
-// local is the directory of a file address.
+// local returns the directory of a file address.
 func (r Remote) local() (dir string, ok bool) {
 	u, err := url.Parse(r.URL)
 	if err != nil || u.Scheme != "file" || u.Host != "" || !strings.HasPrefix(u.Path, "/") {
@@ -89,21 +89,21 @@ func (r Remote) local() (dir string, ok bool) {
 	return filepath.Clean(u.Path), true
 }
 
-// source is what git is told to fetch from.
+// source is the repository that git fetches from.
 type source struct {
 	Remote
-	shown string   // the address that people know; empty is that of Remote
-	local *foreign // what Remote is a view of; nil for a server
+	shown string   // the address to show; empty means that of Remote
+	local *foreign // the repository that Remote is a view of; nil for a server
 }
 
-// String is the address that people know, without any secret.
+// String returns the address to show, without secrets.
 func (s source) String() string { return cmp.Or(s.shown, s.Remote.String()) }
 
-// FetchOptions bounds a fetch. The zero value is useful.
+// FetchOptions limits a fetch. The zero value is useful.
 type FetchOptions struct {
-	Timeout time.Duration // of the whole fetch; 0 is two hours
-	Stall   time.Duration // with next to nothing received; 0 is 60 s
-	Most    int64         // bytes of what is received; 0 is a quarter of what is free on the volume and granted to no other fetch
+	Timeout time.Duration // time limit for the whole fetch; 0 means two hours
+	Stall   time.Duration // time limit for receiving next to nothing; 0 means 60 s
+	Most    int64         // limit on the received bytes; 0 means a quarter of the volume's free space that no other fetch has reserved
 }
 
 func (o FetchOptions) timeout() time.Duration {
@@ -120,12 +120,11 @@ func (o FetchOptions) stall() time.Duration {
 	return o.Stall
 }
 
-// commandFor prepares a run of git that talks to the remote: the arguments,
-// then the address. The credential stands in the environment of git, which
-// nobody else on the machine can read, and is given to that host alone, when it
-// asks: git expands an address that it rewrites before it starts the program
-// that connects, whose arguments everybody can read, and sends an extra header
-// to wherever the host redirects it.
+// commandFor prepares a run of git that connects to the remote. The address follows the arguments.
+// Git gets the credential in its environment, which other users of the machine cannot read, and
+// gives it only to that host, when the host asks. Other ways would leak it: git puts a rewritten
+// address in the arguments of the program that connects, which every user can read, and it sends an
+// extra header to any host that it is redirected to.
 func commandFor(remote Remote, o FetchOptions, args ...string) (*run.Command, string, error) {
 	plain, cred, err := remote.split()
 	if err != nil {
@@ -136,11 +135,11 @@ func commandFor(remote Remote, o FetchOptions, args ...string) (*run.Command, st
 	seconds := max(1, int(o.stall()/time.Second))
 	c.Config = append(c.Config, "http.lowSpeedLimit", "1", "http.lowSpeedTime", strconv.Itoa(seconds))
 
-	u, _ := url.Parse(plain) // split has read it
+	u, _ := url.Parse(plain) // split has parsed it
 	if u.Scheme != "file" {
 		proxy, secrets, err := run.Proxied(u)
 		if err != nil {
-			return nil, "", errors.New("the address of a proxy in HTTP_PROXY or HTTPS_PROXY cannot be used") // err may show a password
+			return nil, "", errors.New("the address of a proxy in HTTP_PROXY or HTTPS_PROXY cannot be used") // err may contain a password
 		}
 		c.Config = append(c.Config, "http.proxy", proxy)
 		c.Secrets = append(c.Secrets, secrets...)
@@ -157,25 +156,25 @@ func commandFor(remote Remote, o FetchOptions, args ...string) (*run.Command, st
 	return c, plain, nil
 }
 
-// tellCredential is run by git when a host asks who is there. It has no secret
-// in it: the shell finds that in its environment.
+// tellCredential is the command that git runs when a host asks for a credential. It contains no
+// secret: the shell reads that from its environment.
 const tellCredential = `!tell() { test "$1" = get && printf 'username=%s\npassword=%s\n' "$SHOAL_GIT_USER" "$SHOAL_GIT_PASSWORD"; }; tell`
 
-// uploadPack is what serves the view of a local directory: it only reads, and
-// without looking for deltas, as the copy is not worth the time.
+// uploadPack is the command that serves the view of a local directory. It only reads, and it
+// searches no deltas, since copying bytes is faster.
 const uploadPack = `--upload-pack=git -c pack.window=0 upload-pack`
 
-// maxRefBytes is how long the names of all references of a remote may be.
+// maxRefBytes limits the total length of the names of all references of a remote.
 const maxRefBytes = 64 << 20
 
-// listing is what a remote says of itself.
+// listing is what a remote says about itself.
 type listing struct {
-	refs   map[string]string // full name to object id, branches and tags
+	refs   map[string]string // full name to object id, of branches and tags
 	head   string            // object id of HEAD; empty when unborn
-	symref string            // where HEAD leads; empty when detached or unknown
+	symref string            // full name of the branch that HEAD names; empty if detached or unknown
 }
 
-// format is the hash algorithm of the remote; empty when it cannot be told.
+// format returns the hash algorithm of the remote; empty if unknown.
 func (l *listing) format() string {
 	for _, oid := range l.refs {
 		if len(oid) == 64 {
@@ -186,8 +185,8 @@ func (l *listing) format() string {
 	return ""
 }
 
-// listing bounds the listing of a fetch. Servers answer it within a second or two: a
-// silent one keeps other fetches of its repository waiting no longer.
+// listing returns the limits for the listing of a fetch. Servers answer within a second or two, and
+// other fetches of the repository should not wait long for a silent one.
 func (o FetchOptions) listing() FetchOptions {
 	o.Stall, o.Timeout = min(o.stall(), 20*time.Second), min(o.timeout(), 2*time.Minute)
 	return o
@@ -207,7 +206,7 @@ func list(ctx context.Context, from source, o FetchOptions) (*listing, error) {
 	l := &listing{refs: map[string]string{}}
 	err = c.Stream(ctx, func(r io.Reader) error { return l.read(r) })
 
-	// An empty repository, or no repository at all.
+	// The repository is empty, or there is no repository at all.
 	if err == nil && len(l.refs) == 0 && l.head == "" && !strings.HasPrefix(addr, "file:") {
 		err = speaksGit(ctx, *c)
 	}
@@ -217,11 +216,10 @@ func list(ctx context.Context, from source, o FetchOptions) (*listing, error) {
 	return l, nil
 }
 
-// speaksGit runs the same listing once more and looks for packets of git's
-// protocol. A web page, as of a proxy that asks for a sign-in, lists no
-// references either, and must not empty the mirror.
+// speaksGit repeats the listing and looks for packets of git's protocol. A web page, such as the
+// sign-in page of a proxy, lists no references either, and must not empty the mirror.
 func speaksGit(ctx context.Context, c run.Command) error {
-	// Only git's own protocol is told in packets.
+	// GIT_TRACE_PACKET prints packets only for git's own protocol.
 	c.Env = append(slices.Clip(c.Env), "GIT_TRACE_PACKET=1")
 	said, err := c.Complaints(ctx)
 	if err == nil && !strings.Contains(said, "packet:") {
@@ -244,7 +242,7 @@ func (l *listing) read(r io.Reader) error {
 	for lines.Scan() {
 		value, name, ok := strings.Cut(lines.Text(), "\t")
 
-		// Lines without a name, and what tags lead to, are passed over.
+		// Skip lines without a name, and the commits that tags lead to.
 		switch {
 		case !ok:
 		case name == "HEAD" && strings.HasPrefix(value, "ref: "):
@@ -255,7 +253,7 @@ func (l *listing) read(r io.Reader) error {
 		case strings.HasPrefix(name, "refs/heads/"), strings.HasPrefix(name, "refs/tags/"):
 			l.refs[name] = value
 
-			// The other side decides how many there are: memory must not grow with it.
+			// The remote decides how many there are, so limit the memory they take.
 			held += len(name)
 			if len(l.refs) > pack.MaxRefs || held > maxRefBytes {
 				return errManyRefs
@@ -265,8 +263,8 @@ func (l *listing) read(r io.Reader) error {
 	return lines.Err()
 }
 
-// Probe asks a remote for its references: the error is nil when the
-// repository is there and may be read, also when it is empty.
+// Probe asks a remote for its references. The error is nil if the repository exists and may be
+// read, even if it is empty.
 func Probe(ctx context.Context, remote Remote, o FetchOptions) error {
 	if dir, ok := remote.local(); ok {
 		f, err := openForeign(dir, remote.Within)

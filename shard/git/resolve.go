@@ -11,22 +11,22 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
-// suffixes of a ref: parents and ancestors, nothing that searches or reads
-// reflogs.
+// suffixes matches the suffixes of a ref: parents and ancestors. Suffixes that search or read
+// reflogs do not match.
 var suffixes = regexp.MustCompile(`(?:[~^][0-9]{0,6})+$`)
 
-// Resolve makes a commit id of a ref: HEAD, a branch or tag by short or full
-// name (a tag before a branch of the same name, as git has it), a full commit
-// id or a prefix of one (4 digits and more), each with suffixes such as ~3 and
-// ^2. An empty ref is HEAD. What it is given can not be an option, nor reach
-// anything but a commit of the mirror.
+// Resolve returns the commit id that a ref stands for. A ref is HEAD, a branch or tag by short or
+// full name, a full commit id, or a prefix of one with at least 4 digits. Suffixes such as ~3 and
+// ^2 may follow. As in git, a tag comes before a branch of the same name. An empty ref means HEAD.
+// Whatever the text is, git never takes it for an option, and it reaches only commits of the
+// mirror.
 func (b *base) Resolve(ctx context.Context, ref string) (commit string, err error) {
 	s, err := b.refs(ctx)
 	if err != nil {
 		return "", err
 	}
 
-	// A name that is known, or what looks like the beginning of an id.
+	// The text names a branch or tag, or looks like the beginning of an id.
 	suffix := suffixes.FindString(ref)
 	base := strings.TrimSuffix(ref, suffix)
 	commit = s.named(base)
@@ -47,11 +47,11 @@ func (b *base) Resolve(ctx context.Context, ref string) (commit string, err erro
 		commit = base
 	}
 
-	// Only ids with suffixes reach git.
+	// Git gets only ids with suffixes.
 	name := commit + suffix + "^{commit}"
 	commit = ""
 	err = b.with(ctx, func(c reader) error {
-		// A whole id that is in a pack needs no process.
+		// A full id that is in a pack needs no process.
 		if suffix == "" && pack.IsID(base) {
 			if id, err := hex.DecodeString(base); err == nil {
 				if info, ok := c.Packs.Info(id); ok && info.Kind == "commit" {
@@ -78,8 +78,8 @@ func (b *base) Resolve(ctx context.Context, ref string) (commit string, err erro
 	return commit, nil
 }
 
-// FullName is the full name of the branch or tag that a ref names; empty where it
-// names a commit in another way. HEAD names the branch that it stands for.
+// FullName returns the full name of the branch or tag that a ref names; empty if the ref names a
+// commit in another way. For HEAD it is the default branch.
 func (b *base) FullName(ctx context.Context, ref string) (string, error) {
 	s, err := b.refs(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func (b *base) FullName(ctx context.Context, ref string) (string, error) {
 	return s.fullName(ref), nil
 }
 
-// named finds the commit of a branch or tag by one of its names.
+// named returns the commit of a branch or tag, by any of its names.
 func (s *refState) named(name string) string {
 	switch name {
 	case "", "HEAD", "@":
@@ -97,14 +97,14 @@ func (s *refState) named(name string) string {
 	return s.byName[s.fullName(name)]
 }
 
-// fullName finds a branch or tag by one of its names.
+// fullName finds a branch or tag by any of its names.
 func (s *refState) fullName(name string) string {
 	switch name {
 	case "", "HEAD", "@":
 		return s.symref
 	}
 
-	// In the order in which git tries them.
+	// Try the names in git's order.
 	for _, full := range []string{name, "refs/" + name, "refs/tags/" + name, "refs/heads/" + name} {
 		if s.byName[full] != "" {
 			return full
@@ -113,8 +113,8 @@ func (s *refState) fullName(name string) string {
 	return ""
 }
 
-// checkRef refuses what git does not allow in a name of a reference, and
-// what its revision syntax would take for more than a name.
+// checkRef returns an error for a text that git does not allow as the name of a reference, or that
+// its revision syntax would take for more than a name.
 func checkRef(ref string) error {
 	bad := len(ref) > 1024 || strings.HasPrefix(ref, "-") || strings.Contains(ref, "..") || strings.Contains(ref, "@{") ||
 		strings.ContainsAny(ref, " :?*[\\\x7f") || strings.Contains(ref, "^{") || !utf8.ValidString(ref)

@@ -6,26 +6,25 @@ import (
 	"time"
 )
 
-// MaxRevisions is how many revisions besides HEAD and its branch are indexed.
+// MaxRevisions is the greatest number of indexed revisions besides HEAD and its branch.
 const MaxRevisions = 64
 
-// Revision is a name and the commit that it stands for.
+// Revision is a name and the commit it stands for.
 type Revision struct {
 	Name   string // "HEAD", or a full name: refs/heads/main, refs/tags/v1
-	Commit string // hex; tags are peeled
+	Commit string // hex; the commit that a tag leads to
 	Time   time.Time
 }
 
-// Matcher says which names are wanted.
+// Matcher reports which names are wanted.
 type Matcher interface{ Match(name string) bool }
 
-// Revisions returns HEAD, the branch that it points to, and the branches and
-// tags whose short names match (nil matches none): the branches, newest commit
-// first, then the tags, newest commit first, equal times by name. HEAD and its
-// branch are one revision with two names. There are at most MaxRevisions
-// besides it, and at most 64 different commits in all, so that a set of them
-// fits a uint64; skipped counts what matched and was left out. A tag that does
-// not lead to a commit is no revision. ErrEmpty when there is no commit at all.
+// Revisions returns HEAD, its branch, and the branches and tags whose short names match; a nil
+// matcher matches none. Branches come before tags, each sorted by commit time, newest first, then
+// by name. HEAD and its branch are one revision with two names. The result has at most MaxRevisions
+// others, and at most 64 different commits, so that a set of them fits a uint64; skipped counts the
+// matching ones beyond that. A tag that leads to no commit is omitted. The error is ErrEmpty if the
+// repository has no commit.
 func (b *base) Revisions(ctx context.Context, branches, tags Matcher) (revs []Revision, skipped int, err error) {
 	s, err := b.refs(ctx)
 	if err != nil {
@@ -43,7 +42,7 @@ func (b *base) Revisions(ctx context.Context, branches, tags Matcher) (revs []Re
 	}
 	first := len(revs)
 
-	// HEAD's branch is among the revisions already.
+	// HEAD's branch is already in the list.
 	matching := append(choose(s.branches, branches), choose(s.tags, tags)...)
 	matching = slices.DeleteFunc(matching, func(r Ref) bool { return r.Head })
 

@@ -11,29 +11,29 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
-// The files at the root of the default branch that say how history is to be read, and how
-// many bytes of one are read: a longer one counts as missing.
+// Files at the root of the default branch that say how to read the history. A file longer than
+// maxRules bytes counts as missing.
 const (
 	mailmapFile = ".mailmap"
 	ignoreFile  = ".git-blame-ignore-revs"
 	maxRules    = 1 << 20
 )
 
-// rules is what those files say.
+// rules is the content of those files.
 type rules struct {
 	mailmap *Mailmap
-	ignored map[string]bool // ids of commits that blame looks past
+	ignored map[string]bool // ids of commits that blame skips
 }
 
-// rulesReader reads them, and remembers them.
+// rulesReader reads those files and caches their content.
 type rulesReader struct {
 	*base
 	files *files
 	known *lru.Cache[string, rules] // by commit of HEAD
 }
 
-// rules reads how history is to be read. As in git of a bare repository the default branch
-// says so, for all revisions: an old one does not know its later corrections.
+// rules reads how to read the history. The default branch says so for all revisions, as it does for
+// git in a bare repository: an old revision lacks later corrections.
 func (h *rulesReader) rules(ctx context.Context) (r rules, err error) {
 	s, err := h.refs(ctx)
 	if err != nil || s.head == "" {
@@ -56,7 +56,7 @@ func (h *rulesReader) rules(ctx context.Context) (r rules, err error) {
 	return r, nil
 }
 
-// rulesFile reads one of the files; nil where there is none.
+// rulesFile reads one of those files; nil if there is none.
 func (h *rulesReader) rulesFile(ctx context.Context, commit, path string) (text []byte, oid string, err error) {
 	src, err := h.files.Source(ctx, commit, path, SourceOptions{MaxBytes: maxRules})
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrIsDir) || errors.Is(err, ErrNotDir) {
@@ -68,8 +68,8 @@ func (h *rulesReader) rulesFile(ctx context.Context, commit, path string) (text 
 	return src.Content, src.OID, nil
 }
 
-// parseIgnored reads ids of commits, one a line; a # begins a comment. What is no whole id
-// is passed over: git would refuse the file.
+// parseIgnored reads ids of commits, one per line; a # begins a comment. It skips anything that is
+// no full id, where git would refuse the file.
 func parseIgnored(text []byte) map[string]bool {
 	out := map[string]bool{}
 	for line := range bytes.Lines(text) {
@@ -81,29 +81,29 @@ func parseIgnored(text []byte) map[string]bool {
 	return out
 }
 
-// Mailmap is who the authors of commits are, by the file .mailmap of a repository. nil
-// leaves all as their commits have it. It may be used by several goroutines.
+// Mailmap maps the authors named in commits to people, as the file .mailmap says. nil changes
+// nothing. Several goroutines may use it.
 type Mailmap struct {
 	oid     string                // of the file
-	byEmail map[string]*mailEntry // by the address in commits, in lower case
+	byEmail map[string]*mailEntry // by the address in commits, lower case
 }
 
-// mailEntry is who stands behind an address.
+// mailEntry says who uses an address.
 type mailEntry struct {
 	identity
-	byName map[string]identity // by the name in commits, in lower case: it comes first
+	byName map[string]identity // by the name in commits, lower case; goes before identity
 }
 
-// identity is the name and the address of an author; "" where that of the commit stays.
+// identity is the name and the address of an author; "" means the one in the commit.
 type identity struct{ name, email string }
 
-// Mailmap reads the file .mailmap of the default branch; nil where there is none.
+// Mailmap reads the file .mailmap of the default branch; nil if there is none.
 func (h *rulesReader) Mailmap(ctx context.Context) (*Mailmap, error) {
 	r, err := h.rules(ctx)
 	return r.mailmap, err
 }
 
-// Author is who wrote a commit with this name and this address.
+// Author returns who wrote a commit with this name and this address.
 func (m *Mailmap) Author(name, email string) (string, string) {
 	if m == nil {
 		return name, email
@@ -126,7 +126,7 @@ func (m *Mailmap) Author(name, email string) (string, string) {
 	return name, email
 }
 
-// parseMailmap reads a file .mailmap, whose lines are one of
+// parseMailmap reads a file .mailmap. Each line has one of these forms:
 //
 //	Proper Name <commit@example.org>
 //	<proper@example.org> <commit@example.org>
@@ -143,7 +143,7 @@ func parseMailmap(oid string, text []byte) *Mailmap {
 			continue
 		}
 
-		// One identity alone is that of the commit with its proper name.
+		// With a single identity the line gives the proper name for an address.
 		of, _, both := cutIdentity(rest, true)
 		if !both {
 			of, to.email = identity{email: to.email}, ""
@@ -156,7 +156,7 @@ func parseMailmap(oid string, text []byte) *Mailmap {
 	return m
 }
 
-// cutIdentity cuts `Name <address>` off a line.
+// cutIdentity cuts `Name <address>` off the start of a line.
 func cutIdentity(line string, empty bool) (who identity, rest string, ok bool) {
 	name, after, open := strings.Cut(line, "<")
 	email, rest, closed := strings.Cut(after, ">")
@@ -166,7 +166,7 @@ func cutIdentity(line string, empty bool) (who identity, rest string, ok bool) {
 	return identity{strings.TrimSpace(name), email}, rest, true
 }
 
-// add takes one rule. A later one for the same replaces what it says.
+// add adds a rule. It replaces an earlier rule for the same author.
 func (m *Mailmap) add(to, of identity) {
 	key := asciiLower(of.email)
 	e := m.byEmail[key]

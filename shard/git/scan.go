@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// Scan reads files in the order given and calls visit with each; the content is
-// valid during the call only, and visit returns false to end the scan. It is how
-// a commit is searched that is not indexed. Files larger than maxSize bytes (0 is
-// 2 MiB) are passed over; a size below 0 is looked up.
+// Scan searches a commit that has no index. It reads files in the given order and calls visit with
+// each; content is valid only during the call, and visit returns false to end the scan. It skips
+// files larger than maxSize bytes (0 means 2 MiB), and looks up sizes below 0.
 func (f *files) Scan(ctx context.Context, files []Entry, maxSize int64, visit func(e Entry, content []byte) bool) error {
 	if maxSize <= 0 {
 		maxSize = 2 << 20
 	}
 
-	// Sizes first: they say what is passed over.
+	// Find the sizes first: they decide which files to skip.
 	read, err := f.Sized(ctx, files)
 	if err != nil {
 		return err
@@ -52,8 +51,8 @@ func (f *files) Scan(ctx context.Context, files []Entry, maxSize int64, visit fu
 	return nil
 }
 
-// Sized is files with their sizes: those below 0 are looked up. The list that is
-// given stays as it is.
+// Sized returns the files with their sizes, and looks up those below 0. It does not change the
+// given list.
 func (f *files) Sized(ctx context.Context, files []Entry) ([]Entry, error) {
 	sized := slices.Clone(files)
 	err := f.with(ctx, func(c reader) error {
@@ -67,8 +66,8 @@ func (f *files) Sized(ctx context.Context, files []Entry) ([]Entry, error) {
 	return sized, err
 }
 
-// Files lists the files and symlinks of a commit that keep says yes to (nil
-// keeps all), with their sizes, in the order of their paths.
+// Files lists the files and symlinks of a commit for which keep returns true (nil keeps all), with
+// sizes, sorted by path.
 func (f *files) Files(ctx context.Context, commit string, keep func(path string) bool) ([]Entry, error) {
 	if err := checkCommit(commit); err != nil {
 		return nil, err
@@ -81,7 +80,7 @@ func (f *files) Files(ctx context.Context, commit string, keep func(path string)
 			return nil, err
 		}
 
-		// The listing of a commit never changes: it is kept, unless it is huge.
+		// The listing of a commit never changes, so cache it unless it is huge.
 		if len(files) < 200_000 {
 			f.listings.Put(commit, files, 1)
 		}
@@ -96,15 +95,15 @@ func (f *files) Files(ctx context.Context, commit string, keep func(path string)
 	return kept, nil
 }
 
-// tree lists all files and symlinks of a commit with their sizes, in the order of their
-// paths. Submodules are left out.
+// tree lists all files and symlinks of a commit with their sizes, sorted by path, without
+// submodules.
 func (f *files) tree(ctx context.Context, commit string) (all []Entry, err error) {
 	blobs, err := f.Union(ctx, []string{commit})
 	if err != nil {
 		return nil, err
 	}
 
-	// The union has each blob once, a tree has it at each of its paths.
+	// The union lists each blob once; a tree lists it at each of its paths.
 	for _, b := range blobs {
 		for _, o := range b.Occurrences {
 			all = append(all, Entry{Path: o.Path, Kind: o.Kind, OID: b.OID, Size: b.Size})

@@ -12,15 +12,15 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
-// boundary is the commits whose parents a repository does not have, by id: its remote
-// does not have them either. It is empty for a repository with all of its history.
+// boundary is the set of commits whose parents a repository lacks, by id, because its remote lacks
+// them too. It is empty if the repository has all of its history.
 type boundary map[string]bool
 
 // shallowFile is the file of a repository that lists its boundary.
 const shallowFile = "shallow"
 
-// Shallow reports whether the repository lacks the history before some commit, since its
-// remote lacks it too.
+// Shallow reports whether the repository lacks a part of its history, because its remote lacks it
+// too.
 func (b *base) Shallow() (bool, error) {
 	cut, err := shallowOf(b.dir)
 	return len(cut) > 0, err
@@ -49,7 +49,7 @@ func shallowOf(dir string) (boundary, error) {
 	return out, nil
 }
 
-// text is one id a line, sorted.
+// text lists the ids, one per line, sorted.
 func (b boundary) text() string {
 	var out strings.Builder
 	for _, id := range slices.Sorted(maps.Keys(b)) {
@@ -58,10 +58,11 @@ func (b boundary) text() string {
 	return out.String()
 }
 
-// mark stands for the boundary among the ids that a copy has. It is none itself.
+// mark returns a text that stands for the boundary in a list of the ids that a copy has. It cannot
+// be an id.
 func (b boundary) mark() string { return fmt.Sprintf("shallow %x", sha256.Sum256([]byte(b.text()))) }
 
-// write makes a file that lists it; none for a repository with all of its history.
+// write writes the boundary to a file, or none if it is empty.
 func (b boundary) write(name string) error {
 	if len(b) == 0 {
 		if err := os.Remove(name); !errors.Is(err, os.ErrNotExist) {
@@ -70,7 +71,7 @@ func (b boundary) write(name string) error {
 		return nil
 	}
 
-	// Git may read it meanwhile: it must be there as a whole.
+	// Git may read the file at any moment, so it must appear as a whole.
 	half := name + ".new"
 	if err := os.WriteFile(half, []byte(b.text()), 0o644); err != nil {
 		return err

@@ -9,19 +9,18 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// soundTime bounds the reading of all objects of a mirror. It happens only
-// where something has failed already.
+// soundTime is the time limit for reading all objects of a mirror. That happens only after
+// something has failed.
 const soundTime = 30 * time.Minute
 
-// corrupt is what git fsck says of objects whose bytes are not those that
-// were written. Objects that were made wrong, which old repositories have, are
-// no damage: another copy has them too.
+// corrupt matches what git fsck prints about objects whose bytes have changed since they were
+// written. Objects that were malformed from the start, as in old repositories, are no damage: a new
+// copy would have them too.
 var corrupt = regexp.MustCompile(`(?i)hash mismatch|object corrupt or missing|inflate|garbage|unable to (unpack|parse|read|find)|unknown object type`)
 
-// Sound reads all of the mirror and reports whether everything that its
-// references lead to is there as it was written. It is for telling damage of
-// this disk from other failures, and takes long for a large mirror. A mirror
-// that was never fetched is sound; so is one that could not be looked at in time.
+// Sound reads all of the mirror and reports whether everything its references lead to is there and
+// unchanged. It tells damage of this disk from other failures, and takes long for a large mirror. A
+// mirror that was never fetched is sound, and so is one that takes too long to read.
 func (u *updater) Sound(ctx context.Context) bool {
 	if format, err := formatOf(u.dir); err != nil || format == "" {
 		return err == nil
@@ -36,12 +35,11 @@ func (u *updater) Sound(ctx context.Context) bool {
 		return true
 	}
 
-	// The lowest bit of the exit code is for single objects.
+	// The lowest bit of the exit code reports problems of single objects.
 	return failed.Exit == 1 && !damage.MatchString(failed.Stderr) && !corrupt.MatchString(failed.Stderr)
 }
 
-// Discard removes a mirror that is not sound. The next fetch or copy makes
-// it anew.
+// Discard removes a damaged mirror. The next fetch or copy makes it anew.
 func (u *updater) Discard(ctx context.Context) error {
 	release, err := u.acquire(ctx)
 	if err != nil {
@@ -51,5 +49,5 @@ func (u *updater) Discard(ctx context.Context) error {
 	return u.discard()
 }
 
-// damage is what git says when objects of the mirror itself are missing.
+// damage matches what git prints if objects of the mirror itself are missing.
 var damage = regexp.MustCompile(`(?i)object file .* is empty|bad object|loose object .* is corrupt|packfile .* (cannot be accessed|is far too short)|is corrupt|missing (blob|tree|commit)|did not send all necessary objects|unresolved deltas|bad tree object|could not parse`)

@@ -11,34 +11,32 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// Source is a file, or a part of it.
+// Source is a file or a part of it.
 type Source struct {
 	Path      string
 	OID       string // of the blob, hex
 	Kind      Kind
 	Size      int64 // of the whole file in git, bytes
 	Content   []byte
-	Encoding  charset.Encoding // of the file in git; Content is UTF-8 and has no byte order mark, but with SourceOptions.Raw
+	Encoding  charset.Encoding // of the file in git; Content is UTF-8 without a byte order mark, unless SourceOptions.Raw is set
 	FirstLine int              // of Content, from 1
-	Lines     int              // in Content, the last perhaps cut
-	Total     int              // lines of the file; -1 when the reading stopped before its end
-	Binary    bool             // a NUL byte among the first 8,000 of its text
-	Cut       bool             // MaxBytes ended Content before what was asked for
-	LFS       bool             // the content is a pointer of Git LFS, not the file
+	Lines     int              // in Content; the last may be cut
+	Total     int              // lines of the file; -1 if reading stopped before its end
+	Binary    bool             // a NUL byte is among the first 8,000 bytes of its text
+	Cut       bool             // MaxBytes cut off a part of what was asked for
+	LFS       bool             // Content is a pointer of Git LFS, not the file
 }
 
-// SourceOptions says which part of a file is wanted. The zero value is all
-// of it, up to 64 MiB.
+// SourceOptions selects a part of a file. The zero value selects all of it, up to 64 MiB.
 type SourceOptions struct {
-	FirstLine int   // from 1; 0 is 1
-	Lines     int   // 0 is all
-	MaxBytes  int64 // of Content; 0 is 64 MiB
-	Count     bool  // read on to the end for Total
+	FirstLine int   // from 1; 0 means 1
+	Lines     int   // 0 means all
+	MaxBytes  int64 // of Content; 0 means 64 MiB
+	Count     bool  // read to the end of the file and set Total
 	Raw       bool  // Content is the bytes in git
 }
 
-// Source reads a file of a commit. Only as much is read as is needed; the
-// content of a symlink is its target.
+// Source reads a file of a commit, only as far as needed. The content of a symlink is its target.
 func (f *files) Source(ctx context.Context, commit, path string, o SourceOptions) (Source, error) {
 	path, err := cleanPath(path)
 	if err != nil {
@@ -54,7 +52,7 @@ func (f *files) Source(ctx context.Context, commit, path string, o SourceOptions
 	}
 	o.FirstLine = max(1, o.FirstLine)
 
-	// Only blobs have a content; a symlink is one too.
+	// Only blobs have content; a symlink is a blob too.
 	s := Source{Path: path, FirstLine: o.FirstLine}
 	err = f.with(ctx, func(c reader) error {
 		e, err := c.find(commit, path)
@@ -85,16 +83,16 @@ func (f *files) Source(ctx context.Context, commit, path string, o SourceOptions
 	return s, err
 }
 
-// lfsPointer begins the pointer files of Git LFS.
+// lfsPointer is the beginning of each pointer file of Git LFS.
 const lfsPointer = "version https://git-lfs.github.com/spec/v1\n"
 
-// fileBuffer is how many bytes of a file are read at once.
+// fileBuffer is the number of bytes of a file that are read at once.
 const fileBuffer = 64 << 10
 
-// read takes the wanted lines.
+// read reads the selected lines.
 func (s *Source) read(file io.Reader, o SourceOptions) error {
 	in := bufio.NewReaderSize(&body{r: file, left: s.Size}, fileBuffer)
-	head, err := in.Peek(4 * charset.BinaryHead) // so much of UTF-32 decides whether it is binary
+	head, err := in.Peek(4 * charset.BinaryHead) // enough UTF-32 to decide whether it is binary
 	if err != nil && err != io.EOF {
 		return err
 	}
@@ -104,13 +102,13 @@ func (s *Source) read(file io.Reader, o SourceOptions) error {
 	s.Binary = charset.Binary(text, s.Encoding)
 	s.LFS = s.Size < 1024 && bytes.HasPrefix(head, []byte(lfsPointer))
 
-	// A symbolic link holds a name, whatever it begins with.
+	// A symbolic link contains a name, even if it looks like something else.
 	raw := o.Raw || s.Kind == Symlink
 	if !raw {
 		in, _ = charset.NewReader(in, fileBuffer)
 	}
 
-	// All that is there and wanted needs no line to be found.
+	// The whole file is selected, so lines do not matter.
 	if o.FirstLine == 1 && o.Lines == 0 && s.Size <= o.MaxBytes && (raw || s.Encoding == charset.None) {
 		err = s.readWhole(in)
 	} else {
@@ -120,7 +118,7 @@ func (s *Source) read(file io.Reader, o SourceOptions) error {
 	return err
 }
 
-// body reads a file of a known size; fewer bytes are an error.
+// body reads a file of a known size. It is an error if the file ends early.
 type body struct {
 	r    io.Reader
 	left int64
@@ -135,7 +133,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readWhole takes all of a file.
+// readWhole reads all of a file.
 func (s *Source) readWhole(in *bufio.Reader) error {
 	s.Content = make([]byte, s.Size)
 	if _, err := io.ReadFull(in, s.Content); err != nil {
@@ -145,13 +143,13 @@ func (s *Source) readWhole(in *bufio.Reader) error {
 	return nil
 }
 
-// readLines takes some lines, and reads on to the end where they are counted; line is the
-// number of the line that is read next.
+// readLines reads the selected lines, and continues to the end if lines are counted. line is the
+// number of the next line.
 func (s *Source) readLines(in *bufio.Reader, o SourceOptions) error {
 	s.Total = -1
 	line, last := 1, byte('\n')
 	for {
-		// A line, or a part of one that is longer than the buffer.
+		// This is a line, or a part of one that is longer than the buffer.
 		part, err := in.ReadSlice('\n')
 		if err != nil && err != bufio.ErrBufferFull && err != io.EOF {
 			return err
@@ -187,7 +185,7 @@ func atEnd(in *bufio.Reader) bool {
 	return err == io.EOF
 }
 
-// take adds a part of the wanted lines, up to a bound in bytes.
+// take adds a part of the selected lines, up to most bytes in all.
 func (s *Source) take(part []byte, most int64) {
 	if s.Cut {
 		return
@@ -199,7 +197,7 @@ func (s *Source) take(part []byte, most int64) {
 	s.Content = append(s.Content, part...)
 }
 
-// countLines counts lines; the last one need not end with a newline.
+// countLines counts lines. The last one may lack a newline.
 func countLines(b []byte) int {
 	n := bytes.Count(b, []byte{'\n'})
 	if len(b) > 0 && b[len(b)-1] != '\n' {

@@ -25,19 +25,18 @@ type Ref struct {
 	Head   bool      // the default branch
 }
 
-// refState is what the references say, computed once after each fetch.
-// It is read-only.
+// refState is the content of the references. It is built once after each fetch, and never changed.
 type refState struct {
-	head     string // commit of HEAD; empty when there is none
+	head     string // commit of HEAD; empty if there is none
 	headTime time.Time
-	symref   string // full name of the default branch; empty when detached
+	symref   string // full name of the default branch; empty if detached
 	branches []Ref  // newest first
 	tags     []Ref
 	byName   map[string]string   // full name to commit
-	byCommit map[string][]string // commit to full names, branches first
+	byCommit map[string][]string // commit to full names, branches before tags
 }
 
-// refFormat has a NUL after each field.
+// refFormat prints a NUL after each field.
 const refFormat = "%(refname)%00%(objecttype)%00%(objectname)%00%(*objecttype)%00%(*objectname)%00%(committerdate:unix)%00%(*committerdate:unix)%00"
 
 // readRefs reads the references and HEAD.
@@ -68,7 +67,7 @@ func (b *base) readRefs(ctx context.Context) (*refState, error) {
 
 	s.sort()
 
-	// HEAD is a branch or a commit; one that leads to nothing is none.
+	// HEAD names a branch or a commit. If that does not exist, there is no HEAD.
 	if s.symref != "" {
 		s.head = s.byName[s.symref]
 	} else {
@@ -87,19 +86,19 @@ func (b *base) readRefs(ctx context.Context) (*refState, error) {
 	return s, s.detached(ctx, b)
 }
 
-// refLines is what for-each-ref prints of the references, in fields.
+// refLines returns the fields that for-each-ref prints for each reference.
 func (b *base) refLines(ctx context.Context) ([][]string, error) {
 	if lines, ok := b.fewRefLines(); ok {
 		return lines, nil
 	}
 
-	// Many are told faster by one run of git than by as many files.
+	// If there are many, running git once is faster than reading as many files.
 	c := b.git("for-each-ref", "--format="+refFormat)
 	c.Limit, c.Timeout = 1<<30, 5*time.Minute
 	var lines [][]string
 	err := c.Stream(ctx, func(r io.Reader) error {
 		return eachRef(newRecords(r), 7, func(f []string) {
-			// Nobody can ask for a longer name.
+			// Callers cannot ask for a longer name.
 			if len(f[0]) <= maxRefName {
 				lines = append(lines, f)
 			}
@@ -108,11 +107,11 @@ func (b *base) refLines(ctx context.Context) ([][]string, error) {
 	return lines, err
 }
 
-// eachRef reads the lines of git for-each-ref, of so many fields with a NUL after
-// each. The first is the name.
+// eachRef reads the output of git for-each-ref, with a NUL after each of so many fields. The first
+// field is the name.
 func eachRef(in *records, fields int, use func(f []string)) error {
 	for n := 0; ; n++ {
-		// The line break of the line before stands in front.
+		// The field begins with the line break of the line before.
 		name, err := in.field(maxPath)
 		if name == "\n" && err == io.ErrUnexpectedEOF {
 			return nil
@@ -136,15 +135,15 @@ func eachRef(in *records, fields int, use func(f []string)) error {
 	}
 }
 
-// fewRefLines makes the same lines out of the files of the mirror, without git,
-// where the references are few. ok is false where git has to be asked.
+// fewRefLines reads the same fields from the files of the mirror, without git, if there are few
+// references. It returns false if the caller has to ask git.
 func (b *base) fewRefLines() (lines [][]string, ok bool) {
 	refs, ok := b.refFiles()
 	if !ok || len(refs) > fewRefs {
 		return nil, false
 	}
 
-	// Few enough to read each object that they name.
+	// There are few enough to read the object of each.
 	store, err := pack.Open(b.dir)
 	if err != nil {
 		return nil, false
@@ -158,7 +157,8 @@ func (b *base) fewRefLines() (lines [][]string, ok bool) {
 			return nil, false
 		}
 
-		// The fields of refFormat: those with a star are of what a tag leads to.
+		// These are the fields of refFormat. Those with a star describe the object that a tag leads
+		// to.
 		f := []string{name, kind.String(), oid, "", "", "", ""}
 		switch kind {
 		case pack.Commit:
@@ -181,19 +181,18 @@ func (b *base) fewRefLines() (lines [][]string, ok bool) {
 	return lines, true
 }
 
-// add adds the reference in a line of refFormat. One that leads to no commit is
-// left out.
+// add adds the reference in a line of refFormat, unless it leads to no commit.
 func (s *refState) add(ctx context.Context, b *base, f []string) error {
 	r := Ref{Full: f[0]}
 	seconds := ""
 
-	// The commit that it leads to, and when that was made.
+	// Find the commit that it leads to and the time of that commit.
 	switch {
 	case f[1] == "commit":
 		r.Commit, seconds = f[2], f[5]
 	case f[1] == "tag" && f[3] == "commit":
 		r.Commit, seconds = f[4], f[6]
-	case f[1] == "tag" && f[3] == "tag": // a tag of a tag: rare, so one question each
+	case f[1] == "tag" && f[3] == "tag": // a tag of a tag is rare, so ask for each
 		id, t, err := b.peel(ctx, f[4])
 		if err != nil {
 			return err
@@ -208,7 +207,7 @@ func (s *refState) add(ctx context.Context, b *base, f []string) error {
 		r.Time = time.Unix(n, 0).UTC()
 	}
 
-	// Branches and tags have short names, others are not listed.
+	// Branches and tags have short names. Others are not listed.
 	if name, ok := strings.CutPrefix(r.Full, "refs/heads/"); ok {
 		r.Name = name
 		s.branches = append(s.branches, r)
@@ -222,11 +221,11 @@ func (s *refState) add(ctx context.Context, b *base, f []string) error {
 	return nil
 }
 
-// peel follows a chain of tags; the commit is empty when it ends elsewhere.
+// peel follows a chain of tags; the commit is empty if it ends elsewhere.
 func (b *base) peel(ctx context.Context, oid string) (commit string, t time.Time, err error) {
 	id := ""
 	err = b.with(ctx, func(p reader) error {
-		// A tag may lead to a tag: git follows them all.
+		// A tag may lead to a tag. Git follows them all.
 		info, err := p.Info(oid + "^{commit}")
 		if err != nil || info.Kind != "commit" {
 			return err
@@ -243,7 +242,7 @@ func (b *base) peel(ctx context.Context, oid string) (commit string, t time.Time
 	return id, t, err
 }
 
-// sort puts the newest first and fills byCommit in that order.
+// sort sorts the references, newest first, and fills byCommit in that order.
 func (s *refState) sort() {
 	for _, refs := range [][]Ref{s.branches, s.tags} {
 		slices.SortFunc(refs, newestFirst)
@@ -260,7 +259,7 @@ func newestFirst(a, b Ref) int {
 	return strings.Compare(a.Full, b.Full)
 }
 
-// detached finds the time of a HEAD that is no branch.
+// detached finds the time of a HEAD that names no branch.
 func (s *refState) detached(ctx context.Context, b *base) error {
 	if s.head == "" || s.symref != "" {
 		return nil
@@ -270,8 +269,8 @@ func (s *refState) detached(ctx context.Context, b *base) error {
 	return err
 }
 
-// Branches lists the branches, newest commit first, then by name. The slice
-// is the caller's. A mirror without commits has none.
+// Branches lists the branches, newest commit first, then by name. The caller owns the slice. A
+// mirror without commits has no branches.
 func (b *base) Branches(ctx context.Context) ([]Ref, error) {
 	s, err := b.refs(ctx)
 	if err != nil {
@@ -280,8 +279,8 @@ func (b *base) Branches(ctx context.Context) ([]Ref, error) {
 	return slices.Clone(s.branches), nil
 }
 
-// Tags lists the tags that lead to a commit, newest commit first, then by
-// name. The slice is the caller's.
+// Tags lists the tags that lead to a commit, newest commit first, then by name. The caller owns the
+// slice.
 func (b *base) Tags(ctx context.Context) ([]Ref, error) {
 	s, err := b.refs(ctx)
 	if err != nil {
@@ -290,8 +289,7 @@ func (b *base) Tags(ctx context.Context) ([]Ref, error) {
 	return slices.Clone(s.tags), nil
 }
 
-// DefaultBranch is the short name of the branch that HEAD stands for; empty
-// when it stands for none.
+// DefaultBranch returns the short name of the branch that HEAD names; empty if it names none.
 func (b *base) DefaultBranch(ctx context.Context) (string, error) {
 	s, err := b.refs(ctx)
 	if err != nil {
@@ -300,14 +298,13 @@ func (b *base) DefaultBranch(ctx context.Context) (string, error) {
 	return strings.TrimPrefix(s.symref, "refs/heads/"), nil
 }
 
-// committed is the time of a commit in seconds; ok is false when there is no
-// such commit.
+// committed returns the time of a commit in seconds; ok is false if the commit does not exist.
 func (c reader) committed(commit string) (seconds int64, ok bool, err error) {
 	if err := checkCommit(commit); err != nil {
 		return 0, false, err
 	}
 
-	// The committer stands in the head.
+	// The head of the commit names the committer.
 	err = c.Contents(commit, func(info run.ObjectInfo, r io.Reader) error {
 		if info.Kind != "commit" {
 			return nil
@@ -321,7 +318,7 @@ func (c reader) committed(commit string) (seconds int64, ok bool, err error) {
 	return seconds, ok, err
 }
 
-// commitTime is when a commit was made.
+// commitTime returns the time of a commit.
 func (b *base) commitTime(ctx context.Context, commit string) (t time.Time, err error) {
 	err = b.with(ctx, func(c reader) error {
 		seconds, ok, err := c.committed(commit)

@@ -12,29 +12,30 @@ import (
 	"github.com/shoalsearch/shoal/node/lru"
 )
 
-// FileCount is a file with the commits that changed it.
+// FileCount is a file with the number of commits that changed it.
 type FileCount struct {
 	Path    string
 	Commits int
-	Gone    bool // the commit that was asked about has no such file; Together does not say it
+	Gone    bool // the given commit lacks the file; Together does not set it
 }
 
-// together are the files that changed with a path.
+// together is the result of Together for a path.
 type together struct {
 	files   []FileCount
 	commits int
 	cut     bool
 }
 
-// togetherCommits is how many commits Together looks at, the newest.
+// togetherCommits is how many commits Together reads, newest first.
 const togetherCommits = 1000
 
-// TogetherFiles is how many files a commit may have: one of more says nothing of any two.
+// TogetherFiles is the greatest number of files in a commit that counts: a larger commit says
+// nothing about any two of its files.
 const TogetherFiles = 100
 
-// Together counts the files that changed in the commits that changed a path, most first, and
-// tells how many such commits there are, and whether older ones were not looked at. Merges and
-// commits of many files do not count.
+// Together counts the files that changed in the commits that changed a path, most first. It returns
+// the number of such commits, and whether it left out older ones. Merges and commits of many files
+// do not count.
 func (h *authors) Together(ctx context.Context, commit, path string) (files []FileCount, commits int, cut bool, err error) {
 	q := LogQuery{Commit: commit, Path: path, NoMerges: true}
 	filter, err := q.arguments()
@@ -42,13 +43,13 @@ func (h *authors) Together(ctx context.Context, commit, path string) (files []Fi
 		return nil, 0, false, err
 	}
 
-	// A commit in the key: what is known of it stays true.
+	// The key contains a commit, so the answer never changes.
 	key := h.dir + "\x00" + strings.Join(filter, "\x00")
 	if known, ok := h.counted.Get(key); ok {
 		return slices.Clone(known.files), known.commits, known.cut, nil
 	}
 
-	// The mark stands alone between the files of two commits.
+	// A mark separates the files of two commits.
 	c := h.git("log", "-z", "--no-show-signature", "--name-only", "--full-diff", "--no-renames", "--format=%x01", fmt.Sprintf("--max-count=%d", togetherCommits))
 	c.Args = append(c.Args, filter...)
 	c.Timeout, c.Limit = time.Minute, 1<<30
@@ -74,8 +75,8 @@ func (h *authors) Together(ctx context.Context, commit, path string) (files []Fi
 	return slices.Clone(files), commits, cut, nil
 }
 
-// countTogether reads the files of each commit behind its mark. It tells how many commits
-// count, of how many that it looked at.
+// countTogether reads a mark before each commit, then its files. It returns how many commits count,
+// and how many it has read.
 func countTogether(r io.Reader, counts map[string]int) (commits, looked int, err error) {
 	in, held := newRecords(r), 0
 	var files []string

@@ -20,55 +20,54 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// ErrBadFilter means that a change cannot be looked for.
+// ErrBadFilter means that git cannot look for such a change.
 var ErrBadFilter = fmt.Errorf("%w: not a change that git can look for", fs.ErrInvalid)
 
-// TraceQuery selects commits by what they changed. One of Text, Expr and
-// Lines is set.
+// TraceQuery selects commits by what they changed. Exactly one of Text, Expr and Lines is set.
 type TraceQuery struct {
-	Commit   string // where to begin, an id
-	Not      string // an id: what is in its history is left out; "" leaves nothing out
-	Path     string // only changes in this file or directory; with Lines the file
-	Text     string // the number of its occurrences in a file has changed
-	Expr     string // a changed line matches this expression
-	Lines    [2]int // first and last line, from 1, of the file Path in Commit: a change of one of them
+	Commit   string // id of the commit to start from
+	Not      string // an id: leave out its history; "" leaves out nothing
+	Path     string // only changes in this file or directory; the file if Lines is set
+	Text     string // commits that change how often this text occurs in a file
+	Expr     string // commits that change a line which matches this expression
+	Lines    [2]int // first and last line, from 1, of the file Path in Commit: commits that change one of them
 	NoMerges bool
 	Since    time.Time
 	Until    time.Time
 	Skip     int
-	Limit    int           // 0 is 50
-	Time     time.Duration // 0 is 5 s; what was found until then is the answer
+	Limit    int           // 0 means 50
+	Time     time.Duration // 0 means 5 s; the answer is what was found by then
 }
 
-// TracePage is a page of commits with what each of them changed.
+// TracePage is a page of commits with the changes that each of them made.
 type TracePage struct {
 	LogPage
 
 	Paths map[string][]string // by commit: the files with such a change
-	// Where lines were followed, and not to their beginning: where in the parent
-	// of the last commit of the page they were.
+	// If the trace of lines stopped before their beginning: their place in the parent of the last
+	// commit of the page.
 	From      string
 	FromLines [2]int
 
-	Changed map[string]ChangedLines // by commit, of the first of the page, where a text or an expression was looked for
-	Unread  []string                // paths of files that may have such a change and are too large to be read
+	Changed map[string]ChangedLines // by commit, for the first commits of the page, if the query has a text or an expression
+	Unread  []string                // paths of files that may contain such a change but are too large to read
 }
 
 const (
 	traceTime  = 5 * time.Second
-	traceFirst = 64 // commits that git compares at a time: little first, since the newest are wanted most
+	traceFirst = 64 // first number of commits that git compares at a time; small, as users want the newest most
 	traceMost  = 2048
-	tracePaths = 10       // of a commit that are told
-	maxPatch   = 16 << 20 // bytes of one change of the lines that are followed
-	maxEntry   = 64 << 10 // bytes of what is said of a file: a merge has any number of parents
+	tracePaths = 10       // greatest number of paths listed for a commit
+	maxPatch   = 16 << 20 // bytes of one change of the traced lines
+	maxEntry   = 64 << 10 // bytes of the entry of a file: a merge has any number of parents
 )
 
 // traces lists the commits that made a change.
 type traces struct{ *logs }
 
-// Trace lists the commits that changed a text, or some lines of a file. The
-// history is compared commit by commit, which takes long: after some time
-// what was found is the answer, with Reached set.
+// Trace lists the commits that changed a text, or some lines of a file. It compares each commit
+// with its parents, which takes long. When the time is over it returns what it has found, and sets
+// Reached.
 func (h *traces) Trace(ctx context.Context, q TraceQuery) (TracePage, error) {
 	if q.Limit <= 0 {
 		q.Limit = 50
@@ -87,7 +86,7 @@ func (h *traces) Trace(ctx context.Context, q TraceQuery) (TracePage, error) {
 		return TracePage{}, err
 	}
 
-	// The history of some lines, or the commits that touch a text.
+	// Trace the history of some lines, or find the commits that touch a text.
 	var page TracePage
 	if q.Lines[0] > 0 {
 		page, err = h.followLines(ctx, q)
@@ -98,14 +97,14 @@ func (h *traces) Trace(ctx context.Context, q TraceQuery) (TracePage, error) {
 		return TracePage{}, fmt.Errorf("trace a change: %w", err)
 	}
 
-	// References move, so they are filled in anew.
+	// References move, so look them up now.
 	for i := range page.Commits {
 		page.Commits[i] = page.Commits[i].withRefs(s)
 	}
 	return page, nil
 }
 
-// check refuses what git would misunderstand.
+// check returns an error for a query that git would misunderstand.
 func (q *TraceQuery) check() error {
 	for _, text := range []string{q.Text, q.Expr} {
 		if strings.IndexByte(text, 0) >= 0 || len(text) > 1000 {
@@ -117,15 +116,15 @@ func (q *TraceQuery) check() error {
 	return err
 }
 
-// walked selects the commits that a trace looks at.
+// walked selects the commits that a trace compares.
 func (q *TraceQuery) walked() LogQuery {
 	return LogQuery{Commit: q.Commit, Not: q.Not, Path: q.Path, Since: q.Since, Until: q.Until, NoMerges: q.NoMerges}
 }
 
-// compare lists the commits from the newest on, and has git compare them a batch
-// at a time, until it has a page or the time is over.
+// compare lists commits, newest first, and lets git compare them in batches, until it has a page or
+// the time is over.
 func (h *traces) compare(ctx context.Context, q TraceQuery) (page TracePage, err error) {
-	// looked is how long commits are compared; ctx is the caller's own time.
+	// looked limits the time for comparing; ctx has the time of the caller.
 	looked, cancel := context.WithTimeout(ctx, q.Time)
 	defer cancel()
 
@@ -135,7 +134,7 @@ func (h *traces) compare(ctx context.Context, q TraceQuery) (page TracePage, err
 
 	switch {
 	case err == nil:
-	case looked.Err() != nil && ctx.Err() == nil: // out of time, which is no failure
+	case looked.Err() != nil && ctx.Err() == nil: // the time is over, which is no error
 		page.AtLeast = true
 	default:
 		return page, err
@@ -152,12 +151,12 @@ func (h *traces) compare(ctx context.Context, q TraceQuery) (page TracePage, err
 	return page, err
 }
 
-// compareEach has git compare the commits of a list, until a page is found. found are the
-// commits with the change, newest first; with an error those that were found before it.
+// compareEach lets git compare the commits of a list until it has a page. It returns the commits
+// with the change, newest first; with an error, those found before the error.
 func (h *traces) compareEach(ctx context.Context, q TraceQuery, page *TracePage, own *changeReader) (found []string, err error) {
 	page.Paths = map[string][]string{}
 	err = h.listBatches(ctx, q, func(batch []string, first time.Time) error {
-		// If this batch is not compared, the page says from when on.
+		// The search has stopped here unless this batch is compared.
 		page.Reached = first
 		if len(found) >= q.Skip+q.Limit {
 			return run.ErrStop
@@ -171,8 +170,8 @@ func (h *traces) compareEach(ctx context.Context, q TraceQuery, page *TracePage,
 	return found, err
 }
 
-// listBatches hands on the commits that a trace looks at, newest first, and the time of the
-// first of each batch. run.ErrStop from use ends it without an error.
+// listBatches calls use with the commits to compare, newest first, and the time of the first of
+// each batch. If use returns run.ErrStop, it ends without an error.
 func (h *traces) listBatches(ctx context.Context, q TraceQuery, use func([]string, time.Time) error) error {
 	all := q.walked()
 	args, err := all.arguments()
@@ -180,7 +179,7 @@ func (h *traces) listBatches(ctx context.Context, q TraceQuery, use func([]strin
 		return err
 	}
 
-	// Commits come from one git, and are compared by others.
+	// One git lists the commits while others compare them.
 	c := h.git("rev-list", "--timestamp")
 	c.Args = append(c.Args, args...)
 	c.Timeout, c.Limit = q.Time+time.Second, 4<<30
@@ -198,8 +197,7 @@ func (h *traces) listBatches(ctx context.Context, q TraceQuery, use func([]strin
 	})
 }
 
-// nextCommits reads lines of a time and a commit, "1700000000 <id>", and returns
-// the time of the first.
+// nextCommits reads lines with a time and a commit, "1700000000 <id>". It returns the first time.
 func nextCommits(in *bufio.Reader, most int) (commits []string, first time.Time, err error) {
 	for len(commits) < most {
 		line, err := readLine(in)
@@ -219,8 +217,8 @@ func nextCommits(in *bufio.Reader, most int) (commits []string, first time.Time,
 	return commits, first, nil
 }
 
-// changedFiles is the git that compares commits with their parents, in the form that is
-// asked for.
+// changedFiles returns the command that compares commits with their parents and prints the given
+// form.
 func (h *traces) changedFiles(q TraceQuery, commits []string, form ...string) *run.Command {
 	c := h.git("diff-tree", "--stdin", "-r", "--root", "--no-renames", "--no-ext-diff", "--no-textconv")
 	c.Args = append(append(c.Args, form...), "--")
@@ -232,7 +230,8 @@ func (h *traces) changedFiles(q TraceQuery, commits []string, form ...string) *r
 	return c
 }
 
-// pickaxe has git list only what has the change. Where it is not exact git lists a few files more.
+// pickaxe returns the options that make git list only files with the change. If exact is false, git
+// lists a few files more.
 func (q *TraceQuery) pickaxe() (args []string, exact bool, err error) {
 	if strings.Contains(q.Text, "\n") {
 		return []string{"--pickaxe-regex", "-S" + strings.ReplaceAll(quoteExtended(q.Text), "\n", "\r?\n")}, true, nil
@@ -241,11 +240,11 @@ func (q *TraceQuery) pickaxe() (args []string, exact bool, err error) {
 		return []string{"-S" + q.Text}, true, nil
 	}
 	expr, exact, err := gitExpr(q.Expr)
-	return []string{"--text", "-G" + expr}, exact, err // without --text git passes over a file with a NUL
+	return []string{"--text", "-G" + expr}, exact, err // without --text git skips files that contain a NUL
 }
 
-// compareBatch adds those of some commits that have the change. Git compares all files of
-// them, while those that it cannot read are read here.
+// compareBatch adds the commits of a batch that have the change. Git compares all their files, and
+// own reads those that git cannot read.
 func (h *traces) compareBatch(ctx context.Context, q TraceQuery, batch []string, found *[]string, page *TracePage, own *changeReader) error {
 	look, exact, err := q.pickaxe()
 	if err != nil {
@@ -289,7 +288,7 @@ func (h *traces) compareBatch(ctx context.Context, q TraceQuery, batch []string,
 // changedFile is a file that a commit changed, with its entry as git prints it.
 type changedFile struct{ path, entry string }
 
-// keepMatches takes those files away of which no changed line matches the expression itself.
+// keepMatches removes the files in which no changed line matches the expression itself.
 func (h *traces) keepMatches(ctx context.Context, q TraceQuery, look []string, byGit map[string][]changedFile) error {
 	if len(byGit) == 0 {
 		return nil
@@ -307,8 +306,8 @@ func (h *traces) keepMatches(ctx context.Context, q TraceQuery, look []string, b
 	return nil
 }
 
-// differences runs a git diff-tree that prints commits, each followed by its files, and
-// hands on each file:
+// differences runs a git diff-tree that prints each commit followed by its files, and calls use
+// with each file:
 //
 //	<commit> NUL :100644 100644 <oid> <oid> M NUL path NUL ...
 func differences(ctx context.Context, c *run.Command, use func(commit, entry, path string) error) error {
@@ -324,7 +323,7 @@ func differences(ctx context.Context, c *run.Command, use func(commit, entry, pa
 				continue
 			}
 
-			// What is no id is the entry of a file, and its path follows.
+			// A field that is no id is the entry of a file. Its path follows.
 			path, err := in.part(maxPath)
 			if err != nil || commit == "" || !strings.HasPrefix(field, ":") {
 				return fmt.Errorf("git diff-tree said %.80q", field)
@@ -336,9 +335,8 @@ func differences(ctx context.Context, c *run.Command, use func(commit, entry, pa
 	})
 }
 
-// followLines has git follow lines of a file back through its history. Each
-// commit comes with the patch of those lines, which tells where they were
-// before it.
+// followLines lets git follow lines of a file back through its history. Git prints each commit with
+// the patch of those lines, which shows where they were before.
 func (h *traces) followLines(ctx context.Context, q TraceQuery) (page TracePage, err error) {
 	walked := q.walked()
 	walked.Path = "" // git takes the file from -L
@@ -359,7 +357,7 @@ func (h *traces) followLines(ctx context.Context, q TraceQuery) (page TracePage,
 	page.Paths = map[string][]string{}
 	err = c.Stream(looked, func(r io.Reader) error { return f.read(newRecords(r)) })
 
-	// The time for looking was up, not the caller's: what was found until then is an answer.
+	// The time for looking is over, not that of the caller, so return what was found.
 	if looked.Err() != nil && ctx.Err() == nil {
 		page.AtLeast, err = true, nil
 	}
@@ -370,9 +368,9 @@ func (h *traces) followLines(ctx context.Context, q TraceQuery) (page TracePage,
 	return page, err
 }
 
-// lineFollower reads what git log -L prints: of each commit the fields of its
-// format, each ended by NUL, then the patch up to the NUL and the mark of the next. The lines
-// of a patch may have a NUL in them, but cannot have the mark: each run has another one.
+// lineFollower reads the output of git log -L: for each commit the fields of its format, each with
+// a NUL after it, then the patch, up to the NUL and the mark of the next commit. The lines of a
+// patch may contain a NUL but not the mark, as each run uses a new mark.
 type lineFollower struct {
 	q    TraceQuery
 	mark string
@@ -402,7 +400,7 @@ func (f *lineFollower) read(in *records) error {
 		if f.seen > f.q.Skip {
 			f.keep(c, patch)
 		} else {
-			*in.room = answerTexts // the page does not have it
+			*in.room = answerTexts // the page does not contain it
 		}
 		if last {
 			return nil
@@ -431,11 +429,11 @@ func (f *lineFollower) patch(in *records) (patch []byte, last bool, err error) {
 	}
 }
 
-// keep adds a commit to the page, and where its patch says the lines were.
+// keep adds a commit to the page, and the place of the lines before it, which its patch shows.
 func (f *lineFollower) keep(c Commit, patch []byte) {
 	f.page.Commits = append(f.page.Commits, c)
 
-	// The old lines of all hunks lie in [first, last].
+	// All hunks have their old lines in [first, last].
 	first, last := 0, 0
 	for line := range bytes.Lines(patch) {
 		text := strings.TrimSuffix(string(line), "\n")
@@ -445,7 +443,7 @@ func (f *lineFollower) keep(c Commit, patch []byte) {
 		case strings.HasPrefix(text, "+++ b/"):
 			f.page.Paths[c.Hash] = slices.Compact(append(f.page.Paths[c.Hash], strings.TrimPrefix(text, "+++ b/")))
 
-		// Where the lines were before: the next older commit is asked for those.
+		// Remember where the lines were before: the query for the next page uses that.
 		case strings.HasPrefix(text, "@@ -"):
 			h, err := parseHunkHeader(text)
 			if err != nil {
@@ -462,14 +460,14 @@ func (f *lineFollower) keep(c Commit, patch []byte) {
 	f.page.FromLines = [2]int{max(first, 1), max(last, first, 1)}
 }
 
-// ParseLines reads "path:first-last", or "path:line".
+// ParseLines parses "path:first-last", or "path:line".
 func ParseLines(text string) (path string, first, last int, ok bool) {
 	i := strings.LastIndexByte(text, ':')
 	if i <= 0 {
 		return "", 0, 0, false
 	}
 
-	// The last colon counts, since a path may have some of its own.
+	// Use the last colon, as a path may contain colons.
 	from, to, both := strings.Cut(text[i+1:], "-")
 	if !both {
 		to = from

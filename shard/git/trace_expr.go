@@ -11,19 +11,19 @@ import (
 	"unicode/utf8"
 )
 
-// maxGitExpr is how long an expression for git may become, in bytes, with what is repeated
-// written out. The library that git uses fails silently where one takes too much memory.
+// maxGitExpr is the greatest length in bytes of an expression for git, with repetitions written
+// out. Git's library fails silently if an expression takes too much memory.
 const maxGitExpr = 16 << 10
 
-// gitExpr writes an expression of RE2 as the extended regular expression of POSIX that git
-// reads, byte by byte. A letter that is not ASCII becomes the bytes of its UTF-8 form. A
-// line may end with CR before its end.
+// gitExpr converts an expression of RE2 to an extended regular expression of POSIX, which git
+// matches byte by byte. It replaces a letter that is not ASCII with the bytes of its UTF-8 form. It
+// allows a CR before the end of a line.
 //
 //	(?i)ge\d+?$   (G|g)(E|e)([0-9])+CR?$
 //	[^x]          ([\xC2-\xDF][\x80-\xBF]|...|[^x\x80-\xFF])
 //
-// It matches at least what expr does. Where it is not exact it matches a few lines more: a
-// letter that is not ASCII counts as one, two or more letters.
+// The result matches at least what expr matches. If exact is false it matches a few more lines: in
+// them one letter that is not ASCII counts as two or more.
 func gitExpr(expr string) (posix string, exact bool, err error) {
 	parsed, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
@@ -31,7 +31,7 @@ func gitExpr(expr string) (posix string, exact bool, err error) {
 	}
 	w := &posixWriter{lineEnd: "\r?$", times: 1}
 	if ok, _ := regexp.MatchString(expr, ""); ok {
-		// Git takes the end of a changed line for an empty line after it: the end has to be there.
+		// Git sees an empty line after the end of a changed line, so match the line end itself.
 		w.lineEnd = "\r?\n"
 	}
 	w.write(parsed)
@@ -44,17 +44,17 @@ func gitExpr(expr string) (posix string, exact bool, err error) {
 	return w.String(), !w.loose, nil
 }
 
-// mostForms is how many sequences of bytes a class may have. One with more takes all letters
-// that are not ASCII.
+// mostForms is the greatest number of byte sequences in a class. A class with more matches all
+// letters that are not ASCII.
 const mostForms = 64
 
 type posixWriter struct {
 	strings.Builder
 	lineEnd string
-	times   int  // how often what is written will be repeated
-	size    int  // bytes, with what is repeated written out
-	outside bool // it has a letter that no line has
-	loose   bool // it matches lines that the expression does not match
+	times   int  // how often the current part will be repeated
+	size    int  // bytes, with repetitions written out
+	outside bool // the expression contains a letter that no line contains
+	loose   bool // the result matches lines that the expression does not match
 }
 
 func (w *posixWriter) put(s string) {
@@ -101,10 +101,10 @@ func (w *posixWriter) write(re *syntax.Regexp) {
 	}
 }
 
-// repeat writes a group, and how often it stands there. Whether a line matches does not
-// depend on how much a repetition takes.
+// repeat writes a group and its repetition. Greedy or not makes no difference to whether a line
+// matches.
 func (w *posixWriter) repeat(re *syntax.Regexp) {
-	// Any number of letters is any number of bytes, and so are many letters, or nearly.
+	// Any number of letters is any number of bytes. The same is nearly true of many letters.
 	sub, bytesOf := re.Sub[0].Op, 1
 	if anyLetter := sub == syntax.OpAnyCharNotNL || sub == syntax.OpAnyChar; anyLetter && re.Op != syntax.OpQuest && (re.Op != syntax.OpRepeat || re.Max > 20) {
 		bytesOf = utf8.UTFMax
@@ -143,9 +143,9 @@ func (w *posixWriter) group(subs []*syntax.Regexp, between string) {
 	w.put(")")
 }
 
-// letter writes a letter, or all letters that differ from it in case alone.
+// letter writes a letter, or all letters that differ from it only in case.
 func (w *posixWriter) letter(r rune, fold bool) {
-	if r == utf8.RuneError { // any byte of no letter matches it too
+	if r == utf8.RuneError { // any byte outside of a letter matches it too
 		w.class([]rune{r, r})
 		return
 	}
@@ -161,7 +161,7 @@ func (w *posixWriter) letter(r rune, fold bool) {
 	w.put(")")
 }
 
-// quoteExtended is an extended regular expression that matches s as it stands.
+// quoteExtended returns an extended regular expression that matches exactly s.
 func quoteExtended(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -173,7 +173,7 @@ func quoteExtended(s string) string {
 	return b.String()
 }
 
-// class writes the letters of some ranges, each its first and its last.
+// class writes the letters of some ranges, given as pairs of first and last.
 func (w *posixWriter) class(ranges []rune) {
 	var ascii [utf8.RuneSelf]bool
 	var forms []string
@@ -186,7 +186,7 @@ func (w *posixWriter) class(ranges []rune) {
 			forms = utf8Ranges(forms, max(first, utf8.RuneSelf), last)
 		}
 		if first <= utf8.RuneError && utf8.RuneError <= last {
-			forms, w.loose = append(forms, "[\x80-\xff]"), true // a byte of no letter counts as U+FFFD
+			forms, w.loose = append(forms, "[\x80-\xff]"), true // a byte outside of a letter counts as U+FFFD
 		}
 	}
 	if len(forms) > mostForms {
@@ -198,9 +198,9 @@ func (w *posixWriter) class(ranges []rune) {
 	w.put("(" + cmp.Or(strings.Join(forms, "|"), noMatch) + ")")
 }
 
-// bracket is a set of bytes. One with NUL is written by what it lacks, since no argument
-// has a NUL. What has a meaning in brackets stands where it has none: ] comes first, [ and
-// then ^ and - last.
+// bracket returns a bracket expression for a set of bytes. If the set contains NUL, the expression
+// lists the bytes outside of the set, as no argument can contain NUL. Special bytes stand where
+// they have no meaning: ] first, then others, ^ and - last.
 func bracket(set *[utf8.RuneSelf]bool) string {
 	var b strings.Builder
 	for r := 1; r < len(set); r++ {
@@ -225,14 +225,14 @@ func bracket(set *[utf8.RuneSelf]bool) string {
 	switch {
 	case set[0]:
 		return "[^" + has(']') + "\x80-\xff" + inner + has('^') + has('-') + "]"
-	case inner == "" && has(']') == "" && has('^') != "": // ^ would come first
+	case inner == "" && has(']') == "" && has('^') != "": // ^ would stand first
 		return `(\^|` + cmp.Or(has('-'), `\^`) + ")"
 	}
 	return "[" + has(']') + inner + has('^') + has('-') + "]"
 }
 
-// utf8Ranges appends what matches the UTF-8 bytes of the letters from lo to hi, none of them
-// ASCII. Each byte has a range of its own: [é-ŵ] is \xc3[\xa9-\xbf], \xc4[\x80-\xbf] and
+// utf8Ranges appends expressions that match the UTF-8 bytes of the letters from lo to hi, none of
+// them ASCII. Each byte has its own range: [é-ŵ] becomes \xc3[\xa9-\xbf], \xc4[\x80-\xbf] and
 // \xc5[\x80-\xb5].
 func utf8Ranges(forms []string, lo, hi rune) []string {
 	for _, last := range []rune{0x7ff, 0xd7ff, 0xdfff, 0xffff} {

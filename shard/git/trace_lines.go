@@ -14,23 +14,22 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// ChangedLines is what a commit did to the lines that a trace looks for.
+// ChangedLines is how a commit changed the lines that a trace looks for.
 type ChangedLines struct {
 	Added, Removed int
-	Lines          []string // the first of them, each with + or - before it
+	Lines          []string // the first of them, each after + or -
 }
 
 const (
-	tracedCommits = 20          // of a page whose lines are told
-	tracedLines   = 4           // of a commit that are told
-	tracedBytes   = 32 << 20    // of patches that are read for them
-	tracedTime    = time.Second // for all of them
+	tracedCommits = 20          // greatest number of commits on a page whose lines are listed
+	tracedLines   = 4           // greatest number of lines listed for a commit
+	tracedBytes   = 32 << 20    // bytes of patches that are read for them
+	tracedTime    = time.Second // time for all of them
 	tracedLength  = 2000        // bytes of a line
 )
 
-// changedLines reads the patches of the first commits of a page for the lines that
-// match. It is an addition: of a commit that is not reached in time, or whose patch
-// is too long, nothing is told.
+// changedLines reads the patches of the first commits of a page and lists the lines that match. It
+// omits the lines of a commit that it does not reach in time, or whose patch is too long.
 func (h *traces) changedLines(ctx context.Context, q TraceQuery, page *TracePage, own *changeReader) {
 	wanted := q.lineMatcher()
 	look, _, err := q.pickaxe()
@@ -45,10 +44,10 @@ func (h *traces) changedLines(ctx context.Context, q TraceQuery, page *TracePage
 	c := h.patches(q, ids, look)
 	c.Timeout, c.Limit = tracedTime, tracedBytes
 
-	// What was read until an error is told: the end of the time is one.
+	// If reading fails, as when the time ends, keep what was read before.
 	p := &patchLines{wanted: wanted, coded: own.coded, found: map[string]ChangedLines{}}
 	if err := c.Stream(ctx, p.read); err != nil {
-		delete(p.found, p.commit) // read in part
+		delete(p.found, p.commit) // read only in part
 	}
 	for commit, git := range p.found {
 		own := page.Changed[commit]
@@ -58,13 +57,14 @@ func (h *traces) changedLines(ctx context.Context, q TraceQuery, page *TracePage
 	}
 }
 
-// patches has git print the patches of the files with the change, without lines around them.
+// patches returns the command that prints the patches of the files with the change, without context
+// lines.
 func (h *traces) patches(q TraceQuery, commits, look []string) *run.Command {
 	return h.changedFiles(q, commits, append(slices.Clone(look), "--patch", "--unified=0", "--full-index", "--no-color")...)
 }
 
-// lineMatcher tells which lines are looked for, in whatever way they end; nil where no line
-// alone can be.
+// lineMatcher returns a function that reports whether a line matches, with any line end; nil if a
+// single line cannot match.
 func (q *TraceQuery) lineMatcher() func(line string) bool {
 	if strings.Contains(q.Text, "\n") {
 		return nil
@@ -73,7 +73,7 @@ func (q *TraceQuery) lineMatcher() func(line string) bool {
 		return func(line string) bool { return strings.Contains(line, q.Text) }
 	}
 
-	// What is none was refused when the commits were compared.
+	// An invalid expression was refused when the commits were compared.
 	expr, err := regexp.Compile(q.Expr)
 	if err != nil {
 		return nil
@@ -83,7 +83,7 @@ func (q *TraceQuery) lineMatcher() func(line string) bool {
 	}
 }
 
-// patchLines reads patches without lines around them, as git diff-tree prints them:
+// patchLines reads patches without context lines, as git diff-tree prints them:
 //
 //	<commit>
 //	diff --git a/src/a.c b/src/a.c
@@ -95,14 +95,14 @@ func (q *TraceQuery) lineMatcher() func(line string) bool {
 //	+two
 type patchLines struct {
 	wanted func(line string) bool
-	coded  map[string]bool // ids of blobs whose lines are none for git
-	commit string          // whose patch is read
-	inHunk bool            // what begins with a sign is a line of a file
-	skip   bool            // the file is told by another
+	coded  map[string]bool // ids of blobs in which git finds no lines
+	commit string          // the current commit
+	inHunk bool            // a line that begins with a sign is a line of a file
+	skip   bool            // another reader lists the lines of this file
 	found  map[string]ChangedLines
 
-	file    string          // the ids of the file whose patch is read, as "<oid>..<oid>"
-	matches map[string]bool // by commit and file, "<commit> <oid>..<oid>"; nil where nobody asks for files
+	file    string          // the ids of the current file, as "<oid>..<oid>"
+	matches map[string]bool // by commit and file, "<commit> <oid>..<oid>"; nil if the caller needs no files
 }
 
 func (p *patchLines) read(r io.Reader) error {
@@ -119,14 +119,14 @@ func (p *patchLines) read(r io.Reader) error {
 	}
 }
 
-// line takes the next line of the patches.
+// line reads the next line of the patches.
 func (p *patchLines) line(line string) {
 	switch {
 	case pack.IsID(line):
 		p.commit, p.inHunk = line, false
 		p.found[p.commit] = ChangedLines{}
 
-	// The head of a file, which has --- and +++ in it.
+	// This begins the head of a file, which contains --- and +++.
 	case strings.HasPrefix(line, "diff "):
 		p.inHunk, p.skip = false, false
 	case !p.inHunk && strings.HasPrefix(line, "index "):
@@ -140,7 +140,7 @@ func (p *patchLines) line(line string) {
 	}
 }
 
-// keep counts a line that is looked for, and keeps the first ones.
+// keep counts a matching line, and keeps the first ones.
 func (p *patchLines) keep(line string) {
 	c := p.found[p.commit]
 	switch line[0] {
@@ -149,7 +149,7 @@ func (p *patchLines) keep(line string) {
 	case '-':
 		c.Removed++
 	default:
-		return // git's word that a file ends without a newline
+		return // git's note that a file ends without a newline
 	}
 
 	if p.matches != nil {

@@ -12,32 +12,32 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// changeReader finds a change where git does not look for it. Git compares the bytes of
-// files, so it misses a text in UTF-16 or UTF-32, and takes a byte order mark for a part of
-// the first line. Of a merge it compares nothing.
+// changeReader finds changes that git misses. Git compares the bytes of files, so it misses a text
+// in UTF-16 or UTF-32, and takes a byte order mark for a part of the first line. It does not
+// compare merges at all.
 type changeReader struct {
 	with  func(use func(reader) error) error
 	q     TraceQuery
-	line  func(line string) bool // nil where no line alone can match
+	line  func(line string) bool // nil if a single line cannot match
 	coded map[string]bool        // by id of a blob: whether it begins with a byte order mark
 
-	judged map[[2]string]bool      // commits and files of the batch of which git cannot say whether they have the change
+	judged map[[2]string]bool      // commits and files of the batch for which git's answer does not count
 	paths  map[string][]string     // files with the change, by commit
 	lines  map[string]ChangedLines // by commit
 	unread []string                // paths of files that are too large, sorted
 }
 
 const (
-	mostRead  = 16 << 20 // bytes of a file that is read
-	mostCoded = 200_000  // blobs whose encoding is remembered
+	mostRead  = 16 << 20 // greatest size in bytes of a file that is read
+	mostCoded = 200_000  // blobs whose encoding is cached
 )
 
 func newChangeReader(q TraceQuery) *changeReader {
 	return &changeReader{q: q, line: q.lineMatcher(), coded: map[string]bool{}, paths: map[string][]string{}, lines: map[string]ChangedLines{}}
 }
 
-// readBatch reads what a batch of commits changed: of a merge the files that differ from all
-// its parents.
+// readBatch reads what a batch of commits changed; for a merge, the files that differ from all its
+// parents.
 func (h *traces) readBatch(ctx context.Context, r *changeReader, batch []string) error {
 	c := h.changedFiles(r.q, batch, "-c", "-z", "--raw")
 	r.judged = map[[2]string]bool{}
@@ -45,15 +45,15 @@ func (h *traces) readBatch(ctx context.Context, r *changeReader, batch []string)
 	return differences(ctx, c, r.file)
 }
 
-// file reads the sides of one changed file. The entry has a colon for each parent, the modes
-// of the file in the parents and in the commit, and its ids in the same order:
+// file reads all versions of one changed file. Its entry has a colon for each parent, the modes of
+// the file in the parents and in the commit, and its ids in the same order:
 //
 //	:100644 100644 <oid> <oid> M
 //	::100644 100644 100644 <oid> <oid> <oid> MM
 func (r *changeReader) file(commit, entry, path string) error {
 	fields := strings.Fields(strings.TrimLeft(entry, ":"))
 	sides := len(fields) / 2
-	if len(fields) != 2*sides+1 { // more parents than a record has room for
+	if len(fields) != 2*sides+1 { // more parents than fit into a record
 		r.tooLarge(path)
 		return nil
 	}
@@ -99,7 +99,7 @@ func (r *changeReader) isCoded(id string) (coded bool, err error) {
 	}
 	err = r.contents(id, func(_ int64, in io.Reader) error {
 		var head [4]byte
-		n, _ := io.ReadFull(in, head[:]) // a shorter one has fewer
+		n, _ := io.ReadFull(in, head[:]) // a shorter blob gives fewer bytes
 		coded = charset.Of(head[:n]) != charset.None
 		return nil
 	})
@@ -110,7 +110,7 @@ func (r *changeReader) isCoded(id string) (coded bool, err error) {
 	return coded, err
 }
 
-// text reads a blob, decoded; whole is false for one that is too large.
+// text reads and decodes a blob; whole is false if it is too large.
 func (r *changeReader) text(id string) (text []byte, whole bool, err error) {
 	if id == "" {
 		return nil, true, nil
@@ -126,7 +126,7 @@ func (r *changeReader) text(id string) (text []byte, whole bool, err error) {
 	return text, whole, err
 }
 
-// contents hands what a blob holds to read, with its size in bytes.
+// contents calls read with the content of a blob and its size in bytes.
 func (r *changeReader) contents(id string, read func(size int64, in io.Reader) error) error {
 	err := r.with(func(c reader) error {
 		return c.Contents(id, func(info run.ObjectInfo, in io.Reader) error { return read(info.Size, in) })
@@ -143,7 +143,7 @@ func (r *changeReader) tooLarge(path string) {
 	}
 }
 
-// compare takes a file whose content differs from that in each parent by what is looked for.
+// compare records a file if it differs from the file in each parent by what the query looks for.
 func (r *changeReader) compare(commit, path string, before [][]byte, now []byte) {
 	count, lines := r.matches(now)
 	for _, text := range before {
@@ -162,7 +162,7 @@ func (r *changeReader) compare(commit, path string, before [][]byte, now []byte)
 	r.lines[commit] = c
 }
 
-// matches counts the occurrences in a text, and lists its lines that match.
+// matches counts the occurrences in a text, and lists its matching lines.
 func (r *changeReader) matches(text []byte) (n int, lines []string) {
 	if r.q.Text != "" {
 		n = bytes.Count(bytes.ReplaceAll(text, []byte("\r\n"), newline), []byte(r.q.Text))
@@ -178,7 +178,7 @@ func (r *changeReader) matches(text []byte) (n int, lines []string) {
 	return n, lines
 }
 
-// less is the lines of a that b does not have, or not so often.
+// less lists the lines of a that b lacks, or contains less often.
 func less(a, b []string) (out []string) {
 	often := map[string]int{}
 	for _, line := range b {
@@ -192,7 +192,7 @@ func less(a, b []string) (out []string) {
 	return out
 }
 
-// add adds lines that came, with the sign +, or went, with -.
+// add adds lines with the sign + or -.
 func (c *ChangedLines) add(sign string, lines []string) {
 	switch sign {
 	case "+":

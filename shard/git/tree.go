@@ -14,59 +14,59 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// Kind is what a tree holds at a path.
+// Kind is the kind of an entry in a tree.
 type Kind uint8
 
 // The kinds of entries.
 const (
 	File Kind = iota
 	Executable
-	Symlink // its content is the target
+	Symlink // its content is the path it leads to
 	Dir
 	Submodule // its OID is a commit of another repository
 )
 
-// IsBlob reports whether the entry has content of its own.
+// IsBlob reports whether the entry is a blob.
 func (k Kind) IsBlob() bool { return k <= Symlink }
 
-// Mode is the mode as git writes it.
+// Mode returns the mode as git writes it.
 func (k Kind) Mode() uint32 {
 	return [...]uint32{0o100644, 0o100755, 0o120000, 0o040000, 0o160000}[k]
 }
 
-// files reads what is in the files of commits.
+// files reads the files of commits.
 type files struct {
 	*base
-	listings *lru.Cache[string, []Entry] // of files, by commit
+	listings *lru.Cache[string, []Entry] // by commit
 }
 
-// Entry is one line of a tree.
+// Entry is an entry of a tree.
 type Entry struct {
-	Path string // from the root, bytes as git has them
+	Path string // from the root, as bytes in git
 	Kind Kind
 	OID  string // hex
-	Size int64  // bytes of a blob; -1 for others, and where sizes were not asked for
+	Size int64  // bytes of a blob; -1 for others, and if sizes were not requested
 }
 
-// limits against trees made to hurt.
+// Limits against malicious trees.
 const (
 	maxTree    = 32 << 20 // bytes of one tree object
 	maxName    = 4096     // bytes of a name
 	maxEntries = 20_000_000
-	maxListed  = 200_000  // directories in the answer to one question
-	maxPaths   = 32 << 20 // bytes of the paths in it
+	maxListed  = 200_000  // directories read for one answer
+	maxPaths   = 32 << 20 // total bytes of the paths in an answer
 )
 
-// treeEntry is a line of a tree object as it is stored.
+// treeEntry is an entry as a tree object stores it.
 type treeEntry struct {
 	name string
 	kind Kind
 	oid  string // hex
 }
 
-// parseTree reads a tree object of a repository whose object ids have idBytes
-// bytes. Names that could lead out of a directory, and those that no file system
-// has, are left out: git refuses them, too. The entries follow each other:
+// parseTree reads a tree object of a repository whose object ids have idBytes bytes. It omits names
+// that could lead out of a directory, and names that no file system allows: git refuses them too.
+// The entries follow each other:
 //
 //	mode in octal, blank, name, NUL, id
 //	31 30 30 36 34 34  20  61 2e 63  00  <20 bytes>        "100644 a.c"
@@ -89,10 +89,9 @@ func parseTree(b []byte, idBytes int) ([]treeEntry, error) {
 	return out, nil
 }
 
-// kindOfMode is what git makes of a mode: any that is not one of the special
-// ones is a file.
+// kindOfMode returns the kind that git sees in a mode. Any mode except the special ones is a file.
 func kindOfMode(mode uint64) Kind {
-	// The highest four bits say what it is, as in the modes of a file system.
+	// The highest four bits tell the kind, as in the modes of a file system.
 	switch mode & 0o170000 {
 	case 0o040000:
 		return Dir
@@ -108,11 +107,11 @@ func kindOfMode(mode uint64) Kind {
 	return File
 }
 
-// askAhead is how many questions are sent before their answers are read: 65
-// bytes and a verb each, they must fit the pipe of 64 KiB.
+// askAhead is how many questions are sent before their answers are read. Each takes 65 bytes and a
+// verb, and all must fit into a pipe of 64 KiB.
 const askAhead = 400
 
-// trees reads many tree objects, in the order given.
+// trees reads many tree objects, in the given order.
 func (c reader) trees(oids []string, use func(i int, entries []treeEntry) error) error {
 	parsed := func(i int, content []byte) error {
 		entries, err := parseTree(content, len(oids[i])/2)
@@ -122,7 +121,7 @@ func (c reader) trees(oids []string, use func(i int, entries []treeEntry) error)
 		return use(i, entries)
 	}
 
-	// From the packs where they are there.
+	// Read trees from the packs as long as they are there.
 	for first := 0; first < len(oids); {
 		if err := c.Live(); err != nil {
 			return err
@@ -135,7 +134,7 @@ func (c reader) trees(oids []string, use func(i int, entries []treeEntry) error)
 			continue
 		}
 
-		// Git is asked for the next ones, many at a time.
+		// Ask git for the next ones, many at a time.
 		part := oids[first:min(len(oids), first+askAhead)]
 		if err := c.Ask("contents", part...); err != nil {
 			return err
@@ -155,7 +154,7 @@ func (c reader) trees(oids []string, use func(i int, entries []treeEntry) error)
 	return nil
 }
 
-// next reads the answer to a question that was sent before.
+// next reads the answer to an earlier question.
 func (c reader) next(oid, kind string, limit int64) ([]byte, error) {
 	info, err := c.Answer()
 	if err != nil {
@@ -175,7 +174,7 @@ func (c reader) next(oid, kind string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 
-	// A newline follows the contents.
+	// A newline follows the content.
 	if _, err := c.Out.Discard(1); err != nil {
 		return nil, err
 	}
@@ -184,7 +183,7 @@ func (c reader) next(oid, kind string, limit int64) ([]byte, error) {
 	return content, nil
 }
 
-// rootTree is the tree of a commit.
+// rootTree returns the tree of a commit.
 func (c reader) rootTree(commit string) (string, error) {
 	if info, content, ok := c.Packs.Small(commit); ok && info.Kind == "commit" {
 		if tree, ok := treeOf(content); ok {
@@ -192,7 +191,7 @@ func (c reader) rootTree(commit string) (string, error) {
 		}
 	}
 
-	// Not in a pack as such, as a tag of it: git finds the tree.
+	// The commit itself is not in a pack, so let git find the tree.
 	info, err := c.Info(commit + "^{tree}")
 	if err != nil {
 		return "", err
@@ -203,7 +202,7 @@ func (c reader) rootTree(commit string) (string, error) {
 	return info.OID, nil
 }
 
-// find walks to a path, whose last element may be anything.
+// find finds the entry at a path. The last element may be of any kind.
 func (c reader) find(commit, path string) (treeEntry, error) {
 	root, err := c.rootTree(commit)
 	if err != nil {
@@ -215,7 +214,7 @@ func (c reader) find(commit, path string) (treeEntry, error) {
 		return at, nil
 	}
 
-	// Down one directory for each part of the path.
+	// Go down one directory for each element of the path.
 	for name := range strings.SplitSeq(path, "/") {
 		if at.kind != Dir {
 			return treeEntry{}, fmt.Errorf("%q: %w", path, ErrNoPath)
@@ -241,8 +240,8 @@ func (c reader) find(commit, path string) (treeEntry, error) {
 	return at, nil
 }
 
-// cleanPath checks a path from outside and returns its one form: without slashes
-// at its ends and without ./ in front; "" is the root.
+// cleanPath checks a path from outside and returns it without slashes at its ends and without ./ in
+// front; "" is the root.
 func cleanPath(path string) (string, error) {
 	for strings.HasPrefix(path, "./") {
 		path = strings.TrimLeft(path[2:], "/")
@@ -252,7 +251,7 @@ func cleanPath(path string) (string, error) {
 		return "", nil
 	}
 
-	// More than any file system takes, and what ends a question to git.
+	// No file system allows a longer path, and a NUL would end a question to git.
 	if len(path) > 4096 || strings.IndexByte(path, 0) >= 0 {
 		return "", fmt.Errorf("%.80q: %w", path, ErrBadPath)
 	}
@@ -264,19 +263,19 @@ func cleanPath(path string) (string, error) {
 	return path, nil
 }
 
-// ListOptions says what of a tree is wanted.
+// ListOptions selects entries of a tree.
 type ListOptions struct {
-	Depth int // levels below the path; 0 is 1, negative all
-	Max   int // entries; 0 is 100,000
+	Depth int // levels below the path; 0 means 1, negative means all
+	Max   int // entries; 0 means 100,000
 	Sizes bool
 
 	NoFiles bool // list directories only
-	NoDirs  bool // directories do not count towards Max; they are listed where they lead to what does
+	NoDirs  bool // directories do not count towards Max, and are listed only if they lead to a file
 }
 
-// List lists a directory: its entries and those below to a depth, a level
-// at a time, directories before files in each directory, then in byte order.
-// Paths are from the root. cut: Max left something out.
+// List lists the entries of a directory and of those below it, up to a depth. The listing goes one
+// level at a time; in each directory, directories come before files, then names are in byte order.
+// Paths are from the root. cut reports that Max left out something.
 func (f *files) List(ctx context.Context, commit, path string, o ListOptions) (entries []Entry, cut bool, err error) {
 	path, err = cleanPath(path)
 	if err != nil {
@@ -304,7 +303,7 @@ func (f *files) List(ctx context.Context, commit, path string, o ListOptions) (e
 			return fmt.Errorf("%q: %w", path, ErrNotDir)
 		}
 
-		// Sizes are asked for only if they are wanted.
+		// Find sizes only if they are requested.
 		entries, cut, err = c.list(at.oid, path, o)
 		if err == nil && o.Sizes {
 			err = c.sizes(len(entries), func(i int) (string, *int64) {
@@ -319,12 +318,12 @@ func (f *files) List(ctx context.Context, commit, path string, o ListOptions) (e
 	return entries, cut, err
 }
 
-// list walks a tree a level at a time, and reads only what Depth and Max ask for.
+// list lists a tree one level at a time, and reads only the directories that Depth and Max need.
 func (c reader) list(root, path string, o ListOptions) (out []Entry, cut bool, err error) {
 	l := &lister{o: o}
 	level := []listedDir{{path, root}}
 	for depth := 1; len(level) > 0 && (o.Depth < 0 || depth <= o.Depth) && depth <= run.MaxDepth; depth++ {
-		// Only as many directories as can still give an entry are read.
+		// Read only as many directories as the list has room for.
 		if left := o.Max - l.counted; len(level) > left+1 && !o.NoDirs && !o.NoFiles {
 			level = level[:left+1]
 		}
@@ -349,21 +348,21 @@ func (c reader) list(root, path string, o ListOptions) (out []Entry, cut bool, e
 	return l.out, false, nil
 }
 
-// listedDir is a directory that is to be read.
+// listedDir is a directory to read.
 type listedDir struct{ path, oid string }
 
-// lister gathers the entries of directories up to bounds.
+// lister collects the entries of directories up to the limits.
 type lister struct {
 	o       ListOptions
 	out     []Entry
-	below   []listedDir // of the level that is read
+	below   []listedDir // of the current level
 	counted int         // entries that count towards Max
-	dirs    int         // directories that do not
+	dirs    int         // directories that do not count towards Max
 	bytes   int         // of paths
-	cut     bool        // a bound left something out
+	cut     bool        // a limit left out something
 }
 
-// add takes the entries of a directory; errStop at a bound.
+// add adds the entries of a directory; errStop at a limit.
 func (l *lister) add(path string, entries []treeEntry) error {
 	slices.SortFunc(entries, directoriesFirst)
 	for _, e := range entries {
@@ -371,7 +370,7 @@ func (l *lister) add(path string, entries []treeEntry) error {
 		case l.o.NoFiles && e.kind != Dir:
 			continue
 
-		// With NoDirs directories are walked but not listed, up to a bound of their own.
+		// With NoDirs, directories have a limit of their own.
 		case l.o.NoDirs && e.kind == Dir && l.dirs < maxListed:
 			l.dirs++
 		case l.counted == l.o.Max, l.o.NoDirs && e.kind == Dir:
@@ -395,7 +394,7 @@ func (l *lister) add(path string, entries []treeEntry) error {
 	return nil
 }
 
-// directoriesFirst is the order of a listing.
+// directoriesFirst compares two entries in the order of a listing.
 func directoriesFirst(a, b treeEntry) int {
 	if (a.kind == Dir) != (b.kind == Dir) {
 		if a.kind == Dir {
@@ -413,8 +412,8 @@ func join(dir, name string) string {
 	return dir + "/" + name
 }
 
-// sizes finds the sizes of n blobs; where gives the id and the place for the
-// answer, or a nil place for none. Git is asked for those that are in no pack.
+// sizes finds the sizes of n blobs. where returns the id of a blob and the place for its size, or a
+// nil place to skip it. Git answers for blobs that are in no pack.
 func (c reader) sizes(n int, where func(i int) (oid string, size *int64)) error {
 	var ask askedSizes
 	for i := range n {
@@ -423,7 +422,7 @@ func (c reader) sizes(n int, where func(i int) (oid string, size *int64)) error 
 			continue
 		}
 
-		// The packs are read without git, which would be killed with its user.
+		// Reading packs starts no git, which would stop with ctx, so check ctx here.
 		if i&255 == 0 {
 			if err := c.Live(); err != nil {
 				return err
@@ -447,13 +446,13 @@ func (c reader) sizes(n int, where func(i int) (oid string, size *int64)) error 
 	return ask.flush(c)
 }
 
-// askedSizes is blobs that git is asked for, and the places for their sizes.
+// askedSizes is a batch of blobs to ask git about, and the places for their sizes.
 type askedSizes struct {
 	oids   []string
 	places []*int64
 }
 
-// flush asks for those that were gathered.
+// flush asks git about the batch.
 func (a *askedSizes) flush(c reader) error {
 	if len(a.oids) == 0 {
 		return nil
@@ -481,8 +480,8 @@ func (a *askedSizes) flush(c reader) error {
 	return nil
 }
 
-// Stat finds what a commit has at a path, "" being its root directory. The
-// size of a file is not looked up.
+// Stat returns the entry of a commit at a path; "" is the root directory. It does not look up the
+// size of a file.
 func (f *files) Stat(ctx context.Context, commit, path string) (Entry, error) {
 	path, err := cleanPath(path)
 	if err != nil {

@@ -21,25 +21,24 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// Occurrence is a path that holds a blob in some of the commits.
+// Occurrence is a path that has a blob in some of the commits.
 type Occurrence struct {
 	Path    string
 	Kind    Kind
 	Commits uint64 // bit i: in commits[i]
 }
 
-// Blob is one content and everywhere it occurs.
+// Blob is a blob and all its occurrences.
 type Blob struct {
 	OID         string // hex
 	Size        int64
 	Occurrences []Occurrence
 }
 
-// Union lists the distinct blobs of up to 64 commits with their paths, in
-// the order of their first paths as git sorts them. Subtrees that several
-// commits share are read once. Submodules are left out; a symlink is a blob
-// that holds its target. A blob whose kind differs between commits at one
-// path has an occurrence for each kind.
+// Union lists the distinct blobs of up to 64 commits with their paths, in the order in which git
+// sorts their first paths. It reads a subtree that several commits share only once. It omits
+// submodules; a symlink is a blob with its target. If commits have a blob at one path with
+// different kinds, the blob has an occurrence for each kind.
 func (f *files) Union(ctx context.Context, commits []string) ([]Blob, error) {
 	if len(commits) == 0 || len(commits) > 64 {
 		return nil, fmt.Errorf("%d commits, not 1 to 64: %w", len(commits), fs.ErrInvalid)
@@ -62,11 +61,11 @@ func (f *files) Union(ctx context.Context, commits []string) ([]Blob, error) {
 	return blobs, f.measure(ctx, blobs)
 }
 
-// listing is how many bytes of memory a list of files may take.
+// listing returns how many bytes of memory a list of files may take.
 func (f *files) listing() int64 { return run.ListMemory + run.ListShare*run.StoredIn(f.dir) }
 
-// unite lists the distinct blobs of some commits, without their sizes. There
-// may be so many files, and they may take so many bytes of memory.
+// unite lists the distinct blobs of some commits, without sizes. It fails if there are too many
+// files, or if they take too much memory.
 func unite(from reader, commits []string, most int, memory int64) ([]Blob, error) {
 	var roots []branch
 	for i, commit := range commits {
@@ -75,7 +74,7 @@ func unite(from reader, commits []string, most int, memory int64) ([]Blob, error
 			return nil, err
 		}
 
-		// A tree that several commits share is read once.
+		// Read a tree that several commits share only once.
 		roots = mergeBranch(roots, branch{kind: Dir, oid: oid, in: 1 << i})
 	}
 
@@ -85,7 +84,7 @@ func unite(from reader, commits []string, most int, memory int64) ([]Blob, error
 		return nil, err
 	}
 
-	// Before any path is made: few trees may lead to any number of paths.
+	// Check before making any path: a few trees may lead to any number of paths.
 	if err := root.weigh(0); err != nil {
 		return nil, err
 	}
@@ -99,10 +98,9 @@ func unite(from reader, commits []string, most int, memory int64) ([]Blob, error
 	return u.blobs, nil
 }
 
-// measure fills in the sizes, from the headers in the packs; git is asked for
-// what is in none.
+// measure finds the sizes in the headers in the packs, and asks git about blobs in no pack.
 func (f *files) measure(ctx context.Context, blobs []Blob) error {
-	// Starting a reader costs as much as many headers.
+	// Starting a reader costs as much as reading many headers.
 	workers := min(runtime.GOMAXPROCS(0), 1+len(blobs)/measureShare)
 	rest := make([][]*Blob, workers)
 	var wg sync.WaitGroup
@@ -117,18 +115,17 @@ func (f *files) measure(ctx context.Context, blobs []Blob) error {
 	return ctx.Err()
 }
 
-// The shares of measuring.
+// Batch sizes of measure.
 const (
-	measureShare = 4096 // blobs that are worth a goroutine
-	measureGive  = 512  // headers are read before the memory they are mapped to is given back
+	measureShare = 4096 // number of blobs that is worth a goroutine
+	measureGive  = 512  // headers to read before giving back the memory they are mapped to
 )
 
-// measurePacked fills in the sizes of the blobs that are in packs, and returns
-// the others.
+// measurePacked sets the sizes of the blobs that are in packs, and returns the others.
 func (f *files) measurePacked(ctx context.Context, blobs []Blob) (rest []*Blob) {
 	store, err := pack.Open(f.dir)
 	if err != nil {
-		store = &pack.Store{} // git says what is wrong
+		store = &pack.Store{} // git reports what is wrong
 	}
 	defer store.Close()
 
@@ -152,21 +149,21 @@ func (f *files) measurePacked(ctx context.Context, blobs []Blob) (rest []*Blob) 
 	return rest
 }
 
-// measureByGit asks a process of its own: one that answers in large writes is
-// several times cheaper than one that answers each question at once.
+// measureByGit asks a new process, which answers in large writes. That is several times cheaper
+// than a process that answers each question at once.
 func (f *files) measureByGit(ctx context.Context, blobs []*Blob) error {
 	c := f.git("cat-file", "--batch-check=%(objecttype) %(objectsize)", "--buffer")
 	c.Timeout, c.Limit = 10*time.Minute, 1<<40
 
-	// One goroutine asks while this one reads the answers. It ends when all is
-	// asked, or when questions is closed, which happens before the wait.
+	// One goroutine asks while this one reads the answers. It ends when it has asked everything, or
+	// when questions is closed, which happens before the wait.
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	questions, w := io.Pipe()
 	defer questions.Close()
 	c.Stdin = questions
 
-	// Asking all first would fill both pipes, and neither side would go on.
+	// Asking everything first would fill both pipes, and both sides would block.
 	asking.Go(func() {
 		lines := bufio.NewWriterSize(w, 64<<10)
 		for i := range blobs {
@@ -197,14 +194,14 @@ func (f *files) measureByGit(ctx context.Context, blobs []*Blob) error {
 	})
 }
 
-// branch is what some of the commits have at a path.
+// branch is a blob or directory that some of the commits have at a path.
 type branch struct {
 	kind Kind
 	oid  string
 	in   uint64
 }
 
-// mergeBranch adds b, joined with one that is the same but for its commits.
+// mergeBranch adds b to a list, or adds its commits to an equal branch.
 func mergeBranch(to []branch, b branch) []branch {
 	for i := range to {
 		if to[i].oid == b.oid && to[i].kind == b.kind {
@@ -215,48 +212,46 @@ func mergeBranch(to []branch, b branch) []branch {
 	return append(to, b)
 }
 
-// dirNode is a directory of one commit or more: from are its different tree
-// objects. One that stands at several paths, or at one path of several commits,
-// is one node: the nodes are as many as there are different directories, while
-// the paths that lead to them may be any number.
+// dirNode is a directory of one or more commits; from lists its different tree objects. A directory
+// that occurs at several paths, or at one path in several commits, is one node. So there are as
+// many nodes as different directories, while any number of paths may lead to them.
 type dirNode struct {
 	from    []branch
 	entries []dirEntry // by name, directories as if their names ended with a slash
 
 	state  weighed
-	files  int64 // that paths below it lead to
-	bytes  int64 // that listing those takes, without the path of the node itself
+	files  int64 // number of files on paths below it
+	bytes  int64 // bytes for listing those, without the path of the node itself
 	height int   // levels of directories below it
 }
 
-// dirEntry is a name: a blob in some commits, or a directory in some.
+// dirEntry is a name, with the blobs and the directory that commits have there.
 type dirEntry struct {
 	name  string
 	blobs []branch
 	below *dirNode
 }
 
-// Bytes of memory, about.
+// Estimates of memory in bytes.
 const (
-	entryMemory = 160 // a name in a directory takes, besides the name
-	fileMemory  = 160 // a file in the list takes, besides its path
+	entryMemory = 160 // for a name in a directory, besides the name
+	fileMemory  = 160 // for a file in the list, besides its path
 )
 
 // grower reads directories.
 type grower struct {
 	from  reader
-	most  int                 // names that may be read
-	read  int                 // names that were read
-	left  int64               // bytes of memory that may still be taken
-	known map[string]*dirNode // by the tree objects that it is made of
+	most  int                 // limit on the names to read
+	read  int                 // names read so far
+	left  int64               // bytes of memory left
+	known map[string]*dirNode // by tree objects
 }
 
-// grow reads the whole tree below a node, a level at a time so that many
-// questions are under way at once.
+// grow reads the whole tree below a node, one level at a time, so that many questions run at once.
 func (g *grower) grow(root *dirNode) error {
 	level := []*dirNode{root}
 	for depth := 0; len(level) > 0; depth++ {
-		// The depth is that of somebody else's trees.
+		// Others decide how deep the tree is.
 		if depth > run.MaxDepth {
 			return run.ErrDeep
 		}
@@ -270,8 +265,8 @@ func (g *grower) grow(root *dirNode) error {
 	return nil
 }
 
-// readLevel reads the trees of the nodes of a level. All of them are asked for
-// together; the answers come in the order of the questions.
+// readLevel reads the trees of all nodes of a level. It asks for all of them together; answers come
+// in the order of the questions.
 func (g *grower) readLevel(level []*dirNode) error {
 	type owner struct{ node, from int } // index in level, then in from
 	var oids []string
@@ -283,7 +278,7 @@ func (g *grower) readLevel(level []*dirNode) error {
 		}
 	}
 
-	// Several trees at one path are one directory: entries of a name are joined.
+	// A node may have several trees: then join their entries by name.
 	var gather map[string]int // entries of the node by name, when it is made of several trees
 	err := g.from.trees(oids, func(i int, entries []treeEntry) error {
 		n, k := level[owners[i].node], owners[i].from
@@ -294,7 +289,7 @@ func (g *grower) readLevel(level []*dirNode) error {
 			}
 		}
 
-		// charge stops before the lists take too much memory.
+		// charge fails before the lists take too much memory.
 		n.take(n.from[k].in, entries, gather)
 		return g.charge(entries)
 	})
@@ -302,7 +297,7 @@ func (g *grower) readLevel(level []*dirNode) error {
 		return err
 	}
 
-	// A single tree is in order already.
+	// The entries of a single tree are sorted already.
 	for _, n := range level {
 		if len(n.from) > 1 {
 			slices.SortFunc(n.entries, func(a, b dirEntry) int { return cmp.Compare(a.sortName(), b.sortName()) })
@@ -311,7 +306,7 @@ func (g *grower) readLevel(level []*dirNode) error {
 	return nil
 }
 
-// charge counts what the entries of a tree take.
+// charge counts the memory for the entries of a tree.
 func (g *grower) charge(entries []treeEntry) error {
 	g.read += len(entries)
 	for i := range entries {
@@ -323,8 +318,8 @@ func (g *grower) charge(entries []treeEntry) error {
 	return nil
 }
 
-// take adds the entries of one of the node's trees. at finds entries by name
-// when there are several trees.
+// take adds the entries of one of the node's trees. If there are several trees, at finds entries by
+// name.
 func (n *dirNode) take(in uint64, entries []treeEntry, at map[string]int) {
 	if at == nil {
 		n.entries = make([]dirEntry, 0, len(entries))
@@ -335,7 +330,7 @@ func (n *dirNode) take(in uint64, entries []treeEntry, at map[string]int) {
 			continue
 		}
 
-		// The entry of that name, from this tree or from one before.
+		// Find the entry of that name, from this tree or from an earlier one.
 		i, known := -1, false
 		if at != nil {
 			i, known = at[e.name]
@@ -348,7 +343,7 @@ func (n *dirNode) take(in uint64, entries []treeEntry, at map[string]int) {
 			}
 		}
 
-		// A file or link of one id, in these commits; directories go on below.
+		// Add a file or symlink here. A directory is read with the next level.
 		d := &n.entries[i]
 		b := branch{kind: e.kind, oid: e.oid, in: in}
 		if e.kind != Dir {
@@ -364,8 +359,8 @@ func (n *dirNode) take(in uint64, entries []treeEntry, at map[string]int) {
 	}
 }
 
-// below are the directories in the nodes of a level that were not met before.
-// Those that were take the place of new ones.
+// below returns the new directories in the nodes of a level. It replaces those that are known
+// already with their known nodes.
 func (g *grower) below(level []*dirNode) []*dirNode {
 	var next []*dirNode
 	var key []byte
@@ -376,7 +371,7 @@ func (g *grower) below(level []*dirNode) []*dirNode {
 				continue
 			}
 
-			// The same trees give the same node, wherever it stands.
+			// The same trees give the same node, at any path.
 			key = d.below.appendKey(key[:0])
 			if known := g.known[string(key)]; known != nil {
 				d.below = known
@@ -390,8 +385,7 @@ func (g *grower) below(level []*dirNode) []*dirNode {
 	return next
 }
 
-// appendKey appends what tells a node from others: its trees, and the commits
-// that have each.
+// appendKey appends a key that identifies a node: its trees, and the commits that have each.
 func (n *dirNode) appendKey(key []byte) []byte {
 	for _, f := range n.from {
 		key = append(key, f.oid...)
@@ -400,7 +394,7 @@ func (n *dirNode) appendKey(key []byte) []byte {
 	return key
 }
 
-// weighed is how far the weighing of a node has come.
+// weighed is the state of weighing a node.
 type weighed uint8
 
 const (
@@ -409,17 +403,17 @@ const (
 	isWeighed
 )
 
-// unbounded is more than any bound; the sum of two fits.
+// unbounded is greater than any limit; the sum of two fits an int64.
 const unbounded = math.MaxInt64 / 4
 
-// weigh finds how many files the paths below a node lead to, and what listing
-// them takes, without listing them:
+// weigh counts the files on all paths below a node and the memory for listing them, without listing
+// them:
 //
 //	files(n) = blobs of n + sum of files(d)
 //	bytes(n) = blobs of n * fileMemory + their names + sum of bytes(d) + files(d) * len("name of d/")
 //
-// over the directories d in n. Each node is weighed once. A directory that is
-// inside itself, which a forged index can show, is too large.
+// over the directories d in n. It weighs each node once. A directory inside itself, which a forged
+// index can show, is too large.
 func (n *dirNode) weigh(depth int) error {
 	switch {
 	case n.state == isWeighed:
@@ -428,7 +422,7 @@ func (n *dirNode) weigh(depth int) error {
 		return run.ErrDeep
 	}
 
-	// A node that is met again in this state is inside itself.
+	// A node that is found again in this state is inside itself.
 	n.state = weighing
 	for i := range n.entries {
 		e := &n.entries[i]
@@ -445,7 +439,7 @@ func (n *dirNode) weigh(depth int) error {
 			n.bytes += d.bytes + min(d.files, unbounded/maxName/2)*int64(len(e.name)+1)
 		}
 
-		// Shared directories can make any number of paths: count no further.
+		// Shared directories can make any number of paths, so cap the counts.
 		n.files, n.bytes = min(n.files, unbounded), min(n.bytes, unbounded)
 	}
 
@@ -456,13 +450,13 @@ func (n *dirNode) weigh(depth int) error {
 	return nil
 }
 
-// union gathers blobs in the order in which they are met.
+// union collects blobs in the order in which it finds them.
 type union struct {
 	blobs []Blob
 	index map[string]int // by object id
 }
 
-// emit walks a grown tree in the order of git.
+// emit visits a tree in git's order and adds its blobs.
 func (u *union) emit(n *dirNode, path string) {
 	for i := range n.entries {
 		e := &n.entries[i]

@@ -21,11 +21,11 @@ import (
 type updater struct {
 	*base
 	disk  *diskRoom     // shared by the fetches of a node
-	turn  chan struct{} // holds one token: whoever has it may change the mirror
-	swept atomic.Bool   // leftovers of a killed process are gone
+	turn  chan struct{} // holds one token; its owner may change the mirror
+	swept atomic.Bool   // files left by a killed process are removed
 }
 
-// acquire waits for the right to change the mirror.
+// acquire waits until the caller may change the mirror.
 func (u *updater) acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case <-u.turn:
@@ -35,12 +35,11 @@ func (u *updater) acquire(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// headRef keeps the commit of a detached HEAD alive.
+// headRef keeps git from removing the commit of a detached HEAD.
 const headRef = "refs/shoal/head"
 
-// prepare makes sure that there is a repository with the right hash algorithm,
-// "" for any, and that nothing of a killed process is in the way. fresh tells
-// that the repository was made now.
+// prepare makes sure that a repository with the right hash algorithm exists ("" means any), and
+// removes what a killed process has left. fresh reports that it has made the repository.
 func (u *updater) prepare(ctx context.Context, format string) (fresh bool, err error) {
 	have, err := formatOf(u.dir)
 	if err != nil {
@@ -51,8 +50,8 @@ func (u *updater) prepare(ctx context.Context, format string) (fresh bool, err e
 		return false, u.sweep()
 	}
 
-	// No complete mirror, or one of another hash algorithm: a new one. The mark
-	// is written last, so that a mirror which has it is complete.
+	// There is no complete mirror, or it has another hash algorithm, so make a new one. The mark is
+	// written last: a mirror with the mark is complete.
 	if err := u.discard(); err != nil {
 		return false, err
 	}
@@ -67,8 +66,7 @@ func (u *updater) prepare(ctx context.Context, format string) (fresh bool, err e
 	return true, os.WriteFile(filepath.Join(u.dir, mark), []byte(format+"\n"), 0o644)
 }
 
-// initialize makes an empty repository, as git init --bare does without a
-// template.
+// initialize makes an empty repository, as git init --bare does without a template.
 func (u *updater) initialize(format string) error {
 	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
 		if err := os.MkdirAll(filepath.Join(u.dir, dir), 0o755); err != nil {
@@ -81,13 +79,13 @@ func (u *updater) initialize(format string) error {
 	return os.WriteFile(filepath.Join(u.dir, "HEAD"), []byte("ref: refs/heads/main\n"), 0o644)
 }
 
-// discard removes the mirror: first its name, so that no reader meets half of it.
+// discard removes the mirror. It renames it first, so that no reader sees half of it.
 func (u *updater) discard() error {
-	// Processes have files of the mirror open, and would go on to answer from them.
+	// Processes have files of the mirror open, and would still answer from them.
 	u.pool.Reset()
 	u.forget()
 
-	// What an earlier call has left under the name would be in the way.
+	// A directory from an earlier call may still have the name.
 	old := u.dir + ".old"
 	if err := os.RemoveAll(old); err != nil {
 		return err
@@ -99,9 +97,8 @@ func (u *updater) discard() error {
 	return os.RemoveAll(old)
 }
 
-// sweep removes what a killed git left behind: half packs, and locks, which
-// nobody can hold since only this process writes here. It looks once in the life
-// of a Mirror.
+// sweep removes what a killed git has left: half packs, and locks. No lock is in use then, since
+// only this process writes here. It runs once for each Mirror.
 func (u *updater) sweep() error {
 	if u.swept.Swap(true) {
 		return nil
@@ -115,7 +112,7 @@ func (u *updater) sweep() error {
 			return err
 		}
 
-		// Half packs, and objects that were being received.
+		// Remove half packs, and the objects of an unfinished fetch.
 		name := d.Name()
 		if d.IsDir() && strings.HasPrefix(name, "tmp_objdir-") {
 			os.RemoveAll(path)
@@ -137,7 +134,7 @@ func (u *updater) heads(ctx context.Context) (map[string]string, error) {
 		return refs, nil
 	}
 
-	// Kept in another form than in plain files, the references are git's to tell.
+	// If the references are not in plain files, ask git.
 	c := u.git("for-each-ref", "--format=%(refname)%00%(objectname)%00")
 	c.Limit = 1 << 30
 	refs := map[string]string{}
@@ -147,7 +144,7 @@ func (u *updater) heads(ctx context.Context) (map[string]string, error) {
 	return refs, err
 }
 
-// point sets HEAD: to a branch, or else to a commit. Without either it stays.
+// point sets HEAD to a branch, or else to a commit. Without either it does nothing.
 func (u *updater) point(ctx context.Context, symref, commit string) (moved bool, err error) {
 	old, err := os.ReadFile(filepath.Join(u.dir, "HEAD"))
 	if err != nil {
@@ -165,7 +162,7 @@ func (u *updater) point(ctx context.Context, symref, commit string) (moved bool,
 		return false, nil
 	}
 
-	// Writing it anew would be a change for whoever watches the mirror.
+	// Do not write an unchanged file: whoever watches the mirror would see a change.
 	if strings.TrimSpace(string(old)) == want {
 		return false, nil
 	}
@@ -174,7 +171,7 @@ func (u *updater) point(ctx context.Context, symref, commit string) (moved bool,
 	return true, c.Run(ctx)
 }
 
-// writeRefs gives a mirror without references its first ones, and HEAD.
+// writeRefs writes the first references of a mirror, and HEAD.
 func (u *updater) writeRefs(refs map[string]string, head string) error {
 	var text bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
@@ -186,8 +183,8 @@ func (u *updater) writeRefs(refs map[string]string, head string) error {
 	return u.replace("HEAD", []byte(head+"\n"))
 }
 
-// replace writes a file of the mirror so that readers see the old text or the new
-// one, by git's own lock.
+// replace writes a file of the mirror so that readers see the old text or the new one. It takes
+// git's own lock.
 func (u *updater) replace(name string, text []byte) error {
 	path := filepath.Join(u.dir, name)
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
@@ -199,7 +196,7 @@ func (u *updater) replace(name string, text []byte) error {
 		return err
 	}
 
-	// On the disk before it has its name: a crash must not leave an empty file.
+	// Flush before the rename: a crash must not leave an empty file.
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return errors.Join(err, os.Remove(path+".lock"))

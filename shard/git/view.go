@@ -15,19 +15,17 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// A view is a git directory of ours that shows a foreign repository to git:
+// A view is our own git directory that shows a foreign repository to git:
 //
 //	config                    the few settings that say how to read it
 //	HEAD, packed-refs, refs/, reftable/, shallow     copies
 //	objects/info/alternates   where its objects are
 //
-// So git reads nothing of the foreign directory but objects: no configuration,
-// which may include any file of the machine or name programs, no hooks, and no
-// reference that is a pipe.
+// So git reads only objects from the foreign directory. It reads no configuration, which may
+// include any file of the machine or name programs, no hooks, and no reference that is a pipe.
 const viewName = "view"
 
-// view makes the view of the repository in a directory, which must not be
-// there yet. config is that of viewConfig.
+// view makes a view of the repository in a new directory. config comes from viewConfig.
 func (f *foreign) view(ctx context.Context, to string, config []byte) error {
 	for _, name := range []string{"objects/info", "refs"} {
 		if err := os.MkdirAll(filepath.Join(to, name), 0o700); err != nil {
@@ -48,7 +46,7 @@ func (f *foreign) view(ctx context.Context, to string, config []byte) error {
 		return err
 	}
 
-	// References, as files: git understands all their forms.
+	// Copy references as files: git understands all their forms.
 	left := int64(maxViewRefs)
 	for _, name := range []string{"packed-refs", "refs", "reftable"} {
 		if err := f.copyTree(ctx, name, to, &left); err != nil {
@@ -61,7 +59,7 @@ func (f *foreign) view(ctx context.Context, to string, config []byte) error {
 		return err
 	}
 
-	// The objects stay where they are; git borrows them.
+	// The objects stay where they are, and git borrows them.
 	var stores strings.Builder
 	for _, s := range f.stores {
 		if strings.ContainsAny(s.path, "\n\"") {
@@ -73,23 +71,22 @@ func (f *foreign) view(ctx context.Context, to string, config []byte) error {
 	return os.WriteFile(filepath.Join(to, "objects/info/alternates"), []byte(stores.String()), 0o600)
 }
 
-// viewConfig is the configuration of the view: what the repository's own says
-// of its form and of references that it hides. Files that it includes are not
-// looked at.
+// viewConfig returns the configuration of the view: the settings of the repository that describe
+// its format and its hidden references. It ignores files that the configuration includes.
 func (f *foreign) viewConfig(ctx context.Context) ([]byte, error) {
 	text, err := f.config()
 	if err != nil {
 		return nil, err
 	}
 
-	// Most configurations have nothing of that, and git need not be asked.
+	// Most configurations contain no such setting. Then there is no need to ask git.
 	var out bytes.Buffer
 	out.WriteString("[core]\n\tbare = true\n")
 	if small := bytes.ToLower(text); !bytes.Contains(small, []byte("extensions")) && !bytes.Contains(small, []byte("hiderefs")) {
 		return out.Bytes(), nil
 	}
 
-	// By its standard input: then git opens no file, and follows no include.
+	// Git reads it from standard input, so it opens no file and follows no include.
 	c := &run.Command{Args: []string{"config", "--no-includes", "--file", "-", "--list", "-z"}, Stdin: bytes.NewReader(text)}
 	listed, err := c.Output(ctx)
 	if err != nil {
@@ -112,15 +109,15 @@ func (f *foreign) viewConfig(ctx context.Context) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// copyTree copies a file, or the files below a directory, of which left bytes
-// may come. What is not there is left out.
+// copyTree copies a file, or the files below a directory, at most left bytes in all. It skips a
+// file that does not exist.
 func (f *foreign) copyTree(ctx context.Context, name, to string, left *int64) error {
 	one := func(name string, _ fs.DirEntry) error {
 		if strings.HasSuffix(name, ".lock") {
 			return nil
 		}
 
-		// A file that vanished meanwhile is none.
+		// Skip a file that has disappeared.
 		in, info, err := pack.OpenFile(f.common, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -131,8 +128,8 @@ func (f *foreign) copyTree(ctx context.Context, name, to string, left *int64) er
 		}
 		defer in.Close()
 
-		// All files together may not be larger than left.
-		const file = 512 // what a file takes at least
+		// All files together may take at most left bytes.
+		const file = 512 // the least that a file counts
 		if *left -= info.Size() + file; *left < 0 {
 			return fmt.Errorf("%s: %w", name, ErrTooLarge)
 		}
@@ -145,7 +142,7 @@ func (f *foreign) copyTree(ctx context.Context, name, to string, left *int64) er
 		return errors.Join(ctx.Err(), copyTo(path, io.LimitReader(in, info.Size())))
 	}
 
-	// A directory is copied file by file.
+	// Copy a directory file by file.
 	info, err := f.common.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -162,7 +159,7 @@ func (f *foreign) copyTree(ctx context.Context, name, to string, left *int64) er
 	return nil
 }
 
-// formatOfConfig is the hash algorithm that the configuration of a view names.
+// formatOfConfig returns the hash algorithm that the configuration of a view names.
 func formatOfConfig(config []byte) string {
 	if bytes.Contains(bytes.ToLower(config), []byte(`objectformat = "sha256"`)) {
 		return "sha256"

@@ -16,29 +16,28 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// chronicle is the history of a repository, read without git: the commit
-// graph, and the packs for what is newer than the graph and for the texts.
-// Not for concurrent use.
+// chronicle is the history of a repository, read without git. It uses the commit graph, and the
+// packs for newer commits and for texts. Only one goroutine may use it.
 type chronicle struct {
 	dir    string
 	graph  *pack.Graph
 	store  *pack.Store
-	extras []extra // commits that the graph does not have; their positions follow the graph's
-	links  int     // parents of extras
+	extras []extra // commits that the graph lacks; their positions follow the graph's
+	links  int     // number of parents of extras
 	byID   map[string]uint32
 	buf    []byte
 
-	ask func(kind pack.Kind, id []byte) ([]byte, error) // for what the packs cannot answer; nil where git is asked for all of it then
+	ask func(kind pack.Kind, id []byte) ([]byte, error) // reads what the packs lack; nil means that the caller asks git for everything then
 }
 
-// extra is a commit that the graph does not have yet.
+// extra is a commit that the graph lacks.
 type extra struct {
 	id, tree []byte
 	parents  [][]byte
 	date     int64
 }
 
-// The commits that are read one by one for their parents, and these together.
+// Limits on the commits outside of the graph, and on their parents.
 const (
 	maxExtras = 50_000
 	maxLinks  = 4 * maxExtras
@@ -57,8 +56,8 @@ func (c *chronicle) close() {
 	c.graph.Close()
 }
 
-// inHistory gives do the history of the repository, in which git reads what the packs
-// cannot answer. late is errLate after most of time, and the end of ctx.
+// inHistory calls do with the history of the repository, in which git reads what the packs lack.
+// late returns errLate once most of the time has passed, and an error when ctx ends.
 func (b *base) inHistory(ctx context.Context, most time.Duration, do func(c *chronicle, shallow boundary, late func() error) error) error {
 	c, err := openChronicle(b.dir)
 	if err != nil {
@@ -81,7 +80,7 @@ func (b *base) inHistory(ctx context.Context, most time.Duration, do func(c *chr
 		return context.Cause(ctx)
 	}
 
-	// The graph is mapped: a fault while it is read is an error.
+	// The graph is mapped, and Protect turns a fault while reading it into an error.
 	return pack.Protect(func() error { return do(c, shallow, late) })
 }
 
@@ -95,8 +94,8 @@ func (c *chronicle) object(kind pack.Kind, id []byte) ([]byte, error) {
 	return c.buf, err
 }
 
-// commit reads a commit. ok is false for one that git has to read: its text is
-// in no pack, too long, or in an encoding that only git knows.
+// commit reads a commit. ok is false if git has to read it: its text is in no pack, is too long, or
+// has an encoding that only git knows.
 func (c *chronicle) commit(id []byte) (found Commit, ok bool, err error) {
 	c.buf, err = c.store.Read(c.buf[:0], pack.Commit, id)
 	if errors.Is(err, pack.ErrAskGit) {
@@ -109,8 +108,8 @@ func (c *chronicle) commit(id []byte) (found Commit, ok bool, err error) {
 	return found, ok, nil
 }
 
-// position finds a commit, and reads it when the graph does not have it. The
-// positions of those follow the graph's:
+// position finds a commit, and reads it if the graph lacks it. The positions of such commits follow
+// the graph's:
 //
 //	0 ... graph.Commits()-1                   commits of the graph
 //	graph.Commits() ... +len(extras)-1        extras, as they were met
@@ -125,7 +124,7 @@ func (c *chronicle) position(id []byte) (uint32, error) {
 		return 0, pack.ErrAskGit
 	}
 
-	// Not in the graph: what the commit itself says of its parents.
+	// The graph lacks it, so the commit itself names its parents.
 	text, err := c.object(pack.Commit, id)
 	if err != nil {
 		return 0, err
@@ -135,7 +134,7 @@ func (c *chronicle) position(id []byte) (uint32, error) {
 		return 0, err
 	}
 
-	// A commit of some hundred bytes may name its parent thousands of times.
+	// A commit of some hundred bytes may name one parent thousands of times.
 	if c.links += len(x.parents); c.links > maxLinks {
 		return 0, pack.ErrAskGit
 	}
@@ -146,7 +145,7 @@ func (c *chronicle) position(id []byte) (uint32, error) {
 	return pos, nil
 }
 
-// parseExtra reads what a walk needs to know of a commit:
+// parseExtra reads what a walk needs from a commit:
 //
 //	tree <id>
 //	parent <id>        any number of them
@@ -158,7 +157,7 @@ func parseExtra(id, text []byte) (extra, error) {
 	for line := range bytes.Lines(text) {
 		key, value, _ := bytes.Cut(bytes.TrimSuffix(line, newline), []byte(" "))
 
-		// Ids of the tree and of the parents; the committer's line ends what matters.
+		// Read the ids of the tree and the parents, up to the line of the committer.
 		switch string(key) {
 		case "tree", "parent":
 			raw, err := hex.DecodeString(string(value))
@@ -175,7 +174,7 @@ func parseExtra(id, text []byte) (extra, error) {
 		case "author":
 			continue
 
-		// The last line that is of interest.
+		// This is the last line that matters.
 		case "committer":
 			if f := bytes.Fields(value[bytes.LastIndexByte(value, '>')+1:]); len(f) > 0 {
 				x.date, _ = strconv.ParseInt(string(f[0]), 10, 64)
@@ -211,12 +210,12 @@ func (c *chronicle) date(pos uint32) int64 {
 	return c.extras[int(pos)-c.graph.Commits()].date
 }
 
-// latest is a bound on the times of a commit and of its history, in seconds since 1970.
+// latest returns an upper limit on the times of a commit and its history, in seconds since 1970.
 func (c *chronicle) latest(pos uint32) int64 {
 	if int(pos) < c.graph.Commits() {
 		return c.graph.Latest(pos)
 	}
-	return math.MaxInt64 // its parents have to be read
+	return math.MaxInt64 // read its parents to find out
 }
 
 func (c *chronicle) parents(dst []uint32, pos uint32) ([]uint32, error) {
@@ -224,7 +223,7 @@ func (c *chronicle) parents(dst []uint32, pos uint32) ([]uint32, error) {
 		return c.graph.Parents(dst, pos)
 	}
 
-	// A commit that is not in the graph: its parents were read with it.
+	// The graph lacks the commit. Its parents were read with it.
 	for _, id := range c.extras[int(pos)-c.graph.Commits()].parents {
 		p, err := c.position(id)
 		if err != nil {
@@ -236,10 +235,9 @@ func (c *chronicle) parents(dst []uint32, pos uint32) ([]uint32, error) {
 	return dst, nil
 }
 
-// walk goes through history in the order of git log: of the commits that have a
-// child which was walked, the newest comes next. With a path, a commit that has
-// the same there as one of its parents is passed over, and only that parent is
-// followed.
+// walk visits the history in the order of git log: of all commits with a visited child, the newest
+// comes next. With a path, it skips a commit that has the same content there as one of its parents,
+// and follows only that parent.
 type walk struct {
 	c            *chronicle
 	since, until int64 // seconds since 1970
@@ -250,26 +248,26 @@ type walk struct {
 	seen    bits
 	queue   queue
 	order   uint32
-	stop    func() error // asked now and then whether to go on
+	stop    func() error // returns an error to stop the walk; called now and then
 	steps   int
-	reached int64 // date of the last commit that was looked at
+	reached int64 // date of the last commit that was visited
 	near    []uint32
-	trees   map[string]treeItem // by id of a tree and what is looked for in it
+	trees   map[string]treeItem // by id of a tree and the path in it
 }
 
-// treeItem is what a tree has at a path; no id is nothing.
+// treeItem is the entry of a tree at a path; an empty id means that there is none.
 type treeItem struct {
 	mode string
 	id   string
 }
 
-// maxTrees is how many answers about trees are remembered.
+// maxTrees is how many answers about trees are cached.
 const maxTrees = 20_000
 
 func (c *chronicle) walk(commit, path string) (*walk, error) {
 	w := &walk{c: c, since: math.MinInt64, until: math.MaxInt64, seen: make(bits, c.graph.Commits()/64+1)}
 
-	// Trees are only looked at for a path.
+	// Only a path needs trees.
 	if path != "" {
 		w.path, w.key, w.trees = strings.Split(path, "/"), pack.NewPathKey(path), map[string]treeItem{}
 	}
@@ -288,7 +286,7 @@ func (c *chronicle) walk(commit, path string) (*walk, error) {
 	return w, nil
 }
 
-// see puts a commit into the queue, once.
+// see puts a commit into the queue, unless it was there before.
 func (w *walk) see(pos uint32) {
 	if w.seen.has(pos) {
 		return
@@ -298,10 +296,10 @@ func (w *walk) see(pos uint32) {
 	w.order++
 }
 
-// errLate means that a walk was stopped before its end.
+// errLate means that a walk ran out of time.
 var errLate = errors.New("out of time")
 
-// next is the next commit; io.EOF after the last, errLate when stop says so.
+// next returns the next commit; io.EOF after the last, errLate if stop returns it.
 func (w *walk) next() (pos uint32, err error) {
 	ok := false
 	err = pack.Protect(func() error {
@@ -316,8 +314,8 @@ func (w *walk) next() (pos uint32, err error) {
 				return io.EOF
 			}
 
-			// Where all of a history is older than since, none of it counts. The time of the
-			// commit alone does not tell: its parents' clocks may have been ahead of its own.
+			// Stop if all of the history is older than since. The time of the commit alone does not
+			// tell that: the clocks of its parents may have been ahead.
 			at := w.queue.pop()
 			pos, w.reached = at.pos, at.date
 			if w.c.latest(pos) < w.since {
@@ -337,7 +335,7 @@ func (w *walk) next() (pos uint32, err error) {
 	return pos, err
 }
 
-// follow goes on to the parents of a commit and tells whether it changed the
+// follow adds the parents of a commit to the queue, and reports whether the commit changed the
 // path.
 func (w *walk) follow(pos uint32) (changed bool, err error) {
 	if w.near, err = w.c.parents(w.near[:0], pos); err != nil {
@@ -350,7 +348,7 @@ func (w *walk) follow(pos uint32) (changed bool, err error) {
 		return true, nil
 	}
 
-	// The filter of the graph answers most commits without reading a tree.
+	// The filter of the graph answers for most commits without reading a tree.
 	if len(w.near) > 0 && int(pos) < w.c.graph.Commits() && w.c.graph.Unchanged(pos, w.key) {
 		w.see(w.near[0])
 		return false, nil
@@ -365,7 +363,7 @@ func (w *walk) follow(pos uint32) (changed bool, err error) {
 		return mine.id != "", nil
 	}
 
-	// A merge that took the path from one side: only that side matters.
+	// If a merge took the path from one parent, follow only that one.
 	for _, p := range w.near {
 		theirs, err := w.look(p)
 		if err != nil {
@@ -378,19 +376,19 @@ func (w *walk) follow(pos uint32) (changed bool, err error) {
 		}
 	}
 
-	// It differs from all its parents: all of them matter.
+	// The commit differs from all its parents, so follow all of them.
 	for _, p := range w.near {
 		w.see(p)
 	}
 	return true, nil
 }
 
-// look finds what a commit has at the path.
+// look finds the entry of a commit at the path.
 func (w *walk) look(pos uint32) (treeItem, error) {
 	return w.within(w.c.tree(pos), 0)
 }
 
-// within finds what a tree has at the path from its element number at on.
+// within finds the entry of a tree at the path from element at on.
 func (w *walk) within(tree []byte, at int) (treeItem, error) {
 	key := string(append([]byte{byte(at), byte(at >> 8)}, tree...))
 	if f, ok := w.trees[key]; ok {
@@ -402,7 +400,7 @@ func (w *walk) within(tree []byte, at int) (treeItem, error) {
 		return treeItem{}, err
 	}
 
-	// More of the path follows: what is there has to be a directory.
+	// The path continues, so this entry has to be a directory.
 	f, err := lookInTree(text, w.path[at], len(tree))
 	if err == nil && at+1 < len(w.path) {
 		if f.mode == "40000" {
@@ -422,7 +420,7 @@ func (w *walk) within(tree []byte, at int) (treeItem, error) {
 	return f, nil
 }
 
-// lookInTree finds a name in a tree object, whose entries are
+// lookInTree finds a name in a tree object. Its entries have this form:
 //
 //	<mode in octal> <name> NUL <id, idBytes long>
 func lookInTree(b []byte, name string, idBytes int) (treeItem, error) {
@@ -441,7 +439,7 @@ func lookInTree(b []byte, name string, idBytes int) (treeItem, error) {
 
 // nextInTree cuts the first entry off a tree object.
 func nextInTree(b []byte, idBytes int) (mode, name, id, rest []byte, ok bool) {
-	// A mode has six digits at most.
+	// A mode has at most six digits.
 	space := bytes.IndexByte(b[:min(len(b), 8)], ' ')
 	if space < 0 {
 		return nil, nil, nil, nil, false
@@ -455,15 +453,15 @@ func nextInTree(b []byte, idBytes int) (mode, name, id, rest []byte, ok bool) {
 	return b[:space], b[space+1 : end], b[end+1 : end+1+idBytes], b[end+1+idBytes:], true
 }
 
-// queued is a commit that waits for its turn.
+// queued is a commit in the queue.
 type queued struct {
 	date  int64
-	order uint32 // in which they came
+	order uint32 // number of its arrival
 	pos   uint32
 }
 
-// queue is a binary heap with the newest on top; of equally new ones the one
-// that came first. The one of package heap would allocate for each commit.
+// queue is a binary heap with the newest commit on top; of equally new ones, the one that came
+// first. Unlike package heap it does not allocate for each commit.
 //
 //	not before(i, (i-1)/2)   for 0 < i < len
 type queue []queued
@@ -487,9 +485,9 @@ func (q *queue) pop() queued {
 	h = h[:last]
 	*q = h
 
-	// Move the new top down until nothing below comes before it.
+	// Move the new top down until neither child comes before it.
 	for i := 0; ; {
-		// A heap: h[i] comes before its children h[2i+1] and h[2i+2].
+		// In this heap h[i] comes before its children h[2i+1] and h[2i+2].
 		least := i
 		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
 			if h.before(child, least) {
@@ -506,7 +504,7 @@ func (q *queue) pop() queued {
 	}
 }
 
-// askObject has git read an object that is in no pack, or large.
+// askObject lets git read an object that is in no pack, or is large.
 func (b *base) askObject(ctx context.Context, kind pack.Kind, id []byte) (text []byte, err error) {
 	oid := hex.EncodeToString(id)
 	err = b.with(ctx, func(c reader) error {
