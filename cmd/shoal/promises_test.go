@@ -30,7 +30,7 @@ var promises = map[string]map[string]string{
 		"an old back-up is restored":                                       "TestRefound_endsWhatMayHaveBeenRevoked TestRestore_makesANewCluster",
 		"a back-up is stolen":                                              "TestConfiguration_isSealedOnDisk TestRestore_makesANewCluster",
 		"the clock of a node is set back":                                  "TestLater_clockSetBackRevivesNothing TestTokens_clockSetBackRevivesNothing",
-		"a repository leads to the objects of a hidden one":                "TestADirectoryLeadsToNoOtherRepository TestOracle",
+		"a repository leads to the objects of a hidden one":                "TestForeign_leadsToNoOtherRepository TestOracle",
 		"a node speaks for a viewer who sees more":                         "TestGate_nodeWithTheDataChecksTheViewerAgain",
 		"an owner's key is stolen, and a configuration sends secrets away": "TestAllowance TestApplyConfig_limitsOwners",
 		"a provider was taken over, and is removed":                        "TestSessions_endWithTheirProvider TestHostAccess_needsAnIdentityProvider",

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// reformatted is a repository whose second commit changes little more than blanks,
-// and of every kind of change something: see want below.
+// reformatted returns a repository whose second commit changes little except blanks. It contains
+// one change of each kind; the tests list them in want.
 func reformatted(t *testing.T) (r *repo, m *Mirror, base, head string) {
 	t.Helper()
 	lines := strings.Repeat("a line that stays\n", 20)
@@ -22,9 +22,9 @@ func reformatted(t *testing.T) (r *repo, m *Mirror, base, head string) {
 	return r, fetched(t, r.url()), r.git("rev-parse", "main~1"), r.git("rev-parse", "main")
 }
 
-// Git lists files that differ in blanks alone and says no more of them: what it says
-// of the others must not be taken for theirs.
-func TestADiffIgnoresBlanks(t *testing.T) {
+// Git lists files that differ only in blanks, but prints no patch for them. The reader must not
+// take the patch of the next file for theirs.
+func TestDiff_ignoresBlanks(t *testing.T) {
 	t.Parallel()
 	_, m, base, head := reformatted(t)
 	const want = "M c.bin>c.bin binary\nM d mode>d mode\nM e real>e real\n@@ -1,3 +1,3 @@\n one\n two\n-three\n+THREE\n" +
@@ -35,7 +35,7 @@ func TestADiffIgnoresBlanks(t *testing.T) {
 		t.Errorf("%v, cut %t\ngot\n%s\nwant\n%s", err, d.Cut, got, want)
 	}
 
-	// The same files are there where only lines are counted.
+	// A count of lines lists the same files.
 	stat, err := m.Diff(within(t), base, head, DiffOptions{IgnoreBlanks: true, Stat: true})
 	if err != nil || len(stat.Files) != len(d.Files) {
 		t.Fatalf("%v\ngot\n%s\nwant\n%s", err, show(stat), show(d))
@@ -47,15 +47,15 @@ func TestADiffIgnoresBlanks(t *testing.T) {
 		}
 	}
 
-	// With them all is there, as it was.
+	// Without IgnoreBlanks the difference is complete.
 	whole, err := m.Diff(within(t), base, head, DiffOptions{})
 	if err != nil || len(whole.Files) != 9 || whole.Files[0].Added != 1 || whole.Files[7].Similarity < 90 {
 		t.Errorf("%v: %+v", err, whole)
 	}
 }
 
-// A bound on files or on bytes takes nothing away that might be more than blanks.
-func TestADiffWithoutBlanksIsBounded(t *testing.T) {
+// A limit on files or bytes keeps every file that may differ in more than blanks.
+func TestDiff_withoutBlanksIsBounded(t *testing.T) {
 	t.Parallel()
 	_, m, base, head := reformatted(t)
 	for most, want := range map[int]string{1: "", 2: "", 3: "M c.bin>c.bin binary\n"} {
@@ -67,14 +67,14 @@ func TestADiffWithoutBlanksIsBounded(t *testing.T) {
 		}
 	}
 
-	// After the cut nobody knows of the last whether it is all blanks.
+	// The last file is cut, so it is unknown whether it differs only in blanks.
 	d, err := m.Diff(within(t), base, head, DiffOptions{IgnoreBlanks: true, MaxBytes: 3})
 	if err != nil || !d.Cut || len(d.Files) != 7 || d.Files[6].NewPath != "z last" || !d.Files[6].Cut {
 		t.Errorf("%v, cut %t:\n%s", err, d.Cut, show(d))
 	}
 }
 
-func TestPathsAreQuotedAsGitDoes(t *testing.T) {
+func TestPaths_areQuotedAsGitDoes(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
 		"a b/ü": "a b/ü", `a"b`: `"a\"b"`, `a\b`: `"a\\b"`, "\a\b\t\n\v\f\r": `"\a\b\t\n\v\f\r"`, "\x01\x7f\xff": "\"\\001\\177\xff\"",

@@ -20,9 +20,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// treeBomb is a repository whose root has names below names, so many levels
-// deep, all of the same directory at each level: a few objects, and
-// names^levels paths.
+// treeBomb returns a repository whose root has names below names, levels deep. All names of a level
+// lead to the same directory, so a few objects give names^levels paths.
 func treeBomb(t *testing.T, levels, names, length int) (r *repo, commit string) {
 	t.Helper()
 	r = newRepo(t)
@@ -42,8 +41,7 @@ func treeBomb(t *testing.T, levels, names, length int) (r *repo, commit string) 
 	return r, commit
 }
 
-// peakOfChildren watches the largest memory that one of our processes has
-// while a call runs.
+// peakOfChildren returns the most memory that one of our child processes used during a call.
 func peakOfChildren(call func()) (bytes int64) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	var peak atomic.Int64
@@ -86,8 +84,8 @@ func descendants(pid int) (all []int) {
 	return all
 }
 
-// resident is the memory of a process that is no file. A process of ours that is not git
-// yet has the memory of the test, and counts as none.
+// resident returns the memory of a process without mapped files. A child that has not started git
+// yet shares the memory of the test, and counts as 0.
 func resident(pid int) int64 {
 	if exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); exe == ownProgram() {
 		return 0
@@ -102,8 +100,8 @@ func resident(pid int) int64 {
 	return 0
 }
 
-// Some trees of a few kilobytes made a node take gigabytes, again at each try.
-func TestBombsOfTreesAreRefused(t *testing.T) {
+// Without limits, trees of a few kilobytes would make a node take gigabytes, again at each try.
+func TestTreeBombs_areRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name                  string
 		levels, names, length int
@@ -117,7 +115,7 @@ func TestBombsOfTreesAreRefused(t *testing.T) {
 		r, commit := treeBomb(t, tt.levels, tt.names, tt.length)
 		m, ctx := newMirror(t), within(t)
 		if _, err := m.Fetch(ctx, Remote{URL: r.url()}, FetchOptions{}); err != nil {
-			// Git from 2.43 on looks at the depth itself.
+			// Git checks the depth itself from version 2.43 on.
 			if tt.levels <= run.MaxDepth || !errors.Is(err, ErrBeyond) {
 				t.Errorf("%s: fetch: %v", tt.name, err)
 			}
@@ -155,8 +153,8 @@ func TestBombsOfTreesAreRefused(t *testing.T) {
 	}
 }
 
-// A directory may stand at many places without being a bomb.
-func TestADirectoryAtManyPlacesIsListedAtEach(t *testing.T) {
+// A directory may occur at many places without being a bomb.
+func TestUnion_listsADirectoryAtEachOfItsPaths(t *testing.T) {
 	t.Parallel()
 	r, commit := treeBomb(t, 4, 6, 3)
 	m := fetched(t, r.url())
@@ -172,8 +170,8 @@ func TestADirectoryAtManyPlacesIsListedAtEach(t *testing.T) {
 	}
 }
 
-// deltaBomb is a repository with a file of 14 bytes that is made of one of
-// 512 MiB, in a pack of some hundred bytes.
+// deltaBomb returns a repository with a file of 14 bytes, which is a delta of a file of 512 MiB.
+// Its pack has some hundred bytes.
 func deltaBomb(t *testing.T) (r *repo, commit string) {
 	t.Helper()
 	r = newRepo(t)
@@ -189,9 +187,9 @@ func deltaBomb(t *testing.T) (r *repo, commit string) {
 	return r, hex.EncodeToString(id)
 }
 
-// A pack of some hundred bytes took two gigabytes of a node that fetched it, or
-// of one that anybody asked for a file in it.
-func TestBombsOfDeltasAreRefused(t *testing.T) {
+// Without limits, a pack of some hundred bytes would take two gigabytes of memory when a node
+// fetches it, and again when somebody reads a file in it.
+func TestDeltaBombs_areRefused(t *testing.T) {
 	if _, err := os.Stat("/proc/self/task"); err != nil {
 		t.Skip("the memory of git is bounded on Linux only")
 	}
@@ -221,7 +219,7 @@ func TestBombsOfDeltasAreRefused(t *testing.T) {
 		}
 	}
 
-	// A local directory: its pack is copied as it is, and read by everybody.
+	// From a local directory the pack is copied unchanged, and every reader reads it.
 	m, ctx := newMirror(t), within(t)
 	check("fetch from a directory", true, func() error {
 		_, err := m.Fetch(ctx, Remote{URL: r.url()}, FetchOptions{})
@@ -256,7 +254,7 @@ func TestBombsOfDeltasAreRefused(t *testing.T) {
 		}
 	})
 
-	// A server.
+	// Fetch it from a server.
 	address := serve(t, filepath.Dir(r.dir), nil) + "/source.git"
 	by := newMirror(t)
 	check("fetch from a server", false, func() error {
@@ -271,8 +269,9 @@ func TestBombsOfDeltasAreRefused(t *testing.T) {
 	}
 }
 
-// A run that needs more than it may is told by its kind, and harms no other.
-func TestARunOfGitHasABound(t *testing.T) {
+// A git that needs more memory than it may fails with its own kind of error, and does not affect
+// others.
+func TestGit_memoryIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		memory int64

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// allocated is how many bytes a call allocates, freed ones included.
+// allocated returns how many bytes a call allocates, including freed ones.
 func allocated(call func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -20,10 +20,9 @@ func allocated(call func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestReadsStayWithinTheirBounds reads what is large in each way that a
-// repository can be. It runs alone, since it counts what is allocated.
-// SHOAL_LARGE_HISTORY is the number of commits.
-func TestReadsStayWithinTheirBounds(t *testing.T) {
+// TestReads_stayWithinTheirBounds reads a repository that is large in every way. It runs alone
+// because it counts allocations. SHOAL_LARGE_HISTORY is the number of commits.
+func TestReads_stayWithinTheirBounds(t *testing.T) {
 	const files, lines, size = 80_000, 50_000, 200 << 20
 	commits := 5000
 	if n, err := strconv.Atoi(os.Getenv("SHOAL_LARGE_HISTORY")); err == nil {
@@ -113,7 +112,7 @@ func TestReadsStayWithinTheirBounds(t *testing.T) {
 		}, "2 2 false"},
 		{"the commits with a word", 4 << 20, func() (string, error) {
 			page, err := m.Log(ctx, LogQuery{Commit: head, Query: "needle"})
-			late := page.AtLeast && commits <= 5000 // a page of a longer history may end before it
+			late := page.AtLeast && commits <= 5000 // reading may stop early on a page of a longer history
 			return fmt.Sprint(len(page.Commits), page.Total, late), err
 		}, "1 1 false"},
 	} {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// story is a repository with a merge, a rename and several authors.
+// story returns a repository with a merge, a rename and several authors.
 func story(t *testing.T) (*repo, *Mirror) {
 	t.Helper()
 	r := newRepo(t)
@@ -24,11 +24,11 @@ func story(t *testing.T) (*repo, *Mirror) {
 	h.commit("refs/heads/dev", 5, "Bob", "Elsewhere", "x", "x\n")
 	r.load(h)
 	r.git("tag", "-a", "-m", "t", "v1", "main~1")
-	r.git("tag", "dev", "main~2") // as a branch, too
+	r.git("tag", "dev", "main~2") // a branch has this name too
 	return r, fetched(t, r.url())
 }
 
-func TestResolveFindsCommitsAndNothingElse(t *testing.T) {
+func TestResolve_findsOnlyCommits(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	ctx := within(t)
@@ -57,7 +57,7 @@ func TestResolveFindsCommitsAndNothingElse(t *testing.T) {
 	}
 }
 
-// A branch may have a name that looks like an option: it is looked up, and never given to git.
+// A branch name may look like an option. Resolve looks it up, and never gives it to git.
 func TestResolve_nameWithADash(t *testing.T) {
 	t.Parallel()
 	r, _ := story(t)
@@ -71,7 +71,7 @@ func TestResolve_nameWithADash(t *testing.T) {
 	}
 }
 
-// counted is Log once the count is there.
+// counted calls Log until the page has a count.
 func counted(ctx context.Context, m *Mirror, q LogQuery) (LogPage, error) {
 	for {
 		page, err := m.Log(ctx, q)
@@ -81,7 +81,7 @@ func counted(ctx context.Context, m *Mirror, q LogQuery) (LogPage, error) {
 	}
 }
 
-func TestLogFiltersAndPages(t *testing.T) {
+func TestLog_filtersAndPages(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	ctx := within(t)
@@ -147,7 +147,7 @@ func TestLogFiltersAndPages(t *testing.T) {
 	}
 }
 
-// show prints a diff as git would.
+// show prints a diff as git prints it.
 func show(d Diff) string {
 	var b strings.Builder
 	for _, f := range d.Files {
@@ -166,7 +166,7 @@ func show(d Diff) string {
 	return b.String()
 }
 
-func TestDiffIsStructured(t *testing.T) {
+func TestDiff_hunksAndLines(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	ctx := within(t)
@@ -194,7 +194,7 @@ func TestDiffIsStructured(t *testing.T) {
 	}
 }
 
-func TestDiffOfEveryKindOfEntryAndName(t *testing.T) {
+func TestDiff_everyKindOfEntryAndName(t *testing.T) {
 	t.Parallel()
 	r, _, base := strange(t)
 	h := &stream{}
@@ -261,7 +261,7 @@ func TestDiffOfEveryKindOfEntryAndName(t *testing.T) {
 	}
 }
 
-func TestALargeDiffIsBounded(t *testing.T) {
+func TestDiff_largeOneIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -281,7 +281,7 @@ func TestALargeDiffIsBounded(t *testing.T) {
 	}
 }
 
-func TestBlameTellsWhoWroteWhat(t *testing.T) {
+func TestBlame_namesTheCommitOfEachLine(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	head := r.git("rev-parse", "main")
@@ -318,7 +318,7 @@ func TestBlameTellsWhoWroteWhat(t *testing.T) {
 	}
 }
 
-func TestGroomKeepsEverythingReadable(t *testing.T) {
+func TestGroom_keepsEverythingReadable(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	m, ctx := newMirror(t), within(t)
@@ -347,7 +347,7 @@ func TestGroomKeepsEverythingReadable(t *testing.T) {
 			t.Fatalf("commit %d: %q, %v", i, s.Content, err)
 		}
 	}
-	// A week later what is not needed goes away.
+	// A week later, groom removes objects without references.
 	old := time.Now().Add(-30 * 24 * time.Hour)
 	if err := os.Chtimes(filepath.Join(m.Dir(), pruned), old, old); err != nil {
 		t.Fatal(err)

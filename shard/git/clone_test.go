@@ -13,9 +13,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
-// A first copy without git's own transport shows what a clone shows, and
-// whatever is out of the ordinary is left to git.
-func TestFirstCopiesOfDirectories(t *testing.T) {
+// A first copy made without git's transport equals a clone. Git itself copies unusual repositories.
+func TestClone_ofLocalDirectories(t *testing.T) {
 	t.Parallel()
 	filled := func(t *testing.T) *repo {
 		r := newRepo(t)
@@ -110,7 +109,7 @@ func (m *Mirror) viaGit(t *testing.T, r *repo) error {
 	return err
 }
 
-// all is pointers to blobs.
+// all returns pointers to blobs.
 func all(blobs []Blob) []*Blob {
 	list := make([]*Blob, len(blobs))
 	for i := range blobs {
@@ -119,9 +118,8 @@ func all(blobs []Blob) []*Blob {
 	return list
 }
 
-// Sizes are those that git tells, of whole blobs and deltas in packs, and of
-// what is in none.
-func TestSizesAreThoseOfGit(t *testing.T) {
+// Sizes equal those that git prints, for whole blobs and deltas in packs, and for loose objects.
+func TestSizes_agreeWithGit(t *testing.T) {
 	t.Parallel()
 	r, ctx := newRepo(t), within(t)
 	h := &stream{}
@@ -162,8 +160,8 @@ func TestSizesAreThoseOfGit(t *testing.T) {
 	}
 }
 
-// What is read from the files of a small mirror is what git reads.
-func TestSmallMirrorsAreReadAsGitReadsThem(t *testing.T) {
+// Reading the files of a small mirror directly gives what git reads.
+func TestSmallMirror_readsAgreeWithGit(t *testing.T) {
 	t.Parallel()
 	r, ctx := newRepo(t), within(t)
 	h := &stream{}
@@ -174,7 +172,7 @@ func TestSmallMirrorsAreReadAsGitReadsThem(t *testing.T) {
 	r.load(h)
 	r.git("tag", "-a", "-m", "annotated", "v1", "main~3")
 	r.git("tag", "light", "main~5")
-	r.git("gc", "--quiet") // blobs and trees become deltas
+	r.git("gc", "--quiet") // makes deltas of blobs and trees
 	m := fetched(t, r.url())
 	commits := []string{r.git("rev-parse", "main"), r.git("rev-parse", "main~7")}
 	blobs, err := m.Union(ctx, commits)
@@ -220,7 +218,7 @@ func must[T any](v T, err error) func(t *testing.T) T {
 	}
 }
 
-func TestOriginsReadFromPlainConfigurations(t *testing.T) {
+func TestOrigin_ofPlainConfigurations(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		text, want string

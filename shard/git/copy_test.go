@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// stateOf is all references of a mirror and its HEAD.
+// stateOf returns all references of a mirror and its HEAD.
 func stateOf(t *testing.T, m *Mirror) string {
 	t.Helper()
 	refs := runGit(t, m.Dir(), nil, "for-each-ref", "--format=%(refname)=%(objectname)")
@@ -22,7 +22,7 @@ func stateOf(t *testing.T, m *Mirror) string {
 	return refs + "\n" + string(head)
 }
 
-func TestACopyFollowsItsMirror(t *testing.T) {
+func TestCopy_followsItsMirror(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"sha1", "sha256"} {
 		ctx := within(t)
@@ -79,7 +79,7 @@ func TestACopyFollowsItsMirror(t *testing.T) {
 	}
 }
 
-func TestABrokenCopyChangesNothing(t *testing.T) {
+func TestCopy_brokenOneChangesNothing(t *testing.T) {
 	t.Parallel()
 	ctx := within(t)
 	_, from := story(t)
@@ -92,7 +92,7 @@ func TestABrokenCopyChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := stateOf(t, to)
-	// What the receiver is said to have, it lacks: objects are missing.
+	// The sender assumes that the receiver has objects which it lacks.
 	var thin bytes.Buffer
 	head, _ := from.Resolve(ctx, "main")
 	if err := from.Export(ctx, []string{head}, &thin); err != nil {

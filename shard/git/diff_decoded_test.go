@@ -11,8 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/charset"
 )
 
-// The difference of files in UTF-16 and UTF-32 is that of the same texts in UTF-8: in a
-// twin repository git compares those.
+// The difference of files in UTF-16 and UTF-32 equals the difference of the same texts in UTF-8,
+// which git compares in a second repository.
 func TestDiff_ofOtherEncodings(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(9, 9))
@@ -36,12 +36,12 @@ func TestDiff_ofOtherEncodings(t *testing.T) {
 			texts[name] = lines
 			text := strings.Join(lines, "\n") + []string{"", "\n"}[rnd.IntN(2)]
 			switch {
-			case e.of == charset.UTF8Mark: // git knows this one; beside it one that is binary in both
+			case e.of == charset.UTF8Mark: // git can read this encoding; add a file that is binary in both repositories
 				files, twin = append(files, name, "\x00"+text), append(twin, name, "\x00"+text)
 			case commit == 3 && i%2 == 0:
 				files, twin = append(files, name, "D"), append(twin, name, "D")
 				texts[name] = nil
-			case commit == 4 && i == 1: // from one encoding to another
+			case commit == 4 && i == 1: // change the encoding
 				files, twin = append(files, name, text), append(twin, name, text)
 			default:
 				files, twin = append(files, name, e.file(text)), append(twin, name, text)
@@ -77,8 +77,8 @@ func TestDiff_ofOtherEncodings(t *testing.T) {
 	}
 }
 
-// The byte order mark of a text in UTF-8 is no part of its first line. A difference shows it
-// only where it came or went.
+// The byte order mark of a UTF-8 text is not a part of its first line. A difference shows it only
+// if a commit added or removed it.
 func TestDiff_ofByteOrderMarks(t *testing.T) {
 	t.Parallel()
 	const mark = "\ufeff"
@@ -105,8 +105,8 @@ func TestDiff_ofByteOrderMarks(t *testing.T) {
 	}
 }
 
-// What is too much to decode stays binary, and the bound of a difference holds for decoded
-// texts too.
+// Files that are too large to decode stay binary, and the size limit of a difference applies to
+// decoded texts too.
 func TestDiff_ofDecodedTextsIsBounded(t *testing.T) {
 	t.Parallel()
 	r, h := newRepo(t), &stream{}

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// The parts of a difference are together the whole, file by file, with renames, a change
-// of type that has two patches and files that differ in blanks alone.
-func TestTheFilesOfADiffComeInParts(t *testing.T) {
+// The parts of a difference add up to the whole, file by file. It contains renames, a change of
+// type with two patches, and files that differ only in blanks.
+func TestDiff_partsAddUpToTheWhole(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -18,7 +18,7 @@ func TestTheFilesOfADiffComeInParts(t *testing.T) {
 	for i := range 9 {
 		was, is = append(was, fmt.Sprint("f", i), "old\n"), append(is, fmt.Sprint("f", i), fmt.Sprintf("new %d\n", i))
 	}
-	is[7] = "o l d\n" // f3 differs in blanks alone, f4 is larger than all others
+	is[7] = "o l d\n" // f3 differs only in blanks, and f4 is larger than all others
 	is[9] = strings.Repeat("big\n", 500)
 	h.commit("refs/heads/main", 1, "Ann", "begin", append(was, "zz", long, "t", "x", "gone", "x")...)
 	h.commit("refs/heads/main", 2, "Ann", "end", append(is, "zz", "D", "a", long+"more\n", "mode 120000 t", "x", "gone", "D")...)
@@ -51,8 +51,8 @@ func TestTheFilesOfADiffComeInParts(t *testing.T) {
 		}
 	}
 
-	// Bytes are bounded in each part by itself, and what one leaves out is not said of
-	// another.
+	// The limit on bytes applies to each part separately. If one part omits bytes, others do not
+	// report it.
 	for skip, want := range []bool{false, false, false, false, false, true, false} {
 		part, err := m.Diff(within(t), base, head, DiffOptions{Skip: skip, Limit: 1, MaxBytes: 1000})
 		if err != nil || part.Total != 12 || part.Cut != want || part.Files[0].Cut != want {

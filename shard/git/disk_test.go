@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Remotes that send without end fill a part of the disk, however many they are and
-// whenever they begin and end.
+// Remotes that send without end fill only a part of the disk, in any number, and whenever they
+// begin and end.
 func TestDiskRoom_fetchesTogetherLeaveSomeFree(t *testing.T) {
 	t.Parallel()
 	const disk = 1 << 40
@@ -22,7 +22,7 @@ func TestDiskRoom_fetchesTogetherLeaveSomeFree(t *testing.T) {
 			switch _, runs := grants[dir]; {
 			case !runs:
 				grants[dir], done[dir] = shared.take(dir, free, func(dir string) int64 { return wrote[dir] })
-			case r.IntN(4) == 0: // it ends, and what it wrote goes
+			case r.IntN(4) == 0: // the fetch ends, and its files are removed
 				done[dir]()
 				free += wrote[dir]
 				delete(grants, dir)

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// A message is found by its letters, whatever encoding its commit is written in; its twin
-// is what git shows.
+// Log finds a message by its letters in any encoding of the commit. The expected text is what git
+// shows.
 func TestLog_findsTextsOfAnyEncoding(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ encoding, bytes, text string }{
@@ -26,7 +26,7 @@ func TestLog_findsTextsOfAnyEncoding(t *testing.T) {
 		{"GBK", "\xcb\xd1\xcb\xf7", "搜索"},
 		{"UTF-8", "Pr\xc3\xbcfung", "Prüfung"},
 		{"ISO-8859-1", "plain", "plain"},
-		{"windows-1252", "no letter \x81", "no letter \x81"}, // cannot be read: git shows it as it is
+		{"windows-1252", "no letter \x81", "no letter \x81"}, // git cannot decode it and shows the bytes
 		{"no-such-encoding", "Pr\xfcfung", "Pr\xfcfung"},
 	} {
 		t.Run(tt.encoding+" "+tt.text, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestLog_findsTextsOfAnyEncoding(t *testing.T) {
 				t.Errorf("shown: %q, %v, want %q", shown.AuthorName+"|"+shown.Subject+"|"+shown.Body, err, want)
 			}
 			queries := []LogQuery{{Query: tt.text}, {Words: strings.Fields(tt.text)}, {Author: tt.text}}
-			if utf8.ValidString(tt.text) { // other bytes have no case
+			if utf8.ValidString(tt.text) { // other bytes have no upper or lower case
 				queries = append(queries, LogQuery{Query: strings.ToUpper(tt.text)}, LogQuery{Author: strings.ToLower(tt.text)})
 			}
 			for _, q := range queries {

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-func TestFetchFollowsBranchesAndTags(t *testing.T) {
+func TestFetch_followsBranchesAndTags(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -59,7 +59,8 @@ func TestFetchFollowsBranchesAndTags(t *testing.T) {
 		t.Errorf("a star does not pass a slash: %q, want %q", names(revs), want)
 	}
 
-	// A forced push, a deleted branch, a name that becomes a directory, a moved tag.
+	// The next fetch has a forced push, a deleted branch, a name that becomes a directory, and a
+	// moved tag.
 	h = &stream{}
 	h.commit("refs/heads/rewritten", 9, "Eve", "other", "z.txt", "z\n")
 	r.load(h)
@@ -80,9 +81,9 @@ func TestFetchFollowsBranchesAndTags(t *testing.T) {
 	}
 }
 
-// Who reads the references while they change must not leave what was before
-// for those who read them afterwards.
-func TestReferencesReadDuringAFetchAreNotRemembered(t *testing.T) {
+// A reader that reads the references during a fetch must not leave the old ones in the cache for
+// later readers.
+func TestReferences_readDuringAFetchAreNotCached(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -110,7 +111,7 @@ func TestReferencesReadDuringAFetchAreNotRemembered(t *testing.T) {
 	}
 }
 
-func TestFetchOfUnusualRepositories(t *testing.T) {
+func TestFetch_ofUnusualRepositories(t *testing.T) {
 	t.Parallel()
 	fill := func(r *repo, branches ...string) {
 		h := &stream{}
@@ -122,7 +123,7 @@ func TestFetchOfUnusualRepositories(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		make func(t *testing.T) *repo
-		want string // default branch, revisions
+		want string // default branch and revisions
 	}{
 		{"empty", func(t *testing.T) *repo { return newRepo(t) }, "empty"},
 		{"unborn HEAD", func(t *testing.T) *repo {
@@ -189,7 +190,7 @@ func TestFetchOfUnusualRepositories(t *testing.T) {
 	}
 }
 
-func TestMirrorFollowsAChangeOfHashAndOfEmptiness(t *testing.T) {
+func TestFetch_remoteChangesItsHashOrBecomesEmpty(t *testing.T) {
 	t.Parallel()
 	ctx, m := within(t), newMirror(t)
 	dir := filepath.Join(t.TempDir(), "source.git")
@@ -218,7 +219,7 @@ func TestMirrorFollowsAChangeOfHashAndOfEmptiness(t *testing.T) {
 	}
 }
 
-func TestAtMostSixtyFourRevisionsNewestFirst(t *testing.T) {
+func TestRevisions_atMostSixtyFourNewestFirst(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -232,7 +233,7 @@ func TestAtMostSixtyFourRevisionsNewestFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 63, and HEAD with its branch: 64 different commits.
+	// 63 branches, and HEAD with its branch, are 64 different commits.
 	if len(revs) != 65 || skipped != 37 || revs[1].Name != "refs/heads/main" || revs[2].Name != "refs/heads/b99" || revs[64].Name != "refs/heads/b37" {
 		t.Errorf("%d revisions, %d skipped: %s", len(revs), skipped, names(revs))
 	}
@@ -242,7 +243,7 @@ func TestAtMostSixtyFourRevisionsNewestFirst(t *testing.T) {
 	}
 }
 
-func TestFetchNeverWritesIntoALocalRepository(t *testing.T) {
+func TestFetch_neverWritesIntoALocalRepository(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -276,7 +277,7 @@ func TestFetchNeverWritesIntoALocalRepository(t *testing.T) {
 	}
 }
 
-func TestALocalRepositoryOfAnotherUserIsRead(t *testing.T) {
+func TestFetch_readsALocalRepositoryOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("only root can give a file away")
@@ -297,7 +298,7 @@ func TestALocalRepositoryOfAnotherUserIsRead(t *testing.T) {
 	}
 }
 
-// readOnly takes the right to write from everything below dir.
+// readOnly removes the right to write from everything below dir.
 func readOnly(t *testing.T, dir string) {
 	set := func(mode fs.FileMode) {
 		filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -313,7 +314,7 @@ func readOnly(t *testing.T, dir string) {
 	t.Cleanup(func() { set(0o644) })
 }
 
-// snapshot tells of everything below dir: size and time of change.
+// snapshot returns the size and the time of change of everything below dir.
 func snapshot(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -336,7 +337,7 @@ func snapshot(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-func TestFetchFromARemoteThatFails(t *testing.T) {
+func TestFetch_fromARemoteThatFails(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -372,7 +373,7 @@ func TestFetchFromARemoteThatFails(t *testing.T) {
 			address := serve(t, root, tt.wrap) + "/source.git" + tt.path
 			m, ctx := newMirror(t), within(t)
 			_, err := m.Fetch(ctx, Remote{URL: address, Credential: tt.cred}, FetchOptions{Stall: time.Second})
-			if tt.want == fs.ErrInvalid { // none expected
+			if tt.want == fs.ErrInvalid { // no error expected
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -384,7 +385,7 @@ func TestFetchFromARemoteThatFails(t *testing.T) {
 			if strings.Contains(fmt.Sprint(err), "s3cret") {
 				t.Errorf("the error tells the password: %v", err)
 			}
-			// The same mirror works as soon as the remote does.
+			// The same mirror works as soon as the remote works.
 			good := serve(t, root, nil) + "/source.git"
 			if _, err := m.Fetch(ctx, Remote{URL: good}, FetchOptions{}); err != nil {
 				t.Errorf("afterwards: %v", err)
@@ -393,9 +394,8 @@ func TestFetchFromARemoteThatFails(t *testing.T) {
 	}
 }
 
-// A repository lacks an object where it comes from: that is said, and the mirror
-// keeps what it has.
-func TestFetchFromADamagedRemote(t *testing.T) {
+// The remote lacks an object. Fetch reports it, and the mirror keeps its old content.
+func TestFetch_fromADamagedRemote(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -410,7 +410,7 @@ func TestFetchFromADamagedRemote(t *testing.T) {
 
 	h.commit("refs/heads/main", 2, "Ann", "two", "b", "2\n")
 	r.load(h)
-	lost := r.git("rev-parse", "main:b") // loose: there are few
+	lost := r.git("rev-parse", "main:b") // a loose object, since there are few
 	if err := os.Remove(filepath.Join(r.dir, "objects", lost[:2], lost[2:])); err != nil {
 		t.Fatal(err)
 	}
@@ -424,9 +424,9 @@ func TestFetchFromADamagedRemote(t *testing.T) {
 	}
 }
 
-// TestNobodyElseReadsACredential looks at the arguments of every process of the
-// machine while git asks a server, and sends git on to another one.
-func TestNobodyElseReadsACredential(t *testing.T) {
+// TestCredential_isHiddenFromOthers searches the arguments of every process on the machine while
+// git asks a server, and while a server redirects git to another one.
+func TestCredential_isHiddenFromOthers(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -439,7 +439,7 @@ func TestNobodyElseReadsACredential(t *testing.T) {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 			for _, file := range files {
-				// A process may end meanwhile.
+				// A process may end in between.
 				if text, _ := os.ReadFile(file); bytes.Contains(text, []byte("s3cret")) {
 					t.Errorf("%s has the password: %q", file, text)
 				}
@@ -456,7 +456,7 @@ func TestNobodyElseReadsACredential(t *testing.T) {
 		t.Error("the server was not asked")
 	}
 
-	// Another server that the first one names, which asks too.
+	// The first server redirects to this one, which asks for a credential too.
 	var told atomic.Int64
 	other := serve(t, root, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -479,7 +479,7 @@ func TestNobodyElseReadsACredential(t *testing.T) {
 	}
 }
 
-// demand wants basic authentication.
+// demand wraps a handler so that it requires basic authentication.
 func demand(user, password string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -494,8 +494,7 @@ func demand(user, password string) func(http.Handler) http.Handler {
 	}
 }
 
-// stall sends n bytes of the answers on a path, then nothing until the
-// client leaves.
+// stall sends n bytes of each answer to a path, then nothing until the client disconnects.
 func stall(suffix string, n int) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -508,7 +507,7 @@ func stall(suffix string, n int) func(http.Handler) http.Handler {
 	}
 }
 
-// die breaks the connection after n bytes of the answers on a path.
+// die breaks the connection after n bytes of each answer to a path.
 func die(suffix string, n int) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -521,7 +520,7 @@ func die(suffix string, n int) func(http.Handler) http.Handler {
 	}
 }
 
-// brake lets so many bytes pass.
+// brake lets a fixed number of bytes pass.
 type brake struct {
 	http.ResponseWriter
 	left int
@@ -540,7 +539,7 @@ func (b *brake) Write(p []byte) (int, error) {
 	return b.ResponseWriter.Write(p)
 }
 
-func TestFetchEndsWithItsContextAndTimeout(t *testing.T) {
+func TestFetch_endsWithItsContextAndTimeout(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	address := serve(t, filepath.Dir(r.dir), stall("", 0)) + "/source.git"
@@ -554,7 +553,7 @@ func TestFetchEndsWithItsContextAndTimeout(t *testing.T) {
 	}
 }
 
-func TestAMirrorWithDamagedObjectsIsMadeAnew(t *testing.T) {
+func TestFetch_remakesAMirrorWithDamagedObjects(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -566,7 +565,7 @@ func TestAMirrorWithDamagedObjectsIsMadeAnew(t *testing.T) {
 		os.Chmod(p, 0o644)
 		os.Truncate(p, 10)
 	}
-	// Locks of a git that was killed are in the way of nobody.
+	// Locks of a killed git do not block later fetches.
 	os.WriteFile(filepath.Join(m.Dir(), "packed-refs.lock"), nil, 0o644)
 	os.WriteFile(filepath.Join(m.Dir(), "refs/heads/main.lock"), nil, 0o644)
 	h.commit("refs/heads/main", 2, "Ann", "two", "a", "2\n")
@@ -580,9 +579,9 @@ func TestAMirrorWithDamagedObjectsIsMadeAnew(t *testing.T) {
 	}
 }
 
-// A remote may send without end: it fills no disk, and what was received by a try
-// that failed does not stay beside what the next one brings.
-func TestAFetchLeavesRoomOnTheDisk(t *testing.T) {
+// A remote that sends without end does not fill the disk, and the files of a failed try are removed
+// before the next one.
+func TestFetch_leavesRoomOnTheDisk(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("the files of git are bounded on Linux only")
@@ -614,7 +613,7 @@ func TestAFetchLeavesRoomOnTheDisk(t *testing.T) {
 		t.Errorf("with room enough: %v", err)
 	}
 
-	// One that hangs in the middle.
+	// This fetch hangs in the middle.
 	m = newMirror(t)
 	address = serve(t, filepath.Dir(r.dir), stall("/git-upload-pack", 2<<20)) + "/source.git"
 	if _, err := m.Fetch(ctx, Remote{URL: address}, FetchOptions{Timeout: 3 * time.Second}); err == nil || halves(m) > 0 {
@@ -622,7 +621,7 @@ func TestAFetchLeavesRoomOnTheDisk(t *testing.T) {
 	}
 }
 
-// Other fetches of a repository wait for one that hears nothing from its server.
+// Other fetches of a repository wait for this one, so it gives up a silent server early.
 func TestListing_givesASilentServerUpEarly(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ fetch, list FetchOptions }{

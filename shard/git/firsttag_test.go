@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// straight is a repository whose main branch has so many commits, one after the other.
+// straight returns a repository whose main branch is a line of so many commits.
 func straight(t *testing.T, commits int) *repo {
 	t.Helper()
 	r, h := newRepo(t), &stream{}
@@ -20,15 +20,15 @@ func straight(t *testing.T, commits int) *repo {
 	return r
 }
 
-// The first tag that has a commit is the one at the earliest commit that does, with
-// the graph, without it, and where the graph lacks what is new.
-func TestTheFirstTagThatHasACommit(t *testing.T) {
+// The first tag that contains a commit is the one at the earliest commit with it in its history.
+// The commit graph may have all commits, none, or only the older ones.
+func TestFirstTag_agreesWithGit(t *testing.T) {
 	t.Parallel()
 	r := straight(t, 12)
 	id := func(ref string) string { return r.git("rev-parse", ref+"^{commit}") }
 	base := id("main")
 
-	// A branch from the middle that is merged at the end, and one that never is.
+	// One branch from the middle is merged at the end, another never.
 	h := &stream{}
 	fmt.Fprintf(h, "reset refs/heads/side\nfrom %s\n\nreset refs/heads/alone\nfrom %s\n\nreset refs/heads/main\nfrom %s\n\n", id("main~8"), id("main~8"), base)
 	h.commit("refs/heads/side", 20, "Bob", "side", "b", "1")
@@ -45,13 +45,13 @@ func TestTheFirstTagThatHasACommit(t *testing.T) {
 
 	rows := []struct{ commit, name, release string }{
 		{base + "~11", "v1.0", ""},
-		{base + "~10", "v1.0", ""}, // the tag's own commit
+		{base + "~10", "v1.0", ""}, // the commit of the tag itself
 		{base + "~9", "v2.0-rc1", "v2.0"},
 		{base + "~6", "v2.0-rc2", "v2.0"},
 		{base + "~5", "v2.0", ""},
 		{base + "~4", "nightly", "v3.0"},
 		{base + "~2", "v3.0", ""},
-		{base, "v4.0-beta.1", ""}, // no release yet
+		{base, "v4.0-beta.1", ""}, // not released yet
 		{"side", "v4.0-beta.1", ""},
 		{"alone", "", ""},
 	}
@@ -62,7 +62,7 @@ func TestTheFirstTagThatHasACommit(t *testing.T) {
 			if err != nil || got.Name != tt.name || got.Release != tt.release || got.Tags != 7 || got.Late {
 				t.Errorf("%s: %s: %+v, %v, want %q then %q", what, tt.commit, got, err, tt.name, tt.release)
 			}
-			// The twin: git's own list of the tags that have it.
+			// git tag --contains lists all tags that contain the commit.
 			list := strings.Fields(r.git("tag", "--contains", id(tt.commit)))
 			if tt.name == "" && len(list) > 0 || tt.name != "" && !slices.Contains(list, tt.name) {
 				t.Errorf("%s: git lists %q", tt.commit, list)
@@ -75,7 +75,7 @@ func TestTheFirstTagThatHasACommit(t *testing.T) {
 	runGit(t, m.Dir(), nil, "commit-graph", "write", "--reachable")
 	check("with a graph", m)
 
-	// What comes later is not in the graph.
+	// The graph lacks the commits that come now.
 	h = &stream{}
 	h.commit("refs/heads/main", 2_000_000, "Ann", "later", "a", "later")
 	r.load(h)
@@ -84,7 +84,7 @@ func TestTheFirstTagThatHasACommit(t *testing.T) {
 	check("newer than the graph", m)
 	check("asked again", m)
 
-	// What was found holds until the tags are others.
+	// An answer is cached until the tags change.
 	oldest := id(base + "~11")
 	if c, err := m.Show(within(t), oldest); err != nil || len(c.Refs) > 0 {
 		t.Errorf("%+v, %v", c, err)
@@ -99,9 +99,9 @@ func TestTheFirstTagThatHasACommit(t *testing.T) {
 	}
 }
 
-// Bad input is refused; what was not looked at in time is told, and the end of the
-// caller's own time is no answer.
-func TestTheFirstTagIsLookedForInBounds(t *testing.T) {
+// Bad input is refused. If the search runs out of time, the result says so; if the caller's time
+// ends, it is an error.
+func TestFirstTag_stopsInTime(t *testing.T) {
 	t.Parallel()
 	r := straight(t, 3000)
 	m := fetched(t, r.url())
@@ -129,7 +129,7 @@ func TestTheFirstTagIsLookedForInBounds(t *testing.T) {
 	}
 }
 
-func TestTagsOfPreReleases(t *testing.T) {
+func TestIsPreRelease(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
 		"v6.1": false, "7.0.0": false, "release-2024-05-01": false, "v1.2.3-1": false, "go1.22.1": false, "v2-search": false,
@@ -141,7 +141,7 @@ func TestTagsOfPreReleases(t *testing.T) {
 	}
 }
 
-// fetchAgain brings what has come to a remote.
+// fetchAgain fetches what has changed at a remote.
 func fetchAgain(t *testing.T, m *Mirror, address string) {
 	t.Helper()
 	if _, err := m.Fetch(within(t), Remote{URL: address}, FetchOptions{}); err != nil {
@@ -149,9 +149,9 @@ func fetchAgain(t *testing.T, m *Mirror, address string) {
 	}
 }
 
-// Parts of a repository may have tags of their own: then the first release that is named
-// by its version alone is told too.
-func TestTheFirstTagOfAPart(t *testing.T) {
+// Parts of a repository may have their own tags. Then the answer also names the first release whose
+// tag is only a version.
+func TestFirstTag_ofAPartOfTheRepository(t *testing.T) {
 	t.Parallel()
 	r := straight(t, 10)
 	for tag, back := range map[string]int{"core-0.1": 9, "core-0.2-rc1": 8, "glob-1.0": 7, "core-0.2": 6, "14.0": 5, "glob-1.1": 4, "15.0.0-rc1": 3, "15.0.0": 2, "release-16": 1} {
@@ -164,7 +164,7 @@ func TestTheFirstTagOfAPart(t *testing.T) {
 		name, release, whole string
 	}{
 		{9, "core-0.1", "", "14.0"},
-		{8, "core-0.2-rc1", "core-0.2", "14.0"}, // not glob-1.0, which is of another part
+		{8, "core-0.2-rc1", "core-0.2", "14.0"}, // not glob-1.0, a tag of another part
 		{7, "glob-1.0", "", "14.0"},
 		{5, "14.0", "", ""},
 		{4, "glob-1.1", "", "15.0.0"},
@@ -179,8 +179,8 @@ func TestTheFirstTagOfAPart(t *testing.T) {
 	}
 }
 
-// What has a commit is what git lists.
-func TestRefsThatHaveACommit(t *testing.T) {
+// The refs that contain a commit equal those that git lists.
+func TestHaving_agreesWithGit(t *testing.T) {
 	t.Parallel()
 	r := straight(t, 3000)
 	for i := range 20 {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// A file is followed through its renames, with the name that it had in each commit, in
-// pages of which each but the last says that there are more.
-func TestAFileIsFollowedThroughItsRenames(t *testing.T) {
+// Log follows a file through its renames, and shows its name in each commit. Each page except the
+// last says that there are more.
+func TestLog_followsRenames(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	text := strings.Repeat("a line that stays\n", 20)
@@ -38,7 +38,7 @@ func TestAFileIsFollowedThroughItsRenames(t *testing.T) {
 		{"nothing", 0, 50, ": 0 false"},
 		{":(glob)**", 0, 50, ": 0 false"},
 	} {
-		for range 2 { // from git, and remembered
+		for range 2 { // from git, then from the cache
 			page, err := m.Follow(within(t), LogQuery{Commit: head, Path: tt.path, Skip: tt.skip, Limit: tt.limit})
 			var got []string
 			for i, c := range page.Commits {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// hand is what a random hand may do to a directory: each pair of bytes puts
-// one of these things at one of these places.
+// These are random changes to a directory: each pair of bytes in the input selects one change and
+// the place for it.
 var (
 	handPlaces = []string{"", ".git", ".git/HEAD", ".git/config", ".git/commondir", ".git/gitdir", ".git/packed-refs", ".git/shallow", ".git/refs", ".git/refs/heads",
 		".git/refs/heads/main", ".git/refs/heads/a/b", ".git/refs/tags/v1", ".git/objects", ".git/objects/info", ".git/objects/info/alternates",
@@ -24,11 +24,11 @@ var (
 	handLinks = []string{"../secret", "../secret/.git", "../../secret/.git", "../../../secret/.git/objects", "/dev/zero", ".", "..", "loop", "main"}
 )
 
-// FuzzLocal looks at, and fetches from, a directory that a random hand has
-// been at, beside a repository that is none of its business.
+// FuzzLocal makes random changes to a directory, then checks it and fetches from it. Nothing may
+// leak from another repository beside it.
 func FuzzLocal(f *testing.F) {
 	f.Add([]byte{})
-	f.Add([]byte{10, 0x10})          // a reference to the secret's commit
+	f.Add([]byte{10, 0x10})          // a reference to the commit of the secret
 	f.Add([]byte{1, 0x20, 15, 0x08}) // alternates
 	f.Add([]byte{1, 0x41})
 	model := f.TempDir()
@@ -74,7 +74,7 @@ func FuzzLocal(f *testing.F) {
 	})
 }
 
-// put does what a byte says at a path. What cannot be done is left.
+// put makes the change of a byte at a path. It ignores changes that fail.
 func put(path string, what byte, commit string) {
 	kind, which := what>>5, int(what&31)
 	os.MkdirAll(filepath.Dir(path), 0o755)
@@ -95,7 +95,7 @@ func put(path string, what byte, commit string) {
 		os.RemoveAll(path)
 		os.Mkdir(path, 0o755)
 	case 5:
-		os.Truncate(path, 1<<uint(10+which)) // up to 2 TiB of holes
+		os.Truncate(path, 1<<uint(10+which)) // up to 2 TiB, all holes
 	case 6:
 		os.RemoveAll(path)
 	case 7:

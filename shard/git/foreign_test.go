@@ -18,7 +18,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/pack/packtest"
 )
 
-// write puts a file into a directory that is made for it.
+// write writes a file and makes its directory.
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
@@ -33,7 +33,7 @@ func symlink(t *testing.T, to, path string) {
 	}
 }
 
-// secretRepo is a repository with a work tree and one commit.
+// secretRepo makes a repository with a work tree and one commit.
 func secretRepo(t testing.TB, dir string) (commit string) {
 	t.Helper()
 	runGit(t, "", nil, "init", "--quiet", "--initial-branch=main", dir)
@@ -45,8 +45,9 @@ func secretRepo(t testing.TB, dir string) (commit string) {
 	return r.git("rev-parse", "main")
 }
 
-// An operator who keeps repositories elsewhere and links to them is told what to name.
-func TestALinkToARepositoryElsewhereSaysWhatToName(t *testing.T) {
+// An operator may keep repositories elsewhere and link to them. The error tells which path to
+// configure.
+func TestForeign_linkElsewhereSaysWhatToConfigure(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	real, link := filepath.Join(top, "disk2/app"), filepath.Join(top, "srv/app")
@@ -59,9 +60,9 @@ func TestALinkToARepositoryElsewhereSaysWhatToName(t *testing.T) {
 	}
 }
 
-// What one user puts into his directory leads to no repository but his own:
-// each of these showed another one to everybody.
-func TestADirectoryLeadsToNoOtherRepository(t *testing.T) {
+// Files in a user's directory lead only to repositories of that user. Without the checks, each of
+// these would show another repository to everybody.
+func TestForeign_leadsToNoOtherRepository(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
@@ -152,9 +153,9 @@ func TestADirectoryLeadsToNoOtherRepository(t *testing.T) {
 	}
 }
 
-// A symbolic link, a .git file, alternates and commondir inside the directory
-// of the connection are what people use, and are followed.
-func TestWhatStaysInsideTheConnectionIsFollowed(t *testing.T) {
+// Users need symbolic links, a .git file, alternates and commondir that stay inside the directory
+// of the connection. Git may follow those.
+func TestForeign_followsLinksInsideTheConnection(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	src := filepath.Join(top, "src")
@@ -179,8 +180,8 @@ func TestWhatStaysInsideTheConnectionIsFollowed(t *testing.T) {
 	}
 }
 
-// Inside the directory of the connection, too, nobody shows what is another's.
-func TestADirectoryShowsNothingOfAnotherOwner(t *testing.T) {
+// Inside the directory of the connection too, nobody may show files of another owner.
+func TestForeign_showsNothingOfAnotherOwner(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("only root can give a file away")
@@ -210,7 +211,7 @@ func TestADirectoryShowsNothingOfAnotherOwner(t *testing.T) {
 	}
 }
 
-// chown gives everything below a directory to a user.
+// chown changes the owner of everything below a directory.
 func chown(t *testing.T, dir string, user int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -221,9 +222,9 @@ func chown(t *testing.T, dir string, user int) {
 	}
 }
 
-// An index that says of one text that it is another's would show that to
-// everybody who has the other: files are known by their ids.
-func TestAForgedIndexIsNotBelieved(t *testing.T) {
+// Files are cached by object id. An index that gives one text the id of another would show it to
+// everybody who has the other.
+func TestForeign_forgedIndexIsIgnored(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("only root can give a file away")
@@ -248,9 +249,9 @@ func TestAForgedIndexIsNotBelieved(t *testing.T) {
 	}
 }
 
-// Files that never end, are larger than memory, or that nobody writes to: none
-// is read beyond its bound or waited for.
-func TestFilesOfADirectoryAreReadWithinBounds(t *testing.T) {
+// Some files never end, are larger than memory, or are pipes without a writer. Reading stops at a
+// limit, and never waits.
+func TestForeign_readsFilesWithinBounds(t *testing.T) {
 	fifo := func(t *testing.T, path string) {
 		os.RemoveAll(path)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), syscall.Mkfifo(path, 0o644)); err != nil {
@@ -295,7 +296,7 @@ func TestFilesOfADirectoryAreReadWithinBounds(t *testing.T) {
 				t.Errorf("%s as %s: %d MB were allocated", file, name, used>>20)
 			}
 			if strings.Contains(file, "objects/") && name == "sparse" && !strings.HasSuffix(file, "alternates") {
-				continue // git reads of a large file what it needs
+				continue // git reads only a part of a large file
 			}
 			if fetch == nil {
 				t.Errorf("%s as %s: the fetch succeeded", file, name)
@@ -304,8 +305,8 @@ func TestFilesOfADirectoryAreReadWithinBounds(t *testing.T) {
 	}
 }
 
-// What git includes into a configuration may be any file of the machine.
-func TestNoFileIsIncludedIntoAConfiguration(t *testing.T) {
+// An include in a configuration may name any file of the machine.
+func TestForeign_configurationIncludesNoFile(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "app")
 	commit := secretRepo(t, dir)
@@ -331,13 +332,12 @@ func TestNoFileIsIncludedIntoAConfiguration(t *testing.T) {
 	}
 }
 
-// References in a form that this git does not know are refused with words
-// that say so.
-func TestUnknownFormsAreTold(t *testing.T) {
+// If git does not know the format of the references, the error says so.
+func TestForeign_unknownFormatIsReported(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "app")
 	if err := exec.Command("git", "init", "--quiet", "--ref-format=reftable", dir).Run(); err == nil {
-		t.Skip("this git knows reftable: see TestReferencesInATable")
+		t.Skip("this git knows reftable: see TestForeign_readsReftable")
 	}
 	secretRepo(t, dir)
 	runGit(t, filepath.Join(dir, ".git"), nil, "config", "core.repositoryformatversion", "1")
@@ -352,12 +352,12 @@ func TestUnknownFormsAreTold(t *testing.T) {
 	}
 }
 
-// A git that knows reftable reads the table through the view.
-func TestReferencesInATable(t *testing.T) {
+// If git knows the format reftable, it reads the table through the view.
+func TestForeign_readsReftable(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "source.git")
 	if err := exec.Command("git", "init", "--quiet", "--bare", "--initial-branch=main", "--ref-format=reftable", dir).Run(); err != nil {
-		t.Skip("this git does not know reftable: see TestUnknownFormsAreTold")
+		t.Skip("this git does not know reftable: see TestForeign_unknownFormatIsReported")
 	}
 	r := &repo{t, dir}
 	h := &stream{}
@@ -369,7 +369,7 @@ func TestReferencesInATable(t *testing.T) {
 	}
 }
 
-func TestOnlyOrdinaryFilesAreOpened(t *testing.T) {
+func TestForeign_opensOnlyOrdinaryFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "plain"), "12345")

@@ -17,13 +17,13 @@ import (
 	"github.com/shoalsearch/shoal/glob"
 )
 
-// repo is a repository of a test, with helpers that fail the test.
+// repo is a repository for tests. Its helpers fail the test on an error.
 type repo struct {
 	t   testing.TB
 	dir string
 }
 
-// newRepo makes a bare repository; extra goes to git init.
+// newRepo makes a bare repository; extra are arguments of git init.
 func newRepo(t testing.TB, extra ...string) *repo {
 	t.Helper()
 	return newRepoAt(t, filepath.Join(t.TempDir(), "source.git"), extra...)
@@ -37,7 +37,7 @@ func newRepoAt(t testing.TB, dir string, extra ...string) *repo {
 	return r
 }
 
-// run runs git for a test, with a fixed identity and no configuration.
+// runGit runs git with a fixed identity and without configuration.
 func runGit(t testing.TB, dir string, stdin []byte, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", args...)
@@ -60,16 +60,16 @@ func (r *repo) git(args ...string) string {
 	return runGit(r.t, r.dir, nil, args...)
 }
 
-// at is a moment of the tests: a number of minutes after a fixed one.
+// at returns the time so many minutes after a fixed time.
 func at(minute int) int64 { return 1_700_000_000 + int64(minute)*60 }
 
-// stream writes commits as a stream for git fast-import.
+// stream collects commits for git fast-import.
 type stream struct {
 	bytes.Buffer
 }
 
-// commit adds a commit to a branch; files are pairs of path and content,
-// where "D" deletes. It continues what the branch has.
+// commit adds a commit to the end of a branch. files are pairs of path and content; the content "D"
+// deletes the file.
 func (h *stream) commit(ref string, minute int, author, message string, files ...string) {
 	fmt.Fprintf(h, "commit %s\nauthor %s <%s@example.org> %d +0000\ncommitter %s <%s@example.org> %d +0000\ndata %d\n%s\n",
 		ref, author, strings.ToLower(author), at(minute), author, strings.ToLower(author), at(minute), len(message), message)
@@ -95,7 +95,7 @@ func (h *stream) file(path, content string) {
 	fmt.Fprintf(h, "M %s inline %s\ndata %d\n%s\n", mode, quote(path), len(content), content)
 }
 
-// quote writes a path for fast-import.
+// quote quotes a path for fast-import.
 func quote(path string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -114,13 +114,13 @@ func quote(path string) string {
 	return b.String()
 }
 
-// load imports a history, replacing what the branches were.
+// load imports a history and replaces the branches.
 func (r *repo) load(h *stream) {
 	r.t.Helper()
 	runGit(r.t, r.dir, h.Bytes(), "fast-import", "--quiet", "--force", "--date-format=raw")
 }
 
-// serve offers a directory of repositories by smart HTTP; wrap may be nil.
+// serve serves a directory of repositories over smart HTTP; wrap may be nil.
 func serve(t *testing.T, root string, wrap func(http.Handler) http.Handler) string {
 	t.Helper()
 	var h http.Handler = &cgi.Handler{
@@ -146,7 +146,7 @@ type testWriter struct{ t *testing.T }
 
 func (w testWriter) Write(p []byte) (int, error) { return len(p), nil }
 
-// mirrorOf makes an empty mirror of a test.
+// newMirror makes an empty mirror.
 func newMirror(t *testing.T) *Mirror {
 	t.Helper()
 	m := Open(filepath.Join(t.TempDir(), "mirror.git"))
@@ -154,7 +154,7 @@ func newMirror(t *testing.T) *Mirror {
 	return m
 }
 
-// within is the context of a test, generous but not endless.
+// within returns a context with a generous time limit.
 func within(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -162,7 +162,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// fetched is a mirror of what is at an address.
+// fetched returns a mirror of the repository at an address.
 func fetched(t *testing.T, address string) *Mirror {
 	t.Helper()
 	m := newMirror(t)
@@ -174,7 +174,7 @@ func fetched(t *testing.T, address string) *Mirror {
 
 func (r *repo) url() string { return "file://" + r.dir }
 
-// names prints revisions short.
+// names prints revisions in short form.
 func names(revs []Revision) string {
 	var out []string
 	for _, r := range revs {
@@ -183,7 +183,7 @@ func names(revs []Revision) string {
 	return strings.Join(out, " ")
 }
 
-// globs are patterns of a test.
+// globs is a matcher of patterns.
 type globs []string
 
 func (g globs) Match(name string) bool {

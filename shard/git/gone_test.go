@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// A path that is not there has the commit that removed it, what had it last and where
-// a file went: of files, of directories, on branches that were merged, and of what was
-// removed more than once.
-func TestAPathThatIsGoneHasTheCommitThatRemovedIt(t *testing.T) {
+// For a missing path, the answer names the commit that removed it, the last commit with it, and the
+// new name of a renamed file. The cases have files, directories, merged branches, and paths that
+// were removed more than once.
+func TestGone_findsTheCommitThatRemovedAPath(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	text := strings.Repeat("a line that stays\n", 20)
@@ -27,7 +27,7 @@ func TestAPathThatIsGoneHasTheCommitThatRemovedIt(t *testing.T) {
 	r.load(h)
 	base := r.git("rev-parse", "main")
 
-	// A branch removes what the other keeps, and a merge takes that side.
+	// One branch removes what the other keeps, and the merge takes the removal.
 	h = &stream{}
 	fmt.Fprintf(h, "reset refs/heads/side\nfrom %s\n\nreset refs/heads/main\nfrom %s\n\n", base, base)
 	h.commit("refs/heads/side", 9, "Dan", "on the side", "other", "D")
@@ -47,15 +47,15 @@ func TestAPathThatIsGoneHasTheCommitThatRemovedIt(t *testing.T) {
 		{head, "dir", "remove a directory after rename, was 3, now "},
 		{head, "dir/x", "remove a directory after rename, was 0, now "},
 		{head, "other", "on the side after unrelated, was 0, now "},
-		{head, "new", "nothing"}, // as git log has it: what a merge takes whole from one side is of that side
+		{head, "new", "nothing"}, // git log agrees: if a merge equals one parent, it follows only that one
 		{head, "never", "nothing"},
 		{head, "place/deep/er", "nothing"},
 		{head, ":(glob)**", "nothing"},
 		{head, "", "nothing"},
-		{root, "other", "nothing"}, // it comes later
-		{head, "place", "nothing"}, // it is there
+		{root, "other", "nothing"}, // added later
+		{head, "place", "nothing"}, // still there
 	} {
-		for range 2 { // looked for, and remembered
+		for range 2 { // from git, then from the cache
 			g, err := m.Gone(within(t), tt.commit, tt.path)
 			got := "nothing"
 			if g.Commit.Hash != "" {
@@ -68,8 +68,8 @@ func TestAPathThatIsGoneHasTheCommitThatRemovedIt(t *testing.T) {
 	}
 }
 
-// Bad input is refused, and the end of the caller's own time is no answer.
-func TestAPathThatIsGoneIsLookedForInBounds(t *testing.T) {
+// Bad input is refused, and it is an error if the caller's time ends.
+func TestGone_stopsInTime(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -93,7 +93,7 @@ func TestAPathThatIsGoneIsLookedForInBounds(t *testing.T) {
 		t.Errorf("after the caller has left: %+v, %v", g, err)
 	}
 
-	// What was not looked at is told, and not remembered as if it had been.
+	// If the search runs out of time, the answer says so and is not cached.
 	if g, err := m.goneIn(within(t), 1, head, "a"); err != nil || !g.Late || g.Last != "" {
 		t.Errorf("without time: %+v, %v", g, err)
 	}

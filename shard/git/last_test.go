@@ -13,8 +13,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// lastAsGit holds the last changes in a directory to those that git tells entry by
-// entry, and returns how many there are.
+// lastAsGit compares the last changes in a directory with those that git prints for each entry. It
+// returns their number.
 func lastAsGit(t *testing.T, m *Mirror, commit, path string) int {
 	t.Helper()
 	got, err := m.Last(within(t), LastQuery{Commit: commit, Path: path})
@@ -45,9 +45,9 @@ func lastAsGit(t *testing.T, m *Mirror, commit, path string) int {
 	return len(entries)
 }
 
-// Over merges, clocks that go wrong and branches that bring nothing the last change of
-// each entry is the one that git has, whatever is in the commit graph.
-func TestLastChangesAreThoseOfGit(t *testing.T) {
+// The last change of each entry equals git's, over merges, wrong clocks and branches without
+// changes, whatever the commit graph contains.
+func TestLastChanges_agreeWithGit(t *testing.T) {
 	t.Parallel()
 	const commits = 120
 	for seed := range uint64(4) {
@@ -76,18 +76,18 @@ func TestLastChangesAreThoseOfGit(t *testing.T) {
 				t.Errorf("only %d entries were looked at", tested)
 			}
 		}
-		check() // without a graph
+		check() // without a commit graph
 		if err := m.Groom(within(t)); err != nil {
 			t.Fatal(err)
 		}
-		m.lasts.known = run.NewFlights[*LastChanges](0) // nothing is remembered
+		m.lasts.known = run.NewFlights[*LastChanges](0) // a cache without room
 		check()
 	}
 }
 
-// What is no file changes too: a symlink, a submodule, a mode, what was renamed or took
-// the name of something else; and a text in an encoding of its own is told.
-func TestLastChangesOfWhatIsNoFile(t *testing.T) {
+// Entries that are no regular files change too: a symlink, a submodule, a mode, a renamed file, or
+// a name that another kind of entry takes. One commit has a message in another encoding.
+func TestLastChanges_ofOtherEntriesThanFiles(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	link, module := "mode 120000 link", "mode 160000 module"
@@ -127,20 +127,20 @@ func TestLastChangesOfWhatIsNoFile(t *testing.T) {
 	}
 }
 
-// Where the time ends before the history does, what was found is told, of the rest a
-// commit by which to go on is, and who goes on there gets to the end.
-func TestLastChangesAreFoundPartByPart(t *testing.T) {
+// If the time ends first, the answer has the changes found so far, and a commit to continue from. A
+// caller that continues from there reaches the end.
+func TestLastChanges_continueAfterTheTimeEnds(t *testing.T) {
 	t.Parallel()
 	r := repoOfFiles(t, 30)
 	source := fetched(t, r.url())
 
-	// A clock by which each commit takes a second.
+	// On this clock each commit takes a second.
 	moment := time.Unix(0, 0)
 	ticking := NewProcesses(run.PoolSize, func() time.Time { moment = moment.Add(time.Second); return moment })
 	m := ticking.Open(source.Dir())
 	defer m.Close()
 
-	left := map[string]string{} // what is not found yet, to where it is looked for
+	left := map[string]string{} // entries without an answer, and the commit to continue from
 	for i := range 30 {
 		left[fmt.Sprintf("f%02d", i)] = r.git("rev-parse", "main")
 	}
@@ -180,8 +180,8 @@ func TestLastChangesAreFoundPartByPart(t *testing.T) {
 	}
 }
 
-// A history that its remote has cut off begins where it does for git.
-func TestLastChangesOfAShallowHistory(t *testing.T) {
+// A shallow history begins at the same commits as for git.
+func TestLastChanges_ofAShallowRepository(t *testing.T) {
 	t.Parallel()
 	r := repoOfFiles(t, 5)
 	shallow := filepath.Join(t.TempDir(), "shallow.git")
@@ -193,8 +193,8 @@ func TestLastChangesOfAShallowHistory(t *testing.T) {
 	}
 }
 
-// What the packs cannot answer is asked of git.
-func TestLastChangesOfObjectsThatAreInNoPack(t *testing.T) {
+// Git reads the objects that are in no pack.
+func TestLastChanges_ofLooseObjects(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -209,7 +209,7 @@ func TestLastChangesOfObjectsThatAreInNoPack(t *testing.T) {
 	}
 }
 
-// repoOfFiles is a repository with so many commits, of which each adds a file.
+// repoOfFiles returns a repository in which each of n commits adds a file.
 func repoOfFiles(t *testing.T, n int) *repo {
 	t.Helper()
 	r := newRepo(t)

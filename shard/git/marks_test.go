@@ -14,7 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/charset"
 )
 
-// encodings are ways to write a text with a byte order mark.
+// encodings are ways to encode a text with a byte order mark.
 var encodings = []struct {
 	name string
 	of   charset.Encoding
@@ -43,8 +43,8 @@ func units32(order binary.AppendByteOrder, text string) string {
 	return string(b)
 }
 
-// A file in UTF-16 or UTF-32 reads as the same file in UTF-8 does, in whole, in part and in
-// its blame; the lines hold letters with the byte of a newline in them.
+// Reading a file in UTF-16 or UTF-32 gives the same as the file in UTF-8: as a whole, in parts, and
+// in its blame. Some letters contain the byte of a newline.
 func TestSourceAndBlame_ofOtherEncodings(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(7, 7))

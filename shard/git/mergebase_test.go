@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Two commits parted at the last one that both have; a merge brings that forward, and
-// histories that have nothing in common parted nowhere.
-func TestWhereTwoCommitsParted(t *testing.T) {
+// The merge base of two commits is the last one in both histories. A merge moves it forward, and
+// unrelated histories have none.
+func TestMergeBase_ofTwoCommits(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}

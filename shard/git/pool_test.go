@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestMirrorsShareABoundOnProcesses opens more mirrors than there may be
-// processes: those that rest make room, those that work are waited for.
-func TestMirrorsShareABoundOnProcesses(t *testing.T) {
+// TestProcesses_mirrorsShareTheirLimit opens more mirrors than there may be processes. Idle
+// processes end to make room, and a reader waits while all others are busy.
+func TestProcesses_mirrorsShareTheirLimit(t *testing.T) {
 	t.Parallel()
 	r, ctx := newRepo(t), within(t)
 	h := &stream{}
@@ -35,7 +35,7 @@ func TestMirrorsShareABoundOnProcesses(t *testing.T) {
 			}
 		}
 	}
-	// All are at work: the next reader waits, and goes on when one is done.
+	// All processes are busy. The next reader waits, and continues when one is free.
 	release, entered := make(chan struct{}), make(chan error, most)
 	busy := make(chan struct{}, most)
 	for _, m := range mirrors[:most] {

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// What one commit has in its history and another has not is what every question about
-// commits can be asked of.
-func TestCommitsOfOneHistoryWithoutAnother(t *testing.T) {
+// Every query about commits can exclude the history of another commit.
+func TestQueries_excludeAnotherHistory(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -18,7 +17,8 @@ func TestCommitsOfOneHistoryWithoutAnother(t *testing.T) {
 	h.commit("refs/heads/main", 2, "Bob", "Mend a", "a", "one\ntwo\n")
 	h.WriteString("reset refs/heads/old\nfrom refs/heads/main\n\nreset refs/heads/side\nfrom refs/heads/main\n\n")
 
-	// The branch is older by its dates than what main has since: time alone does not tell them apart.
+	// The dates of the branch are older than those on main since then, so time alone does not tell
+	// them apart.
 	h.commit("refs/heads/side", 3, "Ann", "Mend b aside", "b", "one\nside\n")
 	h.commit("refs/heads/main", 4, "Ann", "Mend a again", "a", "one\ntwo\nthree\n")
 	h.commit("refs/heads/main", 5, "Cleo", "Mend b", "b", "two\n")
@@ -41,7 +41,7 @@ func TestCommitsOfOneHistoryWithoutAnother(t *testing.T) {
 		"reversed":  {LogQuery{Commit: id("old"), Not: id("main")}, nil},
 		"of itself": {LogQuery{Commit: id("old"), Not: id("old")}, nil},
 	} {
-		for range 2 { // from git, and remembered
+		for range 2 { // from git, then from the cache
 			page, err := m.Log(within(t), tt.q)
 			if got := hashes(page.Commits); err != nil || !slices.Equal(got, tt.want) {
 				t.Errorf("%s: %q, %v, want %q", name, got, err, tt.want)
@@ -49,7 +49,7 @@ func TestCommitsOfOneHistoryWithoutAnother(t *testing.T) {
 		}
 	}
 
-	// The count of a page in the middle is of these commits alone.
+	// A page in the middle counts only these commits.
 	page, err := m.Log(within(t), LogQuery{Commit: since.Commit, Not: since.Not, Limit: 1})
 	for err == nil && page.AtLeast {
 		page, err = m.Log(within(t), LogQuery{Commit: since.Commit, Not: since.Not, Limit: 1})
@@ -76,8 +76,8 @@ func TestCommitsOfOneHistoryWithoutAnother(t *testing.T) {
 	}
 }
 
-// What is left out is a commit by its id, like that with which to begin.
-func TestWhatIsLeftOutIsAnID(t *testing.T) {
+// Queries accept only a commit id for what to exclude, as for where to start.
+func TestQueries_excludeOnlyByID(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	head := r.git("rev-parse", "main")

@@ -16,8 +16,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
-// wordy is a repository each of whose commits has a subject, a body and a name of
-// so many bytes, next to nothing in its pack.
+// wordy returns a repository in which each commit has a subject, a body and a name of length bytes,
+// which compress to almost nothing.
 func wordy(t *testing.T, commits, length int) (r *repo, head string) {
 	t.Helper()
 	r = newRepo(t)
@@ -32,10 +32,9 @@ func wordy(t *testing.T, commits, length int) (r *repo, head string) {
 	return r, r.git("rev-parse", "main")
 }
 
-// Each way to read commits answers in some kilobytes, however long their texts
-// are, and says which were shortened. The packs are read here up to 1 MB of a
-// commit, git reads longer ones.
-func TestTextsOfCommitsAreShortened(t *testing.T) {
+// Each way to read commits returns some kilobytes, however long the texts are, and says which texts
+// are shortened. Commits up to 1 MB are read from the packs here; git reads longer ones.
+func TestCommits_longTextsAreShortened(t *testing.T) {
 	t.Parallel()
 	for _, length := range []int{100 << 10, 400 << 10} {
 		r, head := wordy(t, 4, length)
@@ -75,9 +74,8 @@ func TestTextsOfCommitsAreShortened(t *testing.T) {
 	}
 }
 
-// A page of many commits takes no more than an answer may, and no commit is left
-// out of it.
-func TestPageOfLongCommitsIsBounded(t *testing.T) {
+// A page of many commits stays within the limit of an answer, and contains every commit.
+func TestLog_pageOfLongCommitsIsBounded(t *testing.T) {
 	t.Parallel()
 	r, head := wordy(t, 120, 40<<10)
 	m := fetched(t, r.url())
@@ -94,8 +92,8 @@ func TestPageOfLongCommitsIsBounded(t *testing.T) {
 	}
 }
 
-// Records are compared with a naive twin, whatever the reader hands out at a time.
-func TestRecordsAgreeWithSplitting(t *testing.T) {
+// Reading records gives the same as splitting the text, whatever the sizes of the reads.
+func TestRecords_agreeWithSplitting(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "\x00", "a\x00", "a\x00b", "a\x00\x00b\x00", strings.Repeat("long ", 30_000) + "\x00b\x00", "ü\x00" + strings.Repeat("ü", 70_000) + "\x00"} {
 		for _, most := range []int{0, 1, 2, 3, 1000, 1 << 20} {
@@ -117,7 +115,7 @@ func TestRecordsAgreeWithSplitting(t *testing.T) {
 	}
 }
 
-func TestShortenedKeepsWholeLetters(t *testing.T) {
+func TestShortened_keepsWholeLetters(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"": "", "ab": "ab", "aü": "aü", "a\xc3": "a", "a\xe2\x82": "a", "a\xf0\x9f\x98": "a", "€": "€"} {
 		if got := shortened(text, 99); got != want+"… (shortened: 99 bytes in all)" {
@@ -126,9 +124,9 @@ func TestShortenedKeepsWholeLetters(t *testing.T) {
 	}
 }
 
-// A repository with too many references is refused by its listing: before
-// anything is copied, and with what to do.
-func TestTooManyReferencesAreRefusedAtOnce(t *testing.T) {
+// The listing refuses a repository with too many references before it copies anything, and says
+// what to do.
+func TestFetch_refusesTooManyReferencesAtOnce(t *testing.T) {
 	t.Parallel()
 	r, head := wordy(t, 1, 10)
 	var refs strings.Builder

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Authors are who git says that they are, by any .mailmap; without it they are who their
-// commits say.
+// Authors equal those that git prints, for any .mailmap. Without .mailmap they are those in the
+// commits.
 func TestMailmap_agreesWithGit(t *testing.T) {
 	t.Parallel()
 	names := []string{"Ann", "ann", "Bob B.", "", "Ärger", "bot[1]"}
@@ -19,7 +19,7 @@ func TestMailmap_agreesWithGit(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		pick := func(list []string) string { return list[rng.IntN(len(list))] }
 
-		// Lines of every form, and of none.
+		// The lines have every valid form, and invalid ones.
 		var rules strings.Builder
 		for range 8 {
 			switch rng.IntN(7) {
@@ -71,7 +71,7 @@ func TestMailmap_agreesWithGit(t *testing.T) {
 			t.Errorf("seed %d: commits say\n%s\ngit has\n%s", seed, raw.String(), want)
 		}
 
-		// A filter takes authors for who they are.
+		// A filter on authors uses the mapped names.
 		for _, text := range []string{"Proper 1", "p2@x.org", "ann", "Bob", "a@x"} {
 			for _, people := range []*Mailmap{nil, people} {
 				var want []string
@@ -110,7 +110,7 @@ func TestMailmap_agreesWithGit(t *testing.T) {
 	}
 }
 
-// Blame looks past the commits that the default branch lists, as git does with the list.
+// Blame skips the commits that the default branch lists, as git does with that list.
 func TestBlame_pastIgnoredCommits(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -147,7 +147,7 @@ func TestBlame_pastIgnoredCommits(t *testing.T) {
 		"some lines":      {BlameQuery{Commit: head, Path: "a", First: 2, Last: 3, Within: time.Minute}, []string{"Begin", "Mend"}, 1},
 		"another file":    {BlameQuery{Commit: head, Path: "b"}, []string{"Begin"}, 0},
 	} {
-		for range 2 { // from git, and remembered
+		for range 2 { // from git, then from the cache
 			b, err := m.Blame(within(t), tt.q)
 			if got := authors(b); err != nil || !slices.Equal(got, tt.want) || b.Past != tt.past {
 				t.Errorf("%s: %q, %d past, %v; want %q, %d", name, got, b.Past, err, tt.want, tt.past)

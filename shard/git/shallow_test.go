@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A copy of a shallow repository has the same commits and the same boundary, whatever the
-// receiver had before: less of the history, more of it, all of it, or the same.
+// A copy of a shallow repository has the same commits and the same boundary. The receiver may have
+// had less of the history, more of it, all of it, or the same.
 func TestCopy_ofShallowRepositories(t *testing.T) {
 	t.Parallel()
 	full := newRepo(t)
@@ -24,7 +24,7 @@ func TestCopy_ofShallowRepositories(t *testing.T) {
 	full.load(h)
 	full.git("tag", "-a", "-m", "t", "v1", "main~2")
 
-	// cut is a mirror of a clone that has some of the history.
+	// cut returns a mirror of a clone with a part of the history.
 	cut := func(args ...string) *Mirror {
 		t.Helper()
 		dir := filepath.Join(t.TempDir(), "cut.git")
@@ -56,7 +56,7 @@ func TestCopy_ofShallowRepositories(t *testing.T) {
 	for _, step := range []struct {
 		name string
 		from *Mirror
-		most int // bytes that travel; 0 is any number
+		most int // limit on the bytes that are sent; 0 means no limit
 	}{
 		{"shallow, to nothing", one, 0},
 		{"the same", one, 600},
@@ -79,7 +79,7 @@ func TestCopy_ofShallowRepositories(t *testing.T) {
 		}
 	}
 
-	// A boundary that the objects do not have is refused, and so is what is none.
+	// Copying fails for a boundary that does not fit the objects, and for one that is invalid.
 	var whole bytes.Buffer
 	if err := one.Export(within(t), nil, &whole); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestCopy_ofShallowRepositories(t *testing.T) {
 	}
 }
 
-// onlyRefs are the references of what stands before a pack.
+// onlyRefs returns the references in the header before a pack.
 func onlyRefs(header string) (out string) {
 	for line := range strings.Lines(header) {
 		if strings.Contains(line, " refs/") {

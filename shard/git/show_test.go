@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestOneCommitIsReadAsGitReadsIt: out of the packs it is what git tells, also where a
-// remote has cut the history off, and of a text in an encoding that only git knows.
-func TestOneCommitIsReadAsGitReadsIt(t *testing.T) {
+// TestShow_agreesWithGit reads commits from the packs and compares them with git. The cases have a
+// shallow repository, and a text in an encoding that only git knows.
+func TestShow_agreesWithGit(t *testing.T) {
 	t.Parallel()
 	r := repoOfFiles(t, 5)
 	r.git("-c", "i18n.commitEncoding=KOI8-R", "-c", "user.name=a", "-c", "user.email=a@b", "update-ref", "refs/heads/koi",

@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// A bit of any file of a mirror turns over. Then a fetch of something new
-// works, if need be by making the mirror anew, and what is read afterwards is
-// what the remote has, or fails and the mirror is found to be damaged.
-func TestTurnedBitsOfAMirrorAreMended(t *testing.T) {
+// The test flips a bit in any file of a mirror. Then a fetch of something new works, if necessary
+// by making a new mirror. Reads afterwards return what the remote has, or fail and Sound reports
+// the damage.
+func TestFetch_repairsFlippedBits(t *testing.T) {
 	t.Parallel()
 	r, ctx := newRepo(t), within(t)
 	h := &stream{}
@@ -127,9 +127,9 @@ func readMirror(ctx context.Context, m *Mirror) (string, error) {
 	return strings.Join(list, "\n"), nil
 }
 
-// What git says of a damaged mirror differs with the file: also where nobody
-// thought of the words, the fetch goes on with a new mirror.
-func TestAMirrorWithADamagedConfigurationIsMadeAnew(t *testing.T) {
+// Git's message about a damaged mirror depends on the file. Even if no pattern matches the message,
+// the fetch continues with a new mirror.
+func TestFetch_remakesAMirrorWithADamagedConfiguration(t *testing.T) {
 	t.Parallel()
 	r, ctx := newRepo(t), within(t)
 	h := &stream{}

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// inode tells the change time and the links of a file, which even a hard
-// link would alter.
+// inode returns the change time and the number of links of a file. Even a hard link would change
+// them.
 func inode(info fs.FileInfo) any {
 	s := info.Sys().(*syscall.Stat_t)
 	return []any{s.Ctim, s.Nlink}

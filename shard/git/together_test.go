@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A commit of many files does not count, but it was looked at: with it the history may be cut.
+// A commit of many files does not count, but it is one of the commits read, so it may cut the
+// history.
 func TestCountTogether_commitsOfManyFiles(t *testing.T) {
 	t.Parallel()
 	var stream strings.Builder

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// A trace finds the same commits in files of any encoding as in the same texts in UTF-8,
-// which a twin repository has.
+// A trace of files in any encoding finds the same commits as in a second repository with the same
+// texts in UTF-8.
 func TestTrace_ofOtherEncodings(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(4, 2))
@@ -37,7 +37,7 @@ func TestTrace_ofOtherEncodings(t *testing.T) {
 			case commit == 8 && i%2 == 0:
 				files, twin = append(files, name, "D"), append(twin, name, "D")
 				texts[name] = nil
-			case commit == 10 && i == 1: // from one encoding to another
+			case commit == 10 && i == 1: // change the encoding
 				files, twin = append(files, name, text), append(twin, name, text)
 			default:
 				files, twin = append(files, name, e.file(text)), append(twin, name, text)
@@ -79,7 +79,7 @@ func TestTrace_ofOtherEncodings(t *testing.T) {
 	}
 }
 
-// A file that is too large to be decoded is named.
+// The answer names a file that is too large to decode.
 func TestTrace_namesWhatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	r, h := newRepo(t), &stream{}
@@ -92,8 +92,8 @@ func TestTrace_namesWhatIsTooLarge(t *testing.T) {
 	}
 }
 
-// A merge that brings what none of its parents has, or lacks what they have, is found as git
-// finds it that compares it with all of them.
+// A trace finds a merge that adds what none of its parents has, or that lacks what all of them
+// have. Git finds the same when it compares the merge with all its parents.
 func TestTrace_ofMerges(t *testing.T) {
 	t.Parallel()
 	r, h := newRepo(t), &stream{}
@@ -157,15 +157,15 @@ func TestTrace_ofMerges(t *testing.T) {
 	}
 }
 
-// An expression finds the commits that changed a line which it matches, whatever the line
-// is and however it ends: the twin is package regexp.
+// An expression finds the commits that changed a matching line, for any line and line end. Package
+// regexp gives the expected answer.
 func TestTrace_matchesAsRE2Does(t *testing.T) {
 	t.Parallel()
 	lines := []string{
 		"get", "GETS", "get_x", "a.b", "a]b", `a\b`, "a^b", "a-b", "a$b", "[x]", "{2}", "aa", "aaa", "b", "", " ", "\t", "é", "É", "ß", "K", "Straße", "検索", "😀", "x1", "(y)",
 		"end\r", "end", "\r", "w,z", "foo(bar)", "S", "d", "r", "A", "z", "<", "'", "`", "a|b", "٣", "\x00bin", "tail\x00", "f\x0cf", "_", "x\u00a0y", "1,3", "a{,2}", strings.Repeat("ü", 70), "a\xffb", "\ufffd",
 	}
-	lines = append(lines, slices.Repeat([]string{"ab"}, tracedCommits)...) // more than a page tells lines of
+	lines = append(lines, slices.Repeat([]string{"ab"}, tracedCommits)...) // more commits than a page lists lines for
 	r, h := newRepo(t), &stream{}
 	for i, line := range lines {
 		h.commit("refs/heads/main", i, "Ann", fmt.Sprint(i), fmt.Sprintf("f%d", i), "\n"[1:]+line+"\n")
@@ -202,7 +202,7 @@ func TestTrace_matchesAsRE2Does(t *testing.T) {
 	}
 }
 
-// Lines with a NUL in them are followed as others are, whatever they look like.
+// A trace follows lines that contain a NUL, whatever they look like.
 func TestTrace_ofLinesWithNUL(t *testing.T) {
 	t.Parallel()
 	r, h := newRepo(t), &stream{}
@@ -218,7 +218,7 @@ func TestTrace_ofLinesWithNUL(t *testing.T) {
 	}
 }
 
-// Two lines are found however they end.
+// A trace follows two lines with different line ends.
 func TestTrace_ofLinesThatEndInTwoWays(t *testing.T) {
 	t.Parallel()
 	r, h := newRepo(t), &stream{}

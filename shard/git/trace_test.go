@@ -14,7 +14,7 @@ func hashes(commits []Commit) (list []string) {
 	return list
 }
 
-func TestTraceFindsWhatChangedATextOrLines(t *testing.T) {
+func TestTrace_findsChangesOfATextOrOfLines(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	ctx := within(t)
@@ -53,7 +53,7 @@ func TestTraceFindsWhatChangedATextOrLines(t *testing.T) {
 	}
 }
 
-func TestATraceTellsTheLinesThatCameAndWent(t *testing.T) {
+func TestTrace_listsAddedAndRemovedLines(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -93,7 +93,7 @@ func TestATraceTellsTheLinesThatCameAndWent(t *testing.T) {
 	}
 }
 
-func TestATraceThatIsLateSaysWhereItStopped(t *testing.T) {
+func TestTrace_lateOneSaysWhereItStopped(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	head := r.git("rev-parse", "main")
@@ -107,7 +107,7 @@ func TestATraceThatIsLateSaysWhereItStopped(t *testing.T) {
 	}
 }
 
-func TestLogTakesWordsInAnyOrder(t *testing.T) {
+func TestLog_findsWordsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -142,7 +142,7 @@ func TestLogTakesWordsInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestMergesCanBeLeftOut(t *testing.T) {
+func TestLog_withoutMerges(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -162,7 +162,7 @@ func TestMergesCanBeLeftOut(t *testing.T) {
 	}
 }
 
-func TestBlameOfSomeLines(t *testing.T) {
+func TestBlame_ofSomeLines(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	head := r.git("rev-parse", "main")
@@ -186,7 +186,7 @@ func TestBlameOfSomeLines(t *testing.T) {
 	}
 }
 
-func TestADiffThatOnlyCounts(t *testing.T) {
+func TestDiff_thatOnlyCounts(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	base, head := r.git("rev-parse", "main~3"), r.git("rev-parse", "main")

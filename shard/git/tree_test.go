@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// strange is a commit with every kind of entry and name.
+// strange returns a commit with every kind of entry and name.
 func strange(t *testing.T) (*repo, *Mirror, string) {
 	t.Helper()
 	r := newRepo(t)
@@ -45,7 +45,7 @@ func strange(t *testing.T) (*repo, *Mirror, string) {
 	return r, m, head
 }
 
-func TestTreeListsFilesAndSymlinksAsGitDoes(t *testing.T) {
+func TestTree_listsFilesAndSymlinksAsGitDoes(t *testing.T) {
 	t.Parallel()
 	r, m, head := strange(t)
 	var got []string
@@ -70,7 +70,7 @@ func TestTreeListsFilesAndSymlinksAsGitDoes(t *testing.T) {
 	}
 }
 
-func TestBlobsComeInTheOrderAsked(t *testing.T) {
+func TestBlobs_keepTheOrderOfTheirIDs(t *testing.T) {
 	t.Parallel()
 	_, m, head := strange(t)
 	ctx := within(t)
@@ -104,7 +104,7 @@ func TestBlobsComeInTheOrderAsked(t *testing.T) {
 	}
 }
 
-func TestBlobsSayWhatIsWrong(t *testing.T) {
+func TestBlobs_reportErrors(t *testing.T) {
 	t.Parallel()
 	_, m, head := strange(t)
 	for name, oid := range map[string]string{
@@ -131,11 +131,11 @@ func TestBlobsSayWhatIsWrong(t *testing.T) {
 	for err == nil {
 		_, err = b.Next(nil)
 	}
-	b.Close() // returns although the sequence is endless
+	b.Close() // returns although the input never ends
 }
 
-// TestUnionAgreesWithLsTree compares with git over random histories.
-func TestUnionAgreesWithLsTree(t *testing.T) {
+// TestUnion_agreesWithLsTree compares with git over random histories.
+func TestUnion_agreesWithLsTree(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"sha1", "sha256"} {
 		r := newRepo(t, "--object-format="+format)
@@ -146,7 +146,7 @@ func TestUnionAgreesWithLsTree(t *testing.T) {
 			for range 30 {
 				path := fmt.Sprintf("d%d/e%d/f%d", rnd.Intn(4), rnd.Intn(5), rnd.Intn(6))
 				if rnd.Intn(4) == 0 {
-					path = fmt.Sprintf("d%d", rnd.Intn(6)) // a file where others have a directory
+					path = fmt.Sprintf("d%d", rnd.Intn(6)) // a file where other commits have a directory
 				}
 				content := fmt.Sprint(rnd.Intn(40))
 				if rnd.Intn(10) == 0 {
@@ -194,7 +194,7 @@ func TestUnionAgreesWithLsTree(t *testing.T) {
 	}
 }
 
-func TestListGoesLevelByLevel(t *testing.T) {
+func TestList_goesLevelByLevel(t *testing.T) {
 	t.Parallel()
 	_, m, head := strange(t)
 	ctx := within(t)
@@ -230,14 +230,14 @@ func TestListGoesLevelByLevel(t *testing.T) {
 	}
 }
 
-func TestSourceReadsFilesWithAnyName(t *testing.T) {
+func TestSource_readsFilesWithAnyName(t *testing.T) {
 	t.Parallel()
 	_, m, head := strange(t)
 	ctx := within(t)
 	for _, tt := range []struct {
 		path string
 		o    SourceOptions
-		want string // content, first, lines, total
+		want string // content, first line, lines, total
 		err  error
 	}{
 		{"plain.txt", SourceOptions{}, "hello\n 1+1/1", nil},
@@ -277,7 +277,7 @@ func TestSourceReadsFilesWithAnyName(t *testing.T) {
 	}
 }
 
-func TestALargeFileIsReadInPart(t *testing.T) {
+func TestSource_readsALargeFileInPart(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	line := strings.Repeat("x", 99) + "\n"
@@ -286,7 +286,7 @@ func TestALargeFileIsReadInPart(t *testing.T) {
 	r.load(h)
 	m, ctx := fetched(t, r.url()), within(t)
 	head, _ := m.Resolve(ctx, "main")
-	for range 10 { // what is left in the pipe must not reach the next question
+	for range 10 { // data left in the pipe must not become a part of the next answer
 		s, err := m.Source(ctx, head, "large", SourceOptions{FirstLine: 3, Lines: 2})
 		if err != nil || string(s.Content) != line+line || s.Size != 40_000_000 {
 			t.Fatalf("%d of %d bytes, %v", len(s.Content), s.Size, err)
@@ -298,7 +298,7 @@ func TestALargeFileIsReadInPart(t *testing.T) {
 	}
 }
 
-func TestScanReadsAsTheIndexWould(t *testing.T) {
+func TestScan_agreesWithTheIndex(t *testing.T) {
 	t.Parallel()
 	_, m, head := strange(t)
 	var got []string
@@ -315,7 +315,7 @@ func TestScanReadsAsTheIndexWould(t *testing.T) {
 	}
 }
 
-func TestChangesAreThoseOfDiffTree(t *testing.T) {
+func TestChanges_agreeWithDiffTree(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// tangle writes a history with merges of two and three parents, clocks that
-// go wrong, branches that bring nothing, and messages of every form.
+// tangle writes a history with merges of two and three parents, wrong clocks, branches without
+// changes, and messages of every form.
 func tangle(h *stream, rng *rand.Rand, from, to int) {
 	words := []string{"fix", "Fix: the (thing)", "add [x]", "a.b", "Grüße", "  spaced", "50% done?", "tidy\n\nbody of fix\n\n  more", "\n\nlate\nsubject\n \nbody", "trailing  \nline \n\n\nend\n\n\n"}
 	names := []string{"Ann", "Bob", "Cleo", "D (E)", "Ärger"}
@@ -85,7 +85,7 @@ func asGit(t *testing.T, ctx context.Context, m *Mirror, q LogQuery) {
 	}
 }
 
-func TestHistoryIsReadAsGitReadsIt(t *testing.T) {
+func TestLog_agreesWithGit(t *testing.T) {
 	t.Parallel()
 	const commits = 150
 	for seed := range uint64(3) {
@@ -115,7 +115,7 @@ func TestHistoryIsReadAsGitReadsIt(t *testing.T) {
 				asGit(t, ctx, m, q)
 			}
 		}
-		check() // without a graph
+		check() // without a commit graph
 		if err := m.Groom(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -129,17 +129,17 @@ func TestHistoryIsReadAsGitReadsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		head = r.git("rev-parse", "tmp")
-		check() // the newest are in no graph
+		check() // the graph lacks the newest commits
 		if err := m.Groom(ctx); err != nil {
 			t.Fatal(err)
 		}
-		check() // a graph of two files
+		check() // the graph has two files
 	}
 }
 
-// TestHistoryOfALargeRepository compares with git over a real history:
-// SHOAL_HISTORY is a bare repository with a commit graph.
-func TestHistoryOfALargeRepository(t *testing.T) {
+// TestLog_agreesWithGitInALargeRepository compares with git over a real history. SHOAL_HISTORY is a
+// bare repository with a commit graph.
+func TestLog_agreesWithGitInALargeRepository(t *testing.T) {
 	dir := os.Getenv("SHOAL_HISTORY")
 	if dir == "" {
 		t.Skip("SHOAL_HISTORY is not set")

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A commit counts by its own date, whatever the dates of its children are: the twin lists
-// all commits and looks at each.
+// A commit counts by its own date, whatever the dates of its children are. The expected answer
+// comes from a list of all commits with their dates.
 func TestHistoryBetweenTwoDates_ofWrongClocks(t *testing.T) {
 	t.Parallel()
 	const commits = 120
@@ -63,7 +63,8 @@ func TestHistoryBetweenTwoDates_ofWrongClocks(t *testing.T) {
 	}
 }
 
-// A clock may be at its first second. Git takes a number of few digits for no time at all.
+// A commit may have a time close to the first second of 1970. Git cannot parse a number of few
+// digits as a time.
 func TestHistoryBetweenTwoDates_nearTheFirstSecond(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -95,8 +96,8 @@ func TestHistoryBetweenTwoDates_nearTheFirstSecond(t *testing.T) {
 	}
 }
 
-// boundsTimes compares the bound of the commit graph on the times of each history with one
-// that is made from all parents: a second more than the latest of them.
+// boundsTimes compares the upper limit on times in the commit graph with one computed from all
+// parents: a second more than the latest of them.
 func boundsTimes(t *testing.T, m *Mirror, head string) {
 	t.Helper()
 	c, err := openChronicle(m.dir)
@@ -135,7 +136,7 @@ func boundsTimes(t *testing.T, m *Mirror, head string) {
 	}
 }
 
-// The history of some lines has the commits behind one with an old date, too.
+// The history of some lines continues behind a commit with an old date.
 func TestTraceOfLines_ofWrongClocks(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -151,7 +152,8 @@ func TestTraceOfLines_ofWrongClocks(t *testing.T) {
 	}
 }
 
-// datedCommits asks git for all commits of a question but for its dates, and compares those.
+// datedCommits asks git for all commits of a query without its dates, and compares the dates
+// itself.
 func datedCommits(r *repo, q LogQuery) (want []string) {
 	since, until := q.Since, q.Until
 	q.Since, q.Until = time.Time{}, time.Time{}
@@ -166,7 +168,7 @@ func datedCommits(r *repo, q LogQuery) (want []string) {
 	return want
 }
 
-// changing keeps the commits that have a difference from their one parent.
+// changing returns the commits that differ from their one parent.
 func changing(r *repo, commits []string, path string) (out []string) {
 	for _, id := range commits {
 		args := []string{"diff-tree", "-r", "-c", "--root", "--no-commit-id", "--name-only", "-G.", id, "--"}
