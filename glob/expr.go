@@ -19,7 +19,7 @@ func Expr(pattern string) (string, error) {
 	}
 	var b strings.Builder
 	if err == nil {
-		err = writeExpr(&b, lower(seq, true, true))
+		err = writeExpr(&b, resolveStars(seq, true, true))
 	}
 	if err != nil {
 		return "", fmt.Errorf("glob %.100q: %w", pattern, err)
@@ -77,7 +77,7 @@ func (c *class) writeExpr(b *strings.Builder) {
 		}
 	}
 	for _, r := range c.ranges {
-		low, high := shown(r[0]), shown(r[1])
+		low, high := inUTF8(r[0]), inUTF8(r[1])
 		if c.not || high < '/' || low > '/' {
 			span(low, high)
 			continue
@@ -91,8 +91,8 @@ func (c *class) writeExpr(b *strings.Builder) {
 	b.WriteByte(']')
 }
 
-// shown returns a character as it appears in UTF-8 text.
-func shown(r rune) rune {
+// inUTF8 returns a character as it appears in UTF-8 text.
+func inUTF8(r rune) rune {
 	if r < 0 {
 		return '\uFFFD'
 	}

@@ -1,7 +1,7 @@
 // Package glob matches names with slashes: paths of repositories, topics,
 // branches, directories.
 //
-//	pattern ──parse──▶ tree ──lower──▶ tree without ** ──compile──▶ program ──▶ Match
+//	pattern ──parse──▶ tree ──resolveStars──▶ tree without ** ──compile──▶ program ──▶ Match
 //
 // It implements the dialect of micromatch, for which configuration files were written, with four
 // differences. A name that begins with a dot is a name like others. A range of numbers counts. {a}
@@ -25,10 +25,10 @@ const (
 )
 
 // Globs are compiled patterns. The zero value matches nothing. They are safe for concurrent use.
-type Globs struct{ globs []*one }
+type Globs struct{ globs []*matcher }
 
-// one is a compiled pattern.
-type one struct {
+// matcher matches names with one pattern.
+type matcher struct {
 	text    string // without leading ! marks
 	literal bool   // text matches only itself
 	start   string // ASCII that every match begins with, in the case of the pattern
@@ -136,13 +136,14 @@ func read(pattern string) (seq []node, plain string, not bool, err error) {
 	return seq, pattern, not, err
 }
 
-func compile(c Case, pattern string) (*one, error) {
+// compile compiles one pattern. A leading ! inverts it.
+func compile(c Case, pattern string) (*matcher, error) {
 	seq, plain, not, err := read(pattern)
 	if err != nil {
 		return nil, err
 	}
-	seq = lower(seq, true, true)
-	g := &one{text: plain, fold: c, not: not}
+	seq = resolveStars(seq, true, true)
+	g := &matcher{text: plain, fold: c, not: not}
 	for _, n := range seq {
 		if n.op != opRune || n.r < 0 || n.r >= 0x80 {
 			break
@@ -155,7 +156,8 @@ func compile(c Case, pattern string) (*one, error) {
 	return g, err
 }
 
-func (g *one) match(name string) bool {
+// match reports whether a name matches the pattern, apart from a leading !.
+func (g *matcher) match(name string) bool {
 	// Most names differ in their first characters.
 	for i := 0; i < len(g.start); i++ {
 		switch {

@@ -2,17 +2,17 @@ package glob
 
 import "slices"
 
-// lower replaces each ** of a pattern by what it means, depending on its neighbours. left and right
-// report whether a path segment begins before the pattern and ends after it.
+// resolveStars replaces each ** of a pattern by what it means, depending on its neighbours. left
+// and right report whether a path segment begins before the pattern and ends after it.
 //
 //	a/**/b   a/ (any directories) b
 //	a/**     a, or whatever is below it
 //	a**      a*
-func lower(seq []node, left, right bool) []node {
+func resolveStars(seq []node, left, right bool) []node {
 	if !slices.ContainsFunc(seq, func(n node) bool { return n.op == opStars || n.op == opGroup }) {
 		return seq
 	}
-	seq = push(seq)
+	seq = pushSlashes(seq)
 	var out []node
 	for i := 0; i < len(seq); i++ {
 		n := seq[i]
@@ -23,7 +23,7 @@ func lower(seq []node, left, right bool) []node {
 		case n.op == opGroup:
 			alts := make([][]node, len(n.alts))
 			for j, alt := range n.alts {
-				alts[j] = lower(alt, begins, ends)
+				alts[j] = resolveStars(alt, begins, ends)
 			}
 			n.alts = alts
 		case n.op != opStars:
@@ -32,14 +32,14 @@ func lower(seq []node, left, right bool) []node {
 
 		// The next slash belongs to **: there may be no directory at all.
 		case i+1 < len(seq):
-			n = maybe(node{op: opAll}, seq[i+1])
+			n = optional(node{op: opAll}, seq[i+1])
 			i++
 			for i+2 < len(seq) && seq[i+1].op == opStars && seq[i+2].slash() {
 				i += 2 // **/**/ means the same as **/
 			}
 		case len(out) > 0 && out[len(out)-1].slash():
 			slash := out[len(out)-1]
-			out, n = out[:len(out)-1], maybe(slash, node{op: opAll})
+			out, n = out[:len(out)-1], optional(slash, node{op: opAll})
 		default:
 			n = node{op: opAll}
 		}
@@ -48,10 +48,10 @@ func lower(seq []node, left, right bool) []node {
 	return out
 }
 
-// push moves slashes into groups if ** is beside them:
+// pushSlashes moves slashes into groups if ** is beside them:
 //
 //	a/{**,b}/c   a{/**/,/b/}c
-func push(seq []node) []node {
+func pushSlashes(seq []node) []node {
 	var out []node
 	for i := 0; i < len(seq); i++ {
 		n := seq[i]
@@ -59,8 +59,8 @@ func push(seq []node) []node {
 			if n.rep == '?' {
 				n.rep, n.alts = '@', append(n.alts[:len(n.alts):len(n.alts)], nil)
 			}
-			before := len(out) > 0 && out[len(out)-1].slash() && n.edge(func(alt []node) int { return 0 })
-			after := i+1 < len(seq) && seq[i+1].slash() && n.edge(func(alt []node) int { return len(alt) - 1 })
+			before := len(out) > 0 && out[len(out)-1].slash() && n.starsAtEdge(func(alt []node) int { return 0 })
+			after := i+1 < len(seq) && seq[i+1].slash() && n.starsAtEdge(func(alt []node) int { return len(alt) - 1 })
 
 			alts := make([][]node, len(n.alts))
 			for j, alt := range n.alts {
@@ -85,15 +85,15 @@ func push(seq []node) []node {
 	return out
 }
 
-// edge reports whether an alternative of a group has ** at its edge. at returns the index of the
-// edge.
-func (n *node) edge(at func(alt []node) int) bool {
+// starsAtEdge reports whether an alternative of a group has ** at its edge. at returns the index of
+// the edge.
+func (n *node) starsAtEdge(at func(alt []node) int) bool {
 	for _, alt := range n.alts {
 		if len(alt) == 0 {
 			continue
 		}
 		e := alt[at(alt)]
-		if e.op == opStars || e.op == opGroup && (e.rep == '@' || e.rep == '?') && e.edge(at) {
+		if e.op == opStars || e.op == opGroup && (e.rep == '@' || e.rep == '?') && e.starsAtEdge(at) {
 			return true
 		}
 	}
@@ -102,5 +102,5 @@ func (n *node) edge(at func(alt []node) int) bool {
 
 func (n *node) slash() bool { return n.op == opRune && n.r == '/' }
 
-// maybe returns a group that matches the nodes or nothing.
-func maybe(seq ...node) node { return node{op: opGroup, rep: '?', alts: [][]node{seq}} }
+// optional returns a group that matches the nodes or nothing.
+func optional(seq ...node) node { return node{op: opGroup, rep: '?', alts: [][]node{seq}} }

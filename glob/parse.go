@@ -308,8 +308,8 @@ func (p *parser) class() ([]node, error) {
 			return []node{{op: opClass, class: c}}, nil
 		}
 		if inner, ok := strings.CutPrefix(rest, "[:"); ok {
-			if name, _, ok := strings.Cut(inner, ":]"); ok && named[name] != nil {
-				c.ranges = append(c.ranges, named[name]...)
+			if name, _, ok := strings.Cut(inner, ":]"); ok && namedClasses[name] != nil {
+				c.ranges = append(c.ranges, namedClasses[name]...)
 				p.pos += len("[:") + len(name) + len(":]")
 				continue
 			}
@@ -343,8 +343,8 @@ func (p *parser) member() (rune, error) {
 	return p.rune(), nil
 }
 
-// named are the classes with names, such as [:digit:].
-var named = map[string][][2]rune{
+// namedClasses are the classes with names, such as [:digit:].
+var namedClasses = map[string][][2]rune{
 	"alnum": {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}, "alpha": {{'A', 'Z'}, {'a', 'z'}}, "ascii": {{0, 0x7f}},
 	"blank": {{'\t', '\t'}, {' ', ' '}}, "cntrl": {{0, 0x1f}, {0x7f, 0x7f}}, "digit": {{'0', '9'}},
 	"graph": {{'!', '~'}}, "lower": {{'a', 'z'}}, "print": {{' ', '~'}},

@@ -41,6 +41,7 @@ type builder struct {
 	size *int // steps of all programs of the pattern
 }
 
+// build returns the program of a pattern.
 func build(seq []node, c Case) (*program, error) {
 	size := 0
 	b := &builder{p: &program{}, fold: c, size: &size}
@@ -51,6 +52,8 @@ func build(seq []node, c Case) (*program, error) {
 	return b.p, nil
 }
 
+// add adds a step and returns its number.
+
 func (b *builder) add(s step) int {
 	if *b.size++; *b.size > maxProgram {
 		return 0 // build then returns an error
@@ -59,6 +62,8 @@ func (b *builder) add(s step) int {
 	return len(b.p.code) - 1
 }
 
+// seq adds a sequence of nodes, then next, from the end to the start. It returns the first step.
+
 func (b *builder) seq(seq []node, next int) int {
 	for i := len(seq) - 1; i >= 0; i-- {
 		next = b.node(&seq[i], next)
@@ -66,6 +71,7 @@ func (b *builder) seq(seq []node, next int) int {
 	return next
 }
 
+// node adds a node, then next. It returns the first step.
 func (b *builder) node(n *node, next int) int {
 	switch n.op {
 	case opRune:
@@ -97,6 +103,7 @@ func (b *builder) text(set func(rune) bool, next int) int {
 	return any
 }
 
+// group adds a group with its repetition, then next. It returns the first step.
 func (b *builder) group(n *node, next int) int {
 	alts := func(next int) int {
 		first := b.seq(n.alts[0], next)
@@ -151,7 +158,7 @@ func (b *builder) exactly(want rune) func(rune) bool {
 	if b.fold == Exact || want < 0 {
 		return func(r rune) bool { return r == want }
 	}
-	return func(r rune) bool { return r == want || some(r, func(r rune) bool { return r == want }) }
+	return func(r rune) bool { return r == want || anyOtherCase(r, func(r rune) bool { return r == want }) }
 }
 
 // in returns a class as a function. A slash is never a member.
@@ -165,13 +172,13 @@ func (b *builder) in(c *class) func(rune) bool {
 		return false
 	}
 	return func(r rune) bool {
-		found := member(r) || b.fold == Fold && some(r, member)
+		found := member(r) || b.fold == Fold && anyOtherCase(r, member)
 		return found != c.not && r != '/'
 	}
 }
 
-// some reports whether f is true for the rune in another case.
-func some(r rune, f func(rune) bool) bool {
+// anyOtherCase reports whether f is true for the rune in another case.
+func anyOtherCase(r rune, f func(rune) bool) bool {
 	if r < 0 {
 		return false
 	}

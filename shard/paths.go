@@ -56,6 +56,8 @@ func (s *shard) dropPathIndex() {
 	}
 }
 
+// buildPathIndex indexes the paths of a shard. The index is empty if the shard has few paths, or if
+// there is no memory left for it.
 func (s *shard) buildPathIndex() *pathIndex {
 	if s.m.paths < leastPaths || s.pathBytes.Load() >= pathIndexBytes {
 		return &pathIndex{}

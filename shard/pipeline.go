@@ -86,8 +86,8 @@ func (p *pipeline) get() *batch {
 	return t
 }
 
-// put sends a full batch on its way.
-func (p *pipeline) put(t *batch) { p.work <- t; p.write <- t }
+// enqueue hands a full batch to an encoder and to the writer.
+func (p *pipeline) enqueue(t *batch) { p.work <- t; p.write <- t }
 
 // encode runs one encoder.
 func (p *pipeline) encode() {
@@ -152,7 +152,7 @@ func (p *pipeline) read(ctx context.Context, src Source, order []int) error {
 		f.upTo(-1)
 	}
 
-	p.put(f.t)
+	p.enqueue(f.t)
 	if err == nil && len(f.order) > 0 {
 		err = fmt.Errorf("index blob %s: not read", b.blobs[f.order[0]].OID)
 	}
@@ -234,6 +234,6 @@ func (f *filler) add(e encoded) {
 
 // next begins the next batch.
 func (f *filler) next() {
-	f.p.put(f.t)
+	f.p.enqueue(f.t)
 	f.t = f.p.get()
 }

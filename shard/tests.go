@@ -84,8 +84,8 @@ func isTest(path, lower string, dirs dirMask) bool {
 	return n.ends != nil && suffixAny(path[:strings.LastIndexByte(path, '.')], n.ends)
 }
 
-// marked reports whether a name contains one of the marks. A mark with the extension must stand at
-// the end: a_test.go.go is no test.
+// marked reports whether a name contains one of the marks, which show that a file is a test. A mark
+// that includes the extension must be at the end: a_test.go.go is no test.
 func marked(base, ext string, marks []string) bool {
 	return slices.ContainsFunc(marks, func(mark string) bool {
 		if ext != "" && strings.HasSuffix(mark, "."+ext) {

@@ -9,22 +9,22 @@ import "unsafe"
 //
 // so nothing has to be cleared between units.
 type tables struct {
-	seen  []uint8  // by number: the epoch of the last unit with the trigram
-	epoch uint8    // of the present unit
-	extra []uint32 // by 24-bit key: number of a trigram with an escape, 0 for none; allocated on first use
-	keys  []uint32 // keys[i] is the key of number directIDs+i
+	lastEpoch []uint8  // by number: the epoch of the last unit with the trigram
+	epoch     uint8    // of the present unit
+	extra     []uint32 // by 24-bit key: number of a trigram with an escape, 0 for none; allocated on first use
+	keys      []uint32 // keys[i] is the key of number directIDs+i
 }
 
 // maxIDs is an upper bound for all trigram numbers.
 const maxIDs = directIDs + 1<<24
 
 func (t *tables) open() (err error) {
-	t.seen, err = offheap[uint8](maxIDs)
+	t.lastEpoch, err = offheap[uint8](maxIDs)
 	return err
 }
 
 func (t *tables) close() {
-	release(t.seen)
+	release(t.lastEpoch)
 	release(t.extra)
 	*t = tables{}
 }
@@ -33,7 +33,7 @@ func (t *tables) close() {
 func (t *tables) forget() {
 	for i, k := range t.keys {
 		t.extra[k] = 0
-		t.seen[directIDs+i] = 0
+		t.lastEpoch[directIDs+i] = 0
 	}
 	t.keys = t.keys[:0]
 }
@@ -41,7 +41,7 @@ func (t *tables) forget() {
 // next starts the next unit.
 func (t *tables) next() {
 	if t.epoch == 255 {
-		clear(t.seen[:directIDs+len(t.keys)])
+		clear(t.lastEpoch[:directIDs+len(t.keys)])
 		t.epoch = 0
 	}
 	t.epoch++
@@ -70,7 +70,7 @@ func (t *tables) direct(ids []uint32, window []byte) (n int, escapes uint32) {
 
 	c0, c1 := uint32(classOf[window[0]]), uint32(classOf[window[1]])
 	escapes = c0 | c1
-	seen, out, epoch := unsafe.Pointer(&t.seen[0]), unsafe.Pointer(&ids[0]), t.epoch
+	seen, out, epoch := unsafe.Pointer(&t.lastEpoch[0]), unsafe.Pointer(&ids[0]), t.epoch
 	first := c0 * stride3 // of the next trigram
 
 	for _, b := range window[2:] {
@@ -119,8 +119,8 @@ func (t *tables) exact(ids []uint32, window []byte) (int, error) {
 			id = t.extraID(uint32(b0)<<16 | uint32(b1)<<8 | uint32(b2))
 		}
 
-		if t.seen[id] != t.epoch {
-			t.seen[id] = t.epoch
+		if t.lastEpoch[id] != t.epoch {
+			t.lastEpoch[id] = t.epoch
 			ids[n] = id
 			n++
 		}

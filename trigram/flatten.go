@@ -57,8 +57,8 @@ func (s seq) fixed() bool {
 	return true
 }
 
-// located reports whether the first condition of the sequence is about the start of a match.
-func (s seq) located() bool {
+// knowsStart reports whether the first condition of the sequence is about the start of a match.
+func (s seq) knowsStart() bool {
 	// An anchor at the edge becomes a newline, which is a byte like any other.
 	s = s.anchored(true)
 
@@ -166,7 +166,7 @@ func (f *flattener) flatten(re *syntax.Regexp) []seq {
 	case syntax.OpStar:
 		return []seq{{gapOf(f.flatten(re.Sub[0]))}}
 	case syntax.OpPlus:
-		x := f.repeated(re.Sub[0])
+		x := f.flattenRepeated(re.Sub[0])
 		return product([]seq{{gapOf(x)}}, x)
 	case syntax.OpQuest:
 		return union([]seq{{}}, f.flatten(re.Sub[0]))
@@ -233,9 +233,9 @@ func (f *flattener) class(s seq) []seq {
 	return []seq{s, {r, newline}}
 }
 
-// repeated flattens the body of a repetition. It does not branch at line breaks, because these
-// alternatives would multiply.
-func (f *flattener) repeated(re *syntax.Regexp) []seq {
+// flattenRepeated flattens the body of a repetition. It does not branch at line breaks, because
+// these alternatives would multiply.
+func (f *flattener) flattenRepeated(re *syntax.Regexp) []seq {
 	before := f.breaks
 	f.breaks = maxBreaks
 	out := f.flatten(re)
@@ -251,7 +251,7 @@ func carriageReturn() (set byteSet) {
 
 // repeat flattens x{n,m}: a gap of x for the copies that may be missing, then n copies of x.
 func (f *flattener) repeat(re *syntax.Regexp) []seq {
-	x := f.repeated(re.Sub[0])
+	x := f.flattenRepeated(re.Sub[0])
 	if re.Max == 0 {
 		return []seq{{}}
 	}

@@ -99,7 +99,7 @@ type encoder struct {
 	blocks  []byte
 	entries []byte
 	lists   []byte   // lists that the encoder made
-	parted  int      // lists[:parted] are in parts already
+	inParts int      // lists[:inParts] are in parts already
 	parts   [][]byte // all lists, in order
 	total   int      // bytes of all lists
 	keys    uint32   // number of entries so far
@@ -111,15 +111,15 @@ type encoder struct {
 func (e *encoder) reset(units int) {
 	e.words = (units + 63) / 64
 	e.blocks, e.entries, e.lists = e.blocks[:0], e.entries[:0], e.lists[:0]
-	e.parts, e.parted, e.total = e.parts[:0], 0, 0
+	e.parts, e.inParts, e.total = e.parts[:0], 0, 0
 	e.keys, e.last = 0, 0
 }
 
 // endPart moves the lists that are in no part yet into a part.
 func (e *encoder) endPart() {
-	if len(e.lists) > e.parted {
-		e.parts = append(e.parts, e.lists[e.parted:len(e.lists):len(e.lists)])
-		e.parted = len(e.lists)
+	if len(e.lists) > e.inParts {
+		e.parts = append(e.parts, e.lists[e.inParts:len(e.lists):len(e.lists)])
+		e.inParts = len(e.lists)
 	}
 }
 

@@ -99,7 +99,7 @@ func newFormula(alts []seq) *Formula {
 	fixed, atStart := true, true
 	for _, s := range alts {
 		fixed = fixed && s.fixed()
-		atStart = atStart && s.located()
+		atStart = atStart && s.knowsStart()
 	}
 
 	// Choose the narrowest promise that all alternatives keep.

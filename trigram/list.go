@@ -272,7 +272,7 @@ func (l *list) filter(ids []uint16, units int, w *Work) ([]uint16, error) {
 		return nil, err
 	}
 
-	kept := ids[:0]
+	found := ids[:0]
 	switch l.kind {
 	case kindFlat:
 		// A flat list has a bit for each unit, in whole words.
@@ -282,10 +282,10 @@ func (l *list) filter(ids []uint16, units int, w *Work) ([]uint16, error) {
 
 		for _, id := range ids {
 			if l.data[id>>3]&(1<<(id&7)) != 0 {
-				kept = append(kept, id)
+				found = append(found, id)
 			}
 		}
-		return kept, nil
+		return found, nil
 	case kindSliced:
 		return l.filterSliced(ids)
 	}
@@ -297,11 +297,11 @@ func (l *list) filter(ids []uint16, units int, w *Work) ([]uint16, error) {
 			i++
 		}
 		if i < len(ids) && ids[i] == id {
-			kept = append(kept, id)
+			found = append(found, id)
 			i++
 		}
 	})
-	return kept, err
+	return found, err
 }
 
 // filterSliced is filter for a sliced list. It skips slices without an id.
@@ -309,7 +309,7 @@ func (l *list) filterSliced(ids []uint16) ([]uint16, error) {
 	if len(l.data) < 32 {
 		return nil, l.corrupt()
 	}
-	kept, data := ids[:0], l.data[32:]
+	found, data := ids[:0], l.data[32:]
 
 	for word := 0; word < 4 && len(ids) > 0; word++ {
 		for x := binary.LittleEndian.Uint64(l.data[8*word:]); x != 0 && len(ids) > 0; x &= x - 1 {
@@ -324,7 +324,7 @@ func (l *list) filterSliced(ids []uint16) ([]uint16, error) {
 			}
 			for len(ids) > 0 && ids[0]>>8 == slice {
 				if inSlice(data[1:1+size], byte(ids[0])) {
-					kept = append(kept, ids[0])
+					found = append(found, ids[0])
 				}
 				ids = ids[1:]
 			}
@@ -332,7 +332,7 @@ func (l *list) filterSliced(ids []uint16) ([]uint16, error) {
 			data = data[1+size:]
 		}
 	}
-	return kept, nil
+	return found, nil
 }
 
 // inSlice reports whether a slice has a low byte. data is 1 to 31 low bytes, or a bitmap of 32

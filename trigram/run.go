@@ -19,6 +19,7 @@ const maxRun = Overlap - 4
 // runBits maps a byte to a bit for each run class that contains it.
 var runBits = makeRunBits()
 
+// makeRunBits makes the table runBits.
 func makeRunBits() (t [256]uint8) {
 	set := func(lo, hi byte, bits ...int) {
 		for b := int(lo); b <= int(hi); b++ {

@@ -18,8 +18,8 @@ type Scratch struct {
 	copied []uint16
 }
 
-// small is the number of units up to which an intersection is a sorted array, not a bitmap.
-const small = 2 * varintMax
+// arrayLimit is the number of units up to which an intersection is a sorted array, not a bitmap.
+const arrayLimit = 2 * varintMax
 
 // Search sets out to the candidate units of one segment and returns their number. If within is not
 // nil, out has only candidates in it. The work is limited by the size of the segment. Damaged bytes
@@ -180,7 +180,7 @@ func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 
 // limit returns the members of a set for evalClasses if they are few, otherwise nil.
 func (e *evaluation) limit(among *Bitmap) []uint16 {
-	if among == nil || among.Count() > small {
+	if among == nil || among.Count() > arrayLimit {
 		return nil
 	}
 	e.only = among.appendTo(e.only[:0])
@@ -200,13 +200,13 @@ func (e *evaluation) evalExact(n *node, out *Bitmap) (int, error) {
 
 	// If few units are of interest, look each of them up in the lists.
 	if e.within != nil {
-		if k := e.within.Count(); k <= small && k <= lists[0].n {
+		if k := e.within.Count(); k <= arrayLimit && k <= lists[0].n {
 			e.ids = e.within.appendTo(e.ids[:0])
 			return e.evalFew(lists, out)
 		}
 	}
 
-	if lists[0].n <= small {
+	if lists[0].n <= arrayLimit {
 		e.ids = e.ids[:0]
 		if err := lists[0].collect(e.seg.units, &e.Work, &e.ids); err != nil {
 			return 0, err
@@ -223,14 +223,14 @@ func (e *evaluation) evalExact(n *node, out *Bitmap) (int, error) {
 		count = out.Count()
 	}
 
-	for lists = lists[1:]; len(lists) > 0 && count > small; lists = lists[1:] {
+	for lists = lists[1:]; len(lists) > 0 && count > arrayLimit; lists = lists[1:] {
 		if err := lists[0].andInto(out, e.seg.units, &e.Work); err != nil {
 			return 0, err
 		}
 		count = out.Count()
 	}
 
-	if count > small || count == 0 {
+	if count > arrayLimit || count == 0 {
 		return count, nil
 	}
 
@@ -244,7 +244,7 @@ func (e *evaluation) evalExact(n *node, out *Bitmap) (int, error) {
 func (e *evaluation) evalFew(lists []list, out *Bitmap) (int, error) {
 	ids := e.ids
 	var err error
-	for ; len(lists) > 0 && err == nil && len(ids) > few; lists = lists[1:] {
+	for ; len(lists) > 0 && err == nil && len(ids) > cheapToRead; lists = lists[1:] {
 		ids, err = lists[0].filter(ids, e.seg.units, &e.Work)
 	}
 
@@ -254,8 +254,8 @@ func (e *evaluation) evalFew(lists []list, out *Bitmap) (int, error) {
 	return len(ids), err
 }
 
-// few is a number of units that costs as much to read as to rule out by further lists.
-const few = 2
+// cheapToRead is a number of units that costs as much to read as to rule out by further lists.
+const cheapToRead = 2
 
 // appendTo appends the members in ascending order.
 func (b *Bitmap) appendTo(ids []uint16) []uint16 {
@@ -323,7 +323,7 @@ func (e *evaluation) evalClasses(set []byteSet, only []uint16, out *Bitmap) erro
 		}
 
 		// A union of nearly all units rules out too little to continue.
-		if only == nil && out.Count() >= e.seg.units-e.seg.units/saturated {
+		if only == nil && out.Count() >= e.seg.units-e.seg.units/allButShare {
 			out.AddRange(0, e.seg.units)
 			return nil
 		}
@@ -331,8 +331,8 @@ func (e *evaluation) evalClasses(set []byteSet, only []uint16, out *Bitmap) erro
 	return nil
 }
 
-// saturated decides when a union counts as all units: if it lacks at most one unit in so many.
-const saturated = 8
+// allButShare decides when a union counts as all units: if it lacks at most one unit in so many.
+const allButShare = 8
 
 // pairs adds the units of all trigrams that begin with two bytes and have the third byte in a set;
 // nil means any byte. If only is not nil, it adds only units of that list. Such trigrams are a
@@ -356,11 +356,11 @@ func (e *evaluation) pairs(a, b byte, third *byteSet, only []uint16, out *Bitmap
 
 		// filter works in place, but only is needed for the next list.
 		e.copied = append(e.copied[:0], only...)
-		kept, err := c.l.filter(e.copied, e.seg.units, &e.Work)
+		found, err := c.l.filter(e.copied, e.seg.units, &e.Work)
 		if err != nil {
 			return err
 		}
-		for _, id := range kept {
+		for _, id := range found {
 			out.Set(id)
 		}
 	}

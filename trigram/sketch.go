@@ -39,7 +39,7 @@ func NewSketch(text []byte) *Sketch {
 		key := binary.BigEndian.Uint32(text) >> 8 // the first three bytes
 		for _, c := range text[exactBytes-1:] {
 			key = key<<8 | uint32(c)
-			s.put(s.exact, key)
+			s.insert(s.exact, key)
 		}
 	}
 
@@ -60,30 +60,30 @@ func (s *Sketch) add(last uint32, text []byte) uint32 {
 	key := last << 8
 	for _, c := range text {
 		key = (key | uint32(foldByte[c])) << 8
-		s.put(s.bits, key)
+		s.insert(s.bits, key)
 	}
 	return key >> 8 & 0xffff
 }
 
 // has reports whether a trigram may be in the text.
-func (s *Sketch) has(key uint32) bool { return s.in(s.bits, key<<8) }
+func (s *Sketch) has(key uint32) bool { return s.contains(s.bits, key<<8) }
 
-// put adds a key to one of the sets.
-func (s *Sketch) put(set []uint64, key uint32) {
-	x := s.place(key)
+// insert adds a key to one of the sets.
+func (s *Sketch) insert(set []uint64, key uint32) {
+	x := s.bitOf(key)
 	set[x>>6] |= 1 << (x & 63)
 }
 
-// in reports whether a key may be in one of the sets.
-func (s *Sketch) in(set []uint64, key uint32) bool {
-	x := s.place(key)
+// contains reports whether a key may be in one of the sets.
+func (s *Sketch) contains(set []uint64, key uint32) bool {
+	x := s.bitOf(key)
 	return set[x>>6]&(1<<(x&63)) != 0
 }
 
-// place returns the bit number of a key, which is a trigram in the upper bytes or a string of four
+// bitOf returns the bit number of a key, which is a trigram in the upper bytes or a string of four
 // bytes. It takes the highest bits of the product with a large odd number, because all bits of the
 // key affect them.
-func (s *Sketch) place(key uint32) uint32 { return key * 0x9e3779b1 >> (s.shift & 31) }
+func (s *Sketch) bitOf(key uint32) uint32 { return key * 0x9e3779b1 >> (s.shift & 31) }
 
 // exactBytes is the number of bytes of a literal that are looked up together.
 const exactBytes = 4
@@ -91,7 +91,7 @@ const exactBytes = 4
 // mayHave reports whether a literal may occur in the text of a sketch with its case.
 func (s *Sketch) mayHave(text string) bool {
 	for i := 0; i+exactBytes <= len(text); i++ {
-		if !s.in(s.exact, binary.BigEndian.Uint32([]byte(text[i:i+exactBytes]))) {
+		if !s.contains(s.exact, binary.BigEndian.Uint32([]byte(text[i:i+exactBytes]))) {
 			return false
 		}
 	}
@@ -143,17 +143,17 @@ func literalsOf(re *syntax.Regexp, out []string) []string {
 }
 
 // MayMatch reports whether the text of a sketch may have a match; false is certain.
-func (f *Formula) MayMatch(s *Sketch) bool { return f.root == nil || s.may(f.root) }
+func (f *Formula) MayMatch(s *Sketch) bool { return f.root == nil || s.mayHold(f.root) }
 
-// may reports whether a condition may hold somewhere in the text.
-func (s *Sketch) may(n *node) bool {
+// mayHold reports whether a condition may hold somewhere in the text.
+func (s *Sketch) mayHold(n *node) bool {
 	switch n.op {
 	case opNone:
 		return false
 	case opOr:
-		return slices.ContainsFunc(n.subs, s.may)
+		return slices.ContainsFunc(n.subs, s.mayHold)
 	case opSeq:
-		return !slices.ContainsFunc(n.subs, func(sub *node) bool { return !s.may(sub) })
+		return !slices.ContainsFunc(n.subs, func(sub *node) bool { return !s.mayHold(sub) })
 	}
 
 	// Characters beyond ASCII may stand for an ASCII letter, and a sketch knows no runs: then

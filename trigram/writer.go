@@ -135,7 +135,7 @@ func (w *Writer) Add(content []byte, limit int) (first, n uint32, err error) {
 
 	first = w.segment<<16 | uint32(w.units)
 	w.first.Set(uint16(w.units))
-	w.facts(content, int(n))
+	w.recordFacts(content, int(n))
 	w.deal()
 	return first, n, nil
 }
@@ -270,16 +270,16 @@ func (w *Writer) distinct() int {
 	w.t.next()
 	n := 0
 	for _, id := range w.ids {
-		if w.t.seen[id] != w.t.epoch {
-			w.t.seen[id] = w.t.epoch
+		if w.t.lastEpoch[id] != w.t.epoch {
+			w.t.lastEpoch[id] = w.t.epoch
 			n++
 		}
 	}
 	return n
 }
 
-// facts records for each unit whether it owns a newline, and its longest runs.
-func (w *Writer) facts(content []byte, n int) {
+// recordFacts records for each unit whether it owns a newline, and its longest runs.
+func (w *Writer) recordFacts(content []byte, n int) {
 	for u := range n {
 		from, to := Span(len(content), uint32(u))
 		if bytes.IndexByte(content[from:to], '\n') < 0 {
@@ -376,7 +376,8 @@ func (w *Writer) logToRows() {
 	w.logged = kept
 }
 
-// fewLogged is the length of a log up to which sorting its trigrams is faster than reading all counts.
+// fewLogged is the length of a log up to which sorting its trigrams is faster than reading all
+// counts.
 const fewLogged = 4096
 
 // countLog counts into counts how many units have each logged trigram. It returns the numbers of

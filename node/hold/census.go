@@ -68,7 +68,7 @@ func (c *Census) At(view *catalog.View, live Live) *Tally {
 		c.view, c.live, c.files, c.tally = nil, maps.Clone(live), map[string]*fileUse{}, newTally(len(live))
 	}
 
-	f := following{c, c.tally.clone(), view.Shown(), view, roaring.BitmapOf(changes.Repos...), map[string]bool{}}
+	f := censusUpdate{c, c.tally.clone(), view.Shown(), view, roaring.BitmapOf(changes.Repos...), map[string]bool{}}
 	f.widen(&changes)
 	f.countJobs(&changes)
 	f.countData()
@@ -106,8 +106,8 @@ func (t *Tally) clone() *Tally {
 	return &n
 }
 
-// following moves a census from its view to another one.
-type following struct {
+// censusUpdate moves a census from its view to another one.
+type censusUpdate struct {
 	*Census
 	tally *Tally // becomes the tally of the new view
 	shown func(*catalog.Repo) bool
@@ -118,7 +118,7 @@ type following struct {
 
 // widen adds what depends on the changes. The job of a repository decides whether it has failed. A
 // member that no longer holds a file may leave its repositories with too few copies.
-func (f *following) widen(changes *catalog.Changes) {
+func (f *censusUpdate) widen(changes *catalog.Changes) {
 	for _, key := range changes.Jobs {
 		if key.Kind == catalog.JobIndex {
 			f.repos.Add(catalog.SubjectRepo(key.Subject))
@@ -138,9 +138,9 @@ func (f *following) widen(changes *catalog.Changes) {
 	f.read += int(f.repos.GetCardinality())
 }
 
-// both calls each for the old record of a repository with -1, and for the new one with 1. It skips
-// a record that does not exist or is hidden.
-func (f *following) both(id catalog.RepoID, each func(repo *catalog.Repo, by int)) {
+// eachRecord calls each for the old record of a repository with -1, and for the new one with 1. It
+// skips a record that does not exist or is hidden.
+func (f *censusUpdate) eachRecord(id catalog.RepoID, each func(repo *catalog.Repo, by int)) {
 	if f.view != nil {
 		if old := f.view.Repo(id); old != nil && f.shown(old) {
 			each(old, -1)
@@ -152,7 +152,7 @@ func (f *following) both(id catalog.RepoID, each func(repo *catalog.Repo, by int
 }
 
 // countJobs subtracts the changed jobs by their old states and adds them by their new ones.
-func (f *following) countJobs(changes *catalog.Changes) {
+func (f *censusUpdate) countJobs(changes *catalog.Changes) {
 	jobs := map[catalog.JobKey]bool{}
 	for _, key := range changes.Jobs {
 		jobs[key] = true
@@ -173,7 +173,7 @@ func (f *following) countJobs(changes *catalog.Changes) {
 	}
 }
 
-func (f *following) countJob(view *catalog.View, key catalog.JobKey, by int) {
+func (f *censusUpdate) countJob(view *catalog.View, key catalog.JobKey, by int) {
 	if view == nil {
 		return
 	}
@@ -190,9 +190,9 @@ func (f *following) countJob(view *catalog.View, key catalog.JobKey, by int) {
 }
 
 // countData counts the units of placement, and the bytes of files at their holders.
-func (f *following) countData() {
+func (f *censusUpdate) countData() {
 	for it := f.repos.Iterator(); it.HasNext(); {
-		f.both(it.Next(), func(repo *catalog.Repo, _ int) {
+		f.eachRecord(it.Next(), func(repo *catalog.Repo, _ int) {
 			for _, s := range repo.Shards {
 				f.keys[catalog.ShardKey(s.ID)] = true
 			}
@@ -201,13 +201,13 @@ func (f *following) countData() {
 
 	f.countBytes(f.view, -1)
 	for it := f.repos.Iterator(); it.HasNext(); {
-		f.both(it.Next(), f.use)
+		f.eachRecord(it.Next(), f.use)
 	}
 	f.countBytes(f.to, 1)
 }
 
 // countBytes adds the bytes of the files to their holders in a view, or subtracts them.
-func (f *following) countBytes(view *catalog.View, by int64) {
+func (f *censusUpdate) countBytes(view *catalog.View, by int64) {
 	for key := range f.keys {
 		if use := f.files[key]; use != nil && view != nil {
 			for _, number := range view.HolderNumbers(key) {
@@ -218,7 +218,7 @@ func (f *following) countBytes(view *catalog.View, by int64) {
 }
 
 // use adds what a repository uses, or subtracts it with -1.
-func (f *following) use(repo *catalog.Repo, by int) {
+func (f *censusUpdate) use(repo *catalog.Repo, by int) {
 	f.putUnit(place.GroupOf(repo.ID), by)
 	for _, s := range repo.Shards {
 		if s.Slice != 0 {
@@ -231,7 +231,7 @@ func (f *following) use(repo *catalog.Repo, by int) {
 				f.files[key] = use
 			}
 
-			put(use.repos, repo.ID, by > 0)
+			setMember(use.repos, repo.ID, by > 0)
 			if key == catalog.ShardKey(s.ID) {
 				use.bytes += int64(by) * s.Bytes
 			}
@@ -242,14 +242,14 @@ func (f *following) use(repo *catalog.Repo, by int) {
 	}
 }
 
-func (f *following) putUnit(unit uint64, by int) {
+func (f *censusUpdate) putUnit(unit uint64, by int) {
 	f.tally.Units[unit] += by
 	if f.tally.Units[unit] == 0 {
 		delete(f.tally.Units, unit)
 	}
 }
 
-func put(set *roaring.Bitmap, id catalog.RepoID, in bool) {
+func setMember(set *roaring.Bitmap, id catalog.RepoID, in bool) {
 	if in {
 		set.Add(id)
 	} else {
@@ -258,7 +258,7 @@ func put(set *roaring.Bitmap, id catalog.RepoID, in bool) {
 }
 
 // countRepos puts the repositories into their present sets.
-func (f *following) countRepos() {
+func (f *censusUpdate) countRepos() {
 	for it := f.repos.Iterator(); it.HasNext(); {
 		id := it.Next()
 		for _, set := range f.tally.sets() {
@@ -270,18 +270,18 @@ func (f *following) countRepos() {
 	}
 }
 
-func (f *following) countRepo(repo *catalog.Repo) {
+func (f *censusUpdate) countRepo(repo *catalog.Repo) {
 	t, id := f.tally, repo.ID
 	searchable := f.live.Searchable(f.to, repo)
 	unfetchable := !searchable && repo.Unfetchable != ""
-	put(t.Shown, id, true)
-	put(t.Searchable, id, searchable)
-	put(t.Unfetchable, id, unfetchable)
-	put(t.LeftOut, id, repo.LeftOut > 0)
-	put(t.Emptied, id, repo.NoCommit() && !repo.Empty)
+	setMember(t.Shown, id, true)
+	setMember(t.Searchable, id, searchable)
+	setMember(t.Unfetchable, id, unfetchable)
+	setMember(t.LeftOut, id, repo.LeftOut > 0)
+	setMember(t.Emptied, id, repo.NoCommit() && !repo.Empty)
 
 	// The last job decides, whatever was indexed before.
-	put(t.Failed, id, !unfetchable && f.to.Job(catalog.JobIndex, catalog.RepoSubject(id)).Failing())
+	setMember(t.Failed, id, !unfetchable && f.to.Job(catalog.JobIndex, catalog.RepoSubject(id)).Failing())
 	if !repo.Indexed() {
 		return
 	}

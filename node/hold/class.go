@@ -115,6 +115,7 @@ func partlyHeld(view *catalog.View, class, id string) bool {
 	return have > 0 && have < len(members)
 }
 
+// memberCount returns the number of members without removed ones.
 func memberCount(view *catalog.View) int {
 	n := 0
 	for m := range view.Members() {

@@ -82,7 +82,7 @@ func (c *Collector) Collect(ctx context.Context) {
 	}
 
 	// Read the guards before the view: a file leaves its guard only after a view names it.
-	live := c.files.kept(c.cluster.View())
+	live := c.files.keptFiles(c.cluster.View())
 	view := c.cluster.View()
 	held := heldBy(view, c.cluster.Self())
 
@@ -113,7 +113,7 @@ func heldBy(view *catalog.View, node string) map[string]bool {
 // removeFiles removes files that no generation names, and files that neither belong on this node
 // nor are held by it.
 func (c *Collector) removeFiles(view *catalog.View, held, live map[string]bool) {
-	needed(view, c.cluster.Self(), held, live)
+	addNeeded(view, c.cluster.Self(), held, live)
 	removed, err := c.files.Retain(func(name string) bool { return live[name] }, view.File().Settings.RepoGarbageCollectionGrace)
 	if err != nil {
 		c.log.Error("old shards could not be removed", "err", err)
@@ -123,8 +123,8 @@ func (c *Collector) removeFiles(view *catalog.View, held, live map[string]bool) 
 	}
 }
 
-// needed adds the files to live that a node should have or that it holds.
-func needed(view *catalog.View, self string, held, live map[string]bool) {
+// addNeeded adds the files to live that a node should have or that it holds.
+func addNeeded(view *catalog.View, self string, held, live map[string]bool) {
 	for repo := range view.Repos() {
 		group := RepoTargets(view, repo.ID)
 		for _, s := range repo.Shards {

@@ -214,13 +214,13 @@ func (c *Copier) forget(view *catalog.View, w *work) {
 // confirm tells the catalog what this node holds now, and what it gives up.
 func (c *Copier) confirm(ctx context.Context, w *work) {
 	// Confirm in parts, so that no log entry grows with the size of the disk.
-	for len(w.held)+len(w.given) > 0 {
-		h, g := min(len(w.held), confirmMax), min(len(w.given), confirmMax)
-		cmd := &catalog.Confirm{Node: c.cluster.Self(), Epoch: c.cluster.Epoch(), Held: w.held[:h], Lost: w.given[:g]}
+	for len(w.held)+len(w.giveUps) > 0 {
+		h, g := min(len(w.held), confirmMax), min(len(w.giveUps), confirmMax)
+		cmd := &catalog.Confirm{Node: c.cluster.Self(), Epoch: c.cluster.Epoch(), Held: w.held[:h], Lost: w.giveUps[:g]}
 		if _, err := c.cluster.Propose(ctx, cmd); err != nil {
 			return // the next look finds it again
 		}
-		w.held, w.given = w.held[h:], w.given[g:]
+		w.held, w.giveUps = w.held[h:], w.giveUps[g:]
 	}
 }
 

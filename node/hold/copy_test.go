@@ -318,8 +318,8 @@ func TestCopy_mirrorThatComesBackIsCopiedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := m.nodes["n1"]
-	if w := n.copier.scene(t.Context(), m.View()).decide(); !slices.Contains(w.given, catalog.MirrorKey(1)) || len(w.mirrors) != 1 {
-		t.Errorf("without its mirror it gives up %q and copies %v", w.given, w.mirrors)
+	if w := n.copier.scene(t.Context(), m.View()).decide(); !slices.Contains(w.giveUps, catalog.MirrorKey(1)) || len(w.mirrors) != 1 {
+		t.Errorf("without its mirror it gives up %q and copies %v", w.giveUps, w.mirrors)
 	}
 	m.settle()
 	m.holds(1, "n1", "n2")

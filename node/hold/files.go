@@ -13,7 +13,7 @@ import (
 // does not name them yet. It is safe for concurrent use.
 //
 //	an attempt writes a file      Adopt: guarded until the attempt releases it, by then a view names it
-//	another node will publish it  Await: kept until the repository has a later generation, or for a minute
+//	another node will publish it  awaitPublication: kept until the repository has a later generation, or for a minute
 type Files struct {
 	*shard.Set
 	Mirrors *Mirrors
@@ -22,11 +22,11 @@ type Files struct {
 
 	mu      sync.Mutex // guards the fields below
 	guarded map[string]int
-	awaited map[string]awaited
+	awaited map[string]awaitedFile
 }
 
-// awaited says how long to keep a file whose generation is not published yet.
-type awaited struct {
+// awaitedFile says how long to keep a file whose generation is not published yet.
+type awaitedFile struct {
 	repo  catalog.RepoID
 	after uint64 // index of the generation that will be replaced
 	until time.Time
@@ -34,7 +34,7 @@ type awaited struct {
 
 // NewFiles returns the Files of a set of index files and the mirrors.
 func NewFiles(set *shard.Set, mirrors *Mirrors, now func() time.Time) *Files {
-	return &Files{Set: set, Mirrors: mirrors, now: now, guarded: map[string]int{}, awaited: map[string]awaited{}}
+	return &Files{Set: set, Mirrors: mirrors, now: now, guarded: map[string]int{}, awaited: map[string]awaitedFile{}}
 }
 
 // Complete reports whether this node has every file of a repository's live generation.
@@ -81,17 +81,17 @@ func (f *Files) Guard(names []string) (release func()) {
 	}
 }
 
-// await keeps the files of a generation that another node is about to publish.
-func (f *Files) await(call prefetchCall, until time.Time) {
+// awaitPublication keeps the files of a generation that another node is about to publish.
+func (f *Files) awaitPublication(call prefetchCall, until time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, n := range call.Names {
-		f.awaited[n] = awaited{call.Repo, call.Generation, until}
+		f.awaited[n] = awaitedFile{call.Repo, call.Generation, until}
 	}
 }
 
-// kept returns the files that must stay although no view up to this one names them.
-func (f *Files) kept(view *catalog.View) map[string]bool {
+// keptFiles returns the files that must stay although no view up to this one names them.
+func (f *Files) keptFiles(view *catalog.View) map[string]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
@@ -102,7 +102,7 @@ func (f *Files) kept(view *catalog.View) map[string]bool {
 
 	// An awaited file stays until a view names it or its time is over.
 	for n, a := range f.awaited {
-		if a.over(view, f.now()) {
+		if a.expired(view, f.now()) {
 			delete(f.awaited, n)
 			continue
 		}
@@ -111,9 +111,9 @@ func (f *Files) kept(view *catalog.View) map[string]bool {
 	return names
 }
 
-// over reports whether waiting for a file is over: the repository is gone or has a later
+// expired reports whether waiting for a file is over: the repository is gone or has a later
 // generation, or the time is up.
-func (a awaited) over(view *catalog.View, now time.Time) bool {
+func (a awaitedFile) expired(view *catalog.View, now time.Time) bool {
 	repo := view.Repo(a.repo)
 	return repo == nil || repo.GenerationAt > a.after || now.After(a.until)
 }

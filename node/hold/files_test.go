@@ -17,12 +17,12 @@ func TestFiles_awaitedUntilTheNextGeneration(t *testing.T) {
 	repo := w.View().RepoByName("local/r")
 	f := NewFiles(nil, nil, w.Now)
 
-	f.await(prefetchCall{Names: []string{"a.shard"}, Repo: repo.ID, Generation: repo.GenerationAt}, w.Now().Add(time.Hour))
-	if !f.kept(w.View())["a.shard"] {
+	f.awaitPublication(prefetchCall{Names: []string{"a.shard"}, Repo: repo.ID, Generation: repo.GenerationAt}, w.Now().Add(time.Hour))
+	if !f.keptFiles(w.View())["a.shard"] {
 		t.Error("a file whose generation is about to be published is not kept")
 	}
 	w.Index(repo.ID, "n1")
-	if f.kept(w.View())["a.shard"] {
+	if f.keptFiles(w.View())["a.shard"] {
 		t.Error("a file of a published generation is still kept for its publication")
 	}
 }

@@ -25,11 +25,11 @@ type Placer struct {
 	log     *slog.Logger
 	now     func() time.Time
 
-	last placed
+	last placerState
 }
 
-// placed is what a Placer remembers about its work as leader.
-type placed struct {
+// placerState is what a Placer remembers about its work as leader.
+type placerState struct {
 	members string // fingerprint of the members at the last balancing
 	at      time.Time
 	bytes   int64     // bytes of all indexes at the last balancing
@@ -43,7 +43,7 @@ func NewPlacer(cluster Cluster, copies int, log *slog.Logger, now func() time.Ti
 }
 
 // Forget resets the Placer. Call it while this node is not the leader.
-func (p *Placer) Forget() { p.last = placed{} }
+func (p *Placer) Forget() { p.last = placerState{} }
 
 // Place proposes moves.
 func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) {
@@ -83,7 +83,7 @@ func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) {
 // replaced yet. Missing copies come first, but for ten minutes at most: a copy that cannot be made
 // must not keep a new member empty.
 func (p *Placer) putOff(view *catalog.View, nodes []Node, now time.Time) bool {
-	if !waiting(nodes) && !underReplicated(view, nodes, p.copies) {
+	if !someoneSilent(nodes) && !underReplicated(view, nodes, p.copies) {
 		p.last.since = time.Time{}
 		return false
 	}
@@ -93,8 +93,8 @@ func (p *Placer) putOff(view *catalog.View, nodes []Node, now time.Time) bool {
 	return now.Sub(p.last.since) < balanceAfter
 }
 
-// waiting reports whether a member is silent that may be back soon.
-func waiting(nodes []Node) bool {
+// someoneSilent reports whether a member is silent that may be back soon.
+func someoneSilent(nodes []Node) bool {
 	return slices.ContainsFunc(nodes, func(n Node) bool { return !n.Alive && !n.Gone() })
 }
 

@@ -30,7 +30,7 @@ type scene struct {
 // work is what a node should do now.
 type work struct {
 	held      []string                    // keys to confirm
-	given     []string                    // keys to give up
+	giveUps   []string                    // keys to give up
 	files     map[string][]string         // files to copy, with the nodes that have them
 	mirrors   map[catalog.RepoID][]string // mirrors to copy, with the nodes that have them
 	rewritten map[string]bool             // packs that wait for their part to be written
@@ -82,12 +82,12 @@ func (s *scene) decide() *work {
 
 	for key, v := range w.verdicts {
 		if v == giveUp {
-			w.given = append(w.given, key)
+			w.giveUps = append(w.giveUps, key)
 		}
 	}
 
 	// Sorting makes the same work the same command.
-	slices.Sort(w.given)
+	slices.Sort(w.giveUps)
 	return w
 }
 
@@ -110,7 +110,7 @@ func (s *scene) shard(repo *catalog.Repo, ref catalog.ShardRef, targets []string
 
 		// A holder is about to rewrite its part of this pack: a copy made now would soon be
 		// replaced.
-		if wanted && ref.Pack > 0 && !s.has(file) && s.waits(repo.ID, ref.ID, w) {
+		if wanted && ref.Pack > 0 && !s.has(file) && s.waitsForRewrite(repo.ID, ref.ID, w) {
 			continue
 		}
 
@@ -127,7 +127,7 @@ func (s *scene) shard(repo *catalog.Repo, ref catalog.ShardRef, targets []string
 			}
 
 		// Give a copy up only after its new holders have it.
-		case held && s.covered(key, targets):
+		case held && s.mayGiveUp(key, targets):
 			w.verdicts[key] = max(w.verdicts[key], giveUp)
 		case held:
 			w.verdicts[key] = max(w.verdicts[key], keep)
@@ -145,8 +145,8 @@ func (s *scene) mirror(repo *catalog.Repo, targets []string, w *work) {
 	held := s.view.Holds(s.self, key)
 
 	if !slices.Contains(targets, s.self) {
-		if held && s.covered(key, targets) {
-			w.given = append(w.given, key)
+		if held && s.mayGiveUp(key, targets) {
+			w.giveUps = append(w.giveUps, key)
 		}
 		return
 	}
@@ -162,7 +162,7 @@ func (s *scene) mirror(repo *catalog.Repo, targets []string, w *work) {
 	// The mirror was removed while this node was no target. Now it is a target again: other nodes
 	// must not count on its copy.
 	if held && !s.stored(repo.ID) {
-		w.given = append(w.given, key)
+		w.giveUps = append(w.giveUps, key)
 	}
 
 	from := s.sources(key)
@@ -176,12 +176,12 @@ func (s *scene) mirror(repo *catalog.Repo, targets []string, w *work) {
 	}
 }
 
-// covered reports whether this node may give up its copy: every target has confirmed its copy and
+// mayGiveUp reports whether this node may give up its copy: every target has confirmed its copy and
 // is alive, and as many live copies remain as are wanted. If the targets are too few, the holders
 // with lower numbers stay, so that two nodes do not rely on each other.
 //
 //	given up  =>  targets ⊆ live holders  and  |targets ∪ {holders before this one} live| >= wanted
-func (s *scene) covered(key string, targets []string) bool {
+func (s *scene) mayGiveUp(key string, targets []string) bool {
 	holders := s.view.Holders(key) // sorted by number
 	for _, t := range targets {
 		if !slices.Contains(holders, t) || !s.alive(t) {
@@ -220,11 +220,11 @@ func sources(view *catalog.View, key, self string, alive func(node string) bool)
 	return orderBy(self+key, view.Holders(key), func(id string) bool { return id != self && alive(id) })
 }
 
-// waits reports whether copying a pack waits. When repositories of a pack move, their new class
-// needs only a part of it. A member of the class that has the pack writes that part to a new file,
-// with what else moved, and the others copy that file. Until then the old holders serve. Copying
-// does not wait if no live member of the class has the pack, and not for long.
-func (s *scene) waits(repo catalog.RepoID, id string, w *work) bool {
+// waitsForRewrite reports whether copying a pack waits. When repositories of a pack move, their new
+// class needs only a part of it. A member of the class that has the pack writes that part to a new
+// file, with what else moved, and the others copy that file. Until then the old holders serve.
+// Copying does not wait if no live member of the class has the pack, and not for long.
+func (s *scene) waitsForRewrite(repo catalog.RepoID, id string, w *work) bool {
 	live, writers := 0, 0
 
 	targets := RepoTargets(s.view, repo)

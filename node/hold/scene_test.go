@@ -88,10 +88,10 @@ func (d *disks) copy(node string) bool {
 	if len(w.held) > 0 {
 		d.Confirm(node, w.held...)
 	}
-	if len(w.given) > 0 {
-		d.Drop(node, w.given...)
+	if len(w.giveUps) > 0 {
+		d.Drop(node, w.giveUps...)
 	}
-	return len(w.files)+len(w.mirrors)+len(w.held)+len(w.given) > 0
+	return len(w.files)+len(w.mirrors)+len(w.held)+len(w.giveUps) > 0
 }
 
 // settle lets all live nodes copy until none finds any work.
@@ -167,7 +167,7 @@ func TestScene_givesUpACopyOnlyWhileEnoughRemain(t *testing.T) {
 
 		var given []string
 		for _, id := range ids(c.holders) {
-			if d.Alive(id) && slices.Contains(d.scene(id).decide().given, key) {
+			if d.Alive(id) && slices.Contains(d.scene(id).decide().giveUps, key) {
 				given = append(given, strings.TrimPrefix(id, "n"))
 			}
 		}
@@ -290,7 +290,7 @@ func (s *stroke) takers() int {
 func (s *stroke) check(when string) {
 	given := map[string][]string{}
 	for _, id := range s.live() {
-		for _, key := range s.scene(id).decide().given {
+		for _, key := range s.scene(id).decide().giveUps {
 			given[key] = append(given[key], id)
 		}
 	}

@@ -22,12 +22,12 @@ const (
 // it finds a flipped bit before the other copies are gone. The set puts a damaged file aside, and
 // its owner tells the Collector.
 type Scrubber struct {
-	files verified
+	files scrubbed
 	log   *slog.Logger
 }
 
-// verified is what a Scrubber needs of the index files.
-type verified interface {
+// scrubbed is what a Scrubber needs of the index files.
+type scrubbed interface {
 	Names() []string
 	Size(name string) int64
 	Has(name string) bool
@@ -35,7 +35,7 @@ type verified interface {
 }
 
 // NewScrubber returns a Scrubber. Run makes it work.
-func NewScrubber(files verified, log *slog.Logger) *Scrubber { return &Scrubber{files, log} }
+func NewScrubber(files scrubbed, log *slog.Logger) *Scrubber { return &Scrubber{files, log} }
 
 // Run scrubs until the context ends.
 func (s *Scrubber) Run(ctx context.Context) error {

@@ -93,24 +93,24 @@ func (c calls) Stream(ctx context.Context, node, method string, in []byte) (io.R
 	return r, nil
 }
 
-// one is the source of a shard with one file.
-type one struct {
+// oneFile is the source of a shard with one file.
+type oneFile struct {
 	repo catalog.RepoID
 	text string
 }
 
 // Repositories implements shard.Source.
-func (s one) Repositories() []shard.Repository {
+func (s oneFile) Repositories() []shard.Repository {
 	return []shard.Repository{{ID: s.repo, Name: fmt.Sprint("r", s.repo), Revisions: []shard.Revision{{Name: "HEAD", Commit: fmt.Sprintf("%040x", s.repo)}}}}
 }
 
 // Blobs implements shard.Source.
-func (s one) Blobs() []shard.Blob {
+func (s oneFile) Blobs() []shard.Blob {
 	return []shard.Blob{{OID: fmt.Sprintf("%040x", len(s.text)), Size: int64(len(s.text)), Occurrences: []shard.Occurrence{{Path: "a.txt", Mask: 1}}}}
 }
 
 // Read implements shard.Source.
-func (s one) Read(_ context.Context, want []int, use func(i int, content []byte) error) error {
+func (s oneFile) Read(_ context.Context, want []int, use func(i int, content []byte) error) error {
 	for _, i := range want {
 		if err := use(i, []byte(s.text)); err != nil {
 			return err
@@ -124,7 +124,7 @@ func (s one) Read(_ context.Context, want []int, use func(i int, content []byte)
 func (m *team) index(id catalog.RepoID, node, text string) string {
 	m.t.Helper()
 	n := m.nodes[node]
-	built, err := shard.Build(m.t.Context(), filepath.Join(n.dir, "shards"), one{id, text}, shard.BuildOptions{})
+	built, err := shard.Build(m.t.Context(), filepath.Join(n.dir, "shards"), oneFile{id, text}, shard.BuildOptions{})
 	if err != nil || len(built) != 1 {
 		m.t.Fatalf("built %v, %v", built, err)
 	}

@@ -263,7 +263,7 @@ func (t *Transfers) servePrefetch(ctx context.Context, from cluster.Peer, in []b
 	}
 
 	// From here on await keeps the files, until the publication or a timeout.
-	t.files.await(call, t.opt.Now().Add(prefetchHold))
+	t.files.awaitPublication(call, t.opt.Now().Add(prefetchHold))
 	return nil, nil
 }
 

@@ -51,6 +51,8 @@ func (r *root) respondWith(files []shard.File) (*Response, error) {
 	return out, nil
 }
 
+// clusterInfo returns which files, nodes and repositories are missing, as far as the viewer may
+// know.
 func (r *root) clusterInfo() ClusterInfo {
 	info := ClusterInfo{
 		CatalogIndex: r.q.visible.View.Index(),

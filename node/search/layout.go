@@ -80,7 +80,7 @@ type layoutFile struct {
 	extra bool     // some repositories need a .dead file too
 
 	mu   sync.Mutex // guards the field below
-	last []narrow   // the newest comes first
+	last []narrow   // cached groups, newest first
 }
 
 // narrow is the group of some of a file's repositories.

@@ -152,6 +152,7 @@ func (q *question) askMirrors(ctx context.Context, v catalog.Viewer, scanner Sca
 	return nil
 }
 
+// pastRequest returns the request to search a revision of a repository in its mirror.
 func (q *question) pastRequest(repo *catalog.Repo, rev string, at time.Time) browse.PastRequest {
 	req := browse.PastRequest{
 		Ref:      rev,

@@ -269,6 +269,7 @@ func (r *round) unresponsive() func(node string) bool {
 	}
 }
 
+// giveUp counts a shard as lost.
 func (r *round) giveUp(t *target) {
 	if !slices.Contains(r.lost, t) {
 		r.lost = append(r.lost, t)

@@ -272,7 +272,7 @@ func (b *blameReader) join() {
 	}
 }
 
-// fact stores a line about the commit.
+// fact reads a line with a field of a commit, such as its author.
 func (b *blameReader) fact(at *BlameRange, line string) {
 	c := b.blame.Commits[at.Commit]
 	c.Hash = at.Commit

@@ -213,6 +213,7 @@ type step struct {
 	seen int32
 }
 
+// reaching returns a reach that tells which commits have the given one in their history.
 func (c *chronicle) reaching(commit string) (*reach, error) {
 	id, err := hex.DecodeString(commit)
 	if err != nil {

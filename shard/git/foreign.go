@@ -98,6 +98,7 @@ func openForeign(dir, within string) (_ *foreign, err error) {
 	return nil, fmt.Errorf("%s is not the root of a git repository: %w", f.asked, fs.ErrNotExist)
 }
 
+// close closes all open directories.
 func (f *foreign) close() {
 	for _, s := range f.stores {
 		s.dir.Close()
@@ -337,6 +338,8 @@ func (f *foreign) place(path string) (string, error) {
 	return real, nil
 }
 
+// outside returns the error for a path that leads out of the directory of the connection. real is
+// where it leads.
 func (f *foreign) outside(path, real string) error {
 	switch path {
 	// The path may lead to the repository itself: then the error names its real path.
@@ -539,6 +542,7 @@ func copyWhole(from *os.Root, name, to string) error {
 	return copyTo(to, io.LimitReader(in, info.Size()))
 }
 
+// copyTo copies a stream to a new file.
 func copyTo(to string, in io.Reader) error {
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444)
 	if err != nil {

@@ -378,6 +378,7 @@ type lineFollower struct {
 	seen int
 }
 
+// read reads all commits, or as many as a page has.
 func (f *lineFollower) read(in *records) error {
 	if _, last, err := f.patch(in); err != nil || last {
 		return err

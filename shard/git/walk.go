@@ -218,6 +218,7 @@ func (c *chronicle) latest(pos uint32) int64 {
 	return math.MaxInt64 // read its parents to find out
 }
 
+// parents appends the positions of the parents of a commit.
 func (c *chronicle) parents(dst []uint32, pos uint32) ([]uint32, error) {
 	if int(pos) < c.graph.Commits() {
 		return c.graph.Parents(dst, pos)
@@ -264,6 +265,7 @@ type treeItem struct {
 // maxTrees is how many answers about trees are cached.
 const maxTrees = 20_000
 
+// walk starts a walk at a commit. An empty path means the whole history.
 func (c *chronicle) walk(commit, path string) (*walk, error) {
 	w := &walk{c: c, since: math.MinInt64, until: math.MaxInt64, seen: make(bits, c.graph.Commits()/64+1)}
 

@@ -79,7 +79,7 @@ func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool)
 	if rest := k + 1 - size; rest > 0 {
 		threads = m.boundary(m.flushFirst(s, n, rest), n, k-rest, true)
 	}
-	threads = m.settle(n, threads, r, size-1)
+	threads = m.decideWaiting(n, threads, r, size-1)
 	n.threads = m.stepRune(threads, r, m.b[:0])
 	m.b = n.threads
 	n.prev = m.kindOf(r)
@@ -99,7 +99,7 @@ func (m *machine) flushFirst(s, n *state, count int) []uint32 {
 		if i > 0 {
 			threads = m.boundary(threads, n, int(s.npend)-i, false)
 		} else {
-			threads = m.settle(n, threads, utf8.RuneError, int(s.npend))
+			threads = m.decideWaiting(n, threads, utf8.RuneError, int(s.npend))
 		}
 		n.threads = m.stepRune(threads, utf8.RuneError, m.b[:0])
 		m.b = n.threads

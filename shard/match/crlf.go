@@ -80,9 +80,9 @@ func (o *origin) find(from int) int {
 	return len(o.text)
 }
 
-// of returns the offset in the text for an offset without "\r". A line ends before its "\r".
+// offset returns the offset in the text for an offset without "\r". A line ends before its "\r".
 // Offsets must ascend from call to call.
-func (o *origin) of(at int) int {
+func (o *origin) offset(at int) int {
 	for o.next < len(o.text) && o.next-o.past < at {
 		o.past++
 		o.next = o.find(o.next + 1)

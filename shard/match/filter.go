@@ -120,6 +120,7 @@ func newFilter(n *need, p *plan) *filter {
 	return f
 }
 
+// reach returns how many bytes behind an offset decide whether it is a candidate.
 func (f *filter) reach() int {
 	switch {
 	case f.program != nil:
@@ -130,6 +131,8 @@ func (f *filter) reach() int {
 	return f.at + 2
 }
 
+// fill sets a bit of c.bits for each candidate in the next blocks of src. Bit k of the result says
+// that block k has one.
 func (f *filter) fill(c *cursor, src []byte, blocks int, follows bool) uint64 {
 	switch {
 	case f.program != nil:

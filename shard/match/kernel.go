@@ -20,8 +20,8 @@ func (n *nibbles) add(b, bucket byte) {
 	n.hi[b>>4] |= bucket
 }
 
-// of returns the buckets of a byte.
-func (n *nibbles) of(b byte) byte { return n.lo[b&15] & n.hi[b>>4] }
+// buckets returns the buckets of a byte.
+func (n *nibbles) buckets(b byte) byte { return n.lo[b&15] & n.hi[b>>4] }
 
 // byteSet is an exact set of bytes below 0x80, with either all bytes from 0x80 on or none. The high
 // half of a byte selects its bucket, so there are no false members.
@@ -39,7 +39,7 @@ func (s *byteSet) add(b byte) {
 }
 
 func (s *byteSet) has(b byte) bool {
-	return b < 0x80 && s.table.of(b) != 0 || b >= 0x80 && s.high != 0
+	return b < 0x80 && s.table.buckets(b) != 0 || b >= 0x80 && s.high != 0
 }
 
 // findPairsPortable sets bit i of dst[k] if the pair is at byte 64k+i of a and b. Bit k of the
@@ -99,7 +99,7 @@ func findTriplesPortable(dst *[64]uint64, src []byte, blocks int, t *[3]nibbles)
 		var w uint64
 		block := src[64*k : 64*k+66] // the last two positions read beyond the 64 bytes
 		for i := range 64 {
-			if t[0].of(block[i])&t[1].of(block[i+1])&t[2].of(block[i+2]) != 0 {
+			if t[0].buckets(block[i])&t[1].buckets(block[i+1])&t[2].buckets(block[i+2]) != 0 {
 				w |= 1 << i
 			}
 		}

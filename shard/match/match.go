@@ -50,7 +50,7 @@ type compiled struct {
 	// automaton of plan. filter, if not nil, finds candidates for the automaton.
 	literal *literal
 	runs    *runs
-	whole   whole
+	whole   textList
 	plan    *plan
 	filter  *filter
 
@@ -122,7 +122,7 @@ func compileTree(re *syntax.Regexp, o Options) (*compiled, error) {
 	if r := runsOf(re); r != nil && !o.words() {
 		return &compiled{runs: r}, nil
 	}
-	if w := wholeOf(re); w != nil {
+	if w := textListOf(re); w != nil {
 		return &compiled{whole: w}, nil
 	}
 
@@ -175,7 +175,7 @@ func (m *Matcher) Next(text []byte, from int) (start, end int, ok bool) {
 
 	o := originOf(text)
 	start, end, ok = m.next(s, s.text, unixOffset(text, from))
-	return o.of(start), o.of(end), ok
+	return o.offset(start), o.offset(end), ok
 }
 
 // Append appends up to limit matches in text to dst and returns the longer slice. A negative limit
@@ -209,7 +209,7 @@ func (m *Matcher) append(dst []Span, text []byte, limit int, ends bool) []Span {
 	if len(s.text) < len(text) {
 		o := originOf(text)
 		for i := have; i < len(dst); i++ {
-			dst[i] = Span{o.of(dst[i].Start), o.of(dst[i].End)}
+			dst[i] = Span{o.offset(dst[i].Start), o.offset(dst[i].End)}
 		}
 	}
 	m.release(s)

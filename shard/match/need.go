@@ -141,7 +141,7 @@ func (g *gather) addAnchor(op syntax.Op) {
 
 	// The anchor does not consume its newline, so the next element may begin with the same newline:
 	// end the run here.
-	if op == syntax.OpEndLine && started && len(g.run) <= maxStrings && !g.cut() {
+	if op == syntax.OpEndLine && started && len(g.run) <= maxStrings && !g.full() {
 		for i := range g.run {
 			g.run[i] = append(g.run[i][:len(g.run[i]):len(g.run[i])], newline[0]...)
 		}
@@ -150,8 +150,8 @@ func (g *gather) addAnchor(op syntax.Op) {
 	}
 }
 
-// cut reports whether a string of the run has its greatest length.
-func (g *gather) cut() bool {
+// full reports whether a string of the run has its greatest length.
+func (g *gather) full() bool {
 	for _, s := range g.run {
 		if len(s) >= maxBytes {
 			return true
@@ -164,7 +164,7 @@ func (g *gather) cut() bool {
 func (g *gather) cross(set [][]elem, n int) {
 	// If there would be too many strings or they are long enough, the run becomes a need, and set
 	// starts a new run.
-	if len(g.run)*len(set) > maxStrings || g.cut() {
+	if len(g.run)*len(set) > maxStrings || g.full() {
 		g.skip(0)
 
 		// An optional element may have one string more than a run can have.

@@ -31,6 +31,7 @@ type plan struct {
 	skips        bool // an idle machine can skip to the next candidate
 }
 
+// newPlan prepares an expression for matching in both directions.
 func newPlan(re *syntax.Regexp, o Options) (*plan, error) {
 	// Check before simplifying, which writes x{1000} out a thousand times.
 	if n := size(re); n > maxInsts {

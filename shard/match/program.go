@@ -394,7 +394,7 @@ func (p *program) fill(c *cursor, src []byte, blocks int, follows bool) (any uin
 		c.carry = make([]uint64, p.slots)
 	}
 	if !follows {
-		p.fresh(c)
+		p.startCarries(c)
 	}
 
 	// Run from stop to stop, while there are markers.
@@ -452,8 +452,8 @@ func (p *program) skipRest(c *cursor, at stop, window []byte) {
 	p.carryOver(c, at.slot, last == '\n', syntax.IsWordChar(lookAt(last)))
 }
 
-// fresh sets the carries for a window that does not follow the last one.
-func (p *program) fresh(c *cursor) {
+// startCarries sets the carries for a window that does not follow the last one.
+func (p *program) startCarries(c *cursor) {
 	clear(c.carry)
 	if c.base == 0 {
 		p.carryOver(c, 0, true, false)

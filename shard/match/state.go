@@ -227,7 +227,7 @@ func (m *machine) step(from uint32, b byte) uint32 {
 		}
 
 		if r >= 0 {
-			threads = m.settle(&n, threads, r, int(s.npend))
+			threads = m.decideWaiting(&n, threads, r, int(s.npend))
 			n.threads = m.stepRune(threads, r, m.b[:0])
 			m.b = n.threads
 			n.prev = m.kindOf(r)
@@ -321,7 +321,7 @@ func (m *machine) flush(s *state, n *state) []uint32 {
 				n.delta = before
 			}
 		} else {
-			threads = m.settle(n, threads, utf8.RuneError, int(s.npend))
+			threads = m.decideWaiting(n, threads, utf8.RuneError, int(s.npend))
 		}
 
 		threads = slices.Clone(m.stepRune(threads, utf8.RuneError, m.b[:0]))

@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// whole is a list of texts. One of them must equal the whole text that is searched, as in
+// textList is a list of texts. One of them must equal the whole text that is searched, as in
 // `\A(?:main\.go|go\.mod)\z`. Queries ask every path of a shard whether it is one of a hundred
 // paths. An automaton would compute states for each of them.
-type whole map[string]bool
+type textList map[string]bool
 
 // Limits of a list: the number of texts, and their bytes together.
 const (
@@ -16,8 +16,8 @@ const (
 	wholeBytes = 1 << 20
 )
 
-// wholeOf returns re as a list of whole texts; nil if it is something else.
-func wholeOf(re *syntax.Regexp) whole {
+// textListOf returns re as a list of whole texts; nil if it is something else.
+func textListOf(re *syntax.Regexp) textList {
 	parts := flat(re)
 	last := len(parts) - 1
 	if last < 2 || parts[0].Op != syntax.OpBeginText || parts[last].Op != syntax.OpEndText {
@@ -25,7 +25,7 @@ func wholeOf(re *syntax.Regexp) whole {
 	}
 
 	texts := textsOf(&syntax.Regexp{Op: syntax.OpConcat, Sub: parts[1:last]})
-	w := make(whole, len(texts))
+	w := make(textList, len(texts))
 	for _, t := range texts {
 		// An empty match does not count, and only the automaton knows that rule.
 		if t == "" {
@@ -126,7 +126,7 @@ func bytesIn(texts []string) (sum int) {
 }
 
 // next returns the whole text as a match if it is in the list.
-func (w whole) next(text []byte, from int) (start, end int, ok bool) {
+func (w textList) next(text []byte, from int) (start, end int, ok bool) {
 	if from > 0 || !w[string(text)] {
 		return 0, 0, false
 	}

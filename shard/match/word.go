@@ -15,7 +15,7 @@ import (
 //	[clearBefore] expression [clearBehind] match
 //
 // The rune before is known when a thread starts. The rune after may have several bytes: the thread
-// waits until all of them are read, see [machine.settle].
+// waits until all of them are read, see [machine.decideWaiting].
 const (
 	clearBefore syntax.EmptyOp = 1 << 6 << iota // package syntax uses the six bits below
 	clearBehind
@@ -93,10 +93,10 @@ func (m *machine) isWaiting(pc uint32) bool {
 	return in.Op == syntax.InstEmptyWidth && syntax.EmptyOp(in.Arg) == clearBehind
 }
 
-// settle decides the threads that waited for a rune, now that the rune is complete. back is the
-// number of bytes read since the place where they wait, without the last one. It returns the
+// decideWaiting decides the threads that waited for a rune, now that the rune is complete. back is
+// the number of bytes read since the place where they wait, without the last one. It returns the
 // threads that read the rune.
-func (m *machine) settle(n *state, threads []uint32, r rune, back int) []uint32 {
+func (m *machine) decideWaiting(n *state, threads []uint32, r rune, back int) []uint32 {
 	if !m.p.words {
 		return threads
 	}

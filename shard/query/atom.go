@@ -283,7 +283,7 @@ func checkRegexp(expr string, at int) error {
 	re, err := syntax.Parse(expr, RegexpFlags)
 	if err == nil {
 		if size(re) > MaxRegexpSize {
-			return fail(at, "a smaller regular expression; its repetitions multiply to more than %d parts", MaxRegexpSize).over(len(expr))
+			return fail(at, "a smaller regular expression; its repetitions multiply to more than %d parts", MaxRegexpSize).withLength(len(expr))
 		}
 		return nil
 	}
@@ -294,14 +294,14 @@ func checkRegexp(expr string, at int) error {
 	}
 
 	if bad.Code == syntax.ErrLarge || bad.Code == syntax.ErrNestingDepth {
-		return fail(at, "a smaller regular expression: %s", bad.Code).over(len(expr))
+		return fail(at, "a smaller regular expression: %s", bad.Code).withLength(len(expr))
 	}
 
 	// Let the error point at the wrong part. A missing end has no position.
 	if i := strings.Index(expr, bad.Expr); i > 0 {
 		at += i
 	}
-	return fail(at, "a regular expression in RE2 syntax: %s: %q", bad.Code, clip(bad.Expr)).over(cmp.Or(len(bad.Expr), len(expr)))
+	return fail(at, "a regular expression in RE2 syntax: %s: %q", bad.Code, clip(bad.Expr)).withLength(cmp.Or(len(bad.Expr), len(expr)))
 }
 
 // size returns the number of nodes of re with its repetitions written out. Above MaxRegexpSize the

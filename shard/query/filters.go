@@ -51,18 +51,18 @@ var filters = []Filter{
 	{Names: []string{"merge"}, Values: []string{"yes", "no", "only"}, Closed: true, Means: "merges", Example: "no", Changes: true, is: mergePrefix},
 }
 
-// named is a filter under one of its names.
-type named struct {
+// filterName is a filter under one of its names.
+type filterName struct {
 	name    string
 	is      prefix
 	changes bool
 }
 
 // prefixes lists every name of every filter, for the lexer.
-var prefixes = func() (all []named) {
+var prefixes = func() (all []filterName) {
 	for _, f := range filters {
 		for _, name := range f.Names {
-			all = append(all, named{name, f.is, f.Changes})
+			all = append(all, filterName{name, f.is, f.Changes})
 		}
 	}
 	return all
@@ -119,5 +119,5 @@ func (f *Filter) check(value string, at int) error {
 		return nil
 	}
 	last := len(f.Values) - 1
-	return fail(at, "%s or %s after %s", strings.Join(f.Values[:last], ", "), f.Values[last], f.is).among(f.Values...)
+	return fail(at, "%s or %s after %s", strings.Join(f.Values[:last], ", "), f.Values[last], f.is).withChoices(f.Values...)
 }

@@ -21,9 +21,9 @@ func (h Hint) String() string {
 	return fmt.Sprintf("%s is searched for as text: %s", h.Word, h.Say)
 }
 
-// foreign are filters of other search engines whose names are no filters here. A row with values
-// applies only to words with one of these values, because other words are probably code.
-var foreign = []struct {
+// foreignFilters are filters of other search engines whose names are no filters here. A row with
+// values applies only to words with one of these values, because other words are probably code.
+var foreignFilters = []struct {
 	names  []string
 	values []string // nil means any
 	say    string   // what does the same here, or that nothing does
@@ -77,7 +77,7 @@ func (p *parser) hint(word string, offset int) {
 		return // a name in C++ or Rust
 	}
 
-	for _, f := range foreign {
+	for _, f := range foreignFilters {
 		if !slices.Contains(f.names, strings.ToLower(name)) || f.values != nil && !slices.Contains(f.values, strings.ToLower(value)) {
 			continue
 		}

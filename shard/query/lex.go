@@ -146,6 +146,7 @@ func insideWord(regexp bool) state {
 	return inWord
 }
 
+// atWord reads up to the next word, group or filter, see lexer.
 func atWord(l *lexer) state {
 	rest := l.text[l.at:]
 

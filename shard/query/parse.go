@@ -115,12 +115,12 @@ func (p *parser) parse(opt Options) (*Query, error) {
 // whole reads the whole text in one of the two ways.
 func (p *parser) whole(opt Options) (*Query, error) {
 	if len(p.text) > MaxLength {
-		return nil, fail(MaxLength, "a query of at most %d bytes; this one has %d", MaxLength, len(p.text)).over(len(p.text) - MaxLength)
+		return nil, fail(MaxLength, "a query of at most %d bytes; this one has %d", MaxLength, len(p.text)).withLength(len(p.text) - MaxLength)
 	}
 
 	// Neither an expression nor an answer in JSON can contain other bytes.
 	if i := invalidUTF8(p.text); i >= 0 {
-		return nil, fail(i, "text in UTF-8").over(1)
+		return nil, fail(i, "text in UTF-8").withLength(1)
 	}
 
 	p.out = &Query{Count: NoCount}
@@ -131,7 +131,7 @@ func (p *parser) whole(opt Options) (*Query, error) {
 	p.pair = pairs(p.text, opt.Regexp, p.changes)
 	q, err := p.or(len(p.text))
 	if err != nil {
-		return nil, p.measured(err)
+		return nil, p.withLengthOf(err)
 	}
 
 	// A query with directives only searches everything.
@@ -149,21 +149,21 @@ func fail(offset int, format string, args ...any) *ParseError {
 	return &ParseError{Offset: offset, Expected: fmt.Sprintf(format, args...)}
 }
 
-// over returns the error with the number of wrong bytes.
-func (e *ParseError) over(length int) *ParseError {
+// withLength returns the error with the number of wrong bytes.
+func (e *ParseError) withLength(length int) *ParseError {
 	e.Length = length
 	return e
 }
 
-// among returns the error with the only texts that would be right.
-func (e *ParseError) among(choices ...string) *ParseError {
+// withChoices returns the error with the only texts that would be right.
+func (e *ParseError) withChoices(choices ...string) *ParseError {
 	e.Choices = choices
 	return e
 }
 
-// measured sets the length of an error that has none: from its offset to the end of the latest part
-// that was read.
-func (p *parser) measured(err error) error {
+// withLengthOf sets the length of an error that has none: from its offset to the end of the latest
+// part that was read.
+func (p *parser) withLengthOf(err error) error {
 	var bad *ParseError
 	if errors.As(err, &bad) && bad.Length == 0 {
 		bad.Length = max(0, p.pos-bad.Offset)
@@ -296,7 +296,7 @@ func (p *parser) item(end int) (Q, error) {
 	p.note(NotToken, at, p.pos)
 	p.space(end)
 	if name, n := prefixAt(p.text[p.pos:end], p.changes); n > 0 && name.directive() {
-		return nil, fail(at, "%s without a minus, because it speaks of the whole query", name).over(1)
+		return nil, fail(at, "%s without a minus, because it speaks of the whole query", name).withLength(1)
 	}
 
 	q, err := p.positive(end)
@@ -345,7 +345,7 @@ func (p *parser) negate(q Q, at int) (Q, error) {
 		return &Flag{Kind: f.Kind, Value: "no"}, nil
 	case ok && f.Value == "any":
 		return nil, fail(at, "-visibility:public or -visibility:private; no repository is without a visibility").
-			among("-visibility:public", "-visibility:internal", "-visibility:private")
+			withChoices("-visibility:public", "-visibility:internal", "-visibility:private")
 	}
 	return &Not{Sub: q}, nil
 }

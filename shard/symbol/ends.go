@@ -23,7 +23,7 @@ import (
 type ends struct {
 	marks []mark   // definitions that ctags has reported for the file so far
 	held  []Symbol // all symbols from the first one without an end on, so that their order stays
-	room  []byte   // the names and signatures of held
+	room  []byte   // text of the names and signatures in held
 
 	open   []openDefinition // the deepest comes last
 	limits []uint32         // ends of the known definitions around the line, the smallest last
@@ -47,7 +47,7 @@ type openDefinition struct {
 	header bool   // its parameters are still open
 	braced bool   // it has a brace, so only a line that closes the brace is its end
 	value  bool   // a value follows, which may have its own braces
-	closed uint32 // a line that is its end unless the next line continues it; 0 for none
+	closed uint32 // last line of the definition, unless the next line continues it; 0 if unknown
 	over   bool   // with closed: nothing may continue it
 }
 

@@ -161,18 +161,18 @@ func ask(ctx context.Context, path, option string) (string, error) {
 	cmd.Env = []string{}
 	cmd.WaitDelay = time.Second
 	var out bytes.Buffer
-	cmd.Stdout = limited{&out, 1 << 20}
+	cmd.Stdout = limitedWriter{&out, 1 << 20}
 	err := cmd.Run()
 	return out.String(), err
 }
 
-// limited is a writer that fails when a command writes too much.
-type limited struct {
+// limitedWriter is a writer that fails when a command writes too much.
+type limitedWriter struct {
 	to *bytes.Buffer
 	at int
 }
 
-func (l limited) Write(b []byte) (int, error) {
+func (l limitedWriter) Write(b []byte) (int, error) {
 	if l.to.Len()+len(b) > l.at {
 		return 0, io.ErrShortBuffer
 	}

@@ -193,7 +193,7 @@ func TestPool_killsChildrenOfCtags(t *testing.T) {
 	}
 }
 
-func TestPool_Sandboxed(t *testing.T) {
+func TestPool_tellsAMissingSandbox(t *testing.T) {
 	t.Parallel()
 	if openFake(t, Options{}).Sandboxed() {
 		t.Error("a program without the feature is said to be in a sandbox")

@@ -222,12 +222,12 @@ func (p *process) line() ([]byte, error) {
 
 // symbol turns an answer into a symbol. ok is false for a definition without a name.
 func (p *process) symbol(a *answer) (Symbol, bool) {
-	if a.line == 0 || !named(a.name) || bytes.IndexByte(a.name, '\n') >= 0 {
+	if a.line == 0 || !hasRealName(a.name) || bytes.IndexByte(a.name, '\n') >= 0 {
 		return Symbol{}, false
 	}
 
 	s := Symbol{Name: a.name, Kind: p.kind(a.kind), Line: a.line, End: a.end, Signature: a.signature}
-	if named(a.scope) {
+	if hasRealName(a.scope) {
 		s.ParentName, s.ParentKind = a.scope, p.kind(a.scopeKind)
 	}
 
@@ -240,9 +240,9 @@ func (p *process) symbol(a *answer) (Symbol, bool) {
 
 var anonymous = []byte("__anon")
 
-// named reports whether a person wrote a name. Ctags makes names such as __anon1f2e for definitions
-// without one.
-func named(name []byte) bool {
+// hasRealName reports whether a person wrote a name. Ctags makes names such as __anon1f2e for
+// definitions without one.
+func hasRealName(name []byte) bool {
 	return len(name) > 0 && len(name) <= 1<<10 && !bytes.Contains(name, anonymous) && utf8.Valid(name)
 }
 

@@ -62,9 +62,9 @@ var fixedConfig = []string{
 	"submodule.recurse", "false",
 }
 
-// passed are the variables of our environment that git sees unchanged: where programs are, and whom
-// to trust.
-var passed = []string{"PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"}
+// passedVariables are the variables of our environment that git sees unchanged: where programs are,
+// and whom to trust.
+var passedVariables = []string{"PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"}
 
 // environ returns the whole environment of a run.
 func (c *Command) environ() []string {
@@ -95,7 +95,7 @@ func (c *Command) environ() []string {
 		"GIT_ADVICE=0",
 	}
 
-	for _, name := range passed {
+	for _, name := range passedVariables {
 		if v, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+v)
 		}
@@ -192,7 +192,7 @@ func (c *Command) Stream(ctx context.Context, read func(io.Reader) error) error 
 		limit = 64 << 20
 	}
 
-	bounded := &limited{r: stdout, left: limit}
+	bounded := &limitedReader{r: stdout, left: limit}
 	readErr := read(bounded)
 	if readErr == nil && bounded.passed {
 		readErr = ErrTooLarge
@@ -336,6 +336,7 @@ func clean(s string, secrets []string) string {
 // tail keeps the end of what is written to it.
 type tail struct{ buf []byte }
 
+// Write keeps the last maxStderr bytes.
 func (t *tail) Write(p []byte) (int, error) {
 	n := len(p)
 	if n > maxStderr {
@@ -360,14 +361,15 @@ func (t *tail) String() string {
 	return b.String()
 }
 
-// limited is a reader that fails if the stream is longer than allowed.
-type limited struct {
+// limitedReader is a reader that fails if the stream is longer than allowed.
+type limitedReader struct {
 	r      io.Reader
 	left   int64
 	passed bool
 }
 
-func (l *limited) Read(p []byte) (int, error) {
+// Read reads from the stream, and returns ErrTooLarge once it is longer than allowed.
+func (l *limitedReader) Read(p []byte) (int, error) {
 	// If nothing is left, another byte is too much, but the end is not.
 	if l.left <= 0 {
 		n, err := l.r.Read(p[:min(1, len(p))])
