@@ -11,9 +11,9 @@ type agentRoutes struct{ agents authority }
 
 func (a *agentRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/agents", accessHolder, adminTimeout, holders(a.list)),
-		row("DELETE", "/api/agents/{agent}", accessHolder, adminTimeout, holders(a.end)),
-		row("POST", "/api/agents/clients", accessOwner, adminTimeout, owners(a.register)),
+		newRoute("GET", "/api/agents", accessHolder, adminTimeout, holderHandler(a.list)),
+		newRoute("DELETE", "/api/agents/{agent}", accessHolder, adminTimeout, holderHandler(a.end)),
+		newRoute("POST", "/api/agents/clients", accessOwner, adminTimeout, ownerHandler(a.register)),
 	}
 }
 

@@ -32,8 +32,8 @@ type auditRoutes struct {
 
 func (a *auditRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/events", accessOwner, quickTimeout, owners(a.happened)),
-		row("GET", "/api/audit", accessOwner, streamTimeout, owners(a.list)),
+		newRoute("GET", "/api/events", accessOwner, quickTimeout, ownerHandler(a.happened)),
+		newRoute("GET", "/api/audit", accessOwner, streamTimeout, ownerHandler(a.list)),
 	}
 }
 

@@ -18,11 +18,11 @@ type fileRoutes struct {
 
 func (a *fileRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/source", accessRead, browseTimeout, a.source),
-		row("GET", "/api/raw", accessRead, browseTimeout, a.raw),
-		row("POST", "/api/tree", accessRead, browseTimeout, a.tree),
-		row("GET", "/api/diff", accessRead, browseTimeout, a.diff),
-		row("GET", "/api/blame", accessRead, browseTimeout, a.blame),
+		newRoute("GET", "/api/source", accessRead, browseTimeout, a.source),
+		newRoute("GET", "/api/raw", accessRead, browseTimeout, a.raw),
+		newRoute("POST", "/api/tree", accessRead, browseTimeout, a.tree),
+		newRoute("GET", "/api/diff", accessRead, browseTimeout, a.diff),
+		newRoute("GET", "/api/blame", accessRead, browseTimeout, a.blame),
 	}
 }
 

@@ -200,8 +200,8 @@ func (c *call) page(base string, p paged) {
 	c.setHeader("Link", strings.Join(links, ", "))
 }
 
-// stamp formats a time for the API; "" for the zero time.
-func stamp(t time.Time) string {
+// formatTime formats a time for the API; "" for the zero time.
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}

@@ -22,18 +22,18 @@ type chatRoutes struct {
 
 func (a *chatRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/models", accessRead, quickTimeout, visible(a.chats.Models)),
-		row("POST", "/api/models/check", accessOwner, toolTimeout, owned(a.chats.CheckModels)),
-		row("POST", "/api/chat", accessRead, quickTimeout, a.begin),
-		row("GET", "/api/chat", accessRead, quickTimeout, a.list),
-		row("POST", "/api/chat/blocking", accessRead, toolTimeout, a.blocking),
-		row("GET", "/api/chat/{id}", accessRead, quickTimeout, a.get),
-		row("PATCH", "/api/chat/{id}", accessRead, quickTimeout, a.change),
-		row("DELETE", "/api/chat/{id}", accessRead, quickTimeout, a.remove),
-		row("POST", "/api/chat/{id}/messages", accessRead, quickTimeout, a.message),
-		row("POST", "/api/chat/{id}/fork", accessRead, quickTimeout, a.fork),
-		row("POST", "/api/chat/{id}/stop", accessRead, quickTimeout, a.stop),
-		row("GET", "/api/chat/{id}/events", accessRead, chatTimeout, a.events),
+		newRoute("GET", "/api/models", accessRead, quickTimeout, viewerAnswer(a.chats.Models)),
+		newRoute("POST", "/api/models/check", accessOwner, toolTimeout, ownerAnswer(a.chats.CheckModels)),
+		newRoute("POST", "/api/chat", accessRead, quickTimeout, a.begin),
+		newRoute("GET", "/api/chat", accessRead, quickTimeout, a.list),
+		newRoute("POST", "/api/chat/blocking", accessRead, toolTimeout, a.blocking),
+		newRoute("GET", "/api/chat/{id}", accessRead, quickTimeout, a.get),
+		newRoute("PATCH", "/api/chat/{id}", accessRead, quickTimeout, a.change),
+		newRoute("DELETE", "/api/chat/{id}", accessRead, quickTimeout, a.remove),
+		newRoute("POST", "/api/chat/{id}/messages", accessRead, quickTimeout, a.message),
+		newRoute("POST", "/api/chat/{id}/fork", accessRead, quickTimeout, a.fork),
+		newRoute("POST", "/api/chat/{id}/stop", accessRead, quickTimeout, a.stop),
+		newRoute("GET", "/api/chat/{id}/events", accessRead, chatTimeout, a.events),
 	}
 }
 
@@ -156,11 +156,11 @@ func (a *chatRoutes) blocking(ctx context.Context, c *call) error {
 		ChatURL       string            `json:"chatUrl"`
 		LanguageModel nodeask.ModelName `json:"languageModel"`
 		Limits        []string          `json:"limits"`
-	}{nodeask.Markdown(r.Answer, a.base()), chat.ID, a.chatURL(chat.ID), nodeask.ModelName{Provider: r.Provider(), Model: r.ModelName()}, filled(r.Limits)})
+	}{nodeask.Markdown(r.Answer, a.base()), chat.ID, a.chatURL(chat.ID), nodeask.ModelName{Provider: r.Provider(), Model: r.ModelName()}, notNil(r.Limits)})
 }
 
-// filled returns an empty list instead of nil, so that JSON shows [].
-func filled(list []string) []string {
+// notNil returns an empty list instead of nil, so that JSON shows [].
+func notNil(list []string) []string {
 	if list == nil {
 		return []string{}
 	}
@@ -229,8 +229,8 @@ func (a *chatRoutes) chatOf(t *nodeask.Chat) chatJSON {
 
 func (a *chatRoutes) turnOf(r *nodeask.Report) turnJSON {
 	out := turnJSON{
-		Query: r.Query, Repos: filled(r.Repos), Model: r.Model, Status: string(r.Status), Error: r.Error,
-		Answer: nodeask.Markdown(r.Answer, a.base()), Limits: filled(r.Limits), Cites: []citeJSON{},
+		Query: r.Query, Repos: notNil(r.Repos), Model: r.Model, Status: string(r.Status), Error: r.Error,
+		Answer: nodeask.Markdown(r.Answer, a.base()), Limits: notNil(r.Limits), Cites: []citeJSON{},
 		Began: r.Began.UTC(), TookMs: r.Took.Milliseconds(), Steps: r.Steps, First: r.First, Usage: usageJSON{r.Usage.Input, r.Usage.Cached, r.Usage.Output},
 	}
 	for _, p := range r.Answer {
@@ -340,7 +340,7 @@ func (a *chatRoutes) events(ctx context.Context, c *call) error {
 		return err
 	}
 
-	after, err := afterOf(c)
+	after, err := lastEventOf(c)
 	if err != nil {
 		return err
 	}
@@ -377,8 +377,8 @@ func (a *chatRoutes) writeEvent(w *bufio.Writer, e *nodeask.Event) error {
 	return w.Flush()
 }
 
-// afterOf returns the number of the last event that a client has.
-func afterOf(c *call) (int, error) {
+// lastEventOf returns the number of the last event that a client has.
+func lastEventOf(c *call) (int, error) {
 	text, ok := c.arg("after")
 	if !ok {
 		if text = c.requestHeader("Last-Event-ID"); text == "" {

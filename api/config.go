@@ -14,9 +14,9 @@ type configRoutes struct{ config settings.Config }
 
 func (a *configRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/config", accessOwner, quickTimeout, owned(a.config.Configuration)).taking(config.MaxSize),
-		row("POST", "/api/config", accessOwner, adminTimeout, owners(a.apply)).taking(config.MaxSize),
-		row("GET", "/api/contexts", accessRead, quickTimeout, visible(a.config.Contexts)),
+		newRoute("GET", "/api/config", accessOwner, quickTimeout, ownerAnswer(a.config.Configuration)).withMaxBody(config.MaxSize),
+		newRoute("POST", "/api/config", accessOwner, adminTimeout, ownerHandler(a.apply)).withMaxBody(config.MaxSize),
+		newRoute("GET", "/api/contexts", accessRead, quickTimeout, viewerAnswer(a.config.Contexts)),
 	}
 }
 

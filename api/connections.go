@@ -16,10 +16,10 @@ type connectionRoutes struct {
 
 func (a *connectionRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/connections", accessRead, quickTimeout, a.list),
-		row("GET", "/api/connections/{connection}", accessOwner, quickTimeout, named(a.operate.Connection)),
-		row("POST", "/api/connections/{connection}/sync", accessOwner, adminTimeout, queued(a.operate.SyncConnection)),
-		row("POST", "/api/connections/{connection}/accept", accessOwner, adminTimeout, queued(a.operate.AcceptListing)),
+		newRoute("GET", "/api/connections", accessRead, quickTimeout, a.list),
+		newRoute("GET", "/api/connections/{connection}", accessOwner, quickTimeout, ownerAction(a.operate.Connection)),
+		newRoute("POST", "/api/connections/{connection}/sync", accessOwner, adminTimeout, queuedAction(a.operate.SyncConnection)),
+		newRoute("POST", "/api/connections/{connection}/accept", accessOwner, adminTimeout, queuedAction(a.operate.AcceptListing)),
 	}
 }
 

@@ -77,9 +77,9 @@ func (s *Server) open() <-chan error {
 	return failed
 }
 
-// turnedAway refuses requests to the wrong listener, for a host name that this node does not
+// checkHost refuses requests to the wrong listener, for a host name that this node does not
 // know, or from pages of other sites. shared routes answer pages of other sites too.
-func (s *Server) turnedAway(c *call, shared bool) *failure {
+func (s *Server) checkHost(c *call, shared bool) *failure {
 	health := c.path == "/livez" || c.path == "/readyz" || c.path == "/api/health"
 	switch {
 	case c.door == doorSocket:
@@ -94,7 +94,7 @@ func (s *Server) turnedAway(c *call, shared bool) *failure {
 	if shared && host != "" {
 		origin = ""
 	}
-	if !s.hosts.knows(host, origin) {
+	if !s.hosts.allowsHost(host, origin) {
 		return &failure{Status: 421, Code: codeWrongHost, Message: fmt.Sprintf("This node is not known as %q: name it with --base-url or --allowed-hosts.", host)}
 	}
 	if !s.hosts.sameSite(host, origin) {

@@ -172,7 +172,7 @@ func TestHostRule(t *testing.T) {
 		{public, "10.9.9.1:7700", "http://localhost:7700", true, false},
 		{newHostRule(&net.TCPAddr{IP: net.IPv4(10, 9, 9, 1)}, always(""), []string{"*"}), "any.example", "", true, true},
 	} {
-		if got := c.rule.knows(c.host, c.origin); got != c.knows {
+		if got := c.rule.allowsHost(c.host, c.origin); got != c.knows {
 			t.Errorf("host %q, origin %q: known %t, want %t", c.host, c.origin, got, c.knows)
 		}
 		if got := c.rule.sameSite(c.host, c.origin); got != c.same {

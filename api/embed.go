@@ -48,9 +48,9 @@ func isOrigin(text string) bool {
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && text == u.Scheme+"://"+u.Host && originHost.MatchString(u.Host)
 }
 
-// framing returns the headers of embedded files: ancestors may embed them, and nothing in them
+// frameHeaders returns the headers of embedded files: ancestors may embed them, and nothing in them
 // runs.
-func framing(ancestors []string) [][2]string {
+func frameHeaders(ancestors []string) [][2]string {
 	return [][2]string{
 		{"Content-Security-Policy", "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors " + strings.Join(ancestors, " ")},
 
@@ -66,8 +66,8 @@ func framing(ancestors []string) [][2]string {
 	}
 }
 
-// framed makes a handler that draws a page for embedding.
-func (r *renderer) framed(draw layout.Handler) handler {
+// embedHandler makes a handler that draws a page for embedding.
+func (r *renderer) embedHandler(draw layout.Handler) handler {
 	return func(ctx context.Context, c *call) error {
 		v := r.visit(c)
 		if err := draw(ctx, v); err != nil {

@@ -210,7 +210,7 @@ func TestBodyRate(t *testing.T) {
 	t.Parallel()
 	s := &Server{opt: Options{patience: bodyPatience}}
 	for n, want := range map[int]time.Duration{0: 5 * time.Second, bodyRate: 6 * time.Second, 10 * bodyRate: 15 * time.Second, maxBody: 30 * time.Second} {
-		if got := s.bodyDue(day, n).Sub(day); got != want {
+		if got := s.bodyDeadline(day, n).Sub(day); got != want {
 			t.Errorf("after %d bytes more is due within %s, want %s", n, got, want)
 		}
 	}
@@ -250,13 +250,13 @@ func TestLimits_ofAllStrangers(t *testing.T) {
 		{holder, 90 * mib, false}, // more than seven eighths for large pieces
 		{operator, 400 * mib, true},
 	} {
-		if f := m.lease(fmt.Sprint(c), c.by).set(c.size); (f == nil) != c.ok {
+		if f := m.lease(fmt.Sprint(c), c.by).resize(c.size); (f == nil) != c.ok {
 			t.Errorf("%+v: %v", c, f)
 		}
 	}
 
 	// A small node also takes the largest delivery.
-	if f := newMemory(64*mib).lease("a", sender).set(largestBody); f != nil {
+	if f := newMemory(64*mib).lease("a", sender).resize(largestBody); f != nil {
 		t.Errorf("the largest body alone: %v", f)
 	}
 }

@@ -57,7 +57,7 @@ func (g *gate) Accept() (net.Conn, error) {
 
 		if err != nil {
 			// Close a waiting connection: otherwise no descriptor might become free for minutes.
-			g.crowd.starved(err)
+			g.crowd.acceptFailed(err)
 			if !g.crowd.pause(pause) {
 				return nil, net.ErrClosed
 			}
@@ -160,7 +160,7 @@ func (w *crowd) enter(raw net.Conn, d door) *guest {
 
 	var victim *guest
 	if from != nil && from.open >= w.perAddress {
-		victim = oldest(&from.waiting)
+		victim = longestIdle(&from.waiting)
 	}
 	if victim == nil && w.open >= w.limit {
 		victim = w.longest()
@@ -176,7 +176,7 @@ func (w *crowd) enter(raw net.Conn, d door) *guest {
 		from.open++
 		w.networks[from.addr] = from
 	}
-	w.put(c, fresh)
+	w.setState(c, fresh)
 	w.mu.Unlock()
 
 	// Close outside of the lock, because it makes system calls.
@@ -204,7 +204,7 @@ func (w *crowd) longest() *guest {
 	if e := w.waiting[idleStranger].Front(); e != nil && w.waiting[idleStranger].Len()+w.busyStrangers > w.limit/2 {
 		return e.Value.(*guest)
 	}
-	return oldest(&w.waiting)
+	return longestIdle(&w.waiting)
 }
 
 // drop closes a connection; nil does nothing.
@@ -215,8 +215,8 @@ func (w *crowd) drop(victim *guest) {
 	}
 }
 
-// oldest returns the longest waiting connection; those without a request come first.
-func oldest(lists *[busyHolder]queue.List) *guest {
+// longestIdle returns the longest waiting connection; those without a request come first.
+func longestIdle(lists *[busyHolder]queue.List) *guest {
 	for i := range lists {
 		if e := lists[i].Front(); e != nil {
 			return e.Value.(*guest)
@@ -225,8 +225,8 @@ func oldest(lists *[busyHolder]queue.List) *guest {
 	return nil
 }
 
-// put moves a connection to a state. The caller must hold the lock.
-func (w *crowd) put(c *guest, state int) {
+// setState moves a connection to a state. The caller must hold the lock.
+func (w *crowd) setState(c *guest, state int) {
 	lists := func() [2]*queue.List {
 		all := [2]*queue.List{&w.waiting[c.state], nil}
 		if c.from != nil {
@@ -285,7 +285,7 @@ func (w *crowd) move(c *guest, state int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !c.gone {
-		w.put(c, state)
+		w.setState(c, state)
 	}
 }
 
@@ -301,7 +301,7 @@ func (w *crowd) forget(c *guest) {
 	if c.gone || c.door == doorSocket {
 		return
 	}
-	w.put(c, busyHolder) // in no list
+	w.setState(c, busyHolder) // in no list
 	c.gone = true
 	w.open--
 	if c.from == nil {
@@ -312,11 +312,11 @@ func (w *crowd) forget(c *guest) {
 	}
 }
 
-// starved closes the longest waiting connection after Accept failed, and warns from time to time.
-func (w *crowd) starved(err error) {
+// acceptFailed closes the longest waiting connection after Accept failed, and warns from time to time.
+func (w *crowd) acceptFailed(err error) {
 	// Close only one each time: one descriptor is enough to go on.
 	w.mu.Lock()
-	victim := oldest(&w.waiting)
+	victim := longestIdle(&w.waiting)
 
 	if victim != nil {
 		w.forget(victim)

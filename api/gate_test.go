@@ -250,25 +250,25 @@ func TestMemory_isShared(t *testing.T) {
 	t.Parallel()
 	m := newMemory(8 << 20)
 	greedy, second, light := m.lease("a", holder), m.lease("b", holder), m.lease("c", holder)
-	if f := greedy.set(4<<20 + 1); f == nil || f.Status != 413 || f.RetryAfter != 0 {
+	if f := greedy.resize(4<<20 + 1); f == nil || f.Status != 413 || f.RetryAfter != 0 {
 		t.Errorf("more than half for one client: %v", f)
 	}
-	if f := greedy.set(4 << 20); f != nil {
+	if f := greedy.resize(4 << 20); f != nil {
 		t.Errorf("half for one client: %v", f)
 	}
-	if f := m.lease("a", holder).set(1 << 20); f == nil || f.Status != 429 {
+	if f := m.lease("a", holder).resize(1 << 20); f == nil || f.Status != 429 {
 		t.Error("a second request of the client got more than half")
 	}
-	if f := second.set(3<<20 + 1); f == nil {
+	if f := second.resize(3<<20 + 1); f == nil {
 		t.Error("large pieces took more than seven eighths")
 	}
-	if f := second.set(3 << 20); f != nil {
+	if f := second.resize(3 << 20); f != nil {
 		t.Errorf("seven eighths: %v", f)
 	}
-	if f := light.set(smallLease); f != nil {
+	if f := light.resize(smallLease); f != nil {
 		t.Errorf("a small piece beside them: %v", f)
 	}
-	if f := light.set(smallLease + 1); f == nil {
+	if f := light.resize(smallLease + 1); f == nil {
 		t.Error("it grew large")
 	}
 	for _, l := range []*lease{greedy, second, light} {
@@ -286,17 +286,17 @@ func TestMemory_tellsWhatNeverFits(t *testing.T) {
 	const mib = 1 << 20
 	for _, limit := range []int64{mib / 2, 8 * mib, 40 * mib, 64 * mib, 800 * mib} {
 		for _, by := range []standing{sender, stranger, holder, operator} {
-			most := newMemory(limit).most(by)
+			most := newMemory(limit).maxFor(by)
 			for n := int64(1); n <= limit+largestBody; n += 1 + n/3 {
 				for _, n := range []int64{n, min(most, limit), min(most, limit) + 1} {
 					idle := newMemory(limit)
-					f := idle.lease("a", by).set(n)
+					f := idle.lease("a", by).resize(n)
 					if (f == nil) != (n <= most) || f != nil && (f.Status != 413 || f.RetryAfter != 0) {
 						t.Fatalf("%d of %d bytes alone, standing %d, at most %d: %v", n, limit, by, most, f)
 					}
 					busy := newMemory(limit)
 					busy.held = limit
-					if f := busy.lease("a", by).set(n); by != operator && n <= most && (f == nil || f.Status != 429 || f.RetryAfter == 0) {
+					if f := busy.lease("a", by).resize(n); by != operator && n <= most && (f == nil || f.Status != 429 || f.RetryAfter == 0) {
 						t.Fatalf("%d of %d bytes while the node is full, standing %d: %v", n, limit, by, f)
 					}
 				}

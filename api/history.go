@@ -16,13 +16,13 @@ type historyRoutes struct {
 
 func (a *historyRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/commits", accessRead, browseTimeout, a.commits),
-		row("GET", "/api/commit", accessRead, browseTimeout, a.commit),
-		row("GET", "/api/commits/authors", accessRead, browseTimeout, a.authors),
-		row("GET", "/api/branches", accessRead, browseTimeout, a.branches),
-		row("GET", "/api/tags", accessRead, browseTimeout, a.tags),
-		row("GET", "/api/ref", accessRead, browseTimeout, a.ref),
-		row("GET", "/api/lastcommits", accessRead, browseTimeout, a.lastCommits),
+		newRoute("GET", "/api/commits", accessRead, browseTimeout, a.commits),
+		newRoute("GET", "/api/commit", accessRead, browseTimeout, a.commit),
+		newRoute("GET", "/api/commits/authors", accessRead, browseTimeout, a.authors),
+		newRoute("GET", "/api/branches", accessRead, browseTimeout, a.branches),
+		newRoute("GET", "/api/tags", accessRead, browseTimeout, a.tags),
+		newRoute("GET", "/api/ref", accessRead, browseTimeout, a.ref),
+		newRoute("GET", "/api/lastcommits", accessRead, browseTimeout, a.lastCommits),
 	}
 }
 

@@ -33,8 +33,8 @@ func newHostRule(addr net.Addr, base func() string, allowed []string) hostRule {
 	return r
 }
 
-// knows reports whether the node answers to the Host of a request.
-func (r hostRule) knows(host, origin string) bool {
+// allowsHost reports whether the node answers to the Host of a request.
+func (r hostRule) allowsHost(host, origin string) bool {
 	if host == "" { // HTTP/1.0: browsers always send a host
 		return origin == ""
 	}
@@ -46,11 +46,11 @@ func (r hostRule) knows(host, origin string) bool {
 	case loopbackName(name), !r.loopback && net.ParseIP(name) != nil:
 		return true
 	}
-	return name != "" && name == hostname(r.own())
+	return name != "" && name == hostname(r.baseHost())
 }
 
-// own returns the host of the base URL in lower case, with its port if it has one.
-func (r hostRule) own() string {
+// baseHost returns the host of the base URL in lower case, with its port if it has one.
+func (r hostRule) baseHost() string {
 	u, err := url.Parse(r.base())
 	if err != nil {
 		return ""
@@ -71,7 +71,7 @@ func (r hostRule) sameSite(host, origin string) bool {
 		return false
 	}
 	from := strings.ToLower(u.Host)
-	if from == strings.ToLower(host) || from == r.own() || slices.Contains(r.names, from) {
+	if from == strings.ToLower(host) || from == r.baseHost() || slices.Contains(r.names, from) {
 		return true
 	}
 
@@ -79,8 +79,8 @@ func (r hostRule) sameSite(host, origin string) bool {
 	return r.loopback && loopbackName(hostname(from)) && u.Port() == r.port
 }
 
-// secure reports whether this service is reached by https.
-func secure(base string) bool { return strings.HasPrefix(base, "https:") }
+// isHTTPS reports whether this service is reached by https.
+func isHTTPS(base string) bool { return strings.HasPrefix(base, "https:") }
 
 // hostname returns a host without its port and brackets.
 func hostname(hostport string) string {

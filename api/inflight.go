@@ -31,8 +31,8 @@ func (f *inflight) done() {
 	f.zero = nil
 }
 
-// none returns a channel that closes when no request runs.
-func (f *inflight) none() <-chan struct{} {
+// idle returns a channel that closes when no request runs.
+func (f *inflight) idle() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	ch := make(chan struct{})

@@ -14,10 +14,10 @@ type jobRoutes struct {
 
 func (a *jobRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/jobs", accessRead, quickTimeout, a.list),
-		row("GET", "/api/jobs/{id}", accessRead, quickTimeout, a.get),
-		row("POST", "/api/jobs/{id}/retry", accessOwner, adminTimeout, queued(a.operate.RetryJob)),
-		row("POST", "/api/jobs/{id}/cancel", accessOwner, adminTimeout, queued(a.operate.CancelJob)),
+		newRoute("GET", "/api/jobs", accessRead, quickTimeout, a.list),
+		newRoute("GET", "/api/jobs/{id}", accessRead, quickTimeout, a.get),
+		newRoute("POST", "/api/jobs/{id}/retry", accessOwner, adminTimeout, queuedAction(a.operate.RetryJob)),
+		newRoute("POST", "/api/jobs/{id}/cancel", accessOwner, adminTimeout, queuedAction(a.operate.CancelJob)),
 	}
 }
 

@@ -23,10 +23,10 @@ type keyRoutes struct {
 
 func (a *keyRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/me", accessRead, quickTimeout, a.me).bySession(),
-		row("GET", "/api/keys", accessHolder, adminTimeout, holders(a.list)),
-		row("POST", "/api/keys", accessHolder, adminTimeout, holders(a.create)),
-		row("DELETE", "/api/keys/{key}", accessHolder, adminTimeout, holders(a.revoke)),
+		newRoute("GET", "/api/me", accessRead, quickTimeout, a.me).bySession(),
+		newRoute("GET", "/api/keys", accessHolder, adminTimeout, holderHandler(a.list)),
+		newRoute("POST", "/api/keys", accessHolder, adminTimeout, holderHandler(a.create)),
+		newRoute("DELETE", "/api/keys/{key}", accessHolder, adminTimeout, holderHandler(a.revoke)),
 	}
 }
 

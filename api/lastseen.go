@@ -36,6 +36,6 @@ func seenOf(r *browse.LastSeenResponse) *seenBefore {
 	}
 	return &seenBefore{IsWhole: true, LastSeen: &lastSeenJSON{
 		Path: r.Path, Type: r.Type, Commit: r.Commit, Renamed: r.Renamed,
-		Removed: removedJSON{r.Removed.Hash, stamp(r.Removed.Date), r.Removed.Message},
+		Removed: removedJSON{r.Removed.Hash, formatTime(r.Removed.Date), r.Removed.Message},
 	}}
 }

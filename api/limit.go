@@ -24,8 +24,8 @@ func DefaultLimits() Limits {
 	return Limits{PerClient: 512, Total: 2048, Connections: 2048, Memory: 1 << 30}
 }
 
-// filled replaces zeros by the defaults.
-func (l Limits) filled() Limits {
+// withDefaults replaces zeros by the defaults.
+func (l Limits) withDefaults() Limits {
 	usual := DefaultLimits()
 	l.PerClient = cmp.Or(l.PerClient, usual.PerClient)
 	l.Total = cmp.Or(l.Total, usual.Total)
@@ -67,7 +67,7 @@ type client struct {
 }
 
 func newLimiter(l Limits, now func() time.Time) *limiter {
-	return &limiter{limits: l.filled(), now: now, clients: map[string]*client{}}
+	return &limiter{limits: l.withDefaults(), now: now, clients: map[string]*client{}}
 }
 
 // enter admits a request, or returns a failure with the time to retry. An admitted request must

@@ -281,7 +281,7 @@ func TestMCP_callsKeepTheirIdentity(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	<-s.running.none()
+	<-s.running.idle()
 	close(seen)
 	calls := 0
 	for c := range seen {

@@ -60,8 +60,8 @@ func (m *memory) lease(client string, by standing) *lease {
 	return &lease{of: m, client: client, by: by}
 }
 
-// become moves the lease to another standing.
-func (l *lease) become(by standing) {
+// setStanding moves the lease to another standing.
+func (l *lease) setStanding(by standing) {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	l.of.shares[l.by] -= l.held
@@ -69,16 +69,16 @@ func (l *lease) become(by standing) {
 	l.by = by
 }
 
-// set changes the size of the lease to n bytes. If it cannot grow that far, set returns a failure
+// resize changes the size of the lease to n bytes. If it cannot grow that far, set returns a failure
 // and changes nothing. Shrinking never fails.
-func (l *lease) set(n int64) *failure {
+func (l *lease) resize(n int64) *failure {
 	m := l.of
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
 	more := n - l.held
-	if more > 0 && !m.room(l, n <= smallLease, more) {
-		if most := m.most(l.by); n > most {
+	if more > 0 && !m.fits(l, n <= smallLease, more) {
+		if most := m.maxFor(l.by); n > most {
 			return neverFits(l.by, n, most)
 		}
 		return overloaded("The node holds as many bytes of requests and answers as it may: try again, or ask for less (matches, contextLines, whole).", time.Second)
@@ -108,9 +108,9 @@ func neverFits(by standing, n, most int64) *failure {
 	return f
 }
 
-// most returns how many bytes a client of this standing can hold on an idle node.
-func (m *memory) most(by standing) int64 {
-	large := m.boundsOf(false)
+// maxFor returns how many bytes a client of this standing can hold on an idle node.
+func (m *memory) maxFor(by standing) int64 {
+	large := m.limitsFor(false)
 	switch by {
 	case operator:
 		return math.MaxInt64
@@ -130,8 +130,8 @@ type bounds struct {
 	sending   int64 // by bodies that strangers are sending
 }
 
-// boundsOf returns the limits for a small or a large piece.
-func (m *memory) boundsOf(small bool) bounds {
+// limitsFor returns the limits for a small or a large piece.
+func (m *memory) limitsFor(small bool) bounds {
 	// Small pieces may use the reserve, so that a client can search during its downloads.
 	if small {
 		return bounds{m.limit, m.limit, m.limit / 2, m.limit / 4}
@@ -140,13 +140,13 @@ func (m *memory) boundsOf(small bool) bounds {
 	return bounds{without(m.limit), m.limit / 2, without(m.limit / 2), max(m.limit/8, largestBody)}
 }
 
-// room reports whether a lease may grow by more bytes. The caller must hold the lock.
-func (m *memory) room(l *lease, small bool, more int64) bool {
+// fits reports whether a lease may grow by more bytes. The caller must hold the lock.
+func (m *memory) fits(l *lease, small bool, more int64) bool {
 	if l.by == operator {
 		return true
 	}
 
-	most := m.boundsOf(small)
+	most := m.limitsFor(small)
 	fits := m.held+more <= most.all && m.clients[l.client]+more <= most.client
 	if l.by == holder {
 		return fits
@@ -158,7 +158,7 @@ func (m *memory) room(l *lease, small bool, more int64) bool {
 // end gives everything back.
 func (l *lease) end() {
 	if l.held > 0 {
-		_ = l.set(0) // shrinking never fails
+		_ = l.resize(0) // shrinking never fails
 	}
 }
 

@@ -92,7 +92,7 @@ type metricsRoutes struct {
 
 func (a *metricsRoutes) rows() []route {
 	return []route{
-		row("GET", "/metrics", a.access(), 0, a.show),
+		newRoute("GET", "/metrics", a.access(), 0, a.show),
 	}
 }
 

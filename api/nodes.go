@@ -29,13 +29,13 @@ type nodeRoutes struct {
 
 func (a *nodeRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/raft", accessOwner, quickTimeout, owned(a.state.Raft)),
-		row("GET", "/api/placement", accessOwner, quickTimeout, owners(a.placement)),
-		row("POST", "/api/nodes/{node}/drain", accessOwner, adminTimeout, named(a.operate.Drain)),
-		row("POST", "/api/nodes/{node}/undrain", accessOwner, adminTimeout, named(a.operate.Undrain)),
-		row("POST", "/api/nodes/{node}/lead", accessOwner, adminTimeout, named(a.operate.Lead)),
-		row("POST", "/api/nodes/{node}/remove", accessOwner, adminTimeout, owners(a.remove)),
-		row("GET", "/api/snapshot", accessOwner, streamTimeout, owners(a.snapshot)),
+		newRoute("GET", "/api/raft", accessOwner, quickTimeout, ownerAnswer(a.state.Raft)),
+		newRoute("GET", "/api/placement", accessOwner, quickTimeout, ownerHandler(a.placement)),
+		newRoute("POST", "/api/nodes/{node}/drain", accessOwner, adminTimeout, ownerAction(a.operate.Drain)),
+		newRoute("POST", "/api/nodes/{node}/undrain", accessOwner, adminTimeout, ownerAction(a.operate.Undrain)),
+		newRoute("POST", "/api/nodes/{node}/lead", accessOwner, adminTimeout, ownerAction(a.operate.Lead)),
+		newRoute("POST", "/api/nodes/{node}/remove", accessOwner, adminTimeout, ownerHandler(a.remove)),
+		newRoute("GET", "/api/snapshot", accessOwner, streamTimeout, ownerHandler(a.snapshot)),
 	}
 }
 

@@ -54,15 +54,15 @@ func (a *oauthRoutes) rows() []route {
 	} {
 		// Some clients use paths without a prefix, from an older standard.
 		for _, name := range x.names {
-			all = append(all, route{name: name, method: x.method, access: accessOpen, timeout: quickTimeout, handle: a.whereEnabled(x.handle), most: maxAgentBody, shared: anySite})
+			all = append(all, route{name: name, method: x.method, access: accessOpen, timeout: quickTimeout, handle: a.ifEnabled(x.handle), most: maxAgentBody, shared: anySite})
 		}
 	}
 	return all
 }
 
-// whereEnabled answers errors in OAuth's format. It answers 404 if tokens would travel in clear
+// ifEnabled answers errors in OAuth's format. It answers 404 if tokens would travel in clear
 // text.
-func (a *oauthRoutes) whereEnabled(h handler) handler {
+func (a *oauthRoutes) ifEnabled(h handler) handler {
 	return func(ctx context.Context, c *call) error {
 		if !a.authority.Enabled() {
 			return &failure{Status: 404, Code: codeNotFound, Message: "Agents sign in only where the base URL (--base-url) has no path, and begins with https:// or is of this machine; use an API key."}

@@ -16,7 +16,7 @@ type documentRoutes struct{}
 
 func (documentRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/openapi.json", accessOpen, 0, serveOpenAPI),
+		newRoute("GET", "/api/openapi.json", accessOpen, 0, serveOpenAPI),
 	}
 }
 

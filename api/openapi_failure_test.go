@@ -299,7 +299,7 @@ func (f *failures) fail(who, route, method, target string, body io.Reader, code 
 func (f *failures) common(path, method string) {
 	name, target := method+" "+path, f.parts.Replace(path)
 	op := f.ops.Paths[path][strings.ToLower(method)]
-	found, _ := f.s.routes.at(target)
+	found, _ := f.s.routes.find(target)
 	of := found[slices.IndexFunc(found, func(x *route) bool { return x.name == path && x.method == method })]
 
 	if of.access == accessOpen && of.timeout == 0 {
@@ -318,7 +318,7 @@ func (f *failures) common(path, method string) {
 	body := ""
 	if op.RequestBody != nil {
 		body = `{"query":"a"}`
-		f.fail("owner", name, method, target, io.LimitReader(blanks{}, int64(of.mostBody())+1), codeTooLarge)
+		f.fail("owner", name, method, target, io.LimitReader(blanks{}, int64(of.bodyLimit())+1), codeTooLarge)
 		if path != toolPath {
 			f.fail("owner", name, method, target, strings.NewReader("["), codeInvalidBody)
 		}

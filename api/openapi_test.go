@@ -125,7 +125,7 @@ func TestOpenAPI_hasEveryField(t *testing.T) {
 	}
 	for _, op := range operations {
 		path, _, _ := strings.Cut(op.path, "?")
-		found, _ := s.routes.at(path)
+		found, _ := s.routes.find(path)
 		template := found[0].name
 		if _, ok := doc.Paths[template]; !ok {
 			t.Errorf("%s: no path %s", op.name, template)
@@ -354,7 +354,7 @@ func TestOpenAPI_failuresOfEachRoute(t *testing.T) {
 				}
 			}
 
-			found, _ := s.routes.at(strings.NewReplacer("{", "", "}", "").Replace(path))
+			found, _ := s.routes.find(strings.NewReplacer("{", "", "}", "").Replace(path))
 			at := slices.IndexFunc(found, func(x *route) bool { return x.name == path && x.method == strings.ToUpper(method) })
 			if at < 0 {
 				t.Errorf("%s: not served", name)

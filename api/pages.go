@@ -82,11 +82,11 @@ func pagesOf(p parts, r *renderer, embed bool, now func() time.Time) *pageRoutes
 }
 
 func (a *pageRoutes) rows() []route {
-	all := []route{row("GET", "/static/*", accessOpen, 0, serveStatic), row("GET", "/robots.txt", accessOpen, 0, serveRobots)}
+	all := []route{newRoute("GET", "/static/*", accessOpen, 0, serveStatic), newRoute("GET", "/robots.txt", accessOpen, 0, serveRobots)}
 
 	// Every page first checks for accounts that must be linked.
 	page := func(method, path string, need access, timeout time.Duration, draw layout.Handler) {
-		x := row(method, path, need, timeout, a.renderer.page(a.renderer.requireLinks(draw)))
+		x := newRoute(method, path, need, timeout, a.renderer.page(a.renderer.requireLinks(draw)))
 		x.page = true
 		all = append(all, x)
 	}
@@ -109,7 +109,7 @@ func (a *pageRoutes) rows() []route {
 
 	// Without embedding the address does not exist.
 	if a.embed {
-		x := row("GET", embedName, accessRead, browseTimeout, a.renderer.framed(a.web.Embedded))
+		x := newRoute("GET", embedName, accessRead, browseTimeout, a.renderer.embedHandler(a.web.Embedded))
 		x.framed = true
 		all = append(all, x)
 	}
@@ -193,7 +193,7 @@ func (r *renderer) requireLinks(draw layout.Handler) layout.Handler {
 func (r *renderer) visit(c *call) *layout.Visit {
 	v := &layout.Visit{
 		Method: c.method, Path: string(c.rc.URI().PathOriginal()), Part: c.requestHeader("X-Shoal-Part"),
-		Viewer: c.viewer, Secure: secure(r.base()), Sent: c.requestHeader, Status: 200,
+		Viewer: c.viewer, Secure: isHTTPS(r.base()), Sent: c.requestHeader, Status: 200,
 		Cookie: func(name string) string { return string(c.rc.Request.Header.Cookie(name)) }, Address: c.address(r.trusted).String(),
 	}
 	v.Arrives = layout.Arrives(v.Sent)
@@ -211,12 +211,12 @@ func (c *call) answerPage(v *layout.Visit) {
 	}
 
 	// A page may have set its own policy.
-	if !c.answers("Content-Security-Policy") {
+	if !c.hasHeader("Content-Security-Policy") {
 		c.setHeader("Content-Security-Policy", v.Policy())
 	}
 
 	for _, kv := range pageHeaders {
-		if !c.answers(kv[0]) {
+		if !c.hasHeader(kv[0]) {
 			c.setHeader(kv[0], kv[1])
 		}
 	}
@@ -234,8 +234,8 @@ var pageHeaders = [...][2]string{
 	{"Vary", "X-Shoal-Part, Accept-Encoding"},
 }
 
-// answers reports whether the answer has a header.
-func (c *call) answers(name string) bool {
+// hasHeader reports whether the answer has a header.
+func (c *call) hasHeader(name string) bool {
 	for _, kv := range c.header {
 		if kv[0] == name {
 			return true
@@ -258,7 +258,7 @@ func (c *call) pack() {
 
 	c.setHeader("Content-Encoding", "gzip")
 	if c.stream != nil {
-		c.stream = packed(c.stream)
+		c.stream = compressStream(c.stream)
 		return
 	}
 	var b bytes.Buffer
@@ -277,9 +277,9 @@ func newPacker(w io.Writer) *gzip.Writer {
 	return z
 }
 
-// packed compresses a streamed page. Each flush of the page, and each full buffer, is sent at
+// compressStream compresses a streamed page. Each flush of the page, and each full buffer, is sent at
 // once.
-func packed(stream func(*bufio.Writer) error) func(*bufio.Writer) error {
+func compressStream(stream func(*bufio.Writer) error) func(*bufio.Writer) error {
 	return func(w *bufio.Writer) error {
 		z := newPacker(w)
 		if err := stream(bufio.NewWriterSize(flushing{z, w}, packedPart)); err != nil {

@@ -18,7 +18,7 @@ func TestPages_compressedInParts(t *testing.T) {
 	t.Parallel()
 	var sent bytes.Buffer
 	long := strings.Repeat("rest ", 20_000)
-	err := packed(func(w *bufio.Writer) error {
+	err := compressStream(func(w *bufio.Writer) error {
 		if _, err := w.WriteString("head"); err != nil {
 			return err
 		}

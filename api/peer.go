@@ -53,28 +53,28 @@ func (p *peers) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			p.look()
+			p.checkAll()
 		}
 	}
 }
 
-// look checks every connection once. It holds the lock meanwhile, so that it never touches the
+// checkAll checks every connection once. It holds the lock meanwhile, so that it never touches the
 // connection of a request that has been removed. Each check is one system call that does not
 // block.
-func (p *peers) look() {
+func (p *peers) checkAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, w := range p.all {
-		if closed(w.conn) {
+		if isClosed(w.conn) {
 			w.gone(errPeerGone)
 			delete(p.all, id)
 		}
 	}
 }
 
-// closed reports whether the client closed its connection: a read would return the end or an
+// isClosed reports whether the client closed its connection: a read would return the end or an
 // error at once. Waiting bytes of a next request mean that the client is there.
-func closed(conn net.Conn) bool {
+func isClosed(conn net.Conn) bool {
 	if g := guestOf(conn); g != nil { // below TLS
 		conn = g
 	}

@@ -67,7 +67,7 @@ func TestPipelinedRequest_keepsTheSearch(t *testing.T) {
 	conn := dial(t, s, searchA+"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	wait(t, "the search to begin", began)
 	for range 3 {
-		s.peers.look()
+		s.peers.checkAll()
 	}
 	close(release)
 	in := bufio.NewReader(conn)

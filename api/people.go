@@ -20,16 +20,16 @@ type userRoutes struct {
 
 func (a *userRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/users", accessOwner, adminTimeout, owned(a.users.Users)),
-		row("POST", "/api/users", accessOwner, adminTimeout, owners(a.create)),
-		row("POST", "/api/users/{user}", accessOwner, adminTimeout, owners(a.change)),
-		row("DELETE", "/api/users/{user}", accessOwner, adminTimeout, named(a.users.DeleteUser)),
-		row("POST", "/api/users/{user}/grants", accessOwner, adminTimeout, owners(a.grant)),
-		row("GET", "/api/users/{user}/access", accessOwner, adminTimeout, owners(a.why)),
-		row("POST", "/api/users/{user}/password", accessOwner, adminTimeout, owners(a.setPassword)),
-		row("POST", "/api/users/{user}/link", accessOwner, adminTimeout, owners(a.newLink)),
-		row("GET", "/api/users/{user}/sessions", accessHolder, adminTimeout, holders(a.listSessions)),
-		row("DELETE", "/api/users/{user}/sessions", accessHolder, adminTimeout, holders(a.endSessions)),
+		newRoute("GET", "/api/users", accessOwner, adminTimeout, ownerAnswer(a.users.Users)),
+		newRoute("POST", "/api/users", accessOwner, adminTimeout, ownerHandler(a.create)),
+		newRoute("POST", "/api/users/{user}", accessOwner, adminTimeout, ownerHandler(a.change)),
+		newRoute("DELETE", "/api/users/{user}", accessOwner, adminTimeout, ownerAction(a.users.DeleteUser)),
+		newRoute("POST", "/api/users/{user}/grants", accessOwner, adminTimeout, ownerHandler(a.grant)),
+		newRoute("GET", "/api/users/{user}/access", accessOwner, adminTimeout, ownerHandler(a.why)),
+		newRoute("POST", "/api/users/{user}/password", accessOwner, adminTimeout, ownerHandler(a.setPassword)),
+		newRoute("POST", "/api/users/{user}/link", accessOwner, adminTimeout, ownerHandler(a.newLink)),
+		newRoute("GET", "/api/users/{user}/sessions", accessHolder, adminTimeout, holderHandler(a.listSessions)),
+		newRoute("DELETE", "/api/users/{user}/sessions", accessHolder, adminTimeout, holderHandler(a.endSessions)),
 	}
 }
 

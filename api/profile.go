@@ -22,12 +22,12 @@ const (
 type profileRoutes struct{}
 
 func (a profileRoutes) rows() []route {
-	return []route{row("GET", "/debug/pprof/{profile}", accessOwner, streamTimeout, owners(a.take))}
+	return []route{newRoute("GET", "/debug/pprof/{profile}", accessOwner, streamTimeout, ownerHandler(a.serveProfile))}
 }
 
-// take handles GET /debug/pprof/{profile}: "profile" for CPU time, "trace", or one of
+// serveProfile handles GET /debug/pprof/{profile}: "profile" for CPU time, "trace", or one of
 // [pprof.Profiles]. The answer is a file for `go tool pprof` or `go tool trace`.
-func (a profileRoutes) take(ctx context.Context, c *call, _ account.Owner) error {
+func (a profileRoutes) serveProfile(ctx context.Context, c *call, _ account.Owner) error {
 	var b bytes.Buffer
 	var err error
 	switch name := c.wild[0]; name {
@@ -38,7 +38,7 @@ func (a profileRoutes) take(ctx context.Context, c *call, _ account.Owner) error
 	default:
 		p := pprof.Lookup(name)
 		if p == nil {
-			return notThere(c.path)
+			return unknownPath(c.path)
 		}
 		err = p.WriteTo(&b, 0)
 	}

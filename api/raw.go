@@ -40,7 +40,7 @@ func (a *fileRoutes) raw(ctx context.Context, c *call) error {
 		c.header, c.status = append(c.header, web.RawHeader(r)...), fasthttp.StatusNotModified
 		return nil
 	}
-	part, err := c.part(r.Content, tag)
+	part, err := c.requestedRange(r.Content, tag)
 	if err != nil {
 		return err
 	}
@@ -55,9 +55,9 @@ func (a *fileRoutes) raw(ctx context.Context, c *call) error {
 	return nil
 }
 
-// part returns the bytes that the header Range requests, or all of them. Several ranges count as
+// requestedRange returns the bytes that the header Range requests, or all of them. Several ranges count as
 // none, since clients must accept the whole file anyway.
-func (c *call) part(text []byte, tag string) ([]byte, error) {
+func (c *call) requestedRange(text []byte, tag string) ([]byte, error) {
 	header := c.requestHeader("Range")
 	if c.method != fasthttp.MethodGet || header == "" {
 		return text, nil
@@ -100,7 +100,7 @@ func byteRange(header string, size int) (start, end int, asked bool) {
 		return size - last, size, true
 	case to == "" && good:
 		return first, size, true
-	case good && well && !before(to, from):
+	case good && well && !lessDecimal(to, from):
 		return first, min(last+1, size), true
 	}
 	return 0, 0, false
@@ -115,8 +115,8 @@ func position(text string, size int) (n int, ok bool) {
 	return int(min(long, uint64(size))), true
 }
 
-// before compares two decimal numbers of any length.
-func before(a, b string) bool {
+// lessDecimal compares two decimal numbers of any length.
+func lessDecimal(a, b string) bool {
 	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
 	if len(a) != len(b) {
 		return len(a) < len(b)

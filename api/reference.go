@@ -21,10 +21,10 @@ type referenceRoutes struct {
 
 func (a *referenceRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/ee/users", accessOwner, adminTimeout, owners(a.list)),
-		row("GET", "/api/ee/user", accessOwner, adminTimeout, owners(a.get)),
-		row("DELETE", "/api/ee/user", accessOwner, adminTimeout, owners(a.remove)),
-		row("GET", "/api/ee/audit", accessOwner, streamTimeout, owners(a.events)),
+		newRoute("GET", "/api/ee/users", accessOwner, adminTimeout, ownerHandler(a.list)),
+		newRoute("GET", "/api/ee/user", accessOwner, adminTimeout, ownerHandler(a.get)),
+		newRoute("DELETE", "/api/ee/user", accessOwner, adminTimeout, ownerHandler(a.remove)),
+		newRoute("GET", "/api/ee/audit", accessOwner, streamTimeout, ownerHandler(a.events)),
 	}
 }
 
@@ -44,7 +44,7 @@ type referenceUserJSON struct {
 func referenceUserOf(u *account.UserInfo) referenceUserJSON {
 	out := referenceUserJSON{
 		ID: u.ID, Name: u.Name, Email: u.Email, Role: strings.ToUpper(u.Role.String()),
-		Created: stamp(u.Created), Updated: stamp(u.Created),
+		Created: formatTime(u.Created), Updated: formatTime(u.Created),
 	}
 
 	// Only the audit knows when an account was changed.
@@ -52,7 +52,7 @@ func referenceUserOf(u *account.UserInfo) referenceUserJSON {
 		out.Suspended = &out.Updated
 	}
 	if !u.Used.IsZero() {
-		used := stamp(u.Used)
+		used := formatTime(u.Used)
 		out.Active = &used
 	}
 	return out
@@ -161,8 +161,8 @@ var elsewhere = []struct{ prefix, sentence string }{
 	{"/scim/", "There is no SCIM; POST /api/users makes accounts."},
 }
 
-// notThere returns the failure for an unknown path.
-func notThere(path string) *failure {
+// unknownPath returns the failure for an unknown path.
+func unknownPath(path string) *failure {
 	f := &failure{Status: 404, Code: codeNotFound, Message: "This API endpoint does not exist"}
 	for _, x := range elsewhere {
 		if strings.HasPrefix(path, x.prefix) {

@@ -19,7 +19,7 @@ func TestReferenceRoutes(t *testing.T) {
 		"/api/ee/audit":          `"metadata":{},"sourcebotVersion":"`,
 	} {
 		resp, body := ask(t, s, "GET", path, "")
-		if text := strings.TrimSpace(string(body)); resp.StatusCode != 200 || !strings.Contains(strings.ReplaceAll(text, stamp(day), "2026-01-02T03:04:05Z"), want) {
+		if text := strings.TrimSpace(string(body)); resp.StatusCode != 200 || !strings.Contains(strings.ReplaceAll(text, formatTime(day), "2026-01-02T03:04:05Z"), want) {
 			t.Errorf("%s: %d %s", path, resp.StatusCode, text)
 		}
 	}
@@ -45,7 +45,7 @@ func TestReferenceRoutes_replacements(t *testing.T) {
 		for word := range strings.FieldsSeq(x.sentence) {
 			path, _, _ := strings.Cut(strings.Trim(word, ".,;"), "?")
 			if strings.HasPrefix(path, "/") {
-				if found, _ := s.routes.at(strings.Replace(path, "{id}", "x", 1)); found == nil {
+				if found, _ := s.routes.find(strings.Replace(path, "{id}", "x", 1)); found == nil {
 					t.Errorf("%s names %s, which is no route", x.prefix, path)
 				}
 			}

@@ -18,8 +18,8 @@ type repoRoutes struct {
 
 func (a *repoRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/repos", accessRead, quickTimeout, a.list),
-		row("POST", "/api/repos/{id}/reindex", accessOwner, adminTimeout, owners(a.reindex)),
+		newRoute("GET", "/api/repos", accessRead, quickTimeout, a.list),
+		newRoute("POST", "/api/repos/{id}/reindex", accessOwner, adminTimeout, ownerHandler(a.reindex)),
 	}
 }
 

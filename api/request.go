@@ -14,10 +14,10 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// headRead is called when the head of a request has arrived. If the announced body is too large
+// onHead is called when the head of a request has arrived. If the announced body is too large
 // or the head is ambiguous, the request continues without a body, with a mark for later, and its
 // connection will close. Otherwise the body's first byte must come within patience.
-func (s *Server) headRead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+func (s *Server) onHead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	h.Del(announced)
 	h.Del(unclear)
 	if ambiguous(h.RawHeaders()) {
@@ -94,24 +94,24 @@ func (s *Server) readBody(c *call, most int) *failure {
 	}
 	for {
 		// Double a full buffer, so that it is at most twice as large as what arrived.
-		if f := c.lease.set(int64(room)); f != nil {
+		if f := c.lease.resize(int64(room)); f != nil {
 			return f
 		}
 		c.sent = append(make([]byte, 0, room), c.sent...)
 
 		for len(c.sent) < room {
-			if err := c.rc.Conn().SetReadDeadline(s.bodyDue(began, len(c.sent))); err != nil {
-				return unread(err)
+			if err := c.rc.Conn().SetReadDeadline(s.bodyDeadline(began, len(c.sent))); err != nil {
+				return incompleteBody(err)
 			}
 			n, err := stream.Read(c.sent[len(c.sent):room])
 			c.sent = c.sent[:len(c.sent)+n]
 			switch {
 			case err == io.EOF && len(c.sent) < length:
-				return unread(io.ErrUnexpectedEOF)
+				return incompleteBody(io.ErrUnexpectedEOF)
 			case err == io.EOF:
 				return nil
 			case err != nil:
-				return unread(err)
+				return incompleteBody(err)
 			}
 		}
 
@@ -125,8 +125,8 @@ func (s *Server) readBody(c *call, most int) *failure {
 	}
 }
 
-// bodyDue returns the time by which more of the body must arrive, after n bytes.
-func (s *Server) bodyDue(began time.Time, n int) time.Time {
+// bodyDeadline returns the time by which more of the body must arrive, after n bytes.
+func (s *Server) bodyDeadline(began time.Time, n int) time.Time {
 	owed := s.opt.patience + time.Duration(n)*time.Second/bodyRate
 	return began.Add(min(owed, readTimeout))
 }
@@ -136,8 +136,8 @@ func (c *call) hasBody() bool {
 	return c.method == fasthttp.MethodPost || c.method == fasthttp.MethodPatch
 }
 
-// unread returns the failure for an incomplete body.
-func unread(err error) *failure {
+// incompleteBody returns the failure for an incomplete body.
+func incompleteBody(err error) *failure {
 	var timeout net.Error
 	switch {
 	case errors.As(err, &timeout) && timeout.Timeout():

@@ -24,9 +24,9 @@ const (
 // leaves, or when the server stops.
 type handler func(ctx context.Context, c *call) error
 
-// owners makes a handler from one that needs an account.Owner. No other function gives a request
+// ownerHandler makes a handler from one that needs an account.Owner. No other function gives a request
 // that proof.
-func owners(h func(ctx context.Context, c *call, by account.Owner) error) handler {
+func ownerHandler(h func(ctx context.Context, c *call, by account.Owner) error) handler {
 	return func(ctx context.Context, c *call) error {
 		by, err := account.AsOwner(c.viewer)
 		if err != nil {
@@ -36,8 +36,8 @@ func owners(h func(ctx context.Context, c *call, by account.Owner) error) handle
 	}
 }
 
-// holders is like owners, for operations that people may use on their own things too.
-func holders(h func(ctx context.Context, c *call, by account.Holder) error) handler {
+// holderHandler is like owners, for operations that people may use on their own things too.
+func holderHandler(h func(ctx context.Context, c *call, by account.Holder) error) handler {
 	return func(ctx context.Context, c *call) error {
 		by, err := account.AsHolder(c.viewer)
 		if err != nil {
@@ -47,27 +47,27 @@ func holders(h func(ctx context.Context, c *call, by account.Holder) error) hand
 	}
 }
 
-// owned makes a handler that answers an owner with the result of tell.
-func owned[T any](tell func(context.Context, account.Owner) (T, error)) handler {
-	return owners(func(ctx context.Context, c *call, by account.Owner) error { return c.answer(tell(ctx, by)) })
+// ownerAnswer makes a handler that answers an owner with the result of tell.
+func ownerAnswer[T any](tell func(context.Context, account.Owner) (T, error)) handler {
+	return ownerHandler(func(ctx context.Context, c *call, by account.Owner) error { return c.answer(tell(ctx, by)) })
 }
 
-// named makes a handler for an owner's operation on the thing that the path names.
-func named[T any](do func(context.Context, account.Owner, string) (T, error)) handler {
-	return owners(func(ctx context.Context, c *call, by account.Owner) error { return c.answer(do(ctx, by, c.wild[0])) })
+// ownerAction makes a handler for an owner's operation on the thing that the path names.
+func ownerAction[T any](do func(context.Context, account.Owner, string) (T, error)) handler {
+	return ownerHandler(func(ctx context.Context, c *call, by account.Owner) error { return c.answer(do(ctx, by, c.wild[0])) })
 }
 
-// queued is named for work that continues after the answer, with status 202.
-func queued[T any](do func(context.Context, account.Owner, string) (T, error)) handler {
-	handle := named(do)
+// queuedAction is named for work that continues after the answer, with status 202.
+func queuedAction[T any](do func(context.Context, account.Owner, string) (T, error)) handler {
+	handle := ownerAction(do)
 	return func(ctx context.Context, c *call) error {
 		c.status = 202
 		return handle(ctx, c)
 	}
 }
 
-// visible makes a handler that answers a viewer with the result of tell.
-func visible[T any](tell func(context.Context, catalog.Viewer) (T, error)) handler {
+// viewerAnswer makes a handler that answers a viewer with the result of tell.
+func viewerAnswer[T any](tell func(context.Context, catalog.Viewer) (T, error)) handler {
 	return func(ctx context.Context, c *call) error { return c.answer(tell(ctx, c.viewer)) }
 }
 
@@ -95,19 +95,19 @@ const (
 	bearer                 // those that send a credential, or if anonymous access is off
 )
 
-// row makes a route.
-func row(method, name string, need access, timeout time.Duration, h handler) route {
+// newRoute makes a route.
+func newRoute(method, name string, need access, timeout time.Duration, h handler) route {
 	return route{name: name, method: method, access: need, timeout: timeout, handle: h}
 }
 
-// taking sets the route's limit of the body.
-func (r route) taking(most int) route {
+// withMaxBody sets the route's limit of the body.
+func (r route) withMaxBody(most int) route {
 	r.most = most
 	return r
 }
 
-// proving sets a check that runs before the body is read.
-func (r route) proving(by handler) route {
+// withProof sets a check that runs before the body is read.
+func (r route) withProof(by handler) route {
 	r.proof = by
 	return r
 }
@@ -119,8 +119,8 @@ func (r route) bySession() route {
 	return r
 }
 
-// mostBody returns the largest body of the route, in bytes.
-func (r *route) mostBody() int { return cmp.Or(r.most, maxBody) }
+// bodyLimit returns the largest body of the route, in bytes.
+func (r *route) bodyLimit() int { return cmp.Or(r.most, maxBody) }
 
 // area is a group of routes with what their handlers use. Rows and handlers are in the same file.
 type area interface{ rows() []route }
@@ -156,8 +156,8 @@ func (r *routes) add(x route) {
 	}
 }
 
-// at returns the routes of a path, one for each method, and the values of its {parts}.
-func (r *routes) at(path string) (found []*route, wild []string) {
+// find returns the routes of a path, one for each method, and the values of its {parts}.
+func (r *routes) find(path string) (found []*route, wild []string) {
 	// Most paths have no {parts}.
 	if list := r.exact[path]; list != nil {
 		return list, nil
@@ -203,9 +203,9 @@ func match(pattern, path string) (wild []string, ok bool) {
 	return wild, true
 }
 
-// answers reports whether the route handles a method. A route without a method handles all. GET
+// handles reports whether the route handles a method. A route without a method handles all. GET
 // also handles HEAD.
-func (r *route) answers(method string) bool {
+func (r *route) handles(method string) bool {
 	return r.method == method || r.method == "" || r.method == "GET" && method == "HEAD"
 }
 

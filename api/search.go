@@ -24,11 +24,11 @@ type searchRoutes struct {
 
 func (a *searchRoutes) rows() []route {
 	return []route{
-		row("POST", "/api/search", accessRead, searchTimeout, a.search),
-		row("POST", "/api/search_commits", accessRead, searchTimeout, a.commits),
-		row("POST", "/api/stream_search", accessRead, streamTimeout, a.stream),
-		row("POST", "/api/find_definitions", accessRead, searchTimeout, a.definitions),
-		row("POST", "/api/find_references", accessRead, searchTimeout, a.references),
+		newRoute("POST", "/api/search", accessRead, searchTimeout, a.search),
+		newRoute("POST", "/api/search_commits", accessRead, searchTimeout, a.commits),
+		newRoute("POST", "/api/stream_search", accessRead, streamTimeout, a.stream),
+		newRoute("POST", "/api/find_definitions", accessRead, searchTimeout, a.definitions),
+		newRoute("POST", "/api/find_references", accessRead, searchTimeout, a.references),
 	}
 }
 
@@ -60,7 +60,7 @@ func (a *searchRoutes) search(ctx context.Context, c *call) error {
 	}
 
 	// The results and their JSON are in memory together for a while.
-	if f := c.lease.set(2 * size); f != nil {
+	if f := c.lease.resize(2 * size); f != nil {
 		return f
 	}
 
@@ -258,7 +258,7 @@ func (a *searchRoutes) produce(ctx context.Context, v catalog.Viewer, req search
 
 	resp, err := a.searcher.StreamSearch(ctx, v, req, func(part *search.Chunk) error {
 		// The encoded part is in memory while the previous one is written.
-		if f := held.set(3 * encodedSize(part.Files)); f != nil {
+		if f := held.resize(3 * encodedSize(part.Files)); f != nil {
 			return f
 		}
 		return sendEvent(ctx, events, appendChunkEvent(nil, part))

@@ -128,10 +128,10 @@ func newServer(p parts, opt Options) (*Server, error) {
 		p.state = certified{p.state, open.certificate, opt.Now}
 	}
 
-	limits := opt.Limits.filled()
+	limits := opt.Limits.withDefaults()
 	s := &Server{
 		opt: opt, doors: open, log: opt.Log,
-		renderer: &renderer{p.doors, p.base, opt.trusted, framing(opt.EmbedAncestors), opt.Now, opt.Log},
+		renderer: &renderer{p.doors, p.base, opt.trusted, frameHeaders(opt.EmbedAncestors), opt.Now, opt.Log},
 		limits:   newLimiter(limits, opt.Now),
 		memory:   newMemory(limits.Memory),
 		peers:    newPeers(),
@@ -163,7 +163,7 @@ func newServer(p parts, opt Options) (*Server, error) {
 		Handler:                      s.serve,
 		ErrorHandler:                 s.refuse,
 		ExpectHandler:                s.expect,
-		HeaderReceived:               s.headRead,
+		HeaderReceived:               s.onHead,
 		StreamRequestBody:            true, // readBody reads it after authentication
 		MaxRequestBodySize:           1,    // bytes to wait for before the handler runs; readBody has the real limit
 		ReadBufferSize:               maxHeader,
@@ -232,7 +232,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer cancel()
 
 	err := s.http.ShutdownWithContext(bound)
-	<-s.running.none()
+	<-s.running.idle()
 	s.stop(errStopping)
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("stop the API: %w", err)
@@ -289,7 +289,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	c := &call{method: string(rc.Method()), path: servedPath(string(rc.Path())), rc: rc, door: guest.by(), status: 200}
 	c.id = requestID(c.requestHeader(headerRequest))
 	route, f := s.route(c)
-	ctx, cancel := s.bounded(c, route)
+	ctx, cancel := s.requestContext(c, route)
 
 	// Cancel the work if the client leaves.
 	watched := uint64(0)
@@ -304,7 +304,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	}
 	by := c.standing()
 	s.noteProxy(c)
-	if c.uncounted(route) {
+	if c.isExempt(route) {
 		by = operator
 	}
 	c.lease = s.memory.lease(c.client(s.opt.trusted), by)
@@ -316,7 +316,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 		f = s.run(ctx, c, route)
 	}
 	if f == nil && c.stream == nil {
-		f = c.lease.set(int64(len(c.body)))
+		f = c.lease.resize(int64(len(c.body)))
 	}
 	if f != nil {
 		s.fail(c, route, f)
@@ -357,8 +357,8 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	}
 }
 
-// bounded returns the context of a call with the route's deadline, and the function that ends it.
-func (s *Server) bounded(c *call, route *route) (context.Context, context.CancelCauseFunc) {
+// requestContext returns the context of a call with the route's deadline, and the function that ends it.
+func (s *Server) requestContext(c *call, route *route) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(nodecall.WithRequest(s.base, c.id))
 	if route.timeout == 0 {
 		return ctx, cancel
@@ -388,15 +388,15 @@ func (s *Server) fail(c *call, route *route, f *failure) {
 	c.dropBody()
 }
 
-// uncounted reports whether a call is exempt from limits: quick routes without authentication,
+// isExempt reports whether a call is exempt from limits: quick routes without authentication,
 // and the metrics listener.
-func (c *call) uncounted(r *route) bool {
+func (c *call) isExempt(r *route) bool {
 	return r.timeout == 0 && (r.access == accessOpen || c.door == doorMetrics)
 }
 
 // identify authenticates the call.
 func (s *Server) identify(ctx context.Context, c *call, r *route) (f *failure) {
-	if c.uncounted(r) {
+	if c.isExempt(r) {
 		return nil
 	}
 
@@ -422,14 +422,14 @@ func (s *Server) admit(c *call, r *route, guest *guest) (leave func(), f *failur
 	leave = func() {}
 	if c.standing() != stranger {
 		if leave, f = s.enter(c, r, guest); f == nil {
-			f = s.readBody(c, r.mostBody())
+			f = s.readBody(c, r.bodyLimit())
 		}
 		return leave, f
 	}
 
-	c.lease.become(sender)
-	if f = s.readBody(c, r.mostBody()); f == nil {
-		c.lease.become(stranger)
+	c.lease.setStanding(sender)
+	if f = s.readBody(c, r.bodyLimit()); f == nil {
+		c.lease.setStanding(stranger)
 		leave, f = s.enter(c, r, guest)
 	}
 	return leave, f
@@ -437,7 +437,7 @@ func (s *Server) admit(c *call, r *route, guest *guest) (leave func(), f *failur
 
 // enter counts the request as running.
 func (s *Server) enter(c *call, r *route, guest *guest) (leave func(), f *failure) {
-	if c.uncounted(r) {
+	if c.isExempt(r) {
 		return func() {}, nil
 	}
 	name, by := c.client(s.opt.trusted), c.standing()
@@ -456,7 +456,7 @@ func (s *Server) authenticate(ctx context.Context, c *call, r *route) error {
 
 	// A session cookie counts on pages and where the route allows it, and only without a key.
 	if (r.page || r.session) && req.Authorization == "" && req.APIKey == "" {
-		req.Session = string(c.rc.Request.Header.Cookie(people.CookieName(secure(s.hosts.base()))))
+		req.Session = string(c.rc.Request.Header.Cookie(people.CookieName(isHTTPS(s.hosts.base()))))
 	}
 
 	// req is a copy, because again may be called after the request is over.

@@ -23,8 +23,8 @@ type sessionRoutes struct {
 
 func (a *sessionRoutes) rows() []route {
 	return []route{
-		row("POST", sessionPath, accessOpen, adminTimeout, a.begin),
-		row("DELETE", sessionPath, accessOpen, adminTimeout, a.end),
+		newRoute("POST", sessionPath, accessOpen, adminTimeout, a.begin),
+		newRoute("DELETE", sessionPath, accessOpen, adminTimeout, a.end),
 	}
 }
 
@@ -63,7 +63,7 @@ func (a *sessionRoutes) begin(ctx context.Context, c *call) error {
 	c.status, c.header = 201, append(c.header, v.Header...)
 	return c.json(struct {
 		ExpiresAt string `json:"expiresAt"`
-	}{stamp(ends)})
+	}{formatTime(ends)})
 }
 
 // end handles DELETE /api/session: the sign-out page for programs. It succeeds without a session

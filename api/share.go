@@ -14,10 +14,10 @@ func servedPath(path string) string {
 	return path
 }
 
-// shares reports whether another site's page may send this request. These routes ignore cookies,
+// allowsCrossSite reports whether another site's page may send this request. These routes ignore cookies,
 // so the page can do no more than its author could without a browser. Requests that work only
 // because of the visitor's network are excluded.
-func (s *Server) shares(c *call, found []*route) bool {
+func (s *Server) allowsCrossSite(c *call, found []*route) bool {
 	if len(found) == 0 {
 		return false
 	}
@@ -32,8 +32,8 @@ func (s *Server) shares(c *call, found []*route) bool {
 	return false
 }
 
-// share lets another site's page read the answer.
-func (c *call) share(methods string) {
+// allowCrossSiteRead lets another site's page read the answer.
+func (c *call) allowCrossSiteRead(methods string) {
 	// Allow any origin but no credentials, so that browsers send no cookies.
 	c.setHeader("Access-Control-Allow-Origin", "*")
 	c.setHeader("Access-Control-Expose-Headers", "WWW-Authenticate, Retry-After, Mcp-Session-Id, Mcp-Protocol-Version")

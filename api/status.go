@@ -15,11 +15,11 @@ type healthRoutes struct {
 
 func (a *healthRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/status", accessRead, statusWatchTime, a.status),
-		row("GET", "/api/version", accessOpen, 0, a.tellVersion),
-		row("GET", "/api/health", accessOpen, 0, a.health),
-		row("GET", "/livez", accessOpen, 0, a.live),
-		row("GET", "/readyz", accessOpen, 0, a.ready),
+		newRoute("GET", "/api/status", accessRead, statusWatchTime, a.status),
+		newRoute("GET", "/api/version", accessOpen, 0, a.tellVersion),
+		newRoute("GET", "/api/health", accessOpen, 0, a.health),
+		newRoute("GET", "/livez", accessOpen, 0, a.live),
+		newRoute("GET", "/readyz", accessOpen, 0, a.ready),
 	}
 }
 

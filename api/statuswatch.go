@@ -57,7 +57,7 @@ func (a *healthRoutes) watch(ctx context.Context, c *call) error {
 
 	// Read the status once before streaming, so that an error can have its own status.
 	w := &statusWatch{state: a.state, leaving: a.leaving, again: c.again, role: c.viewer.Role, lease: c.lease}
-	if err := w.look(ctx); err != nil {
+	if err := w.readStatus(ctx); err != nil {
 		return err
 	}
 
@@ -74,15 +74,15 @@ func (a *healthRoutes) watch(ctx context.Context, c *call) error {
 
 // run sends the status until the watch ends, and then the reason.
 func (w *statusWatch) run(ctx context.Context, out *bufio.Writer) error {
-	err := w.tell(ctx, out)
+	err := w.sendChanges(ctx, out)
 	if errors.Is(context.Cause(ctx), errPeerGone) {
 		return err
 	}
 	return writeEvent(out, errorEvent(asFailure(ctx, err)))
 }
 
-// tell sends each status that differs from the previous one. It returns why it cannot go on.
-func (w *statusWatch) tell(ctx context.Context, out *bufio.Writer) error {
+// sendChanges sends each status that differs from the previous one. It returns why it cannot go on.
+func (w *statusWatch) sendChanges(ctx context.Context, out *bufio.Writer) error {
 	alive, spoke := layout.KeepAlive(out), clock.Now()
 	for {
 		switch {
@@ -104,17 +104,17 @@ func (w *statusWatch) tell(ctx context.Context, out *bufio.Writer) error {
 			return &failure{Status: 503, Code: codeUnavailable, Message: "This node is being drained: watch at another one, or ask without watch from time to time.", RetryAfter: statusRetry}
 		}
 
-		if err := w.rest(ctx); err != nil {
+		if err := w.waitNext(ctx); err != nil {
 			return err
 		}
-		if err := w.look(ctx); err != nil {
+		if err := w.readStatus(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// rest waits until the next read; it fails if the watch must end.
-func (w *statusWatch) rest(ctx context.Context) error {
+// waitNext waits until the next read; it fails if the watch must end.
+func (w *statusWatch) waitNext(ctx context.Context) error {
 	timer := time.NewTimer(min(max(statusPause, statusRest*w.took), layout.QuietEvents))
 	defer timer.Stop()
 
@@ -132,8 +132,8 @@ func (w *statusWatch) rest(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// look reads the status, and stores it as the next event if it has changed.
-func (w *statusWatch) look(ctx context.Context) error {
+// readStatus reads the status, and stores it as the next event if it has changed.
+func (w *statusWatch) readStatus(ctx context.Context) error {
 	began := clock.Now()
 	ctx, cancel := context.WithTimeout(ctx, quickTimeout)
 	defer cancel()
@@ -152,11 +152,11 @@ func (w *statusWatch) look(ctx context.Context) error {
 		return err
 	}
 	w.took = clock.Since(began)
-	return w.keep(r)
+	return w.store(r)
 }
 
-// keep makes a status the next event if it differs from the last one.
-func (w *statusWatch) keep(r *node.StatusResponse) error {
+// store makes a status the next event if it differs from the last one.
+func (w *statusWatch) store(r *node.StatusResponse) error {
 	w.draining = slices.ContainsFunc(r.Members, func(m node.MemberStatus) bool { return m.ID == r.Node && m.Draining })
 
 	digest, err := digestOf(r)
@@ -168,7 +168,7 @@ func (w *statusWatch) keep(r *node.StatusResponse) error {
 	if err != nil {
 		return err
 	}
-	if f := w.lease.set(int64(len(text))); f != nil {
+	if f := w.lease.resize(int64(len(text))); f != nil {
 		return f
 	}
 	w.told, w.next = digest, slices.Concat([]byte(`{"type":"status","status":`), text, []byte("}"))

@@ -97,7 +97,7 @@ func watchIt(ctx context.Context, t *testing.T) *watched {
 	w.status.Storage.DiskTotal, w.status.Storage.DiskFree = 1_000_000, 500_500
 
 	watch := &statusWatch{state: w, leaving: w.leaving, again: w.again, role: w.role, lease: newMemory(1<<20).lease("c", holder)}
-	if err := watch.look(ctx); err != nil {
+	if err := watch.readStatus(ctx); err != nil {
 		t.Fatal(err)
 	}
 	go func() { _ = watch.run(ctx, bufio.NewWriter(w)) }() // the text has its message

@@ -21,10 +21,10 @@ type suggestRoutes struct {
 
 func (a *suggestRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/suggest", accessRead, quickTimeout, a.suggest),
-		row("GET", "/api/query", accessRead, quickTimeout, a.query),
-		row("GET", "/api/files", accessRead, browseTimeout, a.files),
-		row("GET", "/api/symbols", accessRead, browseTimeout, a.symbols),
+		newRoute("GET", "/api/suggest", accessRead, quickTimeout, a.suggest),
+		newRoute("GET", "/api/query", accessRead, quickTimeout, a.query),
+		newRoute("GET", "/api/files", accessRead, browseTimeout, a.files),
+		newRoute("GET", "/api/symbols", accessRead, browseTimeout, a.symbols),
 	}
 }
 

@@ -67,23 +67,23 @@ func (s *Server) route(c *call) (*route, *failure) {
 	if c.requestHeader(unclear) != "" {
 		return unknown, malformed()
 	}
-	found, wild := s.routes.at(c.path)
+	found, wild := s.routes.find(c.path)
 
 	// Check permission to call first, so that others learn nothing about existing paths.
-	shared := s.shares(c, found)
-	if f := s.turnedAway(c, shared); f != nil {
+	shared := s.allowsCrossSite(c, found)
+	if f := s.checkHost(c, shared); f != nil {
 		return unknown, f
 	}
 	if shared {
-		c.share(methodsOf(found))
+		c.allowCrossSiteRead(methodsOf(found))
 	}
 
 	if found == nil {
-		return unknown, notThere(c.path)
+		return unknown, unknownPath(c.path)
 	}
 	c.wild = wild
 	for _, x := range found {
-		if x.answers(c.method) {
+		if x.handles(c.method) {
 			return x, nil
 		}
 	}

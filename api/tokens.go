@@ -25,14 +25,14 @@ func (a *fileRoutes) tokens(ctx context.Context, c *call, r *browse.SourceRespon
 	if r.Binary {
 		return lines, false, nil
 	}
-	before, count, err := a.before(ctx, c, r)
+	before, count, err := a.linesBefore(ctx, c, r)
 	if err != nil {
 		return nil, false, err
 	}
 
 	// Color the text as JSON will contain it, so that positions match.
-	first, text := max(r.FirstLine, 1), readable(r.Content)
-	part := slices.Concat(readable(before), text)
+	first, text := max(r.FirstLine, 1), validText(r.Content)
+	part := slices.Concat(validText(before), text)
 	found, cut := web.Tokens(part, count, first-count == 1, r.Language)
 
 	for _, spans := range found {
@@ -58,9 +58,9 @@ func (a *fileRoutes) tokens(ctx context.Context, c *call, r *browse.SourceRespon
 	return lines, cut, nil
 }
 
-// before returns the lines before a part of a file. They tell the coloring, for example, that a
+// linesBefore returns the lines before a part of a file. They tell the coloring, for example, that a
 // comment is open. It returns none if there are none or they are too long.
-func (a *fileRoutes) before(ctx context.Context, c *call, r *browse.SourceResponse) (text []byte, count int, err error) {
+func (a *fileRoutes) linesBefore(ctx context.Context, c *call, r *browse.SourceResponse) (text []byte, count int, err error) {
 	count = min(r.FirstLine-1, web.LinesBefore)
 	if count < 1 || len(r.Content) == 0 {
 		return nil, 0, nil
@@ -78,8 +78,8 @@ func (a *fileRoutes) before(ctx context.Context, c *call, r *browse.SourceRespon
 	return lines.Content, count, nil
 }
 
-// readable returns the text as JSON has it: U+FFFD replaces each invalid byte.
-func readable(text []byte) []byte {
+// validText returns the text as JSON has it: U+FFFD replaces each invalid byte.
+func validText(text []byte) []byte {
 	if utf8.Valid(text) {
 		return text
 	}

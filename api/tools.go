@@ -16,7 +16,7 @@ type toolRoutes struct {
 }
 
 func (a *toolRoutes) rows() []route {
-	served := row("POST", toolPath, accessRead, toolTimeout, bridge(a.server, a.panicked, func(ctx context.Context, c *call) context.Context {
+	served := newRoute("POST", toolPath, accessRead, toolTimeout, bridge(a.server, a.panicked, func(ctx context.Context, c *call) context.Context {
 		return mcp.WithViewer(ctx, c.viewer)
 	}))
 	served.shared = bearer

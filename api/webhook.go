@@ -22,9 +22,9 @@ type webhookRoutes struct {
 
 func (a *webhookRoutes) rows() []route {
 	return []route{
-		row("POST", "/api/webhook/{connection}", accessOpen, adminTimeout, a.deliver).taking(host.MaxDelivery).proving(a.prove),
-		row("GET", "/api/webhook/{connection}", accessOwner, adminTimeout, owners(a.get)).taking(host.MaxDelivery),
-		row("POST", "/api/webhook/{connection}/rotate", accessOwner, adminTimeout, owners(a.rotate)),
+		newRoute("POST", "/api/webhook/{connection}", accessOpen, adminTimeout, a.deliver).withMaxBody(host.MaxDelivery).withProof(a.prove),
+		newRoute("GET", "/api/webhook/{connection}", accessOwner, adminTimeout, ownerHandler(a.get)).withMaxBody(host.MaxDelivery),
+		newRoute("POST", "/api/webhook/{connection}/rotate", accessOwner, adminTimeout, ownerHandler(a.rotate)),
 	}
 }
 
@@ -114,5 +114,5 @@ func (a *webhookRoutes) show(c *call, keys operate.WebhookKeys) error {
 		SigningToken  string `json:"signingToken,omitempty"`
 		Steps         string `json:"steps"`
 		PreviousUntil string `json:"previousUntil,omitempty"`
-	}{a.base() + "/api/webhook/" + c.wild[0], keys.Secret, hook.SigningToken(keys.Secret), hook.Steps, stamp(keys.Until)})
+	}{a.base() + "/api/webhook/" + c.wild[0], keys.Secret, hook.SigningToken(keys.Secret), hook.Steps, formatTime(keys.Until)})
 }

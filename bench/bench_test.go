@@ -38,13 +38,13 @@ func TestExponent(t *testing.T) {
 
 func TestQueryBound_neverAboveThePeers(t *testing.T) {
 	t.Parallel()
-	for _, q := range baseline() {
+	for _, q := range baselineQueries() {
 		if b := q.bound(); b <= 0 || b > 0.3 {
 			t.Errorf("%s: bound %v × ripgrep", q.Text, b)
 		}
 	}
 	for text, want := range map[string]float64{"return": 0.3, "[0-9]{8}": 0.1, "^}$": 0.1} {
-		for _, q := range baseline() {
+		for _, q := range baselineQueries() {
 			if q.Text == text && q.bound() != want {
 				t.Errorf("%s: bound %v, want %v", text, q.bound(), want)
 			}

@@ -86,7 +86,7 @@ func (c corpora) many(ctx context.Context) (root string, repos []string, err err
 	root = filepath.Join(c.dir, "M")
 	done, err := exists(filepath.Join(root, ".complete"))
 	if err == nil && !done {
-		err = c.cut(ctx, root)
+		err = c.makeMany(ctx, root)
 	}
 	if err != nil {
 		return "", nil, err
@@ -96,8 +96,8 @@ func (c corpora) many(ctx context.Context) (root string, repos []string, err err
 	return root, repos, err
 }
 
-// cut makes the repositories of many.
-func (c corpora) cut(ctx context.Context, root string) error {
+// makeMany makes the repositories of many.
+func (c corpora) makeMany(ctx context.Context, root string) error {
 	tree, err := c.tree(ctx)
 	if err != nil {
 		return err

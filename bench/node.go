@@ -243,8 +243,8 @@ func (s *server) exchange(ctx context.Context, body []byte) ([]byte, time.Durati
 	return data, time.Since(start), nil
 }
 
-// indexed waits until the node has indexed a number of repositories.
-func (s *server) indexed(ctx context.Context, repos int) error {
+// waitIndexed waits until the node has indexed a number of repositories.
+func (s *server) waitIndexed(ctx context.Context, repos int) error {
 	every := 20 * time.Millisecond
 	if repos > 100 {
 		every = time.Second // a status reads all repositories, so it costs the node time
@@ -285,9 +285,9 @@ func (w *indexWait) look(now time.Time, st status, err error) (done bool, failed
 	return false, nil
 }
 
-// settled waits until the node has been idle for a while, because it packs small repositories
+// waitIdle waits until the node has been idle for a while, because it packs small repositories
 // after indexing.
-func (s *server) settled(ctx context.Context) error {
+func (s *server) waitIdle(ctx context.Context) error {
 	quiet := time.Now()
 	return poll(ctx, 2*time.Hour, 50*time.Millisecond, "the node to have nothing to do", func() bool {
 		status, err := s.status(ctx)

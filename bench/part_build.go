@@ -60,7 +60,7 @@ func partBuild(ctx context.Context, r *run) (*Part, error) {
 	p.note("CPU: %.3g × cindex (target 0.75). Wall: %.3g × CPU (target 0.6). Peak: %s (target 400 MB). Disk: %.3g × text (target 0.65).",
 		float64(cpu)/float64(peer.CPU), float64(b.wall)/float64(cpu), cell(bytesize(b.peak)), float64(b.disk)/float64(text))
 
-	if found("zoekt-git-index") {
+	if isInstalled("zoekt-git-index") {
 		dir := filepath.Join(r.Dir, "zoekt")
 		z, err := measure(ctx, r.Dir, nil, "zoekt-git-index", "-disable_ctags", "-index", dir, repo)
 		if err != nil {
@@ -100,7 +100,7 @@ func partChange(ctx context.Context, r *run) (*Part, error) {
 
 	// Take differences, because the node has worked before.
 	for round := range 3 {
-		was, err := s.spent()
+		was, err := s.usage()
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +110,7 @@ func partChange(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
-		now, err := s.spent()
+		now, err := s.usage()
 		if err != nil {
 			return nil, err
 		}
@@ -129,7 +129,7 @@ type spent struct {
 	disk     int64         // bytes
 }
 
-func (s *server) spent() (now spent, err error) {
+func (s *server) usage() (now spent, err error) {
 	if now.own, now.git, err = procUsage(s.cmd.Process.Pid); err != nil {
 		return spent{}, err
 	}
@@ -174,7 +174,7 @@ func partStart(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	if err := s.settled(ctx); err != nil {
+	if err := s.waitIdle(ctx); err != nil {
 		return nil, err
 	}
 

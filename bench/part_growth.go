@@ -29,7 +29,7 @@ func partGrowth(ctx context.Context, r *run) (*Part, error) {
 		}
 
 		// Search before the node stops.
-		took, err := r.searched(ctx, s)
+		took, err := r.searchTimes(ctx, s)
 		if err != nil {
 			return nil, err
 		}
@@ -75,8 +75,8 @@ func growthQueries() []Query {
 	return []Query{{Text: "tg3_read_firmware_ver"}, {Text: `[0-9]{8}`, Regexp: true, Case: true}, {Text: "return"}}
 }
 
-// searched returns the time of each growth query.
-func (r *run) searched(ctx context.Context, s *server) ([]time.Duration, error) {
+// searchTimes returns the time of each growth query.
+func (r *run) searchTimes(ctx context.Context, s *server) ([]time.Duration, error) {
 	var took []time.Duration
 	for _, q := range growthQueries() {
 		_, d, err := s.bestSearch(ctx, q.body(100, true), r.Repeat)
@@ -120,17 +120,17 @@ func partGrowthRepos(ctx context.Context, r *run) (*Part, error) {
 		}
 
 		// Wait for packing, because a node has thousands of files only briefly.
-		if err := s.settled(ctx); err != nil {
+		if err := s.waitIdle(ctx); err != nil {
 			return nil, err
 		}
 
 		// The cost of an idle node grows with its repositories.
-		rest, err := s.resting(ctx)
+		rest, err := s.idleCPU(ctx)
 		if err != nil {
 			return nil, err
 		}
 
-		took, err := r.searched(ctx, s)
+		took, err := r.searchTimes(ctx, s)
 		if err != nil {
 			return nil, err
 		}
@@ -146,8 +146,8 @@ func partGrowthRepos(ctx context.Context, r *run) (*Part, error) {
 	return p, nil
 }
 
-// resting returns the CPU time of an idle node per second.
-func (s *server) resting(ctx context.Context) (time.Duration, error) {
+// idleCPU returns the CPU time of an idle node per second.
+func (s *server) idleCPU(ctx context.Context) (time.Duration, error) {
 	before, _, err := procUsage(s.cmd.Process.Pid)
 	if err != nil {
 		return 0, err

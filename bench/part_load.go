@@ -16,8 +16,8 @@ func partLoad(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	bodies := make([][]byte, 0, len(selective()))
-	for _, q := range selective() {
+	bodies := make([][]byte, 0, len(selectiveQueries()))
+	for _, q := range selectiveQueries() {
 		bodies = append(bodies, q.body(50, false))
 	}
 
@@ -55,7 +55,7 @@ func partMixed(ctx context.Context, r *run) (*Part, error) {
 	}
 
 	var bodies, heavy [][]byte
-	for _, q := range selective() {
+	for _, q := range selectiveQueries() {
 		bodies = append(bodies, q.body(50, false))
 	}
 

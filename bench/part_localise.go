@@ -202,7 +202,7 @@ func (r *run) localiseNode(ctx context.Context, dir string, commits []localised)
 	}
 
 	// Any symbol will do, because a library has no main.
-	if err := errors.Join(s.symbolsReady(ctx, symbolsTimeLarge, `\w+`), s.settled(ctx)); err != nil {
+	if err := errors.Join(s.symbolsReady(ctx, symbolsTimeLarge, `\w+`), s.waitIdle(ctx)); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
 	return s, nil

@@ -70,9 +70,9 @@ type questioned struct {
 	repos     []string
 }
 
-// ask starts a node on the bare repositories of the directory questions. If there are none it
+// startQuestions starts a node on the bare repositories of the directory questions. If there are none it
 // adds a note to p and returns nil.
-func (r *run) ask(ctx context.Context, p *Part) (*questioned, error) {
+func (r *run) startQuestions(ctx context.Context, p *Part) (*questioned, error) {
 	dir := filepath.Join(r.Dir, "questions")
 	bare, err := filepath.Glob(filepath.Join(dir, "*.git"))
 	if err != nil || len(bare) == 0 {
@@ -223,7 +223,7 @@ func partQuestions(ctx context.Context, r *run) (*Part, error) {
 		list = append(list, some...)
 	}
 
-	q, err := r.ask(ctx, p)
+	q, err := r.startQuestions(ctx, p)
 	if q == nil {
 		return p, err
 	}
@@ -290,15 +290,15 @@ func (q *questioned) compare(ctx context.Context, p *Part, pairs []pair) (t tall
 		p.row(one.question, our.calls, our.tokens, ok, their.calls, their.tokens, controlOK)
 
 		t.asked++
-		t.right += oneIf(ok)
-		t.controlRight += oneIf(controlOK)
+		t.right += boolInt(ok)
+		t.controlRight += boolInt(controlOK)
 		t.ours.add(our)
 		t.theirs.add(their)
 	}
 	return t, nil
 }
 
-func oneIf(ok bool) int {
+func boolInt(ok bool) int {
 	if ok {
 		return 1
 	}

@@ -67,8 +67,8 @@ func partScaling(ctx context.Context, r *run) (*Part, error) {
 
 // measureSwarm adds the row for a number of nodes, and compares three with one.
 func (r *run) measureSwarm(ctx context.Context, p *Part, w, one *swarm) error {
-	bodies := make([][]byte, 0, len(selective()))
-	for _, q := range selective() {
+	bodies := make([][]byte, 0, len(selectiveQueries()))
+	for _, q := range selectiveQueries() {
 		bodies = append(bodies, q.body(50, false))
 	}
 
@@ -145,7 +145,7 @@ func (r *run) moveData(ctx context.Context, p *Part, w *swarm) error {
 	if err := w.add(ctx); err != nil {
 		return err
 	}
-	if err := w.even(ctx); err != nil {
+	if err := w.waitEven(ctx); err != nil {
 		return err
 	}
 
@@ -192,7 +192,7 @@ func (w *swarm) replaceSecond(ctx context.Context, m *movement) (held int64, err
 	if err := w.nodes[0].post(ctx, "/api/nodes/"+id+"/remove", []byte("{}"), nil); err != nil {
 		return 0, err
 	}
-	return held, w.even(ctx)
+	return held, w.waitEven(ctx)
 }
 
 // movement is the state before data moves.
@@ -270,7 +270,7 @@ func (r *run) swarm(ctx context.Context, n int, root string) (*swarm, error) {
 		}
 	}
 
-	if err := w.even(ctx); err != nil {
+	if err := w.waitEven(ctx); err != nil {
 		w.stop()
 		return nil, err
 	}
@@ -344,8 +344,8 @@ func (w *swarm) status(ctx context.Context) (*swarmStatus, error) {
 	return &s, w.nodes[0].get(ctx, "/api/status", &s)
 }
 
-// even waits until all is indexed and in place, and stays so for a while.
-func (w *swarm) even(ctx context.Context) error {
+// waitEven waits until all is indexed and in place, and stays so for a while.
+func (w *swarm) waitEven(ctx context.Context) error {
 	var last string
 	since := time.Now()
 	return poll(ctx, time.Hour, 50*time.Millisecond, "the data to lie where it should", func() bool {

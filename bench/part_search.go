@@ -22,7 +22,7 @@ func partTable(ctx context.Context, r *run) (*Part, error) {
 	}
 
 	met := 0
-	for _, q := range baseline() {
+	for _, q := range baselineQueries() {
 		// Count every match, as ripgrep does.
 		a, took, err := s.bestSearch(ctx, q.body(100, true), r.Repeat)
 		if err != nil {
@@ -34,7 +34,7 @@ func partTable(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
-		cs, err := best(2, func() (time.Duration, error) { return csearch(ctx, tree, index, q) })
+		cs, err := shortest(2, func() (time.Duration, error) { return csearch(ctx, tree, index, q) })
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +66,7 @@ func partHard(ctx context.Context, r *run) (*Part, error) {
 
 	var ratios []time.Duration // as durations: a ratio of 1 is a second
 	slower, slowerByLines := 0, 0
-	for _, q := range hard() {
+	for _, q := range hardQueries() {
 		a, took, err := s.bestSearch(ctx, q.body(100, true), 2)
 		if err != nil {
 			return nil, err
@@ -119,7 +119,7 @@ func partTop(ctx context.Context, r *run) (*Part, error) {
 	over := 0
 
 	// A search ends after the first hundred matches.
-	for _, q := range append(baseline(), hard()...) {
+	for _, q := range append(baselineQueries(), hardQueries()...) {
 		_, took, err := s.bestSearch(ctx, q.body(100, false), r.Repeat)
 		if err != nil {
 			return nil, err
@@ -133,7 +133,7 @@ func partTop(ctx context.Context, r *run) (*Part, error) {
 	}
 
 	p.note("Median %s, worst %s; %d of %d over 50 ms.", cell(median(all)), cell(quantile(all, 1)), over, len(all))
-	p.note("Median of the table of queries alone: %s.", cell(median(all[:len(baseline())])))
+	p.note("Median of the table of queries alone: %s.", cell(median(all[:len(baselineQueries())])))
 	return p, nil
 }
 
@@ -162,7 +162,7 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	if err := m.settled(ctx); err != nil {
+	if err := m.waitIdle(ctx); err != nil {
 		return nil, err
 	}
 	packed, err := m.status(ctx)
@@ -177,7 +177,7 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 
 	// Both sides run the same queries, so the difference is the cost of many repositories.
 	met := 0
-	for _, q := range baseline() {
+	for _, q := range baselineQueries() {
 		_, one, err := l.bestSearch(ctx, q.body(100, true), r.Repeat)
 		if err != nil {
 			return nil, err
@@ -213,7 +213,7 @@ func (r *run) treeAndNode(ctx context.Context) (string, *server, error) {
 func (s *server) bestSearch(ctx context.Context, body []byte, n int) (answer, time.Duration, error) {
 	// Other work on the machine only adds time, so the best counts.
 	var a answer
-	took, err := best(n+1, func() (time.Duration, error) { // the first warms up
+	took, err := shortest(n+1, func() (time.Duration, error) { // the first warms up
 		var d time.Duration
 		var err error
 		a, d, err = s.search(ctx, body)
@@ -223,7 +223,7 @@ func (s *server) bestSearch(ctx context.Context, body []byte, n int) (answer, ti
 }
 
 func bestRipgrep(ctx context.Context, tree string, q Query, n int, options ...string) (files, matches int, took time.Duration, err error) {
-	took, err = best(n, func() (time.Duration, error) {
+	took, err = shortest(n, func() (time.Duration, error) {
 		var d time.Duration
 		var err error
 		files, matches, d, err = ripgrep(ctx, tree, q, options...)

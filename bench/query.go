@@ -59,8 +59,8 @@ func (q Query) body(matches int, all bool) []byte {
 	return body
 }
 
-// baseline is the table of queries that all engines were measured with.
-func baseline() []Query {
+// baselineQueries is the table of queries that all engines were measured with.
+func baselineQueries() []Query {
 	// Sorted by kind: an index helps the first most and the last not at all.
 	return []Query{
 		{"rare-lit", "kzalloc_node_failed_xyz", false, false, 1.8, 450},
@@ -99,8 +99,8 @@ func baseline() []Query {
 	}
 }
 
-// hard returns regular expressions for which an index helps little.
-func hard() []Query {
+// hardQueries returns regular expressions for which an index helps little.
+func hardQueries() []Query {
 	// Short words, classes and repetitions have few trigrams.
 	patterns := []string{
 		`\b[a-z]+[0-9]+[a-z]+\b`, `[A-Z][a-z]+[A-Z][a-z]+`, `\([a-z]+, [a-z]+\)`, `[a-z]+ = [a-z]+\[[0-9]+\]`,
@@ -124,8 +124,8 @@ func hard() []Query {
 	return qs
 }
 
-// selective returns the queries of the throughput test.
-func selective() []Query {
+// selectiveQueries returns the queries of the throughput test.
+func selectiveQueries() []Query {
 	return []Query{
 		{Text: "tg3_read_firmware_ver"}, {Text: "io_uring_cmd_import_fixed"}, {Text: "mutex_lock_interruptible"},
 		{Text: "struct workqueue_struct"}, {Text: "spin_lock_irqsave"}, {Text: `ext4_[a-z]+_inode`, Regexp: true},

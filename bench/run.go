@@ -139,7 +139,7 @@ func (r *run) indexOn(ctx context.Context, name, ctags string, repos int, connec
 		return nil, built{}, err
 	}
 
-	if err := s.indexed(ctx, repos); err != nil {
+	if err := s.waitIndexed(ctx, repos); err != nil {
 		return nil, built{}, errors.Join(err, s.stop())
 	}
 
@@ -218,13 +218,13 @@ func textBytes(ctx context.Context, tree string) (int64, error) {
 	return sum, nil
 }
 
-func found(program string) bool {
+func isInstalled(program string) bool {
 	_, err := exec.LookPath(program)
 	return err == nil
 }
 
-// best repeats a measurement and returns the shortest time.
-func best(n int, f func() (time.Duration, error)) (time.Duration, error) {
+// shortest repeats a measurement and returns the shortest time.
+func shortest(n int, f func() (time.Duration, error)) (time.Duration, error) {
 	var all []time.Duration
 	for range max(1, n) {
 		d, err := f()

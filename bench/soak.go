@@ -48,7 +48,7 @@ func Soak(ctx context.Context, o SoakOptions) (*Part, error) {
 	}
 	defer s.stop()
 
-	if err := s.indexed(ctx, 1); err != nil {
+	if err := s.waitIndexed(ctx, 1); err != nil {
 		return nil, err
 	}
 
@@ -59,7 +59,7 @@ func Soak(ctx context.Context, o SoakOptions) (*Part, error) {
 	}
 
 	for round := 1; round <= o.Rounds; round++ {
-		if err := s.round(ctx, repo, round); err != nil {
+		if err := s.soakRound(ctx, repo, round); err != nil {
 			return nil, fmt.Errorf("round %d: %w", round, err)
 		}
 		if round%o.Every == 0 || round == o.Rounds {
@@ -79,10 +79,10 @@ func Soak(ctx context.Context, o SoakOptions) (*Part, error) {
 // mixedLoad runs light and heavy queries together and samples ten times.
 func (s *server) mixedLoad(ctx context.Context, o SoakOptions, p *Part) error {
 	var light, heavy [][]byte
-	for _, q := range selective() {
+	for _, q := range selectiveQueries() {
 		light = append(light, q.body(50, false))
 	}
-	for _, q := range hard()[:12] {
+	for _, q := range hardQueries()[:12] {
 		heavy = append(heavy, q.body(1000, true))
 	}
 
@@ -127,8 +127,8 @@ func changingRepository(ctx context.Context, from, to string) error {
 	return fastImport(ctx, to, strings.NewReader(stream.String()))
 }
 
-// round commits a file and waits until a search finds the new text only.
-func (s *server) round(ctx context.Context, repo string, round int) error {
+// soakRound commits a file and waits until a search finds the new text only.
+func (s *server) soakRound(ctx context.Context, repo string, round int) error {
 	branch, err := gitIn(ctx, repo, nil, nil, "symbolic-ref", "HEAD")
 	if err != nil {
 		return err

@@ -76,11 +76,11 @@ func diskSpace(dir string) (free, total int64) {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, 0
 	}
-	return spaceOf(&st)
+	return freeSpace(&st)
 }
 
-// spaceOf counts as df does: blocks reserved for root are neither free nor used.
-func spaceOf(st *unix.Statfs_t) (free, total int64) {
+// freeSpace counts as df does: blocks reserved for root are neither free nor used.
+func freeSpace(st *unix.Statfs_t) (free, total int64) {
 	used := st.Blocks - st.Bfree
 	return int64(st.Bavail) * st.Bsize, int64(used+st.Bavail) * st.Bsize
 }

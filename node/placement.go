@@ -80,7 +80,7 @@ func (n *Node) Placement(_ context.Context, by account.Owner, req PlacementReque
 	view, members := seen.View, n.cluster.Members()
 	live := hold.LiveOf(members)
 	tally := n.census.At(view, live)
-	states, units := n.memberStatus(view, tally), slices.Sorted(maps.Keys(placed(view, tally)))
+	states, units := n.memberStatus(view, tally), slices.Sorted(maps.Keys(visibleUnits(view, tally)))
 	short := tally.Shortage(n.opt.Replicas)
 
 	out := &PlacementResponse{
@@ -94,10 +94,10 @@ func (n *Node) Placement(_ context.Context, by account.Owner, req PlacementReque
 
 	// Only the units of this page are surveyed in full.
 	s := newSurvey(view, live, pageOf(units, req))
-	s.look()
-	out.Units = s.list()
+	s.visitRepos()
+	out.Units = s.unitList()
 	for i := range members {
-		out.Nodes = append(out.Nodes, s.node(&members[i], &states[i]))
+		out.Nodes = append(out.Nodes, s.nodePlacement(&members[i], &states[i]))
 	}
 	return out, nil
 }
@@ -139,26 +139,26 @@ func newSurvey(view *catalog.View, live hold.Live, units []uint64) *survey {
 	return s
 }
 
-// of returns the counts of a member, and creates them on first use.
-func (s *survey) of(number uint32) *nodeSurvey {
+// counts returns the counts of a member, and creates them on first use.
+func (s *survey) counts(number uint32) *nodeSurvey {
 	if s.nodes[number] == nil {
 		s.nodes[number] = &nodeSurvey{}
 	}
 	return s.nodes[number]
 }
 
-// look visits the repositories by name, so that Loss.Names has the first ones.
-func (s *survey) look() {
+// visitRepos visits the repositories by name, so that Loss.Names has the first ones.
+func (s *survey) visitRepos() {
 	shown := s.view.Shown()
 	for repo := range s.view.ReposByName() {
 		if repo.Indexed() && shown(repo) {
-			s.lookAt(repo)
+			s.addRepo(repo)
 		}
 	}
 }
 
-// lookAt adds the placement of one repository to the survey.
-func (s *survey) lookAt(repo *catalog.Repo) {
+// addRepo adds the placement of one repository to the survey.
+func (s *survey) addRepo(repo *catalog.Repo) {
 	// Count a repository once for each node, however many of its files are concerned.
 	coming, going, onlyHolder, units := map[uint32]bool{}, map[uint32]bool{}, map[uint32]bool{}, map[uint64]bool{}
 	for unit, key := range hold.Pieces(repo) {
@@ -191,16 +191,16 @@ func (s *survey) lookAt(repo *catalog.Repo) {
 
 	for number, is := range coming {
 		if is {
-			s.of(number).coming++
+			s.counts(number).coming++
 		}
 	}
 	for number, is := range going {
 		if is {
-			s.of(number).going++
+			s.counts(number).going++
 		}
 	}
 	for number := range onlyHolder {
-		x := s.of(number)
+		x := s.counts(number)
 		if x.loses.Repos++; len(x.loses.Names) < maxShort {
 			x.loses.Names = append(x.loses.Names, repo.Name)
 		}
@@ -219,8 +219,8 @@ func (u *unitSurvey) note(holders []uint32, live int, first bool) {
 	}
 }
 
-// list returns the surveyed units by number.
-func (s *survey) list() []UnitPlacement {
+// unitList returns the surveyed units by number.
+func (s *survey) unitList() []UnitPlacement {
 	var out []UnitPlacement
 	for _, unit := range slices.Sorted(maps.Keys(s.units)) {
 		u := s.units[unit]
@@ -239,9 +239,9 @@ func (s *survey) list() []UnitPlacement {
 	return out
 }
 
-// node returns the placement of one member.
-func (s *survey) node(m *cluster.Member, state *MemberStatus) NodePlacement {
-	x := s.of(m.Number)
+// nodePlacement returns the placement of one member.
+func (s *survey) nodePlacement(m *cluster.Member, state *MemberStatus) NodePlacement {
+	x := s.counts(m.Number)
 	return NodePlacement{
 		ID:       m.ID,
 		Health:   state.Health,

@@ -224,7 +224,7 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer) (*StatusResponse, e
 	out.Permissions = n.permissions.Of(view)
 	out.Warnings = slices.Concat(n.warnings(view, tally), permissionWarnings(out.Permissions))
 	out.Storage.UnknownSymbols = sumOf(n.jobs.Symbols.Unknown())
-	out.noteFiles(n.Config.NodeFiles(ctx))
+	out.addFiles(n.Config.NodeFiles(ctx))
 	return out, nil
 }
 
@@ -232,7 +232,7 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer) (*StatusResponse, e
 // owners.
 func (n *Node) placementStatus(view *catalog.View, t *hold.Tally, short hold.Shortage) PlacementStatus {
 	return PlacementStatus{
-		Groups:          len(placed(view, t)),
+		Groups:          len(visibleUnits(view, t)),
 		UnderReplicated: int(short.Few.GetCardinality()),
 		Short:           hold.FirstNames(view, short.Few, maxShort),
 		NoLiveCopy:      int(short.None.GetCardinality()),
@@ -241,8 +241,8 @@ func (n *Node) placementStatus(view *catalog.View, t *hold.Tally, short hold.Sho
 	}
 }
 
-// placed returns the units with targets that contain visible repositories.
-func placed(view *catalog.View, t *hold.Tally) map[uint64]*catalog.Group {
+// visibleUnits returns the units with targets that contain visible repositories.
+func visibleUnits(view *catalog.View, t *hold.Tally) map[uint64]*catalog.Group {
 	units := map[uint64]*catalog.Group{}
 	for unit := range t.Units {
 		if g := view.Group(unit); g != nil {
@@ -299,7 +299,7 @@ func tolerance(members []MemberStatus, short hold.Shortage, leader string) Toler
 func (n *Node) memberStatus(view *catalog.View, t *hold.Tally) []MemberStatus {
 	// Count for all members in one pass, since it goes through the catalog.
 	groups := map[uint32]int{}
-	for _, g := range placed(view, t) {
+	for _, g := range visibleUnits(view, t) {
 		for _, number := range g.Nodes {
 			groups[number]++
 		}
@@ -484,9 +484,9 @@ func (n *Node) hearsNobody() bool {
 	return !new(hold.Census).At(n.cluster.View(), live).Shortage(n.opt.Replicas).None.IsEmpty()
 }
 
-// noteFiles adds each node's configuration file to its member, and a warning if the file is
+// addFiles adds each node's configuration file to its member, and a warning if the file is
 // refused or not in force.
-func (out *StatusResponse) noteFiles(files map[string]*configure.FileStatus) {
+func (out *StatusResponse) addFiles(files map[string]*configure.FileStatus) {
 	for i := range out.Members {
 		m := &out.Members[i]
 		f := files[m.ID]

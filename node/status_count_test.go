@@ -69,7 +69,7 @@ func TestStatus_withoutLeader(t *testing.T) {
 		{[]cluster.Member{here}, "there is no leader: searches go on with the catalog of 1m30s ago, changes wait"},
 		{[]cluster.Member{here, away}, "there is no leader: searches go on with the catalog of 1m30s ago, changes wait; nothing is heard of n2 at 10.0.0.2:7701"},
 	} {
-		if got := leaderless(c.members, 90*time.Second); got != c.want {
+		if got := leaderlessText(c.members, 90*time.Second); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}

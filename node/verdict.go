@@ -39,16 +39,16 @@ func verdictOf(s *StatusResponse, replicas int) Verdict {
 	size := len(s.Members)
 	stops, lacks := t.Writes == 0, t.Searches == 0
 	if missing := missingParts(s, stops && size >= 3, lacks && min(replicas, size) > 1); len(missing) > 0 {
-		return Verdict{VerdictWeak, effect(t, stops, lacks) + ": " + strings.Join(missing, "; ") + "."}
+		return Verdict{VerdictWeak, failureEffect(t, stops, lacks) + ": " + strings.Join(missing, "; ") + "."}
 	}
 
 	switch {
 	case size <= 1:
 		return Verdict{VerdictSmall, "One node: it must not fail."}
 	case stops || lacks:
-		return Verdict{VerdictSmall, effect(t, stops, lacks) + "; " + remedy(stops && size < 3, lacks) + "."}
+		return Verdict{VerdictSmall, failureEffect(t, stops, lacks) + "; " + smallClusterAdvice(stops && size < 3, lacks) + "."}
 	}
-	return Verdict{VerdictGood, effect(t, false, false) + "."}
+	return Verdict{VerdictGood, failureEffect(t, false, false) + "."}
 }
 
 // missingParts names what the cluster lacks now. fewVoters and fewCopies report that no further
@@ -71,7 +71,7 @@ func missingParts(s *StatusResponse, fewVoters, fewCopies bool) (out []string) {
 	// Report a dead voter even while the others make up for it.
 	switch {
 	case dead > 0 && len(s.Members) >= 3:
-		out = append(out, fmt.Sprintf("%d of %d voters %s", dead, voters, doNotAnswer(dead)))
+		out = append(out, fmt.Sprintf("%d of %d voters %s", dead, voters, silentNodesText(dead)))
 	case fewVoters:
 		out = append(out, fmt.Sprintf("%s of %d nodes", catalog.Counted(voters, "voter", "voters"), len(s.Members)))
 	}
@@ -80,22 +80,22 @@ func missingParts(s *StatusResponse, fewVoters, fewCopies bool) (out []string) {
 	case few > 0:
 		out = append(out, catalog.Counted(few, "repository has", "repositories have")+" fewer copies than wanted")
 	case fewCopies && away > 0:
-		out = append(out, fmt.Sprintf("%d of %d nodes %s", away, len(s.Members), doNotAnswer(away)))
+		out = append(out, fmt.Sprintf("%d of %d nodes %s", away, len(s.Members), silentNodesText(away)))
 	case fewCopies:
 		out = append(out, "not everything has a second copy")
 	}
 	return out
 }
 
-func doNotAnswer(n int) string {
+func silentNodesText(n int) string {
 	if n == 1 {
 		return "does not answer"
 	}
 	return "do not answer"
 }
 
-// effect says what the failure of a node would do, or how many may fail.
-func effect(t Tolerance, stops, lacks bool) string {
+// failureEffect says what the failure of a node would do, or how many may fail.
+func failureEffect(t Tolerance, stops, lacks bool) string {
 	switch {
 	case stops && lacks:
 		return "The failure of a node would make changes wait and searches incomplete"
@@ -112,8 +112,8 @@ func effect(t Tolerance, stops, lacks bool) string {
 	return fmt.Sprintf("Any %s may fail now; searches stay complete", countedNodes(min(int(t.Searches), t.Writes)))
 }
 
-// remedy says how a cluster too small to survive a failure could do so.
-func remedy(fewNodes, lacks bool) string {
+// smallClusterAdvice says how a cluster too small to survive a failure could do so.
+func smallClusterAdvice(fewNodes, lacks bool) string {
 	var out []string
 	if fewNodes {
 		out = append(out, "changes survive one with three nodes")

@@ -33,7 +33,7 @@ func (n *Node) warnings(view *catalog.View, t *hold.Tally) []string {
 	}
 
 	// The cluster.
-	for _, w := range []string{leftOut(view, t), emptied(view, t), unknownSymbols(view, n.jobs.Symbols.Unknown())} {
+	for _, w := range []string{unindexedRevisions(view, t), emptiedRepos(view, t), unknownSymbols(view, n.jobs.Symbols.Unknown())} {
 		if w != "" {
 			out = append(out, w)
 		}
@@ -47,9 +47,9 @@ func (n *Node) warnings(view *catalog.View, t *hold.Tally) []string {
 
 	members := n.cluster.Members()
 	if age := n.cluster.Age(); n.cluster.Leader() == "" {
-		out = append(out, leaderless(members, age))
+		out = append(out, leaderlessText(members, age))
 	} else if age > lagging {
-		out = append(out, "this node hears the leader and has not caught up with it"+ago(", its catalog is of ", age)+": look at its disk and at the network between the two")
+		out = append(out, "this node hears the leader and has not caught up with it"+withAge(", its catalog is of ", age)+": look at its disk and at the network between the two")
 	}
 
 	if slices.ContainsFunc(members, func(m cluster.Member) bool { return m.Alive && m.Load.Disputed }) {
@@ -121,8 +121,8 @@ func permissionWarnings(s *job.PermissionState) (out []string) {
 	return out
 }
 
-// leftOut names repositories that have more revisions than are indexed.
-func leftOut(view *catalog.View, t *hold.Tally) string {
+// unindexedRevisions names repositories that have more revisions than are indexed.
+func unindexedRevisions(view *catalog.View, t *hold.Tally) string {
 	var names []string
 	for it := t.LeftOut.Iterator(); it.HasNext(); {
 		r := view.Repo(it.Next())
@@ -134,9 +134,9 @@ func leftOut(view *catalog.View, t *hold.Tally) string {
 	return fmt.Sprintf("more branches and tags are asked for than the %d that are indexed besides HEAD: %s; narrow revisions of their connections", git.MaxRevisions, operate.FirstFew(names))
 }
 
-// emptied names repositories that lost all their commits although their host does not call them
+// emptiedRepos names repositories that lost all their commits although their host does not call them
 // empty. They are not searched any more.
-func emptied(view *catalog.View, t *hold.Tally) string {
+func emptiedRepos(view *catalog.View, t *hold.Tally) string {
 	var names []string
 	for it := t.Emptied.Iterator(); it.HasNext(); {
 		names = append(names, view.Repo(it.Next()).Name)
@@ -212,17 +212,17 @@ func fullVolume(id string, used int) string {
 // lagging is the catalog age at which an operator should look.
 const lagging = 30 * time.Second
 
-// ago returns the words and the age of a catalog; "" if the age is unknown.
-func ago(words string, age time.Duration) string {
+// withAge returns the words and the age of a catalog; "" if the age is unknown.
+func withAge(words string, age time.Duration) string {
 	if age == cluster.UnknownAge {
 		return ""
 	}
 	return fmt.Sprintf("%s%s ago", words, age.Round(time.Second))
 }
 
-// leaderless says what works without a leader, and names the silent nodes.
-func leaderless(members []cluster.Member, age time.Duration) string {
-	out := "there is no leader: searches go on" + ago(" with the catalog of ", age) + ", changes wait"
+// leaderlessText says what works without a leader, and names the silent nodes.
+func leaderlessText(members []cluster.Member, age time.Duration) string {
+	out := "there is no leader: searches go on" + withAge(" with the catalog of ", age) + ", changes wait"
 	var silent []string
 	for _, m := range members {
 		if !m.Alive {

@@ -102,8 +102,8 @@ func exportedMethods(t types.Type) int {
 	return n
 }
 
-// crowded returns the names of types that more than two packages declare.
-func (h *house) crowded() []size {
+// repeatedTypeNames returns the names of types that more than two packages declare.
+func (h *house) repeatedTypeNames() []size {
 	count := map[string]int{}
 	for _, p := range h.packages {
 		for _, name := range p.types {

@@ -156,7 +156,7 @@ func (h *house) file(path string, text []byte) error {
 		h.declaration(dir, p, d, text, marks)
 	}
 
-	h.calls(f)
+	h.countRisks(f)
 	return nil
 }
 
@@ -258,7 +258,7 @@ func (h *house) declaration(dir string, p *room, d ast.Decl, text []byte, marks 
 		h.function(dir, p, d, text, marks)
 	case *ast.GenDecl:
 		for _, s := range d.Specs {
-			h.spec(dir, p, d.Tok, s)
+			h.countSpec(dir, p, d.Tok, s)
 		}
 	}
 }
@@ -298,11 +298,11 @@ func (h *house) function(dir string, p *room, d *ast.FuncDecl, text []byte, mark
 		tokens:     tokens(text[h.files.Position(d.Pos()).Offset:h.files.Position(d.End()).Offset]),
 		cyclomatic: cyclomatic(d.Body),
 	})
-	h.body(marks[from+1 : max(to, from+1)])
+	h.countBody(marks[from+1 : max(to, from+1)])
 }
 
-// body counts the lines of a body, and whether it has a long run of code.
-func (h *house) body(marks []mark) {
+// countBody counts the lines of a body, and whether it has a long run of code.
+func (h *house) countBody(marks []mark) {
 	run, longest := 0, 0
 	for _, m := range marks {
 		h.bodyLines++
@@ -334,7 +334,7 @@ func parameters(t *ast.FuncType) int {
 	return n
 }
 
-func (h *house) spec(dir string, p *room, kind token.Token, s ast.Spec) {
+func (h *house) countSpec(dir string, p *room, kind token.Token, s ast.Spec) {
 	switch s := s.(type) {
 	case *ast.TypeSpec:
 		if s.Name.IsExported() {
@@ -385,7 +385,7 @@ func isError(s *ast.ValueSpec, i int) bool {
 	return ok && (f.Sel.Name == "New" || f.Sel.Name == "Errorf") && fmt.Sprint(f.X) != "rand"
 }
 
-func (h *house) calls(f *ast.File) {
+func (h *house) countRisks(f *ast.File) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.Ident:

@@ -72,20 +72,20 @@ func (a *Authenticator) Viewer(ctx context.Context, r Request) (catalog.Viewer, 
 	case !given && r.Socket:
 		return catalog.Viewer{}, call.Fail(call.ErrForbidden, "This host has no rights of its own (%s is false): send a key of an owner, by --key or SHOAL_API_KEY.", account.OperatorVariable)
 	case !given:
-		return catalog.Viewer{}, refused("Not authenticated: send an API key as `Authorization: Bearer shoal_...`.")
+		return catalog.Viewer{}, unauthenticated("Not authenticated: send an API key as `Authorization: Bearer shoal_...`.")
 	case oauth.AccessWellFormed(key) && r.Tools:
 		return a.tokens.Authenticate(ctx, key)
 	case oauth.AccessWellFormed(key):
-		return catalog.Viewer{}, refused("Not authenticated: an access token of an agent is for /api/mcp only.")
+		return catalog.Viewer{}, unauthenticated("Not authenticated: an access token of an agent is for /api/mcp only.")
 	case strings.HasPrefix(key, "sbk_"), strings.HasPrefix(key, "sourcebot-"):
-		return catalog.Viewer{}, refused("Not authenticated: keys of Sourcebot are not good here. Make a new one at /settings/keys, or by `shoal key create NAME --user EMAIL`.")
+		return catalog.Viewer{}, unauthenticated("Not authenticated: keys of Sourcebot are not good here. Make a new one at /settings/keys, or by `shoal key create NAME --user EMAIL`.")
 	case !account.WellFormed(key):
-		return catalog.Viewer{}, refused("Not authenticated: that is not an API key of this service.")
+		return catalog.Viewer{}, unauthenticated("Not authenticated: that is not an API key of this service.")
 	}
 	return a.keys.Authenticate(ctx, key)
 }
 
-func refused(message string) error {
+func unauthenticated(message string) error {
 	return &call.Error{Kind: call.ErrUnauthenticated, Message: message}
 }
 

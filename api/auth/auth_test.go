@@ -23,14 +23,14 @@ type keyring struct {
 
 func (k keyring) Authenticate(_ context.Context, key string) (catalog.Viewer, error) {
 	if key != k.key {
-		return catalog.Viewer{}, refused("unknown")
+		return catalog.Viewer{}, unauthenticated("unknown")
 	}
 	return catalog.Viewer{Role: catalog.RoleMember, Name: "ci"}, nil
 }
 
 func (k keyring) SessionViewer(_ context.Context, token string) (catalog.Viewer, error) {
 	if token != "t" {
-		return catalog.Viewer{}, refused("unknown")
+		return catalog.Viewer{}, unauthenticated("unknown")
 	}
 	return catalog.Viewer{Role: catalog.RoleMember, Name: "ann"}, nil
 }

@@ -29,7 +29,7 @@ func ListenSocket(dataDir string) (net.Listener, error) {
 		return nil, fmt.Errorf("operator's socket: %w", err)
 	}
 	var ln net.Listener
-	err := inside(dataDir, func(path string) (err error) {
+	err := withShortPath(dataDir, func(path string) (err error) {
 		// Set the mode before the socket has a name, so that nobody else can ever open it.
 		owned := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 			var failed error
@@ -66,7 +66,7 @@ func (s *socket) Close() error {
 
 // DialSocket connects to the operator's socket of a data directory.
 func DialSocket(ctx context.Context, dataDir string) (conn net.Conn, err error) {
-	err = inside(dataDir, func(path string) (err error) {
+	err = withShortPath(dataDir, func(path string) (err error) {
 		var d net.Dialer
 		conn, err = d.DialContext(ctx, "unix", path)
 		return err
@@ -78,9 +78,9 @@ func DialSocket(ctx context.Context, dataDir string) (conn net.Conn, err error) 
 	return conn, err
 }
 
-// inside calls f with a short path of the socket. The system limits paths to 107 bytes, and the
+// withShortPath calls f with a short path of the socket. The system limits paths to 107 bytes, and the
 // data directory's may be longer.
-func inside(dataDir string, f func(path string) error) error {
+func withShortPath(dataDir string, f func(path string) error) error {
 	dir, err := os.Open(dataDir)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func handler(tools *tool.Set, t *tool.Tool) mcp.ToolHandler {
 		var doing atomic.Value
 		doing.Store(name + " is at work")
 		// Stop the progress messages before the answer, since later ones would belong to no call.
-		stop := progress(ctx, req, &doing)
+		stop := sendProgress(ctx, req, &doing)
 		answer := tools.Call(tool.WithProgress(ctx, func(text string) { doing.Store(text) }), viewerOf(ctx), name, req.Params.Arguments)
 		stop()
 
@@ -52,9 +52,9 @@ func resultOfCall(a tool.Answer) *mcp.CallToolResult {
 	return &mcp.CallToolResult{IsError: a.Failed, Content: []mcp.Content{&mcp.TextContent{Text: a.Text}}}
 }
 
-// onlyTools answers a call of an unknown tool with the names of the existing tools, because
+// suggestTools answers a call of an unknown tool with the names of the existing tools, because
 // models call tools by names they know from elsewhere.
-func onlyTools(tools *tool.Set) mcp.Middleware {
+func suggestTools(tools *tool.Set) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			if call, ok := req.(*mcp.CallToolRequest); ok {
@@ -67,9 +67,9 @@ func onlyTools(tools *tool.Set) mcp.Middleware {
 	}
 }
 
-// progress sends progress messages from time to time if the client asked for them, because
+// sendProgress sends progress messages from time to time if the client asked for them, because
 // clients take a silent call for lost. stop ends that and waits for its end.
-func progress(ctx context.Context, req *mcp.CallToolRequest, doing *atomic.Value) (stop func()) {
+func sendProgress(ctx context.Context, req *mcp.CallToolRequest, doing *atomic.Value) (stop func()) {
 	token := req.Params.GetProgressToken()
 	if token == nil || req.Session == nil {
 		return func() {}

@@ -21,7 +21,7 @@ func withFaults(next http.Handler) http.Handler {
 			body = nil // the SDK meets the same error and reports it
 		}
 		// Check this before the SDK, which would accept what the protocol forbids.
-		if fault := refusedTask(r.Header, body); fault != nil {
+		if fault := checkTaskRequest(r.Header, body); fault != nil {
 			writeFault(w, http.StatusBadRequest, idOf(body), fault)
 			return
 		}

@@ -73,7 +73,7 @@ func New(tools *tool.Set, f browse.Reader, base func() string, version string, l
 	var at string
 	parts := map[int]*mcp.Server{}
 
-	return mount(log, func(*http.Request) *mcp.Server {
+	return newHandler(log, func(*http.Request) *mcp.Server {
 		now, url := tools.Offered(), base()
 		mu.Lock()
 		defer mu.Unlock()
@@ -109,8 +109,8 @@ func newServer(tools *tool.Set, tasks Tasks, f browse.Reader, base, version stri
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 	})
 
-	prepare(s, tasks)
-	s.AddReceivingMiddleware(onlyTools(tools))
+	addTaskSupport(s, tasks)
+	s.AddReceivingMiddleware(suggestTools(tools))
 
 	for _, t := range tools.Tools() {
 		s.AddTool(declaration(&t), handler(tools, &t))
@@ -120,9 +120,9 @@ func newServer(tools *tool.Set, tasks Tasks, f browse.Reader, base, version stri
 	return s
 }
 
-// prepare adds tasks to a server, and ends each call with its request. The task methods exist
+// addTaskSupport adds tasks to a server, and ends each call with its request. The task methods exist
 // without a model too, because a task may have begun while a model was configured.
-func prepare(s *mcp.Server, tasks Tasks) {
+func addTaskSupport(s *mcp.Server, tasks Tasks) {
 	addTasks(s, tasks)
 	s.AddReceivingMiddleware(endWithRequest)
 }
@@ -130,12 +130,12 @@ func prepare(s *mcp.Server, tasks Tasks) {
 // Mount makes the handler of a server. It is stateless, serves every protocol revision, has
 // tasks, ends a call with its request, and refuses with JSON-RPC errors.
 func Mount(s *mcp.Server, tasks Tasks, log *slog.Logger) http.Handler {
-	prepare(s, tasks)
-	return mount(log, func(*http.Request) *mcp.Server { return s })
+	addTaskSupport(s, tasks)
+	return newHandler(log, func(*http.Request) *mcp.Server { return s })
 }
 
-// mount makes a handler that chooses a server for each request.
-func mount(log *slog.Logger, choose func(*http.Request) *mcp.Server) http.Handler {
+// newHandler makes a handler that chooses a server for each request.
+func newHandler(log *slog.Logger, choose func(*http.Request) *mcp.Server) http.Handler {
 	handler := func(json bool) http.Handler {
 		return mcp.NewStreamableHTTPHandler(choose, &mcp.StreamableHTTPOptions{
 			Stateless:                    true,
@@ -149,7 +149,7 @@ func mount(log *slog.Logger, choose func(*http.Request) *mcp.Server) http.Handle
 	streams, plain := handler(false), handler(true)
 
 	return withFaults(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !onlyJSON(r) {
+		if !wantsJSON(r) {
 			streams.ServeHTTP(w, r)
 			return
 		}
@@ -160,8 +160,8 @@ func mount(log *slog.Logger, choose func(*http.Request) *mcp.Server) http.Handle
 	}))
 }
 
-// onlyJSON reports whether a client accepts JSON but no event stream, or sends no Accept.
-func onlyJSON(r *http.Request) bool {
+// wantsJSON reports whether a client accepts JSON but no event stream, or sends no Accept.
+func wantsJSON(r *http.Request) bool {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	if strings.TrimSpace(accept) == "" {
 		return true

@@ -211,10 +211,10 @@ func taskFault(err error) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "The task cannot be asked for now: try again in a moment."}
 }
 
-// refusedTask returns an error for requests about tasks that the SDK does not check: if the
+// checkTaskRequest returns an error for requests about tasks that the SDK does not check: if the
 // header Mcp-Name, by which proxies route, differs from the body, or if a client without the
 // extension subscribes to tasks. It does not parse other requests.
-func refusedTask(h http.Header, body []byte) *jsonrpc.Error {
+func checkTaskRequest(h http.Header, body []byte) *jsonrpc.Error {
 	method := h.Get("Mcp-Method")
 	if !strings.HasPrefix(method, "tasks/") && method != "subscriptions/listen" {
 		return nil

@@ -27,7 +27,7 @@ type loginPage struct {
 // login shows the form. It removes the cookie of an expired session, which would be refused even
 // where guests are allowed.
 func (p *Pages) login(ctx context.Context, v *layout.Visit) error {
-	if token := token(v); token != "" {
+	if token := sessionToken(v); token != "" {
 		if _, err := p.Sessions.SessionViewer(ctx, token); errors.Is(err, call.ErrUnauthenticated) {
 			setCookie(v, "", 0)
 		}
@@ -45,7 +45,7 @@ func (p *Pages) signIn(ctx context.Context, v *layout.Visit) error {
 	next, email := v.Form.Get("next"), v.Form.Get("email")
 	// One form serves all ways of signing in.
 	if v.Form.Has("with") {
-		return p.leave(ctx, v, signin.Start{Provider: v.Form.Get("with"), Next: next})
+		return p.goToProvider(ctx, v, signin.Start{Provider: v.Form.Get("with"), Next: next})
 	}
 
 	// Without an address this is the form for keys, even if the key is empty.
@@ -126,7 +126,7 @@ func (p *Pages) signOut(ctx context.Context, v *layout.Visit) error {
 
 // SignOut ends the visit's session on all nodes, and removes its cookie.
 func (p *Pages) SignOut(ctx context.Context, v *layout.Visit) error {
-	if err := p.Sessions.EndSession(ctx, token(v)); err != nil {
+	if err := p.Sessions.EndSession(ctx, sessionToken(v)); err != nil {
 		return err
 	}
 
@@ -157,10 +157,10 @@ func (p *Pages) showJoin(ctx context.Context, v *layout.Visit, link, wrong strin
 	return v.Show(layout.Head{Title: "Join", Page: "join"}, joinTemplate, joinPage{link, u.Email, wrong, p.Passwords.ByPassword(), p.signInBy()})
 }
 
-func (p *Pages) joined(ctx context.Context, v *layout.Visit) error {
+func (p *Pages) finishJoin(ctx context.Context, v *layout.Visit) error {
 	link, password := v.Form.Get("link"), v.Form.Get("password")
 	if v.Form.Has("with") {
-		return p.leave(ctx, v, signin.Start{Provider: v.Form.Get("with"), Link: link})
+		return p.goToProvider(ctx, v, signin.Start{Provider: v.Form.Get("with"), Link: link})
 	}
 
 	// Compare the two passwords here, so that a typing error does not use up the link.
@@ -170,7 +170,7 @@ func (p *Pages) joined(ctx context.Context, v *layout.Visit) error {
 	}
 	begun, err := p.Passwords.BeginWithLink(ctx, link, password, signInOf(v))
 	if err == nil {
-		return p.enter(v, begun, "/")
+		return p.startSession(v, begun, "/")
 	}
 	if said := p.formError(v, err); said != "" {
 		return p.showJoin(ctx, v, link, said)

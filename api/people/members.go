@@ -28,8 +28,8 @@ type memberRow struct {
 	Unproven                     bool
 }
 
-// members lists the accounts, for owners.
-func (p *Pages) members(ctx context.Context, v *layout.Visit) error {
+// showMembersList lists the accounts, for owners.
+func (p *Pages) showMembersList(ctx context.Context, v *layout.Visit) error {
 	by, err := account.AsOwner(v.Viewer)
 	if err != nil {
 		return err
@@ -54,8 +54,8 @@ func (p *Pages) showMembers(ctx context.Context, v *layout.Visit, by account.Own
 // change is the action of a button on the page.
 type change func(p *Pages, ctx context.Context, by account.Owner, user string) (done string, err error)
 
-// set makes a change of state or role.
-func set(state catalog.AccountState, role catalog.Role, done string) change {
+// setAccount makes a change of state or role.
+func setAccount(state catalog.AccountState, role catalog.Role, done string) change {
 	return func(p *Pages, ctx context.Context, by account.Owner, user string) (string, error) {
 		u, err := p.Accounts.ChangeUser(ctx, by, account.ChangeUserRequest{User: user, State: state, Role: role})
 		if err != nil {
@@ -67,11 +67,11 @@ func set(state catalog.AccountState, role catalog.Role, done string) change {
 
 // changes are the actions by the buttons' names.
 var changes = map[string]change{
-	"approve":    set(catalog.AccountActive, catalog.RoleNone, "may sign in."),
-	"suspend":    set(catalog.AccountSuspended, catalog.RoleNone, "is suspended and signed out everywhere."),
-	"reactivate": set(catalog.AccountActive, catalog.RoleNone, "is active again."),
-	"owner":      set(0, catalog.RoleOwner, "is an owner."),
-	"member":     set(0, catalog.RoleMember, "is a member."),
+	"approve":    setAccount(catalog.AccountActive, catalog.RoleNone, "may sign in."),
+	"suspend":    setAccount(catalog.AccountSuspended, catalog.RoleNone, "is suspended and signed out everywhere."),
+	"reactivate": setAccount(catalog.AccountActive, catalog.RoleNone, "is active again."),
+	"owner":      setAccount(0, catalog.RoleOwner, "is an owner."),
+	"member":     setAccount(0, catalog.RoleMember, "is a member."),
 	"logout": func(p *Pages, ctx context.Context, by account.Owner, user string) (string, error) {
 		_, err := p.Sessions.EndSessions(ctx, by, user, "")
 		return "Signed out everywhere.", err
@@ -93,7 +93,7 @@ func (p *Pages) changeMember(ctx context.Context, v *layout.Visit) error {
 	}
 
 	// Show a refusal above the current list, which another owner may have changed.
-	data, err := p.changed(ctx, v, by)
+	data, err := p.changeMemberData(ctx, v, by)
 	if err != nil {
 		// Only errors that the reader can fix appear with the list.
 		said := p.formError(v, err)
@@ -105,7 +105,7 @@ func (p *Pages) changeMember(ctx context.Context, v *layout.Visit) error {
 	return p.showMembers(ctx, v, by, data)
 }
 
-func (p *Pages) changed(ctx context.Context, v *layout.Visit, by account.Owner) (data membersPage, err error) {
+func (p *Pages) changeMemberData(ctx context.Context, v *layout.Visit, by account.Owner) (data membersPage, err error) {
 	user, do := v.Form.Get("user"), v.Form.Get("do")
 	switch {
 	case do == "invite":

@@ -29,8 +29,8 @@ type sessionRow struct {
 // person returns the proof that the viewer has an account.
 func person(v *layout.Visit) (account.Person, error) { return account.AsPerson(v.Viewer) }
 
-// own shows the viewer's account.
-func (p *Pages) own(ctx context.Context, v *layout.Visit) error {
+// showAccount shows the viewer's account.
+func (p *Pages) showAccount(ctx context.Context, v *layout.Visit) error {
 	switch {
 	case v.Query.Has("missing"):
 		return p.showOwn(ctx, v, "Link what is marked below to go on: this service asks everybody to.", "")
@@ -70,7 +70,7 @@ func (p *Pages) changeOwn(ctx context.Context, v *layout.Visit) error {
 
 	// Linking continues on the provider's page.
 	if v.Form.Has("link") {
-		return p.leave(ctx, v, signin.Start{Provider: v.Form.Get("link"), By: &by})
+		return p.goToProvider(ctx, v, signin.Start{Provider: v.Form.Get("link"), By: &by})
 	}
 
 	done := ""

@@ -110,10 +110,10 @@ func (p *Pages) Routes() []Route {
 		{"/logout", "POST", slow, true, p.signOut},
 		{"/api/auth/callback/{provider}", "GET", slow, true, p.callback},
 		{"/join", "GET", quick, true, p.join},
-		{"/join", "POST", slow, true, p.joined},
-		{"/settings/account", "GET", quick, false, p.own},
+		{"/join", "POST", slow, true, p.finishJoin},
+		{"/settings/account", "GET", quick, false, p.showAccount},
 		{"/settings/account", "POST", slow, false, p.changeOwn},
-		{"/settings/people", "GET", slow, false, p.members},
+		{"/settings/people", "GET", slow, false, p.showMembersList},
 		{"/settings/people", "POST", slow, false, p.changeMember},
 		{"/settings/rights", "GET", quick, false, p.rights},
 	}
@@ -128,15 +128,15 @@ func CookieName(secure bool) string {
 	return "shoal"
 }
 
-// token returns the session token in the browser's cookie; "" without one.
-func token(v *layout.Visit) string { return v.Cookie(CookieName(v.Secure)) }
+// sessionToken returns the session token in the browser's cookie; "" without one.
+func sessionToken(v *layout.Visit) string { return v.Cookie(CookieName(v.Secure)) }
 
 // setCookie sets the session cookie, which scripts cannot read; life 0 removes it.
 func setCookie(v *layout.Visit, token string, life time.Duration) {
-	keep(v, CookieName(v.Secure), token, life)
+	setFlowCookie(v, CookieName(v.Secure), token, life)
 }
 
-func keep(v *layout.Visit, name, value string, life time.Duration) {
+func setFlowCookie(v *layout.Visit, name, value string, life time.Duration) {
 	// Without TLS, browsers would not send back a Secure cookie.
 	secure := ""
 	if v.Secure {
@@ -145,15 +145,15 @@ func keep(v *layout.Visit, name, value string, life time.Duration) {
 	v.Set("Set-Cookie", name+"="+value+"; Path=/; HttpOnly; SameSite=Lax; Max-Age="+strconv.Itoa(int(life.Seconds()))+secure)
 }
 
-// enter sets the cookie of a new session, and redirects.
-func (p *Pages) enter(v *layout.Visit, begun *account.BegunSession, next string) error {
+// startSession sets the cookie of a new session, and redirects.
+func (p *Pages) startSession(v *layout.Visit, begun *account.BegunSession, next string) error {
 	setCookie(v, begun.Token, begun.Expires.Sub(p.Now()))
 	return v.Redirect(303, localAddress(next))
 }
 
 // signInOf describes the browser that signs in.
 func signInOf(v *layout.Visit) account.SignIn {
-	return account.SignIn{Address: v.Address, Agent: v.Sent("User-Agent"), Instead: token(v)}
+	return account.SignIn{Address: v.Address, Agent: v.Sent("User-Agent"), Instead: sessionToken(v)}
 }
 
 // localAddress returns next if it is an address of this site, otherwise /.

@@ -28,24 +28,24 @@ func (p *Pages) signInBy() (all []signin.Provider) {
 	return all
 }
 
-// leave sends the browser to a provider, by a page with a Refresh header, because a form may only
+// goToProvider sends the browser to a provider, by a page with a Refresh header, because a form may only
 // lead to this site.
-func (p *Pages) leave(ctx context.Context, v *layout.Visit, req signin.Start) error {
+func (p *Pages) goToProvider(ctx context.Context, v *layout.Visit, req signin.Start) error {
 	// A proxy in front sends the assertion with every request.
 	req.Assertion, req.SignIn = v.Sent(signin.AssertionHeader), signInOf(v)
 	begun, err := p.Providers.Begin(ctx, req)
 	if err != nil {
-		return p.notIn(ctx, v, req.By, err)
+		return p.signInFailed(ctx, v, req.By, err)
 	}
 
 	// The proxy in front has identified the person: no provider is needed.
 	if begun.Session != nil {
-		return p.enter(v, begun.Session, req.Next)
+		return p.startSession(v, begun.Session, req.Next)
 	}
 
 	// Before setting the new cookie, which must stay.
 	dropFlows(v)
-	keep(v, CookieName(v.Secure)+flowCookie+begun.Cookie, begun.Value, signin.FlowLife)
+	setFlowCookie(v, CookieName(v.Secure)+flowCookie+begun.Cookie, begun.Value, signin.FlowLife)
 	v.Set("Refresh", "0; url="+begun.Address)
 	return v.Show(layout.Head{Title: "Sign in", Page: "login"}, leaveTemplate, begun)
 }
@@ -65,7 +65,7 @@ func dropFlows(v *layout.Visit) {
 
 	// The browser does not say which one is the oldest, so remove all.
 	for _, name := range names {
-		keep(v, name, "", 0)
+		setFlowCookie(v, name, "", 0)
 	}
 }
 
@@ -77,7 +77,7 @@ func (p *Pages) callback(ctx context.Context, v *layout.Visit) error {
 	}
 
 	// The route is open, so check here whether a signed-in person wants to link an account.
-	if who, err := p.Sessions.SessionViewer(ctx, token(v)); err == nil && token(v) != "" {
+	if who, err := p.Sessions.SessionViewer(ctx, sessionToken(v)); err == nil && sessionToken(v) != "" {
 		v.Viewer = who
 		if by, err := person(v); err == nil {
 			back.By = &by
@@ -86,21 +86,21 @@ func (p *Pages) callback(ctx context.Context, v *layout.Visit) error {
 
 	// The cookie is used up, whatever the result.
 	if end := back.CookieOf(); end != "" {
-		keep(v, CookieName(v.Secure)+flowCookie+end, "", 0)
+		setFlowCookie(v, CookieName(v.Secure)+flowCookie+end, "", 0)
 	}
 	done, err := p.Providers.Finish(ctx, back)
 	switch {
 	case err != nil:
-		return p.notIn(ctx, v, back.By, err)
+		return p.signInFailed(ctx, v, back.By, err)
 	case done.Session != nil:
-		return p.enter(v, done.Session, done.Next)
+		return p.startSession(v, done.Session, done.Next)
 	}
 	return v.Redirect(303, "/settings/account?linked")
 }
 
-// notIn shows why a provider's sign-in failed: on the account page if the person is signed in,
+// signInFailed shows why a provider's sign-in failed: on the account page if the person is signed in,
 // else on the sign-in page.
-func (p *Pages) notIn(ctx context.Context, v *layout.Visit, by *account.Person, err error) error {
+func (p *Pages) signInFailed(ctx context.Context, v *layout.Visit, by *account.Person, err error) error {
 	// Call it first, because it sets the status.
 	said := p.formError(v, err)
 	switch {

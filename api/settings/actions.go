@@ -60,7 +60,7 @@ var actions = []action{
 		about:   []string{"The last listing missed many repositories at once, so they were kept.", "If you accept it, the next listing, which begins now, is believed: what it misses leaves the index."},
 		command: []string{"shoal", "connection", "accept", "SUBJECT"},
 		said:    "The next listing will be believed.",
-		more:    heldBy,
+		more:    missingRepos,
 		do:      bySubject(operate.Operator.AcceptListing),
 	},
 	{
@@ -84,7 +84,7 @@ var actions = []action{
 		about:   []string{"The node gets no more data and no jobs, and gives away what it holds. Searches stay complete meanwhile.", "When nothing is left it can be stopped. It can be taken back at any time."},
 		command: []string{"shoal", "drain", "SUBJECT"},
 		said:    "The node is being drained.",
-		more:    moves,
+		more:    nodeContents,
 		do:      bySubject(operate.Operator.Drain),
 	},
 	{
@@ -99,7 +99,7 @@ var actions = []action{
 		about:   []string{"The cluster forgets the node. It stops, and comes back with a new data directory only.", "Where it has the last copy of something the removal is refused, unless you accept that the copy is lost; it is then made anew from the code host."},
 		command: []string{"shoal", "remove", "SUBJECT"},
 		said:    "The node is removed.",
-		more:    moves,
+		more:    nodeContents,
 		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, accept bool) error {
 			_, err := p.Operate.Remove(ctx, by, subject, accept)
 			return err
@@ -115,8 +115,8 @@ func bySubject[T any](change func(operate.Operator, context.Context, account.Own
 	}
 }
 
-// actionNamed returns a row of actions.
-func actionNamed(name string) (*action, error) {
+// findAction returns a row of actions.
+func findAction(name string) (*action, error) {
 	for i := range actions {
 		if actions[i].name == name {
 			return &actions[i], nil
@@ -125,9 +125,9 @@ func actionNamed(name string) (*action, error) {
 	return nil, call.Fail(call.ErrNotFound, "There is no such change.")
 }
 
-// saidOf returns the message after a change.
-func saidOf(name string) string {
-	a, err := actionNamed(name)
+// messageOf returns the message after a change.
+func messageOf(name string) string {
+	a, err := findAction(name)
 	if err != nil {
 		return ""
 	}
@@ -156,9 +156,9 @@ func (a *action) Typed() bool     { return a.typed }
 func (a *action) Name() string    { return a.name }
 func (a *action) Back() string    { return "/settings/" + a.side }
 
-// ask shows what a change would do, without changing anything.
-func (p *Pages) ask(ctx context.Context, v *layout.Visit) error {
-	a, err := actionNamed(strings.TrimPrefix(v.Path, "/settings/do/"))
+// askConfirmation shows what a change would do, without changing anything.
+func (p *Pages) askConfirmation(ctx context.Context, v *layout.Visit) error {
+	a, err := findAction(strings.TrimPrefix(v.Path, "/settings/do/"))
 	if err != nil {
 		return err
 	}
@@ -182,13 +182,13 @@ func (p *Pages) dialog(ctx context.Context, v *layout.Visit, by account.Owner, d
 	return p.show(v, d.side, d.title, actionTemplate, d)
 }
 
-// do makes a change, and redirects to the page that shows its effect.
-func (p *Pages) do(ctx context.Context, v *layout.Visit) error {
+// makeChange makes a change, and redirects to the page that shows its effect.
+func (p *Pages) makeChange(ctx context.Context, v *layout.Visit) error {
 	// Another site's form would be sent with the owner's session.
 	if err := v.SameSite(); err != nil {
 		return err
 	}
-	a, err := actionNamed(strings.TrimPrefix(v.Path, "/settings/do/"))
+	a, err := findAction(strings.TrimPrefix(v.Path, "/settings/do/"))
 	if err != nil {
 		return err
 	}
@@ -207,15 +207,15 @@ func (p *Pages) do(ctx context.Context, v *layout.Visit) error {
 
 	// a.do checks permissions itself, since programs call it without this page.
 	if err := a.do(ctx, p, by, d.Subject, v.Form.Get("accept") == "1"); err != nil {
-		return p.refused(ctx, v, by, d, err)
+		return p.showRefusal(ctx, v, by, d, err)
 	}
 	// Redirect, so that reloading the page does not repeat the change.
 	return v.Redirect(303, a.Back()+"?did="+a.name)
 }
 
-// refused shows the page again with the reason of a refusal, if the owner can do something about
+// showRefusal shows the page again with the reason of a refusal, if the owner can do something about
 // it.
-func (p *Pages) refused(ctx context.Context, v *layout.Visit, by account.Owner, d *dialog, err error) error {
+func (p *Pages) showRefusal(ctx context.Context, v *layout.Visit, by account.Owner, d *dialog, err error) error {
 	var told *call.Error
 	// Asking again would not help here.
 	if !errors.As(err, &told) || told.Kind == call.ErrNotFound || told.Kind == call.ErrForbidden {
@@ -261,8 +261,8 @@ func jobFacts(ctx context.Context, p *Pages, by account.Owner, subject string) (
 	return facts, nil
 }
 
-// heldBy says how many repositories a listing lacks.
-func heldBy(ctx context.Context, p *Pages, by account.Owner, subject string) ([]string, error) {
+// missingRepos says how many repositories a listing lacks.
+func missingRepos(ctx context.Context, p *Pages, by account.Owner, subject string) ([]string, error) {
 	all, err := p.Operate.Connections(ctx, by)
 	if err != nil {
 		return nil, err
@@ -278,8 +278,8 @@ func heldBy(ctx context.Context, p *Pages, by account.Owner, subject string) ([]
 // roleNames describes the roles of nodes.
 var roleNames = map[string]string{"leader": "the leader", "voter": "a voter", "nonvoter": "not a voter"}
 
-// moves says what a node holds, and which nodes could take it.
-func moves(ctx context.Context, p *Pages, by account.Owner, subject string) ([]string, error) {
+// nodeContents says what a node holds, and which nodes could take it.
+func nodeContents(ctx context.Context, p *Pages, by account.Owner, subject string) ([]string, error) {
 	s, err := p.State.Status(ctx, by.Viewer())
 	if err != nil {
 		return nil, err

@@ -34,8 +34,8 @@ type part struct {
 	class string
 }
 
-// bar draws shares of whole side by side; the rest is background.
-func bar(whole float64, parts ...part) []rect {
+// barChart draws shares of whole side by side; the rest is background.
+func barChart(whole float64, parts ...part) []rect {
 	out := []rect{{0, chartHeight - barHeight, chartWidth, barHeight, ""}}
 	at := 0.0
 	for _, p := range parts {
@@ -49,14 +49,14 @@ func bar(whole float64, parts ...part) []rect {
 	return out
 }
 
-// columns draws numbers as columns, the largest at full height.
-func columns(parts []part) []rect {
+// columnChart draws numbers as columns, the largest at full height.
+func columnChart(parts []part) []rect {
 	most := 0.0
 	for _, p := range parts {
 		most = max(most, p.n)
 	}
 	if most == 0 {
-		return bar(0)
+		return barChart(0)
 	}
 
 	// A single column must not fill the drawing.
@@ -90,16 +90,16 @@ func charts(s *node.StatusResponse, owner bool) []chart {
 
 	repos := s.Repos
 	out := []chart{
-		{"Nodes", fmt.Sprintf("%d of %d answer", alive, len(s.Members)), "one block a node", "/settings/nodes", columns(health)},
+		{"Nodes", fmt.Sprintf("%d of %d answer", alive, len(s.Members)), "one block a node", "/settings/nodes", columnChart(health)},
 		{"Repositories", fmt.Sprintf("%s of %s indexed", layout.Grouping(repos.Indexed), layout.Grouping(repos.Total)), layout.Grouping(repos.Failed) + " failed", "/settings/repos",
-			bar(float64(repos.Total), part{float64(repos.Indexed), "main"}, part{float64(min(repos.Failed, repos.Total-repos.Indexed)), "bad"})},
-		{"Index", layout.Size(bytes), "one column a node", "/settings/nodes", columns(holds)},
+			barChart(float64(repos.Total), part{float64(repos.Indexed), "main"}, part{float64(min(repos.Failed, repos.Total-repos.Indexed)), "bad"})},
+		{"Index", layout.Size(bytes), "one column a node", "/settings/nodes", columnChart(holds)},
 	}
 
 	// Disk usage reveals repositories that the viewer may not see.
 	if disk := s.Storage; owner {
 		used := disk.DiskTotal - disk.DiskFree
-		out = append(out, chart{"Disk of this node", layout.Size(disk.DiskFree) + " free", "index, mirrors, others", "/settings/nodes", bar(float64(disk.DiskTotal),
+		out = append(out, chart{"Disk of this node", layout.Size(disk.DiskFree) + " free", "index, mirrors, others", "/settings/nodes", barChart(float64(disk.DiskTotal),
 			part{float64(disk.ShardBytes), "main"}, part{float64(disk.MirrorBytes), "good"}, part{float64(used - disk.ShardBytes - disk.MirrorBytes), "dim"})})
 	}
 	return out

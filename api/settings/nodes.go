@@ -35,7 +35,7 @@ func (p *Pages) nodes(ctx context.Context, v *layout.Visit) error {
 		Verdict mark
 		Level   node.LevelStatus
 		Rows    []nodeRow
-	}{Verdict: verdict(s), Level: s.Level}
+	}{Verdict: verdictMark(s), Level: s.Level}
 
 	// Only owners see links to changes. The methods behind them check permission too.
 	for i := range s.Members {
@@ -109,7 +109,7 @@ func (p *Pages) placement(ctx context.Context, v *layout.Visit) error {
 		node.PlacementStatus
 		Verdict mark
 		Shares  []share
-	}{PlacementStatus: s.Placement, Verdict: verdict(s)}
+	}{PlacementStatus: s.Placement, Verdict: verdictMark(s)}
 
 	for i := range s.Members {
 		m := &s.Members[i]

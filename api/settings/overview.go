@@ -28,7 +28,7 @@ func (p *Pages) overview(ctx context.Context, v *layout.Visit) error {
 		Shards, Mirrors, Disk string
 		Guide                 bool // the cluster is empty
 	}{
-		StatusResponse: s, Verdict: verdict(s), Charts: charts(s, owner), Tiles: tiles(s, owner), Age: layout.Span(s.CatalogAge),
+		StatusResponse: s, Verdict: verdictMark(s), Charts: charts(s, owner), Tiles: statusTiles(s, owner), Age: layout.Span(s.CatalogAge),
 		Shards: layout.Size(s.Storage.ShardBytes), Mirrors: layout.Size(s.Storage.MirrorBytes), Disk: layout.Size(s.Storage.DiskFree),
 		Guide: owner && s.Repos.Total == 0 && len(s.Connections) == 0,
 	}
@@ -41,7 +41,7 @@ type tile struct {
 	Mark             mark
 }
 
-func tiles(s *node.StatusResponse, owner bool) []tile {
+func statusTiles(s *node.StatusResponse, owner bool) []tile {
 	voters := 0
 	for _, m := range s.Members {
 		if m.Role != "nonvoter" {
@@ -50,9 +50,9 @@ func tiles(s *node.StatusResponse, owner bool) []tile {
 	}
 
 	out := []tile{
-		{"Voters", fmt.Sprintf("%d, quorum %d", voters, voters/2+1), "/settings/nodes", unless(s.Leader == "", bad)},
-		{"Catalog level", levelText(s.Level), "/settings/nodes", unless(len(s.Level.WaitsFor) > 0, warn)},
-		{"Failed repositories", layout.Grouping(s.Repos.Failed), "/settings/repos?state=failed", unless(s.Repos.Failed > 0, warn)},
+		{"Voters", fmt.Sprintf("%d, quorum %d", voters, voters/2+1), "/settings/nodes", markIf(s.Leader == "", bad)},
+		{"Catalog level", levelText(s.Level), "/settings/nodes", markIf(len(s.Level.WaitsFor) > 0, warn)},
+		{"Failed repositories", layout.Grouping(s.Repos.Failed), "/settings/repos?state=failed", markIf(s.Repos.Failed > 0, warn)},
 	}
 
 	// The other tiles would reveal repositories that the viewer may not see.
@@ -61,9 +61,9 @@ func tiles(s *node.StatusResponse, owner bool) []tile {
 	}
 
 	return append(out,
-		tile{"With too few copies", layout.Grouping(s.Placement.UnderReplicated), "/settings/placement", unless(s.Placement.UnderReplicated > 0, warn)},
+		tile{"With too few copies", layout.Grouping(s.Placement.UnderReplicated), "/settings/placement", markIf(s.Placement.UnderReplicated > 0, warn)},
 		tile{"Jobs", fmt.Sprintf("%s waiting, %s running", layout.Grouping(s.Jobs.Pending), layout.Grouping(s.Jobs.Running)), "/settings/jobs", mark{}},
-		tile{"Given up, tried again", fmt.Sprintf("%s, %s", layout.Grouping(s.Jobs.Failed), layout.Grouping(s.Jobs.Retrying)), "/settings/jobs", unless(s.Jobs.Failed+s.Jobs.Retrying > 0, warn)},
+		tile{"Given up, tried again", fmt.Sprintf("%s, %s", layout.Grouping(s.Jobs.Failed), layout.Grouping(s.Jobs.Retrying)), "/settings/jobs", markIf(s.Jobs.Failed+s.Jobs.Retrying > 0, warn)},
 	)
 }
 
@@ -76,16 +76,16 @@ func levelText(l node.LevelStatus) string {
 	return text
 }
 
-// unless returns good, or the other mark if something is wrong.
-func unless(wrong bool, other func(string) mark) mark {
+// markIf returns good, or the other mark if something is wrong.
+func markIf(wrong bool, other func(string) mark) mark {
 	if wrong {
 		return other("look at it")
 	}
 	return good("fine")
 }
 
-// verdict returns the first line of the overview: what may fail now.
-func verdict(s *node.StatusResponse) mark {
+// verdictMark returns the first line of the overview: what may fail now.
+func verdictMark(s *node.StatusResponse) mark {
 	show, ok := map[node.VerdictState]func(string) mark{
 		node.VerdictGood: good, node.VerdictWeak: warn, node.VerdictFailing: bad,
 	}[s.Verdict.State]

@@ -107,8 +107,8 @@ func (p *Pages) Routes() []Route {
 		{"/settings/config", "GET", quick, p.config},
 		{"/settings/contexts", "GET", quick, p.contexts},
 		{"/settings/agents", "GET", quick, p.agents},
-		{"/settings/do/{action}", "GET", quick, p.ask},
-		{"/settings/do/{action}", "POST", slow, p.do},
+		{"/settings/do/{action}", "GET", quick, p.askConfirmation},
+		{"/settings/do/{action}", "POST", slow, p.makeChange},
 	}
 }
 
@@ -123,7 +123,7 @@ type page struct {
 // show answers with a page of the settings. side is its place in the navigation.
 func (p *Pages) show(v *layout.Visit, side, title string, t *template.Template, data any) error {
 	return v.Show(layout.Head{Title: title, Page: "settings", Side: side, Scripts: []string{"js/live.js"}}, t, page{
-		Title: title, Owner: v.Viewer.Role == catalog.RoleOwner, Said: saidOf(v.Query.Get("did")), Data: data,
+		Title: title, Owner: v.Viewer.Role == catalog.RoleOwner, Said: messageOf(v.Query.Get("did")), Data: data,
 	})
 }
 

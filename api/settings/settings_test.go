@@ -14,7 +14,7 @@ func TestVerdict_markOfItsState(t *testing.T) {
 	for state, class := range map[node.VerdictState]string{
 		node.VerdictGood: "good", node.VerdictSmall: "", node.VerdictWeak: "warn", node.VerdictFailing: "bad",
 	} {
-		got := verdict(&node.StatusResponse{Verdict: node.Verdict{State: state, Sentence: "Any node may fail."}})
+		got := verdictMark(&node.StatusResponse{Verdict: node.Verdict{State: state, Sentence: "Any node may fail."}})
 		if got.Class != class || got.Word != "Any node may fail." {
 			t.Errorf("%s: %q (%s), want (%s)", state, got.Word, got.Class, class)
 		}

@@ -20,7 +20,7 @@ func newAgent(getenv func(string) string) *cobra.Command {
 }
 
 func newAgentList(getenv func(string) string) *cobra.Command {
-	return listing[[]oauth.Agent]{use: "list", short: "List the agents that were let in, and by whom", path: at("/api/agents"), show: func(w io.Writer, agents []oauth.Agent) error {
+	return listing[[]oauth.Agent]{use: "list", short: "List the agents that were let in, and by whom", path: fixedPath("/api/agents"), show: func(w io.Writer, agents []oauth.Agent) error {
 		return table(w, "NAME\tID\tOF\tANSWERS GO TO\tKNOWN BY\tLET IN\tLAST TOKENS\tEXPIRES", agents, func(a oauth.Agent) string {
 			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", a.Name, a.ID, a.User, a.Host, a.Kind, timeText(a.Created, ""), timeText(a.Used, ""), timeText(a.Expires, ""))
 		})

@@ -182,13 +182,13 @@ func (p *askPrinter) event(e *askEvent) {
 
 	// Show what the model does beside the answer.
 	case "call":
-		p.say("· " + e.Text)
+		p.printLine("· " + e.Text)
 	case "result":
 		if e.Failed {
-			p.say("  failed: " + e.Text)
+			p.printLine("  failed: " + e.Text)
 		}
 	case "note":
-		p.say("note: " + e.Text)
+		p.printLine("note: " + e.Text)
 
 	case "error":
 		fmt.Fprintln(p.doing, "shoal:", e.Text)
@@ -220,7 +220,7 @@ func (p *askPrinter) write(text string) {
 	}
 }
 
-func (p *askPrinter) say(line string) {
+func (p *askPrinter) printLine(line string) {
 	if !p.quiet {
 		fmt.Fprintln(p.doing, line)
 	}

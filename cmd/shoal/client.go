@@ -91,7 +91,7 @@ func clientCommand(getenv func(string) string, names naming, cmd *cobra.Command,
 	var f clientFlags
 	f.add(cmd, getenv)
 	if names.path != "" {
-		f.offer(names)
+		f.completeNames(names)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := f.client()
@@ -160,7 +160,7 @@ func (f *clientFlags) fromContext() error {
 		return err
 	}
 	if f.url == "" && all.Current != "" {
-		_, of, err := all.named(nil)
+		_, of, err := all.find(nil)
 		if err != nil {
 			return err
 		}
@@ -235,8 +235,8 @@ func (e *apiError) Error() string {
 	return e.Message
 }
 
-// named returns the node's name for messages.
-func (c *client) named() string { return cmp.Or(c.name, c.base) }
+// nodeName returns the node's name for messages.
+func (c *client) nodeName() string { return cmp.Or(c.name, c.base) }
 
 // rawBody is a request body that is sent unchanged.
 type rawBody []byte
@@ -262,13 +262,13 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 		_, err = fmt.Fprintf(c.answers, "%s\n", bytes.TrimSpace(text))
 	}
 	if err != nil {
-		return fmt.Errorf("answer of %s to %s: %w", c.named(), path, err)
+		return fmt.Errorf("answer of %s to %s: %w", c.nodeName(), path, err)
 	}
 	return nil
 }
 
-// more returns advice for a request without an answer.
-func (c *client) more(err error) string {
+// retryAdvice returns advice for a request without an answer.
+func (c *client) retryAdvice(err error) string {
 	unknown := x509.UnknownAuthorityError{}
 	switch {
 	case errors.As(err, &unknown):
@@ -296,7 +296,7 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 		if errors.As(err, &failed) {
 			err = failed.Err
 		}
-		return nil, fmt.Errorf("no answer from %s: %w (is `shoal serve` running there?)%s", c.named(), err, c.more(err))
+		return nil, fmt.Errorf("no answer from %s: %w (is `shoal serve` running there?)%s", c.nodeName(), err, c.retryAdvice(err))
 	}
 
 	// The client follows redirects, so other statuses are errors.
@@ -348,7 +348,7 @@ func (c *client) refusal(resp *http.Response) error {
 	// A proxy in front of the node may answer without JSON.
 	e := &apiError{}
 	if json.Unmarshal(text, e) != nil || e.Message == "" {
-		e = &apiError{Status: resp.StatusCode, Message: fmt.Sprintf("%s answered %s", c.named(), resp.Status)}
+		e = &apiError{Status: resp.StatusCode, Message: fmt.Sprintf("%s answered %s", c.nodeName(), resp.Status)}
 	}
 
 	// The hint helps only without a key.

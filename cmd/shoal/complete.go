@@ -31,9 +31,9 @@ var (
 // completionTime is how long the shell waits after Tab.
 const completionTime = 2 * time.Second
 
-// offer lets the shell complete the first argument with names that a node knows. If no node
+// completeNames lets the shell complete the first argument with names that a node knows. If no node
 // answers it offers nothing, because an error would appear in the middle of the command line.
-func (f *clientFlags) offer(n naming) {
+func (f *clientFlags) completeNames(n naming) {
 	f.cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -42,7 +42,7 @@ func (f *clientFlags) offer(n naming) {
 		// The shell blocks meanwhile, so give up on a slow node.
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 		defer cancel()
-		all, err := f.named(ctx, n, typed)
+		all, err := f.fetchNames(ctx, n, typed)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -58,8 +58,8 @@ func (f *clientFlags) offer(n naming) {
 	}
 }
 
-// named requests the names from a node.
-func (f *clientFlags) named(ctx context.Context, n naming, typed string) (names []string, err error) {
+// fetchNames requests the names from a node.
+func (f *clientFlags) fetchNames(ctx context.Context, n naming, typed string) (names []string, err error) {
 	c, err := f.client()
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func newConnection(getenv func(string) string) *cobra.Command {
 
 func newConnectionList(getenv func(string) string) *cobra.Command {
 	return listing[[]operate.ConnectionStatus]{use: "list", short: "State of every connection: what it lists and leaves out, what went wrong, when it is listed next",
-		path: at("/api/connections"), show: func(w io.Writer, all []operate.ConnectionStatus) error {
+		path: fixedPath("/api/connections"), show: func(w io.Writer, all []operate.ConnectionStatus) error {
 			return printConnections(w, all, time.Now())
 		}}.command(getenv)
 }
@@ -146,7 +146,7 @@ func waitSynced(ctx context.Context, c *client, before operate.ConnectionStatus)
 		case err == nil:
 			lost = 0
 		case ctx.Err() == nil:
-			if lost++; !silent(err) || lost > mostSilent {
+			if lost++; !isTemporary(err) || lost > mostSilent {
 				return before, err
 			}
 		}

@@ -109,7 +109,7 @@ func (h *hostFacts) check(ctx context.Context) []finding {
 	if h.dir == "" {
 		return all
 	}
-	return append(all, h.room())
+	return append(all, h.freeSpace())
 }
 
 // program checks that a program is installed and that its version output contains words.
@@ -125,10 +125,10 @@ func (h *hostFacts) program(ctx context.Context, name, words, advice string) fin
 	return finding{What: name, Said: said}
 }
 
-// room checks the free space of the data directory.
-func (h *hostFacts) room() finding {
+// freeSpace checks the free space of the data directory.
+func (h *hostFacts) freeSpace() finding {
 	free, all, err := h.disk(h.dir)
-	switch said := fmt.Sprintf("%s of %s free in %s", size(int64(free)), size(int64(all)), h.dir); {
+	switch said := fmt.Sprintf("%s of %s free in %s", bytesText(int64(free)), bytesText(int64(all)), h.dir); {
 	case err != nil:
 		return finding{"data directory", err.Error(), "name it by --data-dir, and run this as the node's user"}
 	case free < all/10:
@@ -151,7 +151,7 @@ func checkCluster(ctx context.Context, c *client) []finding {
 	for _, w := range s.Warnings {
 		all = append(all, finding{"warning", w, "docs/trouble.md, or /docs on a node, says more"})
 	}
-	if !good(&s) && len(s.Warnings) == 0 && all[0].Advice == "" {
+	if !isHealthy(&s) && len(s.Warnings) == 0 && all[0].Advice == "" {
 		all = append(all, finding{"cluster", "a connection, a repository or the configuration failed", "shoal status and shoal connection list name it"})
 	}
 	return all

@@ -86,7 +86,7 @@ func (f *follower) run(ctx context.Context, limit int) error {
 			}
 			// Without Next the same events would be printed again.
 			if all.Next == "" {
-				return fmt.Errorf("%s does not tell where its events go on: it runs an older version", f.client.named())
+				return fmt.Errorf("%s does not tell where its events go on: it runs an older version", f.client.nodeName())
 			}
 			after = all.Next
 		}

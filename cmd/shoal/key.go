@@ -73,7 +73,7 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 }
 
 func newKeyList(getenv func(string) string) *cobra.Command {
-	return listing[[]account.KeyInfo]{use: "list", short: "List API keys", path: at("/api/keys"), show: func(w io.Writer, keys []account.KeyInfo) error {
+	return listing[[]account.KeyInfo]{use: "list", short: "List API keys", path: fixedPath("/api/keys"), show: func(w io.Writer, keys []account.KeyInfo) error {
 		return table(w, "NAME\tID\tROLE\tBEGINS\tOF\tCREATED\tEXPIRES", keys, func(k account.KeyInfo) string {
 			return fmt.Sprintf("%s\t%s\t%s\t%s…\t%s\t%s\t%s", k.Name, k.ID, k.Role, k.Prefix, keyOwner(&k), timeText(k.Created, ""), timeText(k.Expires, "never"))
 		})

@@ -45,7 +45,7 @@ func (l listing[T]) command(getenv func(string) string) *cobra.Command {
 
 		var all T
 		if err := reply.Decode(raw, &all); err != nil {
-			return fmt.Errorf("answer of %s to %s: %w", c.named(), path, err)
+			return fmt.Errorf("answer of %s to %s: %w", c.nodeName(), path, err)
 		}
 		return l.show(cmd.OutOrStdout(), all)
 	})
@@ -57,8 +57,8 @@ func (l listing[T]) command(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// at makes a path that no flag changes.
-func at(path string) func() string { return func() string { return path } }
+// fixedPath makes a path that no flag changes.
+func fixedPath(path string) func() string { return func() string { return path } }
 
 // table prints aligned columns below a heading.
 func table[T any](w io.Writer, heading string, rows []T, row func(T) string) error {

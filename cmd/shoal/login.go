@@ -89,8 +89,8 @@ func (c *contexts) write() error {
 	return err
 }
 
-// named returns the context of a command: the one in args, else the current one.
-func (c *contexts) named(args []string) (name string, of credentials, err error) {
+// find returns the context of a command: the one in args, else the current one.
+func (c *contexts) find(args []string) (name string, of credentials, err error) {
 	name = c.Current
 	if len(args) > 0 {
 		name = args[0]
@@ -162,7 +162,7 @@ func newLogin(getenv func(string) string) *cobra.Command {
 			if err := all.write(); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "signed in to %s as %s (%s); context %s is in use\n", of.URL, printable(who.Name), who.Role, name)
+			fmt.Fprintf(cmd.ErrOrStderr(), "signed in to %s as %s (%s); context %s is in use\n", of.URL, replaceHidden(who.Name), who.Role, name)
 			return nil
 		},
 	}
@@ -208,7 +208,7 @@ func newLogout(getenv func(string) string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			name, of, err := all.named(args)
+			name, of, err := all.find(args)
 			if err != nil {
 				return err
 			}
@@ -276,7 +276,7 @@ func newContext(getenv func(string) string) *cobra.Command {
 			}
 
 			// Only an existing context can become the current one.
-			if all.Current, _, err = all.named(args); err != nil {
+			if all.Current, _, err = all.find(args); err != nil {
 				return err
 			}
 			return all.write()

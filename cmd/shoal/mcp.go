@@ -118,7 +118,7 @@ func (b *stdio) run(ctx context.Context, in io.Reader) error {
 		case line, ok := <-more:
 			if !ok {
 				next = nil // the waiting messages are still sent
-			} else if pass := b.begin(ctx, line); pass != nil {
+			} else if pass := b.parse(ctx, line); pass != nil {
 				waiting = append(waiting, pass)
 			}
 		}
@@ -143,10 +143,10 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	return scan.Err()
 }
 
-// begin parses a message. It returns a function that sends it and writes the answer; nil if there
+// parse parses a message. It returns a function that sends it and writes the answer; nil if there
 // is nothing to send. It runs in the order of the messages, so that a cancellation finds its
 // call. It needs no slot, because a cancellation may have to free one.
-func (b *stdio) begin(ctx context.Context, line []byte) (pass func()) {
+func (b *stdio) parse(ctx context.Context, line []byte) (pass func()) {
 	if len(line) == 0 {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (b *stdio) begin(ctx context.Context, line []byte) (pass func()) {
 	}
 
 	return func() {
-		defer b.end(id, cancel)
+		defer b.forget(id, cancel)
 
 		// Notifications and cancelled calls get no answer.
 		err := b.post(ctx, line, &m)
@@ -182,8 +182,8 @@ func (b *stdio) begin(ctx context.Context, line []byte) (pass func()) {
 	}
 }
 
-// end forgets a message after its answer.
-func (b *stdio) end(id string, cancel context.CancelFunc) {
+// forget forgets a message after its answer.
+func (b *stdio) forget(id string, cancel context.CancelFunc) {
 	cancel()
 
 	b.mu.Lock()

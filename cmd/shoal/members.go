@@ -49,7 +49,7 @@ func watchDrain(cmd *cobra.Command, c *client, args []string) error {
 		}
 		// Remaining leaves out hidden repositories.
 		if answer.Remaining != last && answer.Remaining > 0 {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s left to copy\n", some(answer.Remaining, nil))
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s left to copy\n", firstNames(answer.Remaining, nil))
 			last = answer.Remaining
 		}
 		if answer.Questions != questions && answer.Questions > 0 {

@@ -27,7 +27,7 @@ func newModels(getenv func(string) string) *cobra.Command {
 const noModels = `No language model is configured. Add one to "models" in the configuration.`
 
 func newModelsList(getenv func(string) string) *cobra.Command {
-	return listing[[]tool.Model]{use: "list", short: "List the configured language models; the first is the default", path: at("/api/models"), show: printModels}.command(getenv)
+	return listing[[]tool.Model]{use: "list", short: "List the configured language models; the first is the default", path: fixedPath("/api/models"), show: printModels}.command(getenv)
 }
 
 func printModels(w io.Writer, models []tool.Model) error {

@@ -88,7 +88,7 @@ func printTrial(w io.Writer, name string, t host.Trial, err error) {
 	}
 
 	for _, r := range t.Repos {
-		fmt.Fprintf(w, "  %s%s\n", r.Name, remarks(r))
+		fmt.Fprintf(w, "  %s%s\n", r.Name, propertiesOf(r))
 	}
 	for _, why := range slices.Sorted(maps.Keys(t.Skipped)) {
 		fmt.Fprintf(w, "  left out so far: %d, %s\n", t.Skipped[why], why)
@@ -114,8 +114,8 @@ func printTrial(w io.Writer, name string, t host.Trial, err error) {
 	}
 }
 
-// remarks returns the special properties of a repository.
-func remarks(r host.Repo) string {
+// propertiesOf returns the special properties of a repository.
+func propertiesOf(r host.Repo) string {
 	// In a fixed order, so that runs can be compared.
 	var list []string
 	for _, m := range []struct {

@@ -38,7 +38,7 @@ func (p *printer) paint(color, s string) {
 }
 
 func (p *printer) name(f *fileAnswer) {
-	p.paint(colorName, p.safe(f.Repository))
+	p.paint(colorName, p.sanitize(f.Repository))
 	p.paint(colorMark, ":")
 	p.paint(colorName, oneLine(f.FileName.Text))
 }
@@ -113,7 +113,7 @@ func (p *printer) line(f *fileAnswer, number int, text string, spans []span, bef
 	// Cut long lines on a terminal only.
 	from, to := 0, len(text)
 	if p.terminal && len(text) > widest {
-		from, to = window(text, spans)
+		from, to = visiblePart(text, spans)
 	}
 
 	if from > 0 || before {
@@ -127,22 +127,22 @@ func (p *printer) line(f *fileAnswer, number int, text string, spans []span, bef
 		if s.from < at || s.to > to {
 			continue
 		}
-		p.out.WriteString(p.safe(text[at:s.from]))
+		p.out.WriteString(p.sanitize(text[at:s.from]))
 		if s.from < s.to {
-			p.paint(colorMatch, p.safe(text[s.from:s.to]))
+			p.paint(colorMatch, p.sanitize(text[s.from:s.to]))
 		}
 		at = s.to
 	}
 
-	p.out.WriteString(p.safe(text[at:to]))
+	p.out.WriteString(p.sanitize(text[at:to]))
 	if to < len(text) || after {
 		p.out.WriteString("…")
 	}
 	p.out.WriteByte('\n')
 }
 
-// window returns the part of a long line around its first match.
-func window(text string, spans []span) (from, to int) {
+// visiblePart returns the part of a long line around its first match.
+func visiblePart(text string, spans []span) (from, to int) {
 	if len(spans) > 0 {
 		from = max(0, spans[0].from-widest/4)
 	}
@@ -159,16 +159,16 @@ func window(text string, spans []span) (from, to int) {
 	return from, to
 }
 
-// safe replaces characters that would affect the terminal, unless the output is no terminal.
-func (p *printer) safe(s string) string {
+// sanitize replaces characters that would affect the terminal, unless the output is no terminal.
+func (p *printer) sanitize(s string) string {
 	if !p.terminal {
 		return s
 	}
-	return printable(s)
+	return replaceHidden(s)
 }
 
-// printable replaces hidden and control characters except tabs.
-func printable(s string) string {
+// replaceHidden replaces hidden and control characters except tabs.
+func replaceHidden(s string) string {
 	return strings.Map(func(r rune) rune {
 		if paths.Hidden(r) {
 			return '\uFFFD'

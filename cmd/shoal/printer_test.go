@@ -14,7 +14,7 @@ func TestPrinter_showsHiddenCharacters(t *testing.T) {
 	} {
 		var out strings.Builder
 		p := &printer{out: bufio.NewWriter(&out), terminal: true}
-		if got := p.safe(text); got != want {
+		if got := p.sanitize(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

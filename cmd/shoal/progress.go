@@ -15,8 +15,8 @@ import (
 	"github.com/shoalsearch/shoal/node"
 )
 
-// within returns a context with a timeout; 0 means none.
-func within(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+// withTimeout returns a context with a timeout; 0 means none.
+func withTimeout(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
 	if patience > 0 {
 		return context.WithTimeout(ctx, patience)
 	}
@@ -38,7 +38,7 @@ func waitIndexed(ctx context.Context, c *client, atLeast int, w io.Writer) error
 		case ctx.Err() != nil:
 			return fmt.Errorf("still indexing: %w", context.Cause(ctx))
 		case err != nil:
-			if lost++; !silent(err) || lost > mostSilent {
+			if lost++; !isTemporary(err) || lost > mostSilent {
 				return err
 			}
 
@@ -47,9 +47,9 @@ func waitIndexed(ctx context.Context, c *client, atLeast int, w io.Writer) error
 			bar.draw(&s)
 
 		// Also wait until the node is ready, because the user searches next.
-		case s.Repos.Total >= atLeast && done(&s) && serves(ctx, c, &s):
+		case s.Repos.Total >= atLeast && isDone(&s) && acceptsSearches(ctx, c, &s):
 			bar.draw(&s)
-			return outcome(bar, &s)
+			return printOutcome(bar, &s)
 		default:
 			lost = 0
 			bar.draw(&s)
@@ -65,15 +65,15 @@ func waitIndexed(ctx context.Context, c *client, atLeast int, w io.Writer) error
 // restart.
 const mostSilent = 100
 
-// silent reports whether an error is temporary: the node starts, or the cluster has no leader. A
+// isTemporary reports whether an error is temporary: the node starts, or the cluster has no leader. A
 // refusal by the node is not.
-func silent(err error) bool {
+func isTemporary(err error) bool {
 	var answered *apiError
 	return !errors.As(err, &answered) || answered.Status >= 500
 }
 
-// done reports whether there is nothing left to wait for.
-func done(s *node.StatusResponse) bool {
+// isDone reports whether there is nothing left to wait for.
+func isDone(s *node.StatusResponse) bool {
 	for _, k := range s.Connections {
 		if k.State == "pending" || k.State == "syncing" {
 			return false
@@ -89,9 +89,9 @@ func done(s *node.StatusResponse) bool {
 	return s.Repos.Indexed+s.Repos.Failed+s.Repos.Unfetchable >= s.Repos.Total
 }
 
-// serves reports whether the node accepts searches. A restarted node knows the index before it is
+// acceptsSearches reports whether the node accepts searches. A restarted node knows the index before it is
 // ready. A draining node never becomes ready, so do not wait for it.
-func serves(ctx context.Context, c *client, s *node.StatusResponse) bool {
+func acceptsSearches(ctx context.Context, c *client, s *node.StatusResponse) bool {
 	for _, m := range s.Members {
 		if m.ID == s.Node && m.Draining {
 			return true
@@ -100,8 +100,8 @@ func serves(ctx context.Context, c *client, s *node.StatusResponse) bool {
 	return c.call(ctx, "GET", "/readyz", nil, nil) == nil
 }
 
-// outcome prints the failures and a summary.
-func outcome(b *bar, s *node.StatusResponse) error {
+// printOutcome prints the failures and a summary.
+func printOutcome(b *bar, s *node.StatusResponse) error {
 	// Remove the bar before printing lines that stay.
 	b.clear()
 	bad := s.Repos.Failed > 0
@@ -115,7 +115,7 @@ func outcome(b *bar, s *node.StatusResponse) error {
 	for _, j := range s.Failed {
 		fmt.Fprintf(b.w, "%s %s: %s\n", j.Kind, j.Subject, cmp.Or(j.Error, "why is told to owners"))
 	}
-	fmt.Fprintln(b.w, indexedText(s)+heldText(s))
+	fmt.Fprintln(b.w, indexedText(s)+indexSizeText(s))
 
 	if bad {
 		return exitCode(1)
@@ -123,12 +123,12 @@ func outcome(b *bar, s *node.StatusResponse) error {
 	return nil
 }
 
-// heldText returns how much of the index the node has, according to the catalog; "" if the status
+// indexSizeText returns how much of the index the node has, according to the catalog; "" if the status
 // does not say.
-func heldText(s *node.StatusResponse) string {
+func indexSizeText(s *node.StatusResponse) string {
 	for _, m := range s.Members {
 		if m.ID == s.Node && m.Bytes > 0 {
-			return ", " + size(m.Bytes) + " of index on this node"
+			return ", " + bytesText(m.Bytes) + " of index on this node"
 		}
 	}
 	return ""

@@ -45,11 +45,11 @@ func newRepoList(getenv func(string) string) *cobra.Command {
 		repos := make([]browse.RepoInfo, len(all))
 		for i, raw := range all {
 			if err := reply.Decode(raw, &repos[i]); err != nil {
-				return fmt.Errorf("answer of %s to /api/repos: %w", c.named(), err)
+				return fmt.Errorf("answer of %s to /api/repos: %w", c.nodeName(), err)
 			}
 		}
 		return table(cmd.OutOrStdout(), "NAME\tSTATE\tINDEXED\tFILES\tINDEX\tCONNECTIONS\tERROR", repos, func(r browse.RepoInfo) string {
-			return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s\t%s", printable(r.Name), r.State, timeText(r.IndexedAt, "-"), r.Documents, size(r.ShardBytes), strings.Join(r.Connections, ","), printable(r.Error))
+			return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s\t%s", replaceHidden(r.Name), r.State, timeText(r.IndexedAt, "-"), r.Documents, bytesText(r.ShardBytes), strings.Join(r.Connections, ","), replaceHidden(r.Error))
 		})
 	})
 

@@ -31,8 +31,8 @@ type searchAnswer struct {
 	Hints      []string           `json:"hints"`
 }
 
-// pastText returns a line about a repository that was read from git at a commit.
-func pastText(p search.PastRepo) string {
+// commitText returns a line about a repository that was read from git at a commit.
+func commitText(p search.PastRepo) string {
 	text := fmt.Sprintf("%s at %.10s of %s: %s read from git",
 		p.Repository, p.Commit, p.Time.Format(time.DateOnly), catalog.Counted(p.Read, "file", "files"))
 	if p.Beside != "" {
@@ -180,7 +180,7 @@ func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *sear
 
 	// With type:repo there are repositories instead of files.
 	for _, r := range answer.onlyRepos() {
-		p.paint(colorName, p.safe(r.Name))
+		p.paint(colorName, p.sanitize(r.Name))
 		out.WriteByte('\n')
 	}
 
@@ -199,7 +199,7 @@ func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *sear
 // summary prints the counts on a terminal, and always a note if the answer is incomplete.
 func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) {
 	for _, p := range a.Past {
-		fmt.Fprintln(w, "shoal:", pastText(p))
+		fmt.Fprintln(w, "shoal:", commitText(p))
 	}
 	for _, hint := range a.Hints {
 		fmt.Fprintf(w, "shoal: %s\n", hint)
@@ -209,7 +209,7 @@ func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) 
 		fmt.Fprintf(w, "shoal: no repository of this query has the revision %q\n", rev)
 	}
 
-	if why := a.lacks(f.onlyCount()); why != "" {
+	if why := a.incompleteReason(f.onlyCount()); why != "" {
 		fmt.Fprintf(w, "shoal: not everything is shown: %s\n", why)
 	}
 
@@ -220,11 +220,11 @@ func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) 
 	}
 }
 
-// lacks returns why an answer is incomplete; "" if it is complete. numbers reports that only
+// incompleteReason returns why an answer is incomplete; "" if it is complete. numbers reports that only
 // counts are printed.
-func (a *searchAnswer) lacks(numbers bool) string {
+func (a *searchAnswer) incompleteReason(numbers bool) string {
 	missing := len(a.Cluster.ReposMissing)
-	names := printable(strings.Join(a.Cluster.ReposMissing, ", "))
+	names := replaceHidden(strings.Join(a.Cluster.ReposMissing, ", "))
 
 	// The worst reason first: raising a limit does not help with what was not searched.
 	silent := a.Stats.ShardsRequired - a.Stats.ShardsAnswered

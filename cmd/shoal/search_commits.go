@@ -96,7 +96,7 @@ func (p *printer) commits(a *commitsAnswer, namesOnly bool) {
 	for _, c := range a.Commits {
 		subject, _, _ := strings.Cut(c.Message, "\n")
 		p.paint(colorCommit, c.Commit[:min(len(c.Commit), 12)])
-		fmt.Fprintf(p.out, " %s %s  %s  %s\n", c.CommittedAt.Format(time.DateOnly), p.safe(c.Repository), p.safe(c.Author), p.safe(subject))
+		fmt.Fprintf(p.out, " %s %s  %s  %s\n", c.CommittedAt.Format(time.DateOnly), p.sanitize(c.Repository), p.sanitize(c.Author), p.sanitize(subject))
 		if namesOnly {
 			continue
 		}
@@ -140,7 +140,7 @@ func (p *printer) changed(line string) {
 		line = strings.ToValidUTF8(line[:widest], "") + "…"
 	}
 	p.out.WriteString("  ")
-	p.paint(color, p.safe(line))
+	p.paint(color, p.sanitize(line))
 	p.out.WriteByte('\n')
 }
 
@@ -154,7 +154,7 @@ func (a *commitsAnswer) lacks(w io.Writer, numbers bool) {
 			fmt.Fprintf(w, "shoal: and more repositories, which shoal search --json names\n")
 			break
 		}
-		fmt.Fprintf(w, "shoal: not everything is shown: %s: %s\n", printable(u.Repository), u.Why)
+		fmt.Fprintf(w, "shoal: not everything is shown: %s: %s\n", replaceHidden(u.Repository), u.Why)
 	}
 	if !a.Exhaustive && len(a.Uncovered) == 0 && !numbers {
 		fmt.Fprintf(w, "shoal: not everything is shown: %d are the newest of %d; raise it with --matches or narrow the query\n", len(a.Commits), a.Total)

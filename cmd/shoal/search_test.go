@@ -33,10 +33,10 @@ func TestSearch_incompleteAnswer(t *testing.T) {
 		if err := json.Unmarshal([]byte("{"+c.answer+"}"), &a); err != nil {
 			t.Fatal(err)
 		}
-		if got := a.lacks(false); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+		if got := a.incompleteReason(false); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%s: %q, want %q", c.answer, got, c.want)
 		}
-		if got := a.lacks(true); !strings.HasPrefix(got, c.count) || c.count == "" && got != "" {
+		if got := a.incompleteReason(true); !strings.HasPrefix(got, c.count) || c.count == "" && got != "" {
 			t.Errorf("%s, as a count: %q, want %q", c.answer, got, c.count)
 		}
 	}

@@ -141,8 +141,8 @@ func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags, 
 
 	// systemd learns that the API listens and still answers.
 	unit := supervisorOf(os.Getenv, log)
-	unit.say("READY=1")
-	context.AfterFunc(ctx, func() { unit.say("STOPPING=1") })
+	unit.notify("READY=1")
+	context.AfterFunc(ctx, func() { unit.notify("STOPPING=1") })
 	g.Go(func() error {
 		unit.watch(apiCtx, srv.Addr().String(), f.tlsCert != "")
 		return nil

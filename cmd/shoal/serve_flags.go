@@ -294,7 +294,7 @@ func (f *serveFlags) checkReachable() (errs []error) {
 
 	// Other nodes cannot use a wildcard address.
 	host, _, err := net.SplitHostPort(f.clusterListen)
-	if err == nil && wildcard(host) && f.advertise == "" {
+	if err == nil && isWildcard(host) && f.advertise == "" {
 		if f.advertise, err = addressTowards(splitList(f.join)); err != nil {
 			errs = append(errs, fmt.Errorf("--advertise: --cluster-listen is a wildcard address: %w", err))
 		}
@@ -354,7 +354,7 @@ func (f *serveFlags) ownURL() string {
 	}
 
 	host, port, err := net.SplitHostPort(f.listen)
-	if err == nil && wildcard(host) {
+	if err == nil && isWildcard(host) {
 		cluster, _, _ := net.SplitHostPort(f.clusterListen) // checked before
 		return scheme + net.JoinHostPort(cmp.Or(f.advertise, cluster), port)
 	}
@@ -381,7 +381,7 @@ func parseNetworks(text string) (all []netip.Prefix, err error) {
 	return all, nil
 }
 
-func wildcard(host string) bool {
+func isWildcard(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "" || ip != nil && ip.IsUnspecified()
 }

@@ -57,7 +57,7 @@ func newSnapshotSave(getenv func(string) string) *cobra.Command {
 			return err
 		}
 
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s\n", args[0], size(n))
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s\n", args[0], bytesText(n))
 		if chats == "" {
 			return nil
 		}
@@ -67,7 +67,7 @@ func newSnapshotSave(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// saveChats replaces a file only by one that is whole.
+// saveChats saves the chats into a file. It replaces an existing file only by a complete one.
 func saveChats(cmd *cobra.Command, c *client, path string) error {
 	resp, err := c.send(cmd.Context(), "GET", "/api/snapshot?chats=true", nil)
 	if err != nil {
@@ -76,7 +76,7 @@ func saveChats(cmd *cobra.Command, c *client, path string) error {
 	defer resp.Body.Close()
 
 	part := path + ".part"
-	defer os.Remove(part) // fails, as it should, once the file has its name
+	defer os.Remove(part) // fails after the rename
 	n, err := disk.Replace(part, resp.Body)
 	if err != nil {
 		return err
@@ -89,14 +89,14 @@ func saveChats(cmd *cobra.Command, c *client, path string) error {
 		return err
 	}
 
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s: %s\n", path, size(n), catalog.Counted(files, "answer", "answers"))
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s: %s\n", path, bytesText(n), catalog.Counted(files, "answer", "answers"))
 	if missing > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s missing: the nodes that have them do not answer\n", catalog.Counted(missing, "answer is", "answers are"))
 	}
 	return nil
 }
 
-// readChats reads a file of chats, into a data directory where one is named.
+// readChats checks a file of chats, and unpacks it into a data directory unless dataDir is "".
 func readChats(path, dataDir string) (files, missing int, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -29,7 +29,7 @@ func newStatus(getenv func(string) string) *cobra.Command {
 		Short: "Members, leader, repositories, jobs",
 		Args:  cobra.NoArgs,
 	}, func(cmd *cobra.Command, c *client, _ []string) error {
-		ctx, cancel := within(cmd.Context(), patience)
+		ctx, cancel := withTimeout(cmd.Context(), patience)
 		defer cancel()
 
 		// --wait-indexed wins over --watch, because it ends.
@@ -70,14 +70,14 @@ func showStatus(ctx context.Context, c *client, w io.Writer, asJSON, check bool)
 	}
 
 	// Print the status before failing, so that the reason is visible.
-	if check && !good(&s) {
+	if check && !isHealthy(&s) {
 		return exitCode(1)
 	}
 	return nil
 }
 
-// good reports whether nothing in the status needs attention.
-func good(s *node.StatusResponse) bool {
+// isHealthy reports whether nothing in the status needs attention.
+func isHealthy(s *node.StatusResponse) bool {
 	for _, k := range s.Connections {
 		if k.State == "failed" {
 			return false
@@ -100,7 +100,7 @@ func watchStatus(ctx context.Context, c *client, w io.Writer) error {
 
 		// Clear the screen only when the next status is ready, to avoid flicker.
 		var b strings.Builder
-		fmt.Fprintf(&b, "%s  %s\n\n", c.named(), time.Now().Format(time.TimeOnly))
+		fmt.Fprintf(&b, "%s  %s\n\n", c.nodeName(), time.Now().Format(time.TimeOnly))
 		if err != nil {
 			fmt.Fprintln(&b, err)
 		} else {
@@ -133,11 +133,11 @@ func printStatus(w io.Writer, s *node.StatusResponse) {
 	if s.Storage.DiskFree > 0 {
 		files := catalog.Counted(s.Storage.Shards, "index file", "index files")
 		fmt.Fprintf(w, "this node: %s, %s; mirrors %s; disk free %s\n",
-			files, size(s.Storage.ShardBytes), size(s.Storage.MirrorBytes), size(s.Storage.DiskFree))
+			files, bytesText(s.Storage.ShardBytes), bytesText(s.Storage.MirrorBytes), bytesText(s.Storage.DiskFree))
 	}
 	if h := s.Storage.History; h.Bound != "" && h.Bound != "off" {
 		fmt.Fprintf(w, "commits indexed here (%s): %d, of %d of %s, %s\n",
-			h.Bound, h.Commits, h.Covered, catalog.Counted(h.Repositories, "repository", "repositories"), size(h.Bytes))
+			h.Bound, h.Commits, h.Covered, catalog.Counted(h.Repositories, "repository", "repositories"), bytesText(h.Bytes))
 	}
 	if ends := s.CertificateEnds; !ends.IsZero() {
 		fmt.Fprintf(w, "certificate of its API: ends %s\n", ends.Format(time.DateTime))
@@ -218,7 +218,7 @@ func printMembers(t io.Writer, s *node.StatusResponse) {
 		case m.Draining:
 			health += ", draining"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", m.ID, cmp.Or(m.Name, "-"), m.Role, health, m.Zone, m.Address, size(m.Bytes), m.Lag, m.Version, levelText(m.Level))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", m.ID, cmp.Or(m.Name, "-"), m.Role, health, m.Zone, m.Address, bytesText(m.Bytes), m.Lag, m.Version, levelText(m.Level))
 	}
 }
 
@@ -234,15 +234,15 @@ func levelText(level int) string {
 func printCopies(w io.Writer, s *node.StatusResponse) {
 	p := &s.Placement
 	if p.NoLiveCopy > 0 {
-		fmt.Fprintf(w, "warning: no live copy of %s: made anew from the code hosts\n", some(p.NoLiveCopy, p.Missing))
+		fmt.Fprintf(w, "warning: no live copy of %s: made anew from the code hosts\n", firstNames(p.NoLiveCopy, p.Missing))
 	}
 	if few := p.UnderReplicated - p.NoLiveCopy; few > 0 {
-		fmt.Fprintf(w, "fewer live copies than wanted: %s; copies under way to this node: %d\n", some(p.UnderReplicated, p.Short), p.Moves)
+		fmt.Fprintf(w, "fewer live copies than wanted: %s; copies under way to this node: %d\n", firstNames(p.UnderReplicated, p.Short), p.Moves)
 	}
 }
 
-// some returns a number of repositories with the first names.
-func some(n int, names []string) string {
+// firstNames returns a number of repositories with the first names.
+func firstNames(n int, names []string) string {
 	out := catalog.Counted(n, "repository", "repositories")
 	if len(names) == 0 {
 		return out
@@ -268,8 +268,8 @@ func printJobs(t io.Writer, title string, jobs []operate.JobStatus) {
 	}
 }
 
-// size formats a number of bytes for people.
-func size(n int64) string {
+// bytesText formats a number of bytes for people.
+func bytesText(n int64) string {
 	const units = "kMGTPE"
 	if n < 1000 {
 		return fmt.Sprintf("%d B", n)

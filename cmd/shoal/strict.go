@@ -18,14 +18,14 @@ func strict(cmd *cobra.Command) {
 	switch {
 	case cmd.HasSubCommands():
 		cmd.Args = cobra.ArbitraryArgs
-		cmd.RunE = group
+		cmd.RunE = runGroup
 
 	// cobra's message names no command, so replace it.
 	case cmd.Args != nil:
 		count := cmd.Args
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if count(cmd, args) != nil {
-				return misused(cmd, fmt.Errorf("want: %s", cmd.UseLine()))
+				return wrongCall(cmd, fmt.Errorf("want: %s", cmd.UseLine()))
 			}
 			return nil
 		}
@@ -34,8 +34,8 @@ func strict(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(badFlag)
 }
 
-// group runs a command that only has subcommands.
-func group(cmd *cobra.Command, args []string) error {
+// runGroup runs a command that only has subcommands.
+func runGroup(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
 	}
@@ -69,11 +69,11 @@ func badFlag(cmd *cobra.Command, err error) error {
 	if strings.HasPrefix(text, "unknown") && strings.Contains(cmd.Use, "QUERY") {
 		text += fmt.Sprintf("; a query that begins with a dash stands behind two: %s -- '-file:test foo'", cmd.CommandPath())
 	}
-	return misused(cmd, errors.New(text))
+	return wrongCall(cmd, errors.New(text))
 }
 
-// misused marks a wrong call of `serve`, so that a supervisor does not repeat it.
-func misused(cmd *cobra.Command, err error) error {
+// wrongCall marks a wrong call of `serve`, so that a supervisor does not repeat it.
+func wrongCall(cmd *cobra.Command, err error) error {
 	if cmd.Name() == "serve" {
 		return &notStartable{err}
 	}

@@ -29,8 +29,8 @@ func supervisorOf(getenv func(string) string, log *slog.Logger) supervisor {
 	return s
 }
 
-// say sends one state, such as READY=1.
-func (s supervisor) say(state string) {
+// notify sends one state, such as READY=1.
+func (s supervisor) notify(state string) {
 	if s.socket == "" {
 		return
 	}
@@ -48,16 +48,16 @@ func (s supervisor) say(state string) {
 // kills and restarts the node.
 func (s supervisor) watch(ctx context.Context, addr string, secure bool) {
 	for s.socket != "" && s.every > 0 && clock.Wait(ctx, s.every) {
-		if err := answers(ctx, addr, secure, s.every); err != nil {
+		if err := checkAlive(ctx, addr, secure, s.every); err != nil {
 			s.log.Warn("this node does not answer itself: systemd gets no sign of life", "error", err)
 			continue
 		}
-		s.say("WATCHDOG=1")
+		s.notify("WATCHDOG=1")
 	}
 }
 
-// answers checks that this process's API is alive.
-func answers(ctx context.Context, addr string, secure bool, most time.Duration) error {
+// checkAlive checks that this process's API is alive.
+func checkAlive(ctx context.Context, addr string, secure bool, most time.Duration) error {
 	scheme := "http://"
 	if secure {
 		scheme = "https://"

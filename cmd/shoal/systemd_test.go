@@ -37,7 +37,7 @@ func TestSupervisor_hearsOfANodeThatAnswers(t *testing.T) {
 				t.Errorf("a sign of life each %v", s.every)
 			}
 
-			s.say("READY=1")
+			s.notify("READY=1")
 			if got := hear(t, heard, time.Minute); got != "READY=1" {
 				t.Errorf("heard %q", got)
 			}

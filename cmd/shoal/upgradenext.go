@@ -29,7 +29,7 @@ The leader comes last, and hands over when it stops. The exit code is 1 where
 every node runs this version.`,
 		Args: cobra.NoArgs,
 	}, func(cmd *cobra.Command, c *client, _ []string) error {
-		ctx, cancel := within(cmd.Context(), patience)
+		ctx, cancel := withTimeout(cmd.Context(), patience)
 		defer cancel()
 		return waitForNext(ctx, cmd, c)
 	})

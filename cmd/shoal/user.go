@@ -64,7 +64,7 @@ func newUserCreate(getenv func(string) string) *cobra.Command {
 }
 
 func newUserList(getenv func(string) string) *cobra.Command {
-	return listing[[]account.UserInfo]{use: "list", short: "List accounts", path: at("/api/users"), show: func(w io.Writer, users []account.UserInfo) error {
+	return listing[[]account.UserInfo]{use: "list", short: "List accounts", path: fixedPath("/api/users"), show: func(w io.Writer, users []account.UserInfo) error {
 		return table(w, "EMAIL\tID\tROLE\tSTATE\tKEYS\tNAME\tCREATED", users, func(u account.UserInfo) string {
 			return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s\t%s", u.Email, u.ID, u.Role, u.State, u.Keys, u.Name, timeText(u.Created, ""))
 		})

@@ -49,10 +49,10 @@ func (a *archive) visible(v catalog.Viewer, id string) (*catalog.Thread, error) 
 	return h, nil
 }
 
-// fresh is visible, but also finds a thread that has just begun on another node: if this node
+// visibleOrNew is visible, but also finds a thread that has just begun on another node: if this node
 // does not know the id, it asks the leader. Without a leader it returns an error instead of "no
 // such chat", because it cannot know.
-func (a *archive) fresh(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
+func (a *archive) visibleOrNew(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
 	// Only ask the leader about an unknown id of the right form.
 	if len(id) != idLength || a.catalog.View().Thread(id) != nil {
 		return a.visible(v, id)
@@ -88,13 +88,13 @@ func (a *archive) sync(ctx context.Context) error {
 
 // Sees returns an error if the viewer may not see the thread or it does not exist.
 func (a *archive) Sees(ctx context.Context, v catalog.Viewer, id string) error {
-	_, err := a.fresh(ctx, v, id)
+	_, err := a.visibleOrNew(ctx, v, id)
 	return err
 }
 
 // own returns a thread that belongs to the viewer. A thread shared by somebody else does not.
 func (a *archive) own(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
-	h, err := a.fresh(ctx, v, id)
+	h, err := a.visibleOrNew(ctx, v, id)
 	if err != nil {
 		return nil, err
 	}
@@ -122,13 +122,13 @@ func (a *archive) Chats(ctx context.Context, v catalog.Viewer, skip, most int) (
 	})
 
 	for _, h := range all[min(skip, len(all)):min(skip+most, len(all))] {
-		chats = append(chats, a.brief(ctx, v, h))
+		chats = append(chats, a.summary(ctx, v, h))
 	}
 	return chats, len(all), nil
 }
 
-// brief returns a thread without its turns.
-func (a *archive) brief(ctx context.Context, v catalog.Viewer, h *catalog.Thread) Chat {
+// summary returns a thread without its turns.
+func (a *archive) summary(ctx context.Context, v catalog.Viewer, h *catalog.Thread) Chat {
 	c := Chat{ID: h.ID, Public: h.Public, Mine: owns(v, h), Running: h.Run.Fence != 0, Created: h.Created, Changed: h.Changed, Count: len(h.Turns)}
 	if c.Running {
 		c.Count++
@@ -146,7 +146,7 @@ func (a *archive) turn(ctx context.Context, id string, after int, turn catalog.T
 	k, err := a.file(ctx, id, turn)
 	// While the file has only the question, the turn's node was lost.
 	if err == nil && k.Report.Status == Running {
-		return lost(k.Report, after, int(turn.Events)), nil
+		return lostTurn(k.Report, after, int(turn.Events)), nil
 	}
 	return k, err
 }
@@ -172,9 +172,9 @@ func (a *archive) file(ctx context.Context, id string, turn catalog.ThreadTurn) 
 	return &one, nil
 }
 
-// lost returns the turn of a question whose node was lost. after and events are the turn's range
+// lostTurn returns the turn of a question whose node was lost. after and events are the turn's range
 // of event numbers.
-func lost(question Report, after, events int) *turnFile {
+func lostTurn(question Report, after, events int) *turnFile {
 	const why = "The node that answered this question was lost, and what it had found with it. Ask again."
 	last := after + events
 	question.Status, question.Error, question.First, question.Last = Failed, why, after+1, last
@@ -187,8 +187,8 @@ func lost(question Report, after, events int) *turnFile {
 	}}
 }
 
-// earlier returns the turns so far for the model, as the asker may see them now.
-func (a *archive) earlier(ctx context.Context, v catalog.Viewer, h *catalog.Thread) ([]*Report, error) {
+// earlierTurns returns the turns so far for the model, as the asker may see them now.
+func (a *archive) earlierTurns(ctx context.Context, v catalog.Viewer, h *catalog.Thread) ([]*Report, error) {
 	var out []*Report
 	for _, turn := range h.Turns {
 		k, err := a.turn(ctx, h.ID, 0, turn)

@@ -26,7 +26,7 @@ func (l *loop) round(ctx context.Context, calls []*model.Call) {
 	for i, c := range calls {
 		key := keyOf(c)
 		text := clean(answers[i].Text)
-		text = cutTo(text, min(maxResult, room))
+		text = cutText(text, min(maxResult, room))
 		// A failed call may be repeated.
 		if !known[i] && !answers[i].Failed {
 			newResult = true
@@ -34,7 +34,7 @@ func (l *loop) round(ctx context.Context, calls []*model.Call) {
 		}
 
 		first, _, _ := strings.Cut(text, "\n")
-		l.t.emit(Event{Kind: KindResult, Text: cutTo(first, 300), Failed: answers[i].Failed})
+		l.t.emit(Event{Kind: KindResult, Text: cutText(first, 300), Failed: answers[i].Failed})
 
 		parts = append(parts, model.Part{Result: &model.Result{
 			ID:     c.ID,
@@ -148,10 +148,10 @@ func (l *loop) toolName(name string) string {
 // callLine formats a call as one line for people.
 func callLine(c *model.Call) string {
 	arguments := strings.Join(strings.Fields(c.Arguments), " ")
-	return cutTo(clean(c.Name+" "+arguments), 300)
+	return cutText(clean(c.Name+" "+arguments), 300)
 }
 
-func cutTo(text string, most int) string {
+func cutText(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

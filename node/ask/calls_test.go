@@ -89,7 +89,7 @@ func TestCitations_otherForms(t *testing.T) {
 func TestLedger_hasShown(t *testing.T) {
 	t.Parallel()
 	l := newLedger(Sources{}, []*Report{{Answer: []Piece{{Cite: &Citation{Repo: "r", Path: "old.go", First: 5, Last: 6, State: Cited}}}}})
-	l.show("r", "a.go", 100, 120)
+	l.addLines("r", "a.go", 100, 120)
 	for _, tt := range []struct {
 		path        string
 		first, last int

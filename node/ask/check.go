@@ -64,28 +64,28 @@ func (k *checker) check(ctx context.Context, text, sentence string) *Citation {
 	case err == nil:
 		return c
 	// Nothing was found to be wrong: only a place that does not exist counts against the model.
-	case uncertain(err):
+	case isUncertain(err):
 		wrong.State = Unchecked
 	}
 	return wrong
 }
 
-// uncertain reports whether a failed read says nothing about the place, because a node was gone,
+// isUncertain reports whether a failed read says nothing about the place, because a node was gone,
 // busy or slow.
-func uncertain(err error) bool {
+func isUncertain(err error) bool {
 	row := call.KindOf(err)
 	return row == nil || row.Elsewhere || row.Status >= 500
 }
 
-// again calls look until it succeeds or its failure is certain, as long as the checker has
+// retry calls look until it succeeds or its failure is certain, as long as the checker has
 // patience.
-func again[T any](ctx context.Context, k *checker, look func(ctx context.Context) (T, error)) (T, error) {
+func retry[T any](ctx context.Context, k *checker, look func(ctx context.Context) (T, error)) (T, error) {
 	for {
 		began := clock.Now()
 		one, cancel := context.WithTimeout(ctx, lookTime)
 		found, err := look(one)
 		cancel()
-		if err == nil || !uncertain(err) {
+		if err == nil || !isUncertain(err) {
 			return found, err
 		}
 
@@ -100,7 +100,7 @@ func again[T any](ctx context.Context, k *checker, look func(ctx context.Context
 
 // read reads lines of a cited file.
 func (k *checker) read(ctx context.Context, req browse.ReadFileRequest) (*browse.ReadFileResponse, error) {
-	return again(ctx, k, func(ctx context.Context) (*browse.ReadFileResponse, error) {
+	return retry(ctx, k, func(ctx context.Context) (*browse.ReadFileResponse, error) {
 		return k.ledger.Reader.ReadFile(ctx, k.viewer, req)
 	})
 }
@@ -114,9 +114,9 @@ func (k *checker) place(ctx context.Context, m *mark) (*Citation, error) {
 	}
 
 	f, err := k.read(ctx, browse.ReadFileRequest{Repo: repo, Path: m.path, Ref: m.rev, Limit: 1})
-	if err != nil && !uncertain(err) {
+	if err != nil && !isUncertain(err) {
 		// A missing path may be the end of exactly one path in the repository.
-		if m.path, err = k.onlyPath(ctx, repo, m); err != nil {
+		if m.path, err = k.singlePath(ctx, repo, m); err != nil {
 			return nil, err
 		}
 		f, err = k.read(ctx, browse.ReadFileRequest{Repo: repo, Path: m.path, Ref: m.rev, Limit: 1})
@@ -141,20 +141,20 @@ func (k *checker) resolveRepo(m *mark) (repo string, err error) {
 		repo = found.Name
 	} else if m.repo != "" {
 		// The model may have written the repository before the path with one colon or none.
-		if r, ok := k.ledger.ending("", m.repo+"/"+m.path); ok {
+		if r, ok := k.ledger.fileEnding("", m.repo+"/"+m.path); ok {
 			repo, m.path = r.Repo, r.Path
 		}
 	}
 
 	// Prefer a file that the tools have read, at that commit.
-	if r, ok := k.ledger.ending(repo, m.path); ok {
+	if r, ok := k.ledger.fileEnding(repo, m.path); ok {
 		repo, m.path = r.Repo, r.Path
 		if r.Commit != "" && m.rev == "" {
 			m.rev = r.Commit
 		}
 	}
 	if repo == "" {
-		repo = beginning(visible, m)
+		repo = cutRepo(visible, m)
 	}
 	if repo == "" {
 		return "", errNoPlace
@@ -162,9 +162,9 @@ func (k *checker) resolveRepo(m *mark) (repo string, err error) {
 	return repo, nil
 }
 
-// beginning returns the repository whose name, of two elements at least, begins the mark's path,
+// cutRepo returns the repository whose name, of two elements at least, begins the mark's path,
 // and cuts it off; "" if there is none.
-func beginning(visible *account.Repos, m *mark) (repo string) {
+func cutRepo(visible *account.Repos, m *mark) (repo string) {
 	for at := strings.LastIndexByte(m.path, '/'); at > 0; at = strings.LastIndexByte(m.path[:at], '/') {
 		if found, err := visible.ByEnding(m.path[:at]); err == nil && strings.Contains(m.path[:at], "/") {
 			m.path = m.path[at+1:]
@@ -174,10 +174,10 @@ func beginning(visible *account.Repos, m *mark) (repo string) {
 	return ""
 }
 
-// onlyPath returns the only path of a repository that ends as the model wrote it.
-func (k *checker) onlyPath(ctx context.Context, repo string, m *mark) (string, error) {
+// singlePath returns the only path of a repository that ends as the model wrote it.
+func (k *checker) singlePath(ctx context.Context, repo string, m *mark) (string, error) {
 	req := search.GlobRequest{Pattern: "**/" + globText(m.path), Repo: repo, Ref: m.rev, Limit: 2}
-	g, err := again(ctx, k, func(ctx context.Context) (*search.GlobResponse, error) {
+	g, err := retry(ctx, k, func(ctx context.Context) (*search.GlobResponse, error) {
 		g, err := k.ledger.Searcher.Glob(ctx, k.viewer, req)
 		// A partial answer cannot prove that a path is missing or the only one.
 		if err == nil && g.Coverage.Has(coverage.Lost, coverage.Late) {

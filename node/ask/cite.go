@@ -31,11 +31,11 @@ const (
 
 // Found reports whether the place exists, so that it has a link.
 func (c *Citation) Found() bool {
-	return c.State == Cited || c.State == Moved || c.unseen()
+	return c.State == Cited || c.State == Moved || c.isUnseen()
 }
 
-// unseen reports whether the place exists but no tool has shown its lines.
-func (c *Citation) unseen() bool { return c.State == Unchecked && c.Commit != "" }
+// isUnseen reports whether the place exists but no tool has shown its lines.
+func (c *Citation) isUnseen() bool { return c.State == Unchecked && c.Commit != "" }
 
 // Label returns the path and lines.
 func (c *Citation) Label() string {
@@ -96,7 +96,7 @@ func (c *citer) write(text string) {
 		at := strings.Index(text, marker)
 		if at < 0 {
 			// The end may begin a citation: hold it back until the next part.
-			keep := partOf(text, marker)
+			keep := suffixLength(text, marker)
 			if begin := otherBegin.FindString(text); len(begin) > keep && len(begin) < longestCite {
 				keep = len(begin)
 			}
@@ -142,7 +142,7 @@ func (c *citer) close() {
 // text emits text. A citation of another form in it becomes a citation if its place exists.
 func (c *citer) text(text string) {
 	for _, at := range otherForm.FindAllStringSubmatchIndex(text, -1) {
-		cite := c.check(text[at[4]:at[5]], sentence(c.near+text[:at[0]]))
+		cite := c.check(text[at[4]:at[5]], lastSentence(c.near+text[:at[0]]))
 		if !cite.Found() {
 			continue
 		}
@@ -172,12 +172,12 @@ func (c *citer) plain(text string) {
 }
 
 func (c *citer) cite(mark string) {
-	c.give(Piece{Cite: c.check(mark, sentence(c.near))})
+	c.give(Piece{Cite: c.check(mark, lastSentence(c.near))})
 	c.near = "" // the next citation belongs to the text after this one
 }
 
-// partOf returns how many bytes at the end of a text could begin word.
-func partOf(text, word string) int {
+// suffixLength returns how many bytes at the end of a text could begin word.
+func suffixLength(text, word string) int {
 	for n := min(len(text), len(word)-1); n > 0; n-- {
 		if strings.HasSuffix(text, word[:n]) {
 			return n
@@ -186,8 +186,8 @@ func partOf(text, word string) int {
 	return 0
 }
 
-// sentence returns the last sentence of a text.
-func sentence(text string) string {
+// lastSentence returns the last sentence of a text.
+func lastSentence(text string) string {
 	text = strings.TrimRight(text, " \t(")
 	at := max(strings.LastIndex(text, ". "), strings.LastIndex(text, "\n"))
 	return text[at+1:]

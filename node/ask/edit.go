@@ -17,7 +17,7 @@ type editor struct {
 
 // changeable returns a thread that the viewer may change or delete.
 func (e *editor) changeable(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
-	h, err := e.archive.fresh(ctx, v, id)
+	h, err := e.archive.visibleOrNew(ctx, v, id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -46,7 +46,7 @@ func (e *editor) ChangeChat(ctx context.Context, v catalog.Viewer, id, name stri
 
 	if name != "" {
 		// Encrypt the title before proposing it: the catalog is on every disk and in snapshots.
-		if c.Title, err = e.store.Seal(ctx, []byte(title(name))); err != nil {
+		if c.Title, err = e.store.Seal(ctx, []byte(titleOf(name))); err != nil {
 			return call.WriteError(err)
 		}
 	}
@@ -67,7 +67,7 @@ func (e *editor) DeleteChat(ctx context.Context, v catalog.Viewer, id string) er
 // ForkChat copies a thread that the viewer may see into a new thread of the viewer. It returns
 // the new id.
 func (e *editor) ForkChat(ctx context.Context, v catalog.Viewer, id string) (string, error) {
-	h, err := e.archive.fresh(ctx, v, id)
+	h, err := e.archive.visibleOrNew(ctx, v, id)
 	if err != nil {
 		return "", err
 	}

@@ -19,12 +19,12 @@ type follower struct {
 
 // Chat returns a thread as far as the viewer may see it, including a turn that is still running.
 func (f *follower) Chat(ctx context.Context, v catalog.Viewer, id string) (*Chat, error) {
-	h, err := f.archive.fresh(ctx, v, id)
+	h, err := f.archive.visibleOrNew(ctx, v, id)
 	if err != nil {
 		return nil, err
 	}
 
-	c := f.archive.brief(ctx, v, h)
+	c := f.archive.summary(ctx, v, h)
 	at := 0
 	for _, turn := range h.Turns {
 		k, err := f.archive.turn(ctx, h.ID, at, turn)
@@ -71,7 +71,7 @@ func (f *follower) WatchChat(ctx context.Context, v catalog.Viewer, id string, a
 		// Get the channel before reading the thread, so that no change in between is missed.
 		changed := f.changed()
 
-		h, err := f.archive.fresh(ctx, v, id)
+		h, err := f.archive.visibleOrNew(ctx, v, id)
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (f *follower) WatchChat(ctx context.Context, v catalog.Viewer, id string, a
 		}
 
 		// The turn is about to begin or end, or its node does not answer: wait and look again.
-		timer := time.NewTimer(f.pace.of(lookPause))
+		timer := time.NewTimer(f.pace.scale(lookPause))
 		select {
 		case <-changed:
 		case <-timer.C:
@@ -167,7 +167,7 @@ func (f *follower) follow(ctx context.Context, v catalog.Viewer, h *catalog.Thre
 
 // StopChat ends the running turn of the viewer's thread. What was said so far is kept.
 func (f *follower) StopChat(ctx context.Context, v catalog.Viewer, id string) error {
-	h, err := f.archive.fresh(ctx, v, id)
+	h, err := f.archive.visibleOrNew(ctx, v, id)
 	if err != nil {
 		return err
 	}

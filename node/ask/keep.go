@@ -29,10 +29,10 @@ func (k *keeper) firstCommand(ctx context.Context, v catalog.Viewer, q *Question
 		var err error
 		// A guest's thread is public, because a guest cannot be recognized later.
 		c.Thread, c.New, c.Public = newID(), true, q.Public || v.Role == catalog.RoleGuest
-		if c.Title, err = k.store.Seal(ctx, []byte(title(q.Query))); err != nil {
+		if c.Title, err = k.store.Seal(ctx, []byte(titleOf(q.Query))); err != nil {
 			return nil, call.WriteError(err)
 		}
-		if c.Asked, err = k.tag(ctx, v, q); err != nil {
+		if c.Asked, err = k.questionTag(ctx, v, q); err != nil {
 			return nil, call.WriteError(err)
 		}
 	}
@@ -40,8 +40,8 @@ func (k *keeper) firstCommand(ctx context.Context, v catalog.Viewer, q *Question
 	return c, nil
 }
 
-// tag returns a hash of the question, by which a repeated request finds the same thread.
-func (k *keeper) tag(ctx context.Context, v catalog.Viewer, q *Question) (uint64, error) {
+// questionTag returns a hash of the question, by which a repeated request finds the same thread.
+func (k *keeper) questionTag(ctx context.Context, v catalog.Viewer, q *Question) (uint64, error) {
 	return k.store.Tag(ctx, strings.Join([]string{ownerOf(v), q.Query, strings.Join(q.Repos, "\n"), q.Model.Provider, q.Model.Model}, "\x00"))
 }
 

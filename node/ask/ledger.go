@@ -32,19 +32,19 @@ func newLedger(s Sources, earlier []*Report) *ledger {
 	l := &ledger{Searcher: s.Search, Reader: s.Browse, reads: map[[2]string]*Read{}, lines: map[[2]string][][2]int{}}
 	for _, r := range earlier {
 		for _, read := range r.Reads {
-			l.note(read.Repo, read.Path, read.Commit)
+			l.addFile(read.Repo, read.Path, read.Commit)
 		}
 		for _, p := range r.Answer {
 			if p.Cite != nil && p.Cite.State == Cited {
-				l.show(p.Cite.Repo, p.Cite.Path, p.Cite.First, p.Cite.Last)
+				l.addLines(p.Cite.Repo, p.Cite.Path, p.Cite.First, p.Cite.Last)
 			}
 		}
 	}
 	return l
 }
 
-// show records that a tool has shown lines of a file.
-func (l *ledger) show(repo, path string, first, last int) {
+// addLines records that a tool has shown lines of a file.
+func (l *ledger) addLines(repo, path string, first, last int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := [2]string{repo, path}
@@ -53,8 +53,8 @@ func (l *ledger) show(repo, path string, first, last int) {
 	}
 }
 
-// cited returns the first ranges shown of a file, as :10-20,31; "" if there are none.
-func (l *ledger) cited(repo, path string) string {
+// shownRanges returns the first ranges shown of a file, as :10-20,31; "" if there are none.
+func (l *ledger) shownRanges(repo, path string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var runs []string
@@ -85,8 +85,8 @@ func (l *ledger) hasShown(c *Citation) bool {
 // shortCite is the length up to which one shown line proves a whole citation.
 const shortCite = 100
 
-// note records a file. The last commit at which it was read counts.
-func (l *ledger) note(repo, path, commit string) {
+// addFile records a file. The last commit at which it was read counts.
+func (l *ledger) addFile(repo, path, commit string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -107,15 +107,15 @@ func (l *ledger) note(repo, path, commit string) {
 	l.reads[key], l.order = r, append(l.order, r)
 }
 
-func (l *ledger) searched() {
+func (l *ledger) countSearch() {
 	l.mu.Lock()
 	l.searches++
 	l.mu.Unlock()
 }
 
-// ending returns the only file whose path ends with path; ok is false if there is none or more
+// fileEnding returns the only file whose path ends with path; ok is false if there is none or more
 // than one. repo "" means any repository.
-func (l *ledger) ending(repo, path string) (found Read, ok bool) {
+func (l *ledger) fileEnding(repo, path string) (found Read, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range l.order {
@@ -154,21 +154,21 @@ func (l *ledger) list() ([]Read, int) {
 func (l *ledger) ReadFile(ctx context.Context, v catalog.Viewer, req browse.ReadFileRequest) (*browse.ReadFileResponse, error) {
 	r, err := l.Reader.ReadFile(ctx, v, req)
 	if err == nil {
-		l.note(r.Repo, r.Path, r.Commit)
-		l.show(r.Repo, r.Path, r.First, r.First+len(r.Lines)-1)
+		l.addFile(r.Repo, r.Path, r.Commit)
+		l.addLines(r.Repo, r.Path, r.First, r.First+len(r.Lines)-1)
 	}
 	return r, err
 }
 
 // Grep implements [symbols.Searcher].
 func (l *ledger) Grep(ctx context.Context, v catalog.Viewer, req search.GrepRequest) (*search.GrepResponse, error) {
-	l.searched()
+	l.countSearch()
 	r, err := l.Searcher.Grep(ctx, v, req)
 	if err == nil {
 		for _, f := range r.Files[:min(len(r.Files), 100)] {
-			l.note(f.Repo, f.Path, "")
+			l.addFile(f.Repo, f.Path, "")
 			for _, line := range f.Lines {
-				l.show(f.Repo, f.Path, line.Number, line.Number)
+				l.addLines(f.Repo, f.Path, line.Number, line.Number)
 			}
 		}
 	}
@@ -177,14 +177,14 @@ func (l *ledger) Grep(ctx context.Context, v catalog.Viewer, req search.GrepRequ
 
 // Search implements [symbols.Searcher].
 func (l *ledger) Search(ctx context.Context, v catalog.Viewer, req search.Request) (*search.Response, error) {
-	l.searched()
+	l.countSearch()
 	r, err := l.Searcher.Search(ctx, v, req)
 	if err == nil {
 		for _, f := range r.Files[:min(len(r.Files), 100)] {
-			l.note(f.Repository, f.Path, "")
+			l.addFile(f.Repository, f.Path, "")
 			for _, c := range f.Chunks {
 				for _, at := range c.Ranges {
-					l.show(f.Repository, f.Path, int(at.Start.Line), int(at.End.Line))
+					l.addLines(f.Repository, f.Path, int(at.Start.Line), int(at.End.Line))
 				}
 			}
 		}
@@ -195,13 +195,13 @@ func (l *ledger) Search(ctx context.Context, v catalog.Viewer, req search.Reques
 // Ranked implements [symbols.Searcher].
 func (l *ledger) Ranked(ctx context.Context, v catalog.Viewer, req search.RankedRequest) (*search.RankedResponse, error) {
 	// Count failed searches too: people see how often the model searched.
-	l.searched()
+	l.countSearch()
 	r, err := l.Searcher.Ranked(ctx, v, req)
 	if err == nil {
 		for _, f := range r.Files {
-			l.note(f.Repo, f.Path, "")
+			l.addFile(f.Repo, f.Path, "")
 			for _, line := range f.Lines {
-				l.show(f.Repo, f.Path, line.Number, line.Number)
+				l.addLines(f.Repo, f.Path, line.Number, line.Number)
 			}
 		}
 	}
@@ -210,7 +210,7 @@ func (l *ledger) Ranked(ctx context.Context, v catalog.Viewer, req search.Ranked
 
 // Definitions implements [symbols.Searcher].
 func (l *ledger) Definitions(ctx context.Context, v catalog.Viewer, req symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
-	l.searched()
+	l.countSearch()
 	r, err := l.Searcher.Definitions(ctx, v, req)
 	l.symbols(r, err)
 	return r, err
@@ -218,7 +218,7 @@ func (l *ledger) Definitions(ctx context.Context, v catalog.Viewer, req symbols.
 
 // References implements [symbols.Searcher].
 func (l *ledger) References(ctx context.Context, v catalog.Viewer, req symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
-	l.searched()
+	l.countSearch()
 	r, err := l.Searcher.References(ctx, v, req)
 	l.symbols(r, err)
 	return r, err
@@ -226,7 +226,7 @@ func (l *ledger) References(ctx context.Context, v catalog.Viewer, req symbols.S
 
 // Hierarchy implements [symbols.Searcher].
 func (l *ledger) Hierarchy(ctx context.Context, v catalog.Viewer, req symbols.HierarchyRequest) (*symbols.SymbolResponse, error) {
-	l.searched()
+	l.countSearch()
 	r, err := l.Searcher.Hierarchy(ctx, v, req)
 	l.symbols(r, err)
 	return r, err
@@ -237,10 +237,10 @@ func (l *ledger) symbols(r *symbols.SymbolResponse, err error) {
 		return
 	}
 	for _, f := range r.Files[:min(len(r.Files), 100)] {
-		l.note(f.Repository, f.Path, "")
+		l.addFile(f.Repository, f.Path, "")
 		for _, m := range f.Matches {
 			line := int(m.Range.Start.Line)
-			l.show(f.Repository, f.Path, line, line)
+			l.addLines(f.Repository, f.Path, line, line)
 		}
 	}
 }
@@ -252,9 +252,9 @@ func (l *ledger) Diff(ctx context.Context, v catalog.Viewer, req browse.DiffRequ
 		for _, f := range r.Files {
 			// A deleted file cannot be cited at the new commit.
 			if f.Status != 'D' {
-				l.note(req.Repo, f.NewPath, r.HeadCommit)
+				l.addFile(req.Repo, f.NewPath, r.HeadCommit)
 				for _, h := range f.Hunks {
-					l.show(req.Repo, f.NewPath, h.NewStart, h.NewStart+h.NewLines-1)
+					l.addLines(req.Repo, f.NewPath, h.NewStart, h.NewStart+h.NewLines-1)
 				}
 			}
 		}

@@ -119,11 +119,11 @@ func newLoop(t *Turn) *loop {
 	// Use a set of tools that goes through the ledger. Leave out the list of models: it says
 	// nothing about code, and each tool costs tokens in every step.
 	l.tools = tool.New(tool.Parts{Search: led, Browse: led, Log: t.kit.log}).Without("list_language_models")
-	l.check = &checker{gate: t.kit.gate, viewer: t.viewer, ledger: led, left: maxChecks, patience: t.kit.pace.of(checkPatience)}
+	l.check = &checker{gate: t.kit.gate, viewer: t.viewer, ledger: led, left: maxChecks, patience: t.kit.pace.scale(checkPatience)}
 	t.loop = l
 
 	// Put what is the same for all turns first, so that providers can cache it.
-	l.req = model.Request{System: []string{static, t.instance()}, CacheKey: t.ID, MaxOutput: min(t.limit.Output, maxOutput)}
+	l.req = model.Request{System: []string{static, t.prompt()}, CacheKey: t.ID, MaxOutput: min(t.limit.Output, maxOutput)}
 	for _, row := range l.tools.Tools() {
 		l.req.Tools = append(l.req.Tools, model.Tool{Name: row.Name, About: row.About, Schema: row.Schema()})
 	}
@@ -134,7 +134,7 @@ func newLoop(t *Turn) *loop {
 		answer := model.Message{Role: model.Assistant, Parts: []model.Part{{Text: plainAnswer(r)}}}
 		l.req.Messages = append(l.req.Messages, question, answer)
 	}
-	l.say(t.Query)
+	l.addMessage(t.Query)
 	return l
 }
 
@@ -156,8 +156,8 @@ func plainAnswer(r *Report) string {
 	return b.String()
 }
 
-// say adds a message of the user.
-func (l *loop) say(text string) {
+// addMessage adds a message of the user.
+func (l *loop) addMessage(text string) {
 	l.req.Messages = append(l.req.Messages, model.Message{Role: model.User, Parts: []model.Part{{Text: text}}})
 }
 
@@ -174,7 +174,7 @@ func (l *loop) work(ctx context.Context) error {
 		// Check the budgets before asking the model, so that it can still answer within the rest.
 		l.budget(step)
 		l.compact(0.6, 0.3)
-		if l.spent(step) {
+		if l.budgetExceeded(step) {
 			return l.noAnswer(pieces)
 		}
 		l.t.emit(Event{Kind: KindStep, Step: step})
@@ -192,7 +192,7 @@ func (l *loop) work(ctx context.Context) error {
 			continue
 		}
 		if err != nil {
-			l.keep(pieces)
+			l.storeAnswer(pieces)
 			return err
 		}
 
@@ -219,11 +219,11 @@ func (l *loop) work(ctx context.Context) error {
 			l.repaired = true
 			l.stopCalls("the model had said nothing")
 			l.req.Messages = l.req.Messages[:len(l.req.Messages)-1] // providers refuse an empty message
-			l.say("Answer the question now, with what you have.")
-		case l.unfounded(pieces):
+			l.addMessage("Answer the question now, with what you have.")
+		case l.lacksCitation(pieces):
 			l.repaired = true
 			l.t.emit(Event{Kind: KindAgain, Step: step})
-			l.say("Your answer has no citation that could be verified. Give the answer again: cite each statement as @file:{repository::path:first-last} with lines that a tool has shown you, or leave it out.")
+			l.addMessage("Your answer has no citation that could be verified. Give the answer again: cite each statement as @file:{repository::path:first-last} with lines that a tool has shown you, or leave it out.")
 		default:
 			l.conclude(answer, pieces)
 			return nil
@@ -243,8 +243,8 @@ func (l *loop) conclude(answer *model.Answer, pieces []Piece) {
 	case model.Blocked:
 		l.t.limits("The model, or a filter of its provider, stopped the answer.")
 	}
-	l.keep(pieces)
-	l.judge(pieces)
+	l.storeAnswer(pieces)
+	l.noteSupport(pieces)
 }
 
 // step asks the model once, and streams what it says to the watchers.
@@ -253,7 +253,7 @@ func (l *loop) step(ctx context.Context, step int) (*model.Answer, []Piece, erro
 	said := &speech{t: t, step: step}
 	check := func(mark, sentence string) *Citation { return l.check.check(ctx, mark, sentence) }
 
-	c := &citer{give: said.give, check: check}
+	c := &citer{give: said.add, check: check}
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	bytes := 0
@@ -269,7 +269,7 @@ func (l *loop) step(ctx context.Context, step int) (*model.Answer, []Piece, erro
 		// The client repeats the request: discard what came before.
 		if e.Again {
 			said.pieces = nil
-			c = &citer{give: said.give, check: check}
+			c = &citer{give: said.add, check: check}
 			t.emit(Event{Kind: KindAgain, Step: step})
 		}
 		if e.Note != "" {
@@ -300,8 +300,8 @@ type speech struct {
 	pieces []Piece
 }
 
-// give adds a piece. It joins consecutive texts.
-func (s *speech) give(p Piece) {
+// add adds a piece. It joins consecutive texts.
+func (s *speech) add(p Piece) {
 	if p.Cite != nil {
 		s.t.emit(Event{Kind: KindCite, Step: s.step, Cite: p.Cite})
 		s.pieces = append(s.pieces, p)
@@ -316,8 +316,8 @@ func (s *speech) give(p Piece) {
 	s.pieces = append(s.pieces, p)
 }
 
-// keep stores the pieces as the answer.
-func (l *loop) keep(pieces []Piece) {
+// storeAnswer stores the pieces as the answer.
+func (l *loop) storeAnswer(pieces []Piece) {
 	l.t.mu.Lock()
 	l.t.Answer = pieces
 	l.t.mu.Unlock()
@@ -325,7 +325,7 @@ func (l *loop) keep(pieces []Piece) {
 
 // noAnswer returns the error of a turn without an answer; it lists what the model had read.
 func (l *loop) noAnswer(pieces []Piece) error {
-	l.keep(pieces)
+	l.storeAnswer(pieces)
 	var b strings.Builder
 	b.WriteString("The model gave no answer.")
 	reads, _ := l.ledger.list()
@@ -370,18 +370,18 @@ func (l *loop) budget(step int) {
 		l.stopCalls("its time was nearly used")
 	case !l.warned && (step > l.steps/2 || used > maxInput/2 || clock.Since(l.t.began) > turnTime/2):
 		l.warned = true
-		l.say(fmt.Sprintf("Half of what you may use is used, with step %d of %d. Look only for what the answer still lacks.", step, l.steps))
+		l.addMessage(fmt.Sprintf("Half of what you may use is used, with step %d of %d. Look only for what the answer still lacks.", step, l.steps))
 		return
 	default:
 		return
 	}
 
 	// Say it in the conversation too, because some models ignore the flag.
-	l.say("Answer now with what you have found. No more tools can be called.")
+	l.addMessage("Answer now with what you have found. No more tools can be called.")
 }
 
-// spent reports whether another step would exceed a budget.
-func (l *loop) spent(step int) bool {
+// budgetExceeded reports whether another step would exceed a budget.
+func (l *loop) budgetExceeded(step int) bool {
 	l.t.mu.Lock()
 	used := l.t.Usage.Input
 	l.t.mu.Unlock()
@@ -475,7 +475,7 @@ func (l *loop) compact(above, below float64) {
 			// The first line is the fence around the data. The second one says most.
 			lines := strings.SplitN(r.Text, "\n", 3)
 			head := lines[min(1, len(lines)-1)]
-			r.Text = dropped + cutTo(head, 160)
+			r.Text = dropped + cutText(head, 160)
 			// The model may repeat the call, since the result is gone.
 			delete(l.results, l.keys[r.ID])
 		}
@@ -489,9 +489,9 @@ func (l *loop) compact(above, below float64) {
 // place matches a file name in prose, with or without a line.
 var place = regexp.MustCompile(`\b[\w/-]+\.[A-Za-z]\w{0,4}(?::\d+| line \d+|\b)`)
 
-// unfounded reports whether an answer names code but cites no existing place. The model then gets
+// lacksCitation reports whether an answer names code but cites no existing place. The model then gets
 // one more try.
-func (l *loop) unfounded(pieces []Piece) bool {
+func (l *loop) lacksCitation(pieces []Piece) bool {
 	// Only once: a model that cannot cite would be asked forever.
 	if l.repaired {
 		return false
@@ -509,13 +509,13 @@ func (l *loop) unfounded(pieces []Piece) bool {
 	return code
 }
 
-// judge notes how well the citations support an answer.
-func (l *loop) judge(pieces []Piece) {
+// noteSupport notes how well the citations support an answer.
+func (l *loop) noteSupport(pieces []Piece) {
 	states, unseen := map[CiteState]int{}, 0
 	for _, p := range pieces {
 		switch {
 		case p.Cite == nil:
-		case p.Cite.unseen():
+		case p.Cite.isUnseen():
 			unseen++
 		default:
 			states[p.Cite.State]++

@@ -29,23 +29,23 @@ type losses struct {
 // watch ends turns of lost nodes until ctx ends, and deletes expired threads.
 func (l *losses) watch(ctx context.Context) {
 	var retained time.Time
-	for clock.Wait(ctx, l.pace.of(lookPause)) {
+	for clock.Wait(ctx, l.pace.scale(lookPause)) {
 		now := l.now()
 		for h := range l.catalog.View().RunningThreads() {
-			if l.lost(h, now) {
+			if l.shouldEnd(h, now) {
 				l.keeper.lose(ctx, h)
 			}
 		}
 
-		if l.nodes.Leading() && now.Sub(retained) > l.pace.of(retainLook) {
+		if l.nodes.Leading() && now.Sub(retained) > l.pace.scale(retainLook) {
 			retained = now
 			l.retention.expire(ctx, now)
 		}
 	}
 }
 
-// lost reports whether this node should end a turn because the turn's node is lost.
-func (l *losses) lost(h *catalog.Thread, now time.Time) bool {
+// shouldEnd reports whether this node should end a turn because the turn's node is lost.
+func (l *losses) shouldEnd(h *catalog.Thread, now time.Time) bool {
 	node := h.Run.Node
 	switch {
 	// If this node restarted, its turns are gone.
@@ -62,5 +62,5 @@ func (l *losses) lost(h *catalog.Thread, now time.Time) bool {
 		l.silent[node] = now
 		return false
 	}
-	return l.nodes.Leading() && now.Sub(since) >= l.pace.of(lostAfter)
+	return l.nodes.Leading() && now.Sub(since) >= l.pace.scale(lostAfter)
 }

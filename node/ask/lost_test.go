@@ -56,7 +56,7 @@ func TestLossOfANode(t *testing.T) {
 			var lost bool
 			for i, dead := range tt.dead {
 				nodes.dead["n1"] = dead
-				lost = l.lost(h, start.Add(time.Duration(i)*time.Second))
+				lost = l.shouldEnd(h, start.Add(time.Duration(i)*time.Second))
 			}
 			if lost != tt.lost {
 				t.Errorf("lost: %t, want %t", lost, tt.lost)
@@ -77,7 +77,7 @@ func dead(looks int) []bool {
 // possible events.
 func TestLostTurn_keepsItsQuestion(t *testing.T) {
 	t.Parallel()
-	k := lost(Report{Query: "What is seven?", Status: Running}, 7, lostEvents)
+	k := lostTurn(Report{Query: "What is seven?", Status: Running}, 7, lostEvents)
 	if k.Report.Query != "What is seven?" || k.Report.Status != Failed || k.Report.First != 8 || k.Report.Last != 7+lostEvents {
 		t.Errorf("%+v", k.Report)
 	}

@@ -23,18 +23,18 @@ func Markdown(answer []Piece, base string) string {
 	}
 
 	var out strings.Builder
-	for i, part := range strings.Split(disarm(text.String()), "\x00") {
+	for i, part := range strings.Split(escapeMarkdown(text.String()), "\x00") {
 		if i > 0 {
-			out.WriteString(link(cites[i-1], base))
+			out.WriteString(citationLink(cites[i-1], base))
 		}
 		out.WriteString(part)
 	}
 	return out.String()
 }
 
-// link formats a citation as markdown.
-func link(c *Citation, base string) string {
-	label := disarmText(strings.NewReplacer("`", "'", "\\", "/", "~", "-", "\n", " ").Replace(clean(c.Label())))
+// citationLink formats a citation as markdown.
+func citationLink(c *Citation, base string) string {
+	label := escapeText(strings.NewReplacer("`", "'", "\\", "/", "~", "-", "\n", " ").Replace(clean(c.Label())))
 	if u := c.URL(base); u != "" {
 		return fmt.Sprintf("[%s](%s)", label, strings.NewReplacer("(", "%28", ")", "%29").Replace(u))
 	}
@@ -48,9 +48,9 @@ var (
 	delimiter = regexp.MustCompile(`(?m)^[ \t>|:-]*-[ \t>|:-]*$`)
 )
 
-// disarm escapes everything in markdown that would load, link or run something. Code is left as
+// escapeMarkdown escapes everything in markdown that would load, link or run something. Code is left as
 // it is, because it is only shown.
-func disarm(text string) string {
+func escapeMarkdown(text string) string {
 	lines := strings.SplitAfter(text, "\n")
 	open, indent := "", ""
 	// Table cells end at each |, even inside back-quotes, so back-quotes must not span one.
@@ -84,40 +84,40 @@ func disarm(text string) string {
 			lines[i] = line
 			continue
 		}
-		lines[i] = disarmLine(line, tables)
+		lines[i] = escapeLine(line, tables)
 	}
 
 	return strings.Join(lines, "")
 }
 
-// disarmLine leaves code in back-quotes unchanged if it ends on the line and within the table
+// escapeLine leaves code in back-quotes unchanged if it ends on the line and within the table
 // cell.
-func disarmLine(line string, tables bool) string {
+func escapeLine(line string, tables bool) string {
 	var out strings.Builder
 	for line != "" {
 		at := strings.IndexByte(line, '`')
 		if at < 0 {
-			out.WriteString(disarmText(line))
+			out.WriteString(escapeText(line))
 			break
 		}
 
 		run := len(line[at:]) - len(strings.TrimLeft(line[at:], "`"))
-		end := closing(line[at+run:], run)
+		end := endOfCode(line[at+run:], run)
 		if end < 0 || tables && strings.Contains(line[at:at+run+end], "|") { // not closed: escape them, so that no renderer finds another end
-			out.WriteString(disarmText(line[:at]) + strings.Repeat("\\`", run))
+			out.WriteString(escapeText(line[:at]) + strings.Repeat("\\`", run))
 			line = line[at+run:]
 			continue
 		}
 
-		out.WriteString(disarmText(line[:at]))
+		out.WriteString(escapeText(line[:at]))
 		out.WriteString(line[at : at+run+end])
 		line = line[at+run+end:]
 	}
 	return out.String()
 }
 
-// closing returns the end of the code that a run of back-quotes opens; -1 if it does not end.
-func closing(text string, run int) int {
+// endOfCode returns the end of the code that a run of back-quotes opens; -1 if it does not end.
+func endOfCode(text string, run int) int {
 	for at := 0; at < len(text); {
 		if text[at] != '`' {
 			at++
@@ -131,8 +131,8 @@ func closing(text string, run int) int {
 	return -1
 }
 
-// disarmText escapes the beginnings of links, images, tags and addresses.
-func disarmText(text string) string {
+// escapeText escapes the beginnings of links, images, tags and addresses.
+func escapeText(text string) string {
 	var out strings.Builder
 	for i := 0; i < len(text); i++ {
 		before, next := byte(' '), byte(0) // next is 0 at the end, where a citation or other text may follow

@@ -42,4 +42,4 @@ type Sources struct {
 // pace multiplies times that depend on the network.
 type pace float64
 
-func (p pace) of(d time.Duration) time.Duration { return time.Duration(float64(d) * float64(p)) }
+func (p pace) scale(d time.Duration) time.Duration { return time.Duration(float64(d) * float64(p)) }

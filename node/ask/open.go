@@ -48,7 +48,7 @@ func (o *opener) fillFromThread(ctx context.Context, v catalog.Viewer, q *Questi
 	if q.Thread == "" {
 		return nil
 	}
-	h, err := o.archive.fresh(ctx, v, q.Thread)
+	h, err := o.archive.visibleOrNew(ctx, v, q.Thread)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (o *opener) fillFromThread(ctx context.Context, v catalog.Viewer, q *Questi
 		return call.Fail(call.ErrForbidden, "This is somebody else's thread. Make a copy of it to go on with it: POST /api/chat/%s/fork.", h.ID)
 	}
 
-	if q.Earlier, err = o.archive.earlier(ctx, v, h); err != nil {
+	if q.Earlier, err = o.archive.earlierTurns(ctx, v, h); err != nil {
 		return err
 	}
 	if len(q.Earlier) == 0 {
@@ -81,7 +81,7 @@ func (o *opener) fillFromThread(ctx context.Context, v catalog.Viewer, q *Questi
 // find returns the thread in which the same asker asked the same first question a short time ago.
 // A repeated request then waits for that answer and costs nothing. "" if there is none.
 func (o *opener) find(ctx context.Context, v catalog.Viewer, q *Question) string {
-	tag, err := o.keeper.tag(ctx, v, q)
+	tag, err := o.keeper.questionTag(ctx, v, q)
 	if err != nil {
 		return "" // without the secret there are no threads either
 	}
@@ -102,8 +102,8 @@ func (o *opener) find(ctx context.Context, v catalog.Viewer, q *Question) string
 	return found.ID
 }
 
-// title returns the beginning of a question as one line.
-func title(query string) string {
+// titleOf returns the beginning of a question as one line.
+func titleOf(query string) string {
 	words := []rune(strings.Join(strings.Fields(clean(query)), " "))
 	if len(words) > titleRunes {
 		return string(words[:titleRunes-1]) + "…"
@@ -116,7 +116,7 @@ func beginError(err error) error {
 	if r, ok := catalog.Refused(err); ok {
 		switch r.Code {
 		case catalog.Held:
-			return busy("%s Wait for one of them, or stop it.", sentenceOf(r.Reason))
+			return busyError("%s Wait for one of them, or stop it.", sentenceOf(r.Reason))
 		case catalog.Conflict:
 			return call.Fail(call.ErrUnable, "%s", sentenceOf(r.Reason))
 		case catalog.NotFound:
@@ -128,7 +128,7 @@ func beginError(err error) error {
 
 func sentenceOf(text string) string { return strings.ToUpper(text[:1]) + text[1:] + "." }
 
-func busy(format string, args ...any) *call.Error {
+func busyError(format string, args ...any) *call.Error {
 	e := call.Fail(call.ErrOverloaded, format, args...)
 	e.RetryAfter = 15 * time.Second
 	return e

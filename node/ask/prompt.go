@@ -24,8 +24,8 @@ How to answer:
 An answer as it should be:
 A failed call is sent again up to 5 times @file:{github.com/acme/app::net/retry.go:40-52}. The bound is ` + "`MaxRetries`" + `, which a configuration may lower @file:{github.com/acme/app::net/config.go:18-18}.`
 
-// instance returns the part of the prompt for one question.
-func (t *Turn) instance() string {
+// prompt returns the part of the prompt for one question.
+func (t *Turn) prompt() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Today is %s.\n", t.kit.now().UTC().Format("2006-01-02"))
 
@@ -39,7 +39,7 @@ func (t *Turn) instance() string {
 	if reads, _ := t.loop.ledger.list(); len(reads) > 0 {
 		b.WriteString("Read earlier in this conversation:\n")
 		for _, r := range reads[:min(len(reads), 100)] {
-			fmt.Fprintf(&b, "- %s %s%s\n", r.Repo, r.Path, t.loop.ledger.cited(r.Repo, r.Path))
+			fmt.Fprintf(&b, "- %s %s%s\n", r.Repo, r.Path, t.loop.ledger.shownRanges(r.Repo, r.Path))
 		}
 	}
 

@@ -45,7 +45,7 @@ type remote struct {
 func (r *remote) handle() { chatCall.Serve(r.net, r.serve) }
 
 func (r *remote) serve(ctx context.Context, req *chatRequest) (*chatResponse, error) {
-	t := r.runs.of(req.ID)
+	t := r.runs.turnOf(req.ID)
 	switch {
 	case t == nil:
 		return &chatResponse{Elsewhere: true}, nil
@@ -86,7 +86,7 @@ func (r *remote) running(ctx context.Context, h *catalog.Thread, after int, wait
 	if h.Run.Node == r.nodes.Self() {
 		return r.serve(ctx, req)
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait+r.pace.of(askMargin))
+	ctx, cancel := context.WithTimeout(ctx, wait+r.pace.scale(askMargin))
 	defer cancel()
 	return chatCall.Ask(ctx, r.net, h.Run.Node, req)
 }

@@ -29,18 +29,18 @@ func (t *Turn) publish(ctx context.Context) {
 		t.mu.Unlock()
 
 		if !last {
-			t.show(n)
+			t.release(n)
 			clock.Wait(ctx, textPause)
 			continue
 		}
 
-		t.show(n - 1)
+		t.release(n - 1)
 		if err := t.close(ctx); err != nil {
 			t.kit.log.Error("what was said of a question cannot be kept", "err", err)
-			t.lose()
+			t.reportLoss()
 			return
 		}
-		t.show(n)
+		t.release(n)
 		return
 	}
 }

@@ -77,8 +77,8 @@ func (r *runs) close() {
 	r.drop()
 }
 
-// of returns the turn of a thread on this node; nil if there is none.
-func (r *runs) of(thread string) *Turn {
+// turnOf returns the turn of a thread on this node; nil if there is none.
+func (r *runs) turnOf(thread string) *Turn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.turns[thread]
@@ -100,7 +100,7 @@ func (r *runs) reserve(id string) error {
 	case r.refuses:
 		return call.Fail(call.ErrUnavailable, "this node is stopping")
 	case len(r.turns)+len(r.starting) >= runningHere:
-		return busy("This node answers %d questions already. Ask again in a while.", runningHere)
+		return busyError("This node answers %d questions already. Ask again in a while.", runningHere)
 	// The catalog would refuse a second turn too, but later and with a less clear reason.
 	case r.starting[id]:
 		return call.Fail(call.ErrUnable, "A question of this thread is being asked already.")
@@ -113,11 +113,11 @@ func (r *runs) release(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.starting, id)
-	r.stirLocked()
+	r.wakeLocked()
 }
 
-// stirLocked wakes finish.
-func (r *runs) stirLocked() {
+// wakeLocked wakes finish.
+func (r *runs) wakeLocked() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
@@ -160,5 +160,5 @@ func (r *runs) forget(t *Turn) {
 	if r.turns[t.ID] == t {
 		delete(r.turns, t.ID)
 	}
-	r.stirLocked()
+	r.wakeLocked()
 }

@@ -62,7 +62,7 @@ func (s *starter) begin(ctx context.Context, p *plan, first *catalog.BeginTurn) 
 		changed: make(chan struct{}),
 	}
 	t.emit(Event{Kind: KindTurn, Text: p.q.Query})
-	t.show(1)
+	t.release(1)
 	s.runs.start(t)
 	return &Started{t.ID, before.events}, nil
 }

@@ -96,7 +96,7 @@ func TestThread_notKnownYet(t *testing.T) {
 			if tt.busy {
 				a.misses <- struct{}{}
 			}
-			h, err := a.fresh(t.Context(), catalog.Operator(), tt.id)
+			h, err := a.visibleOrNew(t.Context(), catalog.Operator(), tt.id)
 			if !errors.Is(err, tt.want) || tt.want == nil && (err != nil || h == nil) {
 				t.Errorf("%v, %v; want %v", h, err, tt.want)
 			}

@@ -50,7 +50,7 @@ type sight struct {
 	whole bool           // the viewer can see all that the asker could
 }
 
-func (s *sight) sees(repo string) bool {
+func (s *sight) canSee(repo string) bool {
 	if s.repos == nil {
 		return false
 	}
@@ -64,12 +64,12 @@ func (s *sight) report(r Report) Report {
 	answer := r.Answer
 	r.Answer = nil
 	for _, p := range answer {
-		if p.Cite == nil || !p.Cite.Found() || s.sees(p.Cite.Repo) {
+		if p.Cite == nil || !p.Cite.Found() || s.canSee(p.Cite.Repo) {
 			r.Answer = append(r.Answer, p)
 		}
 	}
-	r.Reads = slices.DeleteFunc(slices.Clone(r.Reads), func(x Read) bool { return !s.sees(x.Repo) })
-	r.Repos = slices.DeleteFunc(slices.Clone(r.Repos), func(name string) bool { return !s.sees(name) })
+	r.Reads = slices.DeleteFunc(slices.Clone(r.Reads), func(x Read) bool { return !s.canSee(x.Repo) })
+	r.Repos = slices.DeleteFunc(slices.Clone(r.Repos), func(name string) bool { return !s.canSee(name) })
 	return r
 }
 
@@ -81,7 +81,7 @@ func (s *sight) event(e Event) Event {
 			e.Text = ""
 		}
 	case KindCite:
-		if e.Cite != nil && e.Cite.Found() && !s.sees(e.Cite.Repo) {
+		if e.Cite != nil && e.Cite.Found() && !s.canSee(e.Cite.Repo) {
 			e.Kind, e.Cite = KindText, nil
 		}
 	}

@@ -83,7 +83,7 @@ func (t *Turn) emit(e Event) {
 	t.events = append(t.events, e)
 	t.last = e.Kind == KindDone
 
-	t.stir()
+	t.signal()
 }
 
 // joinLocked appends text to the previous event, if nobody has seen that one yet.
@@ -102,8 +102,8 @@ func (t *Turn) joinLocked(e *Event) bool {
 	return true
 }
 
-// stir wakes publish.
-func (t *Turn) stir() {
+// signal wakes publish.
+func (t *Turn) signal() {
 	select {
 	case t.wake <- struct{}{}:
 	default: // it is awake already
@@ -121,8 +121,8 @@ func (t *Turn) Events(after int) (events []Event, more <-chan struct{}, ended, l
 	return events, t.changed, t.ended, t.lost
 }
 
-// show makes the first n events visible to watchers.
-func (t *Turn) show(n int) {
+// release makes the first n events visible to watchers.
+func (t *Turn) release(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.shown = n
@@ -134,8 +134,8 @@ func (t *Turn) show(n int) {
 	t.changed = make(chan struct{})
 }
 
-// lose tells watchers that the turn could not be stored.
-func (t *Turn) lose() {
+// reportLoss tells watchers that the turn could not be stored.
+func (t *Turn) reportLoss() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lost = true

@@ -228,7 +228,7 @@ func answerBlame(ctx context.Context, s *site, req BlameRequest) (*BlameResponse
 	out := &BlameResponse{Commit: commit}
 	b, err := s.blame(ctx, commit, req, out)
 	if err != nil {
-		return nil, s.explain(ctx, err, commit, req.Path)
+		return nil, s.explainError(ctx, err, commit, req.Path)
 	}
 
 	// Look up each commit once: a file has thousands of lines and few commits.
@@ -272,7 +272,7 @@ func (s *site) missingPath(ctx context.Context, base, head, path string) error {
 		return nil
 	}
 	_, err := s.mirror.Stat(ctx, head, path)
-	return s.explain(ctx, err, head, path)
+	return s.explainError(ctx, err, head, path)
 }
 
 // Limits of a blame with texts: lines, and bytes of these lines.

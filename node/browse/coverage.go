@@ -2,9 +2,9 @@ package browse
 
 import "github.com/shoalsearch/shoal/node/coverage"
 
-// covers returns the coverage of a read: unknown before a holder has answered, otherwise with the
+// readCoverage returns the coverage of a read: unknown before a holder has answered, otherwise with the
 // gaps that are true in the map.
-func covers(answered bool, gaps map[coverage.Kind]bool) coverage.Coverage {
+func readCoverage(answered bool, gaps map[coverage.Kind]bool) coverage.Coverage {
 	if !answered {
 		return coverage.Coverage{}
 	}
@@ -18,41 +18,41 @@ func covers(answered bool, gaps map[coverage.Kind]bool) coverage.Coverage {
 }
 
 // Coverage reports what a list of repositories covers.
-func (r *ReposResponse) Coverage() coverage.Coverage { return covers(r.Per > 0, nil) }
+func (r *ReposResponse) Coverage() coverage.Coverage { return readCoverage(r.Per > 0, nil) }
 
 // Coverage reports what a read of a file covers.
-func (r *ReadFileResponse) Coverage() coverage.Coverage { return covers(r.Commit != "", nil) }
+func (r *ReadFileResponse) Coverage() coverage.Coverage { return readCoverage(r.Commit != "", nil) }
 
 // Coverage reports what a tree covers.
 func (r *ListTreeResponse) Coverage() coverage.Coverage {
-	return covers(r.Commit != "", map[coverage.Kind]bool{coverage.Limit: r.Cut})
+	return readCoverage(r.Commit != "", map[coverage.Kind]bool{coverage.Limit: r.Cut})
 }
 
 // Coverage reports what a list of branches or tags covers.
 func (r *RefsResponse) Coverage() coverage.Coverage {
-	return covers(r.Repo != "", map[coverage.Kind]bool{coverage.Late: r.Late})
+	return readCoverage(r.Repo != "", map[coverage.Kind]bool{coverage.Late: r.Late})
 }
 
 // Coverage reports what a page of commits covers.
 func (r *CommitsResponse) Coverage() coverage.Coverage {
-	return covers(r.Per > 0, map[coverage.Kind]bool{coverage.Late: r.AtLeast || !r.Reached.IsZero(), coverage.Shallow: r.Shallow})
+	return readCoverage(r.Per > 0, map[coverage.Kind]bool{coverage.Late: r.AtLeast || !r.Reached.IsZero(), coverage.Shallow: r.Shallow})
 }
 
 // Coverage reports what a list of authors covers.
 func (r *AuthorsResponse) Coverage() coverage.Coverage {
-	return covers(r.Per > 0, map[coverage.Kind]bool{coverage.Shallow: r.Shallow})
+	return readCoverage(r.Per > 0, map[coverage.Kind]bool{coverage.Shallow: r.Shallow})
 }
 
 // Coverage reports what a count of files that changed together covers.
 func (r *TogetherResponse) Coverage() coverage.Coverage {
-	return covers(r.Total > 0, map[coverage.Kind]bool{coverage.Limit: r.Cut, coverage.Shallow: r.Shallow})
+	return readCoverage(r.Total > 0, map[coverage.Kind]bool{coverage.Limit: r.Cut, coverage.Shallow: r.Shallow})
 }
 
 // Coverage reports what a search in the history covers. AtLeast with From means that following
 // lines stopped at the limit; without From, that time ran out.
 func (r *TraceResponse) Coverage() coverage.Coverage {
 	limit := r.AtLeast && r.From != ""
-	c := covers(r.Commit != "", map[coverage.Kind]bool{coverage.Limit: limit || r.Total > len(r.Commits), coverage.Late: r.AtLeast && !limit, coverage.Shallow: r.Shallow})
+	c := readCoverage(r.Commit != "", map[coverage.Kind]bool{coverage.Limit: limit || r.Total > len(r.Commits), coverage.Late: r.AtLeast && !limit, coverage.Shallow: r.Shallow})
 	if r.Unread == 0 {
 		return c
 	}
@@ -65,17 +65,17 @@ func (r *TraceResponse) Coverage() coverage.Coverage {
 
 // Coverage reports what a blame covers.
 func (r *BlameResponse) Coverage() coverage.Coverage {
-	return covers(r.Commit != "", map[coverage.Kind]bool{coverage.Late: r.Late, coverage.Shallow: r.Shallow})
+	return readCoverage(r.Commit != "", map[coverage.Kind]bool{coverage.Late: r.Late, coverage.Shallow: r.Shallow})
 }
 
 // Coverage reports what a diff covers.
 func (r *DiffResponse) Coverage() coverage.Coverage {
-	return covers(r.HeadCommit != "", map[coverage.Kind]bool{coverage.Limit: r.Cut})
+	return readCoverage(r.HeadCommit != "", map[coverage.Kind]bool{coverage.Limit: r.Cut})
 }
 
 // Coverage reports what an outline covers: files with unknown symbols are gaps.
 func (r *OutlineResponse) Coverage() coverage.Coverage {
-	c := covers(r.Commit != "", map[coverage.Kind]bool{coverage.Limit: r.Cut})
+	c := readCoverage(r.Commit != "", map[coverage.Kind]bool{coverage.Limit: r.Cut})
 	for _, f := range r.Files {
 		if f.Unknown {
 			c = c.With(coverage.Gap{Kind: coverage.Symbols, Count: 1, Files: []coverage.File{{Path: f.Path}}})

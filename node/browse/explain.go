@@ -184,8 +184,8 @@ func (s *site) otherRefs(ctx context.Context, ref string) string {
 	return ""
 }
 
-// explain turns a git error about a path into a call.Error, with similar paths.
-func (s *site) explain(ctx context.Context, err error, commit, p string) error {
+// explainError turns a git error about a path into a call.Error, with similar paths.
+func (s *site) explainError(ctx context.Context, err error, commit, p string) error {
 	switch {
 	case errors.Is(err, git.ErrIsDir):
 		return call.Fail(call.ErrFileNotFound, "%s in repository %q is a directory, not a file", paths.Quoted(p), s.repo.Name)
@@ -216,7 +216,7 @@ func (s *site) checkExisted(ctx context.Context, commit, p string) error {
 	}
 	_, missing := s.mirror.Stat(ctx, commit, p)
 	if missing == nil || errors.Is(missing, git.ErrBadPath) {
-		return s.explain(ctx, missing, commit, p)
+		return s.explainError(ctx, missing, commit, p)
 	}
 
 	shallow, err := s.mirror.Shallow()
@@ -227,7 +227,7 @@ func (s *site) checkExisted(ctx context.Context, commit, p string) error {
 	if err != nil || gone.Late || gone.Last != "" {
 		return err
 	}
-	return s.explain(ctx, missing, commit, p)
+	return s.explainError(ctx, missing, commit, p)
 }
 
 // submodule returns an error if the path is a submodule; nil otherwise.

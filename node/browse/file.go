@@ -49,7 +49,7 @@ func answerSource(ctx context.Context, s *site, req SourceRequest) (*SourceRespo
 	part := req.Lines > 0 || req.FirstLine > 1
 	src, err := s.mirror.Source(ctx, commit, s.pathOf(ctx, commit, req.Path), git.SourceOptions{FirstLine: req.FirstLine, Lines: req.Lines, MaxBytes: maxSource, Count: part, Raw: req.Raw})
 	if err != nil {
-		return nil, s.explain(ctx, err, commit, req.Path)
+		return nil, s.explainError(ctx, err, commit, req.Path)
 	}
 
 	if src.Cut {
@@ -117,11 +117,11 @@ func answerTree(ctx context.Context, s *site, req TreeRequest) (*TreeResponse, e
 		path = s.pathOf(ctx, commit, path)
 		at, err := s.mirror.Stat(ctx, commit, path)
 		if err != nil {
-			return nil, s.explain(ctx, err, commit, path)
+			return nil, s.explainError(ctx, err, commit, path)
 		}
 
 		if at.Kind != git.Dir {
-			if at, err = s.sized(ctx, at, req.Details); err != nil {
+			if at, err = s.withSize(ctx, at, req.Details); err != nil {
 				return nil, err
 			}
 			t.add(at)
@@ -156,11 +156,11 @@ func answerTree(ctx context.Context, s *site, req TreeRequest) (*TreeResponse, e
 			return nil, err
 		}
 	}
-	return &TreeResponse{Root: t.freeze(t.nodes[""]), Commit: commit, Cut: t.cut, Detailed: req.Details}, nil
+	return &TreeResponse{Root: t.finish(t.nodes[""]), Commit: commit, Cut: t.cut, Detailed: req.Details}, nil
 }
 
-// sized looks up the size of an entry, if it is wanted and the entry is a file.
-func (s *site) sized(ctx context.Context, e git.Entry, wanted bool) (git.Entry, error) {
+// withSize looks up the size of an entry, if it is wanted and the entry is a file.
+func (s *site) withSize(ctx context.Context, e git.Entry, wanted bool) (git.Entry, error) {
 	if !wanted || !e.Kind.IsBlob() {
 		return e, nil
 	}
@@ -256,8 +256,8 @@ func (t *treeBuilder) at(path string) *treeItem {
 	return g
 }
 
-// freeze returns the finished tree: directories first, then by name.
-func (t *treeBuilder) freeze(g *treeItem) TreeNode {
+// finish returns the finished tree: directories first, then by name.
+func (t *treeBuilder) finish(g *treeItem) TreeNode {
 	// Sort at the end, because entries come in any order.
 	slices.SortFunc(g.below, func(a, b *treeItem) int {
 		if (a.Type == "tree") != (b.Type == "tree") {
@@ -272,7 +272,7 @@ func (t *treeBuilder) freeze(g *treeItem) TreeNode {
 	out := g.TreeNode
 	out.Children = make([]TreeNode, len(g.below))
 	for i, child := range g.below {
-		out.Children[i] = t.freeze(child)
+		out.Children[i] = t.finish(child)
 	}
 	return out
 }

@@ -41,7 +41,7 @@ func (b *Browser) Commits(ctx context.Context, v catalog.Viewer, req CommitsRequ
 	}
 
 	// Make the dates absolute here: another node's clock may differ.
-	req.Since, req.Until = stampOf(since), stampOf(until)
+	req.Since, req.Until = formatTime(since), formatTime(until)
 	return route(ctx, b, v, req.Repo, commitsOperation, req)
 }
 
@@ -74,8 +74,8 @@ func (b *Browser) period(from, to string) (since, until time.Time, err error) {
 	return since, until, err
 }
 
-// stampOf formats a time for another node; "" for the zero time.
-func stampOf(t time.Time) string {
+// formatTime formats a time for another node; "" for the zero time.
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}

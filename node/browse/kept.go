@@ -144,7 +144,7 @@ func (k *keptFiles) scan(f *finder, repo catalog.RepoID, files []git.Entry, ques
 		// A sketch that rules out a match is as good as reading the file.
 		key := keptBlob{repo, e.OID}
 		if k.rulesOut(key, question) {
-			if !f.begin(e.Path) {
+			if !f.beginFile(e.Path) {
 				break
 			}
 			continue
@@ -154,7 +154,7 @@ func (k *keptFiles) scan(f *finder, repo catalog.RepoID, files []git.Entry, ques
 		if err != nil {
 			return fmt.Errorf("read %q: %w", e.Path, err)
 		}
-		if !f.visit(e, text) {
+		if !f.searchFile(e, text) {
 			break
 		}
 	}

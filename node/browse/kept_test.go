@@ -168,7 +168,7 @@ func FuzzKeptFiles(f *testing.F) {
 		}
 		for _, e := range files {
 			text, _ := read(e.OID)
-			naive.visit(e, text)
+			naive.searchFile(e, text)
 		}
 
 		k := newKeptFiles()

@@ -64,7 +64,7 @@ func answerLastCommits(ctx context.Context, s *site, req LastCommitsRequest) (*L
 	req.Path = s.pathOf(ctx, commit, req.Path)
 	last, err := s.mirror.Last(ctx, git.LastQuery{Commit: commit, Path: req.Path, Max: lastMost, Time: changeTime})
 	if err != nil {
-		return nil, s.explain(ctx, err, commit, req.Path)
+		return nil, s.explainError(ctx, err, commit, req.Path)
 	}
 
 	people, err := s.mailmap(ctx, false)

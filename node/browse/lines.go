@@ -119,7 +119,7 @@ func answerReadFile(ctx context.Context, s *site, req ReadFileRequest) (*ReadFil
 	// 500 lines of source fit in four megabytes. More is generated text, and cut.
 	src, err := s.mirror.Source(ctx, commit, s.pathOf(ctx, commit, req.Path), git.SourceOptions{FirstLine: req.Offset, Lines: req.Limit, MaxBytes: 4 << 20, Count: true})
 	if err != nil {
-		return nil, s.explain(ctx, err, commit, req.Path)
+		return nil, s.explainError(ctx, err, commit, req.Path)
 	}
 
 	out := &ReadFileResponse{
@@ -188,7 +188,7 @@ func answerListTree(ctx context.Context, s *site, req ListTreeRequest) (*ListTre
 		Sizes:   req.Sizes,
 	})
 	if err != nil {
-		return nil, s.explain(ctx, err, commit, dir)
+		return nil, s.explainError(ctx, err, commit, dir)
 	}
 
 	// git lists level by level, so a cut keeps the upper levels.

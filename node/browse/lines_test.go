@@ -78,7 +78,7 @@ func TestScan_overlongLineIsCut(t *testing.T) {
 		{"short line", rep("x", 1000) + "a", 1, []string{rep("x", 1000) + "a"}, 1001},
 	} {
 		f, _ := finderOf("a")
-		f.visit(git.Entry{Path: "f"}, []byte(c.text))
+		f.searchFile(git.Entry{Path: "f"}, []byte(c.text))
 		if len(f.files) != 1 || f.files[0].Matches != c.matches || f.matches != c.matches {
 			t.Fatalf("%s: %d files with %d matches, want one with %d", c.name, len(f.files), f.matches, c.matches)
 		}

@@ -17,7 +17,7 @@ func WebURL(base, repo, rev, kind, path string) string {
 	if rev != "" && rev != "HEAD" {
 		at = "@" + rev
 	}
-	return base + "/browse/" + escapeKeep(repo) + escapeKeep(at) + "/-/" + kind + "/" + url.PathEscape(path)
+	return base + "/browse/" + escapePath(repo) + escapePath(at) + "/-/" + kind + "/" + url.PathEscape(path)
 }
 
 // ExternalURL returns the code host's page for a file; "" if the kind of host has none.
@@ -53,8 +53,8 @@ func linkRef(full string, tagged func(name string) bool) string {
 	return short
 }
 
-// escapeKeep escapes a path except its slashes.
-func escapeKeep(path string) string {
+// escapePath escapes a path except its slashes.
+func escapePath(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
 		parts[i] = url.PathEscape(p)

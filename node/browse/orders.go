@@ -26,8 +26,8 @@ type ordered struct {
 	list []*catalog.Repo
 }
 
-// of returns all repositories of a view in the requested order.
-func (o *orders) of(view *catalog.View, req *ReposRequest) []*catalog.Repo {
+// sorted returns all repositories of a view in the requested order.
+func (o *orders) sorted(view *catalog.View, req *ReposRequest) []*catalog.Repo {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	key := orderKey{req.Sort, req.Desc}
@@ -43,7 +43,7 @@ func (o *orders) of(view *catalog.View, req *ReposRequest) []*catalog.Repo {
 		changes, ok = view.Since(last.view)
 	}
 	if ok && len(changes.Repos) <= leastSorted+len(last.list)/64 {
-		list = req.move(last, view, changes.Repos)
+		list = req.updateOrder(last, view, changes.Repos)
 	} else {
 		list = slices.SortedFunc(view.Repos(), req.order)
 	}
@@ -57,9 +57,9 @@ func (o *orders) of(view *catalog.View, req *ReposRequest) []*catalog.Repo {
 // leastSorted is the number of changes up to which a list is never sorted again.
 const leastSorted = 16
 
-// move updates a sorted list from one view to another; changed lists the repositories that may
+// updateOrder updates a sorted list from one view to another; changed lists the repositories that may
 // differ.
-func (req *ReposRequest) move(from ordered, to *catalog.View, changed []catalog.RepoID) []*catalog.Repo {
+func (req *ReposRequest) updateOrder(from ordered, to *catalog.View, changed []catalog.RepoID) []*catalog.Repo {
 	ids := slices.Compact(slices.Sorted(slices.Values(changed)))
 	if len(ids) == 0 {
 		return from.list

@@ -101,7 +101,7 @@ func (s *site) outlineTexts(ctx context.Context, commit string, paths []string, 
 			}
 			src, err := s.mirror.Source(ctx, commit, file, git.SourceOptions{MaxBytes: outlineBytes})
 			if err != nil {
-				return nil, s.explain(ctx, err, commit, file)
+				return nil, s.explainError(ctx, err, commit, file)
 			}
 
 			// List a binary file too, without symbols.
@@ -121,7 +121,7 @@ func (s *site) filesIn(ctx context.Context, commit, dir string) ([]string, error
 	dir = strings.Trim(strings.TrimPrefix(dir, "./"), "/.")
 	entries, _, err := s.mirror.List(ctx, commit, dir, git.ListOptions{Depth: 1})
 	if err != nil {
-		return nil, s.explain(ctx, err, commit, dir)
+		return nil, s.explainError(ctx, err, commit, dir)
 	}
 
 	// Skip symbolic links: their targets are listed where they are.

@@ -60,10 +60,10 @@ func answerRef(ctx context.Context, s *site, req RefRequest) (*RefResponse, erro
 	}
 
 	if name, ok := strings.CutPrefix(full, "refs/heads/"); ok {
-		return &RefResponse{Commit: commit, Kind: RefBranch, Name: name, Indexed: s.indexed(ctx, full)}, nil
+		return &RefResponse{Commit: commit, Kind: RefBranch, Name: name, Indexed: s.isIndexed(ctx, full)}, nil
 	}
 	if name, ok := strings.CutPrefix(full, "refs/tags/"); ok {
-		return &RefResponse{Commit: commit, Kind: RefTag, Name: name, Indexed: s.indexed(ctx, full)}, nil
+		return &RefResponse{Commit: commit, Kind: RefTag, Name: name, Indexed: s.isIndexed(ctx, full)}, nil
 	}
 
 	// A commit is indexed if any indexed revision points at it.
@@ -71,8 +71,8 @@ func answerRef(ctx context.Context, s *site, req RefRequest) (*RefResponse, erro
 	return &RefResponse{Commit: commit, Kind: RefCommit, Name: commit, Indexed: slices.ContainsFunc(s.repo.Revisions, at)}, nil
 }
 
-// indexed reports whether a branch or tag is indexed, as the lists of refs show it.
-func (s *site) indexed(ctx context.Context, full string) bool {
+// isIndexed reports whether a branch or tag is indexed, as the lists of refs show it.
+func (s *site) isIndexed(ctx context.Context, full string) bool {
 	branch, _ := s.mirror.DefaultBranch(ctx)
 	return slices.ContainsFunc(s.repo.Revisions, func(r catalog.Revision) bool {
 		return r.Name == full || r.Name == "HEAD" && full == "refs/heads/"+branch

@@ -122,7 +122,7 @@ func (b *Browser) Repos(ctx context.Context, v catalog.Viewer, req ReposRequest)
 		return nil, err
 	}
 
-	page, total := req.page(visible, b.orders.of(visible.View, &req))
+	page, total := req.page(visible, b.orders.sorted(visible.View, &req))
 	out := &ReposResponse{Total: total, Page: req.Page, Per: req.PerPage, Repos: []RepoInfo{}}
 	for _, repo := range page {
 		out.Repos = append(out.Repos, b.repoState(visible, repo))

@@ -92,7 +92,7 @@ func answerScan(ctx context.Context, s *site, req ScanRequest) (*ScanResponse, e
 	defer cancel()
 	f := &finder{expired: func() bool { return inTime.Err() != nil }, limit: req.Limit, counting: req.Counts, around: req.Context}
 	if req.Pattern == "" {
-		f.names(files)
+		f.addNames(files)
 	} else if err := s.scanLines(ctx, f, files, req); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func answerScan(ctx context.Context, s *site, req ScanRequest) (*ScanResponse, e
 		Late:    f.late,
 		Beside:  c.beside,
 		Without: c.without,
-		Looked:  append(f.lookedOf(req), c.absent...),
+		Looked:  append(f.searchedFiles(req), c.absent...),
 	}, nil
 }
 
@@ -119,7 +119,7 @@ func (s *site) scanLines(ctx context.Context, f *finder, files []git.Entry, req 
 	if req.Only != nil {
 		return s.scanNamed(ctx, f, files, req.Pattern)
 	}
-	return s.mirror.Scan(ctx, files, s.maxFile, f.visit)
+	return s.mirror.Scan(ctx, files, s.maxFile, f.searchFile)
 }
 
 // scan is what to search: the whole commit, or its differences from an indexed revision.
@@ -205,16 +205,16 @@ type finder struct {
 	spans   []match.Span
 }
 
-// names adds files that match by their name.
-func (f *finder) names(files []git.Entry) {
+// addNames adds files that match by their name.
+func (f *finder) addNames(files []git.Entry) {
 	f.found = len(files)
 	for _, e := range files {
 		f.files = append(f.files, ScanFile{Path: e.Path, Score: shard.ScoreText(e.Path, nil, nil, 0)})
 	}
 }
 
-// begin records that a file is searched. false ends the search.
-func (f *finder) begin(path string) bool {
+// beginFile records that a file is searched. false ends the search.
+func (f *finder) beginFile(path string) bool {
 	if f.late = f.expired(); f.late {
 		return false
 	}
@@ -222,9 +222,9 @@ func (f *finder) begin(path string) bool {
 	return true
 }
 
-// visit searches one file. false ends the search.
-func (f *finder) visit(e git.Entry, content []byte) bool {
-	if !f.begin(e.Path) {
+// searchFile searches one file. false ends the search.
+func (f *finder) searchFile(e git.Entry, content []byte) bool {
+	if !f.beginFile(e.Path) {
 		return false
 	}
 
@@ -248,7 +248,7 @@ func (f *finder) visit(e git.Entry, content []byte) bool {
 	f.matches += n
 	file := ScanFile{Path: e.Path, Score: shard.ScoreText(e.Path, content, f.spans, n), Matches: n}
 	if !f.counting {
-		file.Lines = withAround(content, matchingLines(content, f.spans), f.around)
+		file.Lines = withContext(content, matchingLines(content, f.spans), f.around)
 	}
 
 	lines := file.Lines
@@ -324,8 +324,8 @@ func endOfLine(content []byte, begin int) int {
 	return len(content)
 }
 
-// withAround adds context lines around the lines that match.
-func withAround(content []byte, lines []Line, around int) []Line {
+// withContext adds context lines around the lines that match.
+func withContext(content []byte, lines []Line, around int) []Line {
 	if around == 0 || len(lines) == 0 {
 		return lines
 	}
@@ -352,8 +352,8 @@ func withAround(content []byte, lines []Line, around int) []Line {
 	return out
 }
 
-// lookedOf returns the files searched, if the request names files.
-func (f *finder) lookedOf(req ScanRequest) []string {
+// searchedFiles returns the files searched, if the request names files.
+func (f *finder) searchedFiles(req ScanRequest) []string {
 	if req.Only == nil {
 		return nil
 	}

@@ -69,7 +69,7 @@ func (s *scratch) get(ctx context.Context, key string, source func(context.Conte
 	if k == nil {
 		k = &scratched{ready: make(chan struct{}), users: 1} // the build is a user too
 		s.kept[key] = k
-		s.builds.Go(func() { s.make(key, k, source, opt) })
+		s.builds.Go(func() { s.addIndex(key, k, source, opt) })
 	}
 
 	k.users++
@@ -90,8 +90,8 @@ func (s *scratch) get(ctx context.Context, key string, source func(context.Conte
 	return k, nil
 }
 
-// make builds a small index, and then removes the least recently used one if there are too many.
-func (s *scratch) make(key string, k *scratched, source func(context.Context) (shard.Source, error), opt shard.BuildOptions) {
+// addIndex builds a small index, and then removes the least recently used one if there are too many.
+func (s *scratch) addIndex(key string, k *scratched, source func(context.Context) (shard.Source, error), opt shard.BuildOptions) {
 	defer s.release(k)
 	defer close(k.ready)
 	ctx, cancel := context.WithTimeout(s.life, scratchTime)
@@ -127,7 +127,7 @@ func (s *scratch) fill(ctx context.Context, key string, k *scratched, source fun
 	// Remove a failed build; the next caller starts afresh.
 	built, err := s.index(ctx, set, source, opt)
 	if err != nil {
-		return errors.Join(err, discard(set))
+		return errors.Join(err, closeAndRemove(set))
 	}
 
 	for _, b := range built {
@@ -173,7 +173,7 @@ func (s *scratch) trim() {
 
 		k := s.kept[oldest]
 		delete(s.kept, oldest)
-		s.leave(k)
+		s.removeUnused(k)
 	}
 }
 
@@ -182,11 +182,11 @@ func (s *scratch) release(k *scratched) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k.users--
-	s.leave(k)
+	s.removeUnused(k)
 }
 
-// leave removes a small index that nobody uses and the cache has dropped.
-func (s *scratch) leave(k *scratched) {
+// removeUnused removes a small index that nobody uses and the cache has dropped.
+func (s *scratch) removeUnused(k *scratched) {
 	if k.users > 0 || k.set == nil {
 		return
 	}
@@ -195,7 +195,7 @@ func (s *scratch) leave(k *scratched) {
 			return
 		}
 	}
-	_ = discard(k.set)
+	_ = closeAndRemove(k.set)
 	k.set = nil
 }
 
@@ -212,10 +212,10 @@ func (s *scratch) close() {
 	kept := s.kept
 	s.kept = map[string]*scratched{}
 	for _, k := range kept {
-		s.leave(k)
+		s.removeUnused(k)
 	}
 	s.mu.Unlock()
 }
 
-// discard closes a set and removes its files.
-func discard(set *shard.Set) error { return errors.Join(set.Close(), os.RemoveAll(set.Dir())) }
+// closeAndRemove closes a set and removes its files.
+func closeAndRemove(set *shard.Set) error { return errors.Join(set.Close(), os.RemoveAll(set.Dir())) }

@@ -111,12 +111,12 @@ func route[Req, Resp any](ctx context.Context, b *Browser, v catalog.Viewer, nam
 	resp, err := call.Race[*Resp]{
 		Nodes: holders,
 		Beyond: func(ctx context.Context, waiting bool) []string {
-			return b.answering(ctx, v, repo.ID, holders, waiting)
+			return b.moreHolders(ctx, v, repo.ID, holders, waiting)
 		},
 		Ask:    func(ctx context.Context, node string) (*Resp, error) { return readFrom(ctx, b, node, op, at) },
-		Silent: b.silence(op.heavy),
-		Signs:  func(ctx context.Context, running []string) bool { return b.signs(ctx, repo.ID, running) },
-		Next:   elsewhere,
+		Silent: b.silenceTest(op.heavy),
+		Signs:  func(ctx context.Context, running []string) bool { return b.anySignOfLife(ctx, repo.ID, running) },
+		Next:   mayWorkElsewhere,
 		Failed: func(node string, err error) {
 			b.d.Log.Warn("a routed read failed", "request", call.RequestOf(ctx), "node", node, "repo", repo.Name, "op", op.name, "err", err)
 		},
@@ -128,18 +128,18 @@ func route[Req, Resp any](ctx context.Context, b *Browser, v catalog.Viewer, nam
 	return resp, nil
 }
 
-// silence returns the test for a silent node. A light read goes to a second node as soon as the
+// silenceTest returns the test for a silent node. A light read goes to a second node as soon as the
 // first is late, because reading twice costs less than waiting. A heavy read goes to a second
 // node only if the first gives no sign of life, because git may work for long.
-func (b *Browser) silence(heavy bool) func(ctx context.Context, node string) bool {
+func (b *Browser) silenceTest(heavy bool) func(ctx context.Context, node string) bool {
 	if heavy {
 		return b.d.Peers.Gone
 	}
 	return b.d.Peers.Late
 }
 
-// signs reports whether any node with the mirror gives a sign of life. This node always does.
-func (b *Browser) signs(ctx context.Context, id catalog.RepoID, running []string) bool {
+// anySignOfLife reports whether any node with the mirror gives a sign of life. This node always does.
+func (b *Browser) anySignOfLife(ctx context.Context, id catalog.RepoID, running []string) bool {
 	if self := b.d.Cluster.Self(); slices.Contains(running, self) {
 		return clock.Wait(ctx, call.StallTime)
 	}
@@ -147,10 +147,10 @@ func (b *Browser) signs(ctx context.Context, id catalog.RepoID, running []string
 	return b.d.Peers.Signs(ctx, others)
 }
 
-// elsewhere reports whether another node may succeed where one failed. An error of a known kind
+// mayWorkElsewhere reports whether another node may succeed where one failed. An error of a known kind
 // is usually about the request, and every node would return it. An error without a kind, such as
 // an unreadable pack, is about the node.
-func elsewhere(err error) bool { return call.KindOf(err) == nil || call.Elsewhere(err) }
+func mayWorkElsewhere(err error) bool { return call.KindOf(err) == nil || call.Elsewhere(err) }
 
 // routeError returns the error of a read that no node has answered, or that a node has answered
 // with an error.
@@ -260,10 +260,10 @@ func (b *Browser) mirrorHolders(view *catalog.View, id catalog.RepoID) []string 
 	return holders
 }
 
-// answering lists further nodes that may have the mirror: nodes that gossip calls dead but that
+// moreHolders lists further nodes that may have the mirror: nodes that gossip calls dead but that
 // answer, and nodes that got the mirror meanwhile. A node that has just joined learns late who
 // has what.
-func (b *Browser) answering(ctx context.Context, v catalog.Viewer, id catalog.RepoID, but []string, waiting bool) []string {
+func (b *Browser) moreHolders(ctx context.Context, v catalog.Viewer, id catalog.RepoID, but []string, waiting bool) []string {
 	visible, err := b.d.Gate.Repos(v)
 	if err != nil {
 		return nil

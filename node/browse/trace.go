@@ -52,7 +52,7 @@ func (b *Browser) Trace(ctx context.Context, v catalog.Viewer, req TraceRequest)
 	if err != nil {
 		return nil, err
 	}
-	req.Since, req.Until = stampOf(since), stampOf(until)
+	req.Since, req.Until = formatTime(since), formatTime(until)
 	if req.Limit < 0 || req.Limit > 100 {
 		return nil, call.Fail(call.ErrInvalid, "a page has at most 100 commits")
 	}
@@ -95,7 +95,7 @@ func answerTrace(ctx context.Context, s *site, req TraceRequest) (*TraceResponse
 		Time:     changeTime,
 	})
 	if err != nil {
-		return nil, s.explain(ctx, err, commit, req.Path)
+		return nil, s.explainError(ctx, err, commit, req.Path)
 	}
 	if len(page.Commits) == 0 {
 		if err := s.checkExisted(ctx, commit, req.Path); err != nil {
@@ -133,7 +133,7 @@ func (s *site) hasLines(ctx context.Context, commit string, req TraceRequest) er
 	src, err := s.mirror.Source(ctx, commit, req.Path, git.SourceOptions{Lines: 1, Count: true})
 	switch {
 	case err != nil:
-		return s.explain(ctx, err, commit, req.Path)
+		return s.explainError(ctx, err, commit, req.Path)
 	case src.Binary:
 		return call.Fail(call.ErrInvalid, "%s is a binary file: it has no lines", paths.Quoted(req.Path))
 	case src.Encoding > charset.UTF8Mark: // git counts its lines differently

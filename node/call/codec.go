@@ -89,7 +89,7 @@ func (c *codec) encoder() *encoder {
 			_ = e.gob.EncodeValue(reflect.New(t)) // an atom without fields needs no definition
 		}
 	}
-	e.defs, _, _ = split(e.out.Bytes())
+	e.defs, _, _ = splitStream(e.out.Bytes())
 	return e
 }
 
@@ -109,7 +109,7 @@ func (c *codec) encode(values ...any) ([]byte, error) {
 		}
 	}
 
-	defs, rest, err := split(e.out.Bytes())
+	defs, rest, err := splitStream(e.out.Bytes())
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", values[0], err)
 	}
@@ -128,7 +128,7 @@ func (c *codec) decode(message []byte, first any, later ...any) error {
 	if len(message) == 0 || message[0] != version {
 		return errVersion
 	}
-	defs, values, err := split(message[1:])
+	defs, values, err := splitStream(message[1:])
 	if err != nil {
 		return fmt.Errorf("%w: decode %T: %w", errVersion, first, err)
 	}
@@ -188,16 +188,16 @@ func (c *codec) decodersOf(defs []byte) *sync.Pool {
 	return pool
 }
 
-// split separates a gob stream into type definitions and values. Each part is its length, then a
+// splitStream separates a gob stream into type definitions and values. Each part is its length, then a
 // type id that is negative for a definition. A number is one byte below 128, or the negated count
 // of the bytes that follow.
-func split(stream []byte) (defs, values []byte, err error) {
+func splitStream(stream []byte) (defs, values []byte, err error) {
 	for at := 0; at < len(stream); {
-		length, n := number(stream[at:])
+		length, n := decodeNumber(stream[at:])
 		if n == 0 || length > uint64(len(stream)-at-n) {
 			return nil, nil, errors.New("the stream of values is cut")
 		}
-		kind, k := number(stream[at+n:])
+		kind, k := decodeNumber(stream[at+n:])
 		if k == 0 {
 			return nil, nil, errors.New("a value has no type")
 		}
@@ -220,8 +220,8 @@ func appendPart(parts, stream []byte, at, end int) []byte {
 	return append(parts, stream[at:end]...)
 }
 
-// number decodes a number of gob, and returns how many bytes it takes; 0 if it is incomplete.
-func number(b []byte) (v uint64, size int) {
+// decodeNumber decodes a number of gob, and returns how many bytes it takes; 0 if it is incomplete.
+func decodeNumber(b []byte) (v uint64, size int) {
 	if len(b) == 0 {
 		return 0, 0
 	}

@@ -21,7 +21,7 @@ func (p *Peers) hello(ctx context.Context, node string, atMost time.Duration) bo
 
 	_, err := helloCall.Ask(within, p.net, node, new(Nothing))
 	switch {
-	case answered(err):
+	case hasAnswered(err):
 		p.Heard(node, nil)
 		return true
 
@@ -72,7 +72,7 @@ func (p *Peers) Answering(ctx context.Context, ids []string) []string {
 // for moments: an overloaded machine misses its messages, or a network drops packets but not
 // connections.
 func (p *Peers) There(ctx context.Context, ids []string) []string {
-	return p.there(ctx, ids, StallTime)
+	return p.answering(ctx, ids, StallTime)
 }
 
 // Signs waits half of StallTime and reports whether one of the nodes answers a hello. It does not
@@ -83,11 +83,11 @@ func (p *Peers) Signs(ctx context.Context, ids []string) bool {
 		clock.Wait(ctx, StallTime/2)
 		atMost = StallTime
 	}
-	return len(p.there(ctx, ids, atMost)) > 0
+	return len(p.answering(ctx, ids, atMost)) > 0
 }
 
-// there returns the nodes that answer a hello within atMost.
-func (p *Peers) there(ctx context.Context, ids []string, atMost time.Duration) []string {
+// answering returns the nodes that answer a hello within atMost.
+func (p *Peers) answering(ctx context.Context, ids []string, atMost time.Duration) []string {
 	// Ask all at once. Each goroutine has its own element, so the order stays.
 	there := make([]bool, len(ids))
 	var wg sync.WaitGroup

@@ -82,7 +82,7 @@ func (p *Peers) Observe(node string, took time.Duration, err error) {
 	if p.waiting[node]--; p.waiting[node] <= 0 {
 		delete(p.waiting, node)
 	}
-	p.note(node, err)
+	p.record(node, err)
 
 	// A failure says nothing about the usual duration.
 	if err != nil {
@@ -102,7 +102,7 @@ func (p *Peers) Observe(node string, took time.Duration, err error) {
 func (p *Peers) Heard(node string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.note(node, err)
+	p.record(node, err)
 }
 
 // Missed records that a node is silent.
@@ -112,10 +112,10 @@ func (p *Peers) Missed(node string) {
 	p.missed[node] = clock.Now()
 }
 
-// note records what the result of a call says about the node. The caller must hold the lock.
-func (p *Peers) note(node string, err error) {
+// record records what the result of a call says about the node. The caller must hold the lock.
+func (p *Peers) record(node string, err error) {
 	switch {
-	case answered(err):
+	case hasAnswered(err):
 		delete(p.missed, node)
 
 	// A cancelled call may not have reached the node yet.
@@ -124,8 +124,8 @@ func (p *Peers) note(node string, err error) {
 	}
 }
 
-// answered reports whether the node has answered, even with an error.
-func answered(err error) bool {
+// hasAnswered reports whether the node has answered, even with an error.
+func hasAnswered(err error) bool {
 	remote, own := (*wire.RemoteError)(nil), (*Error)(nil)
 	return err == nil || errors.As(err, &remote) || errors.As(err, &own)
 }

@@ -58,7 +58,7 @@ func (r Race[T]) Run(ctx context.Context) (T, error) {
 	defer cancel() // before the wait, which otherwise lasts as long as the slowest call
 
 	c.next()
-	signs := c.signs()
+	signs := c.checkLife()
 	for c.running > 0 {
 		select {
 		case <-ctx.Done():
@@ -70,7 +70,7 @@ func (r Race[T]) Run(ctx context.Context) (T, error) {
 				var none T
 				return none, ErrNobody
 			}
-			signs = c.signs()
+			signs = c.checkLife()
 
 		case s := <-c.events:
 			if c.handle(s) {
@@ -159,17 +159,17 @@ func (c *course[T]) next() {
 
 	case !c.askedBeyond && c.Beyond != nil:
 		c.askedBeyond = true
-		c.findMore(0)
+		c.findMoreNodes(0)
 
 	// All running calls are silent, so nodes that failed before are the better hope.
 	case c.running > 0 && (len(c.failed) > 0 || c.Beyond != nil):
-		c.findMore(StallTime)
+		c.findMoreNodes(StallTime)
 	}
 }
 
-// findMore waits and then asks Beyond for further nodes. After a wait, the failed nodes are tried
+// findMoreNodes waits and then asks Beyond for further nodes. After a wait, the failed nodes are tried
 // again too.
-func (c *course[T]) findMore(after time.Duration) {
+func (c *course[T]) findMoreNodes(after time.Duration) {
 	waiting := c.running > 0
 	number := c.begin()
 	c.wg.Go(func() {
@@ -210,8 +210,8 @@ func (c *course[T]) ask(node string) {
 	})
 }
 
-// signs starts one check for signs of life.
-func (c *course[T]) signs() <-chan bool {
+// checkLife starts one check for signs of life.
+func (c *course[T]) checkLife() <-chan bool {
 	if c.Signs == nil {
 		return nil
 	}

@@ -159,7 +159,7 @@ func sentFields(t reflect.Type) []sentField {
 	}
 	var all []sentField
 	for i := range t.NumField() {
-		if f := t.Field(i); f.IsExported() && !opaque(t) {
+		if f := t.Field(i); f.IsExported() && !encodesItself(t) {
 			all = append(all, sentField{i, f.Name, typeName(f.Type), t.Name() + "." + f.Name, hasFields(f.Type)})
 		}
 	}
@@ -184,8 +184,8 @@ func typeName(t reflect.Type) string {
 	return t.Name()
 }
 
-// opaque reports whether a type encodes itself.
-func opaque(t reflect.Type) bool {
+// encodesItself reports whether a type encodes itself.
+func encodesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[gob.GobEncoder]()) || p.Implements(reflect.TypeFor[encoding.BinaryMarshaler]())
 }

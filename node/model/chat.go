@@ -74,7 +74,7 @@ func (w *chat) body(r *Request) ([]byte, error) {
 
 	// Some services report tokens only on request.
 	switch {
-	case d.usage == usageOption && w.e.takes("stream_options"):
+	case d.usage == usageOption && w.e.supports("stream_options"):
 		body["stream_options"] = map[string]bool{"include_usage": true}
 	case d.usage == usageMember:
 		body["usage"] = map[string]bool{"include": true}
@@ -127,7 +127,7 @@ func (w *chat) messages(r *Request) []json.RawMessage {
 
 		// Results must follow their calls directly, or the service refuses the request.
 		for _, res := range m.Results() {
-			add(chatMessage{Role: "tool", ToolCallID: w.id(res.ID), Name: safeName(res.Name), Content: jsonText(nonEmpty(res.Text))})
+			add(chatMessage{Role: "tool", ToolCallID: w.callID(res.ID), Name: safeName(res.Name), Content: jsonText(nonEmpty(res.Text))})
 		}
 		if text := m.Text(); text != "" {
 			add(chatMessage{Role: "user", Content: jsonText(text)})
@@ -152,14 +152,14 @@ func lastQuestion(messages []Message) int {
 func (w *chat) assistant(m *Message, thisTurn bool) *chatMessage {
 	d := w.e.provider.chat
 	var c chatMessage
-	if raw := w.e.native(m); raw == nil || json.Unmarshal(raw, &c) != nil {
+	if raw := w.e.nativeMessage(m); raw == nil || json.Unmarshal(raw, &c) != nil {
 		c = chatMessage{Role: "assistant"}
 		// The service refuses a message without content and calls.
 		if text := m.Text(); text != "" || len(m.Calls()) == 0 {
 			c.Content = jsonText(nonEmpty(text))
 		}
 		for _, call := range m.Calls() {
-			c.ToolCalls = append(c.ToolCalls, chatCall{w.id(call.ID), "function", chatFunction{safeName(call.Name), string(call.object())}})
+			c.ToolCalls = append(c.ToolCalls, chatCall{w.callID(call.ID), "function", chatFunction{safeName(call.Name), string(call.object())}})
 		}
 	}
 
@@ -177,8 +177,8 @@ func (w *chat) assistant(m *Message, thisTurn bool) *chatMessage {
 
 var shortID = regexp.MustCompile(`^[A-Za-z0-9]{9}$`)
 
-// id returns the id of a call in the form that the provider accepts.
-func (w *chat) id(id string) string {
+// callID returns the id of a call in the form that the provider accepts.
+func (w *chat) callID(id string) string {
 	if !w.e.provider.chat.shortIDs || shortID.MatchString(id) {
 		return id
 	}

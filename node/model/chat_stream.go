@@ -91,7 +91,7 @@ func (s *chatStream) chunk(data []byte) error {
 	// The status was 200 when the answer began, so later failures come as an event.
 	if len(c.Error) > 0 && string(c.Error) != "null" {
 		codes, message := readErrorBody(data)
-		return &Error{Kind: kindFor(statusIn(c.Error), codes, message), Message: message}
+		return &Error{Kind: kindFor(statusOf(c.Error), codes, message), Message: message}
 	}
 
 	// The last numbers are the final ones.
@@ -114,8 +114,8 @@ func (s *chatStream) chunk(data []byte) error {
 	return nil
 }
 
-// statusIn returns the HTTP status that some services put into an error event as its code.
-func statusIn(raw json.RawMessage) int {
+// statusOf returns the HTTP status that some services put into an error event as its code.
+func statusOf(raw json.RawMessage) int {
 	var e struct {
 		Code int `json:"code"`
 	}
@@ -139,7 +139,7 @@ func (s *chatStream) delta(d *chatDelta) error {
 		return err
 	}
 	// A refusal is text of the model in a field of its own.
-	s.say(d.Refusal)
+	s.addText(d.Refusal)
 
 	for i, t := range d.ToolCalls {
 		// Parts of several calls may be interleaved.
@@ -168,11 +168,11 @@ func (s *chatStream) content(raw json.RawMessage) error {
 		}
 
 		if s.tags == nil {
-			s.say(text)
+			s.addText(text)
 			return nil
 		}
-		said, thought, void := s.tags.take(text)
-		s.split(said, thought, void)
+		said, thought, void := s.tags.add(text)
+		s.addSplit(said, thought, void)
 		return nil
 	}
 
@@ -193,7 +193,7 @@ func (s *chatStream) content(raw json.RawMessage) error {
 
 	for _, p := range parts {
 		if p.Type != "thinking" {
-			s.say(p.Text)
+			s.addText(p.Text)
 			continue
 		}
 		var inner []struct {
@@ -208,9 +208,9 @@ func (s *chatStream) content(raw json.RawMessage) error {
 	return nil
 }
 
-// split adds text and reasoning that the tags separated. void means that all text so far was
+// addSplit adds text and reasoning that the tags separated. void means that all text so far was
 // reasoning.
-func (s *chatStream) split(said, thought string, void bool) {
+func (s *chatStream) addSplit(said, thought string, void bool) {
 	if void {
 		before := s.text.String()
 		s.text.Reset()
@@ -218,10 +218,10 @@ func (s *chatStream) split(said, thought string, void bool) {
 		s.reason(before)
 	}
 	s.reason(thought)
-	s.say(said)
+	s.addText(said)
 }
 
-func (s *chatStream) say(text string) {
+func (s *chatStream) addText(text string) {
 	if text != "" {
 		s.text.WriteString(text)
 		s.on(Event{Text: text})
@@ -303,11 +303,11 @@ func (s *chatStream) detail(i int, raw json.RawMessage) {
 func (s *chatStream) whole() (*Answer, error) {
 	if s.tags != nil {
 		said, thought := s.tags.rest()
-		s.split(said, thought, false)
+		s.addSplit(said, thought, false)
 	}
 	// Either mark of the end is enough, since services leave out the other.
 	if s.finish == "" && !s.ended {
-		return nil, cut()
+		return nil, brokenError()
 	}
 
 	// checkAnswer recognizes calls, so they need no case here.
@@ -350,7 +350,7 @@ func (s *chatStream) native() *Native {
 	}
 
 	for _, c := range s.calls {
-		m.ToolCalls = append(m.ToolCalls, chatCall{s.w.id(c.ID), "function", chatFunction{safeName(c.Name), string(c.object())}})
+		m.ToolCalls = append(m.ToolCalls, chatCall{s.w.callID(c.ID), "function", chatFunction{safeName(c.Name), string(c.object())}})
 	}
 
 	// Send reasoning back in the field that the service expects.

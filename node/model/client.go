@@ -112,7 +112,7 @@ func (c *Client) Answer(ctx context.Context, r *Request, on func(Event)) (*Answe
 			continue
 		}
 
-		if !e.again() || try == maxAttempts {
+		if !e.isTemporary() || try == maxAttempts {
 			return nil, e
 		}
 
@@ -217,8 +217,8 @@ func (l *quirks) learn(e *Error) string {
 	return ""
 }
 
-// takes reports whether the model may be sent a property.
-func (e *endpoint) takes(member string) bool {
+// supports reports whether the model may be sent a property.
+func (e *endpoint) supports(member string) bool {
 	e.learned.mu.Lock()
 	defer e.learned.mu.Unlock()
 	return !e.learned.refused[member]
@@ -226,7 +226,7 @@ func (e *endpoint) takes(member string) bool {
 
 // temperature returns the configured temperature; nil for none.
 func (e *endpoint) temperature() *float64 {
-	if !e.takes("temperature") {
+	if !e.supports("temperature") {
 		return nil
 	}
 	return e.m.Temperature
@@ -265,4 +265,4 @@ func (e *endpoint) checkAnswer(a *Answer) (*Answer, error) {
 // errCut reports a stream that ended before the answer did.
 var errCut = errors.New("the stream ended before the answer did")
 
-func cut() *Error { return &Error{Kind: Broken, Message: errCut.Error()} }
+func brokenError() *Error { return &Error{Kind: Broken, Message: errCut.Error()} }

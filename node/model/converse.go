@@ -88,7 +88,7 @@ func (w *converse) input(r *Request) *bedrockruntime.ConverseStreamInput {
 	for i, text := range r.System {
 		in.System = append(in.System, &types.SystemContentBlockMemberText{Value: text})
 		// The first block never changes, so the service can cache up to here.
-		if i == 0 && w.caches() {
+		if i == 0 && w.hasCachePoints() {
 			in.System = append(in.System, &types.SystemContentBlockMemberCachePoint{Value: types.CachePointBlock{Type: types.CachePointTypeDefault}})
 		}
 	}
@@ -152,10 +152,10 @@ func calledTools(messages []Message) (tools []Tool) {
 	return tools
 }
 
-// caches reports whether the model supports cache points.
-func (w *converse) caches() bool {
+// hasCachePoints reports whether the model supports cache points.
+func (w *converse) hasCachePoints() bool {
 	name := strings.ToLower(w.e.m.Model)
-	return (strings.Contains(name, "claude") || strings.Contains(name, "nova")) && w.e.takes("cache")
+	return (strings.Contains(name, "claude") || strings.Contains(name, "nova")) && w.e.supports("cache")
 }
 
 // conversation returns the messages. Roles alternate, and all results of one step are in one
@@ -197,7 +197,7 @@ func (w *converse) conversation(r *Request) (out []types.Message) {
 	}
 
 	// The next request repeats everything up to here.
-	if n := len(out); n > 0 && w.caches() {
+	if n := len(out); n > 0 && w.hasCachePoints() {
 		out[n-1].Content = append(out[n-1].Content, &types.ContentBlockMemberCachePoint{Value: types.CachePointBlock{Type: types.CachePointTypeDefault}})
 	}
 
@@ -223,7 +223,7 @@ type converseBlock struct {
 
 func (w *converse) assistant(m *Message) (content []types.ContentBlock) {
 	var own []converseBlock
-	if raw := w.e.native(m); raw == nil || json.Unmarshal(raw, &own) != nil {
+	if raw := w.e.nativeMessage(m); raw == nil || json.Unmarshal(raw, &own) != nil {
 		own = nil // it may be half read
 		if text := m.Text(); text != "" {
 			own = append(own, converseBlock{Text: text})
@@ -314,7 +314,7 @@ type converseStream struct {
 	size   int
 }
 
-func (s *converseStream) at(index *int32) *converseBlock {
+func (s *converseStream) blockAt(index *int32) *converseBlock {
 	i := aws.ToInt32(index)
 	if s.blocks[i] == nil {
 		s.blocks[i], s.input[i] = &converseBlock{}, &strings.Builder{}
@@ -328,7 +328,7 @@ func (s *converseStream) event(event types.ConverseStreamOutput) error {
 	case *types.ConverseStreamOutputMemberContentBlockStart:
 		if use, ok := v.Value.Start.(*types.ContentBlockStartMemberToolUse); ok {
 			// Only calls have data at their start.
-			b := s.at(v.Value.ContentBlockIndex)
+			b := s.blockAt(v.Value.ContentBlockIndex)
 			b.ID, b.Name = aws.ToString(use.Value.ToolUseId), aws.ToString(use.Value.Name)
 		}
 
@@ -350,7 +350,7 @@ func (s *converseStream) event(event types.ConverseStreamOutput) error {
 }
 
 func (s *converseStream) delta(v *types.ContentBlockDeltaEvent) error {
-	b := s.at(v.ContentBlockIndex)
+	b := s.blockAt(v.ContentBlockIndex)
 	switch d := v.Delta.(type) {
 	case *types.ContentBlockDeltaMemberText:
 		b.Text += d.Value
@@ -387,7 +387,7 @@ func (s *converseStream) whole() (*Answer, error) {
 	a := &Answer{Finish: Done, Usage: s.usage}
 	switch s.stop {
 	case "":
-		return nil, cut()
+		return nil, brokenError()
 	case types.StopReasonMaxTokens:
 		a.Finish = Length
 	case types.StopReasonGuardrailIntervened, types.StopReasonContentFiltered:

@@ -124,8 +124,8 @@ func (e *Error) Error() string {
 	return text
 }
 
-// again reports whether the same request may succeed later.
-func (e *Error) again() bool { return rowOf(e.Kind).again }
+// isTemporary reports whether the same request may succeed later.
+func (e *Error) isTemporary() bool { return rowOf(e.Kind).again }
 
 // kindFor returns the kind of a failure from its HTTP status (0 for none), codes and message.
 func kindFor(status int, codes []string, message string) Kind {

@@ -55,7 +55,7 @@ func (w *gemini) config(r *Request) *genai.GenerateContentConfig {
 	}
 
 	// A model that cannot think refuses the property; then takes returns false.
-	if w.e.takes("thinking") {
+	if w.e.supports("thinking") {
 		c.ThinkingConfig = w.thinking()
 	}
 
@@ -81,7 +81,7 @@ func (w *gemini) thinking() *genai.ThinkingConfig {
 
 	switch {
 	case level != "":
-		if !w.e.takes("thinkingLevel") {
+		if !w.e.supports("thinkingLevel") {
 			level = "low" // some models do not know "minimal"
 		}
 		t.ThinkingLevel = genai.ThinkingLevel(strings.ToUpper(level))
@@ -139,7 +139,7 @@ func (w *gemini) conversation(r *Request) []*genai.Content {
 }
 
 func (w *gemini) assistant(m *Message) (parts []*genai.Part) {
-	if raw := w.e.native(m); raw != nil && json.Unmarshal(raw, &parts) == nil {
+	if raw := w.e.nativeMessage(m); raw != nil && json.Unmarshal(raw, &parts) == nil {
 		return parts
 	}
 
@@ -266,7 +266,7 @@ func (s *geminiStream) whole() (*Answer, error) {
 	a := &Answer{Finish: Done, Usage: s.usage}
 	switch s.finish {
 	case "":
-		return nil, cut()
+		return nil, brokenError()
 	case genai.FinishReasonStop:
 	case genai.FinishReasonMaxTokens:
 		a.Finish = Length

@@ -86,7 +86,7 @@ func (w *messages) body(ctx context.Context, r *Request) ([]byte, error) {
 		for i, text := range r.System {
 			system[i] = block{"type": "text", "text": text}
 		}
-		w.mark(system[0]) // covers tools and the fixed part of the prompt
+		w.markForCache(system[0]) // covers tools and the fixed part of the prompt
 		body["system"] = system
 	}
 
@@ -103,9 +103,9 @@ func (w *messages) body(ctx context.Context, r *Request) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// mark lets the provider cache everything up to this block for the next step.
-func (w *messages) mark(b block) {
-	if w.e.takes("cache") {
+// markForCache lets the provider cache everything up to this block for the next step.
+func (w *messages) markForCache(b block) {
+	if w.e.supports("cache") {
 		b["cache_control"] = block{"type": "ephemeral"}
 	}
 }
@@ -135,7 +135,7 @@ func (w *messages) conversation(r *Request) []map[string]any {
 		// Mark the end, so that the next step reads everything up to here from the cache.
 		if i == len(r.Messages)-1 {
 			if last, ok := content[len(content)-1].(block); ok {
-				w.mark(last)
+				w.markForCache(last)
 			}
 		}
 
@@ -152,7 +152,7 @@ func (w *messages) conversation(r *Request) []map[string]any {
 func (w *messages) assistant(m *Message) (content []any) {
 	// Keep them as raw JSON, so that signatures stay unchanged.
 	var own []json.RawMessage
-	if raw := w.e.native(m); raw != nil && json.Unmarshal(raw, &own) == nil {
+	if raw := w.e.nativeMessage(m); raw != nil && json.Unmarshal(raw, &own) == nil {
 		for _, b := range own {
 			content = append(content, b)
 		}
@@ -213,9 +213,9 @@ func (w *messages) answer(ctx context.Context, r *Request, on func(Event)) (*Ans
 		return nil, messagesError(ctx, err)
 	}
 	if !stopped {
-		return nil, cut()
+		return nil, brokenError()
 	}
-	return w.read(&whole)
+	return w.toAnswer(&whole)
 }
 
 // streamError makes an Error of an error event.
@@ -234,8 +234,8 @@ func messagesError(ctx context.Context, err error) error {
 	return e
 }
 
-// read converts a complete message.
-func (w *messages) read(m *anthropic.Message) (*Answer, error) {
+// toAnswer converts a complete message.
+func (w *messages) toAnswer(m *anthropic.Message) (*Answer, error) {
 	a := &Answer{Finish: Done, Usage: Usage{
 		Input:  int(m.Usage.InputTokens + m.Usage.CacheReadInputTokens + m.Usage.CacheCreationInputTokens),
 		Cached: int(m.Usage.CacheReadInputTokens), Output: int(m.Usage.OutputTokens),
@@ -295,7 +295,7 @@ const (
 // small.
 func (w *messages) thinking(ctx context.Context, most int) block {
 	// Vertex has no API to ask. Without knowledge, send nothing.
-	if !w.e.takes("thinking") || w.e.m.Provider == config.GoogleVertexAnthropic || most < leastBudget+answerRoom {
+	if !w.e.supports("thinking") || w.e.m.Provider == config.GoogleVertexAnthropic || most < leastBudget+answerRoom {
 		return nil
 	}
 

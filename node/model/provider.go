@@ -40,12 +40,12 @@ func bearerKey(variable string) []credential {
 
 // providers is the table of providers, in the order of the configuration's schema.
 var providers = []provider{
-	{name: config.AmazonBedrock, wire: newConverse, place: bedrockPlace},
+	{name: config.AmazonBedrock, wire: newConverse, place: bedrockAddress},
 	{name: config.Anthropic, base: "https://api.anthropic.com/v1", wire: newMessages, keys: []credential{
 		{token: authToken, variable: "ANTHROPIC_AUTH_TOKEN", header: "Authorization", prefix: "Bearer "},
 		{token: apiKey, variable: "ANTHROPIC_API_KEY", header: "X-Api-Key"},
 	}},
-	{name: config.Azure, wire: newResponses, place: azurePlace, keys: []credential{
+	{name: config.Azure, wire: newResponses, place: azureAddress, keys: []credential{
 		{token: apiKey, variable: "AZURE_API_KEY", header: "Api-Key"},
 	}},
 	{name: config.DeepSeek, base: "https://api.deepseek.com", wire: newChat, keys: bearerKey("DEEPSEEK_API_KEY"),
@@ -53,8 +53,8 @@ var providers = []provider{
 	{name: config.GoogleGenerativeAI, base: "https://generativelanguage.googleapis.com/v1beta", wire: newGemini, keys: []credential{
 		{token: apiKey, variable: "GOOGLE_GENERATIVE_AI_API_KEY", header: "X-Goog-Api-Key"},
 	}},
-	{name: config.GoogleVertexAnthropic, wire: newMessages, place: vertexPlace, sign: googleSign},
-	{name: config.GoogleVertex, wire: newGemini, place: vertexPlace, sign: googleSign},
+	{name: config.GoogleVertexAnthropic, wire: newMessages, place: vertexAddress, sign: googleSign},
+	{name: config.GoogleVertex, wire: newGemini, place: vertexAddress, sign: googleSign},
 	{name: config.Mistral, base: "https://api.mistral.ai/v1", wire: newChat, keys: bearerKey("MISTRAL_API_KEY"), chat: dialect{shortIDs: true}},
 	{name: config.OpenAI, base: "https://api.openai.com/v1", wire: newResponses, keys: bearerKey("OPENAI_API_KEY")},
 	{name: config.OpenAICompatible, wire: newChat, chat: dialect{usage: usageOption, tagged: true},
@@ -91,8 +91,8 @@ type endpoint struct {
 // name returns provider/model.
 func (e *endpoint) name() string { return string(e.m.Provider) + "/" + e.m.Model }
 
-// native returns the message as this model sent it; nil if another model did.
-func (e *endpoint) native(m *Message) []byte {
+// nativeMessage returns the message as this model sent it; nil if another model did.
+func (e *endpoint) nativeMessage(m *Message) []byte {
 	if m.Native == nil || m.Native.From != e.name() {
 		return nil
 	}
@@ -227,9 +227,9 @@ var azureHosts = []string{
 	".openai.azure.us", ".cognitiveservices.azure.us", ".openai.azure.cn", ".cognitiveservices.azure.cn",
 }
 
-// azurePlace determines the base URL of a resource. Azure's own hosts need a path and a version;
+// azureAddress determines the base URL of a resource. Azure's own hosts need a path and a version;
 // so does any other host if a version is configured.
-func azurePlace(e *endpoint) error {
+func azureAddress(e *endpoint) error {
 	// The version that serves Responses.
 	version := e.m.APIVersion
 	if version == "" {
@@ -263,8 +263,8 @@ func azurePlace(e *endpoint) error {
 	return nil
 }
 
-// vertexPlace determines project, region and host on Vertex.
-func vertexPlace(e *endpoint) error {
+// vertexAddress determines project, region and host on Vertex.
+func vertexAddress(e *endpoint) error {
 	e.project = e.lookup(e.m.Project, "GOOGLE_VERTEX_PROJECT", "")
 	e.region = e.lookup(e.m.Region, "GOOGLE_VERTEX_REGION", "us-central1")
 	if e.project == "" {
@@ -308,8 +308,8 @@ func googleSign(e *endpoint) (func(context.Context, http.Header) error, error) {
 	}, nil
 }
 
-// bedrockPlace determines the region, which address and signature contain.
-func bedrockPlace(e *endpoint) error {
+// bedrockAddress determines the region, which address and signature contain.
+func bedrockAddress(e *endpoint) error {
 	e.region = e.lookup(e.m.Region, "AWS_REGION", "")
 	if e.region == "" {
 		return &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: "Set region in the configuration, or AWS_REGION on the nodes."}

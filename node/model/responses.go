@@ -45,7 +45,7 @@ func (w *responsesWire) body(r *Request) ([]byte, error) {
 	}
 
 	// The provider stores nothing, so request the reasoning in encrypted form.
-	if w.e.takes("reasoning") {
+	if w.e.supports("reasoning") {
 		body["include"] = []string{"reasoning.encrypted_content"}
 		body["reasoning"] = w.reasoning()
 	}
@@ -76,7 +76,7 @@ func (w *responsesWire) reasoning() map[string]string {
 	r := map[string]string{"effort": effort}
 
 	// Some accounts may not use summaries; takes then returns false.
-	if summary != "none" && w.e.takes("summary") {
+	if summary != "none" && w.e.supports("summary") {
 		r["summary"] = summary
 	}
 	return r
@@ -107,7 +107,7 @@ func (w *responsesWire) input(r *Request) []any {
 func (w *responsesWire) assistant(m *Message) (items []any) {
 	// Keep the order: reasoning must come before its call.
 	var own []json.RawMessage
-	if raw := w.e.native(m); raw != nil && json.Unmarshal(raw, &own) == nil {
+	if raw := w.e.nativeMessage(m); raw != nil && json.Unmarshal(raw, &own) == nil {
 		for _, item := range own {
 			items = append(items, item)
 		}
@@ -165,7 +165,7 @@ func (s *responsesStream) event(event *oai.ResponseStreamEventUnion) error {
 		s.on(Event{Reasoning: event.Delta})
 
 	case "response.output_item.done":
-		s.done(event)
+		s.addItem(event)
 	case "response.completed", "response.incomplete":
 		return s.end(&event.Response)
 
@@ -180,8 +180,8 @@ func (s *responsesStream) event(event *oai.ResponseStreamEventUnion) error {
 	return nil
 }
 
-// done adds an item. Some gateways leave out the index; then items come in order.
-func (s *responsesStream) done(event *oai.ResponseStreamEventUnion) {
+// addItem adds an item. Some gateways leave out the index; then items come in order.
+func (s *responsesStream) addItem(event *oai.ResponseStreamEventUnion) {
 	at := event.OutputIndex
 	if !event.JSON.OutputIndex.Valid() {
 		at = int64(len(s.items))
@@ -225,7 +225,7 @@ func (s *responsesStream) asError(ctx context.Context, err error) error {
 // whole returns the answer at the end of the stream.
 func (s *responsesStream) whole() (*Answer, error) {
 	if s.finish == "" {
-		return nil, cut()
+		return nil, brokenError()
 	}
 	a := &Answer{Usage: s.usage, Finish: s.finish}
 

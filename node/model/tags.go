@@ -19,8 +19,8 @@ func newTagSplitter(tag string) *tagSplitter {
 	return &tagSplitter{open: "<" + tag + ">", close: "</" + tag + ">"}
 }
 
-// take processes a piece. void means that all text returned so far was reasoning.
-func (t *tagSplitter) take(piece string) (said, thought string, void bool) {
+// add processes a piece. void means that all text returned so far was reasoning.
+func (t *tagSplitter) add(piece string) (said, thought string, void bool) {
 	text := t.pending + piece
 	t.pending = ""
 

@@ -59,7 +59,7 @@ func (g *guardedTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	// RoundTrip must not change it.
 	ctx, cancel := context.WithCancelCause(req.Context())
 	out := req.Clone(ctx)
-	if err := g.dress(ctx, out, req.Header); err != nil {
+	if err := g.setHeaders(ctx, out, req.Header); err != nil {
 		cancel(err)
 		return nil, err
 	}
@@ -86,8 +86,8 @@ func (g *guardedTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	return resp, nil
 }
 
-// dress sets the headers of the outgoing request.
-func (g *guardedTransport) dress(ctx context.Context, out *http.Request, from http.Header) error {
+// setHeaders sets the headers of the outgoing request.
+func (g *guardedTransport) setHeaders(ctx context.Context, out *http.Request, from http.Header) error {
 	out.Header = http.Header{"User-Agent": {"shoal"}}
 	for _, name := range neededHeaders {
 		if v := from.Values(name); v != nil {

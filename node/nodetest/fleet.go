@@ -33,7 +33,7 @@ type Fleet struct {
 // configuration. They stop when the test ends.
 func NewFleet(t testing.TB, expect int, cfg Config) *Fleet {
 	t.Helper()
-	f := &Fleet{Key: wire.NewKey().Text(), Expect: expect, t: t, dir: t.TempDir(), cfg: cfg, network: newNetwork(), subnet: subnet(), timing: timing()}
+	f := &Fleet{Key: wire.NewKey().Text(), Expect: expect, t: t, dir: t.TempDir(), cfg: cfg, network: newNetwork(), subnet: subnet(), timing: timeFactor()}
 	t.Cleanup(f.Stop)
 	return f
 }
@@ -103,8 +103,8 @@ func (f *Fleet) Add() *Node {
 	// The network learns the ports between New and Run, before any connection.
 	n.opened = func() {
 		n.addr, n.gossip = n.ClusterAddr(), n.GossipAddr()
-		f.network.own(n.addr, i)
-		f.network.own(n.gossip, i)
+		f.network.setOwner(n.addr, i)
+		f.network.setOwner(n.gossip, i)
 	}
 
 	n.Configure(n.cfg.File)
@@ -137,17 +137,17 @@ func (f *Fleet) Stop() {
 // The first crash of a fleet of three or more waits until three nodes vote: a new cluster has one
 // voter, and would not survive losing it.
 func (f *Fleet) Crash(a int) {
-	Eventually(Patience/9, f.bearsLoss)
+	Eventually(Patience/9, f.mayLoseNode)
 
 	// Cut it off first, so that its last messages reach nobody.
 	f.Isolate(a)
 	f.Nodes[a].Stop()
-	f.network.set(func(l *link) { *l = link{} }, f.around(a)...)
+	f.network.set(func(l *link) { *l = link{} }, f.linksOf(a)...)
 }
 
-// bearsLoss reports whether three live nodes vote. It returns true if the fleet is smaller, or if
+// mayLoseNode reports whether three live nodes vote. It returns true if the fleet is smaller, or if
 // a node was stopped before.
-func (f *Fleet) bearsLoss() bool {
+func (f *Fleet) mayLoseNode() bool {
 	stopped := func(n *Node) bool { return n.cancel == nil }
 	if len(f.Nodes) < 3 || slices.ContainsFunc(f.Nodes, stopped) {
 		return true
@@ -175,7 +175,7 @@ func (f *Fleet) Flap(a, b int, period time.Duration) {
 }
 
 // Isolate cuts a node off from all others.
-func (f *Fleet) Isolate(a int) { f.network.set(func(l *link) { l.cut = true }, f.around(a)...) }
+func (f *Fleet) Isolate(a int) { f.network.set(func(l *link) { l.cut = true }, f.linksOf(a)...) }
 
 // Split cuts all links between two sides.
 func (f *Fleet) Split(side, other []int) {
@@ -189,8 +189,8 @@ func (f *Fleet) Split(side, other []int) {
 // Heal restores every link.
 func (f *Fleet) Heal() { f.network.heal() }
 
-// around returns the links of a node in both directions.
-func (f *Fleet) around(a int) (links [][2]int) {
+// linksOf returns the links of a node in both directions.
+func (f *Fleet) linksOf(a int) (links [][2]int) {
 	for b := range f.Nodes {
 		if a != b {
 			links = append(links, [2]int{a, b}, [2]int{b, a})

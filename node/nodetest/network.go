@@ -38,8 +38,8 @@ func newNetwork() *network {
 	return &network{owner: map[string]int{}, links: map[[2]int]link{}, changed: make(chan struct{})}
 }
 
-// own records which node listens at an address.
-func (w *network) own(addr string, node int) {
+// setOwner records which node listens at an address.
+func (w *network) setOwner(addr string, node int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.owner[addr] = node
@@ -91,7 +91,7 @@ func (w *network) flap(period time.Duration, links ...[2]int) {
 	go func() {
 		tick := time.NewTicker(period)
 		defer tick.Stop()
-		for cut := true; w.turn(stop, cut, links); cut = !cut {
+		for cut := true; w.setLinks(stop, cut, links); cut = !cut {
 			select {
 			case <-stop:
 				return
@@ -101,8 +101,8 @@ func (w *network) flap(period time.Duration, links ...[2]int) {
 	}()
 }
 
-// turn cuts or restores links for a flap. It returns false if the flap has ended.
-func (w *network) turn(stop <-chan struct{}, cut bool, links [][2]int) bool {
+// setLinks cuts or restores links for a flap. It returns false if the flap has ended.
+func (w *network) setLinks(stop <-chan struct{}, cut bool, links [][2]int) bool {
 	// Check and change under one lock: after a heal in between, nobody would restore the link.
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,8 +115,8 @@ func (w *network) turn(stop <-chan struct{}, cut bool, links [][2]int) bool {
 	}
 }
 
-// state returns the worst state of the links, and a channel that closes when any link changes.
-func (w *network) state(links ...[2]int) (link, <-chan struct{}) {
+// worstState returns the worst state of the links, and a channel that closes when any link changes.
+func (w *network) worstState(links ...[2]int) (link, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var worst link
@@ -150,7 +150,7 @@ func (w *network) reach(from int) func(network, addr string) bool {
 			// A connection needs both directions, a packet only one.
 			links = append(links, in)
 		}
-		l, _ := w.state(links...)
+		l, _ := w.worstState(links...)
 		return !l.cut
 	}
 }
@@ -162,7 +162,7 @@ func (w *network) dial(from int) func(ctx context.Context, network, addr string)
 		out, in, known := w.pair(from, addr)
 		// Check again after each change: a link may be cut again meanwhile.
 		for known {
-			l, changed := w.state(out, in)
+			l, changed := w.worstState(out, in)
 			if !l.cut {
 				break
 			}
@@ -197,7 +197,7 @@ type conn struct {
 
 // Write sends b when the link is open.
 func (c *conn) Write(b []byte) (int, error) {
-	if err := c.pass(c.out, c.write); err != nil {
+	if err := c.waitForLink(c.out, c.write); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(b)
@@ -214,13 +214,13 @@ func (c *conn) Read(b []byte) (int, error) {
 		}
 
 		// The link may be cut now.
-		if err := c.pass(c.in, c.read); err != nil {
+		if err := c.waitForLink(c.in, c.read); err != nil {
 			c.held = append(c.held, b[:n]...)
 			return 0, err
 		}
 		return n, nil
 	}
-	if err := c.pass(c.in, c.read); err != nil {
+	if err := c.waitForLink(c.in, c.read); err != nil {
 		return 0, err
 	}
 	n := copy(b, c.held)
@@ -228,12 +228,12 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// pass waits until a link is open, and for its delay.
-func (c *conn) pass(id [2]int, d *deadline) error {
+// waitForLink waits until a link is open, and for its delay.
+func (c *conn) waitForLink(id [2]int, d *deadline) error {
 	slept := false
 	for {
 		// Check again after each event: the link may be cut during its delay.
-		l, changed := c.w.state(id)
+		l, changed := c.w.worstState(id)
 		if !l.cut && (slept || l.delay == 0) {
 			return nil
 		}

@@ -27,7 +27,7 @@ func TestHeal_endsFlaps(t *testing.T) {
 	// The flap is over by then.
 	Moment(10 * time.Millisecond)
 	for i, w := range networks {
-		if l, _ := w.state(id); l.cut {
+		if l, _ := w.worstState(id); l.cut {
 			t.Fatalf("network %d: the link is cut behind the heal", i)
 		}
 	}

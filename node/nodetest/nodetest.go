@@ -42,9 +42,9 @@ const Patience = 150 * time.Second
 // then.
 const hold = 30 * time.Second
 
-// timing returns the factor for the times of clusters: a fifth of the product's, more under load.
+// timeFactor returns the factor for the times of clusters: a fifth of the product's, more under load.
 // A node that waits for a processor as long as an election takes would never have a leader.
-func timing() float64 {
+func timeFactor() float64 {
 	const least, most, usual = 0.2, 1, 4 // usual: tolerated load of each processor
 
 	var load float64
@@ -128,7 +128,7 @@ func (n *Node) TryLaunch() error {
 	opt := node.Options{
 		Dir: n.Dir, ConfigPath: n.File, ClusterListen: "127.0.0.1:0", GossipListen: "127.0.0.1:0",
 		BaseURL: "http://shoal.test", Ctags: "off", Version: "test", Log: log, Registerer: n.Metrics,
-		Backoff: 50 * time.Millisecond, Timing: timing(), Hold: hold,
+		Backoff: 50 * time.Millisecond, Timing: timeFactor(), Hold: hold,
 		LookupEnv: func(name string) (string, bool) { v, ok := n.cfg.Env[name]; return v, ok },
 		Space:     func(string) (free, total int64) { return 1 << 40, 2 << 40 },
 	}
@@ -141,7 +141,7 @@ func (n *Node) TryLaunch() error {
 	var err error
 	Eventually(Patience/9, func() bool {
 		started, err = node.New(opt)
-		return !held(err)
+		return !isInUse(err)
 	})
 	if err != nil {
 		return err
@@ -160,8 +160,8 @@ func (n *Node) TryLaunch() error {
 	return nil
 }
 
-// held reports whether a start failed because something was still in use.
-func held(err error) bool {
+// isInUse reports whether a start failed because something was still in use.
+func isInUse(err error) bool {
 	return errors.Is(err, cluster.ErrInUse) || errors.Is(err, syscall.EADDRINUSE)
 }
 

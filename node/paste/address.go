@@ -170,28 +170,28 @@ var shapes = []shape{
 
 	// GitLab: group/sub/repo/-/blob/rev/path
 	{re(`^(.+?)/-/(blob|tree|raw|blame|commits)/(.+)$`), "", func(a *Address, m []string, _ url.Values) { a.file(join(a.Host, m[1]), m[3]) }},
-	{re(`^(.+?)/-/commit/([0-9a-f]+)`), "", func(a *Address, m []string, _ url.Values) { a.is(Commit, join(a.Host, m[1]), m[2]) }},
-	{re(`^(.+?)/-/compare/(.+)$`), "", func(a *Address, m []string, _ url.Values) { a.is(Compare, join(a.Host, m[1]), m[2]) }},
+	{re(`^(.+?)/-/commit/([0-9a-f]+)`), "", func(a *Address, m []string, _ url.Values) { a.set(Commit, join(a.Host, m[1]), m[2]) }},
+	{re(`^(.+?)/-/compare/(.+)$`), "", func(a *Address, m []string, _ url.Values) { a.set(Compare, join(a.Host, m[1]), m[2]) }},
 
 	// Gitea: owner/repo/src/branch/main/path
 	{re(`^(.+?)/(?:src|raw|blame|media|rendered)/(?:branch|tag|commit)/(.+)$`), "", func(a *Address, m []string, _ url.Values) { a.file(join(a.Host, m[1]), m[2]) }},
 
 	// GitHub: owner/repo/blob/rev/path
-	{re(`^(.+?)/(?:commit|commits|pull/[0-9]+/commits)/([0-9a-f]{7,64})$`), "", func(a *Address, m []string, _ url.Values) { a.is(Commit, join(a.Host, m[1]), m[2]) }},
+	{re(`^(.+?)/(?:commit|commits|pull/[0-9]+/commits)/([0-9a-f]{7,64})$`), "", func(a *Address, m []string, _ url.Values) { a.set(Commit, join(a.Host, m[1]), m[2]) }},
 	{re(`^([^/]+/[^/]+)/(?:blob|tree|raw|blame|edit|commits)/(.+)$`), "", func(a *Address, m []string, _ url.Values) { a.file(join(a.Host, m[1]), m[2]) }},
-	{re(`^([^/]+/[^/]+)/compare/(.+)$`), "", func(a *Address, m []string, _ url.Values) { a.is(Compare, join(a.Host, m[1]), m[2]) }},
+	{re(`^([^/]+/[^/]+)/compare/(.+)$`), "", func(a *Address, m []string, _ url.Values) { a.set(Compare, join(a.Host, m[1]), m[2]) }},
 
 	// Bitbucket Cloud: workspace/repo/src/rev/path
 	{re(`^([^/]+/[^/]+)/src/(.+)$`), "", func(a *Address, m []string, _ url.Values) { a.file(join(a.Host, m[1]), m[2]) }},
 
 	// The repository itself, perhaps one of its pages: owner/repo/issues
-	{re(`^([^/]+/[^/]+?)/(?:issues|pull|pulls|wiki|releases|actions|tags|branches|merge_requests|-)(?:/.*)?$`), "", func(a *Address, m []string, _ url.Values) { a.is(Repository, join(a.Host, m[1]), "") }},
-	{re(`^(.+)$`), "", func(a *Address, m []string, _ url.Values) { a.is(Repository, join(a.Host, m[1]), "") }},
+	{re(`^([^/]+/[^/]+?)/(?:issues|pull|pulls|wiki|releases|actions|tags|branches|merge_requests|-)(?:/.*)?$`), "", func(a *Address, m []string, _ url.Values) { a.set(Repository, join(a.Host, m[1]), "") }},
+	{re(`^(.+)$`), "", func(a *Address, m []string, _ url.Values) { a.set(Repository, join(a.Host, m[1]), "") }},
 }
 
-func (a *Address) is(kind Kind, repo, rest string) { a.Kind, a.Repo, a.Rest = kind, repo, rest }
+func (a *Address) set(kind Kind, repo, rest string) { a.Kind, a.Repo, a.Rest = kind, repo, rest }
 
-func (a *Address) file(repo, rest string) { a.is(File, repo, rest) }
+func (a *Address) file(repo, rest string) { a.set(File, repo, rest) }
 
 // fileOrCommit sets a file, or a commit if the text is only a hash.
 func (a *Address) fileOrCommit(repo, rest string) {

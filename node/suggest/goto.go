@@ -184,7 +184,7 @@ func (g *targets) files(path string) []Target {
 	}
 
 	out := bestFits(parts, found, cut)
-	if !cut && len(found) > 0 && len(parts) > 1 && revisionOf(&found[0]) == "" && !slices.ContainsFunc(out, func(t Target) bool { return inPlace(parts, t.Path) }) {
+	if !cut && len(found) > 0 && len(parts) > 1 && revisionOf(&found[0]) == "" && !slices.ContainsFunc(out, func(t Target) bool { return fitsPlace(parts, t.Path) }) {
 		// The file may be in an older revision.
 		older, cut := g.filesEndingAt("rev:* ", strings.Join(parts[max(0, len(parts)-2):], "/"))
 		if was := bestFits(parts, older, cut); len(was) > 0 {
@@ -194,8 +194,8 @@ func (g *targets) files(path string) []Target {
 	return out
 }
 
-// inPlace reports whether a file shares more than its name with a pasted path, or is at the root.
-func inPlace(parts []string, path string) bool {
+// fitsPlace reports whether a file shares more than its name with a pasted path, or is at the root.
+func fitsPlace(parts []string, path string) bool {
 	return commonEnd(parts, strings.Split(path, "/")) > 1 || !strings.Contains(path, "/")
 }
 
@@ -426,7 +426,7 @@ func (g *targets) name(n *paste.Name) []Target {
 	for i := range r.Files {
 		f := &r.Files[i]
 		for _, m := range f.Matches {
-			score := within(n.Scope, f.Repository, f.Path, m.ParentName)
+			score := scopeFit(n.Scope, f.Repository, f.Path, m.ParentName)
 			if m.Name != n.Name || score == 0 || score < best {
 				continue
 			}
@@ -442,9 +442,9 @@ func (g *targets) name(n *paste.Name) []Target {
 	return of[:min(len(of), mostTargets-1)]
 }
 
-// within rates how much of a name's scope is around a definition: in its parent, path or
+// scopeFit rates how much of a name's scope is around a definition: in its parent, path or
 // repository. The innermost part counts most.
-func within(scope []string, repo, path, parent string) (score int) {
+func scopeFit(scope []string, repo, path, parent string) (score int) {
 	around := strings.FieldsFunc(strings.ToLower(repo+"/"+path), func(r rune) bool { return strings.ContainsRune("/.-", r) })
 	parents := strings.FieldsFunc(strings.ToLower(parent), func(r rune) bool { return strings.ContainsRune(".:", r) })
 	for i, part := range scope {

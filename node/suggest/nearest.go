@@ -58,7 +58,7 @@ func (s *Suggester) Nearest(ctx context.Context, v catalog.Viewer, req search.Re
 		case len(resp.Files) > 0:
 			least = leastShare
 		}
-		if share(p.Text, patterns[0].Text) < least {
+		if letterShare(p.Text, patterns[0].Text) < least {
 			continue
 		}
 		near := req
@@ -107,8 +107,8 @@ func lacksPhrase(req search.Request, resp *search.Response) bool {
 	return n == 0 && strings.HasPrefix(req.Query, "-") || n >= leastWords && (!resp.Together() || !slices.ContainsFunc(resp.Files, func(f search.File) bool { return sourceRank(&f) == 1 }))
 }
 
-// share returns the share of a text's letters that its literal parts have.
-func share(parts, text string) float64 {
+// letterShare returns the share of a text's letters that its literal parts have.
+func letterShare(parts, text string) float64 {
 	count := func(s string) (n float64) {
 		for _, r := range s {
 			if unicode.IsLetter(r) {

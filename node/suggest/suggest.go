@@ -172,7 +172,7 @@ func (s *Suggester) words(ctx context.Context, v catalog.Viewer, w word) []Sugge
 	}
 
 	// All run at once under one deadline. The order is fixed, so that lines do not jump.
-	parts := together(
+	parts := runAll(
 		func() []Suggestion { return s.repositories(ctx, v, w, "repo:", w.text, 3) },
 		func() []Suggestion { return s.symbols(ctx, v, w, "sym:", w.text, 5) },
 		func() []Suggestion { return s.paths(ctx, v, w, "file:", w.text, 4) },
@@ -214,8 +214,8 @@ func (s *Suggester) values(ctx context.Context, v catalog.Viewer, w word) []Sugg
 	return out
 }
 
-// together runs functions in parallel and returns their results in order.
-func together(parts ...func() []Suggestion) [][]Suggestion {
+// runAll runs functions in parallel and returns their results in order.
+func runAll(parts ...func() []Suggestion) [][]Suggestion {
 	out := make([][]Suggestion, len(parts))
 	var all sync.WaitGroup
 	for i, part := range parts {
@@ -228,7 +228,7 @@ func together(parts ...func() []Suggestion) [][]Suggestion {
 // repositories suggests repositories whose name contains a text.
 func (s *Suggester) repositories(ctx context.Context, v catalog.Viewer, w word, filter, value string, n int) []Suggestion {
 	// The text may be an expression, but the listing searches for plain text.
-	r, err := s.d.Browse.Repos(ctx, v, browse.ReposRequest{Query: plain(value), PerPage: n})
+	r, err := s.d.Browse.Repos(ctx, v, browse.ReposRequest{Query: plainText(value), PerPage: n})
 	if err != nil {
 		return nil
 	}
@@ -261,8 +261,8 @@ func expression(expr string) string {
 	return expr
 }
 
-// plain removes signs of expressions from a typed name.
-func plain(expr string) string {
+// plainText removes signs of expressions from a typed name.
+func plainText(expr string) string {
 	return strings.NewReplacer(`\.`, ".", `\-`, "-", "^", "", "$", "", `"`, "").Replace(expr)
 }
 
@@ -279,7 +279,7 @@ var allLanguages = sync.OnceValue(func() []string {
 func languages(w word) []Suggestion {
 	var out []Suggestion
 	// The value may have an opening quote: remove it.
-	low := strings.ToLower(plain(w.value))
+	low := strings.ToLower(plainText(w.value))
 	for _, name := range allLanguages() {
 		if strings.HasPrefix(strings.ToLower(name), low) && len(out) < most {
 			// A name with a space needs quotes.
@@ -353,7 +353,7 @@ func (s *Suggester) onlyRepository(ctx context.Context, v catalog.Viewer, text s
 		return ""
 	}
 
-	name := plain(m[0][1])
+	name := plainText(m[0][1])
 	r, err := s.d.Browse.Repos(ctx, v, browse.ReposRequest{Query: name, PerPage: 100})
 	if err != nil {
 		return ""
@@ -409,7 +409,7 @@ func (s *Suggester) paths(ctx context.Context, v catalog.Viewer, w word, filter,
 		return r.Files
 	}
 
-	files := look(regexp.QuoteMeta(plain(value)), n)
+	files := look(regexp.QuoteMeta(plainText(value)), n)
 	// Users may type only some letters of a name. The shortest names come first.
 	if len(files) == 0 && w.filter != nil && fewLetters.MatchString(value) {
 		files = slices.Clone(look(`(?:^|/)`+strings.Join(strings.Split(value, ""), `[^/]*`)+`[^/]*$`, pathFiles))
@@ -428,7 +428,7 @@ func (s *Suggester) paths(ctx context.Context, v catalog.Viewer, w word, filter,
 
 // symbols suggests names of definitions that begin with a text.
 func (s *Suggester) symbols(ctx context.Context, v catalog.Viewer, w word, filter, value string, n int) []Suggestion {
-	if value = plain(value); len(value) < 2 {
+	if value = plainText(value); len(value) < 2 {
 		return nil
 	}
 	// Ask for more, because a name often has several definitions.

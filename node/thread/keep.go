@@ -95,17 +95,17 @@ func (s *Store) sweepFiles(ctx context.Context, view *catalog.View, threads map[
 
 		thread, named := threads[e.Name()]
 		switch {
-		case !named && s.old(e):
+		case !named && s.isOld(e):
 			_ = os.Remove(path)
-		case named && isName(e.Name()) && s.stored(ctx, view, thread, e.Name()):
+		case named && isName(e.Name()) && s.allHoldersHave(ctx, view, thread, e.Name()):
 			_ = os.Remove(path)
 		}
 		return ctx.Err()
 	})
 }
 
-// stored reports whether this node is no holder of a file and all holders have it.
-func (s *Store) stored(ctx context.Context, view *catalog.View, thread, file string) bool {
+// allHoldersHave reports whether this node is no holder of a file and all holders have it.
+func (s *Store) allHoldersHave(ctx context.Context, view *catalog.View, thread, file string) bool {
 	holders := s.holders(view, thread)
 
 	// With a single holder, this copy is the only other one.
@@ -126,7 +126,7 @@ func (s *Store) stored(ctx context.Context, view *catalog.View, thread, file str
 	return true
 }
 
-func (s *Store) old(e fs.DirEntry) bool {
+func (s *Store) isOld(e fs.DirEntry) bool {
 	info, err := e.Info()
 	return err == nil && s.d.Now().Sub(info.ModTime()) > fileGrace
 }

@@ -110,7 +110,7 @@ func (s *Store) Put(ctx context.Context, thread string, plain []byte) (file stri
 	// Write the wanted number of copies. If a node cannot be reached, the next in order takes its
 	// place.
 	want := s.holders(s.d.View(), thread)
-	for _, node := range s.order(s.d.View(), thread) {
+	for _, node := range s.liveNodes(s.d.View(), thread) {
 		if len(want) == 0 {
 			break
 		}
@@ -158,7 +158,7 @@ func (s *Store) sealed(ctx context.Context, thread, file string) ([]byte, error)
 
 // fetch asks the other nodes for a file, those first that should have it.
 func (s *Store) fetch(ctx context.Context, thread, file string) ([]byte, error) {
-	for _, node := range s.order(s.d.View(), thread) {
+	for _, node := range s.liveNodes(s.d.View(), thread) {
 		if node == s.d.Net.Self() {
 			continue
 		}
@@ -196,8 +196,8 @@ func (s *Store) serveHave(_ context.Context, req *haveRequest) (*haveResponse, e
 	return r, nil
 }
 
-// order returns the live nodes, those that a thread prefers first.
-func (s *Store) order(view *catalog.View, thread string) []string {
+// liveNodes returns the live nodes, those that a thread prefers first.
+func (s *Store) liveNodes(view *catalog.View, thread string) []string {
 	type scored struct {
 		id    string
 		score float64
@@ -229,7 +229,7 @@ func (s *Store) order(view *catalog.View, thread string) []string {
 
 // holders returns the live nodes that should have the files of a thread.
 func (s *Store) holders(view *catalog.View, thread string) []string {
-	order := s.order(view, thread)
+	order := s.liveNodes(view, thread)
 	return order[:min(len(order), max(s.d.Replicas, 2))]
 }
 
