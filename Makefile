@@ -129,7 +129,7 @@ differential: install-deps
 	$(GO) test -count=1 -timeout 200m -run TestAnswers_equalAScan -v ./api/difftest -cases $(or $(CASES),100000) -seed $(or $(SEED),1) | grep -av level=
 
 replay: install-deps
-	SHOAL_REPLAY_REPO=$(abspath $(REPO)) $(GO) test -count=1 -timeout 60m -run TestReplay -v ./shard
+	SHOAL_REPLAY_REPO=$(abspath $(REPO)) $(GO) test -count=1 -timeout 60m -run TestBuild_replayedCommitsEqualAFreshIndex -v ./shard
 
 test-mcp: install-deps build
 	.ci/test-mcp

@@ -67,7 +67,7 @@ func agrees(t *testing.T, pattern string, names ...string) {
 	}
 }
 
-func TestSplit(t *testing.T) {
+func TestSplit_commasInGroupsDoNotCount(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
 		"a": {"a"}, "a,b": {"a", "b"}, " *.go , {a,b}/[,] ,": {"*.go", "{a,b}/[,]", ""}, `a\,b,c`: {`a\,b`, "c"}, "a,{b": {"a,{b"}, "": {""}, "@(a,b|c),d": {"@(a,b|c)", "d"},
@@ -108,7 +108,7 @@ func TestGlobs_several(t *testing.T) {
 	}
 }
 
-func TestStart(t *testing.T) {
+func TestStart_isTheTextThatEveryMatchBeginsWith(t *testing.T) {
 	t.Parallel()
 	for pattern, want := range map[string]string{
 		"/srv/git/@(a|b)": "/srv/git/", "/srv/+(a)": "/srv/", "team/**": "team/", "a/**/b": "a/", "!a/*": "", "{a,b}": "", "a/b (old)": "a/b (old)=", `a\*b`: "a*b=", "a(b|c)": "a",

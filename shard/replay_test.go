@@ -12,9 +12,9 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// TestReplay pushes SHOAL_REPLAY_COMMITS real commits of the repository SHOAL_REPLAY_REPO one by
+// TestBuild_replayedCommitsEqualAFreshIndex pushes SHOAL_REPLAY_COMMITS real commits of the repository SHOAL_REPLAY_REPO one by
 // one, and often compares with a fresh index.
-func TestReplay(t *testing.T) {
+func TestBuild_replayedCommitsEqualAFreshIndex(t *testing.T) {
 	repo := os.Getenv("SHOAL_REPLAY_REPO")
 	if repo == "" {
 		t.Skip("SHOAL_REPLAY_REPO is not set")

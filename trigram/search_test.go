@@ -399,7 +399,7 @@ func TestSearch_touchesAllBytesThatItReads(t *testing.T) {
 	}
 }
 
-func TestIndex_HasByte(t *testing.T) {
+func TestHasByte_isExact(t *testing.T) {
 	t.Parallel()
 	x, _, _ := build(t, [][]byte{[]byte("Some text\n"), []byte("\r"), []byte("")})
 	for b, want := range map[byte]bool{'s': true, 'S': false, '\r': true, '\n': true, 'q': false, 0xFF: false} {

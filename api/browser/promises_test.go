@@ -42,7 +42,7 @@ var defects = []struct {
 	{"unknown addresses are the first page, or JSON", []string{"P/UnknownAddressesAreNotFound"}},
 	{"nothing without scripts", []string{"P/ReadableWithoutScripts"}},
 	{"the first page is a table of help with examples that find nothing", []string{"P/TheFirstPageIsAboutThisNode"}},
-	{"no whole words, lines around, copies, raw files, feed, search engine of the browser", []string{"TestWholeWords", "P/ADayByKeyboard", "P/AnAnswerHasViews", "P/AnAnswerSaysWhatItIs", "P/NothingOfARepositoryBecomesMarkup", "P/AFeedTellsOfCommits", "P/BrowsersKnowTheSearch"}},
+	{"no whole words, lines around, copies, raw files, feed, search engine of the browser", []string{"TestWords_matchOnlyWholeWords", "P/ADayByKeyboard", "P/AnAnswerHasViews", "P/AnAnswerSaysWhatItIs", "P/NothingOfARepositoryBecomesMarkup", "P/AFeedTellsOfCommits", "P/BrowsersKnowTheSearch"}},
 }
 
 // Every defect has a test, and every test that the documents name is there.

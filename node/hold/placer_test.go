@@ -117,7 +117,7 @@ func TestPlacer_replacementTakesPlacesFirst(t *testing.T) {
 	}
 }
 
-func TestNode_LostAndGone(t *testing.T) {
+func TestNode_lostOrGone(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		node       Node

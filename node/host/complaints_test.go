@@ -48,7 +48,7 @@ var complaints = []struct {
 	{"hosts are flooded with calls, one for each repository", []string{"TestHint_listingsWithinTheRateLimit", "TestRests_isNotPolled", "TestBatch_listsManyRepositories", "TestSignal_looksTakeAQuarterOfTheLimit"}},
 	{"a limit without a header is not waited for", []string{"TestExplainGitHub", "TestHosts_conform"}},
 	{"versions of answers are of no use with tokens of apps", []string{"TestApp_answersAreNotCached"}},
-	{"credentials of git are seen by others, anonymous clones are slowed down", []string{"TestNobodyElseReadsACredential", "TestClient_tokenGoesOnlyToItsHost"}},
+	{"credentials of git are seen by others, anonymous clones are slowed down", []string{"TestCredential_isHiddenFromOthers", "TestClient_tokenGoesOnlyToItsHost"}},
 }
 
 // Each complaint has tests that exist.

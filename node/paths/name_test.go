@@ -46,9 +46,9 @@ func TestWritten_roundTripsThroughJSON(t *testing.T) {
 	}
 }
 
-// TestFilter_TakesNamesAsTheyAreWritten filters names with brackets, commas, line breaks and bytes
+// TestFilter_readsSpecialBytesInNamesLiterally filters names with brackets, commas, line breaks and bytes
 // that are not UTF-8.
-func TestFilter_TakesNamesAsTheyAreWritten(t *testing.T) {
+func TestFilter_readsSpecialBytesInNamesLiterally(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		glob, path string

@@ -31,7 +31,7 @@ func TestWordExpr_matchesFormsOfAWord(t *testing.T) {
 	}
 }
 
-func TestMeaningfulWords(t *testing.T) {
+func TestMeaningfulWords_skipsStopWords(t *testing.T) {
 	t.Parallel()
 	if got, want := meaningfulWords([]string{"Where", "is", "the", "`retry`", "loader's", "(logic)?", "retry"}), []string{"retry", "loader", "logic"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

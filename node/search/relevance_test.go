@@ -63,7 +63,7 @@ func TestRelevance_score(t *testing.T) {
 }
 
 // Source code ranks before files that repeat what it says.
-func TestPathFactor(t *testing.T) {
+func TestPathFactor_ranksSourceCodeFirst(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
 		"CHANGELOG.md", "Changes", "docs/History.rst", "NEWS", "docs/releases.md", "changelogs/fragments/1.yml", "extras/catch_amalgamated.cpp", "single_include/json.hpp",
@@ -102,7 +102,7 @@ func TestWeigh_wordsOfCodeCountMore(t *testing.T) {
 	}
 }
 
-func TestBeginsPart(t *testing.T) {
+func TestBeginsPart_ofCamelCaseAndUnderscores(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{"|gc": true, "x.|gc": true, "do|Gc": true, "gc_|auto": true, "bu|gcheck": false, "X|GC": false, "é|gc": false, "7|gc": true} {
 		at := strings.IndexByte(text, '|')

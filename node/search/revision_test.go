@@ -22,7 +22,7 @@ func TestGlobResponse_listsAPathOnce(t *testing.T) {
 	}
 }
 
-func TestNameOfRevision(t *testing.T) {
+func TestNameOfRevision_branchesTagsAndCommits(t *testing.T) {
 	t.Parallel()
 	repo := &catalog.Repo{RepoFacts: catalog.RepoFacts{DefaultBranch: "main"}, Revisions: []catalog.Revision{
 		{Name: "HEAD", Commit: "c1"}, {Name: "refs/heads/1.x", Commit: "c2"}, {Name: "refs/tags/1.x", Commit: "c3"}, {Name: "refs/heads/b", Commit: "c4"},

@@ -120,7 +120,7 @@ func TestMatch_atWindowBorders(t *testing.T) {
 	}
 }
 
-func TestSpansLines(t *testing.T) {
+func TestSpansLines_expressionsThatMatchANewline(t *testing.T) {
 	t.Parallel()
 	for expr, want := range map[string]bool{`a.b`: false, `(?s:a.b)`: true, `"[^"]{60,}"`: true, `[^ \n]+`: false, `\s+$`: true, `^$`: false, `a\nb`: true, `\w+`: false} {
 		if got, err := SpansLines(expr); err != nil || got != want {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWholeWords(t *testing.T) {
+func TestWords_matchOnlyWholeWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		expr, text string

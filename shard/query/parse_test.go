@@ -227,7 +227,7 @@ func check(t *testing.T, in string, opt Options, want string) {
 	}
 }
 
-func TestParseRevisions(t *testing.T) {
+func TestParse_revisions(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ in, want string }{
 		{`a`, `(and content:"a" rev:"HEAD")`},
@@ -252,7 +252,7 @@ func TestParseRevisions(t *testing.T) {
 	}
 }
 
-func TestParseCase(t *testing.T) {
+func TestParse_upperAndLowerCase(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		in   string
@@ -277,7 +277,7 @@ func TestParseCase(t *testing.T) {
 	}
 }
 
-func TestParseDirectives(t *testing.T) {
+func TestParse_settingsOfTheSearch(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		in   string
@@ -302,7 +302,7 @@ func TestParseDirectives(t *testing.T) {
 	}
 }
 
-func TestParseErrors(t *testing.T) {
+func TestParse_errorsHaveOffsets(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("(", 5000) + "x y" + strings.Repeat(")", 5000)
 	for _, tt := range []struct {
@@ -394,7 +394,7 @@ func TestParse_nestedGroups(t *testing.T) {
 	}
 }
 
-func TestLanguages(t *testing.T) {
+func TestLanguage_knowsNamesAndAliases(t *testing.T) {
 	t.Parallel()
 	for _, info := range enrydata.LanguageInfoByID {
 		for _, name := range append([]string{info.Name, strings.ToUpper(info.Name)}, info.Aliases...) {
@@ -408,7 +408,7 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-func TestRevMatches(t *testing.T) {
+func TestRev_matchesNamesAndCommits(t *testing.T) {
 	t.Parallel()
 	const commit = "0123456789abcdef0123456789abcdef01234567"
 	for _, tt := range []struct {

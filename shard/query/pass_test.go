@@ -106,7 +106,7 @@ func TestSimplify_keepsTheMeaning(t *testing.T) {
 	}
 }
 
-func TestFormat(t *testing.T) {
+func TestFormat_printsTheParsedQuery(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		in   string
@@ -163,7 +163,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestWords(t *testing.T) {
+func TestWords_ofAQuery(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{
 		"":                     0,

@@ -38,7 +38,7 @@ func TestQuoteRegexp_isOneExpression(t *testing.T) {
 	}
 }
 
-func TestMeant(t *testing.T) {
+func TestMeant_quotesExpressions(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"lang:python (def|class) +[a-z]":    `lang:python "(def|class) +[a-z]"`,
