@@ -423,7 +423,7 @@ func TestSetConfig_renamedConnectionKeepsItsRepositories(t *testing.T) {
 	}
 }
 
-func TestContextsIncludeThenExclude(t *testing.T) {
+func TestContexts_includeThenExclude(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.configure(twoConnections)
@@ -447,7 +447,7 @@ func TestContextsIncludeThenExclude(t *testing.T) {
 }
 
 // Code hosts ignore letter case in names, and so do globs and names of contexts.
-func TestContextsMatchInEitherCase(t *testing.T) {
+func TestContexts_ignoreCase(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.configure(twoConnections)

@@ -66,7 +66,7 @@ type DropSecrets struct{ Names []string }
 const (
 	maxConsents     = 100000
 	maxConsentsOf   = 50 // per account
-	longestConsent  = 400 * 24 * time.Hour
+	maxConsentAge   = 400 * 24 * time.Hour
 	rememberConsent = 10 * time.Minute // after its end, longer than any code lasts
 )
 
@@ -77,7 +77,7 @@ func (c *Consent) mistake(now time.Time) string {
 		return "the consent is malformed"
 	case len(c.Name) > maxNameText || len(c.Kind) > maxNameText || len(c.Host) > maxNameText || len(c.Scope) > maxNameText || len(c.Key) > 64:
 		return "the consent is malformed"
-	case !c.Expires.After(now) || c.Expires.After(now.Add(longestConsent)):
+	case !c.Expires.After(now) || c.Expires.After(now.Add(maxConsentAge)):
 		return "the consent has a lifetime that is out of range"
 	}
 	return ""
@@ -152,7 +152,7 @@ func (c *RotateConsent) apply(t *txn) Result {
 		return refuse(Stale, "the token was used before")
 	}
 
-	if !c.Expires.After(t.now) || c.Expires.After(t.now.Add(longestConsent)) {
+	if !c.Expires.After(t.now) || c.Expires.After(t.now.Add(maxConsentAge)) {
 		return refuse(Invalid, "the consent has a lifetime that is out of range")
 	}
 

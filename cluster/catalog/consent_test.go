@@ -48,7 +48,7 @@ func TestRotateConsent_refreshTokenWorksOnce(t *testing.T) {
 	b.refused(Stale, &RotateConsent{ID: "c", From: 3, Expires: until})
 	b.refused(NotFound, &RotateConsent{ID: "never", From: 1, Expires: until})
 	b.refused(Invalid, &RotateConsent{ID: "c", From: 2, Expires: b.now})
-	b.refused(Invalid, &RotateConsent{ID: "c", From: 2, Expires: b.now.Add(2 * longestConsent)})
+	b.refused(Invalid, &RotateConsent{ID: "c", From: 2, Expires: b.now.Add(2 * maxConsentAge)})
 	b.now = until
 	b.refused(NotFound, &RotateConsent{ID: "c", From: 2, Expires: until.Add(time.Hour)})
 }

@@ -110,7 +110,7 @@ func TestFinishCollect_removesTheRepositoryFromReaders(t *testing.T) {
 }
 
 // Status and metrics ask who is known to a host for each person at once.
-func TestWhoIsKnownToAHostIsFoundWithoutReadingAddresses(t *testing.T) { // alone, as it counts allocations
+func TestSiteOfIdentity_allocatesNothing(t *testing.T) { // alone, as it counts allocations
 	b, _ := observed(t, 1)
 	b.do(&PutHostToken{Token: token("1"), Account: "ann", Ask: true})
 	view := b.s.View()

@@ -62,7 +62,7 @@ func TestNeeds_theLevelOfWhatIsWritten(t *testing.T) {
 
 // Each new field or command has the tag of a later level: a program of the present level could not
 // read it.
-func TestFieldsOfALevel(t *testing.T) {
+func TestLevels_ofNewFields(t *testing.T) {
 	t.Parallel()
 	for level := uint64(1); level <= ThisBuild().Highest(); level++ {
 		if *rewrite && !released(t, level) {

@@ -50,10 +50,10 @@ type TouchSessions struct {
 
 // Limits of sessions.
 const (
-	maxSessions    = 100000
-	maxSessionsOf  = 50 // per account, or per key without an account
-	longestSession = 400 * 24 * time.Hour
-	maxAgentText   = 300
+	maxSessions   = 100000
+	maxSessionsOf = 50 // per account, or per key without an account
+	maxSessionAge = 400 * 24 * time.Hour
+	maxAgentText  = 300
 )
 
 // mistake returns why a session is malformed, or "".
@@ -63,7 +63,7 @@ func (s *Session) mistake(now time.Time) string {
 		return "the session is malformed"
 	case len(s.Method) > maxNameText || len(s.Address) > maxNameText || len(s.Agent) > maxAgentText:
 		return "the session is malformed"
-	case s.Idle <= 0 || s.Idle > longestSession || s.Expires.After(now.Add(longestSession)):
+	case s.Idle <= 0 || s.Idle > maxSessionAge || s.Expires.After(now.Add(maxSessionAge)):
 		return "the session lasts too long"
 	}
 	return ""

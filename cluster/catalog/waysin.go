@@ -88,7 +88,7 @@ type Join struct {
 const (
 	maxPasswordHash = 256
 	maxSubject      = 500
-	longestLink     = 30 * 24 * time.Hour
+	maxLinkAge      = 30 * 24 * time.Hour
 	maxIdentitiesOf = 20
 	maxPending      = 1000 // accounts that wait for approval: anybody with a provider can create one
 )
@@ -132,7 +132,7 @@ func (t *txn) endLinks(account string) {
 
 func (c *PutLink) apply(t *txn) Result {
 	l := c.Link
-	if l.ID == "" || len(l.ID) > 64 || len(l.Hash) != keyHashLen || len(l.By) > maxNameText || l.Expires.After(t.now.Add(longestLink)) {
+	if l.ID == "" || len(l.ID) > 64 || len(l.Hash) != keyHashLen || len(l.By) > maxNameText || l.Expires.After(t.now.Add(maxLinkAge)) {
 		return refuse(Invalid, "the link is malformed")
 	}
 	if a := t.accounts.Get(l.Account); a == nil || a.State == AccountSuspended {

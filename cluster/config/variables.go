@@ -269,23 +269,23 @@ func secondsOf(text string, usual, least, most time.Duration) (time.Duration, er
 
 // The upper limits of numeric variables.
 const (
-	mostDays      = 36_500 // as a duration it does not overflow
-	mostCount     = 1_000_000
-	mostMegabytes = 1 << 30
+	maxDays      = 36_500 // as a duration it does not overflow
+	maxCount     = 1_000_000
+	maxMegabytes = 1 << 30
 )
 
 // ThreadDays parses SHOAL_ASK_RETENTION_DAYS: for how many days threads stay after their last
 // change. For an invalid value it returns the default and an error.
-func ThreadDays(text string) (int, error) { return wholeNumber(text, 90, 1, mostDays, "days") }
+func ThreadDays(text string) (int, error) { return wholeNumber(text, 90, 1, maxDays, "days") }
 
 // AuditDays parses SOURCEBOT_EE_AUDIT_RETENTION_DAYS: for how many days audit events stay; 0: as
 // long as there is room. For an invalid value it returns the default and an error.
-func AuditDays(text string) (int, error) { return wholeNumber(text, 180, 0, mostDays, "days") }
+func AuditDays(text string) (int, error) { return wholeNumber(text, 180, 0, maxDays, "days") }
 
 // AuditDisk parses SHOAL_AUDIT_DISK_MB: the maximal disk space for audited accesses on a node, in
 // megabytes; 0: none are stored. For an invalid value it returns the default and an error.
 func AuditDisk(text string) (int, error) {
-	return wholeNumber(text, 4096, 0, mostMegabytes, "megabytes")
+	return wholeNumber(text, 4096, 0, maxMegabytes, "megabytes")
 }
 
 // Queries is how much of search queries the audit stores.
@@ -385,8 +385,8 @@ func wantCount(value string) error {
 	if value = strings.TrimSpace(value); value == "" {
 		return nil
 	}
-	if n, err := strconv.Atoi(value); err != nil || n < 1 || n > mostCount {
-		return unreadable(fmt.Sprintf("It must be a whole number from 1 to %d.", mostCount))
+	if n, err := strconv.Atoi(value); err != nil || n < 1 || n > maxCount {
+		return unreadable(fmt.Sprintf("It must be a whole number from 1 to %d.", maxCount))
 	}
 	return nil
 }

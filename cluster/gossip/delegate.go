@@ -261,7 +261,7 @@ type loggedLine struct {
 }
 
 const (
-	logAgain = 30 * time.Second // between two similar lines
+	logPause = 30 * time.Second // between two similar lines
 	maxLines = 256              // remembered lines
 )
 
@@ -281,7 +281,7 @@ func (w *logWriter) due(text string) (leftOut int, yes bool) {
 	defer w.mu.Unlock()
 	now := w.now()
 	if l := w.lastByText[key]; l != nil {
-		if now.Sub(l.at) < logAgain {
+		if now.Sub(l.at) < logPause {
 			l.leftOut++
 			return 0, false
 		}

@@ -297,7 +297,7 @@ func TestLog_suppressesSimilarLines(t *testing.T) {
 		fmt.Fprintf(w, "[ERR] memberlist: Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:%d\n", 1000+i)
 	}
 	fmt.Fprintln(w, "[WARN] memberlist: Refuting a dead message (from: n1)")
-	now = now.Add(logAgain)
+	now = now.Add(logPause)
 	fmt.Fprintln(w, "[ERR] memberlist: Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:2000")
 	for i := range 10 * maxLines {
 		fmt.Fprintf(w, "[WARN] memberlist: %s\n", strings.Repeat("x", i+1))

@@ -27,7 +27,7 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-func TestStrangersOfOneNetwork(t *testing.T) {
+func TestStrangers_perNetwork(t *testing.T) {
 	t.Parallel()
 	for name, address := range map[string]func(i int) string{
 		"an address":    func(int) string { return "10.0.0.9" },
@@ -57,7 +57,7 @@ func TestStrangersOfOneNetwork(t *testing.T) {
 	}
 }
 
-func TestStrangersInAll(t *testing.T) {
+func TestStrangers_total(t *testing.T) {
 	t.Parallel()
 	s, closed := NewStrangers(4, 2), map[string]bool{}
 	for i := range 6 {

@@ -11,7 +11,7 @@ const (
 	freeAttempts   = 5                // per account and address, before there is a wait
 	freeOfAddress  = 20               // per address, for any account
 	freeOfAccount  = 50               // per account, from any address: high, so that others cannot lock it
-	longestWait    = 15 * time.Minute // for an address
+	maxWait        = 15 * time.Minute // for an address
 	accountWait    = 30 * time.Second // for an account: a nuisance, not a lock
 	attemptsMemory = time.Hour        // failures are forgotten after this time without another
 	maxAttempts    = 20000            // remembered counts
@@ -48,8 +48,8 @@ func boundsOf(email, address string) [3]bound {
 	// A single count could be evaded: with many accounts, many addresses, or one of each.
 	from := network(address)
 	return [3]bound{
-		{"both " + from + " " + email, freeAttempts, longestWait},
-		{"from " + from, freeOfAddress, longestWait},
+		{"both " + from + " " + email, freeAttempts, maxWait},
+		{"from " + from, freeOfAddress, maxWait},
 		{"to " + email, freeOfAccount, accountWait},
 	}
 }

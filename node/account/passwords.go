@@ -31,7 +31,7 @@ const (
 	hashesWaiting = 16
 
 	shortestPassword = 10   // characters
-	longestPassword  = 1024 // bytes
+	maxPassword      = 1024 // bytes
 )
 
 // Lifetimes of links.
@@ -128,7 +128,7 @@ func tooOften(wait time.Duration) error {
 // fits reports whether a hash is that of a password. A password that is too long never fits.
 func (p *Passwords) fits(ctx context.Context, hash, password string) (bool, error) {
 	// Hash something anyway, so that every failure takes the same time.
-	long := len(password) > longestPassword
+	long := len(password) > maxPassword
 	if long {
 		password = ""
 	}
@@ -206,8 +206,8 @@ func parseHash(text string) (h argonHash, ok bool) {
 // goodPassword returns an error for a password that is too simple or too long.
 func goodPassword(password string, a *catalog.User) error {
 	short := utf8.RuneCountInString(password) < shortestPassword
-	if short || len(password) > longestPassword {
-		return call.Fail(call.ErrInvalid, "a password has at least %d characters, and at most %d bytes", shortestPassword, longestPassword)
+	if short || len(password) > maxPassword {
+		return call.Fail(call.ErrInvalid, "a password has at least %d characters, and at most %d bytes", shortestPassword, maxPassword)
 	}
 
 	sameLetter := strings.Count(password, password[:1]) == len(password)

@@ -79,8 +79,8 @@ const (
 	lookTime    = 10 * time.Minute // time limit of a look
 	tellTime    = 5 * time.Second
 	othersAgain = time.Hour        // pause between look-ups of a repository that the connection leaves out
-	listAgain   = 10 * time.Minute // pause between listings for new repositories
-	mostLookups = 50               // repositories to look up after one look; the next look continues
+	listPause   = 10 * time.Minute // pause between listings for new repositories
+	maxLookups  = 50               // repositories to look up after one look; the next look continues
 )
 
 func newFollower(c Cluster, hosts host.Tools, tell Tell, told func(connection, hash string) time.Time, log *slog.Logger, now func() time.Time) *Follower {
@@ -351,7 +351,7 @@ func (f *Follower) listNew(ctx context.Context, conn config.Connection, k *follo
 	finder, ok := k.host.(host.Finder)
 
 	// A waiting or running listing finds new repositories anyway.
-	if !ok || j == nil || j.State != catalog.JobDone || now.Sub(j.FinishedAt) < listAgain {
+	if !ok || j == nil || j.State != catalog.JobDone || now.Sub(j.FinishedAt) < listPause {
 		return
 	}
 
@@ -359,7 +359,7 @@ func (f *Follower) listNew(ctx context.Context, conn config.Connection, k *follo
 	maps.DeleteFunc(k.others, func(_ string, at time.Time) bool { return now.Sub(at) >= othersAgain })
 
 	// Each look-up costs a call, and a host may report all of its repositories.
-	left := mostLookups
+	left := maxLookups
 	for id := range k.recent {
 		if _, other := k.others[id]; other || view.RepoByExternalID(id) != nil {
 			continue

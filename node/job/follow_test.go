@@ -380,13 +380,13 @@ func TestSyncHome_isTheAskingNode(t *testing.T) {
 func TestListNew_limitsLookups(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
-	const many = 3 * mostLookups / 2
+	const many = 3 * maxLookups / 2
 	w.round(t, time.Hour)
 	for id := range int64(many) {
 		w.server.push(foreign+id, w.Now())
 	}
 
-	for round, want := range []int{mostLookups, many, many} {
+	for round, want := range []int{maxLookups, many, many} {
 		w.round(t, time.Minute)
 		looked := 0
 		for _, path := range w.server.calls {

@@ -107,7 +107,7 @@ func indexHome(p *planner, j *catalog.Job) (home []string, bound bool) {
 	}
 
 	// Among these, prefer one that should hold the data, so that nothing is copied twice.
-	home = mostOf(holders, func(id string) int64 { return heldOf(p.in.View, repo, id) })
+	home = nodesWithMost(holders, func(id string) int64 { return heldOf(p.in.View, repo, id) })
 	if both := slices.DeleteFunc(slices.Clone(home), func(id string) bool { return !slices.Contains(targets, id) }); len(both) > 0 {
 		home = both
 	}

@@ -151,7 +151,7 @@ func (s *owns) askWith(ctx context.Context, a *attempt, x *catalog.Identity, ane
 	view := a.cluster.View()
 	had := int(view.Reader(kept.Site, kept.Subject).Complete().GetCardinality())
 	found := int(reposOf(view, list.ids).GetCardinality())
-	if !mostGone(had, found) {
+	if !lostTooMuch(had, found) {
 		return list, nil
 	}
 

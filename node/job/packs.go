@@ -119,7 +119,7 @@ func packHome(p *planner, j *catalog.Job) (home []string, bound bool) {
 
 	// Compare bytes of text: present files need no copy.
 	files := p.packClasses()[j.Subject]
-	return mostOf(home, func(id string) (held int64) {
+	return nodesWithMost(home, func(id string) (held int64) {
 		for _, f := range files {
 			if p.in.View.Holds(id, catalog.ShardKey(f.ID)) {
 				held += f.Text

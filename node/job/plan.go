@@ -266,8 +266,8 @@ func (p *planner) better(key uint64, n, than *hold.Node, kind catalog.JobKind) b
 	return cmp.Or(cmp.Compare(p.running[n.ID][kind], p.running[than.ID][kind]), cmp.Compare(score(than), score(n))) < 0
 }
 
-// mostOf returns the nodes with the highest value of held.
-func mostOf(nodes []string, held func(id string) int64) (most []string) {
+// nodesWithMost returns the nodes with the highest value of held.
+func nodesWithMost(nodes []string, held func(id string) int64) (most []string) {
 	best := int64(-1)
 	for _, id := range nodes {
 		n := held(id)

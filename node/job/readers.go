@@ -23,7 +23,7 @@ const (
 	leastOld    = 72 * time.Hour   // an answer younger than this always counts
 	ageBatch    = 1000             // repositories in one command
 
-	// Limits of mostGone.
+	// Limits of lostTooMuch.
 	lostCount = 20
 	lostShare = 2
 )
@@ -132,7 +132,7 @@ func (s *readers) sync(ctx context.Context, a *attempt) error {
 
 	// If most readers are gone, ask a second time.
 	known := known(view, repo)
-	if mostGone(len(known), len(found)) {
+	if lostTooMuch(len(known), len(found)) {
 		again, err := h.Readers(ctx, repo.ExternalID, repo.DisplayName)
 		if err != nil {
 			return fmt.Errorf("ask again who may read the repository: %w", err)
@@ -150,9 +150,9 @@ func (s *readers) sync(ctx context.Context, a *attempt) error {
 // changed something meanwhile.
 const maxDifferences = 100
 
-// mostGone reports whether a list has lost so much that the host must be asked again: more than
+// lostTooMuch reports whether a list has lost so much that the host must be asked again: more than
 // both limits, or everything.
-func mostGone(had, now int) bool {
+func lostTooMuch(had, now int) bool {
 	lost := had - now
 	return lost > 0 && (now == 0 || lost > lostCount && now*lostShare < had)
 }

@@ -384,7 +384,7 @@ func TestFollower_webhookNotifiesAllNodes(t *testing.T) {
 }
 
 // A host that failed is left alone for a while, or as long as it asks for.
-func TestPollPausesAfterAFailure(t *testing.T) {
+func TestPoll_pausesAfterAFailure(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	until := func(d time.Duration) error {

@@ -11,9 +11,8 @@ import (
 
 func secrets(_ context.Context, name string) ([]byte, error) { return []byte("secret of " + name), nil }
 
-// What is sealed opens at every node of the cluster, for its own use, and
-// nowhere else.
-func TestWhatIsSealedOpensForItsUseAlone(t *testing.T) {
+// What a node seals, all nodes of the cluster can open, for the same use only.
+func TestBox_opensForTheSameUse(t *testing.T) {
 	t.Parallel()
 	ctx, here := t.Context(), New("a", "thing", secrets)
 	sealed, err := here.Seal(ctx, []byte("text"), "use")
@@ -41,9 +40,8 @@ func TestWhatIsSealedOpensForItsUseAlone(t *testing.T) {
 	}
 }
 
-// While the secret cannot be had, nobody waits longer than his own time, however many
-// wait.
-func TestNobodyWaitsForThoseBeforeHim(t *testing.T) {
+// The secret is not available. Each caller waits only for its own time, however many wait.
+func TestBox_waitEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		box := New("a", "thing", func(ctx context.Context, _ string) ([]byte, error) {

@@ -118,8 +118,8 @@ type Table[K cmp.Ordered, T any] struct {
 	origin  *int
 }
 
-// leastChanged is the number of changed keys that even a small table remembers.
-const leastChanged = 1024
+// minChanged is the number of changed keys that even a small table remembers.
+const minChanged = 1024
 
 // stored is a record with its hash. All tables share this type, so that the generic code of trees
 // is compiled only once.
@@ -153,7 +153,7 @@ func (t *Table[K, T]) Changed(other *Table[K, T]) (keys []K, ok bool) {
 
 // note records that the record of a key changes.
 func (t *Table[K, T]) note(k K) {
-	if len(t.changed) >= leastChanged+t.Len()/4 {
+	if len(t.changed) >= minChanged+t.Len()/4 {
 		t.changed, t.origin = nil, new(int)
 	}
 	t.changed = append(t.changed, k)
