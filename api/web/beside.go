@@ -8,22 +8,22 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// mostLeaves is how many entries the tree beside a file has at most.
+// mostLeaves limits the entries of the tree next to a file.
 const mostLeaves = 300
 
-// leaf is a file or directory in the tree beside a file. A directory on the way
-// to the file has what is in it, another one leads to its page.
+// leaf is a file or directory in the tree next to a file. A directory above the file has
+// children; others link to their page.
 type leaf struct {
 	Name, URL string
 	Dir, Here bool
 	Below     []leaf
 }
 
-// beside is the tree beside a file: the directories above it with their entries.
-// Where it cannot be read, there is none.
+// beside returns the tree next to a file: the directories above it with their entries. It returns
+// nil if they cannot be read.
 func (p *sources) beside(ctx context.Context, v *layout.Visit, l place) []leaf {
-	// The file itself first, then the directories from its own up: in a large
-	// repository there is not room for all of them.
+	// The file first, then the directories from its own up, because a large repository exceeds
+	// the limit.
 	above := []string{l.Path}
 	for i := len(l.Path) - 1; i >= 0; i-- {
 		if l.Path[i] == '/' {
@@ -44,7 +44,7 @@ func leavesOf(nodes []browse.TreeNode, l place) []leaf {
 		n := &nodes[i]
 		row := leaf{Name: n.Name, URL: l.At("blob", n.Path), Dir: n.Type == "tree", Here: n.Path == l.Path}
 
-		// Only on the way to the file: what is in the others nobody has asked for, and they have pages.
+		// Other directories have their own pages.
 		if row.Dir {
 			row.URL = l.At("tree", n.Path)
 			if strings.HasPrefix(l.Path, n.Path+"/") {

@@ -21,8 +21,8 @@ type place struct {
 	Repo, Rev  string // Rev "" is HEAD
 	Kind, Path string
 
-	Branch  string // that HEAD means; "" where it is not known
-	Indexed bool   // the index has the revision; else what is searched in it is read from git
+	Branch  string // of HEAD; "" if unknown
+	Indexed bool   // the index has the revision; otherwise searches read git
 	Refs    []refLink
 }
 
@@ -32,7 +32,7 @@ type refLink struct {
 	Indexed   bool
 }
 
-// in is the repository at the revision of the place, for a search from its page.
+// in returns the repository and revision for a search from the page.
 func (l place) in() *layout.In {
 	in := layout.In{Name: l.Repo, Query: "reposet:" + query.Quote(l.Repo)}
 	if l.Rev != "" {
@@ -41,14 +41,14 @@ func (l place) in() *layout.In {
 	return &in
 }
 
-// Anew is the place without its revision, for a form that names one.
+// Anew returns the address of the place without its revision, for a form with one.
 func (l place) Anew() string { return address(l.Repo, "", l.Kind, l.Path) }
 
-// pickedRefs is how many branches, and how many tags, can be chosen in place.
+// pickedRefs limits the branches, and the tags, to choose from.
 const pickedRefs = 12
 
-// refs is the newest branches and tags, as the same place in each. Where they
-// cannot be read, there are none to choose from.
+// refs returns links to the same place in the newest branches and tags; none if they cannot be
+// read.
 func (p *revisions) refs(ctx context.Context, v catalog.Viewer, l place) []refLink {
 	var out []refLink
 	for _, list := range []func(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error){p.reader.Branches, p.reader.Tags} {
@@ -63,13 +63,13 @@ func (p *revisions) refs(ctx context.Context, v catalog.Viewer, l place) []refLi
 	return out
 }
 
-// At is the page of another kind, or of another path, of the same revision.
+// At returns the page of another kind, or of another path, at the same revision.
 func (l place) At(kind, path string) string { return address(l.Repo, l.Rev, kind, path) }
 
-// Crumb is a directory above the place, with its page.
+// crumb is a directory above the place, with its page.
 type crumb struct{ Name, URL string }
 
-// Crumbs is the way from the root to the place.
+// Crumbs returns the directories from the root to the place.
 func (l place) Crumbs() []crumb {
 	if l.Path == "" {
 		return nil
@@ -78,7 +78,7 @@ func (l place) Crumbs() []crumb {
 	parts := strings.Split(l.Path, "/")
 	out := make([]crumb, len(parts))
 	for i, name := range parts {
-		// The last part is the place itself, and a file only where the page shows one.
+		// The last part is the place itself; only pages of files end in a file.
 		kind := "tree"
 		if i == len(parts)-1 && l.Kind != "tree" {
 			kind = "blob"
@@ -89,13 +89,12 @@ func (l place) Crumbs() []crumb {
 	return out
 }
 
-// Revision is the name of the revision for people.
+// Revision returns the name of the revision for display.
 func (l place) Revision() string {
 	return cmp.Or(l.Rev, l.Branch, "HEAD")
 }
 
-// kinds is the table of the pages of a repository, by what their addresses have
-// behind /-/.
+// kinds maps the kind in an address, after /-/, to its page.
 func (p *reading) kinds() map[string]func(context.Context, *layout.Visit, place) error {
 	return map[string]func(context.Context, *layout.Visit, place) error{
 		"tree": p.sources.tree, "blob": p.sources.file, "blame": p.revisions.blame, "raw": p.sources.raw,
@@ -103,7 +102,7 @@ func (p *reading) kinds() map[string]func(context.Context, *layout.Visit, place)
 	}
 }
 
-// browse is every page of a repository: the kind of the address decides.
+// browse shows a page of a repository, by the kind in the address.
 func (p *reading) browse(ctx context.Context, v *layout.Visit) error {
 	l, err := p.place(ctx, v, browseUnder)
 	if err != nil {
@@ -117,21 +116,22 @@ func (p *reading) browse(ctx context.Context, v *layout.Visit) error {
 
 	v.In = l.in()
 
-	// Only these pages offer another revision, and a script that asks for a part draws none of it.
+	// Only these pages offer other revisions, and a part requested by a script does not show
+	// them.
 	if v.Part == "" && slices.Contains([]string{"tree", "blob", "blame", "commits", "compare"}, l.Kind) {
 		l.Refs = p.revisions.refs(ctx, v.Viewer, l)
 	}
 
 	err = show(ctx, v, l)
 
-	// HEAD is no revision only where nothing was pushed yet: the repository is there.
+	// HEAD is missing only if nothing was pushed yet; the repository exists.
 	if errors.Is(err, call.ErrRef) && v.Part == "" && l.Rev == "" && l.Path == "" {
 		return v.ShowError(http.StatusOK, err.Error()+". Its files are here once somebody pushes some.", 0)
 	}
 	return noRevision(p.orMissing(ctx, v, l, err))
 }
 
-// noRevision makes a page that does not exist of a revision that does not.
+// noRevision turns the error for an unknown revision into one for an unknown page.
 func noRevision(err error) error {
 	if e, bad := errors.AsType[*call.Error](err); bad && errors.Is(err, call.ErrRef) {
 		return call.Fail(call.ErrNotFound, "%s", e.Message)
@@ -139,9 +139,8 @@ func noRevision(err error) error {
 	return err
 }
 
-// place reads an address below a prefix. A name of a repository may hold an @: of all ways to
-// read one, that with the longest name of a repository that the viewer may see
-// is meant.
+// place parses an address below a prefix. Repository names may contain an @: of all readings, the
+// one with the longest visible repository name wins.
 func (p *reading) place(ctx context.Context, v *layout.Visit, under string) (place, error) {
 	head, rest, deep := strings.Cut(strings.TrimPrefix(v.Path, under), "/-/")
 	kind, path, _ := strings.Cut(rest, "/")
@@ -151,27 +150,27 @@ func (p *reading) place(ctx context.Context, v *layout.Visit, under string) (pla
 
 	l := place{Kind: kind, Rev: v.Query.Get("ref")}
 
-	// A link of the other product, where blame is a view of a file, not a page of its own.
+	// Sourcebot shows a blame as a view of a file.
 	if kind == "blob" && v.Query.Get("blame") == "true" {
 		l.Kind = "blame"
 	}
 
 	var err error
 	var info *browse.RepoInfo
-	// Unescaped after the cut at /-/, so that a name that has these signs, escaped, is not cut.
+	// Unescape after the cut at /-/, so that an escaped /-/ in a name is not cut.
 	if l.Path, err = url.PathUnescape(path); err != nil {
 		return l, call.Fail(call.ErrNotFound, "The address cannot be read.")
 	}
 	l.Path = strings.Trim(l.Path, "/")
 
-	// The whole of it first, then up to the last @, then up to the one before.
+	// Try the whole text first, then up to the last @, then up to the one before.
 	for end := len(head); ; {
 		name, bad := url.PathUnescape(strings.TrimSuffix(head[:end], "/"))
 		at := strings.LastIndexByte(head[:end], '@')
 
 		repo := (*browse.RepoInfo)(nil)
-		// Only that there is no such name lets the next be tried: if a node that is asked fails,
-		// another repository would be shown.
+		// Only an unknown repository lets the next reading be tried. After any other error the
+		// next one could show the wrong repository.
 		if bad == nil {
 			if repo, err = p.reader.Repo(ctx, v.Viewer, name); err != nil && !errors.Is(err, call.ErrRepoNotFound) {
 				return l, err
@@ -179,7 +178,7 @@ func (p *reading) place(ctx context.Context, v *layout.Visit, under string) (pla
 			err = nil
 		}
 
-		// Without an @ left it is a name in any case: the page says that there is no such repository.
+		// Without an @ left, take it as a name: the page says that it does not exist.
 		if bad == nil && (at < 0 || repo != nil) {
 			l.Repo, info = name, repo
 			if end < len(head) {
@@ -194,12 +193,12 @@ func (p *reading) place(ctx context.Context, v *layout.Visit, under string) (pla
 		end = at
 	}
 
-	// No name of git holds a zero byte, and the page of a file is cut at marks that have one.
+	// git names have no zero byte, and pages of files are split at marks that contain one.
 	if err != nil || strings.ContainsRune(l.Repo+l.Rev+l.Path, 0) {
 		return l, call.Fail(call.ErrNotFound, "The address cannot be read.")
 	}
 
-	// The same place has one address.
+	// Each place has one address.
 	if l.Rev == "HEAD" {
 		l.Rev = ""
 	}

@@ -21,40 +21,38 @@ import (
 
 var commitTemplate = layout.Parse(templates, "templates/commit.html", "templates/place.html")
 
-// The bounds of a page of changes. Further files are on further pages; lines of its own
-// files that it has no room for are left out, and the page says so.
+// Limits of a page of changes. More files are on further pages. Lines beyond the limit are left
+// out, and the page says so.
 const (
-	mostChanged      = 2 << 20 // bytes of changed lines
-	mostChangedLines = 50_000  // however short: each is a row
+	mostChanged      = 2 << 20 // of changed lines
+	mostChangedLines = 50_000  // each is a row, however short
 	changedFiles     = 100
 )
 
-// changeView is a way to draw changed lines; sides are the colours of the old and
-// the new ones.
+// changeView is a way to show changed lines; sides are the colours of old and new ones.
 type changeView struct {
 	value, name string
 	draw        func(dst []byte, rows []changedLine, sides [2]*painter) []byte
 }
 
-// changeViews is the ways there are; the first is that of an address that names
-// none.
+// changeViews are the ways to show changes. The first is the default.
 var changeViews = []changeView{
 	{"", "below each other", appendUnified},
 	{"split", "side by side", appendSplit},
 }
 
-// changeContexts is how many unchanged lines may stand around a change.
+// changeContexts are the numbers of unchanged lines around a change.
 var changeContexts = []int{3, 10, 50}
 
-// look is how a reader wants to see a change: all of it is in the address.
+// look is how a reader wants to see a change, as in the address.
 type look struct {
-	view   int  // of changeViews
-	around int  // of changeContexts
-	blanks bool // lines that differ in blanks alone are alike
+	view   int  // index of changeViews
+	around int  // index of changeContexts
+	blanks bool // ignore differences in blanks
 	page   int  // of the files; 0 is the first
 }
 
-// lookOf reads a look from an address; what is unknown there is the first of its kind.
+// lookOf reads a look from an address. Unknown values become defaults.
 func lookOf(q url.Values) look {
 	around, _ := strconv.Atoi(q.Get("context"))
 	page, _ := strconv.Atoi(q.Get("page"))
@@ -66,8 +64,7 @@ func lookOf(q url.Values) look {
 	}
 }
 
-// query writes a look for an address. What an address does not name is the first
-// of each: a page has one address.
+// query returns a look for an address, without defaults, so that a page has one address.
 func (l look) query() string {
 	q := url.Values{}
 	if value := changeViews[l.view].value; value != "" {
@@ -85,7 +82,7 @@ func (l look) query() string {
 	return "?" + q.Encode()
 }
 
-// change is a commit or a comparison, for their template.
+// change is the data of a commit or a comparison.
 type change struct {
 	place
 	Commit         *commitRow
@@ -93,22 +90,22 @@ type change struct {
 	Base, Head     string
 	Dots           string // of a comparison
 	Compared       comparing
-	Parted         *commitRow // where the two parted, with three dots
+	Parted         *commitRow // the merge base, with three dots
 	Files          []changedFile
-	Dirs           []changedDir // the same files by their directories
+	Dirs           []changedDir // the same files by directory
 	Total          string       // of all pages
 	Added, Removed int          // of all pages
-	Least          bool         // there are more files than are counted
-	Shown          string       // which files of them, where there are more pages
-	Before, After  string       // those pages
+	Least          bool         // there are more files than were counted
+	Shown          string       // range of shown files, if there are more pages
+	Before, After  string       // links to those pages
 	Cut            bool
-	Alike          bool // nothing is left once blanks are ignored
+	Alike          bool // no differences remain if blanks are ignored
 	Split          bool
 	Views          []viewList
 }
 
-// changedFile is a file of a change. Name is its path, Base the last part of it, and
-// Status the letter that git has for what became of it; At is its place on the page.
+// changedFile is a file of a change. Name is its path, Base the last part, Status git's letter
+// for the change, and At its anchor on the page.
 type changedFile struct {
 	At                           int
 	Name, Base, Old, URL, Status string
@@ -122,13 +119,13 @@ func (f changedFile) Became() string {
 	return map[string]string{"A": "added", "M": "changed", "D": "removed", "R": "moved", "T": "of another kind"}[f.Status]
 }
 
-// changedDir is the changed files of one directory.
+// changedDir has the changed files of one directory.
 type changedDir struct {
-	Name  string // with its slash; "" for the top
+	Name  string // with its slash; "" for the root
 	Files []changedFile
 }
 
-// dirsOf puts files below their directories, in the order of the first of each.
+// dirsOf groups files by directory, in the order of their first files.
 func dirsOf(files []changedFile) []changedDir {
 	var out []changedDir
 	for _, f := range files {
@@ -142,8 +139,7 @@ func dirsOf(files []changedFile) []changedDir {
 	return out
 }
 
-// commit is the page of one commit: what it says and what it changed beside its
-// first parent.
+// commit shows the page of a commit: its message and its changes since its first parent.
 func (p *revisions) commit(ctx context.Context, v *layout.Visit, l place) error {
 	if l.Path == "" {
 		return noPath()
@@ -155,14 +151,14 @@ func (p *revisions) commit(ctx context.Context, v *layout.Visit, l place) error 
 
 	row := p.commitRow(l.Repo, c)
 	if v.Viewer.Role == catalog.RoleGuest {
-		row.Email = "" // for people of the house alone
+		row.Email = "" // only for signed-in users
 	}
 	data := change{place: place{Repo: l.Repo, Rev: c.Hash, Kind: "tree"}, Commit: &row, Total: counted(0, "file", "files")}
 	for _, parent := range c.Parents {
 		data.Parents = append(data.Parents, commitRow{Short: short(parent), URL: address(l.Repo, "", "commit", parent)})
 	}
 
-	// The first commit of all has no parent to be compared with: its page is what it says.
+	// The first commit of a history has no parent to compare with.
 	if len(c.Parents) > 0 {
 		if _, err := p.difference(ctx, v, &data, browse.DiffRequest{Base: c.Parents[0], Head: c.Hash}); err != nil {
 			return err
@@ -171,11 +167,10 @@ func (p *revisions) commit(ctx context.Context, v *layout.Visit, l place) error 
 	return v.Show(changeHead(c.Message, "commit"), commitTemplate, data)
 }
 
-// compare is the page of the difference of two revisions, as git and code hosts
-// write it: <base>..<head> compares the two directly, and <base>...<head> the head
-// with the commit from which it and the base parted.
+// compare shows the difference of two revisions: <base>..<head> compares the two, <base>...<head>
+// compares the head with the merge base.
 func (p *revisions) compare(ctx context.Context, v *layout.Visit, l place) error {
-	// A form names the two beside each other: the same comparison has one address.
+	// A form has base and head as fields: redirect, so that a comparison has one address.
 	form := comparingAt(l, v.Query.Get("base"), v.Query.Get("head"))
 	if l.Path == "" && form.Base != "" && form.Head != "" {
 		return v.Redirect(http.StatusSeeOther, address(l.Repo, "", "compare", form.Base+"..."+form.Head))
@@ -185,7 +180,7 @@ func (p *revisions) compare(ctx context.Context, v *layout.Visit, l place) error
 		return v.Show(changeHead("Compare", "compare"), commitTemplate, change{place: l, Compared: form, Base: form.Base, Head: form.Head, Dots: "..."})
 	}
 
-	// Git lets no name hold two dots, so the first are the right place.
+	// Names in git have no two dots, so the first ones separate the names.
 	dots := "..."
 	base, head, ok := strings.Cut(l.Path, dots)
 	if !ok {
@@ -196,7 +191,7 @@ func (p *revisions) compare(ctx context.Context, v *layout.Visit, l place) error
 		return noPath()
 	}
 
-	// Other ways to compare the two keep how the reader looks at it.
+	// Links to other comparisons keep the look.
 	to := func(base, dots, head string) string {
 		as := lookOf(v.Query)
 		as.page = 0
@@ -223,8 +218,7 @@ func changeHead(title, page string) layout.Head {
 	return layout.Head{Title: title, Page: page, Scripts: []string{"js/change.js"}}
 }
 
-// difference fills in what changed between two revisions, and returns what it was
-// told of it.
+// difference fills in the changes between two revisions, and returns the answer.
 func (p *revisions) difference(ctx context.Context, v *layout.Visit, data *change, req browse.DiffRequest) (*browse.DiffResponse, error) {
 	as := lookOf(v.Query)
 	data.Split, data.Views = as.view > 0, changeLinks(as)
@@ -239,7 +233,7 @@ func (p *revisions) difference(ctx context.Context, v *layout.Visit, data *chang
 		return nil, err
 	}
 
-	// A file that is gone is read where it still was.
+	// A deleted file is read at the base.
 	before := req.Base
 	if req.MergeBase {
 		before = r.BaseCommit
@@ -260,7 +254,7 @@ func (p *revisions) difference(ctx context.Context, v *layout.Visit, data *chang
 			URL:     address(data.Repo, req.Head, "blob", f.NewPath),
 		}
 
-		// Of a file that is gone, the name and the page are those that it had.
+		// A deleted file has its old name and page.
 		if f.NewPath == "" {
 			row.Name, row.URL = f.OldPath, address(data.Repo, before, "blob", f.OldPath)
 		} else if f.OldPath != "" && f.OldPath != f.NewPath {
@@ -277,10 +271,10 @@ func (p *revisions) difference(ctx context.Context, v *layout.Visit, data *chang
 	return r, nil
 }
 
-// comparing is a form that names two revisions.
+// comparing is a form with two revisions.
 type comparing struct {
 	Action, Base, Head string
-	Swap               string   // the same comparison the other way round; "" for none
+	Swap               string   // the reverse comparison; "" for none
 	Names              []string // of branches and tags to choose from
 }
 
@@ -292,8 +286,8 @@ func comparingAt(l place, base, head string) comparing {
 	return form
 }
 
-// firstLines returns the beginning of some hunks with at most so many lines, and takes
-// these from left. It reports whether there are more.
+// firstLines returns the beginning of hunks with at most left lines, and subtracts them from
+// left. It reports whether there are more.
 func firstLines(hunks []browse.DiffHunk, left *int) (first []browse.DiffHunk, cut bool) {
 	for _, h := range hunks {
 		end := 0
@@ -314,14 +308,14 @@ func firstLines(hunks []browse.DiffHunk, left *int) (first []browse.DiffHunk, cu
 	return first, cut
 }
 
-// turn fills in what is told of all pages, and the way to those before and after this one.
+// turn fills in the totals of all pages, and the links to the previous and next page.
 func (p *revisions) turn(ctx context.Context, v *layout.Visit, data *change, as look, req browse.DiffRequest, r *browse.DiffResponse) error {
 	data.Total = counted(r.Total, "file", "files")
 	if r.AtLeast {
 		data.Total = "≥ " + data.Total
 	}
 
-	// Where one page has all files, it tells the lines of all.
+	// If one page has all files, it has the totals.
 	all := r
 	if r.Total > len(r.Files) || r.AtLeast {
 		req.Base, req.Head, req.MergeBase = r.BaseCommit, r.HeadCommit, false
@@ -344,7 +338,7 @@ func (p *revisions) turn(ctx context.Context, v *layout.Visit, data *change, as 
 		data.Shown = "no files are on this page"
 	}
 
-	// Pages beyond the last lead back to it.
+	// A page after the last redirects to the last.
 	pages, page := (r.Total+changedFiles-1)/changedFiles, as.page
 	if page > 0 {
 		as.page = max(0, min(page, pages)-1)
@@ -356,9 +350,9 @@ func (p *revisions) turn(ctx context.Context, v *layout.Visit, data *change, as 
 	return nil
 }
 
-// changeLinks is the other ways to look at the same change.
+// changeLinks returns the links to other looks at the same change.
 func changeLinks(as look) []viewList {
-	// Each differs in one thing, and keeps the others.
+	// Each link changes one setting and keeps the others.
 	sides, lines := viewList{Name: "Old and new"}, viewList{Name: "Around a change"}
 	for i, c := range changeViews {
 		sides.Views = append(sides.Views, view{c.name, look{i, as.around, as.blanks, as.page}.query(), i == as.view})
@@ -377,12 +371,12 @@ func changeLinks(as look) []viewList {
 type changedLine struct {
 	sign     byte // ' ', '+' or '-'
 	text     []byte
-	old, now int    // its numbers; 0 on a side that does not have it
+	old, now int    // line numbers; 0 on a side without the line
 	marks    []span // words that the other side does not have
-	returns  bool   // its "\r" is all that the other side does not have
+	returns  bool   // the lines only differ in "\r"
 }
 
-// The sides of a change.
+// Sides of a change.
 const (
 	oldSide = iota
 	newSide
@@ -397,8 +391,7 @@ func appendHunks(dst []byte, hunks []browse.DiffHunk, language string, as change
 		rows := linesOf(h)
 		markChanged(rows)
 
-		// Each side has colours of its own: a comment that one of them opens is
-		// none on the other.
+		// Each side has its own painter, because a comment may be open on one side only.
 		var sides [2]*painter
 		for side, other := range []byte{'+', '-'} {
 			var text []byte
@@ -416,10 +409,10 @@ func appendHunks(dst []byte, hunks []browse.DiffHunk, language string, as change
 	return dst
 }
 
-// linesOf cuts a hunk into lines with their numbers.
+// linesOf splits a hunk into lines with their numbers.
 func linesOf(h browse.DiffHunk) []changedLine {
 	var out []changedLine
-	// The two sides are counted apart: a line that came has no number on the old one.
+	// The sides have separate numbers: an added line has none on the old side.
 	before, after := h.OldStart, h.NewStart
 	returns, number := h.Returns(), 0
 	for rest := []byte(h.Body); len(rest) > 0; {
@@ -430,7 +423,7 @@ func linesOf(h browse.DiffHunk) []changedLine {
 			continue
 		}
 
-		// The body of a hunk is as git writes it, and the sign is the first byte of each line.
+		// The first byte of a line is git's sign.
 		row := changedLine{sign: line[0], text: line[1:], returns: returns[number-1]}
 		if row.sign != '+' {
 			row.old = before
@@ -451,7 +444,7 @@ func linesOf(h browse.DiffHunk) []changedLine {
 func appendUnified(dst []byte, rows []changedLine, sides [2]*painter) []byte {
 	for i := range rows {
 		r := &rows[i]
-		// A line that stays is painted as one of the new side, as it is there now.
+		// An unchanged line is painted as on the new side.
 		class, side := "", newSide
 
 		switch r.sign {
@@ -460,8 +453,8 @@ func appendUnified(dst []byte, rows []changedLine, sides [2]*painter) []byte {
 		case '-':
 			class, side = " del", oldSide
 
-		// Its colours are thrown away: the old side is only led past it, so that a comment which
-		// ends there has ended.
+		// The old side's colours are dropped, but its painter must see the line, because a
+		// comment may end there.
 		default:
 			sides[oldSide].colours(r.text)
 		}
@@ -473,12 +466,10 @@ func appendUnified(dst []byte, rows []changedLine, sides [2]*painter) []byte {
 	return dst
 }
 
-// appendSplit draws old lines on the left of the new ones that came in their place.
-//
-//	<div class="pair"><span class="no">3</span><code class="del">-old</code><span class="no">4</span><code class="add">+new</code></div>
+// appendSplit draws old lines on the left and the new lines that replace them on the right.
 func appendSplit(dst []byte, rows []changedLine, sides [2]*painter) []byte {
 	for len(rows) > 0 {
-		// What stays is the same on both sides.
+		// Unchanged lines are the same on both sides.
 		if rows[0].sign != '+' && rows[0].sign != '-' {
 			dst = appendPair(dst, &rows[0], &rows[0], sides)
 			rows = rows[1:]
@@ -488,7 +479,7 @@ func appendSplit(dst []byte, rows []changedLine, sides [2]*painter) []byte {
 		gone, come := changedRun(rows)
 		rows = rows[len(gone)+len(come):]
 
-		// The side with fewer lines is empty below its last.
+		// The side with fewer lines is empty below its last line.
 		for i := range max(len(gone), len(come)) {
 			var old, now *changedLine
 			if i < len(gone) {
@@ -504,17 +495,17 @@ func appendSplit(dst []byte, rows []changedLine, sides [2]*painter) []byte {
 	return dst
 }
 
-// appendPair draws a row of two sides, of which one may be missing.
+// appendPair draws a row with two sides, one of which may be missing.
 func appendPair(dst []byte, old, now *changedLine, sides [2]*painter) []byte {
 	class := ""
-	// One and the same row on both sides is a line that stays.
+	// The same row on both sides is an unchanged line.
 	if old == now {
 		class = " same"
 	}
 	dst = fmt.Appendf(dst, `<div class="pair%s">`, class)
 
 	for side, r := range []*changedLine{old, now} {
-		// The side that has no line keeps its place, and is drawn as empty.
+		// A missing line leaves an empty cell.
 		number, class := 0, "none"
 		if r != nil {
 			number = []int{r.old, r.now}[side]
@@ -530,7 +521,7 @@ func appendPair(dst []byte, old, now *changedLine, sides [2]*painter) []byte {
 	return append(dst, "</div>\n"...)
 }
 
-// appendNumber appends the number of a line, or room for it.
+// appendNumber appends the number of a line, or an empty cell.
 func appendNumber(dst []byte, n int) []byte {
 	dst = append(dst, `<span class="no">`...)
 	if n > 0 {
@@ -539,12 +530,11 @@ func appendNumber(dst []byte, n int) []byte {
 	return append(dst, "</span>"...)
 }
 
-// appendChanged appends a line with its sign, its colours and the words that
-// changed.
+// appendChanged appends a line with its sign, its colours and the changed words.
 func appendChanged(dst []byte, r *changedLine, paint *painter) []byte {
 	dst = append(dst, r.sign)
 
-	// Painted whole, even where a part is shown: what the rest opens, the next line is in.
+	// Paint the whole line, even if a part is shown, because the rest may open a comment.
 	colours := paint.colours(r.text)
 	if len(r.text) <= longestShown {
 		dst = appendCode(dst, r.text, colours, r.marks)
@@ -557,7 +547,7 @@ func appendChanged(dst []byte, r *changedLine, paint *painter) []byte {
 	return fmt.Appendf(dst, `<span class="cut">%s bytes more</span>`, grouping(len(r.text)-longestShown))
 }
 
-// within is the colours that end in the first n bytes.
+// within returns the colours that end in the first n bytes.
 func within(colours []lex.Span, n int) []lex.Span {
 	for i := range colours {
 		if colours[i].End > n {
@@ -567,8 +557,8 @@ func within(colours []lex.Span, n int) []lex.Span {
 	return colours
 }
 
-// changedRun is the lines that a hunk begins with and that went, and those that
-// came in their place.
+// changedRun returns the removed lines at the beginning of a hunk, and the added lines that
+// replace them.
 func changedRun(rows []changedLine) (gone, come []changedLine) {
 	n := 0
 	for n < len(rows) && rows[n].sign == '-' {

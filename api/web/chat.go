@@ -21,11 +21,11 @@ var (
 
 const (
 	chatsShown   = 100
-	chatAgain    = 3 // seconds, of the page of a question that is being answered
+	chatAgain    = 3 // seconds until the page of a running question reloads
 	chatPagePath = "/chat/"
 )
 
-// chats is the page of the viewer's threads, and begins one.
+// chats shows the viewer's threads, and begins a thread.
 func (p *conversations) chats(ctx context.Context, v *layout.Visit) error {
 	if v.Method == "POST" {
 		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Repos: namesIn(v.Form.Get("repos")), Model: modelIn(v.Form.Get("model"))})
@@ -49,27 +49,27 @@ func (p *conversations) chats(ctx context.Context, v *layout.Visit) error {
 	}{p.asker.HasModel(), v.Viewer.Role == catalog.RoleGuest, ask.NoModel, form, exampleQuestions, layout.Counted(total, "thread", "threads"), threads})
 }
 
-// exampleQuestions are for a reader who has asked nothing yet.
+// exampleQuestions are shown to a reader without threads.
 var exampleQuestions = []string{"Where does a request enter, and what handles it?", "How are errors reported to users?", "What has to change to add a setting?"}
 
-// asking is the form of a question, for its template.
+// asking is the form of a question.
 type asking struct {
 	Action, Label, Hint string
 	Rows                int
-	Pick                bool // repositories may be chosen
+	Pick                bool // repositories can be chosen
 	Query, Repos        string
 	Models              []modelRow
-	Model               string // the one that is chosen
+	Model               string // the chosen one
 }
 
 // modelRow is a model to choose.
 type modelRow struct{ Value, Name string }
 
-// modelsTime bounds the look for models. Their names are there at once; whether a
-// credential can be read does not matter here.
+// modelsTime limits the look-up of models. Their names come at once, and whether a credential can
+// be read does not matter here.
 const modelsTime = 100 * time.Millisecond
 
-// models is the models that may answer; none where they cannot be listed.
+// models returns the models to choose from; none if they cannot be listed.
 func (p *conversations) models(ctx context.Context, v *layout.Visit) (rows []modelRow) {
 	ctx, cancel := context.WithTimeout(ctx, modelsTime)
 	defer cancel()
@@ -83,21 +83,21 @@ func (p *conversations) models(ctx context.Context, v *layout.Visit) (rows []mod
 	return rows
 }
 
-// modelIn is the model of a form; zero where it names none.
+// modelIn returns the model of a form; zero if it names none.
 func modelIn(field string) ask.ModelName {
 	provider, name, _ := strings.Cut(field, "/")
 	return ask.ModelName{Provider: provider, Model: name}
 }
 
-// threadRow is a thread in a list of them.
+// threadRow is a thread in a list.
 type threadRow struct {
 	Title, URL, Changed   string
 	Count                 string
 	Running, Public, Here bool
 }
 
-// threads is the newest threads of the viewer, and how many there are. here is the one
-// whose page is shown. Guests have no list.
+// threads returns the newest threads of the viewer, and their number. here is the shown thread.
+// Guests have no list.
 func (p *conversations) threads(ctx context.Context, v *layout.Visit, here string) ([]threadRow, int, error) {
 	if v.Viewer.Role == catalog.RoleGuest {
 		return nil, 0, nil
@@ -113,8 +113,8 @@ func (p *conversations) threads(ctx context.Context, v *layout.Visit, here strin
 	return rows, total, nil
 }
 
-// namesIn is the names of a field that has one a line: a blank may be part of a
-// name, as of one that begins with a project of Azure DevOps.
+// namesIn returns the names of a field with one name a line, because names may contain spaces, as
+// projects of Azure DevOps do.
 func namesIn(field string) []string {
 	var names []string
 	for line := range strings.Lines(field) {
@@ -125,16 +125,16 @@ func namesIn(field string) []string {
 	return names
 }
 
-// askOn asks, and leads to the page of the thread.
+// askOn asks a question, and redirects to the page of the thread.
 func (p *conversations) askOn(ctx context.Context, v *layout.Visit, q ask.Question) error {
 	if err := v.SameSite(); err != nil {
 		return err
 	}
 
-	// A form ends lines as no question does.
+	// Forms send line ends as \r\n.
 	q.Query = strings.ReplaceAll(q.Query, "\r\n", "\n")
 
-	// None named means those of the thread; a list with none in it would mean all.
+	// No names mean the repositories of the thread; an empty list would mean all.
 	if len(q.Repos) == 0 {
 		q.Repos = nil
 	}
@@ -145,9 +145,8 @@ func (p *conversations) askOn(ctx context.Context, v *layout.Visit, q ask.Questi
 	return v.Redirect(303, chatPagePath+started.ID)
 }
 
-// chat is the page of one thread. While a question is being answered a script
-// shows what comes (see chatEvents); without scripts the browser asks for the
-// page anew.
+// chat shows the page of a thread. While a question is being answered, a script shows the events
+// (see chatEvents); without scripts the browser reloads the page.
 func (p *conversations) chat(ctx context.Context, v *layout.Visit) error {
 	id, err := url.PathUnescape(strings.TrimPrefix(v.Path, chatPagePath))
 	if err != nil {
@@ -178,11 +177,11 @@ func (p *conversations) chat(ctx context.Context, v *layout.Visit) error {
 
 	for i := range c.Turns {
 		t := p.chatTurn(ctx, i, &c.Turns[i])
-		// From its first event on: the script draws the answer anew from what comes.
+		// From the first event, because the script draws the answer again.
 		if t.Waiting {
 			t.Events = fmt.Sprintf("%s/events?after=%d", data.Action, t.First-1)
 		}
-		// The last question is asked again by one button, perhaps of another model.
+		// A button repeats the last question, perhaps with another model.
 		if c.Mine && i == len(c.Turns)-1 && !t.Waiting && (t.Failed() || len(data.Asking.Models) > 1) {
 			t.Again = data.Action
 		}
@@ -191,35 +190,36 @@ func (p *conversations) chat(ctx context.Context, v *layout.Visit) error {
 	}
 
 	head := layout.Head{Title: c.Title, Page: "chat", Scripts: []string{"js/peek.js"}}
-	// Only while an answer grows: a page that is done would else be asked for without an end.
+	// Only during an answer, or the page would reload forever.
 	if c.Running {
 		head.Again, head.Scripts = chatAgain, append(head.Scripts, "js/chat.js")
 	}
 	return v.Show(head, chatTemplate, data)
 }
 
-// chatTurn is a question and its answer as the page shows them.
+// chatTurn is a question with its answer, for the page.
 type chatTurn struct {
 	*ask.Report
 	Pieces  []chatPiece
-	Drawn   *document // the answer, once there is all of it
+	Drawn   *document // the answer, once complete
 	Refused string    // why it is not drawn
 	Waiting bool
-	Events  string     // address of what comes, while it is being answered
-	Sources []foundRow // that were read
-	Looked  string     // how many, and in how many searches
-	Again   string     // address that asks the same question again; "" for none
+	Events  string     // address of the events, while it is being answered
+	Sources []foundRow // files that were read
+	Looked  string     // number of files and searches
+	Again   string     // address that repeats the question; "" for none
 	Took    string
 }
 
 // Failed reports whether a question has no answer.
 func (t *chatTurn) Failed() bool { return t.Status == ask.Failed || t.Status == ask.Stopped }
 
-// chatPiece is a piece of an answer: text, or a citation. One without a URL is not verified.
+// chatPiece is a piece of an answer: text, or a citation. A citation without a URL is not
+// verified.
 type chatPiece struct{ Text, Label, URL, Note string }
 
-// chatTurn is the nth turn of a thread. While it is being answered its text is
-// shown as it comes: half of a document is another one than the whole.
+// chatTurn returns the nth turn of a thread. A running answer is shown as text, because half a
+// document may render differently.
 func (p *conversations) chatTurn(ctx context.Context, n int, r *ask.Report) chatTurn {
 	t := chatTurn{Report: r, Waiting: r.Status == ask.Running}
 
@@ -231,7 +231,7 @@ func (p *conversations) chatTurn(ctx context.Context, n int, r *ask.Report) chat
 		t.Pieces = append(t.Pieces, citePiece(piece.Cite))
 	}
 
-	// Also what the answer does not cite: a reader sees all that it may stand on.
+	// Files that the answer does not cite are listed too, because it may depend on them.
 	for _, read := range r.Reads {
 		t.Sources = append(t.Sources, foundRow{URL: address(read.Repo, read.Commit, "blob", read.Path), Name: read.Path, Where: read.Repo})
 	}
@@ -249,7 +249,7 @@ func (p *conversations) chatTurn(ctx context.Context, n int, r *ask.Report) chat
 
 func citePiece(k *ask.Citation) chatPiece {
 	c := chatPiece{Label: k.Label(), URL: k.URL("")}
-	// Lines are those of the source, which a document does not show.
+	// Link to the source, because a document has no lines.
 	if c.URL != "" && k.First > 0 {
 		c.URL = lines(c.URL, k.Path)
 	}
@@ -266,7 +266,7 @@ func citePiece(k *ask.Citation) chatPiece {
 	return c
 }
 
-// changeChat does what a form of the page of a thread asks for.
+// changeChat makes the change of a form of a thread's page.
 func (p *conversations) changeChat(ctx context.Context, v *layout.Visit, id string) error {
 	if err := v.SameSite(); err != nil {
 		return err

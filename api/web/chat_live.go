@@ -16,36 +16,34 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// chatEvent is an event of a thread as the script of its page takes it. HTML is
-// drawn here, so that what a model writes is escaped as everywhere.
+// chatEvent is an event of a thread for the page's script. The HTML is rendered here, so that the
+// model's text is escaped as elsewhere.
 type chatEvent struct {
 	Kind string        `json:"kind"`
 	Step int           `json:"step,omitempty"`
 	HTML template.HTML `json:"html,omitempty"`
 }
 
-// chatEvents is the events of a thread behind the number after, as they come,
-// until its last question is answered. A browser that was cut off names the last
-// one that it has, and goes on behind it at any node.
+// chatEvents sends the events of a thread after a number, until its last question is answered. A
+// browser that lost its connection sends its last number, and continues at any node.
 func (p *conversations) chatEvents(ctx context.Context, v *layout.Visit) error {
 	id, err := url.PathUnescape(strings.TrimSuffix(strings.TrimPrefix(v.Path, chatPagePath), "/events"))
 	if err != nil {
 		return call.Fail(call.ErrNotFound, "There is no such chat.")
 	}
 
-	// Before the stream begins: then a refusal is still a status, which a script understands.
+	// Before the stream begins a refusal can still be a status.
 	if err := p.asker.Sees(ctx, v.Viewer, id); err != nil {
 		return err
 	}
 
-	// A browser that connects again sends this by itself; its address still
-	// names the event of the page.
+	// A reconnecting browser sends this header, while the address has the page's event.
 	text := v.Sent("Last-Event-ID")
 	if text == "" {
 		text = v.Query.Get("after")
 	}
 
-	// A number that cannot be read is the beginning: what comes twice is better than what is missing.
+	// An invalid number means the beginning, because repeated events do no harm.
 	after, err := strconv.Atoi(text)
 	if err != nil || after < 0 {
 		after = 0
@@ -54,7 +52,7 @@ func (p *conversations) chatEvents(ctx context.Context, v *layout.Visit) error {
 	viewer := v.Viewer
 	v.Mime = "text/event-stream"
 
-	// Ended by the context, when the browser leaves, or by the end of the last answer.
+	// It ends when the browser disconnects, or at the end of the last answer.
 	v.Stream = func(w *bufio.Writer) error {
 		give := func(e ask.Event) error { return writeChatEvent(w, &e) }
 		if err := ask.Follow(ctx, p.asker, viewer, id, after, layout.QuietEvents, give, layout.KeepAlive(w)); err != nil {
@@ -67,7 +65,7 @@ func (p *conversations) chatEvents(ctx context.Context, v *layout.Visit) error {
 
 func writeChatEvent(w *bufio.Writer, e *ask.Event) error {
 	out := chatEvent{Kind: e.Kind, Step: e.Step, HTML: layout.Text(e.Text)}
-	// Drawn by the template of the page, so that both are the same.
+	// Rendered by the page's template, so that both look the same.
 	if e.Cite != nil {
 		var b bytes.Buffer
 		if err := chatTemplate.ExecuteTemplate(&b, "piece", citePiece(e.Cite)); err != nil {
@@ -81,9 +79,9 @@ func writeChatEvent(w *bufio.Writer, e *ask.Event) error {
 		return err
 	}
 
-	// JSON has no line break in it: a break would end the data of an event.
+	// JSON has no line breaks; one would end the event's data.
 	if _, err := fmt.Fprintf(w, "id: %d\ndata: %s\n\n", e.N, b); err != nil {
 		return err
 	}
-	return w.Flush() // each event by itself: somebody is waiting
+	return w.Flush() // flush each event, because somebody is waiting
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/node/oauth"
 )
 
-// Consents is what the pages of agents need.
+// Consents is what the pages of agents use.
 type Consents interface {
 	Authorize(context.Context, oauth.Person, url.Values) (*oauth.Pending, error)
 	Decide(ctx context.Context, who oauth.Person, form string, allow bool) (to string, err error)
@@ -26,8 +26,8 @@ var (
 	accessTemplate  = layout.Parse(templates, "templates/access.html")
 )
 
-// person is who reads a page in a browser and is signed in. Whoever only shows
-// a key cannot let agents in: they would outlive it.
+// person returns the signed-in person of a browser. A key alone cannot authorize agents, because
+// they would outlive it.
 func person(v *layout.Visit) (oauth.Person, bool) {
 	who := v.Viewer
 	if who.Account == "" || who.Session == "" {
@@ -36,11 +36,11 @@ func person(v *layout.Visit) (oauth.Person, bool) {
 	return oauth.Person{Account: who.Account, Session: who.Session, Key: who.KeyID}, true
 }
 
-// consent asks a person whether a client may act for them, and takes the answer.
+// consent asks a person whether a client may act for them, and handles the answer.
 func (p *agents) consent(ctx context.Context, v *layout.Visit) error {
 	who, ok := person(v)
 	switch {
-	// Back here after signing in, with all that the client has sent.
+	// Sign in first, and come back with all parameters.
 	case !ok && v.Viewer.Role == catalog.RoleGuest && v.Method == "GET":
 		return v.Redirect(303, "/login?next="+url.QueryEscape(v.Path+"?"+v.Query.Encode()))
 	case !ok:
@@ -52,15 +52,15 @@ func (p *agents) consent(ctx context.Context, v *layout.Visit) error {
 	asked, err := p.consents.Authorize(ctx, who, v.Query)
 	var told *oauth.Refusal
 	switch {
-	// The client has a right to hear of it, in the way that the protocol has for it.
+	// The protocol has an error response for the client.
 	case errors.As(err, &told):
 		return v.Redirect(303, told.To)
 	case err != nil:
-		// Its address is not to be trusted: only the person hears of it.
+		// The redirect address is not trusted: only the person sees the error.
 		return consentError(v, err)
 	}
 
-	// The browser follows the answer to the form only where it may.
+	// The policy must allow the redirect after the form.
 	v.Set("Content-Security-Policy", strings.Replace(v.Policy(), "form-action 'self'", "form-action 'self' "+asked.Source, 1))
 	return v.Show(layout.Head{Title: "Let an agent in", Page: "consent"}, consentTemplate, struct {
 		*oauth.Pending
@@ -69,7 +69,7 @@ func (p *agents) consent(ctx context.Context, v *layout.Visit) error {
 	}{asked, v.Viewer.Name, documentOf(asked.Client), asked.Client.Kind == oauth.ByOwner})
 }
 
-// documentOf is the address of a client's document, "" for one without.
+// documentOf returns the address of a client's metadata document, "" for none.
 func documentOf(c *oauth.Client) string {
 	if c.Kind == oauth.Document {
 		return c.ID
@@ -88,7 +88,7 @@ func (p *agents) decide(ctx context.Context, v *layout.Visit, who oauth.Person) 
 	return v.Redirect(303, to)
 }
 
-// consentError shows what a client did wrong to the person that it has sent.
+// consentError shows a client's error to the person.
 func consentError(v *layout.Visit, err error) error {
 	var refusal *oauth.Error
 	if !errors.As(err, &refusal) {
@@ -97,14 +97,14 @@ func consentError(v *layout.Visit, err error) error {
 	return v.ShowError(400, refusal.Description, 0)
 }
 
-// access lists the programs that somebody has let in, and ends one.
+// access lists the authorized programs, and removes one.
 func (p *agents) access(ctx context.Context, v *layout.Visit) error {
 	by, err := account.AsHolder(v.Viewer)
 	if err != nil {
 		return err
 	}
 
-	// A form of another site could end what somebody needs.
+	// Refuse forms of other sites.
 	ended := ""
 	if v.Method == "POST" {
 		if err := v.SameSite(); err != nil {
@@ -118,7 +118,7 @@ func (p *agents) access(ctx context.Context, v *layout.Visit) error {
 		ended = agent.Name
 	}
 
-	// Read after the change, so that what has ended is not in it.
+	// Read the list after the change.
 	list, err := p.consents.Agents(ctx, by)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (p *agents) access(ctx context.Context, v *layout.Visit) error {
 		Rows           []row
 	}{Ended: ended, Address: p.base() + "/api/mcp"}
 
-	// Times as distances, but when it expires as a day: that is what one plans by.
+	// Times are relative, but the expiry is a date.
 	for _, a := range list {
 		data.Rows = append(data.Rows, row{
 			ID:      a.ID,

@@ -10,26 +10,25 @@ import (
 	"github.com/shoalsearch/shoal/api/web/markdown"
 )
 
-// The bounds of what is made a document.
+// Limits of converted files.
 const (
 	mostConverted = 4 << 20 // bytes of a notebook or a table
 	tableRows     = 1000
 )
 
-// converters make Markdown of files that are no text to read, by the end of their name.
-// They return nil for what is none of its kind.
+// converters convert files to Markdown, by extension. They return nil for invalid files.
 var converters = map[string]func([]byte) []byte{
 	".ipynb": notebook,
 	".csv":   func(text []byte) []byte { return table(text, ',') },
 	".tsv":   func(text []byte) []byte { return table(text, '\t') },
 }
 
-// isDrawn reports by its name whether a file is shown as a document first.
+// isDrawn reports, by its name, whether a file is shown as a document by default.
 func isDrawn(file string) bool {
 	return markdown.Named(file) || converters[strings.ToLower(path.Ext(file))] != nil
 }
 
-// markdownOf is a file as Markdown; nil for one that is shown as its source.
+// markdownOf returns a file as Markdown; nil if it is shown as source.
 func markdownOf(language, file string, text []byte) []byte {
 	if markdown.Is(language) {
 		return text
@@ -41,7 +40,7 @@ func markdownOf(language, file string, text []byte) []byte {
 	return convert(text)
 }
 
-// lineList is text that a notebook has as a string, or as a list of its lines.
+// lineList is text that a notebook stores as a string or as a list of lines.
 type lineList string
 
 func (l *lineList) UnmarshalJSON(b []byte) error {
@@ -58,8 +57,8 @@ func (l *lineList) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// notebook makes Markdown of the cells of a Jupyter notebook: text stays text,
-// code and its output become blocks of code. Of a picture or a table its plain text is kept.
+// notebook converts a Jupyter notebook to Markdown: text stays text, code and output become code
+// blocks. Of a picture or a table it takes the plain text.
 func notebook(text []byte) []byte {
 	var book struct {
 		Cells []struct {
@@ -100,20 +99,20 @@ func notebook(text []byte) []byte {
 	return out.Bytes()
 }
 
-// fence writes a block of code behind a mark that does not stand in it.
+// fence writes a code block with a fence that the code does not contain.
 func fence(out *bytes.Buffer, language, code string) {
 	mark := "```"
 	for strings.Contains(code, mark) {
 		mark += "`"
 	}
-	// A name of two words, or with a mark in it, would end the line that it begins.
+	// A name with a space or a back-quote would end the line.
 	if strings.ContainsFunc(language, func(r rune) bool { return r <= ' ' || r == '`' }) {
 		language = ""
 	}
 	out.WriteString(mark + language + "\n" + strings.TrimRight(code, "\n") + "\n" + mark + "\n\n")
 }
 
-// table makes a table of rows whose fields a sign separates. The first row names them.
+// table converts separated values to a table. The first row has the names.
 func table(text []byte, comma rune) []byte {
 	r := csv.NewReader(bytes.NewReader(text))
 	r.Comma, r.FieldsPerRecord, r.LazyQuotes, r.ReuseRecord = comma, -1, true, true
@@ -129,7 +128,7 @@ func table(text []byte, comma rune) []byte {
 			break
 		}
 		if n == 0 {
-			// One field is a list, which reads best as it stands.
+			// A single column is shown as it is.
 			if width = len(record); width < 2 {
 				return nil
 			}
@@ -149,7 +148,7 @@ func table(text []byte, comma rune) []byte {
 	return out.Bytes()
 }
 
-// literal is a field as Markdown that means the field itself.
+// literal escapes a field for Markdown.
 func literal(field string) string {
 	var out strings.Builder
 	for _, r := range strings.TrimSpace(field) {

@@ -19,10 +19,11 @@ const docsMap = "README.md"
 
 var docsTemplate = layout.Parse(templates, "templates/docs.html")
 
-// manual is a page of the documentation as its text has it.
+// manual is a page of the documentation.
 type manual struct{ path, title, text string }
 
-// manuals are all pages, the map first. The files are part of the program: they can be read.
+// manuals has all pages, docsMap first. The files are part of the program, so reading cannot
+// fail.
 var manuals = func() (all []manual) {
 	_ = fs.WalkDir(docs.Files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
@@ -38,13 +39,13 @@ var manuals = func() (all []manual) {
 	return all
 }()
 
-// foundManual is a page that has all words of a search, with the best line for them.
+// foundManual is a page with all words of a search, and its best line.
 type foundManual struct {
 	Path, Title, Line string
 	score             int
 }
 
-// docs shows a page of the documentation, or those that have all words of ?q=.
+// docs shows a page of the documentation, or the pages with all words of ?q=.
 func (p *overview) docs(ctx context.Context, v *layout.Visit) error {
 	name := cmp.Or(strings.Trim(strings.TrimPrefix(v.Path, "/docs"), "/"), docsMap)
 	data := struct {
@@ -63,7 +64,7 @@ func (p *overview) docs(ctx context.Context, v *layout.Visit) error {
 		return call.Fail(call.ErrNotFound, "There is no such page of the documentation: /docs lists them.")
 	}
 
-	// What is no page of the documentation is not served here, so that its links lead nowhere.
+	// Other addresses are not served, so that links lead nowhere.
 	site := p.markdownSite("md", 0)
 	site.Dir = path.Dir("docs/" + name)
 	site.File = func(p string) string {
@@ -79,8 +80,8 @@ func (p *overview) docs(ctx context.Context, v *layout.Visit) error {
 	return v.Show(layout.Head{Title: manuals[i].title, Page: "docs"}, docsTemplate, data)
 }
 
-// findManuals are the pages that have all words, those with most of them in their path and
-// headings first. Other lines decide nothing, or the longest page would always be the first.
+// findManuals returns the pages with all words. Pages with more of them in their path and
+// headings come first. Other lines do not count, or long pages would always be first.
 func findManuals(words []string) (found []foundManual) {
 	for _, m := range manuals {
 		f := foundManual{Path: m.path, Title: m.title}
@@ -95,7 +96,7 @@ func findManuals(words []string) (found []foundManual) {
 			}
 		}
 
-		// The line with the most words is shown; only a heading counts.
+		// The line with the most words is shown; only headings count.
 		for line := range strings.SplitSeq(m.text, "\n") {
 			low, n := strings.ToLower(line), 0
 			for _, w := range words {

@@ -16,28 +16,27 @@ import (
 
 var embedTemplate = layout.Parse(templates, "templates/embed.html")
 
-// The bounds of what is shown within a page of another site.
+// Limits of embedded files.
 const (
 	mostEmbedded  = 500        // lines
 	embeddedBytes = 512 << 10  // of these lines
-	embedUnder    = "/embed/"  // what their addresses begin with
-	browseUnder   = "/browse/" // what those of the same places begin with
+	embedUnder    = "/embed/"  // prefix of their addresses
+	browseUnder   = "/browse/" // prefix of the same places on normal pages
 )
 
-// embedded are lines of a file for the template.
+// embedded is the data of embedded lines.
 type embedded struct {
 	Repo, Revision, Path string
-	URL, Shown           string // the page of the file, and which lines of it these are
+	URL, Shown           string // page of the file, and range of the lines
 	Tab                  int
 	Code                 template.HTML
 	Cut                  bool
-	Trouble              string // why there are none
+	Trouble              string // why there are no lines
 }
 
-// Embedded is lines of a file as a page of another site shows them: without a way to
-// anywhere but the page of the file, and without scripts. It draws what the viewer of
-// the visit may see, who has to be nobody in particular: whoever looks at the other
-// page does not know what they are shown.
+// Embedded shows lines of a file for a frame in another site: with a link to the file's page
+// only, and without scripts. The viewer of the visit must be anonymous, because a visitor of the
+// other site does not know what the frame shows.
 func (p *Pages) Embedded(ctx context.Context, v *layout.Visit) error {
 	l, err := p.reading.place(ctx, v, embedUnder)
 	if err != nil {
@@ -54,14 +53,14 @@ func (p *Pages) Embedded(ctx context.Context, v *layout.Visit) error {
 	return showEmbedded(v, data)
 }
 
-// ShowTrouble makes the answer to a visit what stands in the frame in place of lines.
+// ShowTrouble shows a message instead of lines in the frame.
 func ShowTrouble(v *layout.Visit, status int, message string) error {
 	v.Status = status
 	return showEmbedded(v, &embedded{Trouble: message})
 }
 
 func showEmbedded(v *layout.Visit, data *embedded) error {
-	// Into memory first, as every page: one that fails must leave no half of itself.
+	// Render into memory first, so that an error leaves no half page.
 	var b bytes.Buffer
 	if err := embedTemplate.Execute(&b, data); err != nil {
 		return err
@@ -70,7 +69,7 @@ func showEmbedded(v *layout.Visit, data *embedded) error {
 	return nil
 }
 
-// embed reads the lines that the address asks for.
+// embed reads the lines in the address.
 func (p *sources) embed(ctx context.Context, v *layout.Visit, l place) (*embedded, error) {
 	first, last, err := chosenLines(v.Query.Get("lines"))
 	if err != nil {
@@ -93,7 +92,7 @@ func (p *sources) embed(ctx context.Context, v *layout.Visit, l place) (*embedde
 		out.Revision = short(src.Commit)
 	}
 
-	// Of few lines that are very long the beginning is shown.
+	// Very long lines are cut.
 	if len(text) > embeddedBytes {
 		text, out.Cut = text[:embeddedBytes], true
 	}
@@ -119,8 +118,7 @@ func (p *sources) embed(ctx context.Context, v *layout.Visit, l place) (*embedde
 	return out, nil
 }
 
-// chosenLines reads which lines are to be shown: "12", "10-20", or "" for as many as may
-// be from the first.
+// chosenLines parses a range of lines: "12", "10-20", or "" for the maximum from the first.
 func chosenLines(text string) (first, last int, err error) {
 	if text == "" {
 		return 1, mostEmbedded, nil
@@ -136,20 +134,19 @@ func chosenLines(text string) (first, last int, err error) {
 		return 0, 0, call.Fail(call.ErrInvalid, "lines: want a line, as 12, or the first and the last, as 10-20.")
 	}
 
-	// Refused, and not cut: the rest of what somebody has chosen would be missing unseen.
+	// Refuse instead of cutting, because the reader would not notice missing lines.
 	if b-a >= mostEmbedded {
 		return 0, 0, call.Fail(call.ErrInvalid, "lines: at most %d can be embedded; these are %d.", mostEmbedded, b-a+1)
 	}
 	return int(a), int(b), nil
 }
 
-// embedAddress is where a file of a commit can be embedded from.
+// embedAddress returns the address of an embeddable file of a commit.
 func embedAddress(base, repo, commit, path string) string {
 	return base + embedUnder + strings.TrimPrefix(address(repo, commit, "blob", path), browseUnder)
 }
 
-// some reads some lines of a file, with a painter that knows what is open where they
-// begin.
+// some reads some lines of a file. The painter knows what is open before them.
 func (p *sources) some(ctx context.Context, v *layout.Visit, l place, first, count int) (src *browse.SourceResponse, text []byte, paint *painter, err error) {
 	before := min(first-1, linesBefore)
 	src, err = p.reader.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, FirstLine: first - before, Lines: before + count})

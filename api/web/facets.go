@@ -14,22 +14,22 @@ import (
 
 var facetsTemplate = layout.Parse(templates, "templates/facets.html")
 
-// narrowing is the properties of what was found, for their template.
+// narrowing is the data of the facets.
 type narrowing struct {
 	Facets []facet
-	Count  string // address of the page with all files counted; "" where they are
-	Note   string // what was counted, where somebody asked
+	Count  string // address of the page with all files counted; "" if they are
+	Note   string // what was counted, on request
 	Exact  bool   // all files were counted
-	Others bool   // they are; what is asked for is values beside those that are chosen
+	Others bool   // all files were counted; the request is for other values of chosen facets
 
 	Summary string // of the answer, by that count
 }
 
-// narrow is the facets of the answer that a page shows. Where that was cut they
-// are lower bounds, and one may have all files counted.
+// narrow returns the facets of a page's answer. If the answer was cut they are lower bounds, with
+// a link to count all files.
 func (r *results) narrow(resp *search.Response) narrowing {
 	n := narrowing{Facets: facetsOf(resp.CountFiles(), r.Box, facetRows)}
-	// Not where all is counted already, nor where there is nothing that a count could tell of.
+	// Not if everything is counted already, or if a count has nothing to show.
 	n.Others = resp.HasEveryFile() && slices.ContainsFunc(facetKinds, func(k facetKind) bool { return k.chosen(r.Box.Query).filters != nil })
 	if (!resp.HasEveryFile() || n.Others) && len(n.Facets) > 0 {
 		n.Count = searchURL(r.Box, r.From) + "&facets=all"
@@ -37,26 +37,26 @@ func (r *results) narrow(resp *search.Response) narrowing {
 	return n
 }
 
-// countQuickly is the value of facets in an address by which a page counts unasked.
+// countQuickly is the value of facets in an address for a page that counts without a request of
+// the reader.
 const (
 	countQuickly = "quick"
 	quickCount   = 100 * time.Millisecond
 )
 
-// countFacets counts all files of a query by one search that lists them without
-// their lines.
+// countFacets counts all files of a query by a search without lines.
 func (p *searching) countFacets(ctx context.Context, v catalog.Viewer, r *results, wanted string) (narrowing, error) {
 	req, err := r.request()
 	if err != nil {
 		return narrowing{}, err
 	}
 
-	// Unasked, a page counts only what is quick to count.
+	// Without a request of the reader, a page only counts what is quick.
 	if wanted == countQuickly && !strings.Contains(req.Query, "timeout:") {
 		req.Query = "timeout:" + quickCount.String() + " " + req.Query
 	}
 
-	// Only the names of the files are needed: lines would be most of the answer.
+	// Names suffice; lines would be most of the answer.
 	resp, err := p.searcher.Search(ctx, v, req.Counting())
 	if err != nil {
 		return narrowing{}, err
@@ -71,9 +71,8 @@ func (p *searching) countFacets(ctx context.Context, v catalog.Viewer, r *result
 	}, nil
 }
 
-// countOthers puts, for each facet of which the query has chosen values, the counts of
-// the query without them: so that a reader may choose others beside them. A count that
-// is not exact is none.
+// countOthers adds, for each facet with chosen values, the counts without them, so that a reader
+// can choose others too. Counts that are not exact are left out.
 func (p *searching) countOthers(ctx context.Context, v catalog.Viewer, r *results, found *search.Facets) {
 	for i := range facetKinds {
 		k := &facetKinds[i]
@@ -93,7 +92,7 @@ func (p *searching) countOthers(ctx context.Context, v catalog.Viewer, r *result
 	}
 }
 
-// countNote says what a count has counted.
+// countNote returns what a count has counted.
 func countNote(resp *search.Response) string {
 	s := &resp.Stats
 	switch {
@@ -107,7 +106,7 @@ func countNote(resp *search.Response) string {
 	return "Some files were not searched: there may be more of each."
 }
 
-// counts shows the facets of a query alone, for a script.
+// counts shows only the facets of a query, for a script.
 func (p *searching) counts(ctx context.Context, v *layout.Visit, r *results) error {
 	n, err := p.countFacets(ctx, v.Viewer, r, v.Query.Get("facets"))
 	if err != nil {
@@ -116,5 +115,5 @@ func (p *searching) counts(ctx context.Context, v *layout.Visit, r *results) err
 	return v.Show(r.head(), facetsTemplate, n)
 }
 
-// wantsCount reports whether the address of a page asks for its facets to be counted.
+// wantsCount reports whether an address requests a count of facets.
 func wantsCount(v *layout.Visit) bool { return strings.EqualFold(v.Query.Get("facets"), "all") }

@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// atom is a feed as RFC 4287 has it.
+// atom is a feed, as in RFC 4287.
 type atom struct {
 	XMLName xml.Name    `xml:"http://www.w3.org/2005/Atom feed"`
 	Title   string      `xml:"title"`
@@ -32,21 +32,19 @@ type atomEntry struct {
 	Content string   `xml:"content"`
 }
 
-// feed is the last commits of a revision, or of the path that the query names,
-// for readers of feeds.
+// feed shows the last commits of a revision, or of the path in the query, for feed readers.
 func (p *revisions) feed(ctx context.Context, v *layout.Visit, l place) error {
-	// The address of a feed has the path in the query: behind the kind it
-	// would be one page for each directory.
+	// The path is in the query, so that there is one page for all directories.
 	l.Path = v.Query.Get("path")
 	r, err := p.reader.Commits(ctx, v.Viewer, browse.CommitsRequest{Repo: l.Repo, Ref: l.Rev, Path: l.Path, PerPage: commitsPerPage})
 	if err != nil {
 		return err
 	}
 
-	// The address is the identity that the format demands, and readers of feeds keep to it.
+	// The format needs an absolute address as identity, which never changes.
 	base := p.base()
 	page := base + l.At("commits", l.Path)
-	// The format demands a time, also of a feed that has no entry.
+	// The format needs a time, also without entries.
 	out := atom{Title: layout.Plain(l.Repo + " " + l.Revision() + " " + l.Path), ID: page, Link: atomLink{page}, Updated: stamp(p.now())}
 
 	for i := range r.Commits {
@@ -56,12 +54,12 @@ func (p *revisions) feed(ctx context.Context, v *layout.Visit, l place) error {
 			out.Updated = stamp(c.Date)
 		}
 
-		// Of the commit alone, so that it is the same entry in the feed of each path and revision.
+		// The address of the commit only, so that an entry is the same in each feed.
 		url := base + address(l.Repo, "", "commit", c.Hash)
 		out.Entries = append(out.Entries, atomEntry{layout.Plain(c.Message), url, stamp(c.Date), layout.Plain(c.AuthorName), atomLink{url}, layout.Plain(c.Body)})
 	}
 
-	// Names and messages are from git: the encoder escapes them, and Plain shows what would hide.
+	// The encoder escapes names and messages, and Plain shows hidden characters.
 	text, err := xml.MarshalIndent(out, "", " ")
 	v.Mime, v.Body = "application/atom+xml; charset=utf-8", append([]byte(xml.Header), text...)
 	return err

@@ -27,20 +27,20 @@ var (
 	blameTemplate    = layout.Parse(templates, "templates/blame.html", "templates/place.html")
 )
 
-// The entries of a page of each list.
+// Entries of a page of each list.
 const (
 	commitsPerPage = 50
 	refsPerPage    = 100
 )
 
-// commitRow is a commit for people.
+// commitRow is a commit for display.
 type commitRow struct {
 	Hash, Short, URL, Files   string
 	Message, Body             string
 	Author, Email, When, Date string
 }
 
-// commitDay is commits of one day that follow each other.
+// commitDay has consecutive commits of one day.
 type commitDay struct {
 	Day  string
 	Rows []commitRow
@@ -54,7 +54,7 @@ func (p dating) commitRow(repo string, c *browse.CommitInfo) commitRow {
 	}
 }
 
-// commits is the history of a revision or a path.
+// commits shows the history of a revision or a path.
 func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error {
 	page, _ := strconv.Atoi(v.Query.Get("page"))
 	req := browse.CommitsRequest{
@@ -84,13 +84,13 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 		Days         []commitDay
 		Newer, Older string
 		Feed         string
-		Shallow      bool   // the mirror lacks commits before its oldest
-		Lines        string // of the file, whose history alone is shown; "" for all of it
-		Switch       string // with .mailmap or without, whatever the page has not
-		Until, GoOn  string // where looking took too long: from when on was not all looked at
+		Shallow      bool   // the mirror lacks older commits
+		Lines        string // of the file, whose history is shown; "" for all
+		Switch       string // link to the page with or without .mailmap
+		Until, GoOn  string // where a slow search stopped, and the link to continue
 	}{place: l, Request: req, Shallow: r.Shallow, Feed: l.At("commits.atom", "") + "?" + url.Values{"path": {l.Path}}.Encode(), Total: counted(r.Total, "commit", "commits"), Lines: lines}
 
-	// Where counting had an end, or the history has, there are more than that.
+	// If counting stopped or the history is cut, there are more.
 	if r.AtLeast || r.Shallow {
 		data.Total = "≥ " + data.Total
 	}
@@ -104,7 +104,7 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 		last.Rows = append(last.Rows, p.commitRow(l.Repo, &r.Commits[i]))
 	}
 
-	// All other filters stay in the address.
+	// Other filters stay in the address.
 	with := func(name, value string) string {
 		q := url.Values{}
 		maps.Copy(q, v.Query)
@@ -127,15 +127,15 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 		data.Newer = turn(req.Page - 1)
 	}
 
-	// A full page alone does not say that there is another; the count does, where it is exact.
+	// A full page does not mean that there is another; an exact count does.
 	if lines == "" && len(r.Commits) == commitsPerPage && (r.AtLeast || goesOn(req.Page, commitsPerPage, r.Total)) {
 		data.Older = turn(req.Page + 1)
 	}
 	return v.Show(layout.Head{Title: "History of " + l.Repo, Page: "commits"}, commitsTemplate, data)
 }
 
-// commitsOf is the commits of a request, or those that changed some lines of its file,
-// "12" or "12-20": of these the newest.
+// commitsOf returns the commits of a request, or the newest commits that changed some lines of
+// its file, "12" or "12-20".
 func (p *revisions) commitsOf(ctx context.Context, v catalog.Viewer, req browse.CommitsRequest, lines string) (*browse.CommitsResponse, error) {
 	if lines == "" {
 		return p.reader.Commits(ctx, v, req)
@@ -156,36 +156,36 @@ func (p *revisions) commitsOf(ctx context.Context, v catalog.Viewer, req browse.
 	return &browse.CommitsResponse{Commits: r.Commits, Total: r.Total, AtLeast: r.AtLeast || r.Total > len(r.Commits), Shallow: r.Shallow}, nil
 }
 
-// blamePage is the lines of a file with their commits, for its template.
+// blamePage is the data of a blame.
 type blamePage struct {
 	place
 	Binary  bool
 	Code    template.HTML
-	Ages    int    // how many steps of colour there are; 0 without lines
+	Ages    int    // number of colours; 0 without lines
 	Trouble string // why there are no lines
 
 	Verbatim bool   // without .mailmap and .git-blame-ignore-revs
-	Past     string // the lines that ignored commits changed last; "" for none
+	Past     string // lines last changed by ignored commits; "" for none
 	Shallow  bool   // some lines may be older than their commit
-	Next     string // the page of the lines that this one has no room for; "" for none
-	From     string // number of the first of those lines
+	Next     string // the page with the next lines; "" for none
+	From     string // number of its first line
 }
 
-// blame is the page that says of each line which commit it comes from.
+// blame shows the commit of each line.
 func (p *revisions) blame(ctx context.Context, v *layout.Visit, l place) error {
 	src, err := p.reader.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
 	if err != nil {
 		return err
 	}
 
-	// There are no lines that could come from somewhere.
+	// Without lines there is nothing to show.
 	head := layout.Head{Title: "Blame of " + l.Path, Page: "blame"}
 	if src.Binary {
 		return v.Show(head, blameTemplate, blamePage{place: l, Binary: true})
 	}
 	head.Scripts = []string{"js/file.js"}
 
-	// Of the same revision, so that lines and commits belong together.
+	// The same revision, so that lines and commits belong together.
 	verbatim := v.Query.Get("verbatim") != ""
 	first, _ := strconv.Atoi(v.Query.Get("first"))
 	ended := inBackground(func() (*browse.BlameResponse, error) {
@@ -219,7 +219,7 @@ func (p *revisions) blame(ctx context.Context, v *layout.Visit, l place) error {
 	return nil
 }
 
-// streamBlame sends the frame of a page at once, and the page when git has ended.
+// streamBlame sends the page's frame at once, and its content when git has finished.
 func streamBlame(v *layout.Visit, head layout.Head, ended <-chan outcome[*browse.BlameResponse], page func(*browse.BlameResponse, error) blamePage) {
 	v.Mime = layout.MimeHTML
 	v.Stream = func(w *bufio.Writer) error {
@@ -227,10 +227,10 @@ func streamBlame(v *layout.Visit, head layout.Head, ended <-chan outcome[*browse
 			v.Begin(w, head)
 		}
 
-		// A browser shows the last line of its kind until something follows it.
+		// Browsers show a line only when something follows it.
 		_, err := w.WriteString(`<p class="doing">git reads the history of this file</p>` + "\n")
 		if err := errors.Join(err, w.Flush()); err != nil {
-			<-ended // its context has ended with the reader
+			<-ended // the context ends when the reader disconnects
 			return err
 		}
 
@@ -247,19 +247,19 @@ func streamBlame(v *layout.Visit, head layout.Head, ended <-chan outcome[*browse
 }
 
 const (
-	ages          = 10      // steps of colour that tell how old a line is
-	mostBlamed    = 8 << 20 // bytes of lines with their commits on a page; further lines are on further pages
-	longestOrigin = 200     // bytes of a message or name beside a line
+	ages          = 10      // number of colours for the age of a line
+	mostBlamed    = 8 << 20 // bytes of lines and commits on a page; more lines are on further pages
+	longestOrigin = 200     // bytes of a message or name next to a line
 )
 
-// blamed draws the lines of a file from the first on, each run of them with its commit.
-// next is the line that a further page begins with, 0 if there is none.
+// blamed draws the lines of a file from first on, each run with its commit. next is the first
+// line of the next page, 0 for none.
 func (p *revisions) blamed(repo string, src *browse.SourceResponse, r *browse.BlameResponse, first int) (code []byte, next int) {
 	number, text := 1, src.Content
 	for ; number < first-linesBefore && len(text) > 0; number++ {
 		_, text, _ = nextLine(text)
 	}
-	// Painted through all runs: a comment may begin in one and end in another.
+	// One painter for all runs, because a comment may span them.
 	text, paint := paintAfter(text, first-number, number == 1, src.Language)
 
 	age := agesOf(r.Commits)
@@ -272,8 +272,8 @@ func (p *revisions) blamed(repo string, src *browse.SourceResponse, r *browse.Bl
 			var line []byte
 			line, text, _ = nextLine(text)
 
-			// The commit stands once, at the first line of its run. Each line is a row of its
-			// own, so that its number, its origin and its text stay beside each other.
+			// The commit is shown at the first line of its run. Each line is its own row, so that
+			// number, commit and text stay aligned.
 			starts := number == max(first, g.StartLine)
 			code = fmt.Appendf(code, `<div class="row blame age%d`, age[g.Hash])
 			if starts {
@@ -290,9 +290,8 @@ func (p *revisions) blamed(repo string, src *browse.SourceResponse, r *browse.Bl
 	return code, 0
 }
 
-// agesOf is how old each commit is among those of a file: 0 for the newest, and
-// one less than ages for the oldest. They are spread by their order, since most
-// files have a long past and a few commits of the last days.
+// agesOf returns the age of each commit of a file: 0 for the newest, ages-1 for the oldest. Ages
+// are spread by order, because most files have old commits and a few from the last days.
 func agesOf(commits map[string]browse.BlameCommit) map[string]int {
 	order := slices.Collect(maps.Keys(commits))
 	slices.SortFunc(order, func(a, b string) int {
@@ -306,19 +305,18 @@ func agesOf(commits map[string]browse.BlameCommit) map[string]int {
 	return out
 }
 
-// appendOrigin appends the commit of a run of lines, and the way to what was
-// there before it.
+// appendOrigin appends the commit of a run of lines, and a link to the lines before it.
 func (p *revisions) appendOrigin(dst []byte, repo string, c *browse.BlameCommit) []byte {
 	author := browse.Beginning(c.AuthorName, longestOrigin)
 	about := short(c.Hash) + ", " + c.Date.UTC().Format("2006-01-02 15:04 UTC") + ", " + author
-	// Of names nothing is written as it is: a commit may have been made to break a page.
+	// Names are escaped, because a commit may be hostile.
 	dst = append(append(dst, `<a class="what" href="`...), address(repo, "", "commit", c.Hash)...)
 	dst = append(appendAttribute(append(dst, `" title="`...), layout.Plain(about)), `">`...)
 	dst = append(append(dst, layout.Name(browse.Beginning(c.Message, longestOrigin))...), "</a> "...)
 	dst = append(append(dst, `<span class="dim by">`...), layout.Name(author)...)
 	dst = append(append(dst, "</span> <span class=\"dim\">"...), p.ago(c.Date)...)
 	dst = append(dst, "</span> "...)
-	// Not where the line has been from the beginning.
+	// Not if the line is from the file's first commit.
 	if c.PreviousHash != "" {
 		dst = append(append(dst, `<a href="`...), address(repo, c.PreviousHash, "blame", c.PreviousPath)...)
 		dst = append(dst, `" class="dim" title="blame before this change">prior</a>`...)
@@ -326,7 +324,7 @@ func (p *revisions) appendOrigin(dst []byte, repo string, c *browse.BlameCommit)
 	return dst
 }
 
-// branches is the list of branches or tags.
+// branches shows the branches or tags.
 func (p *revisions) branches(ctx context.Context, v *layout.Visit, l place) error {
 	page, _ := strconv.Atoi(v.Query.Get("page"))
 	req := browse.RefsRequest{Repo: l.Repo, Query: v.Query.Get("query"), Page: max(1, page), PerPage: refsPerPage}
@@ -336,7 +334,7 @@ func (p *revisions) branches(ctx context.Context, v *layout.Visit, l place) erro
 		list = p.reader.Tags
 	}
 
-	// Filtered and cut where they are read: there may be very many.
+	// Filter and cut at the source, because there may be very many.
 	r, err := list(ctx, v.Viewer, req)
 	if err != nil {
 		return err
@@ -360,7 +358,7 @@ func (p *revisions) branches(ctx context.Context, v *layout.Visit, l place) erro
 			Name: f.Name, URL: address(l.Repo, cmp.Or(f.Ref, f.Name), "tree", ""), Short: short(f.Commit), When: p.ago(f.CommittedAt), Date: f.CommittedAt.UTC().Format("2006-01-02"),
 			Default: f.Default, Indexed: f.Indexed,
 		}
-		// A branch is compared with what it left, a tag with what has come since.
+		// A branch is compared with its base, a tag with what came later.
 		switch {
 		case f.Default:
 		case l.Kind == "tags":
