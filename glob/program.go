@@ -79,7 +79,7 @@ func (b *builder) node(n *node, next int) int {
 	case opAny:
 		return b.add(step{kind: char, set: noSlash, x: next})
 	case opClass:
-		return b.add(step{kind: char, set: b.in(n.class), x: next})
+		return b.add(step{kind: char, set: b.memberOf(n.class), x: next})
 	case opStar, opStars:
 		return b.text(noSlash, next)
 	case opAll:
@@ -161,8 +161,8 @@ func (b *builder) exactly(want rune) func(rune) bool {
 	return func(r rune) bool { return r == want || anyOtherCase(r, func(r rune) bool { return r == want }) }
 }
 
-// in returns a class as a function. A slash is never a member.
-func (b *builder) in(c *class) func(rune) bool {
+// memberOf returns a class as a function. A slash is never a member.
+func (b *builder) memberOf(c *class) func(rune) bool {
 	member := func(r rune) bool {
 		for _, span := range c.ranges {
 			if span[0] <= r && r <= span[1] {

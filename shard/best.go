@@ -18,7 +18,7 @@ type bestLine struct {
 // bestLines returns the lines of the document on which matches begin, with their weights. The spans
 // must be in order, and at least one.
 func (e *evaluator) bestLines(spans []match.Span) ([]bestLine, error) {
-	if err := e.t.need(spans[0].Start, spans[len(spans)-1].End); err != nil {
+	if err := e.t.decodeRange(spans[0].Start, spans[len(spans)-1].End); err != nil {
 		return nil, err
 	}
 	return weighLines(e.t.buf, spans), nil

@@ -155,7 +155,7 @@ func (c *chunker) contextBehind(to int) (int, error) {
 // chunk makes one chunk of the bytes [from, to).
 func (c *chunker) chunk(from, to int, spans []match.Span) (out Chunk, err error) {
 	t := &c.e.t
-	if err := t.need(from, to); err != nil {
+	if err := t.decodeRange(from, to); err != nil {
 		return Chunk{}, err
 	}
 	if err := c.measure(&out, from, to); err != nil {
@@ -164,11 +164,11 @@ func (c *chunker) chunk(from, to int, spans []match.Span) (out Chunk, err error)
 
 	// Copy the text: the buffer serves the next document.
 	out.Content = append([]byte(nil), t.buf[from:to]...)
-	out.Start = c.w.to(from)
+	out.Start = c.w.moveTo(from)
 	out.Ranges = make([]Range, 0, len(spans))
 	for _, sp := range spans {
-		start := c.w.to(sp.Start) // before the end, because offsets must grow
-		out.Ranges = append(out.Ranges, Range{Start: start, End: c.w.to(sp.End)})
+		start := c.w.moveTo(sp.Start) // before the end, because offsets must grow
+		out.Ranges = append(out.Ranges, Range{Start: start, End: c.w.moveTo(sp.End)})
 	}
 
 	if out.Symbols, err = c.e.symbolsOf(spans); err == nil && c.around {
@@ -280,8 +280,8 @@ type walker struct {
 	columnAt  int
 }
 
-// to moves the walker to an offset and returns its position.
-func (w *walker) to(i int) Position {
+// moveTo moves the walker to an offset and returns its position.
+func (w *walker) moveTo(i int) Position {
 	// Move on to the line.
 	if n := bytes.Count(w.text[w.at:i], newline); n > 0 {
 		w.line += uint32(n)
@@ -322,8 +322,8 @@ func nameRanges(path string, spans []match.Span) []Range {
 	w := walker{text: []byte(path), line: 1}
 	ranges := make([]Range, len(spans))
 	for i, sp := range spans {
-		start := w.to(sp.Start)
-		ranges[i] = Range{Start: start, End: w.to(sp.End)}
+		start := w.moveTo(sp.Start)
+		ranges[i] = Range{Start: start, End: w.moveTo(sp.End)}
 	}
 	return ranges
 }

@@ -264,7 +264,7 @@ func (e *evaluator) around(c Chunk) (out []Symbol, err error) {
 // insideName reports whether the bytes from a symbol's offset up to at may all belong to its name.
 // Names do not cross lines.
 func (e *evaluator) insideName(from, at int) bool {
-	if e.t.need(from, at) != nil {
+	if e.t.decodeRange(from, at) != nil {
 		return true
 	}
 	for _, c := range e.t.buf[from:at] {

@@ -189,8 +189,8 @@ func (e *evaluator) contains(pat int) (bool, error) {
 	return f.state != foundNone, nil
 }
 
-// all returns every match of a pattern.
-func (e *evaluator) all(pat int) ([]match.Span, error) {
+// allMatches returns every match of a pattern.
+func (e *evaluator) allMatches(pat int) ([]match.Span, error) {
 	// An earlier call may have stopped at a limit.
 	f := &e.found[pat]
 	if f.state != foundAll && f.state != foundNone {
@@ -316,7 +316,7 @@ func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, 
 			to = max(to, end)
 			done = to
 		}
-		f.spans = owned(f.spans, have, from, to)
+		f.spans = ownedSpans(f.spans, have, from, to)
 		if n := len(f.spans); n > have {
 			done = max(done, f.spans[n-1].End)
 		}
@@ -334,7 +334,7 @@ func (e *evaluator) startRegion(p *pattern, a, b, from, to int) (start, end int,
 	// A literal ends after its longest match.
 	if p.longest >= 0 {
 		end = min(to+p.longest-1, e.t.size)
-		return from, end, e.t.need(from, end)
+		return from, end, e.t.decodeRange(from, end)
 	}
 
 	// An expression that looks behind itself needs the line in which it starts. Within its line it
@@ -358,7 +358,7 @@ func (e *evaluator) startRegion(p *pattern, a, b, from, to int) (start, end int,
 // match (Formula.MayBegin), so that unit is not read.
 func (e *evaluator) firstLine(p *pattern, a, from int) (int, error) {
 	if from > 0 && from == a*trigram.UnitSize {
-		text := e.t.buf[from:e.t.covered(a)]
+		text := e.t.buf[from:e.t.readableEnd(a)]
 		if i := bytes.IndexByte(text, '\n'); i >= 0 && !p.formula.MayBegin(text, i) {
 			return from + i + 1, nil
 		}
@@ -366,9 +366,9 @@ func (e *evaluator) firstLine(p *pattern, a, from int) (int, error) {
 	return e.t.lineStart(from)
 }
 
-// owned drops the spans from index have on that do not start in [from, to). They are found with the
-// units that own their start.
-func owned(spans []match.Span, have, from, to int) []match.Span {
+// ownedSpans drops the spans from index have on that do not start in [from, to). They are found
+// with the units that own their start.
+func ownedSpans(spans []match.Span, have, from, to int) []match.Span {
 	for len(spans) > have && spans[len(spans)-1].Start >= to {
 		spans = spans[:len(spans)-1]
 	}
@@ -453,8 +453,8 @@ func shift(spans []match.Span, by int) {
 	}
 }
 
-// markShown marks the patterns whose matches explain why an occurrence was found: the positive patterns
-// in the branches of the query that hold.
+// markShown marks the patterns whose matches explain why an occurrence was found: the positive
+// patterns in the branches of the query that hold.
 func (e *evaluator) markShown(n *node, occ int, mask uint64) error {
 	// A pattern marks itself.
 	switch n.op {
@@ -507,7 +507,7 @@ func (e *evaluator) spans(occ int, mask uint64) ([]match.Span, error) {
 	case last < 0:
 		return nil, nil
 	case !several && e.p.patterns[last].text.Field == query.Content:
-		return e.all(last)
+		return e.allMatches(last)
 	}
 
 	// Join the matches of several patterns, then sort them.
@@ -525,7 +525,7 @@ func (e *evaluator) spans(occ int, mask uint64) ([]match.Span, error) {
 			continue
 		}
 
-		spans, err := e.all(i)
+		spans, err := e.allMatches(i)
 		if err != nil {
 			return nil, err
 		}

@@ -73,7 +73,7 @@ func (s *search) hits(res *Result) []hit {
 		}
 
 		// The query asks for symbols, but this shard does not have those of all files.
-		if s.p.symbols && r.m.untagged() {
+		if s.p.symbols && r.m.hasUnknownSymbols() {
 			res.Untagged = true
 		}
 	}
@@ -100,7 +100,7 @@ func (s *search) count(hits, more []hit) []hit {
 
 // show adds rendered files to the result, as many as memory allows. It sets res.Cut if it leaves
 // anything out.
-func (s *search) show(res *Result, files []rendered) {
+func (s *search) show(res *Result, files []renderedFile) {
 	memory := s.r.MemoryLimit
 	for i := range files {
 		f := &files[i]
@@ -212,8 +212,8 @@ func (s *search) choose(hits []hit) []hit {
 	return hits
 }
 
-// rendered is a rendered file with the facts that show needs.
-type rendered struct {
+// renderedFile is a rendered file with the facts that show needs.
+type renderedFile struct {
 	File
 	all   int   // places that may be shown
 	shown int   // places that are shown
@@ -222,9 +222,9 @@ type rendered struct {
 }
 
 // files renders the files of hits, on all free cores.
-func (s *search) files(ctx context.Context, hits []hit) ([]rendered, error) {
+func (s *search) files(ctx context.Context, hits []hit) ([]renderedFile, error) {
 	began := clock.Now()
-	w := &rendering{hits: hits, shown: s.allot(hits), out: make([]rendered, len(hits))}
+	w := &rendering{hits: hits, shown: s.allot(hits), out: make([]renderedFile, len(hits))}
 
 	// A search that has used much time waits in the heavy lane.
 	lane := light
@@ -259,8 +259,8 @@ func (s *search) files(ctx context.Context, hits []hit) ([]rendered, error) {
 // rendering is the hits that several goroutines render together.
 type rendering struct {
 	hits  []hit
-	shown []int      // by hit: matches that it may show
-	out   []rendered // by hit
+	shown []int          // by hit: matches that it may show
+	out   []renderedFile // by hit
 
 	next, memory atomic.Int64 // index of the next hit, and the bytes of all files rendered so far
 }
@@ -313,7 +313,7 @@ func (s *search) allot(hits []hit) []int {
 const renderAlone = 16
 
 // file renders the file of a hit with at most shown of its matches.
-func (s *search) file(e *evaluator, n hit, shown int, out *rendered) error {
+func (s *search) file(e *evaluator, n hit, shown int, out *renderedFile) error {
 	b := n.run.b
 	sh, o := b.s, int(n.occ)
 	e.moveTo(b, int(n.doc))

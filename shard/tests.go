@@ -76,7 +76,7 @@ func isTest(path, lower string, dirs dirMask) bool {
 	switch {
 	case dirs&specDir != 0 && hasSpecs(ext):
 		return true
-	case marked(base, ext, n.marks), prefixAny(base, n.starts), slices.Contains(n.names, stem):
+	case hasMark(base, ext, n.marks), prefixAny(base, n.starts), slices.Contains(n.names, stem):
 		return true
 	}
 
@@ -84,9 +84,9 @@ func isTest(path, lower string, dirs dirMask) bool {
 	return n.ends != nil && suffixAny(path[:strings.LastIndexByte(path, '.')], n.ends)
 }
 
-// marked reports whether a name contains one of the marks, which show that a file is a test. A mark
-// that includes the extension must be at the end: a_test.go.go is no test.
-func marked(base, ext string, marks []string) bool {
+// hasMark reports whether a name contains one of the marks, which show that a file is a test. A
+// mark that includes the extension must be at the end: a_test.go.go is no test.
+func hasMark(base, ext string, marks []string) bool {
 	return slices.ContainsFunc(marks, func(mark string) bool {
 		if ext != "" && strings.HasSuffix(mark, "."+ext) {
 			return strings.HasSuffix(base, mark)

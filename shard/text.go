@@ -68,8 +68,8 @@ func (t *text) open(s *shard, doc int) {
 	clear(t.decoded)
 }
 
-// covered returns the end of the readable text when unit u is decoded.
-func (t *text) covered(u int) int {
+// readableEnd returns the end of the readable text when unit u is decoded.
+func (t *text) readableEnd(u int) int {
 	return min(u*trigram.UnitSize+trigram.UnitSize+trigram.Overlap, t.size)
 }
 
@@ -90,10 +90,10 @@ func (t *text) load(a, b int) error {
 func (t *text) decode(u int) error {
 	s, row := t.s, t.row+u
 	start := u * trigram.UnitSize
-	dst := t.buf[start:t.covered(u)]
+	dst := t.buf[start:t.readableEnd(u)]
 
 	if t.cache != nil && t.cache.get(s.f, row, dst) {
-		t.loaded(u, len(dst), 0)
+		t.countLoaded(u, len(dst), 0)
 		return nil
 	}
 
@@ -132,12 +132,12 @@ func (t *text) decode(u int) error {
 	if t.cache != nil {
 		t.cache.put(s.f, row, dst)
 	}
-	t.loaded(u, len(dst), int64(to-from))
+	t.countLoaded(u, len(dst), int64(to-from))
 	return nil
 }
 
-// loaded counts a unit that is readable now.
-func (t *text) loaded(u, size int, read int64) {
+// countLoaded counts a unit that is readable now.
+func (t *text) countLoaded(u, size int, read int64) {
 	t.decoded[u] = true
 	t.bytes += int64(size)
 	t.index += read
@@ -152,12 +152,12 @@ func (t *text) unitAt(offset int) int {
 	return min(offset/trigram.UnitSize, t.units-1)
 }
 
-// need decodes the units that contain [from, to).
-func (t *text) need(from, to int) error {
+// decodeRange decodes the units that contain [from, to).
+func (t *text) decodeRange(from, to int) error {
 	a, b := t.unitAt(from), t.unitAt(max(to-1, from))
 
 	// The overlap of the unit before may be enough.
-	if b > a && t.covered(b-1) >= to {
+	if b > a && t.readableEnd(b-1) >= to {
 		b--
 	}
 	return t.load(a, b)
@@ -215,8 +215,8 @@ func (t *text) nextLine(offset int) (int, error) {
 		u := t.unitAt(from)
 
 		// The overlap of the unit before may show the end, so that no other block is decoded.
-		if u > 0 && !t.decoded[u] && t.decoded[u-1] && from < t.covered(u-1) {
-			if i := bytes.IndexByte(t.buf[from:t.covered(u-1)], '\n'); i >= 0 {
+		if u > 0 && !t.decoded[u] && t.decoded[u-1] && from < t.readableEnd(u-1) {
+			if i := bytes.IndexByte(t.buf[from:t.readableEnd(u-1)], '\n'); i >= 0 {
 				return from + i + 1, nil
 			}
 		}
@@ -225,7 +225,7 @@ func (t *text) nextLine(offset int) (int, error) {
 			return 0, err
 		}
 
-		to := t.covered(u)
+		to := t.readableEnd(u)
 		t.looks += int64(to - from)
 		if i := bytes.IndexByte(t.buf[from:to], '\n'); i >= 0 {
 			return from + i + 1, nil
@@ -268,7 +268,7 @@ func (t *text) around(sp match.Span, sight int) (low, high int) {
 		last--
 	}
 
-	return max(low, sp.Start-sight), min(max(t.covered(last), sp.End), sp.End+sight)
+	return max(low, sp.Start-sight), min(max(t.readableEnd(last), sp.End), sp.End+sight)
 }
 
 var newline = []byte{'\n'}

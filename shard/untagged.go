@@ -76,8 +76,8 @@ func asksSymbols(q query.Q) (asks bool) {
 	return asks
 }
 
-// untagged reports whether the member has a document with unknown symbols.
-func (m *member) untagged() bool {
+// hasUnknownSymbols reports whether the member has a document with unknown symbols.
+func (m *member) hasUnknownSymbols() bool {
 	return m.sym == nil || len(m.sym.sym.Unknown()) > 0
 }
 

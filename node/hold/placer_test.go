@@ -10,33 +10,33 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// bureau is a Placer in a world whose nodes copy at once what they should hold.
-type bureau struct {
+// placerWorld is a Placer with a world whose nodes copy at once what they should hold.
+type placerWorld struct {
 	*disks
 	placer *Placer
 	nodes  []Node
 }
 
-// newBureau returns three nodes with copies of 16 placed repositories.
-func newBureau(t *testing.T) *bureau {
+// newPlacerWorld returns three nodes with copies of 16 placed repositories.
+func newPlacerWorld(t *testing.T) *placerWorld {
 	d := newDisks(t, 3, 16, 2)
 	for i := range 16 {
 		d.index(catalog.RepoID(i+1), fmt.Sprintf("n%d", i%3+1))
 	}
 	log := slog.New(slog.DiscardHandler)
-	b := &bureau{disks: d, placer: NewPlacer(d.Node("n1"), 2, log, d.Now), nodes: nodesOf(d.World)}
+	b := &placerWorld{disks: d, placer: NewPlacer(d.Node("n1"), 2, log, d.Now), nodes: nodesOf(d.World)}
 	b.place()
 	b.settle()
 	return b
 }
 
-func (b *bureau) place() {
+func (b *placerWorld) place() {
 	b.t.Helper()
 	b.placer.Place(b.t.Context(), b.View(), b.nodes)
 }
 
 // targets returns the nodes that should hold each repository.
-func (b *bureau) targets() (all [][]string) {
+func (b *placerWorld) targets() (all [][]string) {
 	for repo := range b.View().Repos() {
 		all = append(all, RepoTargets(b.View(), repo.ID))
 	}
@@ -44,7 +44,7 @@ func (b *bureau) targets() (all [][]string) {
 }
 
 // of returns how many repositories a node should hold.
-func (b *bureau) of(id string) int {
+func (b *placerWorld) of(id string) int {
 	n := 0
 	for _, ids := range b.targets() {
 		if slices.Contains(ids, id) {
@@ -58,7 +58,7 @@ func (b *bureau) of(id string) int {
 // live copies for a plan that counts a dead node.
 func TestPlacer_waitsWhileAMemberIsSilent(t *testing.T) {
 	t.Parallel()
-	b := newBureau(t)
+	b := newPlacerWorld(t)
 	before := b.targets()
 
 	b.Lose("n3")
@@ -82,7 +82,7 @@ func TestPlacer_waitsWhileAMemberIsSilent(t *testing.T) {
 // and nothing else until all copies are complete again.
 func TestPlacer_replacementTakesPlacesFirst(t *testing.T) {
 	t.Parallel()
-	b := newBureau(t)
+	b := newPlacerWorld(t)
 	before, lost := b.targets(), b.of("n3")
 
 	b.Lose("n3")

@@ -183,7 +183,7 @@ func TestScene_givesUpACopyOnlyWhileEnoughRemain(t *testing.T) {
 func TestScene_neverGivesUpNeededCopies(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
-		s := &stroke{disks: newDisks(t, 3, 12, 2), rng: rand.New(rand.NewPCG(seed, 1)), silent: map[string]time.Duration{}, next: 4}
+		s := &faultyDisks{disks: newDisks(t, 3, 12, 2), rng: rand.New(rand.NewPCG(seed, 1)), silent: map[string]time.Duration{}, next: 4}
 		for i := range 12 {
 			s.index(catalog.RepoID(i+1), fmt.Sprintf("n%d", i%3+1))
 		}
@@ -201,8 +201,8 @@ func TestScene_neverGivesUpNeededCopies(t *testing.T) {
 	}
 }
 
-// stroke is disks with random faults.
-type stroke struct {
+// faultyDisks is disks with random faults.
+type faultyDisks struct {
 	*disks
 	rng    *rand.Rand
 	silent map[string]time.Duration // how long each unreachable node has been silent
@@ -210,7 +210,7 @@ type stroke struct {
 }
 
 // step makes a random change and returns its name.
-func (s *stroke) step() string {
+func (s *faultyDisks) step() string {
 	switch roll := s.rng.IntN(10); {
 	case roll == 0 && len(s.silent) == 0 && len(s.live()) > 2:
 		id := s.pick()
@@ -250,13 +250,13 @@ func (s *stroke) step() string {
 	return "a look of " + id
 }
 
-func (s *stroke) pick() string {
+func (s *faultyDisks) pick() string {
 	live := s.live()
 	return live[s.rng.IntN(len(live))]
 }
 
 // last reports whether a node has the only copy of something.
-func (s *stroke) last(id string) bool {
+func (s *faultyDisks) last(id string) bool {
 	for repo := range s.View().Repos() {
 		for key := range KeysOf(repo) {
 			if slices.Equal(s.copiesOf(key), []string{id}) {
@@ -267,7 +267,7 @@ func (s *stroke) last(id string) bool {
 	return false
 }
 
-func (s *stroke) place(balance bool) {
+func (s *faultyDisks) place(balance bool) {
 	nodes := nodesOf(s.World)
 	for i := range nodes {
 		nodes[i].Silent = s.silent[nodes[i].ID]
@@ -275,7 +275,7 @@ func (s *stroke) place(balance bool) {
 	s.Do(Place(Placement{View: s.View(), Nodes: nodes, Copies: s.copies, Balance: balance})...)
 }
 
-func (s *stroke) takers() int {
+func (s *faultyDisks) takers() int {
 	n := 0
 	for _, id := range s.live() {
 		if s.View().Member(id).State == catalog.MemberAlive {
@@ -287,7 +287,7 @@ func (s *stroke) takers() int {
 
 // check assumes that all nodes give up at once what they would give up, and counts the remaining
 // copies in the simplest way.
-func (s *stroke) check(when string) {
+func (s *faultyDisks) check(when string) {
 	given := map[string][]string{}
 	for _, id := range s.live() {
 		for _, key := range s.scene(id).decide().giveUps {
@@ -310,7 +310,7 @@ func (s *stroke) check(when string) {
 }
 
 // end brings all nodes back and checks where everything is.
-func (s *stroke) end(seed uint64) {
+func (s *faultyDisks) end(seed uint64) {
 	for id := range s.silent {
 		s.Find(id)
 	}

@@ -27,7 +27,7 @@ func (p *plan) balance() {
 		if from < 0 {
 			return
 		}
-		if !p.shed(from) {
+		if !p.moveFrom(from) {
 			full[from] = true
 		}
 	}
@@ -81,8 +81,8 @@ func (p *plan) give(to int) bool {
 	return false
 }
 
-// shed moves one unit from a member to the emptiest member that can take it.
-func (p *plan) shed(from int) bool {
+// moveFrom moves one unit from a member to the emptiest member that can take it.
+func (p *plan) moveFrom(from int) bool {
 	takers := slices.Clone(p.open)
 	slices.SortFunc(takers, func(a, b int) int {
 		return cmp.Or(cmp.Compare(p.ratio(a), p.ratio(b)), cmp.Compare(a, b))

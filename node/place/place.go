@@ -130,7 +130,7 @@ func newPlan(members []Member, units []Unit, copies int) *plan {
 	p.order = make([]int, len(units))
 	for i, u := range units {
 		p.order[i] = i
-		total += size(u) * float64(p.wanted())
+		total += size(u) * float64(p.copyCount())
 	}
 
 	// Place the largest units first: small ones fill what is left.
@@ -154,7 +154,7 @@ func newPlan(members []Member, units []Unit, copies int) *plan {
 func (p *plan) keep(u int) {
 	for _, id := range p.units[u].Targets {
 		i, ok := slices.BinarySearchFunc(p.members, id, func(m Member, id string) int { return cmp.Compare(m.ID, id) })
-		if ok && !p.members[i].Leaving && len(p.targets[u]) < p.wanted() && p.fits(u, i, -1) {
+		if ok && !p.members[i].Leaving && len(p.targets[u]) < p.copyCount() && p.fits(u, i, -1) {
 			p.add(u, i)
 		}
 	}
@@ -163,7 +163,7 @@ func (p *plan) keep(u int) {
 // fill adds targets to a unit by score until there are enough. It tries to stay within the limits
 // of load first.
 func (p *plan) fill(u int) {
-	if len(p.targets[u]) >= p.wanted() {
+	if len(p.targets[u]) >= p.copyCount() {
 		return
 	}
 
@@ -191,7 +191,7 @@ func (p *plan) fill(u int) {
 
 	for _, allowed := range rules {
 		for _, i := range ranked {
-			if len(p.targets[u]) >= p.wanted() {
+			if len(p.targets[u]) >= p.copyCount() {
 				return
 			}
 			if allowed(i) {
@@ -201,8 +201,8 @@ func (p *plan) fill(u int) {
 	}
 }
 
-// wanted returns the number of copies of each unit.
-func (p *plan) wanted() int { return min(p.copies, len(p.open)) }
+// copyCount returns the number of copies of each unit.
+func (p *plan) copyCount() int { return min(p.copies, len(p.open)) }
 
 // fits reports whether member i may hold unit u beside its targets. The target at index instead
 // does not count, because it will leave.
@@ -219,7 +219,7 @@ func (p *plan) fits(u, i, instead int) bool {
 		}
 	}
 	// If the copies are in as many zones as possible, another may share a zone.
-	return !shared || p.zones < p.copies || len(zones) >= min(p.zones, p.wanted())
+	return !shared || p.zones < p.copies || len(zones) >= min(p.zones, p.copyCount())
 }
 
 func (p *plan) add(u, i int) {

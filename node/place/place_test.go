@@ -100,8 +100,8 @@ func TestPlan_againChangesNothing(t *testing.T) {
 	}
 }
 
-// moved returns how many bytes must be copied from one state to the next.
-func moved(from, to []Unit) int64 {
+// bytesToCopy returns how many bytes must be copied from one state to the next.
+func bytesToCopy(from, to []Unit) int64 {
 	var n int64
 	for i := range to {
 		for _, id := range to[i].Targets {
@@ -124,14 +124,14 @@ func TestPlan_joinAndLeaveMoveLittle(t *testing.T) {
 		}
 		after := apply(before, Plan(members, before, 2, true))
 		ideal := total / int64(nodes+1)
-		if got := moved(before, after); float64(got) > 1.3*float64(ideal) {
+		if got := bytesToCopy(before, after); float64(got) > 1.3*float64(ideal) {
 			t.Errorf("%d nodes and one joins: %d bytes move, the ideal is %d", nodes, got, ideal)
 		}
 		gone := loads(after)[members[0].ID]
 		left := slices.Clone(members)
 		left[0].Leaving = true
 		last := apply(after, Plan(left, after, 2, true))
-		if got := moved(after, last); float64(got) > 1.3*float64(gone) {
+		if got := bytesToCopy(after, last); float64(got) > 1.3*float64(gone) {
 			t.Errorf("%d nodes and one leaves: %d bytes move, it had %d", nodes+1, got, gone)
 		}
 		if n := loads(last)[members[0].ID]; n != 0 {
@@ -234,13 +234,13 @@ func TestPlan_thousandNodesAndMillionShards(t *testing.T) {
 		t.Errorf("the fullest node has %.3f of the mean, want at most 1.15", ratio)
 	}
 	after := apply(before, Plan(members, before, copies, true))
-	if got, ideal := moved(before, after), sum/(nodes+1); float64(got) > 1.3*float64(ideal) {
+	if got, ideal := bytesToCopy(before, after), sum/(nodes+1); float64(got) > 1.3*float64(ideal) {
 		t.Errorf("a node joins: %d bytes move, the ideal is %d", got, ideal)
 	}
 	gone := loads(after)[members[7].ID]
 	members[7].Leaving = true
 	last := apply(after, Plan(members, after, copies, true))
-	if got := moved(after, last); float64(got) > 1.3*float64(gone) {
+	if got := bytesToCopy(after, last); float64(got) > 1.3*float64(gone) {
 		t.Errorf("a node leaves: %d bytes move, it had %d", got, gone)
 	}
 }

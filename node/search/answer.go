@@ -70,14 +70,14 @@ func (r *root) clusterInfo() ClusterInfo {
 		info.ShardsMissing, info.NodesFailed = nil, nil
 	}
 
-	info.ShardsMissing = firstNamed(info.ShardsMissing)
-	info.ReposMissing = firstNamed(slices.Concat(r.a.unindexed, r.a.lostRepos()))
+	info.ShardsMissing = firstNames(info.ShardsMissing)
+	info.ReposMissing = firstNames(slices.Concat(r.a.unindexed, r.a.lostRepos()))
 	slices.Sort(info.NodesFailed)
 	return info
 }
 
-// firstNamed returns the first maxNamed of some names, sorted.
-func firstNamed(names []string) []string {
+// firstNames returns the first maxNamed of some names, sorted.
+func firstNames(names []string) []string {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	return names[:min(len(names), maxNamed)]
 }

@@ -66,7 +66,7 @@ type Uncovered struct {
 // commitsRequest is a search of the changes of some repositories that a node has.
 type commitsRequest struct {
 	Pass   account.Pass // on whose behalf
-	Q      boxed
+	Q      queryBox
 	Diff   bool
 	Limit  int
 	Repos  []catalog.RepoID

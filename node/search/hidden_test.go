@@ -47,7 +47,7 @@ func TestLeaf_refusesHiddenRepositories(t *testing.T) {
 	l := newLeaves(Deps{Cluster: here, Gate: account.NewGate(agreed{w.View()}), Set: set, Light: call.NewLane("searches", 1, 1), Log: slog.New(slog.DiscardHandler)})
 	ask := func(pass account.Pass, repos ...string) *leafResponse {
 		t.Helper()
-		req := &leafRequest{Pass: pass, Q: boxed{&query.Text{Pattern: "x"}}, Matches: 1}
+		req := &leafRequest{Pass: pass, Q: queryBox{&query.Text{Pattern: "x"}}, Matches: 1}
 		for _, name := range repos {
 			parts := []shard.Part{{Repo: id(name), Shard: shard.FileID{byte(id(name))}}}
 			req.Groups = append(req.Groups, leafGroup{group: shard.Groups(parts)[0]})

@@ -19,7 +19,7 @@ import (
 // leafRequest asks one node to search some of its shards.
 type leafRequest struct {
 	Pass     account.Pass // identifies the viewer
-	Q        boxed
+	Q        queryBox
 	Groups   []leafGroup
 	Matches  int
 	Files    int // limit of files; 0 means none
@@ -70,8 +70,8 @@ type leafResponse struct {
 	More, Full bool // as in shard.Result
 }
 
-// boxed carries a query through gob, which needs a struct around an interface.
-type boxed struct{ Q query.Q }
+// queryBox carries a query through gob, which needs a struct around an interface.
+type queryBox struct{ Q query.Q }
 
 // registerQueries registers with gob the types of a query that leaves receive. They travel as an
 // interface.

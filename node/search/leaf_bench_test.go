@@ -26,7 +26,7 @@ func BenchmarkLeafCall(b *testing.B) {
 	leafCall.Serve(net, func(_ context.Context, req *leafRequest) (*leafResponse, error) {
 		return &leafResponse{Verdicts: make([]verdict, len(req.Groups)), Index: 7, Stats: shard.Stats{}}, nil
 	})
-	req := &leafRequest{Q: boxed{&query.And{Subs: []query.Q{&query.Text{}, &query.Text{}}}}, Groups: make([]leafGroup, 3), Matches: 100, Shards: 9}
+	req := &leafRequest{Q: queryBox{&query.And{Subs: []query.Q{&query.Text{}, &query.Text{}}}}, Groups: make([]leafGroup, 3), Matches: 100, Shards: 9}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := leafCall.Ask(b.Context(), net, "b", req); err != nil {

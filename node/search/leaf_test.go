@@ -24,7 +24,7 @@ func TestFilters_canBeSentToOtherNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		var sent bytes.Buffer
-		if err := gob.NewEncoder(&sent).Encode(leafRequest{Q: boxed{q}}); err != nil {
+		if err := gob.NewEncoder(&sent).Encode(leafRequest{Q: queryBox{q}}); err != nil {
 			t.Errorf("%s: %v", f.Names[0], err)
 			continue
 		}

@@ -216,7 +216,7 @@ func (q *question) searchBeside(indexed *roaring.Bitmap, rev string) {
 		return q
 	})
 	q.tree = query.Simplify(whole)
-	q.leaf.Q = boxed{q.tree}
+	q.leaf.Q = queryBox{q.tree}
 }
 
 // pastRepos returns what was read from git.
@@ -275,8 +275,8 @@ func exactPaths(paths []string) string {
 	return `\A(?:` + strings.Join(quoted, "|") + `)\z`
 }
 
-// unjoined reports whether the answer still lacks what was read from git.
-func (a *answer) unjoined() bool { return len(a.q.past) > 0 && !a.joined }
+// needsJoin reports whether the answer still lacks what was read from git.
+func (a *answer) needsJoin() bool { return len(a.q.past) > 0 && !a.joined }
 
 // joinPast merges what the mirrors found into the answer, once.
 func (a *answer) joinPast() {

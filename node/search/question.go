@@ -105,7 +105,7 @@ func newQuestion(d *Deps, v catalog.Viewer, req Request, parsed *query.Query) (*
 	countAll := parsed.Count == query.CountAll
 	q.leaf = leafRequest{
 		Pass:     visible.Pass(),
-		Q:        boxed{q.tree},
+		Q:        queryBox{q.tree},
 		Context:  q.req.ContextLines,
 		Whole:    q.req.Whole,
 		PerFile:  q.req.PerFile,

@@ -185,13 +185,13 @@ func (r *ranking) parse() error {
 	case r.rev != "":
 		return nil
 	case r.req.Ref == "":
-		return r.notIndexed()
+		return r.indexError()
 	}
 	return call.Fail(call.ErrRef, "Revision %q is not indexed; words are ranked in indexed revisions only. Use grep with ref", r.req.Ref)
 }
 
-// notIndexed returns the error for ranking in a repository without an index.
-func (r *ranking) notIndexed() error {
+// indexError returns the error for ranking in a repository without an index.
+func (r *ranking) indexError() error {
 	visible, err := r.s.d.Gate.Repos(r.viewer)
 	if err != nil {
 		return err
@@ -373,7 +373,8 @@ func (r *ranking) best() []*candidate {
 	return best
 }
 
-// readLines reads the lines of the candidates that have words, and the symbols whose names have words.
+// readLines reads the lines of the candidates that have words, and the symbols whose names have
+// words.
 func (r *ranking) readLines(best []*candidate) error {
 	if len(best) == 0 {
 		return nil

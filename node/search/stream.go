@@ -30,7 +30,7 @@ func (r *root) stream(batch int, send func(*Chunk) error) (*Response, error) {
 		batch = wholeStream
 	}
 
-	for (len(targets) > 0 || r.a.unjoined()) && r.ctx.Err() == nil && (sum.left > 0 || r.q.leaf.CountAll) {
+	for (len(targets) > 0 || r.a.needsJoin()) && r.ctx.Err() == nil && (sum.left > 0 || r.q.leaf.CountAll) {
 		n := min(batch, len(targets))
 		part, work := r.part(targets[:n], sum.left)
 		if r.a.refused > 0 {

@@ -182,7 +182,7 @@ func (d *differ) entries(a, b treeEntry, path string, depth int) error {
 func (h *comparer) Nearest(ctx context.Context, commit string, among []string) (int, error) {
 	best, distance := -1, int64(0)
 	err := h.with(ctx, func(c reader) error {
-		at, ok, err := c.committed(commit)
+		at, ok, err := c.commitSeconds(commit)
 		if err != nil || !ok {
 			return err
 		}
@@ -194,7 +194,7 @@ func (h *comparer) Nearest(ctx context.Context, commit string, among []string) (
 				return nil
 			}
 
-			t, ok, err := c.committed(other)
+			t, ok, err := c.commitSeconds(other)
 			if err != nil {
 				return err
 			}

@@ -212,7 +212,7 @@ func (u *updater) clone(ctx context.Context, f *foreign, refs map[string]string,
 
 	// Objects that git packed are complete; copied packs must be checked.
 	if len(packs) > 0 {
-		if err := u.connected(ctx, refs); err != nil {
+		if err := u.checkConnected(ctx, refs); err != nil {
 			return err
 		}
 	}

@@ -210,7 +210,7 @@ func (k *copier) take(ctx context.Context, r io.Reader) error {
 		return err
 	}
 	if maps.Equal(cut, to.cut) {
-		err = k.connected(ctx, to.refs)
+		err = k.checkConnected(ctx, to.refs)
 	} else {
 		err = k.connectedTo(ctx, to.refs, to.cut)
 	}
@@ -351,8 +351,8 @@ func (k *copier) takePack(ctx context.Context, in *bufio.Reader) error {
 	return c.Run(ctx)
 }
 
-// connected checks that all objects are there that the references lead to.
-func (u *updater) connected(ctx context.Context, refs map[string]string) error {
+// checkConnected checks that all objects are there that the references lead to.
+func (u *updater) checkConnected(ctx context.Context, refs map[string]string) error {
 	return u.walkObjects(ctx, refs, nil, "--not", "--all")
 }
 

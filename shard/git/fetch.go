@@ -179,7 +179,7 @@ func (u *updater) transfer(ctx context.Context, from source, o FetchOptions, det
 	// A remote that never stops sending must not fill the disk.
 	if c.File = o.Most; c.File <= 0 {
 		var done func()
-		c.File, done = u.disk.take(u.dir, run.FreeAt(u.dir), received)
+		c.File, done = u.disk.take(u.dir, run.FreeAt(u.dir), receivedBytes)
 		defer done()
 	}
 
@@ -188,7 +188,7 @@ func (u *updater) transfer(ctx context.Context, from source, o FetchOptions, det
 	// with the memory for these.
 	err = c.Run(ctx)
 	if errors.Is(err, ErrTooLarge) {
-		if memory := u.announced(); memory > c.Allowance() {
+		if memory := u.announcedMemory(); memory > c.Allowance() {
 			c.Memory = memory
 			err = c.Run(ctx)
 		}
@@ -218,8 +218,8 @@ func (u *updater) takeAwayHalves() (largest int64, err error) {
 	return largest, errors.Join(errs...)
 }
 
-// received returns the size of the packs that a running fetch is writing.
-func received(dir string) (bytes int64) {
+// receivedBytes returns the size of the packs that a running fetch is writing.
+func receivedBytes(dir string) (bytes int64) {
 	eachHalf(dir, func(_ string, size int64) { bytes += size })
 	return bytes
 }
@@ -261,10 +261,10 @@ func (u *updater) drop(ctx context.Context, here, want map[string]string) error 
 	return c.Run(ctx)
 }
 
-// announced returns how many bytes of memory a fetch that ran out of memory needs. The first bytes
-// of the incomplete pack say how many objects the remote announced. It returns 0 if that is not the
-// reason. It removes the incomplete pack.
-func (u *updater) announced() (memory int64) {
+// announcedMemory returns how many bytes of memory a fetch that ran out of memory needs. The first
+// bytes of the incomplete pack say how many objects the remote announced. It returns 0 if that is
+// not the reason. It removes the incomplete pack.
+func (u *updater) announcedMemory() (memory int64) {
 	run.EachPack(u.dir, func(path string, _ os.DirEntry) {
 		if !strings.HasPrefix(filepath.Base(path), "tmp_") {
 			return

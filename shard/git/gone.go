@@ -104,7 +104,7 @@ func (h *removals) lookForGone(ctx context.Context, commit, path string) (g Gone
 	}
 
 	if g.Last != "" && g.Kind.IsBlob() {
-		g.Renamed, err = h.renamed(ctx, g.Last, removal.Hash, path)
+		g.Renamed, err = h.newName(ctx, g.Last, removal.Hash, path)
 	}
 	return g, err
 }
@@ -128,8 +128,8 @@ func (h *removals) newestChange(ctx context.Context, commit, path string) (LogPa
 	return h.page(ctx, q, args)
 }
 
-// renamed returns the new name of a file that a commit renamed; "" if it removed the file.
-func (h *removals) renamed(ctx context.Context, parent, commit, path string) (to string, err error) {
+// newName returns the new name of a file that a commit renamed; "" if it removed the file.
+func (h *removals) newName(ctx context.Context, parent, commit, path string) (to string, err error) {
 	c := h.git("diff-tree", "-r", "-z", "-M", goneNames, "--raw", "--diff-filter=R", "--no-ext-diff", "--no-textconv", "--end-of-options", parent, commit)
 	c.Timeout, c.Limit = goneTime+time.Second, 4<<30
 

@@ -223,7 +223,7 @@ func (w *lastWalk) hand(pos uint32, entries []int) {
 	}
 
 	w.pending[pos] = entries
-	w.queue.push(queued{w.c.date(pos), w.order, pos})
+	w.queue.push(queuedCommit{w.c.date(pos), w.order, pos})
 	w.order++
 }
 

@@ -18,9 +18,9 @@ const (
 	fewRefs  = 256      // references of a repository
 )
 
-// whole reads an object of any kind and checks it against its id. The error is pack.ErrAskGit if
-// git should read it.
-func whole(s *pack.Store, oid string) (kind pack.Kind, content []byte, err error) {
+// readObject reads an object of any kind and checks it against its id. The error is pack.ErrAskGit
+// if git should read it.
+func readObject(s *pack.Store, oid string) (kind pack.Kind, content []byte, err error) {
 	id, err := hex.DecodeString(oid)
 	if err != nil {
 		return 0, nil, err
@@ -46,8 +46,8 @@ func headerLine(object []byte, word string) (string, bool) {
 
 var newline = []byte{'\n'}
 
-// committed returns the commit time of a commit, in seconds, as git prints it.
-func committed(commit []byte) (string, bool) {
+// commitSeconds returns the commit time of a commit, in seconds, as git prints it.
+func commitSeconds(commit []byte) (string, bool) {
 	line, ok := headerLine(commit, "committer")
 	fields := strings.Fields(line[strings.LastIndexByte(line, '>')+1:])
 	if !ok || len(fields) != 2 {
@@ -75,7 +75,7 @@ func fewCommits(s *pack.Store, tips []string, most int) bool {
 		}
 		seen[tip] = true
 
-		kind, content, err := whole(s, tip)
+		kind, content, err := readObject(s, tip)
 		if err != nil || kind != pack.Commit || len(seen) > most {
 			return false
 		}

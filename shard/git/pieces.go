@@ -19,15 +19,15 @@ import (
 type pieces []piece
 
 // piece is a run of git's lines, counted from 1, including the last one. telling lists those that
-// identify the line of the text: a line of few bytes or less occurs in many places and identifies
-// none.
+// identify the line of the text: a line of ambiguousBytes or less occurs in many places and
+// identifies none.
 type piece struct {
 	first, last int
 	telling     []int
 }
 
-// few is the length in bytes of a part of a line that may occur anywhere.
-const few = 16
+// ambiguousBytes is the length in bytes of a part of a line that may occur anywhere.
+const ambiguousBytes = 16
 
 // pieces reads the lines of a file.
 func (f *files) pieces(ctx context.Context, commit, path string) (pieces, error) {
@@ -77,7 +77,7 @@ func (p pieces) weigh(lines [][]byte) {
 		at := &p[i]
 		longest := at.first
 		for git := at.first; git <= at.last; git++ {
-			if len(lines[git-1]) > few {
+			if len(lines[git-1]) > ambiguousBytes {
 				at.telling = append(at.telling, git)
 			}
 			if len(lines[git-1]) > len(lines[longest-1]) {

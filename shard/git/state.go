@@ -83,7 +83,7 @@ func (b *base) readRefs(ctx context.Context) (*refState, error) {
 			s.headTime = s.branches[i].Time
 		}
 	}
-	return s, s.detached(ctx, b)
+	return s, s.findHeadTime(ctx, b)
 }
 
 // refLines returns the fields that for-each-ref prints for each reference.
@@ -152,7 +152,7 @@ func (b *base) fewRefLines() (lines [][]string, ok bool) {
 
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
 		oid := refs[name]
-		kind, content, err := whole(store, oid)
+		kind, content, err := readObject(store, oid)
 		if err != nil {
 			return nil, false
 		}
@@ -162,13 +162,13 @@ func (b *base) fewRefLines() (lines [][]string, ok bool) {
 		f := []string{name, kind.String(), oid, "", "", "", ""}
 		switch kind {
 		case pack.Commit:
-			f[5], ok = committed(content)
+			f[5], ok = commitSeconds(content)
 		case pack.Tag:
 			f[4], _ = headerLine(content, "object")
-			kind, content, err = whole(store, f[4])
+			kind, content, err = readObject(store, f[4])
 			f[3], ok = kind.String(), err == nil
 			if kind == pack.Commit {
-				f[6], ok = committed(content)
+				f[6], ok = commitSeconds(content)
 			}
 		}
 
@@ -259,8 +259,8 @@ func newestFirst(a, b Ref) int {
 	return strings.Compare(a.Full, b.Full)
 }
 
-// detached finds the time of a HEAD that names no branch.
-func (s *refState) detached(ctx context.Context, b *base) error {
+// findHeadTime finds the time of a HEAD that names no branch.
+func (s *refState) findHeadTime(ctx context.Context, b *base) error {
 	if s.head == "" || s.symref != "" {
 		return nil
 	}
@@ -298,8 +298,8 @@ func (b *base) DefaultBranch(ctx context.Context) (string, error) {
 	return strings.TrimPrefix(s.symref, "refs/heads/"), nil
 }
 
-// committed returns the time of a commit in seconds; ok is false if the commit does not exist.
-func (c reader) committed(commit string) (seconds int64, ok bool, err error) {
+// commitSeconds returns the time of a commit in seconds; ok is false if the commit does not exist.
+func (c reader) commitSeconds(commit string) (seconds int64, ok bool, err error) {
 	if err := checkCommit(commit); err != nil {
 		return 0, false, err
 	}
@@ -310,7 +310,7 @@ func (c reader) committed(commit string) (seconds int64, ok bool, err error) {
 			return nil
 		}
 		head, err := io.ReadAll(io.LimitReader(r, 64<<10))
-		if text, known := committed(head); known {
+		if text, known := commitSeconds(head); known {
 			seconds, ok = unixTime(text).Unix(), true
 		}
 		return err
@@ -321,7 +321,7 @@ func (c reader) committed(commit string) (seconds int64, ok bool, err error) {
 // commitTime returns the time of a commit.
 func (b *base) commitTime(ctx context.Context, commit string) (t time.Time, err error) {
 	err = b.with(ctx, func(c reader) error {
-		seconds, ok, err := c.committed(commit)
+		seconds, ok, err := c.commitSeconds(commit)
 		if err == nil && !ok {
 			err = fmt.Errorf("%q: %w", commit, ErrNoRef)
 		}

@@ -116,8 +116,8 @@ func (q *TraceQuery) check() error {
 	return err
 }
 
-// walked selects the commits that a trace compares.
-func (q *TraceQuery) walked() LogQuery {
+// logQuery selects the commits that a trace compares.
+func (q *TraceQuery) logQuery() LogQuery {
 	return LogQuery{Commit: q.Commit, Not: q.Not, Path: q.Path, Since: q.Since, Until: q.Until, NoMerges: q.NoMerges}
 }
 
@@ -173,7 +173,7 @@ func (h *traces) compareEach(ctx context.Context, q TraceQuery, page *TracePage,
 // listBatches calls use with the commits to compare, newest first, and the time of the first of
 // each batch. If use returns run.ErrStop, it ends without an error.
 func (h *traces) listBatches(ctx context.Context, q TraceQuery, use func([]string, time.Time) error) error {
-	all := q.walked()
+	all := q.logQuery()
 	args, err := all.arguments()
 	if err != nil {
 		return err
@@ -338,7 +338,7 @@ func differences(ctx context.Context, c *run.Command, use func(commit, entry, pa
 // followLines lets git follow lines of a file back through its history. Git prints each commit with
 // the patch of those lines, which shows where they were before.
 func (h *traces) followLines(ctx context.Context, q TraceQuery) (page TracePage, err error) {
-	walked := q.walked()
+	walked := q.logQuery()
 	walked.Path = "" // git takes the file from -L
 	args, err := walked.arguments()
 	if err != nil {

@@ -157,8 +157,8 @@ func (r *changeReader) compare(commit, path string, before [][]byte, now []byte)
 
 	_, old := r.matches(before[0])
 	c := r.lines[commit]
-	c.add("-", less(old, lines))
-	c.add("+", less(lines, old))
+	c.add("-", missingLines(old, lines))
+	c.add("+", missingLines(lines, old))
 	r.lines[commit] = c
 }
 
@@ -178,8 +178,8 @@ func (r *changeReader) matches(text []byte) (n int, lines []string) {
 	return n, lines
 }
 
-// less lists the lines of a that b lacks, or contains less often.
-func less(a, b []string) (out []string) {
+// missingLines lists the lines of a that b lacks, or contains less often.
+func missingLines(a, b []string) (out []string) {
 	often := map[string]int{}
 	for _, line := range b {
 		often[line]++

@@ -219,7 +219,7 @@ type dirNode struct {
 	from    []branch
 	entries []dirEntry // by name, directories as if their names ended with a slash
 
-	state  weighed
+	state  weighState
 	files  int64 // number of files on paths below it
 	bytes  int64 // bytes for listing those, without the path of the node itself
 	height int   // levels of directories below it
@@ -394,11 +394,11 @@ func (n *dirNode) appendKey(key []byte) []byte {
 	return key
 }
 
-// weighed is the state of weighing a node.
-type weighed uint8
+// weighState is the state of weighing a node.
+type weighState uint8
 
 const (
-	notWeighed weighed = iota
+	notWeighed weighState = iota
 	weighing
 	isWeighed
 )

@@ -294,7 +294,7 @@ func (w *walk) see(pos uint32) {
 		return
 	}
 	w.seen.add(pos)
-	w.queue.push(queued{w.c.date(pos), w.order, pos})
+	w.queue.push(queuedCommit{w.c.date(pos), w.order, pos})
 	w.order++
 }
 
@@ -455,8 +455,8 @@ func nextInTree(b []byte, idBytes int) (mode, name, id, rest []byte, ok bool) {
 	return b[:space], b[space+1 : end], b[end+1 : end+1+idBytes], b[end+1+idBytes:], true
 }
 
-// queued is a commit in the queue.
-type queued struct {
+// queuedCommit is a commit in the queue.
+type queuedCommit struct {
 	date  int64
 	order uint32 // number of its arrival
 	pos   uint32
@@ -466,13 +466,13 @@ type queued struct {
 // first. Unlike package heap it does not allocate for each commit.
 //
 //	not before(i, (i-1)/2)   for 0 < i < len
-type queue []queued
+type queue []queuedCommit
 
 func (q queue) before(i, j int) bool {
 	return q[i].date > q[j].date || q[i].date == q[j].date && q[i].order < q[j].order
 }
 
-func (q *queue) push(x queued) {
+func (q *queue) push(x queuedCommit) {
 	*q = append(*q, x)
 	h := *q
 	for i := len(h) - 1; i > 0 && h.before(i, (i-1)/2); i = (i - 1) / 2 {
@@ -480,7 +480,7 @@ func (q *queue) push(x queued) {
 	}
 }
 
-func (q *queue) pop() queued {
+func (q *queue) pop() queuedCommit {
 	h := *q
 	top, last := h[0], len(h)-1
 	h[0] = h[last]

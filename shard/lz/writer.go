@@ -23,8 +23,8 @@ func (w *writer) sequence(src []byte, anchor, i, offset, length int) {
 	w.n += recordBytes
 
 	if token == escape {
-		w.more(lit)
-		w.more(length - minMatch)
+		w.addLength(lit)
+		w.addLength(length - minMatch)
 	}
 
 	// Copy few literals at once, together with the bytes that follow.
@@ -39,8 +39,8 @@ func (w *writer) sequence(src []byte, anchor, i, offset, length int) {
 // literals adds literals.
 func (w *writer) literals(lit []byte) { w.m += copy(w.rest[w.m:], lit) }
 
-// more adds a length as a series of bytes.
-func (w *writer) more(n int) {
+// addLength adds a length as a series of bytes.
+func (w *writer) addLength(n int) {
 	for ; n >= 255; n -= 255 {
 		w.rest[w.m] = 255
 		w.m++

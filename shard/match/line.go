@@ -38,8 +38,8 @@ func (m *Matcher) nextLine(s *scratch, text []byte, from int) (start, end int, o
 // cannot start inside a text, so later needs one byte of context in front.
 type reference struct{ first, later *regexp.Regexp }
 
-// anchored returns the end of the match that starts at from. Few patterns ever need it.
-func (m *Matcher) anchored(text []byte, from int) (end int, ok bool) {
+// anchoredEnd returns the end of the match that starts at from. Few patterns ever need it.
+func (m *Matcher) anchoredEnd(text []byte, from int) (end int, ok bool) {
 	// Compile on first use: only a nullable expression with a match gets here.
 	m.once.Do(func() {
 		expr := "(" + m.plan.re.String() + ")"

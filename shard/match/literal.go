@@ -57,7 +57,7 @@ func bytesOf(s string, fold bool) []elem {
 				out = append(out, elem{b: b})
 			}
 		} else {
-			out = append(out, folded(r))
+			out = append(out, foldedElem(r))
 		}
 
 		s = s[n:]
@@ -65,9 +65,9 @@ func bytesOf(s string, fold bool) []elem {
 	return out
 }
 
-// folded returns an elem for r in every case. A letter with two cases of one byte each becomes a
-// byte with a fold bit. For others it lists the encodings.
-func folded(r rune) elem {
+// foldedElem returns an elem for r in every case. A letter with two cases of one byte each becomes
+// a byte with a fold bit. For others it lists the encodings.
+func foldedElem(r rune) elem {
 	e := elem{alts: [][]byte{[]byte(string(r))}}
 	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
 		e.alts = append(e.alts, []byte(string(f)))

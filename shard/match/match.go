@@ -423,7 +423,7 @@ func (m *Matcher) startOf(s *scratch, text []byte, from, end int) (int, error) {
 	// backward cannot see. `(|ab)|b` prefers the empty match at 0 of "ab", so the match that ends
 	// at 2 starts at 1.
 	for ; start < end; start += runeWidth(text[start:]) {
-		if e, ok := m.anchored(text, start); ok && e == end {
+		if e, ok := m.anchoredEnd(text, start); ok && e == end {
 			return start, nil
 		}
 	}

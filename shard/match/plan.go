@@ -104,11 +104,11 @@ func lengths(re *syntax.Regexp) (shortest, longest int) {
 		_, n := lengths(re.Sub[0])
 		return 0, n
 	case syntax.OpStar:
-		return repeated(re.Sub[0], 0, -1)
+		return repeatedLengths(re.Sub[0], 0, -1)
 	case syntax.OpPlus:
-		return repeated(re.Sub[0], 1, -1)
+		return repeatedLengths(re.Sub[0], 1, -1)
 	case syntax.OpRepeat:
-		return repeated(re.Sub[0], re.Min, re.Max)
+		return repeatedLengths(re.Sub[0], re.Min, re.Max)
 
 	// Parts in a row add up; of alternatives the extremes count.
 	case syntax.OpConcat:
@@ -144,8 +144,8 @@ func lengths(re *syntax.Regexp) (shortest, longest int) {
 	return 0, 0
 }
 
-// repeated is lengths for lo to hi copies of re; hi is -1 if there is no limit.
-func repeated(re *syntax.Regexp, lo, hi int) (shortest, longest int) {
+// repeatedLengths is lengths for lo to hi copies of re; hi is -1 if there is no limit.
+func repeatedLengths(re *syntax.Regexp, lo, hi int) (shortest, longest int) {
 	a, b := lengths(re)
 	switch {
 	case b == 0 || hi == 0:

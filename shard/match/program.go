@@ -186,7 +186,7 @@ func (b *builder) add(re *syntax.Regexp, m int) int {
 	// A literal matches one rune after the other.
 	case syntax.OpLiteral:
 		for _, r := range re.Rune {
-			m = b.one(runeSet(r, re.Flags&syntax.FoldCase != 0), 1, m)
+			m = b.moveMarkers(runeSet(r, re.Flags&syntax.FoldCase != 0), 1, m)
 		}
 		return m
 
@@ -195,7 +195,7 @@ func (b *builder) add(re *syntax.Regexp, m int) int {
 		return b.emit(op{code: opOr, a: m, b: b.add(re.Sub[0], m)})
 	case syntax.OpPlus:
 		if s, ok := setOf(re.Sub[0]); ok {
-			return b.star(s, b.one(s, 1, m))
+			return b.star(s, b.moveMarkers(s, 1, m))
 		}
 		return b.star(alphabet(re.Sub[0]), b.add(re.Sub[0], m))
 	case syntax.OpStar:
@@ -211,7 +211,7 @@ func (b *builder) add(re *syntax.Regexp, m int) int {
 	}
 
 	if s, ok := setOf(re); ok {
-		return b.one(s, 1, m)
+		return b.moveMarkers(s, 1, m)
 	}
 	return m
 }
@@ -233,11 +233,11 @@ func (b *builder) times(re *syntax.Regexp, n, m int) int {
 		return b.add(re, m)
 	}
 	s, _ := setOf(re)
-	return b.one(s, n, m)
+	return b.moveMarkers(s, n, m)
 }
 
-// one moves the markers m over n bytes of s. A rune of s beyond ASCII may take more bytes.
-func (b *builder) one(s byteSet, n, m int) int {
+// moveMarkers moves the markers m over n bytes of s. A rune of s beyond ASCII may take more bytes.
+func (b *builder) moveMarkers(s byteSet, n, m int) int {
 	c := b.set(s)
 	more := n > longestShift || s.high != 0
 	n = min(n, longestShift)

@@ -306,7 +306,8 @@ func extend(s *state, b byte) (r rune, more bool) {
 	return r, false
 }
 
-// flush steps the unfinished rune of s as broken bytes. A match can end between them.
+// flush reads the first bytes of a rune that is never completed as broken bytes. A match can end
+// between them.
 func (m *machine) flush(s *state, n *state) []uint32 {
 	threads := s.threads
 	for i := range int(s.npend) {
@@ -472,8 +473,8 @@ func (m *machine) reach(out []uint32, pc uint32, assertion func(pc uint32, in *s
 	return out, match
 }
 
-// end returns the delta of a match that ends at the end of the text, or noMatch. next is the rune
-// that assertions see there; -1 for none.
+// end returns the delta of the state from when the text ends after it; noMatch if no match ends
+// there. next is the rune that assertions see behind the text; -1 for none.
 func (m *machine) end(from uint32, next rune) int8 {
 	s := &m.states[from>>m.p.shift]
 	if next < 0 && s.atEnd != notYet {

@@ -93,7 +93,7 @@ func textsOf(re *syntax.Regexp) []string {
 	case syntax.OpConcat:
 		out := []string{""}
 		for _, sub := range re.Sub {
-			if out = joined(out, textsOf(sub)); out == nil {
+			if out = joinTexts(out, textsOf(sub)); out == nil {
 				break
 			}
 		}
@@ -102,8 +102,8 @@ func textsOf(re *syntax.Regexp) []string {
 	return nil
 }
 
-// joined returns every text of a followed by every text of b; nil if they are too many.
-func joined(a, b []string) []string {
+// joinTexts returns every text of a followed by every text of b; nil if they are too many.
+func joinTexts(a, b []string) []string {
 	if len(a)*len(b) > wholeMost || bytesIn(a)*len(b)+bytesIn(b)*len(a) > wholeBytes {
 		return nil
 	}

@@ -159,7 +159,7 @@ func atWord(l *lexer) state {
 		l.parenthesis()
 		return atWord
 	case c == '"':
-		l.quoted()
+		l.skipQuoted()
 		l.at++
 		return insideWord(l.regexp)
 	}
@@ -167,7 +167,7 @@ func atWord(l *lexer) state {
 	// The value begins right after the colon, and its quotes hide parentheses too.
 	if name, n := prefixAt(rest, l.changes); n > 0 {
 		l.at += n
-		if l.at < len(l.text) && l.text[l.at] == '"' && l.quoted() {
+		if l.at < len(l.text) && l.text[l.at] == '"' && l.skipQuoted() {
 			l.at++
 		}
 		return insideWord(name.regexp() || name.text() && l.regexp)
@@ -214,9 +214,9 @@ func inRegexp(l *lexer) state {
 	return inRegexp
 }
 
-// quoted moves to the quote that closes the present one. It reports false, and does not move, if
-// there is none.
-func (l *lexer) quoted() bool {
+// skipQuoted moves to the quote that closes the present one. It reports false, and does not move,
+// if there is none.
+func (l *lexer) skipQuoted() bool {
 	end := quoteEnd(l.text, l.at)
 	if end >= 0 {
 		l.at = end
@@ -245,6 +245,7 @@ func (l *lexer) class() {
 	l.noClass = wordEnd(l.text, l.at)
 }
 
+// isFilter reports whether a text begins with the name of a filter and its colon.
 func isFilter(text string, changes bool) bool {
 	_, n := prefixAt(text, changes)
 	return n > 0

@@ -104,16 +104,16 @@ func (p *parser) parse(opt Options) (*Query, error) {
 	if aboutChanges.MatchString(p.text) {
 		again := *p
 		again.changes = true
-		if q, err := again.whole(opt); err != nil || q.Type.Changes() {
+		if q, err := again.parseWhole(opt); err != nil || q.Type.Changes() {
 			*p = again
 			return q, err
 		}
 	}
-	return p.whole(opt)
+	return p.parseWhole(opt)
 }
 
-// whole reads the whole text in one of the two ways.
-func (p *parser) whole(opt Options) (*Query, error) {
+// parseWhole reads the whole text in one of the two ways.
+func (p *parser) parseWhole(opt Options) (*Query, error) {
 	if len(p.text) > MaxLength {
 		return nil, fail(MaxLength, "a query of at most %d bytes; this one has %d", MaxLength, len(p.text)).withLength(len(p.text) - MaxLength)
 	}

@@ -177,7 +177,7 @@ func (e *ends) inside(line []byte) bool {
 		return false
 	}
 
-	// Both are indented by the same character.
+	// The line and the definition must be indented by the same character.
 	c := line[n]
 	if !(c == ' ' && d.in.columns == n || c == '\t' && d.in.columns == 8*n) {
 		return false
@@ -217,7 +217,7 @@ func (e *ends) begin(l *sourceLine, first, next int) {
 	}
 
 	s := l.shape()
-	if s.braces > 1 || s.whole() {
+	if s.braces > 1 || s.isWhole() {
 		return
 	}
 	d := openDefinition{mark: outer, line: l.number, in: l.in, header: s.header, braced: s.braces > 0 || s.last == '{', value: s.last == '='}
@@ -292,7 +292,7 @@ func (e *ends) closeAt(d *openDefinition, l *sourceLine) (end uint32, stays bool
 	// The body may begin in a separate line, in Rust after a condition.
 	if !d.braced && (l.text[0] == '{' || l.word("where")) {
 		d.braced, d.closed, d.over = s.braces > 0, 0, false
-		if s.whole() {
+		if s.isWhole() {
 			d.closed, d.over = l.number, true
 		}
 		return 0, true

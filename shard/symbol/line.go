@@ -71,8 +71,8 @@ type lineShape struct {
 	ended  bool // it ends with a closing brace or a semicolon, perhaps followed by a comma
 }
 
-// whole reports whether nothing that follows belongs to the line.
-func (s lineShape) whole() bool { return s.ended && s.braces <= 0 }
+// isWhole reports whether nothing that follows belongs to the line.
+func (s lineShape) isWhole() bool { return s.ended && s.braces <= 0 }
 
 // opens reports whether the line ends with an opening bracket.
 func (s lineShape) opens() bool { return s.last != 0 && bytes.IndexByte([]byte("{([<"), s.last) >= 0 }

@@ -117,7 +117,7 @@ func (f *inflater) inflate(dst, src []byte) (int, error) {
 		var err error
 		switch head >> 1 {
 		case 0:
-			out, err = b.stored(dst, out)
+			out, err = b.copyStored(dst, out)
 		case 1:
 			f.fixedTables()
 			out, err = f.block(dst, out, &b)
@@ -141,8 +141,8 @@ func (f *inflater) inflate(dst, src []byte) (int, error) {
 	return end, nil
 }
 
-// stored copies a block that is not compressed.
-func (b *stream) stored(dst []byte, out int) (int, error) {
+// copyStored copies a block that is not compressed.
+func (b *stream) copyStored(dst []byte, out int) (int, error) {
 	// Return whole bytes to the input. The rest of a byte is padding.
 	at := b.at - int(b.n>>3)
 	b.buf, b.n = 0, 0

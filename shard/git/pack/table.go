@@ -59,7 +59,7 @@ func makeCodeEntries() (t [19]uint32) {
 // The codes are canonical. Sorted by length and then by symbol, each code is the one before plus
 // one. With the lengths 1, 2, 3, 3 they are 0, 10, 110, 111.
 func makeTable(table []uint32, first int, sizes []uint8, entries []uint32) error {
-	var symbols sorted
+	var symbols sortedSymbols
 	if err := symbols.sort(sizes); err != nil {
 		return err
 	}
@@ -72,8 +72,8 @@ func makeTable(table []uint32, first int, sizes []uint8, entries []uint32) error
 	return nil
 }
 
-// sorted is the symbols that have a code, the shortest codes first.
-type sorted struct {
+// sortedSymbols is the symbols that have a code, the shortest codes first.
+type sortedSymbols struct {
 	symbols [288]uint16
 	count   [16]int // number of codes of each length
 	total   int
@@ -86,7 +86,7 @@ type sorted struct {
 // meaning, unless there is at most one code.
 //
 //	sum of 2^-length = 1
-func (s *sorted) sort(sizes []uint8) error {
+func (s *sortedSymbols) sort(sizes []uint8) error {
 	for _, n := range sizes {
 		s.count[n&15]++
 	}
@@ -125,7 +125,7 @@ func (s *sorted) sort(sizes []uint8) error {
 //
 // Codes are in the input with their highest bit first, but bits are taken from it lowest first. So
 // all codes here have reversed bits.
-func (s *sorted) fillFirst(table []uint32, first int, entries []uint32) int {
+func (s *sortedSymbols) fillFirst(table []uint32, first int, entries []uint32) int {
 	symbols := s.symbols[:s.total]
 	code, size := 0, 1
 	for n := 1; n <= min(first, s.longest); n++ {
@@ -151,7 +151,7 @@ func (s *sorted) fillFirst(table []uint32, first int, entries []uint32) int {
 
 // fillFurther adds the tables for codes of more than first bits. Codes with the same first bits are
 // neighbours, and share a table.
-func (s *sorted) fillFurther(table []uint32, first, code int, entries []uint32) {
+func (s *sortedSymbols) fillFurther(table []uint32, first, code int, entries []uint32) {
 	shorter := 0
 	for n := 1; n <= first; n++ {
 		shorter += s.count[n]

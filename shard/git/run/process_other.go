@@ -14,6 +14,7 @@ func start(cmd *exec.Cmd, _ bool) (release func(), err error) {
 	return func() {}, cmd.Start()
 }
 
+// killGroup kills a process and its process group.
 func killGroup(p *os.Process) error {
 	if p == nil {
 		return nil
@@ -24,12 +25,13 @@ func killGroup(p *os.Process) error {
 	return nil
 }
 
+// widen does nothing: only Linux can enlarge a pipe.
 func widen(*os.File) {}
 
 // bound does nothing here: only GIT_ALLOC_LIMIT limits the memory of a run.
 func bound(*os.Process, int64) {}
 
-// boundFiles does nothing here.
+// boundFiles does nothing: only Linux can limit the files that another process writes.
 func boundFiles(*os.Process, int64) {}
 
 // FreeAt returns 0, because the free space is unknown here.
