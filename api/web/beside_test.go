@@ -11,8 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// crowded is a repository whose root has more entries than a tree shows. Like a
-// node it lists paths in the order in which they are asked for, until it has enough.
+// crowded is a repository whose root has more entries than a tree shows. Like a node it lists
+// paths in the requested order, up to the limit.
 type crowded struct{ browse.Reader }
 
 func (crowded) Tree(_ context.Context, _ catalog.Viewer, r browse.TreeRequest) (*browse.TreeResponse, error) {
@@ -39,8 +39,8 @@ func (crowded) Tree(_ context.Context, _ catalog.Viewer, r browse.TreeRequest) (
 	return &browse.TreeResponse{Root: root, Cut: true}, nil
 }
 
-// However much stands in the directories above a file, the tree shows the file.
-func TestTheTreeIsOpenToItsFile(t *testing.T) {
+// The tree shows the file, however many entries the directories above it have.
+func TestBeside_showsTheFile(t *testing.T) {
 	t.Parallel()
 	p := New(Deps{Browse: crowded{}})
 	leaves := p.reading.sources.beside(t.Context(), &layout.Visit{}, place{Repo: "r", Path: "zoo/ape.go"})

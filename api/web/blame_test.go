@@ -28,7 +28,7 @@ func (f longFile) Source(context.Context, catalog.Viewer, browse.SourceRequest) 
 
 func (f longFile) Blame(ctx context.Context, _ catalog.Viewer, _ browse.BlameRequest) (*browse.BlameResponse, error) {
 	select {
-	case <-time.After(f.takes): // in the time of the bubble
+	case <-time.After(f.takes): // in the bubble's time
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -38,7 +38,7 @@ func (f longFile) Blame(ctx context.Context, _ catalog.Viewer, _ browse.BlameReq
 	}, f.err
 }
 
-// clocked notes when something is written.
+// clocked records when something is written.
 type clocked struct {
 	bytes.Buffer
 	began time.Time
@@ -50,9 +50,9 @@ func (c *clocked) Write(b []byte) (int, error) {
 	return c.Buffer.Write(b)
 }
 
-// While git reads a long history the frame of the page is there, and the lines follow,
-// or why there are none. What is quick is sent at once.
-func TestTheFrameOfABlameDoesNotWaitForGit(t *testing.T) {
+// While git reads a long history, the frame of the page is sent at once. The lines, or the reason
+// why there are none, follow. A quick answer is sent as a whole.
+func TestBlamePage_frameComesFirst(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		takes time.Duration
@@ -91,8 +91,8 @@ func TestTheFrameOfABlameDoesNotWaitForGit(t *testing.T) {
 	}
 }
 
-// Who leaves while git reads is waited for no longer.
-func TestABlameEndsWithItsReader(t *testing.T) {
+// When the reader disconnects, the request ends.
+func TestBlamePage_endsWithItsReader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Deps{Browse: longFile{takes: time.Hour}, Now: time.Now})

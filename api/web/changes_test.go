@@ -16,9 +16,8 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// Of two lines that are much alike the words are marked that only one of them
-// has; of two others nothing is.
-func TestChangedWordsAreMarked(t *testing.T) {
+// In two similar lines the words that differ are marked; in other lines nothing is.
+func TestChangedWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ old, now, inOld, inNow string }{
 		{`return "hello " + name`, `return "HELLO " + name`, `return "[hello] " + name`, `return "[HELLO] " + name`},
@@ -51,10 +50,10 @@ func bracketed(s string, marks []span) string {
 	return b.String() + s[at:]
 }
 
-// hunk changes a comment in the middle of Go.
+// hunk changes a comment in the middle of Go code.
 var hunk = browse.DiffHunk{OldStart: 3, OldLines: 4, NewStart: 3, NewLines: 4, Body: " func f() int {\n-\t// one\n-\treturn 1\n+\t// two\n+\treturn 1 + 1\n+\n }\n"}
 
-func TestAChangeIsDrawnInTwoWays(t *testing.T) {
+func TestChangeViews(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		view int
@@ -85,7 +84,7 @@ func TestAChangeIsDrawnInTwoWays(t *testing.T) {
 	}
 }
 
-// manyFiles differ in so many files, each by one line.
+// manyFiles is a difference with so many files, each with one changed line.
 type manyFiles struct {
 	browse.Reader
 	count int
@@ -106,9 +105,9 @@ func (m *manyFiles) Diff(_ context.Context, _ catalog.Viewer, req browse.DiffReq
 	return r, nil
 }
 
-// A change of many files has pages, each of which tells of how many files and lines the
-// whole is; other ways to look at it stay on the page, but for one that has other files.
-func TestAChangeOfManyFilesHasPages(t *testing.T) {
+// A change of many files has pages, each with the totals of the whole change. The look stays the
+// same on all pages.
+func TestChangePage_manyFiles(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		count                int
@@ -145,7 +144,7 @@ func TestAChangeOfManyFilesHasPages(t *testing.T) {
 	}
 }
 
-// Whatever a change holds, both views show its text, and make no markup of it.
+// FuzzChanges checks that both views show the text of any change, and escape markup.
 func FuzzChanges(f *testing.F) {
 	f.Add("-a <b>\n+a <i>\n \n+x\n-y\n", "Go")
 	f.Add("-/* \u202e\n /*\n+*/ \xff\n\\ No newline at end of file\n", "C")
@@ -169,9 +168,8 @@ func FuzzChanges(f *testing.F) {
 	})
 }
 
-// Each file counts for every revision that has it; of one revision alone there is
-// nothing to choose.
-func TestFilesAreCountedByRevision(t *testing.T) {
+// A file counts for every revision that has it. With one revision there is nothing to choose.
+func TestRevisionFacet_counts(t *testing.T) {
 	t.Parallel()
 	resp := &search.Response{Coverage: coverage.Of(coverage.Parts, 1, 1), Files: []search.File{
 		{Repository: "r", Path: "a.go", Branches: []string{"HEAD", "refs/heads/main", "refs/tags/v1"}},
@@ -197,7 +195,7 @@ func TestFilesAreCountedByRevision(t *testing.T) {
 	}
 }
 
-func TestAChangedLineEndIsShown(t *testing.T) {
+func TestChange_lineEnd(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]int{
 		" one\n-two\r\n+two\n":         1,
@@ -218,7 +216,7 @@ func TestAChangedLineEndIsShown(t *testing.T) {
 	}
 }
 
-// A page of changes has a bounded number of rows, however short they are.
+// The number of rows of a page is limited, however short they are.
 func TestChangesPage_isBounded(t *testing.T) {
 	t.Parallel()
 	hunks := []browse.DiffHunk{{Body: " a\n-b\n+c\n"}, {Body: "-d\n\\ No newline at end of file"}, {Body: "+e\n"}}

@@ -17,7 +17,7 @@ import (
 // none are chats that answer nothing.
 type none = ask.Chats
 
-// asked keeps what it was asked.
+// asked records the questions.
 type asked struct {
 	none
 	got ask.Question
@@ -39,8 +39,8 @@ func (a *asked) Ask(_ context.Context, _ catalog.Viewer, q ask.Question) (*ask.S
 	return &ask.Started{ID: "1"}, nil
 }
 
-// A name with a blank in it can be given whole; browsers end lines with both signs.
-func TestTheFormOfQuestionsTakesNamesWithBlanks(t *testing.T) {
+// A name may contain a space; browsers end lines with \r\n.
+func TestAskForm_namesWithSpaces(t *testing.T) {
 	t.Parallel()
 	for field, want := range map[string][]string{
 		"dev.azure.com/acme/My Project/app":                      {"dev.azure.com/acme/My Project/app"},
@@ -62,7 +62,7 @@ func TestTheFormOfQuestionsTakesNamesWithBlanks(t *testing.T) {
 	}
 }
 
-// Of several models one is chosen, and the last question may be asked again of another.
+// A model can be chosen, and another one for repeating the last question.
 func TestAsk_ofAModel(t *testing.T) {
 	t.Parallel()
 	a := &asked{}

@@ -28,8 +28,8 @@ func TestMarkdownOf_notebooksAndTables(t *testing.T) {
 	}
 }
 
-// A table is drawn with its rows, and nothing in it becomes markup.
-func TestATableIsADocument(t *testing.T) {
+// A table is rendered with its rows, and markup in it is escaped.
+func TestMarkdownOf_tableIsRendered(t *testing.T) {
 	t.Parallel()
 	p := New(Deps{Browse: oneFile{text: []byte("name,note\nredis,<b>bold</b> `code` &amp; ![x](y)\n")}, Now: time.Now})
 	v := &layout.Visit{Method: "GET", Path: "/", Viewer: catalog.Viewer{}}

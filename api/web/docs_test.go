@@ -10,8 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/docs"
 )
 
-// Every page of the documentation can be drawn, and each of its links to another page
-// leads to one.
+// Every page of the documentation can be rendered, and its links to other pages work.
 func TestDocumentation_isDrawnAndLinked(t *testing.T) {
 	t.Parallel()
 	if len(manuals) < 30 || manuals[0].path != docsMap {
@@ -40,7 +39,7 @@ func TestDocumentation_isDrawnAndLinked(t *testing.T) {
 	}
 }
 
-// A search has the pages with all of its words, in any case, the ones about them first.
+// A search returns the pages with all its words, in any case, the most relevant first.
 func TestDocumentation_isSearched(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]string{

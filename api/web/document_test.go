@@ -11,9 +11,9 @@ import (
 
 func stopped() time.Time { return time.Time{} }
 
-// A document has the colours of files, shows what is hidden, and its links keep to
-// the revision of the page.
-func TestADocumentIsOfItsPlace(t *testing.T) {
+// A document has coloured code and shows hidden characters, and its links keep the revision of
+// the page.
+func TestDocument_revisionAndColours(t *testing.T) {
 	t.Parallel()
 	p := New(Deps{Now: stopped})
 	l := place{Repo: "example.com/a", Rev: "v1/x", Kind: "blob", Path: "docs/a.md"}
@@ -36,9 +36,9 @@ func TestADocumentIsOfItsPlace(t *testing.T) {
 	}
 }
 
-// An answer is drawn with its citations; lines of a document are those of its
-// source, and what a model writes is no link into this site.
-func TestAnAnswerIsDrawn(t *testing.T) {
+// An answer is rendered with its citations. Lines of a document lead to its source, and the
+// model's text does not link into this site.
+func TestAnswer_isRendered(t *testing.T) {
 	t.Parallel()
 	p := New(Deps{Now: stopped})
 	cite := func(path string, first int, state ask.CiteState) ask.Piece {
@@ -57,7 +57,7 @@ func TestAnAnswerIsDrawn(t *testing.T) {
 	}
 }
 
-func TestADirectoryIsReadByItsREADME(t *testing.T) {
+func TestDirectoryPage_showsTheREADME(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ names, want string }{
 		{"a.go README README.md README.txt", "README.md"}, {"README.rst README", "README.rst"}, {"readme.txt", "readme.txt"}, {"readme/ README.MD", "README.MD"}, {"readmes.md a", ""},
@@ -76,8 +76,8 @@ func TestADirectoryIsReadByItsREADME(t *testing.T) {
 	}
 }
 
-// What leads to lines of a document leads to its source.
-func TestLinesAreThoseOfTheSource(t *testing.T) {
+// A link to lines of a document leads to its source.
+func TestDocument_linesLeadToTheSource(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ page, file, want string }{
 		{"/x/a.go#L3", "a.go", "/x/a.go#L3"}, {"/x/a.md", "a.md", "/x/a.md?plain=1"}, {"/x/A.MD#L3-L4", "A.MD", "/x/A.MD?plain=1#L3-L4"},

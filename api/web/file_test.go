@@ -14,7 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// oneFile has one file and nothing beside it.
+// oneFile is a repository with one file.
 type oneFile struct {
 	browse.Reader
 	text []byte
@@ -31,8 +31,7 @@ func (f oneFile) Tree(context.Context, catalog.Viewer, browse.TreeRequest) (*bro
 	return nil, errNone
 }
 
-// Outline answers when the first lines are sent, where there is something to wait
-// for.
+// Outline answers when the first lines are sent, if the test waits for that.
 func (f oneFile) Outline(ctx context.Context, _ catalog.Viewer, _ browse.OutlineRequest) (*browse.OutlineResponse, error) {
 	select {
 	case <-f.sent:
@@ -42,7 +41,7 @@ func (f oneFile) Outline(ctx context.Context, _ catalog.Viewer, _ browse.Outline
 	return &browse.OutlineResponse{Files: []browse.OutlineFile{{Symbols: []browse.OutlineSymbol{{Name: "whale", Kind: "function", First: 7}}}}}, nil
 }
 
-// parts keeps what is sent, each part apart, and tells of the first.
+// parts records what is sent, part by part, and signals the first.
 type parts struct {
 	all  [][]byte
 	told chan struct{}
@@ -55,7 +54,7 @@ func (p *parts) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// The page of a symbolic link says that it is one, and leads to where it does.
+// The page of a symbolic link says so, and links to its target.
 func TestFilePage_ofASymbolicLink(t *testing.T) {
 	t.Parallel()
 	for target, want := range map[string]string{
@@ -80,9 +79,9 @@ func TestFilePage_ofASymbolicLink(t *testing.T) {
 	}
 }
 
-// The first lines of a large file are sent before the others are drawn, and all of
-// it is the page that is drawn at once.
-func TestALargeFileIsSentFromItsBeginning(t *testing.T) {
+// The first lines of a large file are sent before the rest is rendered. Together they equal the
+// page rendered at once.
+func TestFilePage_largeFileIsSentInParts(t *testing.T) {
 	t.Parallel()
 	text := []byte(strings.Repeat("x := \"one\" // two\n", 50_000))
 	now := time.Unix(0, 0)

@@ -21,7 +21,7 @@ func (nothing) Search(context.Context, catalog.Viewer, search.Request) (*search.
 	return &search.Response{}, nil
 }
 
-// named is what every text names and has most of.
+// named is the target and the nearest answer for every text.
 type named struct {
 	Suggester
 	targets []suggest.Target
@@ -34,7 +34,7 @@ func (n named) Nearest(context.Context, catalog.Viewer, search.Request, *search.
 	return n.near
 }
 
-// pageOf is the page of results for a text.
+// pageOf returns the page of results for a text.
 func pageOf(t *testing.T, text string, n named) string {
 	t.Helper()
 	p := New(Deps{Search: nothing{}, Suggest: n, Now: time.Now})

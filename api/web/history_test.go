@@ -16,9 +16,8 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// The newest commit of a file is of age 0 and the oldest of the last age, however
-// far they are apart.
-func TestLinesHaveAnAge(t *testing.T) {
+// The newest commit of a file has age 0 and the oldest the last age, whatever their times.
+func TestBlame_agesOfLines(t *testing.T) {
 	t.Parallel()
 	at := func(days int) browse.BlameCommit {
 		return browse.BlameCommit{Date: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, days)}
@@ -37,8 +36,8 @@ func TestLinesHaveAnAge(t *testing.T) {
 	}
 }
 
-// A number of a page so large that a multiple of it wraps around has nothing behind it.
-func TestAListEnds(t *testing.T) {
+// The last page has no next one, also if the page number is so large that a multiple overflows.
+func TestGoesOn_largePageNumbers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		page, total int
@@ -53,7 +52,7 @@ func TestAListEnds(t *testing.T) {
 	}
 }
 
-// pastOf answers pages of history with one answer.
+// pastOf answers every request for history with one answer.
 type pastOf struct {
 	browse.Reader
 	commits browse.CommitsResponse
@@ -63,8 +62,7 @@ func (p pastOf) Commits(context.Context, catalog.Viewer, browse.CommitsRequest) 
 	return &p.commits, nil
 }
 
-// The page of a history says what it has not looked at, and leads past .mailmap with all
-// its filters.
+// The page of a history says what it does not cover. The link without .mailmap keeps all filters.
 func TestHistoryPage_saysWhatItLacks(t *testing.T) {
 	t.Parallel()
 	reached := time.Date(2022, 10, 31, 12, 0, 0, 0, time.UTC)
@@ -101,8 +99,8 @@ func TestHistoryPage_saysWhatItLacks(t *testing.T) {
 	}
 }
 
-// The page of a blame says which lines are another commit's than git has, and which may be
-// older than their commit.
+// The page of a blame says which lines have another commit than in git, and which may be older
+// than their commit.
 func TestBlamePage_saysWhatItLooksPast(t *testing.T) {
 	t.Parallel()
 	show := func(query url.Values, r browse.BlameResponse) string {
@@ -110,7 +108,7 @@ func TestBlamePage_saysWhatItLooksPast(t *testing.T) {
 		r.Ranges = []browse.BlameRange{{Hash: "c0ffee", Path: "a", StartLine: 1, LineCount: 1}}
 		p := New(Deps{Browse: blamed{r: r}, Now: time.Now})
 		v := &layout.Visit{Method: "GET", Query: query}
-		// A blame that takes long on a busy machine would be sent in parts.
+		// On a busy machine a slow blame would be sent in parts.
 		synctest.Test(t, func(t *testing.T) {
 			if err := p.reading.revisions.blame(t.Context(), v, place{Repo: "r", Path: "a", Kind: "blame"}); err != nil {
 				t.Fatal(err)
@@ -140,8 +138,8 @@ func (b blamed) Blame(context.Context, catalog.Viewer, browse.BlameRequest) (*br
 	return &b.r, nil
 }
 
-// However many lines a file has, and however long its messages are, a page of blame is
-// bounded. The pages together have each line once.
+// The size of a blame page is limited, however many lines a file has and however long its
+// messages are. The pages together have each line once.
 func TestBlamePage_isBounded(t *testing.T) {
 	t.Parallel()
 	const lines = 80_000
@@ -151,7 +149,7 @@ func TestBlamePage_isBounded(t *testing.T) {
 		hash := fmt.Sprint("c0ffee", i)
 		r.Commits[hash] = browse.BlameCommit{Hash: hash, Message: long, AuthorName: long}
 	}
-	// Runs of one line, and one that is longer than a page.
+	// Runs of one line, and a run longer than a page.
 	for line := 1; line <= lines/2; line++ {
 		r.Ranges = append(r.Ranges, browse.BlameRange{Hash: fmt.Sprint("c0ffee", line%2), StartLine: line, LineCount: 1})
 	}

@@ -28,7 +28,7 @@ func (k badKeys) Keys(context.Context, account.Holder, bool) ([]account.KeyInfo,
 	return nil, nil
 }
 
-// usedKeys are two keys, of which one was used.
+// usedKeys are two keys, one of which was used.
 type usedKeys struct{ badKeys }
 
 func (usedKeys) Keys(context.Context, account.Holder, bool) ([]account.KeyInfo, error) {
@@ -36,7 +36,7 @@ func (usedKeys) Keys(context.Context, account.Holder, bool) ([]account.KeyInfo, 
 	return []account.KeyInfo{{ID: "a", Name: "laptop", Created: day, Used: day.Add(20 * time.Hour)}, {ID: "b", Name: "build", Created: day}}, nil
 }
 
-func TestTheListOfKeysTellsTheirUse(t *testing.T) {
+func TestKeysPage_lastUse(t *testing.T) {
 	t.Parallel()
 	p := New(Deps{Keys: usedKeys{}, Now: func() time.Time { return time.Date(2026, 1, 3, 9, 0, 0, 0, time.UTC) }})
 	v := &layout.Visit{Method: "GET", Viewer: catalog.Operator(), Status: 200, Sent: func(string) string { return "" }}
@@ -50,8 +50,8 @@ func TestTheListOfKeysTellsTheirUse(t *testing.T) {
 	}
 }
 
-// People make their own keys, which are of members; a key of nobody makes none.
-func TestPeopleMakeTheirOwnKeys(t *testing.T) {
+// Members make their own keys; a key without an account cannot make one.
+func TestKeysPage_ownKeys(t *testing.T) {
 	t.Parallel()
 	p := New(Deps{Keys: usedKeys{}, Now: time.Now})
 	v := &layout.Visit{Method: "GET", Viewer: catalog.Viewer{Role: catalog.RoleMember, Account: "u1"}, Status: 200, Sent: func(string) string { return "" }}
@@ -74,9 +74,9 @@ func TestPeopleMakeTheirOwnKeys(t *testing.T) {
 	}
 }
 
-// What the form can mend stands beside it, with the status of its kind; other
-// failures are for the edge, which knows what to say of each.
-func TestAFailureOfTheFormOfKeys(t *testing.T) {
+// An error that the form can fix is shown next to it, with its status. Other errors have their
+// own page.
+func TestKeysPage_errors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err    error

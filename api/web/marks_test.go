@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// marked writes a line with its kept marks in brackets.
+// marked returns lines with their visible marks in brackets.
 func marked(query string, lines ...string) []string {
 	c := shard.Chunk{Content: []byte(strings.Join(lines, "\n") + "\n")}
 	low := strings.ToLower(string(c.Content))

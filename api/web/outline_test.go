@@ -7,7 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// A symbol stands below each whose lines have all of its own.
+// A symbol is below each symbol whose lines include all of its own.
 func TestOutlineRows_areATree(t *testing.T) {
 	t.Parallel()
 	lines := func(first, last int) browse.OutlineSymbol { return browse.OutlineSymbol{First: first, Last: last} }
@@ -18,8 +18,8 @@ func TestOutlineRows_areATree(t *testing.T) {
 		{nil, nil},
 		{[]browse.OutlineSymbol{lines(1, 1), lines(2, 2)}, []int{1, 1}},
 		{[]browse.OutlineSymbol{lines(1, 9), lines(2, 4), lines(3, 3), lines(5, 9), lines(10, 12), lines(11, 11)}, []int{1, 2, 3, 2, 1, 2}},
-		{[]browse.OutlineSymbol{lines(1, 5), lines(3, 8), lines(4, 4)}, []int{1, 1, 2}}, // they overlap: none is in the other
-		{[]browse.OutlineSymbol{lines(1, 0), lines(2, 0)}, []int{1, 1}},                 // where the last line is not known
+		{[]browse.OutlineSymbol{lines(1, 5), lines(3, 8), lines(4, 4)}, []int{1, 1, 2}}, // they overlap: none includes the other
+		{[]browse.OutlineSymbol{lines(1, 0), lines(2, 0)}, []int{1, 1}},                 // if the last line is unknown
 		{[]browse.OutlineSymbol{lines(1, 20), lines(2, 19), lines(3, 18), lines(4, 17), lines(5, 16), lines(6, 15), lines(7, 14)}, []int{1, 2, 3, 4, 5, 6, 6}},
 	} {
 		var got []int

@@ -27,14 +27,14 @@ type slowSearch struct {
 
 func (s slowSearch) Search(ctx context.Context, _ catalog.Viewer, r search.Request) (*search.Response, error) {
 	select {
-	case <-time.After(time.Second): // in the time of the bubble
+	case <-time.After(time.Second): // in the bubble's time
 		return &s.resp, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// plainText names nothing.
+// plainText suggests nothing.
 type plainText struct{ Suggester }
 
 func (plainText) GoTo(context.Context, catalog.Viewer, string) []suggest.Target { return nil }
@@ -43,9 +43,8 @@ func (plainText) Nearest(context.Context, catalog.Viewer, search.Request, *searc
 	return nil
 }
 
-// A search that takes a while tells how far it has come before its answer, and a
-// quick one does not.
-func TestASlowSearchTellsWhatItHasDone(t *testing.T) {
+// A slow search reports its progress before its answer, a quick one does not.
+func TestSearchPage_progress(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{"", "results"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -88,8 +87,8 @@ func TestProgressText(t *testing.T) {
 	}
 }
 
-// What is counted exactly is not called a lower bound, though not all is shown.
-func TestWhatIsCountedExactlyIsNotCalledALowerBound(t *testing.T) {
+// An exact count is not shown as a lower bound, even if not all matches are shown.
+func TestSearchPage_exactCounts(t *testing.T) {
 	t.Parallel()
 	resp := &search.Response{Coverage: coverage.Of(coverage.Parts, 3, 3).With(coverage.Gap{Kind: coverage.Limit}), Stats: search.Stats{ShardsRequired: 3, ShardsAnswered: 3, FlushReason: search.FlushLimit}}
 	resp.Stats.Files, resp.Stats.TotalMatches = 406, 1193
@@ -104,8 +103,8 @@ func TestWhatIsCountedExactlyIsNotCalledALowerBound(t *testing.T) {
 	}
 }
 
-// What panics beside the page panics for who makes the page, and ends no node.
-func TestAPanicInTheBackgroundIsThatOfThePage(t *testing.T) {
+// A panic in a goroutine of a page ends the page, and not the node.
+func TestPanic_inTheBackgroundEndsOnlyThePage(t *testing.T) {
 	t.Parallel()
 	ended := inBackground(func() (int, error) { panic("a walrus") })
 	defer func() {

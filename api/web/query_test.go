@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// speller knows which names are meant by some that are mistyped.
+// speller knows the right names for some mistyped ones.
 type speller struct {
 	symbols.Searcher
 	meant map[string]string
@@ -24,9 +24,9 @@ func (s speller) Definitions(_ context.Context, _ catalog.Viewer, req symbols.Sy
 	return &symbols.SymbolResponse{}, nil
 }
 
-// The words of a query that are likely names with letters wrong are put right, all of
-// them and each alone; filters, quoted texts and what is excluded stay as they are.
-func TestMistypedWordsAreRespelled(t *testing.T) {
+// Mistyped names in a query are corrected, all together and each alone. Filters, quoted texts and
+// excluded words are unchanged.
+func TestRespelled(t *testing.T) {
 	t.Parallel()
 	p := &searching{searcher: speller{meant: map[string]string{"sdsnw": "sdsnew", "zmaloc": "zmalloc", "dictAd": "dictAdd", "abc": "abcd"}}}
 	for query, want := range map[string][]string{
@@ -46,9 +46,8 @@ func TestMistypedWordsAreRespelled(t *testing.T) {
 	}
 }
 
-// Every filter of the language is a part of a query that can be taken out, and has a row
-// in the help.
-func TestEveryFilterIsAToken(t *testing.T) {
+// Every filter of the language can be removed from a query, and has a row in the help.
+func TestFilters_areTokensWithHelp(t *testing.T) {
 	t.Parallel()
 	for _, f := range query.Filters() {
 		for _, name := range f.Names {

@@ -22,17 +22,17 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// The bounds of what is drawn for a rate, of each language.
+// Limits of what is rendered for the rate of each language.
 const (
 	mostDrawn    = 24 // files
 	mostOfEach   = 60 << 10
 	leastOfEach  = 500
 	leastOfAll   = 20 << 10
-	leastDrawing = 50 * time.Millisecond // each way to draw, again and again until then
+	leastDrawing = 50 * time.Millisecond // repeat each rendering at least so long
 )
 
-// TestRowRates prints how much source a second becomes rows of HTML, for each language of the
-// files below SHOAL_TEST_SOURCES, beside a highlighter that writes HTML too.
+// TestRowRates prints how many bytes of source become rows of HTML in a second, for each language
+// of the files below SHOAL_TEST_SOURCES, and the same for another highlighter.
 func TestRowRates(t *testing.T) {
 	dirs := strings.Fields(os.Getenv("SHOAL_TEST_SOURCES"))
 	if len(dirs) == 0 {
@@ -65,7 +65,7 @@ func TestRowRates(t *testing.T) {
 	}
 }
 
-// drawColoured draws a text as its blocks are when they come near the window.
+// drawColoured renders a text as its blocks are when they come near the window.
 func drawColoured(text []byte, language string) {
 	for paint, dst := newPainter(language), []byte(nil); len(text) > 0; {
 		var line []byte
@@ -75,7 +75,7 @@ func drawColoured(text []byte, language string) {
 	}
 }
 
-// threes is a text as chunks of three lines, of which the second has a match.
+// threes splits a text into chunks of three lines, with a match in the second.
 func threes(text []byte) (chunks []shard.Chunk) {
 	offset, number := 0, 1
 	for offset < len(text) {
@@ -94,7 +94,7 @@ func threes(text []byte) (chunks []shard.Chunk) {
 	return chunks
 }
 
-// drawByOther draws a text with numbers of lines and classes, as pages have them.
+// drawByOther renders a text with line numbers and classes, as pages have them.
 func drawByOther(t *testing.T, lexer chroma.Lexer, text []byte) {
 	tokens, err := chroma.Coalesce(lexer).Tokenise(nil, string(text))
 	if err != nil {
@@ -105,8 +105,8 @@ func drawByOther(t *testing.T, lexer chroma.Lexer, text []byte) {
 	}
 }
 
-// rate is how many megabytes of texts are drawn in a second, the best of three. draw draws
-// the one with a number.
+// rate returns how many megabytes are rendered in a second, the best of three. draw renders the
+// text with an index.
 func rate(texts [][]byte, draw func(int)) (best float64) {
 	for range 3 {
 		began, drawn := time.Now(), 0
@@ -121,8 +121,8 @@ func rate(texts [][]byte, draw func(int)) (best float64) {
 	return best
 }
 
-// sourcesByLanguage is the beginnings of files of the directories, by what the index takes
-// their language for.
+// sourcesByLanguage returns the beginnings of files of the directories, by the language that the
+// index detects.
 func sourcesByLanguage(t *testing.T, dirs []string) map[string][][]byte {
 	out := map[string][][]byte{}
 	add := func(path string, d fs.DirEntry, err error) error {

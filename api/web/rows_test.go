@@ -14,9 +14,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// A mark stands where the match is in the bytes of the file, also where those
-// are no UTF-8.
-func TestMarksStandInTheirPlaceInOtherEncodings(t *testing.T) {
+// A mark is at the right bytes, also in files that are not UTF-8.
+func TestMarks_inOtherEncodings(t *testing.T) {
 	t.Parallel()
 	f := &search.File{Repository: "r", Path: "a.txt", Chunks: []shard.Chunk{{
 		Content: []byte("caf\xe9 needle\n"), Start: shard.Position{Offset: 10, Line: 2, Column: 1},
@@ -41,7 +40,7 @@ func TestRow_saysWhatOfALineIsCut(t *testing.T) {
 	}
 }
 
-func TestAnAnswerOfRepositoriesShowsThem(t *testing.T) {
+func TestSearchPage_repositories(t *testing.T) {
 	t.Parallel()
 	repos := []browse.RepoInfo{{ID: 7, Name: "acme/shoal"}}
 	rows := repoRows(repos, layout.Box{Query: "type:repo needle"})
@@ -50,9 +49,8 @@ func TestAnAnswerOfRepositoriesShowsThem(t *testing.T) {
 	}
 }
 
-// The search behind a repository of an answer is in that one alone, whatever the
-// query joins.
-func TestTheSearchOfARepositoryStaysInIt(t *testing.T) {
+// A search linked from a repository only covers that repository, even if the query has an or.
+func TestRepoRow_searchStaysInTheRepository(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"type:repo needle":           "reposet:\"r\" needle",
@@ -73,7 +71,7 @@ func TestTheSearchOfARepositoryStaysInIt(t *testing.T) {
 	}
 }
 
-func TestOneFileDoesNotFloodThePage(t *testing.T) {
+func TestSearchPage_limitOfOneFile(t *testing.T) {
 	t.Parallel()
 	f := &search.File{Repository: "r", Path: "a.go", Language: "Go"}
 	for i := range uint32(60) {
@@ -93,8 +91,8 @@ func TestOneFileDoesNotFloodThePage(t *testing.T) {
 	}
 }
 
-// What the page makes of a query is a query that says the same and more.
-func TestFacetsAndFoldsMakeGoodQueries(t *testing.T) {
+// Queries made by facets and folds are valid, and narrower than the original.
+func TestFacetsAndFolds_queries(t *testing.T) {
 	t.Parallel()
 	for _, toggle := range []bool{false, true} {
 		text := "file:" + fieldRegexp(`^a\.b/"c"$`) + " " + grouped(`x or "a b"`)
@@ -112,8 +110,9 @@ func TestFacetsAndFoldsMakeGoodQueries(t *testing.T) {
 	}
 }
 
-// A filter that was all of an arm goes with an operator: alone that would be a word.
-func TestAFilterIsTakenOutWithItsOperator(t *testing.T) {
+// If a filter is all of one side of an or, the or is removed too, because alone it would be a
+// word.
+func TestRemoveFilter_withItsOperator(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"a or lang:go":          "a",
@@ -138,7 +137,7 @@ func TestAFilterIsTakenOutWithItsOperator(t *testing.T) {
 	}
 }
 
-func TestAMistakeIsShownInItsPlace(t *testing.T) {
+func TestQueryMistake_place(t *testing.T) {
 	t.Parallel()
 	text := "foo lang:nothing bar"
 	err := parseError(search.Request{Query: text})
@@ -150,8 +149,8 @@ func TestAMistakeIsShownInItsPlace(t *testing.T) {
 	}
 }
 
-// What is put in front of a query while somebody types it moves no mark.
-func TestAMistakeIsShownInItsPlaceWhileTyping(t *testing.T) {
+// Filters added in front during typing do not move the mark.
+func TestQueryMistake_placeWhileTyping(t *testing.T) {
 	t.Parallel()
 	r := &results{Box: layout.Box{Query: "foo lang:nothing bar"}, typed: true}
 	_, err := r.request()
@@ -163,8 +162,8 @@ func TestAMistakeIsShownInItsPlaceWhileTyping(t *testing.T) {
 	}
 }
 
-// Fifty thousand lines are few elements, and a line of half a megabyte is cut.
-func TestALargeFileIsFewElements(t *testing.T) {
+// A file of fifty thousand lines has few elements, and a line of half a megabyte is cut.
+func TestFilePage_fewElements(t *testing.T) {
 	t.Parallel()
 	text := []byte(strings.Repeat("x := \"one\" // two\n", 50_000))
 	if n := elements(t, appendBlocks(nil, text, "Go")); n > 6000 {
@@ -189,7 +188,7 @@ func elements(t *testing.T, page []byte) (n int) {
 	}
 }
 
-// The text of a block is the text of the file, and nothing in it is markup.
+// FuzzBlocks checks that the text of a block equals the file, without markup.
 func FuzzBlocks(f *testing.F) {
 	f.Add([]byte("func <b>() { // \u202e */ \"x\n`raw\n"), "Go")
 	f.Add([]byte("r#\"a\"# 'c' /* <!-- */ \xff\xfe"), "Rust")
@@ -210,8 +209,8 @@ func FuzzBlocks(f *testing.F) {
 	})
 }
 
-// Values of one facet are chosen beside each other; a second click takes one out. What
-// a reader wrote in another way stays as it is.
+// Several values of a facet can be chosen, and a second click removes one. Filters written in
+// another form are unchanged.
 func TestFacets_severalAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ kind, query, value, want string }{
@@ -236,7 +235,7 @@ func TestFacets_severalAtOnce(t *testing.T) {
 	}
 }
 
-// A word that looks for repositories means their names before what stands in them.
+// In a search for repositories, matching names come before matching contents.
 func TestRepositories_namedComeFirst(t *testing.T) {
 	t.Parallel()
 	rows := repoRows([]browse.RepoInfo{{Name: "h/app"}, {Name: "h/redis"}, {Name: "h/web"}}, layout.Box{Query: "type:repo Redis"})

@@ -12,7 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// oneDirectory has a directory whose last commits are known, but for one entry.
+// oneDirectory has a directory whose last commits are known, except for one entry.
 type oneDirectory struct {
 	browse.Reader
 	asked []string // revisions
@@ -35,10 +35,9 @@ func (d *oneDirectory) LastCommits(_ context.Context, _ catalog.Viewer, req brow
 	}, nil
 }
 
-// A directory is a list, and when a script asks for it the same list with the last
-// commit of each entry, of the commit that the page shows; one that was not found in
-// time leads to the history.
-func TestADirectoryTellsItsLastCommits(t *testing.T) {
+// A directory is a list. For a script it has the last commit of each entry, as of the shown
+// commit; an entry without a result in time links to the history.
+func TestDirectoryPage_lastCommits(t *testing.T) {
 	t.Parallel()
 	d := &oneDirectory{}
 	p := &sources{dating: dating{func() time.Time { return time.Unix(3600, 0) }}, reader: d}

@@ -16,11 +16,10 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// shallow answers as a search does that stops early: the deeper it looks, the
-// better the files that it finds.
+// shallow answers like a search that stops early: with a higher limit it finds better files.
 type shallow struct {
 	symbols.Searcher
-	files, each int // what there is
+	files, each int // existing files and matches
 	asked       []search.Request
 }
 
@@ -33,7 +32,7 @@ func (s *shallow) Search(_ context.Context, _ catalog.Viewer, r search.Request) 
 		most = min(most, r.PerFile)
 	}
 
-	// It looks at twice the files that it shows, the last of which is the best.
+	// It searches twice as many files as it shows, and the last is the best.
 	looks := min(s.files, 2*(r.Matches/most+1))
 	if countsAll(r.Query) {
 		looks = s.files
@@ -52,7 +51,7 @@ func (s *shallow) Search(_ context.Context, _ catalog.Viewer, r search.Request) 
 	return resp, nil
 }
 
-// lined is a chunk with a match on each of its lines.
+// lined returns a chunk with a match on each of its lines.
 func lined(n int) []shard.Chunk {
 	c := shard.Chunk{Content: []byte(strings.Repeat("x\n", n)), Start: shard.Position{Line: 1, Column: 1}}
 	for i := range uint32(n) {
@@ -64,7 +63,7 @@ func lined(n int) []shard.Chunk {
 	return []shard.Chunk{c}
 }
 
-// walk turns the pages of a query from the first to the last.
+// walk reads all pages of a query in order.
 func walk(t *testing.T, s symbols.Searcher, box layout.Box) (pages []*results) {
 	t.Helper()
 	p := New(Deps{Search: s, Now: time.Now})
@@ -93,9 +92,9 @@ func walk(t *testing.T, s symbols.Searcher, box layout.Box) (pages []*results) {
 	return nil
 }
 
-// Each file is on one page, also where a deeper search puts others before it, and
-// where the limit of a search goes through it.
-func TestNoFileIsLostBetweenPages(t *testing.T) {
+// Each file is on one page, also if a search with a higher limit puts others before it, and if a
+// page's limit falls within it.
+func TestSearchPages_haveEachFileOnce(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ files, each int }{{1, 7}, {3, 49}, {11, 50}, {700, 7}, {300, 400}, {2500, 3}} {
 		for _, query := range []string{"x", "count:all x"} {
@@ -126,9 +125,9 @@ func TestNoFileIsLostBetweenPages(t *testing.T) {
 	}
 }
 
-// The first page is one search, also where the limit goes through a file of which the
-// next page has all; and so is each page of a search that counts everything.
-func TestAPageIsSearchedForOnce(t *testing.T) {
+// The first page needs one search, also if the limit falls within a file. The same holds for each
+// page of a search that counts everything.
+func TestSearchPages_needOneSearch(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ files, each int }{{700, 7}, {300, 49}, {300, 400}, {2500, 3}, {9000, 3}} {
 		s := &shallow{files: tt.files, each: tt.each}
@@ -149,9 +148,8 @@ func TestAPageIsSearchedForOnce(t *testing.T) {
 	}
 }
 
-// One file has all its matches on pages behind each other, and the first page of
-// what one file alone matches is asked for once.
-func TestAllMatchesOfOneFileAreShown(t *testing.T) {
+// The matches of a single file span several pages, and the first page needs one search.
+func TestSearchPages_ofOneFile(t *testing.T) {
 	t.Parallel()
 	s := &shallow{files: 1, each: 1234}
 	alone := walk(t, s, layout.Box{Query: "x"})
@@ -168,14 +166,14 @@ func TestAllMatchesOfOneFileAreShown(t *testing.T) {
 		marks += strings.Count(string(r.Files), "<mark")
 	}
 
-	// The line before the first match of a page stands there once more.
+	// The line before a page's first match is shown again.
 	if len(pages) != 3 || marks != 1234+2 || len(s.asked) != 1+3 {
 		t.Errorf("%d pages by %d searches have %d marks", len(pages), len(s.asked)-1, marks)
 	}
 }
 
-// What asks for one file is told from what may find many.
-func TestAQueryWithinOneFile(t *testing.T) {
+// It separates queries for one file from queries that may find many.
+func TestIsOneFile(t *testing.T) {
 	t.Parallel()
 	for q, want := range map[string]bool{
 		inFile(layout.Box{Query: "a or b"}, &search.File{Repository: "r", Path: "a b/c+.go"}).Query: true,
@@ -198,9 +196,9 @@ func TestAQueryWithinOneFile(t *testing.T) {
 	}
 }
 
-// A filter of other searches stands marked in its place, with the query that was
-// meant where there is one.
-func TestForeignFiltersAreMarkedInTheirPlace(t *testing.T) {
+// A filter of another code search is marked in its place, with the suggested query if there is
+// one.
+func TestForeignFilters_areMarked(t *testing.T) {
 	t.Parallel()
 	got := hintsOf(layout.Box{Query: "(é language:go) author:joe x", Case: true})
 	if len(got) != 2 || got[0].Before != "(é " || got[0].Word != "language:go" || got[0].After != ") author:joe x" || got[1].Before != "(é language:go) " || got[1].URL != "" {

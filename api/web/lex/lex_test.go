@@ -57,7 +57,7 @@ func TestColours(t *testing.T) {
 	}
 }
 
-func TestAPartOfAFileMayBeginInAComment(t *testing.T) {
+func TestColours_partOfAFile(t *testing.T) {
 	t.Parallel()
 	l := For("Go")
 	if l.Enter([]byte("still a comment */ x")) == 0 || l.Enter([]byte("x /* y */")) != 0 {
@@ -65,7 +65,7 @@ func TestAPartOfAFileMayBeginInAComment(t *testing.T) {
 	}
 }
 
-// Spans are in order, within the line and apart, whatever the text.
+// FuzzSpans checks that spans are in order, within the line and disjoint.
 func FuzzSpans(f *testing.F) {
 	f.Add("Rust", "r###\"\"# \"##\n'\\", uint16(0))
 	f.Fuzz(func(t *testing.T, language, text string, _ uint16) {

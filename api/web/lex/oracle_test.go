@@ -16,8 +16,8 @@ import (
 	"github.com/shoalsearch/shoal/api/web/lex"
 )
 
-// language is a row of what is compared: the endings of its files, and what package
-// lex and the other call it.
+// language is a row of the comparison: extensions, and the names in package lex and in the other
+// highlighter.
 type language struct{ endings, ours, theirs string }
 
 var languages = []language{
@@ -33,20 +33,20 @@ var languages = []language{
 	{".v", "Verilog", "verilog"}, {".tex", "TeX", "TeX"},
 }
 
-// agreed is the part of the comments that both must see, whatever the files. YAML is
-// left out: a # in a block of text, as of a script, begins a comment here.
+// agreed is the least share of comments that both must find. YAML is left out, because here a #
+// in a block of text begins a comment.
 const agreed = 0.85
 
-// The bounds of what is compared: a grammar takes seconds for a megabyte.
+// Limits of the comparison, because a grammar takes seconds for a megabyte.
 const (
 	mostFiles  = 12
 	mostBytes  = 60 << 10
 	leastBytes = 500
 )
 
-// TestColours_agreeWithAGrammar compares the colours with those of a highlighter that has a grammar
-// for each language: comments and texts over the files below SHOAL_TEST_SOURCES,
-// and prints a table.
+// TestColours_agreeWithAGrammar compares comments and strings in the files below
+// SHOAL_TEST_SOURCES with those of a highlighter that has a grammar for each language, and prints
+// a table.
 func TestColours_agreeWithAGrammar(t *testing.T) {
 	dirs := strings.Fields(os.Getenv("SHOAL_TEST_SOURCES"))
 	if len(dirs) == 0 {
@@ -89,7 +89,7 @@ func ratio(a, b int) float64 {
 	return float64(a) / float64(b)
 }
 
-// sources is files of the directories, by ending.
+// sources returns files of the directories, by extension.
 func sources(t *testing.T, dirs []string) map[string][][]byte {
 	out := map[string][][]byte{}
 	for _, l := range languages {
@@ -121,7 +121,7 @@ func sources(t *testing.T, dirs []string) map[string][][]byte {
 	return out
 }
 
-// sum is what came of the files of a language. The classes are comments and texts.
+// sum is the result for the files of a language. The classes are comments and strings.
 type sum struct {
 	files, bytes, differ int
 	both, either         [2]int
@@ -144,7 +144,7 @@ func (s *sum) compare(t *testing.T, ours string, other chroma.Lexer, text []byte
 	at := -1
 	for i, c := range text {
 		if c <= ' ' || b[i] == unsure {
-			continue // the ends of lines and blanks belong to nobody
+			continue // line ends and blanks do not count
 		}
 		for k, class := range []lex.Class{lex.Comment, lex.String} {
 			if a[i] == class || b[i] == class {
@@ -165,7 +165,7 @@ func (s *sum) compare(t *testing.T, ours string, other chroma.Lexer, text []byte
 	}
 }
 
-// fastest is how long something takes, the shortest of three times.
+// fastest returns the shortest duration of three runs.
 func fastest(do func()) (least time.Duration) {
 	for range 3 {
 		began := time.Now()
@@ -177,7 +177,7 @@ func fastest(do func()) (least time.Duration) {
 	return least
 }
 
-// painted is the class of each byte, comments and texts only.
+// painted returns the class of each byte, only for comments and strings.
 func painted(l *lex.Lang, text []byte) []lex.Class {
 	out := make([]lex.Class, len(text))
 	state, at := lex.State(0), 0
@@ -197,8 +197,8 @@ func painted(l *lex.Lang, text []byte) []lex.Class {
 	return out
 }
 
-// unsure is what the two differ about by intent: directives, symbols, expressions,
-// what is put into a text, and keys of JSON. Nobody is asked about it.
+// unsure are classes in which the two differ on purpose: directives, symbols, expressions,
+// interpolations, and keys of JSON. They do not count.
 const unsure = lex.Class(99)
 
 func classOf(token chroma.Token) lex.Class {
@@ -220,14 +220,14 @@ func classOf(token chroma.Token) lex.Class {
 	return lex.Plain
 }
 
-// grammar is the same by the other. ok is false where it loses bytes.
+// grammar is painted with the other highlighter. ok is false if it loses bytes.
 func grammar(t *testing.T, l chroma.Lexer, text []byte) (out []lex.Class, ok bool) {
 	it, err := chroma.Coalesce(l).Tokenise(&chroma.TokeniseOptions{State: "root"}, string(text))
 	if err != nil {
 		t.Log(err)
 		return nil, false
 	}
-	out = make([]lex.Class, 0, len(text)+1) // some grammars want a line to end
+	out = make([]lex.Class, 0, len(text)+1) // some grammars need a line end
 	for token := it(); token != chroma.EOF; token = it() {
 		class := classOf(token)
 		for range len(token.Value) {

@@ -9,8 +9,8 @@ import (
 	"github.com/shoalsearch/shoal/api/web/markdown"
 )
 
-// Who waits for a drawing leaves when their request ends, whatever the drawing does.
-func TestWhoLeavesWaitsForNoDrawing(t *testing.T) {
+// A reader whose request ends stops waiting, even if the rendering hangs.
+func TestRender_endsWithItsRequest(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	s, held := site(), make(chan struct{})
@@ -25,8 +25,8 @@ func TestWhoLeavesWaitsForNoDrawing(t *testing.T) {
 	}
 }
 
-// What a drawing throws is an error of the document.
-func TestPanicOfADrawingIsAnError(t *testing.T) {
+// A panic of the renderer is an error of the document.
+func TestRender_panicIsAnError(t *testing.T) {
 	t.Parallel()
 	s := site()
 	s.File = func(string) string { panic("oh") }
@@ -35,8 +35,8 @@ func TestPanicOfADrawingIsAnError(t *testing.T) {
 	}
 }
 
-// A long address that is named often makes a document no longer than a bound.
-func TestNamesOfALongAddressAreBounded(t *testing.T) {
+// Many references to a long address cannot exceed the size limit.
+func TestRender_limitOfRepeatedAddresses(t *testing.T) {
 	t.Parallel()
 	source := "[a]: https://example.com/" + strings.Repeat("x", 200<<10) + "\n\n" + strings.Repeat("[a] ", 60_000)
 	if _, err := markdown.Render(t.Context(), []byte(source), site()); !errors.Is(err, markdown.ErrGrown) {
