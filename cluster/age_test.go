@@ -142,9 +142,9 @@ func TestAge_fallsWhileABacklogIsApplied(t *testing.T) {
 }
 
 // cutOff returns three nodes, one of which the test can cut off.
-func cutOff(t *testing.T) (f *flock, c *cable, victim *testNode) {
-	c = &cable{node: -1}
-	f = newFlock(t)
+func cutOff(t *testing.T) (f *testNodes, c *linkCutter, victim *testNode) {
+	c = &linkCutter{node: -1}
+	f = newTestNodes(t)
 	for i := range 3 {
 		o := f.with(t.TempDir(), 3)
 		o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -161,8 +161,8 @@ func cutOff(t *testing.T) (f *flock, c *cable, victim *testNode) {
 // stays as it was.
 func TestAge_afterACutCountsWhatWasApplied(t *testing.T) {
 	t.Parallel()
-	f, cable, victim := cutOff(t)
-	cable.cut(slices.Index(f.n, victim), victim.ClusterAddr())
+	f, cutter, victim := cutOff(t)
+	cutter.cut(slices.Index(f.n, victim), victim.ClusterAddr())
 	f.leader().propose(set("revoked", "v"))
 	acknowledged := time.Now()
 	for i := range 12 { // a backlog
@@ -170,7 +170,7 @@ func TestAge_afterACutCountsWhatWasApplied(t *testing.T) {
 	}
 	until(t, "the node is old", func() bool { return victim.Age() > 2*time.Second })
 
-	cable.cut(-1, "")
+	cutter.cut(-1, "")
 	until(t, "the node has caught up", func() bool {
 		// Read the view last: it may only be newer.
 		missed, age := time.Since(acknowledged), victim.Age()

@@ -11,7 +11,7 @@ import (
 // be lost.
 func TestAudit_eventsSurviveTheNode(t *testing.T) {
 	t.Parallel()
-	f := newFlock(t)
+	f := newTestNodes(t)
 	for range 3 {
 		f.add(3)
 	}

@@ -285,7 +285,7 @@ func (c *Cluster) startRaft() error {
 
 	// If there are other members, this node must first prove its identity to them: see proof.go.
 	if r.lone() && len(r.others()) == 0 {
-		return r.hurry()
+		return r.leadAlone()
 	}
 	return nil
 }

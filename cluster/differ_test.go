@@ -70,7 +70,7 @@ func (l *lines) String() string {
 }
 
 // restartAs restarts a node with another program.
-func (f *flock) restartAs(i int, b catalog.Build) *testNode {
+func (f *testNodes) restartAs(i int, b catalog.Build) *testNode {
 	f.t.Helper()
 	f.n[i].stop()
 	all := f.n
@@ -82,7 +82,7 @@ func (f *flock) restartAs(i int, b catalog.Build) *testNode {
 }
 
 // lead makes a node the leader.
-func (f *flock) lead(n *testNode) {
+func (f *testNodes) lead(n *testNode) {
 	f.t.Helper()
 	until(f.t, "the node leads", func() bool {
 		if !n.Leading() {
@@ -100,7 +100,7 @@ func TestDifference_ofAMinorityHeals(t *testing.T) {
 	for _, leads := range []bool{false, true} {
 		t.Run(fmt.Sprintf("it leads %t", leads), func(t *testing.T) {
 			t.Parallel()
-			f, log := newFlock(t), &lines{}
+			f, log := newTestNodes(t), &lines{}
 			f.add(3)
 			f.add(3)
 			o := f.with(t.TempDir(), 3)
@@ -162,7 +162,7 @@ func TestDifference_withoutAMajorityStopsWrites(t *testing.T) {
 		}
 		return []catalog.Command{set("other", "v")}
 	}
-	f := flockOf(t, catalog.ThisBuild(), wrongBuild(), other)
+	f := testNodesOf(t, catalog.ThisBuild(), wrongBuild(), other)
 	f.n[0].propose(set("before", "v"))
 	f.push("one")
 	until(t, "a leader sees the dispute", func() bool { return f.leader().arbiter.disputed.Load() })

@@ -22,7 +22,7 @@ import (
 // opens nothing afterwards.
 func TestClusterKey_rotationWithoutAStop(t *testing.T) {
 	t.Parallel()
-	f := newFlock(t)
+	f := newTestNodes(t)
 	files := []string{f.key, filepath.Join(t.TempDir(), "cluster.key")}
 	text, err := os.ReadFile(f.key)
 	if err != nil {

@@ -75,7 +75,7 @@ func (e *electorate) handOver() {
 
 	// Use a new electorate: the running one may still use its own observations.
 	now := &electorate{env: e.env, network: e.network, replica: e.replica, healthy: map[string]time.Time{}, dead: map[string]time.Time{}}
-	heir := newVoterPlan(now.candidates(f.Configuration().Servers), 0, 0).heir()
+	heir := newVoterPlan(now.candidates(f.Configuration().Servers), 0, 0).nextLeader()
 	if heir == nil {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 // An operator moves the lead, from any node to any voter that stays.
 func TestLead(t *testing.T) {
 	t.Parallel()
-	f := newFlock(t)
+	f := newTestNodes(t)
 	for range 4 {
 		f.add(3)
 	}
@@ -49,7 +49,7 @@ func TestLead(t *testing.T) {
 // A stopping leader hands over to a voter that stays.
 func TestHandOver_onStop(t *testing.T) {
 	t.Parallel()
-	f := newFlock(t)
+	f := newTestNodes(t)
 	for range 3 {
 		f.add(3)
 	}

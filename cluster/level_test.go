@@ -39,17 +39,17 @@ func traceOf(v *catalog.View, c catalog.Command) []catalog.Command {
 }
 
 // build starts a node with a program, on a new or an existing directory.
-func (f *flock) build(dir string, b catalog.Build) *testNode {
+func (f *testNodes) build(dir string, b catalog.Build) *testNode {
 	f.t.Helper()
 	o := f.with(dir, 3)
 	o.Build = b
 	return start(f.t, o)
 }
 
-// flockOf starts a cluster of nodes with these programs.
-func flockOf(t *testing.T, builds ...catalog.Build) *flock {
+// testNodesOf starts a cluster of nodes with these programs.
+func testNodesOf(t *testing.T, builds ...catalog.Build) *testNodes {
 	t.Helper()
-	f := newFlock(t)
+	f := newTestNodes(t)
 	for _, b := range builds {
 		dir := t.TempDir()
 		n := f.build(dir, b)
@@ -61,7 +61,7 @@ func flockOf(t *testing.T, builds ...catalog.Build) *flock {
 }
 
 // announced waits until the catalog has the levels that each node can apply.
-func (f *flock) announced() {
+func (f *testNodes) announced() {
 	f.t.Helper()
 	until(f.t, "every node has announced its levels", func() bool {
 		for _, n := range f.n {
@@ -76,7 +76,7 @@ func (f *flock) announced() {
 }
 
 // push proposes a configuration on all nodes at once.
-func (f *flock) push(text string) {
+func (f *testNodes) push(text string) {
 	f.t.Helper()
 	var all sync.WaitGroup
 	for _, n := range f.n {
@@ -90,7 +90,7 @@ func (f *flock) push(text string) {
 }
 
 // equal waits until the nodes are at one index, and checks that their hashes are equal.
-func (f *flock) equal() {
+func (f *testNodes) equal() {
 	f.t.Helper()
 	until(f.t, "the nodes are at one index", func() bool {
 		views := make([]*catalog.View, len(f.n))
@@ -113,7 +113,7 @@ func (f *flock) equal() {
 // join. It stops waiting after a while, in case nodes are lost for good.
 func TestLevel_waitsForTheNodesThatFormTheCluster(t *testing.T) {
 	t.Parallel()
-	f, dir := newFlock(t), t.TempDir()
+	f, dir := newTestNodes(t), t.TempDir()
 	o := f.with(dir, 1)
 	o.Build = catalog.ThisBuild()
 	start(t, o).stop()
@@ -142,7 +142,7 @@ func TestLevel_waitsForTheNodesThatFormTheCluster(t *testing.T) {
 // node knows it, and then begins at the same entry everywhere.
 func TestLevel_aChangedRuleWaitsForTheLastNode(t *testing.T) {
 	t.Parallel()
-	f := flockOf(t, laterBuild(), laterBuild(), catalog.ThisBuild())
+	f := testNodesOf(t, laterBuild(), laterBuild(), catalog.ThisBuild())
 	for i := range 4 {
 		f.push(fmt.Sprint("mixed", i))
 	}
@@ -193,7 +193,7 @@ func TestLevel_aChangedRuleWaitsForTheLastNode(t *testing.T) {
 // A rule that changes without a level makes the catalogs differ. The next check detects it.
 func TestCheck_findsARuleThatWaitsForNoLevel(t *testing.T) {
 	t.Parallel()
-	f := flockOf(t, catalog.ThisBuild(), catalog.ThisBuild(), wrongBuild())
+	f := testNodesOf(t, catalog.ThisBuild(), catalog.ThisBuild(), wrongBuild())
 	f.push("mixed")
 	until(t, "the node finds that its catalog differs", func() bool { return f.n[2].arbiter.replaced.Load() > 0 })
 	f.equal()
@@ -286,7 +286,7 @@ func TestCheck_isDueAfterAChange(t *testing.T) {
 // admitted once the node with the oldest release is upgraded.
 func TestCluster_ofThreeReleases(t *testing.T) {
 	t.Parallel()
-	f := newFlock(t)
+	f := newTestNodes(t)
 	run := func(dir, version string) *testNode {
 		o := f.with(dir, 3)
 		o.Version = version

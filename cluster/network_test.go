@@ -39,7 +39,7 @@ func TestAbsence_outlast(t *testing.T) {
 // When a cluster key is retired, every connection under it ends.
 func TestCall_repeatedOnANewConnection(t *testing.T) {
 	t.Parallel()
-	f := newFlock(t)
+	f := newTestNodes(t)
 	first := f.add(1)
 	calls := make(chan struct{}, 2)
 	c, err := New(f.with(t.TempDir(), 1))

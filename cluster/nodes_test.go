@@ -16,17 +16,17 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-// flock is several nodes with one cluster key in this process.
-type flock struct {
+// testNodes is several nodes with one cluster key in this process.
+type testNodes struct {
 	t    *testing.T
 	key  string // path of the key file
 	dirs []string
 	n    []*testNode
 }
 
-func newFlock(t *testing.T) *flock {
+func newTestNodes(t *testing.T) *testNodes {
 	t.Helper()
-	f := &flock{t: t, key: filepath.Join(t.TempDir(), "cluster.key")}
+	f := &testNodes{t: t, key: filepath.Join(t.TempDir(), "cluster.key")}
 	if err := os.WriteFile(f.key, []byte(wire.NewKey().Text()+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func newFlock(t *testing.T) *flock {
 }
 
 // with returns options for a node that knows the gossip address of one other node.
-func (f *flock) with(dir string, expect int) Options {
+func (f *testNodes) with(dir string, expect int) Options {
 	o := options(f.t, dir)
 	o.ClusterKeyFile, o.BootstrapExpect, o.Timing = f.key, expect, 0.5
 	for _, n := range f.n {
@@ -44,7 +44,7 @@ func (f *flock) with(dir string, expect int) Options {
 }
 
 // add starts a new node that joins through the others.
-func (f *flock) add(expect int) *testNode {
+func (f *testNodes) add(expect int) *testNode {
 	f.t.Helper()
 	dir := f.t.TempDir()
 	n := start(f.t, f.with(dir, expect))
@@ -54,7 +54,7 @@ func (f *flock) add(expect int) *testNode {
 }
 
 // restart restarts a node on its data directory, at new addresses.
-func (f *flock) restart(i int) *testNode {
+func (f *testNodes) restart(i int) *testNode {
 	f.t.Helper()
 	f.n[i].stop()
 	old := f.n
@@ -66,7 +66,7 @@ func (f *flock) restart(i int) *testNode {
 }
 
 // settled waits until the nodes agree on everything and have this number of voters.
-func (f *flock) settled(voters int, nodes ...*testNode) {
+func (f *testNodes) settled(voters int, nodes ...*testNode) {
 	f.t.Helper()
 	until(f.t, fmt.Sprintf("%d nodes agree with %d voters", len(nodes), voters), func() bool {
 		ids := map[string]bool{}
@@ -89,7 +89,7 @@ func (f *flock) settled(voters int, nodes ...*testNode) {
 	})
 }
 
-func (f *flock) leader() *testNode {
+func (f *testNodes) leader() *testNode {
 	f.t.Helper()
 	var found *testNode
 	until(f.t, "there is a leader", func() bool {
@@ -110,7 +110,7 @@ func others(all []*testNode, not *testNode) []*testNode {
 
 func TestCluster_ofThreeNodesSurvivesItsLeader(t *testing.T) {
 	t.Parallel()
-	f := newFlock(t)
+	f := newTestNodes(t)
 	for range 3 {
 		f.add(3)
 	}
@@ -148,7 +148,7 @@ func TestCluster_ofThreeNodesSurvivesItsLeader(t *testing.T) {
 
 func TestQuorumLoss_readsContinueAndWritesFail(t *testing.T) {
 	t.Parallel()
-	f := newFlock(t)
+	f := newTestNodes(t)
 	for range 3 {
 		f.add(3)
 	}
@@ -181,7 +181,7 @@ func TestQuorumLoss_readsContinueAndWritesFail(t *testing.T) {
 
 func TestCluster_joinAndRemove(t *testing.T) {
 	t.Parallel()
-	f := newFlock(t)
+	f := newTestNodes(t)
 	first := f.add(1)
 	first.propose(set("k", "v"))
 	second := f.add(1)
@@ -210,7 +210,7 @@ func TestCluster_joinAndRemove(t *testing.T) {
 
 func TestFormation_fiveNodesFormOneCluster(t *testing.T) {
 	t.Parallel()
-	f := newFlock(t)
+	f := newTestNodes(t)
 	for range 5 {
 		f.add(3)
 	}
@@ -221,7 +221,7 @@ func TestFormation_fiveNodesFormOneCluster(t *testing.T) {
 // majority.
 func TestRemove_runningVoters(t *testing.T) {
 	t.Parallel()
-	f := newFlock(t)
+	f := newTestNodes(t)
 	nodes := []*testNode{f.add(3), f.add(3), f.add(3)}
 	f.settled(3, nodes...)
 	for len(nodes) > 1 {
@@ -240,7 +240,7 @@ func TestRemove_runningVoters(t *testing.T) {
 
 func TestRemove_nodeStopsWithAReason(t *testing.T) {
 	t.Parallel()
-	f := newFlock(t)
+	f := newTestNodes(t)
 	first := f.add(1)
 	second := f.add(1)
 	f.settled(1, first, second)
@@ -253,7 +253,7 @@ func TestRemove_nodeStopsWithAReason(t *testing.T) {
 
 func TestCopiedDataDirectory_isRefused(t *testing.T) {
 	t.Parallel()
-	f := newFlock(t)
+	f := newTestNodes(t)
 	first := f.add(1)
 	second := f.add(1)
 	f.settled(1, first, second)
@@ -363,12 +363,12 @@ func TestPlanVoters_steps(t *testing.T) {
 // leader gets it.
 func TestPropose_doesNotWaitForAVanishedLeader(t *testing.T) {
 	t.Parallel()
-	cable := &cable{node: -1}
-	f := newFlock(t)
+	cutter := &linkCutter{node: -1}
+	f := newTestNodes(t)
 	for i := range 3 {
 		o := f.with(t.TempDir(), 3)
 		o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return cable.dial(ctx, i, network, addr)
+			return cutter.dial(ctx, i, network, addr)
 		}
 		f.n = append(f.n, start(t, o))
 	}
@@ -378,25 +378,25 @@ func TestPropose_doesNotWaitForAVanishedLeader(t *testing.T) {
 	for i, n := range rest { // open the connections and make calls on them
 		n.propose(set(fmt.Sprint("before", i), "v"))
 	}
-	cable.cut(slices.Index(f.n, leader), leader.ClusterAddr())
+	cutter.cut(slices.Index(f.n, leader), leader.ClusterAddr())
 	ctx, cancel := context.WithTimeout(context.Background(), patience/3)
 	defer cancel()
 	if _, err := rest[0].Propose(ctx, set("after", "v")); err != nil {
 		t.Error(err)
 	}
-	cable.cut(-1, "")
+	cutter.cut(-1, "")
 }
 
-// cable connects nodes until one is cut off. Messages to and from that node then wait until the
+// linkCutter connects nodes until one is cut off. Messages to and from that node then wait until the
 // connection is closed.
-type cable struct {
+type linkCutter struct {
 	mu   sync.Mutex // guards the fields below
 	node int
 	addr string
 	ends []chan struct{} // of waiting connections
 }
 
-func (c *cable) cut(node int, addr string) {
+func (c *linkCutter) cut(node int, addr string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.node, c.addr = node, addr
@@ -407,7 +407,7 @@ func (c *cable) cut(node int, addr string) {
 }
 
 // wait returns at once between nodes that are not cut off.
-func (c *cable) wait(from int, addr string, closed <-chan struct{}) {
+func (c *linkCutter) wait(from int, addr string, closed <-chan struct{}) {
 	c.mu.Lock()
 	if c.addr != addr && c.node != from {
 		c.mu.Unlock()
@@ -422,37 +422,37 @@ func (c *cable) wait(from int, addr string, closed <-chan struct{}) {
 	}
 }
 
-func (c *cable) dial(ctx context.Context, from int, network, addr string) (net.Conn, error) {
+func (c *linkCutter) dial(ctx context.Context, from int, network, addr string) (net.Conn, error) {
 	c.wait(from, addr, ctx.Done())
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
-	return &cabled{Conn: conn, cable: c, from: from, addr: addr, closed: make(chan struct{})}, nil
+	return &cuttableConn{Conn: conn, cutter: c, from: from, addr: addr, closed: make(chan struct{})}, nil
 }
 
-// cabled is a connection over a cable.
-type cabled struct {
+// cuttableConn is a connection that a linkCutter can cut.
+type cuttableConn struct {
 	net.Conn
-	cable  *cable
+	cutter *linkCutter
 	from   int
 	addr   string
 	once   sync.Once
 	closed chan struct{}
 }
 
-func (c *cabled) Write(b []byte) (int, error) {
-	c.cable.wait(c.from, c.addr, c.closed)
+func (c *cuttableConn) Write(b []byte) (int, error) {
+	c.cutter.wait(c.from, c.addr, c.closed)
 	return c.Conn.Write(b)
 }
 
-func (c *cabled) Read(b []byte) (int, error) {
+func (c *cuttableConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	c.cable.wait(c.from, c.addr, c.closed)
+	c.cutter.wait(c.from, c.addr, c.closed)
 	return n, err
 }
 
-func (c *cabled) Close() error {
+func (c *cuttableConn) Close() error {
 	c.once.Do(func() { close(c.closed) })
 	return c.Conn.Close()
 }
@@ -461,7 +461,7 @@ func (c *cabled) Close() error {
 // since balancers ask it.
 func TestDrain_nodeKnowsAtOnce(t *testing.T) {
 	t.Parallel()
-	f := newFlock(t)
+	f := newTestNodes(t)
 	for range 3 {
 		f.add(3)
 	}
@@ -483,7 +483,7 @@ func TestDrain_nodeKnowsAtOnce(t *testing.T) {
 // Members have the names from gossip, even if a node no longer answers.
 func TestMembers_haveTheNamesThatGossipTells(t *testing.T) {
 	t.Parallel()
-	f := newFlock(t)
+	f := newTestNodes(t)
 	for _, name := range []string{"alpha", "beta", ""} {
 		o := f.with(t.TempDir(), 3)
 		o.Name = name

@@ -307,9 +307,9 @@ func refusedNode(t *testing.T, o Options, sentence string) {
 	}
 }
 
-func threeNodes(t *testing.T) *flock {
+func threeNodes(t *testing.T) *testNodes {
 	t.Helper()
-	f := newFlock(t)
+	f := newTestNodes(t)
 	for range 3 {
 		f.add(3)
 	}
@@ -348,7 +348,7 @@ func TestCopy_refusedWhileTheOriginalRuns(t *testing.T) {
 
 func TestCopy_ofTheOnlyVoterIsRefused(t *testing.T) {
 	t.Parallel()
-	f := newFlock(t)
+	f := newTestNodes(t)
 	f.add(1)
 	until(t, "the first node stands", func() bool { return f.n[0].Ready() == nil && f.n[0].founded() })
 	f.add(1)

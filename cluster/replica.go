@@ -202,9 +202,9 @@ func (r *replica) onlySelf() raft.Configuration {
 	return raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(r.self.node), Address: raft.ServerAddress(r.self.node)}}}
 }
 
-// hurry lets a lone voter elect itself at once, since no other leader can exist. It returns when
+// leadAlone lets a lone voter elect itself at once, since no other leader can exist. It returns when
 // the whole log is applied: everything that a lone voter wrote is committed.
-func (r *replica) hurry() error {
+func (r *replica) leadAlone() error {
 	r.trans.electSelf(r.self.node)
 	last, err := r.lastCommand()
 	if err != nil {

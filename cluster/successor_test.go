@@ -10,7 +10,7 @@ import (
 
 func TestSuccession_oldNodeStopsAnswering(t *testing.T) {
 	t.Parallel()
-	f := newFlock(t)
+	f := newTestNodes(t)
 	old := f.add(1)
 	until(t, "the first node stands", func() bool { return old.Ready() == nil && old.founded() })
 	second := f.add(1)

@@ -10,17 +10,17 @@ import (
 	"testing"
 )
 
-// tear is one way to cut files of a stopped node short.
-type tear struct {
+// truncation is one way to cut files of a stopped node short.
+type truncation struct {
 	what string
 	do   func(raft string) error
 }
 
-// tears returns cuts of the log to many lengths, and of snapshots.
-func tears() []tear {
-	var all []tear
+// truncations returns cuts of the log to many lengths, and of snapshots.
+func truncations() []truncation {
+	var all []truncation
 	for _, keep := range []int{0, 1, 10, 25, 50, 75, 90, 99} {
-		all = append(all, tear{fmt.Sprintf("%d %% of the log", keep), func(dir string) error {
+		all = append(all, truncation{fmt.Sprintf("%d %% of the log", keep), func(dir string) error {
 			path := filepath.Join(dir, logFile)
 			info, err := os.Stat(path)
 			if err != nil {
@@ -31,22 +31,22 @@ func tears() []tear {
 	}
 	for _, name := range []string{"state.bin", "meta.json"} {
 		for _, keep := range []int64{0, 10} {
-			all = append(all, tear{fmt.Sprintf("%d bytes of %s of every snapshot", keep, name), func(dir string) error {
+			all = append(all, truncation{fmt.Sprintf("%d bytes of %s of every snapshot", keep, name), func(dir string) error {
 				return eachSnapshot(dir, func(snapshot string) error { return os.Truncate(filepath.Join(snapshot, name), keep) })
 			}})
 		}
-		all = append(all, tear{"no " + name + " in any snapshot", func(dir string) error {
+		all = append(all, truncation{"no " + name + " in any snapshot", func(dir string) error {
 			return eachSnapshot(dir, func(snapshot string) error { return os.Remove(filepath.Join(snapshot, name)) })
 		}})
 	}
 	return append(all,
-		tear{"no beginning of the log, no meta.json", func(dir string) error {
+		truncation{"no beginning of the log, no meta.json", func(dir string) error {
 			return errors.Join(cutStart(dir), eachSnapshot(dir, func(s string) error { return os.Remove(filepath.Join(s, "meta.json")) }))
 		}},
-		tear{"no beginning of the log, no snapshots", func(dir string) error {
+		truncation{"no beginning of the log, no snapshots", func(dir string) error {
 			return errors.Join(cutStart(dir), os.RemoveAll(filepath.Join(dir, "snapshots")))
 		}},
-		tear{"no beginning of the log, 10 bytes of the newest snapshot", func(dir string) error {
+		truncation{"no beginning of the log, 10 bytes of the newest snapshot", func(dir string) error {
 			list, err := filepath.Glob(filepath.Join(dir, "snapshots", "*", "state.bin"))
 			if err != nil || len(list) != 2 {
 				return fmt.Errorf("%q, not two snapshots: %w", list, err)
@@ -54,12 +54,12 @@ func tears() []tear {
 			slices.Sort(list)
 			return errors.Join(cut(dir, 27), os.Truncate(list[1], 10))
 		}},
-		tear{"no beginning of the log", cutStart},
-		tear{"no log at all, no snapshots", func(dir string) error {
+		truncation{"no beginning of the log", cutStart},
+		truncation{"no log at all, no snapshots", func(dir string) error {
 			return errors.Join(cut(dir, 1<<20), os.RemoveAll(filepath.Join(dir, "snapshots")))
 		}},
-		tear{"no snapshots", func(dir string) error { return os.RemoveAll(filepath.Join(dir, "snapshots")) }},
-		tear{"no log", func(dir string) error { return os.Remove(filepath.Join(dir, logFile)) }},
+		truncation{"no snapshots", func(dir string) error { return os.RemoveAll(filepath.Join(dir, "snapshots")) }},
+		truncation{"no log", func(dir string) error { return os.Remove(filepath.Join(dir, logFile)) }},
 	)
 }
 
@@ -107,35 +107,35 @@ func TestStore_refusesATornFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused := 0
-	for _, tear := range tears() {
+	for _, cut := range truncations() {
 		torn := filepath.Join(t.TempDir(), "data")
 		if err := os.CopyFS(torn, os.DirFS(dir)); err != nil {
 			t.Fatal(err)
 		}
-		if err := tear.do(filepath.Join(torn, "raft")); err != nil {
-			t.Fatalf("%s: %v", tear.what, err)
+		if err := cut.do(filepath.Join(torn, "raft")); err != nil {
+			t.Fatalf("%s: %v", cut.what, err)
 		}
 		c, err := New(options(t, torn))
 		if err != nil {
-			t.Logf("%s: %v", tear.what, err)
+			t.Logf("%s: %v", cut.what, err)
 			refused++
 			if !strings.Contains(err.Error(), "data directory") {
-				t.Errorf("%s: the error does not say what to do: %v", tear.what, err)
+				t.Errorf("%s: the error does not say what to do: %v", cut.what, err)
 			}
 			continue
 		}
 		again := run(t, c)
-		until(t, "what is left of "+tear.what+" is served", func() bool { return secretOf(again.View(), "after") == "v" })
+		until(t, "what is left of "+cut.what+" is served", func() bool { return secretOf(again.View(), "after") == "v" })
 		for i := range 20 {
 			if secretOf(again.View(), fmt.Sprint("k", i)) == "" {
-				t.Errorf("%s: k%d is gone", tear.what, i)
+				t.Errorf("%s: k%d is gone", cut.what, i)
 			}
 		}
 		if err := again.stop(); err != nil {
-			t.Error(tear.what, err)
+			t.Error(cut.what, err)
 		}
 	}
 	if refused < 8 {
-		t.Errorf("only %d of %d refused", refused, len(tears()))
+		t.Errorf("only %d of %d refused", refused, len(truncations()))
 	}
 }

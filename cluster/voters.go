@@ -122,7 +122,7 @@ func (p *voterPlan) forgetRemoved() change {
 // such a voter: handing over to another leaving one would cost two elections.
 func (p *voterPlan) leaveLead() change {
 	leaves := slices.ContainsFunc(p.servers, func(s candidate) bool { return s.leader && s.leaves() })
-	if to := p.heir(); leaves && to != nil && !to.leaves() {
+	if to := p.nextLeader(); leaves && to != nil && !to.leaves() {
 		return change{transfer, to.id}
 	}
 	return change{}
@@ -131,9 +131,9 @@ func (p *voterPlan) leaveLead() change {
 // leaves reports whether a server is about to leave the cluster.
 func (c candidate) leaves() bool { return c.removed || c.draining }
 
-// heir returns the voter that should lead next, or nil: it must be alive, and preferably one that
+// nextLeader returns the voter that should lead next, or nil: it must be alive, and preferably one that
 // stays.
-func (p *voterPlan) heir() *candidate {
+func (p *voterPlan) nextLeader() *candidate {
 	rank := func(v candidate) int {
 		switch {
 		case v.leaves():
@@ -223,7 +223,7 @@ func (p *voterPlan) demoteVoter(v *candidate) change {
 	if !v.leader {
 		return change{demote, v.id}
 	}
-	if to := p.heir(); to != nil {
+	if to := p.nextLeader(); to != nil {
 		return change{transfer, to.id}
 	}
 	return change{}

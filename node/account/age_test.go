@@ -27,7 +27,7 @@ func TestCurrent_ageLimits(t *testing.T) {
 		{"soon", 10 * time.Minute, false},
 		{"soon", 11 * time.Minute, true}, // an invalid value opens nothing
 	} {
-		l := newLedger(t)
+		l := newCountingCatalog(t)
 		l.person("ann@example.com", catalog.RoleMember)
 		l.age = c.age
 		k := NewKeyring(l, func(string) (string, bool) { return c.bound, true }, l.time, nil)
@@ -40,7 +40,7 @@ func TestCurrent_ageLimits(t *testing.T) {
 // A node without a catalog has no credentials to refuse.
 func TestCurrent_emptyCatalog(t *testing.T) {
 	t.Parallel()
-	l := newLedger(t)
+	l := newCountingCatalog(t)
 	l.age = 1000 * time.Hour
 	k := NewKeyring(l, func(string) (string, bool) { return "", false }, l.time, nil)
 	if err := k.Current(); err != nil {
@@ -52,7 +52,7 @@ func TestCurrent_emptyCatalog(t *testing.T) {
 // heard of its own leader.
 func TestCurrent_replacedClusterRefusesCredentials(t *testing.T) {
 	t.Parallel()
-	l := newLedger(t)
+	l := newCountingCatalog(t)
 	l.person("ann@example.com", catalog.RoleMember)
 	l.outlived = errors.New("the cluster was given up")
 	k := NewKeyring(l, func(string) (string, bool) { return "0", true }, l.time, nil)

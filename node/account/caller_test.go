@@ -13,7 +13,7 @@ import (
 // A caller gets their own description, whichever way they signed in, with the expiry.
 func TestCaller_describesEachKind(t *testing.T) {
 	t.Parallel()
-	l := newLedger(t)
+	l := newCountingCatalog(t)
 	k := NewKeyring(l, func(string) (string, bool) { return "", false }, l.time, slog.New(slog.DiscardHandler))
 	sessions := NewSessions(k, func(string) (string, bool) { return "", false })
 	boss := l.person("boss@example.com", catalog.RoleOwner)

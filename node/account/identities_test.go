@@ -11,21 +11,21 @@ import (
 
 // lagging is a ledger seen by a node that has not applied the last changes. Sync brings them.
 type lagging struct {
-	*ledger
+	*countingCatalog
 	view *catalog.View
 }
 
 func (l *lagging) View() *catalog.View { return l.view }
 
 func (l *lagging) Sync(ctx context.Context) (uint64, error) {
-	l.view = l.ledger.View()
-	return l.ledger.Sync(ctx)
+	l.view = l.countingCatalog.View()
+	return l.countingCatalog.Sync(ctx)
 }
 
 // A person who linked a provider on one node can sign in on another that has not heard of it yet.
 func TestEnter_identityLinkedOnAnotherNode(t *testing.T) {
 	t.Parallel()
-	l := newLedger(t)
+	l := newCountingCatalog(t)
 	none := func(string) (string, bool) { return "", false }
 	at := func(c Catalog) *Identities {
 		k := NewKeyring(c, none, l.time, slog.New(slog.DiscardHandler))
@@ -55,7 +55,7 @@ const corpFile = `{"identityProviders": {"corp": {"provider": "oidc", "purpose":
 	"issuer": {"env": "I"}, "clientId": {"env": "A"}, "clientSecret": {"env": "B"}}}}`
 
 // configure puts a configuration in force.
-func (l *ledger) configure(t *testing.T, text string) {
+func (l *countingCatalog) configure(t *testing.T, text string) {
 	t.Helper()
 	file, err := config.Parse([]byte(text))
 	if err != nil {
@@ -71,7 +71,7 @@ func (l *ledger) configure(t *testing.T, text string) {
 // Removing a provider from the configuration ends its sessions. Other sessions stay.
 func TestSessions_endWithTheirProvider(t *testing.T) {
 	t.Parallel()
-	l := newLedger(t)
+	l := newCountingCatalog(t)
 	vars := map[string]string{}
 	s := sessionsOn(l, vars)
 	l.configure(t, corpFile)

@@ -13,7 +13,7 @@ import (
 // existing keys and sessions, and can be reversed.
 func TestKeyring_keysForOwnersOnly(t *testing.T) {
 	t.Parallel()
-	l := newLedger(t)
+	l := newCountingCatalog(t)
 	vars := map[string]string{}
 	lookup := func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
 	k := NewKeyring(l, lookup, l.time, slog.New(slog.DiscardHandler))

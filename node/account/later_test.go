@@ -13,7 +13,7 @@ import (
 // An expired credential stays expired on a node whose clock is set back.
 func TestLater_clockSetBackRevivesNothing(t *testing.T) {
 	t.Parallel()
-	l := newLedger(t)
+	l := newCountingCatalog(t)
 	none := func(string) (string, bool) { return "", false }
 	var behind time.Duration
 	keys := NewKeyring(l, none, func() time.Time { return l.time().Add(-behind) }, slog.New(slog.DiscardHandler))

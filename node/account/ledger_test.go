@@ -11,8 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// ledger is the catalog of one node that counts what is written.
-type ledger struct {
+// countingCatalog is the catalog of one node that counts what is written.
+type countingCatalog struct {
 	t *testing.T
 
 	mu       sync.Mutex // guards the fields below
@@ -24,17 +24,17 @@ type ledger struct {
 	outlived error          // why it is no longer valid
 }
 
-func newLedger(t *testing.T) *ledger {
-	return &ledger{t: t, state: catalog.New(), now: time.Date(2026, 11, 2, 10, 0, 0, 0, time.UTC), written: map[string]int{}}
+func newCountingCatalog(t *testing.T) *countingCatalog {
+	return &countingCatalog{t: t, state: catalog.New(), now: time.Date(2026, 11, 2, 10, 0, 0, 0, time.UTC), written: map[string]int{}}
 }
 
-func (l *ledger) View() *catalog.View {
+func (l *countingCatalog) View() *catalog.View {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.state.View()
 }
 
-func (l *ledger) Propose(_ context.Context, cmds ...catalog.Command) (uint64, error) {
+func (l *countingCatalog) Propose(_ context.Context, cmds ...catalog.Command) (uint64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.index++
@@ -59,18 +59,18 @@ func (l *ledger) Propose(_ context.Context, cmds ...catalog.Command) (uint64, er
 	return l.index, nil
 }
 
-func (l *ledger) Sync(context.Context) (uint64, error) { return l.index, nil }
+func (l *countingCatalog) Sync(context.Context) (uint64, error) { return l.index, nil }
 
-func (l *ledger) Age() time.Duration { return l.age }
+func (l *countingCatalog) Age() time.Duration { return l.age }
 
-func (l *ledger) Outlived() error { return l.outlived }
+func (l *countingCatalog) Outlived() error { return l.outlived }
 
-func (l *ledger) AwaitOn(context.Context, uint64, ...string) []string { return nil }
+func (l *countingCatalog) AwaitOn(context.Context, uint64, ...string) []string { return nil }
 
-func (l *ledger) Members() []cluster.Member { return nil }
+func (l *countingCatalog) Members() []cluster.Member { return nil }
 
 // Secret creates the secret by an entry, as in a cluster.
-func (l *ledger) Secret(ctx context.Context, name string) ([]byte, error) {
+func (l *countingCatalog) Secret(ctx context.Context, name string) ([]byte, error) {
 	if l.View().Secret(name) == nil {
 		if _, err := l.Propose(ctx, &catalog.SetSecret{Name: name, Sealed: []byte{1}, IfAbsent: true}); err != nil {
 			return nil, err
@@ -80,26 +80,26 @@ func (l *ledger) Secret(ctx context.Context, name string) ([]byte, error) {
 	return sum[:], nil
 }
 
-func (l *ledger) time() time.Time {
+func (l *countingCatalog) time() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.now
 }
 
-func (l *ledger) pass(d time.Duration) {
+func (l *countingCatalog) pass(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.now = l.now.Add(d)
 }
 
-func (l *ledger) entries() uint64 {
+func (l *countingCatalog) entries() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.index
 }
 
 // person creates an account.
-func (l *ledger) person(email string, role catalog.Role) *UserInfo {
+func (l *countingCatalog) person(email string, role catalog.Role) *UserInfo {
 	l.t.Helper()
 	u, err := NewPeople(l).CreateUser(l.t.Context(), Operator(), CreateUserRequest{Email: email, Role: role})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-func passwordsOn(l *ledger, vars map[string]string) *Passwords {
+func passwordsOn(l *countingCatalog, vars map[string]string) *Passwords {
 	lookup := func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
 	k := NewKeyring(l, lookup, l.time, slog.New(slog.DiscardHandler))
 	return NewPasswords(k, NewSessions(k, lookup), lookup)
@@ -23,7 +23,7 @@ const good = "correct horse battery"
 
 func TestSignIn_byPassword(t *testing.T) {
 	t.Parallel()
-	l := newLedger(t)
+	l := newCountingCatalog(t)
 	p := passwordsOn(l, nil)
 	ann := l.person("ann@example.com", catalog.RoleMember)
 	l.person("bob@example.com", catalog.RoleMember) // has no password
@@ -71,7 +71,7 @@ func TestSignIn_byPassword(t *testing.T) {
 
 func TestGoodPassword_refuses(t *testing.T) {
 	t.Parallel()
-	l := newLedger(t)
+	l := newCountingCatalog(t)
 	p := passwordsOn(l, nil)
 	l.person("ann@example.com", catalog.RoleMember)
 	for _, bad := range []string{"", "short", "ann@example.com", "aaaaaaaaaaaaaaaa", strings.Repeat("ab", 600)} {
@@ -83,7 +83,7 @@ func TestGoodPassword_refuses(t *testing.T) {
 
 func TestBeginWithLink_worksOnce(t *testing.T) {
 	t.Parallel()
-	l := newLedger(t)
+	l := newCountingCatalog(t)
 	p := passwordsOn(l, nil)
 	l.person("ann@example.com", catalog.RoleMember)
 	link, err := p.NewLink(t.Context(), Operator(), NewLinkRequest{User: "ann@example.com", Join: true})
@@ -111,7 +111,7 @@ func TestBeginWithLink_worksOnce(t *testing.T) {
 
 func TestChangePassword_endsOtherSessions(t *testing.T) {
 	t.Parallel()
-	l := newLedger(t)
+	l := newCountingCatalog(t)
 	p := passwordsOn(l, nil)
 	ann := l.person("ann@example.com", catalog.RoleMember)
 	if _, err := p.SetPassword(t.Context(), Operator(), SetPasswordRequest{User: ann.ID, Password: good}); err != nil {
@@ -146,7 +146,7 @@ func TestChangePassword_endsOtherSessions(t *testing.T) {
 // Guessing gets slower for the guesser, and hardly for others.
 func TestAttempts_guessingGetsSlower(t *testing.T) {
 	t.Parallel()
-	l := newLedger(t)
+	l := newCountingCatalog(t)
 	x := newAttempts(l.time)
 	tries := 0
 	for began := l.time(); l.time().Sub(began) < 24*time.Hour; {
@@ -183,7 +183,7 @@ func TestAttempts_guessingGetsSlower(t *testing.T) {
 func TestAttempts_inTheFutureAreDroppedForRoom(t *testing.T) {
 	t.Parallel()
 	for _, back := range []time.Duration{time.Minute, 48 * time.Hour} {
-		l := newLedger(t)
+		l := newCountingCatalog(t)
 		x := newAttempts(l.time)
 		for i := range maxAttempts {
 			x.counts[fmt.Sprint(i)] = &failures{count: 1, last: l.time()}
@@ -210,7 +210,7 @@ func TestAttempts_inTheFutureAreDroppedForRoom(t *testing.T) {
 func TestAttempts_clockSetBack(t *testing.T) {
 	t.Parallel()
 	for _, failures := range []int{freeAttempts, freeAttempts + 3, 200} {
-		l := newLedger(t)
+		l := newCountingCatalog(t)
 		x := newAttempts(l.time)
 		for range failures {
 			x.failed("ann@x", "192.0.2.1")
@@ -232,7 +232,7 @@ func TestAttempts_clockSetBack(t *testing.T) {
 // However many sign in at once, few hashes are computed, and the others get an error.
 func TestBeginWithPassword_limitsConcurrentHashes(t *testing.T) {
 	t.Parallel()
-	l := newLedger(t)
+	l := newCountingCatalog(t)
 	p := passwordsOn(l, nil)
 	var leave []func()
 	for range hashesAtOnce {

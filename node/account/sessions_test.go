@@ -11,7 +11,7 @@ import (
 )
 
 // sessionsOn returns sessions on a ledger, with these variables.
-func sessionsOn(l *ledger, vars map[string]string) *Sessions {
+func sessionsOn(l *countingCatalog, vars map[string]string) *Sessions {
 	lookup := func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
 	k := NewKeyring(l, lookup, l.time, slog.New(slog.DiscardHandler))
 	return NewSessions(k, lookup)
@@ -20,7 +20,7 @@ func sessionsOn(l *ledger, vars map[string]string) *Sessions {
 // The use of a session is recorded once a day, however many requests it has.
 func TestSessions_useIsRecordedDaily(t *testing.T) {
 	t.Parallel()
-	l := newLedger(t)
+	l := newCountingCatalog(t)
 	s := sessionsOn(l, nil)
 	ann := l.person("ann@example.com", catalog.RoleMember)
 	begun, err := s.Begin(t.Context(), ann.ID, SignIn{})
@@ -57,7 +57,7 @@ func TestSessions_useIsRecordedDaily(t *testing.T) {
 	}
 }
 
-func sessionsOfAll(l *ledger) (ids []string) {
+func sessionsOfAll(l *countingCatalog) (ids []string) {
 	for x := range l.View().Sessions() {
 		ids = append(ids, x.ID)
 	}
@@ -66,7 +66,7 @@ func sessionsOfAll(l *ledger) (ids []string) {
 
 func TestSessions_unusedOneEnds(t *testing.T) {
 	t.Parallel()
-	l := newLedger(t)
+	l := newCountingCatalog(t)
 	ann := l.person("ann@example.com", catalog.RoleMember)
 	for _, c := range []struct {
 		vars map[string]string
@@ -96,7 +96,7 @@ func TestSessions_unusedOneEnds(t *testing.T) {
 func TestSessions_updateAgeVariable(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]uint64{"": 1, "86400": 1, "3600": 24, "60": 24, "seldom": 1} {
-		l := newLedger(t)
+		l := newCountingCatalog(t)
 		s := sessionsOn(l, map[string]string{"AUTH_SESSION_UPDATE_AGE_SECONDS": text})
 		ann := l.person("ann@example.com", catalog.RoleMember)
 		begun, err := s.Begin(t.Context(), ann.ID, SignIn{})
@@ -123,7 +123,7 @@ func TestSessions_updateAgeVariable(t *testing.T) {
 // A sign-in replaces a token that somebody else may have planted in the browser.
 func TestBegin_replacesThePreviousSession(t *testing.T) {
 	t.Parallel()
-	l := newLedger(t)
+	l := newCountingCatalog(t)
 	s := sessionsOn(l, nil)
 	ann := l.person("ann@example.com", catalog.RoleMember)
 	first, err := s.Begin(t.Context(), ann.ID, SignIn{})
@@ -145,7 +145,7 @@ func TestBegin_replacesThePreviousSession(t *testing.T) {
 // Random tokens write nothing.
 func TestSessionViewer_randomTokensWriteNothing(t *testing.T) {
 	t.Parallel()
-	l := newLedger(t)
+	l := newCountingCatalog(t)
 	s := sessionsOn(l, nil)
 	for _, token := range []string{"", "x", "shoal_" + zeros, zeros, zeros + "0"} {
 		if _, err := s.SessionViewer(t.Context(), token); !errors.Is(err, call.ErrUnauthenticated) {

@@ -21,7 +21,7 @@ func TestAnswers_survivesRestarts(t *testing.T) {
 	// The hosts with versions.
 	known := map[string]bool{"github": true, "github enterprise server": true, "gitlab": true}
 	anew := map[string]int{"gitlab": 1}
-	for _, st := range stands() {
+	for _, st := range deploymentTests() {
 		t.Run(st.host.Name, func(t *testing.T) {
 			t.Parallel()
 			repos := world()
@@ -89,7 +89,7 @@ func TestAnswers_survivesRestarts(t *testing.T) {
 // nothing.
 func TestAnswers_hostConfirmsEachUse(t *testing.T) {
 	t.Parallel()
-	st := githubStand(hosttest.GitHub())
+	st := githubDeployment(hosttest.GitHub())
 	tr := st.start(t, world()...)
 	tr.tools.Answers = NewAnswers(t.TempDir())
 	one := wanted{repos: []string{"acme/vault"}}

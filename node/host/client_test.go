@@ -19,8 +19,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// octo returns a connection to one organisation of a GitHub server.
-func octo(t *testing.T, address string, tools Tools) Host {
+// openGitHubAt returns a connection to one organisation of a GitHub server.
+func openGitHubAt(t *testing.T, address string, tools Tools) Host {
 	t.Helper()
 	conn := &config.GitHub{URL: address, Token: standToken, Orgs: []string{"acme"}}
 	conn.Name = "work"
@@ -84,7 +84,7 @@ func TestClient_oddAnswers(t *testing.T) {
 			}()
 
 			rec := &recorder{}
-			err = octo(t, "http://"+l.Addr().String(), tools(t)).List(t.Context(), rec)
+			err = openGitHubAt(t, "http://"+l.Addr().String(), tools(t)).List(t.Context(), rec)
 			r := (*Refusal)(nil)
 			if c.code == "" && err != nil || c.code != "" && (!errors.As(err, &r) || r.Code != c.code || !strings.Contains(r.Text, c.says)) || rec.names() != c.listed {
 				t.Errorf("listed %q: %v", rec.names(), err)
@@ -157,7 +157,7 @@ func TestClient_slowAnswers(t *testing.T) {
 				tools.Budgets = NewBudgets(time.Now)
 				began := time.Now()
 				rec := &recorder{}
-				err := octo(t, "https://code.example", tools).List(t.Context(), rec)
+				err := openGitHubAt(t, "https://code.example", tools).List(t.Context(), rec)
 				r := (*Refusal)(nil)
 				if c.code == "" && (err != nil || rec.names() != "acme/app") || c.code != "" && (!errors.As(err, &r) || r.Code != c.code || !strings.Contains(r.Text, "in time")) {
 					t.Errorf("listed %q: %v", rec.names(), err)
@@ -213,7 +213,7 @@ func TestClient_wrongClockKeepsLimits(t *testing.T) {
 				ends = theirs().Add(5 * time.Minute).Truncate(time.Second)
 				before := ours()
 				rec := &recorder{}
-				err := octo(t, s.URL, tools).List(t.Context(), rec)
+				err := openGitHubAt(t, s.URL, tools).List(t.Context(), rec)
 				if waited := ours().Sub(before); err != nil || rec.names() != "acme/app" || early != 1 || waited > 6*time.Minute {
 					t.Errorf("%s: listed %q after %v and %d calls that were too early: %v", form, rec.names(), waited, early-1, err)
 				}
@@ -263,7 +263,7 @@ func TestClient_badCertificateIsNotRetried(t *testing.T) {
 		tools := tools(t)
 		before := tools.Now()
 		r := (*Refusal)(nil)
-		if err := octo(t, address, tools).List(t.Context(), &recorder{}); !errors.As(err, &r) || r.Code != Unreachable {
+		if err := openGitHubAt(t, address, tools).List(t.Context(), &recorder{}); !errors.As(err, &r) || r.Code != Unreachable {
 			t.Errorf("%s: %v", name, err)
 		}
 		if waited := tools.Now().Sub(before); waited > 0 {

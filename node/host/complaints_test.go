@@ -196,7 +196,7 @@ func TestClient_retriesWithoutCompression(t *testing.T) {
 	t.Cleanup(s.Close)
 
 	rec := &recorder{}
-	err := octo(t, s.URL, tools(t)).List(t.Context(), rec)
+	err := openGitHubAt(t, s.URL, tools(t)).List(t.Context(), rec)
 	if err != nil || rec.names() != "acme/app" || !slices.Equal(asked, []string{"gzip", "identity"}) {
 		t.Errorf("%v, listed %s, asked for %v", err, rec.names(), asked)
 	}

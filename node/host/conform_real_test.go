@@ -36,7 +36,7 @@ func TestRealGitea_conforms(t *testing.T) {
 		g.server.User(fan)
 	}
 
-	st := giteaStand()
+	st := giteaDeployment()
 	st.real = g
 	st.id = func(r hosttest.Repo) string { return strconv.FormatInt(g.ids[r.Path()], 10) }
 	conform(t, &st)

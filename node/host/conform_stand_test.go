@@ -24,8 +24,8 @@ type wanted struct {
 	size                         config.Size
 }
 
-// stand is a deployment in the conformance tests, with how to write connections to it.
-type stand struct {
+// deploymentTest is a deployment in the conformance tests, with how to write connections to it.
+type deploymentTest struct {
 	host *hosttest.Deployment
 	conn func(url string, w wanted) config.Connection
 	// has are the supported properties of selection.
@@ -43,7 +43,7 @@ type stand struct {
 }
 
 // pages returns how a deployment links to the next page, or "" without pages.
-func (st *stand) pages() string {
+func (st *deploymentTest) pages() string {
 	switch st.host.Name {
 	case "azure devops services", "azure devops server":
 		return ""
@@ -61,8 +61,8 @@ var standToken = &config.Token{Env: "T"}
 
 func number(r hosttest.Repo) string { return strconv.FormatInt(r.ID, 10) }
 
-func githubStand(d *hosttest.Deployment) stand {
-	return stand{
+func githubDeployment(d *hosttest.Deployment) deploymentTest {
+	return deploymentTest{
 		host: d, target: "orgs/", id: number,
 		has: []string{"forks", "archived", "names", "topics", "excluded topics", "size"},
 		conn: func(url string, w wanted) config.Connection {
@@ -72,8 +72,8 @@ func githubStand(d *hosttest.Deployment) stand {
 	}
 }
 
-func azureStand(d *hosttest.Deployment, deployment config.Deployment) stand {
-	return stand{
+func azureDeployment(d *hosttest.Deployment, deployment config.Deployment) deploymentTest {
+	return deploymentTest{
 		host: d, target: "orgs/", id: func(r hosttest.Repo) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", r.ID) },
 		has: []string{"names", "disabled", "projects", "size"},
 		conn: func(url string, w wanted) config.Connection {
@@ -89,8 +89,8 @@ func azureStand(d *hosttest.Deployment, deployment config.Deployment) stand {
 	}
 }
 
-func giteaStand() stand {
-	return stand{
+func giteaDeployment() deploymentTest {
+	return deploymentTest{
 		host: hosttest.Gitea(), target: "orgs/", id: number,
 		has: []string{"forks", "archived", "names"},
 		conn: func(url string, w wanted) config.Connection {
@@ -100,11 +100,11 @@ func giteaStand() stand {
 	}
 }
 
-// stands returns all deployments.
-func stands() []stand {
-	return []stand{
-		githubStand(hosttest.GitHub()),
-		githubStand(hosttest.GitHubServer()),
+// deploymentTests returns all deployments.
+func deploymentTests() []deploymentTest {
+	return []deploymentTest{
+		githubDeployment(hosttest.GitHub()),
+		githubDeployment(hosttest.GitHubServer()),
 		{
 			host: hosttest.GitLab(), target: "groups/", id: number,
 			has: []string{"all", "forks", "archived", "names", "topics", "excluded topics", "of users"},
@@ -113,7 +113,7 @@ func stands() []stand {
 					Exclude: config.GitLabExclude{Forks: w.noForks, Archived: w.noArchived, UserOwnedProjects: w.noUser, Projects: w.noRepos, Topics: w.noTopics}}
 			},
 		},
-		giteaStand(),
+		giteaDeployment(),
 		{
 			host: hosttest.Gerrit(), target: "projects", lone: true, id: hosttest.Repo.Path,
 			has: []string{"all", "archived", "names", "hidden"},
@@ -148,8 +148,8 @@ func stands() []stand {
 					Exclude: config.BitbucketExclude{Forks: w.noForks, Archived: w.noArchived, Repos: w.noRepos}}
 			},
 		},
-		azureStand(hosttest.AzureServices(), config.Cloud),
-		azureStand(hosttest.AzureServer(), config.Server),
+		azureDeployment(hosttest.AzureServices(), config.Cloud),
+		azureDeployment(hosttest.AzureServer(), config.Server),
 	}
 }
 
@@ -212,22 +212,22 @@ func properties() []property {
 	}
 }
 
-// trial is a running case: a server and a connection to it.
-type trial struct {
+// hostTest is a running case: a server and a connection to it.
+type hostTest struct {
 	*testing.T
-	st    *stand
+	st    *deploymentTest
 	s     *hosttest.Server
 	tools Tools
 }
 
-func (st *stand) start(t *testing.T, repos ...hosttest.Repo) *trial {
+func (st *deploymentTest) start(t *testing.T, repos ...hosttest.Repo) *hostTest {
 	t.Helper()
 	for i := range repos {
 		if st.owner != nil {
 			repos[i].Owner = st.owner(repos[i].Owner)
 		}
 	}
-	tr := &trial{T: t, st: st, tools: tools(t)}
+	tr := &hostTest{T: t, st: st, tools: tools(t)}
 	if st.real != nil {
 		tr.s = hosttest.Before(t, st.host, st.real.behind(), repos...)
 	} else {
@@ -238,7 +238,7 @@ func (st *stand) start(t *testing.T, repos ...hosttest.Repo) *trial {
 }
 
 // open opens a connection, with the deployment's spelling of owners.
-func (tr *trial) open(w wanted) Host {
+func (tr *hostTest) open(w wanted) Host {
 	tr.Helper()
 	if own := tr.st.owner; own != nil {
 		spell := func(names []string) (out []string) {
@@ -263,12 +263,12 @@ func (tr *trial) open(w wanted) Host {
 }
 
 // list lists a selection. It checks that no message contains the token.
-func (tr *trial) list(w wanted) (*recorder, error) {
+func (tr *hostTest) list(w wanted) (*recorder, error) {
 	tr.Helper()
 	return tr.listAgain(tr.open(w))
 }
 
-func (tr *trial) listAgain(h Host) (*recorder, error) {
+func (tr *hostTest) listAgain(h Host) (*recorder, error) {
 	tr.Helper()
 	rec := &recorder{}
 	err := h.List(tr.Context(), rec)
@@ -290,7 +290,7 @@ func ids(rec *recorder) string {
 }
 
 // idsOf returns the ids of the server's repositories that match, as a listing has them.
-func (tr *trial) idsOf(is func(hosttest.Repo) bool) string {
+func (tr *hostTest) idsOf(is func(hosttest.Repo) bool) string {
 	var out []string
 	tr.s.Do(func(s *hosttest.State) {
 		for _, r := range *s.Repos {

@@ -25,8 +25,8 @@ import (
 // run the case.
 var conformance = []struct {
 	group, name string
-	skip        func(st *stand) bool
-	try         func(t *testing.T, st *stand)
+	skip        func(st *deploymentTest) bool
+	try         func(t *testing.T, st *deploymentTest)
 }{
 	{"selection", "an owner, a user and a repository, alone and together", nil, tryTargets},
 	{"selection", "everything", lacks("all"), tryAll},
@@ -55,7 +55,7 @@ var conformance = []struct {
 // TestHosts_conform runs all cases. With -v it reports which ones ran.
 func TestHosts_conform(t *testing.T) {
 	t.Parallel()
-	for _, st := range stands() {
+	for _, st := range deploymentTests() {
 		t.Run(st.host.Name, func(t *testing.T) {
 			t.Parallel()
 			conform(t, &st)
@@ -65,7 +65,7 @@ func TestHosts_conform(t *testing.T) {
 
 // conform runs the cases for one deployment. For a real server they run one after another, because
 // there is only one.
-func conform(t *testing.T, st *stand) {
+func conform(t *testing.T, st *deploymentTest) {
 	var mu sync.Mutex
 	tried, passed := 0, 0
 	for _, c := range conformance {
@@ -89,29 +89,29 @@ func conform(t *testing.T, st *stand) {
 	t.Cleanup(func() { t.Logf("%d of %d cases passed", passed, tried) })
 }
 
-func lacks(property string) func(*stand) bool {
-	return func(st *stand) bool { return !slices.Contains(st.has, property) }
+func lacks(property string) func(*deploymentTest) bool {
+	return func(st *deploymentTest) bool { return !slices.Contains(st.has, property) }
 }
 
-func alone(st *stand) bool { return st.lone }
+func alone(st *deploymentTest) bool { return st.lone }
 
-func pagedBy(ways ...string) func(*stand) bool {
-	return func(st *stand) bool { return slices.Contains(ways, st.pages()) }
+func pagedBy(ways ...string) func(*deploymentTest) bool {
+	return func(st *deploymentTest) bool { return slices.Contains(ways, st.pages()) }
 }
 
 // hollow reports whether a deployment cannot have an empty page before others: it pages
 // differently, or is a real server.
-func hollow(st *stand) bool { return st.real != nil || pagedBy("", "offset")(st) }
+func hollow(st *deploymentTest) bool { return st.real != nil || pagedBy("", "offset")(st) }
 
 // sound fails the test if a listing failed or has issues.
-func sound(tr *trial, what string, rec *recorder, err error) {
+func sound(tr *hostTest, what string, rec *recorder, err error) {
 	tr.Helper()
 	if err != nil || rec.problems() != "" {
 		tr.Errorf("%s: %v, issues %s %+v", what, err, rec.problems(), rec.issues)
 	}
 }
 
-func tryTargets(t *testing.T, st *stand) {
+func tryTargets(t *testing.T, st *deploymentTest) {
 	owned := func(owner string) func(hosttest.Repo) bool {
 		return func(r hosttest.Repo) bool { return strings.Trim(strings.ToLower(r.Owner), "~") == owner }
 	}
@@ -141,7 +141,7 @@ func tryTargets(t *testing.T, st *stand) {
 	}
 }
 
-func tryAll(t *testing.T, st *stand) {
+func tryAll(t *testing.T, st *deploymentTest) {
 	tr := st.start(t, world()...)
 	rec, err := tr.list(wanted{all: true})
 	sound(tr, "all", rec, err)
@@ -150,7 +150,7 @@ func tryAll(t *testing.T, st *stand) {
 	}
 }
 
-func tryProperties(t *testing.T, st *stand) {
+func tryProperties(t *testing.T, st *deploymentTest) {
 	var mine []property
 	for _, p := range properties() {
 		if slices.Contains(st.has, p.name) {
@@ -180,7 +180,7 @@ func tryProperties(t *testing.T, st *stand) {
 	}
 }
 
-func tryMissing(t *testing.T, st *stand) {
+func tryMissing(t *testing.T, st *deploymentTest) {
 	tr := st.start(t, world()...)
 	rec, err := tr.list(wanted{owners: []string{"nobody", "other"}, repos: []string{"acme/nothing"}})
 	if err != nil || ids(rec) != tr.idsOf(func(r hosttest.Repo) bool { return r.Name == "tool" }) {
@@ -202,7 +202,7 @@ func many(owner string, n int) (out []hosttest.Repo) {
 	return out
 }
 
-func tryPages(t *testing.T, st *stand) {
+func tryPages(t *testing.T, st *deploymentTest) {
 	for n := range 8 {
 		owner := "acme"
 		if n == 0 {
@@ -224,7 +224,7 @@ func tryPages(t *testing.T, st *stand) {
 	}
 }
 
-func tryHollow(t *testing.T, st *stand) {
+func tryHollow(t *testing.T, st *deploymentTest) {
 	tr := st.start(t, many("acme", 7)...)
 	tr.s.Do(func(s *hosttest.State) { *s.Hollow = 2 })
 	rec, err := tr.list(wanted{owners: []string{"acme"}})
@@ -235,7 +235,7 @@ func tryHollow(t *testing.T, st *stand) {
 }
 
 // pointing returns a Fault that answers with a page whose next page has another address.
-func pointing(st *stand, to func(r *http.Request) string) hosttest.Fault {
+func pointing(st *deploymentTest, to func(r *http.Request) string) hosttest.Fault {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(strings.ToLower(r.URL.RequestURI()), "acme") {
 			return false
@@ -256,7 +256,7 @@ func pointing(st *stand, to func(r *http.Request) string) hosttest.Fault {
 	}
 }
 
-func tryElsewhere(t *testing.T, st *stand) {
+func tryElsewhere(t *testing.T, st *deploymentTest) {
 	if st.host.Name == "gitea" {
 		t.Skip("it names itself by an address of its own: the address is never followed, only its page")
 	}
@@ -270,7 +270,7 @@ func tryElsewhere(t *testing.T, st *stand) {
 	}
 }
 
-func tryCircle(t *testing.T, st *stand) {
+func tryCircle(t *testing.T, st *deploymentTest) {
 	tr := st.start(t, world()...)
 	tr.s.Do(func(s *hosttest.State) {
 		*s.Fault = pointing(st, func(r *http.Request) string {
@@ -293,7 +293,7 @@ func tryCircle(t *testing.T, st *stand) {
 
 // tryMoved removes the first repository and adds one after the first page is read. The listing may
 // miss one, but a look-up finds it.
-func tryMoved(t *testing.T, st *stand) {
+func tryMoved(t *testing.T, st *deploymentTest) {
 	tr := st.start(t, many("acme", 6)...)
 	calls := 0
 	tr.s.Do(func(s *hosttest.State) {
@@ -332,7 +332,7 @@ func tryMoved(t *testing.T, st *stand) {
 }
 
 // tryFacts compares the record of each repository with a golden file.
-func tryFacts(t *testing.T, st *stand) {
+func tryFacts(t *testing.T, st *deploymentTest) {
 	tr := st.start(t, world()...)
 	rec, err := tr.list(wanted{owners: []string{"acme", "other"}, users: []string{"ann"}})
 	sound(tr, "the world", rec, err)
@@ -371,7 +371,7 @@ func flags(r *Repo) (out string) {
 }
 
 // tryNames lists names that need escaping, and asks for each by name and by id.
-func tryNames(t *testing.T, st *stand) {
+func tryNames(t *testing.T, st *deploymentTest) {
 	names := []string{"a b", "100%25", "c#", "c++", "größe", "dots.git", "a&b=c", "it's", strings.Repeat("x", 1024)}
 	if st.real != nil {
 		// names that the real server accepts
@@ -436,7 +436,7 @@ var failures = []struct {
 	{"an address of the law", 451, "", `{"message":"Repository access blocked"}`, ""},
 }
 
-func tryFailures(t *testing.T, st *stand) {
+func tryFailures(t *testing.T, st *deploymentTest) {
 	for _, f := range failures {
 		for _, at := range []int{1, 2} {
 			if at == 2 && st.pages() == "" {
@@ -476,7 +476,7 @@ func tryFailures(t *testing.T, st *stand) {
 }
 
 // failing returns a Fault for page n of acme and all later pages.
-func failing(st *stand, n, status int, head, body string) hosttest.Fault {
+func failing(st *deploymentTest, n, status int, head, body string) hosttest.Fault {
 	var mu sync.Mutex
 	pages := 0
 	return func(w http.ResponseWriter, r *http.Request) bool {
@@ -500,7 +500,7 @@ func failing(st *stand, n, status int, head, body string) hosttest.Fault {
 }
 
 // tryLimits refuses the first calls with each form of a limit. The listing still completes.
-func tryLimits(t *testing.T, st *stand) {
+func tryLimits(t *testing.T, st *deploymentTest) {
 	for name, c := range map[string]struct {
 		status int
 		after  string
@@ -548,7 +548,7 @@ func tryLimits(t *testing.T, st *stand) {
 
 // tryLastingLimit refuses all calls for hours. The listing returns when it may continue, instead of
 // waiting.
-func tryLastingLimit(t *testing.T, st *stand) {
+func tryLastingLimit(t *testing.T, st *deploymentTest) {
 	tr := st.start(t, world()...)
 	tr.s.Do(func(s *hosttest.State) {
 		*s.Fault = func(w http.ResponseWriter, r *http.Request) bool {
@@ -566,7 +566,7 @@ func tryLastingLimit(t *testing.T, st *stand) {
 }
 
 // tryPause answers and asks for a pause. The next call waits for it.
-func tryPause(t *testing.T, st *stand) {
+func tryPause(t *testing.T, st *deploymentTest) {
 	tr := st.start(t, world()...)
 	tr.s.Do(func(s *hosttest.State) {
 		*s.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
@@ -586,7 +586,7 @@ func tryPause(t *testing.T, st *stand) {
 }
 
 // tryShared lists with two connections of one token. Together they keep the pace of one.
-func tryShared(t *testing.T, st *stand) {
+func tryShared(t *testing.T, st *deploymentTest) {
 	tr := st.start(t, many("acme", 40)...)
 	before := tr.tools.Now()
 	first, second := tr.open(wanted{owners: []string{"acme"}}), tr.open(wanted{owners: []string{"acme"}})
@@ -603,7 +603,7 @@ func tryShared(t *testing.T, st *stand) {
 }
 
 // tryVisibility sends an unknown visibility, which must count as private.
-func tryVisibility(t *testing.T, st *stand) {
+func tryVisibility(t *testing.T, st *deploymentTest) {
 	tr := st.start(t, world()...)
 	tr.tools.Transport = rewriting{tr.tools.Transport, strings.NewReplacer(`"visibility":"public"`, `"visibility":"circle"`)}
 	rec, err := tr.list(wanted{repos: []string{"acme/app"}})
@@ -633,7 +633,7 @@ func (r rewriting) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-func tryCredentials(t *testing.T, st *stand) {
+func tryCredentials(t *testing.T, st *deploymentTest) {
 	tr := st.start(t, world()...)
 	tr.s.Do(func(s *hosttest.State) { *s.Token = "another" })
 	h := tr.open(wanted{owners: []string{"acme", "other"}, users: []string{"ann"}, repos: []string{"acme/app"}})
@@ -656,7 +656,7 @@ func tryCredentials(t *testing.T, st *stand) {
 
 // tryKept changes a token at the host and in the secrets manager, while the node has cached the old
 // one. The node reads it again, and the listing succeeds.
-func tryKept(t *testing.T, st *stand) {
+func tryKept(t *testing.T, st *deploymentTest) {
 	tr := st.start(t, world()...)
 	w := wanted{owners: []string{"acme", "other"}, users: []string{"ann"}, repos: []string{"acme/app"}}
 	before, err := tr.list(w)
@@ -687,7 +687,7 @@ func tryKept(t *testing.T, st *stand) {
 	}
 }
 
-func tryLookup(t *testing.T, st *stand) {
+func tryLookup(t *testing.T, st *deploymentTest) {
 	tr := st.start(t, world()...)
 	h := tr.open(wanted{owners: []string{"acme"}, noRepos: []string{"**/*-old"}})
 	rec, err := tr.listAgain(h)
@@ -733,7 +733,7 @@ func tryLookup(t *testing.T, st *stand) {
 }
 
 // tryPushes asks for pushes since a time, if the host reports them.
-func tryPushes(t *testing.T, st *stand) {
+func tryPushes(t *testing.T, st *deploymentTest) {
 	tr := st.start(t, many("acme", 7)...)
 	tr.s.Do(func(s *hosttest.State) {
 		for i := range *s.Repos {
@@ -771,7 +771,7 @@ func tryPushes(t *testing.T, st *stand) {
 }
 
 // tryGit fetches a repository from a real git server, with the right token and with a wrong one.
-func tryGit(t *testing.T, st *stand) {
+func tryGit(t *testing.T, st *deploymentTest) {
 	dir := bareRepository(t)
 	repo := hosttest.Repo{ID: 1, Owner: "acme", Project: "Big Project", Name: "app", Branch: "main", Private: true, Git: dir}
 	tr := st.start(t, repo)

@@ -279,7 +279,7 @@ func TestKinds_areComplete(t *testing.T) {
 		rows[string(k.Name)] = k
 	}
 	tried := map[string]bool{}
-	for _, st := range stands() {
+	for _, st := range deploymentTests() {
 		tried[string(st.conn("https://h.example", wanted{}).Kind())] = true
 	}
 

@@ -86,7 +86,7 @@ func TestList_mistakesSayWhatToDo(t *testing.T) {
 // Project keys may be in lower case.
 func TestBitbucket_lowerCaseProjectKeys(t *testing.T) {
 	t.Parallel()
-	for _, st := range stands() {
+	for _, st := range deploymentTests() {
 		if !strings.HasPrefix(st.host.Name, "bitbucket") {
 			continue
 		}

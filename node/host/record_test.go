@@ -17,7 +17,7 @@ import (
 // A replayed recording gives the same listing with the same calls.
 func TestRecord_replays(t *testing.T) {
 	t.Parallel()
-	for _, st := range stands() {
+	for _, st := range deploymentTests() {
 		t.Run(st.host.Name, func(t *testing.T) {
 			t.Parallel()
 			tr := st.start(t, world()...)

@@ -134,7 +134,7 @@ func newPushWorld(t *testing.T, nodes int) *pushWorld {
 			w.poll.Hear(s)
 		}
 		return nil
-	}, w.poll.lookedAt, slog.New(slog.DiscardHandler), w.Now)
+	}, w.poll.lastLook, slog.New(slog.DiscardHandler), w.Now)
 	return w
 }
 
@@ -273,12 +273,12 @@ func TestFollower_takeoverContinuesFromTheLastLook(t *testing.T) {
 		defer w.server.mu.Unlock()
 		return len(w.server.calls)
 	}
-	if n := calls(w.poll.lookedAt); n != 2 {
+	if n := calls(w.poll.lastLook); n != 2 {
 		t.Errorf("another node makes %d calls, want one for the owner and one page", n)
 	}
 
 	// No node knows a look for another definition of the connection.
-	another := func(name, _ string) time.Time { return w.poll.lookedAt(name, "another") }
+	another := func(name, _ string) time.Time { return w.poll.lastLook(name, "another") }
 	if n := calls(another); n != 11 {
 		t.Errorf("for a connection that is another one it makes %d calls, want one for the owner and 10 pages", n)
 	}

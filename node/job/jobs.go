@@ -94,7 +94,7 @@ func New(d Deps, opt Options) *Jobs {
 
 	poller := newPoller(d.Cluster, from, d.Copies, build.optionsKey, runner.Busy, d.Now)
 	poller.searched = d.Searched
-	follower := newFollower(d.Cluster, opt.Hosts, d.Tell, poller.lookedAt, d.Log, d.Now)
+	follower := newFollower(d.Cluster, opt.Hosts, d.Tell, poller.lastLook, d.Log, d.Now)
 	index.hint = follower.Hint // a repository that git no longer finds needs a listing
 
 	return &Jobs{

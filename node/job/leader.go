@@ -28,12 +28,12 @@ type Leader struct {
 	config             uint64 // index of the configuration at the last look for syncs
 	repos              int    // number of repositories at the last look for repositories
 	nodes              string // the members and their states at that look
-	calm               calmView
+	calm               idleView
 }
 
-// calmView is the view of a look for repositories that found nothing to do. While the catalog
+// idleView is the view of a look for repositories that found nothing to do. While the catalog
 // has the same data, only time can make something due.
-type calmView struct {
+type idleView struct {
 	view  *catalog.View // nil after a look that found something
 	until time.Time
 }
@@ -128,9 +128,9 @@ func (l *Leader) plan(ctx context.Context) {
 
 	// A full plan may have left out repositories: look again at once.
 	if in.Look&LookRepos != 0 && len(cmds) < maxCommands {
-		l.repos, l.nodes, l.calm = repos, hold.Fingerprint(in.Nodes), calmView{}
+		l.repos, l.nodes, l.calm = repos, hold.Fingerprint(in.Nodes), idleView{}
 		if len(cmds) == 0 {
-			l.calm = calmView{view, now.Add(hold.Rest(5 * repos))}
+			l.calm = idleView{view, now.Add(hold.Rest(5 * repos))}
 		}
 		l.nextRepo = now.Add(max(settings.ReindexRepoPollingInterval, rest))
 	}

@@ -155,8 +155,8 @@ func (l *listing) ask(ctx context.Context, finder host.Finder, missing []*catalo
 	return nil
 }
 
-// absentee is a repository that a listing misses, with the selection that contained it.
-type absentee struct {
+// missingRepo is a repository that a listing misses, with the selection that contained it.
+type missingRepo struct {
 	repo   *catalog.Repo
 	target string
 }
@@ -164,7 +164,7 @@ type absentee struct {
 // missing returns the repositories of the connection that the listing misses, except those that
 // were left out or whose selection was listed only in part. linked is the number of all
 // repositories of the connection.
-func (l *listing) missing(partial []string) (missing []absentee, linked int) {
+func (l *listing) missing(partial []string) (missing []missingRepo, linked int) {
 	for repo := range l.view().Repos() {
 		for _, link := range repo.Connections {
 			if link.Name != l.job.Subject {
@@ -174,7 +174,7 @@ func (l *listing) missing(partial []string) (missing []absentee, linked int) {
 			// Count all, to judge the share of missing ones.
 			linked++
 			if !l.has(repo, link) && !slices.Contains(partial, link.Target) && !l.leftOut[repo.ExternalID] {
-				missing = append(missing, absentee{repo, link.Target})
+				missing = append(missing, missingRepo{repo, link.Target})
 			}
 		}
 	}

@@ -18,9 +18,9 @@ const (
 	ownProvider = "https://h.example"
 )
 
-// shelf is a world in which ann, who is 7 at a host, lets it be asked in her name. The host gives
+// ownWorld is a world in which ann, who is 7 at a host, lets it be asked in her name. The host gives
 // one of its answers after the other.
-type shelf struct {
+type ownWorld struct {
 	*world
 	sync    *owns
 	answers []string // numbers of repositories; "401", "403!", "other", ...
@@ -28,9 +28,9 @@ type shelf struct {
 	anew    int // how often another token was requested
 }
 
-func newShelf(t *testing.T) *shelf {
+func newOwnWorld(t *testing.T) *ownWorld {
 	t.Helper()
-	s := &shelf{world: newWorld(t, `{
+	s := &ownWorld{world: newWorld(t, `{
 		"connections": {"a": {"type": "gitea", "url": "https://h.example", "orgs": ["x"]}},
 		"identityProviders": {"h": {"provider": "gitea", "purpose": "sso", "clientId": {"env": "A"}, "clientSecret": {"env": "B"}, "baseUrl": "https://h.example"}}}`, 1)}
 	s.Do(&catalog.SayPermissionSync{Node: "n1", Permissions: catalog.PermissionSyncOn})
@@ -47,12 +47,12 @@ func newShelf(t *testing.T) *shelf {
 }
 
 // give signs ann in.
-func (s *shelf) give() {
+func (s *ownWorld) give() {
 	s.t.Helper()
 	s.Do(&catalog.PutHostToken{Account: "ann", Ask: true, Token: catalog.HostToken{Provider: ownProvider, Subject: "7", Site: ownSite, Sealed: []byte("x")}})
 }
 
-func (s *shelf) open(_ context.Context, _ *catalog.Identity, _ *catalog.HostToken, _ uint64, anew bool) (host.Own, error) {
+func (s *ownWorld) open(_ context.Context, _ *catalog.Identity, _ *catalog.HostToken, _ uint64, anew bool) (host.Own, error) {
 	if anew {
 		s.anew++
 	}
@@ -60,7 +60,7 @@ func (s *shelf) open(_ context.Context, _ *catalog.Identity, _ *catalog.HostToke
 }
 
 // Who implements host.Own.
-func (s *shelf) Who(context.Context) (string, error) {
+func (s *ownWorld) Who(context.Context) (string, error) {
 	if s.asked < len(s.answers) && s.answers[s.asked] == "other" {
 		return "8", nil
 	}
@@ -68,7 +68,7 @@ func (s *shelf) Who(context.Context) (string, error) {
 }
 
 // Repos implements host.Own.
-func (s *shelf) Repos(_ context.Context, take func(string)) (string, error) {
+func (s *ownWorld) Repos(_ context.Context, take func(string)) (string, error) {
 	answer := s.answers[min(s.asked, len(s.answers)-1)]
 	s.asked++
 	switch answer {
@@ -88,7 +88,7 @@ func (s *shelf) Repos(_ context.Context, take func(string)) (string, error) {
 }
 
 // ask runs one attempt.
-func (s *shelf) ask(answers ...string) error {
+func (s *ownWorld) ask(answers ...string) error {
 	s.t.Helper()
 	s.answers, s.asked = answers, 0
 	key := catalog.ReaderKey(ownSite, "7")
@@ -102,7 +102,7 @@ func (s *shelf) ask(answers ...string) error {
 }
 
 // sees returns how many repositories ann sees.
-func (s *shelf) sees() int {
+func (s *ownWorld) sees() int {
 	return int(s.View().Visible(catalog.Viewer{Role: catalog.RoleMember, Account: "ann"}).GetCardinality())
 }
 
@@ -133,7 +133,7 @@ func TestAccountSync_answers(t *testing.T) {
 		{"the person is shut out", "1-3", []string{"blocked"}, 0, "", "shut out", 0},
 		{"the token is somebody else's", "1-3", []string{"other"}, 3, "somebody else", "", 0},
 	} {
-		s := newShelf(t)
+		s := newOwnWorld(t)
 		if c.before != "" {
 			if err := s.ask(c.before); err != nil {
 				t.Fatal(err)
@@ -156,7 +156,7 @@ func TestAccountSync_answers(t *testing.T) {
 // A host is not asked in the name of a person who no longer allows it.
 func TestAccountSync_endsWithTheToken(t *testing.T) {
 	t.Parallel()
-	s := newShelf(t)
+	s := newOwnWorld(t)
 	s.Do(&catalog.SayPermissionSync{Node: "n1", Permissions: catalog.PermissionSyncOff})
 	if err := s.ask("1"); !errors.Is(err, errPermanent) || s.asked > 0 {
 		t.Errorf("where nothing is synced: %v after %d questions", err, s.asked)
@@ -165,7 +165,7 @@ func TestAccountSync_endsWithTheToken(t *testing.T) {
 
 func TestPlan_accountSyncs(t *testing.T) {
 	t.Parallel()
-	s := newShelf(t)
+	s := newOwnWorld(t)
 	tell := func(what, want string) {
 		t.Helper()
 		var lines []string

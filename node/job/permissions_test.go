@@ -13,7 +13,7 @@ import (
 // answer is too old, and when the host refuses the person.
 func TestPermissions_counts(t *testing.T) {
 	t.Parallel()
-	s := newShelf(t)
+	s := newOwnWorld(t)
 	s.Do(&catalog.PutAccount{Account: catalog.User{ID: "bob", Email: "bob@x", Role: catalog.RoleMember, State: catalog.AccountActive}})
 	s.Do(&catalog.PutAccount{Account: catalog.User{ID: "eve", Email: "eve@x", Role: catalog.RoleMember, State: catalog.AccountSuspended}})
 	var counter Permissions
@@ -88,7 +88,7 @@ func TestPermissions_counts(t *testing.T) {
 // If hosts are not asked, nothing is counted.
 func TestPermissions_zeroWithoutPermissionSync(t *testing.T) {
 	t.Parallel()
-	s := newShelf(t)
+	s := newOwnWorld(t)
 	s.Do(&catalog.SayPermissionSync{Node: "n1", Permissions: catalog.PermissionSyncOff})
 	if state := new(Permissions).Of(s.View()); state.Sync != catalog.PermissionSyncOff || len(state.Hosts) != 0 || state.Unlinked != 0 {
 		t.Errorf("%+v", state)
@@ -98,7 +98,7 @@ func TestPermissions_zeroWithoutPermissionSync(t *testing.T) {
 // Updated counts equal those of a complete walk.
 func TestPermissions_updateEqualsAWalk(t *testing.T) {
 	t.Parallel()
-	s := newShelf(t)
+	s := newOwnWorld(t)
 	var counter Permissions
 	for i := range 6 {
 		var ids []string

@@ -143,7 +143,7 @@ func (p *planner) count(node string, kind catalog.JobKind) {
 func (p *planner) grant() {
 	var lines []line
 	for i := range p.kinds {
-		if k := &p.kinds[i]; p.room(k) {
+		if k := &p.kinds[i]; p.hasRoom(k) {
 			l := line{kind: k}
 			var stop func()
 			l.next, stop = iter.Pull(p.in.View.JobsToGrant(k.Job, p.in.Now))
@@ -212,11 +212,11 @@ func (p *planner) grantTo(k *Kind, j *catalog.Job) (full bool) {
 		Deadline: p.in.Now.Add(k.Timeout(p.settings)),
 	})
 	p.count(n.ID, j.Kind)
-	return !p.room(k)
+	return !p.hasRoom(k)
 }
 
-// room reports whether any node could take a job of a kind.
-func (p *planner) room(k *Kind) bool {
+// hasRoom reports whether any node could take a job of a kind.
+func (p *planner) hasRoom(k *Kind) bool {
 	return p.total[k.Job] < k.perCluster(p.settings) && slices.ContainsFunc(p.in.Nodes, func(n hold.Node) bool {
 		return takesJobs(&n) && p.running[n.ID][k.Job] < k.perNode(p.settings)
 	})

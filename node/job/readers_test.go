@@ -37,23 +37,23 @@ func people(list string) (ids []string) {
 	return ids
 }
 
-// doors is a code host that answers who may read its repository 7, with one answer after the other.
-type doors struct {
+// readersHost is a code host that answers who may read its repository 7, with one answer after the other.
+type readersHost struct {
 	*httptest.Server
 	mu      sync.Mutex
 	answers []string // people, or a status such as "404!"
 	asked   int
 }
 
-func newDoors(t *testing.T) *doors {
+func newReadersHost(t *testing.T) *readersHost {
 	t.Helper()
-	d := &doors{}
+	d := &readersHost{}
 	d.Server = httptest.NewServer(http.HandlerFunc(d.serve))
 	t.Cleanup(d.Close)
 	return d
 }
 
-func (d *doors) serve(w http.ResponseWriter, r *http.Request) {
+func (d *readersHost) serve(w http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
@@ -89,7 +89,7 @@ func (d *doors) serve(w http.ResponseWriter, r *http.Request) {
 // gate is a world whose repository 1 is the repository 7 of such a host.
 type gate struct {
 	*world
-	host *doors
+	host *readersHost
 	site string
 	sync *readers
 }
@@ -102,7 +102,7 @@ const (
 
 func newGate(t *testing.T, connection string) *gate {
 	t.Helper()
-	g := &gate{host: newDoors(t)}
+	g := &gate{host: newReadersHost(t)}
 	g.world = newWorld(t, `{"connections": {"a": `+strings.ReplaceAll(connection, "{base}", g.host.URL)+`}}`, 1)
 	g.site = string(g.View().File().Connections[0].Kind()) + ":" + strings.TrimPrefix(g.host.URL, "http://")
 	g.Do(&catalog.SayPermissionSync{Node: "n1", Permissions: catalog.PermissionSyncOn})

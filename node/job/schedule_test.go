@@ -253,13 +253,15 @@ func TestLeader_newOneGivesASilentNodeTime(t *testing.T) {
 	})
 }
 
-// stubborn is a cluster that rejects plans.
-type stubborn struct {
+// rejectingCluster is a cluster that rejects plans.
+type rejectingCluster struct {
 	*clustertest.Node
 	err error
 }
 
-func (s *stubborn) Propose(context.Context, ...catalog.Command) (uint64, error) { return 0, s.err }
+func (s *rejectingCluster) Propose(context.Context, ...catalog.Command) (uint64, error) {
+	return 0, s.err
+}
 
 // A look is repeated unless its plan was committed, or refused for good.
 func TestLook_repeatedWhereThePlanIsNotCommitted(t *testing.T) {
@@ -274,7 +276,7 @@ func TestLook_repeatedWhereThePlanIsNotCommitted(t *testing.T) {
 	} {
 		w := newWorld(t, oneConnection, 1)
 		log := slog.New(slog.DiscardHandler)
-		n := &stubborn{w.Node("n1"), c.err}
+		n := &rejectingCluster{w.Node("n1"), c.err}
 		l := newLeader(n, w.kinds, hold.NewPlacer(n, 2, log, w.Now), LeaderOptions{Log: log, Ticks: w.Now})
 		l.plan(t.Context())
 		if made := l.looks(w.View(), nil, w.Now())&LookConnections == 0; made != c.made {

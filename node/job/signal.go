@@ -63,9 +63,9 @@ func (p *Poller) Following(connection string) FollowingState {
 	}
 }
 
-// lookedAt returns the start of the last look that this node knows of, for a connection with this
+// lastLook returns the start of the last look that this node knows of, for a connection with this
 // definition; zero: none. This node knows the results of that look.
-func (p *Poller) lookedAt(connection, hash string) time.Time {
+func (p *Poller) lastLook(connection, hash string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.signals[connection]

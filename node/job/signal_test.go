@@ -357,7 +357,7 @@ func TestFollower_webhookNotifiesAllNodes(t *testing.T) {
 			}
 			wire <- fmt.Sprintf("%s %s %v", node, s.Connection, s.Hook)
 			return errors.New("it may have been lost")
-		}, l.poll.lookedAt, slog.New(slog.DiscardHandler), l.Now)
+		}, l.poll.lastLook, slog.New(slog.DiscardHandler), l.Now)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- f.Run(ctx) }()

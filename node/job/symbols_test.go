@@ -37,15 +37,15 @@ func (g *tagger) tag(_ context.Context, texts []shard.Untagged, use func(shard.D
 	return nil
 }
 
-// newTaggedYard returns a yard that finds symbols.
-func newTaggedYard(t *testing.T, names ...string) (*yard, *tagger) {
+// newTaggedNode returns a testNode that finds symbols.
+func newTaggedNode(t *testing.T, names ...string) (*testNode, *tagger) {
 	t.Helper()
 	g := &tagger{}
-	return newYardWith(t, Options{Build: BuildOptions{Tagger: g.tag, TaggerName: "one"}}, names...), g
+	return newTestNodeWith(t, Options{Build: BuildOptions{Tagger: g.tag, TaggerName: "one"}}, names...), g
 }
 
 // tagged returns how many files of a repository have symbols.
-func (y *yard) tagged(id catalog.RepoID) string {
+func (y *testNode) tagged(id catalog.RepoID) string {
 	shards, with := y.View().Repo(id).Shards, 0
 	for _, s := range shards {
 		if s.Symbols != "" {
@@ -59,7 +59,7 @@ func (y *yard) tagged(id catalog.RepoID) string {
 // symbols. A push needs only the symbols of new texts.
 func TestIndex_publishesTextBeforeSymbols(t *testing.T) {
 	t.Parallel()
-	y, g := newTaggedYard(t, "app")
+	y, g := newTaggedNode(t, "app")
 	y.push("app", "a.go", "package walrus\n")
 	g.broken.Store(true)
 	if err := y.run(catalog.JobIndex, "1"); err == nil || !strings.Contains(err.Error(), "ctags is gone") {
@@ -88,7 +88,7 @@ func TestIndex_publishesTextBeforeSymbols(t *testing.T) {
 // A text on which the tagger failed is retried by a job with unchanged input, not by a push.
 func TestSymbols_retriesFailedTexts(t *testing.T) {
 	t.Parallel()
-	y, g := newTaggedYard(t, "app")
+	y, g := newTaggedNode(t, "app")
 	unknown := newSymbols(nil, y.files, true, time.Minute, time.Now)
 	count := func() string {
 		sum := unknownPart{}
@@ -140,7 +140,7 @@ func TestPack_keepsSymbols(t *testing.T) {
 	for i := range 8 {
 		names = append(names, fmt.Sprintf("r%d", i))
 	}
-	y, g := newTaggedYard(t, names...)
+	y, g := newTaggedNode(t, names...)
 	for i, name := range names {
 		y.push(name, name+".go", strings.Repeat("package "+name+"\n", 3))
 		y.index(catalog.RepoID(i + 1))
@@ -166,7 +166,7 @@ func TestPack_waitsForItsFiles(t *testing.T) {
 	for i := range 8 {
 		names = append(names, fmt.Sprintf("r%d", i))
 	}
-	y := newYard(t, names...)
+	y := newTestNode(t, names...)
 	for i, name := range names {
 		y.push(name, "a.txt", name+"\n")
 		y.index(catalog.RepoID(i + 1))
@@ -180,7 +180,7 @@ func TestPack_waitsForItsFiles(t *testing.T) {
 // A whole sync job lists what exists, and removes what is gone.
 func TestSyncJob(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newTestNode(t)
 	for _, name := range []string{"app", "lib"} {
 		y.git(name, "init", "-q", "-b", "main")
 	}

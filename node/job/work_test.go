@@ -20,9 +20,9 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// yard is one node with real files and mirrors, where a test runs attempts one by one, and the
+// testNode is one node with real files and mirrors, where a test runs attempts one by one, and the
 // local repositories that it fetches.
-type yard struct {
+type testNode struct {
 	*clustertest.World
 	t       *testing.T
 	origins string
@@ -46,16 +46,16 @@ func (alone) Stream(context.Context, string, string, []byte) (io.ReadCloser, err
 	return nil, fmt.Errorf("there is nobody")
 }
 
-// newYard returns a node, and empty repositories with these names.
-func newYard(t *testing.T, names ...string) *yard {
+// newTestNode returns a node, and empty repositories with these names.
+func newTestNode(t *testing.T, names ...string) *testNode {
 	t.Helper()
-	return newYardWith(t, Options{}, names...)
+	return newTestNodeWith(t, Options{}, names...)
 }
 
-// newYardWith returns a yard with options.
-func newYardWith(t *testing.T, opt Options, names ...string) *yard {
+// newTestNodeWith returns a testNode with options.
+func newTestNodeWith(t *testing.T, opt Options, names ...string) *testNode {
 	t.Helper()
-	y := &yard{t: t, origins: t.TempDir(), dir: t.TempDir()}
+	y := &testNode{t: t, origins: t.TempDir(), dir: t.TempDir()}
 	y.World = clustertest.New(t, fmt.Sprintf(`{"connections": {"a": {"type": "git", "url": "file://%s/*", "revisions": {"tags": ["many-*"]}}}}`, y.origins), 1)
 	y.node = y.Node("n1")
 
@@ -90,7 +90,7 @@ func newYardWith(t *testing.T, opt Options, names ...string) *yard {
 }
 
 // git runs git in a repository. It creates the repository if it does not exist.
-func (y *yard) git(name string, args ...string) {
+func (y *testNode) git(name string, args ...string) {
 	y.t.Helper()
 	dir := filepath.Join(y.origins, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -104,7 +104,7 @@ func (y *yard) git(name string, args ...string) {
 }
 
 // push commits one file.
-func (y *yard) push(name, file, text string) {
+func (y *testNode) push(name, file, text string) {
 	y.t.Helper()
 	if err := os.WriteFile(filepath.Join(y.origins, name, file), []byte(text), 0o600); err != nil {
 		y.t.Fatal(err)
@@ -114,7 +114,7 @@ func (y *yard) push(name, file, text string) {
 }
 
 // remove deletes a repository.
-func (y *yard) remove(name string) {
+func (y *testNode) remove(name string) {
 	y.t.Helper()
 	if err := os.RemoveAll(filepath.Join(y.origins, name)); err != nil {
 		y.t.Fatal(err)
@@ -123,7 +123,7 @@ func (y *yard) remove(name string) {
 
 // run grants a job to the node, runs one attempt, and returns its error. It releases the adopted
 // files.
-func (y *yard) run(kind catalog.JobKind, subject string) error {
+func (y *testNode) run(kind catalog.JobKind, subject string) error {
 	y.t.Helper()
 	if j := y.View().Job(kind, subject); j == nil || j.State != catalog.JobWaiting {
 		y.Do(&catalog.EnqueueJob{Kind: kind, Subject: subject, Urgent: true})
@@ -141,7 +141,7 @@ func (y *yard) run(kind catalog.JobKind, subject string) error {
 }
 
 // index runs an index job that must succeed, and returns the repository.
-func (y *yard) index(id catalog.RepoID) *catalog.Repo {
+func (y *testNode) index(id catalog.RepoID) *catalog.Repo {
 	y.t.Helper()
 	if err := y.run(catalog.JobIndex, catalog.RepoSubject(id)); err != nil {
 		y.t.Fatalf("index %d: %v", id, err)
@@ -150,7 +150,7 @@ func (y *yard) index(id catalog.RepoID) *catalog.Repo {
 }
 
 // lines returns the number of files of a repository that have text.
-func (y *yard) lines(id catalog.RepoID) (docs int) {
+func (y *testNode) lines(id catalog.RepoID) (docs int) {
 	for _, s := range y.View().Repo(id).Shards {
 		docs += int(s.Docs)
 	}
@@ -158,7 +158,7 @@ func (y *yard) lines(id catalog.RepoID) (docs int) {
 }
 
 // lose deletes every index file of the node.
-func (y *yard) lose() {
+func (y *testNode) lose() {
 	y.t.Helper()
 	for range 2 {
 		if _, err := y.files.Retain(func(string) bool { return false }, 0); err != nil {
@@ -170,7 +170,7 @@ func (y *yard) lose() {
 
 func TestIndexJob_followsARepository(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "app")
+	y := newTestNode(t, "app")
 	repo := y.index(1)
 	if !repo.Indexed() || len(repo.Shards) != 0 || len(repo.Revisions) != 0 {
 		t.Errorf("an empty repository is %+v", repo)
@@ -203,7 +203,7 @@ func TestIndexJob_followsARepository(t *testing.T) {
 // change of only that number is recorded.
 func TestIndexJob_countsLeftOutRevisions(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "app")
+	y := newTestNode(t, "app")
 	y.push("app", "a.txt", "walrus\n")
 	for i := range 70 {
 		y.git("app", "tag", fmt.Sprintf("many-%02d", i))
@@ -222,7 +222,7 @@ func TestIndexJob_countsLeftOutRevisions(t *testing.T) {
 // A repository that must change before it can be read is not retried.
 func TestIndexJob_repositoryBeyondLimitsIsNotRetried(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "app")
+	y := newTestNode(t, "app")
 	deep := strings.Repeat("d/", 600)
 	if err := os.MkdirAll(filepath.Join(y.origins, "app", deep), 0o700); err != nil {
 		t.Fatal(err)
@@ -236,7 +236,7 @@ func TestIndexJob_repositoryBeyondLimitsIsNotRetried(t *testing.T) {
 // Lost data is built again, even if the input is the same.
 func TestIndexJob_rebuildsLostData(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "app")
+	y := newTestNode(t, "app")
 	y.push("app", "a.txt", "walrus\n")
 	before := y.index(1)
 	y.lose()
@@ -253,7 +253,7 @@ func TestIndexJob_rebuildsLostData(t *testing.T) {
 // A damaged mirror is cloned again.
 func TestIndexJob_clonesADamagedMirrorAgain(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "app")
+	y := newTestNode(t, "app")
 	y.push("app", "a.txt", "walrus\n")
 	y.index(1)
 
@@ -274,7 +274,7 @@ func TestIndexJob_clonesADamagedMirrorAgain(t *testing.T) {
 
 func TestIndexJob_errorTexts(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "app")
+	y := newTestNode(t, "app")
 	y.push("app", "a.txt", "walrus\n")
 	y.index(1)
 	before := y.View().Repo(1)
@@ -292,7 +292,7 @@ func TestIndexJob_errorTexts(t *testing.T) {
 // remote does not answer.
 func TestPoll_enqueuesAJobForNews(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "app", "lib")
+	y := newTestNode(t, "app", "lib")
 	for i, name := range []string{"app", "lib"} {
 		y.push(name, "a.txt", "walrus\n")
 		y.index(catalog.RepoID(i + 1))
@@ -338,7 +338,7 @@ func TestPackJob_joinsFiles(t *testing.T) {
 	for i := range 9 {
 		names = append(names, fmt.Sprintf("r%d", i))
 	}
-	y := newYard(t, names...)
+	y := newTestNode(t, names...)
 	for i, name := range names {
 		y.push(name, "a.txt", strings.Repeat(name+"\n", 3))
 		y.index(catalog.RepoID(i + 1))
@@ -369,7 +369,7 @@ func TestPackJob_joinsFiles(t *testing.T) {
 
 func TestCollectJob_removesTheRepository(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "app")
+	y := newTestNode(t, "app")
 	y.push("app", "a.txt", "walrus\n")
 	y.index(1)
 	y.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "a", Urgent: true})

@@ -13,7 +13,7 @@ import (
 
 func TestRegister_acceptsRealClients(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 1)
+	w := newTestCluster(t, 1)
 	before := w.entries()
 	for what, c := range map[string]struct{ body, want string }{
 		"an agent on this machine":  {`{"client_name":"Claude Code","redirect_uris":["http://localhost:51234/callback"],"grant_types":["authorization_code","refresh_token"],"response_types":["code"],"token_endpoint_auth_method":"none","application_type":"native"}`, "http://localhost:51234/callback"},
@@ -45,7 +45,7 @@ func TestRegister_acceptsRealClients(t *testing.T) {
 
 func TestRegister_refuses(t *testing.T) {
 	t.Parallel()
-	p := newTown(t, 1).nodes[0]
+	p := newTestCluster(t, 1).nodes[0]
 	for body, want := range map[string]string{
 		``:                                     invalidMetadata,
 		`[]`:                                   invalidMetadata,
@@ -141,7 +141,7 @@ func TestGoodRedirect(t *testing.T) {
 
 func TestAuthorize_refuses(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 1)
+	w := newTestCluster(t, 1)
 	p := w.nodes[0]
 	client := p.registered()
 	before := w.entries()
@@ -198,7 +198,7 @@ func TestAuthorize_refuses(t *testing.T) {
 // client that an owner knows gets the error.
 func TestAuthorize_isNoOpenRedirector(t *testing.T) {
 	t.Parallel()
-	p := newTown(t, 1).nodes[0]
+	p := newTestCluster(t, 1).nodes[0]
 	const elsewhere = "https://phish.example/login"
 	own, err := p.Register(t.Context(), []byte(`{"client_name":"Agent","redirect_uris":["`+elsewhere+`"]}`))
 	if err != nil {
@@ -230,7 +230,7 @@ func TestAuthorize_isNoOpenRedirector(t *testing.T) {
 // Clients request scopes and resources in different ways.
 func TestAuthorize_acceptsVariants(t *testing.T) {
 	t.Parallel()
-	p := newTown(t, 1).nodes[0]
+	p := newTestCluster(t, 1).nodes[0]
 	client := p.registered()
 	for what, edit := range map[string]func(url.Values){
 		"no scope":             func(q url.Values) { q.Del("scope") },
@@ -259,7 +259,7 @@ func TestAuthorize_acceptsVariants(t *testing.T) {
 
 func TestDecide_onlyByThePersonAsked(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 1)
+	w := newTestCluster(t, 1)
 	p := w.nodes[0]
 	q := request(p.registered())
 	state := "ä&=?#\x01 " + strings.Repeat("long", 1000)
@@ -309,7 +309,7 @@ func TestEnabled_onlyByTLSOrLocally(t *testing.T) {
 
 func TestAllowed_clientHosts(t *testing.T) {
 	t.Parallel()
-	p := newTown(t, 1).nodes[0]
+	p := newTestCluster(t, 1).nodes[0]
 	client := p.registered()
 	p.d.Lookup = func(name string) (string, bool) {
 		return map[string]string{"SHOAL_OAUTH_CLIENT_HOSTS": "*.good.example, claude.ai"}[name], true

@@ -300,12 +300,12 @@ func builtIn(id string) *Client {
 	return &c
 }
 
-// web fetches documents from the public Internet.
-type web struct{ client *http.Client }
+// fetcher fetches documents from the public Internet.
+type fetcher struct{ client *http.Client }
 
-func newWeb() *web {
+func newFetcher() *fetcher {
 	dialer := &net.Dialer{Timeout: documentTime, Control: publicOnly}
-	return &web{&http.Client{
+	return &fetcher{&http.Client{
 		Timeout: documentTime,
 		Transport: &http.Transport{
 			Proxy: nil, DialContext: dialer.DialContext, TLSHandshakeTimeout: documentTime,
@@ -316,7 +316,7 @@ func newWeb() *web {
 }
 
 // Fetch implements Fetcher.
-func (w *web) Fetch(ctx context.Context, address string) ([]byte, error) {
+func (w *fetcher) Fetch(ctx context.Context, address string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, errors.New("its address cannot be called")

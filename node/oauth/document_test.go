@@ -34,7 +34,7 @@ func document(id string) string {
 
 func TestDocument_identifiesAClient(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 2)
+	w := newTestCluster(t, 2)
 	web := &site{text: document(agentDocument)}
 	for _, p := range w.nodes {
 		p.documents.fetch = web
@@ -71,7 +71,7 @@ func TestDocument_identifiesAClient(t *testing.T) {
 
 func TestDocument_onlyForSignedInPeople(t *testing.T) {
 	t.Parallel()
-	p := newTown(t, 1).nodes[0]
+	p := newTestCluster(t, 1).nodes[0]
 	web := &site{text: document(agentDocument)}
 	p.documents.fetch = web
 	p.Authorize(t.Context(), Person{}, request(agentDocument))
@@ -99,7 +99,7 @@ func TestReadDocument_refuses(t *testing.T) {
 		"nothing":            ``,
 		"many brackets":      strings.Repeat("[", documentSize),
 	} {
-		p := newTown(t, 1).nodes[0]
+		p := newTestCluster(t, 1).nodes[0]
 		p.documents.fetch = &site{text: text}
 		_, err := p.Authorize(t.Context(), ann, request(agentDocument))
 		wants(t, what, err, invalidClient)
@@ -109,7 +109,7 @@ func TestReadDocument_refuses(t *testing.T) {
 func TestGoodAddress_refuses(t *testing.T) {
 	t.Parallel()
 	web := &site{}
-	p := newTown(t, 1).nodes[0]
+	p := newTestCluster(t, 1).nodes[0]
 	p.documents.fetch = web
 	for _, id := range []string{
 		"https://127.0.0.1/c", "https://[::1]/c", "https://169.254.169.254/latest", "https://[::ffff:10.0.0.1]/c", "https://2130706433/c", "https://0x7f.1/c", "https://127.1/c", "https://0177.0.0.1/c", "https://1.2.3.0x7f/c",
@@ -132,7 +132,7 @@ func TestGoodAddress_refuses(t *testing.T) {
 
 func TestDocuments_fetchLimits(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 1)
+	w := newTestCluster(t, 1)
 	p := w.nodes[0]
 	web := &site{err: errors.New("it cannot be fetched")}
 	p.documents.fetch = web
@@ -157,7 +157,7 @@ func TestDocuments_fetchLimits(t *testing.T) {
 // Made-up URLs do not displace good documents.
 func TestDocuments_goodOnesStay(t *testing.T) {
 	t.Parallel()
-	p := newTown(t, 1).nodes[0]
+	p := newTestCluster(t, 1).nodes[0]
 	p.documents.note("https://good.example/c", &Client{ID: "https://good.example/c"}, nil)
 	for i := range 2 * maxDocuments {
 		p.documents.note(fmt.Sprintf("https://bad.example/%d", i), nil, errors.New("it cannot be fetched"))
@@ -190,7 +190,7 @@ func TestDocuments_rememberOnlyTheirOwnFailures(t *testing.T) {
 		"a good one for somebody who left":  {text: string(good)},
 		"a site that takes longer than 3 s": {text: "late", remembered: true},
 	} {
-		p := newTown(t, 1).nodes[0]
+		p := newTestCluster(t, 1).nodes[0]
 		ctx, leave := context.WithCancel(t.Context())
 		p.documents.fetch = fetch(func(limited context.Context) ([]byte, error) {
 			switch c.text {
@@ -232,7 +232,7 @@ func TestDocuments_rememberOnlyTheirOwnFailures(t *testing.T) {
 // A cluster without Internet access knows some clients anyway.
 func TestDocuments_builtIn(t *testing.T) {
 	t.Parallel()
-	p := newTown(t, 1).nodes[0]
+	p := newTestCluster(t, 1).nodes[0]
 	const id = "https://claude.ai/oauth/claude-code-client-metadata"
 	asked, err := p.Authorize(t.Context(), ann, request(id))
 	if err != nil || asked.Client.Name != "Claude Code" || asked.Client.Kind != Document {
@@ -264,7 +264,7 @@ func TestPublicOnly(t *testing.T) {
 		t.Error("the address that is called is not checked rightly")
 	}
 	// With the whole client: a name that leads to this machine is refused.
-	if _, err := newWeb().Fetch(t.Context(), "https://localhost/c"); err == nil {
+	if _, err := newFetcher().Fetch(t.Context(), "https://localhost/c"); err == nil {
 		t.Error("localhost was called")
 	}
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// town is a cluster in a test: one log, and nodes that apply it at once, or later while they are
+// testCluster is a cluster in a test: one log, and nodes that apply it at once, or later while they are
 // held.
-type town struct {
+type testCluster struct {
 	t     testing.TB
 	mu    sync.Mutex // guards the fields below
 	now   time.Time
@@ -35,7 +35,7 @@ type town struct {
 
 // place is a node with its own view of the catalog.
 type place struct {
-	*town
+	*testCluster
 	*Server
 	first   bool
 	held    bool
@@ -46,12 +46,12 @@ type place struct {
 
 const base = "https://code.example"
 
-// newTown returns nodes that know the accounts ann, a member, and olga, an owner.
-func newTown(t testing.TB, nodes int) *town {
-	w := &town{t: t, now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), log: catalog.New(), plain: map[string][]byte{}}
+// newTestCluster returns nodes that know the accounts ann, a member, and olga, an owner.
+func newTestCluster(t testing.TB, nodes int) *testCluster {
+	w := &testCluster{t: t, now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), log: catalog.New(), plain: map[string][]byte{}}
 	w.views = []*catalog.View{w.log.View()}
 	for i := range nodes {
-		p := &place{town: w, first: i == 0, changed: make(chan struct{})}
+		p := &place{testCluster: w, first: i == 0, changed: make(chan struct{})}
 		p.Server = New(Deps{
 			Cluster: p, BaseURL: func() string { return base }, Lookup: w.variable, Now: w.clock,
 			Fetch: noDocuments{}, Log: slog.New(slog.DiscardHandler),
@@ -77,14 +77,14 @@ func (noDocuments) Fetch(context.Context, string) ([]byte, error) {
 	return nil, errors.New("it cannot be fetched")
 }
 
-func (w *town) clock() time.Time {
+func (w *testCluster) clock() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now
 }
 
 // variable returns a variable of the test.
-func (w *town) variable(name string) (string, bool) {
+func (w *testCluster) variable(name string) (string, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	text, ok := w.vars[name]
@@ -92,14 +92,14 @@ func (w *town) variable(name string) (string, bool) {
 }
 
 // pass advances the clock.
-func (w *town) pass(d time.Duration) {
+func (w *testCluster) pass(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = w.now.Add(d)
 }
 
 // do applies a command that must be accepted.
-func (w *town) do(cmd catalog.Command) {
+func (w *testCluster) do(cmd catalog.Command) {
 	w.t.Helper()
 	if _, err := w.nodes[0].Propose(context.Background(), cmd); err != nil {
 		w.t.Fatal(err)
@@ -211,7 +211,7 @@ func (p *place) release() {
 }
 
 // entries returns the length of the log.
-func (w *town) entries() uint64 {
+func (w *testCluster) entries() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.index

@@ -8,7 +8,7 @@ import (
 
 // Only texts that were sealed here open.
 func FuzzTokens(f *testing.F) {
-	w := newTown(f, 1)
+	w := newTestCluster(f, 1)
 	p := w.nodes[0]
 	client := p.registered()
 	code := p.code(ann, client)
@@ -68,7 +68,7 @@ func FuzzRedirect(f *testing.F) {
 
 // Whatever a client registers, the result is safe on a page and in a header.
 func FuzzRegister(f *testing.F) {
-	w := newTown(f, 1)
+	w := newTestCluster(f, 1)
 	p := w.nodes[0]
 	entries := w.entries()
 	f.Add([]byte(`{"client_name":"x","redirect_uris":["https://x.y/z"]}`))
@@ -103,7 +103,7 @@ func FuzzRegister(f *testing.F) {
 // A whole request of a client is refused on a page, refused by a redirect to the client, or shown
 // for consent.
 func FuzzAuthorize(f *testing.F) {
-	w := newTown(f, 1)
+	w := newTestCluster(f, 1)
 	p := w.nodes[0]
 	client := p.registered()
 	entries := w.entries()

@@ -70,7 +70,7 @@ type Server struct {
 // New returns a Server. The caller must call Run.
 func New(d Deps) *Server {
 	if d.Fetch == nil {
-		d.Fetch = newWeb()
+		d.Fetch = newFetcher()
 	}
 
 	// If the clock is set back, expired things must stay expired.

@@ -10,7 +10,7 @@ import (
 // Secrets are renewed, and no token ends with an old secret before its time.
 func TestRings_renewSecrets(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 2)
+	w := newTestCluster(t, 2)
 	p := w.nodes[0]
 	turn := func() {
 		t.Helper()
@@ -83,9 +83,9 @@ func TestRings_renewSecrets(t *testing.T) {
 // No request creates a secret: a node without secrets returns an error.
 func TestRings_withoutSecretsNotReady(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 1)
-	p := &place{town: &town{t: t, now: w.now, log: w.log, views: w.views[:1], plain: w.plain}, changed: make(chan struct{})}
-	p.town.nodes = []*place{p}
+	w := newTestCluster(t, 1)
+	p := &place{testCluster: &testCluster{t: t, now: w.now, log: w.log, views: w.views[:1], plain: w.plain}, changed: make(chan struct{})}
+	p.testCluster.nodes = []*place{p}
 	s := New(Deps{Cluster: p, BaseURL: func() string { return base }, Lookup: w.nodes[0].d.Lookup, Fetch: noDocuments{}, Now: p.clock})
 	if _, err := s.Register(t.Context(), []byte(`{"redirect_uris":["https://x.y/"]}`)); err != errNotReady {
 		t.Errorf("registration: %v", err)

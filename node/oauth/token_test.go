@@ -20,7 +20,7 @@ import (
 // Each step of a sign-in uses another node.
 func TestExchange_overThreeNodes(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 3)
+	w := newTestCluster(t, 3)
 	client := w.nodes[0].registered()
 	asked, err := w.nodes[1].Authorize(t.Context(), ann, request(client))
 	if err != nil {
@@ -55,7 +55,7 @@ func TestExchange_overThreeNodes(t *testing.T) {
 // An owner's agent cannot administer.
 func TestAuthenticate_memberAtMost(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 1)
+	w := newTestCluster(t, 1)
 	p, olga := w.nodes[0], Person{Account: "olga", Session: "o"}
 	client := p.registered()
 	got, err := p.Exchange(t.Context(), "", codeForm(p.code(olga, client), client))
@@ -71,7 +71,7 @@ func TestAuthenticate_memberAtMost(t *testing.T) {
 // A node that lags behind does not refuse what another node has confirmed: it waits.
 func TestAuthenticate_laggingNodeWaits(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 2)
+	w := newTestCluster(t, 2)
 	client := w.nodes[0].registered()
 	w.nodes[1].hold()
 	got := w.nodes[0].enter(client)
@@ -101,7 +101,7 @@ func TestAuthenticate_laggingNodeWaits(t *testing.T) {
 
 func TestRefresh_concurrentOnesGetTheSameToken(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 3)
+	w := newTestCluster(t, 3)
 	client := w.nodes[0].registered()
 	first := w.nodes[0].enter(client)
 	before := w.entries()
@@ -149,7 +149,7 @@ func TestRefresh_concurrentOnesGetTheSameToken(t *testing.T) {
 
 func TestRefresh_oldTokenEndsTheConsent(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 1)
+	w := newTestCluster(t, 1)
 	p := w.nodes[0]
 	client := p.registered()
 	first := p.enter(client)
@@ -170,7 +170,7 @@ func TestRefresh_oldTokenEndsTheConsent(t *testing.T) {
 // Without a leader a client gets an error to try again, and loses nothing.
 func TestExchange_withoutALeaderLosesNothing(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 1)
+	w := newTestCluster(t, 1)
 	p := w.nodes[0]
 	client := p.registered()
 	first := p.enter(client)
@@ -196,7 +196,7 @@ func TestExchange_withoutALeaderLosesNothing(t *testing.T) {
 
 func TestExchange_codeWorksOnce(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 2)
+	w := newTestCluster(t, 2)
 	client := w.nodes[0].registered()
 	code := w.nodes[0].code(ann, client)
 	first, err := w.nodes[0].Exchange(t.Context(), "", codeForm(code, client))
@@ -228,7 +228,7 @@ func TestExchange_codeWorksOnce(t *testing.T) {
 // Each of these is refused, writes nothing, and does not use up the code.
 func TestExchange_wrongRequestsKeepTheCode(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 1)
+	w := newTestCluster(t, 1)
 	p := w.nodes[0]
 	client := p.registered()
 	other, err := p.Register(t.Context(), []byte(`{"client_name":"Other","redirect_uris":["`+callback+`"]}`))
@@ -282,7 +282,7 @@ func TestExchange_wrongRequestsKeepTheCode(t *testing.T) {
 
 func TestBoxes_ofOneKindDoNotOpenAsAnother(t *testing.T) {
 	t.Parallel()
-	w, elsewhere := newTown(t, 1), newTown(t, 1)
+	w, elsewhere := newTestCluster(t, 1), newTestCluster(t, 1)
 	p := w.nodes[0]
 	client := p.registered()
 	got := p.enter(client)
@@ -324,29 +324,29 @@ func TestBoxes_ofOneKindDoNotOpenAsAnother(t *testing.T) {
 
 func TestAgent_endsWith(t *testing.T) {
 	t.Parallel()
-	suspend := func(state catalog.AccountState) func(*town, *place, *Tokens) {
-		return func(w *town, p *place, _ *Tokens) {
+	suspend := func(state catalog.AccountState) func(*testCluster, *place, *Tokens) {
+		return func(w *testCluster, p *place, _ *Tokens) {
 			a := *p.View().Account("ann")
 			a.State = state
 			w.do(&catalog.PutAccount{Account: a, Instead: a.Changed})
 		}
 	}
-	for what, end := range map[string]func(*town, *place, *Tokens){
+	for what, end := range map[string]func(*testCluster, *place, *Tokens){
 		"suspension": suspend(catalog.AccountSuspended),
-		"suspension, taken back": func(w *town, p *place, got *Tokens) {
+		"suspension, taken back": func(w *testCluster, p *place, got *Tokens) {
 			suspend(catalog.AccountSuspended)(w, p, got)
 			suspend(catalog.AccountActive)(w, p, got)
 		},
-		"deletion":           func(w *town, _ *place, _ *Tokens) { w.do(&catalog.DeleteAccount{ID: "ann"}) },
-		"revoked by refresh": func(_ *town, p *place, got *Tokens) { p.Revoke(context.Background(), got.Refresh) },
-		"revoked by access":  func(_ *town, p *place, got *Tokens) { p.Revoke(context.Background(), got.Access) },
-		"90 days of silence": func(w *town, _ *place, _ *Tokens) { w.pass(usualConsent) },
-		"ended by an owner": func(_ *town, p *place, _ *Tokens) {
+		"deletion":           func(w *testCluster, _ *place, _ *Tokens) { w.do(&catalog.DeleteAccount{ID: "ann"}) },
+		"revoked by refresh": func(_ *testCluster, p *place, got *Tokens) { p.Revoke(context.Background(), got.Refresh) },
+		"revoked by access":  func(_ *testCluster, p *place, got *Tokens) { p.Revoke(context.Background(), got.Access) },
+		"90 days of silence": func(w *testCluster, _ *place, _ *Tokens) { w.pass(usualConsent) },
+		"ended by an owner": func(_ *testCluster, p *place, _ *Tokens) {
 			all, _ := p.Agents(context.Background(), account.Operator())
 			p.EndAgent(context.Background(), account.Operator(), all[0].ID)
 		},
 	} {
-		w := newTown(t, 1)
+		w := newTestCluster(t, 1)
 		p := w.nodes[0]
 		client := p.registered()
 		code := p.code(ann, client)
@@ -367,7 +367,7 @@ func TestAgent_endsWith(t *testing.T) {
 // An agent of a person who signed in with a key loses access with the key, also when it expires.
 func TestAgent_endsWithTheKeyOfItsSignIn(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 1)
+	w := newTestCluster(t, 1)
 	p := w.nodes[0]
 	client := p.registered()
 	w.do(&catalog.CreateKey{Key: catalog.Key{
@@ -412,7 +412,7 @@ func TestTokenLifetimes_fromVariables(t *testing.T) {
 		{map[string]string{"OAUTH_AUTHORIZATION_CODE_TTL_SECONDS": "10", "OAUTH_ACCESS_TOKEN_TTL_SECONDS": "60", "OAUTH_REFRESH_TOKEN_TTL_SECONDS": "3600"}, 10 * time.Second, time.Minute, time.Hour},
 		{map[string]string{"OAUTH_AUTHORIZATION_CODE_TTL_SECONDS": "601", "OAUTH_ACCESS_TOKEN_TTL_SECONDS": "1h", "OAUTH_REFRESH_TOKEN_TTL_SECONDS": "-1"}, usualCode, usualAccess, usualConsent},
 	} {
-		w := newTown(t, 1)
+		w := newTestCluster(t, 1)
 		w.vars = tt.vars
 		p := w.nodes[0]
 		client := p.registered()
@@ -457,7 +457,7 @@ func TestTokenLifetimes_fromVariables(t *testing.T) {
 func TestRefreshGrace_fromAVariable(t *testing.T) {
 	t.Parallel()
 	for text, grace := range map[string]time.Duration{"": time.Minute, "30m": 30 * time.Minute, "0s": 0, "31m": time.Minute} {
-		w := newTown(t, 1)
+		w := newTestCluster(t, 1)
 		w.vars = map[string]string{"SHOAL_OAUTH_REFRESH_GRACE": text}
 		p := w.nodes[0]
 		client := p.registered()
@@ -480,7 +480,7 @@ func TestRefreshGrace_fromAVariable(t *testing.T) {
 
 func TestRevoke_ignoresOtherTexts(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 1)
+	w := newTestCluster(t, 1)
 	before := w.entries()
 	texts := []string{"", "x", "shoal_at_x", "shoal_rt_AAAA", "shoal_" + strings.Repeat("0", 64)}
 	// Anybody can make up the time of a secret that is newer than all others.
@@ -505,7 +505,7 @@ func TestRevoke_ignoresOtherTexts(t *testing.T) {
 // invalid.
 func TestRevoke_tokenOfAnUnknownSecret(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 2)
+	w := newTestCluster(t, 2)
 	p, behind := w.nodes[0], w.nodes[1]
 	behind.hold()
 	w.pass(accessRing.period)
@@ -526,7 +526,7 @@ func TestRevoke_tokenOfAnUnknownSecret(t *testing.T) {
 
 func TestAgents_ownOnly(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 2)
+	w := newTestCluster(t, 2)
 	client := w.nodes[0].registered()
 	w.nodes[0].enter(client)
 	holder := func(id string, role catalog.Role) account.Holder {
@@ -557,7 +557,7 @@ func TestAgents_ownOnly(t *testing.T) {
 // Expired tokens stay expired if the clocks of nodes are set back.
 func TestTokens_clockSetBackRevivesNothing(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, 1)
+	w := newTestCluster(t, 1)
 	p := w.nodes[0]
 	client := p.registered()
 	code := p.code(ann, client)

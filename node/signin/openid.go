@@ -214,12 +214,12 @@ type directory struct {
 	now func() time.Time
 
 	mu   sync.Mutex // guards kept
-	kept map[string]*finding
+	kept map[string]*discovery
 }
 
-// finding is the result of a discovery. Its mutex is held during the discovery, so that it runs
+// discovery is what was discovered of a provider. Its mutex is held meanwhile, so that discovery runs
 // only once.
-type finding struct {
+type discovery struct {
 	mu  sync.Mutex // guards the fields below
 	at  *reached
 	err error
@@ -227,7 +227,7 @@ type finding struct {
 }
 
 func newDirectory(now func() time.Time) *directory {
-	return &directory{now: now, kept: map[string]*finding{}}
+	return &directory{now: now, kept: map[string]*discovery{}}
 }
 
 // get returns the cached result for an issuer, or calls find.
@@ -239,7 +239,7 @@ func (d *directory) get(ctx context.Context, issuer string, find func(context.Co
 		if len(d.kept) >= maxFound {
 			clear(d.kept) // the configuration has changed many times
 		}
-		f = &finding{}
+		f = &discovery{}
 		d.kept[issuer] = f
 	}
 	d.mu.Unlock()
