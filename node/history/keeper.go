@@ -62,12 +62,15 @@ type kept struct {
 	// Of Run alone.
 	done *catalog.Repo // up to which the log was brought; the record is another one after a push
 	next time.Time     // not before then after a failure
+	fail int           // failures in a row
 }
 
 const (
-	lookEvery  = time.Second // at what has changed in the catalog
-	retryAfter = time.Minute
+	lookEvery  = time.Second     // at what has changed in the catalog
+	retryFirst = 3 * time.Second // after a failure; each further one doubles it
+	retryMost  = 10 * time.Minute
 	waitBusy   = 200 * time.Millisecond
+	waitMost   = time.Minute // for other work, before each piece: where there is always some, this goes on slowly
 )
 
 // New makes a Keeper. Nothing is read before Run.
@@ -134,12 +137,13 @@ func (k *Keeper) round(ctx context.Context) error {
 			return nil
 		case err != nil:
 			// Often the mirror is a moment behind the catalog.
-			e.next = k.d.Now().Add(retryAfter)
+			e.next = k.d.Now().Add(min(retryFirst<<min(e.fail, 10), retryMost))
+			e.fail++
 			if !errors.Is(err, file.ErrNewer) {
 				k.d.Log.Info("the changes of a repository are not indexed yet", "repo", repo.Name, "err", err)
 			}
 		default:
-			e.done = repo
+			e.done, e.fail = repo, 0
 			k.note(ctx, e, repo, changed, clock.Since(began))
 		}
 	}
@@ -171,7 +175,7 @@ func (k *Keeper) update(ctx context.Context, e *kept, repo *catalog.Repo) (chang
 
 // pause waits while other work runs here.
 func (k *Keeper) pause(ctx context.Context) error {
-	for k.d.Busy() {
+	for waited := time.Duration(0); waited < waitMost && k.d.Busy(); waited += waitBusy {
 		if !clock.Wait(ctx, waitBusy) {
 			break
 		}
