@@ -245,9 +245,9 @@ func TestParseFileName(t *testing.T) {
 	}
 }
 
-// FuzzResealed changes bytes of a shard and corrects the checksums, as a bug of the writer would.
-// Searching it must end, whatever the answer is.
-func FuzzResealed(f *testing.F) {
+// FuzzSearch_changedShardWithValidChecksums changes bytes of a shard and corrects the checksums, as
+// a bug of the writer would. Searching it must end, whatever the answer is.
+func FuzzSearch_changedShardWithValidChecksums(f *testing.F) {
 	w := randomWorld(rand.New(rand.NewPCG(9, 9)))
 	dir := f.TempDir()
 	built, err := Build(context.Background(), dir, w.source(-1), BuildOptions{})
@@ -270,8 +270,8 @@ func FuzzResealed(f *testing.F) {
 	})
 }
 
-// FuzzResealedSymbols does the same with the symbols of a shard.
-func FuzzResealedSymbols(f *testing.F) {
+// FuzzSearch_changedSymbolsWithValidChecksums does the same with the symbols of a shard.
+func FuzzSearch_changedSymbolsWithValidChecksums(f *testing.F) {
 	w := symbolWorld()
 	dir := f.TempDir()
 	built, err := Build(context.Background(), dir, w.source(-1), BuildOptions{})

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzCandidates searches for a match that the candidates do not cover.
-func FuzzCandidates(f *testing.F) {
+// FuzzCandidates_coverMatches searches for a match that the candidates do not cover.
+func FuzzCandidates_coverMatches(f *testing.F) {
 	f.Add("foo.*bar", []byte("a foo and a bar\n"), uint16(4090))
 	f.Add(`(?i)k[0-9]+s$`, []byte("K1234ſ\n"), uint16(8100))
 	f.Add(`^}$`, []byte("}\n"), uint16(4095))
@@ -36,8 +36,8 @@ func FuzzCandidates(f *testing.F) {
 	})
 }
 
-// FuzzOpen reads damaged segments.
-func FuzzOpen(f *testing.F) {
+// FuzzOpen_damagedSegments reads damaged segments.
+func FuzzOpen_damagedSegments(f *testing.F) {
 	for _, c := range []struct{ n, size int }{{1, 10}, {40, 3000}} {
 		_, segs, _ := build(f, randomDocs(int64(c.n), c.n, c.size))
 		f.Add(segs[0])

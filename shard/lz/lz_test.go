@@ -129,7 +129,7 @@ func TestDecode_damagedBlocksAgreeWithPortable(t *testing.T) {
 	}
 }
 
-func FuzzDecode(f *testing.F) {
+func FuzzDecode_damagedBlocks(f *testing.F) {
 	e := NewEncoder(nil)
 	for _, src := range texts(3, 4) {
 		f.Add(e.Encode(nil, src), len(src), []byte("dictionary of some bytes"))

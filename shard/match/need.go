@@ -227,7 +227,7 @@ func (g *gather) offer(n *need) {
 		}
 	}
 
-	// It must be cheaper: skip offers a run that ended with $ again, without its trail.
+	// Take it only if it is cheaper than the best need: skip offers some runs twice.
 	if p := n.price(); g.best == nil || p < g.price {
 		g.best, g.price = n, p
 	}

@@ -93,7 +93,7 @@ func (p *parser) filter(name prefix, end int) (Q, error) {
 		return p.pattern(name, value, at)
 	}
 
-	// The values of the others are words.
+	// The values of all other filters are words, not patterns.
 	if quoted {
 		value = unquote(value)
 	}

@@ -303,7 +303,7 @@ func (e *ends) closeAt(d *openDefinition, l *sourceLine) (end uint32, stays bool
 	case d.closed > 0 || !closes && !l.closingWord():
 		return e.endBefore(d), false
 
-	// A closing word, such as end, closes it unless a later line shows otherwise.
+	// A closing word, such as end, closes the definition unless a later line continues it.
 	case !closes:
 		d.closed, d.over = l.number, true
 		return 0, true

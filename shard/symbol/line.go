@@ -12,7 +12,7 @@ type sourceLine struct {
 	in     indentation
 	text   []byte
 
-	known  bool // formed is set
+	known  bool // formed was computed
 	formed lineShape
 }
 

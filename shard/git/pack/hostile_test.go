@@ -96,8 +96,8 @@ func TestApplyDelta_workedExample(t *testing.T) {
 // way, with the cost of growing them.
 const mostOfRead = 6 * maxText
 
-// FuzzPack reads hostile packs with hostile indexes, after correcting the checksums.
-func FuzzPack(f *testing.F) {
+// FuzzStore_hostilePack reads hostile packs with hostile indexes, after correcting the checksums.
+func FuzzStore_hostilePack(f *testing.F) {
 	w := packtest.NewWriter()
 	w.Bomb()
 	data, index := w.Finish()
@@ -153,8 +153,8 @@ func FuzzPack(f *testing.F) {
 	})
 }
 
-// FuzzIndex reads a hostile index of a correct pack.
-func FuzzIndex(f *testing.F) {
+// FuzzStore_hostileIndex reads a hostile index of a correct pack.
+func FuzzStore_hostileIndex(f *testing.F) {
 	w := packtest.NewWriter()
 	texts := map[string]string{}
 	for i := range 20 {
@@ -185,8 +185,8 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// FuzzDelta applies a hostile delta.
-func FuzzDelta(f *testing.F) {
+// FuzzApplyDelta_hostile applies a hostile delta.
+func FuzzApplyDelta_hostile(f *testing.F) {
 	f.Add([]byte("hello"), []byte{0x05, 0x07, 0x90, 0x03, 0x04, 0x21, 0x22, 0x23, 0x24})
 	f.Add(make([]byte, 1<<16), append(packtest.Sizes(1<<16, 3<<16), 0x80, 0x80, 0x80))
 	f.Fuzz(func(t *testing.T, base, delta []byte) {
@@ -204,8 +204,8 @@ func FuzzDelta(f *testing.F) {
 	})
 }
 
-// FuzzGraph reads a hostile commit graph, as the only layer and on top of a correct one.
-func FuzzGraph(f *testing.F) {
+// FuzzGraph_hostile reads a hostile commit graph, as the only layer and on top of a correct one.
+func FuzzGraph_hostile(f *testing.F) {
 	dir := empty(f)
 	git(f, dir, story(30), "fast-import", "--quiet")
 	git(f, dir, nil, "commit-graph", "write", "--reachable", "--changed-paths")
@@ -268,8 +268,8 @@ func FuzzGraph(f *testing.F) {
 	})
 }
 
-// FuzzRefs reads hostile references.
-func FuzzRefs(f *testing.F) {
+// FuzzRefs_hostile reads hostile references.
+func FuzzRefs_hostile(f *testing.F) {
 	oid := "0123456789012345678901234567890123456789"
 	f.Add("main", oid+"\n", "# pack-refs with: peeled\n"+oid+" refs/tags/v1\n^"+oid+"\n")
 	f.Add("a/b", "ref: refs/heads/main\n", oid+" refs/heads/../../x\n")

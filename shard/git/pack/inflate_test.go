@@ -94,8 +94,9 @@ func (f *inflater) check(t *testing.T, what string, stream, text []byte, room in
 	}
 }
 
-// FuzzInflate compares the inflater with the decoder of the standard library.
-func FuzzInflate(f *testing.F) {
+// FuzzInflate_agreesWithTheStandardLibrary compares the inflater with the decoder of the standard
+// library.
+func FuzzInflate_agreesWithTheStandardLibrary(f *testing.F) {
 	streams, texts := deflated(f)
 	for i, s := range streams {
 		if len(s) < 3000 {
