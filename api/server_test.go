@@ -536,7 +536,7 @@ func TestReady(t *testing.T) {
 }
 
 // A stopping server reports it and still answers: each answer closes its connection.
-func TestStop_lingers(t *testing.T) {
+func TestStop_stillAnswers(t *testing.T) {
 	t.Parallel()
 	s, err := newServer((&fake{base: "http://shoal.example.com"}).parts(), Options{Listen: "127.0.0.1:0", Linger: 3 * time.Second})
 	if err != nil {

@@ -1,14 +1,12 @@
-// Package mcp is the protocol of the tool server for agents. What the tools
-// are and do is package node/tool's.
+// Package mcp serves the tools of package node/tool to agents by the Model Context Protocol.
 //
 //	POST /api/mcp -> official go-sdk, stateless -> a row of node/tool -> text
 //
-// Stateless means that each request stands alone: any node answers any
-// request, and nothing of one user is there when the next one comes. Who asks
-// is a value of the request's context ([WithViewer]) and never kept.
+// Stateless means that each request stands alone: any node can answer it, and nothing of one
+// user is left for the next. The caller is a value of the request's context ([WithViewer]).
 //
-// A result is text and no structured content, because clients that get both
-// show the model either one of them or each twice.
+// A result has text and no structured content, because clients that get both show the model
+// only one of them, or both.
 package mcp
 
 import (

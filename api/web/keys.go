@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Keys is what the page of keys needs.
+// Keys is what the page of keys uses.
 type Keys interface {
 	CreateKey(context.Context, account.Holder, account.CreateKeyRequest) (*account.CreateKeyResponse, error)
 	Keys(context.Context, account.Holder, bool) ([]account.KeyInfo, error)
@@ -20,8 +20,7 @@ type Keys interface {
 
 var keysTemplate = layout.Parse(templates, "templates/keys.html")
 
-// keys is the page of API keys: all of them for owners, their own for people with an
-// account.
+// keys shows the API keys: all of them for owners, their own for other members.
 func (p *keyring) keys(ctx context.Context, v *layout.Visit) error {
 	by, err := account.AsHolder(v.Viewer)
 	if err != nil {
@@ -36,8 +35,8 @@ func (p *keyring) keys(ctx context.Context, v *layout.Visit) error {
 		}
 	}
 
-	// After a change the list must have it, even where this node lags behind;
-	// looking alone needs no leader.
+	// After a change the list must include it, even if this node lags behind; just reading needs
+	// no leader.
 	list, err := p.apiKeys.Keys(ctx, by, v.Method == "POST")
 	if err != nil {
 		return err
@@ -46,7 +45,7 @@ func (p *keyring) keys(ctx context.Context, v *layout.Visit) error {
 	type row struct{ ID, Name, Role, Prefix, Whose, Created, Used, Expires string }
 	data := struct {
 		Made, Wrong string
-		Owner       bool // keys of owners may be made, and those of all are shown
+		Owner       bool // an owner may make owners' keys and sees all keys
 		Rows        []row
 	}{Made: made, Wrong: wrong, Owner: v.Viewer.Role == catalog.RoleOwner}
 
@@ -60,28 +59,28 @@ func (p *keyring) keys(ctx context.Context, v *layout.Visit) error {
 	return v.Show(layout.Head{Title: "API keys", Page: "settings", Side: "keys"}, keysTemplate, data)
 }
 
-// changeKeys does what a form of the page asks for. It returns the key that was
-// made, or what of the form is wrong, and sets the status for that.
+// changeKeys makes the change of a form. It returns the new key, or the error of the form after
+// setting the status.
 func (p *keyring) changeKeys(ctx context.Context, v *layout.Visit, by account.Holder) (made, wrong string, err error) {
-	// A form of another site could make a key, or end one.
+	// Refuse forms of other sites.
 	if err := v.SameSite(); err != nil {
 		return "", "", err
 	}
 
-	// One form for both: which it is, the button says.
+	// The button tells which of the two forms it is.
 	if id := v.Form.Get("revoke"); id != "" {
 		_, err = p.apiKeys.RevokeKey(ctx, by, id)
 	} else {
 		var r *account.CreateKeyResponse
-		days, _ := strconv.Atoi(v.Form.Get("days")) // 0, never, where it is no number
+		days, _ := strconv.Atoi(v.Form.Get("days")) // 0 means never; also if it is no number
 		r, err = p.apiKeys.CreateKey(ctx, by, account.CreateKeyRequest{Name: v.Form.Get("name"), Role: roleOf(v.Form.Get("role")), Expires: time.Duration(max(0, days)) * 24 * time.Hour})
-		// Shown on this page and never again: only its hash is kept.
+		// The key is only shown here, because only its hash is stored.
 		if err == nil {
 			made = r.Key
 		}
 	}
 
-	// What the form can mend is told beside the list, which stays; the rest is a page of its own.
+	// An error that the form can fix is shown next to the list; others have their own page.
 	if k := call.KindOf(err); k != nil && (k.Status == 400 || k.Status == 404) {
 		v.Status = k.Status
 		return "", err.Error(), nil

@@ -11,14 +11,14 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// marking chooses which matches of a query of several words are marked. A word of a
-// sentence is nearly everywhere: a page that marks every "a" marks nothing.
+// marking chooses the matches to mark in a query with several words. Common words such as "a" are
+// nearly everywhere, so marking all of them would not help.
 type marking struct {
 	words int // of the query; below two everything is marked
-	least int // different words of a line that has marks, in the present file
+	least int // different words that a line needs to have marks, in the current file
 }
 
-// markingOf is the marking for the query of a box.
+// markingOf returns the marking for the query of a box.
 func markingOf(b layout.Box) marking {
 	q, err := query.Parse(b.Query, query.Options{Regexp: b.Regexp, CaseSensitive: b.Case})
 	if err != nil {
@@ -27,8 +27,8 @@ func markingOf(b layout.Box) marking {
 	return marking{words: query.Words(q.Q)}
 }
 
-// forFile is the marking for the chunks of one file: lines with most of the words are
-// marked, or where there is none, those with as many as any.
+// forFile returns the marking for one file: lines with most of the words are marked, or if there
+// are none, the lines with the most words.
 func (m marking) forFile(chunks []shard.Chunk) marking {
 	if m.words < 3 {
 		return m
@@ -60,8 +60,8 @@ func different(line []byte, marks []span) int {
 	return len(texts)
 }
 
-// keep is the marks of a line that are shown. Small words are marked where they are
-// whole words beside another match.
+// keep returns the marks of a line to show. Small words are only marked as whole words next to
+// another match.
 func (m marking) keep(line []byte, marks []span) []span {
 	if m.words < 2 || len(marks) == 0 {
 		return marks
@@ -77,7 +77,7 @@ func (m marking) keep(line []byte, marks []span) []span {
 			kept = append(kept, s)
 		}
 	}
-	// Of nothing but small words all are as good.
+	// If there are only small words, keep all.
 	if len(kept) == 0 {
 		return marks
 	}
@@ -91,7 +91,7 @@ func wholeWord(line []byte, s span) bool {
 	return !match.IsWord(before) && !match.IsWord(behind)
 }
 
-// near reports whether only a few signs stand between the mark of that index and the next.
+// near reports whether only a few bytes are between a mark and the next.
 func near(line []byte, marks []span, i int) bool {
 	if i < 0 || i+1 >= len(marks) {
 		return false

@@ -14,20 +14,20 @@ import (
 
 var missingTemplate = layout.Parse(templates, "templates/missing.html")
 
-// missingPage is a path that a revision does not have, and what may be meant by it.
+// missingPage is the page for a path that a revision does not have, with suggestions.
 type missingPage struct {
 	place
 	Name, What string
-	Last       string // the last commit that had it; "" where none is known
-	LastURL    string // the path there
+	Last       string // the last commit that had it; "" if unknown
+	LastURL    string // the path at that commit
 	Removed    commitRow
 	Moved      string // where that commit moved it; "" for nowhere
 	Near       []foundRow
-	Default    string // the page of the path in the default branch, where another revision was meant
+	Default    string // the path in the default branch, if the page has another revision
 }
 
-// orMissing is the failure of a page of a path. For a path that is not there it
-// answers with a page that leads to where it was last, and to paths like it.
+// orMissing returns the error of a page of a path. For a missing path it shows a page with its
+// last commit and similar paths.
 func (p *reading) orMissing(ctx context.Context, v *layout.Visit, l place, err error) error {
 	if !errors.Is(err, call.ErrFileNotFound) || v.Part != "" || !slices.Contains([]string{"tree", "blob", "blame"}, l.Kind) {
 		return err
@@ -38,14 +38,14 @@ func (p *reading) orMissing(ctx context.Context, v *layout.Visit, l place, err e
 		data.Default = address(l.Repo, "", l.Kind, l.Path)
 	}
 
-	// That the history cannot be looked through changes nothing of what is missing.
+	// Without the history the path is still missing.
 	r, unseen := p.reader.LastSeen(ctx, v.Viewer, browse.LastSeenRequest{Repo: l.Repo, Ref: l.Rev, Paths: []string{l.Path}})
 	if unseen == nil && r.Removed != nil {
 		kind := "blob"
 		if r.Type == "tree" {
 			kind = "tree"
 		}
-		// What it was counts, not what the address takes it for. A file may have its blame.
+		// Link to its kind, which may differ from the address. A file may have a blame.
 		if kind == "tree" || l.Kind == "tree" {
 			data.Kind = kind
 		}
@@ -57,7 +57,7 @@ func (p *reading) orMissing(ctx context.Context, v *layout.Visit, l place, err e
 		data.What = "directory"
 	}
 
-	// Nor does it that the paths cannot be listed.
+	// Suggestions may fail too.
 	near, _ := p.suggester.NearPaths(ctx, v.Viewer, l.Repo, l.Rev, l.Path, data.Kind == "tree")
 	for _, name := range near {
 		if name != data.Moved {

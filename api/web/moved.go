@@ -7,8 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/api/layout"
 )
 
-// moved are addresses of before and of the product whose links people have,
-// with the ones of now.
+// moved maps old addresses, and those of Sourcebot, to the present ones.
 var moved = map[string]string{
 	"/cluster":          "/settings",
 	"/status":           "/settings",
@@ -18,8 +17,7 @@ var moved = map[string]string{
 	"/chats":            "/chat",
 }
 
-// movedRoutes lead from each address of moved to its new one, and from
-// everything below /~ to the same without it.
+// movedRoutes redirect the addresses of moved, and everything below /~ to the same without it.
 func movedRoutes() []Route {
 	routes := []Route{{"/~/*", "GET", quick, redirectTo(func(path string) string { return strings.TrimPrefix(path, "/~") })}}
 	for from, to := range moved {
@@ -28,13 +26,13 @@ func movedRoutes() []Route {
 	return routes
 }
 
-// redirectTo sends the reader on, with the query that came. An address that a
-// browser would take for another site's leads to the first page.
+// redirectTo redirects with the same query. An address that browsers would take for another site
+// leads to the first page.
 func redirectTo(target func(path string) string) layout.Handler {
 	return func(_ context.Context, v *layout.Visit) error {
 		to := target(v.Path)
-		// Two slashes, or a backslash, lead to another site: the address may come from anybody. A
-		// line break would write a header.
+		// Two slashes or a backslash lead to another site, and anybody can make such links. A
+		// line break would add a header.
 		if strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n") {
 			to = "/"
 		}

@@ -15,7 +15,7 @@ var (
 	cardTemplate  = namesTemplate.Lookup("card")
 )
 
-// The bounds of the page of a name.
+// Limits of the page of a name.
 const (
 	namedFiles  = 30  // of each list
 	mostNamed   = 100 // of each list
@@ -23,16 +23,15 @@ const (
 	cardLines   = 3 // definitions on a card
 )
 
-// namedLine is a place where a name stands.
+// namedLine is a line with the name.
 type namedLine struct {
 	Where, URL, Kind string
 	Code             template.HTML
 }
 
-// names is where a name is defined and used: in this repository, or in all with
-// scope=all. Places are found by the name, not by a compiler, and the page says
-// so. Scripts show it in a panel beside a file, and the first definitions on a
-// card at the name.
+// names shows where a name is defined and used: in this repository, or in all with scope=all.
+// Places are found by name, not by a compiler, and the page says so. Scripts show it in a panel
+// next to a file, and the first definitions on a card at the name.
 func (p *reading) names(ctx context.Context, v *layout.Visit, l place) error {
 	name := v.Query.Get("name")
 	if name == "" || len(name) > longestName {
@@ -42,7 +41,7 @@ func (p *reading) names(ctx context.Context, v *layout.Visit, l place) error {
 	req := symbols.SymbolRequest{Symbol: name, Repo: l.Repo, Revision: l.Rev, Limit: namedFiles}
 
 	all := v.Query.Get("scope") == "all"
-	// Other repositories do not have the revision of this one.
+	// Other repositories do not have this revision.
 	if all {
 		req.Repo, req.Revision = "", ""
 	}
@@ -70,7 +69,7 @@ func (p *reading) names(ctx context.Context, v *layout.Visit, l place) error {
 
 	data.Whole, data.Other = l.At("names", "")+"?"+namesQuery(name, all), l.At("names", "")+"?"+namesQuery(name, !all)
 
-	// A card stands over the text, where there is room for a few lines.
+	// A card only has room for a few lines.
 	if v.Part == "card" {
 		data.Defined = data.Defined[:min(len(data.Defined), cardLines)]
 		return v.Show(layout.Head{}, cardTemplate, data)
@@ -86,7 +85,7 @@ func namesQuery(name string, all bool) string {
 	return v
 }
 
-// atLeast is how many places were found, with a sign where there may be more.
+// atLeast returns the number of found places, with a plus if there may be more.
 func atLeast(r *symbols.SymbolResponse, one, many string) string {
 	text := counted(r.MatchCount, one, many)
 	if !r.Coverage.Exhaustive() {
@@ -95,13 +94,13 @@ func atLeast(r *symbols.SymbolResponse, one, many string) string {
 	return text
 }
 
-// namedLines turns the symbols of an answer into rows with links. Rows of the page's own
-// repository lead to the revision of the page.
+// namedLines turns the symbols of an answer into rows with links. Rows of the page's repository
+// link to the page's revision.
 func (p *reading) namedLines(r *symbols.SymbolResponse, l place) []namedLine {
 	var out []namedLine
 	for i := range r.Files {
 		f := &r.Files[i]
-		// In another repository the revision of this page means something else, or nothing.
+		// The revision may not exist in other repositories.
 		rev := ""
 		if f.Repository == l.Repo {
 			rev = l.Rev
@@ -113,7 +112,7 @@ func (p *reading) namedLines(r *symbols.SymbolResponse, l place) []namedLine {
 			}
 
 			m := &f.Matches[k]
-			// A line may be a whole file; its beginning tells what it is.
+			// A line may be a whole file, so show its beginning.
 			line := m.Line[:min(len(m.Line), longestLine)]
 			row := namedLine{Where: f.Path, URL: lineOf(address(f.Repository, rev, "blob", f.Path), f.Path, int(m.Range.Start.Line)), Kind: m.Kind}
 
@@ -122,7 +121,7 @@ func (p *reading) namedLines(r *symbols.SymbolResponse, l place) []namedLine {
 			}
 			row.Where += fmt.Sprintf(":%d", m.Range.Start.Line)
 
-			// Painted alone: what stands before it is not at hand.
+			// Coloured without the lines before it.
 			row.Code = template.HTML(appendCode(nil, line, newPainter(f.Language).colours(line), nil))
 			out = append(out, row)
 		}

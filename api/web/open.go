@@ -12,9 +12,8 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// open leads from a line in an editor to its page: remote is the address of the
-// repository as git has it, path the file, and line and commit are where one is. A
-// commit that was not pushed yet is left out.
+// open redirects from a line in an editor to its page. remote is git's address of the repository,
+// path the file; line and commit are optional. A commit that was not pushed is ignored.
 func (p *reading) open(ctx context.Context, v *layout.Visit) error {
 	repo, err := p.remote(ctx, v, v.Query.Get("remote"))
 	if err != nil {
@@ -42,8 +41,8 @@ func (p *reading) open(ctx context.Context, v *layout.Visit) error {
 	return v.Redirect(http.StatusSeeOther, to)
 }
 
-// remote is the name of the repository that a remote of git leads to: the one that is
-// called as its address, without scheme, user and port, or else as an ending of it.
+// remote returns the name of the repository for a git remote: the one named like the address
+// without scheme, user and port, or one that is its end.
 func (p *reading) remote(ctx context.Context, v *layout.Visit, remote string) (string, error) {
 	name := remoteName(remote)
 	if name == "" {
@@ -76,7 +75,7 @@ func remoteName(remote string) string {
 	}
 	if name, after, ok := strings.Cut(host, ":"); ok {
 		host = name
-		// Behind the colon stands a port, or in the short form the path.
+		// After the colon there is a port, or in the short form the path.
 		if !url {
 			path = after + "/" + path
 		}

@@ -12,31 +12,31 @@ import (
 )
 
 const (
-	mostSymbols = 250   // that stand beside a file from the start; the filter finds the others
-	mostKnown   = 2_000 // that a page has in all
+	mostSymbols = 250   // next to a file from the start; the filter finds the others
+	mostKnown   = 2_000 // in the page's data
 	deepestRow  = 6     // level of a row
 )
 
-// outline is the definitions of a file, in the order of their lines.
+// outline has the definitions of a file, in the order of lines.
 type outline struct {
 	place
 	Rows []outlineRow // the first mostSymbols
-	All  string       // for a script, the first mostKnown: a line of first, last, kind, name each, with tabs between
-	More string       // says that there are more than the rows; "" where there are not
+	All  string       // for a script, the first mostKnown: one a line with first, last, kind and name, separated by tabs
+	More string       // says that there are more; "" if there are not
 
 	Unknown bool // the symbols could not be found
 }
 
-// outlineRow is a symbol, and how deep it stands in others: 1 is in none.
+// outlineRow is a symbol with its nesting level; 1 is the top.
 type outlineRow struct {
 	browse.OutlineSymbol
 	Level int
 }
 
-// outlineRows puts symbols below those whose lines they are among.
+// outlineRows nests each symbol below those whose lines include its own.
 func outlineRows(symbols []browse.OutlineSymbol) []outlineRow {
 	rows := make([]outlineRow, len(symbols))
-	var ends []int // last lines of what the symbol is in, the outermost first
+	var ends []int // last lines of the enclosing symbols, the outermost first
 	for i, s := range symbols {
 		for len(ends) > 0 && ends[len(ends)-1] < max(s.First, s.Last) {
 			ends = ends[:len(ends)-1]
@@ -49,16 +49,16 @@ func outlineRows(symbols []browse.OutlineSymbol) []outlineRow {
 	return rows
 }
 
-// References is the address of the references of a name, in this repository.
+// References returns the address of the references of a name in this repository.
 func (o *outline) References(name string) string {
 	return o.At("names", "") + "?" + namesQuery(name, false)
 }
 
-// outlineOf is the definitions of a file as a page has them.
+// outlineOf returns the definitions of a file for its page.
 func outlineOf(l place, f *browse.OutlineFile) *outline {
 	symbols := f.Symbols
 
-	// No quotes, each of which would be five bytes in an attribute.
+	// No quotes, because each needs five bytes in an attribute.
 	var all strings.Builder
 	for _, s := range symbols[:min(len(symbols), mostKnown)] {
 		fmt.Fprintf(&all, "%d\t%d\t%s\t%s\n", s.First, s.Last, s.Kind, layout.Plain(s.Name))
@@ -74,10 +74,10 @@ func outlineOf(l place, f *browse.OutlineFile) *outline {
 	return o
 }
 
-// symbols is the outline of a file, empty where there is none to be had.
+// symbols returns the outline of a file; empty if there is none.
 func (p *sources) symbols(ctx context.Context, v *layout.Visit, l place) template.HTML {
 	r, err := p.reader.Outline(ctx, v.Viewer, browse.OutlineRequest{Repo: l.Repo, Ref: l.Rev, Paths: []string{l.Path}})
-	// A file has lines without it, so that what fails here is no failure of the page.
+	// The page works without an outline, so errors are ignored.
 	if err != nil || len(r.Files) != 1 || len(r.Files[0].Symbols) == 0 && !r.Files[0].Unknown {
 		return ""
 	}

@@ -12,26 +12,26 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// The times of telling how far a search has come.
+// Times of the progress of a search.
 const (
 	tellAfter = 400 * time.Millisecond
 	tellEvery = 250 * time.Millisecond
 )
 
-// frameAfter is how long a reader sees nothing: then the frame of the page comes.
+// frameAfter is how long the page waits for an answer before it sends its frame.
 const frameAfter = 80 * time.Millisecond
 
-// outcome is what a page is made of, or why there is none.
+// outcome is the content of a page, or why there is none.
 type outcome[T any] struct {
 	it    T
 	err   error
-	panic string // what making it panicked with, and where
+	panic string // message and stack of a panic
 }
 
 // inBackground makes what takes long in a goroutine, so that the frame of the page need
 // not wait for it.
 func inBackground[T any](work func() (T, error)) <-chan outcome[T] {
-	ended := make(chan outcome[T], 1) // nobody may be there who takes it
+	ended := make(chan outcome[T], 1) // buffered, because nobody may receive
 	go func() {
 		var o outcome[T]
 		o.panic = call.Caught(func() { o.it, o.err = work() })
@@ -40,8 +40,8 @@ func inBackground[T any](work func() (T, error)) <-chan outcome[T] {
 	return ended
 }
 
-// taken is an outcome for who makes the page. It panics as the making of it did:
-// whoever serves the request knows what to do then.
+// taken returns the content of an outcome. It repeats a panic, because the server handles panics
+// of requests.
 func (o outcome[T]) taken() (T, error) {
 	if o.panic != "" {
 		panic(o.panic)
@@ -49,8 +49,8 @@ func (o outcome[T]) taken() (T, error) {
 	return o.it, o.err
 }
 
-// inTime waits for what a page is made of until its frame is due. What is quick
-// is a page as any other, with its own status.
+// inTime waits for the content of a page until its frame is due. A quick page is sent as a whole,
+// with its own status.
 func inTime[T any](ended <-chan outcome[T]) (o outcome[T], quick bool) {
 	frame := time.NewTimer(frameAfter)
 	defer frame.Stop()
@@ -62,16 +62,16 @@ func inTime[T any](ended <-chan outcome[T]) (o outcome[T], quick bool) {
 	}
 }
 
-// await waits for the end of a search, and writes meanwhile how far it has come:
-// lines of which a browser shows the last, until something follows it. Where the
-// reader has left the search is not waited for: its context ends.
+// await waits for the end of a search and writes its progress meanwhile, as lines of which a
+// browser shows the last. If the reader disconnects, it does not wait, because the search's
+// context ends.
 func await(w *bufio.Writer, ended <-chan outcome[*heap], progress *search.Progress, began time.Time, now func() time.Time) (o outcome[*heap], err error) {
-	// Its context has ended with the reader, so that the search is about to end as well.
+	// The search ends soon, because its context has ended.
 	if err := w.Flush(); err != nil {
 		return o, errors.Join(err, (<-ended).err)
 	}
 
-	// Counted from the beginning of the search: the frame has used up a part of it.
+	// The frame has used part of the time since the search began.
 	timer := time.NewTimer(tellAfter - frameAfter)
 	defer timer.Stop()
 	for {
@@ -91,7 +91,7 @@ func await(w *bufio.Writer, ended <-chan outcome[*heap], progress *search.Progre
 	}
 }
 
-// doing is how far a search has come, in words.
+// doing returns the progress of a search in words.
 func doing(d search.Done, took time.Duration) string {
 	parts := []string{fmt.Sprintf("Searching for %.1f s", took.Seconds())}
 	waiting := d.ShardsAnswered > 0 && d.ShardsAnswered < d.ShardsRequired
@@ -100,7 +100,7 @@ func doing(d search.Done, took time.Duration) string {
 	}
 	if d.Files > 0 {
 		files := layout.Grouping(int(d.FilesDecided))
-		// Other nodes tell of theirs when they have ended: what is done here is not all.
+		// Other nodes report theirs at the end, so what is done here is not all.
 		if !waiting || d.FilesDecided < d.Files {
 			files += " of " + layout.Grouping(int(d.Files))
 		}

@@ -14,11 +14,10 @@ import (
 	"github.com/shoalsearch/shoal/api/layout"
 )
 
-// proof is the line that says whether an answer is all that there is, and on
-// what that stands.
+// proof is the line that says whether an answer is complete, and why.
 type proof struct {
 	Complete bool
-	Warn     bool      // something that should have been searched was not
+	Warn     bool      // something was not searched that should have been
 	Text     string    // one sentence
 	Missing  []string  // repositories that were not searched
 	Failed   []string  // nodes that did not answer
@@ -35,7 +34,8 @@ func pastRows(past []search.PastRepo) []pastRow {
 		row := pastRow{Repo: p.Repository, Commit: short(p.Commit) + " of " + p.Time.UTC().Format(time.DateOnly), URL: address(p.Repository, p.Commit, "tree", "")}
 
 		scanned := counted(p.Read, "file", "files") + " (" + sizeOf(p.Bytes) + ") scanned in git"
-		// The commit may be indexed by another name; else what an indexed one does not have was read.
+		// The commit may be indexed by another name; otherwise files that differ were read from
+		// git.
 		switch {
 		case p.Beside == "":
 			row.Where = scanned + ", nothing searched in the index"
@@ -52,14 +52,13 @@ func pastRows(past []search.PastRepo) []pastRow {
 
 type number struct{ Name, Value string }
 
-// proofOf is the proof of an answer. exact tells that it counts everything, also
-// what it does not show.
+// proofOf returns the proof of an answer. exact means that it counts everything, also what it
+// does not show.
 func proofOf(resp *search.Response, exact bool, took time.Duration) proof {
 	s, c := &resp.Stats, &resp.Cluster
 	p := proof{Complete: resp.Coverage.Exhaustive(), Missing: c.ReposMissing, Failed: c.NodesFailed, Past: pastRows(resp.Past)}
 
-	// The worst of what there is to say comes first: a node that did not answer
-	// explains what the reasons after it would only name.
+	// The most serious reason comes first: a node without an answer explains the others.
 	shards := fmt.Sprintf("%s of %s answered", grouping(s.ShardsAnswered), counted(s.ShardsRequired, "shard", "shards"))
 	switch {
 	case resp.Coverage.Exhaustive():
@@ -90,7 +89,7 @@ func proofOf(resp *search.Response, exact bool, took time.Duration) proof {
 		p.Text = "not proved complete: " + shards + ", " + milliseconds(took)
 	}
 
-	// A revision that exists nowhere explains why nothing was found, complete as the search was.
+	// If a revision exists nowhere, the complete search explains nothing, so say that.
 	if s.UnknownRevision != "" && resp.Coverage.Exhaustive() {
 		p.Text += fmt.Sprintf("; no repository of this query has the revision %q", s.UnknownRevision)
 	}
@@ -117,17 +116,17 @@ func missingRevision(c coverage.Coverage) string {
 	return fmt.Sprintf("the revision %q is not indexed in %d of %s; name a few with repo: to search it in git", g.Ref, g.Count, counted(g.Of, "repository", "repositories"))
 }
 
-// countedExactly reports whether an answer that was cut counts everything all the
-// same. countsAll tells that its query asks for that.
+// countedExactly reports whether a cut answer counts everything anyway. countsAll means that its
+// query requests that.
 func countedExactly(resp *search.Response, countsAll bool) bool {
 	return countsAll && resp.Coverage.Cut()
 }
 
-// summaryOf is the count of matches, with a sign where it is a lower bound.
+// summaryOf returns the count of matches, with a sign if it is a lower bound.
 func summaryOf(resp *search.Response, exact bool) string {
 	s := &resp.Stats
 	least := ""
-	// A search that ended by a limit or by time may have missed some of each.
+	// A search that ended early may have missed some of each.
 	if !resp.Coverage.Exhaustive() && s.FlushReason != search.FlushFinal && !exact {
 		least = "≥ "
 	}
@@ -140,7 +139,7 @@ func summaryOf(resp *search.Response, exact bool) string {
 	return least + counted(int(s.TotalMatches), "match", "matches") + " in " + least + counted(int(s.Files), "file", "files")
 }
 
-// facet is a property of what was found, with its values.
+// facet is a property of the found files, with its values.
 type facet struct {
 	Name string
 	Rows []facetRow
@@ -149,19 +148,19 @@ type facet struct {
 
 type facetRow struct {
 	Value, Count     string
-	Chosen           bool   // the query asks for it: Include takes it out
+	Chosen           bool   // in the query: Include removes it
 	Include, Exclude string // addresses
 }
 
-// The rows of a facet.
+// Limits of the rows of a facet.
 const (
 	facetRows   = 12
-	countedRows = search.MaxFacetValues // where all files were counted
+	countedRows = search.MaxFacetValues // if all files were counted
 )
 
 var plainValue = regexp.MustCompile(`^[\w][\w./+#-]*$`)
 
-// valueOf is a value of a filter, in quotes only where it needs them.
+// valueOf returns a value of a filter, quoted if needed.
 func valueOf(v string) string {
 	if plainValue.MatchString(v) {
 		return v
@@ -169,13 +168,13 @@ func valueOf(v string) string {
 	return query.Quote(v)
 }
 
-// facetKind is a property of files, and the filter that asks for a value of it.
+// facetKind is a property of files with its filter.
 type facetKind struct {
 	name   string
-	least  int // values that an answer has to have for the facet to be shown
+	least  int // values that an answer must have for the facet to be shown
 	of     func(*search.Facets) *[]search.FacetValue
 	filter func(value string) string
-	wrote  *regexp.Regexp // fits what filter writes
+	wrote  *regexp.Regexp // matches what filter writes
 }
 
 var facetKinds = []facetKind{
@@ -185,9 +184,8 @@ var facetKinds = []facetKind{
 	{"Revisions", 2, func(f *search.Facets) *[]search.FacetValue { return &f.Revisions }, func(v string) string { return "rev:" + valueOf(v) }, regexp.MustCompile(`^rev:[^*{]+$`)},
 }
 
-// facetsOf counts the files of an answer by what facetKinds names. A count that is
-// not exact would be one of the page alone, so it is left out. Each kind has at most so many
-// rows, the most frequent first.
+// facetsOf counts the files of an answer by facetKinds. Inexact counts would only be those of the
+// page, so they are left out. A kind has a limited number of rows, the most frequent first.
 func facetsOf(found *search.Facets, b layout.Box, rows int) []facet {
 	var out []facet
 	for _, k := range facetKinds {
@@ -198,15 +196,13 @@ func facetsOf(found *search.Facets, b layout.Box, rows int) []facet {
 	return out
 }
 
-// choice is the values of a facet that a query asks for, as filters, and the query
-// without them.
+// choice has the values of a facet in a query, as filters, and the query without them.
 type choice struct {
 	filters []string
 	rest    string
 }
 
-// chosen reads what a query asks for of a kind: one filter, or a group of them that
-// chosenWith has written.
+// chosen reads the values of a kind from a query: one filter, or a group written by chosenWith.
 func (k *facetKind) chosen(q string) choice {
 	tokens := tokensOf(q)
 	for i, t := range tokens {
@@ -222,7 +218,7 @@ func (k *facetKind) chosen(q string) choice {
 	return choice{rest: q}
 }
 
-// chosenWith is the query of a choice with a value more, or less where it is chosen.
+// chosenWith returns the query of a choice with one more value, or without it if it was chosen.
 func (c choice) chosenWith(filter string) string {
 	filters := slices.DeleteFunc(slices.Clone(c.filters), func(f string) bool { return f == filter })
 	if len(filters) == len(c.filters) {
@@ -238,7 +234,7 @@ func (c choice) chosenWith(filter string) string {
 	return strings.TrimSpace("(" + strings.Join(filters, " or ") + ") " + rest)
 }
 
-// facetOf is a facet of counted values.
+// facetOf returns a facet of counted values.
 func facetOf(k facetKind, values []search.FacetValue, exact bool, b layout.Box, rows int) facet {
 	f := facet{Name: k.name, More: max(0, len(values)-rows)}
 	c := k.chosen(b.Query)
@@ -262,7 +258,7 @@ func facetOf(k facetKind, values []search.FacetValue, exact bool, b layout.Box, 
 	return f
 }
 
-// milliseconds is a duration for people.
+// milliseconds formats a duration for display.
 func milliseconds(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond:
@@ -273,5 +269,5 @@ func milliseconds(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// sizeOf is a number of bytes for people.
+// sizeOf formats a number of bytes for display.
 func sizeOf(n int64) string { return layout.Size(n) }

@@ -18,17 +18,17 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// token is a word, a quoted text, a filter or a group at the top of a query.
+// token is a word, a quoted text, a filter or a group at the top level of a query.
 type token struct {
 	text   string
 	start  int
-	filter string // name of the filter; "" for what is searched for
+	filter string // name of the filter; "" for a search term
 	not    bool
 }
 
 var filterName = regexp.MustCompile(`^-?(` + strings.Join(filterNames(), "|") + `):`)
 
-// filterNames are all names of the filters of the language.
+// filterNames has all names of filters.
 func filterNames() (names []string) {
 	for _, f := range query.Filters() {
 		names = append(names, f.Names...)
@@ -36,13 +36,12 @@ func filterNames() (names []string) {
 	return names
 }
 
-// tokensOf cuts a query at the blanks that stand in no quotes and no
-// parentheses. It is for showing the parts of a query and taking one out; what
-// a query means is package query's.
+// tokensOf splits a query at spaces outside quotes and parentheses. It is only for showing and
+// removing parts; package query parses the meaning.
 func tokensOf(text string) []token {
 	var out []token
 	for i := 0; i < len(text); {
-		// A filter is taken out with its value, a group as a whole: each is one token.
+		// A filter with its value, and a group, are each one token.
 		if text[i] == ' ' || text[i] == '\t' || text[i] == '\n' {
 			i++
 			continue
@@ -51,7 +50,7 @@ func tokensOf(text string) []token {
 		end := tokenEnd(text, i)
 		t := token{text: text[i:end], start: i}
 
-		// A minus stands before the name, and is a part of the token that is taken out.
+		// A minus before the name belongs to the token.
 		if m := filterName.FindStringSubmatch(t.text); m != nil {
 			t.filter, t.not = m[1], t.text[0] == '-'
 		}
@@ -67,27 +66,28 @@ func tokenEnd(text string, i int) int {
 	for ; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '\\':
-			// What is escaped ends nothing, a quote or a blank least of all.
+			// An escaped byte ends nothing.
 			i++
 		case c == '"':
 			quoted = !quoted
 
-		// Within quotes only the next quote counts.
+		// Within quotes only a quote matters.
 		case quoted:
 		case c == '(':
 			depth++
 		case c == ')':
 			depth--
 		case (c == ' ' || c == '\t' || c == '\n') && depth <= 0:
-			// A parenthesis too many must not swallow the rest: a query is read here while it is typed.
+			// An extra parenthesis must not swallow the rest, because the query may still be
+			// typed.
 			return i
 		}
 	}
 	return len(text)
 }
 
-// without is a query without the token at a place among its tokens. Where that was
-// all of an arm, an operator goes with it: else it would be a word to search for.
+// without returns a query without one token. If the token was all of one side of an operator, the
+// operator is removed too, because alone it would be a search term.
 func without(text string, tokens []token, at int) string {
 	first, last := at, at
 	before, after := operates(tokens, at-1), operates(tokens, at+1)
@@ -103,8 +103,8 @@ func without(text string, tokens []token, at int) string {
 	return strings.TrimSpace(strings.TrimSpace(text[:tokens[first].start]) + " " + strings.TrimSpace(text[min(len(text), end):]))
 }
 
-// operates reports whether the token at a place joins what stands around it. As
-// package query has it, an operator needs something at both sides, else it is a word.
+// operates reports whether a token is an operator. As in package query, an operator needs
+// something on both sides, else it is a word.
 func operates(tokens []token, at int) bool {
 	if at <= 0 || at >= len(tokens)-1 {
 		return false
@@ -112,7 +112,7 @@ func operates(tokens []token, at int) bool {
 	return (tokens[at].text == "or" || tokens[at].text == "OR") && !operates(tokens, at-1)
 }
 
-// chip is a filter of the query that can be taken out.
+// chip is a filter of the query that can be removed.
 type chip struct{ Text, Remove string }
 
 func chipsOf(b layout.Box) []chip {
@@ -129,12 +129,12 @@ func chipsOf(b layout.Box) []chip {
 	return out
 }
 
-// countsAll reports whether a query asks for every match to be counted.
+// countsAll reports whether a query requests a count of every match.
 func countsAll(q string) bool {
 	return slices.ContainsFunc(tokensOf(q), func(t token) bool { return t.text == "count:all" })
 }
 
-// grouped is a query as one part of a larger one.
+// grouped returns a query in parentheses, as part of a larger one.
 func grouped(q string) string {
 	for _, t := range tokensOf(q) {
 		if t.text == "or" || t.text == "OR" {
@@ -144,14 +144,13 @@ func grouped(q string) string {
 	return q
 }
 
-// fieldRegexp is an expression as the value of a filter that takes one, whatever
-// the toggle says: a backslash in it keeps its meaning.
+// fieldRegexp returns an expression as the value of a filter, whatever the toggle: backslashes
+// keep their meaning.
 func fieldRegexp(expr string) string { return query.QuoteRegexp(expr) }
 
 func quoteMeta(s string) string { return regexp.QuoteMeta(s) }
 
-// parseError is what is wrong with the query of a request, as a search would say
-// it: a page knows it before anything is searched.
+// parseError returns the error of a request's query, as a search would, but before the search.
 func parseError(req search.Request) error {
 	_, err := query.Parse(req.Query, query.Options{Regexp: req.Regexp, CaseSensitive: req.CaseSensitive})
 	var bad *query.ParseError
@@ -161,29 +160,29 @@ func parseError(req search.Request) error {
 	return err
 }
 
-// trouble is what is wrong with a query, and where.
+// trouble is the mistake of a query, with its place.
 type trouble struct {
 	Message        string
-	Before, At     string // the query up to the place, and from it on
+	Before, At     string // the query before and from the mistake
 	Placed         bool
-	AsText, AsKind string // address of a search that takes the query as a text
+	AsText, AsKind string // address of a search that takes the query as text
 }
 
 func troubleOf(err error, q string) *trouble {
 	t := &trouble{Message: err.Error()}
 	var e *call.Error
-	// Only these errors know a place in the query.
+	// Only these errors have a place in the query.
 	if !errors.As(err, &e) {
 		return t
 	}
 
 	t.Message = e.Message
-	// Some messages of the parser say themselves what was expected.
+	// Some messages already say what was expected.
 	if e.Expected != "" && !strings.Contains(e.Message, "expected") {
 		t.Message += "; expected " + e.Expected
 	}
 
-	// The place may be one of a text that was made of this one, and lie beyond it.
+	// The place may be in a text made from the query, beyond its end.
 	if errors.Is(err, call.ErrQuery) && e.Offset <= len(q) {
 		t.Placed, t.Before, t.At = true, q[:e.Offset], q[e.Offset:]
 		t.AsText, t.AsKind = searchURL(layout.Box{Query: query.Quote(q)}, 0), "search for it as a text"
@@ -191,16 +190,16 @@ func troubleOf(err error, q string) *trouble {
 	return t
 }
 
-// hint is a word of a query that is a filter of other searches, in its place.
+// hint is a word of a query that is a filter in another code search.
 type hint struct {
 	Before, Word, After, Say string
-	Ours, URL                string // the filter that is meant, and the search with it; "" for none
+	Ours, URL                string // the filter meant, and the search with it; "" for none
 }
 
-// hintsOf is what is to be said of the words of a query.
+// hintsOf returns the hints for words of a query.
 func hintsOf(b layout.Box) []hint {
 	q, err := query.Parse(b.Query, query.Options{Regexp: b.Regexp, CaseSensitive: b.Case})
-	// What is wrong with it is told elsewhere, at its place.
+	// The page shows errors elsewhere.
 	if err != nil {
 		return nil
 	}
@@ -209,7 +208,7 @@ func hintsOf(b layout.Box) []hint {
 	for _, h := range q.Hints {
 		end := h.Offset + len(h.Word)
 		row := hint{Before: b.Query[:h.Offset], Word: h.Word, After: b.Query[end:], Say: h.Say, Ours: h.Ours}
-		// Some words are a filter elsewhere for which there is none here.
+		// Some filters have no equivalent here.
 		if h.Ours != "" {
 			meant := b
 			meant.Query = row.Before + h.Ours + row.After
@@ -220,42 +219,40 @@ func hintsOf(b layout.Box) []hint {
 	return out
 }
 
-// nearMiss is a search that is near one that found nothing.
+// nearMiss is a search similar to one that found nothing.
 type nearMiss struct {
 	What, URL, Count string
 }
 
-// try is a search that may be a near miss.
+// try is a candidate for a near miss.
 type try struct {
 	what string
 	box  layout.Box
 }
 
-// nameLike is a word that may be a name with a letter wrong; of a shorter one every
-// name would be near.
+// nameLike matches a word that may be a mistyped name. Shorter words would be similar to every
+// name.
 var nameLike = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]{3,}$`)
 
-// respellTime bounds the look for names that may have been meant: a reader who found
-// nothing should hear so soon.
+// respellTime limits the search for similar names, because the reader waits.
 const respellTime = time.Second
 
-// respelled is the searches with names of definitions in place of words that are
-// likely these names with some letters wrong: all of them, and each alone. The last
-// three words that may be names are looked at.
+// respelled returns queries in which likely mistyped words are replaced by similar names of
+// definitions: all together, and each alone. It checks the last three words that may be names.
 func (p *searching) respelled(ctx context.Context, v catalog.Viewer, b layout.Box) []try {
 	ctx, cancel := context.WithTimeout(ctx, respellTime)
 	defer cancel()
 
 	var each []try
 	all, looked := b.Query, 0
-	// From the end, so that what is put in moves nothing that is still to be looked at.
+	// From the end, so that replacements do not move earlier words.
 	for _, t := range slices.Backward(tokensOf(b.Query)) {
 		if t.filter != "" || t.not || !nameLike.MatchString(t.text) || looked == 3 {
 			continue
 		}
 		looked++
 
-		// What fails here is no failure of the page.
+		// Ignore errors, because this is only a suggestion.
 		r, err := p.searcher.Definitions(ctx, v, symbols.SymbolRequest{Symbol: t.text, Limit: 1})
 		if err != nil || !r.Mistyped {
 			continue
@@ -267,7 +264,7 @@ func (p *searching) respelled(ctx context.Context, v catalog.Viewer, b layout.Bo
 		each = append(each, one)
 	}
 
-	// Of one there is nothing to put together.
+	// A single replacement has no combination.
 	slices.Reverse(each)
 	if len(each) < 2 {
 		return each
@@ -282,10 +279,9 @@ func (p *searching) respelled(ctx context.Context, v catalog.Viewer, b layout.Bo
 	return append([]try{together}, each...)
 }
 
-// nearMisses is the searches near one that found nothing which find something,
-// each counted by a search of its own.
+// nearMisses returns similar searches that find something, each counted by its own search.
 func (p *searching) nearMisses(ctx context.Context, v catalog.Viewer, b layout.Box) []nearMiss {
-	// The likeliest first: only five are tried.
+	// The likeliest come first, because only five are tried.
 	tries := p.respelled(ctx, v, b)
 	if b.Case {
 		other := b
@@ -306,20 +302,20 @@ func (p *searching) nearMisses(ctx context.Context, v catalog.Viewer, b layout.B
 	}
 
 	rev, tokens := false, tokensOf(b.Query)
-	// Without each of the filters, one at a time: so it is seen which of them had been too narrow.
+	// Remove one filter at a time, to show which one was too narrow.
 	for i, t := range tokens {
 		if rev = rev || t.filter == "rev" || t.filter == "branch" || t.filter == "b" || t.filter == "revision"; t.filter == "" {
 			continue
 		}
 
 		other := b
-		// A filter alone leaves nothing to search for.
+		// Without other parts there is nothing to search for.
 		if other.Query = without(b.Query, tokens, i); other.Query != "" {
 			tries = append(tries, try{"without " + t.text, other})
 		}
 	}
 
-	// Somebody who has named a revision does not want all of them.
+	// A reader who names a revision does not want all of them.
 	if !rev {
 		other := b
 		other.Query = "rev:* " + grouped(b.Query)
@@ -327,17 +323,17 @@ func (p *searching) nearMisses(ctx context.Context, v catalog.Viewer, b layout.B
 	}
 
 	var out []nearMiss
-	// Five, since each is a search of its own while the reader waits.
+	// Only five, because each is a search and the reader waits.
 	for _, t := range tries[:min(len(tries), 5)] {
 		r := &results{Box: t.box, typed: true}
 		req, err := r.request()
-		// Without a part, or as a text, what is left may be no query.
+		// The changed query may be invalid.
 		if err != nil {
 			continue
 		}
 
 		resp, err := p.searcher.Search(ctx, v, req)
-		// What fails here is no failure of the page, and what finds nothing is no help.
+		// Ignore errors and empty results.
 		if err == nil && resp.Stats.Files > 0 {
 			out = append(out, nearMiss{t.what, searchURL(t.box, 0), summaryOf(resp, false)})
 		}
@@ -348,7 +344,7 @@ func (p *searching) nearMisses(ctx context.Context, v catalog.Viewer, b layout.B
 // copyAs is the search of a page in another form.
 type copyAs struct{ Name, Text string }
 
-// copiesOf is the same search for the API, the terminal and an agent.
+// copiesOf returns the same search for the API, the command line and an agent.
 func copiesOf(b layout.Box) []copyAs {
 	body := map[string]any{"query": b.Query, "matches": pageMatches, "contextLines": 1}
 	flags := ""
@@ -360,8 +356,8 @@ func copiesOf(b layout.Box) []copyAs {
 		body["isCaseSensitivityEnabled"], flags = true, flags+" --case-sensitive"
 	}
 
-	text, _ := json.Marshal(body)                             // of strings, numbers and booleans
-	tool, _ := json.Marshal(map[string]any{"query": b.Query}) // the same
+	text, _ := json.Marshal(body)                             // strings, numbers and booleans cannot fail
+	tool, _ := json.Marshal(map[string]any{"query": b.Query}) // as above
 
 	return []copyAs{
 		{"API call", fmt.Sprintf("curl -s \"$SHOAL_URL/api/search\" -H \"Authorization: Bearer $SHOAL_API_KEY\" -H 'Content-Type: application/json' -d %s", shellQuote(string(text)))},
@@ -370,5 +366,5 @@ func copiesOf(b layout.Box) []copyAs {
 	}
 }
 
-// shellQuote is a word of a shell.
+// shellQuote quotes a word for the shell.
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -14,18 +14,19 @@ import (
 // rawPolicy lets nothing in a raw file run or load.
 const rawPolicy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
-// imageTypes is what a browser may show of a repository as it is.
+// imageTypes has the types of images that browsers may show unchanged.
 var imageTypes = map[string]string{
 	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp", ".ico": "image/x-icon", ".svg": "image/svg+xml",
 }
 
-// RawHeader is what goes with the bytes of a file, so that nothing in them runs and
-// nobody else is shown them.
+// RawHeader returns headers for the bytes of a file, so that nothing in them runs and no shared
+// cache keeps them.
 func RawHeader(src *browse.SourceResponse) [][2]string {
 	all := [][2]string{
 		{"Content-Security-Policy", rawPolicy},
 
-		// Private, since a shared cache knows no viewers; and asked for anew, since rights change.
+		// Private, because a shared cache knows no viewers. Revalidated, because permissions
+		// change.
 		{"Cache-Control", "private, no-cache"},
 	}
 	if tag := RawTag(src); tag != "" {
@@ -34,7 +35,7 @@ func RawHeader(src *browse.SourceResponse) [][2]string {
 	return all
 }
 
-// RawTag is the ETag of the bytes of a file: that of its blob, "" where it has none.
+// RawTag returns the ETag of a file: the hash of its blob, "" without one.
 func RawTag(src *browse.SourceResponse) string {
 	if src.OID == "" {
 		return ""
@@ -42,8 +43,8 @@ func RawTag(src *browse.SourceResponse) string {
 	return `"` + src.OID + `"`
 }
 
-// RawType is the type of the bytes of a file, never by its name or by what is in it:
-// HTML of a repository is a text. What is no text a browser is to save.
+// RawType returns the type of a file's bytes, not by its name or content: HTML is sent as text.
+// Browsers save files that are not text.
 func RawType(src *browse.SourceResponse) (mime string, save bool) {
 	switch {
 	case src.Binary:
@@ -51,19 +52,18 @@ func RawType(src *browse.SourceResponse) (mime string, save bool) {
 	case src.Encoding != "":
 		return "text/plain; charset=" + src.Encoding, false
 	case !utf8.Valid(src.Content):
-		return "text/plain", false // the browser guesses better than UTF-8 would be
+		return "text/plain", false // without UTF-8, the browser guesses better
 	}
 	return "text/plain; charset=utf-8", false
 }
 
-// Unchanged reports whether the header If-None-Match names a tag, as that of
-// somebody who has the bytes.
+// Unchanged reports whether If-None-Match contains the tag, so that the client has the bytes.
 func Unchanged(tag, ifNoneMatch string) bool {
 	if tag == "" {
 		return false
 	}
 
-	// Weak tags count too: what has been compressed on the way is the same file.
+	// Weak tags count too, because a compressed file has the same content.
 	for one := range strings.SplitSeq(ifNoneMatch, ",") {
 		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == tag {
 			return true
@@ -72,22 +72,22 @@ func Unchanged(tag, ifNoneMatch string) bool {
 	return false
 }
 
-// raw is the bytes of a file: images and text are shown, everything else is
-// handed over as a file, so that nothing of a repository runs in this site.
+// raw sends the bytes of a file. Images and text are shown, everything else is saved, so that
+// nothing of a repository runs in this site.
 func (p *sources) raw(ctx context.Context, v *layout.Visit, l place) error {
 	src, err := p.reader.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, Raw: true})
 	if err != nil {
 		return err
 	}
 
-	// Before any answer, so that none goes without it.
+	// Set the headers first, so that every answer has them.
 	v.Header = append(v.Header, RawHeader(src)...)
 	if Unchanged(RawTag(src), v.Sent("If-None-Match")) {
 		v.Status = http.StatusNotModified
 		return nil
 	}
 
-	// Pages show pictures, of which the type is that of the name.
+	// Pages show images with the type of their name.
 	mime, save := RawType(src)
 	if image := imageTypes[strings.ToLower(path.Ext(l.Path))]; image != "" {
 		mime, save = image, false

@@ -8,17 +8,17 @@ import (
 	"github.com/shoalsearch/shoal/api/web/lex"
 )
 
-// tags is how the classes of the scanner stand in HTML.
+// tags has the HTML class of each lex class.
 var tags = [...]string{lex.Comment: "c", lex.String: "s", lex.Number: "n", lex.Keyword: "k", lex.Type: "t", lex.Directive: "d"}
 
-// The bounds of colour: beyond them text is plain, so that it never waits.
+// Limits of colour. Longer text is plain, so that pages are fast.
 const (
 	colourLine  = 4 << 10 // bytes of a line that are coloured
 	plainLine   = 64 << 10
 	colourBlock = 256 << 10 // bytes of one piece of code
 )
 
-// span is a run of bytes of a line, marked as found.
+// span is a marked run of bytes of a line.
 type span struct{ start, end int }
 
 // appendCode appends one line of code, without its end, as HTML: its colours, and
@@ -70,7 +70,7 @@ func appendCode(dst, line []byte, colours []lex.Span, marks []span) []byte {
 	return appendTurn(dst, open, lex.Plain)
 }
 
-// appendTurn ends one colour and begins another, where they differ.
+// appendTurn ends one colour and begins another, if they differ.
 func appendTurn(dst []byte, from, to lex.Class) []byte {
 	if from == to {
 		return dst
@@ -84,7 +84,7 @@ func appendTurn(dst []byte, from, to lex.Class) []byte {
 	return dst
 }
 
-// painter colours the lines of one piece of code in their order.
+// painter colours the lines of one piece of code in order.
 type painter struct {
 	lang  *lex.Lang
 	state lex.State
@@ -96,9 +96,8 @@ func newPainter(language string) *painter {
 	return &painter{lang: lex.For(language), left: colourBlock}
 }
 
-// paintAfter reads the first lines of a part of a file for what they leave open, and
-// returns the text after them with a painter for it. whole is whether the part begins
-// where the file does.
+// paintAfter reads the first lines of a part of a file to find what they leave open. It returns
+// the text after them with a painter for it. whole means that the part begins with the file.
 func paintAfter(part []byte, lines int, whole bool, language string) (text []byte, paint *painter) {
 	paint, text = newPainter(language), part
 	if !whole {
@@ -114,9 +113,8 @@ func paintAfter(part []byte, lines int, whole bool, language string) (text []byt
 	return text, paint
 }
 
-// colours finds the colours of the next line. The slice is good until the next
-// call. A long line has them at its beginning only, and one beyond plainLine
-// has none: what follows it begins anew.
+// colours returns the colours of the next line, valid until the next call. A long line is only
+// coloured at its beginning, and a line over plainLine not at all; the next line starts anew.
 func (p *painter) colours(line []byte) []lex.Span {
 	p.spans = p.spans[:0]
 	// Too much to be coloured, and the line itself may have opened or closed something: what
@@ -129,8 +127,8 @@ func (p *painter) colours(line []byte) []lex.Span {
 	return p.spans
 }
 
-// nextLine cuts the first line off a text: the line without its end, the rest,
-// and how many bytes the line has with its end.
+// nextLine cuts the first line off a text. It returns the line without its end, the rest, and the
+// line's length with its end.
 func nextLine(text []byte) (line, rest []byte, size int) {
 	i := bytes.IndexByte(text, '\n')
 	if i < 0 {

@@ -6,19 +6,17 @@ import (
 	"github.com/shoalsearch/shoal/api/web/lex"
 )
 
-// LinesBefore is how many lines before a part of a file are read for what they leave
-// open: a comment, a text of several lines.
+// LinesBefore is the number of lines that are read before a part of a file to find what is open,
+// such as a comment.
 const LinesBefore = linesBefore
 
-// Tokens are the colours of the lines of a part of a file as pages have them, in
-// bytes of each line. The first lines of the part are read for what they leave open,
-// and not among them; whole is whether the part begins where the file does. Of a text
-// that is longer than pages colour at once there are those of its beginning, and cut
-// says so.
+// Tokens returns the colours of lines of a part of a file as pages show them, in bytes of each
+// line. The first lines of the part are only read for what they leave open. whole means that the
+// part begins with the file. Of a long text only the beginning has colours; then cut is true.
 func Tokens(part []byte, before int, whole bool, language string) (lines [][]lex.Span, cut bool) {
 	text, paint := paintAfter(part, before, whole, language)
 
-	// With the ends of lines, for a file may consist of nothing else.
+	// Keep line ends, because a file may consist of nothing else.
 	for left := colourBlock; len(text) > 0; {
 		line, rest, size := nextLine(text)
 		if left -= size; left < 0 {

@@ -21,12 +21,12 @@ var (
 type treeEntry struct {
 	Name, Kind, Size string
 	URL              string // "" for a submodule, whose files are in another repository
-	Target           string // of a symbolic link; of a submodule its commit
+	Target           string // of a symbolic link; for a submodule its commit
 	History          string
-	Last             *commitRow // that changed it last; nil where it was not found in time
+	Last             *commitRow // last change; nil if it was not found in time
 }
 
-// treePage is a directory for its template.
+// treePage is the data of a directory.
 type treePage struct {
 	place
 	CommitURL, Short string
@@ -36,13 +36,13 @@ type treePage struct {
 	Cut              bool
 	Readme           string
 	ReadmeURL        string
-	Document         *document     // the README, where it is drawn
-	Refused          string        // why it is not
-	Text             template.HTML // its source, where it is not drawn
+	Document         *document     // the rendered README
+	Refused          string        // why it is not rendered
+	Text             template.HTML // its source, if it is not rendered
 }
 
-// tree is the page of a directory, with its README. A script asks for the entries once
-// more, with the commit that changed each last: to find those takes longer than the page.
+// tree shows a directory with its README. A script then requests the entries with their last
+// commits, which take longer than the page.
 func (p *sources) tree(ctx context.Context, v *layout.Visit, l place) error {
 	if v.Part == "last" {
 		return p.lastCommits(ctx, v, l)
@@ -63,12 +63,12 @@ func (p *sources) tree(ctx context.Context, v *layout.Visit, l place) error {
 	return v.Show(layout.Head{Title: title, Page: "tree", Scripts: []string{"js/file.js", "js/tree.js"}}, treeTemplate, data)
 }
 
-// listed is the entries of a directory at a revision.
+// listed returns the entries of a directory at a revision.
 func (p *sources) listed(ctx context.Context, v *layout.Visit, l place, rev string) (*browse.ListTreeResponse, error) {
 	return p.reader.ListTree(ctx, v.Viewer, browse.ListTreeRequest{Repo: l.Repo, Path: l.Path, Ref: rev, Sizes: true, MaxEntries: browse.MaxEntries})
 }
 
-// newTreePage is the page of a directory without its README.
+// newTreePage returns the page of a directory without its README.
 func newTreePage(l place, r *browse.ListTreeResponse) *treePage {
 	data := &treePage{place: l, CommitURL: address(l.Repo, "", "commit", r.Commit), Short: short(r.Commit), Cut: r.Cut}
 	for _, e := range r.Entries {
@@ -86,8 +86,8 @@ func newTreePage(l place, r *browse.ListTreeResponse) *treePage {
 	return data
 }
 
-// lastCommits is the part of the page of a directory that tells the last commit of each
-// entry, at the commit that the page shows: its branch may have moved since.
+// lastCommits shows the entries with their last commits, as of the commit on the page, because
+// the branch may have moved.
 func (p *sources) lastCommits(ctx context.Context, v *layout.Visit, l place) error {
 	at := cmp.Or(v.Query.Get("at"), l.Rev)
 	r, err := p.listed(ctx, v, l, at)
@@ -117,8 +117,7 @@ func (p *sources) lastCommits(ctx context.Context, v *layout.Visit, l place) err
 	return v.Show(layout.Head{}, entriesTemplate, data)
 }
 
-// readme puts the README of a directory on its page. One that cannot be read is left
-// out: the directory is there all the same.
+// readme adds the README of a directory to its page. If it cannot be read it is left out.
 func (p *sources) readme(ctx context.Context, v *layout.Visit, data *treePage, r *browse.ListTreeResponse) {
 	if data.Readme = readme(r.Entries); data.Readme == "" {
 		return
@@ -138,8 +137,8 @@ func (p *sources) readme(ctx context.Context, v *layout.Visit, data *treePage, r
 	}
 }
 
-// readme is the path of the file that a directory is read by: one of Markdown
-// before others, else the first; "" for none.
+// readme returns the path of a directory's README: a Markdown file if possible, else the first;
+// "" for none.
 func readme(entries []browse.TreeEntry) string {
 	first := ""
 	for _, e := range entries {
@@ -148,7 +147,7 @@ func readme(entries []browse.TreeEntry) string {
 			continue
 		}
 
-		// The first of Markdown is enough: entries are in the order of their names.
+		// The first Markdown file wins, because entries are sorted by name.
 		if markdown.Named(name) {
 			return e.Path
 		}

@@ -36,17 +36,17 @@ func depthsOf(query string, want int) []int {
 	return depths[first:]
 }
 
-// heap is what the pages up to one consist of.
+// heap has the files of the pages so far.
 type heap struct {
 	files []search.File    // in the order of the pages
-	last  *search.Response // of the deepest search, whose counts hold for all
+	last  *search.Response // of the deepest search, whose counts are used
 	more  bool             // a deeper search may find others
 	ends  bool             // there are others, which no page shows
 
-	branches map[uint32]string // the default branches of their repositories
+	branches map[uint32]string // default branches of their repositories
 }
 
-// take takes over an answer, with those of its files that are to be shown.
+// take adds the new files of an answer.
 func (h *heap) take(resp *search.Response, files []search.File) {
 	if h.branches == nil {
 		h.branches = map[uint32]string{}
@@ -57,7 +57,7 @@ func (h *heap) take(resp *search.Response, files []search.File) {
 	h.last, h.files = resp, append(h.files, files...)
 }
 
-// fileKey is what tells a file of an answer from the others.
+// fileKey identifies a file of an answer.
 type fileKey struct {
 	repo          uint32
 	path, id, rev string
@@ -80,7 +80,7 @@ func (p *searching) gather(ctx context.Context, v catalog.Viewer, req search.Req
 			return nil, err
 		}
 
-		// Beyond a limit of its own no search for the query gets.
+		// No search goes beyond the query's own limit.
 		cut := reached(resp, limit) && !own
 		h.more, h.ends = cut && limit < deepest, cut && limit == deepest
 
@@ -103,7 +103,7 @@ func (p *searching) gather(ctx context.Context, v catalog.Viewer, req search.Req
 	return h, nil
 }
 
-// ownLimit reports whether a query itself says how many matches are shown.
+// ownLimit reports whether a query sets the number of shown matches itself.
 func ownLimit(req search.Request) bool {
 	q, err := query.Parse(req.Query, query.Options{Regexp: req.Regexp, CaseSensitive: req.CaseSensitive})
 	return err == nil && q.Count > 0
@@ -115,30 +115,29 @@ func reached(resp *search.Response, limit int) bool {
 	return shown >= limit || resp.Stats.FlushReason == search.FlushLimit
 }
 
-// withoutCut is the files of an answer that ends at a limit, without the last one
-// where the limit went through it: a later page has all of it.
+// withoutCut returns the files of an answer without a last file that the limit cut; a later page
+// has all of it.
 func withoutCut(files []search.File, perFile int) []search.File {
-	// A file alone is shown with what it has: nothing would be left.
+	// A single file stays, even if it was cut.
 	n := len(files) - 1
 	if n < 1 {
 		return files
 	}
 
-	// The search itself gives at most so many of one file; that is no cut.
+	// A search limits the matches of a file; that is no cut.
 	all := files[n].Matches
 	if perFile > 0 {
 		all = min(all, perFile)
 	}
 
-	// A file that matches by its name alone has no ranges that could be cut.
+	// A file that only matches by name has no ranges to cut.
 	if rangesOf(files[n].Chunks) < all && len(files[n].Chunks) > 0 {
 		return files[:n]
 	}
 	return files
 }
 
-// size is how much of the limit of a search the files, or the repositories where
-// they are the answer, take.
+// size returns how much of a search's limit the files, or the repositories, take.
 func (h *heap) size() int {
 	if len(h.files) == 0 {
 		return len(h.last.Repositories)
@@ -150,11 +149,11 @@ func (h *heap) size() int {
 	return sum
 }
 
-// sizeOfFile is its ranges; a file without any takes the place of one.
+// sizeOfFile returns the number of a file's ranges, at least one.
 func sizeOfFile(f *search.File) int { return max(1, rangesOf(f.Chunks)+len(f.NameRanges)) }
 
-// page is the files of the page that begins behind so many ranges, and where the
-// page after it begins. Each file is on one page, whatever from is.
+// page returns the files of the page that begins after so many ranges, and where the next page
+// begins. Each file is on one page, whatever from is.
 func (h *heap) page(from int) (files []search.File, end int) {
 	for i := range h.files {
 		if end >= from+pageMatches {
@@ -167,11 +166,11 @@ func (h *heap) page(from int) (files []search.File, end int) {
 	return files, end
 }
 
-// isOfOneFile reports whether a query asks for places in one file of one repository.
-// Such a page has all of them, one behind the other.
+// isOfOneFile reports whether a query asks for places in one file of one repository. Such pages
+// have all matches in order.
 func isOfOneFile(req search.Request) bool {
 	q, err := query.Parse(req.Query, query.Options{Regexp: req.Regexp, CaseSensitive: req.CaseSensitive})
-	// A count or a type of its own says what the reader wants instead.
+	// A query with its own count or type wants something else.
 	if err != nil || q.Type != query.AnyType || q.Count != query.NoCount {
 		return false
 	}
@@ -182,8 +181,7 @@ func isOfOneFile(req search.Request) bool {
 
 	repo, file, text := false, false, false
 	for _, sub := range all.Subs {
-		// Each of the three may be said by more than one part; one that fits
-		// is enough, since all of them must hold.
+		// One matching part of each of the three is enough, because all must hold.
 		switch a := sub.(type) {
 		case *query.RepoSet:
 			repo = repo || len(a.Names) == 1
@@ -192,7 +190,7 @@ func isOfOneFile(req search.Request) bool {
 		case *query.Text:
 			file = file || a.Field == query.Name && a.Regexp && whole(a.Pattern)
 			text = text || a.Field != query.Name
-		// A choice is taken for one of texts.
+		// An or counts as several texts.
 		case *query.Or:
 			text = true
 		}
@@ -200,8 +198,8 @@ func isOfOneFile(req search.Request) bool {
 	return repo && file && text
 }
 
-// whole reports whether an expression is a text between its ends, as ^main\.go$. A
-// dot in it may stand for a byte that a query cannot have.
+// whole reports whether an expression is a text between anchors, as ^main\.go$. A dot may stand
+// for a byte that a query cannot contain.
 func whole(expr string) bool {
 	re, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil || re.Op != syntax.OpConcat || len(re.Sub) < 3 {
@@ -209,25 +207,25 @@ func whole(expr string) bool {
 	}
 
 	last := len(re.Sub) - 1
-	// By its structure: an expression with a choice or a repetition in it may stand for many paths.
+	// Check the structure, because a choice or repetition may mean many paths.
 	literal := false
 	for _, sub := range re.Sub[1:last] {
 		switch sub.Op {
 		case syntax.OpLiteral:
 			literal = true
-		// Quoted signs that a query cannot have are written as a dot, see inFile.
+		// Bytes that a query cannot contain are written as a dot, see inFile.
 		case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
 		default:
 			return false
 		}
 	}
 
-	// Both are borders: a path has one line.
+	// Both kinds of anchors are the same, because a path has one line.
 	begin, end := re.Sub[0].Op, re.Sub[last].Op
 	return literal && (begin == syntax.OpBeginText || begin == syntax.OpBeginLine) && (end == syntax.OpEndText || end == syntax.OpEndLine)
 }
 
-// behind is files without their first n ranges.
+// behind returns files without their first n ranges.
 func behind(files []search.File, n, around int) []search.File {
 	for i := range files {
 		size := sizeOfFile(&files[i])
@@ -236,7 +234,7 @@ func behind(files []search.File, n, around int) []search.File {
 			continue
 		}
 
-		// Copied: the answer of the search stays as it is.
+		// Copy, because the answer must not change.
 		rest := slices.Clone(files[i:])
 		rest[0].Chunks = chunksBehind(rest[0].Chunks, n, around)
 		return rest
@@ -244,8 +242,8 @@ func behind(files []search.File, n, around int) []search.File {
 	return nil
 }
 
-// chunksBehind is chunks without their first n ranges. One that has more goes on at
-// the line of the next, with so many lines before it.
+// chunksBehind returns chunks without their first n ranges. A cut chunk begins some lines before
+// its next range.
 func chunksBehind(chunks []shard.Chunk, n, around int) []shard.Chunk {
 	for i := range chunks {
 		c := chunks[i]
@@ -254,7 +252,7 @@ func chunksBehind(chunks []shard.Chunk, n, around int) []shard.Chunk {
 			continue
 		}
 
-		// Cut at whole lines: numbers and colours begin with a line.
+		// Cut at whole lines, because numbers and colours begin with a line.
 		skip := int(c.Ranges[n].Start.Line) - around - int(c.Start.Line)
 		for ; skip > 0; skip-- {
 			size := bytes.IndexByte(c.Content, '\n') + 1
@@ -263,7 +261,7 @@ func chunksBehind(chunks []shard.Chunk, n, around int) []shard.Chunk {
 			c.Start.Line, c.Start.Column = c.Start.Line+1, 1
 		}
 
-		// What is marked on the lines that are shown once more stays marked.
+		// Lines that are shown again keep their marks.
 		c.Ranges = slices.DeleteFunc(slices.Clone(c.Ranges), func(r shard.Range) bool { return r.End.Offset <= c.Start.Offset })
 		return append([]shard.Chunk{c}, chunks[i+1:]...)
 	}

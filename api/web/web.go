@@ -49,8 +49,7 @@ type Suggester interface {
 	Nearest(context.Context, catalog.Viewer, search.Request, *search.Response) *suggest.Nearest
 }
 
-// Deps is what the pages stand on. The contracts are those of the types that
-// *node.Node is made of.
+// Deps are the dependencies of the pages; *node.Node has parts that implement them.
 type Deps struct {
 	Search   symbols.Searcher
 	Browse   browse.Reader
@@ -59,11 +58,11 @@ type Deps struct {
 	Chats    ask.Chats
 	Consents Consents
 	Base     func() string // prefix of links that leave this site
-	Embed    bool          // pages of other sites may show lines of a file
+	Embed    bool          // other sites may embed lines of a file
 	Now      func() time.Time
 }
 
-// Pages answers requests for pages. It is safe for concurrent use.
+// Pages serves the pages. It is safe for concurrent use.
 type Pages struct {
 	overview      overview
 	searching     searching
@@ -73,24 +72,23 @@ type Pages struct {
 	agents        agents
 }
 
-// The parts of Pages: what is looked for, what is read, and what is said. Each
-// has what its pages stand on.
+// Parts of Pages, each with what its pages need.
 type (
-	// overview is what there is to search.
+	// overview shows what there is to search.
 	overview struct {
 		dating
 		reader browse.Reader
 		base   func() string
 	}
 
-	// searching is the page of results, and what is proposed while one types.
+	// searching shows results and suggestions.
 	searching struct {
 		searcher  symbols.Searcher
 		suggester Suggester
 		now       func() time.Time
 	}
 
-	// reading finds the place that an address names, and the page for it.
+	// reading finds the place that an address names, and its page.
 	reading struct {
 		reader    browse.Reader
 		searcher  symbols.Searcher
@@ -99,34 +97,34 @@ type (
 		revisions revisions
 	}
 
-	// sources are files and directories at one commit.
+	// sources shows files and directories at one commit.
 	sources struct {
 		dating
 		reader browse.Reader
 		base   func() string
-		framed bool // pages of other sites may show a file
+		framed bool // other sites may embed a file
 	}
 
-	// revisions are commits, branches, and what differs between them.
+	// revisions shows commits, branches, and differences.
 	revisions struct {
 		dating
 		reader browse.Reader
 		base   func() string
 	}
 
-	// conversations are questions and their answers.
+	// conversations shows questions and their answers.
 	conversations struct {
 		dating
 		asker ask.Chats
 	}
 
-	// keyring is the API keys of who looks.
+	// keyring shows API keys.
 	keyring struct {
 		dating
 		apiKeys Keys
 	}
 
-	// agents are the programs that somebody lets in.
+	// agents shows authorized programs.
 	agents struct {
 		dating
 		consents Consents
@@ -134,10 +132,10 @@ type (
 	}
 )
 
-// dating tells how long ago something was.
+// dating formats times relative to now.
 type dating struct{ now func() time.Time }
 
-// New makes the pages.
+// New returns the pages.
 func New(d Deps) *Pages {
 	at := dating{d.Now}
 	return &Pages{
@@ -169,7 +167,7 @@ const (
 	long  = 15 * time.Minute // longer than a question may take
 )
 
-// Routes is the table of the pages.
+// Routes returns the table of the pages.
 func (p *Pages) Routes() []Route {
 	return append(movedRoutes(), []Route{
 		{"/", "GET", quick, p.home},
@@ -197,6 +195,6 @@ func (p *Pages) Routes() []Route {
 	}...)
 }
 
-// Kinds is the kinds of pages below /browse/, by what their addresses have behind
-// /-/; the page of a directory needs none.
+// Kinds returns the kinds of pages below /browse/, as in addresses after /-/; directories need
+// none.
 func (p *Pages) Kinds() []string { return slices.Sorted(maps.Keys(p.reading.kinds())) }

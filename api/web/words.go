@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of marking words: beyond them lines are marked as a whole, so that
-// no change makes a page wait.
+// Limits of word marks. Beyond them whole lines are marked, so that pages are fast.
 const (
 	mostWords  = 300  // of a line
 	mostMarked = 2000 // lines of a hunk
@@ -32,17 +31,17 @@ func markChanged(rows []changedLine) {
 	}
 }
 
-// changedWords returns the words that only one of two lines has, as byte ranges. Nothing is
-// marked where the lines have little in common.
+// changedWords returns the words that only one of two lines has, as byte ranges; none if the
+// lines have little in common.
 func changedWords(old, now []byte) (inOld, inNow []span) {
 	a, b := wordsOf(old), wordsOf(now)
-	// The comparison costs the product of both: of minified code it would be much.
+	// The comparison takes time proportional to the product of both lengths.
 	if len(a) > mostWords || len(b) > mostWords {
 		return nil, nil
 	}
 	keepOld, keepNow := commonWords(old, now, a, b)
 
-	// Blanks are no likeness: an indent is the same in nearly all lines.
+	// Blanks do not count, because most lines share an indent.
 	same := 0
 	for i, w := range a {
 		if keepOld[i] {
@@ -50,22 +49,22 @@ func changedWords(old, now []byte) (inOld, inNow []span) {
 		}
 	}
 
-	// A third: with less in common, marks would be nearly the whole line and tell nothing.
+	// With less than a third in common, marks would cover nearly the whole line.
 	if same == 0 || same*3 < min(solid(old), solid(now)) {
 		return nil, nil
 	}
 	return unlike(a, keepOld), unlike(b, keepNow)
 }
 
-// solid is how many bytes of a text are no blanks.
+// solid counts the bytes of a text that are no blanks.
 func solid(text []byte) int {
 	return len(text) - bytes.Count(text, []byte{' '}) - bytes.Count(text, []byte{'\t'})
 }
 
-// wordsOf cuts a line into words, runs of blanks, and single other characters.
+// wordsOf splits a line into words, runs of blanks, and single other characters.
 func wordsOf(line []byte) []span {
 	var out []span
-	last := 0 // kind of the word before
+	last := 0 // kind of the previous word
 	for at := 0; at < len(line); {
 		r, size := utf8.DecodeRune(line[at:])
 
@@ -88,15 +87,14 @@ func wordsOf(line []byte) []span {
 	return out
 }
 
-// commonWords tells which words of two lines belong to the longest sequence of
-// words that both have.
+// commonWords reports which words of two lines belong to their longest common subsequence.
 func commonWords(old, now []byte, a, b []span) (inOld, inNow []bool) {
 	inOld, inNow = make([]bool, len(a)), make([]bool, len(b))
 	same := func(i, k int) bool {
 		return bytes.Equal(old[a[i].start:a[i].end], now[b[k].start:b[k].end])
 	}
 
-	// longest is the length of that sequence from word i and word k on.
+	// longest is the length of that subsequence from words i and k on.
 	width := len(b) + 1
 	longest := make([]uint16, (len(a)+1)*width)
 	for i := len(a) - 1; i >= 0; i-- {
@@ -123,7 +121,7 @@ func commonWords(old, now []byte, a, b []span) (inOld, inNow []bool) {
 	return inOld, inNow
 }
 
-// unlike is the words that are not kept, those beside each other in one run.
+// unlike returns the words that are not kept; neighbours are joined.
 func unlike(words []span, kept []bool) []span {
 	var out []span
 	for i, w := range words {

@@ -299,7 +299,7 @@ func TestTooFewDescriptors(t *testing.T) {
 	}
 }
 
-func TestConnectionsFollowTheDescriptors(t *testing.T) {
+func TestConnectionLimit_followsDescriptors(t *testing.T) {
 	t.Parallel()
 	for descriptors, want := range map[uint64]int{24: 0, 255: 0, 256: 128, 1024: 512, 1 << 20: 65536, math.MaxUint64: 65536} {
 		if got, err := connectionsFor(descriptors); got != want || (err == nil) != (want > 0) {
@@ -308,7 +308,7 @@ func TestConnectionsFollowTheDescriptors(t *testing.T) {
 	}
 }
 
-func TestMemoryFollowsTheLeastLimit(t *testing.T) {
+func TestMemoryLimit_isTheSmallest(t *testing.T) {
 	t.Parallel()
 	if debug.SetMemoryLimit(-1) != math.MaxInt64 {
 		t.Skip("the test itself runs with a memory limit")

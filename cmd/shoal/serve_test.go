@@ -69,7 +69,7 @@ func TestJoinEntries(t *testing.T) {
 }
 
 // A node that listens on a wildcard address advertises the address of the route to the others.
-func TestAdvertise_followsTheWayToTheOthers(t *testing.T) {
+func TestAdvertise_usesTheRouteToOthers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ join, want, says string }{
 		{"n1.example,127.0.0.1:7702", "", "name the address that other nodes reach this one by"},

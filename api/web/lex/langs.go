@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// The fences that many languages share.
+// Fences of many languages.
 var (
 	cComment   = fence{open: "/*", close: "*/", class: Comment, lines: true}
 	quoted     = fence{open: `"`, close: `"`, class: String, escape: '\\'}
@@ -32,7 +32,7 @@ const (
 	jWords = "abstract as async await break case catch class const continue debugger declare default delete do else enum export extends false finally for from function get if implements import in infer instanceof interface is keyof let module namespace new null of private protected public readonly return satisfies set static super switch this throw true try type typeof undefined var void while with yield"
 )
 
-// rows is the table of languages.
+// rows has the languages.
 var rows = []Lang{
 	{names: "C,Objective-C,C++,Objective-C++,Cuda,OpenCL,GLSL,HLSL,Arduino,Linker Script", comments: "//", directive: '#', fences: []fence{cComment, {open: `R"(`, close: `)"`, class: String, lines: true}, quoted, character},
 		keywords: cWords + " alignas alignof and asm auto catch class co_await co_return co_yield concept const_cast consteval constexpr constinit decltype delete dynamic_cast explicit export false final friend mutable namespace new noexcept not nullptr operator or override private protected public reinterpret_cast requires static_assert static_cast template this thread_local throw true try typeid typename using virtual",
@@ -95,10 +95,10 @@ var rows = []Lang{
 	{names: "D,Nim,Haxe,ActionScript,Jai,Odin,WGSL,Move,Cairo,Ballerina,Chapel,Pony,Processing", comments: "//", fences: []fence{cComment, longText, rawText, quoted, character}, keywords: oWords + " " + jWords + " func proc fn defer pub mut use let", types: oTypes},
 }
 
-// generic is how a language is read that has no row.
+// generic is used for languages without a row.
 var generic = Lang{comments: "//\n #", fences: []fence{cComment, quoted}}
 
-// languages is the table by name, made when it is first asked for.
+// languages has the rows by name.
 var languages = sync.OnceValue(func() map[string]*Lang {
 	all := map[string]*Lang{"": generic.prepare()}
 	for i := range rows {
@@ -110,8 +110,8 @@ var languages = sync.OnceValue(func() map[string]*Lang {
 	return all
 })
 
-// For is how a language is read, by the name that go-enry gives it; a language
-// that is not known is read by a row that knows the commonest comments and texts.
+// For returns the row of a language by its go-enry name. An unknown language gets a row with the
+// most common comments and strings.
 func For(language string) *Lang {
 	all := languages()
 	if l := all[language]; l != nil {

@@ -20,10 +20,10 @@ import (
 	"strings"
 )
 
-// Class is what a run of bytes is.
+// Class is the class of a run of bytes.
 type Class uint8
 
-// The classes. Plain is everything that no other class takes.
+// Classes. Plain is everything else.
 const (
 	Plain Class = iota
 	Comment
@@ -34,50 +34,49 @@ const (
 	Directive
 )
 
-// String is the name of a class, for programs.
+// String returns the name of a class, for programs.
 func (c Class) String() string {
 	return [...]string{Plain: "plain", Comment: "comment", String: "string", Number: "number", Keyword: "keyword", Type: "type", Directive: "directive"}[c]
 }
 
-// Span is a run of bytes of a line that is of a class other than Plain.
+// Span is a run of bytes of a line with a class other than Plain.
 type Span struct {
 	Start, End int
 	Class      Class
 }
 
-// State is what the lines before leave open; 0 is nothing. The low byte is one
-// more than the number of the fence, the high byte how deep it is nested or,
-// of a raw text, how many # close it. Markup keeps its part in the low byte too.
+// State is what is open at the end of a line; 0 is nothing. The low byte is the fence's index
+// plus one. The high byte is the nesting depth, or for a raw string the number of # that close
+// it. Markup also uses the low byte.
 type State uint16
 
-// fence is what stands around a comment or a text.
+// fence describes the start and end of a comment or string.
 type fence struct {
 	open, close string
 	class       Class
-	escape      byte // takes the meaning from the byte after it; 0 for none
-	lines       bool // may go over several lines
+	escape      byte // escapes the next byte; 0 for none
+	lines       bool // may span lines
 	nests       bool
-	hashes      bool // r#"..."#: as many # close it as opened it
-	char        bool // one character: 'a' is a text, 'a alone is none
-	first       bool // opens, before a letter, and closes at the beginning of a line only
+	hashes      bool // r#"..."#: closed by as many # as opened it
+	char        bool // a single character: 'a' is a string, 'a alone is not
+	first       bool // opens before a letter, and only closes at the beginning of a line
 }
 
-// Lang is a family of languages and how it is written. It is immutable once it is
-// prepared.
+// Lang is a family of languages. It is immutable after prepare.
 type Lang struct {
-	names     string // that go-enry gives them, separated by commas
-	comments  string // what begins a comment to the end of the line, separated by line breaks: after a space where it begins with one, first on its line where it begins with ^
+	names     string // of go-enry, separated by commas
+	comments  string // starts of line comments, separated by newlines; one with a leading space only counts at the beginning of a line
 	fences    []fence
 	keywords  string
 	types     string
-	fold      bool   // words are in any case
+	fold      bool   // keywords match in any case
 	extra     string // bytes of words besides letters, digits and _
-	bare      byte   // takes the meaning from the byte after it outside texts too; 0 for none
-	directive byte   // begins a directive where it is first on its line; 0 for none
-	markup    bool   // texts stand in tags only
+	bare      byte   // escapes the next byte outside strings too; 0 for none
+	directive byte   // starts a directive at the beginning of a line; 0 for none
+	markup    bool   // strings are only in tags
 	scripts   bool   // of markup: elements hold scripts and styles
 
-	begins []string // comments, one by one
+	begins []string // line comments
 	words  map[string]Class
 	kinds  [256]kind
 }
@@ -86,19 +85,19 @@ type Lang struct {
 type kind uint8
 
 const (
-	opens kind = 1 << iota // a comment or a text
+	opens kind = 1 << iota // a comment or a string
 	word
 	digit
 )
 
-// prepare makes the tables of words and bytes.
+// prepare builds the tables of words and bytes.
 func (l *Lang) prepare() *Lang {
 	l.begins, l.words = strings.FieldsFunc(l.comments, func(r rune) bool { return r == '\n' }), map[string]Class{}
 	for w := range strings.FieldsSeq(l.types) {
 		l.words[w] = Type
 	}
 	for w := range strings.FieldsSeq(l.keywords) {
-		l.words[w] = Keyword // also what is a type elsewhere in the family
+		l.words[w] = Keyword // even if it is a type in another language of the family
 	}
 
 	for b := range 256 {
@@ -118,14 +117,14 @@ func (l *Lang) prepare() *Lang {
 	return l
 }
 
-// Line appends the spans of one line, given without its end, in their order,
-// and returns what it leaves open.
+// Line appends the spans of one line, given without its end, in order. It returns the state at
+// its end.
 func (l *Lang) Line(line []byte, state State, spans []Span) ([]Span, State) {
 	if l.markup {
 		return l.markupLine(line, state, spans)
 	}
 
-	// What the lines before left open is closed first, or takes all of the line.
+	// First close what the previous lines left open; it may take the whole line.
 	at := 0
 	if state != 0 {
 		f := &l.fences[(state&0xff)-1]
@@ -180,10 +179,10 @@ func (l *Lang) Line(line []byte, state State, spans []Span) ([]Span, State) {
 	return spans, 0
 }
 
-// opened is the comment or text that begins at a place: its end, its class and
-// what it leaves open. end is at where none begins.
+// opened returns the comment or string that begins at a position: its end, class and open state.
+// end equals at if none begins.
 func (l *Lang) opened(line []byte, at int) (end int, class Class, next State) {
-	// A comment goes to the end of the line.
+	// A line comment ends with the line.
 	rest := line[at:]
 	for _, c := range l.begins {
 		c, bound := strings.CutPrefix(c, " ")
@@ -218,8 +217,8 @@ func (l *Lang) opened(line []byte, at int) (end int, class Class, next State) {
 	return at, Plain, 0
 }
 
-// longer reports whether a fence opens by more bytes than these, as --[[ does in
-// a language in which -- begins a comment.
+// longer reports whether a fence opens with more than n bytes, as --[[ does where -- begins a
+// comment.
 func (l *Lang) longer(rest []byte, n int) bool {
 	for i := range l.fences {
 		if open := l.fences[i].open; len(open) > n && has(rest, open) {
@@ -229,15 +228,15 @@ func (l *Lang) longer(rest []byte, n int) bool {
 	return false
 }
 
-// begins reports whether a fence opens at a place, where its inside begins and
-// how many # it has.
+// begins reports whether a fence opens at a position, where its inside begins and how many # it
+// has.
 func (f *fence) begins(line []byte, at int) (begin, hashes int, ok bool) {
 	rest := line[at:]
 	if !has(rest, f.open) || f.open[0] >= 'a' && f.open[0] <= 'z' && at > 0 && wordLength(line[at-1:at]) > 0 {
 		return 0, 0, false
 	}
 
-	// What stands around the fence decides whether it is one.
+	// Check what is around the fence.
 	begin = at + len(f.open)
 	if f.first && (at > 0 || wordLength(line[begin:]) == 0) {
 		return 0, 0, false
@@ -253,7 +252,7 @@ func (f *fence) begins(line []byte, at int) (begin, hashes int, ok bool) {
 		return begin + 1, hashes, true
 	}
 
-	// 'a is no text but the name of a lifetime, or an apostrophe.
+	// 'a alone is a lifetime or an apostrophe.
 	if f.char {
 		inside := line[begin:]
 		close := bytes.IndexByte(inside, f.close[0])
@@ -264,10 +263,10 @@ func (f *fence) begins(line []byte, at int) (begin, hashes int, ok bool) {
 	return begin, 0, true
 }
 
-// rest finds the end of a fence whose inside goes on at a place. open is how
-// deep it is still open at the end of the line, -1 where it closes.
+// rest finds the end of a fence that is open at a position. open is its depth at the end of the
+// line, -1 if it closes.
 func (f *fence) rest(line []byte, at, depth int) (end, open int) {
-	// The escape first: what it stands before closes nothing, not even itself.
+	// Escapes come first, because an escaped end closes nothing.
 	for at < len(line) {
 		switch rest := line[at:]; {
 		case f.escape != 0 && rest[0] == f.escape:
@@ -283,7 +282,7 @@ func (f *fence) rest(line []byte, at, depth int) (end, open int) {
 			at += len(f.open)
 			depth = min(depth+1, 200)
 		default:
-			// On to the next byte that may be one of these.
+			// Skip to the next byte that matters.
 			for at++; at < len(line) && !f.mayTurn(line[at]); at++ {
 			}
 		}
@@ -291,7 +290,7 @@ func (f *fence) rest(line []byte, at, depth int) (end, open int) {
 	return len(line), depth
 }
 
-// mayTurn reports whether an escape, the end, or one more beginning may begin with a byte.
+// mayTurn reports whether an escape, the end, or another start may begin with a byte.
 func (f *fence) mayTurn(b byte) bool {
 	return b == f.escape || b == f.close[0] || f.nests && b == f.open[0]
 }
@@ -305,10 +304,10 @@ func (f *fence) closed(rest []byte, hashes int) bool {
 	return len(rest) >= hashes && bytes.Count(rest[:hashes], []byte{'#'}) == hashes
 }
 
-// class is what a word is.
+// class returns the class of a word.
 func (l *Lang) class(word []byte) Class {
 	if len(word) > 20 {
-		return Plain // no word of a table is so long
+		return Plain // longer than any keyword
 	}
 	if l.fold {
 		var low [20]byte
@@ -323,7 +322,7 @@ func (l *Lang) class(word []byte) Class {
 	return l.words[string(word)]
 }
 
-// number is the end of a number that begins at a place.
+// number returns the end of a number that begins at a position.
 func number(line []byte, at int) int {
 	for at++; at < len(line); at++ {
 		b := line[at]
@@ -336,7 +335,7 @@ func number(line []byte, at int) int {
 	return at
 }
 
-// wordLength is how many letters, digits and _ a text begins with.
+// wordLength returns the length of the word at the beginning of a text.
 func wordLength(s []byte) int {
 	for i, b := range s {
 		if (b < 'a' || b > 'z') && (b < 'A' || b > 'Z') && (b < '0' || b > '9') && b != '_' {
@@ -350,7 +349,7 @@ func has(s []byte, prefix string) bool {
 	return len(s) >= len(prefix) && string(s[:len(prefix)]) == prefix
 }
 
-// add appends a span, or makes the last one longer where it is of the same class.
+// add appends a span, or extends the last one if it has the same class.
 func add(spans []Span, start, end int, class Class) []Span {
 	if start == end {
 		return spans
@@ -362,8 +361,8 @@ func add(spans []Span, start, end int, class Class) []Span {
 	return append(spans, Span{start, end, class})
 }
 
-// Enter guesses what is open where a part of a file begins whose beginning is
-// not known: a comment that closes before any opens was open before.
+// Enter guesses what is open at the beginning of a part of a file: a comment that closes before
+// any opens.
 func (l *Lang) Enter(part []byte) State {
 	for i := range l.fences {
 		f := &l.fences[i]

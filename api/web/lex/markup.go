@@ -2,13 +2,12 @@ package lex
 
 import "bytes"
 
-// What a line of markup begins in stands between the number of a fence and how deep
-// it is nested: a tag, or the inside of an element that holds another language, with
-// one more than its place in embedded. In all other text only tags and comments count.
+// Bits of State for markup, between the fence's index and its depth: in a tag, or the index in
+// embedded plus one. Outside, only tags and comments matter.
 const (
 	inTag  State = 1 << 4
 	inside State = 1 << 5
-	holder       = 6 // bits to the right of the place in embedded
+	holder       = 6 // bits right of the index in embedded
 	parts  State = 0xf0
 )
 
@@ -16,7 +15,7 @@ var embedded = [...]struct{ name, language string }{{"script", "JavaScript"}, {"
 
 // markupLine is Line for markup.
 func (l *Lang) markupLine(line []byte, state State, spans []Span) ([]Span, State) {
-	// A fence of the markup itself; one inside an element belongs to its language.
+	// Only fences of the markup itself; others belong to the embedded language.
 	at := 0
 	if open := state &^ parts; open != 0 && state&inside == 0 {
 		f := &l.fences[(open&0xff)-1]
@@ -40,7 +39,7 @@ func (l *Lang) markupLine(line []byte, state State, spans []Span) ([]Span, State
 	return spans, state
 }
 
-// text goes on to the next tag, or through a comment.
+// text continues to the next tag, or through a comment.
 func (l *Lang) text(line []byte, at int, spans []Span) ([]Span, int, State) {
 	begin := bytes.IndexByte(line[at:], '<')
 	if begin < 0 {
@@ -51,7 +50,7 @@ func (l *Lang) text(line []byte, at int, spans []Span) ([]Span, int, State) {
 		return add(spans, at, end, class), end, open
 	}
 
-	// The name of an element stands right behind the bracket.
+	// The name of an element follows the bracket directly.
 	name, state := at+1, inTag
 	if rest := line[name:]; has(rest, "/") || has(rest, "!") || has(rest, "?xml") {
 		name++
@@ -71,7 +70,7 @@ func (l *Lang) text(line []byte, at int, spans []Span) ([]Span, int, State) {
 	return add(spans, name, end, Keyword), end, state
 }
 
-// tag goes on to the next value of a tag, and through it, or to the end of the tag.
+// tag continues through the next value of a tag, or to the end of the tag.
 func (l *Lang) tag(line []byte, at int, state State, spans []Span) ([]Span, int, State) {
 	for ; at < len(line); at++ {
 		switch line[at] {
@@ -88,7 +87,7 @@ func (l *Lang) tag(line []byte, at int, state State, spans []Span) ([]Span, int,
 	return spans, at, state
 }
 
-// element colours what an element holds, to the tag that closes it.
+// element colours the content of an element, up to its closing tag.
 func element(line []byte, at int, state State, spans []Span) ([]Span, int, State) {
 	e := embedded[state&parts>>holder-1]
 	end, after := len(line), state&parts
@@ -99,7 +98,7 @@ func element(line []byte, at int, state State, spans []Span) ([]Span, int, State
 		}
 	}
 
-	// The other language counts from its own beginning.
+	// The embedded language has its own positions.
 	inner, open := For(e.language).Line(line[at:end], state&^parts, spans[len(spans):])
 	for i := range inner {
 		inner[i].Start, inner[i].End = inner[i].Start+at, inner[i].End+at
