@@ -95,6 +95,8 @@ type Load struct {
 	StartedAt time.Time `json:"t,omitzero"`
 	Replicas  uint32    `json:"r,omitempty"` // copies of each file that it would keep as leader; 0: it runs an older version
 	Disputed  bool      `json:"x,omitempty"` // it leads but refuses writes: see ErrDisputed
+	Keys      string    `json:"k,omitempty"` // fingerprints of the cluster keys that it accepts, the one that it uses first
+	Backup    time.Time `json:"b,omitzero"`  // when it last gave a back-up of the catalog
 }
 
 // Kind is a row of the table of error kinds; see wire.Kind.
@@ -227,7 +229,7 @@ func (c *Cluster) wire(lone bool) {
 	r.machine = newMachine(c.env.log, c.o.Build, c.fail, func(committed uint64) { r.store.note(committed) })
 	r.machine.unsealWith(func(box []byte) ([]byte, error) { return c.keys.unseal(sealedConfig, box) })
 	r.machine.loop.exit, r.machine.duration = c.o.Exit, r.metrics.apply
-	n := &network{env: c.env, o: c.o, self: c.self, view: r.view, applied: r.machine.applied.Load, term: r.term}
+	n := &network{env: c.env, o: c.o, self: c.self, view: r.view, applied: r.machine.applied.Load, term: r.term, keys: c.keys.valid}
 	c.arbiter = &arbiter{env: c.env, network: n, replica: r}
 	n.disputed = c.arbiter.disputed.Load
 	c.replica, c.network = r, n
@@ -429,7 +431,7 @@ func (c *Cluster) ClusterAddr() string { return c.network.clusterAddr() }
 // GossipAddr returns the address for gossip, with the actual port.
 func (c *Cluster) GossipAddr() string { return c.network.gossip.Addr() }
 
-// SetLoad sets what gossip reports about this node. Applied and Disputed are filled in.
+// SetLoad sets what gossip reports about this node. Applied, Disputed and Keys are filled in.
 func (c *Cluster) SetLoad(l Load) { c.network.load.Store(&l) }
 
 // Call calls a member. The method must not change anything there. A call to Self does not use the

@@ -106,7 +106,11 @@ func (m *metrics) raftGauges() []clusterGauge {
 		number("shoal_raft_snapshot_index", "Index of the newest entry that is in a snapshot of this node.", raftSnapshot),
 		number("shoal_catalog_level", "Level of the catalog: the rules by which all nodes apply changes.", func(c *Cluster) float64 { return float64(c.View().Level().Number) }),
 		{Desc: gauge.Desc("shoal_member_level", "Highest level of the catalog that the program of a member can apply; 0 where it reports none.", "node"), Read: memberLevel},
-		{Desc: gauge.Desc("shoal_cluster_key_info", "Always 1; the label tells the fingerprint of the cluster key that this node uses.", "key"), Read: func(c *Cluster, emit gauge.Emit) { emit(1, c.keys.valid()[0].Fingerprint()) }},
+		{Desc: gauge.Desc("shoal_cluster_key_info", "Always 1; the label tells the fingerprint of a cluster key that this node accepts.", "key"), Read: func(c *Cluster, emit gauge.Emit) {
+			for _, k := range c.keys.valid() {
+				emit(1, k.Fingerprint())
+			}
+		}},
 		number("shoal_raft_log_bytes", "Bytes of the file of the raft log.", raftLogBytes),
 	}
 }

@@ -49,6 +49,7 @@ type network struct {
 	applied  func() uint64 // index of the applied catalog
 	disputed func() bool   // whether this node leads and refuses writes
 	term     func() uint64 // of its raft
+	keys     func() wire.Keys
 }
 
 // open opens the ports. They are served by run.
@@ -197,7 +198,7 @@ func (n *network) ownLoad() Load {
 	if set := n.load.Load(); set != nil {
 		l = *set
 	}
-	l.Applied, l.Disputed = n.applied(), n.disputed()
+	l.Applied, l.Disputed, l.Keys = n.applied(), n.disputed(), fingerprints(n.keys())
 	return l
 }
 

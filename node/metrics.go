@@ -137,7 +137,10 @@ func (n *Node) snapshot() *snapshot {
 	}
 
 	s.tolerates = tolerance(n.memberStatus(view, tally), s.short, n.cluster.Leader())
-	s.saved = n.Operate.Archive.Saved()
+	s.saved = n.began.Unix()
+	if at := n.Operate.Archive.Saved(); !at.IsZero() {
+		s.saved = at.Unix()
+	}
 	s.trail = n.Chronicle.Trail()
 	s.diskFree, s.diskTotal = n.opt.Space(n.opt.Dir)
 
@@ -191,7 +194,7 @@ func clusterMetrics() []stateMetric {
 				emit(float64(s.tolerates.Writes), "changes")
 				emit(float64(s.tolerates.Searches), "searches")
 			}},
-		{Desc: gauge.Desc("shoal_snapshot_saved_timestamp_seconds", "When this node last gave a back-up of the catalog, or started."),
+		{Desc: gauge.Desc("shoal_snapshot_saved_timestamp_seconds", "When this node last gave a back-up of the catalog; if it never did, when it started."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.saved)) }},
 
 		{Desc: gauge.Desc("shoal_clock_apart_seconds", "The most that the clock of another member that can be reached differs from that of this node, to the half of a second."),

@@ -439,6 +439,7 @@ func (n *Node) wireOwners() {
 		FirstSecret: n.Keys.WebhookSecret, KnownSecret: n.Keys.KnownWebhookSecret,
 		Snapshot: n.cluster.Snapshot,
 		Chats:    n.threads.Archive,
+		Backup:   filepath.Join(n.opt.Dir, "last-backup"),
 		Audited:  func() bool { return !n.audit().Off },
 
 		Replicas: n.opt.Replicas,
@@ -574,6 +575,7 @@ func (n *Node) runLoad(ctx context.Context) error {
 			Applied:   n.cluster.View().Index(),
 			StartedAt: n.began,
 			Replicas:  uint32(n.opt.Replicas),
+			Backup:    n.Operate.Archive.Saved(),
 		})
 
 		// Load balancing, searches and placement use it; two seconds is fresh enough for all of

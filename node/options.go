@@ -47,6 +47,10 @@ type Options struct {
 	Ctags   string // path of universal-ctags; "" looks on PATH, "off" indexes without symbols
 	Version string // of the binary
 
+	// BackupAge is the age from which the newest back-up of the catalog counts as old; 0 for
+	// never. Where there never was one, none is missed.
+	BackupAge time.Duration
+
 	// Dial and Reach let a test simulate the network between nodes. Dial opens every connection
 	// to another node. Reach reports whether gossip may reach an address ("udp": one way, "tcp":
 	// both ways).

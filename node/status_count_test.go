@@ -96,6 +96,53 @@ func TestStatus_differentReplicas(t *testing.T) {
 	}
 }
 
+// A change of the cluster key is finished when all nodes accept the same one, also those that
+// are away.
+func TestStatusTellsOfAnUnfinishedChangeOfTheKey(t *testing.T) {
+	t.Parallel()
+	member := func(id, keys string, alive bool) cluster.Member {
+		return cluster.Member{Member: catalog.Member{ID: id}, Alive: alive, Load: cluster.Load{Keys: keys}}
+	}
+	for _, c := range []struct {
+		members []cluster.Member
+		want    string
+	}{
+		{[]cluster.Member{member("a", "1f", true), member("b", "1f", true), member("old", "", true)}, ""},
+		{[]cluster.Member{member("a", "1f 2e", true), member("b", "1f", true)}, ": 1f on b, 1f and 2e on a; go on with docs/how-to/rotate-keys.md"},
+		{[]cluster.Member{member("a", "1f 2e", true), member("b", "1f 2e", true)}, ": 1f and 2e on a, b;"},
+		{[]cluster.Member{member("a", "2e", true), member("b", "1f", false)}, ": 1f on b, 2e on a;"},
+	} {
+		if got := differentKeys(c.members); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%+v: %q, want %q", c.members, got, c.want)
+		}
+	}
+}
+
+// The newest back-up of any node counts, and none is missed where there never was one.
+func TestStatusTellsOfAnOldBackup(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 9, 12, 0, 0, 0, time.UTC)
+	member := func(days float64) cluster.Member {
+		return cluster.Member{Load: cluster.Load{Backup: now.Add(-time.Duration(days * 24 * float64(time.Hour)))}}
+	}
+	const most = 36 * time.Hour
+	for _, c := range []struct {
+		members []cluster.Member
+		most    time.Duration
+		want    string
+	}{
+		{[]cluster.Member{{}}, most, ""},
+		{[]cluster.Member{member(9), {}, member(1)}, most, ""},
+		{[]cluster.Member{member(9)}, 0, ""},
+		{[]cluster.Member{member(9), member(1.75)}, most, "the newest back-up of the catalog is 42 hours old"},
+		{[]cluster.Member{member(4.5), {}}, most, "the newest back-up of the catalog is 4 days old"},
+	} {
+		if got := oldBackup(c.members, now, c.most); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.members, got, c.want)
+		}
+	}
+}
+
 // Clocks that differ by five seconds or more are reported with their nodes.
 func TestStatus_differentClocks(t *testing.T) {
 	t.Parallel()

@@ -38,6 +38,25 @@ func TestTolerance_countsCopiesAndVoters(t *testing.T) {
 	}
 }
 
+// What needs care stands in the first sentence, unless a loss would hurt more.
+func TestVerdict_saysWhatElseNeedsCare(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[VerdictState]Verdict{
+		VerdictGood:    {VerdictWeak, "Any 1 node may fail now; the key differs; the back-up is old."},
+		VerdictSmall:   {VerdictWeak, "Any 1 node may fail now; the key differs; the back-up is old."},
+		VerdictWeak:    {VerdictWeak, "Any 1 node may fail now."},
+		VerdictFailing: {VerdictFailing, "Any 1 node may fail now."},
+	} {
+		v := Verdict{state, "Any 1 node may fail now."}
+		if got := v.with("the key differs", "the back-up is old"); got != want {
+			t.Errorf("%s: %+v", state, got)
+		}
+		if got := v.with(); got != v {
+			t.Errorf("%s without care: %+v", state, got)
+		}
+	}
+}
+
 func TestVerdict_bySizeOfTheCluster(t *testing.T) {
 	t.Parallel()
 	// A letter is a node: V a voter, v a dead one, N a node without a vote, n a dead one.

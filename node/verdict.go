@@ -51,6 +51,14 @@ func verdictOf(s *StatusResponse, replicas int) Verdict {
 	return Verdict{VerdictGood, failureEffect(t, false, false) + "."}
 }
 
+// with adds what needs care while nodes may fail, or none could by design.
+func (v Verdict) with(care ...string) Verdict {
+	if len(care) == 0 || v.State == VerdictWeak || v.State == VerdictFailing {
+		return v
+	}
+	return Verdict{VerdictWeak, strings.TrimSuffix(v.Sentence, ".") + "; " + strings.Join(care, "; ") + "."}
+}
+
 // missingParts names what the cluster lacks now. fewVoters and fewCopies report that no further
 // node may fail for lack of them.
 func missingParts(s *StatusResponse, fewVoters, fewCopies bool) (out []string) {

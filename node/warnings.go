@@ -63,10 +63,13 @@ func (n *Node) warnings(view *catalog.View, t *hold.Tally) []string {
 		out = append(out, slowFetch(view.Repo(id), n.opt.Now().Sub(began))...)
 	}
 
-	for _, w := range []string{differentReplicas(members), differentClocks(n.cluster.Self(), members)} {
+	for _, w := range []string{differentReplicas(members), differentKeys(members), differentClocks(n.cluster.Self(), members)} {
 		if w != "" {
 			out = append(out, w)
 		}
+	}
+	if old := oldBackup(members, n.opt.Now(), n.opt.BackupAge); old != "" {
+		out = append(out, old+": look at the timer that makes them, or run `shoal snapshot save FILE`")
 	}
 	for _, m := range members {
 		if m.Alive && m.Load.DiskUsed >= hold.DiskFull {
@@ -179,6 +182,61 @@ func differentReplicas(members []cluster.Member) string {
 		each = append(each, fmt.Sprintf("%d on %s", copies, operate.FirstFew(wanted[copies])))
 	}
 	return "nodes were started with different --replicas, and that of the leader counts: " + strings.Join(each, ", ") + "; start all with the same"
+}
+
+// differentKeys says which nodes accept which cluster keys, "" where all accept the same one.
+// Also a node that is away counts, as it was last heard of: it needs the new key to come back.
+func differentKeys(members []cluster.Member) string {
+	nodes := map[string][]string{}
+	several := false
+	for _, m := range members {
+		// Nothing is known of a node that was not heard of, or is of an earlier version.
+		if keys := m.Load.Keys; keys != "" {
+			nodes[keys] = append(nodes[keys], cluster.Called(m.Name, m.ID))
+			several = several || strings.Contains(keys, " ")
+		}
+	}
+	if len(nodes) < 2 && !several {
+		return ""
+	}
+
+	var each []string
+	for _, keys := range slices.Sorted(maps.Keys(nodes)) {
+		each = append(each, fmt.Sprintf("%s on %s", strings.ReplaceAll(keys, " ", " and "), operate.FirstFew(nodes[keys])))
+	}
+	return "the change of the cluster key is not finished: " + strings.Join(each, ", ") + "; go on with docs/how-to/rotate-keys.md"
+}
+
+// oldBackup says how old the newest back-up of any node is, "" where it is not old or there
+// never was one.
+func oldBackup(members []cluster.Member, now time.Time, most time.Duration) string {
+	var newest time.Time
+	for _, m := range members {
+		if m.Load.Backup.After(newest) {
+			newest = m.Load.Backup
+		}
+	}
+	age := now.Sub(newest)
+	if most == 0 || newest.IsZero() || age < most {
+		return ""
+	}
+	text := catalog.Counted(int(age.Hours()), "hour", "hours")
+	if days := int(age.Hours() / 24); days > 1 {
+		text = catalog.Counted(days, "day", "days")
+	}
+	return "the newest back-up of the catalog is " + text + " old"
+}
+
+// care is what the first sentence of a status says beside the nodes.
+func (n *Node) care() (out []string) {
+	members := n.cluster.Members()
+	if differentKeys(members) != "" {
+		out = append(out, "the change of the cluster key is not finished")
+	}
+	if old := oldBackup(members, n.opt.Now(), n.opt.BackupAge); old != "" {
+		out = append(out, old)
+	}
+	return out
 }
 
 // differentClocks names the nodes whose clocks differ from this node's; "" means none.

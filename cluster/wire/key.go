@@ -63,7 +63,9 @@ func ParseKeys(text []byte) (Keys, error) {
 		if err != nil || len(raw) != len(Key{}) {
 			return nil, fmt.Errorf("cluster key: line %d: expected 64 hexadecimal digits, as shoal cluster-key new prints them", i+1)
 		}
-		keys = append(keys, Key(raw))
+		if k := Key(raw); !keys.Has(k) {
+			keys = append(keys, k)
+		}
 	}
 
 	// A file without a key is a mistake: the node could reach no other node.

@@ -14,16 +14,16 @@ import (
 func TestParseKeys(t *testing.T) {
 	t.Parallel()
 	a, b := NewKey(), NewKey()
-	keys, err := ParseKeys([]byte("# issued in May\n" + a.Text() + "\r\n\n  " + b.Text() + " # the old one"))
+	keys, err := ParseKeys([]byte("# issued in May\n" + a.Text() + "\r\n\n  " + b.Text() + " # the old one\n" + a.Text() + " # again"))
 	if err != nil || len(keys) != 2 || keys[0] != a || keys[1] != b || !keys.Has(b) || keys.Has(NewKey()) {
 		t.Errorf("%v, %v", keys, err)
 	}
 	for in, want := range map[string]string{
-		"":                                  "holds no key",
-		"# none":                            "holds no key",
-		"abc":                               "line 1: expected 64",
-		"\n" + a.Text()[2:]:                 "line 2: expected 64",
-		strings.Repeat(a.Text()+"\n", 5):    "at most 4",
+		"":                  "holds no key",
+		"# none":            "holds no key",
+		"abc":               "line 1: expected 64",
+		"\n" + a.Text()[2:]: "line 2: expected 64",
+		a.Text() + "\n" + b.Text() + "\n" + NewKey().Text() + "\n" + NewKey().Text() + "\n" + NewKey().Text(): "at most 4",
 		a.Text() + "\n" + a.Text() + " x\n": "line 2: expected 64",
 	} {
 		if _, err := ParseKeys([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {

@@ -133,6 +133,7 @@ var dataFiles = []dataFile{
 	{`cluster\.key`, "cluster.key", "cluster key, unless `--cluster-key-file` names another file", "it cannot start"},
 	{`peers\.json`, "peers.json", "how far the other nodes had come", "made again"},
 	{`config-file\.json`, "config-file.json", "sums of the configuration files that this node has read", "made again"},
+	{`last-backup`, "last-backup", "time of the newest back-up that this node gave", "it counts as none"},
 	{`api\.sock`, "api.sock", "socket of the operator, mode 0600", "made at each start"},
 	{`raft/raft\.db`, "raft/raft.db", "log of the catalog", "it cannot start; the other nodes have the same entries"},
 	{`raft/snapshots/.*`, "raft/snapshots/", "older part of the log, as a snapshot", "as above"},

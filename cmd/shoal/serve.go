@@ -206,6 +206,7 @@ func (f *serveFlags) nodeOptions(log *slog.Logger, reg prometheus.Registerer, co
 		OwnURL:     f.ownURL(),
 		Version:    buildVersion(),
 		Slow:       f.slow,
+		BackupAge:  f.backupAge,
 		Log:        log,
 		Registerer: reg,
 	}

@@ -45,6 +45,8 @@ type serveFlags struct {
 	slow                                                 time.Duration // parsed from slowText by check
 	historyText                                          string
 	history                                              change.Bound // parsed from historyText by check
+	backupAgeText                                        string
+	backupAge                                            time.Duration // backupAgeText, by check
 }
 
 func newServe(getenv func(string) string) *cobra.Command {
@@ -117,6 +119,7 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	text(&f.metricsListen, "metrics-listen", "", "address for /metrics, without a key unless --metrics-key-file names one (default --listen, with an owner's key unless that is on loopback and no connection enforces permissions)", "SHOAL_METRICS_LISTEN")
 	text(&f.metricsKey, "metrics-key-file", "", "file with a key that opens /metrics and nothing else, at both addresses (default none)", "SHOAL_METRICS_KEY_FILE")
 	text(&f.logFormat, "log-format", "text", "text or json", "SHOAL_LOG_FORMAT")
+	text(&f.backupAgeText, "backup-age", "48h", "shoal status warns when the newest back-up of the catalog is as old as this; 0 for never", "SHOAL_BACKUP_AGE")
 	text(&f.slowText, "log-slow", "", "log each search and read that takes as long as this, with what it looked for: 500ms (default none)", "SHOAL_LOG_SLOW")
 	text(&f.logLevel, "log-level", "info", "debug, info, warn or error", "SHOAL_LOG_LEVEL")
 }
@@ -250,6 +253,9 @@ func (f *serveFlags) readTexts() (errs []error) {
 	}
 	if f.slow, err = time.ParseDuration(cmp.Or(f.slowText, "0")); err != nil || f.slow < 0 {
 		errs = append(errs, fmt.Errorf("--log-slow %q: want a duration such as 500ms", f.slowText))
+	}
+	if f.backupAge, err = time.ParseDuration(f.backupAgeText); err != nil || f.backupAge < 0 {
+		errs = append(errs, fmt.Errorf("--backup-age %q: want a duration such as 48h", f.backupAgeText))
 	}
 
 	if f.history, err = change.ParseBound(f.historyText); err != nil {

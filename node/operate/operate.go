@@ -60,7 +60,8 @@ type Deps struct {
 	Chats    func(ctx context.Context, w io.Writer) error // writes the conversations
 	Audited  func() bool                                  // whether changes record events
 
-	Replicas int // wanted copies of each thing
+	Backup   string // file that remembers when this node gave the newest back-up
+	Replicas int    // wanted copies of each thing
 	Now      func() time.Time
 	Log      *slog.Logger
 }
@@ -112,8 +113,8 @@ func New(d Deps) *Operations {
 	syncer := &Syncer{cluster: d.Cluster, following: d.Following, syncs: newSyncLog()}
 	syncsCall.Serve(d.Cluster, syncer.serveSyncs)
 
-	archive := &Archive{cluster: d.Cluster, write: d.Snapshot, chats: d.Chats, audited: d.Audited, now: d.Now, log: d.Log}
-	archive.saved.Store(d.Now().Unix()) // until the first snapshot, the age counts from the start of the node
+	archive := &Archive{cluster: d.Cluster, write: d.Snapshot, chats: d.Chats, audited: d.Audited, now: d.Now, file: d.Backup, log: d.Log}
+	archive.recall()
 	return &Operations{
 		Drainer: &Drainer{cluster: d.Cluster, gate: d.Gate, replicas: d.Replicas},
 		Queue:   queue,

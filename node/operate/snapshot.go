@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/disk"
 	"github.com/shoalsearch/shoal/node/account"
 )
 
@@ -19,12 +22,29 @@ type Archive struct {
 	chats   func(ctx context.Context, w io.Writer) error
 	audited func() bool
 	now     func() time.Time
+	file    string       // with the time of the newest one, for later starts
 	saved   atomic.Int64 // see Saved
 	log     *slog.Logger
 }
 
-// Saved returns when this node last wrote a snapshot, in seconds since 1970, or when it started.
-func (a *Archive) Saved() int64 { return a.saved.Load() }
+// Saved is when this node last wrote the catalog down; zero if it never did.
+func (a *Archive) Saved() time.Time {
+	if at := a.saved.Load(); at > 0 {
+		return time.Unix(at, 0).UTC()
+	}
+	return time.Time{}
+}
+
+// recall reads when the newest back-up was written. One that cannot be read counts as none.
+func (a *Archive) recall() {
+	text, err := os.ReadFile(a.file)
+	if err != nil {
+		return
+	}
+	if at, err := time.Parse(time.RFC3339, strings.TrimSpace(string(text))); err == nil {
+		a.saved.Store(at.Unix())
+	}
+}
 
 // Snapshot writes the catalog as a file for `shoal snapshot restore`. The file contains the hashes
 // of keys and the sealed secrets.
@@ -34,6 +54,9 @@ func (a *Archive) Snapshot(ctx context.Context, by account.Owner, w io.Writer) e
 		return fmt.Errorf("snapshot of the catalog: %w", err)
 	}
 	a.saved.Store(a.now().Unix())
+	if _, err := disk.Replace(a.file, strings.NewReader(a.Saved().Format(time.RFC3339)+"\n")); err != nil {
+		a.log.Warn("the time of this back-up is forgotten at the next start", "file", a.file, "err", err)
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -19,12 +20,20 @@ func TestArchive_saved(t *testing.T) {
 		write:   func(context.Context, io.Writer) error { return fails },
 		audited: func() bool { return false },
 		now:     func() time.Time { return now },
+		file:    filepath.Join(t.TempDir(), "last-backup"),
 	}
-	if err := a.Snapshot(t.Context(), account.Owner{}, io.Discard); err != nil || a.Saved() != 100 {
-		t.Errorf("after a back-up: %d, %v", a.Saved(), err)
+	if a.recall(); !a.Saved().IsZero() {
+		t.Errorf("before any back-up: %v", a.Saved())
+	}
+	if err := a.Snapshot(t.Context(), account.Owner{}, io.Discard); err != nil || a.Saved().Unix() != 100 {
+		t.Errorf("after a back-up: %d, %v", a.Saved().Unix(), err)
 	}
 	now, fails = time.Unix(200, 0), errors.New("no room")
-	if err := a.Snapshot(t.Context(), account.Owner{}, io.Discard); !errors.Is(err, fails) || a.Saved() != 100 {
-		t.Errorf("after a failure: %d, %v", a.Saved(), err)
+	if err := a.Snapshot(t.Context(), account.Owner{}, io.Discard); !errors.Is(err, fails) || a.Saved().Unix() != 100 {
+		t.Errorf("after a failure: %d, %v", a.Saved().Unix(), err)
+	}
+	later := &Archive{file: a.file}
+	if later.recall(); !later.Saved().Equal(a.Saved()) {
+		t.Errorf("after a restart: %v", later.Saved())
 	}
 }
