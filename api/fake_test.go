@@ -490,7 +490,7 @@ func (f *fake) ChangePassword(_ context.Context, _ account.Person, old, _, _ str
 	return f.err
 }
 func (f *fake) NewLink(context.Context, account.Owner, account.NewLinkRequest) (*account.NewLink, error) {
-	return answer(f, &account.NewLink{Token: memberToken, Expires: day, User: aUser})
+	return answer(f, &account.NewLink{Token: memberToken, Expires: day, User: aUser, Mail: "sent to ann@example.com"})
 }
 func (f *fake) LinkOwner(_ context.Context, token string) (*account.UserInfo, error) {
 	if token != memberToken {

@@ -122,7 +122,8 @@ func (a *userRoutes) newLink(ctx context.Context, c *call, by account.Owner) err
 		Link      string           `json:"link"`
 		ExpiresAt time.Time        `json:"expiresAt"`
 		User      account.UserInfo `json:"user"`
-	}{a.base() + "/join?link=" + l.Token, l.Expires, l.User})
+		Mail      string           `json:"mail,omitempty"`
+	}{a.base() + "/join?link=" + l.Token, l.Expires, l.User, l.Mail})
 }
 
 // grant handles POST /api/users/{user}/grants.

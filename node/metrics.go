@@ -28,6 +28,7 @@ type metrics struct {
 	exhaustive *prometheus.CounterVec   // searches, by whether the answer was exhaustive
 	leaves     *prometheus.CounterVec   // calls to leaves, by result
 	damaged    prometheus.Counter       // files put aside
+	letters    *prometheus.CounterVec   // with links, by what came of sending them
 }
 
 // stateMetric is a gauge whose value is read from a snapshot of the node.
@@ -91,13 +92,17 @@ func newMetrics(n *Node) *metrics {
 		}),
 	}
 
+	m.letters = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "shoal_letters_total", Help: "Letters with links to sign in, by result: sent, failed.",
+	}, []string{"result"})
+
 	// This counter is kept elsewhere and read on each scrape.
 	copied := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "shoal_copied_bytes_total", Help: "Bytes of index files and mirrors that this node has copied from others.",
 	}, func() float64 { return float64(n.data.transfers.Copied()) })
 	state := gauge.New(func() (*snapshot, bool) { return n.snapshot(), true }, stateMetrics())
 
-	for _, c := range []prometheus.Collector{copied, m.jobs, m.searches, m.seconds, m.exhaustive, m.leaves, m.damaged, state} {
+	for _, c := range []prometheus.Collector{copied, m.jobs, m.searches, m.seconds, m.exhaustive, m.leaves, m.damaged, m.letters, state} {
 		n.opt.Registerer.Register(c) // registering twice is harmless
 	}
 	m.begin()
@@ -365,6 +370,9 @@ func (m *metrics) job(kind catalog.JobKind, took time.Duration, err error) {
 func (m *metrics) begin() {
 	for _, result := range []string{"ok", "failed", "hedged"} {
 		m.leaves.WithLabelValues(result)
+	}
+	for _, result := range []string{"sent", "failed"} {
+		m.letters.WithLabelValues(result)
 	}
 	m.exhaustive.WithLabelValues("true", "complete")
 	for _, reason := range []search.FlushReason{search.FlushLimit, search.FlushTimeout, search.FlushUnavailable, search.FlushUntagged, notIndexed} {

@@ -31,6 +31,7 @@ import (
 	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/job"
+	"github.com/shoalsearch/shoal/node/mail"
 	"github.com/shoalsearch/shoal/node/model"
 	"github.com/shoalsearch/shoal/node/oauth"
 	"github.com/shoalsearch/shoal/node/operate"
@@ -103,9 +104,16 @@ func New(opt Options) (*Node, error) {
 		return nil, err
 	}
 
+	post, err := mail.Read(opt.LookupEnv)
+	if err != nil {
+		n.closers.close(opt.Log)
+		return nil, err
+	}
+
 	// From here on nothing fails. Lower parts come first, since the upper ones use them.
 	tools := n.wireAccess()
 	n.wireDoors(tools)
+	n.wireMail(post)
 
 	// The data of this node, the jobs that keep it current, and the parts that answer from it.
 	n.wireTags()

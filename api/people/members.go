@@ -14,7 +14,7 @@ var membersTemplate = layout.Parse(templates, "templates/members.html")
 
 type membersPage struct {
 	Wrong, Done string
-	Link        string // of a person just invited
+	Link, Mail  string // of a person just invited, and what came of sending it
 	Until       layout.When
 	Rows        []memberRow
 }
@@ -133,5 +133,5 @@ func (p *Pages) link(ctx context.Context, by account.Owner, user string) (data m
 	if err != nil {
 		return data, err
 	}
-	return membersPage{Link: p.Base() + "/join?link=" + url.QueryEscape(l.Token), Until: p.when(l.Expires)}, nil
+	return membersPage{Link: p.Base() + "/join?link=" + url.QueryEscape(l.Token), Mail: l.Mail, Until: p.when(l.Expires)}, nil
 }

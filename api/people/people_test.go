@@ -28,7 +28,8 @@ type house struct {
 	Passwords
 	Accounts
 	done []string
-	fail error // of every change
+	fail error  // of every change
+	mail string // what came of sending a link
 }
 
 func (h *house) Missing(catalog.Viewer) []string { return nil }
@@ -87,7 +88,7 @@ func (h *house) ChangePassword(_ context.Context, _ account.Person, old, passwor
 }
 func (h *house) NewLink(_ context.Context, _ account.Owner, req account.NewLinkRequest) (*account.NewLink, error) {
 	h.did("link of %s, join %t", req.User, req.Join)
-	return &account.NewLink{Token: "fresh&new", Expires: noon}, h.fail
+	return &account.NewLink{Token: "fresh&new", Expires: noon, Mail: h.mail}, h.fail
 }
 
 func (h *house) Providers() []signin.Provider {
@@ -330,6 +331,22 @@ func TestPages_errors(t *testing.T) {
 	} {
 		if got := (&house{fail: c.fail}).visit(t, c.who, c.request, nil, false); got != c.want {
 			t.Errorf("%s\n got %s\nwant %s", c.request, got, c.want)
+		}
+	}
+}
+
+// A link is shown whatever came of sending it.
+func TestInvitation_saysWhetherItWasSent(t *testing.T) {
+	t.Parallel()
+	for mail, want := range map[string]string{"": "Give it to the person only:", "not sent to a@b.example, hand it on yourself: refused": "person only; it was not sent to a@b.example, hand it on yourself: refused:"} {
+		none := func(string) string { return "" }
+		v := &layout.Visit{Method: "POST", Path: "/settings/people", Viewer: owner, Status: 200, Cookie: none, Sent: none,
+			Form: url.Values{"do": {"invite"}, "user": {"a@b.example"}}}
+		h := &house{mail: mail}
+		pages := New(Deps{Sessions: h, Passwords: h, Providers: h, Accounts: h, Base: func() string { return "https://code.example" }, Now: func() time.Time { return noon }})
+		err := pages.changeMember(t.Context(), v)
+		if got := string(v.Body); err != nil || !strings.Contains(got, want) || !strings.Contains(got, "/join?link=fresh%26new") {
+			t.Errorf("%q: %v %s", mail, err, got)
 		}
 	}
 }

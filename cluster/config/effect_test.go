@@ -160,7 +160,7 @@ func TestUnreadVariables_explainWhy(t *testing.T) {
 	// A value that requests a missing feature is an error; other values only give a warning.
 	for value, good := range map[string]bool{"true": false, "yes": false, "false": true, "False": true, "": true} {
 		f, err := Parse([]byte(`{"environmentOverrides": {"AUTH_EMAIL_CODE_LOGIN_ENABLED": {"type": "string", "value": "` + value + `"}}}`))
-		if (err == nil) != good || good && len(f.Warnings) != 1 || !good && !strings.Contains(err.Error(), "sends no e-mail") {
+		if (err == nil) != good || good && len(f.Warnings) != 1 || !good && !strings.Contains(err.Error(), "no sign-in by a code") {
 			t.Errorf("%q: %v, %v", value, f, err)
 		}
 	}

@@ -38,6 +38,15 @@ var variables = []Variable{
 	{"SHOAL_MAX_PERMISSION_AGE", readBy(PermissionAge), "signed-in requests are refused after so long without a leader; 0 never"},
 	{"SHOAL_OPERATOR_SOCKET", wantBool, "false: commands on the node's host need a key"},
 
+	// Letters with links to sign in.
+	{"EMAIL_FROM_ADDRESS", anyText, "the address that letters with links come from"},
+	{"SMTP_CONNECTION_URL", anyText, "the mail server that sends links: smtp://USER:PASSWORD@HOST:587 with STARTTLS, smtps://HOST:465 with TLS"},
+	{"SMTP_HOST", anyText, "the mail server, in place of a URL"},
+	{"SMTP_PASSWORD", anyText, "the password at the mail server"},
+	{"SMTP_PASSWORD_FILE", anyText, "a file with that password, read for each letter"},
+	{"SMTP_PORT", wantCount, "the port of SMTP_HOST, 587 without it; 465 means TLS from the first byte"},
+	{"SMTP_USERNAME", anyText, "the user at the mail server"},
+
 	// Permissions and the audit.
 	{"EXPERIMENT_EE_PERMISSION_SYNC_ENABLED", wantBool, "the former name of PERMISSION_SYNC_ENABLED"},
 	{"PERMISSION_SYNC_ENABLED", wantBool, "true: code hosts say who may see what"},
@@ -109,7 +118,7 @@ var refusedVariables = []Variable{
 		if value = strings.ToLower(strings.TrimSpace(value)); value == "" || value == "false" {
 			return nil
 		}
-		return unreadable("There is no sign-in by a code that is sent: Shoal sends no e-mail. Take it out, or set false; people come in by a password, a link that an owner makes, or an identity provider.")
+		return unreadable("There is no sign-in by a code that is sent. Take it out, or set false; people come in by a password, a link that an owner makes, or an identity provider.")
 	}, "asks for sign-in by a code that is sent"},
 }
 
@@ -118,11 +127,10 @@ var unreadVariables = []struct {
 	names []string
 	why   string
 }{
-	{[]string{"AUTH_EMAIL_CODE_LOGIN_ENABLED"}, "It has no effect: Shoal sends no e-mail."},
+	{[]string{"AUTH_EMAIL_CODE_LOGIN_ENABLED"}, "It has no effect: Shoal sends no codes."},
 	{[]string{"AUTH_SECRET", "SOURCEBOT_ENCRYPTION_KEY"}, "It has no effect: the cluster key takes its place (--cluster-key-file)."},
 	{[]string{"DATABASE_URL", "DATABASE_HOST", "DATABASE_NAME", "DATABASE_USERNAME", "DATABASE_PASSWORD", "DATABASE_ARGS", "REDIS_URL"}, "It has no effect: Shoal needs no database; what it keeps is in --data-dir."},
 	{[]string{"DATA_DIR", "DATA_CACHE_DIR"}, "It has no effect: give --data-dir or SHOAL_DATA_DIR to `shoal serve`."},
-	{[]string{"EMAIL_FROM_ADDRESS", "SMTP_CONNECTION_URL", "SMTP_HOST", "SMTP_PASSWORD", "SMTP_PORT", "SMTP_USERNAME"}, "It has no effect: Shoal sends no e-mail. An owner hands on the links that `shoal user create` and `shoal user reset` print."},
 	{[]string{"PERMISSION_SYNC_REPO_DRIVEN_ENABLED"}, "It has no effect: where PERMISSION_SYNC_ENABLED is true, code hosts are asked both of people and of repositories."},
 	{[]string{"SOURCEBOT_EE_LICENSE_KEY", "SOURCEBOT_LIGHTHOUSE_URL", "SOURCEBOT_PUBLIC_KEY_PATH"}, "It has no effect: Shoal needs no licence and asks for none."},
 	{[]string{"SOURCEBOT_LOG_LEVEL", "SOURCEBOT_STRUCTURED_LOGGING_ENABLED", "SOURCEBOT_STRUCTURED_LOGGING_FILE"}, "It has no effect: give --log-level and --log-format to `shoal serve`; the log goes to standard error."},
@@ -166,6 +174,9 @@ func WhyUnread(name string) string {
 // a node.
 func Refused() []Variable { return slices.Clone(refusedVariables) }
 
+// mailServer is the variables about the server that sends letters.
+var mailServer = []string{"EMAIL_FROM_ADDRESS", "SMTP_CONNECTION_URL", "SMTP_HOST", "SMTP_PASSWORD", "SMTP_PASSWORD_FILE", "SMTP_PORT", "SMTP_USERNAME"}
+
 // nodeVariables lists variables that each node reads only from its own environment, with the reason.
 var nodeVariables = []struct {
 	names []string
@@ -173,6 +184,7 @@ var nodeVariables = []struct {
 }{
 	{[]string{"SHOAL_BASE_URL"}, "It has no effect here. Set AUTH_URL, or give it to `shoal serve` (or --base-url) on the nodes whose links have another prefix than those of the rest."},
 	{[]string{"SHOAL_EMBED_ANCESTORS"}, "It has no effect here. Give it to `shoal serve` on every node (or --embed-ancestors): which sites may show files is a matter of who runs the nodes."},
+	{mailServer, "It has no effect here. Give it to `shoal serve` on every node: a file that all nodes take must not name another server for the password that a node has."},
 	{[]string{"CTAGS_COMMAND"}, "It has no effect here. Give it to `shoal serve` (or --ctags): a file that all nodes take does not say which programs they run."},
 	{[]string{"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"}, "It has no effect here. Give it to `shoal serve` on the nodes that need it: which proxy leads out is a matter of where a node stands."},
 	{[]string{"SHOAL_HOST_RECORD"}, "It has no effect here. Give it to `shoal serve` or `shoal config check --online`: it names a directory of that machine."},
@@ -180,13 +192,13 @@ var nodeVariables = []struct {
 
 // withoutEffect returns why an override has no effect, or "" if it has one.
 func withoutEffect(name string) string {
-	if slices.ContainsFunc(variables, func(v Variable) bool { return v.Name == name }) {
-		return ""
-	}
 	for _, row := range nodeVariables {
 		if slices.Contains(row.names, name) {
 			return row.why
 		}
+	}
+	if slices.ContainsFunc(variables, func(v Variable) bool { return v.Name == name }) {
+		return ""
 	}
 	if why := WhyUnread(name); why != "" {
 		return why

@@ -21,7 +21,7 @@ const module = "github.com/shoalsearch/shoal"
 // rows are the layers of the import graph, the lowest first. A package only imports packages of
 // lower rows. docs/explanation/architecture.md has the same picture.
 var rows = [][]string{
-	{"clock", "version", "docs", "glob", "glob/globtest", "api/reply", "cluster/catalog/codec", "cluster/catalog/tree", "cluster/disk", "cluster/gauge", "cluster/origin", "shard/manifest", "node/coverage", "node/heap", "node/host/giteatest", "node/host/hosttest", "node/lru", "node/paste", "node/seal"},
+	{"clock", "version", "docs", "glob", "glob/globtest", "api/reply", "cluster/catalog/codec", "cluster/catalog/tree", "cluster/disk", "cluster/gauge", "cluster/origin", "shard/manifest", "node/coverage", "node/heap", "node/host/giteatest", "node/host/hosttest", "node/lru", "node/mail", "node/paste", "node/seal", "node/trace"},
 	{"cluster/config", "cluster/wire", "cluster/gossip", "trigram", "shard/query", "shard/git/pack", "shard/git/pack/packtest", "shard/match", "shard/lz", "shard/symbol", "shard/file", "shard/charset", "node/place"},
 	{"shard/git/run"},
 	{"cluster/catalog", "shard/symbols", "shard/git", "node/environ", "node/model"},
@@ -60,6 +60,7 @@ var only = []struct {
 	{"golang.org/x/oauth2", []string{"node/signin", "node/environ"}, "people sign in at a provider, and a node at Google, each in one place"},
 	{"github.com/yuin/goldmark", []string{"api/web/markdown"}, "what a document says is hostile: one package draws it, and nothing passes it by"},
 	{"github.com/microcosm-cc/bluemonday", []string{"api/web/markdown"}, "as above"},
+	{"github.com/wneessen/go-mail", []string{"node/mail"}, "the password of a mail server is read in one place"},
 	{"os/exec", []string{"shard/git/run", "shard/symbol", "node/nodetest", "node/host/giteatest", "node/host/hosttest", "bench", "cmd/shoal"}, "processes have limits on time and output, kept in one place for each program"},
 	{"testing", []string{"node/nodetest", "node/host/giteatest", "node/host/hosttest", "cluster/clustertest", "node/model/modeltest"}, "no behaviour of the product depends on being tested"},
 }

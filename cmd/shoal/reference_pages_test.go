@@ -127,7 +127,7 @@ func variableReference(*testing.T) string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", strings.TrimSpace("--"+f.Name+" "+kind), variables, f.DefValue, cell(usage))
 	})
-	b.WriteString("\n## Variables that a node reads while it runs\n\nThey may also stand in `environmentOverrides` of the configuration, which wins.\n\n| variable | means |\n|---|---|\n")
+	b.WriteString("\n## Variables that a node reads while it runs\n\nThey may also stand in `environmentOverrides` of the configuration, which wins, but for those of mail and of OpenTelemetry.\n\n| variable | means |\n|---|---|\n")
 	for _, v := range config.Variables() {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", v.Name, cell(v.Means))
 	}

@@ -118,20 +118,25 @@ func newUserLogout(getenv func(string) string) *cobra.Command {
 
 // showLink prints a link for signing in once.
 func showLink(cmd *cobra.Command, c *client, user string) error {
-	link, expires, err := makeLink(cmd.Context(), c, user)
+	made, err := makeLink(cmd.Context(), c, user)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "they choose a password by this link, which is good once, until %s:\n", expires)
-	fmt.Fprintln(cmd.OutOrStdout(), link)
+	fmt.Fprintf(cmd.ErrOrStderr(), "they choose a password by this link, which is good once, until %s:\n", made.ExpiresAt)
+	fmt.Fprintln(cmd.OutOrStdout(), made.Link)
+	if made.Mail != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "it was %s\n", made.Mail)
+	}
 	return nil
 }
 
+// madeLink is a link for signing in once.
+type madeLink struct{ Link, ExpiresAt, Mail string }
+
 // makeLink makes a link for signing in once.
-func makeLink(ctx context.Context, c *client, user string) (link, expires string, err error) {
-	var out struct{ Link, ExpiresAt string }
+func makeLink(ctx context.Context, c *client, user string) (out madeLink, err error) {
 	err = c.call(ctx, "POST", "/api/users/"+url.PathEscape(user)+"/link", map[string]any{"join": true}, &out)
-	return out.Link, out.ExpiresAt, err
+	return out, err
 }
 
 // sendPassword reads a password from the terminal without echo, or the first line of standard

@@ -58,12 +58,12 @@ func importPeople(cmd *cobra.Command, c *client, people []person, links bool) er
 			continue
 		}
 
-		link, _, err := makeLink(cmd.Context(), c, u.ID)
+		made, err := makeLink(cmd.Context(), c, u.ID)
 		if err != nil {
 			return fmt.Errorf("%s: %w; the account is made: `shoal user reset` prints a link", p.email, err)
 		}
 		// Print each link at once, so that a later failure does not lose it.
-		if err := out.Write([]string{p.email, link}); err != nil {
+		if err := out.Write([]string{p.email, made.Link}); err != nil {
 			return err
 		}
 		out.Flush()

@@ -50,6 +50,7 @@ type Passwords struct {
 	macs     *macs // of links
 	hashing  *call.Lane
 	attempts *attempts
+	send     func(context.Context, *NewLink) error // nil where there is no mail server
 }
 
 // NewPasswords returns the passwords of a keyring's catalog. A successful sign-in begins a session
@@ -65,6 +66,9 @@ func NewPasswords(k *Keyring, sessions *Sessions, lookup Lookup) *Passwords {
 		attempts: newAttempts(k.now),
 	}
 }
+
+// SendBy has every new link sent to whom it is for. It must be called before the first.
+func (p *Passwords) SendBy(send func(context.Context, *NewLink) error) { p.send = send }
 
 // ByPassword reports whether password sign-in is allowed: AUTH_CREDENTIALS_LOGIN_ENABLED is not
 // false.
@@ -306,10 +310,12 @@ type NewLink struct {
 	Token   string // 64 hex digits
 	Expires time.Time
 	User    UserInfo
+	Mail    string // what came of sending it; "" where there is no mail server
 }
 
 // NewLink creates a link by which a person signs in once, to choose a password or to link a
-// provider. Earlier links of the account end.
+// provider. Earlier links of the account end. A link that cannot be sent is as good: its owner
+// hands it on.
 func (p *Passwords) NewLink(ctx context.Context, by Owner, req NewLinkRequest) (*NewLink, error) {
 	people := NewPeople(p.catalog)
 	a, err := people.find(ctx, req.User)
@@ -343,7 +349,14 @@ func (p *Passwords) NewLink(ctx context.Context, by Owner, req NewLinkRequest) (
 	if _, err := p.catalog.Propose(ctx, &catalog.PutLink{Link: l}); err != nil {
 		return nil, call.WriteError(err)
 	}
-	return &NewLink{token, l.Expires, *people.info(a)}, nil
+	made := &NewLink{Token: token, Expires: l.Expires, User: *people.info(a)}
+	if p.send != nil {
+		made.Mail = "sent to " + made.User.Email
+		if err := p.send(ctx, made); err != nil {
+			made.Mail = fmt.Sprintf("not sent to %s, hand it on yourself: %v", made.User.Email, err)
+		}
+	}
+	return made, nil
 }
 
 // LinkOwner returns the account of a valid link, or ErrNotFound.
