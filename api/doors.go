@@ -12,7 +12,7 @@ import (
 // doors are the listeners of a server; nil where there is none.
 type doors struct {
 	api, metrics, operator net.Listener
-	certificate            *certificate // of api and metrics; nil for plain HTTP
+	certificate            certificate // of api and metrics; nil for plain HTTP
 }
 
 // openDoors opens the listeners of opt. On an error it closes those that are open.
@@ -26,7 +26,7 @@ func openDoors(opt *Options) (d doors, err error) {
 
 	// An unreadable certificate stops the start, because plain HTTP would send keys in clear
 	// text.
-	if d.certificate, err = openCertificate(opt.TLSCert, opt.TLSKey, opt.Log); err != nil {
+	if d.certificate, err = certificateOf(opt); err != nil {
 		return d, err
 	}
 	if d.api, err = net.Listen("tcp", opt.Listen); err != nil {

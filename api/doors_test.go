@@ -257,12 +257,12 @@ func TestTLS(t *testing.T) {
 	if err := os.WriteFile(cert, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.doors.certificate.renew()
+	s.doors.certificate.(*filed).renew()
 	if got := serial(); got != 1 {
 		t.Errorf("with half a renewal: certificate %d", got)
 	}
 	certify(t, cert, key, 2)
-	s.doors.certificate.renew()
+	s.doors.certificate.(*filed).renew()
 	if got := serial(); got != 2 {
 		t.Errorf("renewed: certificate %d", got)
 	}
@@ -295,7 +295,7 @@ func TestCertificate_warnsOfItsEnd(t *testing.T) {
 	} {
 		end := now.Add(c.left)
 		pair := &tls.Certificate{Leaf: &x509.Certificate{NotBefore: end.Add(-c.lasts), NotAfter: end}}
-		s := certified{&fake{}, &certificate{cert: "cert.pem", pair: pair}, func() time.Time { return now }}
+		s := certified{&fake{}, &filed{cert: "cert.pem", pair: pair}, func() time.Time { return now }}
 		before, err := s.state.Status(t.Context(), catalog.Operator())
 		if err != nil {
 			t.Fatal(err)
@@ -367,7 +367,7 @@ func certify(t *testing.T, cert, key string, serial int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	form := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	form := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"search-1.example.com"}}
 	signed, err := x509.CreateCertificate(rand.Reader, form, form, &private.PublicKey, private)
 	if err != nil {
 		t.Fatal(err)

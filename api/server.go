@@ -48,6 +48,7 @@ type Options struct {
 	DataDir        string // directory of the operator's socket; "" for none
 	TLSCert        string // file with the certificate chain for Listen and MetricsListen; "" for plain HTTP
 	TLSKey         string // file with its key
+	ACME           ACME   // where to get a certificate, in place of the two
 	// AllowedHosts are host names by which clients may call the API, besides that of the base
 	// URL: host, or host:port. "*" allows any.
 	AllowedHosts []string
@@ -156,7 +157,7 @@ func newServer(p parts, opt Options) (*Server, error) {
 
 	s.meter.watch(opt.Registerer, s.crowd.count, s.memory.used)
 	if open.certificate != nil {
-		s.meter.watchCertificate(opt.Registerer, open.certificate.ends)
+		s.meter.watchCertificate(opt.Registerer, func() time.Time { return ends(open.certificate) })
 	}
 
 	s.http = &fasthttp.Server{

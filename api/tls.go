@@ -20,8 +20,35 @@ const certificateInterval = 10 * time.Second
 // certificateSoon is how long before its expiry a certificate causes a warning.
 const certificateSoon = 14 * 24 * time.Hour
 
-// certificate is the API's certificate. Other programs renew its files.
-type certificate struct {
+// certificate is that of the API.
+type certificate interface {
+	config() *tls.Config       // how the API speaks TLS
+	current() *tls.Certificate // nil before there is one
+	run(ctx context.Context)   // takes renewed ones until ctx ends
+	advice() string            // what to do before it ends
+}
+
+// ends is when a certificate ends; the beginning of time where there is none.
+func ends(c certificate) time.Time {
+	if pair := c.current(); pair != nil {
+		return pair.Leaf.NotAfter
+	}
+	return time.Unix(0, 0)
+}
+
+// certificateOf is the certificate by the options of a server; nil for plain HTTP.
+func certificateOf(opt *Options) (certificate, error) {
+	if opt.ACME.Directory != "" {
+		return newAuthorized(opt), nil
+	}
+	if opt.TLSCert == "" && opt.TLSKey == "" {
+		return nil, nil
+	}
+	return openCertificate(opt.TLSCert, opt.TLSKey, opt.Log)
+}
+
+// filed is a certificate that others renew on disk.
+type filed struct {
 	cert, key string // files
 	log       *slog.Logger
 
@@ -30,12 +57,9 @@ type certificate struct {
 	stamp [2]time.Time // modification times of the files of pair
 }
 
-// openCertificate reads a certificate and its key; nil if no files are named.
-func openCertificate(cert, key string, log *slog.Logger) (*certificate, error) {
-	if cert == "" && key == "" {
-		return nil, nil
-	}
-	c := &certificate{cert: cert, key: key, log: log}
+// openCertificate reads a certificate and its key.
+func openCertificate(cert, key string, log *slog.Logger) (*filed, error) {
+	c := &filed{cert: cert, key: key, log: log}
 	if err := c.load(); err != nil {
 		return nil, fmt.Errorf("certificate of the API: %w", err)
 	}
@@ -43,24 +67,23 @@ func openCertificate(cert, key string, log *slog.Logger) (*certificate, error) {
 }
 
 // config returns the TLS configuration of the API.
-func (c *certificate) config() *tls.Config {
+func (c *filed) config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current(), nil },
 	}
 }
 
-func (c *certificate) current() *tls.Certificate {
+func (c *filed) current() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pair
 }
 
-// ends returns when the certificate in use expires.
-func (c *certificate) ends() time.Time { return c.current().Leaf.NotAfter }
+func (c *filed) advice() string { return "renew " + c.cert + ", which is read again when it changes" }
 
 // run loads renewed files until ctx ends.
-func (c *certificate) run(ctx context.Context) {
+func (c *filed) run(ctx context.Context) {
 	for clock.Wait(ctx, certificateInterval) {
 		c.renew()
 	}
@@ -68,14 +91,14 @@ func (c *certificate) run(ctx context.Context) {
 
 // renew checks the files. While they do not match, the last good pair stays: a renewal writes one
 // file after the other.
-func (c *certificate) renew() {
+func (c *filed) renew() {
 	if err := c.load(); err != nil {
-		c.log.Error("the certificate of the API could not be read again: the old one stays", "cert", c.cert, "key", c.key, "ends", c.ends(), "err", err)
+		c.log.Error("the certificate of the API could not be read again: the old one stays", "cert", c.cert, "key", c.key, "ends", ends(c), "err", err)
 	}
 }
 
 // load reads the files if they have changed.
-func (c *certificate) load() error {
+func (c *filed) load() error {
 	var stamp [2]time.Time
 	for i, file := range []string{c.cert, c.key} {
 		info, err := os.Stat(file)
@@ -104,7 +127,7 @@ func (c *certificate) load() error {
 // certified is the state of a node that also shows the API's certificate.
 type certified struct {
 	state
-	certificate *certificate
+	certificate certificate
 	now         func() time.Time
 }
 
@@ -114,7 +137,12 @@ func (c certified) Status(ctx context.Context, v catalog.Viewer) (*node.StatusRe
 	if err != nil || v.Role != catalog.RoleOwner {
 		return out, err
 	}
-	leaf := c.certificate.current().Leaf
+	pair := c.certificate.current()
+	if pair == nil {
+		out.Warnings = append(out.Warnings, "the API of this node has no certificate and answers by the operator's socket alone: "+c.certificate.advice())
+		return out, nil
+	}
+	leaf := pair.Leaf
 	out.CertificateEnds = leaf.NotAfter.UTC()
 
 	// A short-lived certificate is renewed late, so warn in its last quarter.
@@ -125,7 +153,7 @@ func (c certified) Status(ctx context.Context, v catalog.Viewer) (*node.StatusRe
 			when = "has ended at "
 		}
 		out.Warnings = append(out.Warnings, "the certificate of this node's API "+when+out.CertificateEnds.Format(time.DateTime)+
-			" (UTC): renew "+c.certificate.cert+", which is read again when it changes")
+			" (UTC): "+c.certificate.advice())
 	}
 	return out, nil
 }

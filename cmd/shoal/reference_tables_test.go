@@ -134,6 +134,7 @@ var dataFiles = []dataFile{
 	{`peers\.json`, "peers.json", "how far the other nodes had come", "made again"},
 	{`config-file\.json`, "config-file.json", "sums of the configuration files that this node has read", "made again"},
 	{`last-backup`, "last-backup", "time of the newest back-up that this node gave", "it counts as none"},
+	{`acme/.*`, "acme/", "keys and certificate of `--acme-domain`", "asked for anew"},
 	{`api\.sock`, "api.sock", "socket of the operator, mode 0600", "made at each start"},
 	{`raft/raft\.db`, "raft/raft.db", "log of the catalog", "it cannot start; the other nodes have the same entries"},
 	{`raft/snapshots/.*`, "raft/snapshots/", "older part of the log, as a snapshot", "as above"},

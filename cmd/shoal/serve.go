@@ -114,8 +114,8 @@ const spareThreads = 2
 // warnPlain warns if keys cross the network unencrypted.
 func (f *serveFlags) warnPlain(srv *api.Server, log *slog.Logger) {
 	host, _, _ := net.SplitHostPort(srv.Addr().String()) // a listener's address always parses
-	if !isLoopback(host) && f.tlsCert == "" {
-		log.Warn("the API speaks plain HTTP on a non-loopback address: keys cross the network in clear. Set --tls-cert and --tls-key, or put a load balancer with TLS in front of it", "listen", f.listen)
+	if !isLoopback(host) && !f.secure() {
+		log.Warn("the API speaks plain HTTP on a non-loopback address: keys cross the network in clear. Set --tls-cert and --tls-key, or --acme-domain, or put a load balancer with TLS in front of it", "listen", f.listen)
 	}
 }
 
@@ -144,7 +144,7 @@ func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags, 
 	unit.notify("READY=1")
 	context.AfterFunc(ctx, func() { unit.notify("STOPPING=1") })
 	g.Go(func() error {
-		unit.watch(apiCtx, srv.Addr().String(), f.tlsCert != "")
+		unit.watch(apiCtx, srv.Addr().String(), f.secure())
 		return nil
 	})
 
@@ -220,6 +220,7 @@ func (f *serveFlags) apiOptions(log *slog.Logger, reg *prometheus.Registry, limi
 		DataDir:        f.dataDir,
 		TLSCert:        f.tlsCert,
 		TLSKey:         f.tlsKey,
+		ACME:           f.acme,
 
 		AllowedHosts:   splitList(f.hosts),
 		EmbedAncestors: f.embed,

@@ -29,6 +29,7 @@ type serveFlags struct {
 	weight                                               float64
 	logFormat, logLevel                                  string
 	tlsCert, tlsKey, hosts, metricsListen, metricsKey    string
+	acme                                                 api.ACME
 	trustedText                                          string
 	trusted                                              []netip.Prefix // parsed from trustedText by check
 	embedText                                            string
@@ -110,6 +111,9 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	text(&f.baseURL, "base-url", "", "prefix of every link (default AUTH_URL, else the address of --listen, or the one that other nodes use where that is a wildcard)", "SHOAL_BASE_URL")
 	text(&f.tlsCert, "tls-cert", "", "certificate chain for --listen and --metrics-listen, read again when it changes (default plain HTTP)", "SHOAL_TLS_CERT")
 	text(&f.tlsKey, "tls-key", "", "key of --tls-cert", "SHOAL_TLS_KEY")
+	text(&f.acme.Domain, "acme-domain", "", "get a certificate for this name of the node, instead of --tls-cert: the authority connects to port 443 of it, which must lead to --listen", "SHOAL_ACME_DOMAIN")
+	text(&f.acme.Directory, "acme-directory", "", "ACME address of the authority, whose terms you accept by naming it, such as https://acme-v02.api.letsencrypt.org/directory (no default)", "SHOAL_ACME_DIRECTORY")
+	text(&f.acme.Email, "acme-email", "", "address that the authority may write to (default none)", "SHOAL_ACME_EMAIL")
 	text(&f.hosts, "allowed-hosts", "", "names that clients may call the API by, comma-separated; * for any. The host of --base-url, localhost and addresses need none", "SHOAL_ALLOWED_HOSTS")
 	text(&f.embedText, "embed-ancestors", "", "sites whose pages may show lines of files that anybody may see, by comma: https://wiki.example.com, or 'self' for this site (default none)", "SHOAL_EMBED_ANCESTORS")
 	text(&f.trustedText, "trusted-proxies", "", "networks of load balancers whose X-Forwarded-For counts for limits and the audit, comma-separated: 10.0.0.0/24,::1", "SHOAL_TRUSTED_PROXIES")
@@ -278,6 +282,15 @@ func (f *serveFlags) checkReachable() (errs []error) {
 	if (f.tlsCert == "") != (f.tlsKey == "") {
 		errs = append(errs, errors.New("--tls-cert and --tls-key: want both or none"))
 	}
+	switch {
+	case f.acme == (api.ACME{}):
+	case f.tlsCert != "":
+		errs = append(errs, errors.New("--acme-domain and --tls-cert: want one of the two"))
+	case !strings.Contains(strings.Trim(f.acme.Domain, "."), ".") || strings.ContainsAny(f.acme.Domain, "/:* ,"):
+		errs = append(errs, fmt.Errorf("--acme-domain %q: want the one full name of this node, as search-1.example.com", f.acme.Domain))
+	case !strings.HasPrefix(f.acme.Directory, "https://"):
+		errs = append(errs, fmt.Errorf("--acme-directory %q: want the https address of an authority, as https://acme-v02.api.letsencrypt.org/directory", f.acme.Directory))
+	}
 	if isWebURL(f.config) {
 		errs = append(errs, fmt.Errorf("--config %q: want a file of this machine: fetch it, and put it there again when it changes, or run `shoal config apply`", f.config))
 	}
@@ -351,15 +364,21 @@ func checkJoin(entry string) error {
 	return nil
 }
 
+// secure reports whether the API speaks TLS.
+func (f *serveFlags) secure() bool { return f.tlsCert != "" || f.acme.Domain != "" }
+
 // ownURL returns the default address of the API in links. If it listens on a wildcard address, it
 // uses the address for other nodes.
 func (f *serveFlags) ownURL() string {
 	scheme := "http://"
-	if f.tlsCert != "" {
+	if f.secure() {
 		scheme = "https://"
 	}
 
 	host, port, err := net.SplitHostPort(f.listen)
+	if f.acme.Domain != "" {
+		return scheme + f.acme.Domain // by port 443
+	}
 	if err == nil && isWildcard(host) {
 		cluster, _, _ := net.SplitHostPort(f.clusterListen) // checked before
 		return scheme + net.JoinHostPort(cmp.Or(f.advertise, cluster), port)

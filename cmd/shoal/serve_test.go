@@ -51,6 +51,9 @@ func TestServe_invalidValuesStopTheStart(t *testing.T) {
 		{"--zone", strings.Repeat("z", 300)}, {"--node-name", strings.Repeat("n", 64)}, {"--node-name", "a b"}, {"--node-name", "a\x1b[2J"}, {"--replicas", "0"}, {"--cluster-listen", "0.0.0.0:7701"},
 		{"--config", "https://example.com/shoal.json"}, {"--allowed-hosts", "https://code.example.com"}, {"--allowed-hosts", "a.example.com,*.example.com"},
 		{"--embed-ancestors", "*"}, {"--embed-ancestors", "https://wiki.example.com/page"},
+		{"--acme-domain", "a.example.com"}, {"--acme-directory", "https://ca.example.com"}, {"--acme-domain", "localhost", "--acme-directory", "https://ca.example.com"},
+		{"--acme-domain", "a.example.com", "--acme-directory", "https://ca.example.com", "--tls-cert", "c", "--tls-key", "k"}, {"--acme-domain", "a.example.com,b.example.com", "--acme-directory", "https://ca.example.com"},
+		{"--acme-domain", "a.example.com", "--acme-directory", "http://ca.example.com"}, {"--acme-email", "ann@example.com"},
 		{"--join", "10.0.0.1:99999"}, {"--join", "10.0.0.1:7702,10.0.0.2:"}, {"--join", "10.0.0.1:0"}, {"--join", "http://10.0.0.1:7702"}, {"--join", ":7702"}, {"--join", "a:b:c"},
 	} {
 		if _, err := flagsOf(t, nil, args...); err == nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -70,6 +71,9 @@ func checkAlive(ctx context.Context, addr string, secure bool, most time.Duratio
 	// This is our own process, whose certificate is for other names.
 	c := http.Client{Timeout: most, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	resp, err := c.Do(req)
+	if refusal := (*net.OpError)(nil); errors.As(err, &refusal) && refusal.Op == "remote error" {
+		return nil // it lives, and has no certificate yet
+	}
 	if err != nil {
 		return err
 	}
