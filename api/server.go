@@ -24,6 +24,7 @@ import (
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	nodecall "github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/trace"
 )
 
 // Limits of requests.
@@ -62,6 +63,7 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	Linger         time.Duration         // time between reporting not ready and refusing connections, so that load balancers notice
 	Finish         func(context.Context) // called meanwhile, and waited for; nil for nothing
+	Tracer         *trace.Tracer         // nil traces nothing
 	Slow           time.Duration         // slower reads are logged; 0 logs none
 	Log            *slog.Logger          // nil discards
 	Gatherer       prometheus.Gatherer   // what /metrics shows; nil for nothing
@@ -363,6 +365,18 @@ func (s *Server) requestContext(c *call, route *route) (context.Context, context
 	ctx, cancel := context.WithCancelCause(nodecall.WithRequest(s.base, c.id))
 	if route.timeout == 0 {
 		return ctx, cancel
+	}
+
+	// What reads code has a span, below that of the client.
+	if s.opt.Tracer != nil && (accesses[c.method+" "+route.name] != "" || c.path == toolPath) {
+		var span trace.Span
+		ctx, span = s.opt.Tracer.Start(trace.Under(ctx, c.requestHeader("traceparent")), c.method+" "+route.name)
+		span.Text("request", c.id)
+		untraced := cancel
+		cancel = func(err error) {
+			untraced(err)
+			span.End(err)
+		}
 	}
 	ctx, stop := context.WithTimeout(ctx, route.timeout)
 	return ctx, func(err error) {

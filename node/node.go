@@ -391,6 +391,7 @@ func (n *Node) wireReaders() {
 		Batch:   n.opt.StreamBatch,
 		Time:    n.opt.ToolTime,
 		BaseURL: n.BaseURL,
+		Tracer:  n.opt.Tracer,
 		Slow:    call.Slow{After: n.opt.Slow, Log: n.opt.Log},
 		Log:     n.opt.Log,
 	}))

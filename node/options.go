@@ -12,6 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/oauth"
+	"github.com/shoalsearch/shoal/node/trace"
 	"github.com/shoalsearch/shoal/shard/change"
 	"github.com/shoalsearch/shoal/shard/file"
 )
@@ -81,6 +82,7 @@ type Options struct {
 	// four times as much index is placed shard by shard.
 	SliceBytes int64
 
+	Tracer     *trace.Tracer                    // nil traces nothing
 	Slow       time.Duration                    // searches of shards here that take as long are logged; 0 for none
 	Log        *slog.Logger                     // nil discards
 	Registerer prometheus.Registerer            // nil keeps the metrics to itself

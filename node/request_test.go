@@ -5,16 +5,21 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/nodetest"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/trace"
 )
 
 // logged is a log that a test reads while a node writes it.
@@ -70,6 +75,59 @@ func TestRequestID_isLoggedByTheNodeThatSearches(t *testing.T) {
 	for i := range f.Nodes {
 		if line := fmt.Sprintf(`msg="slow search of shards" request=id-of-%d `, i); !strings.Contains(both, line) {
 			t.Errorf("the log of the node with the file (%q) lacks %s:\n%s", holder, line, both)
+		}
+	}
+}
+
+// The spans of one search are of one trace, whichever node they are of.
+func TestTrace_overTwoNodes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"main.go": "package main // whale\n"})
+	spans := map[string]*tracetest.SpanRecorder{}
+	f := nodetest.StartFleet(t, 2, nodetest.Config{File: unpolled(dir), Edit: func(o *node.Options) {
+		recorder := tracetest.NewSpanRecorder()
+		spans[o.Dir] = recorder
+		o.Replicas, o.Tracer = 1, trace.Of(sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder)))
+	}})
+	f.Nodes[0].WaitIndexed(1)
+	asks, holds := f.Nodes[0], f.Nodes[1]
+	asks.Wait("one holder", func() error {
+		if on := asks.View().Holders(catalog.MirrorKey(1)); len(on) != 1 {
+			return fmt.Errorf("it is on %q", on)
+		}
+		return nil
+	})
+	if asks.View().Holders(catalog.MirrorKey(1))[0] == asks.ID() {
+		asks, holds = holds, asks
+	}
+
+	// Below the span of a client.
+	const id = "0af7651916cd43dd8448eb211c80319c"
+	ctx := trace.Under(t.Context(), "00-"+id+"-b7ad6b7169203331-01")
+	asks.Wait("the file", func() error {
+		res, err := asks.Search.Search(ctx, catalog.Operator(), search.Request{Query: "whale", Matches: 1})
+		if err == nil && len(res.Files) != 1 {
+			err = fmt.Errorf("%d files", len(res.Files))
+		}
+		return err
+	})
+	for n, want := range map[*nodetest.Node][]string{asks: {"plan", "ask a node"}, holds: {"search shards", "verify"}} {
+		var names []string
+		for _, s := range spans[n.Dir].Ended() {
+			if s.SpanContext().TraceID().String() == id {
+				names = append(names, s.Name())
+			}
+			for _, a := range s.Attributes() {
+				if strings.Contains(a.Value.Emit(), "whale") {
+					t.Errorf("%s tells what was searched for", s.Name())
+				}
+			}
+		}
+		for _, name := range want {
+			if !slices.Contains(names, name) {
+				t.Errorf("the spans %q lack %q", names, name)
+			}
 		}
 	}
 }

@@ -69,6 +69,11 @@ var variables = []Variable{
 	{"ALWAYS_INDEX_FILE_PATTERNS", wantGlobs, "globs of files that are indexed whatever their size, separated by commas"},
 	{"DEFAULT_MAX_MATCH_COUNT", wantCount, "how many matches a page of results asks for"},
 
+	// Traces of searches.
+	{"OTEL_EXPORTER_OTLP_ENDPOINT", anyText, "the collector that traces of searches are sent to, by HTTP; none without it"},
+	{"OTEL_EXPORTER_OTLP_PROTOCOL", anyText, "http/protobuf, which is the one protocol"},
+	{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", anyText, "the whole address of the collector for traces"},
+
 	// Code hosts.
 	{"FALLBACK_GITEA_CLOUD_TOKEN", anyText, "token for gitea.com where a connection has none"},
 	{"FALLBACK_GITHUB_CLOUD_TOKEN", anyText, "token for github.com where a connection has none"},
@@ -187,6 +192,7 @@ var nodeVariables = []struct {
 	{mailServer, "It has no effect here. Give it to `shoal serve` on every node: a file that all nodes take must not name another server for the password that a node has."},
 	{[]string{"CTAGS_COMMAND"}, "It has no effect here. Give it to `shoal serve` (or --ctags): a file that all nodes take does not say which programs they run."},
 	{[]string{"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"}, "It has no effect here. Give it to `shoal serve` on the nodes that need it: which proxy leads out is a matter of where a node stands."},
+	{[]string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}, "It has no effect here. Give it to `shoal serve` on every node: where traces go is a matter of who runs the nodes."},
 	{[]string{"SHOAL_HOST_RECORD"}, "It has no effect here. Give it to `shoal serve` or `shoal config check --online`: it names a directory of that machine."},
 }
 

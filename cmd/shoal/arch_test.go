@@ -61,6 +61,7 @@ var only = []struct {
 	{"github.com/yuin/goldmark", []string{"api/web/markdown"}, "what a document says is hostile: one package draws it, and nothing passes it by"},
 	{"github.com/microcosm-cc/bluemonday", []string{"api/web/markdown"}, "as above"},
 	{"github.com/wneessen/go-mail", []string{"node/mail"}, "the password of a mail server is read in one place"},
+	{"go.opentelemetry.io/otel", []string{"node/trace"}, "traces have no words of a query: one package sees to that"},
 	{"os/exec", []string{"shard/git/run", "shard/symbol", "node/nodetest", "node/host/giteatest", "node/host/hosttest", "bench", "cmd/shoal"}, "processes have limits on time and output, kept in one place for each program"},
 	{"testing", []string{"node/nodetest", "node/host/giteatest", "node/host/hosttest", "cluster/clustertest", "node/model/modeltest"}, "no behaviour of the product depends on being tested"},
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/heap"
+	"github.com/shoalsearch/shoal/node/trace"
 )
 
 // serve runs a node and its API until ctx ends.
@@ -61,7 +62,7 @@ func serve(ctx context.Context, f serveFlags) error {
 	f.warnPlain(srv, log)
 	warnUnread(os.Getenv, log)
 	log.Info("serving", "api", srv.Addr().String(), "version", buildVersion(), "data", f.dataDir)
-	return runBoth(ctx, n, srv, &f, log)
+	return errors.Join(runBoth(ctx, n, srv, &f, log), f.tracer.Close())
 }
 
 // open makes the node and its API, which listens already. On an error it closes both.
@@ -82,6 +83,10 @@ func (f *serveFlags) open(ctx context.Context, log *slog.Logger) (*node.Node, *a
 	// Fail here, before the data directory and the cluster are touched: a node in a restart loop
 	// must not take over the leadership each time.
 	if err := f.tryOut(ctx); err != nil {
+		return nil, nil, err
+	}
+
+	if f.tracer, err = trace.New(ctx, f.environment, buildVersion(), log); err != nil {
 		return nil, nil, err
 	}
 
@@ -205,6 +210,7 @@ func (f *serveFlags) nodeOptions(log *slog.Logger, reg prometheus.Registerer, co
 		BaseURL:    f.baseURL,
 		OwnURL:     f.ownURL(),
 		Version:    buildVersion(),
+		Tracer:     f.tracer,
 		Slow:       f.slow,
 		BackupAge:  f.backupAge,
 		Log:        log,
@@ -229,6 +235,7 @@ func (f *serveFlags) apiOptions(log *slog.Logger, reg *prometheus.Registry, limi
 		Linger:         f.linger,
 
 		Version:    buildVersion(),
+		Tracer:     f.tracer,
 		Slow:       f.slow,
 		Log:        log,
 		Gatherer:   reg,

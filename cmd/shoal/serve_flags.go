@@ -18,6 +18,7 @@ import (
 
 	"github.com/shoalsearch/shoal/api"
 	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/trace"
 	"github.com/shoalsearch/shoal/shard/change"
 )
 
@@ -30,6 +31,7 @@ type serveFlags struct {
 	logFormat, logLevel                                  string
 	tlsCert, tlsKey, hosts, metricsListen, metricsKey    string
 	acme                                                 api.ACME
+	tracer                                               *trace.Tracer // by open
 	trustedText                                          string
 	trusted                                              []netip.Prefix // parsed from trustedText by check
 	embedText                                            string

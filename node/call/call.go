@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/wire"
+	"github.com/shoalsearch/shoal/node/trace"
 )
 
 // Network connects nodes; *cluster.Cluster implements it. Its methods are safe for concurrent
@@ -82,13 +83,13 @@ func (m Method[Req, Resp]) Ask(ctx context.Context, net Network, node string, re
 
 // message returns a request and, if needed, the parts that follow it.
 func (m Method[Req, Resp]) message(ctx context.Context, req *Req) []any {
-	extra, request := parts{}, RequestOf(ctx)
+	extra, request, parent := parts{}, RequestOf(ctx), trace.Parent(ctx)
 	if m.whole {
 		extra = partsOf(req)
-	} else if request == "" {
+	} else if request == "" && parent == "" {
 		return []any{req}
 	}
-	extra.Request = request
+	extra.Request, extra.Trace = request, parent
 	return []any{req, extra}
 }
 
@@ -108,6 +109,7 @@ func (m Method[Req, Resp]) Serve(net Network, run func(ctx context.Context, req 
 		if extra.Request != "" {
 			ctx = WithRequest(ctx, extra.Request)
 		}
+		ctx = trace.Under(ctx, extra.Trace)
 
 		resp, err := run(ctx, req)
 		if err != nil {

@@ -52,6 +52,7 @@ type parts struct {
 	Release string   // of the sender
 	Fields  []string // fields that are set, of a request of a Whole method
 	Request string   // id of the client's request, "" for none
+	Trace   string   // the span that the question is below, "" for none
 }
 
 // partsOf returns the fields of a request that are set.

@@ -9,6 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/trace"
 	"github.com/shoalsearch/shoal/shard"
 )
 
@@ -49,6 +50,7 @@ type Deps struct {
 
 	BaseURL func() string // prefix of every link, without a trailing slash
 	Slow    call.Slow     // searches of shards here
+	Tracer  *trace.Tracer // nil traces nothing
 	Log     *slog.Logger
 
 	lost *lostCalls // set by New

@@ -137,13 +137,29 @@ func (l *leaves) serve(ctx context.Context, req *leafRequest) (*leafResponse, er
 // search does searchHere, and logs it if it took long.
 func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, error) {
 	began := clock.Now()
+	ctx, span := l.d.Tracer.Start(ctx, "search shards")
+	span.Number("shards", len(req.Groups))
 	out, err := l.searchHere(ctx, req)
+	if err == nil {
+		span.Number("files considered", out.Stats.FilesConsidered)
+		span.Number("files loaded", out.Stats.FilesLoaded)
+		l.d.Tracer.Past(ctx, "verify", later(began, clock.Now().Add(-out.Stats.Searching)))
+	}
+	span.End(err)
 	more := []any{"shards", len(req.Groups)}
 	if out != nil {
 		more = append(more, "waited", out.Wait)
 	}
 	l.d.Slow.Done(ctx, "search of shards", began, more...)
 	return out, err
+}
+
+// later is the later one of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // searchHere searches shards of this node. If a file of a repository is missing, it does not search

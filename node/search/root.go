@@ -28,8 +28,16 @@ type root struct {
 	shards int // number of shards of the whole search; known once there are targets
 }
 
-// newRoot parses the query of a request and prepares its search.
+// newRoot is plan, traced.
 func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (*root, error) {
+	_, span := s.d.Tracer.Start(ctx, "plan")
+	r, err := s.plan(ctx, v, req)
+	span.End(err)
+	return r, err
+}
+
+// plan parses the query and finds what it is about.
+func (s *Searcher) plan(ctx context.Context, v catalog.Viewer, req Request) (*root, error) {
 	if err := s.check(&req); err != nil {
 		return nil, err
 	}

@@ -296,7 +296,10 @@ func (r *round) send(node string, targets []*target, hedge, alone bool) {
 	r.d.Peers.Begin(node)
 	run := func() event {
 		defer cancel(nil)
+		ctx, span := r.d.Tracer.Start(ctx, "ask a node")
+		span.Text("node", node)
 		res, err := r.leaves.ask(ctx, node, &req)
+		span.End(err)
 		r.d.Peers.Observe(node, clock.Since(c.began), err)
 		return event{call: c, res: res, err: err}
 	}
