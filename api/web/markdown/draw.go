@@ -250,12 +250,12 @@ func (d *drawing) element(t *tokens.Token, as string) {
 		end = `</table></div>`
 	case "pre":
 		d.put(`<pre tabindex="0">`)
-	case "ul", "ol":
+	case "ul", "ol", "blockquote":
 		d.put("<", as)
 		if n, _ := value(t, "start"); as == "ol" && n != "" {
 			d.attribute("start", n)
 		}
-		if class, _ := value(t, "class"); class == "tasks" {
+		if class, _ := value(t, "class"); class != "" { // the policy knows which
 			d.attribute("class", class)
 		}
 		d.put(">")

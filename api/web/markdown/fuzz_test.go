@@ -15,7 +15,7 @@ import (
 
 // known is every element that a document may have, with its attributes.
 var known = map[string]string{
-	"p": "", "br": "", "hr": "", "strong": "", "em": "", "b": "", "s": "", "del": "", "ins": "", "sub": "", "sup": "", "kbd": "", "samp": "", "var": "", "code": "", "blockquote": "",
+	"p": "", "br": "", "hr": "", "strong": "", "em": "", "b": "", "s": "", "del": "", "ins": "", "sub": "", "sup": "", "kbd": "", "samp": "", "var": "", "code": "", "blockquote": "class",
 	"h1": "id class", "h2": "id class", "h3": "id class", "h4": "id class", "h5": "id class", "h6": "id class", "i": "class", "bdi": "class data-c", "span": "class",
 	"pre": "tabindex", "ul": "class", "ol": "class start", "li": "", "dl": "", "dt": "", "dd": "", "details": "", "summary": "",
 	"table": "", "thead": "", "tbody": "", "tr": "", "td": "class", "th": "class scope", "div": "class tabindex role aria-label",
@@ -24,7 +24,7 @@ var known = map[string]string{
 
 var (
 	ids     = regexp.MustCompile(`^md-`)
-	classes = regexp.MustCompile(`^(size[1-6]|[csnktd]|wide|tasks|center|right|hid|cite|cite dim)$`)
+	classes = regexp.MustCompile(`^(size[1-6]|[csnktd]|wide|tasks|note|tip|important|warning|caution|center|right|hid|cite|cite dim)$`)
 )
 
 // harmless holds what was drawn to the list, as a browser would read it within a

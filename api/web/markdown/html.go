@@ -2,6 +2,7 @@ package markdown
 
 import (
 	"bytes"
+	"regexp"
 
 	"github.com/yuin/goldmark/ast"
 	gfm "github.com/yuin/goldmark/extension/ast"
@@ -87,24 +88,61 @@ func writeTags(w util.BufWriter, source []byte, inline bool) {
 	}
 }
 
-// tasks marks the lists that begin with a box to tick, which have boxes in place of
-// their marks.
-type tasks struct{}
+// kinds marks the lists that begin with a box to tick, which have boxes in place of
+// their marks, and the quotes that begin with what kind of note they are.
+type kinds struct{}
 
 // Transform implements parser.ASTTransformer.
-func (tasks) Transform(doc *ast.Document, _ text.Reader, pc parser.Context) {
+func (kinds) Transform(doc *ast.Document, r text.Reader, pc parser.Context) {
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		watchOf(pc).tick()
-		box, ok := n.(*gfm.TaskCheckBox)
-		if !entering || !ok {
+		if !entering {
 			return ast.WalkContinue, nil
 		}
-		item := box.Parent().Parent()
-		if item != nil && item.PreviousSibling() == nil && item.Kind() == ast.KindListItem {
-			item.Parent().SetAttributeString("class", []byte("tasks"))
+		switch n := n.(type) {
+		case *gfm.TaskCheckBox:
+			item := n.Parent().Parent()
+			if item != nil && item.PreviousSibling() == nil && item.Kind() == ast.KindListItem {
+				item.Parent().SetAttributeString("class", []byte("tasks"))
+			}
+		case *ast.Blockquote:
+			note(n, r.Source())
 		}
 		return ast.WalkContinue, nil
 	})
+}
+
+var noteKind = regexp.MustCompile(`^\[!(?i:(note|tip|important|warning|caution))\]\s*$`)
+
+// note makes a quote whose first line is [!NOTE], or another kind, a note with that title.
+func note(quote *ast.Blockquote, source []byte) {
+	first, ok := quote.FirstChild().(*ast.Paragraph)
+	if !ok {
+		return
+	}
+	line := first.Lines().At(0)
+	kind := noteKind.FindSubmatch(line.Value(source))
+	if kind == nil {
+		return
+	}
+
+	// A link of that name is one, and no kind.
+	for c := first.FirstChild(); c != nil; c = first.FirstChild() {
+		words, ok := c.(*ast.Text)
+		if !ok || words.Segment.Start >= line.Stop {
+			break
+		}
+		first.RemoveChild(first, c)
+	}
+	if first.ChildCount() == 0 {
+		quote.RemoveChild(quote, first)
+	}
+	name := bytes.ToLower(kind[1])
+	title, strong := ast.NewParagraph(), ast.NewEmphasis(2)
+	strong.AppendChild(strong, ast.NewString(append(bytes.ToUpper(name[:1:1]), name[1:]...)))
+	title.AppendChild(title, strong)
+	quote.InsertBefore(quote, quote.FirstChild(), title)
+	quote.SetAttributeString("class", name)
 }
 
 // output takes the HTML of a document, up to a bound: a few kilobytes may name one

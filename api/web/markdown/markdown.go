@@ -3,7 +3,7 @@
 // elements, attributes and addresses but those of a short list.
 //
 //	source -> refused where it is nested too deep (depth.go)
-//	       -> HTML by goldmark, with tables, ~~text~~, tasks and bare addresses;
+//	       -> HTML by goldmark, with tables, ~~text~~, tasks, notes and bare addresses;
 //	          of the HTML within it the whole tags (html.go)
 //	       -> its tags one by one: known, ended, links resolved (draw.go, link.go)
 //	       -> what the list allows of it (bluemonday, policy.go)
@@ -178,7 +178,7 @@ func newMarkdown(literal bool) goldmark.Markdown {
 			parser.WithBlockParsers(util.Prioritized(lines{}, 0)),
 			parser.WithInlineParsers(util.Prioritized(delimiters{}, 0)),
 			parser.WithParagraphTransformers(util.Prioritized(paragraphs{}, 0)),
-			parser.WithASTTransformers(util.Prioritized(tasks{}, 1000)),
+			parser.WithASTTransformers(util.Prioritized(kinds{}, 1000)),
 		),
 		// Addresses of any kind pass here, and are looked at one by one behind it.
 		goldmark.WithRendererOptions(writer.WithUnsafe(), renderer.WithNodeRenderers(util.Prioritized(pieces{literal}, 0))),

@@ -55,6 +55,12 @@ func TestADocumentIsDrawn(t *testing.T) {
 		{`\*a\* &amp; \&amp; &copy; &#x3C;b>`, "<p>*a* &amp; &amp;amp; © &lt;b&gt;</p>\n"},
 		{"> a\n\n---\n", "<blockquote>\n<p>a</p>\n</blockquote>\n<hr>\n"},
 
+		// A quote may be a note of one of five kinds.
+		{"> [!WARNING]\n> a *b*\n>\n> c\n", "<blockquote class=\"warning\"><p><strong>Warning</strong></p>\n<p>a <em>b</em></p>\n<p>c</p>\n</blockquote>\n"},
+		{"> [!tip]\n> - a\n", "<blockquote class=\"tip\"><p><strong>Tip</strong></p>\n<ul>\n<li>a</li>\n</ul>\n</blockquote>\n"},
+		{"> [!OTHER]\n> a\n", "<blockquote>\n<p>[!OTHER]\na</p>\n</blockquote>\n"},
+		{"> [!NOTE] a\n\n<blockquote class=\"top\">b</blockquote>", "<blockquote>\n<p>[!NOTE] a</p>\n</blockquote>\n<blockquote>b</blockquote>"},
+
 		// Code in a line ends with as many backticks as it begins with.
 		{"`a ``b` ``c` d`` \\`e` `f", "<p><code>a ``b</code> <code>c` d</code> `e<code> </code>f</p>\n"},
 		{"\\``a`\n```\nb", "<p>`<code>a</code></p>\n<pre tabindex=\"0\"><code>b\n</code></pre>\n"},

@@ -42,6 +42,7 @@ func policy() *bluemonday.Policy {
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^cite( dim)?$`)).OnElements("a", "span")
 	p.AllowAttrs("class").Matching(exactly("wide")).OnElements("div")
 	p.AllowAttrs("class").Matching(exactly("tasks")).OnElements("ul", "ol")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^(note|tip|important|warning|caution)$`)).OnElements("blockquote")
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^(center|right)$`)).OnElements("th", "td")
 	p.AllowAttrs("class").Matching(exactly("hid")).OnElements("bdi")
 	p.AllowAttrs("data-c").Matching(regexp.MustCompile(`^U\+[0-9A-F]{4,6}$`)).OnElements("bdi")
