@@ -123,6 +123,10 @@ var keyRows = []keyRow{
 	{"Lines on pages of other sites", "/embed/local/app/-/blob/many.txt?lines=1-3", aGuest, []string{"GET /embed/*"}, []keyStep{
 		{"Tab to Text of the file", "the lines can be scrolled", focus(".code")},
 	}},
+	{"The keys of a page", "/repos", aGuest, []string{"GET /help/{topic}"}, []keyStep{
+		{"?", "they lie over the page", element("#sheet[open] kbd")},
+		{"Esc", "it is as before", "!" + element("#sheet[open]") + " && " + at("/repos")},
+	}},
 	{"The palette", "/repos", aGuest, []string{"GET /settings"}, []keyStep{
 		{"Ctrl+k, type settings", "the page is in the list", `document.getElementById('palette')?.dataset.query === 'settings'`},
 		{"Esc", "it is closed", "!" + element("#palette[open]")},

@@ -170,6 +170,10 @@ func (s *site) states() []state {
 			b.press("Ctrl+k")
 			b.until("the palette", `document.querySelectorAll('#paletteList li').length > 3`)
 		}},
+		{name: "the keys over a page", path: "/repos", act: func(b *tab) {
+			b.press("?")
+			b.until("the keys", `document.querySelector('#sheet[open] kbd')`)
+		}},
 		{name: "files found", path: browse(appRepo, "", "find", "") + "?query=go"},
 		{name: "symbols found", path: browse(appRepo, "", "symbols", "") + "?query=greet"},
 		{name: "no symbol found", path: browse(appRepo, "", "symbols", "") + "?query=Greeing"},

@@ -36,7 +36,8 @@ func theBoxCompletes(t *testing.T, s *site) {
 	}
 	b.goTo("/", 200)
 	for i, st := range []step{
-		{[]string{"lang:gra"}, list + `.includes('GraphQL')`},
+		{[]string{"lang:"}, list + `.includes('Go') && !` + list + `.includes('GraphQL')`},
+		{[]string{"mar"}, list + `.join() === 'Markdown'`},
 		{[]string{" ca"}, list + `.includes('case:')`},
 		{[]string{"se:"}, list + `.join() === 'yes,no,auto'`},
 		{[]string{" file:app"}, list + `.includes('web/app.js')`},

@@ -267,7 +267,7 @@ type keyRow struct {
 
 var keyHelp = []keyRow{
 	{"/ or s", "to the search box, with the selected text", []string{"/", "s"}},
-	{"?", "this help", []string{"?"}},
+	{"?", "these keys", []string{"?"}},
 	{"Ctrl+K", "pages, repositories, files and symbols by a few letters", nil},
 	{"g h, g r, g c, g s", "home, repositories, cluster, settings", []string{"g"}},
 	{"Alt+r, Alt+c, Alt+w", "regular expression, case, whole words", nil},

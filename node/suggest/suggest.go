@@ -42,9 +42,10 @@ func New(d Deps) *Suggester { return &Suggester{d: d, files: newLists()} }
 
 // Limits of an answer.
 const (
-	MaxQuery = 4096                   // bytes
-	Within   = 150 * time.Millisecond // for all look-ups
-	most     = 12                     // suggestions
+	MaxQuery      = 4096                   // bytes
+	Within        = 150 * time.Millisecond // for all look-ups
+	most          = 12                     // suggestions
+	languageFiles = 500                    // of which the most frequent languages are suggested
 )
 
 // Kind is the kind of a suggestion.
@@ -193,7 +194,7 @@ func (s *Suggester) values(ctx context.Context, v catalog.Viewer, w word) []Sugg
 		// A list of names: complete the last one.
 		return s.repositories(ctx, v, w, w.name, w.value[strings.LastIndexByte(w.value, ',')+1:], most)
 	case "lang":
-		return languages(w)
+		return s.languages(ctx, v, w)
 	case "rev":
 		return s.revisions(ctx, v, w)
 	case "context":
@@ -276,22 +277,55 @@ var allLanguages = sync.OnceValue(func() []string {
 	return slices.Compact(names)
 })
 
-func languages(w word) []Suggestion {
-	var out []Suggestion
-	// The value may have an opening quote: remove it.
+// languages suggests those that some file has, where the rest of the query looks: before a
+// letter is typed the most frequent of some files, then the short names first.
+func (s *Suggester) languages(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
+	look := func(lang string, most int) *search.Response {
+		r, err := s.d.Search.Search(ctx, v, search.Request{Query: "type:file timeout:" + s.d.Within.String() + lang + repositoriesOf(&w), Matches: most})
+		if err != nil {
+			return &search.Response{}
+		}
+		return r
+	}
+
+	// Quotes are taken off, for the value may be a quoted one that is half typed.
 	low := strings.ToLower(plainText(w.value))
+	var names []string
+	if low == "" {
+		for _, l := range look("", languageFiles).CountFiles().Languages {
+			names = append(names, l.Value)
+		}
+	}
 	for _, name := range allLanguages() {
-		if strings.HasPrefix(strings.ToLower(name), low) && len(out) < most {
-			// A name with a space needs quotes.
-			value := name
-			if strings.ContainsAny(name, " \"()") {
-				value = query.Quote(name)
-			}
-			out = append(out, w.suggest(Language, w.name+value+" ", name, ""))
+		if low != "" && len(names) < most && ctx.Err() == nil && strings.HasPrefix(strings.ToLower(name), low) && len(look(" lang:"+languageValue(name), 1).Files) > 0 {
+			names = append(names, name)
 		}
 	}
 
+	var out []Suggestion
+	for _, name := range names[:min(len(names), most)] {
+		out = append(out, w.suggest(Language, w.name+languageValue(name)+" ", name, ""))
+	}
 	return out
+}
+
+// languageValue is the name of a language as the value of a filter: one with a space would
+// end as a value, and begin a word.
+func languageValue(name string) string {
+	if strings.ContainsAny(name, " \"()") {
+		return query.Quote(name)
+	}
+	return name
+}
+
+// repositoriesOf is what the rest of the query says of repositories. The rest need not
+// parse while it is typed.
+func repositoriesOf(w *word) string {
+	where := ""
+	for _, m := range repoFilter.FindAllString(w.rest, -1) {
+		where += " " + strings.TrimSpace(m)
+	}
+	return where
 }
 
 // revisions suggests branches and tags: of the query's only repository, or indexed ones of all
@@ -394,13 +428,8 @@ func (s *Suggester) paths(ctx context.Context, v catalog.Viewer, w word, filter,
 		return nil
 	}
 
-	// The time limit is shorter than the total, so that partial results still arrive. Only
-	// repository filters of the query count, because the rest may not parse yet.
-	own := s.d.Within * 2 / 3
-	where := ""
-	for _, m := range repoFilter.FindAllString(w.rest, -1) {
-		where += " " + strings.TrimSpace(m)
-	}
+	// The time limit is shorter than the total, so that partial results still arrive.
+	own, where := s.d.Within*2/3, repositoriesOf(&w)
 	look := func(expr string, most int) []search.File {
 		r, err := s.d.Search.Search(ctx, v, search.Request{Query: "type:file timeout:" + own.String() + " file:" + query.QuoteRegexp(expr) + where, Matches: most})
 		if err != nil {

@@ -51,7 +51,17 @@ func (f *fake) Search(_ context.Context, _ catalog.Viewer, req search.Request) (
 	if _, err := query.Parse(req.Query, query.Options{}); err != nil {
 		return nil, err
 	}
-	return &search.Response{Files: []search.File{{Repository: "acme/app", Path: "cmd/main.go"}}}, nil
+	r := &search.Response{Files: []search.File{{Repository: "acme/app", Path: "cmd/main.go"}}}
+	if strings.Contains(req.Query, " file:") || !strings.Contains(req.Query, "type:file") {
+		return r, nil
+	}
+	r.Files = nil
+	for _, name := range []string{"Go", "C", "GraphQL", "Erlang", "Objective-C", "Objective-C++", "Emacs Lisp"} {
+		if !strings.Contains(req.Query, "lang:") || strings.HasSuffix(req.Query, " lang:"+languageValue(name)) {
+			r.Files = append(r.Files, search.File{Repository: "acme/app", Path: "x", Language: name})
+		}
+	}
+	return r, nil
 }
 
 func (f *fake) Definitions(_ context.Context, _ catalog.Viewer, req symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
@@ -95,6 +105,7 @@ func TestCompletions(t *testing.T) {
 		{"fo|", `fork:`},
 		{"x case:|", "yes no auto"},
 		{"lang:gr|", "GraphQL"},
+		{"lang:c|", "C"},
 		{"repo:ac| x", "acme/app"},
 		{"-r:app|", "acme/app"},
 		{"repo:^acme/app$ rev:|", "* main feature/x"},

@@ -74,7 +74,9 @@ func TestSuggestions(t *testing.T) {
 		{"r:app|", "r:^acme/app$ |"},
 		{"reposet:x/y,app|", "reposet:x/y,acme/app |"},
 
-		// Languages, the short names first.
+		// Languages of files that are there, the short names first.
+		{"lang:g|", "lang:Go |\nlang:GraphQL |"},
+		{"lang:nosuch|", ""},
 		{"lang:erl|", "lang:Erlang |"},
 		{"l:Objective-c|", "l:Objective-C |\nl:Objective-C++ |"},
 		{"lang:emacs|", `lang:"Emacs Lisp" |`},
@@ -239,7 +241,8 @@ func TestSuggestions_limits(t *testing.T) {
 			{"app", 0, 5, "repository symbol file"}, // three, one, one
 			{"app", time.Second, 4, "repository symbol"},
 			{"file:app", time.Second, 0, ""},
-			{"lang:", 0, most, "language"},
+			{"lang:", 0, 7, "language"},
+			{"lang:", time.Second, 0, ""},
 		} {
 			b := &busy{slow: tt.slow}
 			s := New(Deps{Search: b, Browse: b, Within: Within})

@@ -11,7 +11,7 @@ const box = document.getElementById('query'), form = document.getElementById('se
 
 keys.add('/', () => focusBox());
 keys.add('s', () => focusBox());
-keys.add('?', () => { location.href = '/help/keys'; });
+keys.add('?', () => until(import('./sheet.js').then(sheet => sheet.open())));
 for (const [key, to] of [['h', '/'], ['r', '/repos'], ['c', '/settings/nodes'], ['s', '/settings']]) keys.add('g ' + key, () => { location.href = to; });
 
 // On a page to read, the script of results comes with the first letter.
@@ -66,7 +66,9 @@ document.addEventListener('focusout', e => {
 document.addEventListener('click', e => { for (const menu of document.querySelectorAll('.drop[open]')) if (!menu.contains(e.target)) menu.open = false; });
 
 // An address has room for so many bytes: of a longer text its beginning is searched for.
+// Without this script the box itself takes no more than surely fits.
 const most = 12000;
+box.maxLength = 16384;
 box.addEventListener('input', () => {
   let text = box.value;
   while (text.length * 3 > most && encodeURIComponent(text = text.replace(/\s+/g, ' ')).length > most) text = text.slice(0, text.length * 0.9);

@@ -25,7 +25,7 @@ function follow() {
   }
   const doing = turn.querySelector('.doing'), steps = element(turn, 'ol', 'steps'), answer = element(turn, 'pre', 'answer');
   answer.replaceChildren();
-  let step = 0;
+  let step = 0, tick = 0;
 
   const source = new EventSource(turn.dataset.events);
   source.addEventListener('message', message => {
@@ -36,14 +36,19 @@ function follow() {
       case 'text': case 'cite': answer.append(html); break;
       case 'aside': case 'again': answer.replaceChildren(); break;
       case 'call': case 'result': case 'note': {
-        const line = document.createElement('li');
+        // One line tells of all tries at a model: how long until the next.
+        const last = steps.lastElementChild, line = e.kind === 'note' && last?.className === 'note' ? last : document.createElement('li');
         line.className = e.kind;
-        line.append(html);
+        line.replaceChildren(html);
         steps.append(line);
+        clearInterval(tick);
+        const wait = /^(.* in )(\d+)s\.$/.exec(text), next = wait && Date.now() + wait[2] * 1000;
+        if (wait) tick = setInterval(() => { line.textContent = wait[1] + Math.max(0, Math.ceil((next - Date.now()) / 1000)) + 's.'; }, 500);
         if (e.kind === 'call') doing.textContent = 'Step ' + step + ': ' + text;
         break;
       }
       case 'done':
+        clearInterval(tick);
         source.close();
         // Where its node was lost, what this page has is all that is left of the answer.
         redraw(text === 'done' ? 'The answer is complete.' : 'The question has ended without an answer.', answer);
