@@ -83,6 +83,7 @@ func allFilesAreCounted(t *testing.T, s *site) {
 	b.until("the count", `document.documentElement.dataset.counted === '1' && `+row+`.includes('1,000')`)
 	b.expect("the heading says the same", `document.querySelector('.summary').textContent.endsWith('in 1,000 files')`)
 	b.expect("nothing took the focus", `document.activeElement.id !== 'counted'`)
+	b.expect("what was folded is folded, so that nothing moves", `!document.querySelector('#facets details').open`)
 
 	b.must(call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))
 	b.do("open without scripts", chromedp.Navigate(b.base+find("straw")))

@@ -125,6 +125,8 @@ func thePaletteLeadsAnywhere(t *testing.T, s *site) {
 		{[]string{"t"}, `document.activeElement.closest('#palette') && ` + rows + `[0] === 'local/app' + 'read lately'`},
 		{[]string{"app.js"}, `document.getElementById('palette').dataset.query === 'app.js' && ` + rows + `.some(r => r.startsWith('web/app.js') && r.endsWith('local/app'))`},
 		{[]string{"Enter"}, `location.pathname === ` + quote(browse(appRepo, "", "blob", "web/app.js")) + ` && document.documentElement.dataset.booted`},
+		{[]string{"Ctrl+k", "greet/greet.go:4"}, `document.getElementById('palette').dataset.query === 'greet/greet.go:4' && ` + rows + `[0] === 'greet/greet.go:4local/app'`},
+		{[]string{"Escape"}, `!document.getElementById('palette').open`},
 		{[]string{"/", "Greeting"}, `document.querySelector('#files .file .repo')?.textContent === 'local/app' && !document.querySelector('#code').checkVisibility()`},
 		{[]string{"Escape", "Escape"}, `document.querySelector('#code').checkVisibility() && location.pathname.endsWith('app.js')`},
 	} {

@@ -23,6 +23,7 @@
 // changes something takes POST and calls nothing before [Visit.SameSite].
 //
 // The policy [CSP] forbids scripts and styles inside a page: scripts are modules
-// below static/js, named in Head.Scripts, styles stand in static/css/site.css. Who
-// comes from elsewhere gets that one style inside the first page, see [Visit.Policy].
+// below static/js, named in Head.Scripts, styles stand in static/css: site.css is of every
+// page, read.css of those that one reads. Who comes from elsewhere gets them inside the
+// first page, see [Visit.Policy].
 package layout

@@ -51,9 +51,10 @@ type In struct{ Name, Query string }
 // frame is what the base template draws.
 type frame struct {
 	Head
-	Style   template.CSS // that the page carries; "" where it names the address of it
-	Modules []string     // of all scripts of the page, so that none waits for another to name it
-	Viewer  string       // name of who is signed in; "" for a guest
+	Carried []template.CSS // the styles that are in the page
+	Styles  []string       // those that it names
+	Modules []string       // of all scripts of the page, so that none waits for another to name it
+	Viewer  string         // name of who is signed in; "" for a guest
 	Owner   bool
 	SignIn  string // the page of the sign-in, which leads back here
 	Theme   string // dark or light; "" for what the system has
@@ -219,8 +220,12 @@ func (v *Visit) frame(w io.Writer, part string, h Head) {
 		f.Viewer = v.Viewer.Name
 	}
 
+	f.Styles = stylesOf(h.Page)
 	if v.Arrives {
-		f.Style = carried().css
+		for _, name := range f.Styles {
+			f.Carried = append(f.Carried, carried(name))
+		}
+		f.Styles = nil
 	}
 
 	// Copies: the tables are shared by all visits, and here is of this one.

@@ -44,8 +44,11 @@ var assets = sync.OnceValues(func() (map[string]File, string) {
 		if err != nil {
 			return err
 		}
-		if path.Ext(name) == ".css" {
+		switch path.Ext(name) {
+		case ".css":
 			body = lean(body)
+		case ".js":
+			body = jsComment.ReplaceAll(body, nil)
 		}
 
 		sum.Write([]byte(name))
@@ -63,6 +66,8 @@ var (
 	cssComment = regexp.MustCompile(`(?s)/\*.*?\*/`)
 	cssBlank   = regexp.MustCompile(`\s*([{};,])\s*`)
 	cssColon   = regexp.MustCompile(`([\w-]): `)
+
+	jsComment = regexp.MustCompile(`(?m)^[ \t]*//.*\n|^[ \t]+|^\n`) // and indentation
 )
 
 // lean is a style without what only its readers need: who comes from elsewhere gets it

@@ -12,7 +12,7 @@ import (
 func TestAPageNamesItsModules(t *testing.T) {
 	t.Parallel()
 	got := modulesOf([]string{"js/file.js"})
-	for _, want := range []string{bootScript, "js/early.js", "js/keys.js", "js/suggest.js", "js/part.js", "js/file.js", "js/card.js", "js/names.js", "js/finder.js", "js/chooser.js", "js/lines.js", "js/wrap.js"} {
+	for _, want := range []string{bootScript, "js/keys.js", "js/part.js", "js/file.js", "js/card.js", "js/names.js", "js/finder.js", "js/chooser.js", "js/lines.js", "js/wrap.js"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("js/file.js needs %s, which the page does not name: %v", want, got)
 		}

@@ -5,24 +5,43 @@ import (
 	"encoding/base64"
 	"html/template"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 )
 
-// style is what every page looks like, as a part of the page itself.
-type style struct {
-	css    template.CSS
-	policy string // CSP that allows this text and no other
+// The styles: of every page, and of pages that one reads. readLess is the pages that do
+// without the second.
+const (
+	siteStyle = "css/site.css"
+	readStyle = "css/read.css"
+)
+
+var readLess = []string{"home", "search", "repos", "error", "settings", "login", "join", "consent"}
+
+// stylesOf is the names of the styles of a page.
+func stylesOf(page string) []string {
+	if slices.Contains(readLess, page) {
+		return []string{siteStyle}
+	}
+	return []string{siteStyle, readStyle}
 }
 
-// carried is the style for readers who do not have it yet. One who comes from
-// another site would wait for it once more after the page has come.
-var carried = sync.OnceValue(func() style {
+// carried is a style for readers who do not have it yet. One who comes from another site
+// would wait for it once more after the page has come.
+func carried(name string) template.CSS {
 	files, _ := assets()
-	body := files["css/site.css"].Body
-	sum := sha256.Sum256(body)
-	allowed := "style-src 'self' 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-	return style{template.CSS(body), strings.Replace(CSP, "style-src 'self'", allowed, 1)}
+	return template.CSS(files[name].Body)
+}
+
+// carrying is CSP that allows these styles within a page and no other.
+var carrying = sync.OnceValue(func() string {
+	allowed := "style-src 'self'"
+	for _, name := range []string{siteStyle, readStyle} {
+		sum := sha256.Sum256([]byte(carried(name)))
+		allowed += " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	return strings.Replace(CSP, "style-src 'self'", allowed, 1)
 })
 
 // Arrives reports by the headers of a request for a page whether its reader comes from
@@ -42,11 +61,11 @@ func Arrives(sent func(name string) string) bool {
 	return err != nil || from.Host == "" || !strings.EqualFold(from.Host, sent("Host"))
 }
 
-// Policy is the Content-Security-Policy of the page: CSP, and for who arrives the one
-// style that it carries.
+// Policy is the Content-Security-Policy of the page: CSP, and for who arrives the
+// styles that it carries.
 func (v *Visit) Policy() string {
 	if v.Arrives {
-		return carried().policy
+		return carrying()
 	}
 	return CSP
 }

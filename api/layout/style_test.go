@@ -19,7 +19,7 @@ func TestAPageCarriesItsStyleForWhoArrives(t *testing.T) {
 	for _, arrives := range []bool{true, false} {
 		v := &Visit{Method: "GET", Arrives: arrives}
 		var page bytes.Buffer
-		v.Begin(&page, Head{Page: "search", Scripts: []string{"js/search.js"}})
+		v.Begin(&page, Head{Page: "file", Scripts: []string{"js/search.js"}})
 
 		if strings.Contains(page.String(), "<img") || !strings.Contains(page.String(), `<svg width="20"`) {
 			t.Errorf("arrives %v: the drawing beside the name is asked for", arrives)
@@ -28,21 +28,41 @@ func TestAPageCarriesItsStyleForWhoArrives(t *testing.T) {
 			t.Errorf("arrives %v: the page names its style: %v", arrives, named)
 		}
 
-		carried := regexp.MustCompile(`(?s)<style>(.*?)</style>`).FindStringSubmatch(page.String())
+		inside := regexp.MustCompile(`(?s)<style>(.*?)</style>`).FindAllStringSubmatch(page.String(), -1)
 		if !arrives {
-			if carried != nil || v.Policy() != CSP {
-				t.Errorf("within the site a page has the policy %s, and carries %d bytes", v.Policy(), len(carried))
+			if inside != nil || v.Policy() != CSP {
+				t.Errorf("within the site a page has the policy %s, and carries %d styles", v.Policy(), len(inside))
 			}
 			continue
 		}
-		if carried == nil {
-			t.Fatal("the page has no style in it")
+		if len(inside) != 2 {
+			t.Fatalf("the page has %d styles in it, want 2", len(inside))
 		}
-		sum := sha256.Sum256([]byte(carried[1]))
-		allowed := "style-src 'self' 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "';"
-		if want := strings.Replace(CSP, "style-src 'self';", allowed, 1); v.Policy() != want {
+		allowed := "style-src 'self'"
+		for _, css := range inside {
+			sum := sha256.Sum256([]byte(css[1]))
+			allowed += " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+		}
+		if want := strings.Replace(CSP, "style-src 'self'", allowed, 1); v.Policy() != want {
 			t.Errorf("the policy is\n%s, want\n%s", v.Policy(), want)
 		}
+	}
+}
+
+// The bytes that stand before the first paint of results, and all of what is read: a browser gets
+// them compressed.
+func TestStylesKeepToTheirBudget(t *testing.T) {
+	t.Parallel()
+	files, _ := assets()
+	size := 0
+	for _, name := range stylesOf("search") {
+		size += len(files[name].Gzip)
+	}
+	if most := 6_200; size > most {
+		t.Errorf("the style of results has %d bytes, at most %d", size, most)
+	}
+	if size += len(files[readStyle].Gzip); size > 10_000 {
+		t.Errorf("the styles of a file have %d bytes, at most 10,000", size)
 	}
 }
 

@@ -31,9 +31,9 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 
 	// The dangerous settings come first, because a valid file may still do something unexpected.
 	type list struct {
-		Name, About string
-		Mark        mark
-		Rows        []config.Error
+		About string
+		Mark  mark
+		Rows  []config.Error
 	}
 
 	type file struct {
@@ -49,9 +49,9 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 		Lists []list
 		Rows  []file
 	}{ConfigurationResponse: r, Since: p.when(r.At), Has: layout.Counted(r.Connections, "connection", "connections") + ", " + layout.Counted(r.Contexts, "search context", "search contexts"), Lists: []list{
-		{"Unsafe", "These settings weaken security, and they are in effect. Check that you want each.", warn("unsafe"), r.Effects.Unsafe},
-		{"Accepted without an effect", "These do nothing in this version.", busy("no effect"), r.Effects.None},
-		{"Works", "These have an effect.", good("works"), r.Effects.Works},
+		{"It weakens security. Check that you want it.", warn("unsafe"), r.Effects.Unsafe},
+		{"It does nothing in this version.", busy("no effect"), r.Effects.None},
+		{"", good("works"), r.Effects.Works},
 	}}
 
 	// Check the worst problem first.

@@ -19,7 +19,7 @@ var (
 type nodeRow struct {
 	*node.MemberStatus
 	Mark                           mark
-	Holds, Disk                    string
+	Holds                          string
 	Up                             layout.When
 	Self                           bool // this node answers the request
 	DrainURL, UndrainURL, ForgetIt string
@@ -59,11 +59,6 @@ func (p *Pages) nodeRow(m *node.MemberStatus, self string, owner bool) nodeRow {
 		row.Mark = busy("draining: " + layout.Counted(m.Left, "repository", "repositories") + " left")
 	default:
 		row.Mark = good("answers")
-	}
-
-	// 0 means unknown.
-	if m.DiskUsed > 0 {
-		row.Disk = fmt.Sprintf("%d %%", m.DiskUsed)
 	}
 
 	if !owner {

@@ -53,6 +53,7 @@ func (p *sources) file(ctx context.Context, v *layout.Visit, l place) error {
 	}
 
 	data := newFilePage(l, src)
+	data.Beside = p.beside(ctx, v, l)
 	var code *blocks
 	if !src.Binary {
 		code = p.fill(ctx, v, data, src)
@@ -154,7 +155,6 @@ func (p *sources) fill(ctx context.Context, v *layout.Visit, page *filePage, src
 		page.Code = template.HTML(appendBlocks(make([]byte, 0, len(text)*2), text, src.Language))
 	}
 
-	page.Beside = p.beside(ctx, v, page.place)
 	page.Here = "reposet:" + query.Quote(page.Repo) + " file:" + fieldRegexp("^"+quoteMeta(page.Path)+"$")
 	if page.Rev != "" {
 		page.Here += " rev:" + query.Quote(page.Rev)

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"html/template"
 	"net/url"
 	"strings"
 
@@ -26,7 +27,10 @@ type finder struct {
 }
 
 // foundRow is what was found: a path by itself, or a name with what it is and where.
-type foundRow struct{ URL, Name, Kind, In, Where string }
+type foundRow struct {
+	URL, Name, Kind, In, Where string
+	Label                      template.HTML // a path with the letters that were found
+}
 
 // show shows the page of a finder.
 func (f *finder) show(v *layout.Visit, title string) error {
@@ -45,7 +49,11 @@ func (p *reading) find(ctx context.Context, v *layout.Visit, l place) error {
 		page.Said += "; the repository has more files than are looked at"
 	}
 	for _, f := range r.Paths {
-		page.Rows = append(page.Rows, foundRow{URL: l.At("blob", f.Path), Name: f.Path})
+		marks := make([]span, len(f.At))
+		for i, at := range f.At {
+			marks[i] = span{at, at + 1}
+		}
+		page.Rows = append(page.Rows, foundRow{URL: l.At("blob", f.Path), Label: template.HTML(appendPath(nil, f.Path, marks))})
 	}
 	return page.show(v, "Find a file")
 }

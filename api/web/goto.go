@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"fmt"
 	"html/template"
 	"net/url"
 	"strconv"
@@ -13,7 +14,7 @@ import (
 // goRow is a place that a pasted text names, for the template.
 type goRow struct {
 	URL, Name, In string
-	Code          template.HTML // the source line; "" for none
+	Code          template.HTML // the source line, of a frame with those around it; "" for none
 	Say           string        // of what has no source line: the subject of a commit, the kind of a symbol
 }
 
@@ -61,10 +62,30 @@ func (row *goRow) atLines(t *suggest.Target) {
 		row.Name += "-" + strconv.Itoa(t.EndLine)
 		row.URL += "-L" + strconv.Itoa(t.EndLine)
 	}
-	if t.Kind == suggest.FileTarget && strings.TrimSpace(t.Text) != "" {
+	if t.Around != "" {
+		row.Code, row.Say = template.HTML(appendFrame(nil, t, row.URL)), ""
+	} else if t.Kind == suggest.FileTarget && strings.TrimSpace(t.Text) != "" {
 		line := []byte(strings.TrimSpace(t.Text))
 		row.Code, row.Say = template.HTML(appendCode(nil, line, newPainter(t.Language).colours(line), nil)), ""
 	}
+}
+
+// appendFrame appends the lines around a frame, its own with a mark.
+func appendFrame(dst []byte, t *suggest.Target, url string) []byte {
+	from := max(t.First, t.Line-suggest.FrameLines)
+	text, paint := paintAfter([]byte(t.Around), from-t.First, t.First == 1, t.Language)
+	for n := from; len(text) > 0; n++ {
+		var line []byte
+		line, text, _ = nextLine(text)
+		if n == t.Line {
+			dst = append(appendAttribute(append(dst, `<div class="line hit"><a href="`...), url), '"')
+		} else {
+			dst = append(dst, `<div class="line"><a`...)
+		}
+		dst = appendShown(fmt.Appendf(dst, ">%d</a>", n), line, paint.colours(line))
+		dst = append(dst, "</div>"...)
+	}
+	return dst
 }
 
 // isTrace reports whether targets are the frames of a call stack.

@@ -66,16 +66,9 @@ func appendFile(dst []byte, f *search.File, branch string, box layout.Box, m mar
 	// The heading: path with its marks, repository, revision, language, count.
 	dst = append(append(dst, "<article class=\"file\">\n<h2>"...), layout.Icon("file")...)
 	dst = append(dst, `<a class="path" href="`...)
-	dst = append(appendAttribute(dst, page), `"><bdi>`...)
-	dir := strings.LastIndexByte(f.Path, '/') + 1
-	if dir > 0 {
-		dst = append(dst, `<span class="dir">`...)
-		dst = appendCode(dst, []byte(f.Path[:dir]), nil, marksOf(f.NameRanges, 0, dir))
-		dst = append(dst, `</span>`...)
-	}
-	dst = appendCode(dst, []byte(f.Path[dir:]), nil, marksOf(f.NameRanges, dir, len(f.Path)))
-
-	dst = append(dst, `</bdi></a> <a class="repo chip" href="`...)
+	dst = append(appendAttribute(dst, page), `">`...)
+	dst = appendPath(dst, f.Path, marksOf(f.NameRanges, 0, len(f.Path)))
+	dst = append(dst, `</a> <a class="repo chip" href="`...)
 	dst = appendAttribute(dst, address(f.Repository, rev, "tree", ""))
 	dst = append(append(dst, `">`...), layout.Name(f.Repository)...)
 	dst = append(dst, `</a> <span class="dim">`...)
@@ -220,6 +213,27 @@ func appendLong(dst, line []byte, marks []span, before, behind int) []byte {
 		dst = fmt.Appendf(dst, `<span class="cut">%s</span>`, counted(n, "byte", "bytes"))
 	}
 	return dst
+}
+
+// appendPath appends a path with marks in it, its directory apart from its name.
+func appendPath(dst []byte, path string, marks []span) []byte {
+	dir := strings.LastIndexByte(path, '/') + 1
+	dst = append(dst, "<bdi>"...)
+	if dir > 0 {
+		dst = append(appendCode(append(dst, `<span class="dir">`...), []byte(path[:dir]), nil, cutMarks(marks, 0, dir)), "</span>"...)
+	}
+	return append(appendCode(dst, []byte(path[dir:]), nil, cutMarks(marks, dir, len(path))), "</bdi>"...)
+}
+
+// cutMarks is the parts of marks between two places, counted from the first of them.
+func cutMarks(marks []span, from, to int) []span {
+	var out []span
+	for _, m := range marks {
+		if start, end := max(m.start, from), min(m.end, to); start < end {
+			out = append(out, span{start - from, end - from})
+		}
+	}
+	return out
 }
 
 // marksOf is the parts of ranges of a file that lie between two offsets, from

@@ -22,15 +22,15 @@ import (
 
 // The size of a page of results.
 const (
-	pageMatches  = 500    // ranges
-	perFile      = 50     // of them from one file, so that it leaves room for others
-	typedMatches = 100    // ranges, while somebody types
-	typedPerFile = 10     // of them from one file
+	pageMatches  = 250    // ranges
+	perFile      = 25     // of them from one file, so that it leaves room for others
+	typedMatches = 60     // ranges, while somebody types
+	typedPerFile = 6      // of them from one file
 	mostMatches  = 20_000 // ranges that pages are turned through
 	typedTime    = 400 * time.Millisecond
 )
 
-var searchTemplate = layout.Parse(templates, "templates/search.html", "templates/facets.html")
+var searchTemplate = layout.Parse(templates, "templates/search.html", "templates/facets.html", "templates/goto.html")
 
 // boxOf reads the search box out of an address: the names of the reference
 // product, and those that this site had before.
@@ -86,6 +86,10 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 	}
 
 	r := &results{Box: box, now: p.now, typed: v.Part == "typed"}
+	if v.Part == "goto" {
+		r.targets(p.suggester.GoTo(ctx, v.Viewer, box.Query))
+		return v.Show(r.head(), searchTemplate.Lookup("goto.html"), r)
+	}
 	req, err := r.request()
 	if err != nil {
 		r.targets(p.suggester.GoTo(ctx, v.Viewer, box.Query))
@@ -254,7 +258,7 @@ func (r *results) emptySummary() {
 	case r.Nearest != nil:
 		r.Summary = "Nothing has this text"
 	case r.Trace:
-		r.Summary = "A call stack"
+		r.Summary = "A call stack with " + counted(len(r.goTo), "frame", "frames") + " that are here"
 	case r.GoTo != nil:
 		r.Summary = "Nothing has this as text"
 	case strings.ContainsAny(strings.TrimSpace(r.Box.Query), " \t"):

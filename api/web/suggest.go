@@ -36,13 +36,16 @@ func (p *searching) suggest(ctx context.Context, v *layout.Visit) error {
 		if s.Kind == suggest.File {
 			b = append(append(b, `" data-url="`...), address(s.Detail, "", "blob", s.Label)...)
 		}
-		b = append(b, `"><span>`...)
+		b = append(append(b, `"><span>`...), layout.Icon(suggestIcons[s.Kind])...)
 		b = append(append(b, layout.Name(s.Label)...), `</span> <span class="dim">`...)
 		b = append(append(b, layout.Name(detailOf(&s))...), "</span></li>\n"...)
 	}
 	v.Mime, v.Body = layout.MimeHTML, append(b, "</ul>"...)
 	return nil
 }
+
+// suggestIcons is the drawing of each kind of suggestion that is a thing.
+var suggestIcons = map[suggest.Kind]string{suggest.Repository: "repo", suggest.File: "file", suggest.Symbol: "function", suggest.Revision: "branch", suggest.Language: "type", suggest.ContextOf: "filter"}
 
 // detailOf says what is suggested, and where it is.
 func detailOf(s *suggest.Suggestion) string {

@@ -153,7 +153,7 @@ func TestSearchPages_ofOneFile(t *testing.T) {
 	t.Parallel()
 	s := &shallow{files: 1, each: 1234}
 	alone := walk(t, s, layout.Box{Query: "x"})
-	if len(alone) != 1 || len(s.asked) != 1 || !strings.Contains(string(alone[0].Files), "+1,184 more in this file") {
+	if len(alone) != 1 || len(s.asked) != 1 || !strings.Contains(string(alone[0].Files), "+1,209 more in this file") {
 		t.Errorf("%d pages by %d searches, the first has %.3000s", len(alone), len(s.asked), alone[0].Files)
 	}
 
@@ -167,7 +167,7 @@ func TestSearchPages_ofOneFile(t *testing.T) {
 	}
 
 	// The line before a page's first match is shown again.
-	if len(pages) != 3 || marks != 1234+2 || len(s.asked) != 1+3 {
+	if len(pages) != 5 || marks != 1234+4 || len(s.asked) != 1+5 {
 		t.Errorf("%d pages by %d searches have %d marks", len(pages), len(s.asked)-1, marks)
 	}
 }

@@ -31,6 +31,10 @@ type Target struct {
 	Frame      bool       `json:"frame,omitzero"`   // of a call stack
 	Query      string     `json:"query,omitzero"`   // of files: a search that lists them
 	Language   string     `json:"language,omitzero"`
+
+	// Around is the lines of a frame from First on, for pages.
+	Around string `json:"-"`
+	First  int    `json:"-"`
 }
 
 // TargetKind is the kind of a target.
@@ -53,6 +57,8 @@ const (
 	mostFrames    = 60                     // of a call stack
 	pathFiles     = 100                    // files of one name that are compared with a path
 	textBytes     = 200                    // of a source line
+	frameBefore   = 150                    // lines that are read before one of a frame, for its colours
+	FrameLines    = 2                      // lines shown before and after it
 	maxLookups    = 4                      // look-ups at once
 	targetsTime   = 250 * time.Millisecond // for all look-ups
 	tracesTime    = time.Second
@@ -567,7 +573,12 @@ func (g *targets) addText(list []Target) {
 		if t.Kind != FileTarget || t.Line == 0 {
 			return
 		}
-		r, err := g.s.d.Browse.Source(g.ctx, g.viewer, browse.SourceRequest{Repo: t.Repository, Ref: t.Revision, Path: t.Path, FirstLine: t.Line, Lines: 1})
+		first, lines := t.Line, 1
+		if t.Frame {
+			first = max(1, t.Line-frameBefore)
+			lines = t.Line - first + 1 + FrameLines
+		}
+		r, err := g.s.d.Browse.Source(g.ctx, g.viewer, browse.SourceRequest{Repo: t.Repository, Ref: t.Revision, Path: t.Path, FirstLine: first, Lines: lines})
 		switch {
 		case err != nil:
 			return // the file exists, but reading took too long
@@ -575,7 +586,11 @@ func (g *targets) addText(list []Target) {
 			t.Line, t.EndLine = 0, 0
 			return
 		}
-		line := strings.TrimRight(string(r.Content[:min(len(r.Content), textBytes)]), "\r\n")
-		t.Text, t.Language = strings.ToValidUTF8(line, "\ufffd"), r.Language
+		if t.Language = r.Language; t.Frame {
+			t.Around, t.First = string(r.Content), first
+		}
+		all := strings.SplitN(string(r.Content), "\n", t.Line-first+2)
+		line := strings.TrimRight(all[min(t.Line-first, len(all)-1)], "\r")
+		t.Text = strings.ToValidUTF8(line[:min(len(line), textBytes)], "\ufffd")
 	})
 }

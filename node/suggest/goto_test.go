@@ -1,6 +1,7 @@
 package suggest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -122,7 +123,7 @@ func (l *library) Source(_ context.Context, v catalog.Viewer, req browse.SourceR
 	if !l.sees(v, req.Repo) || !slices.Contains(l.files, where+":"+req.Path) {
 		return nil, errMissing
 	}
-	return &browse.SourceResponse{Content: []byte("some code\n"), Total: 500, Language: "C"}, nil
+	return &browse.SourceResponse{Content: bytes.Repeat([]byte("some code\n"), req.Lines), Total: 500, Language: "C"}, nil
 }
 
 func (l *library) Tree(_ context.Context, v catalog.Viewer, req browse.TreeRequest) (*browse.TreeResponse, error) {

@@ -1,13 +1,14 @@
 // What every page has: keys, the theme, and marks for tests. Text of
 // repositories never becomes markup here: see part.js for the one place. It runs
 // as soon as there is a box, while the rest of a page may still be on its way.
-import { booted, field, hold, until } from './early.js';
-import { keys, own } from './keys.js';
-import { places } from './places.js';
+import { booted, field, hold, keys, own, until } from './keys.js';
 import { say } from './part.js';
-import './suggest.js';
 
 const box = document.getElementById('query'), form = document.getElementById('search');
+
+// Completion comes with the focus.
+if (document.activeElement === box) import('./suggest.js');
+else box.addEventListener('focus', () => import('./suggest.js'), { once: true });
 
 keys.add('/', () => focusBox());
 keys.add('s', () => focusBox());
@@ -17,7 +18,10 @@ for (const [key, to] of [['h', '/'], ['r', '/repos'], ['c', '/settings/nodes'], 
 // On a page to read, the script of results comes with the first letter.
 if (!document.documentElement.dataset.page.match(/^(home|search)$/)) box.addEventListener('input', () => import('./search.js').then(search => search.typed()), { once: true });
 
-// Places that were read last, for the palette.
+// places is what this browser has read last, the newest first: {href, name}.
+export function places() {
+  try { return JSON.parse(localStorage.getItem('places') || '[]').filter(p => p && typeof p.name === 'string' && typeof p.href === 'string' && p.href.startsWith('/browse/')); } catch { return []; }
+}
 if (localStorage.getItem('recentOff') !== '1' && location.pathname.startsWith('/browse/') && /^(file|tree)$/.test(document.documentElement.dataset.page)) booted.then(() => {
   const here = { href: location.pathname, name: document.title.replace(/ - Shoal$/, '') };
   localStorage.setItem('places', JSON.stringify([here, ...places().filter(p => p.href !== here.href)].slice(0, 30)));

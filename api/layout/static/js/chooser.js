@@ -7,6 +7,21 @@ function element(name, attributes, text) {
   return e;
 }
 
+// lit makes the letters of a text that somebody typed bold: where they stand together, or else
+// one by one.
+function lit(node, typed) {
+  const words = document.createTreeWalker(node, NodeFilter.SHOW_TEXT), low = typed.toLowerCase(), nodes = [];
+  for (let n; (n = words.nextNode());) nodes.push(n);
+  const text = nodes.map(n => n.data).join('').toLowerCase(), at = text.indexOf(low), on = new Set();
+  for (let i = 0, from = Math.max(at, 0); i < low.length; i++) { from = text.indexOf(low[i], from); if (from < 0) return; on.add(from++); }
+  let offset = 0;
+  for (const n of nodes) {
+    const parts = [];
+    for (const letter of n.data) { const b = on.has(offset), last = parts.at(-1); if (last && last[0] === b) last[1] += letter; else parts.push([b, letter]); offset += letter.length; }
+    n.replaceWith(...parts.map(([b, part]) => b ? element('b', {}, part) : part));
+  }
+}
+
 // chooser makes a dialog and returns what opens it. ask gives the rows for what has
 // been typed: {href, nodes, kind}.
 export function chooser(id, label, ask) {
@@ -30,8 +45,10 @@ export function chooser(id, label, ask) {
       const rows = await ask(typed, mine.signal);
       if (mine.signal.aborted) return;
       list.replaceChildren(...rows.map((row, i) => {
-        const li = element('li', { role: 'option', id: id + i, 'data-href': row.href, 'aria-selected': 'false' });
-        li.append(...row.nodes);
+        const li = element('li', { role: 'option', id: id + i, 'data-href': row.href, 'aria-selected': 'false', class: i && row.group !== rows[i - 1].group ? 'next' : '' }), name = element('span', {});
+        name.append(...row.nodes);
+        if (typed && row.group !== 'search' && !name.querySelector('mark')) lit(name, typed);
+        li.append(name);
         if (row.kind) li.append(element('span', { class: 'dim' }, row.kind));
         return li;
       }));
@@ -52,7 +69,7 @@ export function chooser(id, label, ask) {
     e.preventDefault();
   });
   list.addEventListener('click', e => go(e.target.closest('li')));
-  dialog.append(box, list);
+  dialog.append(box, list, element('p', {}, '↑ ↓ choose · Enter opens · Esc closes'));
   document.body.append(dialog);
   return () => {
     if (!dialog.open) dialog.showModal();

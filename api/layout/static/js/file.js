@@ -27,6 +27,10 @@ if (form) {
   });
   form.addEventListener('keydown', e => { if (e.key === 'Escape') { form.hidden = true; back(); } });
 }
+// An image says how large it is.
+const pixels = document.getElementById('pixels'), picture = pixels && pixels.previousElementSibling;
+if (pixels) picture.decode().then(() => { pixels.textContent = picture.naturalWidth + ' × ' + picture.naturalHeight; }, () => {});
+
 // Lines are those of the source: an address that names some leads there.
 const drawn = document.getElementById('document');
 if (drawn) {

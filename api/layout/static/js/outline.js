@@ -76,7 +76,7 @@ function follow() {
   bar.hidden = sheet.top >= edge || sheet.bottom < edge + 60;
   if (bar.hidden) return;
 
-  const inside = around(topLine(edge + bar.firstElementChild.offsetHeight)), links = inside.map(s => '#L' + s.first).join();
+  const top = topLine(edge + bar.firstElementChild.offsetHeight), inside = around(top), links = inside.map(s => '#L' + s.first).join();
   if (links === bar.dataset.links) return;
   bar.dataset.links = links;
   bar.firstElementChild.replaceChildren(bar.firstElementChild.firstElementChild, ...inside.flatMap(s => {
@@ -84,7 +84,8 @@ function follow() {
     link.append(make('bdi', { textContent: s.name }));
     return [' › ', link];
   }));
-  here = inside.length ? '#L' + inside.at(-1).first : '';
+  const last = inside.at(-1) || symbols.findLast(s => s.first <= top); // of one line, what begins last
+  here = last ? '#L' + last.first : '';
   if (aside) outlined(here);
 }
 

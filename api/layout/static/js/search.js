@@ -1,8 +1,6 @@
 // Results while somebody types, the next page without a redraw, keys.
-import { booted } from './early.js';
-import { keys } from './keys.js';
+import { booted, keys, until } from './keys.js';
 import { fetchPart, parse, progress, put, say } from './part.js';
-import './wrap.js';
 
 const form = document.getElementById('search');
 const box = document.getElementById('query');
@@ -195,7 +193,8 @@ async function counted() {
   try {
     const html = await fetchPart(count.href.replace('facets=all', 'facets=quick'), 'facets'), note = parse(html).getElementById('counted');
     if (!count.isConnected || url !== address() || !note.dataset.exact) return;
-    put(document.getElementById('facets'), html);
+    const asOpen = document.querySelector('#facets details').open;
+    put(document.getElementById('facets'), html, from => { from.querySelector('details').open = asOpen; });
     if (!count.dataset.others) document.querySelector('.summary').textContent = note.dataset.summary;
     document.documentElement.dataset.counted = '1';
   } catch { /* without counts */ }
@@ -254,6 +253,8 @@ keys.add('e', () => {
   field.disabled = field.value === '1';
   submit();
 });
+if (localStorage.getItem('wrap') === '1') import('./wrap.js');
+else if (!reading) keys.add('w', () => until(import('./wrap.js').then(wrap => wrap.toggle())));
 keys.add('x', () => { const f = files()[at]; const d = f && f.querySelector('details.more'); if (d) d.open = !d.open; });
 
 // ---- queries that this browser keeps

@@ -4,6 +4,7 @@ import { fetchPart, parse } from './part.js';
 
 const box = document.getElementById('query'), form = document.getElementById('search');
 let list = null, at = -1, running = null, timer = 0, quiet = false;
+let none = ''; // a text whose last word nothing can follow: more letters of it find nothing either
 let coming = false, waiting = []; // a list for what stands in the box is on its way, and keys that are for it
 
 box.setAttribute('role', 'combobox');
@@ -39,6 +40,7 @@ async function ask() {
     next = parse(await fetchPart('/suggest?' + new URLSearchParams({ query: text, cursor }), 'suggest', mine.signal)).querySelector('ul');
   } catch { /* without suggestions */ }
   if (mine.signal.aborted || text !== box.value || document.activeElement !== box) return;
+  none = next && !next.children.length && place === text.length && /\w{3}$/.test(text) ? text : '';
   show(next);
 }
 
@@ -91,11 +93,11 @@ function walk(key) {
 // mean the next one.
 box.addEventListener('input', () => {
   clearTimeout(timer);
-  if (quiet || !box.value) { quiet = false; close(); return; }
+  if (quiet || !box.value || none && box.value.startsWith(none) && /^\w*$/.test(box.value.slice(none.length))) { quiet = false; close(); return; }
   if (list) choose(-1);
   coming = true;
   waiting = [];
-  timer = setTimeout(ask, 60);
+  timer = setTimeout(ask, 100);
 });
 box.addEventListener('keydown', e => {
   if (e.ctrlKey || e.metaKey || e.altKey || e.key === 'Shift') return;
@@ -115,10 +117,11 @@ box.addEventListener('keydown', e => {
   }
   if (!(e.key === 'Tab' && e.shiftKey) && walk(e.key)) e.preventDefault();
   else if (e.key === 'Enter') close();
-});
+}, true); // before what the key means to results
 form.addEventListener('mousedown', e => {
   const option = e.target.closest('#suggest li');
   if (option) { e.preventDefault(); take(option); }
 });
 form.addEventListener('submit', close);
 box.addEventListener('blur', () => close());
+if (document.activeElement === box && box.value !== box.defaultValue) ask(); // letters were faster than this script

@@ -42,8 +42,9 @@ function set(on) {
   for (const b of blocks()) if (on) rows(b); else plain(b);
 }
 
-keys.add('w', () => {
+export function toggle() {
   localStorage.setItem('wrap', wrapped() ? '' : '1');
   set(!wrapped());
-});
+}
+keys.add('w', toggle);
 if (localStorage.getItem('wrap') === '1') set(true);
