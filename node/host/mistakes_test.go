@@ -45,8 +45,8 @@ func TestList_mistakesSayWhatToDo(t *testing.T) {
 		code   Code
 		says   string
 	}{
-		"the address of something else":        {page(404), gitea, InvalidResponse, "the url of connection work is that of something else, or a proxy"},
-		"the address of something else, gone":  {page(410), github, InvalidResponse, "the url of connection work is that of something else, or a proxy"},
+		"the address of something else":        {page(404), gitea, InvalidResponse, "The url of connection work is that of something else, or a proxy"},
+		"the address of something else, gone":  {page(410), github, InvalidResponse, "The url of connection work is that of something else, or a proxy"},
 		"a page to sign in":                    {page(200), gitlab, InvalidResponse, "a sign-in page or a proxy stands before its API"},
 		"a group that is not there":            {json(404, `{"message":"404 Group Not Found"}`), gitlab, TargetNotFound, "nothing of this name, or the token of connection work may not see it"},
 		"a token that was mistyped":            {json(401, `{"message":"401 Unauthorized"}`), gitlab, TokenRefused, "give it a new one"},
