@@ -96,6 +96,25 @@ func saveChats(cmd *cobra.Command, c *client, path string) error {
 	return nil
 }
 
+// checkChats finds a damaged file before anything is written. Without a name there is none.
+func checkChats(path string) error {
+	if path == "" {
+		return nil
+	}
+	_, _, err := readChats(path, "")
+	return err
+}
+
+// restoreChats adds the chats of a file to a data directory.
+func restoreChats(w io.Writer, path, dataDir string) error {
+	if path == "" {
+		return nil
+	}
+	files, _, err := readChats(path, dataDir)
+	fmt.Fprintf(w, "chats: %s restored\n", catalog.Counted(files, "answer", "answers"))
+	return err
+}
+
 // readChats checks a file of chats, and unpacks it into a data directory unless dataDir is "".
 func readChats(path, dataDir string) (files, missing int, err error) {
 	f, err := os.Open(path)
@@ -133,11 +152,8 @@ func newSnapshotRestore(getenv func(string) string) *cobra.Command {
 			}
 			defer file.Close()
 
-			// A damaged file is found before anything is written.
-			if chats != "" {
-				if _, _, err := readChats(chats, ""); err != nil {
-					return err
-				}
+			if err := checkChats(chats); err != nil {
+				return err
 			}
 
 			// The catalog contains data encrypted with the cluster's key.
@@ -147,12 +163,7 @@ func newSnapshotRestore(getenv func(string) string) *cobra.Command {
 			}
 
 			printRecovered(cmd.OutOrStdout(), r)
-			if chats == "" {
-				return nil
-			}
-			files, _, err := readChats(chats, dataDir)
-			fmt.Fprintf(cmd.OutOrStdout(), "chats: %s restored\n", catalog.Counted(files, "answer", "answers"))
-			return err
+			return restoreChats(cmd.OutOrStdout(), chats, dataDir)
 		},
 	}
 
@@ -163,7 +174,7 @@ func newSnapshotRestore(getenv func(string) string) *cobra.Command {
 }
 
 func newRecover(getenv func(string) string) *cobra.Command {
-	var dataDir string
+	var dataDir, chats string
 	var accept bool
 	cmd := &cobra.Command{
 		Use:   "recover",
@@ -179,17 +190,21 @@ func newRecover(getenv func(string) string) *cobra.Command {
 				return errors.New("changes that only the lost nodes know are lost for good: say --accept-loss if that is what you want")
 			}
 
+			if err := checkChats(chats); err != nil {
+				return err
+			}
 			r, err := cluster.Recover(dataDir)
 			if err != nil {
 				return err
 			}
 
 			printRecovered(cmd.OutOrStdout(), r)
-			return nil
+			return restoreChats(cmd.OutOrStdout(), chats, dataDir)
 		},
 	}
 
 	offlineFlags(cmd, getenv, &dataDir)
+	cmd.Flags().StringVar(&chats, "chats", "", "add the chats of this file, which only the lost nodes may have had")
 	cmd.Flags().BoolVar(&accept, "accept-loss", false, "go on although changes may be lost")
 	return cmd
 }
