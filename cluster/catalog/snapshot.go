@@ -35,6 +35,13 @@ const (
 // ErrDamaged is wrapped by errors of Load about bytes that Save did not write.
 var ErrDamaged = errors.New("the snapshot is damaged")
 
+// noSnapshot is the ErrDamaged of a file that does not begin like a snapshot.
+type noSnapshot struct{}
+
+func (noSnapshot) Error() string { return "this file is no snapshot" }
+
+func (noSnapshot) Is(target error) bool { return target == ErrDamaged }
+
 // Save writes a snapshot of the view.
 func (v *View) Save(w io.Writer) error {
 	sum := sha256.New()
@@ -154,14 +161,14 @@ func (l *loader) read(b []byte) error {
 
 func (l *loader) load() error {
 	magic := make([]byte, len(snapshotMagic))
-	if err := l.read(magic); err != nil {
-		return err
+	if _, err := io.ReadFull(l.r, magic); err != nil {
+		return noSnapshot{}
 	}
 	if head := snapshotMagic[:6]; string(magic[:6]) == head && string(magic) > snapshotMagic {
 		return fmt.Errorf("a snapshot of format %q: %w", magic[6:], codec.ErrNewer)
 	}
 	if string(magic) != snapshotMagic {
-		return fmt.Errorf("%w: it does not begin like one", ErrDamaged)
+		return noSnapshot{}
 	}
 
 	// The checksum covers the magic, too.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -15,6 +16,9 @@ import (
 func Replace(path string, r io.Reader) (n int64, err error) {
 	// Use the same directory: a rename needs one file system.
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.new")
+	if wrong, ok := errors.AsType[*fs.PathError](err); ok {
+		return 0, fmt.Errorf("write %s: %w", path, wrong.Err) // the caller knows no other name
+	}
 	if err != nil {
 		return 0, err
 	}

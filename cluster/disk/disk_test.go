@@ -27,6 +27,14 @@ func TestReplace(t *testing.T) {
 	}
 }
 
+func TestReplace_namesThePathItWasGiven(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "nosuch", "file")
+	if _, err := Replace(path, strings.NewReader("")); err == nil || err.Error() != "write "+path+": no such file or directory" {
+		t.Error(err)
+	}
+}
+
 func TestReplace_keepsTheOldFileAfterAnError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
