@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster"
@@ -184,11 +185,23 @@ func WriteError(err error) error {
 
 	// This is no refusal: the same change may succeed soon.
 	case errors.Is(err, cluster.ErrNoLeader):
-		return Fail(ErrNoLeader, "the cluster has no leader now: %v", err)
+		return Fail(ErrNoLeader, "%s", noLeader(err))
 
 	// A change only waits for a quorum, and for this node to apply it.
 	case errors.Is(err, context.DeadlineExceeded):
 		return Fail(ErrNoLeader, "The change was not confirmed in time, and may take effect: look before you try again.")
 	}
 	return err
+}
+
+// noLeader says what to do without a leader, and why there is none if that is known.
+func noLeader(err error) string {
+	why := err.Error()
+	for range 2 { // it may be wrapped in itself
+		why = strings.TrimPrefix(strings.TrimPrefix(why, cluster.ErrNoLeader.Error()), ": ")
+	}
+	if why != "" {
+		why = " (" + why + ")"
+	}
+	return "The cluster has no leader now, so nothing was changed" + why + ". Searches go on. `shoal status` names the nodes that do not answer."
 }

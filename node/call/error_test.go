@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/shoalsearch/shoal/cluster"
@@ -22,6 +23,9 @@ func TestWriteError_aMissingQuorumIsAlways503(t *testing.T) {
 		if row := KindOf(WriteError(err)); row == nil || row.Status != 503 || row.Code != "NO_LEADER" {
 			t.Errorf("%v is %+v", err, row)
 		}
+	}
+	if got := WriteError(fmt.Errorf("%w: %w", cluster.ErrNoLeader, cluster.ErrNoLeader)).Error(); strings.Count(got, "no leader") != 1 || !strings.Contains(got, "shoal status") {
+		t.Error(got)
 	}
 	if err := errors.New("another"); WriteError(err) != err {
 		t.Error("an error of no kind is changed")
