@@ -199,18 +199,22 @@ func unknownProperty(name string, known []string, url string) string {
 		return "This is not a name that a header may have; rename it."
 	}
 
+	if best := Nearest(name, known); best != "" {
+		return fmt.Sprintf("There is no such property; did you mean %s?", best)
+	}
+	return fmt.Sprintf("There is no such property; there are %s.", strings.Join(known, ", "))
+}
+
+// Nearest returns the known name that is at most two edits away, or "".
+func Nearest(name string, known []string) (best string) {
 	// Never suggest a word in which all letters differ, as for a short name.
-	best, distance := "", 3
+	distance := 3
 	for _, k := range known {
 		if d := edits(strings.ToLower(name), strings.ToLower(k)); d < distance && d < len(k) {
 			best, distance = k, d
 		}
 	}
-
-	if best != "" {
-		return fmt.Sprintf("There is no such property; did you mean %s?", best)
-	}
-	return fmt.Sprintf("There is no such property; there are %s.", strings.Join(known, ", "))
+	return best
 }
 
 // edits returns the Levenshtein distance of two short words. Before the step (i, j)

@@ -61,6 +61,7 @@ func serve(ctx context.Context, f serveFlags) error {
 
 	f.warnPlain(srv, log)
 	warnUnread(os.Getenv, log)
+	warnMisspelt(os.Environ(), log)
 	log.Info("serving", "api", srv.Addr().String(), "version", buildVersion(), "data", f.dataDir)
 	return errors.Join(runBoth(ctx, n, srv, &f, log), f.tracer.Close())
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/config"
 )
@@ -25,6 +26,29 @@ func warnUnread(getenv func(string) string, log *slog.Logger) {
 	for _, name := range config.Unread() {
 		if getenv(name) != "" {
 			log.Warn("a variable of the environment has no effect", "name", name, "why", config.WhyUnread(name))
+		}
+	}
+}
+
+// warnMisspelt warns about variables that are nearly called like one that a node reads. Others
+// that begin with SHOAL_ may be those of Kubernetes, for a service named shoal.
+func warnMisspelt(environ []string, log *slog.Logger) {
+	known := []string{"SHOAL_API_KEY", "SHOAL_URL", "SHOAL_CA_FILE"} // those of other commands
+	for name := range flagsOfVariables() {
+		known = append(known, name)
+	}
+	for _, v := range slices.Concat(config.Variables(), config.Refused()) {
+		known = append(known, v.Name)
+	}
+	slices.Sort(known)
+
+	for _, pair := range environ {
+		name, _, _ := strings.Cut(pair, "=")
+		if !strings.HasPrefix(name, "SHOAL_") || slices.Contains(known, name) {
+			continue
+		}
+		if near := config.Nearest(name, known); near != "" {
+			log.Warn("no node reads this variable of the environment", "name", name, "did you mean", near)
 		}
 	}
 }

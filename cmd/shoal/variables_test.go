@@ -114,6 +114,18 @@ func TestVariables_ofPeopleHaveTestsAndDocs(t *testing.T) {
 	}
 }
 
+// A misspelt variable is named with the one that was meant. Values, and variables of others, are not.
+func TestServe_warnsOfMisspeltVariables(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	warnMisspelt([]string{"SHOAL_LISTN=secret-value", "SHOAL_LISTEN=:1", "SHOAL_SERVICE_HOST=x", "SHOAL_PORT_7700_TCP=x", "SHOAL_MAX_PERMISION_AGE=1h"},
+		slog.New(slog.NewTextHandler(&out, nil)))
+	if got := out.String(); strings.Count(got, "level=WARN") != 2 || !strings.Contains(got, "name=SHOAL_LISTN \"did you mean\"=SHOAL_LISTEN") ||
+		!strings.Contains(got, "=SHOAL_MAX_PERMISSION_AGE") || strings.Contains(got, "secret-value") {
+		t.Error(got)
+	}
+}
+
 // At the start the log names variables that nothing reads. Without such variables there is no
 // message.
 func TestServe_warnsOfUnreadVariables(t *testing.T) {
