@@ -126,6 +126,9 @@ func applyConfig(cmd *cobra.Command, c *client, file string, accept bool) error 
 
 // readConfig reads a file, or standard input for "-".
 func readConfig(cmd *cobra.Command, path string) ([]byte, error) {
+	if strings.HasPrefix(path, "https://") || strings.HasPrefix(path, "http://") {
+		return nil, fmt.Errorf("%s is an address: save it as a file first, and name that file", path)
+	}
 	if path != "-" {
 		return os.ReadFile(path)
 	}
@@ -174,8 +177,11 @@ func (k *configCheck) run(cmd *cobra.Command, path string) error {
 		explainConnection(out, conn)
 	}
 
-	if k.env != "" {
-		if good, err := checkEnvFile(cmd, k.env, namedVariables(text, file)); err != nil || !good {
+	named := namedVariables(text, file)
+	if k.env == "" {
+		warnUnset(cmd.ErrOrStderr(), path, named, k.getenv)
+	} else {
+		if good, err := checkEnvFile(cmd, k.env, named); err != nil || !good {
 			return cmp.Or(err, error(exitCode(1)))
 		}
 	}

@@ -76,6 +76,15 @@ func warnMissing(w io.Writer, path string, all []setting, named []string) {
 	}
 }
 
+// warnUnset names the secrets of the configuration that this shell lacks: a node may have them.
+func warnUnset(w io.Writer, path string, named []string, getenv func(string) string) {
+	for _, name := range named {
+		if getenv(name) == "" {
+			fmt.Fprintf(w, "%s: %s is not set in this shell; each node needs it\n", path, name)
+		}
+	}
+}
+
 // variableVerdict says what a node does with a variable. ok is false if the value would stop its
 // start.
 func variableVerdict(s setting, flags map[string]string, named []string) (verdict string, ok bool) {
