@@ -58,6 +58,13 @@ func (f *clientFlags) completeNames(n naming) {
 	}
 }
 
+// offerValues lets the shell complete a flag that has few values.
+func offerValues(cmd *cobra.Command, flag string, values ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is no such flag
+	}
+}
+
 // fetchNames requests the names from a node.
 func (f *clientFlags) fetchNames(ctx context.Context, n naming, typed string) (names []string, err error) {
 	c, err := f.client()

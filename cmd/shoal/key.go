@@ -66,6 +66,7 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 	})
 
 	cmd.Flags().StringVar(&role, "role", "member", "member (reads) or owner (everything)")
+	offerValues(cmd, "role", "member", "owner")
 	cmd.Flags().StringVar(&user, "user", "", "account that it is for, by e-mail address or id (default whoever asks; the operator's keys are nobody's)")
 	cmd.Flags().BoolVar(&all, "all-repositories", false, "a key of nobody that sees every repository, also those whose permissions are enforced")
 	cmd.Flags().StringVar(&expires, "expires", "", "days until it ends, as 90d (default never)")

@@ -128,6 +128,8 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	text(&f.backupAgeText, "backup-age", "48h", "shoal status warns when the newest back-up of the catalog is as old as this; 0 for never", "SHOAL_BACKUP_AGE")
 	text(&f.slowText, "log-slow", "", "log each search and read that takes as long as this, with what it looked for: 500ms (default none)", "SHOAL_LOG_SLOW")
 	text(&f.logLevel, "log-level", "info", "debug, info, warn or error", "SHOAL_LOG_LEVEL")
+	offerValues(cmd, "log-format", "text", "json")
+	offerValues(cmd, "log-level", "debug", "info", "warn", "error")
 }
 
 // addNumbers adds the number flags.
