@@ -223,7 +223,7 @@ var limits = []struct {
 		{"a session in all", "node/account.sessionAbsolute", "", "sign in again"},
 		{"wrong passwords for one account from one address, without a wait", "node/account.freeAttempts", "", "each doubles the wait"},
 		{"wrong passwords from one address, without a wait", "node/account.freeOfAddress", "", "each doubles the wait"},
-		{"longest wait of an address", "node/account.longestWait", "", ""},
+		{"longest wait of an address", "node/account.maxWait", "", ""},
 		{"wrong passwords for one account from anywhere, without a wait", "node/account.freeOfAccount", "", "each doubles the wait"},
 		{"longest wait of an account", "node/account.accountWait", "", ""},
 	}},
