@@ -170,7 +170,7 @@ test-hosts: install-deps
 
 # From a push at a real Gitea until a search finds it, with a webhook and without: 200 pushes each.
 bench-hosts: install-deps
-	SHOAL_BENCH_HOSTS=1 SHOAL_TEST_GITEA=$$(.ci/gitea) $(GO) test -count=1 -timeout 40m -p 1 -v -run TestPushToSearchable ./api
+	SHOAL_BENCH_HOSTS=1 SHOAL_TEST_GITEA=$$(.ci/gitea) $(GO) test -count=1 -timeout 40m -p 1 -v -run 'TestPushToSearchable' ./api
 
 .PHONY: bench-listings chaos-hosts
 

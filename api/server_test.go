@@ -475,7 +475,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-func TestKeyInTheOtherHeader(t *testing.T) {
+func TestKey_inTheSourcebotHeader(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	req, _ := http.NewRequest("GET", "http://"+s.Addr().String()+"/api/repos", nil)
