@@ -285,7 +285,7 @@ var askedRoutes = map[string]func(aims) []shot{
 		return append(list, a.each(func(r string) shot { return get("/repos?query=%s", url.QueryEscape(r)) })...)
 	},
 	"GET /browse/*": func(a aims) (list []shot) {
-		for _, page := range []string{"", "/-/tree/", "/-/tree/docs", "/-/blob/main.go", "/-/blob/none", "/-/tree/none", "/-/blame/main.go", "/-/raw/main.go", "/-/commits", "/-/commit/HEAD", "/-/compare/v1...HEAD", "/-/compare/v1..HEAD?w=1", "/-/branches", "/-/tags", "/-/find?query=main", "/-/symbols?query=main", "/-/symbols?query=nosuchname", "/-/names?name=main", "@v1/-/blob/main.go"} {
+		for _, page := range []string{"", "/-/tree/", "/-/tree/docs", "/-/blob/main.go", "/-/blob/none", "/-/tree/none", "/-/blame/main.go", "/-/raw/main.go", "/-/commits", "/-/commit/HEAD", "/-/compare/v1...HEAD", "/-/compare/v1..HEAD?w=1", "/-/branches", "/-/tags", "/-/find?query=main", "/-/symbols?query=main", "/-/symbols?query=nosuchname", "/-/names?name=main", "/-/dependencies", "/-/dependencies?query=a", "@v1/-/blob/main.go"} {
 			list = append(list, a.each(func(r string) shot { return get("/browse/%s%s", r, page) })...)
 		}
 		return list

@@ -103,6 +103,9 @@ var keyRows = []keyRow{
 	{"Tags", "/browse/local/app/-/tags", aGuest, []string{"GET /browse/*/-/tags", "GET /browse/*/-/tree"}, []keyStep{
 		{"Tab to v1.0, Enter", "the directory of the tag", in("@v1.0")},
 	}},
+	{"Dependencies", "/browse/local/app/-/dependencies", aGuest, []string{"GET /browse/*/-/dependencies"}, []keyStep{
+		{"Tab to Library, type zod, Enter", "those with these letters", `location.search.includes('query=zod')`},
+	}},
 	{"Files found", "/browse/local/app/-/find", aGuest, []string{"GET /browse/*/-/find", "GET /browse/*/-/blob"}, []keyStep{
 		{"Tab to Letters of the path, type grtest, Enter", "the files with these letters", `location.search.includes('query=grtest')`},
 		{"Tab to greet/greet_test.go, Enter", "the file", in("/-/blob/greet/greet_test.go")},

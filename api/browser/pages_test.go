@@ -212,6 +212,7 @@ func (s *site) states() []state {
 		{name: "a comparison without blanks", path: browse(appRepo, "", "compare", "main..main") + "?w=1"},
 		{name: "branches", path: browse(appRepo, "", "branches", "")},
 		{name: "tags", path: browse(appRepo, "", "tags", "")},
+		{name: "dependencies", path: browse(appRepo, "", "dependencies", "")},
 		{name: "hidden characters", path: browse(hostileRepo, "", "blob", "bidi.go")},
 		{name: "hostile names", path: browse(hostileRepo, "", "", "")},
 		{name: "hostile results", path: find("needle reposet:\"" + strings.ReplaceAll(hostileRepo, `"`, `\"`) + "\"")},

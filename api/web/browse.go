@@ -98,7 +98,7 @@ func (l place) Revision() string {
 func (p *reading) kinds() map[string]func(context.Context, *layout.Visit, place) error {
 	return map[string]func(context.Context, *layout.Visit, place) error{
 		"tree": p.sources.tree, "blob": p.sources.file, "blame": p.revisions.blame, "raw": p.sources.raw,
-		"commits": p.revisions.commits, "commit": p.revisions.commit, "compare": p.revisions.compare, "branches": p.revisions.branches, "tags": p.revisions.branches, "find": p.find, "symbols": p.symbols, "names": p.names, "commits.atom": p.revisions.feed,
+		"commits": p.revisions.commits, "commit": p.revisions.commit, "compare": p.revisions.compare, "branches": p.revisions.branches, "tags": p.revisions.branches, "find": p.find, "symbols": p.symbols, "names": p.names, "dependencies": p.dependencies, "commits.atom": p.revisions.feed,
 	}
 }
 

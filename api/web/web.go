@@ -6,7 +6,7 @@
 //	/                                      the search box and what is here
 //	/search?query=...                      results
 //	/repos                                 the repositories that the viewer may see
-//	/browse/<repo>[@<rev>]/-/blob/<path>   a file; also tree, blame, commits, commit, compare, branches, find, symbols, names, raw
+//	/browse/<repo>[@<rev>]/-/blob/<path>   a file; also tree, blame, commits, commit, compare, branches, find, symbols, names, dependencies, raw
 //	/open?remote=&path=&line=&commit=      to the page of a line in an editor
 //	/embed/<repo>[@<rev>]/-/blob/<path>    lines of a file within a page of another site
 //	/chat, /chat/<id>[/events]             questions to a language model, and a thread of them as it grows
