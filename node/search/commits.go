@@ -111,7 +111,7 @@ func (s *Searcher) SearchCommits(ctx context.Context, v catalog.Viewer, req Requ
 		return nil, err
 	}
 
-	c := &commitSearch{s: s, q: q, diff: parsed.Type == query.DiffType, best: map[catalog.RepoID]commitsPart{}, asked: map[catalog.RepoID]map[string]bool{}}
+	c := &commitSearch{d: &s.d, leaves: s.leaves, q: q, diff: parsed.Type == query.DiffType, best: map[catalog.RepoID]commitsPart{}, asked: map[catalog.RepoID]map[string]bool{}}
 	for range commitHolders {
 		if !c.round(ctx) || ctx.Err() != nil {
 			break
@@ -153,9 +153,10 @@ func checkCommits(q *query.Query, req *Request) error {
 
 // commitSearch is one search of commits at the node that was asked.
 type commitSearch struct {
-	s    *Searcher
-	q    *question
-	diff bool
+	d      *Deps
+	leaves *leaves
+	q      *question
+	diff   bool
 
 	mu    sync.Mutex // guards the fields below
 	best  map[catalog.RepoID]commitsPart
@@ -170,12 +171,12 @@ func (c *commitSearch) round(ctx context.Context) bool {
 	for it := c.q.repos.Iterator(); it.HasNext(); {
 		id := it.Next()
 		part := c.best[id]
-		repo := c.q.visible.View.Repo(id)
-		if part.State == history.Whole || part.State == history.Partial || repo == nil || !repo.Indexed() {
+		repo, err := c.q.visible.ByID(id)
+		if part.State == history.Whole || part.State == history.Partial || err != nil || !repo.Indexed() {
 			continue
 		}
 		key := catalog.MirrorKey(id)
-		for _, node := range c.s.d.Peers.Prefer(c.q.visible.View.Holders(key), key) {
+		for _, node := range c.d.Peers.Prefer(c.q.visible.View.Holders(key), key) {
 			if !c.asked[id][node] {
 				if c.asked[id] == nil {
 					c.asked[id] = map[string]bool{}
@@ -200,7 +201,11 @@ func (c *commitSearch) round(ctx context.Context) bool {
 func (c *commitSearch) ask(ctx context.Context, node string, ids []catalog.RepoID) {
 	req := &commitsRequest{Pass: c.q.visible.Pass(), Q: c.q.leaf.Q, Diff: c.diff, Limit: c.q.req.Matches, Repos: ids}
 	for _, id := range ids {
-		req.Digest = append(req.Digest, history.Digest(c.q.visible.View.Repo(id)))
+		digest := ""
+		if repo, err := c.q.visible.ByID(id); err == nil {
+			digest = history.Digest(repo)
+		}
+		req.Digest = append(req.Digest, digest)
 	}
 	if left, ok := clock.Left(ctx); ok {
 		req.Within = max(left-min(left/10, 300*time.Millisecond), time.Millisecond)
@@ -208,18 +213,18 @@ func (c *commitSearch) ask(ctx context.Context, node string, ids []catalog.RepoI
 
 	var out *commitsResponse
 	var err error
-	if node == c.s.d.Cluster.Self() {
-		out, err = c.s.leaves.commits(ctx, req)
+	if node == c.d.Cluster.Self() {
+		out, err = c.leaves.commits(ctx, req)
 	} else {
-		out, err = commitsCall.Ask(ctx, c.s.d.Cluster, node, req)
-		c.s.d.Peers.Heard(node, err)
+		out, err = commitsCall.Ask(ctx, c.d.Cluster, node, req)
+		c.d.Peers.Heard(node, err)
 	}
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case err != nil:
-		c.s.d.Log.Warn("a search of commits failed on a node", "node", node, "err", err)
+		c.d.Log.Warn("a search of commits failed on a node", "node", node, "err", err)
 		if e := call.KindOf(err); e != nil && e.Err == call.ErrOverloaded {
 			c.busy = err
 		}
