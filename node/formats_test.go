@@ -103,7 +103,14 @@ func TestUpgrade_overAChangeOfIndexFiles(t *testing.T) {
 	whole()
 
 	asked := askFleet(t, f, "walrus", repos)
-	leader := slices.IndexFunc(f.Nodes, func(n *nodetest.Node) bool { return n.ID() == f.Nodes[0].Status().Leader })
+	leader := -1
+	f.Nodes[0].Wait("a leader", func() error {
+		id := f.Nodes[0].Status().Leader
+		if leader = slices.IndexFunc(f.Nodes, func(n *nodetest.Node) bool { return n.ID() == id }); leader < 0 {
+			return fmt.Errorf("the leader is %q", id)
+		}
+		return nil
+	})
 	for i := range 3 {
 		n := f.Nodes[(leader+i)%3]
 		asked.only(slices.DeleteFunc(slices.Clone(f.Nodes), func(x *nodetest.Node) bool { return x == n }))

@@ -134,7 +134,7 @@ func TestOverrides_workOrWarn(t *testing.T) {
 		}
 	}
 	for name, says := range map[string]string{
-		"SHOAL_BASE_URL": "AUTH_URL", "SHOAL_EMBED_ANCESTORS": "--embed-ancestors", "SHOAL_HOST_RECORD": "--online", "SHOAL_REPLICAS": "shoal serve", "NO_PROXY": "shoal serve", "CTAGS_COMMAND": "--ctags", "HTTPS_PROXY": "shoal serve", "DATABASE_URL": "no database", "AUTH_SECRET": "cluster key", "SMTP_HOST": "no e-mail",
+		"SHOAL_BASE_URL": "AUTH_URL", "SHOAL_EMBED_ANCESTORS": "--embed-ancestors", "SHOAL_HOST_RECORD": "--online", "SHOAL_REPLICAS": "shoal serve", "NO_PROXY": "shoal serve", "CTAGS_COMMAND": "--ctags", "HTTPS_PROXY": "shoal serve", "DATABASE_URL": "no database", "AUTH_SECRET": "cluster key", "SMTP_HOST": "shoal serve",
 		"SOURCEBOT_LOG_LEVEL": "--log-level", "NOBODYS_VARIABLE": "no node reads",
 	} {
 		text, f, err := file(name, "x")

@@ -152,7 +152,7 @@ func TestDemoCheckout(t *testing.T) {
 	}
 	write(t, filepath.Join(top, "linked", ".git"), "gitdir: ../clone/.git/worktrees/linked\n")
 
-	for dir, says := range map[string]string{"clone": "", "clone/a/b": "", "linked": "leads to a repository elsewhere", "plain": "no git repository there"} {
+	for dir, says := range map[string]string{"clone": "", "clone/a/b": "", "linked": "Name a checkout with a .git directory", "plain": "no git repository there"} {
 		root, err := checkoutRoot(filepath.Join(top, dir))
 		if says == "" && (err != nil || root != filepath.Join(top, "clone")) {
 			t.Errorf("%s: %q, %v", dir, root, err)
