@@ -36,7 +36,8 @@ func ownerHandler(h func(ctx context.Context, c *call, by account.Owner) error) 
 	}
 }
 
-// holderHandler is like owners, for operations that people may use on their own things too.
+// holderHandler makes a handler of an operation that owners may use on everything, and other people
+// on what is theirs.
 func holderHandler(h func(ctx context.Context, c *call, by account.Holder) error) handler {
 	return func(ctx context.Context, c *call) error {
 		by, err := account.AsHolder(c.viewer)

@@ -158,7 +158,8 @@ func compile(c Case, pattern string) (*matcher, error) {
 
 // match reports whether a name matches the pattern, apart from a leading !.
 func (g *matcher) match(name string) bool {
-	// Most names differ in their first characters.
+	// A name that equals the text of the pattern always matches, as (old) does. Most names differ in
+	// their first characters, so compare these first.
 	for i := 0; i < len(g.start); i++ {
 		switch {
 		case i == len(name):

@@ -207,7 +207,8 @@ func (s *survey) addRepo(repo *catalog.Repo) {
 	}
 }
 
-// note adds one thing to the unit; first means the first thing of its repository.
+// note counts a mirror or an index file of the unit, with the nodes that have it. first means the
+// first one of its repository.
 func (u *unitSurvey) note(holders []uint32, live int, first bool) {
 	u.things++
 	for _, number := range holders {

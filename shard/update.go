@@ -317,7 +317,8 @@ func (p *prior) sourceBits() []uint8 {
 	return from
 }
 
-// rest returns a source of the blobs that no part has: the delta.
+// rest returns a source of the blobs that no index file of the repository has yet. The delta is
+// built from them.
 func (u *update) rest() Source {
 	r := &restSource{u: u}
 	for i, occurrences := range u.fresh {

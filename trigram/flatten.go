@@ -191,8 +191,8 @@ func (f *flattener) flatten(re *syntax.Regexp) []seq {
 	return []seq{{}} // OpEmptyMatch and word boundaries consume nothing
 }
 
-// maxBreaks is how many line breaks of an expression are searched both as "\n" and as "\r\n". For
-// further ones a gap leaves open whether there is a "\r".
+// maxBreaks is how many line breaks of an expression are searched both as "\n" and as "\r\n". Later
+// ones split the literal, so that either form matches.
 const maxBreaks = 3
 
 // literal returns the sequences of a literal. Its line breaks may be "\n" or "\r\n".

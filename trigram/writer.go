@@ -21,9 +21,9 @@ const (
 	// hotRows is the number of rows in the bit matrix. Row 0 belongs to no trigram: all trigrams
 	// without a row write to it.
 	hotRows = 8192
-	// hotShare decides which trigrams get a row: those in more than one of hotShare units.
+	// hotShare decides which trigrams get a row: those in more than 1/hotShare of the units.
 	hotShare = 64
-	// hotAfter is the number of units of the first segment after which rows are chosen.
+	// hotAfter is how many units of the first segment are read before its rows are chosen.
 	hotAfter = 2048
 	// blockUnits is the number of units in a block of the bit matrix. In a block each row has one
 	// cache line, and a block stays in the second-level cache while it is filled. Units set their

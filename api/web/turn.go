@@ -137,7 +137,8 @@ func withoutCut(files []search.File, perFile int) []search.File {
 	return files
 }
 
-// size returns how much of a search's limit the files, or the repositories, take.
+// size returns the number of collected results, counted as the limit of a search counts them: of
+// repositories if there are no files.
 func (h *heap) size() int {
 	if len(h.files) == 0 {
 		return len(h.last.Repositories)

@@ -54,7 +54,7 @@ func levelOf(f reflect.StructField) uint64 {
 	return max(1, level)
 }
 
-// tagged reports whether a field of the type, at any depth, has a level.
+// tagged reports whether a field of the type, at any depth, has a tag with the level that it needs.
 func tagged(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array:

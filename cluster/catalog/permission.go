@@ -378,7 +378,8 @@ func (c *AgeAccess) apply(t *txn) Result {
 
 // ageListing makes the last listing of a person invalid. Later answers about repositories stay.
 func (t *txn) ageListing(old *Reader) {
-	// Keep repositories whose own answer began after the listing: those age separately.
+	// Keep repositories that were asked about one by one after the listing began. Those answers expire
+	// by themselves.
 	r := *old
 	set := bitmap(old.Repos).Clone()
 	for it := bitmap(old.Repos).Iterator(); it.HasNext(); {

@@ -133,7 +133,7 @@ func (s *site) scanNamed(ctx context.Context, f *finder, files []git.Entry, patt
 	return s.kept.scan(f, s.repo.ID, files, trigram.Ask(re), r.read)
 }
 
-// scan searches files of a repository with f. question belongs to f's pattern; read returns the
+// scan searches files of a repository with f. question has the trigrams of f's pattern; read returns the
 // content of a blob.
 func (k *keptFiles) scan(f *finder, repo catalog.RepoID, files []git.Entry, question *trigram.Question, read func(oid string) ([]byte, error)) error {
 	for _, e := range files {

@@ -98,7 +98,7 @@ func (m Method[Req, Resp]) message(ctx context.Context, req *Req) []any {
 func (m Method[Req, Resp]) Serve(net Network, run func(ctx context.Context, req *Req) (*Resp, error)) {
 	knows := sync.OnceValue(func() map[string]bool { return fieldsOf(reflect.TypeFor[Req]()) })
 	net.Handle(m.name, func(ctx context.Context, _ cluster.Peer, in []byte) ([]byte, error) {
-		// The parts may be missing.
+		// A caller may send no request id, trace or list of fields: extra stays empty then.
 		req, extra := new(Req), parts{}
 		if err := m.questions.decode(in, req, &extra); err != nil {
 			return nil, err

@@ -90,7 +90,8 @@ func (k *Keeper) of(id catalog.RepoID) *kept {
 	return e
 }
 
-// Run brings the changes up to the catalog, one repository after the other, until ctx ends.
+// Run keeps the index of changes of each repository as new as the catalog, one repository after the
+// other, until ctx ends. It does nothing if histories are off.
 func (k *Keeper) Run(ctx context.Context) error {
 	defer k.close()
 	if k.d.Bound.Off() {

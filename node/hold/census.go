@@ -314,7 +314,7 @@ func (t *Tally) Shortage(copies int) Shortage {
 	return s
 }
 
-// FirstNames returns the first names of the repositories in a set, sorted, at most most of them.
+// FirstNames returns the names of the repositories in a set that sort first, up to a number.
 func FirstNames(view *catalog.View, set *roaring.Bitmap, most int) (names []string) {
 	// In a large set the first names are soon found in the list of all names. A small set is
 	// sorted.

@@ -85,7 +85,7 @@ func (c *client) personal(res *http.Response, body []byte) *Refusal {
 	case status == http.StatusUnauthorized:
 		return refusal(TokenRefused, status, "%s refuses the person's token: it was revoked, or has ended; link the account again", c.product)
 
-	// An error of a proxy says nothing about the person.
+	// Only JSON comes from the host itself. An error page of a proxy says nothing about the person.
 	case status == http.StatusForbidden && isJSON(res, body) && barred.Match(body):
 		return refusal(AccountBlocked, status, "%s has shut the account out", c.product)
 	case status == http.StatusForbidden:

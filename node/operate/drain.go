@@ -261,7 +261,7 @@ func (d *Drainer) wanted(view *catalog.View, leaving string) int {
 	return max(min(d.replicas, len(d.takers(view, leaving))), 1)
 }
 
-// onlyCopies returns the repositories on a node of which fewer than want other members have a copy.
+// onlyCopies returns the repositories on a node that have fewer than want copies on other members.
 // The function counts selects those members.
 func (d *Drainer) onlyCopies(view *catalog.View, node string, want int, counts func(id string) bool) []catalog.RepoID {
 	var out []catalog.RepoID

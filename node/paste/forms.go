@@ -118,7 +118,8 @@ var barePath = re(before + pathAt + `(?:[\s)"'` + "`" + `>,:;]|\]|$)`)
 // mostBare is the limit of paths without a line. A text with more of them is prose.
 const mostBare = 3
 
-// barePaths finds paths without a line.
+// barePaths finds paths that no line number follows. A text with more than mostBare of them is no
+// reference to a place: it returns none.
 func (r *reader) barePaths() []Place {
 	var out []Place
 	for _, m := range barePath.FindAllStringSubmatchIndex(r.text, mostBare+1) {

@@ -75,8 +75,8 @@ func (q *question) searchGit(ctx context.Context, v catalog.Viewer, scanner Scan
 	return nil
 }
 
-// revisionGap returns the gap of an answer that lacks a revision in some of all repositories,
-// because the index does not have it and no mirror was asked. Repositories without an index have a
+// revisionGap says what an answer lacks because the index of some of the searched repositories, all
+// in number, does not have the revision, and no mirror was asked. Repositories without an index have a
 // gap of their own.
 func revisionGap(rev string, all int, missing []*catalog.Repo) coverage.Gap {
 	gap := coverage.Gap{Kind: coverage.Revision, Ref: rev}

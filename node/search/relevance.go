@@ -139,7 +139,8 @@ func (c *relevance) score(words []rankedWord) float64 {
 	return score * c.factor
 }
 
-// scorePath scores the path of the file.
+// scorePath notes which words the path has, and which of them are whole words of the file's name or
+// of its directories (strength 1).
 func (c *relevance) scorePath(words []rankedWord, path string) {
 	c.factor = pathFactor(path)
 	name := strings.LastIndexByte(path, '/') + 1

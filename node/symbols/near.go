@@ -61,8 +61,8 @@ func (p *Place) nearness(f *SymbolFile, language string) int {
 	return n
 }
 
-// compare orders positions of the file: those up to the place, the last one first,
-// then those behind it.
+// compare orders positions of the file: those up to the place, the nearest first,
+// then those after it.
 func (p *Place) compare(a, b shard.Position) int {
 	behindA, behindB := p.isBefore(a), p.isBefore(b)
 	order := cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

@@ -256,10 +256,9 @@ func reposOf(files []search.GrepFile) int {
 	return len(repos)
 }
 
-// blocks writes files with their lines. A gap between lines that are shown
-// with others around them is marked.
+// blocks makes a block of each file: a head with the path, then its lines.
 func (g *grepping) blocks(files []search.GrepFile) []block {
-	// Without an expression lines are shown from their start.
+	// If the pattern does not compile, expr is nil, and lines are shown from their start.
 	expr, _ := regexp.Compile("(?m)" + g.pattern)
 
 	blocks := make([]block, len(files))

@@ -332,7 +332,7 @@ func (r *outlineRow) scope() string {
 var fieldKinds = []string{"member", "field", "property", "anonMember", "enumerator", "enumConstant"}
 
 // outlineName is the name of a definition, with its parameters if they are wanted.
-// Where what it belongs to stands in another file, its name says so.
+// If its type stands in another file, the name begins with that, as in Type.Method.
 func outlineName(s *browse.OutlineSymbol, depth int, signature bool) string {
 	name := label(s.Name)
 	if scope := shortScope(s.ParentName, s.ParentKind); scope != "" && depth == 0 {

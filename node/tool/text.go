@@ -121,8 +121,8 @@ func of(a *Args, repo string) string {
 	return repo + " "
 }
 
-// noRoom adds that a page of all entries, with their noun, does not fit after some of
-// them. The call that goes on has pages of a size that begins one right there, or before.
+// noRoom adds that only the first entries of a page fit, and names the call for the rest. Its pages
+// have a size for which one begins at the first entry that is not shown, or before it.
 func (e *end) noRoom(a *Args, noun string, shown, all int) {
 	before := (a.Number("page") - 1) * a.Number("perPage")
 	size := shown

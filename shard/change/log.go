@@ -193,7 +193,7 @@ func (s *generation) find(id string) (uint32, bool) {
 	return 0, false
 }
 
-// bits are the bits of the distinct commits of revisions.
+// bits gives each distinct commit of the revisions a bit of its own. Commits after the 64th get none.
 func bits(revisions []Tip) map[string]uint64 {
 	out := map[string]uint64{}
 	for _, r := range revisions {

@@ -367,7 +367,8 @@ func (k *copier) connectedTo(ctx context.Context, refs map[string]string, cut bo
 	return k.walkObjects(ctx, refs, []string{"GIT_SHALLOW_FILE=" + there}) // a missing file means all of the history to git
 }
 
-// walkObjects makes git walk all objects that references lead to.
+// walkObjects makes git walk all objects that references lead to. It fails if one is missing. but has
+// further arguments of rev-list, which leave objects out.
 func (u *updater) walkObjects(ctx context.Context, refs map[string]string, env []string, but ...string) error {
 	if len(refs) == 0 {
 		return nil

@@ -188,7 +188,8 @@ func (c *cursor) window(from int) {
 		return
 	}
 
-	// Copy the rest of the text, and append newlines for a position to read.
+	// Copy the rest of the text and append newlines: a check of a position reads up to reach() bytes
+	// after it.
 	n := copy(c.tail[:], c.text[from:])
 	blocks := n>>6 + 1
 	copy(c.tail[n:blocks<<6+c.f.reach()], newlines[:])

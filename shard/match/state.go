@@ -198,10 +198,10 @@ func (m *machine) intern(s *state) uint32 {
 	return t
 }
 
-// looksBehind reports whether a thread of s, or a new one, may still ask about the rune before.
+// looksBehind reports whether matching on from s depends on the rune before, as ^ and \b do.
 func (m *machine) looksBehind(s *state) bool {
 	if s.npend > 0 {
-		return false // the first byte of the rune has decided that
+		return false // s is in the middle of a rune, and the first byte of it has decided that
 	}
 	if !m.reverse && !s.found && m.p.startAsserts {
 		return true

@@ -44,6 +44,7 @@ func (p *Pool) start() (*process, error) {
 	return proc, nil
 }
 
+// launch starts ctags with pipes for its input and output, in a process group of its own.
 func (p *Pool) launch() (*process, error) {
 	theirIn, in, err := os.Pipe()
 	if err != nil {

@@ -64,7 +64,7 @@ func (w *watch) end() string {
 	return w.why
 }
 
-// look kills the process, or sets the time of the next look.
+// look kills the process if the present file has taken too long. Otherwise it sets the timer again.
 func (w *watch) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -161,7 +161,8 @@ func streamResponses(s *Server, r *Request, t Turn) []byte {
 		say("response.output_item.done", object{"output_index": len(out), "item": item})
 		add(item)
 	}
-	// Names of items are not those of calls, which is easily mixed up.
+	// The id of an item differs from its call_id, as with the real service: code that mixes them up
+	// fails.
 	for i, c := range t.Calls {
 		item := object{"id": fmt.Sprintf("fc_%d", i), "type": "function_call", "call_id": c.ID, "name": c.Name, "arguments": c.Arguments, "status": "completed"}
 		say("response.function_call_arguments.delta", object{"item_id": item["id"], "output_index": len(out), "delta": c.Arguments})
