@@ -39,13 +39,14 @@ func TestMetrics_countersBeginAtZero(t *testing.T) {
 	t.Parallel()
 	m := &metrics{
 		leaves:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "leaves"}, []string{"result"}),
+		letters:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "letters"}, []string{"result"}),
 		exhaustive: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "answers"}, []string{"exhaustive", "reason"}),
 	}
 	m.begin()
 	for name, c := range map[string]struct {
 		of   prometheus.Collector
 		want int
-	}{"calls to leaves": {m.leaves, 3}, "answers": {m.exhaustive, 6}} {
+	}{"calls to leaves": {m.leaves, 3}, "letters": {m.letters, 2}, "answers": {m.exhaustive, 6}} {
 		series := make(chan prometheus.Metric, 100)
 		c.of.Collect(series)
 		if len(series) != c.want {
