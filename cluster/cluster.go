@@ -253,7 +253,7 @@ func (c *Cluster) wire(lone bool) {
 	c.admission = &admission{env: c.env, network: n, replica: r, proposer: c.proposer, twins: twins, succession: c.succession}
 	c.proof = &proof{env: c.env, network: n, replica: r, twins: twins, memory: memory, ballot: &c.ballot}
 	c.expulsion = &expulsion{env: c.env, network: n, replica: r}
-	c.electorate = &electorate{env: c.env, network: n, replica: r}
+	c.electorate = &electorate{env: c.env, network: n, replica: r, call: n.call}
 	c.secrets = &secrets{env: c.env, keys: &c.keys, network: n, replica: r, proposer: c.proposer}
 	c.watch = &watch{env: c.env, replica: r, proposer: c.proposer, arbiter: c.arbiter, build: c.o.Build, expect: c.o.BootstrapExpect, started: c.started, exit: c.o.Exit}
 	c.inquiry = &inquiry{env: c.env, replica: r, proposer: c.proposer, now: c.o.Now}

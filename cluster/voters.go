@@ -3,6 +3,8 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
 // Times of choosing voters, at Timing 1.
@@ -276,6 +279,7 @@ type electorate struct {
 	*env
 	network *network
 	replica *replica
+	call    func(ctx context.Context, node, method string, in []byte) ([]byte, error)
 
 	// Since when servers are healthy or dead; reset with each leadership.
 	healthy, dead map[string]time.Time
@@ -355,6 +359,19 @@ func lasting(since map[string]time.Time, id string, holds bool) time.Duration {
 	return max(now.Sub(since[id]), 1)
 }
 
+// respond returns nil if a server answers now. Gossip notices a death seconds later. A vote of a dead
+// newcomer, beside a dead voter that it replaces, would cost the quorum for good.
+func (e *electorate) respond(id string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), e.scaled(time.Second))
+	defer cancel()
+	_, err := e.call(ctx, id, methodEpoch, nil)
+	if err != nil && !errors.Is(err, wire.ErrNoMethod) {
+		delete(e.healthy, id) // it has to be healthy for its time again
+		return fmt.Errorf("cluster: node %s does not answer, so it gets no vote: %w", id, err)
+	}
+	return nil
+}
+
 // change carries out a step, if the membership has not changed since prev.
 func (e *electorate) change(step change, prev uint64) error {
 	id := raft.ServerID(step.id)
@@ -365,6 +382,9 @@ func (e *electorate) change(step change, prev uint64) error {
 
 	// prev is the index of the planned-on membership. Raft refuses the step if it changed.
 	case promote:
+		if err := e.respond(step.id); err != nil {
+			return err
+		}
 		f = r.AddVoter(id, raft.ServerAddress(step.id), prev, e.scaled(joinTime))
 	case demote:
 		f = r.DemoteVoter(id, prev, e.scaled(joinTime))

@@ -1,11 +1,15 @@
 package cluster
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
 // From any state with a quorum, the plan comes to an end, reaches the wanted number of voters if
@@ -175,5 +179,33 @@ func checkVoters(t *testing.T, start string, servers []candidate) {
 	_, n := countVoters(servers)
 	if want := wantedVoters(staying); n < want && spare > 0 {
 		t.Fatalf("%s\nends with %d of %d voters: %+v", start, n, want, servers)
+	}
+}
+
+// A server that gossip still calls alive, but that does not answer, gets no vote: with the dead
+// voter that it replaces, two of four voters would be dead.
+func TestElectorate_givesNoVoteToAServerThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		answer error
+		votes  bool
+	}{
+		{nil, true},
+		{fmt.Errorf("call: %w", wire.ErrNoMethod), true}, // a node of another version
+		{wire.ErrUnreachable, false},
+		{context.DeadlineExceeded, false},
+	} {
+		e := &electorate{
+			env:     &env{timing: 1},
+			call:    func(context.Context, string, string, []byte) ([]byte, error) { return nil, c.answer },
+			healthy: map[string]time.Time{"n4": time.Now()},
+		}
+		err := e.respond("n4")
+		if (err == nil) != c.votes || err != nil && !errors.Is(err, c.answer) {
+			t.Errorf("%v: %v, want a vote: %v", c.answer, err, c.votes)
+		}
+		if _, known := e.healthy["n4"]; known != c.votes {
+			t.Errorf("%v: it counts as healthy: %v", c.answer, known)
+		}
 	}
 }
