@@ -370,6 +370,7 @@ func (n *Node) wireReaders() {
 		Mirrors: n.mirrors,
 		Bound:   n.opt.History,
 		Busy:    func() bool { return len(n.jobs.Runner.Running()) > 0 },
+		Rest:    func() time.Duration { return hold.Rest(n.cluster.View().RepoCount()) },
 		Now:     n.opt.Now,
 		Log:     n.opt.Log,
 	})

@@ -41,7 +41,8 @@ type Deps struct {
 	View    func() *catalog.View
 	Mirrors MirrorDir
 	Bound   change.Bound
-	Busy    func() bool // other work runs here, which goes first
+	Busy    func() bool          // other work runs here, which goes first
+	Rest    func() time.Duration // the pause between two looks at all repositories
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -53,11 +54,14 @@ type Keeper struct {
 	mu      sync.Mutex // guards the fields below
 	logs    map[catalog.RepoID]*kept
 	covered map[catalog.RepoID]change.Extent // when Run looked last
+
+	calm *catalog.View // of the last round, if that left nothing to do; of Run alone
 }
 
 // kept is the changes of one repository.
 type kept struct {
-	log *change.Log
+	log  *change.Log
+	used time.Time // by the last search; guarded by the mutex of the Keeper
 
 	// Of Run alone.
 	done *catalog.Repo // up to which the log was brought; the record is another one after a push
@@ -69,6 +73,7 @@ const (
 	lookEvery  = time.Second     // at what has changed in the catalog
 	retryFirst = 3 * time.Second // after a failure; each further one doubles it
 	retryMost  = 10 * time.Minute
+	openTime   = time.Minute // how long a log stays open after a search
 	waitBusy   = 200 * time.Millisecond
 	waitMost   = time.Minute // for other work, before each piece: where there is always some, this goes on slowly
 )
@@ -98,7 +103,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	for clock.Wait(ctx, lookEvery) {
+	for clock.Wait(ctx, max(lookEvery, k.d.Rest())) {
 		if err := k.round(ctx); err != nil && ctx.Err() == nil {
 			k.d.Log.Warn("the index of changes was not brought up to date", "err", err)
 		}
@@ -115,8 +120,14 @@ func (k *Keeper) close() {
 	k.logs = map[catalog.RepoID]*kept{}
 }
 
-// round looks at each mirror once.
+// round looks at each mirror once, unless the catalog has the same data as before.
 func (k *Keeper) round(ctx context.Context) error {
+	k.closeIdle()
+	view := k.d.View()
+	if k.calm != nil && k.calm.SameData(view) {
+		return nil
+	}
+	k.calm = nil
 	ids, _, err := k.d.Mirrors.Names()
 	if err != nil {
 		return err
@@ -125,9 +136,10 @@ func (k *Keeper) round(ctx context.Context) error {
 		return err
 	}
 
-	view := k.d.View()
+	waits := false
 	for _, id := range ids {
 		repo, e := view.Repo(id), k.of(id)
+		waits = waits || k.d.Now().Before(e.next)
 		if repo == nil || !repo.Indexed() || e.done == repo || k.d.Now().Before(e.next) || !k.d.Mirrors.Has(id) {
 			continue
 		}
@@ -138,17 +150,49 @@ func (k *Keeper) round(ctx context.Context) error {
 			return nil
 		case err != nil:
 			// Often the mirror is a moment behind the catalog.
+			waits = true
 			e.next = k.d.Now().Add(min(retryFirst<<min(e.fail, 10), retryMost))
 			e.fail++
 			if !errors.Is(err, file.ErrNewer) {
 				k.d.Log.Info("the changes of a repository are not indexed yet", "repo", repo.Name, "err", err)
 			}
 		default:
-			e.done, e.fail = repo, 0
+			e.done, e.fail, e.next = repo, 0, time.Time{}
 			k.note(ctx, e, repo, changed, clock.Since(began))
+			k.closeUnused(e)
 		}
 	}
+	if !waits {
+		k.calm = view
+	}
 	return nil
+}
+
+// closeIdle closes the logs that no search has used for a while: each open file takes one of the
+// mappings that a process may have.
+func (k *Keeper) closeIdle() {
+	k.mu.Lock()
+	var idle []*kept
+	for _, e := range k.logs {
+		if !e.used.IsZero() && k.d.Now().Sub(e.used) > openTime {
+			e.used = time.Time{}
+			idle = append(idle, e)
+		}
+	}
+	k.mu.Unlock()
+	for _, e := range idle {
+		e.log.Close()
+	}
+}
+
+// closeUnused closes a log that no search uses.
+func (k *Keeper) closeUnused(e *kept) {
+	k.mu.Lock()
+	used := !e.used.IsZero()
+	k.mu.Unlock()
+	if !used {
+		e.log.Close()
+	}
 }
 
 // note keeps what is covered now, for the status.
@@ -193,9 +237,13 @@ func (k *Keeper) drop(mirrors []catalog.RepoID) error {
 	if err != nil {
 		return fmt.Errorf("index of changes: %w", err)
 	}
+	there := make(map[catalog.RepoID]bool, len(mirrors))
+	for _, id := range mirrors {
+		there[id] = true
+	}
 	for _, e := range entries {
 		n, err := strconv.ParseUint(e.Name(), 10, 32)
-		if err != nil || slices.Contains(mirrors, catalog.RepoID(n)) {
+		if err != nil || there[catalog.RepoID(n)] {
 			continue
 		}
 		id := catalog.RepoID(n)
@@ -248,7 +296,11 @@ func (k *Keeper) Search(ctx context.Context, id catalog.RepoID, revisions string
 	if k.d.Bound.Off() || !k.d.Mirrors.Has(id) {
 		return nil, Absent, nil
 	}
-	log := k.of(id).log
+	e := k.of(id)
+	k.mu.Lock()
+	e.used = k.d.Now()
+	k.mu.Unlock()
+	log := e.log
 	c, err := log.Extent(ctx)
 	if err != nil || len(c.Revisions) == 0 {
 		return nil, Absent, err

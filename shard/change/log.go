@@ -107,7 +107,7 @@ func (s *generation) close() {
 	}
 }
 
-// Close closes the files. Nothing may be asked of the log afterwards.
+// Close closes the files. The next use opens them again.
 func (l *Log) Close() {
 	l.update.Lock()
 	defer l.update.Unlock()

@@ -1,0 +1,67 @@
+package history
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/clustertest"
+	"github.com/shoalsearch/shoal/shard/change"
+	"github.com/shoalsearch/shoal/shard/git"
+)
+
+// listedMirrors has no mirrors, and counts how often they are listed.
+type listedMirrors struct{ listed int }
+
+func (m *listedMirrors) Names() (ids []catalog.RepoID, strange []string, err error) {
+	m.listed++
+	return nil, nil, nil
+}
+func (m *listedMirrors) Get(catalog.RepoID) *git.Mirror { return nil }
+func (m *listedMirrors) Has(catalog.RepoID) bool        { return false }
+
+// While the catalog has the same data, a round costs nothing.
+func TestKeeper_looksOnlyAtAnotherCatalog(t *testing.T) {
+	t.Parallel()
+	w := clustertest.New(t, `{"connections": {"a": {"type": "git", "url": "file:///x"}}}`, 1)
+	mirrors := &listedMirrors{}
+	k := New(Deps{Dir: t.TempDir(), View: w.View, Mirrors: mirrors, Bound: change.Bound{All: true}, Busy: func() bool { return false }, Now: w.Now, Log: slog.New(slog.DiscardHandler)})
+	round := func(want int) {
+		t.Helper()
+		if err := k.round(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if mirrors.listed != want {
+			t.Errorf("the mirrors were listed %d times, want %d", mirrors.listed, want)
+		}
+	}
+
+	round(1)
+	w.Pass(time.Hour)
+	round(1)
+	w.Repos("a", "one")
+	round(2)
+	round(2)
+}
+
+// A log that no search has used for a while gives its files back, and opens them again when asked.
+func TestKeeper_closesIdleLogs(t *testing.T) {
+	t.Parallel()
+	w := clustertest.New(t, `{"connections": {"a": {"type": "git", "url": "file:///x"}}}`, 1)
+	k := New(Deps{Dir: t.TempDir(), View: w.View, Now: w.Now})
+	e := k.of(1)
+	e.used = w.Now()
+	k.closeIdle()
+	if e.used.IsZero() {
+		t.Error("a log was closed right after a search")
+	}
+	w.Pass(2 * openTime)
+	k.closeIdle()
+	if !e.used.IsZero() {
+		t.Error("an idle log stays open")
+	}
+	if _, err := e.log.Extent(t.Context()); err != nil {
+		t.Errorf("it does not open again: %v", err)
+	}
+}
