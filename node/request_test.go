@@ -119,7 +119,7 @@ func TestTrace_overTwoNodes(t *testing.T) {
 				names = append(names, s.Name())
 			}
 			for _, a := range s.Attributes() {
-				if strings.Contains(a.Value.Emit(), "whale") {
+				if strings.Contains(a.Value.String(), "whale") {
 					t.Errorf("%s tells what was searched for", s.Name())
 				}
 			}
