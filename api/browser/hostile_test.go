@@ -16,7 +16,7 @@ import (
 // page has, handlers and styles in attributes, addresses that lead elsewhere.
 var own = `(() => {
   const drawings = new Set(` + drawings() + `);
-  const known = new Set('HTML HEAD META TITLE LINK SCRIPT BODY A HEADER FORM INPUT SPAN LABEL BUTTON NAV DIV MAIN H1 H2 H3 P UL OL LI ARTICLE SECTION ASIDE CODE PRE BDI I MARK DETAILS SUMMARY DL DT DD TABLE CAPTION THEAD TBODY TR TH TD IMG TIME SELECT OPTION STRONG EM KBD BR HR BLOCKQUOTE DIALOG TEXTAREA DEL SVG USE'.split(' '));
+  const known = new Set('HTML HEAD META TITLE LINK SCRIPT BODY A HEADER FORM INPUT SPAN LABEL BUTTON NAV DIV MAIN H1 H2 H3 P UL OL LI ARTICLE SECTION ASIDE CODE PRE BDI I MARK DETAILS SUMMARY DL DT DD TABLE CAPTION THEAD TBODY TR TH TD IMG TIME SELECT OPTION STRONG EM KBD BR HR BLOCKQUOTE DIALOG TEXTAREA DEL SVG USE FIGURE FIGCAPTION'.split(' '));
   const drawn = new Set('H4 H5 H6 B S INS SUB SUP SAMP VAR'.split(' ')); // in a document
   const here = u => { const at = new URL(u, location.href); return at.origin === location.origin; };
   const bad = [];
