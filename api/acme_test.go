@@ -43,7 +43,8 @@ func TestACME_withoutACertificate(t *testing.T) {
 		o.ACME = ACME{Directory: directory, Domain: "search-1.example.com"}
 	})
 	a := s.doors.certificate.(*authorized)
-	before := waitFor(t, func() int32 { return asked.Load() })
+	eventually(t, func() bool { return asked.Load() != 0 })
+	before := asked.Load()
 	for _, name := range []string{"search-1.example.com", "other.example.com", ""} {
 		if _, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{ServerName: name, InsecureSkipVerify: true}); err == nil {
 			t.Errorf("%q: a handshake without a certificate", name)
@@ -62,19 +63,6 @@ func TestACME_withoutACertificate(t *testing.T) {
 	if err != nil || !strings.Contains(strings.Join(status.Warnings, " "), "has no certificate") {
 		t.Errorf("%+v, %v", status, err)
 	}
-}
-
-// waitFor waits until something is no longer zero.
-func waitFor(t *testing.T, get func() int32) int32 {
-	t.Helper()
-	for range 1000 {
-		if v := get(); v != 0 {
-			return v
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatal("it stays zero")
-	return 0
 }
 
 // The certificate of an earlier start is used while the authority is away.
@@ -104,12 +92,7 @@ func TestACME_keepsItsCertificate(t *testing.T) {
 	s := start(t, &fake{guests: true}, func(o *Options) {
 		o.DataDir, o.ACME = dir, ACME{Directory: directory, Domain: domain}
 	})
-	waitFor(t, func() int32 {
-		if s.doors.certificate.current() == nil {
-			return 0
-		}
-		return 1
-	})
+	eventually(t, func() bool { return s.doors.certificate.current() != nil })
 	for _, name := range []string{domain, "other.example.com", ""} {
 		c, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{ServerName: name, InsecureSkipVerify: true})
 		if err != nil {

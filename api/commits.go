@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/shoalsearch/shoal/node/coverage"
@@ -13,14 +12,14 @@ import (
 // The JSON of a search of commits, field for field.
 
 type commitsJSON struct {
-	Commits    []foundCommitJSON `json:"commits"`
-	Total      int               `json:"totalCount"` // commits, or files with type:diff
-	Exhaustive bool              `json:"isSearchExhaustive"`
-	Named      int               `json:"filesNotSearched"`
-	Uncovered  []uncoveredJSON   `json:"uncovered"`
-	Gaps       []coverage.Gap    `json:"notSearched,omitempty"`
-	Hints      []string          `json:"hints,omitempty"`
-	Took       time.Duration     `json:"duration,format:nano"`
+	Commits    []foundCommitJSON  `json:"commits"`
+	Total      int                `json:"totalCount"` // commits, or files with type:diff
+	Exhaustive bool               `json:"isSearchExhaustive"`
+	Named      int                `json:"filesNotSearched"`
+	Uncovered  []search.Uncovered `json:"uncovered"`
+	Gaps       []coverage.Gap     `json:"notSearched,omitempty"`
+	Hints      []string           `json:"hints,omitempty"`
+	Took       time.Duration      `json:"duration,format:nano"`
 }
 
 type foundCommitJSON struct {
@@ -50,11 +49,6 @@ type commitFileJSON struct {
 	MoreHunks int        `json:"moreHunks"`
 }
 
-type uncoveredJSON struct {
-	Repository string `json:"repository"`
-	Why        string `json:"why"`
-}
-
 // commits is POST /api/search_commits.
 func (a *searchRoutes) commits(ctx context.Context, c *call) error {
 	f, err := decodeBody(c.requestBody())
@@ -77,14 +71,11 @@ func (a *searchRoutes) commits(ctx context.Context, c *call) error {
 	}
 
 	out := commitsJSON{
-		Commits: []foundCommitJSON{}, Total: found.Total, Exhaustive: found.Coverage.Exhaustive(), Named: found.Named,
-		Uncovered: []uncoveredJSON{}, Gaps: found.Coverage.Gaps(), Hints: found.Hints, Took: found.Took,
+		Total: found.Total, Exhaustive: found.Coverage.Exhaustive(), Named: found.Named,
+		Uncovered: found.Uncovered, Gaps: found.Coverage.Gaps(), Hints: found.Hints, Took: found.Took,
 	}
 	for i := range found.Commits {
 		out.Commits = append(out.Commits, commitJSONOf(&found.Commits[i]))
-	}
-	for _, u := range found.Uncovered {
-		out.Uncovered = append(out.Uncovered, uncoveredJSON(u))
 	}
 	return c.json(out)
 }
@@ -92,8 +83,8 @@ func (a *searchRoutes) commits(ctx context.Context, c *call) error {
 func commitJSONOf(x *search.FoundCommit) foundCommitJSON {
 	out := foundCommitJSON{
 		Repository: x.Repository, RepositoryID: x.RepoID, Commit: x.ID, Parents: x.Parents,
-		Author: inUTF8(x.Author), AuthoredAt: x.AuthorTime, Committer: inUTF8(x.Committer), CommittedAt: x.CommitTime,
-		Message: inUTF8(x.Message), WebURL: x.WebURL, Files: []commitFileJSON{}, MoreFiles: x.MoreFiles,
+		Author: x.Author, AuthoredAt: x.AuthorTime, Committer: x.Committer, CommittedAt: x.CommitTime,
+		Message: x.Message, WebURL: x.WebURL, MoreFiles: x.MoreFiles,
 	}
 	for i := range x.Files {
 		out.Files = append(out.Files, commitFileJSONOf(&x.Files[i]))
@@ -101,13 +92,10 @@ func commitJSONOf(x *search.FoundCommit) foundCommitJSON {
 	return out
 }
 
-// statusNames are what git's letters mean.
-var statusNames = map[byte]string{'A': "added", 'M': "modified", 'D': "deleted", 'R': "renamed"}
-
 func commitFileJSONOf(x *change.FileMatch) commitFileJSON {
 	out := commitFileJSON{
-		Path: inUTF8(x.Path), OldPath: inUTF8(x.From), Status: statusNames[x.Status], Language: x.Language,
-		Added: x.Added, Removed: x.Removed, Hunks: []hunkJSON{}, MoreHunks: x.MoreHunks,
+		Path: x.Path, OldPath: x.From, Status: changeNames[x.Status], Language: x.Language,
+		Added: x.Added, Removed: x.Removed, MoreHunks: x.MoreHunks,
 	}
 	switch {
 	case x.Binary:
@@ -117,16 +105,8 @@ func commitFileJSONOf(x *change.FileMatch) commitFileJSON {
 	}
 	for _, h := range x.Hunks {
 		out.Hunks = append(out.Hunks, hunkJSON{
-			OldRange: linesJSON{h.Old.Start, h.Old.Lines}, NewRange: linesJSON{h.New.Start, h.New.Lines}, Body: inUTF8(string(h.Body)),
+			OldRange: linesJSON{h.Old.Start, h.Old.Lines}, NewRange: linesJSON{h.New.Start, h.New.Lines}, Body: string(h.Body),
 		})
 	}
 	return out
-}
-
-// inUTF8 is a text with a replacement character for each byte that is no UTF-8.
-func inUTF8(s string) string {
-	if strings.ToValidUTF8(s, "") == s {
-		return s
-	}
-	return string([]rune(s))
 }

@@ -159,7 +159,7 @@ func (k *Keeper) round(ctx context.Context) error {
 		default:
 			e.done, e.fail, e.next = repo, 0, time.Time{}
 			k.note(ctx, e, repo, changed, clock.Since(began))
-			k.closeUnused(e)
+			e.log.Close() // a search opens it again
 		}
 	}
 	if !waits {
@@ -181,16 +181,6 @@ func (k *Keeper) closeIdle() {
 	}
 	k.mu.Unlock()
 	for _, e := range idle {
-		e.log.Close()
-	}
-}
-
-// closeUnused closes a log that no search uses.
-func (k *Keeper) closeUnused(e *kept) {
-	k.mu.Lock()
-	used := !e.used.IsZero()
-	k.mu.Unlock()
-	if !used {
 		e.log.Close()
 	}
 }
@@ -300,24 +290,13 @@ func (k *Keeper) Search(ctx context.Context, id catalog.RepoID, revisions string
 	k.mu.Lock()
 	e.used = k.d.Now()
 	k.mu.Unlock()
-	log := e.log
-	c, err := log.Extent(ctx)
-	if err != nil || len(c.Revisions) == 0 {
-		return nil, Absent, err
-	}
-	out, err := log.Search(ctx, req)
-	if err != nil {
-		return nil, Absent, err
-	}
-
-	// A push between the two made the result no smaller, but it is of the later revisions.
-	again, err := log.Extent(ctx)
+	out, err := e.log.Search(ctx, req)
 	switch {
-	case err != nil:
+	case err != nil || len(out.Revisions) == 0:
 		return nil, Absent, err
-	case digest(c.Revisions) != revisions || digest(again.Revisions) != revisions:
+	case digest(out.Revisions) != revisions:
 		return out, Behind, nil
-	case c.Cut || c.Unread > 0:
+	case !out.Whole:
 		return out, Partial, nil
 	}
 	return out, Whole, nil

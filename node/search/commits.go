@@ -59,8 +59,8 @@ type FoundCommit struct {
 
 // Uncovered is a repository whose commits were not all searched.
 type Uncovered struct {
-	Repository string
-	Why        string
+	Repository string `json:"repository"`
+	Why        string `json:"why"`
 }
 
 // commitsRequest is a search of the changes of some repositories that a node has.

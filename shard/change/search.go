@@ -26,6 +26,9 @@ type LogMatches struct {
 	Commits []CommitMatch // newest first; equal times by id
 	Total   int           // commits, or files with Diff, that match
 	Named   int           // binary and huge files that the query reaches, of which only the name was looked at
+
+	Revisions []Tip // that were searched
+	Whole     bool  // all of their commits were: none is beyond the bound, and git could read each
 }
 
 // CommitMatch is a commit that matches.
@@ -75,13 +78,15 @@ func (l *Log) Search(ctx context.Context, req LogSearch) (*LogMatches, error) {
 	}
 
 	// What is newest in each file, and then of all files.
-	out, found := &LogMatches{}, []hit(nil)
+	out, found := &LogMatches{Revisions: s.m.Revisions, Whole: !s.m.Cut}, []hit(nil)
 	err = file.Guard(func() error {
 		for _, x := range s.files {
+			out.Whole = out.Whole && len(x.m.Unread) == 0
 			e := &evaluation{x: x, diff: req.Diff, patterns: patterns, ctx: ctx, reached: func(rev string) *roaring.Bitmap { return s.reachedBy(x, rev) }}
-			hits, err := e.run(q, s.reach, out)
+			within := e.as(value{e.live(s.reach), false}, req.Diff)
+			hits, err := e.run(q, within, out)
 			if err == nil && len(shown) > 0 {
-				err = e.countNamed(loosened(q), s.reach, out)
+				err = e.countNamed(loosened(q), within, out)
 			}
 			if err != nil {
 				return err
@@ -170,9 +175,8 @@ type hit struct {
 	time   int64
 }
 
-// run evaluates a query over a file, of what a revision reaches.
-func (e *evaluation) run(q query.Q, reach []uint64, out *LogMatches) ([]hit, error) {
-	within := e.as(value{e.live(reach), false}, e.diff)
+// run evaluates a query over what a revision reaches of a file.
+func (e *evaluation) run(q query.Q, within value, out *LogMatches) ([]hit, error) {
 	v, err := e.eval(q, within)
 	if err != nil {
 		return nil, err
@@ -232,7 +236,7 @@ func mapped(subs []query.Q, f func(query.Q) query.Q) (out []query.Q) {
 }
 
 // countNamed counts the files that a query reaches and of which only the name is known.
-func (e *evaluation) countNamed(q query.Q, reach []uint64, out *LogMatches) error {
+func (e *evaluation) countNamed(q query.Q, within value, out *LogMatches) error {
 	set := roaring.New()
 	for f := range e.x.m.Files {
 		if e.x.entry(uint32(f)).named() {
@@ -242,12 +246,12 @@ func (e *evaluation) countNamed(q query.Q, reach []uint64, out *LogMatches) erro
 	if set.IsEmpty() {
 		return nil
 	}
-	v, err := e.eval(q, e.as(value{e.live(reach), false}, e.diff))
+	v, err := e.eval(q, within)
 	if err != nil {
 		return err
 	}
 	set.And(e.as(v, true).set)
-	set.And(e.as(value{e.live(reach), false}, true).set)
+	set.And(e.as(within, true).set)
 	out.Named += int(set.GetCardinality())
 	return nil
 }
