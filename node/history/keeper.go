@@ -56,6 +56,10 @@ type Keeper struct {
 	covered map[catalog.RepoID]change.Extent // when Run looked last
 
 	calm *catalog.View // of the last round, if that left nothing to do; of Run alone
+
+	counting sync.Mutex // guards the fields below, and is held while Status counts
+	counted  time.Time
+	status   Status
 }
 
 // kept is the changes of one repository.
@@ -139,7 +143,8 @@ func (k *Keeper) round(ctx context.Context) error {
 	waits := false
 	for _, id := range ids {
 		repo, e := view.Repo(id), k.of(id)
-		waits = waits || k.d.Now().Before(e.next)
+		// The mirror of a repository that has left goes later, without a word in the catalog.
+		waits = waits || repo == nil || k.d.Now().Before(e.next)
 		if repo == nil || !repo.Indexed() || e.done == repo || k.d.Now().Before(e.next) || !k.d.Mirrors.Has(id) {
 			continue
 		}
@@ -311,8 +316,18 @@ type Status struct {
 	Bytes        int64  `json:"bytes"` // on disk
 }
 
-// Status tells what the changes of this node cover, as far as Run has looked.
+// Status tells what the changes of this node cover, as far as Run has looked. To count reads the
+// directory of mirrors, so it is as old as the pause between two looks, at most.
 func (k *Keeper) Status() Status {
+	k.counting.Lock()
+	defer k.counting.Unlock()
+	if k.counted.IsZero() || clock.Since(k.counted) >= k.d.Rest() {
+		k.status, k.counted = k.count(), clock.Now()
+	}
+	return k.status
+}
+
+func (k *Keeper) count() Status {
 	out, view := Status{Bound: k.d.Bound.String()}, k.d.View()
 	ids, _, _ := k.d.Mirrors.Names() // where none can be told, none is covered
 	k.mu.Lock()
