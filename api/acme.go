@@ -73,7 +73,7 @@ func (a *authorized) config() *tls.Config {
 func (a *authorized) current() *tls.Certificate { return a.pair.Load() }
 
 func (a *authorized) advice() string {
-	why := "it is asked for"
+	why := "the first request has not ended yet"
 	if err := a.lack.Load(); err != nil {
 		why = strings.Join(strings.Fields((*err).Error()), " ") // on one line
 	}

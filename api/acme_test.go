@@ -105,7 +105,7 @@ func TestACME_keepsItsCertificate(t *testing.T) {
 	}
 }
 
-// An authority that refuses is asked less and less often.
+// A node asks an authority that refuses it less and less often.
 func TestACME_pausesAfterFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
