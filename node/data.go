@@ -13,15 +13,6 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// dataParts are the parts that store this node's data (package hold).
-type dataParts struct {
-	files     *hold.Files
-	transfers *hold.Transfers
-	copier    *hold.Copier
-	collector *hold.Collector
-	scrubber  *hold.Scrubber
-}
-
 // wireData makes the parts that store data. Their callbacks into the job runner must not run
 // before Run.
 func (n *Node) wireData() {

@@ -12,24 +12,10 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/chronicle"
 	"github.com/shoalsearch/shoal/node/configure"
-	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/job"
-	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/shard"
 )
-
-// metrics are the Prometheus metrics of this node. Gauges read the state on each scrape; only
-// events are counted as they happen.
-type metrics struct {
-	jobs       *prometheus.HistogramVec // seconds of an attempt, by kind and result
-	searches   *prometheus.CounterVec   // searches, by why they ended
-	seconds    prometheus.Histogram     // seconds of a search at the root
-	exhaustive *prometheus.CounterVec   // searches, by whether the answer was exhaustive
-	leaves     *prometheus.CounterVec   // calls to leaves, by result
-	damaged    prometheus.Counter       // files put aside
-	letters    *prometheus.CounterVec   // with links, by what came of sending them
-}
 
 // stateMetric is a gauge whose value is read from a snapshot of the node.
 type stateMetric = gauge.Gauge[*snapshot]
@@ -66,35 +52,9 @@ type snapshot struct {
 	kept                browse.KeptFiles
 }
 
+// newMetrics makes the counters and gauges of a node, and registers them.
 func newMetrics(n *Node) *metrics {
-	m := &metrics{
-		jobs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "shoal_job_seconds", Help: "Time of one attempt of a job on this node.",
-			Buckets: prometheus.ExponentialBuckets(0.01, 4, 10),
-		}, []string{"kind", "result"}),
-		searches: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "shoal_searches_total", Help: "Searches asked of this node, by why they ended.",
-		}, []string{"flush"}),
-
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "shoal_search_seconds", Help: "Time of a search at the node that was asked.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 17),
-		}),
-		exhaustive: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "shoal_search_answers_total", Help: "Answers of this node, by whether they were proved exhaustive, and what kept them from it: complete, limit (asked for by clients), timeout, shards_unavailable, symbols_unavailable, not_indexed.",
-		}, []string{"exhaustive", "reason"}),
-
-		leaves: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "shoal_leaf_calls_total", Help: "Calls to leaves by this node, by result: ok, failed, hedged.",
-		}, []string{"result"}),
-		damaged: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "shoal_damaged_files_total", Help: "Index files of this node that failed a check and were put aside.",
-		}),
-	}
-
-	m.letters = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "shoal_letters_total", Help: "Letters with links to sign in, by result: sent, failed.",
-	}, []string{"result"})
+	m := newCounters()
 
 	// This counter is kept elsewhere and read on each scrape.
 	copied := prometheus.NewCounterFunc(prometheus.CounterOpts{
@@ -105,7 +65,6 @@ func newMetrics(n *Node) *metrics {
 	for _, c := range []prometheus.Collector{copied, m.jobs, m.searches, m.seconds, m.exhaustive, m.leaves, m.damaged, m.letters, state} {
 		n.opt.Registerer.Register(c) // registering twice is harmless
 	}
-	m.begin()
 	return m
 }
 
@@ -354,59 +313,4 @@ func olderMetrics() []stateMetric {
 				emit(float64(s.older.Unread), "false")
 			}},
 	}
-}
-
-// job counts one finished attempt of a job.
-func (m *metrics) job(kind catalog.JobKind, took time.Duration, err error) {
-	result := "good"
-	if err != nil {
-		result = "failed"
-	}
-	m.jobs.WithLabelValues(kind.String(), result).Observe(took.Seconds())
-}
-
-// begin creates the series of the counters that alerts watch. Otherwise the first event would
-// start a series instead of raising it from 0.
-func (m *metrics) begin() {
-	for _, result := range []string{"ok", "failed", "hedged"} {
-		m.leaves.WithLabelValues(result)
-	}
-	for _, result := range []string{"sent", "failed"} {
-		m.letters.WithLabelValues(result)
-	}
-	m.exhaustive.WithLabelValues("true", "complete")
-	for _, reason := range []search.FlushReason{search.FlushLimit, search.FlushTimeout, search.FlushUnavailable, search.FlushUntagged, notIndexed} {
-		m.exhaustive.WithLabelValues("false", string(reason))
-	}
-}
-
-// notIndexed is the reason of an answer that searched every index, while some repository has
-// none.
-const notIndexed = "not_indexed"
-
-// reasonOf returns the metric labels of an answer: whether it was proved exhaustive, and if not,
-// why.
-func reasonOf(c coverage.Coverage) (exhaustive, reason string) {
-	flush := search.FlushReasonOf(c)
-	switch {
-	case c.Exhaustive():
-		return "true", "complete"
-	case flush == search.FlushFinal:
-		return "false", notIndexed
-	}
-	return "false", string(flush)
-}
-
-// search counts one search.
-func (m *metrics) search(out *search.Response, err error) {
-	// A failed search has no reason and no duration to count.
-	if err != nil || out == nil {
-		m.searches.WithLabelValues("error").Inc()
-		return
-	}
-	m.searches.WithLabelValues(string(out.Stats.FlushReason)).Inc()
-	m.seconds.Observe(out.Stats.Duration.Seconds())
-	exhaustive, reason := reasonOf(out.Coverage)
-	m.exhaustive.WithLabelValues(exhaustive, reason).Inc()
-	m.leaves.WithLabelValues("hedged").Add(float64(out.Cluster.Hedged))
 }
