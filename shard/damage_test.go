@@ -298,7 +298,7 @@ func FuzzSearch_changedSymbolsWithValidChecksums(f *testing.F) {
 		defer v.Release()
 		bad := resealed(t, part.Symbols.Name(KindSymbols), data, at, value, again, value2)
 		m := v.members[0] // of this view only
-		m.parts, m.sym = []Part{part}, &entry{f: bad, sym: symbols.Open(bad)}
+		m.parts, m.sym = []Part{part}, &entry{f: bad, sym: symbols.Open(bad, new(symbols.Tables))}
 		searchResealed(t, m)
 	})
 }

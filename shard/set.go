@@ -91,7 +91,7 @@ func OpenSet(dir string, opt SetOptions) (*Set, error) {
 	}
 
 	s := &Set{dir: dir, opt: opt, files: map[fileKey]*entry{}, unread: map[fileKey]time.Time{}}
-	s.resources = &resources{gate: newGate(opt.Workers), cache: newBlockCache(), names: newPathSets(), quarantine: s.quarantine, release: s.release}
+	s.resources = &resources{gate: newGate(opt.Workers), cache: newBlockCache(), names: newPathSets(), tables: new(symbols.Tables), quarantine: s.quarantine, release: s.release}
 	s.idle.L = &s.mu
 
 	for _, d := range list {
@@ -214,7 +214,7 @@ func (s *Set) Add(names ...string) error {
 			return fmt.Errorf("open %q: not the name of an index file: %w", name, fs.ErrInvalid)
 		}
 
-		e, err := openEntry(filepath.Join(s.dir, name), key.kind, s.opt.Formats)
+		e, err := s.open(filepath.Join(s.dir, name), key.kind)
 		if err != nil {
 			if errors.Is(err, ErrDamaged) {
 				s.putAside(name, err)
@@ -236,8 +236,8 @@ func (s *Set) Add(names ...string) error {
 	return nil
 }
 
-func openEntry(path string, kind FileKind, known *file.Formats) (*entry, error) {
-	f, err := file.Open(path, kind, known)
+func (s *Set) open(path string, kind FileKind) (*entry, error) {
+	f, err := file.Open(path, kind, s.opt.Formats)
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +250,7 @@ func openEntry(path string, kind FileKind, known *file.Formats) (*entry, error) 
 	case KindDead:
 		e.dead = &deadFile{f: f}
 	case KindSymbols:
-		e.sym = symbols.Open(f)
+		e.sym = symbols.Open(f, s.tables)
 	}
 	return e, nil
 }
@@ -480,5 +480,6 @@ func (s *Set) Caches() []CacheSize {
 		{"groups", s.joinBytes.Load(), joinedBytes},
 		{"paths", s.names.cache.Size(), pathSetBytes},
 		{"path postings", s.pathBytes.Load(), pathIndexBytes},
+		{"codes of symbols", s.tables.Bytes(), symbols.TableBytes},
 	}
 }

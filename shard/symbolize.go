@@ -99,13 +99,12 @@ func (s *Set) UnknownSymbols(p Part) (documents, tries int) {
 	v, _ := s.Acquire([]Part{p})
 	defer v.Release()
 	for _, m := range v.members {
-		if m.ready() != nil || m.sym == nil {
+		// A pack has thousands of repositories, and each asks alone: join the part only if some
+		// document needs it.
+		if m.sym == nil || m.symbolsReady() != nil || len(m.sym.sym.Unknown()) == 0 || m.ready() != nil {
 			continue
 		}
 		unknown := m.sym.sym.Unknown()
-		if len(unknown) == 0 {
-			continue
-		}
 
 		// Count only the repository of the part, not others in its file.
 		alive, _ := m.alive()

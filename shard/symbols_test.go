@@ -206,6 +206,24 @@ func TestSymbols_unknownOnesAreCounted(t *testing.T) {
 	}
 }
 
+func TestUnknownSymbols_joinNothingWhereAllAreKnown(t *testing.T) {
+	t.Parallel()
+	w := symbolWorld()
+	delete(w.trees[0], "broken.go")
+	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
+	var calls atomic.Int64
+	part, err := symbolize(set, parts[0], nil, tagLines(&calls))
+	if err != nil || set.Add(part.Symbols.Name(KindSymbols)) != nil {
+		t.Fatal(err)
+	}
+
+	// Each repository of a pack is asked about, so a join for each would take the square of them.
+	before := set.joinBytes.Load()
+	if n, _ := set.UnknownSymbols(part); n != 0 || set.joinBytes.Load() != before {
+		t.Errorf("%d files are unknown, %d bytes of joins, before %d", n, set.joinBytes.Load(), before)
+	}
+}
+
 func TestRanking_definingFileComesFirst(t *testing.T) {
 	t.Parallel()
 	w := symbolWorld()

@@ -270,6 +270,17 @@ func (m *member) load() error {
 	return nil
 }
 
+// symbolsReady reads the shard and the symbols once, without the parts. It is for a member with
+// symbols.
+func (m *member) symbolsReady() error {
+	return file.Guard(func() error {
+		if err := m.sh.ready(); err != nil {
+			return err
+		}
+		return m.sym.sym.Ready(m.sh.f.Name(), m.sh.m.documents)
+	})
+}
+
 // join finds out how to read each repository of the parts.
 func (m *member) join() error {
 	s := m.sh

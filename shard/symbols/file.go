@@ -13,7 +13,8 @@ import (
 
 // File is an open file of symbols. It is safe for concurrent use after Ready.
 type File struct {
-	f *file.File
+	f      *file.File
+	tables *Tables
 
 	once      sync.Once // guards the fields below
 	err       error
@@ -35,7 +36,7 @@ type File struct {
 	dict      []byte        // of the blocks of pages
 	extentEnd file.Column32 // end of each document's extents, in extents
 	extents   []byte
-	code      struct{ parents, pages, refs, docs, extents *huffmanTable }
+	code      struct{ parents, pages, refs, docs, extents *code }
 	post      *trigram.Index
 	unknown   []Unknown // by number
 }
@@ -43,9 +44,9 @@ type File struct {
 // parent is what a symbol is defined in.
 type parent struct{ name, kind string }
 
-// Open returns the symbols of a file of kind [file.KindSymbols]. Nothing is read
-// yet.
-func Open(f *file.File) *File { return &File{f: f} }
+// Open returns the symbols of a file of kind [file.KindSymbols], which shares the tables with other
+// files. Nothing is read yet.
+func Open(f *file.File, tables *Tables) *File { return &File{f: f, tables: tables} }
 
 // Ready reads and checks the columns, once, and makes sure that the symbols are those of
 // the shard, which has so many documents. Call it before anything else.
@@ -138,7 +139,7 @@ func (y *File) loadCodes() error {
 		return err
 	}
 
-	all := []**huffmanTable{&y.code.parents, &y.code.pages, &y.code.refs, &y.code.docs, &y.code.extents}
+	all := []**code{&y.code.parents, &y.code.pages, &y.code.refs, &y.code.docs, &y.code.extents}
 
 	// The order of coded.add: each code belongs to one section.
 	if len(b) != len(all)*codeBytes {
@@ -146,7 +147,7 @@ func (y *File) loadCodes() error {
 	}
 
 	for i, t := range all {
-		if *t, err = newHuffmanTable(b[i*codeBytes : (i+1)*codeBytes]); err != nil {
+		if *t, err = newCode(b[i*codeBytes:(i+1)*codeBytes], y.tables); err != nil {
 			return err
 		}
 	}

@@ -182,15 +182,15 @@ func (e codeEntry) bits() uint { return uint(e >> 16 & 15) }
 func (e codeEntry) both() uint { return uint(e >> 20 & 31) }
 func (e codeEntry) len() int   { return int(e >> 25) }
 
-// newHuffmanTable makes the table of a code that appendTo has written.
-func newHuffmanTable(written []byte) (*huffmanTable, error) {
+// codeLengths reads a code that appendTo has written: the bits for each byte, 0 for a byte that does
+// not occur. It returns [file.ErrDamaged] for what is no code.
+func codeLengths(written []byte) (*[1 << 8]uint8, error) {
 	if len(written) != codeBytes {
 		return nil, fmt.Errorf("%w: size of a code", file.ErrDamaged)
 	}
 
 	// The lengths, four bits each. With L = codeBits, sum of 2^(L-length) <= 2^L.
-	var length [1 << 8]uint8
-	used := 0
+	length, used := new([1 << 8]uint8), 0
 	for i := range length {
 		n := written[i/2] >> (i % 2 * 4) & 15
 		if n > codeBits {
@@ -204,9 +204,18 @@ func newHuffmanTable(written []byte) (*huffmanTable, error) {
 	if used > 1<<codeBits {
 		return nil, fmt.Errorf("%w: codes overlap", file.ErrDamaged)
 	}
+	return length, nil
+}
+
+// newHuffmanTable makes the table of a code that appendTo has written.
+func newHuffmanTable(written []byte) (*huffmanTable, error) {
+	length, err := codeLengths(written)
+	if err != nil {
+		return nil, err
+	}
 
 	t := &huffmanTable{}
-	next := firstCodes(&length)
+	next := firstCodes(length)
 	for b, n := range length {
 		if n == 0 {
 			continue
