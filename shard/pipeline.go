@@ -93,6 +93,7 @@ func (p *pipeline) enqueue(t *batch) { p.work <- t; p.write <- t }
 func (p *pipeline) encode() {
 	defer func() { p.finished <- struct{}{} }()
 	enc := lz.NewEncoder(p.b.dict)
+	defer enc.Release()
 	for t := range p.work {
 		p.b.encode(enc, t)
 		close(t.encoded)

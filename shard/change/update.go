@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/shoalsearch/shoal/shard/file"
 	"github.com/shoalsearch/shoal/shard/git"
 )
@@ -323,12 +321,7 @@ func (u *updater) end(revisions []Tip) error {
 		return errStale
 	}
 
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		return err
-	}
-	defer enc.Close()
-	u.next.Reach = enc.EncodeAll(raw, nil)
+	u.next.Reach = compress(nil, raw)
 	u.next.Revisions, u.next.Cut = revisions, u.next.Cut || cut
 	return u.l.publish(u.next)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -33,7 +34,6 @@ type contents struct {
 // [git.PatchReader].
 type recorder struct {
 	out    *file.Writer
-	enc    *zstd.Encoder
 	base   int // commits of the repository in the files before
 	parent func(id string) (number uint32, ok bool)
 	m      contents
@@ -75,15 +75,11 @@ func append32(b []byte, v uint32) []byte { return binary.LittleEndian.AppendUint
 // newRecorder begins a file in dir, behind files with so many commits. parent finds the numbers
 // of those. It ends with Finish or Abort.
 func newRecorder(dir string, base int, parent func(id string) (uint32, bool)) (*recorder, error) {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(MaxPage))
-	if err != nil {
-		return nil, fmt.Errorf("index of changes: %w", err)
-	}
 	out, err := file.NewWriter(dir, file.KindChanges, file.Release.Written(1))
 	if err != nil {
 		return nil, err
 	}
-	w := &recorder{out: out, enc: enc, base: base, parent: parent, own: map[string]uint32{}}
+	w := &recorder{out: out, base: base, parent: parent, own: map[string]uint32{}}
 	w.messages.open()
 	w.lines.open()
 	out.Begin(secBlocks)
@@ -250,7 +246,6 @@ func (w *recorder) Abort() {
 func (w *recorder) close() {
 	w.messages.post.Close()
 	w.lines.post.Close()
-	_ = w.enc.Close()
 }
 
 // pages collects texts into pages, and pages into postings.
@@ -276,6 +271,22 @@ type pages struct {
 //	length  u32   of the block
 //	text    u32   bytes of its texts; hunks follow them
 const pageEntry = 28
+
+// compressors are shared by all repositories: one takes megabytes, and most histories are short.
+var compressors = sync.Pool{New: func() any {
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(MaxPage))
+	if err != nil {
+		panic("BUG: " + err.Error()) // of these settings, which never change
+	}
+	return enc
+}}
+
+// compress appends the compressed form of text to dst.
+func compress(dst, text []byte) []byte {
+	enc := compressors.Get().(*zstd.Encoder)
+	defer compressors.Put(enc)
+	return enc.EncodeAll(text, dst)
+}
 
 // MaxPage is the greatest size of a page: a text of the greatest size and what stood before it.
 const MaxPage = 4 << 20
@@ -312,7 +323,7 @@ func (p *pages) flush(w *recorder) {
 		unit, units, p.err = p.post.Add(p.page, 0)
 	}
 
-	block := w.enc.EncodeAll(append(p.page, p.tail...), w.buf[:0])
+	block := compress(w.buf[:0], append(p.page, p.tail...))
 	at := w.out.Pos()
 	_, _ = w.out.Write(block) // its error is w.out.Err
 	w.buf = block

@@ -44,8 +44,6 @@ func NewWriter(dir string, kind Kind, v Versions) (*Writer, error) {
 	}
 	w := &Writer{dir: dir, kind: kind, file: f, sum: sha256.New(), crc: crc32.MakeTable(crc32.Castagnoli)}
 
-	w.buf = make([]byte, 0, 2*writeBytes)
-
 	// The head contains the kind, so that renaming a file does not change its kind.
 	head := append([]byte(magicHead), 0, 0, 0, 0, 0, 0, 0, 0)
 	binary.LittleEndian.PutUint32(head[8:], v[kind])
@@ -98,6 +96,21 @@ func (w *Writer) flush() {
 	}
 }
 
+// last writes what is left. A small file needs no goroutine and no second buffer.
+func (w *Writer) last() {
+	if w.async != nil {
+		w.async.write(w.buf)
+		w.settle()
+		return
+	}
+	if w.err == nil {
+		w.sum.Write(w.buf)
+		if _, err := w.file.Write(w.buf); err != nil {
+			w.err = fmt.Errorf("write index file: %w", err)
+		}
+	}
+}
+
 // settle waits until all flushed bytes are written.
 func (w *Writer) settle() {
 	if w.async != nil {
@@ -144,8 +157,7 @@ func (w *Writer) Finish() (id ID, size int64, err error) {
 	w.buf = append(w.buf, tail...)
 	size = w.pos + int64(len(tail))
 
-	w.flush()
-	w.settle()
+	w.last()
 	if w.err != nil {
 		w.Abort()
 		return ID{}, 0, w.err

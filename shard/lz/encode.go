@@ -3,6 +3,8 @@ package lz
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
+	"sync"
 	"unsafe"
 )
 
@@ -36,8 +38,22 @@ type Encoder struct {
 	table  [1 << hashBits]uint32  // the same for the block
 }
 
-// NewEncoder returns an encoder with a dictionary of at most MaxDict bytes; nil means none.
+// encoders keeps the memory of encoders that were released: one takes more than a small repository.
+var encoders = sync.Pool{New: func() any { return &Encoder{inDict: new([1 << dictBits]uint32)} }}
+
+// Release gives back the memory of an encoder, which must not be used afterwards.
+func (e *Encoder) Release() { encoders.Put(e) }
+
+// NewEncoder returns an encoder with a dictionary of at most MaxDict bytes; nil means none. The
+// caller should call Release.
 func NewEncoder(dict []byte) *Encoder {
+	e := encoders.Get().(*Encoder)
+	e.load(dict)
+	return e
+}
+
+// load makes the encoder one with a dictionary. Nothing of an earlier use has an effect.
+func (e *Encoder) load(dict []byte) {
 	dict = dict[:min(len(dict), MaxDict)]
 
 	// A hash covers eight bytes, so a shorter dictionary cannot be used.
@@ -45,7 +61,10 @@ func NewEncoder(dict []byte) *Encoder {
 		dict = nil
 	}
 
-	e := &Encoder{dict: len(dict), text: make([]byte, margin+len(dict)+MaxBlock+margin), inDict: new([1 << dictBits]uint32)}
+	size := margin + len(dict) + MaxBlock + margin
+	e.dict, e.text = len(dict), slices.Grow(e.text[:0], size)[:size]
+	clear(e.text)
+	clear(e.inDict[:])
 	copy(e.text[margin:], dict)
 
 	// Later positions win, because they are nearer to the block.
@@ -53,7 +72,6 @@ func NewEncoder(dict []byte) *Encoder {
 		h := hash(binary.LittleEndian.Uint64(dict[i:]))
 		e.inDict[h>>(64-dictBits)] = uint32(i) | further(h)
 	}
-	return e
 }
 
 // hash returns the hash of the first bytes of eight.

@@ -147,3 +147,30 @@ func TestEncode_workedExample(t *testing.T) {
 		t.Errorf("block % x, want % x", block, want)
 	}
 }
+func TestEncoder_reusedGivesTheSameBytes(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewSource(3))
+	text := func() []byte {
+		b := make([]byte, r.Intn(MaxBlock))
+		for i := range b {
+			b[i] = byte('a' + r.Intn(3))
+		}
+		return b
+	}
+	for range 100 {
+		dict, block := text(), text()
+		fresh := &Encoder{inDict: new([1 << dictBits]uint32)}
+		fresh.load(dict)
+		want := fresh.Encode(nil, block)
+
+		// The memory comes from an encoder of another dictionary and block.
+		used := NewEncoder(text())
+		used.Encode(nil, text())
+		used.Release()
+		again := NewEncoder(dict)
+		if got := again.Encode(nil, block); !bytes.Equal(got, want) {
+			t.Fatalf("a reused encoder gives %d bytes, a new one %d, and they differ", len(got), len(want))
+		}
+		again.Release()
+	}
+}

@@ -17,7 +17,11 @@ type interner struct {
 }
 
 // chunkBytes is the size of a chunk. A place is number of the chunk * chunkBytes + offset.
-const chunkBytes = 1 << 16
+// The first one grows to it, since a small repository has few names.
+const (
+	chunkBytes = 1 << 16
+	firstChunk = 1 << 10
+)
 
 func newInterner() *interner {
 	return &interner{seed: maphash.MakeSeed(), slots: make([]uint64, 1<<10)}
@@ -63,7 +67,7 @@ func (t *interner) add(name []byte) (place uint32, ok bool) {
 		if last++; last == 1<<32/chunkBytes {
 			return 0, false
 		}
-		t.chunks = append(t.chunks, make([]byte, 0, chunkBytes))
+		t.chunks = append(t.chunks, make([]byte, 0, min(chunkBytes, firstChunk<<(8*last))))
 	}
 
 	c := t.chunks[last]

@@ -239,6 +239,7 @@ func (c *collector) writePages(w *file.Writer, columns *coded, names []uint32, r
 	// Pages are compressed with a dictionary made of names.
 	dict := c.dictionary(names)
 	p := pageWriter{names: c.names, order: names, refs: refs, enc: lz.NewEncoder(dict)}
+	defer p.enc.Release()
 
 	// A page is full when the next name has no room in it.
 	for i, n := range names {

@@ -3,6 +3,7 @@ package pack
 import (
 	"encoding/binary"
 	"errors"
+	"sync"
 )
 
 // An inflater decompresses zlib streams into memory that has exactly the size of the text. Objects
@@ -33,6 +34,9 @@ type inflater struct {
 	sizes  [288 + 32]uint8
 	fixed  bool // the fixed tables are loaded
 }
+
+// inflaters are shared by all stores: one takes more memory than a small pack.
+var inflaters = sync.Pool{New: func() any { return new(inflater) }}
 
 const (
 	litBits  = 10 // input bits that index the first table

@@ -52,7 +52,6 @@ type Store struct {
 	files  []*file   // those with most objects come first
 	opened time.Time // modification time of the directory when the packs were mapped
 
-	inf   inflater
 	bases bases
 	chain []entry
 	buf   [2][]byte // texts between the deltas of a chain
@@ -360,7 +359,9 @@ func (s *Store) inflate(dst []byte, f *file, e entry, most int) ([]byte, int, er
 
 	at := len(dst)
 	dst = slices.Grow(dst, e.size+fastOut)[:at+e.size]
-	n, err := s.inf.inflate(dst[at:], stream)
+	inf := inflaters.Get().(*inflater)
+	defer inflaters.Put(inf)
+	n, err := inf.inflate(dst[at:], stream)
 	if err != nil {
 		return dst[:at], 0, fmt.Errorf("%w: %w", errDamaged, err)
 	}
