@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // MaxPatch is the bytes of the changed lines of one file in one commit that are read. Of a
@@ -97,11 +99,15 @@ func (h *traces) Ancestry(ctx context.Context, tips, not []string, most int, sin
 	return ids, err
 }
 
-// has reports an error where the mirror lacks a commit.
+// has reports an error where the mirror lacks a commit. A small commit in a pack needs no process.
 func (h *traces) has(ctx context.Context, id string) error {
 	return h.with(ctx, func(r reader) error {
-		_, err := r.Info(id)
-		return err
+		return r.Contents(id, func(o run.ObjectInfo, _ io.Reader) error {
+			if o.Kind == "" {
+				return fmt.Errorf("commit %s: %w", id, ErrNoRef)
+			}
+			return nil
+		})
 	})
 }
 
