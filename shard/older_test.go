@@ -39,6 +39,12 @@ func versioned(t *testing.T, from, name, to string, by int) string {
 	return name
 }
 
+// unreadable returns how far the newest version that this program cannot read is behind.
+func unreadable(kind FileKind) int {
+	f := file.Release[kind]
+	return int(f.Oldest) - 1 - int(f.Newest)
+}
+
 // everyKind returns a directory with a file of each kind, and the names of the files.
 func everyKind(t *testing.T) (dir string, names map[FileKind]string) {
 	t.Helper()
@@ -67,7 +73,7 @@ func TestFiles_ofAnotherVersion(t *testing.T) {
 	}
 	for kind, name := range names {
 		dir := t.TempDir()
-		older := versioned(t, from, name, dir, -1)
+		older := versioned(t, from, name, dir, unreadable(kind))
 		damaged := 0
 		opt := SetOptions{Damaged: func(string, error) { damaged++ }}
 		set, err := OpenSet(dir, opt)
@@ -120,7 +126,7 @@ func TestImport_refusesAnotherVersion(t *testing.T) {
 	t.Parallel()
 	from, names := everyKind(t)
 	for kind, name := range names {
-		for by, want := range map[int]error{-1: file.ErrOlder, 1: file.ErrNewer} {
+		for by, want := range map[int]error{unreadable(kind): file.ErrOlder, 1: file.ErrNewer} {
 			dir, sent := t.TempDir(), t.TempDir()
 			set, err := OpenSet(dir, SetOptions{})
 			if err != nil {
@@ -205,5 +211,47 @@ func TestFiles_ofTheVersionBeforeAreSearched(t *testing.T) {
 	// The program before cannot read the new version, and says so.
 	if _, err := OpenSet(dir, SetOptions{}); !errors.Is(err, file.ErrNewer) {
 		t.Errorf("the program before opens it: %v", err)
+	}
+}
+
+// Symbols files of version 7 have no keys of configuration. Their symbols answer, the files that may
+// have keys are named as not searched, and the next file of symbols copies nothing from them.
+func TestSymbols_ofTheVersionWithoutKeys(t *testing.T) {
+	t.Parallel()
+	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
+	w.trees = append(w.trees, map[string][]string{"a.go": {"func whale() {\n}\n"}, "b.yaml": {"whale: 1\n"}, "c.md": {"whale\n"}})
+	dir := t.TempDir()
+	set, parts := w.built(t, dir, false, BuildOptions{})
+	var calls atomic.Int64
+	now, err := symbolize(set, parts[0], nil, tagLines(&calls))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := now
+	name := versioned(t, dir, now.Symbols.Name(KindSymbols), dir, 7-int(file.Release[KindSymbols].Newest))
+	old.Symbols, _, _ = ParseFileName(name)
+	if err := set.Add(name); err != nil {
+		t.Fatal(err)
+	}
+
+	sym := &query.Text{Pattern: "whale", Regexp: true, Field: query.Symbol}
+	for _, c := range []struct {
+		part Part
+		want UntaggedFiles
+	}{{now, UntaggedFiles{}}, {old, UntaggedFiles{1, []UntaggedFile{{1, "b.yaml"}}}}} {
+		v, _ := set.Acquire([]Part{c.part})
+		defer v.Release()
+		res, err := v.Search(t.Context(), Request{Q: sym})
+		if err != nil || len(res.Files) != 1 || res.Files[0].Path != "a.go" || res.Untagged != (c.want.Count > 0) {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		if got, err := v.Untagged(t.Context(), sym); err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("not searched are %+v, %v, want %+v", got, err, c.want)
+		}
+	}
+
+	before := calls.Load()
+	if again, err := set.Symbolize(t.Context(), parts[0], []Part{old}, false, tagLines(&calls)); err != nil || again.Symbols != now.Symbols || calls.Load() == before {
+		t.Errorf("made anew: %v, %d files tagged, %v", again.Symbols, calls.Load()-before, err)
 	}
 }

@@ -30,10 +30,10 @@ const (
 
 // scoreKind is added to a definition, by the rank of its kind: a reader who looks for a name rather
 // wants the function than a member.
-var scoreKind = [...]float64{2000, 1000, 0}
+var scoreKind = [...]float64{2000, 1000, 0, -1500}
 
 // KindRank orders kinds of symbols, as universal-ctags names them: 0 for functions and types, 1 for
-// values, 2 for members and the rest. An "implementation" of Rust ranks last: it adds to a type
+// values, 2 for members and the rest, 3 for keys of configuration. An "implementation" of Rust ranks last: it adds to a type
 // that is defined elsewhere.
 func KindRank(kind string) int {
 	switch kind {
@@ -42,6 +42,8 @@ func KindRank(kind string) int {
 		return 0
 	case "constant", "variable", "package":
 		return 1
+	case "key":
+		return 3
 	}
 	return 2
 }

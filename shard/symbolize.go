@@ -38,13 +38,13 @@ func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, again bool, t
 		return p, fmt.Errorf("symbolize: %w", err)
 	}
 
-	// Other parts may have tagged the same bytes already.
+	// Other parts may have tagged the same bytes already. Files of an earlier version lack symbols.
 	old, _ := s.Acquire(known)
 	defer old.Release()
 
 	var have []symbols.Known
 	for _, m := range old.members {
-		if m.ready() == nil && m.sym != nil {
+		if m.ready() == nil && m.sym != nil && !m.sym.f.Older(s.versions()) {
 			have = append(have, symbols.Known{File: m.sym.sym, Texts: m.texts()})
 		}
 	}

@@ -3,9 +3,9 @@ package shard
 import (
 	"context"
 
-	"github.com/go-enry/go-enry/v2"
-
+	"github.com/shoalsearch/shoal/shard/file"
 	"github.com/shoalsearch/shoal/shard/query"
+	"github.com/shoalsearch/shoal/shard/symbol"
 )
 
 // UntaggedFiles are files with unknown symbols. A query for symbols could not look into them.
@@ -76,27 +76,32 @@ func asksSymbols(q query.Q) (asks bool) {
 	return asks
 }
 
+// withKeys is the version from which on symbols files have the keys of configuration.
+var withKeys = file.Versions{KindSymbols: 8}
+
 // hasUnknownSymbols reports whether the member has a document with unknown symbols.
 func (m *member) hasUnknownSymbols() bool {
-	return m.sym == nil || len(m.sym.sym.Unknown()) > 0
+	return m.sym == nil || m.sym.f.Older(withKeys) || len(m.sym.sym.Unknown()) > 0
 }
 
 // untaggedDocs returns the documents of the member with unknown symbols. The caller may change the
 // set.
 func (m *member) untaggedDocs() docSet {
 	docs := newDocSet(m.sh.m.documents)
+	unknown := symbol.Can // languages whose files were not looked at
 	if m.sym != nil {
 		for _, u := range m.sym.sym.Unknown() {
 			docs.add(u.Doc)
 		}
-		return docs
+		if !m.sym.f.Older(withKeys) {
+			return docs
+		}
+		unknown = symbol.HasKeys
 	}
 
-	// No tagger has run here. Prose and data have no symbols, so they are not unknown.
 	can := make([]bool, len(m.sh.m.languages))
 	for i, language := range m.sh.m.languages {
-		kind := enry.GetLanguageType(language)
-		can[i] = language != "" && kind != enry.Data && kind != enry.Prose
+		can[i] = unknown(language)
 	}
 	for doc := range m.sh.m.documents {
 		o := int(m.sh.docOccur.At(doc))

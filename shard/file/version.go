@@ -20,7 +20,7 @@ type Format struct {
 var Release = Formats{
 	KindShard:   {3, 3, 1},
 	KindDead:    {2, 2, 1},
-	KindSymbols: {7, 7, 1},
+	KindSymbols: {7, 8, 1},
 	KindChanges: {1, 1, 1},
 }
 

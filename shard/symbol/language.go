@@ -14,7 +14,16 @@ var extensions = map[string]string{
 	"PHP": ".php", "Tcl": ".tcl", "Awk": ".awk", "Lua": ".lua", "TypeScript": ".ts", "Makefile": ".mk",
 }
 
-// Has reports whether a file in a language can have symbols. Data and prose have none.
+// HasKeys reports whether the keys of files in a language are symbols.
+func HasKeys(language string) bool { return keyReaders[language] != nil }
+
+// Can reports whether files in a language can have symbols: those of code, or keys.
+func Can(language string) bool {
+	kind := enry.GetLanguageType(language)
+	return HasKeys(language) || language != "" && kind != enry.Data && kind != enry.Prose
+}
+
+// Has reports whether ctags can find symbols in a file.
 func Has(file, language string) bool {
 	_, ok := nameFor(file, language)
 	return ok

@@ -219,6 +219,9 @@ func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done fun
 	for i, f := range files {
 		name, ok := nameFor(f.Path, f.Language)
 		switch {
+		case hasKeys(f.Path, f.Language):
+			keysOf(&f, use)
+			done(i, nil)
 		case !ok || len(f.Content) == 0:
 			done(i, nil)
 		case len(f.Content) > p.options.MaxSize:
