@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestQuantile(t *testing.T) {
+func TestQuantile_interpolatesSortedValues(t *testing.T) {
 	t.Parallel()
 	ds := []time.Duration{5, 1, 4, 2, 3}
 	for _, c := range []struct {
@@ -22,7 +22,7 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-func TestExponent(t *testing.T) {
+func TestExponent_isFittedFromSizesAndTimes(t *testing.T) {
 	t.Parallel()
 	xs := []float64{1, 2, 4, 8}
 	for _, e := range []float64{0, 0.5, 1, 2} {
@@ -36,7 +36,7 @@ func TestExponent(t *testing.T) {
 	}
 }
 
-func TestQueryBound_neverAboveThePeers(t *testing.T) {
+func TestQueryBound_isNeverAboveThePeersTimes(t *testing.T) {
 	t.Parallel()
 	for _, q := range baselineQueries() {
 		if b := q.bound(); b <= 0 || b > 0.3 {
@@ -52,7 +52,7 @@ func TestQueryBound_neverAboveThePeers(t *testing.T) {
 	}
 }
 
-func TestPart_Text(t *testing.T) {
+func TestReportPart_printsItsTable(t *testing.T) {
 	t.Parallel()
 	p := &Part{Title: "A <title>", Columns: []string{"query", "time"}}
 	p.row("a|b<c", 1500*time.Microsecond)
@@ -63,7 +63,7 @@ func TestPart_Text(t *testing.T) {
 	}
 }
 
-func TestCountLines(t *testing.T) {
+func TestCountLines_countsFilesAndMatches(t *testing.T) {
 	t.Parallel()
 	files, matches := countLines([]byte("./a.c:3\n./b:c.h:10\n"))
 	if files != 2 || matches != 13 {

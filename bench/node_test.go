@@ -13,7 +13,7 @@ import (
 )
 
 // A run on old data gets a key although that run made a key of the same name.
-func TestMakeKey_onKeptData(t *testing.T) {
+func TestMakeKey_replacesTheKeyOfAnEarlierRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	socket, err := auth.ListenSocket(dir)
@@ -54,7 +54,7 @@ func TestMakeKey_onKeptData(t *testing.T) {
 }
 
 // A wait for repositories continues while the node has work, and not longer.
-func TestIndexWait_ends(t *testing.T) {
+func TestIndexWait_lastsWhileTheNodeHasWork(t *testing.T) {
 	t.Parallel()
 	at := func(indexed, running int) (st status) {
 		st.Repos.Indexed, st.Jobs.Running = indexed, running

@@ -7,7 +7,7 @@ import (
 )
 
 // Every call names a tool and has arguments, and every question has an answer and a control.
-func TestQuestions_areComplete(t *testing.T) {
+func TestBenchmarkQuestions_haveCallsAnAnswerAndAControl(t *testing.T) {
 	t.Parallel()
 	for _, file := range questionLists {
 		list, err := questionsOf(file)
@@ -22,7 +22,7 @@ func TestQuestions_areComplete(t *testing.T) {
 	}
 }
 
-func TestNamedCall_UnmarshalJSON(t *testing.T) {
+func TestNamedCall_decodesFromJSON(t *testing.T) {
 	t.Parallel()
 	for text, good := range map[string]bool{`["grep",{"pattern":"a"}]`: true, `["grep"]`: false, `["grep",{},3]`: false, `{"grep":1}`: false, `[{},"grep"]`: false} {
 		var c namedCall
@@ -32,7 +32,7 @@ func TestNamedCall_UnmarshalJSON(t *testing.T) {
 	}
 }
 
-func TestCost_countsWhatWasRead(t *testing.T) {
+func TestQuestionCost_countsTheTokensRead(t *testing.T) {
 	t.Parallel()
 	if c := costOf([]string{"one two", "three"}); c.calls != 2 || c.tokens != 4 || c.bytes != 13 {
 		t.Errorf("%+v", c)
@@ -43,7 +43,7 @@ func TestCost_countsWhatWasRead(t *testing.T) {
 }
 
 // A question about all repositories needs those that have the answer.
-func TestQuestion_needsItsRepositories(t *testing.T) {
+func TestBenchmarkQuestion_needsTheRepositoriesWithItsAnswer(t *testing.T) {
 	t.Parallel()
 	q := &questioned{repos: []string{"redis", "rqlite"}}
 	for _, tt := range []struct{ needs, want string }{

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestWaitEndsWithTheTimeOrTheContext(t *testing.T) {
+func TestWait_endsWithTheTimeOrTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := Now()

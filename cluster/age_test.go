@@ -55,7 +55,7 @@ func (h *history) age() time.Duration {
 	return h.at.Sub(h.first[h.applied+1])
 }
 
-func TestAge_neverBelowWhatTheNodeMissed(t *testing.T) {
+func TestCatalogAge_isNeverBelowTheTrueDelay(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -78,7 +78,7 @@ func TestAge_neverBelowWhatTheNodeMissed(t *testing.T) {
 	}
 }
 
-func TestAge_ofClocksAndStarts(t *testing.T) {
+func TestCatalogAge_dependsOnTheLastContactAndTheStart(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
 	for name, c := range map[string]struct {
@@ -100,7 +100,7 @@ func TestAge_ofClocksAndStarts(t *testing.T) {
 	}
 }
 
-func TestAge_ofAMachineThatSlept(t *testing.T) {
+func TestCatalogAge_countsTheTimeAMachineSlept(t *testing.T) {
 	t.Parallel()
 	var f freshness
 	at := time.Now()
@@ -119,7 +119,7 @@ func TestAge_ofAMachineThatSlept(t *testing.T) {
 }
 
 // A node far behind drops questions, but its age still falls as it catches up.
-func TestAge_fallsWhileABacklogIsApplied(t *testing.T) {
+func TestCatalogAge_fallsWhileABacklogIsApplied(t *testing.T) {
 	t.Parallel()
 	var f freshness
 	start := time.Unix(1_700_000_000, 0)
@@ -159,7 +159,7 @@ func cutOff(t *testing.T) (f *testNodes, c *linkCutter, victim *testNode) {
 
 // After a partition the leader is heard at once, but its entries come later. Until then the age
 // stays as it was.
-func TestAge_afterACutCountsWhatWasApplied(t *testing.T) {
+func TestCatalogAge_staysAfterAPartitionUntilEntriesAreApplied(t *testing.T) {
 	t.Parallel()
 	f, cutter, victim := cutOff(t)
 	cutter.cut(slices.Index(f.n, victim), victim.ClusterAddr())
@@ -183,7 +183,7 @@ func TestAge_afterACutCountsWhatWasApplied(t *testing.T) {
 }
 
 // With a slow disk or a large snapshot the leader is heard all the time.
-func TestAge_growsWhileNothingIsApplied(t *testing.T) {
+func TestCatalogAge_growsWhileNothingIsApplied(t *testing.T) {
 	t.Parallel()
 	f, _, victim := cutOff(t)
 	until(t, "the node is current", func() bool { return victim.Age() < time.Second })
@@ -207,7 +207,7 @@ func TestAge_growsWhileNothingIsApplied(t *testing.T) {
 }
 
 // A node's age survives a restart of its process.
-func TestAge_outlivesARestart(t *testing.T) {
+func TestCatalogAge_survivesARestart(t *testing.T) {
 	t.Parallel()
 	f, _, victim := cutOff(t)
 	until(t, "the node is current", func() bool { return victim.Age() < time.Second })

@@ -9,7 +9,7 @@ import (
 
 // Every node has the audit event of an acknowledged change, so the node that took the request may
 // be lost.
-func TestAudit_eventsSurviveTheNode(t *testing.T) {
+func TestAuditEvent_survivesTheNodeThatTookTheRequest(t *testing.T) {
 	t.Parallel()
 	f := newTestNodes(t)
 	for range 3 {
@@ -39,7 +39,7 @@ func TestAudit_eventsSurviveTheNode(t *testing.T) {
 
 // A node names itself as the actor of what it does on its own. It leaves no event if the audit is
 // off.
-func TestAttribution_ofNodesAndPeople(t *testing.T) {
+func TestAuditEvent_namesANodeOrAPersonAsActor(t *testing.T) {
 	t.Parallel()
 	for _, off := range []bool{false, true} {
 		o := options(t, t.TempDir())

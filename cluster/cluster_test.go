@@ -149,7 +149,7 @@ func TestLoneNode_keepsAcknowledgedWrites(t *testing.T) {
 	}
 }
 
-func TestPropose_refusalIsACatalogRefusal(t *testing.T) {
+func TestPropose_returnsARefusalOfTheCatalog(t *testing.T) {
 	t.Parallel()
 	n := start(t, options(t, t.TempDir()))
 	_, err := n.Propose(context.Background(), &catalog.RevokeKey{ID: "none"}, set("after", "it"))
@@ -163,7 +163,7 @@ func TestPropose_refusalIsACatalogRefusal(t *testing.T) {
 	}
 }
 
-func TestSecret_createdOnce(t *testing.T) {
+func TestSecret_isCreatedOnceAndStoredSealed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := start(t, options(t, dir))
@@ -182,7 +182,7 @@ func TestSecret_createdOnce(t *testing.T) {
 	}
 }
 
-func TestDataDirectory_lockedByOneProcess(t *testing.T) {
+func TestDataDirectory_isLockedByOneProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	start(t, options(t, dir))
@@ -212,7 +212,7 @@ func TestDataDirectory_withoutItsLogIsRefused(t *testing.T) {
 	}
 }
 
-func TestSnapshot_replacesTheLog(t *testing.T) {
+func TestSnapshot_replacesTheLogWithoutLoss(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := start(t, options(t, dir))
@@ -230,7 +230,7 @@ func TestSnapshot_replacesTheLog(t *testing.T) {
 	}
 }
 
-func TestWatchdog_stalledDiskEndsTheProcess(t *testing.T) {
+func TestDiskWatchdog_endsTheProcessIfTheDiskStalls(t *testing.T) {
 	t.Parallel()
 	reasons := make(chan string, 2)
 	dog := &watchdog{limit: time.Millisecond, exit: func(r string) { reasons <- r }}

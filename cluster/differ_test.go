@@ -18,7 +18,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-func TestStanding_ofEveryMixOfStates(t *testing.T) {
+func TestCatalogCheck_majorityOfEveryMixOfStatesIsRight(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20000 {
@@ -95,7 +95,7 @@ func (f *testNodes) lead(n *testNode) {
 // One of three nodes applies a command wrongly, once as follower and once as leader. It takes the
 // state of the others without a restart, keeps a copy, and reports what differed. After a restart
 // it does not have the wrong state again.
-func TestDifference_ofAMinorityHeals(t *testing.T) {
+func TestDifferingCatalog_ofAMinorityIsReplaced(t *testing.T) {
 	t.Parallel()
 	for _, leads := range []bool{false, true} {
 		t.Run(fmt.Sprintf("it leads %t", leads), func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestDifference_ofAMinorityHeals(t *testing.T) {
 
 // Three nodes have three states. Writes stop, reads continue, and nodes may join and leave. It ends
 // when two of them have the same state.
-func TestDifference_withoutAMajorityStopsWrites(t *testing.T) {
+func TestDifferingCatalogs_withoutAMajorityStopWrites(t *testing.T) {
 	t.Parallel()
 	other := wrongBuild()
 	other.Also = func(v *catalog.View, c catalog.Command) []catalog.Command {

@@ -77,7 +77,7 @@ func unpack(t *testing.T, archive, dir string) {
 
 // A node.json of a later version is refused for good and stays unchanged. One of an earlier version
 // is read.
-func TestIdentity_ofAnotherVersion(t *testing.T) {
+func TestNodeIdentity_ofALaterVersionIsRefusedUnchanged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		text string
@@ -109,7 +109,7 @@ func TestIdentity_ofAnotherVersion(t *testing.T) {
 }
 
 // A log without node.json is refused, and so is a damaged node.json.
-func TestIdentity_ofALostFile(t *testing.T) {
+func TestNodeIdentity_lostOrDamagedFileIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
 		"missing":         {"", "is missing but"},
@@ -140,7 +140,7 @@ func TestIdentity_ofALostFile(t *testing.T) {
 }
 
 // A node that promised to join one cluster joins no other, and waits for its founder.
-func TestFormation_ofAPromiseThatBinds(t *testing.T) {
+func TestFormation_aNodePromisedToOneClusterJoinsNoOther(t *testing.T) {
 	t.Parallel()
 	bound := promise{Cluster: "c1", Founder: "a"}
 	others := []peer{{Peer: gossip.Peer{Node: "b"}, meta: meta{Cluster: "c2"}}}

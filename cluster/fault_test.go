@@ -21,7 +21,7 @@ import (
 )
 
 // An error with a cause outside a file is not reported as damage of the file.
-func TestFault_isNotReportedAsDamage(t *testing.T) {
+func TestStorageError_withAnotherCauseIsNotReportedAsDamage(t *testing.T) {
 	t.Parallel()
 	for cause, says := range map[error]string{
 		syscall.EACCES:                 "may not use /d/raft/raft.db: give it to that user, as `chown -R",
@@ -46,7 +46,7 @@ func TestFault_isNotReportedAsDamage(t *testing.T) {
 }
 
 // A log of another bbolt version is not damaged.
-func TestFault_ofALogOfAnotherVersion(t *testing.T) {
+func TestRaftLog_ofAnotherBboltVersionIsNotReportedAsDamage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	logIn(t, dir)
@@ -71,7 +71,7 @@ func TestFault_ofALogOfAnotherVersion(t *testing.T) {
 }
 
 // If the log file changes under a running node, the process exits with a sentence.
-func TestStore_ofALogThatIsDamagedWhileItIsOpen(t *testing.T) {
+func TestRaftLog_damagedWhileOpenEndsTheProcess(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	for round := range 8 {
@@ -118,7 +118,7 @@ func TestStore_ofALogThatIsDamagedWhileItIsOpen(t *testing.T) {
 }
 
 // Commands that run as root leave no file that the service cannot use.
-func TestRestoreAndRecover_giveFilesToTheOwnerOfTheDirectory(t *testing.T) {
+func TestRestoreAndRecover_filesBelongToTheOwnerOfTheDirectory(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can do as root does")

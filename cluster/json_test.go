@@ -11,7 +11,7 @@ import (
 
 // This is the JSON that nodes of the last release send, with every field. This program reads all of
 // it, and sends everything that the last release reads. Fields may be added.
-func TestJSON_ofTheLastRelease(t *testing.T) {
+func TestJSONBetweenNodes_isCompatibleWithTheLastRelease(t *testing.T) {
 	t.Parallel()
 	for text, into := range map[string]any{
 		`{"ID":"s","Number":3,"Epoch":3,"Session":3,"Addr":"s","Gossip":"s","API":"s","Zone":"s","Weight":3,"Version":"s","State":3,"Since":"2001-09-09T01:46:40Z","Joined":"2001-09-09T01:46:40Z","Permissions":"unset","Lowest":3,"Highest":3}`: new(catalog.Member), // for join, admit and announce

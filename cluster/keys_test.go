@@ -20,7 +20,7 @@ import (
 
 // The key is changed in three steps while two nodes run. Secrets stay the same, and the old key
 // opens nothing afterwards.
-func TestClusterKey_rotationWithoutAStop(t *testing.T) {
+func TestClusterKey_rotatesWithoutARestart(t *testing.T) {
 	t.Parallel()
 	f := newTestNodes(t)
 	files := []string{f.key, filepath.Join(t.TempDir(), "cluster.key")}
@@ -81,7 +81,7 @@ func TestClusterKey_rotationWithoutAStop(t *testing.T) {
 }
 
 // A file that changes after it was loaded, but before Run, is used.
-func TestClusterKey_fileChangedDuringTheStart(t *testing.T) {
+func TestClusterKey_changedDuringTheStartIsUsed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	c, err := New(watchful(t, dir))
@@ -103,7 +103,7 @@ func TestClusterKey_fileChangedDuringTheStart(t *testing.T) {
 }
 
 // A new key instead of a lost one would make all secrets unreadable.
-func TestClusterKey_membersNeverCreateOne(t *testing.T) {
+func TestClusterKey_isNeverCreatedByAMember(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := start(t, options(t, dir))
@@ -151,7 +151,7 @@ func TestDataDirectory_childProcessHoldsNoLock(t *testing.T) {
 	h.close()
 }
 
-func TestStop_logsNoWarning(t *testing.T) {
+func TestNodeStop_logsNoWarning(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	log := newRaftLog(slog.New(slog.NewTextHandler(&out, nil)))

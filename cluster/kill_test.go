@@ -54,7 +54,7 @@ func writeForEver(dir string) int {
 
 // A real process is killed at random points, again and again. It always starts again, with
 // everything it has acknowledged.
-func TestKill_losesNoAcknowledgedWrite(t *testing.T) {
+func TestKilledNode_losesNoAcknowledgedWrite(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(7, 7))
 	dir := t.TempDir()
@@ -119,7 +119,7 @@ func killOnce(t *testing.T, dir string, acked, writes int, after time.Duration) 
 }
 
 // A node killed at any point while it founded its cluster finishes that at the next start.
-func TestFormation_finishedAfterAKill(t *testing.T) {
+func TestFormation_isFinishedAfterAKill(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]func(s *store) error{
 		"with the identity":   nil,

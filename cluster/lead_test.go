@@ -8,7 +8,7 @@ import (
 )
 
 // An operator moves the lead, from any node to any voter that stays.
-func TestLead(t *testing.T) {
+func TestLeadership_movesToAnyRemainingVoter(t *testing.T) {
 	t.Parallel()
 	f := newTestNodes(t)
 	for range 4 {
@@ -47,7 +47,7 @@ func TestLead(t *testing.T) {
 }
 
 // A stopping leader hands over to a voter that stays.
-func TestHandOver_onStop(t *testing.T) {
+func TestLeadership_isHandedOverWhenTheLeaderStops(t *testing.T) {
 	t.Parallel()
 	f := newTestNodes(t)
 	for range 3 {

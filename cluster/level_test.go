@@ -111,7 +111,7 @@ func (f *testNodes) equal() {
 
 // While a cluster forms, its founder raises no level: other nodes may be older, and could never
 // join. It stops waiting after a while, in case nodes are lost for good.
-func TestLevel_waitsForTheNodesThatFormTheCluster(t *testing.T) {
+func TestFormatLevel_isNotRaisedWhileAClusterForms(t *testing.T) {
 	t.Parallel()
 	f, dir := newTestNodes(t), t.TempDir()
 	o := f.with(dir, 1)
@@ -140,7 +140,7 @@ func TestLevel_waitsForTheNodesThatFormTheCluster(t *testing.T) {
 
 // Two programs with different rules for one entry stay equal: the new rule waits until the last
 // node knows it, and then begins at the same entry everywhere.
-func TestLevel_aChangedRuleWaitsForTheLastNode(t *testing.T) {
+func TestFormatLevel_aChangedRuleWaitsForTheLastNode(t *testing.T) {
 	t.Parallel()
 	f := testNodesOf(t, laterBuild(), laterBuild(), catalog.ThisBuild())
 	for i := range 4 {
@@ -191,7 +191,7 @@ func TestLevel_aChangedRuleWaitsForTheLastNode(t *testing.T) {
 }
 
 // A rule that changes without a level makes the catalogs differ. The next check detects it.
-func TestCheck_findsARuleThatWaitsForNoLevel(t *testing.T) {
+func TestCatalogCheck_detectsARuleChangedWithoutALevel(t *testing.T) {
 	t.Parallel()
 	f := testNodesOf(t, catalog.ThisBuild(), catalog.ThisBuild(), wrongBuild())
 	f.push("mixed")
@@ -201,7 +201,7 @@ func TestCheck_findsARuleThatWaitsForNoLevel(t *testing.T) {
 
 // An unknown level stops the node for good, whether it comes as an entry, in its own log, or in a
 // snapshot.
-func TestMachine_stopsAtALevelThatItDoesNotKnow(t *testing.T) {
+func TestNode_stopsAtAnUnknownFormatLevel(t *testing.T) {
 	t.Parallel()
 	entry := func(cmds ...catalog.Command) []byte {
 		data, err := (&catalog.Entry{Commands: cmds}).Encode()
@@ -247,7 +247,7 @@ func TestMachine_stopsAtALevelThatItDoesNotKnow(t *testing.T) {
 
 // A check follows a change after a minute or a thousand entries. After a confirmed check nothing is
 // due; an unconfirmed one is repeated after a while.
-func TestCheck_isDueAfterAChange(t *testing.T) {
+func TestCatalogCheck_isDueAMinuteOrAThousandEntriesAfterAChange(t *testing.T) {
 	t.Parallel()
 	const last = 5000 // index of the last check
 	for name, c := range map[string]struct {
@@ -284,7 +284,7 @@ func TestCheck_isDueAfterAChange(t *testing.T) {
 
 // A node with a third release is refused for good, as a new node and as a restarted member. It is
 // admitted once the node with the oldest release is upgraded.
-func TestCluster_ofThreeReleases(t *testing.T) {
+func TestCluster_refusesANodeOfAThirdRelease(t *testing.T) {
 	t.Parallel()
 	f := newTestNodes(t)
 	run := func(dir, version string) *testNode {

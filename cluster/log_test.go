@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestRaftLog_levels(t *testing.T) {
+func TestRaftLogger_mapsLevels(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		say  func(l *raftLog)
@@ -40,7 +40,7 @@ func TestRaftLog_levels(t *testing.T) {
 
 // A node that finds no other node cannot know why. It names both causes that its operator can
 // check.
-func TestFormation_namesTheLikelyCauses(t *testing.T) {
+func TestFormation_withoutOtherNodesNamesTheLikelyCauses(t *testing.T) {
 	t.Parallel()
 	err := (&formation{expect: 1}).found(t.Context(), nil)
 	if err == nil || !strings.Contains(err.Error(), "--join") || !strings.Contains(err.Error(), "its cluster key is another") {

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-func TestMetrics(t *testing.T) {
+func TestClusterMetrics_haveTheirValuesAndEndWithTheNode(t *testing.T) {
 	t.Parallel()
 	o := options(t, t.TempDir())
 	r := prometheus.NewPedanticRegistry()

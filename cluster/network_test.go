@@ -11,7 +11,7 @@ import (
 
 // A call to an absent node lasts as long as the absence, so that raft counts one failure and not a
 // thousand.
-func TestAbsence_outlast(t *testing.T) {
+func TestAbsentNode_aCallLastsAsLongAsTheAbsence(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name                      string
@@ -37,7 +37,7 @@ func TestAbsence_outlast(t *testing.T) {
 }
 
 // When a cluster key is retired, every connection under it ends.
-func TestCall_repeatedOnANewConnection(t *testing.T) {
+func TestCall_isRepeatedOnANewConnection(t *testing.T) {
 	t.Parallel()
 	f := newTestNodes(t)
 	first := f.add(1)
@@ -74,7 +74,7 @@ func TestCall_repeatedOnANewConnection(t *testing.T) {
 
 // A machine that lost its disk returns as another node while gossip still considers the old node
 // alive.
-func TestSharedAddress_newestNodeIsAlive(t *testing.T) {
+func TestSharedAddress_onlyTheNewestNodeIsAlive(t *testing.T) {
 	t.Parallel()
 	numbers := map[string]uint32{"old": 1, "other": 2, "new": 3, "newer": 4}
 	joined := func(node string) uint32 {

@@ -179,7 +179,7 @@ func TestQuorumLoss_readsContinueAndWritesFail(t *testing.T) {
 	}
 }
 
-func TestCluster_joinAndRemove(t *testing.T) {
+func TestCluster_nodesJoinAndAreRemoved(t *testing.T) {
 	t.Parallel()
 	f := newTestNodes(t)
 	first := f.add(1)
@@ -219,7 +219,7 @@ func TestFormation_fiveNodesFormOneCluster(t *testing.T) {
 
 // Nodes stop talking to a removed node. If it voted or led, the remaining nodes must still have a
 // majority.
-func TestRemove_runningVoters(t *testing.T) {
+func TestRemoveNode_ofARunningVoterKeepsAMajority(t *testing.T) {
 	t.Parallel()
 	f := newTestNodes(t)
 	nodes := []*testNode{f.add(3), f.add(3), f.add(3)}
@@ -238,7 +238,7 @@ func TestRemove_runningVoters(t *testing.T) {
 	}
 }
 
-func TestRemove_nodeStopsWithAReason(t *testing.T) {
+func TestRemoveNode_theRemovedNodeStopsWithAReason(t *testing.T) {
 	t.Parallel()
 	f := newTestNodes(t)
 	first := f.add(1)
@@ -295,7 +295,7 @@ func expectRefused(t *testing.T, o Options, why ...string) {
 	}
 }
 
-func TestPlanVoters_steps(t *testing.T) {
+func TestPlanVoters_choosesTheNextStep(t *testing.T) {
 	t.Parallel()
 	const h, d = 10 * time.Second, time.Minute
 	node := func(text string) candidate {
@@ -459,7 +459,7 @@ func (c *cuttableConn) Close() error {
 
 // Raft tells followers about a commit with the next message only. A drained node must know at once,
 // since balancers ask it.
-func TestDrain_nodeKnowsAtOnce(t *testing.T) {
+func TestDrain_theNodeKnowsItAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newTestNodes(t)
 	for range 3 {
@@ -481,7 +481,7 @@ func TestDrain_nodeKnowsAtOnce(t *testing.T) {
 }
 
 // Members have the names from gossip, even if a node no longer answers.
-func TestMembers_haveTheNamesThatGossipTells(t *testing.T) {
+func TestMembers_haveTheNamesFromGossip(t *testing.T) {
 	t.Parallel()
 	f := newTestNodes(t)
 	for _, name := range []string{"alpha", "beta", ""} {

@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-func TestProver_verdicts(t *testing.T) {
+func TestRegressionProof_decidesWhetherANodeLostItsPast(t *testing.T) {
 	t.Parallel()
 	pos := func(term, index uint64) raftPosition { return raftPosition{term, index} }
 	agree := func(p raftPosition) recallReply { return recallReply{Last: p} }
@@ -58,7 +58,7 @@ func (b *ballot) why() error {
 	}
 }
 
-func TestBallot_onlyForLogsNotBehind(t *testing.T) {
+func TestVote_isGivenOnlyToLogsNotBehind(t *testing.T) {
 	t.Parallel()
 	var b ballot
 	if b.proved() || b.allows(raftPosition{9, 9}) || b.why() == nil {
@@ -76,7 +76,7 @@ func TestBallot_onlyForLogsNotBehind(t *testing.T) {
 	}
 }
 
-func TestMemory_ofOtherNodes(t *testing.T) {
+func TestMemoryOfPeers_survivesARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	m, err := openMemory(dir)
@@ -220,7 +220,7 @@ func TestFollowers_forgetMatchesOfAnEarlierLead(t *testing.T) {
 
 // A new term begins while the question of a starting node is under way. The other node learns of it
 // first, and would take the starting node for an old image.
-func TestAskStill_repeatsAfterANewTerm(t *testing.T) {
+func TestStartCheck_isRepeatedAfterANewTerm(t *testing.T) {
 	t.Parallel()
 	for _, later := range []mark{{10, 4}, {11, 3}} {
 		now := mark{10, 3}
@@ -244,7 +244,7 @@ func TestAskStill_repeatsAfterANewTerm(t *testing.T) {
 }
 
 // The answer comes at the deadline of the round, so the question cannot be repeated.
-func TestAskStill_ignoresAnOutdatedRefusalAtTheDeadline(t *testing.T) {
+func TestStartCheck_ignoresAnOutdatedRefusalAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	for later, refuses := range map[mark]bool{{10, 3}: true, {12, 3}: false} {
 		ctx, end := context.WithCancel(t.Context())
@@ -317,7 +317,7 @@ func threeNodes(t *testing.T) *testNodes {
 	return f
 }
 
-func TestCopy_refusedWhileTheOriginalRuns(t *testing.T) {
+func TestCopiedNode_isRefusedWhileTheOriginalRuns(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"leader", "follower"} {
 		t.Run(kind, func(t *testing.T) {
@@ -346,7 +346,7 @@ func TestCopy_refusedWhileTheOriginalRuns(t *testing.T) {
 	}
 }
 
-func TestCopy_ofTheOnlyVoterIsRefused(t *testing.T) {
+func TestCopiedNode_ofTheOnlyVoterIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newTestNodes(t)
 	f.add(1)
@@ -360,7 +360,7 @@ func TestCopy_ofTheOnlyVoterIsRefused(t *testing.T) {
 	}
 }
 
-func TestOldImage_isDetected(t *testing.T) {
+func TestOldDiskImage_isDetected(t *testing.T) {
 	t.Parallel()
 	f := threeNodes(t)
 	victim := others(f.n, f.leader())[0]
@@ -381,7 +381,7 @@ func TestOldImage_isDetected(t *testing.T) {
 
 // Two faults at once: the entries are on the leader and on the node that forgets them, and the
 // leader is absent. No node may lead before it returns.
-func TestOldImage_neverLosesAcknowledgedWrites(t *testing.T) {
+func TestOldDiskImage_neverLosesAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	f := threeNodes(t)
 	leader := f.leader()
@@ -428,7 +428,7 @@ func TestOldImage_neverLosesAcknowledgedWrites(t *testing.T) {
 
 // A moved node with a full disk cannot record where its log lies. It keeps running, and votes as
 // soon as there is room.
-func TestProof_fullDiskOnlyDelaysTheVote(t *testing.T) {
+func TestRegressionProof_fullDiskOnlyDelaysTheVote(t *testing.T) {
 	t.Parallel()
 	f := threeNodes(t)
 	victim := others(f.n, f.leader())[0]

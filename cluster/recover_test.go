@@ -36,7 +36,7 @@ func announced(t *testing.T, n *testNode) {
 	}
 }
 
-func TestRestore_makesANewCluster(t *testing.T) {
+func TestRestoreFromSnapshot_makesANewCluster(t *testing.T) {
 	t.Parallel()
 	from, to := t.TempDir(), t.TempDir()
 	n := start(t, options(t, from))
@@ -148,7 +148,7 @@ func loseMajority(t *testing.T, dir string) {
 	}
 }
 
-func TestRecover_afterLosingTheMajority(t *testing.T) {
+func TestRecover_worksAfterLosingTheMajority(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if _, err := Recover(dir); err == nil || !strings.Contains(err.Error(), "not that of a member") {

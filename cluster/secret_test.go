@@ -13,7 +13,7 @@ import (
 
 // The plain text of a configuration is neither on disk nor in snapshots. It can be read after a
 // restart, and after a change of the key.
-func TestConfiguration_isSealedOnDisk(t *testing.T) {
+func TestConfiguration_isEncryptedOnDisk(t *testing.T) {
 	t.Parallel()
 	const token = "S3CR3T-TOKEN-42"
 	dir := t.TempDir()

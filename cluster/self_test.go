@@ -10,7 +10,7 @@ import (
 )
 
 // A change that could not be written does not take effect. It is written later, when there is room.
-func TestSelf_unwrittenChangeIsNotReported(t *testing.T) {
+func TestOwnRecord_unwrittenChangeIsNotReported(t *testing.T) {
 	t.Parallel()
 	bound := promise{Cluster: "c1", Founder: "n1"}
 	for _, tt := range []struct {
@@ -65,7 +65,7 @@ func TestSelf_unwrittenChangeIsNotReported(t *testing.T) {
 }
 
 // The memory of other nodes is written once there is room, even if nothing new has come.
-func TestMemory_isWrittenOnceThereIsRoom(t *testing.T) {
+func TestMemoryOfPeers_isWrittenOnceTheDiskHasRoom(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	m, err := openMemory(dir)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestSuccession_oldNodeStopsAnswering(t *testing.T) {
+func TestRestoredCluster_oldNodesStopAnswering(t *testing.T) {
 	t.Parallel()
 	f := newTestNodes(t)
 	old := f.add(1)

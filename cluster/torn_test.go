@@ -87,7 +87,7 @@ func eachSnapshot(dir string, do func(snapshot string) error) error {
 
 // A node with truncated files either has everything that it acknowledged, or does not start and
 // says what to do.
-func TestStore_refusesATornFile(t *testing.T) {
+func TestRaftLog_truncatedFileIsRefusedOrComplete(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := start(t, options(t, dir))

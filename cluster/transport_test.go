@@ -113,7 +113,7 @@ func (v *voter) elects(candidate string, term, last uint64) (poll, vote bool) {
 
 // A leader gives a third node its vote, tells only that node, and is lost. Two of three nodes
 // remain. The one with the whole log is unknown to the other.
-func TestTransport_votesForAnUnknownVoter(t *testing.T) {
+func TestRaftTransport_votesForAnUnknownVoter(t *testing.T) {
 	t.Parallel()
 	v := newVoter(t, raft.NewInmemStore())
 	if poll, vote := v.elects("c", 2, 1); poll || vote {
@@ -153,7 +153,7 @@ func (s *slowTerm) SetUint64(key []byte, val uint64) error {
 
 // Entries of an old leader and the heartbeat of the next one arrive together while the disk is
 // slow. The node's term must not go back, or others would take its disk for an old image.
-func TestTransport_heartbeatKeepsTheTerm(t *testing.T) {
+func TestRaftTransport_heartbeatKeepsTheTerm(t *testing.T) {
 	t.Parallel()
 	store := &slowTerm{InmemStore: raft.NewInmemStore(), term: 3, noting: make(chan struct{}), release: make(chan struct{})}
 	v := newVoter(t, store)

@@ -10,7 +10,7 @@ import (
 
 // A start of a node is accepted if no other start of it exists. A timeout proves nothing while
 // gossip sees the other start: its machine may just be slow.
-func TestSighting_verdict(t *testing.T) {
+func TestSecondStartOfANode_isAcceptedOnlyIfTheFirstIsGone(t *testing.T) {
 	t.Parallel()
 	const believed, refused, notYet = "believed", "refused for good", "not known yet"
 	gone := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)

@@ -25,7 +25,7 @@ func later(t *testing.T) []byte {
 
 // A leader does not commit an entry of a later version: every node of its own version would have to
 // stop. The sender gets an error.
-func TestServePropose_refusesALaterVersion(t *testing.T) {
+func TestServePropose_refusesAnEntryOfALaterVersion(t *testing.T) {
 	t.Parallel()
 	n := start(t, options(t, t.TempDir()))
 	if _, err := n.proposer.servePropose(t.Context(), Peer{}, later(t)); err == nil || !strings.Contains(err.Error(), "written by a newer version") {
@@ -41,7 +41,7 @@ func TestServePropose_refusesALaterVersion(t *testing.T) {
 
 // A node stops at a committed entry of a later version. It applies no part of it, and no later
 // entry.
-func TestMachine_stopsAtALaterVersion(t *testing.T) {
+func TestNode_stopsAtAnEntryOfALaterVersion(t *testing.T) {
 	t.Parallel()
 	var stopped []error
 	m := newMachine(discard(), catalog.ThisBuild(), func(err error) { stopped = append(stopped, err) }, func(uint64) {})

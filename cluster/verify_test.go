@@ -74,7 +74,7 @@ func readAll(t *testing.T, s *store) string {
 }
 
 // Every flipped bit of the log is detected before raft starts, unless it has no meaning.
-func TestVerify_findsFlippedBits(t *testing.T) {
+func TestVerifyLog_detectsFlippedBits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	want := logIn(t, dir)
@@ -125,7 +125,7 @@ func TestVerify_findsFlippedBits(t *testing.T) {
 
 // verifyPages finds what bbolt would find wrong with the pages. It must do so first: bbolt reports
 // it while its goroutine still reads the file, which is then closed.
-func TestVerifyPages_findsWhatBboltFinds(t *testing.T) {
+func TestVerifyPages_detectsAllThatBboltDetects(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	logIn(t, dir)
@@ -179,7 +179,7 @@ func TestVerifyPages_findsWhatBboltFinds(t *testing.T) {
 
 // A length that is too large because of a flipped bit is an error. It must not crash the process in
 // a goroutine of bbolt.
-func TestVerifyPages_findsFlippedLengths(t *testing.T) {
+func TestVerifyPages_detectsFlippedLengths(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	logIn(t, dir)

@@ -14,7 +14,7 @@ import (
 
 // From any state with a quorum, the plan comes to an end, reaches the wanted number of voters if
 // enough nodes exist, and never loses the quorum on the way.
-func TestPlanVoters_converges(t *testing.T) {
+func TestPlanVoters_reachesTheWantedNumberWithoutLosingQuorum(t *testing.T) {
 	t.Parallel()
 	for round := range uint64(50_000) {
 		rng := rand.New(rand.NewPCG(round, 9))
@@ -113,7 +113,7 @@ func TestPlanVoters_replacesASilentVoterWhoseAddressIsTaken(t *testing.T) {
 }
 
 // A leader that has just begun sees a dead voter for the first time.
-func TestLasting_deadAtTheFirstLook(t *testing.T) {
+func TestDeadVoter_seenFirstByANewLeaderCountsFromThen(t *testing.T) {
 	t.Parallel()
 	since := map[string]time.Time{}
 	if d := lasting(since, "a", true); d <= 0 {
@@ -184,7 +184,7 @@ func checkVoters(t *testing.T, start string, servers []candidate) {
 
 // A server that gossip still calls alive, but that does not answer, gets no vote: with the dead
 // voter that it replaces, two of four voters would be dead.
-func TestElectorate_givesNoVoteToAServerThatDoesNotAnswer(t *testing.T) {
+func TestVoters_doNotIncludeAServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		answer error

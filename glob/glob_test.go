@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/glob/globtest"
 )
 
-func TestGlobs_table(t *testing.T) {
+func TestGlob_matchesTheTableOfExamples(t *testing.T) {
 	t.Parallel()
 	for _, row := range globtest.Rows() {
 		g, err := Compile(Exact, row.Pattern)
@@ -32,7 +32,7 @@ func TestGlobs_table(t *testing.T) {
 
 // An expression matches the same names as its pattern, except for the text of the pattern itself,
 // such as [a].
-func TestExpr_matchesWhatThePatternMatches(t *testing.T) {
+func TestGlobExpression_matchesTheSameNamesAsItsGlob(t *testing.T) {
 	t.Parallel()
 	for _, row := range globtest.Rows() {
 		agrees(t, row.Pattern, slices.Concat(row.Matches, row.Others)...)
@@ -67,7 +67,7 @@ func agrees(t *testing.T, pattern string, names ...string) {
 	}
 }
 
-func TestSplit_commasInGroupsDoNotCount(t *testing.T) {
+func TestSplit_ignoresCommasInGroups(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
 		"a": {"a"}, "a,b": {"a", "b"}, " *.go , {a,b}/[,] ,": {"*.go", "{a,b}/[,]", ""}, `a\,b,c`: {`a\,b`, "c"}, "a,{b": {"a,{b"}, "": {""}, "@(a,b|c),d": {"@(a,b|c)", "d"},
@@ -78,7 +78,7 @@ func TestSplit_commasInGroupsDoNotCount(t *testing.T) {
 	}
 }
 
-func TestGlobs_refused(t *testing.T) {
+func TestGlob_refusesInvalidPatterns(t *testing.T) {
 	t.Parallel()
 	for pattern, want := range map[string]string{
 		"[": "no ]", "[a": "no ]", "a{b": "no }", "{a,b": "no }", "@(a": "no )", "!(a": "no )", `a\`: "backslash",
@@ -91,7 +91,7 @@ func TestGlobs_refused(t *testing.T) {
 	}
 }
 
-func TestGlobs_several(t *testing.T) {
+func TestGlobList_matchesIfAnyPatternMatches(t *testing.T) {
 	t.Parallel()
 	g, err := Compile(Exact, "a", "b")
 	if err != nil || !g.Match("b") || g.Match("c") || g.Empty() || !g.MatchAny([]string{"c", "a"}) {
@@ -108,7 +108,7 @@ func TestGlobs_several(t *testing.T) {
 	}
 }
 
-func TestStart_isTheTextThatEveryMatchBeginsWith(t *testing.T) {
+func TestGlobStart_isTheTextThatEveryMatchBeginsWith(t *testing.T) {
 	t.Parallel()
 	for pattern, want := range map[string]string{
 		"/srv/git/@(a|b)": "/srv/git/", "/srv/+(a)": "/srv/", "team/**": "team/", "a/**/b": "a/", "!a/*": "", "{a,b}": "", "a/b (old)": "a/b (old)=", `a\*b`: "a*b=", "a(b|c)": "a",
@@ -124,7 +124,7 @@ func TestStart_isTheTextThatEveryMatchBeginsWith(t *testing.T) {
 }
 
 // A hostile pattern costs no more than its length times the length of the name.
-func TestGlobs_hostile(t *testing.T) {
+func TestGlob_hostilePatternsTakeBoundedTime(t *testing.T) {
 	t.Parallel()
 	name := strings.Repeat("a", 300) + "!"
 	start := time.Now()
@@ -145,7 +145,7 @@ func TestGlobs_hostile(t *testing.T) {
 	}
 }
 
-func FuzzGlob(f *testing.F) {
+func FuzzGlob_equalsANaiveMatcher(f *testing.F) {
 	for _, s := range []string{"**/a", "{a,{b,c}}", "[!a-z]*", "@(a|b)", "!x", `\`, "v{1..3}", "[[:alpha:]]", "!(a)*", "{**,a}/b"} {
 		f.Add(s, "a/b")
 	}

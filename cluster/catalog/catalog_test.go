@@ -124,7 +124,7 @@ func hash(n int) string { return fmt.Sprintf("%064x", n) }
 
 const twoConnections = "a b"
 
-func TestListing_onlyACompleteOneRemovesRepositories(t *testing.T) {
+func TestListing_removesRepositoriesOnlyIfComplete(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.configure(twoConnections)
@@ -229,7 +229,7 @@ func TestListing_hostWinsOverALocalDirectory(t *testing.T) {
 	}
 }
 
-func TestCollect_refusedForARelistedRepository(t *testing.T) {
+func TestFinishCollect_isRefusedForARelistedRepository(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.configure(twoConnections)
@@ -287,7 +287,7 @@ func TestSetConfig_staleFileIsRefused(t *testing.T) {
 	}
 }
 
-func TestSetConfig_droppingManyRepositoriesIsHeld(t *testing.T) {
+func TestSetConfig_droppingManyRepositoriesNeedsConfirmation(t *testing.T) {
 	t.Parallel()
 	repos := func(host string, n int) (names []string) {
 		for i := range n {
@@ -423,7 +423,7 @@ func TestSetConfig_renamedConnectionKeepsItsRepositories(t *testing.T) {
 	}
 }
 
-func TestContexts_includeThenExclude(t *testing.T) {
+func TestSearchContexts_includeThenExclude(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.configure(twoConnections)
@@ -447,7 +447,7 @@ func TestContexts_includeThenExclude(t *testing.T) {
 }
 
 // Code hosts ignore letter case in names, and so do globs and names of contexts.
-func TestContexts_ignoreCase(t *testing.T) {
+func TestSearchContexts_ignoreCase(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.configure(twoConnections)
@@ -551,7 +551,7 @@ func TestPutMember_refusesOldStartsAndCopies(t *testing.T) {
 	}
 }
 
-func TestAPIKeys_createExpireRevoke(t *testing.T) {
+func TestAPIKey_worksUntilItExpiresOrIsRevoked(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	h := bytes.Repeat([]byte{7}, 32)
@@ -606,7 +606,7 @@ func TestCatalogClock_neverRunsBackwards(t *testing.T) {
 
 // Two nodes compare their hashes after the same entry, even many entries later. A node that no
 // longer remembers the hash does not complain.
-func TestCheckHash_comparesEqualIndexes(t *testing.T) {
+func TestCheckHash_comparesStatesAfterTheSameEntry(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		after  int // entries between the compared one and the check
@@ -705,7 +705,7 @@ func fill(rng *rand.Rand, v reflect.Value) {
 	}
 }
 
-func TestCodec_newerBytesAreErrNewer(t *testing.T) {
+func TestCodec_bytesOfANewerVersionGiveErrNewer(t *testing.T) {
 	t.Parallel()
 	e := Entry{Commands: []Command{&Noop{}}}
 	data, _ := e.Encode()

@@ -95,7 +95,7 @@ func TestPutConsent_refusedAfterAccountChange(t *testing.T) {
 	b.do(consent("c"))
 }
 
-func TestConsents_perAccountLimit(t *testing.T) {
+func TestConsents_areLimitedPerAccount(t *testing.T) {
 	t.Parallel()
 	b, consent := consenting(t)
 	for i := range maxConsentsOf + 3 {

@@ -21,7 +21,7 @@
 //	if t.level() >= 2 { the new rule } else { the old one }
 //
 // See level.go. testdata/logs holds logs of each level with the states that they lead to.
-// TestKeptLogs fails if a rule changes without a new level.
+// TestLogsOfEveryLevel_applyWithTheSameResults fails if a rule changes without a new level.
 //
 // Each kind of record is a table with a row in tables.go. Jobs are one state machine, drawn in
 // job.go. The table of commands is in entry.go, snapshots are in snapshot.go. Package codec encodes

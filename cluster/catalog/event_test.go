@@ -11,7 +11,7 @@ import (
 )
 
 // Counted writes the singular for 1 and the plural for all other numbers.
-func TestCounted(t *testing.T) {
+func TestCounted_agreesWithItsNoun(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]string{0: "0 connections", 1: "1 connection", 2: "2 connections"} {
 		if got := Counted(n, "connection", "connections"); got != want {
@@ -100,7 +100,7 @@ func actions(s *State) (all []string) {
 	return all
 }
 
-func TestEvents_ofChangesByANode(t *testing.T) {
+func TestEvents_ofANodesChangesNameTheNode(t *testing.T) {
 	t.Parallel()
 	s, node := New(), Actor{Type: ActorSystem, ID: "n1"}
 	s.Apply(by(1, epoch, node, 0, &EnqueueJob{Kind: JobSync, Subject: "c"}))
@@ -112,7 +112,7 @@ func TestEvents_ofChangesByANode(t *testing.T) {
 	}
 }
 
-func TestEvents_ofAccountChanges(t *testing.T) {
+func TestEvents_recordAccountChanges(t *testing.T) {
 	t.Parallel()
 	s, who, index := New(), Actor{Type: ActorOperator}, uint64(0)
 	put := func(id string, role Role, state AccountState) {
@@ -148,7 +148,7 @@ func TestEvents_ofAccountChanges(t *testing.T) {
 	}
 }
 
-func TestEvents_limitedByAgeAndNumber(t *testing.T) {
+func TestEvents_areLimitedByAgeAndNumber(t *testing.T) {
 	t.Parallel()
 	s, who := New(), Actor{Type: ActorOperator}
 	note := func(index uint64, at time.Time, keep time.Duration) {
@@ -195,7 +195,7 @@ func TestEvents_hostileTextStaysOneField(t *testing.T) {
 	}
 }
 
-func TestEventsBefore_pages(t *testing.T) {
+func TestEventsBefore_returnsPages(t *testing.T) {
 	t.Parallel()
 	s := New()
 	for index := uint64(1); index <= 5; index++ {

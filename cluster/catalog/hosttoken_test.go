@@ -24,7 +24,7 @@ func (b *book) kept() (sealed string, asked bool) {
 
 // A token stays as long as its identity and the account's right to sign in. A job may only replace
 // the token that it used.
-func TestHostToken_deletedWithItsIdentity(t *testing.T) {
+func TestHostToken_isDeletedWithItsIdentity(t *testing.T) {
 	t.Parallel()
 	ends := map[string]Command{
 		"unlinked":  &UnlinkIdentity{Account: "ann", Provider: hProvider, Subject: "p0"},
@@ -50,7 +50,7 @@ func TestHostToken_deletedWithItsIdentity(t *testing.T) {
 	}
 }
 
-func TestHostToken_jobReplacesOnlyTheTokenItUsed(t *testing.T) {
+func TestHostToken_aJobReplacesOnlyTheTokenItUsed(t *testing.T) {
 	t.Parallel()
 	b, _ := observed(t, 1)
 	b.refused(NotFound, &PutHostToken{Token: token("1"), Account: "ben"})
@@ -74,7 +74,7 @@ func TestHostToken_jobReplacesOnlyTheTokenItUsed(t *testing.T) {
 }
 
 // An expired listing removes only what it alone allowed. A later answer about a repository stays.
-func TestAgeAccess_keepsLaterAnswersAboutRepositories(t *testing.T) {
+func TestExpireAccess_keepsLaterAnswersAboutRepositories(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 3)
 	b.endOfRepo(ids[0], b.begin(JobRepoSync, RepoSubject(ids[0])), []bool{true}) // before the listing
@@ -96,7 +96,7 @@ func TestAgeAccess_keepsLaterAnswersAboutRepositories(t *testing.T) {
 }
 
 // A deleted repository is also deleted from listings of readers.
-func TestFinishCollect_removesTheRepositoryFromReaders(t *testing.T) {
+func TestFinishCollect_removesTheRepositoryFromReaderListings(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 1)
 	b.endOfPerson(ids, "p0", b.begin(JobAccountSync, ReaderKey(hSite, "p0")), []bool{true})

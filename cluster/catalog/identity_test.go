@@ -11,7 +11,7 @@ import (
 // Each case is a list of listings in a short notation, with the repositories after each. A listing
 // is "connection: name=id name=id". An id of the form /dir is a local directory, and "-" is an
 // address without an id. Repositories are "number:name", by number.
-func TestListing_identifiesRepositoriesByTheHostsID(t *testing.T) {
+func TestListing_identifiesRepositoriesByTheHostsOwnID(t *testing.T) {
 	t.Parallel()
 	for name, steps := range map[string][][2]string{
 		"a rename keeps the number": {
@@ -103,7 +103,7 @@ func (b *book) numbers() string {
 	return strings.Join(out, " ")
 }
 
-func TestFormerName_validForThirtyDays(t *testing.T) {
+func TestFormerRepositoryName_leadsToItForThirtyDays(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.configure(twoConnections)

@@ -58,7 +58,7 @@ func TestJobKind_needsOnlyARow(t *testing.T) {
 	}
 }
 
-func TestFinishJob_refusedForKindsWithAnOwnCommand(t *testing.T) {
+func TestFinishJob_isRefusedForKindsWithTheirOwnCommand(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.s = New(JobRow{Kind: 200, Name: "count"})
@@ -72,7 +72,7 @@ func TestFinishJob_refusedForKindsWithAnOwnCommand(t *testing.T) {
 
 // The node that runs a cancelled job can no longer end it. The connection of a cancelled sync shows
 // the reason.
-func TestCancelJob_nodeLosesTheJob(t *testing.T) {
+func TestCancelJob_theRunningNodeLosesTheJob(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.configure("a")

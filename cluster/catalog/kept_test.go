@@ -85,7 +85,7 @@ func emptyOf(b Build, level uint64) *State {
 }
 
 // The present program applies the logs of every level with the same results.
-func TestKeptLogs(t *testing.T) {
+func TestLogsOfEveryLevel_applyWithTheSameResults(t *testing.T) {
 	t.Parallel()
 	accepted := map[string]int{}
 	for level := uint64(1); level <= ThisBuild().Highest(); level++ {
@@ -110,7 +110,7 @@ func TestKeptLogs(t *testing.T) {
 }
 
 // A rule that changes without a new level is detected, whichever rule it is.
-func TestKeptLogs_failWhereARuleHasChanged(t *testing.T) {
+func TestLogsOfEveryLevel_revealARuleChangedWithoutALevel(t *testing.T) {
 	t.Parallel()
 	if *rewrite {
 		return // the logs may not exist yet
@@ -148,7 +148,7 @@ func TestKeptLogs_failWhereARuleHasChanged(t *testing.T) {
 }
 
 // The present program loads the snapshot of every level. It saves its own level to the same bytes.
-func TestKeptSnapshots(t *testing.T) {
+func TestSnapshotsOfEveryLevel_load(t *testing.T) {
 	t.Parallel()
 	for level := uint64(1); level <= ThisBuild().Highest(); level++ {
 		if *rewrite && !released(t, level) {
@@ -364,7 +364,7 @@ func TestMain(m *testing.M) {
 }
 
 // A snapshot of a later format gives ErrNewer, not ErrDamaged.
-func TestLoad_aLaterFormat(t *testing.T) {
+func TestLoadSnapshot_ofALaterFormatGivesErrNewer(t *testing.T) {
 	t.Parallel()
 	data := bytes.Clone(testdata(t, snapshotFile(1)))
 	for magic, want := range map[string]error{"SHOALC02": codec.ErrNewer, "SHOALC10": codec.ErrNewer, "SHOALC00": ErrDamaged, "SHOALX01": ErrDamaged} {

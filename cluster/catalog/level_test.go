@@ -26,7 +26,7 @@ func (b *book) able(id string, highest uint64) {
 
 // The level rises once every member can apply it, and never falls. Unreachable members count, and
 // so do members that report no level. Removed ones do not.
-func TestLevel_risesWhenEveryMemberCan(t *testing.T) {
+func TestFormatLevel_risesWhenEveryMemberCanApplyIt(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.s = future.New()
@@ -76,7 +76,7 @@ func TestLevel_risesWhenEveryMemberCan(t *testing.T) {
 }
 
 // The level is part of the state hash and of snapshots.
-func TestLevel_isPartOfTheState(t *testing.T) {
+func TestFormatLevel_isPartOfHashAndSnapshot(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.s = future.New()
@@ -99,7 +99,7 @@ func TestLevel_isPartOfTheState(t *testing.T) {
 }
 
 // The error names the version that can apply the catalog's level.
-func TestLevel_unknownIsRefusedWithAVersion(t *testing.T) {
+func TestFormatLevel_unknownOneIsRefusedWithTheNeededVersion(t *testing.T) {
 	t.Parallel()
 	raised := newBook(t)
 	raised.s = future.New()
@@ -144,7 +144,7 @@ func TestLevel_unknownIsRefusedWithAVersion(t *testing.T) {
 
 // Members may have one release and the next one. A third release is refused, newer or older, as
 // long as some member is two releases away.
-func TestMembers_ofNeighbouringReleases(t *testing.T) {
+func TestMembers_mayHaveTwoAdjacentReleases(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		there []string

@@ -31,7 +31,7 @@ type laterStar struct {
 func (*laterCommand) apply(*txn) Result { return Result{} }
 
 // A command needs the highest level of its fields that are not zero.
-func TestNeeds_theLevelOfWhatIsWritten(t *testing.T) {
+func TestCommand_needsTheHighestLevelOfItsSetFields(t *testing.T) {
 	t.Parallel()
 	kind := commandOf[laterCommand](200)
 	for name, c := range map[string]struct {
@@ -62,7 +62,7 @@ func TestNeeds_theLevelOfWhatIsWritten(t *testing.T) {
 
 // Each new field or command has the tag of a later level: a program of the present level could not
 // read it.
-func TestLevels_ofNewFields(t *testing.T) {
+func TestNewFields_haveTheTagOfALaterLevel(t *testing.T) {
 	t.Parallel()
 	for level := uint64(1); level <= ThisBuild().Highest(); level++ {
 		if *rewrite && !released(t, level) {

@@ -39,7 +39,7 @@ func (b *book) pack(ids ...RepoID) *FinishPack {
 	return c
 }
 
-func TestFinishPack_replacesTheFiles(t *testing.T) {
+func TestFinishPack_replacesTheIndexFilesOfItsRepositories(t *testing.T) {
 	t.Parallel()
 	b := packs(t, 3)
 	before := b.s.View().Repo(1)
@@ -106,7 +106,7 @@ func TestFinishPack_skipsChangedRepositories(t *testing.T) {
 	b.refused(NotFound, c) // the job no longer exists
 }
 
-func TestFinishPack_withoutRepositoriesHoldsNothing(t *testing.T) {
+func TestFinishPack_withoutRepositoriesStoresNothing(t *testing.T) {
 	t.Parallel()
 	b := packs(t, 1)
 	c := b.pack(1)
@@ -122,7 +122,7 @@ func TestFinishPack_withoutRepositoriesHoldsNothing(t *testing.T) {
 	b.refused(Invalid, c)
 }
 
-func TestPackSubject_roundTrip(t *testing.T) {
+func TestPackSubject_parsesBackToItsMembers(t *testing.T) {
 	t.Parallel()
 	for want, members := range map[string][]uint32{"all": nil, "n1+n7+n10": {10, 1, 7}} {
 		got := PackSubject(members)

@@ -29,7 +29,7 @@ func permit(t *testing.T, publicToo bool) (*book, map[string]RepoID) {
 	return b, ids
 }
 
-func TestVisible_withEnforcedPermissions(t *testing.T) {
+func TestVisibleRepositories_obeyEnforcedPermissions(t *testing.T) {
 	t.Parallel()
 	b, ids := permit(t, false)
 	for _, id := range []string{"ann", "root", "gone"} {
@@ -75,7 +75,7 @@ func TestVisible_withEnforcedPermissions(t *testing.T) {
 	}
 }
 
-func TestPublicRepository_hiddenFromGuestsWhereEnforced(t *testing.T) {
+func TestPublicRepository_isHiddenFromGuestsWherePermissionsCoverPublicOnes(t *testing.T) {
 	t.Parallel()
 	b, ids := permit(t, true)
 	if b.s.View().Visible(Guest()).Contains(ids["s-public"]) {
@@ -84,7 +84,7 @@ func TestPublicRepository_hiddenFromGuestsWhereEnforced(t *testing.T) {
 }
 
 // If the configuration cannot be read, its enforcement is unknown, so nothing is open.
-func TestVisible_nothingOpenWithABrokenConfiguration(t *testing.T) {
+func TestVisibleRepositories_noneArePublicIfTheConfigurationIsUnreadable(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.member("n1")

@@ -68,7 +68,7 @@ func (b *book) sees(account string) []RepoID {
 
 // For each person and repository, the complete observation that began last counts, whatever order
 // the observations end in. A simple map is the model.
-func TestObservations_theLastBegunCounts(t *testing.T) {
+func TestPermissionAnswers_theLastBegunCompleteOneCounts(t *testing.T) {
 	t.Parallel()
 	const people, repos = 3, 5
 	type cell struct{ person, repo int }
@@ -185,7 +185,7 @@ func (b *book) endOfPerson(ids []RepoID, subject string, fence uint64, saw []boo
 
 // A difference is refused if something changed after it was computed, since it does not include
 // that change.
-func TestObservations_staleDifferenceIsRefused(t *testing.T) {
+func TestPermissionAnswers_aStaleDifferenceIsRefused(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 2)
 	seen := b.s.View().Index()
@@ -205,7 +205,7 @@ func TestObservations_staleDifferenceIsRefused(t *testing.T) {
 }
 
 // Old observations do not count until the host answers again.
-func TestAgeAccess_oldObservationsDoNotCount(t *testing.T) {
+func TestExpireAccess_oldPermissionAnswersDoNotCount(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 2)
 	b.endOfRepo(ids[0], b.begin(JobRepoSync, RepoSubject(ids[0])), []bool{true})
@@ -297,7 +297,7 @@ func TestPermissionSync_oneNodeProtectsTheCluster(t *testing.T) {
 }
 
 // An observation that may miss readers adds readers, until a complete one replaces it.
-func TestObservations_partialOnesOnlyAdd(t *testing.T) {
+func TestPermissionAnswers_partialOnesOnlyAddReaders(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 2)
 	partial := func(fence uint64, add, remove []string) {
@@ -320,7 +320,7 @@ func TestObservations_partialOnesOnlyAdd(t *testing.T) {
 }
 
 // Deleting a repository also deletes its readers.
-func TestFinishCollect_removesReaders(t *testing.T) {
+func TestFinishCollect_removesTheReadersOfTheRepository(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 1)
 	b.endOfRepo(ids[0], b.begin(JobRepoSync, RepoSubject(ids[0])), []bool{true, true})
@@ -335,7 +335,7 @@ func TestFinishCollect_removesReaders(t *testing.T) {
 }
 
 // An observation that finds no difference changes one small record.
-func TestObservations_unchangedReadersAreNotWritten(t *testing.T) {
+func TestPermissionAnswers_unchangedReadersAreNotWritten(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 1)
 	b.endOfRepo(ids[0], b.begin(JobRepoSync, RepoSubject(ids[0])), []bool{true})

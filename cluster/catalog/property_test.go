@@ -534,7 +534,7 @@ func (m *model) step(op string, index, fence uint64) (ok bool) {
 	return true
 }
 
-func TestJobs_followTheModel(t *testing.T) {
+func TestJobCommands_equalASimpleModel(t *testing.T) {
 	t.Parallel()
 	states := map[JobState]string{JobWaiting: "waiting", JobRunning: "running", JobBackoff: "backoff", JobDone: "done", JobFailed: "failed"}
 	ops := []string{"enqueue", "urgent", "grant", "grant", "grant", "good", "bad", "hopeless", "release", "revoke", "revoke", "cancel"}
@@ -636,7 +636,7 @@ func TestLoad_refusesDamagedSnapshots(t *testing.T) {
 	}
 }
 
-func FuzzLoad(f *testing.F) {
+func FuzzLoadSnapshot_neverPanics(f *testing.F) {
 	var buf bytes.Buffer
 	if err := large(f, 3).View().Save(&buf); err != nil {
 		f.Fatal(err)
@@ -653,7 +653,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-func FuzzDecodeEntry(f *testing.F) {
+func FuzzDecodeEntry_decodedEntriesEncode(f *testing.F) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	s := New()
 	for i := range uint64(300) {
@@ -687,7 +687,7 @@ func BenchmarkApplyAndView(b *testing.B) {
 	}
 }
 
-func BenchmarkSave(b *testing.B) {
+func BenchmarkSaveSnapshot(b *testing.B) {
 	v := large(b, 100_000).View()
 	for b.Loop() {
 		var w countWriter
@@ -698,7 +698,7 @@ func BenchmarkSave(b *testing.B) {
 	}
 }
 
-func BenchmarkLoad(b *testing.B) {
+func BenchmarkLoadSnapshot(b *testing.B) {
 	var buf bytes.Buffer
 	if err := large(b, 100_000).View().Save(&buf); err != nil {
 		b.Fatal(err)

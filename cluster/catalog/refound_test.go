@@ -25,7 +25,7 @@ func (b *book) reloaded() *State {
 
 // A snapshot may be older than a revocation. So after a restore nobody is signed in by it, and
 // nobody sees what a code host may have closed since.
-func TestRefound_endsWhatMayHaveBeenRevoked(t *testing.T) {
+func TestRestore_endsSessionsAndAccessThatMayHaveBeenRevoked(t *testing.T) {
 	t.Parallel()
 	b, repos := observed(t, 3)
 	token := HostToken{Provider: hProvider, Subject: "p0", Site: hSite, Sealed: []byte("sealed")}
@@ -123,7 +123,7 @@ func TestRefound_endsWhatMayHaveBeenRevoked(t *testing.T) {
 }
 
 // A recovery leaves an event if the catalog has events.
-func TestRefound_leavesAnEvent(t *testing.T) {
+func TestRestore_leavesAnAuditEvent(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.member("n1")

@@ -123,7 +123,7 @@ func TestTokenRefusal_hidesRepositoriesAfterThirtyDays(t *testing.T) {
 }
 
 // While the host refuses the token, it is not asked who may read hidden repositories.
-func TestAsked_skipsHiddenRepositories(t *testing.T) {
+func TestPermissionJobs_skipRepositoriesHiddenByATokenRefusal(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 2)
 	b.endOfPerson(ids, "p0", b.begin(JobAccountSync, ReaderKey(hSite, "p0")), []bool{true, true})

@@ -25,7 +25,7 @@ func (b *book) person(id string, role Role) *User {
 	return b.s.View().Account(id)
 }
 
-func TestSessions_endWithAccountOrKey(t *testing.T) {
+func TestSessions_endWithTheirAccountOrKey(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.person("root", RoleOwner)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestBeginTurn_oneRunPerThread(t *testing.T) {
+func TestBeginTurn_allowsOneRunningTurnPerThread(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	begin := func(id, owner string) *BeginTurn {
@@ -61,7 +61,7 @@ func TestBeginTurn_limitsConcurrentQuestions(t *testing.T) {
 	}
 }
 
-func TestThreads_perOwnerLimit(t *testing.T) {
+func TestThreads_areLimitedPerOwner(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.do(&BeginTurn{Thread: "first", New: true, Owner: "ann", Node: "n1", Lost: ThreadTurn{File: hash(7)}})

@@ -11,7 +11,7 @@ func linkOf(b *book, id, account string) *PutLink {
 	return &PutLink{Link{ID: id, Hash: bytes.Repeat([]byte(id), keyHashLen)[:keyHashLen], Account: account, Expires: b.now.Add(time.Hour)}}
 }
 
-func TestLink_worksOnceForItsAccount(t *testing.T) {
+func TestPasswordLink_worksOnceForItsAccount(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.person("ann", RoleMember)
@@ -38,7 +38,7 @@ func TestLink_worksOnceForItsAccount(t *testing.T) {
 	b.refused(NotFound, linkOf(b, "5", "ann"))
 }
 
-func TestLinkIdentity_onePersonOneAccount(t *testing.T) {
+func TestLinkIdentity_oneIdentityBelongsToOneAccount(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.person("ann", RoleMember)
@@ -74,7 +74,7 @@ func TestLinkIdentity_onePersonOneAccount(t *testing.T) {
 
 // Only providers that are configured for sign-in count as ways in. A code host that only provides
 // permissions does not.
-func TestUnlinkIdentity_refusedForTheLastWayIn(t *testing.T) {
+func TestUnlinkIdentity_isRefusedForTheLastWayToSignIn(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.person("ann", RoleMember)

@@ -9,7 +9,7 @@ import (
 )
 
 // Why names the deciding reasons, and how old the answers behind them are.
-func TestWhy_namesTheDecidingReasons(t *testing.T) {
+func TestWhyVisible_namesTheDecidingReasonsWithTheirAge(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 3)
 	why := func(account string, repo RepoID) (out string) {
@@ -64,7 +64,7 @@ func TestWhy_namesTheDecidingReasons(t *testing.T) {
 }
 
 // A reason from a host names the person there, the token's connection, and what the host left out.
-func TestWhy_namesPersonAndConnection(t *testing.T) {
+func TestWhyVisible_namesPersonAndConnection(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 2)
 	b.do(&LinkIdentity{Identity: Identity{Provider: hProvider, Subject: "p0", Account: "ann", Login: "annie"}})

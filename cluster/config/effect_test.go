@@ -7,7 +7,7 @@ import (
 )
 
 // Explain puts each property into one list, and names those that weaken security.
-func TestExplain(t *testing.T) {
+func TestExplain_saysWhichPropertiesWorkAndWhichWeakenSecurity(t *testing.T) {
 	t.Parallel()
 	text := []byte(`{
 		"$schema": "x", "settings": {"maxFileSize": 10, "enablePublicAccess": true, "maxRepoPermissionSyncJobConcurrency": 2, "maxAccountPermissionSyncJobConcurrency": 2},
@@ -64,7 +64,7 @@ func TestExplain(t *testing.T) {
 }
 
 // A property without effect is neither in Works nor in the result of Selection.
-func TestExplain_ignoredProperties(t *testing.T) {
+func TestExplain_listsIgnoredProperties(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, ignored, works, told string }{
 		{`{"connections": {"c": {"type": "bitbucket", "workspaces": ["w"], "all": true, "exclude": {"archived": true, "forks": true}}}}`,
@@ -146,7 +146,7 @@ func TestOverrides_workOrWarn(t *testing.T) {
 
 // Each variable of Sourcebot without effect here has an explanation, in a file and at the start,
 // and no node reads it.
-func TestUnreadVariables_explainWhy(t *testing.T) {
+func TestUnreadVariables_eachHasAnExplanation(t *testing.T) {
 	t.Parallel()
 	for _, name := range Unread() {
 		if why := WhyUnread(name); !strings.HasPrefix(why, "It has no effect: ") || withoutEffect(name) != why {
@@ -168,7 +168,7 @@ func TestUnreadVariables_explainWhy(t *testing.T) {
 
 // The URL of an organisation may be copied from a browser. A public host has owners in lists of the
 // connection, not in its URL.
-func TestWarnings_pathInAPublicHostsURL(t *testing.T) {
+func TestWarnings_reportAPathInAPublicHostsURL(t *testing.T) {
 	t.Parallel()
 	for conn, says := range map[string]string{
 		`{"type": "github", "url": "https://github.com/acme", "orgs": ["acme"]}`:                                                           "name owners in orgs or users",

@@ -24,7 +24,7 @@ func parseFull(t *testing.T) *File {
 	return f
 }
 
-func TestParse_fullFile(t *testing.T) {
+func TestParse_readsEveryPropertyOfAFullFile(t *testing.T) {
 	t.Parallel()
 	f := parseFull(t)
 	if got, want := f.Settings, (Settings{
@@ -86,7 +86,7 @@ func TestParse_fullFile(t *testing.T) {
 	}
 }
 
-func TestParse_defaults(t *testing.T) {
+func TestParse_fillsDefaults(t *testing.T) {
 	t.Parallel()
 	f, err := Parse([]byte("\ufeff{}"))
 	if err != nil || f.Settings != DefaultSettings() || len(f.Warnings) != 0 {
@@ -110,7 +110,7 @@ func TestParse_defaults(t *testing.T) {
 }
 
 // A minimal file for each kind. Everything else has a default.
-func TestParse_minimalConnections(t *testing.T) {
+func TestParse_acceptsAMinimalConnectionOfEachKind(t *testing.T) {
 	t.Parallel()
 	for _, c := range []string{
 		`{"type": "github"}`, `{"type": "gitlab"}`, `{"type": "gitea"}`, `{"type": "gerrit", "url": "http://g.x"}`, `{"type": "bitbucket"}`,
@@ -124,7 +124,7 @@ func TestParse_minimalConnections(t *testing.T) {
 	}
 }
 
-func TestParse_errorMessages(t *testing.T) {
+func TestParse_errorsSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	conn := func(body string) string { return `{"connections": {"main": {` + body + `}}}` }
 	gh := func(body string) string { return conn(`"type": "github", ` + body) }
@@ -256,7 +256,7 @@ func TestParse_reportsAllErrorsAtOnce(t *testing.T) {
 	}
 }
 
-func TestParse_commentAtTheEnd(t *testing.T) {
+func TestParse_acceptsACommentAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"{} // x", "{} /* x */", "// x\n{}", "{}//"} {
 		if _, err := Parse([]byte(text)); err != nil {
@@ -265,7 +265,7 @@ func TestParse_commentAtTheEnd(t *testing.T) {
 	}
 }
 
-func TestParse_warnings(t *testing.T) {
+func TestParse_warnsOfLikelyMistakes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ in, want string }{
 		{`{"type": "github"}`, `connections.c: It takes no repository; say which ones.`},
@@ -290,7 +290,7 @@ func TestParse_warnings(t *testing.T) {
 	}
 }
 
-func TestSchemaIsJSON(t *testing.T) {
+func TestSchema_isJSONWithTheRealDefaults(t *testing.T) {
 	t.Parallel()
 	var doc map[string]any
 	if err := json.Unmarshal(Schema(), &doc); err != nil || doc["$schema"] != "http://json-schema.org/draft-07/schema#" {
@@ -309,7 +309,7 @@ func TestSchemaIsJSON(t *testing.T) {
 	}
 }
 
-func TestToken_printsItsReference(t *testing.T) {
+func TestToken_printsItsReferenceInsteadOfItsValue(t *testing.T) {
 	t.Parallel()
 	text, err := json.Marshal([]Token{{Env: "A"}, {GoogleCloud: "projects/p/secrets/s/versions/1"}})
 	if err != nil || string(text) != `[{"env":"A"},{"googleCloudSecret":"projects/p/secrets/s/versions/1"}]` {

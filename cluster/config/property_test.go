@@ -161,7 +161,7 @@ func write(t *rapid.T, b *strings.Builder, v any) {
 	extra()
 }
 
-func TestParse_randomValidFiles(t *testing.T) {
+func TestParse_acceptsRandomValidFiles(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawFile(t)
@@ -207,7 +207,7 @@ type spot struct {
 	breakOff func()
 }
 
-func TestParse_randomBrokenFilesNameThePath(t *testing.T) {
+func TestParse_errorsOfRandomBrokenFilesNameThePath(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawFile(t)
@@ -228,7 +228,7 @@ func TestParse_randomBrokenFilesNameThePath(t *testing.T) {
 	})
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzParse_neverPanicsAndReturnsItsErrorType(f *testing.F) {
 	full, err := os.ReadFile("testdata/full.json")
 	if err != nil {
 		f.Fatal(err)

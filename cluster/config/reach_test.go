@@ -10,7 +10,7 @@ import (
 
 // Reaches finds every property of the schema that may hold a reference to a secret, in each of its
 // forms. So it also finds those of new properties.
-func TestReaches_everyPropertyOfTheSchema(t *testing.T) {
+func TestReferences_areFoundInEveryPropertyOfTheSchema(t *testing.T) {
 	t.Parallel()
 	definitions := object(schemaTree()["definitions"])
 	count := 0
@@ -73,7 +73,7 @@ func reachesOf(t *testing.T, text string) []Reach {
 
 // A configuration from the network may use what the present file uses, in the same way, and what
 // the operator's lists allow.
-func TestAllowance(t *testing.T) {
+func TestAllowance_limitsWhatAConfigurationFromTheNetworkMayReference(t *testing.T) {
 	t.Parallel()
 	const inForce = `{
 		"connections": {
@@ -173,7 +173,7 @@ func TestAllowance(t *testing.T) {
 	}
 }
 
-func TestParseAllowance_refusesWhatCanAllowNothing(t *testing.T) {
+func TestParseAllowance_refusesAListThatAllowsNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ env, root string }{
 		{env: "@host"}, {env: "A@"}, {env: "A=b"}, {env: "{A"}, {root: "srv/git"}, {root: "~/git"},
@@ -192,7 +192,7 @@ func listOf(s string) []string {
 }
 
 // A region or resource is one label of a host name. Any other character could lead to another host.
-func TestModels_partsOfHostNames(t *testing.T) {
+func TestModelRegion_mustBeOneLabelOfAHostName(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"evil.example/", "a.b", "a#", "a:1", "a@b", "a b", ""} {
 		v, _ := json.Marshal(value)

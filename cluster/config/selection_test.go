@@ -6,7 +6,7 @@ import (
 )
 
 // Selection describes what a connection will list, without asking its host.
-func TestSelection_phrases(t *testing.T) {
+func TestSelection_describesWhatAConnectionLists(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ connection, lists, leavesOut string }{
 		{`{"type": "github", "orgs": ["acme", "beta"], "repos": ["x/y"], "topics": ["go"], "exclude": {"forks": true, "archived": true, "repos": ["*-old"]}}`,

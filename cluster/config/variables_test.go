@@ -6,7 +6,7 @@ import (
 )
 
 // A number outside its limits is an error that names the limits.
-func TestVariables_numberLimits(t *testing.T) {
+func TestVariables_numbersOutsideTheirLimitsAreErrors(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		text string
@@ -25,7 +25,7 @@ func TestVariables_numberLimits(t *testing.T) {
 	}
 }
 
-func TestVariables_ofTheAudit(t *testing.T) {
+func TestAuditVariables_refuseInvalidSizes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"": 180, "0": 0, " 7 ": 7, "36500": 36500} {
 		if got, err := AuditDays(text); err != nil || got != want {

@@ -9,7 +9,7 @@ import (
 	"testing/iotest"
 )
 
-func TestReplace(t *testing.T) {
+func TestReplaceFile_writesTheWholeFileWithItsMode(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
@@ -27,7 +27,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-func TestReplace_namesThePathItWasGiven(t *testing.T) {
+func TestReplaceFile_errorNamesTheGivenPath(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "nosuch", "file")
 	if _, err := Replace(path, strings.NewReader("")); err == nil || err.Error() != "write "+path+": no such file or directory" {
@@ -35,7 +35,7 @@ func TestReplace_namesThePathItWasGiven(t *testing.T) {
 	}
 }
 
-func TestReplace_keepsTheOldFileAfterAnError(t *testing.T) {
+func TestReplaceFile_keepsTheOldFileAfterAnError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-func TestGauges_readOnDemand(t *testing.T) {
+func TestMetrics_areReadWhenThePageIsRequested(t *testing.T) {
 	t.Parallel()
 	state, open := map[string]int{"a": 1}, true
 	set := New(func() (map[string]int, bool) { return state, open }, []Gauge[map[string]int]{

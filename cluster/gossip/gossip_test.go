@@ -67,7 +67,7 @@ func await(t *testing.T, want string, nodes ...*Gossip) {
 }
 
 // Nodes measure how far their clocks differ.
-func TestAhead_comparesClocks(t *testing.T) {
+func TestClockDifference_isMeasuredBetweenNodes(t *testing.T) {
 	t.Parallel()
 	later := func(d time.Duration) func() time.Time {
 		return func() time.Time { return time.Now().Add(d) }
@@ -118,7 +118,7 @@ func view(g *Gossip) string {
 	return strings.Join(out, " ")
 }
 
-func TestSearch_nodesFindEachOther(t *testing.T) {
+func TestGossip_nodesFindEachOther(t *testing.T) {
 	t.Parallel()
 	a, _ := begin(t, Options{Node: "node-a", Epoch: 1})
 	b, _ := begin(t, Options{Node: "node-b", Epoch: 1, Join: []string{a.Addr()}})
@@ -146,7 +146,7 @@ func TestSearch_nodesFindEachOther(t *testing.T) {
 
 // A copied data directory that was started once more than the original has a newer epoch. After it
 // has ended, the original is found again.
-func TestPeers_endedCopyDoesNotHideTheNode(t *testing.T) {
+func TestGossip_anEndedCopyDoesNotHideTheOriginalNode(t *testing.T) {
 	t.Parallel()
 	a, _ := begin(t, Options{Node: "a"})
 	b, _ := begin(t, Options{Node: "b", Epoch: 3, Join: []string{a.Addr()}})
@@ -160,7 +160,7 @@ func TestPeers_endedCopyDoesNotHideTheNode(t *testing.T) {
 	}
 }
 
-func TestSearch_healsAPartition(t *testing.T) {
+func TestGossip_healsAPartition(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	cut := false
@@ -191,7 +191,7 @@ func TestSearch_healsAPartition(t *testing.T) {
 	await(t, "a b c", a, b, c)
 }
 
-func TestSetKeys_rotation(t *testing.T) {
+func TestGossipKeys_rotateWithoutLosingPeers(t *testing.T) {
 	t.Parallel()
 	second := bytes.Repeat([]byte{9}, 32)
 	a, _ := begin(t, Options{Node: "a"})
@@ -225,7 +225,7 @@ func TestSetKeys_rotation(t *testing.T) {
 	}
 }
 
-func TestNew_checksOptions(t *testing.T) {
+func TestNewGossip_checksItsOptions(t *testing.T) {
 	t.Parallel()
 	good := Options{Listen: "127.0.0.1:0", Node: "a", Keys: [][]byte{testKey}}
 	for _, tt := range []struct {
@@ -267,7 +267,7 @@ func TestNew_checksOptions(t *testing.T) {
 	}
 }
 
-func TestName_roundTrip(t *testing.T) {
+func TestGossipName_parsesBackToItsParts(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Peer{{Node: "a"}, {Node: "a-b-c", Epoch: 35}, {Node: "x", Epoch: 1<<64 - 1}} {
 		if node, epoch, ok := parseName(name(p.Node, p.Epoch)); !ok || node != p.Node || epoch != p.Epoch {
@@ -282,7 +282,7 @@ func TestName_roundTrip(t *testing.T) {
 }
 
 // memberlist logs every packet of a stranger. Such lines are written only from time to time.
-func TestLog_suppressesSimilarLines(t *testing.T) {
+func TestGossipLog_suppressesSimilarLines(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	now := time.Unix(0, 0)
@@ -315,7 +315,7 @@ level=WARN msg="a message under another cluster key was refused: a node that has
 }
 
 // A name that cannot be looked up is logged once, not at each try.
-func TestLog_failedLookupOnce(t *testing.T) {
+func TestGossipLog_failedLookupIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	g := &Gossip{unfound: map[string]bool{}, o: Options{Log: slog.New(slog.NewTextHandler(&log, nil))}}
@@ -332,7 +332,7 @@ func TestLog_failedLookupOnce(t *testing.T) {
 }
 
 // Silent connections are closed soon, are limited, and keep no node out.
-func TestSilentConnections_keepNoNodeOut(t *testing.T) {
+func TestGossip_silentConnectionsKeepNoNodeOut(t *testing.T) {
 	t.Parallel()
 	a, _ := begin(t, Options{Node: "a"})
 	var silent []net.Conn

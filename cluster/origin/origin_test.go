@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestNetwork(t *testing.T) {
+func TestNetworkOfAddress_groupsAddressesOfOneOwner(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"192.0.2.7":         "192.0.2.7",
@@ -27,7 +27,7 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-func TestStrangers_perNetwork(t *testing.T) {
+func TestUnknownConnections_areLimitedPerNetwork(t *testing.T) {
 	t.Parallel()
 	for name, address := range map[string]func(i int) string{
 		"an address":    func(int) string { return "10.0.0.9" },
@@ -57,7 +57,7 @@ func TestStrangers_perNetwork(t *testing.T) {
 	}
 }
 
-func TestStrangers_total(t *testing.T) {
+func TestUnknownConnections_areLimitedInTotal(t *testing.T) {
 	t.Parallel()
 	s, closed := NewStrangers(4, 2), map[string]bool{}
 	for i := range 6 {

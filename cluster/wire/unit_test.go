@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestParseKeys(t *testing.T) {
+func TestParseKeys_acceptsValidKeysAndPrintsNone(t *testing.T) {
 	t.Parallel()
 	a, b := NewKey(), NewKey()
 	keys, err := ParseKeys([]byte("# issued in May\n" + a.Text() + "\r\n\n  " + b.Text() + " # the old one\n" + a.Text() + " # again"))
@@ -39,7 +39,7 @@ func TestParseKeys(t *testing.T) {
 	}
 }
 
-func TestPeer_identityInCertificates(t *testing.T) {
+func TestCertificate_carriesTheNodesIdentity(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []Peer{{}, {Node: "a/b"}, {Node: "-"}, {Node: strings.Repeat("x", 101)}, {Cluster: "a b", Node: "x"}, {Cluster: "-", Node: "x"}} {
 		if _, err := newRing(bad, Keys{NewKey()}, time.Now); err == nil {
@@ -56,7 +56,7 @@ func TestPeer_identityInCertificates(t *testing.T) {
 	}
 }
 
-func TestFrames(t *testing.T) {
+func TestFrames_areReadBackAndBounded(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 1, 1 << 16, 1<<16 + 1, 1 << 20} {
 		body := bytes.Repeat([]byte("a"), size)
@@ -88,7 +88,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-func FuzzReadFrame(f *testing.F) {
+func FuzzReadFrame_framesAreReadAsWritten(f *testing.F) {
 	f.Add(appendFrame(nil, requestFrame, 1, request{method: "m"}.head(), []byte("in")))
 	f.Add(appendFrame(nil, errorFrame, 1, errorBody(failure{kind: "busy", text: "text"})))
 	f.Add([]byte{255, 255, 255, 255, 1, 0, 0, 0, 0})
@@ -111,7 +111,7 @@ func FuzzReadFrame(f *testing.F) {
 	})
 }
 
-func TestPool_removesUnusedNodes(t *testing.T) {
+func TestConnectionPool_forgetsUnusedNodes(t *testing.T) {
 	t.Parallel()
 	p := newPool(time.Minute)
 	k := poolKey{Target: Target{"n", "addr"}, proto: Call}
@@ -138,7 +138,7 @@ func TestPool_removesUnusedNodes(t *testing.T) {
 	}
 }
 
-func TestKeys_sealAndOpen(t *testing.T) {
+func TestKeys_openOnlyWhatTheySealedForThatPurpose(t *testing.T) {
 	t.Parallel()
 	a, b := NewKey(), NewKey()
 	sealed, err := Keys{a}.Seal("hmac", []byte("secret"))
@@ -165,7 +165,7 @@ func TestKeys_sealAndOpen(t *testing.T) {
 
 // The frames of the last release are read and written byte by byte; the first two are the example
 // in the comment of type frame. A kind of a later release is refused.
-func TestFrames_ofTheLastRelease(t *testing.T) {
+func TestFrames_ofTheLastReleaseAreReadAndWritten(t *testing.T) {
 	t.Parallel()
 	ping := request{left: time.Second, method: "ping"}
 	busy := failure{kind: "busy", text: "wait", wait: 1500 * time.Millisecond}
@@ -198,7 +198,7 @@ func TestFrames_ofTheLastRelease(t *testing.T) {
 
 // The reader may see the cancel frame of a call as soon as it has passed on the request, before the
 // call has a context.
-func TestServer_earlyCancel(t *testing.T) {
+func TestServer_cancelBeforeTheCallStartsEndsIt(t *testing.T) {
 	t.Parallel()
 	s := &server{}
 	for _, call := range []uint32{1, 2} {

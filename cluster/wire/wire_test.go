@@ -61,7 +61,7 @@ func echo(_ context.Context, from Peer, in []byte) ([]byte, error) {
 	return append([]byte(from.Node+":"), in...), nil
 }
 
-func TestCall(t *testing.T) {
+func TestCall_returnsTheAnswerOverOneConnection(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
@@ -88,7 +88,7 @@ func TestCall(t *testing.T) {
 
 // All kept connections have broken unnoticed. A call on one of them fails, and a second call may
 // get another broken one. CallAnew opens a new connection.
-func TestCallAnew_opensAConnection(t *testing.T) {
+func TestCallAnew_opensANewConnection(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
@@ -117,7 +117,7 @@ func TestCallAnew_opensAConnection(t *testing.T) {
 	}
 }
 
-func TestErrors_keepTheirKind(t *testing.T) {
+func TestRemoteErrors_keepTheirKind(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
@@ -172,7 +172,7 @@ func (e *overloaded) Error() string           { return e.text }
 func (e *overloaded) Unwrap() error           { return ErrOverloaded }
 func (e *overloaded) TryAgain() time.Duration { return e.after }
 
-func TestErrors_retryAfter(t *testing.T) {
+func TestRemoteErrors_keepTheirRetryAfter(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
@@ -217,7 +217,7 @@ func TestErrors_retryAfter(t *testing.T) {
 	}
 }
 
-func TestListen_checksTheTableOfKinds(t *testing.T) {
+func TestListen_refusesAnInvalidTableOfKinds(t *testing.T) {
 	t.Parallel()
 	for _, bad := range [][]Kind{
 		{{"busy", errBusy}, {"busy", io.EOF}},
@@ -293,7 +293,7 @@ func TestCall_cancelReachesTheHandler(t *testing.T) {
 	}
 }
 
-func TestCall_handlerEndsWhenTheCallerDies(t *testing.T) {
+func TestCall_theHandlerEndsWhenTheCallerDies(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	b := start(t, key, "c1", "b")
@@ -364,7 +364,7 @@ func TestClose_breaksRunningCalls(t *testing.T) {
 	}
 }
 
-func TestStream(t *testing.T) {
+func TestStream_copiesBothWaysAndEndsOnErrors(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
@@ -462,7 +462,7 @@ func (counter) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestRaftConnections(t *testing.T) {
+func TestRaftConnections_areAcceptedUntilClose(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
@@ -520,7 +520,7 @@ func TestRaftConnection_hasNoDeadline(t *testing.T) {
 	}
 }
 
-func TestHandshake_admission(t *testing.T) {
+func TestHandshake_admitsOnlyMembersOfTheCluster(t *testing.T) {
 	t.Parallel()
 	key, other := NewKey(), NewKey()
 	b := start(t, key, "c1", "b", func(o *Options) {
@@ -581,7 +581,7 @@ func TestHandshake_admission(t *testing.T) {
 
 // A node that only speaks a later protocol version counts as unreachable, so another node is asked.
 // Nodes with several versions use a common one.
-func TestProtocols_ofAnotherRelease(t *testing.T) {
+func TestProtocolVersion_ofALaterReleaseMakesANodeUnreachable(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
@@ -627,7 +627,7 @@ func TestHandshake_plainTCPGetsNothing(t *testing.T) {
 	}
 }
 
-func TestSetKeys_rotation(t *testing.T) {
+func TestWireKeys_rotateAndRefuseTheOldKey(t *testing.T) {
 	t.Parallel()
 	old, key := NewKey(), NewKey()
 	a, b := start(t, old, "c1", "a"), start(t, old, "c1", "b")
@@ -664,7 +664,7 @@ func TestSetKeys_rotation(t *testing.T) {
 	}
 }
 
-func TestSetKeys_closesConnections(t *testing.T) {
+func TestWireKeys_retiredKeyClosesItsConnections(t *testing.T) {
 	t.Parallel()
 	old, key := NewKey(), NewKey()
 	a, b := start(t, old, "c1", "a"), start(t, old, "c1", "b")
@@ -688,7 +688,7 @@ func TestSetKeys_closesConnections(t *testing.T) {
 	}
 }
 
-func TestCertificates_areRenewed(t *testing.T) {
+func TestCertificates_areRenewedBeforeTheyExpire(t *testing.T) {
 	t.Parallel()
 	var now atomic.Int64
 	now.Store(time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC).Unix())
@@ -720,7 +720,7 @@ func TestCertificates_areRenewed(t *testing.T) {
 	}
 }
 
-func TestCall_manyConcurrentCalls(t *testing.T) {
+func TestCall_manyConcurrentCallsGetTheirOwnAnswers(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
