@@ -14,7 +14,7 @@ import (
 
 // Every node returns the audit events of reads and changes at all nodes. If a node does not
 // answer, the result may be incomplete and says so. Refusals write nothing to the raft log.
-func TestAudit_coversAllNodes(t *testing.T) {
+func TestAudit_answersFromAllNodes(t *testing.T) {
 	t.Parallel()
 	f := nodetest.StartFleet(t, 3, nodetest.Config{})
 	if _, err := f.Nodes[0].People.CreateUser(catalog.WithActor(t.Context(), catalog.Actor{Type: catalog.ActorOperator}), account.Operator(), account.CreateUserRequest{Email: "ann@example.com"}); err != nil {

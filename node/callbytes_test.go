@@ -277,7 +277,7 @@ func (m *message) differs(t *testing.T, now reflect.Type) error {
 
 // Each call between nodes can be read by the last release, and the other way round. New fields do
 // no harm.
-func TestCalls_ofTheLastRelease(t *testing.T) {
+func TestCallsBetweenNodes_areCompatibleWithTheLastRelease(t *testing.T) {
 	t.Parallel()
 	nodetest.Start(t, nodetest.Config{}) // registers the types of parameters
 
@@ -323,7 +323,7 @@ func TestCalls_ofTheLastRelease(t *testing.T) {
 	}
 	for name := range methods {
 		if _, ok := recorded[name]; !ok {
-			t.Errorf("%q is not recorded: go test ./node -run TestCalls_ofTheLastRelease -rewrite-calls", name)
+			t.Errorf("%q is not recorded: go test ./node -run TestCallsBetweenNodes_areCompatibleWithTheLastRelease -rewrite-calls", name)
 		}
 	}
 

@@ -29,7 +29,7 @@ func says(n *nodetest.Node, words string, said bool) func() error {
 }
 
 // A node says that another one still lacks the new cluster key, or accepts the old one.
-func TestStatus_ofAChangeOfTheClusterKey(t *testing.T) {
+func TestStatus_namesNodesThatLackTheNewClusterKey(t *testing.T) {
 	t.Parallel()
 	f := nodetest.StartFleet(t, 2, nodetest.Config{})
 	a, b := f.Nodes[0], f.Nodes[1]
@@ -57,7 +57,7 @@ func TestStatus_ofAChangeOfTheClusterKey(t *testing.T) {
 }
 
 // Every node says that the newest back-up is old, whichever made it, also after a restart.
-func TestStatus_ofAnOldBackup(t *testing.T) {
+func TestStatus_warnsOfAnOldBackupOnEveryNode(t *testing.T) {
 	t.Parallel()
 	f := nodetest.StartFleet(t, 2, nodetest.Config{Edit: func(o *node.Options) { o.BackupAge = time.Nanosecond }})
 	a, b := f.Nodes[0], f.Nodes[1]

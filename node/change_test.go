@@ -48,7 +48,7 @@ func TestReindex_findsTheNewCommit(t *testing.T) {
 	want(t, n.Find("walrus"), "local/app:a.txt")
 }
 
-func TestRepositoryLookup_byName(t *testing.T) {
+func TestRepositoryLookup_findsItsNames(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
@@ -97,7 +97,7 @@ func TestPushEvent_indexesTheNewCommit(t *testing.T) {
 	n.Wait("the new repository", found(n, "beluga", "local/late:c.txt"))
 }
 
-func TestDataDirectory_relativePath(t *testing.T) {
+func TestDataDirectory_mayBeARelativePath(t *testing.T) {
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "src", "app"), map[string]string{"a.txt": "walrus\n"})
 	t.Chdir(dir)

@@ -16,7 +16,7 @@ import (
 )
 
 // After the clocks are set back by an hour, new copies do not wait for that hour.
-func TestClockSetBack_copiesContinue(t *testing.T) {
+func TestClockSetBack_doesNotDelayCopies(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "narwhal\n"})
@@ -53,7 +53,7 @@ func TestClockSetBack_copiesContinue(t *testing.T) {
 
 // The leader's clock was two hours ahead, so agreed times are in the next leader's future. New
 // pushes are still polled, indexed and found.
-func TestClockAhead_pushesAreFound(t *testing.T) {
+func TestLeaderClockAhead_pushesAreStillFound(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	repo := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})

@@ -34,7 +34,7 @@ func commitsOf(r *search.CommitsResponse) (all []string) {
 
 // Commits of all repositories are found on every node, by what they changed; a push is found
 // once it is indexed, and an answer without it does not claim to be whole.
-func TestCommits_ofACluster(t *testing.T) {
+func TestCommitSearch_findsCommitsOnEveryNode(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(root, "app"), map[string]string{"a.go": "package a\n\nvar kraken = 1\n"})

@@ -17,7 +17,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-func TestBadConfiguration_keepsTheOldOne(t *testing.T) {
+func TestInvalidConfiguration_keepsTheOldOne(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
@@ -47,7 +47,7 @@ func TestBadConfiguration_keepsTheOldOne(t *testing.T) {
 	})
 }
 
-func TestUnreachableHost_isReported(t *testing.T) {
+func TestUnreachableCodeHost_isReported(t *testing.T) {
 	t.Parallel()
 	n := nodetest.Start(t, nodetest.Config{File: `{"connections": {"hub": {"type": "github", "url": "http://127.0.0.1:1", "repos": ["a/b"]}}}`})
 	n.Wait("the connection to fail", func() error {

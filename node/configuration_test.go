@@ -17,7 +17,7 @@ import (
 // The reported configuration has names of properties but no values. Search contexts only count
 // repositories that the viewer may see; with permissions, a context of hidden repositories does
 // not exist. A list of repositories is filtered by state before it is counted.
-func TestConfigurationReport_hasNoValues(t *testing.T) {
+func TestConfigurationReport_hasPropertyNamesButNoValues(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"app", "lib"} {

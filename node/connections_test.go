@@ -13,7 +13,7 @@ import (
 )
 
 // An owner can list a connection at any time, and gets the result.
-func TestListConnection_byOwner(t *testing.T) {
+func TestListConnection_isRunByAnOwnerAtAnyTime(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(root, "one"), map[string]string{"a.txt": "a"})

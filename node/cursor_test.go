@@ -80,7 +80,7 @@ func walked(t *testing.T, nodes []*nodetest.Node, v catalog.Viewer, req search.R
 }
 
 // Pages have every match once, on any node and with any limit.
-func TestPages_haveEveryMatchOnce(t *testing.T) {
+func TestSearchCursor_pagesHaveEveryMatchOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	shoals(t, dir, 4, 90)
@@ -136,7 +136,7 @@ func TestPages_haveEveryMatchOnce(t *testing.T) {
 }
 
 // A search of an unindexed commit has pages too.
-func TestPages_ofAnUnindexedCommit(t *testing.T) {
+func TestSearchCursor_worksForAnUnindexedCommit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	repo := shoals(t, dir, 1, 40)[0]
@@ -154,7 +154,7 @@ func TestPages_ofAnUnindexedCommit(t *testing.T) {
 }
 
 // Pages only continue while the order is the same.
-func TestPages_endWhenTheIndexChanges(t *testing.T) {
+func TestSearchCursor_endsWhenTheIndexChanges(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	repos := shoals(t, dir, 2, 30)
@@ -194,7 +194,7 @@ func TestPages_endWhenTheIndexChanges(t *testing.T) {
 }
 
 // A cursor fits one query; count:, timeout: and the size of the page may differ.
-func TestCursor_ofAnotherQuery(t *testing.T) {
+func TestSearchCursor_isRefusedForAnotherQuery(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	shoals(t, dir, 1, 30)
@@ -253,7 +253,7 @@ func TestCursor_ofAnotherQuery(t *testing.T) {
 
 // With another viewer's cursor, a viewer still sees only permitted results. Viewers with the same
 // permissions can share cursors.
-func TestCursor_ofAnotherViewer(t *testing.T) {
+func TestSearchCursor_ofAnotherViewerShowsNothingHidden(t *testing.T) {
 	t.Parallel()
 	n := guarded(t, "app", "bay", "zhidden")
 	viewer := func(name string, repos ...string) catalog.Viewer {

@@ -7,7 +7,7 @@ import (
 )
 
 // A volume with much reserved space is not full. Otherwise a node there would get no data.
-func TestReservedSpace_isNotInUse(t *testing.T) {
+func TestReservedDiskSpace_isNotCountedAsUsed(t *testing.T) {
 	t.Parallel()
 	free, total := freeSpace(&unix.Statfs_t{Bsize: 4096, Blocks: 252, Bfree: 182, Bavail: 22})
 	if free != 22*4096 || total != 92*4096 {

@@ -14,7 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-func TestDrain_leavesNoGap(t *testing.T) {
+func TestDrain_keepsAllRepositoriesSearchable(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
@@ -57,7 +57,7 @@ func TestDrain_leavesNoGap(t *testing.T) {
 }
 
 // The last node that can hold the data cannot be drained, because nothing would serve it.
-func TestDrain_refusesTheLastNode(t *testing.T) {
+func TestDrain_isRefusedForTheLastNode(t *testing.T) {
 	t.Parallel()
 	ctx, by := context.Background(), account.Operator()
 	dir := t.TempDir()
@@ -79,7 +79,7 @@ func TestDrain_refusesTheLastNode(t *testing.T) {
 
 // Two of three nodes are drained, and the third has all data and cannot be drained. Then both are
 // taken back and get data again.
-func TestDrain_twoOfThreeAndBack(t *testing.T) {
+func TestDrain_ofTwoOfThreeNodesCanBeUndone(t *testing.T) {
 	t.Parallel()
 	ctx, by := context.Background(), account.Operator()
 	const repos = 5
@@ -145,7 +145,7 @@ func TestDrain_twoOfThreeAndBack(t *testing.T) {
 	})
 }
 
-func TestNodeLookup_byPrefixOfItsID(t *testing.T) {
+func TestNodeLookup_acceptsAUniquePrefixOfItsID(t *testing.T) {
 	t.Parallel()
 	n := nodetest.Start(t, nodetest.Config{})
 	addr := ""

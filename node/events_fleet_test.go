@@ -12,7 +12,7 @@ import (
 )
 
 // Every node returns the events of all nodes.
-func TestEvents_atAnyNode(t *testing.T) {
+func TestEvents_ofAllNodesAreReturnedByAnyNode(t *testing.T) {
 	t.Parallel()
 	f := nodetest.StartFleet(t, 3, nodetest.Config{})
 	first, leaving := f.Nodes[0], f.Nodes[2].ID()

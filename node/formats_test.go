@@ -71,7 +71,7 @@ func (a *asker) only(nodes []*nodetest.Node) {
 
 // Three nodes upgrade to a release with other index files, the leader first, during searches. No
 // answer is incomplete. The files are rebuilt once every node reads the new version.
-func TestUpgrade_overAChangeOfIndexFiles(t *testing.T) {
+func TestUpgrade_withANewIndexFormatKeepsAnswersComplete(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const repos = 6
@@ -161,7 +161,7 @@ func TestUpgrade_overAChangeOfIndexFiles(t *testing.T) {
 
 // A node of the old release does not know whole words. The next holder searches instead; if there
 // is none, the answer says what is missing and has no wrong results.
-func TestUpgrade_beforeAllNodesKnowAQuery(t *testing.T) {
+func TestUpgrade_aNodeThatLacksAFilterIsPassedOver(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n", "b.txt": "walruses\n"})
@@ -212,7 +212,7 @@ func TestUpgrade_beforeAllNodesKnowAQuery(t *testing.T) {
 
 // A single node rebuilds files that are too old for its program, from the mirrors. Until then
 // searches report them as missing.
-func TestUpgrade_overAReleaseTooMany(t *testing.T) {
+func TestUpgrade_rebuildsIndexFilesThatAreTooOld(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
@@ -246,7 +246,7 @@ var rewriteData = flag.Bool("rewrite-data", false, "write the data directory of 
 const dataOf = "testdata/data-1.tar.gz"
 
 // A data directory of level 1 opens. Text, symbols and files are there without a rebuild.
-func TestUpgrade_fromAKeptDataDirectory(t *testing.T) {
+func TestUpgrade_opensADataDirectoryOfLevel1(t *testing.T) {
 	t.Parallel()
 	tar := func(args ...string) {
 		t.Helper()

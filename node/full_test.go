@@ -10,7 +10,7 @@ import (
 )
 
 // The status tells an operator why a node gets no data.
-func TestStatus_fullVolume(t *testing.T) {
+func TestStatus_saysThatAFullVolumeGetsNoData(t *testing.T) {
 	t.Parallel()
 	for used, want := range map[int64]string{
 		84: "",

@@ -30,7 +30,7 @@ const chaosHosts = "SHOAL_CHAOS_HOSTS"
 // Three nodes follow a real server while nodes crash, the server stops and fails, and
 // repositories are made, renamed, swapped, hidden and deleted. The nodes never drop what the
 // server has, and at the end the catalog matches the server.
-func TestGiteaChaos(t *testing.T) {
+func TestRealGitea_catalogMatchesItAfterRandomFaults(t *testing.T) {
 	lasts, err := time.ParseDuration(os.Getenv(chaosHosts))
 	if err != nil {
 		t.Skipf("set %s, or run make chaos-hosts", chaosHosts)

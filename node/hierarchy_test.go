@@ -33,7 +33,7 @@ var family = map[string]string{
 }
 
 // The answer only has subtypes in languages that can extend the type.
-func TestHierarchy_languages(t *testing.T) {
+func TestTypeHierarchy_staysWithinCompatibleLanguages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "r"), family)

@@ -17,7 +17,7 @@ import (
 
 // A hanging job is cancelled: its attempt ends, the connection shows who cancelled it, and the
 // job can run again.
-func TestCancelJob_andRunAgain(t *testing.T) {
+func TestCancelledJob_canRunAgain(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 100)
 	left := make(chan struct{}, 100)
@@ -65,7 +65,7 @@ func TestCancelJob_andRunAgain(t *testing.T) {
 
 // Jobs are filtered before they are counted. Viewers who are no owners only see index jobs of
 // repositories that they may see.
-func TestJobs_dependOnTheViewer(t *testing.T) {
+func TestJobList_showsOnlyJobsOfVisibleRepositories(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"app", "lib"} {

@@ -42,7 +42,7 @@ func TestSearch_countsUnsearchedFiles(t *testing.T) {
 }
 
 // The cached count of unsearched files only holds for the same filters, until something changes.
-func TestUnsearchedFiles_areCountedAnew(t *testing.T) {
+func TestUnsearchedFiles_cachedCountEndsWithAChange(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "app")
 	large := strings.Repeat("nothing here\n", 200)
@@ -125,7 +125,7 @@ func TestGrep_saysWhetherThereIsMore(t *testing.T) {
 	}
 }
 
-func TestGrep_readsFilesIndexedByName(t *testing.T) {
+func TestGrep_readsFilesIndexedOnlyByName(t *testing.T) {
 	t.Parallel()
 	n := kept(t)
 	grep := func(req search.GrepRequest) *search.GrepResponse {

@@ -16,7 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-func TestKey_worksUntilRevoked(t *testing.T) {
+func TestAPIKey_worksUntilRevoked(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	n := nodetest.Start(t, nodetest.Config{})
@@ -56,7 +56,7 @@ func TestKey_worksUntilRevoked(t *testing.T) {
 }
 
 // Behind a load balancer, any node may get the request with a new key or with a revoked one.
-func TestKey_isKnownAndRevokedAtEveryNode(t *testing.T) {
+func TestAPIKey_isKnownAndRevokedAtEveryNode(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	f := nodetest.StartFleet(t, 3, nodetest.Config{})
@@ -108,7 +108,7 @@ func threeVoters(n *nodetest.Node) func() error {
 	}
 }
 
-func TestKey_expires(t *testing.T) {
+func TestAPIKey_expires(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	n := nodetest.Start(t, nodetest.Config{})
@@ -126,7 +126,7 @@ func TestKey_expires(t *testing.T) {
 
 // A change of a key at another node works although that node may not have heard of the key, even
 // if it was cut off a moment ago.
-func TestKey_ofAnotherNodeCanBeChanged(t *testing.T) {
+func TestAPIKey_canBeChangedAtAnyNode(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	f := nodetest.StartFleet(t, 3, nodetest.Config{Edit: func(o *node.Options) { o.Hold = 0 }}) // one write must be refused

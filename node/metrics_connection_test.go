@@ -11,7 +11,7 @@ import (
 
 // Metrics have the result of a connection's listing. Values that a host does not report are
 // absent, not 0.
-func TestMetrics_ofConnections(t *testing.T) {
+func TestConnectionMetrics_omitUnknownValues(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"a": {"type": "gitea", "url": "https://h.example", "orgs": ["x"]}, "b": {"type": "gitea", "url": "https://g.example", "orgs": ["x"]}}}`, 1)
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "a"})

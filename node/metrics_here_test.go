@@ -13,7 +13,7 @@ import (
 )
 
 // A kind of job without running jobs is 0, so that a dashboard does not say "no data".
-func TestMetrics_idleJobKindsAreZero(t *testing.T) {
+func TestJobMetrics_idleKindsAreZero(t *testing.T) {
 	t.Parallel()
 	s := &snapshot{here: []job.Progress{{Kind: catalog.JobIndex, Step: "fetch"}, {Kind: catalog.JobIndex, Step: "fetch"}}}
 	got := map[string]float64{}
@@ -35,7 +35,7 @@ func TestMetrics_idleJobKindsAreZero(t *testing.T) {
 
 // Counters begin at 0, so that a rate includes the first event and a panel does not say "no
 // data".
-func TestMetrics_countersBeginAtZero(t *testing.T) {
+func TestMetrics_countersStartAtZero(t *testing.T) {
 	t.Parallel()
 	m := &metrics{
 		leaves:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "leaves"}, []string{"result"}),
@@ -56,7 +56,7 @@ func TestMetrics_countersBeginAtZero(t *testing.T) {
 }
 
 // Metrics count searches of files indexed by name, by result.
-func TestMetrics_ofFilesIndexedByName(t *testing.T) {
+func TestMetrics_countSearchesOfFilesIndexedOnlyByName(t *testing.T) {
 	t.Parallel()
 	s := &snapshot{kept: browse.KeptFiles{Sketched: 5, Remembered: 3, Read: 2, Bytes: 70}}
 	got := map[string]float64{}
@@ -69,7 +69,7 @@ func TestMetrics_ofFilesIndexedByName(t *testing.T) {
 }
 
 // Metrics have the fault tolerance as `shoal status` prints it, and the time of the last backup.
-func TestMetrics_faultTolerance(t *testing.T) {
+func TestMetrics_showTheFaultToleranceOfTheStatus(t *testing.T) {
 	t.Parallel()
 	s := &snapshot{tolerates: Tolerance{Searches: 1, Writes: -1}, saved: 7}
 	got := map[string]float64{}

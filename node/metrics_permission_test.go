@@ -12,7 +12,7 @@ import (
 
 // Metrics have the answers of code hosts. A warning appears if somebody sees less because of one.
 // A host without an answer has no time.
-func TestMetrics_ofPermissionAnswers(t *testing.T) {
+func TestPermissionMetrics_countTheAnswersOfHosts(t *testing.T) {
 	t.Parallel()
 	first := time.Unix(1_700_000_000, 0)
 	state := &job.PermissionState{

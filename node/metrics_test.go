@@ -7,7 +7,7 @@ import (
 )
 
 // Metrics distinguish an answer cut by the client's limit from one without some shards.
-func TestMetrics_incompleteAnswers(t *testing.T) {
+func TestSearchMetrics_countIncompleteAnswersByCause(t *testing.T) {
 	t.Parallel()
 	whole := coverage.Of(coverage.Parts, 1, 1)
 	for want, c := range map[string]coverage.Coverage{

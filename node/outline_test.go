@@ -30,7 +30,7 @@ func traced(t *testing.T) *nodetest.Node {
 	return n
 }
 
-func TestOutline_endsOfDefinitions(t *testing.T) {
+func TestOutline_hasTheEndOfEachDefinition(t *testing.T) {
 	t.Parallel()
 	n := traced(t)
 	r, err := n.Browse.Outline(t.Context(), catalog.Operator(), browse.OutlineRequest{Repo: "local/app", Paths: []string{"src", "data.bin"}})
@@ -61,7 +61,7 @@ func TestOutline_endsOfDefinitions(t *testing.T) {
 	}
 }
 
-func TestTrace_findsTheCommit(t *testing.T) {
+func TestTraceLines_findsTheCommitThatChangedThem(t *testing.T) {
 	t.Parallel()
 	n := traced(t)
 	for _, req := range []browse.TraceRequest{
@@ -83,7 +83,7 @@ func TestTrace_findsTheCommit(t *testing.T) {
 	}
 }
 
-func TestBlame_ofSomeLines(t *testing.T) {
+func TestBlame_canBeLimitedToSomeLines(t *testing.T) {
 	t.Parallel()
 	n := traced(t)
 	r, err := n.Browse.Blame(t.Context(), catalog.Operator(), browse.BlameRequest{Repo: "local/app", Path: "src/a.go", First: 3, Lines: 500})

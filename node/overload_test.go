@@ -17,7 +17,7 @@ import (
 
 // If another node is overloaded, the asked node returns an overload too. Nothing is reported as
 // missing or failed, and the caller learns when to retry.
-func TestOverload_ofAnotherNode(t *testing.T) {
+func TestOverload_ofAnotherNodeIsReturnedAsOverload(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for i := range 6 {

@@ -66,7 +66,7 @@ func packedInto(t *testing.T, n *nodetest.Node, shards int) {
 	})
 }
 
-func TestPack_keepsRepositoriesApart(t *testing.T) {
+func TestPackedIndex_keepsRepositoriesApart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const count = 12
@@ -111,7 +111,7 @@ func TestPack_keepsRepositoriesApart(t *testing.T) {
 }
 
 // Deltas of many pushes are packed too.
-func TestPack_afterManyPushes(t *testing.T) {
+func TestPackedIndex_includesDeltasOfManyPushes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const count = 9
@@ -130,7 +130,7 @@ func TestPack_afterManyPushes(t *testing.T) {
 }
 
 // A damaged pack is set aside and its repositories are indexed again.
-func TestPack_damagedIsRebuilt(t *testing.T) {
+func TestPackedIndex_damagedOneIsRebuilt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const count = 8
@@ -151,7 +151,7 @@ func TestPack_damagedIsRebuilt(t *testing.T) {
 }
 
 // In a fleet one node builds a pack, and the others copy it.
-func TestPack_isCopiedToOtherHolders(t *testing.T) {
+func TestPackedIndex_isCopiedToOtherHolders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const count = 9
@@ -176,7 +176,7 @@ func TestPack_isCopiedToOtherHolders(t *testing.T) {
 
 // A new node that needs part of a pack gets that part from a node with the pack, never all of it.
 // It polls its repositories meanwhile; without news that starts no index job.
-func TestNewNode_copiesOnlyItsPartOfAPack(t *testing.T) {
+func TestNewNode_copiesOnlyItsPartOfAPackedIndex(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const count = 24

@@ -46,7 +46,7 @@ func emptyRepo(t *testing.T, dir string) *nodetest.Repo {
 
 // A search of an unindexed commit or a date finds the same as in an indexed one. Files equal to
 // indexed ones come from the index, the others from git.
-func TestSearch_anyCommitAndDate(t *testing.T) {
+func TestSearch_worksAtAnyCommitAndDate(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(root, "app"), map[string]string{
@@ -123,7 +123,7 @@ func TestSearch_anyCommitAndDate(t *testing.T) {
 	}
 }
 
-func TestSearch_dateIsACommitOfEachRepository(t *testing.T) {
+func TestSearch_aDateMeansACommitOfEachRepository(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	day := func(month time.Month, day, hour, minute int) time.Time {
@@ -183,7 +183,7 @@ func TestSearch_dateIsACommitOfEachRepository(t *testing.T) {
 }
 
 // If a search would read too much from git, it is refused with advice.
-func TestSearch_refusesLargeCommits(t *testing.T) {
+func TestSearch_refusesUnindexedCommitsThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	files := map[string]string{}

@@ -28,7 +28,7 @@ func user(t *testing.T, n *nodetest.Node, email string, role catalog.Role) (*acc
 	return u, k.Key
 }
 
-func TestKey_hasTheRoleOfItsAccount(t *testing.T) {
+func TestAPIKey_hasTheRoleOfItsAccount(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	n := nodetest.Start(t, nodetest.Config{})
@@ -146,7 +146,7 @@ func TestUsers_manageOnlyTheirOwnKeys(t *testing.T) {
 
 // The environment variable decides on anonymous access. An override of the file wins over it; the
 // old setting counts if neither is set.
-func TestAnonymousAccess_precedence(t *testing.T) {
+func TestAnonymousAccess_overrideWinsOverVariableOverSetting(t *testing.T) {
 	t.Parallel()
 	const variable = "FORCE_ENABLE_ANONYMOUS_ACCESS"
 	n := nodetest.Start(t, nodetest.Config{File: `{}`})

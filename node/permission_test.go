@@ -75,7 +75,7 @@ func asked(t *testing.T, n *nodetest.Node, v catalog.Viewer) string {
 }
 
 // A viewer without access gets the same answers as from a node that never had the repository.
-func TestHiddenRepository_doesNotExist(t *testing.T) {
+func TestHiddenRepository_answersAreAsIfItDidNotExist(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	with, without := guarded(t, "app", "zhidden"), guarded(t, "app", "zother")
@@ -156,7 +156,7 @@ func TestIndexSize_isHiddenFromLimitedViewers(t *testing.T) {
 
 // The parts of a stream would show how repositories are spread over shards, so a viewer with
 // limited access gets one part.
-func TestStream_doesNotShowTheShards(t *testing.T) {
+func TestSearchStream_doesNotRevealShardsToLimitedViewers(t *testing.T) {
 	t.Parallel()
 	n := guarded(t, "app", "base", "zhidden")
 	ann := member(t, n, "local/app", "local/base")

@@ -14,7 +14,7 @@ import (
 )
 
 // An owner sees where all data is, what moves, and what a node's loss would cost.
-func TestPlacement_report(t *testing.T) {
+func TestPlacementReport_showsWhereDataIsAndWhatALossWouldCost(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	for _, name := range []string{"one", "two", "three"} {
@@ -74,7 +74,7 @@ func TestPlacement_report(t *testing.T) {
 }
 
 // While a node is down, the others have the only copies of its data.
-func TestPlacement_lossOfANode(t *testing.T) {
+func TestPlacementReport_namesOnlyCopiesWhileANodeIsDown(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(root, "one"), map[string]string{"a.txt": "a"})

@@ -50,7 +50,7 @@ func TestDataDirectory_isPrivate(t *testing.T) {
 }
 
 // A key cannot have the id of another key as its name, so that revoking by id is unambiguous.
-func TestKeyName_cannotBeAnID(t *testing.T) {
+func TestAPIKeyName_cannotBeTheIDOfAKey(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	n := nodetest.Start(t, nodetest.Config{})

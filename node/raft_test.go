@@ -10,7 +10,7 @@ import (
 )
 
 // Any node reports who votes and how far each node is, and which nodes are down.
-func TestRaftStatus_atEveryNode(t *testing.T) {
+func TestRaftStatus_isReportedByEveryNode(t *testing.T) {
 	t.Parallel()
 	fleet := nodetest.StartFleet(t, 3, nodetest.Config{File: `{}`})
 	ask := func(n *nodetest.Node) *node.RaftResponse {

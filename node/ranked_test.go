@@ -13,7 +13,7 @@ import (
 )
 
 // The answer counts the shown files that have all words, without files beyond the limit.
-func TestRanked_countsShownFiles(t *testing.T) {
+func TestRankedSearch_countsShownFilesWithAllWords(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	far := strings.Repeat("filler\n", 200)
@@ -41,7 +41,7 @@ func TestRanked_countsShownFiles(t *testing.T) {
 
 // Words of thousands of files are searched in the files with the rarer words. These files come
 // first, and those with the common words too before the others.
-func TestRanked_commonAndRareWords(t *testing.T) {
+func TestRankedSearch_filesWithRareWordsComeFirst(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	files := map[string]string{"park/worker.go": "package x\n"}
@@ -89,7 +89,7 @@ func TestRanked_commonAndRareWords(t *testing.T) {
 }
 
 // One expression names the files to read, and its length is limited.
-func TestRanked_longPaths(t *testing.T) {
+func TestRankedSearch_limitsTheLengthOfThePathExpression(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	deep := strings.Repeat("deep", 50) + "/" + strings.Repeat("down", 50)

@@ -11,7 +11,7 @@ import (
 
 // One machine is lost, comes back empty, and is lost again, three times. Two of three nodes
 // always run, so a repository always has a copy; each time the new node gets the lost copies.
-func TestReplaceNode_repeatedly(t *testing.T) {
+func TestReplaceNode_threeTimesInARowLosesNothing(t *testing.T) {
 	t.Parallel()
 	const repos = 12
 	dir := t.TempDir()

@@ -80,7 +80,7 @@ func TestRequestID_isLoggedByTheNodeThatSearches(t *testing.T) {
 }
 
 // The spans of one search are of one trace, whichever node they are of.
-func TestTrace_overTwoNodes(t *testing.T) {
+func TestTracing_spansOfTwoNodesAreInOneTrace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"main.go": "package main // whale\n"})

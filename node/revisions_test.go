@@ -14,7 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-func TestRevision_byName(t *testing.T) {
+func TestSearch_findsARevisionByName(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "kraken one\n", "same.txt": "both\n"})
@@ -37,7 +37,7 @@ func TestRevision_byName(t *testing.T) {
 
 // If a branch and a tag have one name, a tool takes the tag, in one repository as in all. If a
 // repository has only one of them, it takes that.
-func TestRevision_tagBeforeBranch(t *testing.T) {
+func TestRevision_tagWinsOverBranchOfTheSameName(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, refs := range map[string][]string{"both": {"branch", "tag"}, "branch": {"branch"}, "tag": {"tag"}} {
@@ -84,7 +84,7 @@ func TestRevision_tagBeforeBranch(t *testing.T) {
 
 // A repository without commits cannot lack a revision: an answer over all repositories is
 // complete.
-func TestRevision_emptyRepository(t *testing.T) {
+func TestRevision_emptyRepositoryKeepsAnswersComplete(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "kraken\n"})
@@ -110,7 +110,7 @@ func TestRevision_emptyRepository(t *testing.T) {
 
 // In an unindexed or unknown revision a missing symbol proves nothing, in one repository as in
 // all.
-func TestSymbols_ofAnUnindexedRevision(t *testing.T) {
+func TestSymbols_ofAnUnindexedRevisionAreUnknown(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	repo := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"m.txt": "kraken\n"})

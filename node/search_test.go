@@ -37,7 +37,7 @@ func stream(t *testing.T, n *nodetest.Node, req search.Request) (chunks []*searc
 	return chunks, sum
 }
 
-func TestStream_equalsSearch(t *testing.T) {
+func TestSearchStream_equalsSearch(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const repos = 9 // more shards than one part of a stream has
@@ -128,7 +128,7 @@ func checkRepositories(t *testing.T, n *nodetest.Node, repos int) {
 	}
 }
 
-func TestSearch_limitsAndCounts(t *testing.T) {
+func TestSearch_countAllIsExactBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const files, each = 60, 40
@@ -223,7 +223,7 @@ func pathsIn(r *search.Response) (list []string) {
 	return list
 }
 
-func TestSearch_queryLimits(t *testing.T) {
+func TestSearch_obeysTimeoutsAndRefusesInvalidOnes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": lines("heron", 10)})

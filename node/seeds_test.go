@@ -27,7 +27,7 @@ var (
 	together  = flag.Int("together", 2, "seeded runs at a time")
 )
 
-// TestSeeds breaks clusters in this process in ways chosen by a seed, and compares every
+// TestRandomFaults_answersStillEqualAScan breaks clusters in this process in ways chosen by a seed, and compares every
 // answer with a scan of what the catalog names. `make seeds` runs 2,000 seeds. A failure
 // names its seed, which -seed repeats. With an even seed the nodes are of two releases, and
 // a restart may change a node's release.
@@ -35,7 +35,7 @@ var (
 //	checked throughout   an exhaustive answer is just what the scan finds, no answer has anything else
 //	                     catalogs have equal hashes at equal indices; generations do not go back
 //	checked at the end   every node finds the newest commits, has every acknowledged write, once
-func TestSeeds(t *testing.T) {
+func TestRandomFaults_answersStillEqualAScan(t *testing.T) {
 	t.Parallel()
 	host := newSeedHost(t)
 	var next atomic.Int64

@@ -12,7 +12,7 @@ import (
 
 // The first of the variable's two names with a valid value counts, and an override of the file
 // wins over the environment.
-func TestPermissionSetting_precedence(t *testing.T) {
+func TestPermissionSetting_overrideWinsOverEnvironment(t *testing.T) {
 	t.Parallel()
 	const name, former = "PERMISSION_SYNC_ENABLED", "EXPERIMENT_EE_PERMISSION_SYNC_ENABLED"
 	for _, tt := range []struct {
@@ -42,7 +42,7 @@ func TestPermissionSetting_precedence(t *testing.T) {
 
 // A node's --base-url wins over AUTH_URL of the file, which wins over AUTH_URL of the process.
 // Invalid values do not count.
-func TestBaseURL_precedence(t *testing.T) {
+func TestBaseURL_flagWinsOverFileOverEnvironment(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ flag, file, process, want string }{
 		{"", "", "", "http://own"},

@@ -14,7 +14,7 @@ import (
 
 // Definitions have their source if requested, also if they are so close that their lines are read
 // together. Nothing else in the answer changes.
-func TestDefinitions_withSignatures(t *testing.T) {
+func TestDefinitions_haveTheirSourceOnRequest(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "r"), map[string]string{

@@ -93,7 +93,7 @@ func reads(n *nodetest.Node) map[string]func(ctx context.Context) error {
 
 // Gossip has not noticed yet that a holder is gone or its answers are lost. The other holder
 // answers.
-func TestSilentHolder_readsContinue(t *testing.T) {
+func TestSilentNode_readsContinueAtAnotherHolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"main.go": "package main\n"})
@@ -133,7 +133,7 @@ func timed(t *testing.T, read func(ctx context.Context) error) (time.Duration, e
 
 // A node that has just been cut off answers within two seconds with what it has, and tells a load
 // balancer that it hears nobody.
-func TestCutOffNode_answersAtOnce(t *testing.T) {
+func TestCutOffNode_answersAtOnceWithWhatItHas(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"main.go": "package main // kraken\n"})
@@ -178,7 +178,7 @@ func TestCutOffNode_answersAtOnce(t *testing.T) {
 }
 
 // Gossip loses every message but connections work: each node calls the others dead, and none is.
-func TestGossipLoss_nodesStillAnswer(t *testing.T) {
+func TestGossipLoss_nodesStillAnswerEachOther(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"main.go": "package main // kraken\n"})

@@ -23,7 +23,7 @@ func unpolled(dir string) string {
 	return seldom.Replace(local(dir))
 }
 
-func TestRepository_fromListingToDeletion(t *testing.T) {
+func TestRepository_isListedIndexedSearchedAndDeleted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"main.go": "package main\n\nfunc main() { println(\"whale\") }\n"})

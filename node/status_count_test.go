@@ -58,7 +58,7 @@ func TestStatus_lostIndexIsNotIndexed(t *testing.T) {
 }
 
 // Without a leader the status has the age of the catalog and the missing nodes.
-func TestStatus_withoutLeader(t *testing.T) {
+func TestStatus_withoutALeaderHasTheCatalogsAge(t *testing.T) {
 	t.Parallel()
 	here := cluster.Member{Member: catalog.Member{ID: "n1", Addr: "10.0.0.1:7701"}, Alive: true, Self: true}
 	away := cluster.Member{Member: catalog.Member{ID: "n2", Addr: "10.0.0.2:7701"}}
@@ -76,7 +76,7 @@ func TestStatus_withoutLeader(t *testing.T) {
 }
 
 // If nodes want different numbers of replicas, the leader's counts.
-func TestStatus_differentReplicas(t *testing.T) {
+func TestStatus_theLeadersReplicaCountDecides(t *testing.T) {
 	t.Parallel()
 	member := func(id string, replicas uint32, alive bool) cluster.Member {
 		return cluster.Member{Member: catalog.Member{ID: id}, Alive: alive, Load: cluster.Load{Replicas: replicas}}
@@ -98,7 +98,7 @@ func TestStatus_differentReplicas(t *testing.T) {
 
 // A change of the cluster key is finished when all nodes accept the same one, also those that
 // are away.
-func TestStatusTellsOfAnUnfinishedChangeOfTheKey(t *testing.T) {
+func TestStatus_reportsAnUnfinishedClusterKeyChange(t *testing.T) {
 	t.Parallel()
 	member := func(id, keys string, alive bool) cluster.Member {
 		return cluster.Member{Member: catalog.Member{ID: id}, Alive: alive, Load: cluster.Load{Keys: keys}}
@@ -119,7 +119,7 @@ func TestStatusTellsOfAnUnfinishedChangeOfTheKey(t *testing.T) {
 }
 
 // The newest back-up of any node counts, and none is missed where there never was one.
-func TestStatusTellsOfAnOldBackup(t *testing.T) {
+func TestStatus_reportsTheNewestBackupOfAnyNode(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 9, 12, 0, 0, 0, time.UTC)
 	member := func(days float64) cluster.Member {
@@ -144,7 +144,7 @@ func TestStatusTellsOfAnOldBackup(t *testing.T) {
 }
 
 // Clocks that differ by five seconds or more are reported with their nodes.
-func TestStatus_differentClocks(t *testing.T) {
+func TestStatus_reportsNodesWhoseClocksDiffer(t *testing.T) {
 	t.Parallel()
 	member := func(id string, ahead time.Duration, alive bool) cluster.Member {
 		return cluster.Member{Member: catalog.Member{ID: id}, Alive: alive, Ahead: ahead}
@@ -164,7 +164,7 @@ func TestStatus_differentClocks(t *testing.T) {
 	}
 }
 
-func TestStatus_hangingFetch(t *testing.T) {
+func TestStatus_reportsAHangingFetch(t *testing.T) {
 	t.Parallel()
 	repo := &catalog.Repo{Name: "h/a"}
 	for taken, want := range map[time.Duration]string{

@@ -15,7 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-func TestStatus_diskUsage(t *testing.T) {
+func TestStatus_reportsDiskUsage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
@@ -96,7 +96,7 @@ func TestDamagedIndexFile_isRebuilt(t *testing.T) {
 }
 
 // Only owners see the machines of a cluster: addresses and properties.
-func TestStatus_machinesOnlyForOwners(t *testing.T) {
+func TestStatus_showsMachinesOnlyToOwners(t *testing.T) {
 	t.Parallel()
 	n := nodetest.Start(t, nodetest.Config{File: local(t.TempDir())})
 	for _, c := range []struct {
@@ -119,7 +119,7 @@ func TestStatus_machinesOnlyForOwners(t *testing.T) {
 }
 
 // Only owners see errors of jobs, because they contain names of connections and paths.
-func TestStatus_jobErrorsOnlyForOwners(t *testing.T) {
+func TestStatus_showsJobErrorsOnlyToOwners(t *testing.T) {
 	t.Parallel()
 	n := nodetest.Start(t, nodetest.Config{File: `{"connections": {"secret": {"type": "git", "url": "file:///there/is/no/such/place"}}}`})
 	n.Wait("a failed sync", func() error {
@@ -141,7 +141,7 @@ func TestStatus_jobErrorsOnlyForOwners(t *testing.T) {
 }
 
 // A remote without branches is reported as an empty repository.
-func TestStatus_remoteWithoutCommits(t *testing.T) {
+func TestStatus_aRemoteWithoutCommitsIsAnEmptyRepository(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})

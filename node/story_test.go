@@ -25,8 +25,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what the stories print into them; then read the diff")
 
-// TestStories plays testdata/*.txt; testdata/README.md describes them.
-func TestStories(t *testing.T) {
+// TestStories_playAsWritten plays testdata/*.txt; testdata/README.md describes them.
+func TestStories_playAsWritten(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
 	if err != nil || len(files) == 0 {

@@ -37,7 +37,7 @@ func wrapped(t *testing.T, line string) (path string) {
 
 // The symbols of a repository of many shards are published together. The first are written much
 // earlier than that: longer than unnamed files are kept.
-func TestSymbols_outlastTheGracePeriod(t *testing.T) {
+func TestSymbolFiles_surviveAPublicationLongerThanTheGracePeriod(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	names := defining(t, dir, 16)
@@ -47,7 +47,7 @@ func TestSymbols_outlastTheGracePeriod(t *testing.T) {
 }
 
 // A node that stops between text and symbols builds the symbols at the next start.
-func TestSymbols_afterARestart(t *testing.T) {
+func TestSymbols_areBuiltAfterARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	names := defining(t, dir, 3)

@@ -7,7 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/node/hold"
 )
 
-func TestTolerance_countsCopiesAndVoters(t *testing.T) {
+func TestFaultTolerance_countsCopiesAndVoters(t *testing.T) {
 	t.Parallel()
 	voters := func(alive, dead int) (list []MemberStatus) {
 		for range alive {
@@ -39,7 +39,7 @@ func TestTolerance_countsCopiesAndVoters(t *testing.T) {
 }
 
 // What needs care stands in the first sentence, unless a loss would hurt more.
-func TestVerdict_saysWhatElseNeedsCare(t *testing.T) {
+func TestStatusVerdict_saysWhatNeedsCareFirst(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[VerdictState]Verdict{
 		VerdictGood:    {VerdictWeak, "Any 1 node may fail now; the key differs; the back-up is old."},
@@ -57,7 +57,7 @@ func TestVerdict_saysWhatElseNeedsCare(t *testing.T) {
 	}
 }
 
-func TestVerdict_bySizeOfTheCluster(t *testing.T) {
+func TestStatusVerdict_dependsOnCopiesAndLiveNodes(t *testing.T) {
 	t.Parallel()
 	// A letter is a node: V a voter, v a dead one, N a node without a vote, n a dead one.
 	for _, c := range []struct {

@@ -15,7 +15,7 @@ import (
 
 // With no time at all each search of a tool answers that it ran out of time and may be
 // incomplete.
-func TestToolSearches_timeout(t *testing.T) {
+func TestToolSearches_sayThatTheyRanOutOfTime(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"heron.go": "package heron\n\nfunc Heron() { Heron() }\n"})

@@ -14,7 +14,7 @@ import (
 
 // Definitions with more uses come first. A node counts uses once for each index, and again for
 // another index.
-func TestDefinitions_orderByUses(t *testing.T) {
+func TestDefinitions_withMoreUsesComeFirst(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	repo := nodetest.NewRepo(t, filepath.Join(dir, "r"), map[string]string{

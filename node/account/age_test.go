@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-func TestCurrent_ageLimits(t *testing.T) {
+func TestCredentials_areRefusedIfTheCatalogIsTooOld(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		bound string
@@ -38,7 +38,7 @@ func TestCurrent_ageLimits(t *testing.T) {
 }
 
 // A node without a catalog has no credentials to refuse.
-func TestCurrent_emptyCatalog(t *testing.T) {
+func TestCredentials_ofANodeWithoutACatalogAreNotRefused(t *testing.T) {
 	t.Parallel()
 	l := newCountingCatalog(t)
 	l.age = 1000 * time.Hour
@@ -50,7 +50,7 @@ func TestCurrent_emptyCatalog(t *testing.T) {
 
 // A key may have been revoked in the cluster that replaced this one, even if this node recently
 // heard of its own leader.
-func TestCurrent_replacedClusterRefusesCredentials(t *testing.T) {
+func TestCredentials_areRefusedByAReplacedCluster(t *testing.T) {
 	t.Parallel()
 	l := newCountingCatalog(t)
 	l.person("ann@example.com", catalog.RoleMember)

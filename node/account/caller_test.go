@@ -11,7 +11,7 @@ import (
 )
 
 // A caller gets their own description, whichever way they signed in, with the expiry.
-func TestCaller_describesEachKind(t *testing.T) {
+func TestCaller_isDescribedForEachWayToSignIn(t *testing.T) {
 	t.Parallel()
 	l := newCountingCatalog(t)
 	k := NewKeyring(l, func(string) (string, bool) { return "", false }, l.time, slog.New(slog.DiscardHandler))

@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-func TestAsOwner_onlyOwners(t *testing.T) {
+func TestAsOwner_admitsOnlyOwners(t *testing.T) {
 	t.Parallel()
 	view := catalog.New().View()
 	gate := NewGate(&agreed{view: view})
@@ -42,7 +42,7 @@ func TestAsOwner_onlyOwners(t *testing.T) {
 
 // A node of a replaced cluster does not know which rights the new cluster revoked. It admits
 // nobody, and tells why.
-func TestGate_replacedClusterAdmitsNobody(t *testing.T) {
+func TestPermissionCheck_ofAReplacedClusterAdmitsNobody(t *testing.T) {
 	t.Parallel()
 	gate := NewGate(&agreed{view: catalog.New().View(), outlived: errors.New("the cluster was given up")})
 	for _, v := range []catalog.Viewer{catalog.Guest(), {Role: catalog.RoleMember, Name: "ann"}, catalog.Operator()} {
@@ -99,7 +99,7 @@ func hidden(t *testing.T) (before, granted, revoked *catalog.View, repo catalog.
 }
 
 // The node with the data checks by itself: what it hides stays hidden, whatever the first node saw.
-func TestGate_nodeWithTheDataChecksTheViewerAgain(t *testing.T) {
+func TestPermissionCheck_isRepeatedByTheNodeWithTheData(t *testing.T) {
 	t.Parallel()
 	before, granted, revoked, repo, ann := hidden(t)
 	sees := func(r *Repos) bool { return r.Set.Contains(repo) }
@@ -132,7 +132,7 @@ func TestGate_nodeWithTheDataChecksTheViewerAgain(t *testing.T) {
 }
 
 // A viewer stays valid until the account, the key or the consent ends.
-func TestGate_still(t *testing.T) {
+func TestViewer_staysValidUntilAccountKeyOrConsentEnds(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, enforced, 1)
 	ann := catalog.User{ID: "u1", Email: "ann@example.com", Role: catalog.RoleMember, State: catalog.AccountActive}
@@ -178,7 +178,7 @@ func TestGate_still(t *testing.T) {
 }
 
 // All requests share a viewer's set until one of its inputs changes.
-func TestVisible_setIsSharedBetweenRequests(t *testing.T) {
+func TestVisibleSet_isSharedBetweenRequests(t *testing.T) {
 	t.Parallel()
 	_, granted, revoked, repo, ann := hidden(t)
 	first, again := granted.Visible(ann), granted.Visible(ann)
@@ -195,7 +195,7 @@ func TestVisible_setIsSharedBetweenRequests(t *testing.T) {
 
 // A former name of a visible repository leads to it, even if a hidden repository has taken the
 // name.
-func TestByName_hiddenRepositoryTakesNoFormerName(t *testing.T) {
+func TestRepositoryByName_hiddenOneTakesNoFormerName(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, enforced, 1)
 	list := func(repos ...catalog.ListedRepo) {

@@ -23,7 +23,7 @@ func (l *lagging) Sync(ctx context.Context) (uint64, error) {
 }
 
 // A person who linked a provider on one node can sign in on another that has not heard of it yet.
-func TestEnter_identityLinkedOnAnotherNode(t *testing.T) {
+func TestSignIn_worksWithAnIdentityLinkedOnAnotherNode(t *testing.T) {
 	t.Parallel()
 	l := newCountingCatalog(t)
 	none := func(string) (string, bool) { return "", false }
@@ -69,7 +69,7 @@ func (l *countingCatalog) configure(t *testing.T, text string) {
 }
 
 // Removing a provider from the configuration ends its sessions. Other sessions stay.
-func TestSessions_endWithTheirProvider(t *testing.T) {
+func TestSessions_endWhenTheirProviderIsRemoved(t *testing.T) {
 	t.Parallel()
 	l := newCountingCatalog(t)
 	vars := map[string]string{}
@@ -102,7 +102,7 @@ func TestSessions_endWithTheirProvider(t *testing.T) {
 }
 
 // Addresses with letters beyond ASCII are refused: in lower case some become other addresses.
-func TestPlainEmail_refusesLettersBeyondASCII(t *testing.T) {
+func TestEmailAddress_refusesLettersBeyondASCII(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"Ann@Example.COM":       "ann@example.com",

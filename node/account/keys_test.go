@@ -11,7 +11,7 @@ import (
 
 // An operator may restrict keys to owners: creating, and using them. The settings also affect
 // existing keys and sessions, and can be reversed.
-func TestKeyring_keysForOwnersOnly(t *testing.T) {
+func TestAPIKeys_canBeRestrictedToOwners(t *testing.T) {
 	t.Parallel()
 	l := newCountingCatalog(t)
 	vars := map[string]string{}

@@ -11,7 +11,7 @@ import (
 )
 
 // An expired credential stays expired on a node whose clock is set back.
-func TestLater_clockSetBackRevivesNothing(t *testing.T) {
+func TestExpiredCredential_staysExpiredIfTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	l := newCountingCatalog(t)
 	none := func(string) (string, bool) { return "", false }

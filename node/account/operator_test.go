@@ -10,7 +10,7 @@ import (
 
 // The operator keeps access until an owner can sign in: an account that nobody can sign in to does
 // not count.
-func TestOperator_untilAnOwnerCanSignIn(t *testing.T) {
+func TestOperatorAccess_lastsUntilAnOwnerCanSignIn(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
 	account := func(role catalog.Role, state catalog.AccountState) catalog.Command {

@@ -21,7 +21,7 @@ func passwordsOn(l *countingCatalog, vars map[string]string) *Passwords {
 
 const good = "correct horse battery"
 
-func TestSignIn_byPassword(t *testing.T) {
+func TestPasswordSignIn_failuresLookAlikeAndWriteNothing(t *testing.T) {
 	t.Parallel()
 	l := newCountingCatalog(t)
 	p := passwordsOn(l, nil)
@@ -69,7 +69,7 @@ func TestSignIn_byPassword(t *testing.T) {
 	}
 }
 
-func TestGoodPassword_refuses(t *testing.T) {
+func TestPasswordRule_refusesWeakPasswords(t *testing.T) {
 	t.Parallel()
 	l := newCountingCatalog(t)
 	p := passwordsOn(l, nil)
@@ -81,7 +81,7 @@ func TestGoodPassword_refuses(t *testing.T) {
 	}
 }
 
-func TestBeginWithLink_worksOnce(t *testing.T) {
+func TestSignInLink_worksOnce(t *testing.T) {
 	t.Parallel()
 	l := newCountingCatalog(t)
 	p := passwordsOn(l, nil)
@@ -144,7 +144,7 @@ func TestChangePassword_endsOtherSessions(t *testing.T) {
 }
 
 // Guessing gets slower for the guesser, and hardly for others.
-func TestAttempts_guessingGetsSlower(t *testing.T) {
+func TestPasswordAttempts_guessingGetsSlower(t *testing.T) {
 	t.Parallel()
 	l := newCountingCatalog(t)
 	x := newAttempts(l.time)
@@ -180,7 +180,7 @@ func TestAttempts_guessingGetsSlower(t *testing.T) {
 }
 
 // After setting the clock back, failures in the future are dropped first.
-func TestAttempts_inTheFutureAreDroppedForRoom(t *testing.T) {
+func TestPasswordAttempts_inTheFutureAreDroppedFirst(t *testing.T) {
 	t.Parallel()
 	for _, back := range []time.Duration{time.Minute, 48 * time.Hour} {
 		l := newCountingCatalog(t)
@@ -207,7 +207,7 @@ func TestAttempts_inTheFutureAreDroppedForRoom(t *testing.T) {
 }
 
 // Setting the clock back does not lengthen the wait.
-func TestAttempts_clockSetBack(t *testing.T) {
+func TestPasswordAttempts_clockSetBackDoesNotLengthenTheWait(t *testing.T) {
 	t.Parallel()
 	for _, failures := range []int{freeAttempts, freeAttempts + 3, 200} {
 		l := newCountingCatalog(t)
@@ -230,7 +230,7 @@ func TestAttempts_clockSetBack(t *testing.T) {
 }
 
 // However many sign in at once, few hashes are computed, and the others get an error.
-func TestBeginWithPassword_limitsConcurrentHashes(t *testing.T) {
+func TestPasswordSignIn_limitsConcurrentHashes(t *testing.T) {
 	t.Parallel()
 	l := newCountingCatalog(t)
 	p := passwordsOn(l, nil)

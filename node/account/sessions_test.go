@@ -64,7 +64,7 @@ func sessionsOfAll(l *countingCatalog) (ids []string) {
 	return ids
 }
 
-func TestSessions_unusedOneEnds(t *testing.T) {
+func TestSession_endsIfUnused(t *testing.T) {
 	t.Parallel()
 	l := newCountingCatalog(t)
 	ann := l.person("ann@example.com", catalog.RoleMember)
@@ -93,7 +93,7 @@ func TestSessions_unusedOneEnds(t *testing.T) {
 }
 
 // A variable sets how often the use of a session is recorded.
-func TestSessions_updateAgeVariable(t *testing.T) {
+func TestSessions_recordUseAsOftenAsTheVariableSays(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]uint64{"": 1, "86400": 1, "3600": 24, "60": 24, "seldom": 1} {
 		l := newCountingCatalog(t)
@@ -121,7 +121,7 @@ func TestSessions_updateAgeVariable(t *testing.T) {
 }
 
 // A sign-in replaces a token that somebody else may have planted in the browser.
-func TestBegin_replacesThePreviousSession(t *testing.T) {
+func TestSignIn_replacesThePreviousSession(t *testing.T) {
 	t.Parallel()
 	l := newCountingCatalog(t)
 	s := sessionsOn(l, nil)
@@ -143,7 +143,7 @@ func TestBegin_replacesThePreviousSession(t *testing.T) {
 }
 
 // Random tokens write nothing.
-func TestSessionViewer_randomTokensWriteNothing(t *testing.T) {
+func TestSessions_randomTokensWriteNothing(t *testing.T) {
 	t.Parallel()
 	l := newCountingCatalog(t)
 	s := sessionsOn(l, nil)

@@ -19,7 +19,7 @@ func keyNumber(i int) (sum [sha256.Size]byte) {
 	return sum
 }
 
-func TestUnknownKeys_manyKeysCostFewQuestions(t *testing.T) {
+func TestUnknownKeys_manyCauseFewQuestionsToTheLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -47,7 +47,7 @@ func TestUnknownKeys_manyKeysCostFewQuestions(t *testing.T) {
 	})
 }
 
-func TestUnknownKeys_rejectsWithoutAskingAgain(t *testing.T) {
+func TestUnknownKeys_rejectedOnesAreRemembered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -74,7 +74,7 @@ func TestUnknownKeys_rejectsWithoutAskingAgain(t *testing.T) {
 }
 
 // A question that was sent before a key was created proves nothing about it.
-func TestUnknownKeys_askTheLeaderAfterTheKeyCame(t *testing.T) {
+func TestUnknownKeys_questionSentBeforeTheKeyWasMadeProvesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})
@@ -96,7 +96,7 @@ func TestUnknownKeys_askTheLeaderAfterTheKeyCame(t *testing.T) {
 	})
 }
 
-func TestUnknownKeys_withoutALeader(t *testing.T) {
+func TestUnknownKeys_failWithoutALeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		u := newUnknownKeys(func(ctx context.Context) (uint64, error) { <-ctx.Done(); return 0, ctx.Err() }, time.Now)

@@ -88,7 +88,7 @@ func call(id, name, arguments string) modeltest.Call {
 	return modeltest.Call{ID: id, Name: name, Arguments: arguments}
 }
 
-func TestAsk_checksCitations(t *testing.T) {
+func TestAsk_verifiesCitations(t *testing.T) {
 	t.Parallel()
 	s := modeltest.Start(t,
 		modeltest.Turn{Text: "I look.", Calls: []modeltest.Call{
@@ -185,7 +185,7 @@ func TestAsk_modelCannotLeaveItsScope(t *testing.T) {
 }
 
 // Some models never stop by themselves.
-func TestAsk_loopEnds(t *testing.T) {
+func TestAsk_stopsAModelThatNeverEnds(t *testing.T) {
 	t.Parallel()
 	for name, policy := range map[string]func(r *modeltest.Request) modeltest.Turn{
 		"the same call": func(r *modeltest.Request) modeltest.Turn {
@@ -223,7 +223,7 @@ func TestAsk_loopEnds(t *testing.T) {
 }
 
 // The model gets one more try.
-func TestAsk_repeatsAnAnswerWithoutCitations(t *testing.T) {
+func TestAsk_asksOnceMoreForCitations(t *testing.T) {
 	t.Parallel()
 	s := modeltest.Start(t,
 		modeltest.Turn{Calls: []modeltest.Call{call("a", "read_file", `{"repo":"local/app","path":"store/store.go"}`)}},
@@ -237,7 +237,7 @@ func TestAsk_repeatsAnAnswerWithoutCitations(t *testing.T) {
 
 // An answer without sources says so, and an endless answer is cut. A repeated tool call sends its
 // result only once.
-func TestAsk_answerStatesItsLimits(t *testing.T) {
+func TestAsk_answerStatesWhatItLacks(t *testing.T) {
 	t.Parallel()
 	open := call("a", "grep", `{"pattern":"Open"}`)
 	for name, tt := range map[string]struct {
@@ -274,7 +274,7 @@ func TestAsk_answerStatesItsLimits(t *testing.T) {
 }
 
 // The results of the model's calls exceed its context window.
-func TestAsk_fitsTheContextWindow(t *testing.T) {
+func TestAsk_trimsToolResultsToTheContextWindow(t *testing.T) {
 	t.Parallel()
 	refused := false
 	s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {
@@ -298,7 +298,7 @@ func TestAsk_fitsTheContextWindow(t *testing.T) {
 	}
 }
 
-func TestAsk_modelFailure(t *testing.T) {
+func TestAsk_reportsAFailureOfTheModel(t *testing.T) {
 	t.Parallel()
 	s := modeltest.Start(t, modeltest.Turn{Fault: modeltest.Status(401, `{"error":{"message":"no"}}`)})
 	r, events := answered(t, sample(t, s), ask.Question{Query: "?"})
@@ -310,7 +310,7 @@ func TestAsk_modelFailure(t *testing.T) {
 	}
 }
 
-func TestAsk_refusesBadQuestions(t *testing.T) {
+func TestAsk_refusesInvalidQuestions(t *testing.T) {
 	t.Parallel()
 	n := sample(t, modeltest.Start(t, modeltest.Turn{Text: "x"}))
 	for _, tt := range []struct {

@@ -8,7 +8,7 @@ import (
 )
 
 // A tool call written as text is read as a call; other text is unchanged.
-func TestCalls_writtenAsText(t *testing.T) {
+func TestToolCall_writtenAsTextIsRead(t *testing.T) {
 	t.Parallel()
 	l := &loop{req: model.Request{Tools: []model.Tool{{Name: "grep"}}}}
 	for text, want := range map[string]string{
@@ -33,7 +33,7 @@ func TestCalls_writtenAsText(t *testing.T) {
 }
 
 // Arguments without their end are read; others are unchanged.
-func TestArguments_notClosed(t *testing.T) {
+func TestToolArguments_withoutTheirEndAreRead(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`{"a":1}`: `{"a":1}`, `{"a":"x`: `{"a":"x"}`, `{"a":"x"`: `{"a":"x"}`, `{"a":["x","y`: `{"a":["x","y"]}`, `{"a":{"b":"}`: `{"a":{"b":"}"}}`, `{"a":"\"`: `{"a":"\""}`,
@@ -46,7 +46,7 @@ func TestArguments_notClosed(t *testing.T) {
 }
 
 // A citation in another form counts if its place exists, also if it arrives in pieces.
-func TestCitations_otherForms(t *testing.T) {
+func TestCitations_inOtherFormsCount(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"See [the task](app/task.py#L311-L320).": "See the task (<app/task.py#L311-L320>).",
@@ -86,7 +86,7 @@ func TestCitations_otherForms(t *testing.T) {
 
 // Lines that a tool has shown, and lines near them, are known. A long range needs more shown
 // lines.
-func TestLedger_hasShown(t *testing.T) {
+func TestShownLines_areKnownWithTheirNeighbours(t *testing.T) {
 	t.Parallel()
 	l := newLedger(Sources{}, []*Report{{Answer: []Piece{{Cite: &Citation{Repo: "r", Path: "old.go", First: 5, Last: 6, State: Cited}}}}})
 	l.addLines("r", "a.go", 100, 120)

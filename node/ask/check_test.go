@@ -74,7 +74,7 @@ func unreachable(context.Context) error {
 }
 
 // Citations are checked while nodes are unreachable, for a moment or for longer than the timeout.
-func TestCitation_isNotWrongIfANodeIsGone(t *testing.T) {
+func TestCitation_isUncheckedNotWrongIfANodeIsGone(t *testing.T) {
 	t.Parallel()
 	const read = "By `Open` "
 	for name, tt := range map[string]struct {

@@ -18,7 +18,7 @@ import (
 
 // A node is killed while it answers. A watcher at another node keeps the text, sees the loss, and
 // asks again in the same thread.
-func TestCrash_endsItsQuestion(t *testing.T) {
+func TestNodeCrash_endsItsQuestionAndTheReaderSeesTheLoss(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
 	s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {

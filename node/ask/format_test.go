@@ -9,7 +9,7 @@ import (
 )
 
 // Files of turns as other releases write them.
-func TestTurnFile_ofAnotherVersion(t *testing.T) {
+func TestTurnFile_ofAnotherVersionIsRefusedUnchanged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		text  string

@@ -17,9 +17,9 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-var long = flag.Duration("long", 0, "how long the model of TestLongAnswer takes for one answer")
+var long = flag.Duration("long", 0, "how long the model of TestLongAnswer_everyEventComesOnceInOrder takes for one answer")
 
-// longSteps is how often the model of TestLongAnswer calls tools.
+// longSteps is how often the model of TestLongAnswer_everyEventComesOnceInOrder calls tools.
 const longSteps = 40
 
 // slowModel is a model with slow steps. For a question with "wait" it holds the last step back
@@ -54,7 +54,7 @@ func (m *slowModel) turn(r *modeltest.Request) modeltest.Turn {
 
 // It measures a long answer on three nodes, and the memory of many running answers. It only
 // fails on machine-independent properties: every event comes once, in order.
-func TestLongAnswer(t *testing.T) {
+func TestLongAnswer_everyEventComesOnceInOrder(t *testing.T) {
 	if *long == 0 {
 		t.Skip("NOT RUN: -long says for how long a model is to answer, as 2m")
 	}

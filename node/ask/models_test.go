@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-func TestCheckModels_byAToolCall(t *testing.T) {
+func TestCheckModels_triesAToolCall(t *testing.T) {
 	t.Parallel()
 	good := modeltest.Start(t, modeltest.Turn{Calls: []modeltest.Call{{ID: "call_1", Name: "ready", Arguments: `{"word":"yes"}`}}})
 	talks := modeltest.Start(t, modeltest.Turn{Text: "yes"})
@@ -63,7 +63,7 @@ func waitModels(n *nodetest.Node) {
 	})
 }
 
-func TestAsk_withoutAModel(t *testing.T) {
+func TestAsk_isRefusedWithoutAModel(t *testing.T) {
 	t.Parallel()
 	n := nodetest.Start(t, nodetest.Config{})
 	if _, err := n.Ask.CheckModels(t.Context(), account.Operator()); !errors.Is(err, nodecall.ErrUnable) || !strings.Contains(err.Error(), `Add one to "models"`) {

@@ -12,7 +12,7 @@ import (
 )
 
 // Turns of a thread are stopped while the third one is being answered.
-func TestStop_affectsOnlyItsTurn(t *testing.T) {
+func TestStopTurn_affectsOnlyThatTurn(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		turn      int
@@ -70,7 +70,7 @@ func (l *late) Alive(string) bool { return true }
 func (l *late) Leading() bool     { return false }
 
 // Threads are looked up at a node whose view is old.
-func TestThread_notKnownYet(t *testing.T) {
+func TestThread_isFoundThoughThisNodeLags(t *testing.T) {
 	t.Parallel()
 	const id, other = "5b0c7a4e9d1f2a3b4c5d6e7f80912a3b", "00000000000000000000000000000000"
 	w := clustertest.New(t, `{}`, 1)
@@ -105,7 +105,7 @@ func TestThread_notKnownYet(t *testing.T) {
 }
 
 // A question is stopped that has ended, without this node knowing it.
-func TestStop_afterTheEnd(t *testing.T) {
+func TestStopTurn_afterItsEndDoesNothing(t *testing.T) {
 	t.Parallel()
 	const id = "5b0c7a4e9d1f2a3b4c5d6e7f80912a3b"
 	begin := beginTurn(id, true)

@@ -46,7 +46,7 @@ func mustAsk(t *testing.T, n *ask.Asker, v catalog.Viewer, q ask.Question) *ask.
 	return started
 }
 
-func TestThread_remembersAndPersists(t *testing.T) {
+func TestThread_keepsEarlierTurnsOverARestart(t *testing.T) {
 	t.Parallel()
 	s := modeltest.Start(t,
 		modeltest.Turn{Calls: []modeltest.Call{call("a", "read_file", `{"repo":"local/app","path":"store/store.go"}`)}},
@@ -118,7 +118,7 @@ func assertSealed(t *testing.T, dir string, words ...string) {
 	}
 }
 
-func TestThread_visibility(t *testing.T) {
+func TestThread_isVisibleOnlyToItsOwnerUnlessShared(t *testing.T) {
 	t.Parallel()
 	s := modeltest.Start(t,
 		modeltest.Turn{Calls: []modeltest.Call{
@@ -201,7 +201,7 @@ func TestThread_visibility(t *testing.T) {
 }
 
 // A question continues a copy of a shared thread, which is no longer shared.
-func TestFork_isIndependent(t *testing.T) {
+func TestThreadCopy_isIndependentOfTheOriginal(t *testing.T) {
 	t.Parallel()
 	s := modeltest.Start(t, modeltest.Turn{Text: "By Open @file:{local/app::store/store.go:4}."}, modeltest.Turn{Text: "Never, as @file:{local/app::store/store.go:12} shows."})
 	n := sample(t, s)
@@ -317,7 +317,7 @@ func TestThreads_expire(t *testing.T) {
 
 // The node is stopped in the middle of an answer, after any number of seen events, and the next
 // question continues the thread.
-func TestEvents_numbersAreUnique(t *testing.T) {
+func TestTurnEvents_haveUniqueNumbersAcrossRestarts(t *testing.T) {
 	t.Parallel()
 	goOn := make(chan struct{})
 	defer close(goOn)

@@ -18,7 +18,7 @@ import (
 )
 
 // A client with a short timeout gets what there is, and the same call waits for the same turn.
-func TestTool_answersInTimeAndContinues(t *testing.T) {
+func TestAskTool_answersInTimeAndContinues(t *testing.T) {
 	t.Parallel()
 	goOn := make(chan struct{})
 	s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {
@@ -49,7 +49,7 @@ func TestTool_answersInTimeAndContinues(t *testing.T) {
 	}
 }
 
-func TestTool_needsAModel(t *testing.T) {
+func TestAskTool_isOfferedOnlyWithAModel(t *testing.T) {
 	t.Parallel()
 	n := sample(t, modeltest.Start(t, modeltest.Turn{Text: "x"}))
 	row := n.Ask.Tool()
@@ -65,7 +65,7 @@ func TestTool_needsAModel(t *testing.T) {
 }
 
 // It begins questions and reads their state, as the same viewer and as others.
-func TestTool_worksInTheBackground(t *testing.T) {
+func TestAskTool_runsInTheBackground(t *testing.T) {
 	t.Parallel()
 	goOn, stepped := make(chan struct{}), make(chan struct{}, 8)
 	s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {

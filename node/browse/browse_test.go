@@ -86,7 +86,7 @@ func (l loop) Call(ctx context.Context, _, method string, in []byte) ([]byte, er
 	return l[method](ctx, cluster.Peer{}, in)
 }
 
-func TestSourceAndTree_ofAnyRef(t *testing.T) {
+func TestSourceAndTree_readAnyRef(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	for _, ref := range []string{"", "main", "v1.0", "HEAD", "refs/heads/main"} {
@@ -137,7 +137,7 @@ func showTree(nodes []TreeNode) string {
 	return strings.Join(parts, " ")
 }
 
-func TestHistory_ofAMirror(t *testing.T) {
+func TestHistory_isReadFromAMirror(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	r, err := ask(t, s, commitsOperation, CommitsRequest{Page: 1, PerPage: 1})
@@ -177,7 +177,7 @@ func TestHistory_ofAMirror(t *testing.T) {
 	}
 }
 
-func TestDiffAndBlame_ofAMirror(t *testing.T) {
+func TestDiffAndBlame_areReadFromAMirror(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	d, err := ask(t, s, diffOperation, DiffRequest{Base: "HEAD~1", Head: "HEAD"})
@@ -230,7 +230,7 @@ func TestDiffAndBlame_ofAMirror(t *testing.T) {
 }
 
 // Lines are only followed in a file that git and Shoal decode alike.
-func TestFollowLines_unsupportedFiles(t *testing.T) {
+func TestFollowLines_refusesFilesThatGitDecodesOtherwise(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	for path, says := range map[string]string{"bin": "is a binary file: it has no lines", "wide.sql": "is in utf-16le"} {
@@ -244,7 +244,7 @@ func TestFollowLines_unsupportedFiles(t *testing.T) {
 }
 
 // The error for a wrong range names the wrong part.
-func TestFollowLines_badRange(t *testing.T) {
+func TestFollowLines_errorNamesTheWrongPartOfTheRange(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	for ref, want := range map[string]string{
@@ -265,7 +265,7 @@ func TestFollowLines_badRange(t *testing.T) {
 }
 
 // A difference compares the two named revisions, or the second with the merge base.
-func TestDiff_fromTheMergeBase(t *testing.T) {
+func TestDiff_canStartAtTheMergeBase(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	back := DiffRequest{Base: "HEAD", Head: "HEAD~1", Stat: true}
@@ -292,7 +292,7 @@ func TestDiff_fromTheMergeBase(t *testing.T) {
 }
 
 // A difference has pages, with the total number of files.
-func TestDiff_pages(t *testing.T) {
+func TestDiff_isReturnedInPages(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	for page, want := range map[int]string{1: "src/server/main.go", 2: "src/util.go", 3: ""} {
@@ -324,7 +324,7 @@ func TestDiff_pages(t *testing.T) {
 }
 
 // A ref is a branch, a tag or a commit, by any of its names. An unknown one is not found.
-func TestRef_kinds(t *testing.T) {
+func TestRef_mayBeABranchTagOrCommit(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	id := func(ref string) string {
@@ -363,7 +363,7 @@ func TestRef_kinds(t *testing.T) {
 	}
 }
 
-func TestMissingRefsAndPaths_errors(t *testing.T) {
+func TestMissingRefsAndPaths_areNotFound(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	for _, tt := range []struct {
@@ -391,7 +391,7 @@ func TestMissingRefsAndPaths_errors(t *testing.T) {
 	}
 }
 
-func TestDates_formats(t *testing.T) {
+func TestDate_isReadInEachFormat(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 31, 12, 30, 0, 0, time.UTC)
 	for _, tt := range []struct {
@@ -427,7 +427,7 @@ func TestDates_formats(t *testing.T) {
 	}
 }
 
-func TestNearestNames(t *testing.T) {
+func TestNearestNames_suggestSimilarPaths(t *testing.T) {
 	t.Parallel()
 	names := []string{"main", "release/1.0", "release/1.1", "feature/login"}
 	for text, want := range map[string][]string{
@@ -439,7 +439,7 @@ func TestNearestNames(t *testing.T) {
 	}
 }
 
-func TestReader_waitsOnlyForItsOwnReads(t *testing.T) {
+func TestConcurrentReads_aReaderWaitsOnlyForItsOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newReaders()
@@ -470,7 +470,7 @@ func TestReader_waitsOnlyForItsOwnReads(t *testing.T) {
 	})
 }
 
-func TestScan_ranksLikeTheIndex(t *testing.T) {
+func TestGitScan_ranksLikeTheIndex(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	scan := func(req ScanRequest) *ScanResponse {
@@ -503,7 +503,7 @@ func TestScan_ranksLikeTheIndex(t *testing.T) {
 	}
 }
 
-func TestScan_readsOnlyWhatDiffersFromTheIndex(t *testing.T) {
+func TestGitScan_readsOnlyWhatDiffersFromTheIndex(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	head, err := s.mirror.Resolve(t.Context(), "HEAD")
@@ -525,7 +525,7 @@ func in(expr string) paths.Exprs { return paths.Exprs{Must: []string{expr}} }
 
 // A commit that was written long ago and applied lately, as from a mailing list, is a new commit.
 // since and until, the order and the returned date all use the time of the commit.
-func TestCommits_useTheCommitDate(t *testing.T) {
+func TestCommitList_usesTheCommitDateNotTheAuthorDate(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "source.git")
 	gitRun(t, "", "init", "--quiet", "--bare", "--initial-branch=main", dir)

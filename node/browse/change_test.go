@@ -7,7 +7,7 @@ import (
 )
 
 // A panic in a goroutine of a request ends the request, and not the node.
-func TestPanic_endsOnlyItsRequest(t *testing.T) {
+func TestPanicInAGoroutine_endsOnlyItsRequest(t *testing.T) {
 	t.Parallel()
 	defer func() {
 		if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "out of range") || !strings.Contains(fmt.Sprint(p), "change_test.go") {

@@ -12,7 +12,7 @@ import (
 
 // A file with a byte order mark is text in every operation, and the mark does not belong to a
 // line.
-func TestByteOrderMark(t *testing.T) {
+func TestByteOrderMark_isNoPartOfTheText(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "source.git")
 	gitRun(t, "", "init", "--quiet", "--bare", "--initial-branch=main", dir)

@@ -147,8 +147,8 @@ func finderOf(pattern string) (*finder, *trigram.Question) {
 	return &finder{m: m, limit: 100, around: 1, expired: func() bool { return false }}, trigram.Ask(re)
 }
 
-// FuzzKeptFiles compares the results with and without cached sketches.
-func FuzzKeptFiles(f *testing.F) {
+// FuzzCachedSketches_doNotChangeResults compares the results with and without cached sketches.
+func FuzzCachedSketches_doNotChangeResults(f *testing.F) {
 	f.Add("foo.*bar", "a foo and a bar\n", "foo\r\nbar", "\x00foo bar")
 	f.Add(`(?i)k[0-9]+s$`, "K1234ſ\n", "\u212a1s\r\n", "")
 	f.Add(`^$`, "\n", "\r\n", "x")
@@ -185,7 +185,7 @@ func FuzzKeptFiles(f *testing.F) {
 }
 
 // A blob of one repository is not available to another that names it.
-func TestTextCache_isPerRepository(t *testing.T) {
+func TestTextCache_isSeparateForEachRepository(t *testing.T) {
 	t.Parallel()
 	k := newKeptFiles()
 	files, read := textsOf([]string{"the needle\n"})
@@ -206,7 +206,7 @@ func TestTextCache_isPerRepository(t *testing.T) {
 }
 
 // A sketch is made from the decoded text, not from the encoded bytes.
-func TestSketch_ofADecodedText(t *testing.T) {
+func TestSketch_isMadeFromTheDecodedText(t *testing.T) {
 	t.Parallel()
 	for name, file := range map[string]string{
 		"utf-8 with a mark": "\xef\xbb\xbfkraken\n", "utf-16le": "\xff\xfek\x00r\x00a\x00k\x00e\x00n\x00\n\x00", "utf-16be": "\xfe\xff\x00k\x00r\x00a\x00k\x00e\x00n\x00\n",
@@ -223,7 +223,7 @@ func TestSketch_ofADecodedText(t *testing.T) {
 }
 
 // A file that is too large is not read at all.
-func TestScan_skipsLargeFiles(t *testing.T) {
+func TestGitScan_skipsTooLargeFiles(t *testing.T) {
 	t.Parallel()
 	k := newKeptFiles()
 	f, question := finderOf("x")
@@ -236,7 +236,7 @@ func TestScan_skipsLargeFiles(t *testing.T) {
 }
 
 // After a failed read, the next scan reads the file again.
-func TestScan_retriesAFailedRead(t *testing.T) {
+func TestGitScan_retriesAFailedRead(t *testing.T) {
 	t.Parallel()
 	k := newKeptFiles()
 	files, _ := textsOf([]string{"the needle\n"})
@@ -259,9 +259,9 @@ func TestScan_retriesAFailedRead(t *testing.T) {
 	}
 }
 
-// BenchmarkKeptFiles searches 20 large files that were scanned before: for what none has, for
+// BenchmarkCachedFiles searches 20 large files that were scanned before: for what none has, for
 // what one has and for what all may have, by one and by 16 clients.
-func BenchmarkKeptFiles(b *testing.B) {
+func BenchmarkCachedFiles(b *testing.B) {
 	var sizes []int
 	for i := range 30 {
 		sizes = append(sizes, 1<<20+i*100_000)

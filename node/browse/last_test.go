@@ -10,7 +10,7 @@ import (
 )
 
 // Each entry of a directory has the commit that last changed it, and each commit is listed once.
-func TestLastCommits_ofADirectory(t *testing.T) {
+func TestLastCommits_areThoseOfEachDirectoryEntry(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	for path, want := range map[string]string{
@@ -50,7 +50,7 @@ func TestLastCommits_ofADirectory(t *testing.T) {
 	}
 }
 
-func TestCutText(t *testing.T) {
+func TestCutText_endsAtACharacter(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                         "",

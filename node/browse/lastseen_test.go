@@ -11,7 +11,7 @@ import (
 
 // For the first missing path, it returns the commit that removed it, as seen from the given
 // revision.
-func TestLastSeen_ofAMissingPath(t *testing.T) {
+func TestLastSeen_namesTheCommitThatRemovedThePath(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	blob := gitRun(t, "", "-C", s.mirror.Dir(), "rev-parse", "main:README.md")

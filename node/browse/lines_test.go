@@ -30,7 +30,7 @@ func linesWithMatches(content []byte, spans []match.Span) (lines []Line) {
 	return lines
 }
 
-func TestMatchingLines_areThoseThatAMatchTouches(t *testing.T) {
+func TestMatchingLines_areAllLinesThatAMatchTouches(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, pattern := range []string{"a", "b*", "^", "$", "^$", "a\n", "\n", "a\n+b", "(?s)a.*b", "b\n\n?a", "\r"} {
@@ -62,7 +62,7 @@ func written(lines []Line) (out string) {
 
 // A file of one line has as many matches as bytes. The scan counts all of them, and shows the
 // text around the first.
-func TestScan_overlongLineIsCut(t *testing.T) {
+func TestGitScan_cutsAnOverlongLine(t *testing.T) {
 	t.Parallel()
 	rep := strings.Repeat
 	for _, c := range []struct {

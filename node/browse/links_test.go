@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-func TestHostLink_leadsToTheLines(t *testing.T) {
+func TestCodeHostLink_leadsToTheLines(t *testing.T) {
 	t.Parallel()
 	repo := &catalog.Repo{RepoFacts: catalog.RepoFacts{HostKind: "gitlab", WebURL: "https://h/g/r", DefaultBranch: "main"}}
 	for _, c := range []struct {
@@ -24,7 +24,7 @@ func TestHostLink_leadsToTheLines(t *testing.T) {
 
 // A short name means the same for reading as for a search: the branch, unless a tag of that name
 // is indexed.
-func TestRevision_ofABranchAndATag(t *testing.T) {
+func TestShortRevisionName_meansTheBranchUnlessTheTagIsIndexed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ indexed, ref, want string }{
 		{"HEAD refs/heads/x", "x", "refs/heads/x"},
@@ -50,7 +50,7 @@ func TestRevision_ofABranchAndATag(t *testing.T) {
 }
 
 // The number of names shown next to a commit is limited, however many branches point at it.
-func TestDecoration_isBounded(t *testing.T) {
+func TestCommitDecoration_limitsTheNames(t *testing.T) {
 	t.Parallel()
 	c := &git.Commit{Head: true, Refs: []string{"refs/heads/main", "refs/tags/v1"}}
 	for i := range 100_000 {

@@ -12,7 +12,7 @@ import (
 )
 
 // An order updated with changes equals a sorted one, also for an older view.
-func TestOrders_followChanges(t *testing.T) {
+func TestRepositoryOrder_updatedWithChangesEqualsASort(t *testing.T) {
 	t.Parallel()
 	state, index, now := catalog.New(), uint64(0), time.Unix(1_700_000_000, 0)
 	do := func(cmd catalog.Command) uint64 {

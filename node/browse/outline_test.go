@@ -14,7 +14,7 @@ import (
 )
 
 // A file whose symbols could not be found differs from a file without symbols.
-func TestOutline_unknownSymbols(t *testing.T) {
+func TestOutline_saysIfSymbolsAreUnknown(t *testing.T) {
 	t.Parallel()
 	pool, err := symbol.Open(t.Context(), symbol.Options{Processes: 1, MaxSize: 50})
 	if err != nil {
@@ -49,7 +49,7 @@ func TestOutline_unknownSymbols(t *testing.T) {
 }
 
 // If a file is too large for ctags, its first part still has symbols.
-func TestOutline_hugeFile(t *testing.T) {
+func TestOutline_ofATooLargeFileHasItsFirstPart(t *testing.T) {
 	t.Parallel()
 	dir, text := filepath.Join(t.TempDir(), "huge.git"), "package huge\n"+strings.Repeat("\n", 5<<20)
 	gitRun(t, "", "init", "--quiet", "--bare", "--initial-branch=main", dir)

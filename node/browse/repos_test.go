@@ -7,7 +7,7 @@ import (
 )
 
 // The result of a fetch counts more than the host's report.
-func TestRepo_withCommitsIsNotEmpty(t *testing.T) {
+func TestRepository_withFetchedCommitsIsNotEmpty(t *testing.T) {
 	t.Parallel()
 	commit := []catalog.Revision{{Name: "HEAD", Commit: "c0ffee"}}
 	for name, c := range map[string]struct {

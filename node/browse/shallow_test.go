@@ -9,7 +9,7 @@ import (
 )
 
 // A page of history says that the repository is shallow, because older commits may exist.
-func TestCommits_ofAShallowRepository(t *testing.T) {
+func TestCommitList_saysThatARepositoryIsShallow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	source, shallow := filepath.Join(dir, "whole.git"), filepath.Join(dir, "shallow.git")

@@ -39,7 +39,7 @@ func (u untouched) Get(id catalog.RepoID) *git.Mirror {
 }
 
 // A node with the mirror checks permissions with its own catalog, whichever node asks.
-func TestHolder_checksPermissionsItself(t *testing.T) {
+func TestNodeWithTheMirror_checksPermissionsItself(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*", "enforcePermissions": true}}}`, 1)
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "c", Urgent: true})
@@ -128,7 +128,7 @@ func mirrored(t *testing.T) *clustertest.World {
 
 // A busy holder takes three seconds and says so. Cheap reads are also sent to the other holder;
 // others are not.
-func TestRoute_repeatsOnlyLightReads(t *testing.T) {
+func TestReadRouting_repeatsOnlyCheapReadsElsewhere(t *testing.T) {
 	t.Parallel()
 	w := mirrored(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -176,7 +176,7 @@ func row[Req, Resp any](t *testing.T, s *sea, op operation[Req, Resp], want func
 	want(op.name, asked, took, err)
 }
 
-func TestRoute_continuesAtTheNextHolder(t *testing.T) {
+func TestReadRouting_continuesAtTheNextHolder(t *testing.T) {
 	t.Parallel()
 	w := mirrored(t)
 	from := func(kind error) error { return &wire.RemoteError{Node: "n2", Text: "no", Kind: kind} }
@@ -228,7 +228,7 @@ func TestRoute_continuesAtTheNextHolder(t *testing.T) {
 
 // A read of a repository that was never indexed returns the reason, and only temporary reasons
 // can be retried. For a viewer without access the repository does not exist.
-func TestRoute_refusedRepository(t *testing.T) {
+func TestReadRouting_saysWhyARepositoryWasNeverIndexed(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*", "enforcePermissions": true}}}`, 1)
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "c", Urgent: true})
@@ -273,7 +273,7 @@ func (f *followed) View() *catalog.View { return f.now.Load() }
 
 // At first the node only knows a holder that answers nothing but hello. It learns of the other
 // one while it waits.
-func TestRoute_newHolderDuringTheWait(t *testing.T) {
+func TestReadRouting_triesAHolderThatItLearnsOfWhileWaiting(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 3)
 	w.Repos("c", "r")

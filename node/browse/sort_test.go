@@ -10,7 +10,7 @@ import (
 )
 
 // Each order of repositories. Equal ones are sorted by name in both directions.
-func TestRepoSorts(t *testing.T) {
+func TestRepositorySorts_orderEqualOnesByName(t *testing.T) {
 	t.Parallel()
 	pushed := func(hour int) time.Time { return time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC) }
 	a := &catalog.Repo{Name: "a", RepoFacts: catalog.RepoFacts{Stars: 5, PushedAt: pushed(2)}}

@@ -13,7 +13,7 @@ import (
 
 // The path of a submodule exists and is no file. The error says so, and does not suggest the same
 // path.
-func TestSubmodule_errors(t *testing.T) {
+func TestSubmodule_readErrorSaysThatItIsOne(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "source.git")
 	gitRun(t, "", "init", "--quiet", "--bare", "--initial-branch=main", dir)

@@ -40,7 +40,7 @@ func detailsOf(n *TreeNode) (all []string) {
 }
 
 // On request entries have details from git: named files and those in directories, each once.
-func TestTree_details(t *testing.T) {
+func TestTree_hasDetailsOnRequest(t *testing.T) {
 	t.Parallel()
 	s := treeSite(t, blobLine("100644", "a.txt", "12345")+blobLine("100755", "bin/run", "#!/bin/sh")+blobLine("100644", "bin/empty", "")+
 		blobLine("120000", "bin/link", "../a.txt")+blobLine("120000", "far", strings.Repeat("x/", 2049))+"M 160000 "+strings.Repeat("ab", 20)+" sub\n")
@@ -75,7 +75,7 @@ func TestTree_details(t *testing.T) {
 }
 
 // The targets of symlinks are only read up to a limit.
-func TestTree_limitOfSymlinkTargets(t *testing.T) {
+func TestTree_limitsTheSymlinkTargetsItReads(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	for i := range 1500 {

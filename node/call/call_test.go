@@ -42,7 +42,7 @@ type question struct{ Number int }
 
 type reply struct{ Square int }
 
-func TestErrorKinds_surviveTheWire(t *testing.T) {
+func TestErrorKinds_surviveACallBetweenNodes(t *testing.T) {
 	t.Parallel()
 	for i, k := range Kinds {
 		if k.Err == nil || k.Status < 400 || k.Code == "" {
@@ -64,7 +64,7 @@ func TestErrorKinds_surviveTheWire(t *testing.T) {
 	}
 }
 
-func TestMethod_requestAndResponse(t *testing.T) {
+func TestMethod_carriesRequestAndResponse(t *testing.T) {
 	t.Parallel()
 	net, method := far{}, To[question, reply]("square")
 	if _, err := method.Ask(t.Context(), net, "other", &question{}); !errors.Is(err, wire.ErrNoMethod) || !Elsewhere(err) {
@@ -81,7 +81,7 @@ func TestMethod_requestAndResponse(t *testing.T) {
 	}
 }
 
-func TestNetworkError_isAnErrorOfTheNode(t *testing.T) {
+func TestNetworkError_isTriedAtAnotherNode(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{wire.ErrUnreachable, wire.ErrBroken, fmt.Errorf("dial: %w", context.DeadlineExceeded)} {
 		if !Elsewhere(err) {

@@ -74,7 +74,7 @@ func messageBefore(values ...any) []byte {
 
 // Each message can be decoded by itself, in any order, from this program and from an earlier one,
 // and by an earlier one.
-func TestCodec_messagesStandAlone(t *testing.T) {
+func TestCodec_decodesEachMessageByItself(t *testing.T) {
 	t.Parallel()
 	Register(Word{}, Near{}, &tree{})
 	sender := codecOf[asksTrees]()
@@ -110,7 +110,7 @@ func TestCodec_messagesStandAlone(t *testing.T) {
 }
 
 // An atom that is registered later is in every message that has one.
-func TestCodec_atomsOfLater(t *testing.T) {
+func TestCodec_sendsLaterRegisteredQueryTypes(t *testing.T) {
 	t.Parallel()
 	Register(Word{})
 	sender := codecOf[lateTree]()
@@ -156,7 +156,7 @@ func TestCodec_refusesDamagedMessages(t *testing.T) {
 }
 
 // The cache of other programs' definitions is limited.
-func TestCodec_keepsFewShapes(t *testing.T) {
+func TestCodec_limitsItsCacheOfForeignTypes(t *testing.T) {
 	t.Parallel()
 	c := codecOf[question]()
 	for i := range 10 * keptShapes {

@@ -11,7 +11,7 @@ import (
 )
 
 // A client retries after 503, so a missing quorum must always be 503.
-func TestWriteError_aMissingQuorumIsAlways503(t *testing.T) {
+func TestWriteError_ofAMissingQuorumIsAlways503(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{
 		cluster.ErrNoLeader,

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestPage_limits(t *testing.T) {
+func TestPage_refusesInvalidNumbersAndSizes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		page, perPage         int

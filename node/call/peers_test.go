@@ -17,7 +17,7 @@ import (
 // order returns the preferred order of n1 to n3; gossip reports all as alive.
 func order(p *Peers) string { return strings.Join(p.Prefer([]string{"n1", "n2", "n3"}, "key"), " ") }
 
-func TestPeers_nodeWithoutAnswerIsLast(t *testing.T) {
+func TestPeerOrder_aNodeWithoutAnswerIsLast(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		err  error
@@ -60,7 +60,7 @@ func TestPeers_nodeWithoutAnswerIsLast(t *testing.T) {
 }
 
 // Gossip reports all of them as dead. Such a node is only called once in a while.
-func TestPeers_deadNodesAreTriedSometimes(t *testing.T) {
+func TestPeerOrder_deadNodesAreTriedOnceInAWhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex // guards asked
@@ -111,7 +111,7 @@ func TestPeers_deadNodesAreTriedSometimes(t *testing.T) {
 }
 
 // A cancelled search does not count against the nodes that it called last.
-func TestPeers_cancelledCallsDoNotCount(t *testing.T) {
+func TestPeerOrder_cancelledCallsDoNotCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(map[string]doing{"n1": silent})

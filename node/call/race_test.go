@@ -138,7 +138,7 @@ func lateThen(d time.Duration, err error) doing {
 // remote returns an error of another node.
 func remote(kind error) error { return &wire.RemoteError{Node: "n", Text: "no", Kind: kind} }
 
-func TestRace_callsTheNextNodeInTime(t *testing.T) {
+func TestHedgedCall_callsTheNextNodeInTime(t *testing.T) {
 	t.Parallel()
 	refused := fmt.Errorf("%w: connection refused", wire.ErrUnreachable)
 
@@ -341,7 +341,7 @@ func TestRace_callsTheNextNodeInTime(t *testing.T) {
 }
 
 // A call on this node is not repeated, here or elsewhere, however long it takes.
-func TestRace_ownNodeIsNotRepeated(t *testing.T) {
+func TestHedgedCall_ofThisNodeIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		peers := NewPeers(newTown(nil), func(string) bool { return true })
@@ -352,7 +352,7 @@ func TestRace_ownNodeIsNotRepeated(t *testing.T) {
 }
 
 // A panic while reading this node's own mirrors ends the request, and not the node.
-func TestRace_panicEndsOnlyTheRequest(t *testing.T) {
+func TestHedgedCall_panicEndsOnlyTheRequest(t *testing.T) {
 	t.Parallel()
 	defer func() {
 		if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "out of range") || !strings.Contains(fmt.Sprint(p), "race_test.go") {

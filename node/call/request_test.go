@@ -14,7 +14,7 @@ import (
 
 // A call carries the id of its request, with Whole or without. A node of the previous release,
 // which knows no ids, decodes the request as before.
-func TestRequest_travelsWithACall(t *testing.T) {
+func TestRequestID_travelsWithACall(t *testing.T) {
 	t.Parallel()
 	for _, whole := range []bool{false, true} {
 		for _, id := range []string{"", "r-1"} {
@@ -51,7 +51,7 @@ func TestRequest_travelsWithACall(t *testing.T) {
 	}
 }
 
-func TestSlow(t *testing.T) {
+func TestSlowCall_isLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

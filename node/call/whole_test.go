@@ -46,7 +46,7 @@ func (b before) Lacks(field string) bool { return slices.Contains(b.lacks, field
 
 // A node that does not know a field of a Whole request refuses it like an unknown method, so that
 // another node is called.
-func TestWhole_refusesWhatItDoesNotKnow(t *testing.T) {
+func TestWholeRequest_isRefusedByANodeThatLacksAField(t *testing.T) {
 	t.Parallel()
 	Register(Word{}, Near{})
 	word := []atom{Word{Text: "whale"}}
@@ -81,7 +81,7 @@ func TestWhole_refusesWhatItDoesNotKnow(t *testing.T) {
 
 // A field that only the sender knows matters if the sender is of a later release. A field of an
 // earlier release was dropped since.
-func TestWhole_requestOfALaterRelease(t *testing.T) {
+func TestWholeRequest_ofAnEarlierReleaseMayHaveADroppedField(t *testing.T) {
 	t.Parallel()
 	Register(Word{})
 	known := fieldsOf(reflect.TypeFor[asksBefore]())
@@ -104,7 +104,7 @@ func TestWhole_requestOfALaterRelease(t *testing.T) {
 
 // A program that does not send field names can call and be called, because the request comes
 // first.
-func TestWhole_besideAProgramThatNamesNoFields(t *testing.T) {
+func TestWholeRequest_worksWithAProgramThatSendsNoFieldNames(t *testing.T) {
 	t.Parallel()
 	square := func(_ context.Context, q *question) (*reply, error) { return &reply{q.Number * q.Number}, nil }
 	whole, plain := To[question, reply]("square").Whole(), To[question, reply]("square")
@@ -118,7 +118,7 @@ func TestWhole_besideAProgramThatNamesNoFields(t *testing.T) {
 }
 
 // Undecodable bytes count as another version, whatever is wrong with them.
-func TestMethod_refusesBytesOfAnotherShape(t *testing.T) {
+func TestMethod_undecodableBytesCountAsAnotherVersion(t *testing.T) {
 	t.Parallel()
 	type other struct{ Number []string }
 	net := far{}

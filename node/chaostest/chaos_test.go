@@ -33,7 +33,7 @@ var (
 	pace      = flag.Duration("pace", 20*time.Millisecond, "pause of a client between two searches")
 )
 
-func TestChaos(t *testing.T) {
+func TestChaos_answersStayCorrectUnderFaults(t *testing.T) {
 	if *length == 0 {
 		t.Skip("takes minutes: run it with -chaos 2m, or by make chaos")
 	}

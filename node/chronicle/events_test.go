@@ -14,7 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-func TestChanges(t *testing.T) {
+func TestStatusChange_becomesAnEvent(t *testing.T) {
 	t.Parallel()
 	whole := func() sight {
 		return sight{
@@ -106,7 +106,7 @@ func listedOf(told map[string]*eventsHere, read *position, limit int) *EventsRes
 
 // Nodes record the same event at about the same time; it is listed once. An event that happens
 // again is listed again.
-func TestHappenings_mergeNodes(t *testing.T) {
+func TestEvents_ofSeveralNodesAreListedOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		told []string
@@ -181,7 +181,7 @@ func TestEvents_continueAfterAPosition(t *testing.T) {
 }
 
 // A position keeps members that do not answer, and drops removed ones, so that it does not grow.
-func TestPosition_keepsMembersOnly(t *testing.T) {
+func TestEventPosition_dropsRemovedMembers(t *testing.T) {
 	t.Parallel()
 	read := &position{Logs: map[string]readLog{"a": {"log", 3}, "gone": {"log", 9}}}
 	told := answersOf(t, "c: -b 10, +b 20, -d 35"+strings.Repeat(", -e 40", 3*maxLate))
@@ -203,7 +203,7 @@ func TestPosition_keepsMembersOnly(t *testing.T) {
 	}
 }
 
-func TestDiary_keepsTheNewest(t *testing.T) {
+func TestEventMemory_keepsTheNewest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
@@ -224,7 +224,7 @@ func TestDiary_keepsTheNewest(t *testing.T) {
 }
 
 // What a node learns during its start is not an event.
-func TestDiary_startIsNoEvent(t *testing.T) {
+func TestEventMemory_recordsNoEventDuringTheStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		whole := sight{leader: "a", config: "c1", members: map[string]memberSight{"a": {alive: true, voter: true}, "b": {alive: true, voter: true}}}

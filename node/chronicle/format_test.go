@@ -9,7 +9,7 @@ import (
 
 // A file has lines of older and newer releases. Each line is read, or counted as one of a newer
 // version. The file is not changed.
-func TestTrail_linesOfOtherVersions(t *testing.T) {
+func TestAuditFile_linesOfOtherVersionsAreReadOrCounted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	b := newTestTrail(dir, Policy{Disk: 1 << 30})

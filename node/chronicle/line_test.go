@@ -10,7 +10,7 @@ import (
 
 // Clients choose tool names, targets and user agents. These are cut, kept on one line, and free of
 // control characters.
-func TestLine_cleansClientText(t *testing.T) {
+func TestAuditLine_cleansTextOfClients(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{strings.Repeat("\x1b", 64<<10), strings.Repeat("é", 300), strings.Repeat("\u202e", 150), "two\nlines"} {
 		a := Access{Action: "tool." + text, Target: text, Message: text, Actor: catalog.Actor{ID: text, Name: text, Agent: text, Key: text}}

@@ -21,7 +21,7 @@ func (v variables) Flag(name string) (value, set bool) {
 	return value, err == nil
 }
 
-func TestPolicy_fromVariables(t *testing.T) {
+func TestAuditPolicy_isReadFromVariables(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	usual := Policy{Keep: 180 * day, Disk: 4096 << 20, Queries: config.NoQueries}

@@ -73,7 +73,7 @@ const plenty = 1 << 30
 
 // Reads are in a file with private modes. The query's text is stored only if asked for. Searches
 // find lines by actor and action.
-func TestTrail_storesAccesses(t *testing.T) {
+func TestAuditFile_storesAccessesPrivately(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		queries config.Queries
@@ -117,7 +117,7 @@ func TestTrail_storesAccesses(t *testing.T) {
 
 // A stuck writer does not block requests. Accesses that find no room are counted, and reported
 // later.
-func TestTrail_neverBlocks(t *testing.T) {
+func TestAuditFile_neverBlocksRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestTrail(t.TempDir(), Policy{Disk: plenty})
@@ -144,7 +144,7 @@ func (b *testTrail) listStopped(t *testing.T, q look) *looked {
 }
 
 // The files have a size limit, and old ones are deleted. Refusals take no room from reads.
-func TestTrail_limitsItsFiles(t *testing.T) {
+func TestAuditFile_limitsItsSize(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const disk = 1 << 20
@@ -191,7 +191,7 @@ func TestTrail_limitsItsFiles(t *testing.T) {
 }
 
 // Many refusals of one address are written as some lines and a count.
-func TestTrail_sumsUpRefusals(t *testing.T) {
+func TestAuditFile_sumsUpManyRefusals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestTrail(t.TempDir(), Policy{Disk: plenty})
@@ -213,7 +213,7 @@ func TestTrail_sumsUpRefusals(t *testing.T) {
 }
 
 // The first access is written at once, those of the next moment together. A search finds all.
-func TestTrail_batchesWrites(t *testing.T) {
+func TestAuditFile_batchesWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestTrail(t.TempDir(), Policy{Disk: plenty})
@@ -254,7 +254,7 @@ func TestTrail_batchesWrites(t *testing.T) {
 
 // A list read page by page has each line once, across files, a restart, a clock set back and a line
 // cut by a crash.
-func TestTrail_pages(t *testing.T) {
+func TestAuditFile_pagesHaveEachLineOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -314,7 +314,7 @@ func TestTrail_pages(t *testing.T) {
 }
 
 // If files cannot be written, requests continue, and losses are counted.
-func TestTrail_countsUnwritableLines(t *testing.T) {
+func TestAuditFile_countsUnwritableLines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "audit")
@@ -333,7 +333,7 @@ func TestTrail_countsUnwritableLines(t *testing.T) {
 }
 
 // With the audit off, nothing is stored.
-func TestTrail_offStoresNothing(t *testing.T) {
+func TestAuditFile_isEmptyIfTheAuditIsOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestTrail(filepath.Join(t.TempDir(), "audit"), Policy{Off: true})

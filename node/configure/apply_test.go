@@ -17,7 +17,7 @@ import (
 
 // Over the network, an owner may use only what the operator's files use or the operator allows. The
 // operator may use anything.
-func TestApplyConfig_limitsOwners(t *testing.T) {
+func TestApplyConfig_limitsWhatOwnersMayReference(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shoal.json")

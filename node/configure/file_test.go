@@ -69,7 +69,7 @@ func (a *fakeAgreement) agree(t *testing.T, size string) {
 }
 
 // The file of a joining node is not proposed. A change of the file during joining is.
-func TestFile_changedWhileJoiningIsProposed(t *testing.T) {
+func TestConfigurationFile_changedWhileJoiningIsProposed(t *testing.T) {
 	for _, c := range []struct{ name, atStart, later, want string }{
 		{"another file than the one in force", "1", "1", "7"},
 		{"changed before the node knew the catalog", "1", "2", "2"},
@@ -112,7 +112,7 @@ func TestFile_changedWhileJoiningIsProposed(t *testing.T) {
 }
 
 // A file without connections, such as an unfilled template, never replaces one with connections.
-func TestFile_withoutConnectionsIsRefused(t *testing.T) {
+func TestConfigurationFile_withoutConnectionsIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shoal.json")
@@ -141,7 +141,7 @@ func TestFile_withoutConnectionsIsRefused(t *testing.T) {
 
 // A node reads a change while another node's later change is agreed on. The first change must not
 // return.
-func TestFile_oldContentDoesNotReplaceNewer(t *testing.T) {
+func TestConfigurationFile_oldContentDoesNotReplaceNewer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shoal.json")
@@ -178,7 +178,7 @@ func writeMeanwhile(path, size string, meanwhile func()) {
 }
 
 // A node's file changes during its start, and another node brings the change into force.
-func TestFile_startIgnoresReplacedContent(t *testing.T) {
+func TestConfigurationFile_startIgnoresReplacedContent(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name         string
@@ -226,7 +226,7 @@ func TestFile_startIgnoresReplacedContent(t *testing.T) {
 
 // The file changes twice without a leader. The first change comes into force while the second is
 // read. The second must not count as older.
-func TestFile_secondChangeWinsOverFirst(t *testing.T) {
+func TestConfigurationFile_secondChangeWinsOverFirst(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shoal.json")
@@ -259,7 +259,7 @@ func TestFile_secondChangeWinsOverFirst(t *testing.T) {
 	}
 }
 
-func TestMemory_unreadable(t *testing.T) {
+func TestConfigurationMemory_unreadableFileIsReported(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), memoryFile)
 	for text, good := range map[string]bool{`{"seen": ["a"]}`: true, `{"seen": `: false, `{"seen": 3}`: false} {

@@ -36,7 +36,7 @@ func TestCoverage_isUnknownUntilProved(t *testing.T) {
 }
 
 // If only a limit has cut an answer, its counts are exact.
-func TestCoverage_limitKeepsCountsExact(t *testing.T) {
+func TestCoverage_ofALimitedAnswerKeepsExactCounts(t *testing.T) {
 	t.Parallel()
 	limited := Of(Parts, 3, 3).With(Gap{Kind: Limit})
 	for name, tt := range map[string]struct {

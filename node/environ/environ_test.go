@@ -19,7 +19,7 @@ func newEnvironment(process map[string]string, overrides ...config.Override) *En
 	})
 }
 
-func TestLookup_overridesWin(t *testing.T) {
+func TestVariableLookup_overridesWinOverTheEnvironment(t *testing.T) {
 	t.Parallel()
 	e := newEnvironment(map[string]string{"A": "process", "B": "process", "SECRET": "s3cret"},
 		config.Override{Name: "A", Value: "override"},
@@ -45,7 +45,7 @@ func TestLookup_overridesWin(t *testing.T) {
 }
 
 // An override that refers to its own name reads the variable of the process.
-func TestLookup_overrideRefersToItself(t *testing.T) {
+func TestVariableLookup_overrideMayReferToItsOwnName(t *testing.T) {
 	t.Parallel()
 	e := newEnvironment(map[string]string{"A": "process"}, config.Override{Name: "A", Token: &config.Token{Env: "A"}})
 	if got, ok := e.Lookup("A"); got != "process" || !ok {
@@ -53,7 +53,7 @@ func TestLookup_overrideRefersToItself(t *testing.T) {
 	}
 }
 
-func TestFlag(t *testing.T) {
+func TestBooleanVariable_readsEachSpelling(t *testing.T) {
 	t.Parallel()
 	e := newEnvironment(map[string]string{"YES": "true", "ONE": " 1 ", "NO": "false", "ODD": "perhaps", "EMPTY": ""})
 	for _, tt := range []struct {
@@ -70,7 +70,7 @@ func TestFlag(t *testing.T) {
 }
 
 // The error names the unset variable.
-func TestSecret_errorNamesTheVariable(t *testing.T) {
+func TestSecret_errorNamesTheUnsetVariable(t *testing.T) {
 	t.Parallel()
 	e := newEnvironment(map[string]string{"EMPTY": ""})
 	for _, name := range []string{"NOWHERE", "EMPTY"} {

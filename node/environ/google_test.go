@@ -73,7 +73,7 @@ func keyFile(t *testing.T, content map[string]string) string {
 }
 
 // A cached token is replaced a minute before it ends.
-func TestGoogleToken_renewsBeforeTheEnd(t *testing.T) {
+func TestGoogleToken_isRenewedBeforeItExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := &fakeGoogle{}
@@ -152,7 +152,7 @@ func TestGoogleToken_retriesAfterFailure(t *testing.T) {
 }
 
 // Tokens come from each kind of key file, and from the one that the variable names.
-func TestGoogleToken_keyFiles(t *testing.T) {
+func TestGoogleToken_comesFromEachKindOfKeyFile(t *testing.T) {
 	t.Parallel()
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -210,7 +210,7 @@ func TestGoogleToken_errorHidesTheBody(t *testing.T) {
 
 // Secrets are cached for five minutes. After Forget, a secret is read again, but at most once in
 // ten seconds.
-func TestForget_readsSecretsAgain(t *testing.T) {
+func TestForgetSecret_readsItAgain(t *testing.T) {
 	t.Parallel()
 	const name = "projects/p/secrets/s/versions/latest"
 	synctest.Test(t, func(t *testing.T) {

@@ -42,7 +42,7 @@ func (r *runtimeLike) wants(t *testing.T, when string, percent int) {
 
 // Builds of two nodes in one process begin and end in any order. GOGC is low while any runs, and
 // then returns to its first value.
-func TestHeap_smallWhileAnyBuildRuns(t *testing.T) {
+func TestGOGC_isLowWhileAnyBuildRuns(t *testing.T) {
 	t.Parallel()
 	r := newRuntimeLike(100)
 	first, second := r.keepSmall(), r.keepSmall()
@@ -54,7 +54,7 @@ func TestHeap_smallWhileAnyBuildRuns(t *testing.T) {
 	r.wants(t, "afterwards", 100)
 }
 
-func TestOperatorGOGCWins(t *testing.T) {
+func TestGOGC_ofTheOperatorWins(t *testing.T) {
 	t.Parallel()
 	r := newRuntimeLike(20)
 	end := r.keepSmall()
@@ -63,7 +63,7 @@ func TestOperatorGOGCWins(t *testing.T) {
 	r.wants(t, "afterwards", 20)
 }
 
-func TestRoom_dependsOnLiveBytes(t *testing.T) {
+func TestGOGC_dependsOnLiveBytes(t *testing.T) {
 	t.Parallel()
 	for live, want := range map[uint64]int{0: 400, 1 << 20: 400, 16 << 20: 400, 32 << 20: 200, 64 << 20: 100, 1 << 30: 100} {
 		if got := percentFor(live); got != want {
@@ -72,7 +72,7 @@ func TestRoom_dependsOnLiveBytes(t *testing.T) {
 	}
 }
 
-func TestRoom_ofASmallHeap(t *testing.T) {
+func TestGOGC_isUnchangedForASmallHeap(t *testing.T) {
 	t.Parallel()
 	r := newRuntimeLike(100)
 	r.keepRoom(func(f func()) { r.collected = f })
@@ -96,7 +96,7 @@ func TestRoom_ofASmallHeap(t *testing.T) {
 	r.wants(t, "afterwards, with 40 MB live", 160)
 }
 
-func TestHeap_keepsTheOperatorsGOGC(t *testing.T) {
+func TestGOGC_ofTheOperatorIsKeptAfterCollections(t *testing.T) {
 	t.Parallel()
 	r := newRuntimeLike(50)
 	r.keepRoom(func(func()) { t.Error("it is changed after collections") })
@@ -105,7 +105,7 @@ func TestHeap_keepsTheOperatorsGOGC(t *testing.T) {
 
 // Each collection of the runtime is noticed, even if it begins right after the previous one was
 // reported.
-func TestCollections_areNoticed(t *testing.T) {
+func TestGarbageCollections_areNoticed(t *testing.T) {
 	t.Parallel()
 	seen := make(chan struct{}, 100)
 	afterCollections(func() {
@@ -128,7 +128,7 @@ func TestCollections_areNoticed(t *testing.T) {
 }
 
 // Not parallel, because the setting belongs to the process.
-func TestSmall_isForTheProcess(t *testing.T) {
+func TestGOGC_isSetForTheWholeProcess(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
 	end := Small()

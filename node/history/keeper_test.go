@@ -27,7 +27,7 @@ func (m *listedMirrors) Get(catalog.RepoID) *git.Mirror { return nil }
 func (m *listedMirrors) Has(catalog.RepoID) bool        { return false }
 
 // While the catalog has the same data, a round costs nothing.
-func TestKeeper_looksOnlyAtAnotherCatalog(t *testing.T) {
+func TestChangeIndexKeeper_restsWhileTheCatalogIsUnchanged(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"a": {"type": "git", "url": "file:///x"}}}`, 1)
 	mirrors := &listedMirrors{}
@@ -51,7 +51,7 @@ func TestKeeper_looksOnlyAtAnotherCatalog(t *testing.T) {
 }
 
 // The mirror of a repository that has left is looked at until it is gone, and its changes with it.
-func TestKeeper_waitsForMirrorsToGo(t *testing.T) {
+func TestChangeIndexKeeper_deletesChangesOnceTheMirrorIsGone(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"a": {"type": "git", "url": "file:///x"}}}`, 1)
 	mirrors := &listedMirrors{ids: []catalog.RepoID{7}}
@@ -76,7 +76,7 @@ func TestKeeper_waitsForMirrorsToGo(t *testing.T) {
 }
 
 // The status of many repositories is not counted for each that asks.
-func TestKeeper_countsOnceInAPause(t *testing.T) {
+func TestChangeIndexKeeper_countsForTheStatusOnceInAPause(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"a": {"type": "git", "url": "file:///x"}}}`, 1)
 	for pause, want := range map[time.Duration]int{time.Hour: 1, 0: 2} {
@@ -91,7 +91,7 @@ func TestKeeper_countsOnceInAPause(t *testing.T) {
 }
 
 // A log that no search has used for a while gives its files back, and opens them again when asked.
-func TestKeeper_closesIdleLogs(t *testing.T) {
+func TestChangeIndexKeeper_closesIdleLogs(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"a": {"type": "git", "url": "file:///x"}}}`, 1)
 	k := New(Deps{Dir: t.TempDir(), View: w.View, Now: w.Now})

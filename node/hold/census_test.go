@@ -192,7 +192,7 @@ func words(all, searchable, unfetchable, failed, leftOut, emptied, few, none []c
 
 // Whatever changes, and whoever is alive, a census counts like a walk over everything, also for an
 // older view.
-func TestCensus_agreesWithAWalk(t *testing.T) {
+func TestCopyCount_equalsAWalkOverEverything(t *testing.T) {
 	t.Parallel()
 	hidden := false
 	for seed := range uint64(8) {
@@ -224,7 +224,7 @@ func TestCensus_agreesWithAWalk(t *testing.T) {
 
 // The cost of a change depends on its size: of 5,000 repositories the census reads only those that
 // changed, and those that share a file whose holders changed.
-func TestCensus_readsOnlyChanges(t *testing.T) {
+func TestCopyCount_readsOnlyChangedRepositories(t *testing.T) {
 	t.Parallel()
 	l, c, live := newLedger(t, 5000), new(Census), Live{1: true, 2: true}
 	c.At(l.state.View(), live)

@@ -27,7 +27,7 @@ func oneRepository(t *testing.T, nodes int, target ...string) (m *team, shard st
 
 // A repository moves from one node to another: it is copied and confirmed there, then given up and
 // deleted on the old node.
-func TestCopy_movesShardsAndMirror(t *testing.T) {
+func TestCopyRepository_movesIndexFilesAndMirror(t *testing.T) {
 	t.Parallel()
 	m, file := oneRepository(t, 3, "n1", "n2")
 	m.settle()
@@ -55,7 +55,7 @@ func TestCopy_movesShardsAndMirror(t *testing.T) {
 }
 
 // A source with wrong bytes for a name gives nothing, and the next source is asked.
-func TestCopy_damagedSourceIsReplacedByAnother(t *testing.T) {
+func TestCopyRepository_asksAnotherSourceAfterDamagedBytes(t *testing.T) {
 	t.Parallel()
 	m, file := oneRepository(t, 3, "n1", "n2")
 	m.settle()
@@ -77,7 +77,7 @@ func TestCopy_damagedSourceIsReplacedByAnother(t *testing.T) {
 	}
 }
 
-func TestCopy_failedCopyIsRetriedLater(t *testing.T) {
+func TestCopyRepository_isRetriedLaterAfterAFailure(t *testing.T) {
 	t.Parallel()
 	m, _ := oneRepository(t, 2, "n1", "n2")
 
@@ -92,7 +92,7 @@ func TestCopy_failedCopyIsRetriedLater(t *testing.T) {
 }
 
 // Hidden repositories are copied, but their copies are not counted.
-func TestMoves_ignoreHiddenRepositories(t *testing.T) {
+func TestCopyCounts_ignoreHiddenRepositories(t *testing.T) {
 	t.Parallel()
 	m, _ := oneRepository(t, 2, "n1", "n2")
 	look := func(want int) {
@@ -161,7 +161,7 @@ func TestCopier_forgetsRemovedRepositories(t *testing.T) {
 }
 
 // A name that is not the name of an index file is refused before any file is opened.
-func TestTransfers_refuseOtherFiles(t *testing.T) {
+func TestTransfer_refusesNamesOfOtherFiles(t *testing.T) {
 	t.Parallel()
 	m := newTeam(t, 2)
 	for _, name := range []string{"", "../cluster.key", "node.json", strings.Repeat("a", 64), strings.Repeat("a", 64) + ".txt", "/etc/passwd"} {
@@ -181,7 +181,7 @@ func TestTransfers_refuseOtherFiles(t *testing.T) {
 
 // A node copies files that another node is about to publish, and keeps them although no view names
 // them. It is not asked while it is away.
-func TestSecond_copiesBeforePublication(t *testing.T) {
+func TestSecondCopy_isMadeBeforePublication(t *testing.T) {
 	t.Parallel()
 	m, file := oneRepository(t, 3, "n1", "n2")
 
@@ -200,7 +200,7 @@ func TestSecond_copiesBeforePublication(t *testing.T) {
 
 // A file that is gone from a disk is reported, and copied again from the other holder. A file
 // without a holder is lost.
-func TestCollector_reportsMissingFilesForCopying(t *testing.T) {
+func TestFileCollector_reportsMissingFilesForCopying(t *testing.T) {
 	t.Parallel()
 	m, file := oneRepository(t, 2, "n1", "n2")
 	m.settle()
@@ -239,7 +239,7 @@ func TestCollector_reportsMissingFilesForCopying(t *testing.T) {
 }
 
 // Without a current view nothing is deleted.
-func TestCollector_oldViewDeletesNothing(t *testing.T) {
+func TestFileCollector_deletesNothingWithAnOldCatalog(t *testing.T) {
 	t.Parallel()
 	m, file := oneRepository(t, 3, "n2", "n3")
 	m.settle()
@@ -268,7 +268,7 @@ func (aged) Age() time.Duration { return currentEnough + 1 }
 
 // A repository that a configuration dropped stays for a while, with copies where they belong. A
 // drained node gives it away: otherwise the drain would take as long.
-func TestCopy_movesDroppedRepositoriesUntilTheyAreDeleted(t *testing.T) {
+func TestCopyRepository_alsoMovesDroppedOnesUntilTheirDeletion(t *testing.T) {
 	t.Parallel()
 	m, _ := oneRepository(t, 3, "n1", "n2")
 	m.settle()
@@ -294,7 +294,7 @@ func TestCopy_movesDroppedRepositoriesUntilTheyAreDeleted(t *testing.T) {
 
 // A node that gave a mirror away and is a target again at once, as one that is drained and taken
 // back, has no mirror. It copies it, and is no holder until then.
-func TestCopy_mirrorThatComesBackIsCopiedAgain(t *testing.T) {
+func TestCopyRepository_copiesAMirrorAgainThatWasGivenAway(t *testing.T) {
 	t.Parallel()
 	m, _ := oneRepository(t, 3, "n1", "n2")
 	m.settle()
@@ -331,7 +331,7 @@ func TestCopy_mirrorThatComesBackIsCopiedAgain(t *testing.T) {
 // A node that publishes a repository for others, while there is no leader, removes a mirror that no
 // view says it holds. Then the entry arrives that says so. The node must report the loss, or all
 // others copy from it forever.
-func TestCollector_reportsAMirrorThatItRemovedTooEarly(t *testing.T) {
+func TestFileCollector_reportsAMirrorThatItRemovedTooEarly(t *testing.T) {
 	t.Parallel()
 	m, _ := oneRepository(t, 3, "n2", "n3")
 	key := catalog.MirrorKey(1)

@@ -9,7 +9,7 @@ import (
 
 // This program reads the streams' requests of the last release, and sends what that release reads.
 // New fields are allowed.
-func TestStreams_ofTheLastRelease(t *testing.T) {
+func TestStreamsBetweenNodes_areCompatibleWithTheLastRelease(t *testing.T) {
 	t.Parallel()
 	for text, into := range map[string]any{
 		`{"Repo":3,"Have":["s"]}`:                 new(mirrorCall),

@@ -43,7 +43,7 @@ func placeAll(w *clustertest.World, nodes []Node, balance bool) map[string]int {
 
 // When a cluster starts, its members join within moments. By then the first members have
 // everything, and almost nothing is indexed yet.
-func TestPlace_spreadsRepositoriesWithoutIndex(t *testing.T) {
+func TestPlacement_spreadsRepositoriesWithoutAnIndex(t *testing.T) {
 	t.Parallel()
 	const repos = 100
 	w := clustertest.New(t, oneConnection, 2)

@@ -56,7 +56,7 @@ func (b *placerWorld) of(id string) int {
 
 // While a silent node may come back, a new member is no reason to move data: that would give up
 // live copies for a plan that counts a dead node.
-func TestPlacer_waitsWhileAMemberIsSilent(t *testing.T) {
+func TestPlacement_doesNotMoveDataWhileAMemberIsSilent(t *testing.T) {
 	t.Parallel()
 	b := newPlacerWorld(t)
 	before := b.targets()
@@ -80,7 +80,7 @@ func TestPlacer_waitsWhileAMemberIsSilent(t *testing.T) {
 
 // A machine that comes back empty at its old address takes the places of the one that it replaces,
 // and nothing else until all copies are complete again.
-func TestPlacer_replacementTakesPlacesFirst(t *testing.T) {
+func TestPlacement_aReplacementNodeFirstTakesTheLostNodesData(t *testing.T) {
 	t.Parallel()
 	b := newPlacerWorld(t)
 	before, lost := b.targets(), b.of("n3")
@@ -117,7 +117,7 @@ func TestPlacer_replacementTakesPlacesFirst(t *testing.T) {
 	}
 }
 
-func TestNode_lostOrGone(t *testing.T) {
+func TestNode_countsAsLostAfterAWhile(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		node       Node

@@ -129,7 +129,7 @@ func (d *disks) copiesOf(key string) (ids []string) {
 
 // Each row has the targets of a repository's shard, its holders, the nodes that cannot be reached,
 // those that are leaving, and those that may then give up their copy.
-func TestScene_givesUpACopyOnlyWhileEnoughRemain(t *testing.T) {
+func TestCopyRemoval_happensOnlyWhileEnoughCopiesRemain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ why, targets, holders, dead, leaving, given string }{
 		{"it has moved", "1 2", "1 2 3", "", "", "3"},
@@ -180,7 +180,7 @@ func TestScene_givesUpACopyOnlyWhileEnoughRemain(t *testing.T) {
 // Machines are lost, come back, come back empty, join and leave at random, one at a time, with or
 // without copying in between. No node ever gives up a needed copy, whatever others give up at the
 // same moment. In the end every copy is where it should be and nowhere else.
-func TestScene_neverGivesUpNeededCopies(t *testing.T) {
+func TestCopyRemoval_neverRemovesNeededCopies(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
 		s := &faultyDisks{disks: newDisks(t, 3, 12, 2), rng: rand.New(rand.NewPCG(seed, 1)), silent: map[string]time.Duration{}, next: 4}

@@ -40,7 +40,7 @@ func (f *readFiles) Verify(_ context.Context, name string) error {
 }
 
 // Every file is read once a week, and a damaged file does not stop the scrubber.
-func TestScrub_readsEveryFileOnceAWeek(t *testing.T) {
+func TestScrubber_readsEveryFileOnceAWeek(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &readFiles{names: []string{"a", "b", "c", "d", "e", "f", "g"}, bad: "c", read: map[string]int{}}
@@ -63,7 +63,7 @@ func TestScrub_readsEveryFileOnceAWeek(t *testing.T) {
 
 // A node that restarts every day reads every file in time, because it does not start with the same
 // file each time.
-func TestScrub_reachesEveryFileDespiteRestarts(t *testing.T) {
+func TestScrubber_reachesEveryFileDespiteRestarts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &readFiles{names: []string{"a", "b", "c", "d", "e", "f", "g"}, read: map[string]int{}}
@@ -83,7 +83,7 @@ func TestScrub_reachesEveryFileDespiteRestarts(t *testing.T) {
 }
 
 // Large files are read at a limited rate, however few there are.
-func TestScrub_readsLargeFilesSlowly(t *testing.T) {
+func TestScrubber_limitsTheRateOfLargeFiles(t *testing.T) {
 	t.Parallel()
 	if got, want := scrubWait(1_000_000, scrubRate*60), time.Minute; got != want {
 		t.Errorf("before a file of a minute's bytes: %v, want %v", got, want)

@@ -11,7 +11,7 @@ import (
 )
 
 // The second copy of what a push adds to a pack goes to a node that has the pack.
-func TestNeighbours_mostBytesComeFirst(t *testing.T) {
+func TestSecondCopy_goesToANodeWithMostOfTheBytes(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, oneConnection, 4)
 	w.Repos("a", "r")

@@ -16,7 +16,7 @@ import (
 
 // After a restart, hosts with versions send only what changed. Other hosts get the same calls as
 // the first time, and no more.
-func TestAnswers_survivesRestarts(t *testing.T) {
+func TestHTTPCache_survivesRestarts(t *testing.T) {
 	t.Parallel()
 	// The hosts with versions.
 	known := map[string]bool{"github": true, "github enterprise server": true, "gitlab": true}
@@ -87,7 +87,7 @@ func TestAnswers_survivesRestarts(t *testing.T) {
 
 // A token gets a cached answer only if the host confirms it, so a token with fewer rights gets
 // nothing.
-func TestAnswers_hostConfirmsEachUse(t *testing.T) {
+func TestHTTPCache_isUsedOnlyIfTheHostConfirms(t *testing.T) {
 	t.Parallel()
 	st := githubDeployment(hosttest.GitHub())
 	tr := st.start(t, world()...)
@@ -106,7 +106,7 @@ func TestAnswers_hostConfirmsEachUse(t *testing.T) {
 }
 
 // The cache is limited. Damaged files count as missing, and crashes leave no files.
-func TestAnswers_limitAndDamage(t *testing.T) {
+func TestHTTPCache_isLimitedAndIgnoresDamage(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "answers")
 	a := NewAnswers(dir)

@@ -7,7 +7,7 @@ import (
 )
 
 // The path of an old server is in a repository's URL but not in its name.
-func TestAzure_namesOmitTheServerPath(t *testing.T) {
+func TestAzure_repositoryNamesOmitTheServerPath(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		url   string

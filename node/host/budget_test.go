@@ -11,7 +11,7 @@ import (
 
 // Calls go at the usual pace while many are left. Few calls are spread over the rest of the period.
 // A period of years does not stop calls for years.
-func TestBudget_spreadsScarceCalls(t *testing.T) {
+func TestRateLimit_spreadsScarceCalls(t *testing.T) {
 	t.Parallel()
 	const limit, keep = 5000, 0.2
 	for name, c := range map[string]struct {
@@ -54,7 +54,7 @@ func TestBudget_spreadsScarceCalls(t *testing.T) {
 }
 
 // For each kind, an unreadable token gives TokenMissing and not Unreachable.
-func TestList_unreadableToken(t *testing.T) {
+func TestList_anUnreadableTokenGivesTokenMissing(t *testing.T) {
 	t.Parallel()
 	token := &config.Token{Env: "NOPE"}
 	for name, conn := range map[string]config.Connection{

@@ -12,7 +12,7 @@ import (
 )
 
 // Changed reads few pages, newest first, back to the last look.
-func TestChanged_byKind(t *testing.T) {
+func TestChangedRepositories_areFoundForEachKindOfHost(t *testing.T) {
 	t.Parallel()
 	token := &config.Token{Env: "T"}
 	since := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
@@ -125,7 +125,7 @@ func unescaped(answers map[string]string) map[string]string {
 
 // A request for an unchanged page sends its version, so that GitHub does not count it. The cached
 // answer also leads to later pages, which a look that failed had not read.
-func TestChanged_unchangedPageLeadsToTheNext(t *testing.T) {
+func TestChangedRepositories_anUnchangedPageLeadsToTheNext(t *testing.T) {
 	t.Parallel()
 	sent, same, fails := 0, 0, true
 	s := newGiteaServer(t)
@@ -176,7 +176,7 @@ func TestChanged_unchangedPageLeadsToTheNext(t *testing.T) {
 }
 
 // Looks for pushes leave most of the limit to others.
-func TestSignal_looksTakeAQuarterOfTheLimit(t *testing.T) {
+func TestChangedRepositories_useAQuarterOfTheRateLimit(t *testing.T) {
 	t.Parallel()
 	told := Allowance{Limit: 5000, Reset: time.Unix(1, 0)}
 	for _, c := range []struct {

@@ -35,7 +35,7 @@ func openGitHubAt(t *testing.T, address string, tools Tools) Host {
 const onePage = `[{"id":1,"full_name":"acme/app"}]`
 
 // Odd HTTP answers are issues, or are read.
-func TestClient_oddAnswers(t *testing.T) {
+func TestHTTPClient_reportsOrReadsOddAnswers(t *testing.T) {
 	t.Parallel()
 	raw := func(text string) func(net.Conn) {
 		return func(c net.Conn) { io.WriteString(c, text) }
@@ -138,7 +138,7 @@ func (b dripBody) Close() error {
 
 // A host that sends single bytes does not delay a listing forever, but a long answer at a fair pace
 // is read.
-func TestClient_slowAnswers(t *testing.T) {
+func TestHTTPClient_givesUpOnlyTooSlowAnswers(t *testing.T) {
 	const given = 4 * maxAttempts * 75 * time.Second // for a page, its half, a quarter and an eighth
 	for name, c := range map[string]struct {
 		drip slowTransport
@@ -171,7 +171,7 @@ func TestClient_slowAnswers(t *testing.T) {
 }
 
 // The node's clock may be an hour wrong. Limits are still kept to the second.
-func TestClient_wrongClockKeepsLimits(t *testing.T) {
+func TestHTTPClient_keepsRateLimitsWithAWrongClock(t *testing.T) {
 	t.Parallel()
 	for name, off := range map[string]time.Duration{"an hour ahead": time.Hour, "right": 0, "an hour behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestClient_wrongClockKeepsLimits(t *testing.T) {
 }
 
 // An app's proof contains the time. A wrong clock costs one more call.
-func TestApp_wrongClockCostsOneCall(t *testing.T) {
+func TestGitHubApp_wrongClockCostsOneCall(t *testing.T) {
 	t.Parallel()
 	for name, off := range map[string]time.Duration{"an hour ahead": time.Hour, "an hour behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestApp_wrongClockCostsOneCall(t *testing.T) {
 }
 
 // A bad certificate is reported at once, because retries cannot help.
-func TestClient_badCertificateIsNotRetried(t *testing.T) {
+func TestHTTPClient_doesNotRetryABadCertificate(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
 	s.Config.ErrorLog = quietLog()
@@ -281,7 +281,7 @@ func httptestPlain(t *testing.T) string {
 }
 
 // A time limit shorter than the default counts.
-func TestClientTimeout_short(t *testing.T) {
+func TestHTTPClient_obeysAShorterTimeout(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer s.Close()

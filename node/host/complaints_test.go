@@ -24,35 +24,35 @@ var complaints = []struct {
 	complaint string
 	tests     []string
 }{
-	{"the host answered 500, and repositories were deleted", []string{"TestHosts_conform", "TestSync_failedTargetKeepsItsRepositories", "TestSync_neverRemovesWhatTheHostHas"}},
-	{"the token was no good, and repositories were deleted", []string{"TestList_refusedTokenEndsIt", "TestRefusedToken_hidesRepositoriesAfterThirtyDays"}},
-	{"repositories that are deleted stay for months", []string{"TestSync_removesMissingRepositories", "TestMissing_looksTheRepositoryUp", "TestSync_lostTargetIsHeldAfterSevenDays"}},
-	{"a token was revoked, and nothing is shown", []string{"TestRefusedToken_hidesRepositoriesAfterThirtyDays", "TestConnectionList_refusedToken"}},
-	{"large groups, or a whole server, time out", []string{"TestGitLab_largeGroupIsListedBySubgroups", "TestList_failedServerMakesItPartial"}},
-	{"some projects are missing, and nothing says why", []string{"TestConnectionSyncPrintsItsResult", "TestList_mistakesSayWhatToDo"}},
-	{"one group that cannot be read stops everything", []string{"TestHosts_conform"}},
-	{"one forbidden project freezes the whole listing", []string{"TestHosts_conform", "TestCollector_manyTargets"}},
-	{"of thousands of projects one fails and cancels all", []string{"TestCollector_manyTargets"}},
-	{"the host is polled and cannot push", []string{"TestHook_byKind", "TestWebhook_signedEvent"}},
-	{"tokens need another user for git than for the API", []string{"TestRemote_credentialAndDirectory", "TestHosts_conform"}},
-	{"credentials of Gerrit are lost between listing and cloning", []string{"TestHosts_conform", "TestGerrit_accounts"}},
-	{"a certificate of one's own is an error that says nothing", []string{"TestClient_badCertificateIsNotRetried", "TestNetworks"}},
-	{"names with spaces are refused", []string{"TestHosts_conform"}},
-	{"a body ends early behind a proxy that compresses", []string{"TestClient_retriesWithoutCompression"}},
-	{"paging never ends where the token sees less than the total", []string{"TestHosts_conform", "TestGitea_lists"}},
-	{"the same name in two projects is one repository", []string{"TestHosts_conform"}},
-	{"only the first page is read", []string{"TestHosts_conform"}},
-	{"a renamed repository is not found, two that swap names are mixed up", []string{"TestSync_neverRemovesWhatTheHostHas", "TestFormerName_validForThirtyDays", "TestGiteaChaos"}},
-	{"two connections rename a repository back and forth", []string{"TestListing_firstConnectionDecidesASharedName", "TestListing_identifiesRepositoriesByTheHostsID"}},
-	{"a name that ends in .git loses its end", []string{"TestHosts_conform"}},
-	{"hosts are flooded with calls, one for each repository", []string{"TestHint_listingsWithinTheRateLimit", "TestRests_isNotPolled", "TestBatch_listsManyRepositories", "TestSignal_looksTakeAQuarterOfTheLimit"}},
-	{"a limit without a header is not waited for", []string{"TestExplainGitHub", "TestHosts_conform"}},
-	{"versions of answers are of no use with tokens of apps", []string{"TestApp_answersAreNotCached"}},
-	{"credentials of git are seen by others, anonymous clones are slowed down", []string{"TestCredential_isHiddenFromOthers", "TestClient_tokenGoesOnlyToItsHost"}},
+	{"the host answered 500, and repositories were deleted", []string{"TestEveryHostKind_passesTheConformanceCases", "TestListingJob_failedTargetKeepsItsRepositories", "TestListingJob_neverRemovesWhatTheHostHas"}},
+	{"the token was no good, and repositories were deleted", []string{"TestList_endsAtARefusedToken", "TestRefusedToken_hidesRepositoriesAfterThirtyDays"}},
+	{"repositories that are deleted stay for months", []string{"TestListingJob_removesMissingRepositories", "TestMissingRepository_isLookedUpOnceAndRests", "TestListingJob_targetMissingForSevenDaysNeedsConfirmation"}},
+	{"a token was revoked, and nothing is shown", []string{"TestRefusedToken_hidesRepositoriesAfterThirtyDays", "TestConnectionList_explainsARefusedToken"}},
+	{"large groups, or a whole server, time out", []string{"TestGitLab_largeGroupIsListedBySubgroups", "TestList_isPartialIfTheServerFails"}},
+	{"some projects are missing, and nothing says why", []string{"TestConnectionSync_waitsAndPrintsItsResult", "TestList_issuesOfCommonMistakesSayWhatToDo"}},
+	{"one group that cannot be read stops everything", []string{"TestEveryHostKind_passesTheConformanceCases"}},
+	{"one forbidden project freezes the whole listing", []string{"TestEveryHostKind_passesTheConformanceCases", "TestListing_ofManyTargetsReportsEachFailureOnce"}},
+	{"of thousands of projects one fails and cancels all", []string{"TestListing_ofManyTargetsReportsEachFailureOnce"}},
+	{"the host is polled and cannot push", []string{"TestWebhook_acceptsOnlyTheSignatureOfItsHostKind", "TestWebhook_acceptsOnlySignedEvents"}},
+	{"tokens need another user for git than for the API", []string{"TestFetchSource_usesTheFirstConnectionWithACredential", "TestEveryHostKind_passesTheConformanceCases"}},
+	{"credentials of Gerrit are lost between listing and cloning", []string{"TestEveryHostKind_passesTheConformanceCases", "TestGerrit_accountComesFromTheConnectionOrItsURL"}},
+	{"a certificate of one's own is an error that says nothing", []string{"TestHTTPClient_doesNotRetryABadCertificate", "TestProxiesAndCertificates_areUsedToListAndFetch"}},
+	{"names with spaces are refused", []string{"TestEveryHostKind_passesTheConformanceCases"}},
+	{"a body ends early behind a proxy that compresses", []string{"TestHTTPClient_retriesWithoutCompression"}},
+	{"paging never ends where the token sees less than the total", []string{"TestEveryHostKind_passesTheConformanceCases", "TestGitea_listsTheSelectedRepositories"}},
+	{"the same name in two projects is one repository", []string{"TestEveryHostKind_passesTheConformanceCases"}},
+	{"only the first page is read", []string{"TestEveryHostKind_passesTheConformanceCases"}},
+	{"a renamed repository is not found, two that swap names are mixed up", []string{"TestListingJob_neverRemovesWhatTheHostHas", "TestFormerRepositoryName_leadsToItForThirtyDays", "TestRealGitea_catalogMatchesItAfterRandomFaults"}},
+	{"two connections rename a repository back and forth", []string{"TestListing_firstConnectionDecidesASharedName", "TestListing_identifiesRepositoriesByTheHostsOwnID"}},
+	{"a name that ends in .git loses its end", []string{"TestEveryHostKind_passesTheConformanceCases"}},
+	{"hosts are flooded with calls, one for each repository", []string{"TestHintedListing_staysWithinTheRateLimit", "TestRestingRepository_isNotPolledUntilAPush", "TestGitHubGraphQL_looksUpAHundredRepositoriesAtOnce", "TestChangedRepositories_useAQuarterOfTheRateLimit"}},
+	{"a limit without a header is not waited for", []string{"TestExplainGitHub_saysWhyTheHostRefuses", "TestEveryHostKind_passesTheConformanceCases"}},
+	{"versions of answers are of no use with tokens of apps", []string{"TestGitHubApp_responsesAreNotCached"}},
+	{"credentials of git are seen by others, anonymous clones are slowed down", []string{"TestCredential_isHiddenFromOthers", "TestHTTPClient_sendsTheTokenOnlyToItsHost"}},
 }
 
 // Each complaint has tests that exist.
-func TestComplaints_haveTests(t *testing.T) {
+func TestComplaintsAboutHosts_haveTests(t *testing.T) {
 	t.Parallel()
 	declared := map[string]bool{}
 	function := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
@@ -143,7 +143,7 @@ func TestGitLab_largeGroupIsListedBySubgroups(t *testing.T) {
 }
 
 // Thousands of targets are listed a few at once. A failed one is one issue.
-func TestCollector_manyTargets(t *testing.T) {
+func TestListing_ofManyTargetsReportsEachFailureOnce(t *testing.T) {
 	t.Parallel()
 	const n = 2500
 	var mu sync.Mutex
@@ -176,7 +176,7 @@ func TestCollector_manyTargets(t *testing.T) {
 }
 
 // If a proxy cuts compressed answers short, the client asks for plain ones.
-func TestClient_retriesWithoutCompression(t *testing.T) {
+func TestHTTPClient_retriesWithoutCompression(t *testing.T) {
 	t.Parallel()
 	var asked []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -203,7 +203,7 @@ func TestClient_retriesWithoutCompression(t *testing.T) {
 }
 
 // A Gerrit account is in the connection or in its URL. Git uses the same one.
-func TestGerrit_accounts(t *testing.T) {
+func TestGerrit_accountComesFromTheConnectionOrItsURL(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		conn  func(url string) *config.Gerrit
@@ -253,7 +253,7 @@ func TestGerrit_accounts(t *testing.T) {
 }
 
 // An app's token changes every hour, and so do the versions of its answers, so none are cached.
-func TestApp_answersAreNotCached(t *testing.T) {
+func TestGitHubApp_responsesAreNotCached(t *testing.T) {
 	t.Parallel()
 	s, ts := newAppSite(t)
 	ts.Answers = NewAnswers(t.TempDir())

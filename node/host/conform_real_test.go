@@ -25,8 +25,8 @@ type realGitea struct {
 	ids    map[string]int64         // the server's ids
 }
 
-// TestRealGitea_conforms runs the conformance tests against a real Gitea.
-func TestRealGitea_conforms(t *testing.T) {
+// TestRealGitea_passesTheConformanceCases runs the conformance tests against a real Gitea.
+func TestRealGitea_passesTheConformanceCases(t *testing.T) {
 	t.Parallel()
 	g := &realGitea{T: t, server: giteatest.Start(t, "[api]", "MAX_RESPONSE_ITEMS = 2"),
 		owners: map[string]bool{}, has: map[string]hosttest.Repo{}, ids: map[string]int64{}}

@@ -52,8 +52,8 @@ var conformance = []struct {
 	{"git", "fetched with the credential, and not without", nil, tryGit},
 }
 
-// TestHosts_conform runs all cases. With -v it reports which ones ran.
-func TestHosts_conform(t *testing.T) {
+// TestEveryHostKind_passesTheConformanceCases runs all cases. With -v it reports which ones ran.
+func TestEveryHostKind_passesTheConformanceCases(t *testing.T) {
 	t.Parallel()
 	for _, st := range deploymentTests() {
 		t.Run(st.host.Name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 )
 
 // The page of each kind of host explains each issue that the kind may have.
-func TestDocs_explainEachIssue(t *testing.T) {
+func TestHostPages_explainEachIssue(t *testing.T) {
 	t.Parallel()
 	everywhere := []Code{
 		TokenRefused, TokenMissing, RateLimited, TargetNotFound, TargetEmpty, NoEffect, Forbidden, Unreachable, InvalidResponse, PartialListing, ListShrank,

@@ -102,7 +102,7 @@ func tools(t *testing.T) Tools {
 	}
 }
 
-// giteaServer implements a part of Gitea's API. TestRealGitea_lists checks that a real Gitea gives
+// giteaServer implements a part of Gitea's API. TestRealGitea_listsRepositories checks that a real Gitea gives
 // the same answers.
 type giteaServer struct {
 	*httptest.Server

@@ -42,9 +42,9 @@ func listReal(t *testing.T, token string, conn *config.Gitea) *recorder {
 	return &got
 }
 
-// TestRealGitea_lists repeats the other Gitea tests with a real server. Each step needs the
+// TestRealGitea_listsRepositories repeats the other Gitea tests with a real server. Each step needs the
 // steps before it.
-func TestRealGitea_lists(t *testing.T) {
+func TestRealGitea_listsRepositories(t *testing.T) {
 	t.Parallel()
 	s := giteatest.Start(t)
 	token := &config.Token{Env: "T"}
@@ -181,7 +181,7 @@ func (r *restarting) wait(ctx context.Context, _ time.Duration) error {
 
 // The server restarts several times during a listing of 300 repositories in five organisations.
 // Each repository is listed once.
-func TestRealGitea_restartsDuringAListing(t *testing.T) {
+func TestRealGitea_listingSurvivesItsRestarts(t *testing.T) {
 	t.Parallel()
 	s := giteatest.Start(t)
 	var orgs []string
@@ -224,9 +224,9 @@ func TestRealGitea_restartsDuringAListing(t *testing.T) {
 	t.Logf("%d repositories by %d calls and %d restarts", len(got.repos), r.calls, r.restarts)
 }
 
-// TestRealGitea_fetchesAPrivateRepository fetches with the result of Credential, and checks
+// TestRealGitea_fetchOfAPrivateRepositoryHidesTheToken fetches with the result of Credential, and checks
 // that the token is nowhere else.
-func TestRealGitea_fetchesAPrivateRepository(t *testing.T) {
+func TestRealGitea_fetchOfAPrivateRepositoryHidesTheToken(t *testing.T) {
 	t.Parallel()
 	s := giteatest.Start(t)
 	token := s.User("ann", "read:repository", "read:user")

@@ -35,7 +35,7 @@ func openTest(t *testing.T, conn config.Connection) Host {
 	return h
 }
 
-func TestGitea_lists(t *testing.T) {
+func TestGitea_listsTheSelectedRepositories(t *testing.T) {
 	t.Parallel()
 	token := &config.Token{Env: "T"}
 	for name, c := range map[string]struct {
@@ -75,7 +75,7 @@ func TestGitea_lists(t *testing.T) {
 	}
 }
 
-func TestGitea_repoFields(t *testing.T) {
+func TestGitea_readsTheFieldsOfARepository(t *testing.T) {
 	t.Parallel()
 	s := newGiteaServer(t, acme()...)
 	var got recorder
@@ -103,7 +103,7 @@ func TestGitea_repoFields(t *testing.T) {
 	}
 }
 
-func TestLookup_goneOrUnknown(t *testing.T) {
+func TestRepositoryLookup_tellsGoneFromUnknown(t *testing.T) {
 	t.Parallel()
 	s := newGiteaServer(t, acme()...)
 	h := openTest(t, &config.Gitea{URL: s.URL + "/git", Token: &config.Token{Env: "T"}, Orgs: []string{"acme"}}).(Finder)
@@ -148,7 +148,7 @@ func (a *asksFirst) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-func TestList_failedServerMakesItPartial(t *testing.T) {
+func TestList_isPartialIfTheServerFails(t *testing.T) {
 	t.Parallel()
 	html := func(status int) func(http.ResponseWriter, *http.Request) bool {
 		return func(w http.ResponseWriter, r *http.Request) bool {
@@ -218,7 +218,7 @@ func TestList_failedServerMakesItPartial(t *testing.T) {
 	}
 }
 
-func TestClient_retriesTemporaryErrors(t *testing.T) {
+func TestHTTPClient_retriesTemporaryErrors(t *testing.T) {
 	t.Parallel()
 	s := newGiteaServer(t, acme()...)
 	failures := 3
@@ -238,7 +238,7 @@ func TestClient_retriesTemporaryErrors(t *testing.T) {
 	}
 }
 
-func TestList_refusedTokenEndsIt(t *testing.T) {
+func TestList_endsAtARefusedToken(t *testing.T) {
 	t.Parallel()
 	s := newGiteaServer(t, acme()...)
 	conn := &config.Gitea{URL: s.URL + "/git", Token: &config.Token{Env: "T"}, Orgs: []string{"acme", "other", "ann", "x", "y"}}
@@ -258,7 +258,7 @@ func TestList_refusedTokenEndsIt(t *testing.T) {
 	}
 }
 
-func TestClient_tokenGoesOnlyToItsHost(t *testing.T) {
+func TestHTTPClient_sendsTheTokenOnlyToItsHost(t *testing.T) {
 	t.Parallel()
 	thief := newGiteaServer(t)
 	s := newGiteaServer(t, acme()...)

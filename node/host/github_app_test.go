@@ -125,7 +125,7 @@ func newAppSite(t *testing.T) (*appSite, Tools) {
 
 // Each owner is listed with the token of its installation. An owner without one is listed with the
 // connection's token, and an issue.
-func TestApp_listsItsInstallations(t *testing.T) {
+func TestGitHubApp_listsItsInstallations(t *testing.T) {
 	t.Parallel()
 	s, tools := newAppSite(t)
 	conn := &config.GitHub{URL: s.URL, Token: &config.Token{Env: "T"}, Orgs: []string{"acme", "other", "late"}, Users: []string{"ann"}}
@@ -163,7 +163,7 @@ func TestApp_listsItsInstallations(t *testing.T) {
 }
 
 // Git fetches with the installation's token, which is renewed before it ends.
-func TestApp_renewsTokens(t *testing.T) {
+func TestGitHubApp_renewsTokens(t *testing.T) {
 	t.Parallel()
 	s, tools := newAppSite(t)
 	conn := &config.GitHub{URL: s.URL, Token: &config.Token{Env: "T"}, Orgs: []string{"acme"}}
@@ -187,7 +187,7 @@ func TestApp_renewsTokens(t *testing.T) {
 }
 
 // The error of an invalid key does not contain the key.
-func TestApp_invalidKeyIsNotShown(t *testing.T) {
+func TestGitHubApp_errorHidesAnInvalidKey(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"hunter2", "-----BEGIN PRIVATE KEY-----\naHVudGVyMg==\n-----END PRIVATE KEY-----\n"} {
 		if _, err := rsaKey(text); err == nil || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "aHVu") {

@@ -47,7 +47,7 @@ func listNamed(t *testing.T, s *hosttest.Server, conn *config.GitHub) (Host, *re
 }
 
 // Single repositories are asked for a hundred at once, with the same result as separate calls.
-func TestBatch_listsManyRepositories(t *testing.T) {
+func TestGitHubGraphQL_looksUpAHundredRepositoriesAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, d := range []*hosttest.Deployment{hosttest.GitHub(), hosttest.GitHubServer()} {
 		for _, n := range []int{minBatched - 1, minBatched, 250} {
@@ -83,7 +83,7 @@ func TestBatch_listsManyRepositories(t *testing.T) {
 
 // If the query fails, each repository is asked for separately. A limit or a refused token ends the
 // listing.
-func TestBatch_failedQuery(t *testing.T) {
+func TestGitHubGraphQL_failedQueryFallsBackToSingleCalls(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		answer func(w http.ResponseWriter)
@@ -140,7 +140,7 @@ func TestBatch_failedQuery(t *testing.T) {
 func codeOf(err error) Code { return issueOf("", err).Code }
 
 // The query is JSON, which names cannot break out of.
-func TestBatch_escapesNames(t *testing.T) {
+func TestGitHubGraphQL_escapesNames(t *testing.T) {
 	t.Parallel()
 	b := &githubBatch{names: []string{`acme/a.b-c_d`, `o"wner/n\ame`}}
 	text, err := json.Marshal(map[string]string{"query": b.question()})

@@ -11,7 +11,7 @@ import (
 )
 
 // In listings, the globs of each property match as in the table of package glob.
-func TestGlobs_followTheTable(t *testing.T) {
+func TestListingGlobs_matchLikePackageGlob(t *testing.T) {
 	t.Parallel()
 	for _, row := range globtest.Rows() {
 		for _, name := range row.Matches {
@@ -77,7 +77,7 @@ func checkEveryProperty(t *testing.T, pattern, name string, matches bool) {
 }
 
 // Each kind of host leaves out repositories by globs.
-func TestGlobs_leaveOutRepositories(t *testing.T) {
+func TestListingGlobs_leaveOutRepositoriesForEachKindOfHost(t *testing.T) {
 	t.Parallel()
 	answer := func(v any) string {
 		b, _ := json.Marshal(v)

@@ -19,7 +19,7 @@ func macOf(secret, body string) string {
 }
 
 // Each kind accepts only its own signature, and decodes its events.
-func TestHook_byKind(t *testing.T) {
+func TestWebhook_acceptsOnlyTheSignatureOfItsHostKind(t *testing.T) {
 	t.Parallel()
 	const secret = "hush"
 	for name, c := range map[string]struct {
@@ -114,7 +114,7 @@ func TestHook_byKind(t *testing.T) {
 	}
 }
 
-func TestFileURL(t *testing.T) {
+func TestFileURL_leadsToTheFileAtTheHost(t *testing.T) {
 	t.Parallel()
 	sha := strings.Repeat("a", 40)
 	for _, c := range []struct{ host, rev, want string }{
@@ -141,7 +141,7 @@ func TestFileURL(t *testing.T) {
 	}
 }
 
-func TestLinesURL(t *testing.T) {
+func TestLinesURL_leadsToTheLinesAtTheHost(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		host, page  string
@@ -170,7 +170,7 @@ func TestLinesURL(t *testing.T) {
 }
 
 // GitLab signs with a token that contains the secret. Signatures are valid for five minutes.
-func TestHook_gitlabSigningToken(t *testing.T) {
+func TestWebhook_verifiesGitLabSigningTokens(t *testing.T) {
 	t.Parallel()
 	secret := strings.Repeat("ab", 32)
 	hook, now := HookOf(&config.GitLab{}), time.Unix(1772370000, 0)
@@ -197,7 +197,7 @@ func TestHook_gitlabSigningToken(t *testing.T) {
 }
 
 // If only the body is signed, its hash is the id. An unsigned id does not make one event two.
-func TestHook_bodyIsTheID(t *testing.T) {
+func TestWebhook_hashOfTheBodyIsTheDeliveryID(t *testing.T) {
 	t.Parallel()
 	for header, conn := range map[string]config.Connection{"X-GitHub-Delivery": &config.GitHub{}, "X-Gitea-Delivery": &config.Gitea{}, "X-Request-UUID": &config.Bitbucket{}, "X-Request-Id": &config.Bitbucket{}} {
 		id := func(text, body string) string {
@@ -214,7 +214,7 @@ func TestHook_bodyIsTheID(t *testing.T) {
 }
 
 // A delivery has the host's id, if that is signed or the delivery contains the secret.
-func TestHook_idOfTheHost(t *testing.T) {
+func TestWebhook_usesTheHostsDeliveryIDIfSigned(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]struct {
 		conn   config.Connection
@@ -231,7 +231,7 @@ func TestHook_idOfTheHost(t *testing.T) {
 }
 
 // The error of an invalid event speaks of JSON, not of Go.
-func TestRead_malformedEvents(t *testing.T) {
+func TestWebhook_errorOfAMalformedEventSpeaksOfJSON(t *testing.T) {
 	t.Parallel()
 	hook := HookOf(&config.GitHub{})
 	for body, want := range map[string]string{

@@ -35,7 +35,7 @@ func repository(t *testing.T, dir, origin string) {
 	}
 }
 
-func TestNameOfOrigin(t *testing.T) {
+func TestNameOfOrigin_isDerivedFromTheOriginURL(t *testing.T) {
 	t.Parallel()
 	for origin, want := range map[string]string{
 		"https://github.com/acme/app.git":             "github.com/acme/app",
@@ -82,7 +82,7 @@ func show(l Listing, root string) string {
 	return strings.TrimSpace(b.String())
 }
 
-func TestListDirectories_globs(t *testing.T) {
+func TestListDirectories_matchesGlobs(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "re pos")
 	repository(t, filepath.Join(root, "a", "app.git"), "https://github.com/acme/app")
@@ -142,7 +142,7 @@ func TestListDirectories_globs(t *testing.T) {
 }
 
 // An unreadable directory makes the listing partial. The issue says what to do.
-func TestListDirectories_unreadableIssue(t *testing.T) {
+func TestListDirectories_issueOfAnUnreadableDirectorySaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	l := Listing{Complete: true}
 	l.unread(&fs.PathError{Op: "open", Path: "/srv/git/closed", Err: fs.ErrPermission})
@@ -152,7 +152,7 @@ func TestListDirectories_unreadableIssue(t *testing.T) {
 }
 
 // Each of these paths leads to a repository outside the connection.
-func TestListDirectories_skipsLinksOutside(t *testing.T) {
+func TestListDirectories_skipsSymlinksLeadingOutside(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	users, secret := filepath.Join(top, "users"), filepath.Join(top, "priv", "secret")
@@ -201,7 +201,7 @@ func TestListDirectories_skipsLinksOutside(t *testing.T) {
 }
 
 // Two local repositories have the same origin. Each also has a name by directory.
-func TestName_ownNames(t *testing.T) {
+func TestLocalRepositories_withOneOriginGetNamesByDirectory(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	repository(t, filepath.Join(root, "a", "app"), "https://github.com/acme/app")
@@ -235,7 +235,7 @@ func TestListDirectories_unreadableIsIncomplete(t *testing.T) {
 	}
 }
 
-func TestGeneric_hidesCredentials(t *testing.T) {
+func TestGenericGitURL_hidesCredentials(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if u, p, _ := r.BasicAuth(); u != "ann" || p != "p@ss" {

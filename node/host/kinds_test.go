@@ -113,7 +113,7 @@ func told(rec *recorder, host string) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestList_byKind(t *testing.T) {
+func TestList_returnsTheRepositoriesForEachKindOfHost(t *testing.T) {
 	t.Parallel()
 	token := &config.Token{Env: "T"}
 	for name, c := range map[string]struct {
@@ -258,7 +258,7 @@ func basicOf(user, password string) string {
 
 // Each connection kind of the configuration has all of its parts: a row in kinds, a conformance
 // deployment, links to files, and a page.
-func TestKinds_areComplete(t *testing.T) {
+func TestHostKinds_areComplete(t *testing.T) {
 	t.Parallel()
 	var schema struct {
 		Definitions struct {
@@ -307,7 +307,7 @@ func TestKinds_areComplete(t *testing.T) {
 }
 
 // What a host announces of the credential is available for the status.
-func TestAllowance_byKind(t *testing.T) {
+func TestRateLimitStatus_isReadForEachKindOfHost(t *testing.T) {
 	t.Parallel()
 	token := &config.Token{Env: "T"}
 	limits := "RateLimit-Limit: 600\nRateLimit-Remaining: 590\nRateLimit-Reset: 1772370000\n"
@@ -351,7 +351,7 @@ func TestAllowance_byKind(t *testing.T) {
 	}
 }
 
-func TestExplainGitHub(t *testing.T) {
+func TestExplainGitHub_saysWhyTheHostRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ answer, code, text string }{
 		"single sign-on":      {"STATUS 403\nX-GitHub-SSO: required; url=https://github.com/orgs/acme/sso?x=1\n\n{}", "SSO_REQUIRED@orgs/acme!", "https://github.com/orgs/acme/sso?x=1"},
@@ -378,7 +378,7 @@ func TestExplainGitHub(t *testing.T) {
 }
 
 // GitLab returns sizes if asked for them with a token, but not for a group.
-func TestGitLab_sizes(t *testing.T) {
+func TestGitLab_returnsSizesOnlyWithAToken(t *testing.T) {
 	t.Parallel()
 	repos := []hosttest.Repo{{ID: 1, Owner: "acme", Name: "app", Branch: "main", Size: 7000}, {ID: 2, Owner: "ann", Name: "own", Branch: "main", Size: 9000}}
 	for name, c := range map[string]struct {

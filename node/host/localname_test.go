@@ -2,7 +2,7 @@ package host
 
 import "testing"
 
-func TestLocalName_commonNamesGetTheirParent(t *testing.T) {
+func TestLocalName_ofACommonNameHasItsParent(t *testing.T) {
 	t.Parallel()
 	taken := map[string]string{"local/app": "/a/app"}
 	for dir, want := range map[string]string{

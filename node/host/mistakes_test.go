@@ -13,7 +13,7 @@ import (
 )
 
 // Common mistakes give messages with what to check, and remove nothing.
-func TestList_mistakesSayWhatToDo(t *testing.T) {
+func TestList_issuesOfCommonMistakesSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	page := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -84,7 +84,7 @@ func TestList_mistakesSayWhatToDo(t *testing.T) {
 }
 
 // Project keys may be in lower case.
-func TestBitbucket_lowerCaseProjectKeys(t *testing.T) {
+func TestBitbucket_acceptsLowerCaseProjectKeys(t *testing.T) {
 	t.Parallel()
 	for _, st := range deploymentTests() {
 		if !strings.HasPrefix(st.host.Name, "bitbucket") {

@@ -365,7 +365,7 @@ func outward(t *testing.T) string {
 }
 
 // Lists and fetches with real sockets, in a separate process with an operator's environment.
-func TestNetworks(t *testing.T) {
+func TestProxiesAndCertificates_areUsedToListAndFetch(t *testing.T) {
 	t.Parallel()
 	const name = "code.example" // only the proxy knows it
 	good := time.Now().Add(time.Hour * 24 * 30)

@@ -10,7 +10,7 @@ import (
 
 // A repository without a usable name or id is left out, with an issue. The others are listed, and
 // missing ones are kept.
-func TestList_unusableRepository(t *testing.T) {
+func TestList_leavesOutARepositoryWithoutAUsableName(t *testing.T) {
 	t.Parallel()
 	for kind, list := range map[string]func(found func(Repo, string) error) error{
 		"Gitea":      func(found func(Repo, string) error) error { return (&gitea{}).found(&giteaRepo{}, found) },
@@ -43,7 +43,7 @@ func TestList_unusableRepository(t *testing.T) {
 }
 
 // An id that is no number of 63 bits makes one entry unusable. The entries beside it are read.
-func TestList_unusableID(t *testing.T) {
+func TestList_leavesOutARepositoryWithAnInvalidID(t *testing.T) {
 	t.Parallel()
 	for kind, list := range map[string]func(text string) ([]error, error){
 		"Gitea":      foundOf(func(r *giteaRepo, found func(Repo, string) error) error { return (&gitea{}).found(r, found) }),

@@ -14,7 +14,7 @@ import (
 
 // Empty pages end a listing even if each announces another. Then a numbered list is complete. A
 // list with cursors may not be, and has an issue.
-func TestWalk_emptyPages(t *testing.T) {
+func TestPagedListing_endsAtEmptyPages(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		conn     func(url string) config.Connection
@@ -63,7 +63,7 @@ func listOf(page string) func(*httptest.Server, int) string {
 }
 
 // If a proxy removes the Link header, a full page of a numbered list is not the last.
-func TestBehind_withoutLinkHeader(t *testing.T) {
+func TestPagedListing_continuesAfterAFullPageWithoutALinkHeader(t *testing.T) {
 	t.Parallel()
 	for name, conn := range map[string]func(url string) config.Connection{
 		"github": func(u string) config.Connection { return &config.GitHub{URL: u, Orgs: []string{"acme"}} },
@@ -91,7 +91,7 @@ func TestBehind_withoutLinkHeader(t *testing.T) {
 
 // If a proxy removes the Link header, all pages of a Gitea are still read, for any limit of the
 // server, and even if it counts more than the token may see.
-func TestGitea_withoutLinkHeader(t *testing.T) {
+func TestGitea_readsAllPagesWithoutALinkHeader(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		repos, page int

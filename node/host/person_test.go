@@ -10,7 +10,7 @@ import (
 
 // Each host is called with a person's token as its API is documented. In answers, {site} is the
 // server without its scheme.
-func TestReadable_byKind(t *testing.T) {
+func TestReadableRepositories_areReadForEachKindOfHost(t *testing.T) {
 	t.Parallel()
 	const github = "/api/v3/user/repos?affiliation=owner%2Ccollaborator%2Corganization_member&per_page=100&visibility=private"
 	const gitlab = "/api/v4/projects?min_access_level=20&order_by=id&pagination=keyset&per_page=100&simple=true&sort=asc&visibility=private"
@@ -89,7 +89,7 @@ func personHost(t *testing.T, status int, head map[string]string, body string) *
 }
 
 // The host says whose the token is. An answer without a person means that the token is not valid.
-func TestWho_byKind(t *testing.T) {
+func TestTokenOwner_isReadForEachKindOfHost(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name string
@@ -126,7 +126,7 @@ func TestWho_byKind(t *testing.T) {
 }
 
 // Refusals mean something about the person, the token, or neither.
-func TestPersonal_refusals(t *testing.T) {
+func TestPersonRefusal_isToldApartFromTokenRefusal(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name    string
@@ -172,7 +172,7 @@ func TestPersonal_refusals(t *testing.T) {
 }
 
 // If organisations withhold repositories, the others still count, and a sentence says so.
-func TestReadable_withheldOrganisations(t *testing.T) {
+func TestReadableRepositories_reportOrganisationsThatWithholdAccess(t *testing.T) {
 	t.Parallel()
 	s := personHost(t, http.StatusOK, map[string]string{"X-GitHub-SSO": "partial-results; organizations=21955855,20582480"}, `[{"id": 7, "permissions": {"pull": true}}]`)
 	own, err := GitHubOwn(Person{Address: s.URL, Subject: "5", Token: "sekret"}, tools(t))
@@ -185,7 +185,7 @@ func TestReadable_withheldOrganisations(t *testing.T) {
 }
 
 // If a page fails, there is no list at all.
-func TestReadable_allOrNothing(t *testing.T) {
+func TestReadableRepositories_areNoneIfAPageFails(t *testing.T) {
 	t.Parallel()
 	s := audience(t, map[string]string{
 		"/api/v1/user/repos?limit=50&page=1": `[{"id": 1, "private": true, "permissions": {"pull": true}}]`,
@@ -202,7 +202,7 @@ func TestReadable_allOrNothing(t *testing.T) {
 
 // An organisation that refuses the person is left out. If all refuse, or one fails, there is no
 // list.
-func TestAzureOwn_refusingOrganisations(t *testing.T) {
+func TestAzureReadableRepositories_leaveOutOrganisationsThatRefuse(t *testing.T) {
 	t.Parallel()
 	const of, good = "/_apis/git/repositories?api-version=7.1", `{"value": [{"id": "g", "name": "a", "project": {"name": "P", "visibility": "private"}}]}`
 	for _, c := range []struct {

@@ -49,7 +49,7 @@ func connectionTo(t *testing.T, text string) config.Connection {
 }
 
 // Each host is called as its API is documented. Levels, states and pages are respected.
-func TestReaders_byKind(t *testing.T) {
+func TestRepositoryReaders_areReadForEachKindOfHost(t *testing.T) {
 	t.Parallel()
 	const collaborators = "/api/v3/repositories/7/collaborators?affiliation=all&per_page=100"
 	rows := []struct {
@@ -109,7 +109,7 @@ func TestReaders_byKind(t *testing.T) {
 }
 
 // If a page fails, there are no readers at all.
-func TestReaders_allOrNothing(t *testing.T) {
+func TestRepositoryReaders_areNoneIfAPageFails(t *testing.T) {
 	t.Parallel()
 	const first = "/api/v3/repositories/7/collaborators?affiliation=all&per_page=100"
 	for name, answers := range map[string]map[string]string{
@@ -131,7 +131,7 @@ func TestReaders_allOrNothing(t *testing.T) {
 }
 
 // If the path now belongs to another repository, its readers do not count.
-func TestReaders_refusesAnotherRepository(t *testing.T) {
+func TestRepositoryReaders_ofAnotherRepositoryDoNotCount(t *testing.T) {
 	t.Parallel()
 	s := audience(t, map[string]string{"/rest/api/1.0/projects/ACME/repos/app": `{"id": 8, "slug": "app", "project": {"key": "ACME"}}`})
 	h, err := Open(connectionTo(t, `{"type": "bitbucket", "deploymentType": "server", "url": "`+s.URL+`", "user": "u", "token": {"env": "T"}, "all": true}`), tools(t))
@@ -145,7 +145,7 @@ func TestReaders_refusesAnotherRepository(t *testing.T) {
 }
 
 // Each kind whose row has a Readership implements Audience.
-func TestKinds_readershipHasAnAudience(t *testing.T) {
+func TestHostKinds_withReadersCanListThem(t *testing.T) {
 	t.Parallel()
 	for kind, text := range map[config.Kind]string{
 		config.KindGitHub: `{"type": "github", "orgs": ["a"]}`, config.KindGitLab: `{"type": "gitlab", "groups": ["a"]}`, config.KindGitea: `{"type": "gitea", "orgs": ["a"]}`,
@@ -169,7 +169,7 @@ func TestKinds_readershipHasAnAudience(t *testing.T) {
 }
 
 // Events about members are decoded for hosts that have them.
-func TestRead_memberEvents(t *testing.T) {
+func TestWebhook_decodesMemberEvents(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		hook         Hook

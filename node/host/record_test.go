@@ -15,7 +15,7 @@ import (
 )
 
 // A replayed recording gives the same listing with the same calls.
-func TestRecord_replays(t *testing.T) {
+func TestRecording_replaysTheSameListing(t *testing.T) {
 	t.Parallel()
 	for _, st := range deploymentTests() {
 		t.Run(st.host.Name, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestRecord_replays(t *testing.T) {
 }
 
 // Recordings contain no secrets and no e-mail addresses.
-func TestRecord_removesSecrets(t *testing.T) {
+func TestRecording_containsNoSecrets(t *testing.T) {
 	t.Parallel()
 	const made = "ghs_made-for-an-hour"
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -104,7 +104,7 @@ func TestRecord_removesSecrets(t *testing.T) {
 }
 
 // Recording is off by default, and limited.
-func TestRecord_offByDefaultAndLimited(t *testing.T) {
+func TestRecording_isOffByDefaultAndLimited(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ts := tools(t)

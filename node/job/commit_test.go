@@ -28,7 +28,7 @@ func (b *behind) Await(_ context.Context, index uint64) error {
 }
 
 // A report that was committed while this node lagged behind counts: the job must not fail and wait.
-func TestCommit_countsWhileThisNodeLags(t *testing.T) {
+func TestCommittedReport_countsWhileThisNodeLags(t *testing.T) {
 	t.Parallel()
 	stale := &catalog.Refusal{Code: catalog.Stale, Reason: "x"}
 	for _, c := range []struct {

@@ -154,7 +154,7 @@ func (w *pushWorld) round(t *testing.T, pass time.Duration) (polled []catalog.Re
 
 // A reported repository is polled at once and once more, and the others only once a day. Nothing
 // enters the log of the cluster.
-func TestFollower_reportedPushesReplacePolling(t *testing.T) {
+func TestPushFollower_reportedPushesReplacePolling(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	w.round(t, 2*slack)
@@ -195,7 +195,7 @@ func TestFollower_reportedPushesReplacePolling(t *testing.T) {
 }
 
 // If a host does not report, its repositories are polled.
-func TestFollower_silentHostIsPolled(t *testing.T) {
+func TestPushFollower_pollsIfTheHostIsSilent(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	w.round(t, 2*slack)
@@ -217,7 +217,7 @@ func TestFollower_silentHostIsPolled(t *testing.T) {
 }
 
 // A restarted node does not poll what was indexed since its last push.
-func TestFollower_restartPollsOnlyNewPushes(t *testing.T) {
+func TestPushFollower_pollsOnlyNewPushesAfterARestart(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	w.Pass(10 * time.Hour)
@@ -232,7 +232,7 @@ func TestFollower_restartPollsOnlyNewPushes(t *testing.T) {
 }
 
 // One node asks the host, and all nodes get the signal.
-func TestFollower_oneNodeAsksForAll(t *testing.T) {
+func TestPushFollower_oneNodeAsksForAll(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 3)
 	asking := 0
@@ -251,7 +251,7 @@ func TestFollower_oneNodeAsksForAll(t *testing.T) {
 
 // Another node takes over the connection: it continues from the last look, without reading a whole
 // day of pushes.
-func TestFollower_takeoverContinuesFromTheLastLook(t *testing.T) {
+func TestPushFollower_takeoverContinuesFromTheLastLook(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	w.server.page = 2
@@ -285,7 +285,7 @@ func TestFollower_takeoverContinuesFromTheLastLook(t *testing.T) {
 }
 
 // A repository that the catalog lacks causes a listing.
-func TestFollower_newRepositoryCausesAListing(t *testing.T) {
+func TestPushFollower_newRepositoryCausesAListing(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	w.round(t, time.Hour)
@@ -302,7 +302,7 @@ func TestFollower_newRepositoryCausesAListing(t *testing.T) {
 // A hinted listing starts at once, but the next one only after a pause: listings for hints may use
 // a quarter of the host's calls. Pushes to repositories that the connection leaves out also give
 // hints.
-func TestHint_listingsWithinTheRateLimit(t *testing.T) {
+func TestHintedListing_staysWithinTheRateLimit(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	w.Pass(time.Hour)
@@ -352,7 +352,7 @@ func TestHint_listingsWithinTheRateLimit(t *testing.T) {
 }
 
 // The node that asks for pushes also lists. After a failure any node may list.
-func TestSyncHome_isTheAskingNode(t *testing.T) {
+func TestListingJob_runsOnTheNodeThatFollowsPushes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `{"connections": {
 		"a": {"type": "github", "token": {"env": "T"}, "orgs": ["acme"]}, "b": {"type": "github", "token": {"env": "T"}, "orgs": ["other"]},
@@ -377,7 +377,7 @@ func TestSyncHome_isTheAskingNode(t *testing.T) {
 
 // If a host reports many repositories that the connection does not have, they are looked up in
 // small groups.
-func TestListNew_limitsLookups(t *testing.T) {
+func TestListNewRepositories_limitsLookups(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	const many = 3 * maxLookups / 2
@@ -401,7 +401,7 @@ func TestListNew_limitsLookups(t *testing.T) {
 }
 
 // The longer ago the last push was, the longer a repository is not polled.
-func TestAdaptive_halfOfTheTimeSinceTheLastPush(t *testing.T) {
+func TestPollInterval_isHalfOfTheTimeSinceTheLastPush(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for age, want := range map[time.Duration]time.Duration{

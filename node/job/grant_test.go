@@ -9,7 +9,7 @@ import (
 )
 
 // A plan looks only at as many waiting jobs as it needs to fill the nodes.
-func TestGrant_looksAtWhatItGrants(t *testing.T) {
+func TestGrantJobs_looksOnlyAtAsManyAsItGrants(t *testing.T) {
 	t.Parallel()
 	looks := func(repos int, busy bool) (looks, grants int) {
 		w := newWorld(t, oneConnection, 2)

@@ -19,7 +19,7 @@ func gogcNow() int {
 
 // A large listing keeps the heap small while it runs; a small one does not. Not parallel: the
 // setting belongs to the process.
-func TestListing_largeOneLowersGOGC(t *testing.T) {
+func TestLargeListing_lowersGOGCWhileItRuns(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	w := newWorld(t, oneConnection, 1)
 	nothing := func(context.Context, catalog.Command) error { return nil }

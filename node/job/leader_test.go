@@ -12,7 +12,7 @@ import (
 
 // While the catalog has the same data, repositories are looked at again only after a longer
 // pause, and the leader does not spin until then.
-func TestLeader_restsWhileNothingChanges(t *testing.T) {
+func TestJobPlanner_restsWhileNothingChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	w.Repos("a", "one")
@@ -54,7 +54,7 @@ func (d *dated) Time() time.Time { return *d.date }
 
 // The leader's clock is set back by an hour. It continues planning, and gives up a silent node in
 // time.
-func TestLeader_plansWithAClockSetBack(t *testing.T) {
+func TestJobPlanner_worksWithAClockSetBack(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, oneConnection, 2)
 	log := slog.New(slog.DiscardHandler)

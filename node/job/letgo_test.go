@@ -39,7 +39,7 @@ func (w *world) of(owner string) (n int) {
 
 // Whatever the failure of a target, all its repositories stay, changes listed before the failure
 // count, and other targets are listed normally.
-func TestSync_failedTargetKeepsItsRepositories(t *testing.T) {
+func TestListingJob_failedTargetKeepsItsRepositories(t *testing.T) {
 	t.Parallel()
 	for _, code := range []host.Code{
 		host.TargetNotFound, host.Forbidden, host.Unreachable, host.RateLimited, host.SSORequired, host.ScopeMissing,
@@ -82,7 +82,7 @@ func TestSync_failedTargetKeepsItsRepositories(t *testing.T) {
 
 // A target that has not existed for seven days counts as missing. Its repositories stay until a
 // second listing agrees, or an owner accepts.
-func TestSync_lostTargetIsHeldAfterSevenDays(t *testing.T) {
+func TestListingJob_targetMissingForSevenDaysNeedsConfirmation(t *testing.T) {
 	t.Parallel()
 	day := 24 * time.Hour
 	gone := func(s *site) { s.broken, s.code = []string{"orgs/x"}, host.TargetNotFound }
@@ -153,7 +153,7 @@ func (w *world) each(s *site, n int, after time.Duration) {
 }
 
 // A repository that is missing only in the second listing is not removed with the others.
-func TestSync_laterMissingRepositoryWaitsAgain(t *testing.T) {
+func TestListingJob_laterMissingRepositoryWaitsAgain(t *testing.T) {
 	t.Parallel()
 	hide := func(s *site, from, to int) {
 		for n := from; n < to; n++ {
@@ -200,7 +200,7 @@ func TestSync_laterMissingRepositoryWaitsAgain(t *testing.T) {
 }
 
 // If the connection was edited, its listing removes repositories at once: the user asked for it.
-func TestSync_editedConnectionHoldsNothing(t *testing.T) {
+func TestListingJob_ofAnEditedConnectionRemovesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	s := repos(100)
@@ -219,7 +219,7 @@ func TestSync_editedConnectionHoldsNothing(t *testing.T) {
 }
 
 // A name that returns with another id is another repository.
-func TestSync_sameNameWithAnotherIdIsAnotherRepository(t *testing.T) {
+func TestListingJob_sameNameWithAnotherIDIsAnotherRepository(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	s := repos(3)
@@ -240,7 +240,7 @@ func TestSync_sameNameWithAnotherIdIsAnotherRepository(t *testing.T) {
 
 // A removed repository is no longer searched, keeps its data for the grace period, and returns with
 // its number if it is listed again in time.
-func TestSync_removedRepositoryKeepsItsData(t *testing.T) {
+func TestListingJob_removedRepositoryKeepsItsDataForAWhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `{"settings": {"repoGarbageCollectionGracePeriodMs": 3600000}, "connections": {"a": {"type": "gitea", "url": "https://h.example", "orgs": ["x"]}}}`, 1)
 	s := repos(3)
@@ -290,7 +290,7 @@ func (w *world) syncJob(tools host.Tools) error {
 
 // A connection has a single target on a server. While it cannot be listed, nothing is removed, and
 // what came before the failure counts.
-func TestSync_onlyTargetOfAConnection(t *testing.T) {
+func TestListingJob_failureOfTheOnlyTargetRemovesNothing(t *testing.T) {
 	t.Parallel()
 	made := func() (all []hosttest.Repo) {
 		for i := range 5 {
@@ -369,7 +369,7 @@ func TestSync_onlyTargetOfAConnection(t *testing.T) {
 }
 
 // If a listing does not tell a size, the known size stays.
-func TestSync_unknownSizeStays(t *testing.T) {
+func TestListingJob_keepsAKnownSizeIfNoneIsListed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	s := repos(1)

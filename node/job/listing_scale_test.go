@@ -45,10 +45,10 @@ var listings = []struct {
 	{hosttest.AzureServer(), "acme", `"type": "azuredevops", "deploymentType": "server", "useTfsPath": true, "url": "URL", "token": {"env": "T"}, "orgs": ["acme"]`, 1},
 }
 
-// TestListingsOfManyRepositories lists 10,000 repositories of each deployment and 100,000 of one
+// TestListings_ofManyRepositoriesAreMeasured lists 10,000 repositories of each deployment and 100,000 of one
 // into a catalog, and then lists them again unchanged. It prints the table in
 // bench/report/listings.md.
-func TestListingsOfManyRepositories(t *testing.T) {
+func TestListings_ofManyRepositoriesAreMeasured(t *testing.T) {
 	if os.Getenv(benchListings) == "" {
 		t.Skipf("set %s, or run make bench-listings", benchListings)
 	}
@@ -133,7 +133,7 @@ func (s *served) RoundTrip(r *http.Request) (*http.Response, error) {
 // serveMany starts a process that serves n repositories until the test ends.
 func serveMany(t *testing.T, row, n int) *served {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestServeListings$")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestListingsServer_runsInAnotherProcess$")
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d", serving, row, n))
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -157,11 +157,11 @@ func serveMany(t *testing.T, row, n int) *served {
 	return s
 }
 
-// TestServeListings is the other process.
-func TestServeListings(t *testing.T) {
+// TestListingsServer_runsInAnotherProcess is the other process.
+func TestListingsServer_runsInAnotherProcess(t *testing.T) {
 	var row, n int
 	if _, err := fmt.Sscan(os.Getenv(serving), &row, &n); err != nil {
-		t.Skip("it serves TestListingsOfManyRepositories")
+		t.Skip("it serves TestListings_ofManyRepositoriesAreMeasured")
 	}
 	l := listings[row]
 	s := hosttest.Start(t, l.host, manyRepos(l.owner, n)...)

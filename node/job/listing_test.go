@@ -129,7 +129,7 @@ func repos(n int) *site {
 	return s
 }
 
-func TestSync_removesMissingRepositories(t *testing.T) {
+func TestListingJob_removesMissingRepositories(t *testing.T) {
 	t.Parallel()
 	count := func(w *world) int { return len(strings.Fields(w.listed())) }
 	for name, c := range map[string]struct {
@@ -174,7 +174,7 @@ func remove(s *site, n int) {
 	}
 }
 
-func TestSync_shrunkenListingCountsTheSecondTime(t *testing.T) {
+func TestListingJob_shrunkenListingCountsTheSecondTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	s := repos(100)
@@ -198,7 +198,7 @@ func TestSync_shrunkenListingCountsTheSecondTime(t *testing.T) {
 
 // A listing that lacks something is repeated when that may help, not after the whole interval of a
 // day.
-func TestSync_incompleteListingIsRepeatedSoon(t *testing.T) {
+func TestListingJob_incompleteListingIsRepeatedSoon(t *testing.T) {
 	t.Parallel()
 	day := 24 * time.Hour
 	for name, c := range map[string]struct {
@@ -229,7 +229,7 @@ func TestSync_incompleteListingIsRepeatedSoon(t *testing.T) {
 }
 
 // A token that expires within two weeks gives one warning.
-func TestSync_warnsOfATokenThatExpiresSoon(t *testing.T) {
+func TestListingJob_warnsOfATokenThatExpiresSoon(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	for days, want := range map[int]int{13: 1, 15: 0, -1: 1} {
@@ -242,7 +242,7 @@ func TestSync_warnsOfATokenThatExpiresSoon(t *testing.T) {
 	}
 }
 
-func TestSync_ownerAcceptsAShrunkenListing(t *testing.T) {
+func TestListingJob_ownerMayAcceptAShrunkenListing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	s := repos(100)
@@ -263,9 +263,9 @@ func TestSync_ownerAcceptsAShrunkenListing(t *testing.T) {
 	}
 }
 
-// TestSync_neverRemovesWhatTheHostHas runs random histories of a host: it adds, deletes, renames, swaps
+// TestListingJob_neverRemovesWhatTheHostHas runs random histories of a host: it adds, deletes, renames, swaps
 // and hides repositories, often many at once, and fails at times.
-func TestSync_neverRemovesWhatTheHostHas(t *testing.T) {
+func TestListingJob_neverRemovesWhatTheHostHas(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -370,7 +370,7 @@ func (w *world) agrees(s *site, numbers map[string]catalog.RepoID, seed uint64) 
 
 // A listing without news writes only its end. A single change is written alone, and missing
 // repositories are still removed.
-func TestSync_unchangedListingWritesOneEntry(t *testing.T) {
+func TestListingJob_unchangedListingWritesOneEntry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `{"connections": {"a": {"type": "gitea", "url": "https://h.example", "orgs": ["x"]}}}`, 1)
 	s := repos(1200)

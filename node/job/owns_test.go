@@ -108,7 +108,7 @@ func (s *ownWorld) sees() int {
 
 // A host's list counts at once if little is lost, and otherwise if it is repeated. A refusal ends
 // all access; a failure changes nothing.
-func TestAccountSync_answers(t *testing.T) {
+func TestAccountSync_lossOfMuchAccessMustBeRepeated(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		what    string
@@ -154,7 +154,7 @@ func TestAccountSync_answers(t *testing.T) {
 }
 
 // A host is not asked in the name of a person who no longer allows it.
-func TestAccountSync_endsWithTheToken(t *testing.T) {
+func TestAccountSync_endsWithThePersonsToken(t *testing.T) {
 	t.Parallel()
 	s := newOwnWorld(t)
 	s.Do(&catalog.SayPermissionSync{Node: "n1", Permissions: catalog.PermissionSyncOff})
@@ -163,7 +163,7 @@ func TestAccountSync_endsWithTheToken(t *testing.T) {
 	}
 }
 
-func TestPlan_accountSyncs(t *testing.T) {
+func TestJobPlan_schedulesAccountSyncs(t *testing.T) {
 	t.Parallel()
 	s := newOwnWorld(t)
 	tell := func(what, want string) {

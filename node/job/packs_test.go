@@ -22,7 +22,7 @@ func sizes(text ...int64) []*hold.ClassFile {
 	return files
 }
 
-func TestChoosePack(t *testing.T) {
+func TestChoosePack_mergesSmallIndexFiles(t *testing.T) {
 	t.Parallel()
 	eight := []int64{1, 1, 1, 1, 1, 1, 1, 1}
 	for _, c := range []struct {
@@ -56,7 +56,7 @@ func TestChoosePack(t *testing.T) {
 
 // Files of all sizes keep coming. The number of files stays small, and each byte is written a
 // logarithmic number of times.
-func TestChoosePack_fewFilesAndFewWrites(t *testing.T) {
+func TestChoosePack_keepsFilesAndWritesFew(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -113,7 +113,7 @@ func (w *world) classes() string {
 	return strings.Join(lines, "\n")
 }
 
-func TestPlan_packsIndexedRepositories(t *testing.T) {
+func TestJobPlan_packsIndexedRepositories(t *testing.T) {
 	t.Parallel()
 	w := packed(t, 9, 1)
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: "9"})
@@ -145,7 +145,7 @@ func TestPlan_packsIndexedRepositories(t *testing.T) {
 	w.expect("less than half", "enqueue pack all")
 }
 
-func TestPlan_packsByMembers(t *testing.T) {
+func TestJobPlan_packsByHoldingMembers(t *testing.T) {
 	t.Parallel()
 	w := packed(t, 20, 3)
 	if got := w.classes(); got != "" {
@@ -169,7 +169,7 @@ func TestPlan_packsByMembers(t *testing.T) {
 
 // Repositories of a pack move to other members. A node with the pack writes the moved part; the
 // others wait for that.
-func TestPack_holderWritesTheMovedPart(t *testing.T) {
+func TestPackJob_aHolderWritesTheMovedPart(t *testing.T) {
 	t.Parallel()
 	w := packed(t, 12, 3)
 	pair := func(id catalog.RepoID, a, b int) {

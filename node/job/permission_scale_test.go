@@ -79,9 +79,9 @@ func timed(n int, call func(i int)) time.Duration {
 	return all[n/2]
 }
 
-// TestPermissionsOfACompany keeps 5,000 people and 100,000 repositories of a code host in one
+// TestPermissions_ofALargeCompanyAreMeasured keeps 5,000 people and 100,000 repositories of a code host in one
 // catalog. It prints the table in bench/report/people.md.
-func TestPermissionsOfACompany(t *testing.T) {
+func TestPermissions_ofALargeCompanyAreMeasured(t *testing.T) {
 	if os.Getenv(benchPeople) == "" {
 		t.Skipf("set %s, or run make bench-people", benchPeople)
 	}

@@ -11,7 +11,7 @@ import (
 
 // The counts are right before the first answer, after a good answer, after failures, when the
 // answer is too old, and when the host refuses the person.
-func TestPermissions_counts(t *testing.T) {
+func TestPermissionCounts_areRightAfterEachKindOfAnswer(t *testing.T) {
 	t.Parallel()
 	s := newOwnWorld(t)
 	s.Do(&catalog.PutAccount{Account: catalog.User{ID: "bob", Email: "bob@x", Role: catalog.RoleMember, State: catalog.AccountActive}})
@@ -86,7 +86,7 @@ func TestPermissions_counts(t *testing.T) {
 }
 
 // If hosts are not asked, nothing is counted.
-func TestPermissions_zeroWithoutPermissionSync(t *testing.T) {
+func TestPermissionCounts_areZeroWithoutPermissionSync(t *testing.T) {
 	t.Parallel()
 	s := newOwnWorld(t)
 	s.Do(&catalog.SayPermissionSync{Node: "n1", Permissions: catalog.PermissionSyncOff})
@@ -96,7 +96,7 @@ func TestPermissions_zeroWithoutPermissionSync(t *testing.T) {
 }
 
 // Updated counts equal those of a complete walk.
-func TestPermissions_updateEqualsAWalk(t *testing.T) {
+func TestPermissionCounts_updatedEqualAWalk(t *testing.T) {
 	t.Parallel()
 	s := newOwnWorld(t)
 	var counter Permissions

@@ -67,7 +67,7 @@ func (w *world) expect(what, want string) {
 	}
 }
 
-func TestPlan_lifeOfARepository(t *testing.T) {
+func TestJobPlan_takesARepositoryFromFirstFetchToDeletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	w.expect("a new connection", "grant sync a")
@@ -107,7 +107,7 @@ func TestPlan_lifeOfARepository(t *testing.T) {
 
 // A repository that its host does not allow to fetch is not tried again. It is indexed when a
 // listing says that it can be fetched.
-func TestPlan_skipsUnfetchableRepositories(t *testing.T) {
+func TestJobPlan_skipsUnfetchableRepositories(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	list := func(unfetchable string) {
@@ -128,7 +128,7 @@ func TestPlan_skipsUnfetchableRepositories(t *testing.T) {
 	w.expect("and is", "grant index 1")
 }
 
-func TestPlan_limits(t *testing.T) {
+func TestJobPlan_limitsConcurrentJobsOfANode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `{"settings": {"maxRepoIndexingJobConcurrency": 2}, "connections": {"a": {"type": "git", "url": "file:///x"}}}`, 3)
 	w.plan()
@@ -153,7 +153,7 @@ func TestPlan_limits(t *testing.T) {
 }
 
 // A build copies missing files to its node. So it runs where the files are, even if they will move.
-func TestIndexHome_prefersNodesWithTheFiles(t *testing.T) {
+func TestIndexJob_prefersNodesWithTheFiles(t *testing.T) {
 	t.Parallel()
 	w := packed(t, 1, 4)
 	shard, mirror := catalog.ShardKey(fmt.Sprintf("%064x", 1)), catalog.MirrorKey(1)
@@ -194,7 +194,7 @@ func TestIndexHome_prefersNodesWithTheFiles(t *testing.T) {
 	}
 }
 
-func TestPlan_collectsDroppedRepositoriesLater(t *testing.T) {
+func TestJobPlan_deletesDroppedRepositoriesLater(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	w.Repos("a", "h/one")
@@ -210,7 +210,7 @@ func TestPlan_collectsDroppedRepositoriesLater(t *testing.T) {
 }
 
 // Data that only a lost node had is built again at once, even if the node is still a member.
-func TestPlan_rebuildsLostDataAtOnce(t *testing.T) {
+func TestJobPlan_rebuildsLostDataAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 2)
 	w.expect("a new connection", "grant sync a")
@@ -229,7 +229,7 @@ func TestPlan_rebuildsLostDataAtOnce(t *testing.T) {
 }
 
 // A later member at the address of a silent one replaces it.
-func TestNode_replacedByALaterMemberAtItsAddress(t *testing.T) {
+func TestSilentNode_isReplacedByALaterMemberAtItsAddress(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 3)
 	l := newLeader(w.Node("n1"), w.kinds, nil, LeaderOptions{})

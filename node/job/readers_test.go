@@ -168,7 +168,7 @@ func (g *gate) may() []string {
 
 // A host's answer counts at once if few readers are lost, and otherwise if it is repeated. Until
 // then nothing is written.
-func TestRepoSync_answers(t *testing.T) {
+func TestRepositorySync_lossOfManyReadersMustBeRepeated(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		what   string
@@ -213,7 +213,7 @@ func TestRepoSync_answers(t *testing.T) {
 }
 
 // A host that tells only some readers does not remove access from a person's own listing.
-func TestRepoSync_partialAnswerRemovesNothing(t *testing.T) {
+func TestRepositorySync_partialAnswerRemovesNothing(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, someTold)
 	g.say("9")
@@ -244,7 +244,7 @@ func (m *meanwhile) ProposeAll(ctx context.Context, cmds ...catalog.Command) (ui
 
 // A difference is based on the stored state. If a listing changes that, it is computed again, but
 // only while the attempt holds the job.
-func TestRepoSync_recomputesAStaleDifference(t *testing.T) {
+func TestRepositorySync_recomputesAStaleDifference(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, allTold)
 	g.host.answers = []string{"1-3"}
@@ -264,7 +264,7 @@ func TestRepoSync_recomputesAStaleDifference(t *testing.T) {
 }
 
 // A command has a limited number of people. More people need several commands.
-func TestRepoSync_manyReadersInPages(t *testing.T) {
+func TestRepositorySync_writesManyReadersInSeveralCommands(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, allTold)
 	for _, step := range []struct {
@@ -286,7 +286,7 @@ func TestRepoSync_manyReadersInPages(t *testing.T) {
 }
 
 // A permission sync that is no longer needed fails for good.
-func TestRepoSync_uselessOneFailsForGood(t *testing.T) {
+func TestRepositorySync_failsForGoodIfNoLongerNeeded(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, allTold)
 	a := g.begin(g.Node("n1"))
@@ -314,7 +314,7 @@ func (w *world) answered(id catalog.RepoID) {
 	w.Do(&catalog.FinishRepoAccess{Repo: id, Fence: w.View().Job(catalog.JobRepoSync, subject).Fence, Seen: w.View().Index()})
 }
 
-func TestPlan_repoSyncs(t *testing.T) {
+func TestJobPlan_schedulesRepositorySyncs(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	w := newWorld(t, `{"connections": {
@@ -364,7 +364,7 @@ func TestPlan_repoSyncs(t *testing.T) {
 	}
 }
 
-func TestAnswersEnd(t *testing.T) {
+func TestPermissionAnswer_expiresAfterSeveralIntervals(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	for interval, want := range map[time.Duration]time.Duration{0: 72 * time.Hour, time.Hour: 72 * time.Hour, 24 * time.Hour: 72 * time.Hour, 25 * time.Hour: 75 * time.Hour} {
@@ -374,7 +374,7 @@ func TestAnswersEnd(t *testing.T) {
 	}
 }
 
-func TestAccessIssue_ignoresTwoFailures(t *testing.T) {
+func TestPermissionIssue_isShownAfterThreeFailures(t *testing.T) {
 	t.Parallel()
 	for want, jobs := range map[string][]*catalog.Job{
 		"":  {nil, {State: catalog.JobDone, Error: "x"}, {State: catalog.JobWaiting, Attempt: 9, Error: "x"}, {State: catalog.JobBackoff, Attempt: 2, Error: "x"}},

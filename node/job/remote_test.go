@@ -30,7 +30,7 @@ func linked(url, connections string) *catalog.Repo {
 
 // The credential is that of the first connection with one. The directory is that of the first
 // connection with directories.
-func TestRemote_credentialAndDirectory(t *testing.T) {
+func TestFetchSource_usesTheFirstConnectionWithACredential(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `{"connections": {
 		"open": {"type": "gitea", "url": "https://h.example", "orgs": ["x"]},
@@ -76,7 +76,7 @@ func TestRemote_credentialAndDirectory(t *testing.T) {
 
 // A token was changed at the host and in the secret manager, while this node has the old one. It is
 // read once more, and the fetch succeeds. A token that stays refused fails the fetch.
-func TestFetch_rereadsARefusedCredential(t *testing.T) {
+func TestFetch_rereadsARefusedCredentialOnce(t *testing.T) {
 	t.Parallel()
 	origin := filepath.Join(t.TempDir(), "app.git")
 	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", "--bare", origin).CombinedOutput(); err != nil {
@@ -147,7 +147,7 @@ func TestWantedKey_coversAllConnections(t *testing.T) {
 }
 
 // Files that match a pattern are indexed whatever their size.
-func TestBuildOptions_alwaysIndexedFiles(t *testing.T) {
+func TestBuildOptions_someFilesAreIndexedWhateverTheirSize(t *testing.T) {
 	t.Parallel()
 	patterns := BuildOptions{Always: func() []string { return []string{"**/*.lock", "docs/*.md"} }}
 	always := patterns.With(config.DefaultSettings()).Always

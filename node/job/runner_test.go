@@ -109,7 +109,7 @@ func TestJobKind_needsOnlyARow(t *testing.T) {
 }
 
 // The limits of each kind come from its row.
-func TestKind_limitsComeFromItsRow(t *testing.T) {
+func TestJobKind_limitsComeFromItsRow(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		what                string
@@ -140,7 +140,7 @@ func TestKind_limitsComeFromItsRow(t *testing.T) {
 	}
 }
 
-func TestRunner_retriesWithGrowingPauses(t *testing.T) {
+func TestJobRunner_retriesWithGrowingPauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
@@ -173,7 +173,7 @@ func TestRunner_retriesWithGrowingPauses(t *testing.T) {
 	})
 }
 
-func TestBackoff_growsToAnHourWithVariation(t *testing.T) {
+func TestJobBackoff_growsToAnHourWithVariation(t *testing.T) {
 	t.Parallel()
 	const first = 30 * time.Second
 	for attempt, usual := range map[uint32]time.Duration{0: first, 1: 2 * first, 3: 8 * first, 7: time.Hour, 12: time.Hour, 1000: time.Hour} {
@@ -191,7 +191,7 @@ func TestBackoff_growsToAnHourWithVariation(t *testing.T) {
 	}
 }
 
-func TestRunner_permanentFailureIsFinal(t *testing.T) {
+func TestJobRunner_doesNotRetryAPermanentFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := work(t, func(context.Context, *attempt) error { return errors.Join(errors.New("broken"), errPermanent) })
@@ -202,7 +202,7 @@ func TestRunner_permanentFailureIsFinal(t *testing.T) {
 	})
 }
 
-func TestRunner_panicFailsOnlyTheJob(t *testing.T) {
+func TestJobRunner_panicFailsOnlyTheJob(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := work(t, func(context.Context, *attempt) error { panic("nil map") })
@@ -214,7 +214,7 @@ func TestRunner_panicFailsOnlyTheJob(t *testing.T) {
 }
 
 // A newer leader grants a job of a kind that this version does not know.
-func TestRunner_unknownKindFails(t *testing.T) {
+func TestJobRunner_failsAJobOfAnUnknownKind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := work(t, good)
@@ -237,7 +237,7 @@ func until(ctx context.Context, _ *attempt) error {
 	return ctx.Err()
 }
 
-func TestAttempt_endsAtItsDeadline(t *testing.T) {
+func TestJobAttempt_endsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := work(t, until)
@@ -250,7 +250,7 @@ func TestAttempt_endsAtItsDeadline(t *testing.T) {
 }
 
 // A limit below a second is exact: repoIndexTimeoutMs may be 1.
-func TestAttempt_deadlineBelowASecond(t *testing.T) {
+func TestJobAttempt_deadlineMayBeBelowASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := work(t, until)
@@ -265,7 +265,7 @@ func TestAttempt_deadlineBelowASecond(t *testing.T) {
 
 // A job that failed on a node with a wrong clock waits as long as any other: its back-off uses the
 // cluster's clock.
-func TestBackoff_usesTheClustersClock(t *testing.T) {
+func TestJobBackoff_usesTheClustersClock(t *testing.T) {
 	t.Parallel()
 	granted := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	for _, off := range []time.Duration{-2 * time.Hour, 0, 2 * time.Hour} {
@@ -287,7 +287,7 @@ func TestBackoff_usesTheClustersClock(t *testing.T) {
 
 // The leader revoked the job and granted it to another node. The first attempt can no longer change
 // anything.
-func TestAttempt_withoutItsFenceChangesNothing(t *testing.T) {
+func TestJobAttempt_changesNothingAfterItsRevocation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var late error
@@ -310,7 +310,7 @@ func TestAttempt_withoutItsFenceChangesNothing(t *testing.T) {
 }
 
 // If the connection changes, its listing is stopped and begins again at once.
-func TestAttempt_restartsWhenItsInputChanges(t *testing.T) {
+func TestJobAttempt_restartsWhenItsInputChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		input, begun := "one", []string{}
@@ -342,7 +342,7 @@ func TestAttempt_restartsWhenItsInputChanges(t *testing.T) {
 }
 
 // The same node gets the job again before its first attempt has ended.
-func TestRunner_oneAttemptOfAJobAtATime(t *testing.T) {
+func TestJobRunner_runsOneAttemptOfAJobAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		running, most := 0, 0
@@ -367,7 +367,7 @@ func TestRunner_oneAttemptOfAJobAtATime(t *testing.T) {
 	})
 }
 
-func TestRunner_releasesJobsOnStop(t *testing.T) {
+func TestJobRunner_releasesJobsOnStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{World: clustertest.New(t, oneConnection, 1, countRow()), t: t, kinds: kinds{countKind(until)}}
@@ -392,7 +392,7 @@ func TestRunner_releasesJobsOnStop(t *testing.T) {
 }
 
 // Without a leader a report waits. It is neither lost nor duplicated.
-func TestAttempt_reportWaitsForALeader(t *testing.T) {
+func TestJobAttempt_reportWaitsForALeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := work(t, func(ctx context.Context, a *attempt) error {
@@ -414,7 +414,7 @@ func TestAttempt_reportWaitsForALeader(t *testing.T) {
 }
 
 // A report is on its way, and the job looks lost. Only the catalog decides.
-func TestAttempt_reportUnderWayIsNotCancelled(t *testing.T) {
+func TestJobAttempt_reportUnderWayIsNotCancelled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := work(t, func(ctx context.Context, a *attempt) error {
@@ -432,7 +432,7 @@ func TestAttempt_reportUnderWayIsNotCancelled(t *testing.T) {
 	})
 }
 
-func TestShort(t *testing.T) {
+func TestShortMessage_isCutAtACharacter(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"one\n  two\tthree":          "one two three",

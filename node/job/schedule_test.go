@@ -17,7 +17,7 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-func TestNextSync(t *testing.T) {
+func TestNextListing_isAfterTheIntervalOrEarlier(t *testing.T) {
 	t.Parallel()
 	ended := time.Unix(1_800_000_000, 0)
 	in := func(d time.Duration) time.Time { return ended.Add(d) }
@@ -72,7 +72,7 @@ func (w *world) end(subject string) {
 	w.Do(&catalog.FinishJob{Kind: count, Subject: subject, Fence: w.View().Job(count, subject).Fence})
 }
 
-func TestGrant_order(t *testing.T) {
+func TestGrantJobs_mostUrgentComesFirst(t *testing.T) {
 	t.Parallel()
 	w := counting(t, 1, Kind{Job: count, PerCluster: always(1), Timeout: always(time.Hour)})
 	for _, again := range []string{"old", "older"} {
@@ -98,7 +98,7 @@ func TestGrant_order(t *testing.T) {
 }
 
 // A plan is one log entry: what does not fit waits for the next plan.
-func TestPlan_limitsItsCommands(t *testing.T) {
+func TestJobPlan_limitsTheCommandsOfOneLogEntry(t *testing.T) {
 	t.Parallel()
 	var subjects []string
 	for i := range maxCommands + 44 {
@@ -112,7 +112,7 @@ func TestPlan_limitsItsCommands(t *testing.T) {
 	}
 }
 
-func TestRevoke_reasons(t *testing.T) {
+func TestRevokeJobs_takesJobsFromLostNodesAndBadInputs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		change func(w *world)
@@ -140,7 +140,7 @@ func TestRevoke_reasons(t *testing.T) {
 
 // Between equally busy nodes the score decides, always in favour of the same node: data of the job
 // may still be on its disk.
-func TestChoose_sameNodeForTheSameJob(t *testing.T) {
+func TestChooseNode_prefersTheSameNodeForTheSameJob(t *testing.T) {
 	t.Parallel()
 	w := counting(t, 5, Kind{Job: count, Timeout: always(time.Hour)})
 	on := map[string]string{}
@@ -164,7 +164,7 @@ func TestChoose_sameNodeForTheSameJob(t *testing.T) {
 
 // A host with a rate limit is not asked before the limit ends. A limit that ends soon does not
 // shorten the back-off.
-func TestAgain_waitsForTheRateLimit(t *testing.T) {
+func TestJobRetry_waitsForTheRateLimit(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[time.Duration]time.Duration{10 * time.Minute: 10 * time.Minute, time.Second: 48 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -204,7 +204,7 @@ func (w *world) where() string {
 }
 
 // Only the leader plans when something changes.
-func TestLeader_onlyTheLeaderPlans(t *testing.T) {
+func TestJobPlanner_runsOnlyOnTheLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := counting(t, 1, Kind{Job: count, Timeout: always(time.Hour)}, "x")
@@ -230,7 +230,7 @@ func TestLeader_onlyTheLeaderPlans(t *testing.T) {
 }
 
 // A new leader gives a silent node the full time.
-func TestLeader_newOneGivesASilentNodeTime(t *testing.T) {
+func TestJobPlanner_aNewLeaderGivesASilentNodeTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := counting(t, 2, Kind{Job: count, Timeout: always(time.Hour)}, "x")
@@ -264,7 +264,7 @@ func (s *rejectingCluster) Propose(context.Context, ...catalog.Command) (uint64,
 }
 
 // A look is repeated unless its plan was committed, or refused for good.
-func TestLook_repeatedWhereThePlanIsNotCommitted(t *testing.T) {
+func TestJobPlanner_looksAgainUnlessThePlanWasCommitted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err  error

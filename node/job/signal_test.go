@@ -55,7 +55,7 @@ const (
 
 // A mark is new if it differs from the last one, and after a start if the index does not include
 // it.
-func TestTake_newMarks(t *testing.T) {
+func TestPushSignal_isNewUnlessTheIndexIncludesIt(t *testing.T) {
 	t.Parallel()
 	at := func(d time.Duration) host.Mark { return host.Mark{At: time.Unix(1_700_000_000, 0).Add(d)} } // relative to the time of the index
 	commits := func(ids ...string) host.Mark { return host.Mark{Commits: ids} }
@@ -90,7 +90,7 @@ func TestTake_newMarks(t *testing.T) {
 }
 
 // A repository is not polled while its host reports pushes to it.
-func TestFollowed_hostReportsPushes(t *testing.T) {
+func TestPolling_restsWhileTheHostReportsPushes(t *testing.T) {
 	t.Parallel()
 	good := Signal{Connection: "a", Sure: true, Targets: []string{"orgs/x"}, Every: time.Minute}
 	with := func(change func(s *Signal)) *Signal {
@@ -127,7 +127,7 @@ func TestFollowed_hostReportsPushes(t *testing.T) {
 }
 
 // One of the live holders of a mirror polls it. Another one does if that node is lost.
-func TestPoller_oneHolderPolls(t *testing.T) {
+func TestPoller_onlyOneHolderOfAMirrorPolls(t *testing.T) {
 	t.Parallel()
 	l := newListener(t, noSignal, 3, 1, nil)
 	l.Confirm("n2", catalog.MirrorKey(1))
@@ -158,7 +158,7 @@ func TestPoller_oneHolderPolls(t *testing.T) {
 
 // The number of running polls has the limit of index jobs. The longest waiting go first.
 // Repositories that left are forgotten.
-func TestPoller_limit(t *testing.T) {
+func TestPoller_limitsRunningPolls(t *testing.T) {
 	t.Parallel()
 	l := newListener(t, noSignal, 1, 4, nil)
 	for id, ago := range map[catalog.RepoID]time.Duration{1: 3 * time.Hour, 2: 5 * time.Hour, 3: 4 * time.Hour, 4: 2 * time.Hour} {
@@ -185,7 +185,7 @@ func TestPoller_limit(t *testing.T) {
 
 // A look at all repositories that found nothing is followed by a pause that grows with
 // their number. A push ends it.
-func TestPoller_restsAfterALookWithoutNews(t *testing.T) {
+func TestPoller_restsAfterFindingNothingDue(t *testing.T) {
 	t.Parallel()
 	const repos = 40
 	calm := func() *listener {
@@ -219,7 +219,7 @@ func TestPoller_restsAfterALookWithoutNews(t *testing.T) {
 }
 
 // A round makes as many polls as there is CPU for, even if few may run at a time.
-func TestPoller_manyPollsPerRound(t *testing.T) {
+func TestPoller_makesManyPollsInARound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var running, most, looks atomic.Int64
@@ -284,7 +284,7 @@ func TestPoller_changedSettingsEnqueueJobsWithoutPolls(t *testing.T) {
 }
 
 // A poll that hangs is visible, although polls have no job.
-func TestPolls_returnsTheLongest(t *testing.T) {
+func TestRunningPolls_returnsTheLongest(t *testing.T) {
 	t.Parallel()
 	l := newListener(t, noSignal, 1, 2, nil)
 	tell := func() string {
@@ -314,7 +314,7 @@ func TestPolls_returnsTheLongest(t *testing.T) {
 }
 
 // Run polls due repositories at the polling interval.
-func TestPoller_run(t *testing.T) {
+func TestPoller_pollsAtTheConfiguredInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		polled := make(chan catalog.RepoID, 10)
@@ -344,7 +344,7 @@ func TestPoller_run(t *testing.T) {
 }
 
 // A webhook call on one node is sent to all nodes, once.
-func TestFollower_webhookNotifiesAllNodes(t *testing.T) {
+func TestPushFollower_webhookCallNotifiesAllNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newListener(t, noSignal, 3, 1, nil)
@@ -384,7 +384,7 @@ func TestFollower_webhookNotifiesAllNodes(t *testing.T) {
 }
 
 // A host that failed is left alone for a while, or as long as it asks for.
-func TestPoll_pausesAfterAFailure(t *testing.T) {
+func TestPolling_pausesAHostAfterAFailure(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	until := func(d time.Duration) error {
@@ -405,7 +405,7 @@ func TestPoll_pausesAfterAFailure(t *testing.T) {
 
 // Candidates that wait for the same reason: the most searched go first, then those with the newest
 // push. An earlier due time goes before all.
-func TestPoller_order(t *testing.T) {
+func TestPoller_mostSearchedAndNewestPushComeFirst(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1e9, 0)
 	repo := func(id catalog.RepoID, pushed time.Duration) *catalog.Repo {

@@ -57,7 +57,7 @@ func (y *testNode) tagged(id catalog.RepoID) string {
 
 // Text is searchable before its symbols are found. If the tagger fails, the next attempt only finds
 // symbols. A push needs only the symbols of new texts.
-func TestIndex_publishesTextBeforeSymbols(t *testing.T) {
+func TestIndexJob_publishesTextBeforeSymbols(t *testing.T) {
 	t.Parallel()
 	y, g := newTaggedNode(t, "app")
 	y.push("app", "a.go", "package walrus\n")
@@ -86,7 +86,7 @@ func TestIndex_publishesTextBeforeSymbols(t *testing.T) {
 }
 
 // A text on which the tagger failed is retried by a job with unchanged input, not by a push.
-func TestSymbols_retriesFailedTexts(t *testing.T) {
+func TestIndexJob_retriesTextsWhoseSymbolsFailed(t *testing.T) {
 	t.Parallel()
 	y, g := newTaggedNode(t, "app")
 	unknown := newSymbols(nil, y.files, true, time.Minute, time.Now)
@@ -123,7 +123,7 @@ func TestSymbols_retriesFailedTexts(t *testing.T) {
 }
 
 // The pause grows fourfold with each failed attempt.
-func TestSymbols_pause(t *testing.T) {
+func TestSymbolRetry_pauseGrowsFourfold(t *testing.T) {
 	t.Parallel()
 	s := newSymbols(nil, nil, true, time.Minute, time.Now)
 	for tries, want := range map[int]time.Duration{0: time.Minute, 1: time.Minute, 2: 4 * time.Minute, 3: 16 * time.Minute, 255: 24 * time.Hour} {
@@ -134,7 +134,7 @@ func TestSymbols_pause(t *testing.T) {
 }
 
 // A pack takes the symbols of its files, without tagging again.
-func TestPack_keepsSymbols(t *testing.T) {
+func TestPackJob_keepsSymbolsWithoutTaggingAgain(t *testing.T) {
 	t.Parallel()
 	var names []string
 	for i := range 8 {
@@ -160,7 +160,7 @@ func TestPack_keepsSymbols(t *testing.T) {
 }
 
 // A pack waits for files that have not arrived yet.
-func TestPack_waitsForItsFiles(t *testing.T) {
+func TestPackJob_waitsForItsFiles(t *testing.T) {
 	t.Parallel()
 	var names []string
 	for i := range 8 {
@@ -178,7 +178,7 @@ func TestPack_waitsForItsFiles(t *testing.T) {
 }
 
 // A whole sync job lists what exists, and removes what is gone.
-func TestSyncJob(t *testing.T) {
+func TestListingJob_listsNewAndRemovesGoneRepositories(t *testing.T) {
 	t.Parallel()
 	y := newTestNode(t)
 	for _, name := range []string{"app", "lib"} {

@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-func TestListing_warnsOfAnotherConnectionsName(t *testing.T) {
+func TestListingJob_warnsIfAnotherConnectionHasTheName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `{"connections": {"a": {"type": "git", "url": "file:///one/*"}, "b": {"type": "git", "url": "file:///two/*"}}}`, 1)
 	list := []host.Repo{{Name: "local/x", Remote: git.Remote{URL: "file:///two/x"}}}
@@ -31,7 +31,7 @@ func TestListing_warnsOfAnotherConnectionsName(t *testing.T) {
 
 // A local repository whose origin is listed by another connection is named after its directory,
 // whichever connection synced first.
-func TestListing_localRepositoryGivesWay(t *testing.T) {
+func TestListingJob_aLocalRepositoryGivesItsNameToTheHosts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `{"connections": {"a-users": {"type": "git", "url": "file:///users/*"}, "z-corp": {"type": "git", "url": "https://git.corp.example/acme/payroll"}}}`, 1)
 	const name = "git.corp.example/acme/payroll"

@@ -15,7 +15,7 @@ import (
 
 // A repository that git does not find is looked up once. If it is gone or renamed, it rests for
 // hours and causes a listing. If the host still has it, it is retried soon.
-func TestMissing_looksTheRepositoryUp(t *testing.T) {
+func TestMissingRepository_isLookedUpOnceAndRests(t *testing.T) {
 	t.Parallel()
 	failure := fmt.Errorf("fetch: %w", git.ErrNoRemote)
 	for name, c := range map[string]struct {
@@ -58,7 +58,7 @@ func TestMissing_looksTheRepositoryUp(t *testing.T) {
 
 // After an ordinary failure polls go on before the back-off ends: the full disk may have room
 // again.
-func TestRests_notAfterAnOrdinaryFailure(t *testing.T) {
+func TestPolling_doesNotRestAfterAnOrdinaryFailure(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	w.Pass(3 * time.Hour)
@@ -73,7 +73,7 @@ func TestRests_notAfterAnOrdinaryFailure(t *testing.T) {
 }
 
 // A resting repository is not polled, unless its host reports a push.
-func TestRests_isNotPolled(t *testing.T) {
+func TestRestingRepository_isNotPolledUntilAPush(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	w.Pass(3 * time.Hour)

@@ -168,7 +168,7 @@ func (y *testNode) lose() {
 	}
 }
 
-func TestIndexJob_followsARepository(t *testing.T) {
+func TestIndexJob_indexesEachPush(t *testing.T) {
 	t.Parallel()
 	y := newTestNode(t, "app")
 	repo := y.index(1)
@@ -272,7 +272,7 @@ func TestIndexJob_clonesADamagedMirrorAgain(t *testing.T) {
 	}
 }
 
-func TestIndexJob_errorTexts(t *testing.T) {
+func TestIndexJob_errorsSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	y := newTestNode(t, "app")
 	y.push("app", "a.txt", "walrus\n")
@@ -290,7 +290,7 @@ func TestIndexJob_errorTexts(t *testing.T) {
 
 // The first live holder of a mirror polls it. It enqueues a job only if something is new, or the
 // remote does not answer.
-func TestPoll_enqueuesAJobForNews(t *testing.T) {
+func TestPolling_enqueuesAnIndexJobForNews(t *testing.T) {
 	t.Parallel()
 	y := newTestNode(t, "app", "lib")
 	for i, name := range []string{"app", "lib"} {
@@ -332,7 +332,7 @@ func TestPoll_enqueuesAJobForNews(t *testing.T) {
 
 // Small repositories share a file after packing, and each is found in it. A changed repository
 // leaves it.
-func TestPackJob_joinsFiles(t *testing.T) {
+func TestPackJob_joinsSmallIndexFiles(t *testing.T) {
 	t.Parallel()
 	var names []string
 	for i := range 9 {
@@ -367,7 +367,7 @@ func TestPackJob_joinsFiles(t *testing.T) {
 	}
 }
 
-func TestCollectJob_removesTheRepository(t *testing.T) {
+func TestDeletionJob_removesTheRepository(t *testing.T) {
 	t.Parallel()
 	y := newTestNode(t, "app")
 	y.push("app", "a.txt", "walrus\n")

@@ -8,7 +8,7 @@ import (
 )
 
 // The cache is limited, and the least recently used entry goes first.
-func TestCache_limit(t *testing.T) {
+func TestCache_dropsTheLeastRecentlyUsedEntry(t *testing.T) {
 	t.Parallel()
 	r := lru.New[int, string](100)
 	for i := range 10 {

@@ -93,7 +93,7 @@ func read(t *testing.T, env map[string]string) *Sender {
 var letter = Letter{To: "ann@example.com", Subject: "Come in", Text: "https://code.example.com/join?link=1f"}
 
 // A letter goes by STARTTLS or TLS to a real server, and the password never in clear.
-func TestSend(t *testing.T) {
+func TestSendMail_usesTLSAndNeverShowsThePassword(t *testing.T) {
 	t.Parallel()
 	for _, implicit := range []bool{false, true} {
 		o, s := open(t, implicit)
@@ -113,7 +113,7 @@ func TestSend(t *testing.T) {
 }
 
 // What goes wrong is an error that names the server and not the password.
-func TestSend_fails(t *testing.T) {
+func TestSendMail_errorNamesTheServerNotThePassword(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte("open\n"), 0o600); err != nil {
@@ -137,7 +137,7 @@ func TestSend_fails(t *testing.T) {
 }
 
 // A password does not go to a server without TLS.
-func TestSend_keepsThePasswordWithoutTLS(t *testing.T) {
+func TestSendMail_keepsThePasswordFromServersWithoutTLS(t *testing.T) {
 	t.Parallel()
 	o, s := open(t, false)
 	plain := smtp.NewServer(o)
@@ -154,7 +154,7 @@ func TestSend_keepsThePasswordWithoutTLS(t *testing.T) {
 	}
 }
 
-func TestRead(t *testing.T) {
+func TestMailSettings_areReadFromVariables(t *testing.T) {
 	t.Parallel()
 	const from = "shoal@example.com"
 	for _, c := range []struct {

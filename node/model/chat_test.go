@@ -22,7 +22,7 @@ func chunks(finish string, deltas ...string) modeltest.Turn {
 }
 
 // It plays answers of real services: text, then calls as "name arguments", and reasoning.
-func TestChatCompletions_variants(t *testing.T) {
+func TestChatCompletions_readsAnswersOfRealServices(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string
@@ -76,7 +76,7 @@ func TestChatCompletions_variants(t *testing.T) {
 }
 
 // The reasoning of an answer must be unchanged in the next request.
-func TestReasoning_isReturnedUnchanged(t *testing.T) {
+func TestReasoning_isSentBackUnchanged(t *testing.T) {
 	t.Parallel()
 	aCall := `{"tool_calls":[{"index":0,"id":"abcdefghi","function":{"name":"grep","arguments":"{}"}}]}`
 	for _, tt := range []struct {

@@ -26,7 +26,7 @@ func one(name config.Provider) config.Model {
 var wires = []config.Provider{config.Mistral, config.OpenAI, config.Anthropic, config.GoogleGenerativeAI, config.AmazonBedrock}
 
 // Each wire gets the refusals of the real services.
-func TestRefusals_haveKinds(t *testing.T) {
+func TestProviderRefusals_getTheirErrorKind(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		status int
@@ -61,7 +61,7 @@ func TestRefusals_haveKinds(t *testing.T) {
 }
 
 // There are four tries in all, never sooner than the provider says.
-func TestRetry_overloadedProvider(t *testing.T) {
+func TestProviderRetry_waitsAsLongAsAnOverloadedProviderSays(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		status int
@@ -100,7 +100,7 @@ func TestRetry_overloadedProvider(t *testing.T) {
 }
 
 // The partial answer is dropped.
-func TestRetry_brokenAnswer(t *testing.T) {
+func TestProviderRetry_dropsAPartialAnswer(t *testing.T) {
 	t.Parallel()
 	for _, wire := range wires {
 		s := modeltest.Start(t, modeltest.Turn{Text: "half an answer", Fault: func(w http.ResponseWriter, stream []byte) { _, _ = w.Write(stream[:len(stream)*2/3]) }},
@@ -120,7 +120,7 @@ func TestRetry_brokenAnswer(t *testing.T) {
 }
 
 // A service returns the key in its error, whole and shortened as services do.
-func TestErrors_withoutTheKey(t *testing.T) {
+func TestProviderErrors_neverContainTheKey(t *testing.T) {
 	t.Parallel()
 	for _, wire := range wires {
 		s := modeltest.Start(t, modeltest.Turn{Fault: modeltest.Status(401, `{"error":{"message":"Incorrect API key `+secretKey+` provided: sk-p***************wxyz."}}`)})
@@ -137,7 +137,7 @@ func TestErrors_withoutTheKey(t *testing.T) {
 }
 
 // After a refusal the request is repeated without the parameter, and later requests omit it.
-func TestQuirks_omitRefusedParameters(t *testing.T) {
+func TestRefusedParameter_isOmittedFromLaterRequests(t *testing.T) {
 	t.Parallel()
 	warm := 0.5
 	for _, tt := range []struct {
@@ -182,7 +182,7 @@ func raw(stream string) modeltest.Turn {
 }
 
 // These errors come after a status of 200.
-func TestStream_errors(t *testing.T) {
+func TestModelStream_errorAfterStatus200IsReported(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		wire   config.Provider

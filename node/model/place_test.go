@@ -22,7 +22,7 @@ func (r *refusing) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // It checks the address of each provider without a baseUrl, and with settings and variables.
-func TestModelAddress(t *testing.T) {
+func TestModelAddress_followsProviderSettingsAndVariables(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		m         config.Model
@@ -133,7 +133,7 @@ func TestGoogleToken_isRequestedForEachCall(t *testing.T) {
 }
 
 // An unknown model gets low limits, so that no service refuses it.
-func TestLimits_byModelName(t *testing.T) {
+func TestTokenLimits_areLowForUnknownModels(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]model.Limit{
 		"claude-sonnet-x":              {Window: 200_000, Output: 32_000},

@@ -80,7 +80,7 @@ func question(text string) []model.Message {
 
 // Each provider thinks, makes two calls at once, takes their results, and answers. The server
 // refuses what the real services refuse.
-func TestProviders_conversation(t *testing.T) {
+func TestEveryProvider_holdsAConversationWithToolCalls(t *testing.T) {
 	for _, tt := range all {
 		t.Run(string(tt.m.Provider)+" "+tt.m.Model, func(t *testing.T) {
 			t.Parallel()
@@ -144,7 +144,7 @@ func TestProviders_conversation(t *testing.T) {
 
 // Each provider gets a conversation that another one began, with ids and a name in another
 // format.
-func TestProviders_historyOfAnotherModel(t *testing.T) {
+func TestEveryProvider_continuesAConversationOfAnotherModel(t *testing.T) {
 	for _, tt := range all {
 		t.Run(string(tt.m.Provider)+" "+tt.m.Model, func(t *testing.T) {
 			t.Parallel()
@@ -172,7 +172,7 @@ func TestProviders_historyOfAnotherModel(t *testing.T) {
 
 // Every variable that the libraries would read has a wrong value. None of it reaches the
 // configured address.
-func TestProviders_ignoreTheEnvironment(t *testing.T) {
+func TestEveryProvider_ignoresTheLibrariesOwnVariables(t *testing.T) {
 	const poison = "poisoned-value"
 	for _, name := range []string{
 		"OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_BASE_URL", "OPENAI_WEBHOOK_SECRET", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN",

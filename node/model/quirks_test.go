@@ -56,7 +56,7 @@ func frames(events ...string) modeltest.Turn {
 
 // It plays undocumented answers of services and gateways: how each is read, and what the next
 // request returns of it.
-func TestServices_undocumentedAnswers(t *testing.T) {
+func TestUndocumentedAnswers_ofServicesAreRead(t *testing.T) {
 	t.Parallel()
 	sig := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	gemini := func(parts ...string) modeltest.Turn {
@@ -193,7 +193,7 @@ func TestServices_undocumentedAnswers(t *testing.T) {
 }
 
 // They come after a status of 200, and do not end the stream.
-func TestConverse_exceptionsAreErrors(t *testing.T) {
+func TestBedrockConverse_exceptionsAreErrors(t *testing.T) {
 	t.Parallel()
 	begun := []string{`messageStart {"role":"assistant"}`, `contentBlockDelta {"contentBlockIndex":0,"delta":{"text":"Ye"}}`}
 	for exception, want := range map[string]model.Kind{
@@ -212,7 +212,7 @@ func TestConverse_exceptionsAreErrors(t *testing.T) {
 
 // The provider reports once which kind of thinking a model supports. Without a report, no
 // thinking is requested.
-func TestThinking_kindIsQueried(t *testing.T) {
+func TestThinking_isRequestedOnlyInTheKindThatTheModelSupports(t *testing.T) {
 	t.Parallel()
 	for told, want := range map[string]string{
 		`{"capabilities":{"thinking":{"types":{"adaptive":{"supported":true},"enabled":{"supported":true}}}}}`:  `"thinking":{"display":"summarized","type":"adaptive"}`,
@@ -253,7 +253,7 @@ func TestThinking_kindIsQueried(t *testing.T) {
 }
 
 // Thinking tokens count as output, and the service refuses a budget that is not smaller.
-func TestThinking_budget(t *testing.T) {
+func TestThinking_budgetIsBelowTheOutputLimit(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		budget    string // of the variable
@@ -300,7 +300,7 @@ func TestThinking_budget(t *testing.T) {
 
 // Only the first call of a step from another model gets the placeholder signature, as the service
 // documents.
-func TestForeignCalls_placeholderSignature(t *testing.T) {
+func TestCallsOfAnotherModel_firstOneGetsThePlaceholderSignature(t *testing.T) {
 	t.Parallel()
 	s := modeltest.Start(t, modeltest.Turn{Text: "ok"})
 	c, _ := opened(t, one(config.GoogleGenerativeAI), s.URL)
@@ -322,7 +322,7 @@ func TestForeignCalls_placeholderSignature(t *testing.T) {
 }
 
 // The service refuses a conversation that has calls but no tools.
-func TestTools_areSentWithCalls(t *testing.T) {
+func TestModelRequest_hasToolsIfTheConversationHasCalls(t *testing.T) {
 	t.Parallel()
 	s := modeltest.Start(t, modeltest.Turn{Text: "ok"})
 	c, _ := opened(t, one(config.AmazonBedrock), s.URL)
@@ -347,7 +347,7 @@ func TestTools_areSentWithCalls(t *testing.T) {
 }
 
 // Models refuse unknown parameters, so only configured ones are sent.
-func TestRequest_onlyConfiguredParameters(t *testing.T) {
+func TestModelRequest_hasOnlyConfiguredParameters(t *testing.T) {
 	t.Parallel()
 	for _, tt := range all {
 		s := modeltest.Start(t, modeltest.Turn{Text: "ok"})
@@ -367,7 +367,7 @@ func TestRequest_onlyConfiguredParameters(t *testing.T) {
 }
 
 // Each property that changes the request is sent.
-func TestRequest_configuredParameters(t *testing.T) {
+func TestModelRequest_hasEachConfiguredParameter(t *testing.T) {
 	t.Parallel()
 	warm, budget := 0.25, int64(777)
 	with := func(name config.Provider, set func(*config.Model)) config.Model {
@@ -409,7 +409,7 @@ func TestRequest_configuredParameters(t *testing.T) {
 
 // Older reasoning models refuse reasoning in messages. Newer ones need it in every assistant
 // message, "" for none.
-func TestReasoning_ofEarlierTurns(t *testing.T) {
+func TestReasoning_ofEarlierTurnsIsSentOnlyToModelsThatNeedIt(t *testing.T) {
 	t.Parallel()
 	said := func(m model.Message, text string) model.Message {
 		m.Parts = []model.Part{{Text: text}}
@@ -441,7 +441,7 @@ func TestReasoning_ofEarlierTurns(t *testing.T) {
 }
 
 // Services have different names for cached tokens.
-func TestUsage_cachedTokens(t *testing.T) {
+func TestTokenUsage_includesCachedTokensOfEachService(t *testing.T) {
 	t.Parallel()
 	for usage, cached := range map[string]int{
 		`{"prompt_tokens":9,"completion_tokens":2,"prompt_cache_hit_tokens":7,"prompt_cache_miss_tokens":2}`: 7,

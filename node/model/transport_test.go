@@ -40,7 +40,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // A thinking model may be silent for long, and any byte shows that it is there.
-func TestAnswer_endsAfterSilence(t *testing.T) {
+func TestModelAnswer_endsAfterTooLongSilence(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
@@ -74,7 +74,7 @@ func TestAnswer_endsAfterSilence(t *testing.T) {
 }
 
 // The limit is 50 MiB.
-func TestAnswer_sizeLimit(t *testing.T) {
+func TestModelAnswer_isLimitedTo50MiB(t *testing.T) {
 	t.Parallel()
 	endless := io.NopCloser(io.LimitReader(zeros{}, maxStream+1<<20))
 	b := newBoundedBody(endless, time.Hour, func(error) {})
@@ -90,7 +90,7 @@ type zeros struct{}
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
 // The configuration knows exactly the variables that providers read for the destination of a key.
-func TestProviderVariables_matchTheConfiguration(t *testing.T) {
+func TestProviderVariables_areThoseOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	for _, p := range providers {
 		m := config.Model{Provider: p.name}

@@ -11,7 +11,7 @@ import (
 
 // It holds a conversation with each provider as an independent program plays it. SHOAL_AIMOCK is
 // its address; .ci/test-models starts it.
-func TestProviders_playedByAnotherProgram(t *testing.T) {
+func TestEveryProvider_conversesWithAnIndependentServer(t *testing.T) {
 	url := os.Getenv("SHOAL_AIMOCK")
 	if url == "" {
 		t.Skip("SHOAL_AIMOCK does not name the address of the program: see .ci/test-models")

@@ -7,7 +7,7 @@ import (
 )
 
 // A flap that is about to cut a link during a heal must not cut it for good.
-func TestHeal_endsFlaps(t *testing.T) {
+func TestHealNetwork_endsIntermittentCuts(t *testing.T) {
 	t.Parallel()
 	id := [2]int{0, 1}
 	networks := make([]*network, 2000)

@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-func TestRegister_acceptsRealClients(t *testing.T) {
+func TestClientRegistration_acceptsRealClients(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 1)
 	before := w.entries()
@@ -43,7 +43,7 @@ func TestRegister_acceptsRealClients(t *testing.T) {
 	}
 }
 
-func TestRegister_refuses(t *testing.T) {
+func TestClientRegistration_refusesInvalidClients(t *testing.T) {
 	t.Parallel()
 	p := newTestCluster(t, 1).nodes[0]
 	for body, want := range map[string]string{
@@ -66,7 +66,7 @@ func TestRegister_refuses(t *testing.T) {
 	}
 }
 
-func TestCleanName(t *testing.T) {
+func TestClientName_losesUnsafeCharacters(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"Claude Code":           "Claude Code",
@@ -83,7 +83,7 @@ func TestCleanName(t *testing.T) {
 	}
 }
 
-func TestGoodRedirect(t *testing.T) {
+func TestRedirectURL_mustBeSafe(t *testing.T) {
 	t.Parallel()
 	named := []string{"http://localhost/callback", "http://127.0.0.1:33418/", "https://good.example/cb?x=1", "cursor://anysphere.cursor-mcp/oauth/callback", "http://[::1]/cb"}
 	for asked, want := range map[string]bool{
@@ -139,7 +139,7 @@ func TestGoodRedirect(t *testing.T) {
 	}
 }
 
-func TestAuthorize_refuses(t *testing.T) {
+func TestAuthorize_refusesInvalidRequests(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 1)
 	p := w.nodes[0]
@@ -228,7 +228,7 @@ func TestAuthorize_isNoOpenRedirector(t *testing.T) {
 }
 
 // Clients request scopes and resources in different ways.
-func TestAuthorize_acceptsVariants(t *testing.T) {
+func TestAuthorize_acceptsVariantsOfScopeAndResource(t *testing.T) {
 	t.Parallel()
 	p := newTestCluster(t, 1).nodes[0]
 	client := p.registered()
@@ -257,7 +257,7 @@ func TestAuthorize_acceptsVariants(t *testing.T) {
 	}
 }
 
-func TestDecide_onlyByThePersonAsked(t *testing.T) {
+func TestConsent_isDecidedOnlyByThePersonAsked(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 1)
 	p := w.nodes[0]
@@ -295,7 +295,7 @@ func TestDecide_onlyByThePersonAsked(t *testing.T) {
 	wants(t, "an old form", err, invalidRequest)
 }
 
-func TestEnabled_onlyByTLSOrLocally(t *testing.T) {
+func TestOAuth_isEnabledOnlyWithTLSOrLocally(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]bool{
 		"https://code.example": true, "http://localhost:7700": true, "http://127.0.0.1:7700": true, "http://[::1]:7700": true,
@@ -307,7 +307,7 @@ func TestEnabled_onlyByTLSOrLocally(t *testing.T) {
 	}
 }
 
-func TestAllowed_clientHosts(t *testing.T) {
+func TestClientHosts_areRestrictedToTheAllowedOnes(t *testing.T) {
 	t.Parallel()
 	p := newTestCluster(t, 1).nodes[0]
 	client := p.registered()

@@ -32,7 +32,7 @@ func document(id string) string {
 	return fmt.Sprintf(`{"client_id":%q,"client_name":"Agent","redirect_uris":["http://localhost/callback"],"token_endpoint_auth_method":"none"}`, id)
 }
 
-func TestDocument_identifiesAClient(t *testing.T) {
+func TestClientDocument_identifiesAClientAndIsCached(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 2)
 	web := &site{text: document(agentDocument)}
@@ -69,7 +69,7 @@ func TestDocument_identifiesAClient(t *testing.T) {
 	w.nodes[0].code(ann, agentDocument)
 }
 
-func TestDocument_onlyForSignedInPeople(t *testing.T) {
+func TestClientDocument_isFetchedOnlyForSignedInPeople(t *testing.T) {
 	t.Parallel()
 	p := newTestCluster(t, 1).nodes[0]
 	web := &site{text: document(agentDocument)}
@@ -83,7 +83,7 @@ func TestDocument_onlyForSignedInPeople(t *testing.T) {
 	}
 }
 
-func TestReadDocument_refuses(t *testing.T) {
+func TestClientDocument_refusesInvalidOnes(t *testing.T) {
 	t.Parallel()
 	for what, text := range map[string]string{
 		"another id":         document("https://agent.example/other.json"),
@@ -106,7 +106,7 @@ func TestReadDocument_refuses(t *testing.T) {
 	}
 }
 
-func TestGoodAddress_refuses(t *testing.T) {
+func TestClientDocument_refusesUnsafeAddresses(t *testing.T) {
 	t.Parallel()
 	web := &site{}
 	p := newTestCluster(t, 1).nodes[0]
@@ -130,7 +130,7 @@ func TestGoodAddress_refuses(t *testing.T) {
 	}
 }
 
-func TestDocuments_fetchLimits(t *testing.T) {
+func TestClientDocuments_limitFetchesAndMemory(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 1)
 	p := w.nodes[0]
@@ -155,7 +155,7 @@ func TestDocuments_fetchLimits(t *testing.T) {
 }
 
 // Made-up URLs do not displace good documents.
-func TestDocuments_goodOnesStay(t *testing.T) {
+func TestClientDocuments_madeUpURLsDoNotDisplaceGoodOnes(t *testing.T) {
 	t.Parallel()
 	p := newTestCluster(t, 1).nodes[0]
 	p.documents.note("https://good.example/c", &Client{ID: "https://good.example/c"}, nil)
@@ -176,7 +176,7 @@ func (f fetch) Fetch(ctx context.Context, _ string) ([]byte, error) { return f(c
 
 // Only failures of the document itself are remembered, because they refuse it to everybody for a
 // while.
-func TestDocuments_rememberOnlyTheirOwnFailures(t *testing.T) {
+func TestClientDocuments_rememberOnlyTheirOwnFailures(t *testing.T) {
 	t.Parallel()
 	good := []byte(document(agentDocument))
 	for what, c := range map[string]struct {
@@ -230,7 +230,7 @@ func TestDocuments_rememberOnlyTheirOwnFailures(t *testing.T) {
 }
 
 // A cluster without Internet access knows some clients anyway.
-func TestDocuments_builtIn(t *testing.T) {
+func TestClientDocuments_someClientsAreBuiltIn(t *testing.T) {
 	t.Parallel()
 	p := newTestCluster(t, 1).nodes[0]
 	const id = "https://claude.ai/oauth/claude-code-client-metadata"
@@ -248,7 +248,7 @@ func TestDocuments_builtIn(t *testing.T) {
 	wants(t, "where documents are off", err, invalidClient)
 }
 
-func TestPublicOnly(t *testing.T) {
+func TestClientDocument_isFetchedOnlyFromPublicAddresses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		"8.8.8.8": true, "1.1.1.1": true, "2606:4700::1111": true,

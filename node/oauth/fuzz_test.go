@@ -7,7 +7,7 @@ import (
 )
 
 // Only texts that were sealed here open.
-func FuzzTokens(f *testing.F) {
+func FuzzTokens_onlySealedTextsOpen(f *testing.F) {
 	w := newTestCluster(f, 1)
 	p := w.nodes[0]
 	client := p.registered()
@@ -47,7 +47,7 @@ func FuzzTokens(f *testing.F) {
 }
 
 // A person is only sent to a redirect URL that the client has registered.
-func FuzzRedirect(f *testing.F) {
+func FuzzRedirect_leadsOnlyToRegisteredURLs(f *testing.F) {
 	for _, pair := range [][2]string{{"http://localhost/cb", "http://localhost:1/cb"}, {"https://a.b/", "https://a.b/"}, {"http://[::1]:3/", "http://[::1]/"}, {"x:y", "x:y"}, {"http://localhost/cb", "http://localhost:1@evil/cb"}} {
 		f.Add(pair[0], pair[1])
 	}
@@ -67,7 +67,7 @@ func FuzzRedirect(f *testing.F) {
 }
 
 // Whatever a client registers, the result is safe on a page and in a header.
-func FuzzRegister(f *testing.F) {
+func FuzzRegister_resultIsSafeOnAPage(f *testing.F) {
 	w := newTestCluster(f, 1)
 	p := w.nodes[0]
 	entries := w.entries()
@@ -102,7 +102,7 @@ func FuzzRegister(f *testing.F) {
 
 // A whole request of a client is refused on a page, refused by a redirect to the client, or shown
 // for consent.
-func FuzzAuthorize(f *testing.F) {
+func FuzzAuthorize_neverRedirectsElsewhere(f *testing.F) {
 	w := newTestCluster(f, 1)
 	p := w.nodes[0]
 	client := p.registered()

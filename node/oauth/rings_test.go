@@ -8,7 +8,7 @@ import (
 )
 
 // Secrets are renewed, and no token ends with an old secret before its time.
-func TestRings_renewSecrets(t *testing.T) {
+func TestTokenSecrets_areRenewedWithoutEndingTokens(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 2)
 	p := w.nodes[0]
@@ -81,7 +81,7 @@ func TestRings_renewSecrets(t *testing.T) {
 }
 
 // No request creates a secret: a node without secrets returns an error.
-func TestRings_withoutSecretsNotReady(t *testing.T) {
+func TestTokenSecrets_areNeverMadeByARequest(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 1)
 	p := &place{testCluster: &testCluster{t: t, now: w.now, log: w.log, views: w.views[:1], plain: w.plain}, changed: make(chan struct{})}

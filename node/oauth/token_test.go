@@ -18,7 +18,7 @@ import (
 )
 
 // Each step of a sign-in uses another node.
-func TestExchange_overThreeNodes(t *testing.T) {
+func TestTokenExchange_worksWithEachStepAtAnotherNode(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 3)
 	client := w.nodes[0].registered()
@@ -53,7 +53,7 @@ func TestExchange_overThreeNodes(t *testing.T) {
 }
 
 // An owner's agent cannot administer.
-func TestAuthenticate_memberAtMost(t *testing.T) {
+func TestAgentToken_hasAtMostTheMemberRole(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 1)
 	p, olga := w.nodes[0], Person{Account: "olga", Session: "o"}
@@ -69,7 +69,7 @@ func TestAuthenticate_memberAtMost(t *testing.T) {
 }
 
 // A node that lags behind does not refuse what another node has confirmed: it waits.
-func TestAuthenticate_laggingNodeWaits(t *testing.T) {
+func TestAgentToken_aLaggingNodeWaitsInsteadOfRefusing(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 2)
 	client := w.nodes[0].registered()
@@ -99,7 +99,7 @@ func TestAuthenticate_laggingNodeWaits(t *testing.T) {
 	}
 }
 
-func TestRefresh_concurrentOnesGetTheSameToken(t *testing.T) {
+func TestTokenRefresh_concurrentOnesGetTheSameToken(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 3)
 	client := w.nodes[0].registered()
@@ -147,7 +147,7 @@ func TestRefresh_concurrentOnesGetTheSameToken(t *testing.T) {
 	}
 }
 
-func TestRefresh_oldTokenEndsTheConsent(t *testing.T) {
+func TestTokenRefresh_anOldTokenEndsTheConsent(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 1)
 	p := w.nodes[0]
@@ -168,7 +168,7 @@ func TestRefresh_oldTokenEndsTheConsent(t *testing.T) {
 }
 
 // Without a leader a client gets an error to try again, and loses nothing.
-func TestExchange_withoutALeaderLosesNothing(t *testing.T) {
+func TestTokenExchange_withoutALeaderLosesNothing(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 1)
 	p := w.nodes[0]
@@ -194,7 +194,7 @@ func TestExchange_withoutALeaderLosesNothing(t *testing.T) {
 	}
 }
 
-func TestExchange_codeWorksOnce(t *testing.T) {
+func TestTokenExchange_aCodeWorksOnce(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 2)
 	client := w.nodes[0].registered()
@@ -226,7 +226,7 @@ func TestExchange_codeWorksOnce(t *testing.T) {
 }
 
 // Each of these is refused, writes nothing, and does not use up the code.
-func TestExchange_wrongRequestsKeepTheCode(t *testing.T) {
+func TestTokenExchange_wrongRequestsKeepTheCode(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 1)
 	p := w.nodes[0]
@@ -280,7 +280,7 @@ func TestExchange_wrongRequestsKeepTheCode(t *testing.T) {
 	wants(t, "a code after its minute", err, invalidGrant)
 }
 
-func TestBoxes_ofOneKindDoNotOpenAsAnother(t *testing.T) {
+func TestSealedTokens_ofOneKindAreRefusedAsAnother(t *testing.T) {
 	t.Parallel()
 	w, elsewhere := newTestCluster(t, 1), newTestCluster(t, 1)
 	p := w.nodes[0]
@@ -322,7 +322,7 @@ func TestBoxes_ofOneKindDoNotOpenAsAnother(t *testing.T) {
 	}
 }
 
-func TestAgent_endsWith(t *testing.T) {
+func TestAgentAccess_endsWithAccountConsentOrClient(t *testing.T) {
 	t.Parallel()
 	suspend := func(state catalog.AccountState) func(*testCluster, *place, *Tokens) {
 		return func(w *testCluster, p *place, _ *Tokens) {
@@ -365,7 +365,7 @@ func TestAgent_endsWith(t *testing.T) {
 }
 
 // An agent of a person who signed in with a key loses access with the key, also when it expires.
-func TestAgent_endsWithTheKeyOfItsSignIn(t *testing.T) {
+func TestAgentAccess_endsWithTheKeyOfItsSignIn(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 1)
 	p := w.nodes[0]
@@ -401,7 +401,7 @@ func TestAgent_endsWithTheKeyOfItsSignIn(t *testing.T) {
 
 // The variables set the lifetimes of codes and tokens, to the second. An invalid value gives the
 // default.
-func TestTokenLifetimes_fromVariables(t *testing.T) {
+func TestTokenLifetimes_areReadFromVariables(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		vars                  map[string]string
@@ -454,7 +454,7 @@ func TestTokenLifetimes_fromVariables(t *testing.T) {
 
 // The previous refresh token gives the newest one again, for as long as the variable says. Later it
 // ends the consent.
-func TestRefreshGrace_fromAVariable(t *testing.T) {
+func TestRefreshGrace_isReadFromAVariable(t *testing.T) {
 	t.Parallel()
 	for text, grace := range map[string]time.Duration{"": time.Minute, "30m": 30 * time.Minute, "0s": 0, "31m": time.Minute} {
 		w := newTestCluster(t, 1)
@@ -478,7 +478,7 @@ func TestRefreshGrace_fromAVariable(t *testing.T) {
 	}
 }
 
-func TestRevoke_ignoresOtherTexts(t *testing.T) {
+func TestTokenRevocation_ignoresOtherTexts(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 1)
 	before := w.entries()
@@ -503,7 +503,7 @@ func TestRevoke_ignoresOtherTexts(t *testing.T) {
 
 // A node that is cut off may not have the secret of a token. It must not say that the token is
 // invalid.
-func TestRevoke_tokenOfAnUnknownSecret(t *testing.T) {
+func TestTokenRevocation_ofAnUnknownSecretIsUnavailable(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 2)
 	p, behind := w.nodes[0], w.nodes[1]
@@ -524,7 +524,7 @@ func TestRevoke_tokenOfAnUnknownSecret(t *testing.T) {
 	}
 }
 
-func TestAgents_ownOnly(t *testing.T) {
+func TestAgentList_showsPeopleOnlyTheirOwn(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 2)
 	client := w.nodes[0].registered()
@@ -555,7 +555,7 @@ func TestAgents_ownOnly(t *testing.T) {
 }
 
 // Expired tokens stay expired if the clocks of nodes are set back.
-func TestTokens_clockSetBackRevivesNothing(t *testing.T) {
+func TestExpiredToken_staysExpiredIfTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 1)
 	p := w.nodes[0]

@@ -12,7 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-func TestJobsRequest_check(t *testing.T) {
+func TestJobsRequest_refusesInvalidFilters(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		req  JobsRequest
@@ -41,7 +41,7 @@ func (r worldCluster) Alive(node string) bool { return r.w.Alive(node) }
 func (worldCluster) NameOf(string) string { return "" }
 
 // A leaving node gives away hidden repositories too, but does not count them.
-func TestLeft_hiddenRepositories(t *testing.T) {
+func TestDrainProgress_doesNotCountHiddenRepositories(t *testing.T) {
 	t.Parallel()
 	file := `{"connections": {"a": {"type": "git", "url": "file:///x"}}}`
 	w := clustertest.New(t, file, 2)
@@ -63,7 +63,7 @@ func TestLeft_hiddenRepositories(t *testing.T) {
 }
 
 // A job's id leads back to its key.
-func TestJobID_roundTrip(t *testing.T) {
+func TestJobID_leadsBackToItsKey(t *testing.T) {
 	t.Parallel()
 	for _, key := range []catalog.JobKey{
 		{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(7)},
@@ -82,7 +82,7 @@ func TestJobID_roundTrip(t *testing.T) {
 }
 
 // A repeated event is recognised within an hour, while its id is remembered.
-func TestDeliveries(t *testing.T) {
+func TestWebhookDelivery_isRecognizedIfRepeatedWithinAnHour(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	d := newDeliveries(func() time.Time { return now })
@@ -118,7 +118,7 @@ func TestDeliveries(t *testing.T) {
 	}
 }
 
-func TestSameRemote(t *testing.T) {
+func TestSameRemote_ignoresSpellingOfTheURL(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		a, b string
@@ -137,7 +137,7 @@ func TestSameRemote(t *testing.T) {
 }
 
 // An event concerns the repositories of its connection that it names, or all if it names none.
-func TestConcerns(t *testing.T) {
+func TestPushEvent_concernsTheRepositoriesThatItNames(t *testing.T) {
 	t.Parallel()
 	repo := &catalog.Repo{
 		Name:        "git.example.com/org/app",
@@ -163,7 +163,7 @@ func TestConcerns(t *testing.T) {
 	}
 }
 
-func TestCompareJobs(t *testing.T) {
+func TestCompareJobs_ordersByUrgency(t *testing.T) {
 	t.Parallel()
 	at := func(minute int) time.Time { return time.Date(2026, 1, 31, 12, minute, 0, 0, time.UTC) }
 	early := JobInfo{JobStatus: JobStatus{Started: at(1), NextTry: at(1)}, Queued: at(1), Finished: at(1)}

@@ -12,7 +12,7 @@ import (
 )
 
 // The age of the back-up counts from the last snapshot that succeeded.
-func TestArchive_saved(t *testing.T) {
+func TestBackupAge_countsFromTheLastSuccess(t *testing.T) {
 	t.Parallel()
 	var fails error
 	now := time.Unix(100, 0)

@@ -81,7 +81,7 @@ func TestSyncLog_recordsEachAttemptOnce(t *testing.T) {
 }
 
 // A connection is returned with its listings from the nodes that answer.
-func TestConnection_listings(t *testing.T) {
+func TestConnection_isReturnedWithItsListings(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	got, err := d.ops.Connection(t.Context(), account.Operator(), "work")

@@ -107,7 +107,7 @@ var placeForms = []struct{ form, text, want string }{
 	{"path", "10.0.0.5:4002", ""},
 }
 
-func TestPlaces_everyForm(t *testing.T) {
+func TestStackTrace_positionsAreFoundInEveryForm(t *testing.T) {
 	t.Parallel()
 	tried := map[string]bool{"path": true}
 	for _, c := range placeForms {
@@ -132,7 +132,7 @@ func TestPlaces_everyForm(t *testing.T) {
 }
 
 // A single-line input turns line breaks into spaces, or removes them in some browsers.
-func TestTrace_withoutLineBreaks(t *testing.T) {
+func TestStackTrace_isReadWithoutLineBreaks(t *testing.T) {
 	t.Parallel()
 	traces := map[string]string{
 		"Go":         "panic: boom\n\ngoroutine 1 [running]:\ngithub.com/a/b.(*T).Open(0xc0)\n\t/go/a/b/open.go:12 +0x1d\nmain.main()\n\t/app/main.go:9 +0x25\n",
@@ -159,7 +159,7 @@ func TestTrace_withoutLineBreaks(t *testing.T) {
 	}
 }
 
-func TestAddresses_everyHost(t *testing.T) {
+func TestPastedURL_ofEveryCodeHostIsRead(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, want string }{
 		{"https://github.com/redis/redis/blob/unstable/src/dict.c#L500", "file github.com/redis/redis unstable/src/dict.c 500-0"},
@@ -208,7 +208,7 @@ func TestAddresses_everyHost(t *testing.T) {
 	}
 }
 
-func TestNames_commits_globs(t *testing.T) {
+func TestPastedText_tellsNamesCommitsAndGlobsApart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, want string }{
 		{"github.com/rqlite/rqlite/v8/store.(*Store).Open(0xc0001b2000)", "name github.com.rqlite.rqlite.v8.store.Store > Open"},
@@ -271,7 +271,7 @@ func TestNames_commits_globs(t *testing.T) {
 }
 
 // Read of any text does not panic, and takes time proportional to the length.
-func FuzzRead(f *testing.F) {
+func FuzzRead_neverPanicsAndTakesLinearTime(f *testing.F) {
 	for _, c := range placeForms {
 		f.Add(c.text)
 	}
@@ -289,7 +289,7 @@ func FuzzRead(f *testing.F) {
 }
 
 // The source line of a message matches one of the patterns, and not a later one than expected.
-func TestLiteral_findsTheSourceOfAMessage(t *testing.T) {
+func TestMessagePattern_findsTheSourceOfAMessage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ message, source string }{
 		{`failed to open "/tmp/x.db" (attempt 3): permission denied`, `"failed to open %q (attempt %d): permission denied"`},
@@ -327,7 +327,7 @@ func TestLiteral_findsTheSourceOfAMessage(t *testing.T) {
 }
 
 // A text without words has no patterns, and every pattern is a valid expression.
-func TestLiteral_bounds(t *testing.T) {
+func TestMessagePattern_isValidAndBounded(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "  ", "12 34", `"x"`, "a b", "0xdeadbeef", "%s %d", "(((", "it's"} {
 		if got := Literal(text); len(got) > 0 {

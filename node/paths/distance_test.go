@@ -20,7 +20,7 @@ func plainDistance(a, b string) int {
 	return d
 }
 
-func TestDistance_isTheFewestChanges(t *testing.T) {
+func TestEditDistance_isTheFewestChanges(t *testing.T) {
 	t.Parallel()
 	few := func(s []byte) string {
 		for i := range s {

@@ -19,7 +19,7 @@ func keeps(t *testing.T, f Filter, path string) bool {
 }
 
 // A glob must match a whole name, not a line of it.
-func TestFilter_matchesNamesWithLineBreaks(t *testing.T) {
+func TestPathFilter_matchesWholeNamesWithLineBreaks(t *testing.T) {
 	t.Parallel()
 	const odd = "dir with space/new\nline.txt"
 	for glob, want := range map[string]bool{
@@ -41,7 +41,7 @@ func TestFilter_matchesNamesWithLineBreaks(t *testing.T) {
 }
 
 // The directory of a filter may be a file, and the pattern of the tool glob matches files only.
-func TestFilter_ofOneFile(t *testing.T) {
+func TestPathFilter_directoryMayBeAFile(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		dir, glob, path  string
@@ -68,7 +68,7 @@ func TestFilter_ofOneFile(t *testing.T) {
 
 // The expansion of globs is limited: a short glob may mean an expression of megabytes, which no
 // index accepts and which would take hundreds of megabytes to compile.
-func TestFilter_refusesGlobsThatAreTooLarge(t *testing.T) {
+func TestPathFilter_refusesGlobsThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 	const digits = "{0,1,2,3,4,5,6,7,8,9}"
 	many := make([]string, maxGlobs)
@@ -95,7 +95,7 @@ func TestFilter_refusesGlobsThatAreTooLarge(t *testing.T) {
 }
 
 // A path from an answer works as a glob, even together with a directory.
-func TestFilter_globMayBeginWithTheDirectory(t *testing.T) {
+func TestPathFilter_globMayBeginWithTheDirectory(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		glob, path string

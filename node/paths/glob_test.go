@@ -12,7 +12,7 @@ import (
 
 // Include, exclude and the pattern of the tool glob accept the dialect of package glob, except for
 // !(...).
-func TestFilter_takesTheGlobsOfTheTable(t *testing.T) {
+func TestPathFilter_acceptsTheGlobDialect(t *testing.T) {
 	t.Parallel()
 	for _, row := range globtest.Rows() {
 		rest, not := inverse(row.Pattern)
@@ -42,7 +42,7 @@ func TestFilter_takesTheGlobsOfTheTable(t *testing.T) {
 }
 
 // A path with special characters of globs matches itself.
-func TestFilter_takesAPathAsItIs(t *testing.T) {
+func TestPathFilter_matchesALiteralPathWithSpecialCharacters(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"app/(group)/page.tsx", "app/[id]/page.tsx", "app/(a|b)/x", "app/@(modal)/x", "app/{x}/y", "a[b", "src/(.)photo/p.tsx", "+page(x).svelte"} {
 		of, err := OfGlob("", path)
@@ -60,7 +60,7 @@ func TestFilter_takesAPathAsItIs(t *testing.T) {
 }
 
 // A ! in front excludes, both in a list and alone.
-func TestOfGlob_leavesOut(t *testing.T) {
+func TestGlobFilter_exclamationMarkExcludes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ dir, pattern, path string }{
 		{"", "*.go,!*_test.go", "a.go"}, {"", "!*_test.go", "x/a.go"}, {"x", "!*_test.go", "x/a.go"}, {"", "!!*.go", "a.go"},

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestWritten_roundTripsThroughJSON encodes random names, as an argument of a call and as text, and
+// TestWrittenName_roundTripsThroughJSON encodes random names, as an argument of a call and as text, and
 // decodes them.
-func TestWritten_roundTripsThroughJSON(t *testing.T) {
+func TestWrittenName_roundTripsThroughJSON(t *testing.T) {
 	t.Parallel()
 	pieces := []string{"a", "/", "\xff", "\xfe\xfd", "\n", "\t", "\r", "\x1b", "ö", "\u202e", "\U000e0041", " ", `"`, "%", "\u200d", "\ufffd", "検", "\xe6\xa4"}
 	random := rand.New(rand.NewPCG(3, 4))
@@ -46,9 +46,9 @@ func TestWritten_roundTripsThroughJSON(t *testing.T) {
 	}
 }
 
-// TestFilter_readsSpecialBytesInNamesLiterally filters names with brackets, commas, line breaks and bytes
+// TestPathFilter_readsSpecialBytesInNamesLiterally filters names with brackets, commas, line breaks and bytes
 // that are not UTF-8.
-func TestFilter_readsSpecialBytesInNamesLiterally(t *testing.T) {
+func TestPathFilter_readsSpecialBytesInNamesLiterally(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		glob, path string

@@ -46,7 +46,7 @@ func loads(units []Unit) map[string]int64 {
 	return l
 }
 
-func TestPlan_usesDifferentNodesAndZones(t *testing.T) {
+func TestPlacementPlan_usesDifferentNodesAndZones(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ nodes, zones, copies, want int }{
 		{1, 1, 2, 1}, {2, 1, 2, 2}, {3, 3, 2, 2}, {5, 3, 3, 3}, {6, 2, 2, 2}, {4, 1, 3, 3}, {5, 2, 3, 3},
@@ -71,7 +71,7 @@ func TestPlan_usesDifferentNodesAndZones(t *testing.T) {
 	}
 }
 
-func TestPlan_balancesLoad(t *testing.T) {
+func TestPlacementPlan_balancesLoad(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{3, 5, 9, 40} {
 		members := cluster(nodes, 3)
@@ -86,7 +86,7 @@ func TestPlan_balancesLoad(t *testing.T) {
 	}
 }
 
-func TestPlan_againChangesNothing(t *testing.T) {
+func TestPlacementPlan_madeAgainChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{2, 3, 7} {
 		members := cluster(nodes, 2)
@@ -113,7 +113,7 @@ func bytesToCopy(from, to []Unit) int64 {
 	return n
 }
 
-func TestPlan_joinAndLeaveMoveLittle(t *testing.T) {
+func TestPlacementPlan_movesLittleWhenANodeJoinsOrLeaves(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{3, 5, 9} {
 		members := cluster(nodes+1, 1)
@@ -140,7 +140,7 @@ func TestPlan_joinAndLeaveMoveLittle(t *testing.T) {
 	}
 }
 
-func TestPlan_ignoresTheOrderOfMembers(t *testing.T) {
+func TestPlacementPlan_ignoresTheOrderOfMembers(t *testing.T) {
 	t.Parallel()
 	members := cluster(6, 3)
 	want := Plan(members, data(500, 9), 2, true)
@@ -152,7 +152,7 @@ func TestPlan_ignoresTheOrderOfMembers(t *testing.T) {
 	}
 }
 
-func TestPlan_fullMembersGetNothingNew(t *testing.T) {
+func TestPlacementPlan_givesFullMembersNothingNew(t *testing.T) {
 	t.Parallel()
 	members := cluster(4, 1)
 	members[2].Full = true
@@ -163,7 +163,7 @@ func TestPlan_fullMembersGetNothingNew(t *testing.T) {
 	}
 }
 
-func TestPlan_thousandNodes(t *testing.T) {
+func TestPlacementPlan_worksForAThousandNodes(t *testing.T) {
 	t.Parallel()
 	members := cluster(1000, 5)
 	units := data(Groups, 11)
@@ -174,7 +174,7 @@ func TestPlan_thousandNodes(t *testing.T) {
 	}
 }
 
-func TestUnitOf_neverEqualsAGroup(t *testing.T) {
+func TestUnitOf_aRepositoryNeverEqualsAGroup(t *testing.T) {
 	t.Parallel()
 	for repo := range uint32(1000) {
 		if g := GroupOf(repo); g >= Groups {
@@ -211,7 +211,7 @@ func million() []Unit {
 	return units
 }
 
-func TestPlan_thousandNodesAndMillionShards(t *testing.T) {
+func TestPlacementPlan_balancesAMillionShardsOverAThousandNodes(t *testing.T) {
 	t.Parallel()
 	const nodes, copies = 1000, 2
 	members := cluster(nodes+1, 5)

@@ -12,7 +12,7 @@ import (
 func secrets(_ context.Context, name string) ([]byte, error) { return []byte("secret of " + name), nil }
 
 // What a node seals, all nodes of the cluster can open, for the same use only.
-func TestBox_opensForTheSameUse(t *testing.T) {
+func TestSealedBox_opensOnlyForItsUse(t *testing.T) {
 	t.Parallel()
 	ctx, here := t.Context(), New("a", "thing", secrets)
 	sealed, err := here.Seal(ctx, []byte("text"), "use")
@@ -41,7 +41,7 @@ func TestBox_opensForTheSameUse(t *testing.T) {
 }
 
 // The secret is not available. Each caller waits only for its own time, however many wait.
-func TestBox_waitEndsWithTheContext(t *testing.T) {
+func TestSealedBox_waitForTheSecretEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		box := New("a", "thing", func(ctx context.Context, _ string) ([]byte, error) {

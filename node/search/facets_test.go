@@ -11,7 +11,7 @@ import (
 
 // Each value of a property counts its files, and the most frequent value comes first. The counts
 // are exact only if the answer has every file.
-func TestCountFiles_byProperty(t *testing.T) {
+func TestFacetCounts_areExactOnlyIfTheAnswerHasEveryFile(t *testing.T) {
 	t.Parallel()
 	resp := &Response{Coverage: coverage.Of(coverage.Parts, 1, 1), Files: []File{
 		{Repository: "b", Path: "top.go", Language: "Go", Branches: []string{"HEAD"}},
@@ -51,7 +51,7 @@ func TestCountFiles_byProperty(t *testing.T) {
 
 // Counting lists every file, whatever the query says about its answer, but keeps the query's
 // timeout.
-func TestCounting_listsEveryFile(t *testing.T) {
+func TestFacetCountQuery_listsEveryFile(t *testing.T) {
 	t.Parallel()
 	for text, timeout := range map[string]string{"x count:1 type:repo": "10s", "x timeout:2s": "2s", "x or": "10s"} {
 		q, err := query.Parse(text, query.Options{})

@@ -8,7 +8,7 @@ import (
 )
 
 // "internal" selects internal repositories, and "private" all that are not public.
-func TestFlags_visibility(t *testing.T) {
+func TestVisibilityFilter_selectsInternalOrAllNonPublicRepositories(t *testing.T) {
 	t.Parallel()
 	all := map[string]*catalog.Repo{
 		"public":   {RepoFacts: catalog.RepoFacts{Visibility: catalog.Public, Public: true}},

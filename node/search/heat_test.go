@@ -8,7 +8,7 @@ import (
 )
 
 // The files of a search share its time equally, and times of searches add up.
-func TestHeat_isSharedByFilesAndAddsUp(t *testing.T) {
+func TestSearchTime_isSharedByFilesAndAddsUp(t *testing.T) {
 	t.Parallel()
 	s := &Searcher{leaves: &leaves{}}
 	group := func(file byte) leafGroup {

@@ -27,7 +27,7 @@ func (a agreed) Outlived() error                     { return nil }
 
 // A leaf that gets a repository which the viewer may not see searches nothing and reports the
 // hidden repositories. So a bug of the root leaks nothing.
-func TestLeaf_refusesHiddenRepositories(t *testing.T) {
+func TestSearchingNode_refusesHiddenRepositories(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*", "enforcePermissions": true}}}`, 1)
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "c", Urgent: true})
@@ -73,7 +73,7 @@ func TestLeaf_refusesHiddenRepositories(t *testing.T) {
 
 // The hash and the holders of a missing shard depend on other repositories in it. A viewer who may
 // not see all of those learns only the names of visible repositories.
-func TestMissingShard_isReportedByItsRepositories(t *testing.T) {
+func TestMissingIndexFile_isReportedByVisibleRepositories(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 1)
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "c", Urgent: true})
@@ -101,7 +101,7 @@ func TestMissingShard_isReportedByItsRepositories(t *testing.T) {
 
 // The weight of a word depends only on documents of the searched repositories, not on others in the
 // same files.
-func TestRanked_rarityCountsOnlySearchedDocuments(t *testing.T) {
+func TestRankedSearch_rarityCountsOnlySearchedDocuments(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 1)
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "c", Urgent: true})

@@ -17,7 +17,7 @@ import (
 
 // If not all holders of a pack can answer for all of its repositories, it is split in the same
 // order each time, and holders are looked up once for each side file.
-func TestSplit_ofAPackIsDeterministic(t *testing.T) {
+func TestSplitPack_isDeterministic(t *testing.T) {
 	t.Parallel()
 	var parts []shard.Part
 	for repo := range uint32(12) {
@@ -50,7 +50,7 @@ func TestSplit_ofAPackIsDeterministic(t *testing.T) {
 
 // The same repositories of a pack give the same group object, which shards cache. The groups used
 // longest ago are made again.
-func TestAmong_sameRepositoriesGiveTheSameGroup(t *testing.T) {
+func TestRepositoryGroup_isTheSameObjectForTheSameRepositories(t *testing.T) {
 	t.Parallel()
 	var parts []shard.Part
 	for repo := range uint32(40) {
@@ -84,7 +84,7 @@ func TestAmong_sameRepositoriesGiveTheSameGroup(t *testing.T) {
 	}
 }
 
-func TestRecency_newPushesAreEqual(t *testing.T) {
+func TestRecency_givesRecentPushesTheSameRank(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	for _, c := range []struct {
@@ -98,7 +98,7 @@ func TestRecency_newPushesAreEqual(t *testing.T) {
 }
 
 // Files move from member to member without a change of a repository, and the targets follow.
-func TestTargets_followMovedFiles(t *testing.T) {
+func TestSearchTargets_followMovedFiles(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 2)
 	w.Repos("c", "r")
@@ -128,7 +128,7 @@ func TestTargets_followMovedFiles(t *testing.T) {
 
 // A change of one repository keeps the objects of other files: caches for them stay valid, and
 // memory does not grow with each change.
-func TestLayout_keepsFilesThatDidNotChange(t *testing.T) {
+func TestIndexLayout_keepsObjectsOfUnchangedFiles(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 1)
 	w.Repos("c", "a", "b")
@@ -146,7 +146,7 @@ func TestLayout_keepsFilesThatDidNotChange(t *testing.T) {
 
 // The state of a cursor changes with the repositories of the query, but not with others in the same
 // pack, which the viewer may not see.
-func TestLayoutState_ofAPackedRepository(t *testing.T) {
+func TestLayoutState_ignoresOtherRepositoriesOfThePack(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 1)
 	w.Repos("c", "visible", "hidden")
@@ -183,7 +183,7 @@ func TestLayoutState_ofAPackedRepository(t *testing.T) {
 }
 
 // The groups of other nodes are the same object for the same parts, and take limited memory.
-func TestGroups_areBoundedInBytes(t *testing.T) {
+func TestRepositoryGroups_areBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	partsOf := func(generation int) []shard.Part {
 		parts := make([]shard.Part, 5000)

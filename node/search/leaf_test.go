@@ -11,7 +11,7 @@ import (
 )
 
 // Every condition of a filter can be sent to another node, after its repositories are resolved.
-func TestFilters_canBeSentToOtherNodes(t *testing.T) {
+func TestEveryFilter_canBeSentToOtherNodes(t *testing.T) {
 	t.Parallel()
 	registerQueries()
 	for _, f := range query.Filters() {

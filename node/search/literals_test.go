@@ -8,7 +8,7 @@ import (
 )
 
 // No text that an expression matches is taken for one that it cannot match.
-func TestLiteralsOf_standInEveryMatch(t *testing.T) {
+func TestLiteralsOf_areContainedInEveryMatch(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	parts := []string{"a", "B", "aB", "/", "s1", "k", "^", "$", ".", ".*", "(a|b)", "[ab]", "b?", "a+", "(?i)", "(?-i)", "(?:ab)", "a{2}", "\\x{FFFD}", "é", "(^)", "|"}

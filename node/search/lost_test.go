@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestLostCalls_logOnceInAWhile(t *testing.T) {
+func TestFailedCalls_areLoggedOnceInAWhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -51,7 +51,7 @@ func TestTrimFile_removesContextOfRemovedMatches(t *testing.T) {
 }
 
 // Tools mark the lines of a chunk that are cut.
-func TestLinesOf_marksCutLines(t *testing.T) {
+func TestChunkLines_markCutLines(t *testing.T) {
 	t.Parallel()
 	chunk := shard.Chunk{Content: []byte("tail\nwhole\nhead"), Before: 9000, After: 1, Start: shard.Position{Offset: 9000, Line: 7}}
 	var got []string

@@ -130,7 +130,7 @@ func TestSearch_followsAMovedFile(t *testing.T) {
 
 // Gossip calls all holders of a file dead except for n2, which cannot be reached. The search asks
 // the others for a sign of life, and n2 too before asking it again.
-func TestSearch_asksDeadNodesLast(t *testing.T) {
+func TestSearch_callsDeadNodesLast(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 4)
 	w.Repos("c", "r")
@@ -192,7 +192,7 @@ func TestSearch_asksDeadNodesLast(t *testing.T) {
 
 // No holder answers, and gossip has not noticed that yet. A search waits for a sign of life from
 // all holders at once, however many there are. Later searches check for signs of life first.
-func TestSearch_onAnIsolatedNodeIsShort(t *testing.T) {
+func TestSearch_onAnIsolatedNodeWaitsOnce(t *testing.T) {
 	t.Parallel()
 	for holders := 1; holders <= 4; holders++ {
 		w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 6)

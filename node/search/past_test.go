@@ -17,7 +17,7 @@ import (
 
 // With many repositories no mirror is asked for a revision: the answer says how many repositories
 // lack it in the index.
-func TestRevisionGap_ofManyRepositories(t *testing.T) {
+func TestRevisionGap_countsRepositoriesThatLackIt(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 1)
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "c", Urgent: true})

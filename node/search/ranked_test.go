@@ -41,7 +41,7 @@ func TestMeaningfulWords_skipsStopWords(t *testing.T) {
 	}
 }
 
-func TestRanked_wordsOfAQuery(t *testing.T) {
+func TestRankedSearch_splitsAQueryIntoWordsAndFilters(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]struct {
 		words  []string
@@ -86,7 +86,7 @@ func TestRanked_wordsOfAQuery(t *testing.T) {
 }
 
 // The search of a tool ends within seconds, however much matches.
-func TestToolSearches_timeout(t *testing.T) {
+func TestToolSearch_endsWithinSeconds(t *testing.T) {
 	t.Parallel()
 	q := (&Searcher{d: Deps{Time: toolTime}}).toolQuery([]query.Q{&query.Text{Pattern: "(?s).*", Regexp: true}})
 	if q.Timeout != 5*time.Second || q.Count != query.NoCount || len(q.Q.(*query.And).Subs) != 1 {

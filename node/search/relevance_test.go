@@ -36,7 +36,7 @@ func relevanceOf(path, text string, names []string, words ...string) float64 {
 	return c.score(list)
 }
 
-func TestRelevance_score(t *testing.T) {
+func TestRelevance_ranksBetterMatchesHigher(t *testing.T) {
 	t.Parallel()
 	far := "retry" + strings.Repeat("\n", 30) + "replication"
 	for _, c := range []struct {
@@ -84,7 +84,7 @@ func TestPathFactor_ranksSourceCodeFirst(t *testing.T) {
 	}
 }
 
-func TestWeigh_wordsOfCodeCountMore(t *testing.T) {
+func TestWordWeight_isHigherForWordsOfCodeAndRareOnes(t *testing.T) {
 	t.Parallel()
 	for word, code := range map[string]bool{"retryCount": true, "retry_count": true, "gc.auto": true, "utf8": true, "Session::run": true, "retry": false, "Retry": false, "TLS": false, "end.": false} {
 		plain, w := rankedWord{text: "retry", files: 3}, rankedWord{text: word, files: 3}
@@ -102,7 +102,7 @@ func TestWeigh_wordsOfCodeCountMore(t *testing.T) {
 	}
 }
 
-func TestBeginsPart_ofCamelCaseAndUnderscores(t *testing.T) {
+func TestBeginsPart_recognizesCamelCaseAndUnderscores(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{"|gc": true, "x.|gc": true, "do|Gc": true, "gc_|auto": true, "bu|gcheck": false, "X|GC": false, "é|gc": false, "7|gc": true} {
 		at := strings.IndexByte(text, '|')

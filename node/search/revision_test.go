@@ -7,7 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-func TestGlobResponse_listsAPathOnce(t *testing.T) {
+func TestGlobAnswer_listsAPathOnce(t *testing.T) {
 	t.Parallel()
 	var r GlobResponse
 	for _, path := range []string{"b", "a", "b"} {
@@ -22,7 +22,7 @@ func TestGlobResponse_listsAPathOnce(t *testing.T) {
 	}
 }
 
-func TestNameOfRevision_branchesTagsAndCommits(t *testing.T) {
+func TestNameOfRevision_resolvesBranchesTagsAndCommits(t *testing.T) {
 	t.Parallel()
 	repo := &catalog.Repo{RepoFacts: catalog.RepoFacts{DefaultBranch: "main"}, Revisions: []catalog.Revision{
 		{Name: "HEAD", Commit: "c1"}, {Name: "refs/heads/1.x", Commit: "c2"}, {Name: "refs/tags/1.x", Commit: "c3"}, {Name: "refs/heads/b", Commit: "c4"},

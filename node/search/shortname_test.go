@@ -13,7 +13,7 @@ import (
 
 // The reference names repositories of Azure DevOps without organisation and server path. Every
 // place that takes a name accepts this form. Other hosts have no such form.
-func TestRepoNames_shortFormsOfAzure(t *testing.T) {
+func TestAzureRepositoryName_isAcceptedInItsShortForm(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{
 		"connections": {"c": {"type": "git", "url": "file:///srv/*"}},

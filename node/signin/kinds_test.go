@@ -24,7 +24,7 @@ import (
 )
 
 // Each provider kind that the configuration accepts can sign people in and has a label.
-func TestKinds_coverTheSchema(t *testing.T) {
+func TestProviderKinds_coverTheSchema(t *testing.T) {
 	t.Parallel()
 	var schema struct {
 		Definitions map[string]struct {
@@ -137,7 +137,7 @@ func TestCodeHosts_identifyTheTokenOwner(t *testing.T) {
 }
 
 // The proxy's statement must be signed, for this service, and valid now.
-func TestProxy_assertions(t *testing.T) {
+func TestProxySignIn_needsASignedValidStatement(t *testing.T) {
 	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

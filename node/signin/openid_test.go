@@ -15,7 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-func TestOpenID_signsIn(t *testing.T) {
+func TestOpenID_signsAPersonInOnce(t *testing.T) {
 	t.Parallel()
 	i := newIDP(t)
 	d := newOpenIDServer(t, i)
@@ -152,7 +152,7 @@ func TestSignIn_refusesAnotherBrowserProviderOrALateReturn(t *testing.T) {
 }
 
 // The operator reads in the log what to configure. Others get only a reference.
-func TestOpenID_wrongSetUpIsAnError(t *testing.T) {
+func TestOpenID_wrongConfigurationIsExplainedInTheLog(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		lie    func(*idp, *testServer)
@@ -216,7 +216,7 @@ func TestOpenID_refusedClientSecretIsReadAgain(t *testing.T) {
 }
 
 // The node fetches a provider's new key. Clocks may differ by less than a minute.
-func TestOpenID_newKeyAndClockSkew(t *testing.T) {
+func TestOpenID_fetchesANewKeyAndToleratesSmallClockSkew(t *testing.T) {
 	t.Parallel()
 	i := newIDP(t)
 	d := newOpenIDServer(t, i)
@@ -243,7 +243,7 @@ func TestOpenID_newKeyAndClockSkew(t *testing.T) {
 }
 
 // Which providers' e-mail addresses are proven, and which claim is the stable id.
-func TestOpenID_proofByKind(t *testing.T) {
+func TestOpenID_emailProofDependsOnTheProviderKind(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		provider string
@@ -286,7 +286,7 @@ func TestOpenID_proofByKind(t *testing.T) {
 
 // Name and address may be at the userinfo endpoint only. The client authenticates by a method that
 // the provider supports.
-func TestOpenID_providerVariants(t *testing.T) {
+func TestOpenID_acceptsProviderVariants(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		methods any

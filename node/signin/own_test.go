@@ -18,7 +18,7 @@ import (
 
 // Where hosts are asked with people's own tokens, a sign-in asks for that scope and stores the
 // token.
-func TestOpenID_asksForCodeHostScopes(t *testing.T) {
+func TestOpenID_requestsCodeHostScopesAndStoresTheToken(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		provider string
@@ -60,7 +60,7 @@ func TestOpenID_asksForCodeHostScopes(t *testing.T) {
 
 // A token that ends soon, or was refused, is renewed. The new one is stored before it is used. If
 // it cannot be renewed, the host refuses it.
-func TestOwn_renewsTokens(t *testing.T) {
+func TestPersonsToken_isRenewedBeforeItExpires(t *testing.T) {
 	t.Parallel()
 	const gave = `{"access_token": "new", "refresh_token": "r2", "token_type": "bearer", "expires_in": 7200}`
 	for _, c := range []struct {
@@ -119,7 +119,7 @@ func TestOwn_renewsTokens(t *testing.T) {
 }
 
 // A token that cannot be stored is not used, because after a restart it would be lost.
-func TestOwn_unstoredTokenIsNotUsed(t *testing.T) {
+func TestPersonsToken_isNotUsedIfItCannotBeStored(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -136,7 +136,7 @@ func TestOwn_unstoredTokenIsNotUsed(t *testing.T) {
 
 // People cannot unlink an identity from the proxy while the proxy is configured. An identity of a
 // removed provider they can.
-func TestIdentities_proxyCannotBeUnlinked(t *testing.T) {
+func TestUnlinkIdentity_isRefusedForAConfiguredProxy(t *testing.T) {
 	t.Parallel()
 	d := newOpenIDServer(t, newIDP(t))
 	d.book.own = []account.IdentityInfo{{Authority: proxyIssuer, Subject: "accounts.google.com:7"}, {Authority: "https://gone.example.com", Subject: "8"}}

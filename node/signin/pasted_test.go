@@ -65,7 +65,7 @@ func newTokenHosts(t *testing.T) (d *testServer, asked *[]string) {
 }
 
 // The host says whose the token is. That identity is linked and the token stored.
-func TestLinkToken(t *testing.T) {
+func TestLinkToken_linksTheTokensOwner(t *testing.T) {
 	t.Parallel()
 	for provider, want := range map[string]account.Proof{
 		"gerrit": {Subject: "17", Login: "ann", Token: &account.HostToken{Access: "hush", User: "ann"}},
@@ -103,7 +103,7 @@ func TestLinkToken(t *testing.T) {
 
 // Wrong tokens are refused. Messages and log never contain the token, and the host is asked only if
 // that can help.
-func TestLinkToken_refuses(t *testing.T) {
+func TestLinkToken_refusesWrongTokensWithoutShowingThem(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		what   string
@@ -139,7 +139,7 @@ func TestLinkToken_refuses(t *testing.T) {
 }
 
 // For such a host there is no redirect and no sign-in.
-func TestBegin_refusesTokenHosts(t *testing.T) {
+func TestBeginSignIn_isRefusedForHostsWithTokensOnly(t *testing.T) {
 	t.Parallel()
 	d, asked := newTokenHosts(t)
 	if _, err := d.Begin(t.Context(), Start{Provider: "azure"}); !errors.Is(err, call.ErrForbidden) {

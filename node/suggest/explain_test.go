@@ -9,7 +9,7 @@ import (
 )
 
 // A query's parts have places and meanings. The result also has the full form and warnings.
-func TestExplain(t *testing.T) {
+func TestExplainQuery_returnsPartsWithMeanings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		text string
@@ -84,7 +84,7 @@ error 16384+1 a query of at most 16384 bytes -> `},
 }
 
 // Every filter has a meaning, by each of its names.
-func TestExplain_everyFilterHasAMeaning(t *testing.T) {
+func TestExplainQuery_everyFilterHasAMeaning(t *testing.T) {
 	t.Parallel()
 	for _, f := range query.Filters() {
 		for _, name := range f.Names {

@@ -249,7 +249,7 @@ func TestGoTo_findsWhatExists(t *testing.T) {
 	}
 }
 
-func TestGoTo_framesOfATrace(t *testing.T) {
+func TestGoTo_findsTheFramesOfAStackTrace(t *testing.T) {
 	t.Parallel()
 	s := newLibrary().suggester()
 	trace := "Traceback (most recent call last):\n  File \"/srv/flask/app.py\", line 14, in a\n  File \"/usr/lib/python3/nosuch.py\", line 2, in b\n  File \"/srv/examples/app.py\", line 3, in c\n"
@@ -276,7 +276,7 @@ func TestGoTo_hidesWhatTheViewerMayNotSee(t *testing.T) {
 	}
 }
 
-func TestNearest_findsTheFormatOfAMessage(t *testing.T) {
+func TestNearestMatch_findsTheFormatStringOfAMessage(t *testing.T) {
 	t.Parallel()
 	s := newLibrary().suggester()
 	for _, c := range []struct {

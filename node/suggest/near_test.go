@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestNearPaths(t *testing.T) {
+func TestNearPaths_suggestsSimilarPaths(t *testing.T) {
 	t.Parallel()
 	paths := []string{"src/dict.c", "src/dict.h", "tests/dict.c", "deps/lua/src/ldo.c", "README.md", "docs/guide.md", "a/b/guide.md", "docs/Übersicht.md"}
 	for _, c := range []struct {

@@ -97,7 +97,7 @@ func suggester(f *fake) *Suggester {
 	}})
 }
 
-func TestCompletions(t *testing.T) {
+func TestQueryCompletion_offersValidQueriesOnly(t *testing.T) {
 	t.Parallel()
 	s := suggester(&fake{})
 	for _, c := range []struct{ text, want string }{ // | is the cursor
@@ -147,7 +147,7 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
-func TestFiles_byTheirLetters(t *testing.T) {
+func TestFileSuggestions_matchByTheirLetters(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	s := suggester(f)
@@ -176,7 +176,7 @@ func TestFiles_byTheirLetters(t *testing.T) {
 }
 
 // Symbols of hidden repositories are not found, and bad requests are refused.
-func TestSymbols_byTheirNames(t *testing.T) {
+func TestSymbolSuggestions_hideHiddenRepositories(t *testing.T) {
 	t.Parallel()
 	s := suggester(&fake{})
 	r, err := s.Symbols(t.Context(), catalog.Guest(), SymbolsRequest{Repo: "acme/app", Query: "Greet"})

@@ -46,7 +46,7 @@ func (r row) check(t *testing.T, s *Suggester, v catalog.Viewer) {
 }
 
 // Suggestions are filters by prefix, values of each filter, and meanings of a word.
-func TestSuggestions(t *testing.T) {
+func TestQuerySuggestions_offerFiltersValuesAndMeanings(t *testing.T) {
 	t.Parallel()
 	s := suggester(&fake{})
 	for _, r := range []row{
@@ -113,7 +113,7 @@ func TestSuggestions(t *testing.T) {
 }
 
 // file::open is a name in C++.
-func TestSuggestions_twoColonsAreNoFilter(t *testing.T) {
+func TestQuerySuggestions_twoColonsAreNoFilter(t *testing.T) {
 	t.Parallel()
 	got, err := suggester(&fake{}).Complete(t.Context(), catalog.Guest(), "file::op", 8)
 	if err != nil {
@@ -130,7 +130,7 @@ func TestSuggestions_twoColonsAreNoFilter(t *testing.T) {
 }
 
 // Every filter is suggested by its name, and its values after any of its names.
-func TestSuggestions_everyFilter(t *testing.T) {
+func TestQuerySuggestions_offerEveryFilter(t *testing.T) {
 	t.Parallel()
 	s := suggester(&fake{})
 	suggested := func(text, insert string) bool {
@@ -155,7 +155,7 @@ func TestSuggestions_everyFilter(t *testing.T) {
 }
 
 // A hidden repository is not suggested: neither by name, nor by a revision, nor in counts.
-func TestSuggestions_hideRepositories(t *testing.T) {
+func TestQuerySuggestions_hideHiddenRepositories(t *testing.T) {
 	t.Parallel()
 	s := suggester(&fake{})
 	for _, r := range []row{
@@ -177,7 +177,7 @@ func TestSuggestions_hideRepositories(t *testing.T) {
 }
 
 // The error is a sentence.
-func TestSuggestions_refuseBadRequests(t *testing.T) {
+func TestQuerySuggestions_refuseInvalidRequests(t *testing.T) {
 	t.Parallel()
 	s := suggester(&fake{})
 	for _, tt := range []struct {
@@ -228,7 +228,7 @@ func (b *busy) Search(ctx context.Context, _ catalog.Viewer, req search.Request)
 }
 
 // The number is limited, and the time: slow parts are left out.
-func TestSuggestions_limits(t *testing.T) {
+func TestQuerySuggestions_limitNumberAndTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, tt := range []struct {
@@ -279,7 +279,7 @@ func (a *asked) Search(ctx context.Context, v catalog.Viewer, req search.Request
 }
 
 // The search for files has part of the time, so that its results arrive in time.
-func TestSuggestions_timeForFiles(t *testing.T) {
+func TestQuerySuggestions_giveTheFileSearchPartOfTheTime(t *testing.T) {
 	t.Parallel()
 	for within, want := range map[time.Duration]string{
 		Within:      "type:file timeout:100ms file:",
@@ -311,7 +311,7 @@ func (f *failing) Definitions(context.Context, catalog.Viewer, symbols.SymbolReq
 }
 
 // The user gets what there is, and no error.
-func TestSuggestions_leaveOutFailures(t *testing.T) {
+func TestQuerySuggestions_leaveOutFailedParts(t *testing.T) {
 	t.Parallel()
 	f := &failing{}
 	s := New(Deps{Search: f, Browse: f, Within: Within, Contexts: func(context.Context, catalog.Viewer) ([]Context, error) { return nil, errBroken }})
@@ -323,7 +323,7 @@ func TestSuggestions_leaveOutFailures(t *testing.T) {
 }
 
 // The limit is eight lists.
-func TestLists_cacheLimit(t *testing.T) {
+func TestSuggestionListCache_keepsEightLists(t *testing.T) {
 	t.Parallel()
 	l := newLists()
 	reads := 0
@@ -362,7 +362,7 @@ func (s *scattered) Search(ctx context.Context, v catalog.Viewer, req search.Req
 }
 
 // A file is found by some letters of its name, as a value of the filter.
-func TestFiles_byFewLetters(t *testing.T) {
+func TestFileSuggestions_matchByFewLetters(t *testing.T) {
 	t.Parallel()
 	s := suggester(&fake{})
 	s.d.Search = &scattered{}

@@ -9,7 +9,7 @@ import (
 )
 
 // Each head as "kind name < types", in the order of the text.
-func TestHeadsOf_languages(t *testing.T) {
+func TestTypeHeads_areReadInEachLanguage(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ lang, text, want string }{
 		{"Java", "public final class A<T extends X> extends pkg.B<T> implements C, D<E> {", "class A < B C D"},
@@ -55,7 +55,7 @@ func TestHeadsOf_languages(t *testing.T) {
 }
 
 // A part of a file may begin and end anywhere: what is read off it stands where it is said to.
-func TestHeadsOf_anyText(t *testing.T) {
+func TestTypeHeads_haveTheRightPositionsInAnyText(t *testing.T) {
 	t.Parallel()
 	parts := strings.Fields(`class interface impl for trait derive include extends : < > ( ) [ ] { } , ; = -> :: . \ " ' // /* */ # @interface by where A b.C D::E`)
 	parts = append(parts, "\n", " ", "ä", "\xff")

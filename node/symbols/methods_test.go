@@ -3,7 +3,7 @@ package symbols
 import "testing"
 
 // An embedded interface is that of the package which its file imports.
-func TestEmbeddedBy_severalOfOneName(t *testing.T) {
+func TestEmbeddedInterface_isThatOfTheImportedPackage(t *testing.T) {
 	t.Parallel()
 	at := func(repo, dir string) typeOfGo { return typeOfGo{repo, dir, "Reader"} }
 	for _, tt := range []struct {

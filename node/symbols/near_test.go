@@ -40,7 +40,7 @@ func told(r *SymbolResponse) string {
 }
 
 // What is near the place of a name comes first; the rest keeps its order.
-func TestWhatIsNearComesFirst(t *testing.T) {
+func TestSymbolOrder_nearestToThePositionComesFirst(t *testing.T) {
 	t.Parallel()
 	files := []string{"a x/one.c 1:1", "b y/two.py 1:1", "a y/three.go 1:1", "b y/four.h 1:1", "b y/at.cc 1:1 5:2 5:9 7:1", "a y/at.cc 1:1"}
 	for _, c := range []struct {
@@ -63,7 +63,7 @@ func TestWhatIsNearComesFirst(t *testing.T) {
 }
 
 // What is beyond the limit is gone from all that an answer says, and told of.
-func TestTheBestFilesAreKept(t *testing.T) {
+func TestReferences_beyondTheLimitTheBestFilesAreKept(t *testing.T) {
 	t.Parallel()
 	r := answered("a x 1:1 2:1", "b y 1:1", "b z 1:1")
 	if r.best(0); r.MatchCount != 4 || len(r.Files) != 3 || !r.Coverage.Exhaustive() {

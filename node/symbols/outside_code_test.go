@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-func TestCommentsAndLiteralsAreNoCode(t *testing.T) {
+func TestUses_inCommentsAndLiteralsAreNoCode(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		lang, line string // the name is NAME
@@ -50,7 +50,7 @@ func TestCommentsAndLiteralsAreNoCode(t *testing.T) {
 	}
 }
 
-func TestReferencesLeaveOutDefinitionsAndPutCodeFirst(t *testing.T) {
+func TestReferences_leaveOutDefinitionsAndPutCodeFirst(t *testing.T) {
 	t.Parallel()
 	// A line of a file: its number, text and the kind of what it defines.
 	file := func(repo uint32, path, lang string, lines ...string) search.File {

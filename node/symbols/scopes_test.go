@@ -2,7 +2,7 @@ package symbols
 
 import "testing"
 
-func TestQualifiedNamesNameTheirScope(t *testing.T) {
+func TestQualifiedName_namesItsScope(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ symbol, scope, name string }{
 		{"Pool.Tag", "Pool", "Tag"}, {"a::b::c", "a::b", "c"}, {"plain", "", "plain"}, {".hidden", "", ".hidden"}, {"end.", "", "end."},

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestSignature(t *testing.T) {
+func TestSignature_isReadFromTheSource(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 5000)
 	for _, c := range []struct{ lang, text, name, want string }{
@@ -42,7 +42,7 @@ func TestSignature(t *testing.T) {
 
 // Whatever a file holds, a signature is short, on one line, and has no part of a letter
 // that the file has whole.
-func FuzzSignature(f *testing.F) {
+func FuzzSignature_isShortAndOnOneLine(f *testing.F) {
 	f.Add("Go", "func F(\n\ta int,\n) {", 5)
 	f.Add("C", "/* ( \n * x */ int f(\"\\", 12)
 	f.Add("Python", strings.Repeat("é", 300), 2)

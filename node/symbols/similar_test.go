@@ -10,9 +10,9 @@ import (
 	"github.com/shoalsearch/shoal/node/paths"
 )
 
-// TestEveryMistypedNameIsLookedFor makes up to two mistakes in names, anywhere, and
+// TestSimilarNames_findEveryMistypedName makes up to two mistakes in names, anywhere, and
 // the expression for each has to find the name that was meant.
-func TestEveryMistypedNameIsLookedFor(t *testing.T) {
+func TestSimilarNames_findEveryMistypedName(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, right := range []string{"performEvictions", "fsmSnapshot", "Store", "need_to_gc", "vm_swappiness", "größteZahl"} {
@@ -46,9 +46,9 @@ func mistyped(r *rand.Rand, name string, mistakes int) string {
 	return string(letters)
 }
 
-// TestNamesThatOnlyEndAlikeAreNotLookedFor: of the names of Linux ten thousand would
+// TestSimilarNames_skipNamesThatOnlyEndAlike: of the names of Linux ten thousand would
 // come before the one that was meant.
-func TestNamesThatOnlyEndAlikeAreNotLookedFor(t *testing.T) {
+func TestSimilarNames_skipNamesThatOnlyEndAlike(t *testing.T) {
 	t.Parallel()
 	expr := regexp.MustCompile(similarExpr("performEviction"))
 	for _, other := range []string{"netlink_function", "mod_vmstat_action", "xt_match_section", "performance_counter_of_a_section"} {
@@ -61,10 +61,10 @@ func TestNamesThatOnlyEndAlikeAreNotLookedFor(t *testing.T) {
 	}
 }
 
-// TestWhateverOneMistakeMakesIsLookedFor: an expression finds each name that is one
+// TestSimilarNames_findAllNamesWithOneMistake: an expression finds each name that is one
 // mistake away, and none that is more than two away, up to the length at which it is
 // worth its own.
-func TestWhateverOneMistakeMakesIsLookedFor(t *testing.T) {
+func TestSimilarNames_findAllNamesWithOneMistake(t *testing.T) {
 	t.Parallel()
 	if got, want := oneEditExpr("abc"), "(?i)^(.{0,2}bc|bac|a.{0,2}c|acb|ab.{0,2})$"; got != want {
 		t.Errorf("abc: %s, want %s", got, want)
@@ -92,7 +92,7 @@ func TestWhateverOneMistakeMakesIsLookedFor(t *testing.T) {
 	}
 }
 
-func TestNamesThatAreLikeOne(t *testing.T) {
+func TestSimilarNames_decideByMistakesAndLength(t *testing.T) {
 	t.Parallel()
 	for other, want := range map[string]int{"fsmsnapshot": 1, "fsmsnaphot": 0, "fsmsnaphotstore": mostEdits + 1, "myfsmsnaphot": mostEdits, "xyfsmsnaphotz": mostEdits + 2} {
 		if got, ok := likeness("fsmsnaphot", other); !ok || got != want {

@@ -8,7 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-func TestThePlacesOfARepository(t *testing.T) {
+func TestRepositoryNearness_dependsOnTheirNames(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]int{
 		"src/server.c": placeSource, "include/linux/slab.h": placeSource, "src/util/log.c": placeSource, "tools.go": placeSource,
@@ -27,7 +27,7 @@ func TestThePlacesOfARepository(t *testing.T) {
 
 // Of programs the one comes first that its repository is named after, then its server,
 // before all that helps to make it. Other names keep their order.
-func TestTheProgramOfARepositoryComesFirst(t *testing.T) {
+func TestDefinitionOrder_theRepositorysOwnProgramComesFirst(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ repo, name, paths, want string }{
 		{"github.com/rqlite/rqlite", "main", "cmd/rqbench/main.go cmd/rqlited/main.go tools/rqlite/main.go cmd/rqlite/main.go", "cmd/rqlite/main.go cmd/rqlited/main.go cmd/rqbench/main.go tools/rqlite/main.go"},
@@ -57,7 +57,7 @@ func TestTheProgramOfARepositoryComesFirst(t *testing.T) {
 
 // Uses in the product come before those in its tests and in what others wrote, and
 // of these the files with the most uses; what is only spoken of comes last.
-func TestTheOrderOfReferences(t *testing.T) {
+func TestReferenceOrder_productCodeComesBeforeTestsAndVendoredCode(t *testing.T) {
 	t.Parallel()
 	use, mention := SymbolMatch{Line: []byte("x()")}, SymbolMatch{Line: []byte("// x"), at: 3}
 	file := func(path string, matches ...SymbolMatch) SymbolFile {
@@ -78,7 +78,7 @@ func TestTheOrderOfReferences(t *testing.T) {
 }
 
 // Of definitions that are alike in all else the one comes first that is used more.
-func TestTheUsesOfADefinition(t *testing.T) {
+func TestDefinitionOrder_theMoreUsedComesFirst(t *testing.T) {
 	t.Parallel()
 	file := func(path, lang, parent string, lines ...string) SymbolFile {
 		f := SymbolFile{Repository: "r", Path: path, Language: lang}

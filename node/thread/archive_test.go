@@ -12,7 +12,7 @@ import (
 )
 
 // An archive has the files of all nodes, and counts those that no node can give.
-func TestArchive(t *testing.T) {
+func TestThreadArchive_hasTheFilesOfAllNodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4)
 	first := w.nodes[0]
@@ -54,7 +54,7 @@ func TestArchive(t *testing.T) {
 }
 
 // An archive that somebody made up writes nothing outside of the folder.
-func TestUnpack_ofAPathOfAnotherPlace(t *testing.T) {
+func TestThreadArchive_unpacksNothingOutsideTheFolder(t *testing.T) {
 	t.Parallel()
 	var made bytes.Buffer
 	out := tar.NewWriter(&made)

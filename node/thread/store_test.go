@@ -12,7 +12,7 @@ import (
 )
 
 // Files stay available over kills, losses and damage.
-func TestFiles_surviveLossAndDamage(t *testing.T) {
+func TestTurnFiles_surviveLossAndDamage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4)
 	ctx := t.Context()
@@ -105,7 +105,7 @@ func TestFiles_surviveLossAndDamage(t *testing.T) {
 }
 
 // It sends a node bytes that do not match the name.
-func TestPut_refusesWrongFiles(t *testing.T) {
+func TestPutTurnFile_refusesBytesThatDoNotMatchTheName(t *testing.T) {
 	t.Parallel()
 	n := newWorld(t, 1).nodes[0]
 	good := []byte("sealed bytes")
@@ -131,7 +131,7 @@ func TestPut_refusesWrongFiles(t *testing.T) {
 
 // The file with a question stays while the question is being answered, and is deleted when the
 // answer has its own.
-func TestQuestionFile_staysWhileItIsAnswered(t *testing.T) {
+func TestQuestionFile_staysUntilTheAnswerIsStored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
 	n := w.nodes[0]

@@ -17,9 +17,9 @@ func rowOf(t *testing.T, name string) *Tool {
 	return row
 }
 
-// TestArguments_ByOtherNamesMeanTheSame compares calls in the words of other tools with
+// TestToolArguments_ofOtherToolsNamesMeanTheSame compares calls in the words of other tools with
 // those in ours.
-func TestArguments_ByOtherNamesMeanTheSame(t *testing.T) {
+func TestToolArguments_ofOtherToolsNamesMeanTheSame(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ tool, given, want string }{
 		{"grep", `{"pattern":"x","glob":"*.go"}`, `{"pattern":"x","include":"*.go"}`},
@@ -77,9 +77,9 @@ func TestArguments_ByOtherNamesMeanTheSame(t *testing.T) {
 	}
 }
 
-// TestArguments_MendedAskTheSame refuses what may mean several things, and shows a mended
+// TestCorrectedArguments_askForTheSame refuses what may mean several things, and shows a mended
 // call only where it has all that was asked.
-func TestArguments_MendedAskTheSame(t *testing.T) {
+func TestCorrectedArguments_askForTheSame(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ tool, given, want, not string }{
 		{"outline", `{"path":"x","repos":["a","b"]}`, "there is no parameter", "Mended"},
@@ -106,9 +106,9 @@ func TestArguments_MendedAskTheSame(t *testing.T) {
 	}
 }
 
-// TestArguments_MendedKeepEachOther breaks one argument after the other of calls with all
+// TestCorrectedArguments_keepTheOthers breaks one argument after the other of calls with all
 // of them: a mended call has the rest as it was.
-func TestArguments_MendedKeepEachOther(t *testing.T) {
+func TestCorrectedArguments_keepTheOthers(t *testing.T) {
 	t.Parallel()
 	mended := 0
 	for _, row := range New(Parts{}).Tools() {

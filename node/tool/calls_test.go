@@ -434,8 +434,8 @@ var callSamples = map[string]string{
 		{"f": "f(1)"}`,
 }
 
-// TestCalls_ByLanguage tells calls from other uses in each language.
-func TestCalls_ByLanguage(t *testing.T) {
+// TestFunctionCalls_areRecognizedInEachLanguage tells calls from other uses in each language.
+func TestFunctionCalls_areRecognizedInEachLanguage(t *testing.T) {
 	t.Parallel()
 	for lang, sample := range callSamples {
 		calling, others, _ := strings.Cut(sample, "\n\n")
@@ -459,9 +459,9 @@ func TestCalls_ByLanguage(t *testing.T) {
 	}
 }
 
-// TestCalls_WithParenthesesAreFoundInAllLanguages compares with a plain scan for a name
+// TestFunctionCalls_withParenthesesAreFoundInAllLanguages compares with a plain scan for a name
 // before a parenthesis, in lines of random words.
-func TestCalls_WithParenthesesAreFoundInAllLanguages(t *testing.T) {
+func TestFunctionCalls_withParenthesesAreFoundInAllLanguages(t *testing.T) {
 	t.Parallel()
 	naive := regexp.MustCompile(`(?:^|[^\w$])f\(`)
 	lines := 0
@@ -483,9 +483,9 @@ func TestCalls_WithParenthesesAreFoundInAllLanguages(t *testing.T) {
 	}
 }
 
-// TestReferences_CallsNameTheOtherUses lists uses where none is a plain call, and counts
+// TestFindReferences_countsOtherUsesBesideCalls lists uses where none is a plain call, and counts
 // them where some are.
-func TestReferences_CallsNameTheOtherUses(t *testing.T) {
+func TestFindReferences_countsOtherUsesBesideCalls(t *testing.T) {
 	t.Parallel()
 	answer := func(path, lang string, lines ...string) string {
 		file := symbols.SymbolFile{Repository: "example.com/acme/app", Path: path, Language: lang}

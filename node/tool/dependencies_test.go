@@ -21,7 +21,7 @@ func (l listing) Search(context.Context, catalog.Viewer, search.Request) (*searc
 }
 
 // Manifests that are kept by name only are looked at only where all of them were listed.
-func TestDependencies_claimNoFilesThatWereNotListed(t *testing.T) {
+func TestDependencies_claimOnlyListedFiles(t *testing.T) {
 	t.Parallel()
 	all := coverage.Of(coverage.Parts, 3, 3)
 	kept := coverage.Gap{Kind: coverage.NameOnly, Count: 2000}

@@ -7,9 +7,9 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// TestADifferenceBySymbols: lines that came and went are counted with the innermost
+// TestDiffSummary_countsLinesByInnermostDefinition: lines that came and went are counted with the innermost
 // definition that they are part of.
-func TestADifferenceBySymbols(t *testing.T) {
+func TestDiffSummary_countsLinesByInnermostDefinition(t *testing.T) {
 	t.Parallel()
 	function := func(name string, first, last int) browse.OutlineSymbol {
 		return browse.OutlineSymbol{Name: name, Kind: "function", First: first, Last: last}
@@ -67,9 +67,9 @@ func TestADifferenceBySymbols(t *testing.T) {
 	}
 }
 
-// TestOneSideAloneIsNotSummedUp: where the symbols of a side are not known, nothing is said
+// TestDiffSummary_isEmptyIfTheSymbolsOfOneSideAreUnknown: where the symbols of a side are not known, nothing is said
 // to have come or gone.
-func TestOneSideAloneIsNotSummedUp(t *testing.T) {
+func TestDiffSummary_isEmptyIfTheSymbolsOfOneSideAreUnknown(t *testing.T) {
 	t.Parallel()
 	f := &browse.DiffFile{OldPath: "a.go", NewPath: "a.go", OldMode: "100644", NewMode: "100644", Hunks: []browse.DiffHunk{{OldStart: 1, NewStart: 1, Body: "-a\n+b\n"}}}
 	side := map[string]*browse.OutlineFile{"a.go": {Lines: 3, Symbols: []browse.OutlineSymbol{{Name: "f", Kind: "function", First: 1, Last: 3}}}}

@@ -18,7 +18,7 @@ var whole = coverage.Of(coverage.Parts, 1, 1)
 
 // Files that are kept by name only are told at length where nothing was found, and
 // in a few words where something was.
-func TestFilesThatAreKeptByNameOnlyAreTold(t *testing.T) {
+func TestToolAnswer_tellsOfFilesIndexedOnlyByName(t *testing.T) {
 	t.Parallel()
 	files := []coverage.File{
 		{Repo: "example.com/acme/app", Path: "docs/large.txt", Why: "larger than the maximum file size"},
@@ -45,7 +45,7 @@ func TestFilesThatAreKeptByNameOnlyAreTold(t *testing.T) {
 
 // An overview has as many groups as there is room for, those with most first, and
 // the call for the others.
-func TestAnOverviewHasTheLargestGroups(t *testing.T) {
+func TestGrepOverview_showsTheLargestGroups(t *testing.T) {
 	t.Parallel()
 	r := &search.GrepResponse{Coverage: whole}
 	for i := range 120 {
@@ -73,7 +73,7 @@ func TestAnOverviewHasTheLargestGroups(t *testing.T) {
 }
 
 // What matches on a part of a line that was cut away is in no group, and is told.
-func TestAnOverviewCountsMatchesOnCutLines(t *testing.T) {
+func TestGrepOverview_countsMatchesOnCutLines(t *testing.T) {
 	t.Parallel()
 	for ranges, want := range map[int]string{2: complete, 7: "5 matches, on lines that are cut or too many"} {
 		file := search.GrepFile{Repo: "r", Path: "a.js", Matches: 1, Ranges: ranges, Lines: []browse.Line{{Number: 1, Text: []byte("x x…")}}}
@@ -86,7 +86,7 @@ func TestAnOverviewCountsMatchesOnCutLines(t *testing.T) {
 
 // Files come by rank, and those of a repository below one heading; what has no room
 // is left to the call for the rest, each file once.
-func TestARepositoryIsNamedOnce(t *testing.T) {
+func TestGrepAnswer_namesEachRepositoryOnce(t *testing.T) {
 	t.Parallel()
 	r := &search.GrepResponse{Coverage: whole}
 	for i := range 60 {

@@ -141,11 +141,11 @@ var (
 	internal = []string{"json:", "strconv.", "runtime error", "invalid memory", "%!", "<nil>", "exit status", "fatal:", "goroutine"}
 )
 
-// FuzzArguments calls tools with arguments drawn by their schemas, and beyond
+// FuzzToolArguments_answerIsBoundedAndAdviceValid calls tools with arguments drawn by their schemas, and beyond
 // them. What a schema allows is not refused; whatever is called, the answer is
 // text within its bounds, speaks of nothing inside the program, and each call
 // that it advises is one that the tool takes.
-func FuzzArguments(f *testing.F) {
+func FuzzToolArguments_answerIsBoundedAndAdviceValid(f *testing.F) {
 	_, tools := sample(f)
 	rows := tools.Tools()
 	for i := range rows {

@@ -9,7 +9,7 @@ import (
 )
 
 // A history is complete only where all of it was looked at.
-func TestListCommits_completeOnlyOfAllHistory(t *testing.T) {
+func TestListCommits_isCompleteOnlyIfAllHistoryWasRead(t *testing.T) {
 	t.Parallel()
 	commits := []browse.CommitInfo{{Hash: strings.Repeat("a", 40), Message: "Mend it"}}
 	for name, tt := range map[string]struct {
@@ -64,7 +64,7 @@ func TestListCommits_saysWhatItLeftOut(t *testing.T) {
 
 // A blame is complete only where each line's last change can be known, and tells which
 // lines are another's than git blame says.
-func TestBlame_saysWhatItLooksPast(t *testing.T) {
+func TestBlameTool_saysWhichLinesDifferFromGit(t *testing.T) {
 	t.Parallel()
 	edge, old := strings.Repeat("a", 40), strings.Repeat("b", 40)
 	r := browse.BlameResponse{

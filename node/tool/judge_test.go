@@ -15,7 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-func TestWhatALineDoesWithAName(t *testing.T) {
+func TestLineUse_tellsCallDefinitionAndOtherUses(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		lang, line string
@@ -54,7 +54,7 @@ func TestWhatALineDoesWithAName(t *testing.T) {
 
 // All files count that have a use, also those behind the limit of lines, and who
 // has asked for the most is not told to ask for it again.
-func TestUsesBeyondTheLimitAreCounted(t *testing.T) {
+func TestFindReferences_countsFilesBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	r := &symbols.SymbolResponse{Coverage: whole}
 	for f := range 5 {
@@ -80,7 +80,7 @@ func TestUsesBeyondTheLimitAreCounted(t *testing.T) {
 	}
 }
 
-func TestAKindThatIsNotKnownIsNotShown(t *testing.T) {
+func TestSymbolKind_unknownOneIsNotShown(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		m    symbols.SymbolMatch
@@ -97,7 +97,7 @@ func TestAKindThatIsNotKnownIsNotShown(t *testing.T) {
 	}
 }
 
-func TestRepositoriesAreComparedByTheirLastParts(t *testing.T) {
+func TestRepositoryNames_areOrderedByTheirLastParts(t *testing.T) {
 	t.Parallel()
 	names := []string{"local/repo", "local/git-history", "github.com/weaviate/weaviate", "github.com/torvalds/linux", "github.com/rqlite/rqlite"}
 	for text, want := range map[string]string{
@@ -110,7 +110,7 @@ func TestRepositoriesAreComparedByTheirLastParts(t *testing.T) {
 	}
 }
 
-func TestTheInnermostDefinitionIsAroundALine(t *testing.T) {
+func TestEnclosingDefinition_isTheInnermostAroundALine(t *testing.T) {
 	t.Parallel()
 	f := &browse.OutlineFile{Symbols: []browse.OutlineSymbol{
 		{Name: "a", Kind: "package", First: 1, Last: 1}, {Name: "T", Kind: "struct", First: 3, Last: 20, ParentName: "a", ParentKind: "package"},
@@ -126,14 +126,14 @@ func TestTheInnermostDefinitionIsAroundALine(t *testing.T) {
 	}
 }
 
-func TestWordsOfAQuery(t *testing.T) {
+func TestQueryWords_areTakenFromTheText(t *testing.T) {
 	t.Parallel()
 	if got, want := wordsOf(`fix "data race" in  store`), []string{"fix", "data race", "in", "store"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-func TestThePagesOfAPatchAreAllOfIt(t *testing.T) {
+func TestPatchPages_togetherHaveTheWholePatch(t *testing.T) {
 	t.Parallel()
 	c := &comparison{Args: asked("get_diff", "repo", "r"), r: diffOf(300, "a", "b", "c")}
 	for i := range c.r.Files {
@@ -155,7 +155,7 @@ func TestThePagesOfAPatchAreAllOfIt(t *testing.T) {
 	}
 }
 
-func TestAReceiverIsNamedLikeItsType(t *testing.T) {
+func TestReceiverName_isMatchedToItsType(t *testing.T) {
 	t.Parallel()
 	for variable, like := range map[string]bool{
 		"s": true, "str": true, "s0": true, "store": true, "Store": true, "myStore": true, "NewStore": true,
@@ -180,7 +180,7 @@ func TestAReceiverIsNamedLikeItsType(t *testing.T) {
 
 // Who calls Store.Close is told by the lines with a receiver that may be a
 // Store; of the others only where they are.
-func TestReceiversOfOtherNamesAreShownByLine(t *testing.T) {
+func TestFindReferences_otherReceiversAreShownByLineNumber(t *testing.T) {
 	t.Parallel()
 	file := symbols.SymbolFile{Repository: "example.com/acme/app", Path: "f.go", Language: "Go"}
 	add := func(text string, around shard.Symbol) {
@@ -219,7 +219,7 @@ func TestReceiversOfOtherNamesAreShownByLine(t *testing.T) {
 
 // What lacks letters, or joins its words in another way, is found by the letters
 // that it has.
-func TestAGlobForNamesWithTheSameLetters(t *testing.T) {
+func TestLetterGlob_findsNamesThatLackLetters(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"oomkill.c": "*[oO]*[oO]*[mM]*[kK]*[iI]*[lL]*[lL]*[cC]*", "v2-a": "*[vV]*2*[aA]*", "§[]{}*?": "*",
@@ -232,7 +232,7 @@ func TestAGlobForNamesWithTheSameLetters(t *testing.T) {
 
 // A name with as many wrong letters as are allowed matches the glob by which
 // such names are looked for.
-func TestAGlobForNamesThatAreLikeOne(t *testing.T) {
+func TestSimilarGlob_findsNamesWithWrongLetters(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"a": "*{a}*", "main.go": "*{ma,in,.go}*", "keyrng.go": "*{k,ey,rn,g.,go}*",
@@ -243,7 +243,7 @@ func TestAGlobForNamesThatAreLikeOne(t *testing.T) {
 	}
 }
 
-func TestWordsThatNoFileHas(t *testing.T) {
+func TestMissingWords_areThoseThatNoFileHas(t *testing.T) {
 	t.Parallel()
 	r := &search.RankedResponse{Coverage: whole, Files: make([]search.RankedFile, 2), Whole: 2, Missing: []string{"zebra", "not a terminal"}}
 	head := rankedHead(r) + "; no file has " + quotedWords(r.Missing)
@@ -264,7 +264,7 @@ func ownerOf(symbol string) *owner {
 
 // Where receivers of other names are many, their names tell enough, and the call
 // that shows their lines is named.
-func TestManyReceiversOfOtherNamesAreCounted(t *testing.T) {
+func TestFindReferences_manyOtherReceiversAreCounted(t *testing.T) {
 	t.Parallel()
 	file := symbols.SymbolFile{Repository: "example.com/acme/app", Path: "f.go", Language: "Go"}
 	for i := range mostByLine + 5 {
@@ -312,7 +312,7 @@ func (n *naming) Definitions(_ context.Context, _ catalog.Viewer, req symbols.Sy
 }
 
 // Several names in one call have an answer each, within the room of the call.
-func TestSeveralNamesInOneCall(t *testing.T) {
+func TestFindSymbols_answersSeveralNamesInOneCall(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		args  string

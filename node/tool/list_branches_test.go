@@ -7,9 +7,9 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// TestRefsThatWereNotReachedAreTold: what time did not suffice for is not counted, and the
+// TestListBranches_tellsOfRefsNotReachedInTime: what time did not suffice for is not counted, and the
 // next page is still named.
-func TestRefsThatWereNotReachedAreTold(t *testing.T) {
+func TestListBranches_tellsOfRefsNotReachedInTime(t *testing.T) {
 	t.Parallel()
 	a := asked("list_branches", "repo", "r", "kind", "tags", "contains", "0123456789")
 	a.values["page"], a.values["perPage"] = 1, 2

@@ -7,9 +7,9 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// TestWhatMovedTogetherIsToldTogether: files that only moved with their directory are one
+// TestDiffList_groupsFilesThatMovedWithTheirDirectory: files that only moved with their directory are one
 // line of a list with counts, from three on.
-func TestWhatMovedTogetherIsToldTogether(t *testing.T) {
+func TestDiffList_groupsFilesThatMovedWithTheirDirectory(t *testing.T) {
 	t.Parallel()
 	renamed := func(from, to string, similarity int) browse.DiffFile {
 		return browse.DiffFile{OldPath: from, NewPath: to, OldMode: "100644", NewMode: "100644", Similarity: similarity}

@@ -49,9 +49,9 @@ func oddRepo(t *testing.T) (*nodetest.Node, *tool.Set) {
 	return n, tool.New(tool.Parts{Search: n.Search, Browse: n.Browse, Models: n.Ask, Log: slog.New(slog.DiscardHandler)})
 }
 
-// TestNames_EachToolTakesWhatAnotherPrints gives each odd name to each tool, as a text
+// TestFileNames_eachToolAcceptsWhatAnotherPrints gives each odd name to each tool, as a text
 // and as an argument of JSON.
-func TestNames_EachToolTakesWhatAnotherPrints(t *testing.T) {
+func TestFileNames_eachToolAcceptsWhatAnotherPrints(t *testing.T) {
 	t.Parallel()
 	n, tools := oddRepo(t)
 	call := func(name string, arguments map[string]any) string {
@@ -125,9 +125,9 @@ func TestNames_EachToolTakesWhatAnotherPrints(t *testing.T) {
 	}
 }
 
-// TestFiles_SayWhatTheyOnlyStandFor marks links, submodules and pointers, and writes what
+// TestListFiles_marksLinksSubmodulesAndPointers marks links, submodules and pointers, and writes what
 // does not show in a line by its code.
-func TestFiles_SayWhatTheyOnlyStandFor(t *testing.T) {
+func TestListFiles_marksLinksSubmodulesAndPointers(t *testing.T) {
 	t.Parallel()
 	_, tools := oddRepo(t)
 	for _, tt := range []struct{ tool, arguments, want string }{

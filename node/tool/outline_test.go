@@ -9,9 +9,9 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// TestALongOutlineHasNoParameters: names and lines of a large file are worth more
+// TestOutlineTool_ofALargeFileOmitsParameters: names and lines of a large file are worth more
 // than what its functions take, which one of its kinds still tells.
-func TestALongOutlineHasNoParameters(t *testing.T) {
+func TestOutlineTool_ofALargeFileOmitsParameters(t *testing.T) {
 	t.Parallel()
 	f := browse.OutlineFile{Path: "a.go", Language: "Go", Lines: 9000}
 	for i := range 200 {
@@ -84,7 +84,7 @@ namespace A
         class H
 `
 
-func TestOutline_CountsWhatItDoesNotShow(t *testing.T) {
+func TestOutlineTool_countsHiddenDefinitions(t *testing.T) {
 	t.Parallel()
 	symbols := spans(nested)
 	for _, tt := range []struct {
@@ -109,9 +109,9 @@ func TestOutline_CountsWhatItDoesNotShow(t *testing.T) {
 	}
 }
 
-// TestOutline_DepthReachesEveryDefinition adds up what is shown and what is counted in
+// TestOutlineTool_depthReachesEveryDefinition adds up what is shown and what is counted in
 // trees of random symbols, at each depth.
-func TestOutline_DepthReachesEveryDefinition(t *testing.T) {
+func TestOutlineTool_depthReachesEveryDefinition(t *testing.T) {
 	t.Parallel()
 	kinds := []string{"namespace", "class", "method", "field", "variable", "module", "function"}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -146,8 +146,8 @@ func TestOutline_DepthReachesEveryDefinition(t *testing.T) {
 	}
 }
 
-// TestTheLastChangeOfLinesTellsWhy: of many commits only the newest has its body.
-func TestTheLastChangeOfLinesTellsWhy(t *testing.T) {
+// TestTraceTool_onlyTheNewestCommitHasItsBody: of many commits only the newest has its body.
+func TestTraceTool_onlyTheNewestCommitHasItsBody(t *testing.T) {
 	t.Parallel()
 	r := &browse.TraceResponse{}
 	for i := range 9 {
@@ -164,7 +164,7 @@ func TestTheLastChangeOfLinesTellsWhy(t *testing.T) {
 }
 
 // A file that ctags failed on is not shown as one that defines nothing.
-func TestOutlineOfUnknownSymbols(t *testing.T) {
+func TestOutlineTool_saysIfSymbolsAreUnknown(t *testing.T) {
 	t.Parallel()
 	unknown := browse.OutlineFile{Path: "b.c", Language: "C", Lines: 9, Unknown: true}
 	known := browse.OutlineFile{Path: "a.c", Language: "C", Lines: 9, Symbols: []browse.OutlineSymbol{{Name: "f", Kind: "function", First: 1, Last: 2}}}

@@ -10,7 +10,7 @@ import (
 )
 
 // Where a method is defined stands above its uses.
-func TestTheDefinitionStandsAboveTheUses(t *testing.T) {
+func TestFindReferences_showsTheDefinitionFirst(t *testing.T) {
 	t.Parallel()
 	use := func(path, text string, outside bool) symbols.SymbolFile {
 		m := symbols.SymbolMatch{Line: []byte(text), OutsideCode: outside, Around: shard.Symbol{Name: "run"}}

@@ -6,7 +6,7 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-func TestPackageClausesAreNoDefinitionsOfWhatElseHasTheName(t *testing.T) {
+func TestFindDefinitions_dropsPackageClausesOfTheSameName(t *testing.T) {
 	t.Parallel()
 	file := func(kinds ...string) symbols.SymbolFile {
 		f := symbols.SymbolFile{}

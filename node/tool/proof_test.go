@@ -116,7 +116,7 @@ func callsOf(row *Tool) (calls []string) {
 }
 
 // Where nobody did any work no tool says that its answer is complete.
-func TestTools_sayThatAnAnswerIsCompleteOnlyWithProof(t *testing.T) {
+func TestTools_claimCompletenessOnlyWithProof(t *testing.T) {
 	t.Parallel()
 	set := New(Parts{idle{}, idle{}, idle{}, slog.New(slog.DiscardHandler)})
 	answers := 0

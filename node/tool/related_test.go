@@ -2,7 +2,7 @@ package tool
 
 import "testing"
 
-func TestOwnersIn(t *testing.T) {
+func TestCodeOwners_areReadFromTheFile(t *testing.T) {
 	t.Parallel()
 	const text = `# comment
 *            @all

@@ -14,9 +14,9 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// TestSymbols_MayHaveSigns looks for macros, operators and methods that end in a sign, with
+// TestFindSymbols_acceptsOperatorsAndMacros looks for macros, operators and methods that end in a sign, with
 // definitions that stand deep in namespaces.
-func TestSymbols_MayHaveSigns(t *testing.T) {
+func TestFindSymbols_acceptsOperatorsAndMacros(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "signs"), map[string]string{

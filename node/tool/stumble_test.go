@@ -18,10 +18,10 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// TestWhereAgentsStumble makes the calls after which agents believed something
+// TestToolAnswers_preventKnownMistakesOfAgents makes the calls after which agents believed something
 // false, or did not know how to go on. Each row says what the answer has to have
 // and what it must not have.
-func TestWhereAgentsStumble(t *testing.T) {
+func TestToolAnswers_preventKnownMistakesOfAgents(t *testing.T) {
 	t.Parallel()
 	_, tools := sample(t)
 	for _, tt := range []struct {
@@ -104,9 +104,9 @@ func TestWhereAgentsStumble(t *testing.T) {
 // adviceCall is a call in the text of an answer.
 var adviceCall = regexp.MustCompile(`\b([a-z]+(?:_[a-z]+)*) (\{"[^\n]*?\})(?:[ .;,\n]|$)`)
 
-// TestAdviceCanBeFollowed makes every call that the transcripts advise: none has a
+// TestToolAdvice_namesOnlyValidCalls makes every call that the transcripts advise: none has a
 // parameter that its tool has not, or a value that it does not take.
-func TestAdviceCanBeFollowed(t *testing.T) {
+func TestToolAdvice_namesOnlyValidCalls(t *testing.T) {
 	t.Parallel()
 	_, tools := sample(t)
 	files, err := filepath.Glob("testdata/*.txt")
@@ -139,9 +139,9 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 	}
 }
 
-// TestOneBrokenRepositoryIsNotInEveryAnswer searches beside a repository that
+// TestToolAnswers_nameABrokenRepositoryOnlyWhereItMatters searches beside a repository that
 // cannot be indexed, and for names that are defined twice.
-func TestOneBrokenRepositoryIsNotInEveryAnswer(t *testing.T) {
+func TestToolAnswers_nameABrokenRepositoryOnlyWhereItMatters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "good"), map[string]string{

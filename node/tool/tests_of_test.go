@@ -2,7 +2,7 @@ package tool
 
 import "testing"
 
-func TestSameButTest(t *testing.T) {
+func TestTestOf_recognizesTheTestedFile(t *testing.T) {
 	t.Parallel()
 	for _, names := range [][2]string{
 		{"test/client_test.rb", "lib/client.rb"}, {"t/unit/test_canvas.py", "celery/canvas.py"}, {"src/ClientTest.kt", "src/Client.kt"},

@@ -87,7 +87,7 @@ func compared(a *Args, r *browse.DiffResponse) string {
 
 // Of a body that nobody asked for those paragraphs are shown that have a word of the
 // query, else its beginning, without what says nothing of the change.
-func TestBriefBodies(t *testing.T) {
+func TestCommitBody_isShortenedToRelevantParagraphs(t *testing.T) {
 	t.Parallel()
 	long := "First line.\nSecond.\n\nThird of Retries.\n\nFourth.\nFifth.\n"
 	for _, c := range []struct{ query, body, want string }{
@@ -114,7 +114,7 @@ func TestBriefBodies(t *testing.T) {
 
 // A body is set in, and what is cut of it is counted; nothing of it reads like a line
 // of the answer.
-func TestABodyBelowItsSubject(t *testing.T) {
+func TestCommitBody_isIndentedBelowItsSubject(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		body string
@@ -138,7 +138,7 @@ func TestABodyBelowItsSubject(t *testing.T) {
 
 // Which tag has a commit first is a line of its own, where it tells more than what
 // points at the commit.
-func TestTheFirstTagOfACommit(t *testing.T) {
+func TestCommit_showsTheFirstTagThatContainsIt(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		first *browse.FirstTag
@@ -163,7 +163,7 @@ func TestTheFirstTagOfACommit(t *testing.T) {
 
 // Bodies that were asked for take the room that there is: the rest is on further pages,
 // or, where there are none, told to be missing.
-func TestBodiesStayWithinTheRoom(t *testing.T) {
+func TestCommitBodies_continueOnFurtherPages(t *testing.T) {
 	t.Parallel()
 	commits := make([]browse.CommitInfo, 50)
 	for i := range commits {
@@ -216,7 +216,7 @@ func manyPaths(n int, format string) []string {
 	return all
 }
 
-func TestADifferenceOfAnySizeIsOfUse(t *testing.T) {
+func TestDiffTool_answersUsefullyForAnySize(t *testing.T) {
 	t.Parallel()
 	a := func() *Args { return asked("get_diff", "repo", "r", "base", "a", "head", "b") }
 	for _, tt := range []struct {
@@ -251,7 +251,7 @@ func TestADifferenceOfAnySizeIsOfUse(t *testing.T) {
 
 // Two releases differ by megabytes, which are not written to find out that they do not
 // fit. Of a single file they are: its patch is shown in pages.
-func TestWhatDoesNotFitIsNotWritten(t *testing.T) {
+func TestDiffTool_doesNotRenderPatchesThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		mode string
@@ -270,7 +270,7 @@ func TestWhatDoesNotFitIsNotWritten(t *testing.T) {
 	}
 }
 
-func TestPathsOfADirectoryNameItOnce(t *testing.T) {
+func TestPathList_namesADirectoryOnce(t *testing.T) {
 	t.Parallel()
 	got := strings.Join(byDirectory([]string{"Makefile", "a/one.go", "a/b/only.go", "a/two.go", "z/x.go"}), "")
 	if want := "Makefile\na/\n one.go\n two.go\na/b/only.go\nz/x.go\n"; got != want {
@@ -278,7 +278,7 @@ func TestPathsOfADirectoryNameItOnce(t *testing.T) {
 	}
 }
 
-func TestTheEndOfAPageSaysHowToGoOn(t *testing.T) {
+func TestToolPage_endsWithTheCallForTheNext(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		page, shown, total int
@@ -300,7 +300,7 @@ func TestTheEndOfAPageSaysHowToGoOn(t *testing.T) {
 	}
 }
 
-func TestALateListOfCommitsSaysWhereItStopped(t *testing.T) {
+func TestListCommits_saysWhereItRanOutOfTime(t *testing.T) {
 	t.Parallel()
 	a := asked("list_commits", "repo", "r", "query", "word", "page", 2)
 	a.values["perPage"] = 1
@@ -316,7 +316,7 @@ func TestALateListOfCommitsSaysWhereItStopped(t *testing.T) {
 	}
 }
 
-func TestNothingFoundSaysWhatToTry(t *testing.T) {
+func TestToolAnswer_withoutResultsSaysWhatToTry(t *testing.T) {
 	t.Parallel()
 	none := &browse.CommitsResponse{Per: 50}
 	for _, tt := range []struct{ got, want string }{
@@ -330,7 +330,7 @@ func TestNothingFoundSaysWhatToTry(t *testing.T) {
 	}
 }
 
-func TestALimitIsRaisedOnlyWhereThatHelps(t *testing.T) {
+func TestToolAdvice_raisesALimitOnlyWhereThatHelps(t *testing.T) {
 	t.Parallel()
 	files := []search.GrepFile{{Repo: "r", Path: "a", Matches: 1, Lines: []browse.Line{{Number: 1, Text: []byte("x")}}}}
 	grepText := func(gap coverage.Gap) string {
@@ -354,7 +354,7 @@ func TestALimitIsRaisedOnlyWhereThatHelps(t *testing.T) {
 
 // since, until and the order of commits go by when they were committed, and so
 // does the date that stands there.
-func TestACommitHasTheDateThatItIsFoundBy(t *testing.T) {
+func TestListCommits_showsTheCommitDate(t *testing.T) {
 	t.Parallel()
 	day := func(year int) time.Time { return time.Date(year, 2, 27, 0, 0, 0, 0, time.UTC) }
 	for want, c := range map[string]browse.CommitInfo{
@@ -368,7 +368,7 @@ func TestACommitHasTheDateThatItIsFoundBy(t *testing.T) {
 }
 
 // A search of a tool that ran out of time says after how much, and what to do.
-func TestASearchThatRanOutOfTimeSaysSo(t *testing.T) {
+func TestToolAnswer_saysThatTheSearchRanOutOfTime(t *testing.T) {
 	t.Parallel()
 	a := asked("grep", "pattern", ".*")
 	a.tool.Params = []Param{anyRepoParam, pathParam}
@@ -380,7 +380,7 @@ func TestASearchThatRanOutOfTimeSaysSo(t *testing.T) {
 }
 
 // Where a part alone was searched, nothing is denied of the rest, nor are other words advised.
-func TestNothingIsDeniedOfWhatWasNotSearched(t *testing.T) {
+func TestToolAnswer_deniesNothingThatWasNotSearched(t *testing.T) {
 	t.Parallel()
 	for _, why := range []coverage.Kind{"", coverage.Limit, coverage.Late, coverage.Lost, coverage.Pending, coverage.Unknown} {
 		part := why != "" && why != coverage.Limit
@@ -407,7 +407,7 @@ func TestNothingIsDeniedOfWhatWasNotSearched(t *testing.T) {
 }
 
 // What does not show in a call that is advised is escaped, and means the same.
-func TestNothingHidesInACall(t *testing.T) {
+func TestToolAdvice_escapesInvisibleCharacters(t *testing.T) {
 	for text, want := range map[string]string{
 		"a/b.go":        `glob {"pattern":"a/b.go"}`,
 		"größe <x>":     `glob {"pattern":"größe <x>"}`,
@@ -430,7 +430,7 @@ func TestNothingHidesInACall(t *testing.T) {
 	}
 }
 
-func TestAFileAmongManyIsReadOnWithACallThatIsTaken(t *testing.T) {
+func TestReadFiles_continuesOneFileWithAValidCall(t *testing.T) {
 	t.Parallel()
 	a := asked("read_file", "repo", "r", "paths", manyPaths(10, "d%d/f%d.go"), "maxTokens", 500)
 	one := (&reading{Args: a}).alone("a.go", 200)
@@ -479,7 +479,7 @@ func pageFrom[T any](a *Args, list []T) []T {
 	return list[from:min(from+a.Number("perPage"), len(list))]
 }
 
-func TestListsKeepToTheirRoomAndLeaveNothingOut(t *testing.T) {
+func TestToolLists_fitTheirBudgetAndOmitNothing(t *testing.T) {
 	t.Parallel()
 	var repos []browse.RepoInfo
 	var branches, tags []browse.RefInfo

@@ -14,9 +14,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the answers into the transcripts; then read the diff")
 
-// TestTranscripts holds each tool to a transcript: testdata/NAME.txt has calls,
+// TestTranscripts_equalTheToolsAnswers holds each tool to a transcript: testdata/NAME.txt has calls,
 // each a line "> NAME {arguments}", and below each the answer to the byte.
-func TestTranscripts(t *testing.T) {
+func TestTranscripts_equalTheToolsAnswers(t *testing.T) {
 	t.Parallel()
 	_, tools := sample(t)
 	for _, row := range tools.Tools() {

@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-func TestClassesStayWithinALine(t *testing.T) {
+func TestGrepPattern_classesDoNotMatchNewlines(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		pattern, want string
@@ -69,9 +69,9 @@ func matchedByText(re *regexp.Regexp, text string) (lines []int) {
 	return lines
 }
 
-// FuzzWithinLine holds the pattern that is searched to what the caller's finds in
+// FuzzGrepPattern_matchesWithinOneLineOnly holds the pattern that is searched to what the caller's finds in
 // each line alone.
-func FuzzWithinLine(f *testing.F) {
+func FuzzGrepPattern_matchesWithinOneLineOnly(f *testing.F) {
 	text := "service A {\n\n  rpc B\n\t\n x\r\n\r\n}\nab\n"
 	for _, pattern := range []string{`^\s*(rpc|service) \w+`, `\s+`, `[^x]+`, `\W`, `(?i)X\D*`, `[[:^alpha:]]\s`, `^\s*$`, `[^\n]\s`, `\PL`, `(a|\s)*b`, `\bx\B`, `[^a-]`, `(?i)[\Wk]`, `(?U)\s+x`, `(?-s)a.\s`} {
 		f.Add(pattern, text)
@@ -104,9 +104,9 @@ func FuzzWithinLine(f *testing.F) {
 	})
 }
 
-// TestOverLines_TellsHowMany counts what RE2 finds and the rule of lines does not,
+// TestGrepPattern_countsMatchesOverSeveralLines counts what RE2 finds and the rule of lines does not,
 // and holds the advised pattern to what RE2 finds.
-func TestOverLines_TellsHowMany(t *testing.T) {
+func TestGrepPattern_countsMatchesOverSeveralLines(t *testing.T) {
 	t.Parallel()
 	text := "class A\n  : B {\nclass C : B {\n\n  def x\n\"k\": {\n a,\n b }\nfoo =\n  1\nend"
 	for _, tt := range []struct {

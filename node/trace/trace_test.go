@@ -14,7 +14,7 @@ import (
 )
 
 // Without a collector nothing is made, and nothing is allocated on the way.
-func TestTracer_off(t *testing.T) {
+func TestTracer_withoutACollectorAllocatesNothing(t *testing.T) {
 	tracer, err := New(t.Context(), func(string) (string, bool) { return "", false }, "1", nil)
 	if err != nil || tracer != nil {
 		t.Fatalf("%v, %v", tracer, err)

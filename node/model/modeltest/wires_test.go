@@ -8,8 +8,8 @@ import (
 	"github.com/shoalsearch/shoal/node/model/modeltest"
 )
 
-// TestConverseRefusesAResultWithoutItsCall sends results as Converse has them.
-func TestConverseRefusesAResultWithoutItsCall(t *testing.T) {
+// TestBedrockConverseServer_refusesAResultWithoutItsCall sends results as Converse has them.
+func TestBedrockConverseServer_refusesAResultWithoutItsCall(t *testing.T) {
 	t.Parallel()
 	for id, want := range map[string]int{"a": http.StatusOK, "b": http.StatusBadRequest} {
 		s := modeltest.Start(t, modeltest.Turn{Text: "It is there."})
