@@ -31,7 +31,7 @@ func around(all []extent, line int) string {
 
 // The definitions lie within, beside and across each other, with one or none in a line. Some ends
 // are unknown, or lie before the start or after the end of the text.
-func TestAround_enclosingDefinition(t *testing.T) {
+func TestAround_returnsTheEnclosingDefinition(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -118,7 +118,7 @@ func checkAround(t *testing.T, w *world, extents map[string][]extent, seed uint6
 }
 
 // Without Around in the request, nothing is computed.
-func TestAround_onlyOnRequest(t *testing.T) {
+func TestAround_isComputedOnlyOnRequest(t *testing.T) {
 	t.Parallel()
 	tree := map[string][]string{"a.go": {"func Able() {\n\tneedle\n}\n"}}
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}, trees: []map[string][]string{tree}}

@@ -118,7 +118,7 @@ func TestBestLines_rareTextsWeighMore(t *testing.T) {
 }
 
 // A line of minified code may have as many different matches as the file has bytes.
-func TestBestLines_lineWithManyTexts(t *testing.T) {
+func TestBestLines_takesLinearTimeForALineWithManyMatches(t *testing.T) {
 	t.Parallel()
 	const words, width = 200_000, 7
 	var content []byte

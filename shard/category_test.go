@@ -2,7 +2,7 @@ package shard
 
 import "testing"
 
-func TestCategoryOf_paths(t *testing.T) {
+func TestCategoryOf_isDerivedFromThePath(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]category{
 		"main.c": plainCode, "attest/main.c": plainCode, "latest": plainCode, "tests": plainCode, "a/contest/x.go": plainCode,

@@ -66,9 +66,9 @@ func answerOf(t *testing.T, v *View, r Request) *Result {
 	return res
 }
 
-// TestPages_togetherAreTheWholeAnswer reads random answers in small pages. Together the pages have
+// TestSearchPages_togetherAreTheWholeAnswer reads random answers in small pages. Together the pages have
 // the whole answer in its order, with each place once.
-func TestPages_togetherAreTheWholeAnswer(t *testing.T) {
+func TestSearchPages_togetherAreTheWholeAnswer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for seed := range 8 {
@@ -89,8 +89,8 @@ func TestPages_togetherAreTheWholeAnswer(t *testing.T) {
 	}
 }
 
-// TestPages_ofAFileList pages through a list of files without places.
-func TestPages_ofAFileList(t *testing.T) {
+// TestSearchPages_ofAFileListHaveEachFileOnce pages through a list of files without places.
+func TestSearchPages_ofAFileListHaveEachFileOnce(t *testing.T) {
 	t.Parallel()
 	w := manyFiles(700)
 	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
@@ -122,7 +122,7 @@ const wholeFile = 1 << 30
 
 // Different contents at one path are different files. They are ordered by the names of their
 // revisions, not by the numbers of these.
-func TestPages_ofOnePathInTwoRevisions(t *testing.T) {
+func TestSearchPages_orderOnePathByRevisionName(t *testing.T) {
 	t.Parallel()
 	w := &world{
 		repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{

@@ -188,7 +188,7 @@ func TestSearch_truncatedSideFileIsNamed(t *testing.T) {
 
 // A search that still reads a damaged file may report the damage again after a new copy has taken
 // its place. The new copy stays.
-func TestSet_newCopyOfADamagedFileStays(t *testing.T) {
+func TestDamagedFile_aNewCopyOfItStays(t *testing.T) {
 	t.Parallel()
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
 	w.trees = append(w.trees, map[string][]string{"a.c": {strings.Repeat("some text with a lock in it\n", 20000)}})
@@ -223,7 +223,7 @@ func TestSet_newCopyOfADamagedFileStays(t *testing.T) {
 	}
 }
 
-func TestParseFileName(t *testing.T) {
+func TestParseFileName_returnsKindAndHash(t *testing.T) {
 	t.Parallel()
 	id := FileID{0xab, 31: 1}
 	for _, kind := range []FileKind{KindShard, KindDead, KindSymbols} {
@@ -245,9 +245,9 @@ func TestParseFileName(t *testing.T) {
 	}
 }
 
-// FuzzSearch_changedShardWithValidChecksums changes bytes of a shard and corrects the checksums, as
+// FuzzSearch_endsOnAChangedIndexFileWithValidChecksums changes bytes of a shard and corrects the checksums, as
 // a bug of the writer would. Searching it must end, whatever the answer is.
-func FuzzSearch_changedShardWithValidChecksums(f *testing.F) {
+func FuzzSearch_endsOnAChangedIndexFileWithValidChecksums(f *testing.F) {
 	w := randomWorld(rand.New(rand.NewPCG(9, 9)))
 	dir := f.TempDir()
 	built, err := Build(context.Background(), dir, w.source(-1), BuildOptions{})
@@ -270,8 +270,8 @@ func FuzzSearch_changedShardWithValidChecksums(f *testing.F) {
 	})
 }
 
-// FuzzSearch_changedSymbolsWithValidChecksums does the same with the symbols of a shard.
-func FuzzSearch_changedSymbolsWithValidChecksums(f *testing.F) {
+// FuzzSearch_endsOnChangedSymbolsWithValidChecksums does the same with the symbols of a shard.
+func FuzzSearch_endsOnChangedSymbolsWithValidChecksums(f *testing.F) {
 	w := symbolWorld()
 	dir := f.TempDir()
 	built, err := Build(context.Background(), dir, w.source(-1), BuildOptions{})

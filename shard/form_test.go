@@ -10,7 +10,7 @@ import (
 // The same documents always give the same files, byte for byte. Nodes compare the names of files,
 // and later releases read files of this one. A change of the form needs a new version of that kind
 // of file, and new names here.
-func TestFiles_bytesAreStable(t *testing.T) {
+func TestIndexFiles_bytesAreStable(t *testing.T) {
 	t.Parallel()
 	var got []string
 	var calls atomic.Int64

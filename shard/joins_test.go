@@ -14,7 +14,7 @@ import (
 
 // More viewers than a shard caches joins for, who may see different repositories of a pack, search
 // in turn. Each gets the answer of a fresh set.
-func TestJoins_areCachedForSeveralViewers(t *testing.T) {
+func TestRepositoryJoins_areCachedForSeveralViewers(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(57, 1))
 	w := randomWorld(r)
@@ -99,7 +99,7 @@ func TestJoins_areCachedForSeveralViewers(t *testing.T) {
 
 // The cached joins stay below their limit in bytes, except for the last join of each file. A group
 // with the same parts but another pointer is found. Closing a file subtracts its joins.
-func TestJoins_areBoundedInBytes(t *testing.T) {
+func TestRepositoryJoins_areBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	groupOf := func(n int) *Group {
 		parts := make([]Part, n)

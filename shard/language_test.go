@@ -7,9 +7,9 @@ import (
 	"github.com/go-enry/go-enry/v2"
 )
 
-// TestLanguage_marksAgreeWithEnry compares decisions by marks with those of go-enry, which reads
+// TestLanguage_decidedByMarksAgreesWithEnry compares decisions by marks with those of go-enry, which reads
 // the content.
-func TestLanguage_marksAgreeWithEnry(t *testing.T) {
+func TestLanguage_decidedByMarksAgreesWithEnry(t *testing.T) {
 	t.Parallel()
 	contents := []string{
 		"", "mov", "a: b\n", "\ta: b\n", "x:\n\ty: z\n", "swagger: '2.0'\n", "openapi: 3.0.1\n", `{"swagger": "2.0"}`, `{"openapi": "3.1"}`,
@@ -63,7 +63,7 @@ func TestLanguage_emptyFileHasTheUsualLanguage(t *testing.T) {
 }
 
 // If an extension has several languages, the text decides, as in linguist.
-func TestLanguage_ofAmbiguousNames(t *testing.T) {
+func TestLanguage_ofAnAmbiguousNameIsDecidedByTheText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
 		{"a.m", "classdef Stack < handle\n  properties\n    items = {}\n  end\nend\n", "MATLAB"},

@@ -75,9 +75,9 @@ func cpu() time.Duration {
 	return sum
 }
 
-// TestBuild_ofALargeRepository builds an index of the repository in SHOAL_LARGE_REPO in the directory
+// TestBuild_ofALargeRepositoryIsMeasured builds an index of the repository in SHOAL_LARGE_REPO in the directory
 // SHOAL_LARGE_DIR and prints its cost.
-func TestBuild_ofALargeRepository(t *testing.T) {
+func TestBuild_ofALargeRepositoryIsMeasured(t *testing.T) {
 	repo, dir, commit := os.Getenv("SHOAL_LARGE_REPO"), os.Getenv("SHOAL_LARGE_DIR"), os.Getenv("SHOAL_LARGE_COMMIT")
 	if repo == "" || dir == "" {
 		t.Skip("SHOAL_LARGE_REPO and SHOAL_LARGE_DIR are not set")
@@ -117,8 +117,8 @@ var asked = []struct {
 	{`copyright.*google`, true, true}, {`fixme|xxx|hack`, true, true}, {`^#define [A-Z]+_MAX`, true, false}, {`^}$`, true, false},
 }
 
-// TestSearch_queriesOfTheComparison runs the queries of the comparison on the index in SHOAL_LARGE_DIR.
-func TestSearch_queriesOfTheComparison(t *testing.T) {
+// TestSearch_queriesOfTheComparisonAreMeasured runs the queries of the comparison on the index in SHOAL_LARGE_DIR.
+func TestSearch_queriesOfTheComparisonAreMeasured(t *testing.T) {
 	dir := os.Getenv("SHOAL_LARGE_DIR")
 	if dir == "" || os.Getenv("SHOAL_LARGE_TABLE") == "" {
 		t.Skip("SHOAL_LARGE_DIR and SHOAL_LARGE_TABLE are not set")

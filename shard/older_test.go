@@ -65,7 +65,7 @@ func everyKind(t *testing.T) (dir string, names map[FileKind]string) {
 
 // A file of another version is not damaged. An older one stays in place and is counted, a newer one
 // makes the start fail. Neither is changed.
-func TestFiles_ofAnotherVersion(t *testing.T) {
+func TestIndexFiles_ofAnotherVersionAreLeftUnchanged(t *testing.T) {
 	t.Parallel()
 	from, names := everyKind(t)
 	if len(names) != int(KindSymbols) {
@@ -122,7 +122,7 @@ func TestFiles_ofAnotherVersion(t *testing.T) {
 
 // A copy of an unreadable version is refused and leaves nothing behind: a newer version would make
 // the next start fail.
-func TestImport_refusesAnotherVersion(t *testing.T) {
+func TestImportIndexFile_refusesAnotherVersion(t *testing.T) {
 	t.Parallel()
 	from, names := everyKind(t)
 	for kind, name := range names {
@@ -156,7 +156,7 @@ func next() *file.Formats {
 
 // Files of the version before give the same answers, and are counted until they are rebuilt. The
 // new version is written only from the level of the catalog on.
-func TestFiles_ofTheVersionBeforeAreSearched(t *testing.T) {
+func TestIndexFiles_ofTheVersionBeforeAreSearched(t *testing.T) {
 	t.Parallel()
 	w := symbolWorld()
 	dir := t.TempDir()

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestPack_answersLikeItsParts packs the parts of random repositories after some pushes, and
+// TestPackedIndex_answersLikeItsParts packs the parts of random repositories after some pushes, and
 // compares the answers of the pack with a scan.
-func TestPack_answersLikeItsParts(t *testing.T) {
+func TestPackedIndex_answersLikeItsParts(t *testing.T) {
 	t.Parallel()
 	for seed := range 4 {
 		r := rand.New(rand.NewPCG(uint64(seed), 4))

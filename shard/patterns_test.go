@@ -10,9 +10,9 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// TestPatterns_areCached compiles the same pattern twice: compiled data is shared, the stop is not,
+// TestCompiledPatterns_areCached compiles the same pattern twice: compiled data is shared, the stop is not,
 // and other options make another pattern.
-func TestPatterns_areCached(t *testing.T) {
+func TestCompiledPatterns_areCached(t *testing.T) {
 	t.Parallel()
 	var k patterns
 	get := func(q query.Text) *pattern {
@@ -48,9 +48,9 @@ func TestPatterns_areCached(t *testing.T) {
 	}
 }
 
-// TestPatterns_cacheIsBounded compiles more patterns than are cached, from several goroutines. The
+// TestCompiledPatterns_cacheIsBounded compiles more patterns than are cached, from several goroutines. The
 // oldest are dropped, and every result is right.
-func TestPatterns_cacheIsBounded(t *testing.T) {
+func TestCompiledPatterns_cacheIsBounded(t *testing.T) {
 	t.Parallel()
 	var k patterns
 	var wg sync.WaitGroup

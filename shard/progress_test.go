@@ -8,7 +8,7 @@ import (
 )
 
 // At the end, Progress has counted all the work that the answer reports.
-func TestProgress_endsWithTheNumbersOfTheAnswer(t *testing.T) {
+func TestSearchProgress_endsWithTheNumbersOfTheAnswer(t *testing.T) {
 	t.Parallel()
 	set, parts := manyFiles(3000).built(t, t.TempDir(), false, BuildOptions{})
 	v, _ := set.Acquire(parts)

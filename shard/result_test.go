@@ -34,7 +34,7 @@ func TestStats_AddAndSubCoverEveryField(t *testing.T) {
 }
 
 // Parts that ran side by side may be longer than the whole: the remainder is never negative.
-func TestRemainder_isNeverNegative(t *testing.T) {
+func TestStatsRemainder_isNeverNegative(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][3]time.Duration{{10, 4, 6}, {10, 10, 0}, {10, 14, 0}} {
 		if got := remainder(c[0], c[1]); got != c[2] {

@@ -130,7 +130,7 @@ func TestSearch_skippedFilesMatchByName(t *testing.T) {
 
 // As in git, a file is binary if its first 8,000 bytes contain a NUL. Text after a later NUL can be
 // found.
-func TestBuild_nulAfterTheHeadIsText(t *testing.T) {
+func TestBuild_aFileWithALateNULIsText(t *testing.T) {
 	t.Parallel()
 	head := strings.Repeat("a line of the head\n", 1000)
 	w := &world{
@@ -214,9 +214,9 @@ func TestRender_yieldsToLightSearches(t *testing.T) {
 	}
 }
 
-// TestGate_lightSearchesPassHeavyOnes holds every slot of a gate while light and heavy searches
+// TestSearchSlots_lightSearchesPassHeavyOnes holds every slot of a gate while light and heavy searches
 // wait. Light ones go first, but every fourth slot goes to the heavy lane.
-func TestGate_lightSearchesPassHeavyOnes(t *testing.T) {
+func TestSearchSlots_lightSearchesPassHeavyOnes(t *testing.T) {
 	t.Parallel()
 	g := newGate(1)
 	if err := g.enter(context.Background(), light); err != nil {

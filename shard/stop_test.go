@@ -92,7 +92,7 @@ func TestSearch_earlyStopIsAPrefixOfTheWholeAnswer(t *testing.T) {
 	}
 }
 
-func TestStemsOf_partsOfNames(t *testing.T) {
+func TestStemsOf_splitsNamesIntoWords(t *testing.T) {
 	t.Parallel()
 	for literal, want := range map[string][]string{
 		"mutex_lock_slow": {"mutex", "mutexlock", "mutexlockslow", "lock", "lockslow", "slow"},

@@ -79,7 +79,7 @@ func symbolWorld() *world {
 	return w
 }
 
-func TestSymbols_areFoundWithoutReadingContent(t *testing.T) {
+func TestSymbolSearch_readsNoContent(t *testing.T) {
 	t.Parallel()
 	w := symbolWorld()
 	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
@@ -127,7 +127,7 @@ func TestSymbols_areFoundWithoutReadingContent(t *testing.T) {
 // A file on which the tagger failed is not a file without symbols: a query for symbols reports how
 // many such files it could match. They stay unknown in the next generation until they are tagged
 // again.
-func TestSymbols_unknownOnesAreCounted(t *testing.T) {
+func TestSymbolSearch_countsFilesWithUnknownSymbols(t *testing.T) {
 	t.Parallel()
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
 	w.trees = []map[string][]string{{
@@ -206,7 +206,7 @@ func TestSymbols_unknownOnesAreCounted(t *testing.T) {
 	}
 }
 
-func TestUnknownSymbols_joinNothingWhereAllAreKnown(t *testing.T) {
+func TestUnknownSymbols_needNoJoinWhereAllAreKnown(t *testing.T) {
 	t.Parallel()
 	w := symbolWorld()
 	delete(w.trees[0], "broken.go")
@@ -321,7 +321,7 @@ func TestSymbolize_findsNamesInTheText(t *testing.T) {
 
 // The parts of a selector are apart in the text. Each part is found where it is, and the selector
 // where its first part is.
-func TestSymbols_objectiveCSelectorParts(t *testing.T) {
+func TestSymbolize_findsThePartsOfAnObjectiveCSelector(t *testing.T) {
 	t.Parallel()
 	const text = "#import <x.h>\n@implementation Bag\n- (void)setX:(int)x { }\n+ (id)bagWith:(id)a and:(id)b { return a; }\n- (void)go:(int)a\n{\n}\n" +
 		"- (id)long:(int)a\n second:(int)b\n  third:(int)c\n{ [self and:2]; }\n- (id)a:(int)a :(int)b;\n- (void)bar { }\n"

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestIsTest_byLanguage has paths of tests by language, and paths that look like tests of another
+// TestIsTest_recognizesTestPathsOfEachLanguage has paths of tests by language, and paths that look like tests of another
 // language.
-func TestIsTest_byLanguage(t *testing.T) {
+func TestIsTest_recognizesTestPathsOfEachLanguage(t *testing.T) {
 	t.Parallel()
 	expr := regexp.MustCompile(TestPaths())
 	for _, tt := range []struct{ language, tests, others string }{
@@ -51,8 +51,8 @@ func TestIsTest_examplesAreNoTests(t *testing.T) {
 	}
 }
 
-// FuzzTestPaths compares the expression with isTest.
-func FuzzTestPaths(f *testing.F) {
+// FuzzTestPaths_expressionAgreesWithIsTest compares the expression with isTest.
+func FuzzTestPaths_expressionAgreesWithIsTest(f *testing.F) {
 	for _, path := range []string{"a/b_test.go", "test_.go", "test_go", "x.test.go", "x.test.o", "spec/a.rb", "FooTest.java", "tests.rs/x", "a.spec.d.ts", "test-.GO", "spec/a\n.ts", "_test.go.go", ".test.."} {
 		f.Add(path)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-func TestSpans_followOrShareALine(t *testing.T) {
+func TestSpans_tellWhetherTheyFollowOrShareALine(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		text, first string

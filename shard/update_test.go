@@ -58,9 +58,9 @@ func (w *world) evolve(r *rand.Rand, i, round int) {
 	repo.Revisions[0].Commit = blobID(fmt.Sprint("moved", i, round))
 }
 
-// TestUpdate_agreesWithAScan pushes to random repositories many times, and compares the parts with
+// TestUpdateIndex_agreesWithAScan pushes to random repositories many times, and compares the parts with
 // a scan after each push.
-func TestUpdate_agreesWithAScan(t *testing.T) {
+func TestUpdateIndex_agreesWithAScan(t *testing.T) {
 	t.Parallel()
 	for seed := range 6 {
 		r := rand.New(rand.NewPCG(uint64(seed), 3))
@@ -120,8 +120,8 @@ func TestUpdate_agreesWithAScan(t *testing.T) {
 	}
 }
 
-// TestUpdate_readsOnlyNewBlobs changes one of many files.
-func TestUpdate_readsOnlyNewBlobs(t *testing.T) {
+// TestUpdateIndex_readsOnlyNewBlobs changes one of many files.
+func TestUpdateIndex_readsOnlyNewBlobs(t *testing.T) {
 	t.Parallel()
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
 	tree := map[string][]string{}

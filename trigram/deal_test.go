@@ -7,7 +7,7 @@ import (
 )
 
 // A trigram with a row sets the bit of its unit in that row; others are logged.
-func TestDealOut_rowsAndLog(t *testing.T) {
+func TestDealOut_setsBitsInRowsAndLogsOtherTrigrams(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewSource(11))
 	const ids, rows = 500, 40

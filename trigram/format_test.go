@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestFormat_workedExample checks the segment in the example of format.go.
-func TestFormat_workedExample(t *testing.T) {
+// TestSegment_bytesEqualTheDocumentedExample checks the segment in the example of format.go.
+func TestSegment_bytesEqualTheDocumentedExample(t *testing.T) {
 	t.Parallel()
 	var e encoder
 	e.reset(512)
@@ -29,7 +29,7 @@ func TestFormat_workedExample(t *testing.T) {
 }
 
 // A slice of a list has room for 256 units, but the last slice of a segment may have fewer.
-func TestList_withUnitsBeyondItsSegmentIsCorrupt(t *testing.T) {
+func TestPostingList_withUnitsBeyondItsSegmentIsCorrupt(t *testing.T) {
 	t.Parallel()
 	for _, unit := range []uint16{64, 128, 192, 255} {
 		l := list{kind: kindSliced, n: 1, data: appendSliced(nil, []uint16{unit}), s: &segment{touch: func(int, int, int) error { return nil }}}

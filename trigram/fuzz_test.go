@@ -36,8 +36,8 @@ func FuzzCandidates_coverMatches(f *testing.F) {
 	})
 }
 
-// FuzzOpen_damagedSegments reads damaged segments.
-func FuzzOpen_damagedSegments(f *testing.F) {
+// FuzzOpen_damagedSegmentsNeverPanic reads damaged segments.
+func FuzzOpen_damagedSegmentsNeverPanic(f *testing.F) {
 	for _, c := range []struct{ n, size int }{{1, 10}, {40, 3000}} {
 		_, segs, _ := build(f, randomDocs(int64(c.n), c.n, c.size))
 		f.Add(segs[0])

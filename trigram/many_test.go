@@ -30,9 +30,9 @@ func manyWord(k int) string {
 	return [...]string{"alpha", "_beta", "gamma ", "delta(", "omega;", "lock_", "irq", "save", "work", "queue"}[k%10] + fmt.Sprint(k/10)
 }
 
-// TestSearch_longListsAgreeWithSets compares the candidates of literals with the documents that
+// TestCandidates_ofLongListsAgreeWithSets compares the candidates of literals with the documents that
 // have all of their trigrams, and the candidates of expressions with the matches.
-func TestSearch_longListsAgreeWithSets(t *testing.T) {
+func TestCandidates_ofLongListsAgreeWithSets(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewSource(21))
 	docs := manyDocs(r, 9000)
@@ -71,9 +71,9 @@ func hasTrigrams(text, lit string) bool {
 	return true
 }
 
-// TestList_andIntoAgreesWithIntersection compares andInto with a union and an intersection, for
+// TestPostingList_andIntoAgreesWithIntersection compares andInto with a union and an intersection, for
 // lists of every kind, complete and truncated.
-func TestList_andIntoAgreesWithIntersection(t *testing.T) {
+func TestPostingList_andIntoAgreesWithIntersection(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewSource(22))
 	for round := range 300 {

@@ -23,7 +23,7 @@ func parse(t testing.TB, expr string) *syntax.Regexp {
 	return re
 }
 
-func TestFormula_ofExpressions(t *testing.T) {
+func TestFormula_isMadeFromAnExpression(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		expr, want string
@@ -174,7 +174,7 @@ func randomExpr(r *rand.Rand, d []byte) string {
 	return b.String()
 }
 
-func TestSearch_candidatesCoverEveryMatch(t *testing.T) {
+func TestCandidates_coverEveryMatch(t *testing.T) {
 	t.Parallel()
 	docs := append(randomDocs(7, 30, 3*UnitSize), randomDocs(8, 4, 12*UnitSize)...)
 	docs = append(docs, longLines(9)...)
@@ -221,7 +221,7 @@ func longLines(seed int64) [][]byte {
 	return docs
 }
 
-func TestSearch_literalsInAnyCase(t *testing.T) {
+func TestCandidates_ofLiteralsIgnoreCaseOnRequest(t *testing.T) {
 	t.Parallel()
 	docs := append(randomDocs(11, 40, 2*UnitSize), longLines(12)...)
 	x, _, firsts := build(t, docs)
@@ -248,7 +248,7 @@ func TestSearch_literalsInAnyCase(t *testing.T) {
 	_ = firsts
 }
 
-func TestSearch_rareLiteralsHaveFewCandidates(t *testing.T) {
+func TestCandidates_ofRareLiteralsAreFew(t *testing.T) {
 	t.Parallel()
 	var docs [][]byte
 	for i := range 300 {
@@ -263,7 +263,7 @@ func TestSearch_rareLiteralsHaveFewCandidates(t *testing.T) {
 	}
 }
 
-func TestWriter_refusedDocumentChangesNothing(t *testing.T) {
+func TestWriter_aRefusedDocumentChangesNothing(t *testing.T) {
 	t.Parallel()
 	var a, b []byte
 	for _, refused := range []bool{false, true} {
@@ -297,7 +297,7 @@ func TestWriter_refusedDocumentChangesNothing(t *testing.T) {
 	}
 }
 
-func TestSearch_damagedBytesAreErrors(t *testing.T) {
+func TestCandidates_damagedBytesAreErrors(t *testing.T) {
 	t.Parallel()
 	docs := randomDocs(3, 400, 6000)
 	_, segs, _ := build(t, docs)
@@ -341,9 +341,9 @@ func TestFormula_nestedRepetitionsStaySmall(t *testing.T) {
 	}
 }
 
-// TestSearch_touchesAllBytesThatItReads checks that Touch is called for all bytes that are used,
+// TestCandidates_touchAllBytesThatTheyRead checks that Touch is called for all bytes that are used,
 // and for little more.
-func TestSearch_touchesAllBytesThatItReads(t *testing.T) {
+func TestCandidates_touchAllBytesThatTheyRead(t *testing.T) {
 	t.Parallel()
 	_, segs, _ := build(t, randomDocs(4, 2000, 4000))
 	bad := errors.New("wrong checksum")

@@ -122,9 +122,9 @@ func TestWriter_agreesWithANaiveIndex(t *testing.T) {
 	}
 }
 
-// TestWriter_secondIndexEqualsTheFirst builds indexes with one writer: a large one with rows, then
+// TestWriter_reusedForASecondIndexWritesTheSameBytes builds indexes with one writer: a large one with rows, then
 // small ones whose data reuse its memory.
-func TestWriter_secondIndexEqualsTheFirst(t *testing.T) {
+func TestWriter_reusedForASecondIndexWritesTheSameBytes(t *testing.T) {
 	t.Parallel()
 	docs, others := randomDocs(9, 3500, 4500), randomDocs(10, 3000, 4500)
 	var segs [][]byte
@@ -167,7 +167,7 @@ func TestLongestRuns_masksAgreeWithBytes(t *testing.T) {
 }
 
 // The numbers of a window are those of its trigrams, each once, in order.
-func TestTables_directNumbersOfAWindow(t *testing.T) {
+func TestTrigramNumbers_ofAWindowAreDistinctAndOrdered(t *testing.T) {
 	t.Parallel()
 	var x tables
 	if err := x.open(); err != nil {

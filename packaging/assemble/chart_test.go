@@ -19,7 +19,7 @@ import (
 )
 
 // Every object of the chart has valid Kubernetes fields, for all values.
-func TestChart_makesObjectsOfKubernetes(t *testing.T) {
+func TestHelmChart_rendersValidKubernetesObjects(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		values string

@@ -29,7 +29,7 @@ func cpu() float64 {
 func noPause(context.Context) error { return nil }
 
 // It measures the mirrors that SHOAL_CHANGES_MIRRORS names, with spaces between.
-func BenchmarkMirrors(b *testing.B) {
+func BenchmarkChangesOfMirrors(b *testing.B) {
 	for _, dir := range strings.Fields(os.Getenv("SHOAL_CHANGES_MIRRORS")) {
 		began := cpu()
 		patch, err := exec.Command("git", "-C", dir, "log", "-p", "-U0", "HEAD").Output()

@@ -24,7 +24,7 @@ func small(t *testing.T) (*world, *git.Mirror, string) {
 
 // A log of a newer version is left as it is, one of an older version and a damaged one are
 // made anew.
-func TestLog_ofAnotherVersion(t *testing.T) {
+func TestChangeIndex_newerVersionIsKeptAndOlderRebuilt(t *testing.T) {
 	t.Parallel()
 	w, m, dir := small(t)
 	update := func() (Extent, error) {
@@ -67,7 +67,7 @@ func TestLog_ofAnotherVersion(t *testing.T) {
 }
 
 // A bound leaves older commits out, and the log says so.
-func TestLog_withABound(t *testing.T) {
+func TestChangeIndex_aBoundLeavesOutOlderCommits(t *testing.T) {
 	t.Parallel()
 	w, m, dir := small(t)
 	for _, c := range []struct {

@@ -432,7 +432,7 @@ func ask(t *testing.T, l *Log, text string) []string {
 
 // Random questions over odd histories find what git and a plain scan find: before and after
 // a push, and after a history was rewritten. SHOAL_CHANGE_WORLDS sets how many worlds.
-func TestChanges_areWhatGitSays(t *testing.T) {
+func TestCommitSearch_findsWhatGitFinds(t *testing.T) {
 	t.Parallel()
 	worlds, _ := strconv.Atoi(os.Getenv("SHOAL_CHANGE_WORLDS"))
 	for seed := range max(2, worlds) {

@@ -90,7 +90,7 @@ func TestDecode_replacesDamage(t *testing.T) {
 	}
 }
 
-func TestBinary_onlyEarlyNULs(t *testing.T) {
+func TestBinary_isDecidedByEarlyNULs(t *testing.T) {
 	t.Parallel()
 	at := func(n int) string { return string(bytes.Repeat([]byte("x"), n)) + "\x00" }
 	for _, c := range []struct {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestWriter_workedExample compares a file with the example in the package comment.
-func TestWriter_workedExample(t *testing.T) {
+// TestWriter_writesTheDocumentedExample compares a file with the example in the package comment.
+func TestWriter_writesTheDocumentedExample(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w, err := NewWriter(dir, KindDead, Release.Written(1))

@@ -154,7 +154,7 @@ func TestTreeBombs_areRefused(t *testing.T) {
 }
 
 // A directory may occur at many places without being a bomb.
-func TestUnion_listsADirectoryAtEachOfItsPaths(t *testing.T) {
+func TestTreeUnion_listsADirectoryAtEachOfItsPaths(t *testing.T) {
 	t.Parallel()
 	r, commit := treeBomb(t, 4, 6, 3)
 	m := fetched(t, r.url())

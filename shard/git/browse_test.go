@@ -58,7 +58,7 @@ func TestResolve_findsOnlyCommits(t *testing.T) {
 }
 
 // A branch name may look like an option. Resolve looks it up, and never gives it to git.
-func TestResolve_nameWithADash(t *testing.T) {
+func TestResolve_neverTakesANameForAnOption(t *testing.T) {
 	t.Parallel()
 	r, _ := story(t)
 	head := r.git("rev-parse", "main")
@@ -81,7 +81,7 @@ func counted(ctx context.Context, m *Mirror, q LogQuery) (LogPage, error) {
 	}
 }
 
-func TestLog_filtersAndPages(t *testing.T) {
+func TestLog_filtersAndReturnsPages(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	ctx := within(t)
@@ -166,7 +166,7 @@ func show(d Diff) string {
 	return b.String()
 }
 
-func TestDiff_hunksAndLines(t *testing.T) {
+func TestDiff_returnsHunksAndLines(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	ctx := within(t)
@@ -194,7 +194,7 @@ func TestDiff_hunksAndLines(t *testing.T) {
 	}
 }
 
-func TestDiff_everyKindOfEntryAndName(t *testing.T) {
+func TestDiff_coversEveryKindOfEntryAndName(t *testing.T) {
 	t.Parallel()
 	r, _, base := strange(t)
 	h := &stream{}
@@ -261,7 +261,7 @@ func TestDiff_everyKindOfEntryAndName(t *testing.T) {
 	}
 }
 
-func TestDiff_largeOneIsBounded(t *testing.T) {
+func TestDiff_isBounded(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -318,7 +318,7 @@ func TestBlame_namesTheCommitOfEachLine(t *testing.T) {
 	}
 }
 
-func TestGroom_keepsEverythingReadable(t *testing.T) {
+func TestMirrorMaintenance_keepsEverythingReadable(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	m, ctx := newMirror(t), within(t)

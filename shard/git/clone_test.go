@@ -14,7 +14,7 @@ import (
 )
 
 // A first copy made without git's transport equals a clone. Git itself copies unusual repositories.
-func TestClone_ofLocalDirectories(t *testing.T) {
+func TestCloneLocal_equalsAGitClone(t *testing.T) {
 	t.Parallel()
 	filled := func(t *testing.T) *repo {
 		r := newRepo(t)
@@ -119,7 +119,7 @@ func all(blobs []Blob) []*Blob {
 }
 
 // Sizes equal those that git prints, for whole blobs and deltas in packs, and for loose objects.
-func TestSizes_agreeWithGit(t *testing.T) {
+func TestObjectSizes_agreeWithGit(t *testing.T) {
 	t.Parallel()
 	r, ctx := newRepo(t), within(t)
 	h := &stream{}
@@ -218,7 +218,7 @@ func must[T any](v T, err error) func(t *testing.T) T {
 	}
 }
 
-func TestOrigin_ofPlainConfigurations(t *testing.T) {
+func TestOrigin_isReadFromTheGitConfiguration(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		text, want string

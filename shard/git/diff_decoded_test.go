@@ -13,7 +13,7 @@ import (
 
 // The difference of files in UTF-16 and UTF-32 equals the difference of the same texts in UTF-8,
 // which git compares in a second repository.
-func TestDiff_ofOtherEncodings(t *testing.T) {
+func TestDiff_ofUTF16EqualsThatOfUTF8(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(9, 9))
 	coded, plain := newRepo(t), newRepo(t)
@@ -79,7 +79,7 @@ func TestDiff_ofOtherEncodings(t *testing.T) {
 
 // The byte order mark of a UTF-8 text is not a part of its first line. A difference shows it only
 // if a commit added or removed it.
-func TestDiff_ofByteOrderMarks(t *testing.T) {
+func TestDiff_showsAByteOrderMarkOnlyIfItChanged(t *testing.T) {
 	t.Parallel()
 	const mark = "\ufeff"
 	for _, tt := range []struct{ name, old, now, want string }{

@@ -10,7 +10,7 @@ import (
 
 // Log finds a message by its letters in any encoding of the commit. The expected text is what git
 // shows.
-func TestLog_findsTextsOfAnyEncoding(t *testing.T) {
+func TestLog_findsMessagesInAnyEncoding(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ encoding, bytes, text string }{
 		{"ISO-8859-1", "Pr\xfcfung", "Prüfung"},

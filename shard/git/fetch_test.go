@@ -111,7 +111,7 @@ func TestReferences_readDuringAFetchAreNotCached(t *testing.T) {
 	}
 }
 
-func TestFetch_ofUnusualRepositories(t *testing.T) {
+func TestFetch_acceptsUnusualRepositories(t *testing.T) {
 	t.Parallel()
 	fill := func(r *repo, branches ...string) {
 		h := &stream{}
@@ -219,7 +219,7 @@ func TestFetch_remoteChangesItsHashOrBecomesEmpty(t *testing.T) {
 	}
 }
 
-func TestRevisions_atMostSixtyFourNewestFirst(t *testing.T) {
+func TestRevisions_areTheNewest64(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -337,7 +337,7 @@ func snapshot(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-func TestFetch_fromARemoteThatFails(t *testing.T) {
+func TestFetch_failureHidesThePasswordAndKeepsTheMirror(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -395,7 +395,7 @@ func TestFetch_fromARemoteThatFails(t *testing.T) {
 }
 
 // The remote lacks an object. Fetch reports it, and the mirror keeps its old content.
-func TestFetch_fromADamagedRemote(t *testing.T) {
+func TestFetch_fromADamagedRemoteKeepsTheMirror(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -622,7 +622,7 @@ func TestFetch_leavesRoomOnTheDisk(t *testing.T) {
 }
 
 // Other fetches of a repository wait for this one, so it gives up a silent server early.
-func TestListing_givesASilentServerUpEarly(t *testing.T) {
+func TestListReferences_givesUpASilentServerEarly(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ fetch, list FetchOptions }{
 		{FetchOptions{}, FetchOptions{Stall: 20 * time.Second, Timeout: 2 * time.Minute}},

@@ -129,7 +129,7 @@ func TestFirstTag_stopsInTime(t *testing.T) {
 	}
 }
 
-func TestIsPreRelease(t *testing.T) {
+func TestIsPreRelease_recognizesVersionSuffixes(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
 		"v6.1": false, "7.0.0": false, "release-2024-05-01": false, "v1.2.3-1": false, "go1.22.1": false, "v2-search": false,
@@ -151,7 +151,7 @@ func fetchAgain(t *testing.T, m *Mirror, address string) {
 
 // Parts of a repository may have their own tags. Then the answer also names the first release whose
 // tag is only a version.
-func TestFirstTag_ofAPartOfTheRepository(t *testing.T) {
+func TestFirstTag_alsoNamesTheFirstRelease(t *testing.T) {
 	t.Parallel()
 	r := straight(t, 10)
 	for tag, back := range map[string]int{"core-0.1": 9, "core-0.2-rc1": 8, "glob-1.0": 7, "core-0.2": 6, "14.0": 5, "glob-1.1": 4, "15.0.0-rc1": 3, "15.0.0": 2, "release-16": 1} {
@@ -180,7 +180,7 @@ func TestFirstTag_ofAPartOfTheRepository(t *testing.T) {
 }
 
 // The refs that contain a commit equal those that git lists.
-func TestHaving_agreesWithGit(t *testing.T) {
+func TestRefsContainingACommit_agreeWithGit(t *testing.T) {
 	t.Parallel()
 	r := straight(t, 3000)
 	for i := range 20 {

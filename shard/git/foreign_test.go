@@ -47,7 +47,7 @@ func secretRepo(t testing.TB, dir string) (commit string) {
 
 // An operator may keep repositories elsewhere and link to them. The error tells which path to
 // configure.
-func TestForeign_linkElsewhereSaysWhatToConfigure(t *testing.T) {
+func TestLocalRepository_linkedElsewhereSaysWhatToConfigure(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	real, link := filepath.Join(top, "disk2/app"), filepath.Join(top, "srv/app")
@@ -62,7 +62,7 @@ func TestForeign_linkElsewhereSaysWhatToConfigure(t *testing.T) {
 
 // Files in a user's directory lead only to repositories of that user. Without the checks, each of
 // these would show another repository to everybody.
-func TestForeign_leadsToNoOtherRepository(t *testing.T) {
+func TestHostileLocalRepository_leadsToNoOther(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
@@ -155,7 +155,7 @@ func TestForeign_leadsToNoOtherRepository(t *testing.T) {
 
 // Users need symbolic links, a .git file, alternates and commondir that stay inside the directory
 // of the connection. Git may follow those.
-func TestForeign_followsLinksInsideTheConnection(t *testing.T) {
+func TestLocalRepository_followsSymlinksInsideTheConnectionsDirectory(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	src := filepath.Join(top, "src")
@@ -181,7 +181,7 @@ func TestForeign_followsLinksInsideTheConnection(t *testing.T) {
 }
 
 // Inside the directory of the connection too, nobody may show files of another owner.
-func TestForeign_showsNothingOfAnotherOwner(t *testing.T) {
+func TestHostileLocalRepository_showsNoFilesOfAnotherOwner(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("only root can give a file away")
@@ -224,7 +224,7 @@ func chown(t *testing.T, dir string, user int) {
 
 // Files are cached by object id. An index that gives one text the id of another would show it to
 // everybody who has the other.
-func TestForeign_forgedIndexIsIgnored(t *testing.T) {
+func TestHostileLocalRepository_forgedPackIndexIsIgnored(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("only root can give a file away")
@@ -251,7 +251,7 @@ func TestForeign_forgedIndexIsIgnored(t *testing.T) {
 
 // Some files never end, are larger than memory, or are pipes without a writer. Reading stops at a
 // limit, and never waits.
-func TestForeign_readsFilesWithinBounds(t *testing.T) {
+func TestHostileLocalRepository_filesAreReadWithinBounds(t *testing.T) {
 	fifo := func(t *testing.T, path string) {
 		os.RemoveAll(path)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), syscall.Mkfifo(path, 0o644)); err != nil {
@@ -306,7 +306,7 @@ func TestForeign_readsFilesWithinBounds(t *testing.T) {
 }
 
 // An include in a configuration may name any file of the machine.
-func TestForeign_configurationIncludesNoFile(t *testing.T) {
+func TestHostileLocalRepository_gitConfigIncludeIsIgnored(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "app")
 	commit := secretRepo(t, dir)
@@ -333,11 +333,11 @@ func TestForeign_configurationIncludesNoFile(t *testing.T) {
 }
 
 // If git does not know the format of the references, the error says so.
-func TestForeign_unknownFormatIsReported(t *testing.T) {
+func TestLocalRepository_unknownReferenceFormatIsReported(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "app")
 	if err := exec.Command("git", "init", "--quiet", "--ref-format=reftable", dir).Run(); err == nil {
-		t.Skip("this git knows reftable: see TestForeign_readsReftable")
+		t.Skip("this git knows reftable: see TestLocalRepository_readsReftable")
 	}
 	secretRepo(t, dir)
 	runGit(t, filepath.Join(dir, ".git"), nil, "config", "core.repositoryformatversion", "1")
@@ -353,11 +353,11 @@ func TestForeign_unknownFormatIsReported(t *testing.T) {
 }
 
 // If git knows the format reftable, it reads the table through the view.
-func TestForeign_readsReftable(t *testing.T) {
+func TestLocalRepository_readsReftable(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "source.git")
 	if err := exec.Command("git", "init", "--quiet", "--bare", "--initial-branch=main", "--ref-format=reftable", dir).Run(); err != nil {
-		t.Skip("this git does not know reftable: see TestForeign_unknownFormatIsReported")
+		t.Skip("this git does not know reftable: see TestLocalRepository_unknownReferenceFormatIsReported")
 	}
 	r := &repo{t, dir}
 	h := &stream{}
@@ -369,7 +369,7 @@ func TestForeign_readsReftable(t *testing.T) {
 	}
 }
 
-func TestForeign_opensOnlyOrdinaryFiles(t *testing.T) {
+func TestHostileLocalRepository_opensOnlyRegularFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "plain"), "12345")

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// FuzzReaders_anyOutputOfGit gives the readers of git's output texts that git would never print.
+// FuzzGitOutputReaders_neverPanic gives the readers of git's output texts that git would never print.
 // They must return errors, and never more than their input.
-func FuzzReaders_anyOutputOfGit(f *testing.F) {
+func FuzzGitOutputReaders_neverPanic(f *testing.F) {
 	f.Add([]byte("100644 name\x00aaaaaaaaaaaaaaaaaaaa40000 dir\x00bbbbbbbbbbbbbbbbbbbb"))
 	f.Add([]byte(":100644 100644 a b M\x00path\x00\x00diff --git a/x b/x\n@@ -1,2 +1 @@ head\n-a\n-b\n+c\n\\ No newline\n"))
 	f.Add([]byte("0123456789012345678901234567890123456789 1 1 1\nauthor Ann\nfilename \"a\\tb\\303\"\n\tline\n"))

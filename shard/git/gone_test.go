@@ -11,7 +11,7 @@ import (
 // For a missing path, the answer names the commit that removed it, the last commit with it, and the
 // new name of a renamed file. The cases have files, directories, merged branches, and paths that
 // were removed more than once.
-func TestGone_findsTheCommitThatRemovedAPath(t *testing.T) {
+func TestRemovedPath_namesTheCommitThatRemovedIt(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	text := strings.Repeat("a line that stays\n", 20)
@@ -69,7 +69,7 @@ func TestGone_findsTheCommitThatRemovedAPath(t *testing.T) {
 }
 
 // Bad input is refused, and it is an error if the caller's time ends.
-func TestGone_stopsInTime(t *testing.T) {
+func TestRemovedPath_searchStopsInTime(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}

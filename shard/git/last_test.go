@@ -87,7 +87,7 @@ func TestLastChanges_agreeWithGit(t *testing.T) {
 
 // Entries that are no regular files change too: a symlink, a submodule, a mode, a renamed file, or
 // a name that another kind of entry takes. One commit has a message in another encoding.
-func TestLastChanges_ofOtherEntriesThanFiles(t *testing.T) {
+func TestLastChanges_coverSymlinksSubmodulesAndModes(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	link, module := "mode 120000 link", "mode 160000 module"
@@ -181,7 +181,7 @@ func TestLastChanges_continueAfterTheTimeEnds(t *testing.T) {
 }
 
 // A shallow history begins at the same commits as for git.
-func TestLastChanges_ofAShallowRepository(t *testing.T) {
+func TestLastChanges_ofAShallowRepositoryAgreeWithGit(t *testing.T) {
 	t.Parallel()
 	r := repoOfFiles(t, 5)
 	shallow := filepath.Join(t.TempDir(), "shallow.git")
@@ -194,7 +194,7 @@ func TestLastChanges_ofAShallowRepository(t *testing.T) {
 }
 
 // Git reads the objects that are in no pack.
-func TestLastChanges_ofLooseObjects(t *testing.T) {
+func TestLastChanges_ofLooseObjectsAgreeWithGit(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}

@@ -45,7 +45,7 @@ func units32(order binary.AppendByteOrder, text string) string {
 
 // Reading a file in UTF-16 or UTF-32 gives the same as the file in UTF-8: as a whole, in parts, and
 // in its blame. Some letters contain the byte of a newline.
-func TestSourceAndBlame_ofOtherEncodings(t *testing.T) {
+func TestSourceAndBlame_convertOtherEncodingsToUTF8(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(7, 7))
 	r, h := newRepo(t), &stream{}

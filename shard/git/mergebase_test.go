@@ -8,7 +8,7 @@ import (
 
 // The merge base of two commits is the last one in both histories. A merge moves it forward, and
 // unrelated histories have none.
-func TestMergeBase_ofTwoCommits(t *testing.T) {
+func TestMergeBase_isTheLastCommonCommit(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}

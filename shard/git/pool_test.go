@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestProcesses_mirrorsShareTheirLimit opens more mirrors than there may be processes. Idle
+// TestGitProcesses_mirrorsShareTheirLimit opens more mirrors than there may be processes. Idle
 // processes end to make room, and a reader waits while all others are busy.
-func TestProcesses_mirrorsShareTheirLimit(t *testing.T) {
+func TestGitProcesses_mirrorsShareTheirLimit(t *testing.T) {
 	t.Parallel()
 	r, ctx := newRepo(t), within(t)
 	h := &stream{}

@@ -9,7 +9,7 @@ import (
 )
 
 // Every query about commits can exclude the history of another commit.
-func TestQueries_excludeAnotherHistory(t *testing.T) {
+func TestCommitQueries_canExcludeAnotherHistory(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -77,7 +77,7 @@ func TestQueries_excludeAnotherHistory(t *testing.T) {
 }
 
 // Queries accept only a commit id for what to exclude, as for where to start.
-func TestQueries_excludeOnlyByID(t *testing.T) {
+func TestCommitQueries_excludeOnlyByCommitID(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	head := r.git("rev-parse", "main")

@@ -93,7 +93,7 @@ func TestLog_pageOfLongCommitsIsBounded(t *testing.T) {
 }
 
 // Reading records gives the same as splitting the text, whatever the sizes of the reads.
-func TestRecords_agreeWithSplitting(t *testing.T) {
+func TestRecordReader_agreesWithSplitting(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "\x00", "a\x00", "a\x00b", "a\x00\x00b\x00", strings.Repeat("long ", 30_000) + "\x00b\x00", "ü\x00" + strings.Repeat("ü", 70_000) + "\x00"} {
 		for _, most := range []int{0, 1, 2, 3, 1000, 1 << 20} {
@@ -115,7 +115,7 @@ func TestRecords_agreeWithSplitting(t *testing.T) {
 	}
 }
 
-func TestShortened_keepsWholeLetters(t *testing.T) {
+func TestShortenText_keepsWholeCharacters(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"": "", "ab": "ab", "aü": "aü", "a\xc3": "a", "a\xe2\x82": "a", "a\xf0\x9f\x98": "a", "€": "€"} {
 		if got := shortened(text, 99); got != want+"… (shortened: 99 bytes in all)" {

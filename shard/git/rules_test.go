@@ -111,7 +111,7 @@ func TestMailmap_agreesWithGit(t *testing.T) {
 }
 
 // Blame skips the commits that the default branch lists, as git does with that list.
-func TestBlame_pastIgnoredCommits(t *testing.T) {
+func TestBlame_skipsIgnoredCommits(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}

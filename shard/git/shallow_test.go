@@ -10,7 +10,7 @@ import (
 
 // A copy of a shallow repository has the same commits and the same boundary. The receiver may have
 // had less of the history, more of it, all of it, or the same.
-func TestCopy_ofShallowRepositories(t *testing.T) {
+func TestMirrorCopy_ofAShallowRepositoryHasTheSameBoundary(t *testing.T) {
 	t.Parallel()
 	full := newRepo(t)
 	h := &stream{}

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestShow_agreesWithGit reads commits from the packs and compares them with git. The cases have a
+// TestShowCommit_agreesWithGit reads commits from the packs and compares them with git. The cases have a
 // shallow repository, and a text in an encoding that only git knows.
-func TestShow_agreesWithGit(t *testing.T) {
+func TestShowCommit_agreesWithGit(t *testing.T) {
 	t.Parallel()
 	r := repoOfFiles(t, 5)
 	r.git("-c", "i18n.commitEncoding=KOI8-R", "-c", "user.name=a", "-c", "user.email=a@b", "update-ref", "refs/heads/koi",

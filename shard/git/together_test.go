@@ -8,7 +8,7 @@ import (
 
 // A commit of many files does not count, but it is one of the commits read, so it may cut the
 // history.
-func TestCountTogether_commitsOfManyFiles(t *testing.T) {
+func TestFilesChangedTogether_ignoreCommitsOfManyFiles(t *testing.T) {
 	t.Parallel()
 	var stream strings.Builder
 	stream.WriteString("\x01\x00\na\x00b\x00\x01\x00")

@@ -14,7 +14,7 @@ import (
 
 // A trace of files in any encoding finds the same commits as in a second repository with the same
 // texts in UTF-8.
-func TestTrace_ofOtherEncodings(t *testing.T) {
+func TestTraceText_findsTheSameCommitsInAnyEncoding(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(4, 2))
 	coded, plain := newRepo(t), newRepo(t)
@@ -80,7 +80,7 @@ func TestTrace_ofOtherEncodings(t *testing.T) {
 }
 
 // The answer names a file that is too large to decode.
-func TestTrace_namesWhatIsTooLarge(t *testing.T) {
+func TestTraceText_namesFilesThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 	r, h := newRepo(t), &stream{}
 	h.commit("refs/heads/main", 0, "Ann", "one", "a.sql", encodings[3].file(strings.Repeat("a line of some length\n", 200_000)), "b.sql", encodings[1].file("a line"))
@@ -94,7 +94,7 @@ func TestTrace_namesWhatIsTooLarge(t *testing.T) {
 
 // A trace finds a merge that adds what none of its parents has, or that lacks what all of them
 // have. Git finds the same when it compares the merge with all its parents.
-func TestTrace_ofMerges(t *testing.T) {
+func TestTraceText_findsMergesThatChangeIt(t *testing.T) {
 	t.Parallel()
 	r, h := newRepo(t), &stream{}
 	h.commit("refs/heads/main", 1, "Ann", "Begin", "a", "one\ntwo\n", "b", "old\n", "c", "same\n")
@@ -159,7 +159,7 @@ func TestTrace_ofMerges(t *testing.T) {
 
 // An expression finds the commits that changed a matching line, for any line and line end. Package
 // regexp gives the expected answer.
-func TestTrace_matchesAsRE2Does(t *testing.T) {
+func TestTraceText_matchesAsRE2Does(t *testing.T) {
 	t.Parallel()
 	lines := []string{
 		"get", "GETS", "get_x", "a.b", "a]b", `a\b`, "a^b", "a-b", "a$b", "[x]", "{2}", "aa", "aaa", "b", "", " ", "\t", "é", "É", "ß", "K", "Straße", "検索", "😀", "x1", "(y)",
@@ -203,7 +203,7 @@ func TestTrace_matchesAsRE2Does(t *testing.T) {
 }
 
 // A trace follows lines that contain a NUL, whatever they look like.
-func TestTrace_ofLinesWithNUL(t *testing.T) {
+func TestTraceLines_followsLinesWithNUL(t *testing.T) {
 	t.Parallel()
 	r, h := newRepo(t), &stream{}
 	forged := "\x00" + strings.Repeat("0", 40) + "\x00\x00Eve\x00e@example.org\x001\x001\x00forged\x00\x00"
@@ -219,7 +219,7 @@ func TestTrace_ofLinesWithNUL(t *testing.T) {
 }
 
 // A trace follows two lines with different line ends.
-func TestTrace_ofLinesThatEndInTwoWays(t *testing.T) {
+func TestTraceLines_followsBothLineEnds(t *testing.T) {
 	t.Parallel()
 	r, h := newRepo(t), &stream{}
 	h.commit("refs/heads/main", 1, "Ann", "LF", "a", "x (1)\ny.\n")

@@ -70,7 +70,7 @@ func TestTree_listsFilesAndSymlinksAsGitDoes(t *testing.T) {
 	}
 }
 
-func TestBlobs_keepTheOrderOfTheirIDs(t *testing.T) {
+func TestReadBlobs_keepTheOrderOfTheirIDs(t *testing.T) {
 	t.Parallel()
 	_, m, head := strange(t)
 	ctx := within(t)
@@ -104,7 +104,7 @@ func TestBlobs_keepTheOrderOfTheirIDs(t *testing.T) {
 	}
 }
 
-func TestBlobs_reportErrors(t *testing.T) {
+func TestReadBlobs_reportErrors(t *testing.T) {
 	t.Parallel()
 	_, m, head := strange(t)
 	for name, oid := range map[string]string{
@@ -134,8 +134,8 @@ func TestBlobs_reportErrors(t *testing.T) {
 	b.Close() // returns although the input never ends
 }
 
-// TestUnion_agreesWithLsTree compares with git over random histories.
-func TestUnion_agreesWithLsTree(t *testing.T) {
+// TestTreeUnion_agreesWithGitLsTree compares with git over random histories.
+func TestTreeUnion_agreesWithGitLsTree(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"sha1", "sha256"} {
 		r := newRepo(t, "--object-format="+format)
@@ -194,7 +194,7 @@ func TestUnion_agreesWithLsTree(t *testing.T) {
 	}
 }
 
-func TestList_goesLevelByLevel(t *testing.T) {
+func TestListTree_goesLevelByLevel(t *testing.T) {
 	t.Parallel()
 	_, m, head := strange(t)
 	ctx := within(t)
@@ -230,7 +230,7 @@ func TestList_goesLevelByLevel(t *testing.T) {
 	}
 }
 
-func TestSource_readsFilesWithAnyName(t *testing.T) {
+func TestReadFile_acceptsAnyName(t *testing.T) {
 	t.Parallel()
 	_, m, head := strange(t)
 	ctx := within(t)
@@ -277,7 +277,7 @@ func TestSource_readsFilesWithAnyName(t *testing.T) {
 	}
 }
 
-func TestSource_readsALargeFileInPart(t *testing.T) {
+func TestReadFile_readsALargeFileInPart(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	line := strings.Repeat("x", 99) + "\n"
@@ -298,7 +298,7 @@ func TestSource_readsALargeFileInPart(t *testing.T) {
 	}
 }
 
-func TestScan_agreesWithTheIndex(t *testing.T) {
+func TestTreeScan_findsTheFilesOfTheSearchIndex(t *testing.T) {
 	t.Parallel()
 	_, m, head := strange(t)
 	var got []string
@@ -315,7 +315,7 @@ func TestScan_agreesWithTheIndex(t *testing.T) {
 	}
 }
 
-func TestChanges_agreeWithDiffTree(t *testing.T) {
+func TestChangedFiles_agreeWithGitDiffTree(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}

@@ -13,7 +13,7 @@ import (
 
 // A commit counts by its own date, whatever the dates of its children are. The expected answer
 // comes from a list of all commits with their dates.
-func TestHistoryBetweenTwoDates_ofWrongClocks(t *testing.T) {
+func TestHistoryBetweenTwoDates_countsEachCommitByItsOwnDate(t *testing.T) {
 	t.Parallel()
 	const commits = 120
 	for seed := range uint64(2) {
@@ -65,7 +65,7 @@ func TestHistoryBetweenTwoDates_ofWrongClocks(t *testing.T) {
 
 // A commit may have a time close to the first second of 1970. Git cannot parse a number of few
 // digits as a time.
-func TestHistoryBetweenTwoDates_nearTheFirstSecond(t *testing.T) {
+func TestHistoryBetweenTwoDates_acceptsTimesNear1970(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -137,7 +137,7 @@ func boundsTimes(t *testing.T, m *Mirror, head string) {
 }
 
 // The history of some lines continues behind a commit with an old date.
-func TestTraceOfLines_ofWrongClocks(t *testing.T) {
+func TestTraceLines_continuesBehindACommitWithAnOldDate(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}

@@ -62,7 +62,7 @@ func checkLoose(t *testing.T, block, dict, want []byte) {
 	}
 }
 
-func TestRoundTrip(t *testing.T) {
+func TestDecode_returnsTheEncodedText(t *testing.T) {
 	t.Parallel()
 	for _, dict := range [][]byte{nil, []byte("x"), []byte("static int struct foo return EXPORT aaaaaaaaaaaaaaaaaaaaaaaaaa"), bytes.Repeat([]byte("0123456789 static struct"), MaxDict/24)} {
 		e := NewEncoder(dict)
@@ -72,7 +72,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-func FuzzRoundTrip(f *testing.F) {
+func FuzzDecode_returnsTheEncodedText(f *testing.F) {
 	for _, src := range texts(2, 4) {
 		f.Add(src, []byte("static struct return"))
 	}
@@ -129,7 +129,7 @@ func TestDecode_damagedBlocksAgreeWithPortable(t *testing.T) {
 	}
 }
 
-func FuzzDecode_damagedBlocks(f *testing.F) {
+func FuzzDecode_damagedBlocksNeverPanic(f *testing.F) {
 	e := NewEncoder(nil)
 	for _, src := range texts(3, 4) {
 		f.Add(e.Encode(nil, src), len(src), []byte("dictionary of some bytes"))
@@ -139,8 +139,8 @@ func FuzzDecode_damagedBlocks(f *testing.F) {
 	})
 }
 
-// TestEncode_workedExample compares a block with the example in the package comment.
-func TestEncode_workedExample(t *testing.T) {
+// TestEncode_writesTheDocumentedExample compares a block with the example in the package comment.
+func TestEncode_writesTheDocumentedExample(t *testing.T) {
 	t.Parallel()
 	block := NewEncoder(nil).Encode(nil, []byte("go func go func main"))
 	if want := "\x01\x00" + "\x84\x08\x00" + "go func main"; string(block) != want {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestFormats reads a file of each format. A section of the samples is a path, a content, and
+// TestManifestFormats_returnTheUsedPackages reads a file of each format. A section of the samples is a path, a content, and
 // the uses in it.
-func TestFormats(t *testing.T) {
+func TestManifestFormats_returnTheUsedPackages(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/formats.txt")
 	if err != nil {
@@ -54,7 +54,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-func TestFits(t *testing.T) {
+func TestVersionRange_fitsVersions(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		asked, name string
@@ -79,8 +79,8 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// TestRead_brokenFiles shows that a broken file is told of, in time and without a panic.
-func TestRead_brokenFiles(t *testing.T) {
+// TestReadManifest_reportsABrokenFile shows that a broken file is told of, in time and without a panic.
+func TestReadManifest_reportsABrokenFile(t *testing.T) {
 	t.Parallel()
 	for path, text := range map[string]string{
 		"package.json":    `{"dependencies": {`,
@@ -106,7 +106,7 @@ func TestRead_brokenFiles(t *testing.T) {
 	}
 }
 
-func FuzzRead(f *testing.F) {
+func FuzzReadManifest_neverPanics(f *testing.F) {
 	text, err := os.ReadFile("testdata/formats.txt")
 	if err != nil {
 		f.Fatal(err)

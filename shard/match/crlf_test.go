@@ -8,7 +8,7 @@ import (
 
 // An expression with $ finds the same in lines that end in "\n" and in "\r\n", and its matches
 // never contain the "\r".
-func TestMatch_crlfLineEnds(t *testing.T) {
+func TestMatch_findsTheSameWithCRLFLineEnds(t *testing.T) {
 	t.Parallel()
 	for expr, want := range map[string]string{
 		`needle$`:         "needle,needle",
@@ -53,7 +53,7 @@ func TestMatch_crlfLineEnds(t *testing.T) {
 }
 
 // A "\r" in the expression, or one that does not end a line, is an ordinary byte.
-func TestMatch_patternsThatNameCarriageReturns(t *testing.T) {
+func TestMatch_carriageReturnInAPatternIsAnOrdinaryByte(t *testing.T) {
 	t.Parallel()
 	text := []byte("a\rb\r\nc\r")
 	for expr, want := range map[string][]Span{
@@ -75,7 +75,7 @@ func TestMatch_patternsThatNameCarriageReturns(t *testing.T) {
 }
 
 // A newline in a pattern matches both line ends, and nothing else reads the "\r" of a line end.
-func TestMatch_newlineMatchesCrlf(t *testing.T) {
+func TestMatch_newlineInAPatternMatchesCRLF(t *testing.T) {
 	t.Parallel()
 	text := []byte("a\r\n\r\nb\nc\rd\r\n")
 	for _, c := range []struct {

@@ -131,7 +131,7 @@ func checkWith(t *testing.T, expr string, o Options, text []byte) {
 	}
 }
 
-func FuzzExpression(f *testing.F) {
+func FuzzMatch_agreesWithRegexp(f *testing.F) {
 	for _, expr := range []string{
 		`a`, `abc`, `a*`, `a*?b`, `(a|ab)(c|bcd)`, `(|a)b?`, `(|ab)|b`, `^a`, `a$`, `^$`, `^\s*a$`, `(^|b)a`, `\ba\b`, `\Bk`,
 		`[0-9]{3}`, `[A-Z]{2,}`, `[a-z]+_lock\(`, `\bv[0-9]+\.[0-9]+\b`, `.`, `..`, `.*b`, `(?s).a`, `[^a]+`, `\s+`, `a\nb`, `\Aa`, `a\z`, `\A(?:abc|abd|ab|v\dx?)\z`, `\A(a|)\z`, `\Aa[^b]\z`, `\A(a?b?|é)\z`,

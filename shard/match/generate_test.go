@@ -72,7 +72,7 @@ func TestMatch_generatedExpressionsAgreeWithRegexp(t *testing.T) {
 	}
 }
 
-func FuzzGenerated(f *testing.F) {
+func FuzzMatch_generatedExpressionsAgreeWithRegexp(f *testing.F) {
 	f.Add(uint64(1))
 	f.Fuzz(func(t *testing.T, seed uint64) { checkGenerated(t, seed) })
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestKernels_agreeWithPortableCode(t *testing.T) {
+func TestAssembly_agreesWithPortableCode(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

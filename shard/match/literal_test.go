@@ -56,7 +56,7 @@ func checkLiteral(t interface {
 	}
 }
 
-func FuzzLiteral(f *testing.F) {
+func FuzzMatch_literalsAgreeWithASimpleSearch(f *testing.F) {
 	f.Add("abc", []byte("xabcABCabKabc"))
 	f.Add("risk", []byte("RIſ\u212a risk rISk"))
 	f.Add("sk", []byte("\u017f\u212aSKsk"))
@@ -74,7 +74,7 @@ func FuzzLiteral(f *testing.F) {
 	})
 }
 
-func TestLiteral_inLongTexts(t *testing.T) {
+func TestLiteral_isFoundInLongTexts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		alphabet := rapid.SampledFrom([]string{"ab", "abAB\n", "kKsſ\u212ax", "é\x80a"}).Draw(t, "alphabet")
@@ -95,8 +95,8 @@ func TestLiteral_inLongTexts(t *testing.T) {
 	})
 }
 
-// TestLiteral_withLineAnchors puts lines at the borders of windows and texts.
-func TestLiteral_withLineAnchors(t *testing.T) {
+// TestLiteral_withLineAnchorsIsFoundAtLineBorders puts lines at the borders of windows and texts.
+func TestLiteral_withLineAnchorsIsFoundAtLineBorders(t *testing.T) {
 	t.Parallel()
 	for _, expr := range []string{`^}$`, `^}`, `}$`, `(?i)^ab$`, `^a}`, `\b^}$`, `^}$\b`, `^^}$$`, `\A}$`, `^}\z`, `^k$`} {
 		m, err := Compile(expr, Options{})

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestCount_acrossLines(t *testing.T) {
+func TestCount_countsMatchesAcrossLines(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		expr, text string
@@ -32,7 +32,7 @@ func TestCount_acrossLines(t *testing.T) {
 	}
 }
 
-func TestStop_endsASearch(t *testing.T) {
+func TestStopMatcher_endsItsSearch(t *testing.T) {
 	t.Parallel()
 	m, err := Compile(`(a|b)+c(d|e)?.f`, Options{})
 	if err != nil {
@@ -52,7 +52,7 @@ func TestStop_endsASearch(t *testing.T) {
 	}
 }
 
-func TestMachine_limitsItsStates(t *testing.T) {
+func TestMatcher_limitsItsStates(t *testing.T) {
 	t.Parallel()
 	// Each byte leads to a new state: a state says which of the last 14 letters were an a.
 	m, err := Compile(`a[ab]{14}c`, Options{})
@@ -73,7 +73,7 @@ func TestMachine_limitsItsStates(t *testing.T) {
 	}
 }
 
-func TestStop_leavesOtherMatchersRunning(t *testing.T) {
+func TestStopMatcher_leavesOthersRunning(t *testing.T) {
 	t.Parallel()
 	m, err := Compile(`[a-z]+x[0-9]`, Options{})
 	if err != nil {
@@ -90,7 +90,7 @@ func TestStop_leavesOtherMatchersRunning(t *testing.T) {
 
 // Matches are rare, cross the border of two windows, or lie at it: a program skips windows that
 // cannot match.
-func TestMatch_atWindowBorders(t *testing.T) {
+func TestMatch_isFoundAcrossWindowBorders(t *testing.T) {
 	t.Parallel()
 	exprs := []string{
 		`^[A-Z][a-z]+ [a-z]+ [a-z]+`, `[A-Z][a-z]{3}[0-9]+`, `\b[A-Z]+[0-9]{8}\b`, `([A-Z][a-z]+)(=|:)[^ \n]+`, `[A-Z]+(\n[a-z]+)+[0-9]`,
@@ -120,7 +120,7 @@ func TestMatch_atWindowBorders(t *testing.T) {
 	}
 }
 
-func TestSpansLines_expressionsThatMatchANewline(t *testing.T) {
+func TestSpansLines_recognizesExpressionsThatMatchANewline(t *testing.T) {
 	t.Parallel()
 	for expr, want := range map[string]bool{`a.b`: false, `(?s:a.b)`: true, `"[^"]{60,}"`: true, `[^ \n]+`: false, `\s+$`: true, `^$`: false, `a\nb`: true, `\w+`: false} {
 		if got, err := SpansLines(expr); err != nil || got != want {
@@ -129,7 +129,7 @@ func TestSpansLines_expressionsThatMatchANewline(t *testing.T) {
 	}
 }
 
-func TestNames_areOneLine(t *testing.T) {
+func TestMatchNames_aNameIsOneLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		expr, name string

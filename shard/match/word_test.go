@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWords_matchOnlyWholeWords(t *testing.T) {
+func TestWordOption_matchesOnlyWholeWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		expr, text string

@@ -53,7 +53,7 @@ func inQuery(f Filter, text string) string {
 }
 
 // The filters of changes are text in a search of files, where somebody may have pasted them.
-func TestFilters_ofChangesAreTextElsewhere(t *testing.T) {
+func TestCommitFilters_areTextInASearchOfFiles(t *testing.T) {
 	t.Parallel()
 	for _, f := range ChangeFilters() {
 		for _, name := range f.Names {
@@ -68,7 +68,7 @@ func TestFilters_ofChangesAreTextElsewhere(t *testing.T) {
 }
 
 // A query about changes is written as it is read.
-func TestFormat_ofChanges(t *testing.T) {
+func TestFormat_writesACommitQueryAsItIsRead(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"type:diff added:x -removed:\"a b\" file:go$", "type:commit message:fix (author:^ann or committer:bob) since:2026-01 until:2026-02-03", "merge:only type:commit -m:x",
@@ -85,8 +85,8 @@ func TestFormat_ofChanges(t *testing.T) {
 	}
 }
 
-// TestFilters_refuseOtherValues checks that a filter with fixed values names them in its error.
-func TestFilters_refuseOtherValues(t *testing.T) {
+// TestFilters_withFixedValuesNameThemInErrors checks that a filter with fixed values names them in its error.
+func TestFilters_withFixedValuesNameThemInErrors(t *testing.T) {
 	t.Parallel()
 	for _, f := range slices.Concat(Filters(), ChangeFilters()) {
 		_, err := Parse(inQuery(f, f.Names[0]+":maybe"), Options{})

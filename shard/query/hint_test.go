@@ -8,7 +8,7 @@ import (
 
 // A filter of another search engine is still a word, and a hint says what to write instead. Code
 // that looks like a filter gets no hint.
-func TestHint_filtersOfOtherSearchEngines(t *testing.T) {
+func TestHint_namesTheReplacementOfAnotherEnginesFilter(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
 		"foo patterntype:regexp":        {"isRegexEnabled"},
@@ -56,7 +56,7 @@ func TestHint_filtersOfOtherSearchEngines(t *testing.T) {
 	}
 }
 
-func TestHint_ofARevision(t *testing.T) {
+func TestHint_suggestsTheRevisionFilter(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"repo:odd@main": "repo:odd rev:main", "r:^odd$@v1": "r:^odd$ rev:v1", "-r:odd@v1": "", "r:a@b:c": ""} {
 		if q, err := Parse(text, Options{}); err != nil || len(q.Hints) != 1 || q.Hints[0].Ours != want {

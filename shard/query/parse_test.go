@@ -47,7 +47,7 @@ func single(s string) bool {
 	return true
 }
 
-func TestParse(t *testing.T) {
+func TestParse_returnsTheTreeOfEachQuery(t *testing.T) {
 	t.Parallel()
 
 	// In the first table the toggle for regular expressions is off.
@@ -227,7 +227,7 @@ func check(t *testing.T, in string, opt Options, want string) {
 	}
 }
 
-func TestParse_revisions(t *testing.T) {
+func TestParse_readsRevisionFilters(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ in, want string }{
 		{`a`, `(and content:"a" rev:"HEAD")`},
@@ -252,7 +252,7 @@ func TestParse_revisions(t *testing.T) {
 	}
 }
 
-func TestParse_upperAndLowerCase(t *testing.T) {
+func TestParse_decidesCaseSensitivity(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		in   string
@@ -277,7 +277,7 @@ func TestParse_upperAndLowerCase(t *testing.T) {
 	}
 }
 
-func TestParse_settingsOfTheSearch(t *testing.T) {
+func TestParse_readsSettingsOfTheSearch(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		in   string
@@ -380,7 +380,7 @@ func TestParse_errorsHaveOffsets(t *testing.T) {
 }
 
 // Nested groups are read once, not once for each level: otherwise the longest text takes seconds.
-func TestParse_nestedGroups(t *testing.T) {
+func TestParse_readsNestedGroupsInLinearTime(t *testing.T) {
 	t.Parallel()
 	const depth = (MaxLength - len("f:x")) / 2
 	text := strings.Repeat("(", depth) + "f:x" + strings.Repeat(")", depth)
@@ -408,7 +408,7 @@ func TestLanguage_knowsNamesAndAliases(t *testing.T) {
 	}
 }
 
-func TestRev_matchesNamesAndCommits(t *testing.T) {
+func TestRevisionFilter_matchesNamesAndCommits(t *testing.T) {
 	t.Parallel()
 	const commit = "0123456789abcdef0123456789abcdef01234567"
 	for _, tt := range []struct {
@@ -444,7 +444,7 @@ func TestRev_matchesNamesAndCommits(t *testing.T) {
 }
 
 // rev: accepts the globs that every other place accepts.
-func TestRev_takesTheGlobsOfTheTable(t *testing.T) {
+func TestRevisionFilter_acceptsTheGlobDialect(t *testing.T) {
 	t.Parallel()
 	for _, row := range globtest.Rows() {
 		if row.Pattern == "*" { // every revision

@@ -7,7 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-func TestResolveAndSimplify(t *testing.T) {
+func TestSimplify_resolvesRepositoriesAndShortensTheTree(t *testing.T) {
 	t.Parallel()
 	repos := map[string][]uint32{"a": {1, 2}, "b": {2, 3}, "none": nil}
 	lookup := func(atom Q) (*roaring.Bitmap, error) {
@@ -130,7 +130,7 @@ func TestFormat_printsTheParsedQuery(t *testing.T) {
 	}
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzParse_printedQueryParsesToTheSame(f *testing.F) {
 	for _, s := range []string{
 		``, `foo (bar or baz) -file:_test\.go$`, `"a \"b\" c" or -x`, `(((a b) c) or ())`, `rev:* lang:go case:auto sym:^New`,
 		`(foo|bar)baz [)] (a\) b)`, `count:all timeout:1s type:file`, `- file:x ->y --z -1 -(`, "\x00\xff", `c::d c:d "a":"b" (int)x`,
@@ -163,7 +163,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestWords_ofAQuery(t *testing.T) {
+func TestWords_returnsTheWordsOfAQuery(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{
 		"":                     0,

@@ -2,7 +2,7 @@ package query
 
 import "testing"
 
-func TestQuote_isOneText(t *testing.T) {
+func TestQuote_parsesBackToOneText(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`a b`, `say "x"`, `C:\dir`, `file:x`, `a or b`, `\"`, `-x`, `(`, `"`, "two\nlines \"x\"\n"} {
 		q, err := Parse(Quote(text), Options{CaseSensitive: true})
@@ -17,7 +17,7 @@ func TestQuote_isOneText(t *testing.T) {
 	}
 }
 
-func TestQuoteRegexp_isOneExpression(t *testing.T) {
+func TestQuoteRegexp_parsesBackToOneExpression(t *testing.T) {
 	t.Parallel()
 	for expr, want := range map[string]string{
 		`struct [a-z]+ \{`: `struct [a-z]+ \{`,
@@ -38,7 +38,7 @@ func TestQuoteRegexp_isOneExpression(t *testing.T) {
 	}
 }
 
-func TestMeant_quotesExpressions(t *testing.T) {
+func TestSuggestedQuery_quotesExpressions(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"lang:python (def|class) +[a-z]":    `lang:python "(def|class) +[a-z]"`,

@@ -17,7 +17,7 @@ func drawn(text string, tokens []Token) string {
 	return b.String() + text[at:]
 }
 
-func TestRead_tokens(t *testing.T) {
+func TestRead_returnsTheTokensOfAQuery(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		in     string
@@ -107,9 +107,9 @@ func TestParseError_hasALength(t *testing.T) {
 	}
 }
 
-// FuzzRead checks that tokens are in order with only blanks between them, and that Read gives the
+// FuzzRead_tokensAreInOrderAndAgreeWithParse checks that tokens are in order with only blanks between them, and that Read gives the
 // same query as Parse.
-func FuzzRead(f *testing.F) {
+func FuzzRead_tokensAreInOrderAndAgreeWithParse(f *testing.F) {
 	for _, text := range []string{`a or b`, `-(f:x "y z") count:1`, `((a))`, `- r:x or or -1`, `"a" b"c`, `x file:[`, `(int)x c:"("`} {
 		f.Add(text, false)
 		f.Add(text, true)

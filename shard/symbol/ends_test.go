@@ -49,7 +49,7 @@ func endsOf(t *testing.T, p *Pool, f File) string {
 }
 
 // In these languages ctags tells no ends, so they come from the text.
-func TestEnds_followTheIndentation(t *testing.T) {
+func TestDefinitionEnds_followTheIndentation(t *testing.T) {
 	t.Parallel()
 	p := openReal(t)
 	for _, c := range []struct{ name, path, language, text, want string }{
@@ -276,7 +276,7 @@ local function g() return 1 end
 }
 
 // If ctags tells an end, the text gives the same end or none.
-func TestEnds_agreeWithCtags(t *testing.T) {
+func TestDefinitionEnds_agreeWithCtags(t *testing.T) {
 	t.Parallel()
 	p := openReal(t)
 	files, err := filepath.Glob("../*/*.go")
@@ -335,7 +335,7 @@ func bothEnds(t *testing.T, p *Pool, f File) (pairs [][2]uint32) {
 	return pairs
 }
 
-func TestEnds_ofCtagsWin(t *testing.T) {
+func TestDefinitionEnds_ofCtagsWin(t *testing.T) {
 	t.Parallel()
 	text := "class A {\n  f() {\n    1\n  }\n  g() {\n    1\n  }\n}\n"
 	for _, c := range []struct {
@@ -364,7 +364,7 @@ func TestEnds_ofCtagsWin(t *testing.T) {
 
 // A hostile file has as many definitions as are read, and each stays open as long as possible. That
 // is fast unless lines are read again and again.
-func TestEnds_manyOpenDefinitionsAreReadOnce(t *testing.T) {
+func TestDefinitionEnds_takeLinearTimeForManyOpenDefinitions(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1<<21)
 	var deep strings.Builder
@@ -401,7 +401,7 @@ func TestEnds_manyOpenDefinitionsAreReadOnce(t *testing.T) {
 	}
 }
 
-func TestEnds_allocateNothingForALine(t *testing.T) {
+func TestDefinitionEnds_allocateNothingPerLine(t *testing.T) {
 	text := []byte(strings.Repeat("f() {\n  a();\n\n  b(); // c\n}\n", 1000))
 	var e ends
 	symbol := Symbol{Name: []byte("f"), Kind: "function"}
@@ -419,9 +419,9 @@ func TestEnds_allocateNothingForALine(t *testing.T) {
 	}
 }
 
-// FuzzEnds checks that ends lie in the file, that ctags' own ends stay, that no end is beyond a
+// FuzzDefinitionEnds_areNestedAndInTheFile checks that ends lie in the file, that ctags' own ends stay, that no end is beyond a
 // known definition around it, and that definitions are nested or apart.
-func FuzzEnds(f *testing.F) {
+func FuzzDefinitionEnds_areNestedAndInTheFile(f *testing.F) {
 	f.Add("class A {\n  f() {\n  }\n}\n", []byte{1, 0, 2, 0})
 	f.Add("fn f(\n  a,\n) -> T\nwhere\n  T: X,\n{\n\t}\n}\n", []byte{1, 0, 3, 7, 4, 0})
 	f.Add("a(\n)\n{\n  b() {\n  }, c() {\n }\n}\n> end\n", []byte{1, 0, 2, 0, 3, 0, 4, 0, 5, 3})

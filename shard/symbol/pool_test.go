@@ -85,7 +85,7 @@ func openFake(t *testing.T, o Options) *Pool {
 	return p
 }
 
-func TestPool_badFileFailsAlone(t *testing.T) {
+func TestCtagsPool_aBadFileFailsAlone(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 2, Timeout: 60 * time.Second})
 	var wg sync.WaitGroup
@@ -138,7 +138,7 @@ func TestCtagsFailure_losesOnlyThatFile(t *testing.T) {
 }
 
 // A process may fail by accident: the file is tried once more, alone.
-func TestPool_retriesAFileOnce(t *testing.T) {
+func TestCtagsPool_retriesAFileOnce(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 1, Timeout: 60 * time.Second})
 	for range 2 {
@@ -149,7 +149,7 @@ func TestPool_retriesAFileOnce(t *testing.T) {
 }
 
 // The symbols of a file that is too large are unknown; an empty file has none.
-func TestPool_symbolsOfLargeFilesAreUnknown(t *testing.T) {
+func TestCtagsPool_symbolsOfTooLargeFilesAreUnknown(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 1, MaxSize: 4})
 	if _, err := p.symbols(t.Context(), "a.c", "C", "good\n"); err == nil {
@@ -161,7 +161,7 @@ func TestPool_symbolsOfLargeFilesAreUnknown(t *testing.T) {
 }
 
 // Each failed attempt doubles the time of the next one, up to a limit.
-func TestPool_timeLimitGrowsWithAttempts(t *testing.T) {
+func TestCtagsPool_timeLimitGrowsWithAttempts(t *testing.T) {
 	t.Parallel()
 	p := &Pool{options: Options{Timeout: time.Second}}
 	for tries, want := range []time.Duration{1, 2, 4, 8, 16, 16} {
@@ -171,7 +171,7 @@ func TestPool_timeLimitGrowsWithAttempts(t *testing.T) {
 	}
 }
 
-func TestPool_cancelledCallEnds(t *testing.T) {
+func TestCtagsPool_aCancelledCallEnds(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 1})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -182,7 +182,7 @@ func TestPool_cancelledCallEnds(t *testing.T) {
 }
 
 // The program may be a script: processes that it started must not keep a file waiting.
-func TestPool_killsChildrenOfCtags(t *testing.T) {
+func TestCtagsPool_killsChildrenOfCtags(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 1, Timeout: 200 * time.Millisecond})
 	if _, err := p.symbols(t.Context(), "a.c", "C", "child\n"); err == nil || !strings.Contains(err.Error(), "gave up") {
@@ -193,14 +193,14 @@ func TestPool_killsChildrenOfCtags(t *testing.T) {
 	}
 }
 
-func TestPool_tellsAMissingSandbox(t *testing.T) {
+func TestCtagsPool_reportsAMissingSandbox(t *testing.T) {
 	t.Parallel()
 	if openFake(t, Options{}).Sandboxed() {
 		t.Error("a program without the feature is said to be in a sandbox")
 	}
 }
 
-func TestPool_closedPoolFails(t *testing.T) {
+func TestCtagsPool_failsAfterClose(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 1})
 	p.Close()
@@ -209,7 +209,7 @@ func TestPool_closedPoolFails(t *testing.T) {
 	}
 }
 
-func TestOpen_errors(t *testing.T) {
+func TestOpenCtags_reportsAMissingOrWrongProgram(t *testing.T) {
 	t.Parallel()
 	if _, err := Open(t.Context(), Options{Command: Off}); !errors.Is(err, ErrOff) {
 		t.Errorf("off: %v", err)
@@ -221,7 +221,7 @@ func TestOpen_errors(t *testing.T) {
 	}
 }
 
-func TestPool_realCtagsFindsDefinitions(t *testing.T) {
+func TestCtagsPool_realCtagsFindsDefinitions(t *testing.T) {
 	t.Parallel()
 	p, err := Open(t.Context(), Options{Processes: 1, Timeout: 60 * time.Second})
 	if err != nil {
@@ -251,7 +251,7 @@ func TestPool_realCtagsFindsDefinitions(t *testing.T) {
 	}
 }
 
-func TestPool_realCtagsFindsEnds(t *testing.T) {
+func TestCtagsPool_realCtagsFindsEnds(t *testing.T) {
 	t.Parallel()
 	narrow, err := Open(t.Context(), Options{Processes: 1, Timeout: 60 * time.Second})
 	if err != nil {
@@ -275,7 +275,7 @@ func TestPool_realCtagsFindsEnds(t *testing.T) {
 	}
 }
 
-func FuzzParseAnswer(f *testing.F) {
+func FuzzParseCtagsAnswer_neverPanics(f *testing.F) {
 	f.Add(`a"b\é`, "func", `{"_type": "tag", "na`)
 	f.Add("tab\tnewline\nback\\slash\x01", "func", "3\tmacro\t\tNAME\n")
 	f.Add("x", "func", "3\tmacro\t\tNAME\tparent\t17\t(int a)\n")

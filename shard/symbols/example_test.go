@@ -7,7 +7,7 @@ import (
 )
 
 // The worked example of the package's documentation, byte for byte.
-func TestTheWorkedExample(t *testing.T) {
+func TestEncode_writesTheDocumentedExample(t *testing.T) {
 	t.Parallel()
 	names := []string{"Able", "able", "apply"}
 	documents := [][]uint32{{0}, {0, 2}, {2}} // that define each

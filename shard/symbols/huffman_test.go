@@ -33,7 +33,7 @@ func checkHuffman(t *testing.T, text, like []byte) {
 	}
 }
 
-func TestHuffman(t *testing.T) {
+func TestHuffman_decodesWhatItEncodes(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for n := range 300 {
@@ -51,7 +51,7 @@ func TestHuffman(t *testing.T) {
 	checkHuffman(t, []byte{0, 1, 2, 3, 23, 22, 0, 5}, like)
 }
 
-func FuzzHuffman(f *testing.F) {
+func FuzzHuffman_decodesWhatItEncodes(f *testing.F) {
 	f.Add([]byte("abracadabra"), []byte("x"), make([]byte, codeBytes))
 	f.Add([]byte{}, []byte{}, bytes.Repeat([]byte{0x88}, codeBytes))
 	f.Fuzz(func(t *testing.T, text, like, written []byte) {

@@ -10,7 +10,7 @@ import (
 
 // Names are in the order of their lower case, then as they are: pages of them
 // are found by it.
-func TestNamesAreSortedWithoutRegardToCase(t *testing.T) {
+func TestNames_areSortedWithoutRegardToCase(t *testing.T) {
 	t.Parallel()
 	list := []string{"zebra", "Able", "able", "ABLE", "ablebodied", "Ablebodied", "a", "[", "@", "`", "{", "eightbyt", "EIGHTBYT", "eightbyte", "Ähre", "ähre", "prefix_of_eight_b", "prefix_of_eight_A", "PREFIX_of_eight_a", "İ", "ſ", "K"}
 	names := newInterner()
@@ -36,8 +36,8 @@ func checkSorted(t *testing.T, names *interner, list []string) {
 	}
 }
 
-// FuzzInterner returns numbers to names as a map does, and sorts them.
-func FuzzInterner(f *testing.F) {
+// FuzzInterner_numbersNamesLikeAMap returns numbers to names as a map does, and sorts them.
+func FuzzInterner_numbersNamesLikeAMap(f *testing.F) {
 	f.Add([]byte("foo,bar,foo,Foo,FOOBAR_baz_1,foobar_BAZ_0,\xc3\x84hre,\xe4,x\xe2\x84\xaa"), byte(','))
 	f.Add([]byte(strings.Repeat("aAbBcCdD", 300)), byte('d'))
 	f.Fuzz(func(t *testing.T, text []byte, comma byte) {

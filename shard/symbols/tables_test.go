@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTables_stayWithinTheirBound(t *testing.T) {
+func TestDecodingTables_stayWithinTheirBound(t *testing.T) {
 	t.Parallel()
 	var counts [1 << 8]int
 	text := []byte("abracadabra")

@@ -32,7 +32,7 @@ func store(data, index []byte) (*Store, error) {
 }
 
 // A pack of some hundred bytes can ask for gigabytes.
-func TestStore_leavesDeltaBombsToGit(t *testing.T) {
+func TestObjectStore_leavesDeltaBombsToGit(t *testing.T) {
 	w := packtest.NewWriter()
 	_, middle, tiny := w.Bomb()
 	data, index := w.Finish()
@@ -74,7 +74,7 @@ func TestStore_leavesDeltaBombsToGit(t *testing.T) {
 	}
 }
 
-func TestApplyDelta_workedExample(t *testing.T) {
+func TestApplyDelta_appliesTheDocumentedExample(t *testing.T) {
 	t.Parallel()
 	got, err := applyDelta(nil, []byte("hello"), []byte{0x05, 0x07, 0x90, 0x03, 0x04, 0x21, 0x22, 0x23, 0x24}, maxText)
 	if err != nil || string(got) != `hel!"#$` {
@@ -96,8 +96,8 @@ func TestApplyDelta_workedExample(t *testing.T) {
 // way, with the cost of growing them.
 const mostOfRead = 6 * maxText
 
-// FuzzStore_hostilePack reads hostile packs with hostile indexes, after correcting the checksums.
-func FuzzStore_hostilePack(f *testing.F) {
+// FuzzObjectStore_hostilePackIsBounded reads hostile packs with hostile indexes, after correcting the checksums.
+func FuzzObjectStore_hostilePackIsBounded(f *testing.F) {
 	w := packtest.NewWriter()
 	w.Bomb()
 	data, index := w.Finish()
@@ -153,8 +153,8 @@ func FuzzStore_hostilePack(f *testing.F) {
 	})
 }
 
-// FuzzStore_hostileIndex reads a hostile index of a correct pack.
-func FuzzStore_hostileIndex(f *testing.F) {
+// FuzzObjectStore_hostileIndexIsBounded reads a hostile index of a correct pack.
+func FuzzObjectStore_hostileIndexIsBounded(f *testing.F) {
 	w := packtest.NewWriter()
 	texts := map[string]string{}
 	for i := range 20 {
@@ -185,8 +185,8 @@ func FuzzStore_hostileIndex(f *testing.F) {
 	})
 }
 
-// FuzzApplyDelta_hostile applies a hostile delta.
-func FuzzApplyDelta_hostile(f *testing.F) {
+// FuzzApplyDelta_hostileDeltaIsBounded applies a hostile delta.
+func FuzzApplyDelta_hostileDeltaIsBounded(f *testing.F) {
 	f.Add([]byte("hello"), []byte{0x05, 0x07, 0x90, 0x03, 0x04, 0x21, 0x22, 0x23, 0x24})
 	f.Add(make([]byte, 1<<16), append(packtest.Sizes(1<<16, 3<<16), 0x80, 0x80, 0x80))
 	f.Fuzz(func(t *testing.T, base, delta []byte) {
@@ -204,8 +204,8 @@ func FuzzApplyDelta_hostile(f *testing.F) {
 	})
 }
 
-// FuzzGraph_hostile reads a hostile commit graph, as the only layer and on top of a correct one.
-func FuzzGraph_hostile(f *testing.F) {
+// FuzzCommitGraph_hostileOneIsBounded reads a hostile commit graph, as the only layer and on top of a correct one.
+func FuzzCommitGraph_hostileOneIsBounded(f *testing.F) {
 	dir := empty(f)
 	git(f, dir, story(30), "fast-import", "--quiet")
 	git(f, dir, nil, "commit-graph", "write", "--reachable", "--changed-paths")
@@ -268,8 +268,8 @@ func FuzzGraph_hostile(f *testing.F) {
 	})
 }
 
-// FuzzRefs_hostile reads hostile references.
-func FuzzRefs_hostile(f *testing.F) {
+// FuzzReferences_hostileOnesAreBounded reads hostile references.
+func FuzzReferences_hostileOnesAreBounded(f *testing.F) {
 	oid := "0123456789012345678901234567890123456789"
 	f.Add("main", oid+"\n", "# pack-refs with: peeled\n"+oid+" refs/tags/v1\n^"+oid+"\n")
 	f.Add("a/b", "ref: refs/heads/main\n", oid+" refs/heads/../../x\n")

@@ -121,7 +121,7 @@ func agree(t testing.TB, dir string, objects map[string]object) (asked int) {
 	return asked
 }
 
-func TestStore_agreesWithGit(t *testing.T) {
+func TestObjectStore_agreesWithGit(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"sha1", "sha256"} {
 		dir, objects := deltas(t, "--object-format="+format)
@@ -156,7 +156,7 @@ func TestStore_agreesWithGit(t *testing.T) {
 }
 
 // Every form that git writes is either read correctly, or left to git.
-func TestStore_readsEveryFormatOfGit(t *testing.T) {
+func TestObjectStore_readsEveryFormatOfGit(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
@@ -212,7 +212,7 @@ func unpack(t testing.TB, dir string) {
 }
 
 // A store finds a pack that comes while it is open. A pack that goes does not matter.
-func TestStore_findsNewPacks(t *testing.T) {
+func TestObjectStore_findsNewPacks(t *testing.T) {
 	t.Parallel()
 	dir := empty(t)
 	git(t, dir, story(10), "fast-import", "--quiet")
@@ -230,9 +230,9 @@ func TestStore_findsNewPacks(t *testing.T) {
 	}
 }
 
-// TestStore_damagedPacksAreErrors flips bytes of a pack and of its index: an object is read
+// TestObjectStore_damagedPacksAreErrors flips bytes of a pack and of its index: an object is read
 // correctly, or not at all.
-func TestStore_damagedPacksAreErrors(t *testing.T) {
+func TestObjectStore_damagedPacksAreErrors(t *testing.T) {
 	t.Parallel()
 	dir, objects := deltas(t)
 	files, err := filepath.Glob(filepath.Join(dir, "objects/pack/pack-*"))

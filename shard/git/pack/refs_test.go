@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestPlainRef_agreesWithGit(t *testing.T) {
+func TestPlainReferenceName_agreesWithGit(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"refs/heads/a", "refs/heads/a/b.c", "refs/heads/.a", "refs/heads/a.lock", "refs/heads/a..b", "refs/heads/a b", "refs/heads/a@{1}",
 		"refs/heads/a.", "refs/heads//a", "refs/heads/a/", "refs/heads/ä", "refs/heads/a~1", "refs/heads/a[1]", "refs/tags/@", "heads/a"} {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestFlights_oneAnswerForAllCallers(t *testing.T) {
+func TestSharedRun_givesAllCallersOneAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, owner := NewFlights[int](100), NewTasks()
