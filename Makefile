@@ -48,7 +48,7 @@ bench: install-deps build-bench
 
 chaos: install-deps
 	@.ci/install iproute2 nftables
-	$(GO) test -count=1 -timeout 200m -run TestChaos -v ./node/chaostest -chaos 2m -runs 60 -results chaos.jsonl
+	$(GO) test -count=1 -timeout 200m -run TestChaos_answersStayCorrectUnderFaults -v ./node/chaostest -chaos 2m -runs 60 -results chaos.jsonl
 
 # Nodes of the last release and of this program in one cluster, and of this one and the next, whose index files have
 # another form: FOR=1h TEXT=1G prints a table. Until there is a release the last one is a commit.
@@ -71,20 +71,20 @@ wrong-apply: install-deps
 
 chaos-short: install-deps
 	@.ci/install iproute2 nftables
-	$(GO) test -count=1 -timeout 5m -run TestChaos -v ./node/chaostest -chaos 15s -faults kill,isolate,stop,flip-shard
+	$(GO) test -count=1 -timeout 5m -run TestChaos_answersStayCorrectUnderFaults -v ./node/chaostest -chaos 15s -faults kill,isolate,stop,flip-shard
 
 hostile: install-deps
 	SHOAL_HOSTILE=long $(GO) test -count=1 -timeout 60m -run TestHostileRepositories_needLessThanAGigabyte -v ./cmd/shoal
-	SHOAL_HOSTILE=5000 $(GO) test -count=1 -timeout 60m -run TestTimeIsLinearInTheLength -v ./api/web/markdown
+	SHOAL_HOSTILE=5000 $(GO) test -count=1 -timeout 60m -run TestRender_timeIsLinearInTheLength -v ./api/web/markdown
 
 seeds: install-deps
-	GOGC=800 $(GO) test -count=1 -timeout 400m -run TestSeeds -v ./node -seeds 2000 -together 16
+	GOGC=800 $(GO) test -count=1 -timeout 400m -run TestRandomFaults_answersStillEqualAScan -v ./node -seeds 2000 -together 16
 
 stories: install-deps
-	$(GO) test -count=1 -run TestStories -v ./node
+	$(GO) test -count=1 -run TestStories_playAsWritten -v ./node
 
 stories-rewrite: install-deps
-	$(GO) test -count=1 -run TestStories ./node -rewrite
+	$(GO) test -count=1 -run TestStories_playAsWritten ./node -rewrite
 
 soak: install-deps build-bench
 	bin/shoal-bench soak
@@ -94,39 +94,39 @@ oracle: install-deps
 
 # Clusters with repositories that a viewer may not see against clusters that never had them.
 noninterference: install-deps
-	$(GO) test -count=1 -timeout 400m -run 'TestOracle$$' -v ./api -worlds 1000 | grep -av level=
+	$(GO) test -count=1 -timeout 400m -run 'TestNonInterference_hiddenRepositoriesChangeNoAnswer$$' -v ./api -worlds 1000 | grep -av level=
 
 # One answer of two minutes on three nodes, and what turns that run take of memory:
 # prints what it measures.
 long-answers:
-	$(GO) test -count=1 -timeout 30m -run TestLongAnswer -v ./node/ask -long 2m | grep -v -e '^=== ' -e level=
+	$(GO) test -count=1 -timeout 30m -run TestLongAnswer_everyEventComesOnceInOrder -v ./node/ask -long 2m | grep -v -e '^=== ' -e level=
 
 # What every provider of models does on its wire, each answer cut at every byte.
 providers:
-	$(GO) test -count=1 -timeout 30m -run TestProviderTable -v ./node/model -cuts 1 | grep -v -e '^=== ' -e '--- PASS'
+	$(GO) test -count=1 -timeout 30m -run TestEveryProvider_doesWhatTheTablePrints -v ./node/model -cuts 1 | grep -v -e '^=== ' -e '--- PASS'
 
 # What the check of citations makes of answers that are right, moved, invented and hostile.
 citations:
-	$(GO) test -count=1 -timeout 30m -run TestCitations_ofAllKinds -v ./node/ask -answers 1000 | grep -v -e '^=== ' -e level=
+	$(GO) test -count=1 -timeout 30m -run TestCitations_randomOnesGetTheKnownVerdict -v ./node/ask -answers 1000 | grep -v -e '^=== ' -e level=
 
 # So many requests of all kinds from people whom nobody knows are no entry of the log: make strangers REQUESTS=200000
 .PHONY: strangers
 strangers: install-deps
-	$(GO) test -count=1 -timeout 120m -run TestStrangers_floodDoesNotGrowTheLog -v ./api -strangers $(or $(REQUESTS),1000000) | grep -av level=
+	$(GO) test -count=1 -timeout 120m -run TestRequestsOfStrangers_doNotGrowTheRaftLog -v ./api -strangers $(or $(REQUESTS),1000000) | grep -av level=
 
 # Each flow of sign-in, consent and keys meets each fault of three nodes at each of its requests: prints a table.
 .PHONY: flows
 flows: install-deps
-	$(GO) test -count=1 -timeout 200m -run TestSigninFlows_surviveFaults -v ./api -faults | grep -av level=
+	$(GO) test -count=1 -timeout 200m -run TestSignInFlows_continueOrRestartAfterFaults -v ./api -faults | grep -av level=
 
 # Takes each call of the gate away in turn: the comparison has to miss it.
 noninterference-mutants: install-deps
-	.ci/gatehole/run -count=1 -timeout 30m -run TestOracle_noticesEachMissingGate -v ./api | grep -av level=
+	.ci/gatehole/run -count=1 -timeout 30m -run TestNonInterference_oracleDetectsEachRemovedPermissionCheck -v ./api | grep -av level=
 
 # Random calls over a zoo of repositories against a plain scan: CASES=100000 SEED=1.
 .PHONY: differential
 differential: install-deps
-	$(GO) test -count=1 -timeout 200m -run TestAnswers_equalAScan -v ./api/difftest -cases $(or $(CASES),100000) -seed $(or $(SEED),1) | grep -av level=
+	$(GO) test -count=1 -timeout 200m -run TestSearchAnswers_equalAPlainScanOfTheFiles -v ./api/difftest -cases $(or $(CASES),100000) -seed $(or $(SEED),1) | grep -av level=
 
 replay: install-deps
 	SHOAL_REPLAY_REPO=$(abspath $(REPO)) $(GO) test -count=1 -timeout 60m -run TestBuild_replayedCommitsEqualAFreshIndex -v ./shard
@@ -162,7 +162,7 @@ test-web-budgets:
 # The colours of code beside those of a highlighter with a grammar for each language, over the
 # files below SOURCES: prints a table.
 test-colours:
-	SHOAL_TEST_SOURCES="$(SOURCES)" $(GO) test -count=1 -v -run "agreeWithAGrammar|RowRates" ./api/web/lex ./api/web
+	SHOAL_TEST_SOURCES="$(SOURCES)" $(GO) test -count=1 -v -run "agreesWithAGrammar|SourceRows_renderingSpeed" ./api/web/lex ./api/web
 
 # The code hosts of the tests in the flesh: builds a Gitea at the first run.
 test-hosts: install-deps
@@ -176,16 +176,16 @@ bench-hosts: install-deps
 
 # Three nodes follow a real Gitea while nodes crash, the server stops and fails, and its repositories change. FOR=30m is the long form.
 chaos-hosts: install-deps
-	SHOAL_CHAOS_HOSTS=$(or $(FOR),2m) SHOAL_TEST_GITEA=$$(.ci/gitea) $(GO) test -count=1 -timeout 60m -v -run TestGiteaChaos ./node | grep -av level=
+	SHOAL_CHAOS_HOSTS=$(or $(FOR),2m) SHOAL_TEST_GITEA=$$(.ci/gitea) $(GO) test -count=1 -timeout 60m -v -run TestRealGitea_catalogMatchesItAfterRandomFaults ./node | grep -av level=
 
 # Calls of a listing of 10,000 repositories at each kind of host; time, memory and the log for 100,000. Two minutes.
 bench-listings:
-	SHOAL_BENCH_LISTINGS=1 $(GO) test -count=1 -timeout 20m -v -run TestListingsOfManyRepositories ./node/job
+	SHOAL_BENCH_LISTINGS=1 $(GO) test -count=1 -timeout 20m -v -run TestListings_ofManyRepositoriesAreMeasured ./node/job
 
 # 5,000 people and 100,000 repositories in one catalog: memory, snapshot, sets of viewers, and the log of a day. A minute or two.
 .PHONY: bench-people
 bench-people:
-	SHOAL_BENCH_PEOPLE=1 $(GO) test -count=1 -timeout 20m -v -run TestPermissionsOfACompany ./node/job
+	SHOAL_BENCH_PEOPLE=1 $(GO) test -count=1 -timeout 20m -v -run TestPermissions_ofALargeCompanyAreMeasured ./node/job
 
 # What people install, in dist/: packages, tarballs, image, chart, sums. packaging/README.md says more.
 .PHONY: dist test-packaging
@@ -195,7 +195,7 @@ dist:
 # Every command of the tutorials and how-tos, as their reader types them.
 .PHONY: test-pages
 test-pages: install-deps
-	$(GO) test -count=1 -timeout 20m -run TestPages_runAsWritten -v ./cmd/shoal -pages
+	$(GO) test -count=1 -timeout 20m -run TestDocumentationCommands_runAsWritten -v ./cmd/shoal -pages
 
 # The cluster of docs/how-to/cluster.md, typed on five bare Debian machines: SUITE=trixie.
 .PHONY: bare-debian

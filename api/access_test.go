@@ -13,7 +13,7 @@ import (
 
 // noAccesses are routes that are no access to code: they show no code, or they change something
 // and so have an event. A route in neither this list nor accesses fails
-// TestRoutes_areAccessesOrNot.
+// TestRoutes_areEitherAuditedOrListedAsUnaudited.
 var noAccesses = []string{
 	// About the node.
 	"GET /api/version", "GET /api/health", "GET /api/openapi.json", "GET /livez", "GET /readyz", "GET /metrics", "GET /api/status", "GET /api/models",
@@ -30,7 +30,7 @@ var noAccesses = []string{
 	"GET /chat", "GET /chats", "GET /cluster", "GET /status", "GET /api/snapshot", "GET /debug/pprof/{profile}",
 }
 
-func TestRoutes_areAccessesOrNot(t *testing.T) {
+func TestRoutes_areEitherAuditedOrListedAsUnaudited(t *testing.T) {
 	t.Parallel()
 	known := func(name string) bool {
 		return accesses[name] != "" || entrances[name] != "" || slices.Contains(noAccesses, name) || strings.HasPrefix(name, "GET /settings") ||
@@ -71,7 +71,7 @@ func changesSomething(name string) bool {
 }
 
 // Reads and refusals are recorded with place and object, but without secrets.
-func TestAccessLog_readsAndRefusals(t *testing.T) {
+func TestAccessLog_recordsReadsAndRefusalsWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var noted []chronicle.Access

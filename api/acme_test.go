@@ -34,7 +34,7 @@ func away(t *testing.T) (directory string, asked *atomic.Int32) {
 }
 
 // A node without a certificate says so, and nobody who connects makes it ask for one.
-func TestACME_withoutACertificate(t *testing.T) {
+func TestACME_handshakeWithoutACertificateFailsAndRequestsNone(t *testing.T) {
 	t.Parallel()
 	directory, asked := away(t)
 	registry := prometheus.NewRegistry()
@@ -66,7 +66,7 @@ func TestACME_withoutACertificate(t *testing.T) {
 }
 
 // The certificate of an earlier start is used while the authority is away.
-func TestACME_keepsItsCertificate(t *testing.T) {
+func TestACME_usesTheSavedCertificateWhileTheAuthorityIsDown(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	directory, _ := away(t)
@@ -106,7 +106,7 @@ func TestACME_keepsItsCertificate(t *testing.T) {
 }
 
 // A node asks an authority that refuses it less and less often.
-func TestACME_pausesAfterFailures(t *testing.T) {
+func TestACME_backsOffWhileTheAuthorityRefuses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -6,7 +6,7 @@ import (
 )
 
 // Owners list the audit by pages and as lines. For all others it does not exist.
-func TestAudit_onlyForOwners(t *testing.T) {
+func TestAuditRoutes_answerOnlyOwners(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{})
 	for _, c := range []struct {

@@ -16,7 +16,7 @@ import (
 
 // Links, accepted host names, cookies and the MCP server's address follow AUTH_URL of the
 // configuration, without a restart.
-func TestBaseURL_followsTheConfiguration(t *testing.T) {
+func TestBaseURL_changesWithAUTH_URLWithoutARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.go": "package needle\n"})

@@ -55,7 +55,7 @@ func changed(t *testing.T, s *Server, query string) (d difference) {
 }
 
 // A difference has details on request, with the requested number and size of hunks.
-func TestDiff_details(t *testing.T) {
+func TestDiff_hasHunksOnlyOnRequest(t *testing.T) {
 	t.Parallel()
 	s, r := changing(t)
 	d := changed(t, s, "base=v1&head=main")
@@ -86,7 +86,7 @@ func TestDiff_details(t *testing.T) {
 }
 
 // On request the history of a file continues through renames, with the old names.
-func TestCommits_followRenames(t *testing.T) {
+func TestFileHistory_followsRenamesOnRequest(t *testing.T) {
 	t.Parallel()
 	s, _ := changing(t)
 	for target, want := range map[string]string{
@@ -120,7 +120,7 @@ func TestCommits_followRenames(t *testing.T) {
 }
 
 // The API and pages can ignore blanks. A page says so if nothing is left.
-func TestDiff_ignoresBlanks(t *testing.T) {
+func TestDiff_ignoresWhitespaceOnRequest(t *testing.T) {
 	t.Parallel()
 	s, _ := changing(t)
 	if d := changed(t, s, "base=v1&head=blanks"); len(d.Files) != 1 || len(d.Files[0].Hunks) != 1 {
@@ -160,7 +160,7 @@ func TestDiff_ignoresBlanks(t *testing.T) {
 }
 
 // Two dots compare the named revisions, three dots the head with the merge base.
-func TestCompare_twoAndThreeDots(t *testing.T) {
+func TestCompare_threeDotsCompareWithTheMergeBase(t *testing.T) {
 	t.Parallel()
 	s, r := changing(t)
 	parted := r.Git("rev-parse", "v1")

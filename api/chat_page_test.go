@@ -8,7 +8,7 @@ import (
 )
 
 // The page works without scripts: the answer with checked citations, and forms for all actions.
-func TestThreadPage(t *testing.T) {
+func TestThreadPage_showsAnswerCitationsAndFormsWithoutScripts(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	resp, body := ask(t, s, "GET", "/chat/c0ffee", "")
@@ -32,7 +32,7 @@ func TestThreadPage(t *testing.T) {
 }
 
 // A page of another site cannot send the form.
-func TestThreadForms_onlyFromThisSite(t *testing.T) {
+func TestThreadForms_refuseSubmissionsFromOtherSites(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -67,7 +67,7 @@ func TestThreadForms_onlyFromThisSite(t *testing.T) {
 
 // The stream has rendered markup and numbered events. After an interruption it continues after
 // the last event.
-func TestThreadPage_events(t *testing.T) {
+func TestThreadPage_eventStreamResumesAfterTheLastEvent(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	resp, body := ask(t, s, "GET", "/chat/c0ffee/events?after=1", "")

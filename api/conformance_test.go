@@ -20,11 +20,11 @@ import (
 	"github.com/shoalsearch/shoal/api/mcp"
 )
 
-// TestConformance runs the protocol's official suite against the suite's own tools, served like
+// TestMCPServer_passesTheOfficialConformanceSuite runs the protocol's official suite against the suite's own tools, served like
 // the product's: through the bridge, stateless. SHOAL_CONFORMANCE is the suite's program.
 // SHOAL_CONFORMANCE_EXPECTED is a file with expected failures: features of older revisions that
 // need sessions. .ci/test-mcp sets both.
-func TestConformance(t *testing.T) {
+func TestMCPServer_passesTheOfficialConformanceSuite(t *testing.T) {
 	suite := os.Getenv("SHOAL_CONFORMANCE")
 	if suite == "" {
 		t.Skip("SHOAL_CONFORMANCE does not name the suite's program: see .ci/test-mcp")
@@ -356,7 +356,7 @@ func fixturePrompts(s *sdk.Server) {
 
 // The suite's server is mounted like the product's. Otherwise the suite would test another
 // server.
-func TestConformanceFixtures_mountedLikeTools(t *testing.T) {
+func TestConformanceServer_isMountedLikeTheProductsServer(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts(), serveFixtures)
 	session := connect(t, s, memberKey, "2026-07-28", nil)

@@ -28,7 +28,7 @@ import (
 )
 
 // A user of the socket in the data directory is an administrator. At the port a key is needed.
-func TestOperatorSocket(t *testing.T) {
+func TestOperatorSocket_makesItsUserAnAdministratorWithoutAKey(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := start(t, &fake{}, func(o *Options) { o.DataDir = dir })
@@ -71,7 +71,7 @@ func TestMetricsListener_servesNothingElse(t *testing.T) {
 
 // Metrics count all repositories and name connections. With permissions, they need an owner's key
 // even from the same host.
-func TestMetrics_onlyForOwnersWithPermissions(t *testing.T) {
+func TestMetrics_needAnOwnersKeyWherePermissionsAreEnforced(t *testing.T) {
 	t.Parallel()
 	for _, enforces := range []bool{false, true} {
 		p := (&fake{guests: true}).parts()
@@ -92,7 +92,7 @@ func TestMetrics_onlyForOwnersWithPermissions(t *testing.T) {
 }
 
 // The metrics key opens metrics at both addresses, and nothing else.
-func TestMetricsKey_opensMetricsAlone(t *testing.T) {
+func TestMetricsKey_opensOnlyMetrics(t *testing.T) {
 	t.Parallel()
 	const key = "0123456789abcdef"
 	file := filepath.Join(t.TempDir(), "metrics.key")
@@ -139,7 +139,7 @@ func TestMetricsKey_opensMetricsAlone(t *testing.T) {
 	}
 }
 
-func TestHostRule(t *testing.T) {
+func TestHostHeader_isAcceptedOnlyForKnownNames(t *testing.T) {
 	t.Parallel()
 	local := newHostRule(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7700}, always("http://code.example:7700"), nil)
 	public := newHostRule(&net.TCPAddr{IP: net.IPv4(10, 9, 9, 1), Port: 7700}, always("https://code.example"), []string{"mirror.example", "other.example:8080"})
@@ -183,7 +183,7 @@ func TestHostRule(t *testing.T) {
 
 // Requests that a page of another site can make a browser send are refused. Health checks work
 // with any host name.
-func TestCrossSiteRequests(t *testing.T) {
+func TestCrossSiteRequests_areRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{guests: true})
 	for _, c := range []struct {
@@ -222,7 +222,7 @@ func TestCrossSiteRequests(t *testing.T) {
 }
 
 // The API and the metrics address speak TLS. A renewed certificate works without a restart.
-func TestTLS(t *testing.T) {
+func TestTLS_usesARenewedCertificateWithoutARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
@@ -279,7 +279,7 @@ func TestTLS(t *testing.T) {
 
 // Owners see when the certificate expires. A warning comes two weeks before, or in the last
 // quarter of a short lifetime.
-func TestCertificate_warnsOfItsEnd(t *testing.T) {
+func TestCertificate_warnsOwnersBeforeItExpires(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -315,7 +315,7 @@ func TestCertificate_warnsOfItsEnd(t *testing.T) {
 }
 
 // A timer reads the files again, even without connections.
-func TestCertificate_isReadAgainOnATimer(t *testing.T) {
+func TestCertificate_isReloadedOnATimer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")

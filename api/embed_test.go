@@ -17,7 +17,7 @@ import (
 
 // A site that may embed is part of a policy header. A text with another rule or more than one
 // site is refused.
-func TestEmbedAncestors(t *testing.T) {
+func TestEmbedSetting_becomesFrameAncestorsOfThePolicy(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                         "",
@@ -75,7 +75,7 @@ func embedServer(t *testing.T, change ...func(*Options)) (s *Server, owner strin
 
 // Lines of a file are a page that allowed sites may embed: with colours, numbers and a link to
 // the file, but no actions.
-func TestEmbed_lines(t *testing.T) {
+func TestEmbedPage_showsLinesWithoutActions(t *testing.T) {
 	t.Parallel()
 	s, _ := embedServer(t, func(o *Options) { o.EmbedAncestors = []string{"https://wiki.example.com", "'self'"} })
 	got := fetch(t, s, "GET", "/embed/local/app@main/-/blob/main.go?lines=4-6")
@@ -144,7 +144,7 @@ func TestEmbed_lines(t *testing.T) {
 }
 
 // No other page can be embedded. Pages only offer embedding if it is on.
-func TestEmbed_offByDefault(t *testing.T) {
+func TestEmbedding_isOffByDefault(t *testing.T) {
 	t.Parallel()
 	const file = "/browse/local/app/-/blob/main.go"
 	on, _ := embedServer(t)
@@ -173,7 +173,7 @@ func TestEmbed_offByDefault(t *testing.T) {
 
 // A visitor of another site did not ask for the frame's content. So a frame only shows public
 // content, whatever cookie or key the browser sends.
-func TestEmbed_onlyPublicContent(t *testing.T) {
+func TestEmbedPage_showsOnlyPublicContentToAnyViewer(t *testing.T) {
 	t.Parallel()
 	s, owner := embedServer(t)
 	if got := fetch(t, s, "GET", "/browse/local/secret/-/blob/main.go", "Authorization", "Bearer "+owner); got.status != 200 {

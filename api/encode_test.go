@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-func FuzzText(f *testing.F) {
+func FuzzText_jsonStringsDecodeToTheirText(f *testing.F) {
 	for _, s := range []string{"", "plain", "\"\\\n\r\t\x00\x1f\x7f", "caf\xe9", "\xff\xfe", "é世\U0001F41F", "\xed\xa0\x80", "\xe4\xb8", "<&>\u2028"} {
 		f.Add([]byte(s))
 	}
@@ -37,7 +37,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-func FuzzBody(f *testing.F) {
+func FuzzBody_errorsOfAnyRequestBodyAreReadable(f *testing.F) {
 	for _, s := range []string{`{}`, `{"query":"a"}`, `{"a":1e999}`, `[[[`, "\xff", `{"query":"\ud800"}`, `{"n":-0}`, `{"n":5,"b":true,"l":["x",null]}`} {
 		f.Add([]byte(s))
 	}
@@ -58,7 +58,7 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-func BenchmarkSearchEncode(b *testing.B) {
+func BenchmarkEncodeSearch(b *testing.B) {
 	r := searchResponse()
 	for range 5 {
 		r.Files = append(r.Files, r.Files...)
@@ -72,7 +72,7 @@ func BenchmarkSearchEncode(b *testing.B) {
 }
 
 // An error for an unknown member suggests a known one, except in a search.
-func TestBody_unknownMembers(t *testing.T) {
+func TestRequestBody_unknownMemberErrorSuggestsAKnownOne(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{guests: true})
 	for _, c := range []struct {
@@ -103,7 +103,7 @@ func TestBody_unknownMembers(t *testing.T) {
 }
 
 // A request without a body gets no error about its body.
-func TestBody_missing(t *testing.T) {
+func TestRequestBody_mayBeMissing(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{guests: true, err: &nodecall.Error{Kind: nodecall.ErrInvalid, Message: "no"}})
 	for _, c := range []struct{ method, path, body, code string }{
@@ -117,7 +117,7 @@ func TestBody_missing(t *testing.T) {
 	}
 }
 
-func TestChunk_saysWhatOfALineIsCut(t *testing.T) {
+func TestChunk_tellsHowMuchOfALineIsCut(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]shard.Chunk{
 		`"cut":{"before":9000,"after":7}`: {Content: []byte("x"), Before: 9000, After: 7},

@@ -10,7 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-func TestQueryError_positionOnce(t *testing.T) {
+func TestQueryError_namesThePositionOnce(t *testing.T) {
 	t.Parallel()
 	for message, want := range map[string]string{
 		"at byte 5: expected a word": "at byte 5: expected a word",
@@ -25,7 +25,7 @@ func TestQueryError_positionOnce(t *testing.T) {
 
 // The error body of a wrong query has extra members, in an answer and in the last event of a
 // stream. No other error has them.
-func TestQueryError_members(t *testing.T) {
+func TestQueryError_hasPositionMembersInAnswersAndEvents(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err  error

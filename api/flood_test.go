@@ -94,7 +94,7 @@ func head(path, rest string) string {
 
 // Whatever strangers send, requests with a key, the operator's socket and health checks are
 // answered.
-func TestLoad_strangersDoNotBlockOthers(t *testing.T) {
+func TestFloodOfStrangers_doesNotBlockKeyHoldersOrTheOperator(t *testing.T) {
 	t.Parallel()
 	const large = 4 << 20
 	for _, c := range []struct {
@@ -157,7 +157,7 @@ func TestLoad_strangersDoNotBlockOthers(t *testing.T) {
 }
 
 // Key holders may fill the node. The operator and health checks are still answered.
-func TestLoad_operatorIsNeverRefused(t *testing.T) {
+func TestFullNode_stillAnswersTheOperatorAndHealthChecks(t *testing.T) {
 	t.Parallel()
 	f := newFlooded(t, false, func(o *Options) { o.Limits.PerClient, o.Limits.PerAddress = 16, 4 })
 	for range 16 {
@@ -206,7 +206,7 @@ func TestSlowBody_endsWith408(t *testing.T) {
 	eventually(t, func() bool { return f.under() == 0 && f.memory.used() == 0 && f.crowd.count() == 0 })
 }
 
-func TestBodyRate(t *testing.T) {
+func TestRequestBody_deadlineGrowsWithTheBytesReceived(t *testing.T) {
 	t.Parallel()
 	s := &Server{opt: Options{patience: bodyPatience}}
 	for n, want := range map[int]time.Duration{0: 5 * time.Second, bodyRate: 6 * time.Second, 10 * bodyRate: 15 * time.Second, maxBody: 30 * time.Second} {
@@ -217,7 +217,7 @@ func TestBodyRate(t *testing.T) {
 }
 
 // Strangers together have a part of the places and of the memory.
-func TestLimits_ofAllStrangers(t *testing.T) {
+func TestStrangers_shareAPartOfPlacesAndMemory(t *testing.T) {
 	t.Parallel()
 	l := newLimiter(Limits{Total: 8}, time.Now)
 	for i := range 5 {

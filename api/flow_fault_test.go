@@ -707,7 +707,7 @@ func allCells(steps map[string]int) (all []cell) {
 
 // Flows keep their promises during faults: they continue, or can begin again with a message. No
 // token counts that was not issued, and nothing is duplicated.
-func TestSigninFlows_surviveFaults(t *testing.T) {
+func TestSignInFlows_continueOrRestartAfterFaults(t *testing.T) {
 	t.Parallel()
 	w := &providersOfFlows{newCompany(t), newCompany(t)}
 	env := map[string]string{"ID": "client", "SECRET": "hush", "CORP": w.corp.URL, "REQUIRE_APPROVAL_NEW_MEMBERS": "false"}

@@ -16,9 +16,9 @@ import (
 // bench-hosts sets it.
 const benchHosts = "SHOAL_BENCH_HOSTS"
 
-// TestPushToSearchable_realGitea measures the time from a push to a server until a search finds
+// TestPushToSearchable_takesSecondsWithARealGitea measures the time from a push to a server until a search finds
 // it: 200 pushes to 50 repositories, with and without a webhook.
-func TestPushToSearchable_realGitea(t *testing.T) {
+func TestPushToSearchable_takesSecondsWithARealGitea(t *testing.T) {
 	if os.Getenv(benchHosts) == "" {
 		t.Skipf("set %s, or run make bench-hosts", benchHosts)
 	}

@@ -39,7 +39,7 @@ func (l *starving) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-func TestAccept_retriesAfterErrors(t *testing.T) {
+func TestListener_retriesAcceptAfterErrors(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	s, err := newServer((&fake{guests: true, base: "http://x"}).parts(), Options{Listen: "127.0.0.1:0", Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -111,7 +111,7 @@ func ended(t *testing.T, c net.Conn) {
 	}
 }
 
-func TestGate_closesTheLongestIdle(t *testing.T) {
+func TestConnectionLimit_closesTheLongestIdleConnection(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{guests: true}).parts(), func(o *Options) { o.Limits = Limits{Connections: 4, PerAddress: 4} })
 	kept := knock(t, s, true)
@@ -131,7 +131,7 @@ func TestGate_closesTheLongestIdle(t *testing.T) {
 	ended(t, other)
 }
 
-func TestGate_keepsRunningRequests(t *testing.T) {
+func TestConnectionLimit_neverClosesAConnectionWithARunningRequest(t *testing.T) {
 	t.Parallel()
 	began, release := make(chan struct{}), make(chan struct{})
 	s := start(t, &fake{guests: true, search: func(context.Context, catalog.Viewer, search.Request) (*search.Response, error) {
@@ -156,7 +156,7 @@ func TestGate_keepsRunningRequests(t *testing.T) {
 	}
 }
 
-func TestGate_limitOfOneAddress(t *testing.T) {
+func TestConnectionLimit_boundsConnectionsOfOneAddress(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{guests: true}).parts(), func(o *Options) { o.Limits = Limits{Connections: 4, PerAddress: 2} })
 	other := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.9")}}
@@ -177,7 +177,7 @@ func TestGate_limitOfOneAddress(t *testing.T) {
 }
 
 // After many connections of all kinds, the count is zero.
-func TestGate_countReturnsToZero(t *testing.T) {
+func TestConnectionLimit_countReturnsToZero(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{guests: true}).parts(), func(o *Options) { o.Limits = Limits{Connections: 8, PerAddress: 4} })
 	var wg sync.WaitGroup
@@ -205,7 +205,7 @@ func TestGate_countReturnsToZero(t *testing.T) {
 	}
 }
 
-func TestGate_trustedProxiesAreUnlimited(t *testing.T) {
+func TestConnectionLimit_doesNotBoundTrustedProxies(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{guests: true}).parts(), func(o *Options) {
 		o.Limits = Limits{Connections: 8, PerAddress: 1}
@@ -218,7 +218,7 @@ func TestGate_trustedProxiesAreUnlimited(t *testing.T) {
 	}
 }
 
-func TestBody_isReadAfterAuthentication(t *testing.T) {
+func TestRequestBody_isReadOnlyAfterAuthentication(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	conn := dial(t, s, "POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
@@ -231,7 +231,7 @@ func TestBody_isReadAfterAuthentication(t *testing.T) {
 	}
 }
 
-func TestBody_memoryGrowsWithIt(t *testing.T) {
+func TestRequestBody_reservesMemoryOnlyForReceivedBytes(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{guests: true}).parts())
 	conn := dial(t, s, "POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\n\r\n{")
@@ -246,7 +246,7 @@ func TestBody_memoryGrowsWithIt(t *testing.T) {
 	}
 }
 
-func TestMemory_isShared(t *testing.T) {
+func TestRequestMemory_oneClientGetsAtMostHalf(t *testing.T) {
 	t.Parallel()
 	m := newMemory(8 << 20)
 	greedy, second, light := m.lease("a", holder), m.lease("b", holder), m.lease("c", holder)
@@ -281,7 +281,7 @@ func TestMemory_isShared(t *testing.T) {
 }
 
 // A size that fits into empty memory is refused for now; a larger one for good.
-func TestMemory_tellsWhatNeverFits(t *testing.T) {
+func TestRequestMemory_refusesForGoodOnlyWhatNeverFits(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
 	for _, limit := range []int64{mib / 2, 8 * mib, 40 * mib, 64 * mib, 800 * mib} {
@@ -306,7 +306,7 @@ func TestMemory_tellsWhatNeverFits(t *testing.T) {
 }
 
 // Clients ask for large answers and do not read them.
-func TestAnswers_unreadAreLimited(t *testing.T) {
+func TestUnreadAnswers_areLimitedInMemory(t *testing.T) {
 	t.Parallel()
 	const size = 24 << 20 // more than the buffers of both ends
 	s := start(t, &fake{guests: true, search: func(_ context.Context, _ catalog.Viewer, req search.Request) (*search.Response, error) {
@@ -342,7 +342,7 @@ func TestAnswers_unreadAreLimited(t *testing.T) {
 	}
 }
 
-func TestRequest_internalMarksAreRemoved(t *testing.T) {
+func TestRequest_internalHeadersOfClientsAreRemoved(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{guests: true}).parts())
 	conn := dial(t, s, "GET /api/version HTTP/1.1\r\nHost: localhost\r\n"+announced+": 5\r\nConnection: close\r\n\r\n")
@@ -352,7 +352,7 @@ func TestRequest_internalMarksAreRemoved(t *testing.T) {
 	}
 }
 
-func TestLimits_behindTrustedProxies(t *testing.T) {
+func TestRateLimits_countTheClientBehindATrustedProxy(t *testing.T) {
 	t.Parallel()
 	limits := func(o *Options) { o.Limits = Limits{Rate: 0.0001} }
 	behind := start(t, (&fake{guests: true}).parts(), limits, func(o *Options) {

@@ -10,7 +10,7 @@ import (
 
 // It adds a webhook to a server, which signs its events. Pushes and a new repository are found
 // long before the next poll and listing, which come after an hour and a day.
-func TestRealGitea_webhook(t *testing.T) {
+func TestRealGitea_webhookMakesPushesSearchableBeforeThePoll(t *testing.T) {
 	t.Parallel()
 	g := giteatest.Start(t)
 	g.Org("acme")

@@ -144,7 +144,7 @@ func (a *answering) follow(t *testing.T, node int, path string, got []sent, fn f
 
 // It kills the node that serves the page and answers the question. The page's script asks another
 // node: it keeps what it has shown and learns of the loss. A task on the killed node ends too.
-func TestThreadPage_continuesAtAnotherNode(t *testing.T) {
+func TestThreadPage_continuesAtAnotherNodeAfterACrash(t *testing.T) {
 	t.Parallel()
 	a := startAnswering(t)
 	const victim, other = 2, 1

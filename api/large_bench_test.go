@@ -24,7 +24,7 @@ import (
 // It measures the time from a push to a repository with a gigabyte of text until a search finds
 // it, with and without a webhook. It also measures memory and disk of its first index and of
 // pushes.
-func TestPushToSearchable_largeRepositoryAtARealGitea(t *testing.T) {
+func TestPushToSearchable_ofAGigabyteAtARealGiteaStaysWithinItsLimit(t *testing.T) {
 	if os.Getenv(benchHosts) == "" {
 		t.Skipf("set %s, or run make bench-hosts", benchHosts)
 	}

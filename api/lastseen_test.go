@@ -20,7 +20,7 @@ type missed struct {
 
 // For a missing path, the answer has the last commit that had it, on request: for a file and a
 // directory. A page links to it.
-func TestMissingPath_lastCommit(t *testing.T) {
+func TestMissingPath_answerNamesTheLastCommitThatHadIt(t *testing.T) {
 	t.Parallel()
 	s, r := changing(t)
 	last, removed := r.Git("rev-parse", "blanks"), r.Git("rev-parse", "main")
@@ -81,7 +81,7 @@ func (u unseen) LastSeen(context.Context, catalog.Viewer, browse.LastSeenRequest
 
 // If history cannot be read, the answer says that it is unknown. If the repository was deleted
 // meanwhile, it is not found.
-func TestMissingPath_unreadableHistory(t *testing.T) {
+func TestMissingPath_lastCommitIsUnknownIfHistoryIsUnreadable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err  error

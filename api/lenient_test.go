@@ -7,7 +7,7 @@ import (
 )
 
 // A head that two programs in a row might read differently is refused.
-func TestHead_ambiguousIsRefused(t *testing.T) {
+func TestRequestHead_ambiguousOneIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFlooded(t, true, func(*Options) {})
 	const post = "POST /api/search HTTP/1.1\r\nHost: localhost\r\n"

@@ -46,7 +46,7 @@ func cookieOf(t *testing.T, resp *http.Response) *http.Cookie {
 	return all[0]
 }
 
-func TestSignIn_withKey(t *testing.T) {
+func TestSignIn_withAKeySetsASessionCookie(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{base: "https://shoal.example.com"}).parts())
 	resp, body := visit(t, s, "POST", "/login", url.Values{"key": {memberKey}, "next": {"/repos"}}.Encode(), nil)
@@ -91,7 +91,7 @@ func TestSignIn_withKey(t *testing.T) {
 	}
 }
 
-func TestSignIn_refusals(t *testing.T) {
+func TestSignIn_refusalSetsNoCookieAndLeadsNowhereElse(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	form := url.Values{"key": {memberKey}}.Encode()
@@ -120,7 +120,7 @@ func TestSignIn_refusals(t *testing.T) {
 }
 
 // With anonymous access, an ended session would otherwise lock its user out.
-func TestSignInPage_deletesADeadCookie(t *testing.T) {
+func TestSignInPage_deletesTheCookieOfAnEndedSession(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{guests: true}).parts())
 	dead := map[string]string{"Cookie": "shoal=" + strings.Repeat("9", 64)}
@@ -136,7 +136,7 @@ func TestSignInPage_deletesADeadCookie(t *testing.T) {
 	}
 }
 
-func TestSignIn_byPassword(t *testing.T) {
+func TestSignIn_withAPasswordIsRateLimited(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	form := func(email, password string) string {
@@ -160,7 +160,7 @@ func TestSignIn_byPassword(t *testing.T) {
 	}
 }
 
-func TestJoin_byLink(t *testing.T) {
+func TestInvitationLink_worksOnce(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	resp, body := visit(t, s, "GET", "/join?link="+memberToken, "", nil)
@@ -185,7 +185,7 @@ func TestJoin_byLink(t *testing.T) {
 	}
 }
 
-func TestPeoplePages(t *testing.T) {
+func TestPeoplePages_manageAccountsOnlyForOwners(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	member := map[string]string{"Cookie": "shoal=" + memberToken}

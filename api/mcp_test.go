@@ -59,7 +59,7 @@ func textOf(t *testing.T, r *sdk.CallToolResult) string {
 	return text.Text
 }
 
-func TestMCP_everyProtocolVersion(t *testing.T) {
+func TestMCP_listsAllToolsInEveryProtocolVersion(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	want := len(tool.New(tool.Parts{}).Tools())
@@ -118,7 +118,7 @@ func required(t *testing.T, tool *sdk.Tool) map[string]any {
 	return arguments
 }
 
-func TestMCP_resourcesAndCompletion(t *testing.T) {
+func TestMCP_readsResourcesAndCompletesTheirNames(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	session := connect(t, s, memberKey, "2025-11-25", nil)
@@ -166,7 +166,7 @@ func TestMCP_resourcesAndCompletion(t *testing.T) {
 	}
 }
 
-func TestMCP_prompts(t *testing.T) {
+func TestMCP_promptsRefuseMissingArguments(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	session := connect(t, s, memberKey, "2025-11-25", nil)
@@ -195,7 +195,7 @@ func TestMCP_prompts(t *testing.T) {
 	}
 }
 
-func TestMCP_failuresForTheModel(t *testing.T) {
+func TestMCP_toolFailuresReachTheModelAsText(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{err: &nodecall.Error{Kind: nodecall.ErrUnavailable, Message: "no live node holds the mirror"}})
 	session := connect(t, s, memberKey, "2025-11-25", nil)
@@ -222,7 +222,7 @@ func TestMCP_failuresForTheModel(t *testing.T) {
 
 // It cancels calls in each protocol version. The work always ends, whatever the version says
 // about cancelling.
-func TestMCP_callsEndWithTheirClient(t *testing.T) {
+func TestMCP_callsEndWhenTheirClientDisconnects(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan struct{}), make(chan error, 1)
 	s := start(t, &fake{grep: func(ctx context.Context, _ catalog.Viewer, _ search.GrepRequest) (*search.GrepResponse, error) {
@@ -250,7 +250,7 @@ func TestMCP_callsEndWithTheirClient(t *testing.T) {
 
 // Clients of two users call and disconnect at random points, and the connections are reused at
 // once. Run it with -race.
-func TestMCP_callsKeepTheirIdentity(t *testing.T) {
+func TestMCP_callsRunAsTheirOwnUserOnReusedConnections(t *testing.T) {
 	t.Parallel()
 	type call struct{ viewer, marker string }
 	seen := make(chan call, 10_000)
@@ -313,7 +313,7 @@ func callGrep(ctx context.Context, s *Server, key, pattern string) {
 	_, _ = io.Copy(io.Discard, resp.Body)
 }
 
-func TestMCP_overHTTP(t *testing.T) {
+func TestMCP_refusesOtherMethodsAndTooLargeBodies(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	if resp, body := ask(t, s, "GET", "/api/mcp", ""); resp.StatusCode != 405 || resp.Header.Get("Allow") != "OPTIONS, POST" {
@@ -325,7 +325,7 @@ func TestMCP_overHTTP(t *testing.T) {
 }
 
 // It sends a call with and without Accept, to the address with and without a trailing slash.
-func TestMCP_acceptedContentTypes(t *testing.T) {
+func TestMCP_acceptsCallsWithAndWithoutAnAcceptHeader(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	for _, path := range []string{"/api/mcp", "/api/mcp/"} {

@@ -17,7 +17,7 @@ import (
 
 // It runs the script in SHOAL_OAUTH_CLIENT (.ci/mcp/oauth.mjs, next to its packages) against
 // three nodes, with each request at another one. .ci/test-oauth sets it.
-func TestOAuth_officialTypeScriptClient(t *testing.T) {
+func TestOAuth_officialTypeScriptClientSignsIn(t *testing.T) {
 	t.Parallel()
 	script := os.Getenv("SHOAL_OAUTH_CLIENT")
 	if script == "" {
@@ -40,7 +40,7 @@ func TestOAuth_officialTypeScriptClient(t *testing.T) {
 
 // It runs the two scenarios of the protocol's official suite. SHOAL_CONFORMANCE is the suite's
 // program; .ci/test-oauth sets it.
-func TestOAuth_conformance(t *testing.T) {
+func TestOAuth_passesTheOfficialConformanceScenarios(t *testing.T) {
 	t.Parallel()
 	suite := os.Getenv("SHOAL_CONFORMANCE")
 	if suite == "" {

@@ -222,7 +222,7 @@ func (p *person) connect(cfg auth.AuthorizationCodeHandlerConfig) error {
 
 // The official Go client signs in with each kind of client registration, with each request at
 // another of three nodes.
-func TestOAuth_officialGoClient(t *testing.T) {
+func TestOAuth_officialGoClientSignsInWithEachRegistration(t *testing.T) {
 	t.Parallel()
 	f := openFront(t, 3, nil)
 	ann := f.person("ann@example.com")

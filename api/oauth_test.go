@@ -16,7 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/node/model/modeltest"
 )
 
-func TestAgent_authorizedUsedAndRevoked(t *testing.T) {
+func TestAgentToken_worksFromAuthorizationToRevocation(t *testing.T) {
 	t.Parallel()
 	f := openFront(t, 1, nil)
 	ann := f.person("ann@example.com")
@@ -70,7 +70,7 @@ func TestAgent_authorizedUsedAndRevoked(t *testing.T) {
 }
 
 // It checks what a person sees before deciding, and what a browser may send.
-func TestConsentPage(t *testing.T) {
+func TestConsentPage_showsTheAgentAndTakesOnlyItsOwnForm(t *testing.T) {
 	t.Parallel()
 	f := openFront(t, 1, nil)
 	ann := f.person("ann@example.com")
@@ -143,7 +143,7 @@ func TestConsentPage(t *testing.T) {
 	}
 }
 
-func TestOAuth_metadata(t *testing.T) {
+func TestOAuthMetadata_namesTheServersOwnAddresses(t *testing.T) {
 	t.Parallel()
 	f := openFront(t, 1, map[string]string{"SHOAL_OAUTH_CIMD": "off", "FORCE_ENABLE_ANONYMOUS_ACCESS": "true"})
 	for _, path := range []string{"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/api/mcp"} {
@@ -195,7 +195,7 @@ func (f *front) get(path string, into any) {
 
 // Agents in browsers send requests from pages of other sites. Such a page learns nothing that
 // needs a cookie or the visitor's network.
-func TestCrossOriginAgents(t *testing.T) {
+func TestCrossOriginPage_learnsNothingThatNeedsACookie(t *testing.T) {
 	t.Parallel()
 	for _, guests := range []bool{false, true} {
 		s := start(t, (&fake{guests: guests, base: "http://shoal.example.com"}).parts())
@@ -246,7 +246,7 @@ func TestCrossOriginAgents(t *testing.T) {
 	}
 }
 
-func TestAgents_rateLimit(t *testing.T) {
+func TestAgentRegistration_isRateLimited(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	for _, path := range []string{"/oauth/register", "/register", "/oauth/token", "/token", "/oauth/revoke"} {
@@ -261,7 +261,7 @@ func TestAgents_rateLimit(t *testing.T) {
 
 // An authorized program can ask questions without a key. When its authorization ends or the
 // person is suspended, a running question ends.
-func TestAgents_askQuestions(t *testing.T) {
+func TestAgentToken_questionEndsWhenTheAuthorizationEnds(t *testing.T) {
 	t.Parallel()
 	for how, end := range map[string]func(f *front, a *agent){
 		"": nil,
@@ -314,7 +314,7 @@ func TestAgents_askQuestions(t *testing.T) {
 }
 
 // Requests of strangers write nothing to the raft log.
-func TestStrangers_writeNothingToTheLog(t *testing.T) {
+func TestOAuthRequestsOfStrangers_writeNothingToTheRaftLog(t *testing.T) {
 	t.Parallel()
 	f := openFront(t, 1, nil)
 	ann := f.person("ann@example.com")

@@ -184,7 +184,7 @@ var unasked = map[string]string{
 }
 
 // It causes every documented failure of a healthy node, so that none is documented for nothing.
-func TestDocumentedFailures_occur(t *testing.T) {
+func TestOpenAPI_everyDocumentedFailureCanOccur(t *testing.T) {
 	t.Parallel()
 	f := newFailures(t)
 	for _, c := range asked {

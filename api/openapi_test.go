@@ -252,7 +252,7 @@ func below(v, props map[string]any, name string) bool {
 
 // It sends each request body with a wrong type in each member of its schema. A handler that
 // ignores the member would not complain.
-func TestOpenAPI_requestMembersAreRead(t *testing.T) {
+func TestOpenAPI_everyRequestMemberIsRead(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	doc := openAPI(t)
@@ -287,7 +287,7 @@ func anyOf(t *testing.T) any {
 }
 
 // It checks that parameters with limits are checked.
-func TestOpenAPI_parameterLimits(t *testing.T) {
+func TestOpenAPI_parameterLimitsAreChecked(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	doc := openAPI(t)
@@ -326,7 +326,7 @@ var errorCodes = regexp.MustCompile(`\b(?:[A-Z]+(?:_[A-Z]+)+|TIMEOUT|UNAVAILABLE
 
 // It compares a route's documented failures with those that its access, parameters and body can
 // cause, and each code with its status.
-func TestOpenAPI_failuresOfEachRoute(t *testing.T) {
+func TestOpenAPI_documentsExactlyThePossibleFailures(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	status := statusOfCodes()

@@ -26,7 +26,7 @@ var unmissed = map[string]string{
 
 // The oracle finds a difference if any call of the gate that guards content is removed, alone or
 // together with the second check.
-func TestOracle_noticesEachMissingGate(t *testing.T) {
+func TestNonInterference_oracleDetectsEachRemovedPermissionCheck(t *testing.T) {
 	p := newPool(t)
 	w := draw(p, *worldSeed+4)
 	with, without := w.build(t, p, true), w.build(t, p, false)

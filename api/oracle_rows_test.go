@@ -113,7 +113,7 @@ func symbolsAt(target string) func(a aims) []shot {
 }
 
 // askedRoutes has the oracle's requests for each route. A route without a row fails
-// TestOracle_coversEverything. Changes are requested in a way that a member is refused. Finished
+// TestNonInterference_oracleRequestsEveryRoutePageAndToolParameter. Changes are requested in a way that a member is refused. Finished
 // jobs are left out, because they are sorted by time.
 var askedRoutes = map[string]func(aims) []shot{
 	"POST /api/search":        searches("/api/search"),
@@ -331,7 +331,7 @@ var askedRoutes = map[string]func(aims) []shot{
 }
 
 // toolWords are values for the parameters of tools, by name. A missing one fails
-// TestOracle_coversEverything. Each is tried with every repository.
+// TestNonInterference_oracleRequestsEveryRoutePageAndToolParameter. Each is tried with every repository.
 var toolWords = map[string][]any{
 	"query": {"shark", "whale swim", "local/"}, "path": {"main.go", "docs"}, "paths": {[]string{"main.go", "README.md"}}, "pattern": {"sh.rk", "*.go"},
 	"symbol": {"main", "Swim"}, "package": {"example.com/shark", "example.com"}, "locked": nil, "tree": {"callers", "callees"}, "transitive": nil, "ref": {"HEAD", "v1", "v1,HEAD"}, "contains": {"v1"}, "base": {"v1"}, "head": {"HEAD"}, "include": {[]string{"*.go"}}, "exclude": {[]string{"docs/**"}},
@@ -419,7 +419,7 @@ func (a aims) arguments(t tool.Tool) (list []object) {
 }
 
 // It fails if the oracle has no request for a route, a page or a tool's parameter.
-func TestOracle_coversEverything(t *testing.T) {
+func TestNonInterference_oracleRequestsEveryRoutePageAndToolParameter(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{})
 	var names []string

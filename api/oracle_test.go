@@ -45,7 +45,7 @@ import (
 // Not compared (see alike): times and durations, the index and age of the catalog, numbers of
 // repositories, ids and addresses of nodes, and random values of a cluster.
 //
-// A failure prints its seed: go test ./api -run 'TestOracle$' -worlds 1 -world SEED.
+// A failure prints its seed: go test ./api -run 'TestNonInterference_hiddenRepositoriesChangeNoAnswer$' -worlds 1 -world SEED.
 var (
 	worldCount = flag.Int("worlds", 3, "random worlds of the oracle of non-interference")
 	worldSeed  = flag.Uint64("world", 1, "seed of the first world")
@@ -330,7 +330,7 @@ func settled(s *node.StatusResponse, gone string) error {
 }
 
 // A cluster is settled when only the crashed node is gone, and another leads.
-func TestOracleSettled_afterACrash(t *testing.T) {
+func TestNonInterference_clusterIsSettledOnceAnotherNodeLeads(t *testing.T) {
 	t.Parallel()
 	member := func(id, role, health string) node.MemberStatus {
 		return node.MemberStatus{ID: id, Role: role, Health: health}
@@ -534,8 +534,8 @@ func firstDifference(a, b string) string {
 	return fmt.Sprintf("  with:    …%s\n  without: …%s", around(a), around(b))
 }
 
-// TestOracle compares the two clusters of each world. -worlds is their number.
-func TestOracle(t *testing.T) {
+// TestNonInterference_hiddenRepositoriesChangeNoAnswer compares the two clusters of each world. -worlds is their number.
+func TestNonInterference_hiddenRepositoriesChangeNoAnswer(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
 	var mu sync.Mutex

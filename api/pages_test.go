@@ -14,7 +14,7 @@ import (
 )
 
 // A page that is sent in parts is compressed in parts: each part can be read before the next.
-func TestPages_compressedInParts(t *testing.T) {
+func TestStreamedPage_isCompressedPartByPart(t *testing.T) {
 	t.Parallel()
 	var sent bytes.Buffer
 	long := strings.Repeat("rest ", 20_000)
@@ -51,7 +51,7 @@ func TestPages_compressedInParts(t *testing.T) {
 }
 
 // Code in a page needs fewer bytes than with the fastest compression.
-func TestPages_compressedSize(t *testing.T) {
+func TestPageCompression_beatsTheFastestLevel(t *testing.T) {
 	t.Parallel()
 	code, err := os.ReadFile("server.go")
 	if err != nil {

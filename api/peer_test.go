@@ -40,7 +40,7 @@ func wait[T any](t *testing.T, what string, ch <-chan T) T {
 
 const searchA = "POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 13\r\n\r\n{\"query\":\"a\"}"
 
-func TestSearch_endsWithItsClient(t *testing.T) {
+func TestSearch_endsWhenItsClientDisconnects(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan struct{}), make(chan error, 1)
 	s := start(t, (&fake{guests: true, search: endless(began, ended)}).parts())
@@ -52,7 +52,7 @@ func TestSearch_endsWithItsClient(t *testing.T) {
 	}
 }
 
-func TestPipelinedRequest_keepsTheSearch(t *testing.T) {
+func TestPipelinedRequest_doesNotEndTheRunningSearch(t *testing.T) {
 	t.Parallel()
 	began, release := make(chan struct{}), make(chan struct{})
 	s := start(t, &fake{guests: true, search: func(ctx context.Context, _ catalog.Viewer, _ search.Request) (*search.Response, error) {
@@ -91,7 +91,7 @@ type discardWriter struct{}
 
 func (discardWriter) Write(p []byte) (int, error) { return len(p), nil }
 
-func TestStream_endsWithItsClient(t *testing.T) {
+func TestSearchStream_endsWhenItsClientDisconnects(t *testing.T) {
 	t.Parallel()
 	ended := make(chan error, 1)
 	s := start(t, &fake{guests: true, stream: func(ctx context.Context, _ catalog.Viewer, _ search.Request, send func(*search.Chunk) error) (*search.Response, error) {
@@ -119,7 +119,7 @@ func TestStream_endsWithItsClient(t *testing.T) {
 	}
 }
 
-func TestStop_endsRunningSearches(t *testing.T) {
+func TestServerStop_endsRunningSearches(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan struct{}), make(chan error, 1)
 	f := &fake{guests: true, search: endless(began, ended), base: "http://x"}
@@ -141,7 +141,7 @@ func TestStop_endsRunningSearches(t *testing.T) {
 	}
 }
 
-func TestLimits(t *testing.T) {
+func TestConcurrencyLimit_refusesASecondRequestOfOneClient(t *testing.T) {
 	t.Parallel()
 	began, release := make(chan struct{}), make(chan struct{})
 	s := start(t, &fake{search: func(context.Context, catalog.Viewer, search.Request) (*search.Response, error) {
@@ -168,7 +168,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestRateLimit(t *testing.T) {
+func TestRateLimit_refusesABurstUntilRetryAfter(t *testing.T) {
 	t.Parallel()
 	now := day
 	l := newLimiter(Limits{Rate: 2}, func() time.Time { return now })
@@ -204,7 +204,7 @@ func TestRateLimit(t *testing.T) {
 }
 
 // After everybody left, the limiter counts zero.
-func TestLimiter_countsOnlyRunning(t *testing.T) {
+func TestConcurrencyLimit_countsOnlyRunningRequests(t *testing.T) {
 	t.Parallel()
 	l := newLimiter(Limits{Total: 3}, time.Now)
 	for i := range 3 {

@@ -14,7 +14,7 @@ import (
 
 // A long search reports its progress before its first match, but not after its last part, and
 // only on request.
-func TestStream_progress(t *testing.T) {
+func TestSearchStream_reportsProgressBeforeTheFirstMatch(t *testing.T) {
 	t.Parallel()
 	told := make(chan struct{})
 	f := &fake{stream: func(ctx context.Context, _ catalog.Viewer, req search.Request, _ func(*search.Chunk) error) (*search.Response, error) {
@@ -65,7 +65,7 @@ func TestStream_progress(t *testing.T) {
 }
 
 // The reporter stops on request, even if nobody reads.
-func TestProgress_stops(t *testing.T) {
+func TestProgressReporter_stopsEvenIfNobodyReads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		events := make(chan event)

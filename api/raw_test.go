@@ -70,7 +70,7 @@ func rawServer(t *testing.T) (s *Server, oid func(path string) string) {
 
 // Repositories may be hostile: no file is sent as something that a browser runs, renders or
 // guesses.
-func TestRaw_isHarmless(t *testing.T) {
+func TestRawFile_isSentSoThatBrowsersNeverRunIt(t *testing.T) {
 	t.Parallel()
 	s, oid := rawServer(t)
 	const text, bytes = "text/plain; charset=utf-8", "application/octet-stream"
@@ -99,7 +99,7 @@ func TestRaw_isHarmless(t *testing.T) {
 }
 
 // A client with a file or a part of it only gets the rest.
-func TestRaw_ranges(t *testing.T) {
+func TestRawFile_answersRangeRequests(t *testing.T) {
 	t.Parallel()
 	s, oid := rawServer(t)
 	tag := `"` + oid("ten.txt") + `"`
@@ -149,7 +149,7 @@ func TestRaw_ranges(t *testing.T) {
 }
 
 // A conditional request does not reveal the tag of a hidden file.
-func TestRaw_largeAndHiddenFiles(t *testing.T) {
+func TestRawFile_conditionalRequestDoesNotRevealAHiddenFile(t *testing.T) {
 	t.Parallel()
 	large := start(t, &fake{guests: true, err: nodecall.Fail(nodecall.ErrTooLarge, "%q has %d bytes", "a", 40<<20)})
 	got := fetch(t, large, "GET", "/api/raw?repo=r&path=a")

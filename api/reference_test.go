@@ -10,7 +10,7 @@ import (
 )
 
 // Clients of Sourcebot read accounts and the audit under its paths.
-func TestReferenceRoutes(t *testing.T) {
+func TestSourcebotRoutes_serveAccountsAndAudit(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	for path, want := range map[string]string{
@@ -26,7 +26,7 @@ func TestReferenceRoutes(t *testing.T) {
 }
 
 // A Sourcebot path that is not served names its replacement.
-func TestReferenceRoutes_replacements(t *testing.T) {
+func TestSourcebotRoutes_unservedOnesNameTheirReplacement(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	for path, want := range map[string]string{
@@ -54,7 +54,7 @@ func TestReferenceRoutes_replacements(t *testing.T) {
 }
 
 // Everybody may list connections of visible repositories; only owners see their state.
-func TestConnections_dependOnTheViewer(t *testing.T) {
+func TestConnectionList_showsStateOnlyToOwners(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	for key, want := range map[string][]string{

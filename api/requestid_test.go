@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-func TestRequestID(t *testing.T) {
+func TestRequestID_replacesInvalidIDsOfClients(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{"a", "7f3e-11", "Root=1-67891233-abcdef012345678912345678", strings.Repeat("x", maxRequestID)} {
 		if got := requestID(good); got != good {
@@ -46,7 +46,7 @@ func withID(t *testing.T, s *Server, id, method, path, body string) *http.Respon
 }
 
 // Every answer, also an error, has the request's id, so that a client finds it in the log.
-func TestRequestID_inAnswers(t *testing.T) {
+func TestRequestID_isInEveryAnswer(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{guests: true})
 	for _, path := range []string{"/api/version", "/api/repos", "/api/nowhere", "/nowhere", "/static/nothing", "/livez", "/api/source"} {
@@ -80,7 +80,7 @@ func TestSlowReads_areLogged(t *testing.T) {
 	}
 }
 
-func TestProfiles(t *testing.T) {
+func TestProfileRoutes_answerOnlyOwners(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{})
 	for path, want := range map[string]int{

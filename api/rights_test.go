@@ -33,7 +33,7 @@ func (a *knower) parts() parts {
 }
 
 // The page asks for both names. It shows each reason, its effect and its age.
-func TestRightsPage_forOwners(t *testing.T) {
+func TestRightsPage_showsOwnersEachReason(t *testing.T) {
 	t.Parallel()
 	s := start(t, &knower{&fake{}})
 	const secret = "repo=github.com/acme/secret"
@@ -69,7 +69,7 @@ func TestRightsPage_forOwners(t *testing.T) {
 
 // All others get the same answer whatever they ask for. The sign-in link leads back to the
 // requested address.
-func TestRightsPage_forOthers(t *testing.T) {
+func TestRightsPage_tellsOthersNothing(t *testing.T) {
 	t.Parallel()
 	s := start(t, &knower{&fake{guests: true}})
 	back := regexp.MustCompile(`/login\?next=[^"]*`)

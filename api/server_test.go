@@ -164,7 +164,7 @@ var operations = []struct {
 	{"rotate_webhook", "POST", "/api/webhook/main/rotate", ``, 200},
 }
 
-func TestWireFormats(t *testing.T) {
+func TestWireFormats_equalTheGoldenFiles(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	for _, op := range operations {
@@ -192,7 +192,7 @@ func TestWireFormats(t *testing.T) {
 	}
 }
 
-func TestStreamSearch(t *testing.T) {
+func TestSearchStream_endsWithDONE(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	resp, body := ask(t, s, "POST", "/api/stream_search", `{"query":"main"}`)
@@ -205,7 +205,7 @@ func TestStreamSearch(t *testing.T) {
 	}
 }
 
-func TestStreamSearchErrors(t *testing.T) {
+func TestSearchStream_errorsAreAStatusBeforeAndAnEventAfterTheFirstPart(t *testing.T) {
 	t.Parallel()
 	f := &fake{err: &nodecall.Error{Kind: nodecall.ErrQuery, Message: "unclosed group", Offset: 3, Expected: ")"}}
 	s := start(t, f.parts())
@@ -243,7 +243,7 @@ func failureOf(t *testing.T, what string, status int, body []byte) string {
 	return e.ErrorCode
 }
 
-func TestBadInput(t *testing.T) {
+func TestBadInput_getsItsStatusAndCode(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	deep := strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)
@@ -336,7 +336,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-func TestBadInput_everyMistakeIsNamed(t *testing.T) {
+func TestBadInput_errorNamesEveryMistake(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	_, body := ask(t, s, "POST", "/api/search", `{"matches":"x","contextLines":1000,"whole":0}`)
@@ -348,7 +348,7 @@ func TestBadInput_everyMistakeIsNamed(t *testing.T) {
 }
 
 // A NUL in a required parameter is one error, and not also a missing parameter.
-func TestBadInput_NULIsOneMistake(t *testing.T) {
+func TestBadInput_aNULInAParameterIsOneError(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	resp, body := ask(t, s, "GET", "/api/source?repo=a%00b&path=a", "")
@@ -361,7 +361,7 @@ func TestBadInput_NULIsOneMistake(t *testing.T) {
 	}
 }
 
-func TestGoodInput(t *testing.T) {
+func TestGoodInput_isPassedToTheNode(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	s := start(t, f.parts())
@@ -388,7 +388,7 @@ func TestGoodInput(t *testing.T) {
 	}
 }
 
-func TestGoodInput_invalidUTF8ReachesGit(t *testing.T) {
+func TestGoodInput_invalidUTF8InPathsReachesGit(t *testing.T) {
 	t.Parallel()
 	sources := make(chan browse.SourceRequest, 1)
 	p := (&fake{}).parts()
@@ -400,7 +400,7 @@ func TestGoodInput_invalidUTF8ReachesGit(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheNode(t *testing.T) {
+func TestNodeErrors_becomeStatusesWithoutInternalText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err    error
@@ -436,7 +436,7 @@ func TestErrorsOfTheNode(t *testing.T) {
 	}
 }
 
-func TestAccess(t *testing.T) {
+func TestRouteAccess_decidesWhichKeysMayCallEachRoute(t *testing.T) {
 	t.Parallel()
 	closed, open := start(t, (&fake{}).parts()), start(t, (&fake{guests: true}).parts())
 	for _, c := range []struct {
@@ -475,7 +475,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-func TestKey_inTheSourcebotHeader(t *testing.T) {
+func TestAPIKey_isAcceptedInTheSourcebotHeader(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	req, _ := http.NewRequest("GET", "http://"+s.Addr().String()+"/api/repos", nil)
@@ -490,7 +490,7 @@ func TestKey_inTheSourcebotHeader(t *testing.T) {
 	}
 }
 
-func TestPaging(t *testing.T) {
+func TestPaging_linksAndTotalCountAreInHeaders(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	resp, _ := ask(t, s, "GET", "/api/repos?query=a%2Fb&page=2&perPage=40", "")
@@ -511,7 +511,7 @@ func TestPaging(t *testing.T) {
 }
 
 // A difference has pages on request.
-func TestPaging_diff(t *testing.T) {
+func TestPaging_splitsADiffOnRequest(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	for query, want := range map[string]string{
@@ -526,7 +526,7 @@ func TestPaging_diff(t *testing.T) {
 	}
 }
 
-func TestReady(t *testing.T) {
+func TestReadyRoute_tellsWhetherTheNodeServes(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{notOK: true}).parts())
 	resp, body := ask(t, s, "GET", "/readyz", "")
@@ -536,7 +536,7 @@ func TestReady(t *testing.T) {
 }
 
 // A stopping server reports it and still answers: each answer closes its connection.
-func TestStop_stillAnswers(t *testing.T) {
+func TestServerStop_stillAnswersAndClosesConnections(t *testing.T) {
 	t.Parallel()
 	s, err := newServer((&fake{base: "http://shoal.example.com"}).parts(), Options{Listen: "127.0.0.1:0", Linger: 3 * time.Second})
 	if err != nil {
@@ -564,7 +564,7 @@ func TestStop_stillAnswers(t *testing.T) {
 	}
 }
 
-func TestOptionsAndHead(t *testing.T) {
+func TestRoutes_answerOPTIONSAndHEAD(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	if resp, _ := askAs(t, s, "", "OPTIONS", "/api/search", ""); resp.StatusCode != 204 || resp.Header.Get("Allow") != "OPTIONS, POST" {
@@ -575,7 +575,7 @@ func TestOptionsAndHead(t *testing.T) {
 	}
 }
 
-func TestPanic_isAnswered(t *testing.T) {
+func TestPanicInAHandler_isAnsweredWith500(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{search: func(context.Context, catalog.Viewer, search.Request) (*search.Response, error) {
 		panic("BUG: on purpose")
@@ -607,7 +607,7 @@ func dial(t *testing.T, s *Server, text string) net.Conn {
 	return conn
 }
 
-func TestBrokenHTTP(t *testing.T) {
+func TestBrokenHTTP_isRefusedAndTheConnectionClosed(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{guests: true}).parts())
 	body := `{"query":"a"}`
@@ -652,7 +652,7 @@ func TestBrokenHTTP(t *testing.T) {
 }
 
 // It sends a request with two different lengths, and another request in the bytes between them.
-func TestRequestSmuggling(t *testing.T) {
+func TestRequestSmuggling_getsOneRefusal(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{guests: true}).parts())
 	conn := dial(t, s, "POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -668,7 +668,7 @@ func TestRequestSmuggling(t *testing.T) {
 	}
 }
 
-func TestContinue(t *testing.T) {
+func TestExpectContinue_isAnswered(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{guests: true}).parts())
 	body := `{"query":"a"}`

@@ -8,7 +8,7 @@ import (
 
 // A script signs in and out like the form: with the same cookie and refusals, and no secret in an
 // answer.
-func TestSessionAPI_signInAndOut(t *testing.T) {
+func TestSessionAPI_signsInAndOutLikeTheForm(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{base: "https://shoal.example.com"}).parts())
 	for _, body := range []string{`{"key":" ` + memberKey + `\n"}`, `{"email":"ann@example.com","password":"correct horse"}`} {
@@ -41,7 +41,7 @@ func TestSessionAPI_signInAndOut(t *testing.T) {
 	}
 }
 
-func TestSessionAPI_refusals(t *testing.T) {
+func TestSessionAPI_refusesLikeTheForm(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	good := `{"key":"` + memberKey + `"}`

@@ -34,7 +34,7 @@ var settingsPages = []struct {
 
 // Pages work with keyboard and screen reader, and do not violate their own policy for scripts and
 // styles.
-func TestSettingsPages_markup(t *testing.T) {
+func TestSettingsPages_areAccessibleAndKeepTheirPolicy(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{})
 	for _, p := range settingsPages {
@@ -149,7 +149,7 @@ func words(n *html.Node) string {
 }
 
 // Only owners see names of connections, paths of files and commands, and may change them.
-func TestSettings_onlyForOwners(t *testing.T) {
+func TestSettingsPages_showDetailsAndChangesOnlyToOwners(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{guests: true})
 	for who, key := range map[string]string{"a member": memberKey, "a guest": ""} {
@@ -257,7 +257,7 @@ func send(t *testing.T, s *Server, key, path, site string, form url.Values) (*ht
 
 // A GET asks for confirmation: it changes nothing, and shows the equivalent command. Only a form
 // of this site, sent by an owner, makes the change.
-func TestSettingsChanges_needConfirmation(t *testing.T) {
+func TestSettingsChange_needsAConfirmedFormOfAnOwner(t *testing.T) {
 	t.Parallel()
 	f := &changes{fake: &fake{}}
 	s := start(t, f)
@@ -301,7 +301,7 @@ func TestSettingsChanges_needConfirmation(t *testing.T) {
 	}
 }
 
-func TestRemoveNode_withLossNeedsTwoConfirmations(t *testing.T) {
+func TestRemoveNodePage_asksTwiceIfDataWouldBeLost(t *testing.T) {
 	t.Parallel()
 	f := &changes{fake: &fake{}}
 	s := start(t, f)
@@ -358,7 +358,7 @@ func unfollowed(t *testing.T, s *Server, path string) *http.Response {
 
 // Features for owners do not just vanish: others read that they are for owners, and which right
 // is needed.
-func TestSettings_namesTheMissingRight(t *testing.T) {
+func TestSettingsPages_nameTheMissingRight(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{})
 	_, member := visit(t, s, "GET", "/settings", "", map[string]string{"Cookie": "shoal=" + memberToken})

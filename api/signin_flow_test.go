@@ -137,7 +137,7 @@ func alert(page string) string {
 
 // Each request goes to another of three nodes: sign-in, approval, linking by address and by hand,
 // unlinking, and suspension.
-func TestProviderSignIn_atAnyNode(t *testing.T) {
+func TestProviderSignIn_worksWithEachRequestAtAnotherNode(t *testing.T) {
 	t.Parallel()
 	ctx, by := t.Context(), account.Operator()
 	corp, host := newCompany(t), newCompany(t)
@@ -226,7 +226,7 @@ func TestProviderSignIn_atAnyNode(t *testing.T) {
 }
 
 // The environment variables for who may sign in, and for accounts that must be linked first.
-func TestProviderSignIn_policies(t *testing.T) {
+func TestProviderSignIn_obeysTheSignUpAndLinkingSettings(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	corp, host := newCompany(t), newCompany(t)
@@ -291,7 +291,7 @@ func TestProviderSignIn_policies(t *testing.T) {
 }
 
 // Failed sign-ins at a provider write nothing to the raft log.
-func TestProviderSignIn_failuresWriteNothing(t *testing.T) {
+func TestProviderSignIn_failuresWriteNothingToTheRaftLog(t *testing.T) {
 	t.Parallel()
 	corp := newCompany(t)
 	f := openFront(t, 1, map[string]string{"ID": "client", "SECRET": "hush", "CORP": corp.URL})

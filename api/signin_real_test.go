@@ -163,7 +163,7 @@ func (p *person) by(path string, begin, answers url.Values) (*http.Response, str
 
 // A certified provider, with each request at another of three nodes. The person then authorizes
 // an agent.
-func TestRealOpenIDProvider(t *testing.T) {
+func TestRealOpenIDProvider_signsAPersonInAtAnyNode(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("SHOAL_OPENID_PROVIDER") == "" {
 		t.Skip("SHOAL_OPENID_PROVIDER names no provider: make test-signin runs this test")
@@ -212,7 +212,7 @@ func TestRealOpenIDProvider(t *testing.T) {
 }
 
 // A real Gitea signs people in, and is linked, with each request at another of three nodes.
-func TestRealGitea_signIn(t *testing.T) {
+func TestRealGitea_signsPeopleInAtAnyNode(t *testing.T) {
 	t.Parallel()
 	g := giteatest.Start(t)
 	g.User("ann")
@@ -269,7 +269,7 @@ func TestRealGitea_signIn(t *testing.T) {
 
 // After signing in with a real Gitea, people find what they may read there. They lose access with
 // their rights there, or when they are suspended.
-func TestRealGitea_permissionsOfSignedInPeople(t *testing.T) {
+func TestRealGitea_permissionsFollowTheSignedInPerson(t *testing.T) {
 	t.Parallel()
 	g := giteatest.Start(t)
 	g.User("ann")

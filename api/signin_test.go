@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestProviderSignIn(t *testing.T) {
+func TestProviderSignIn_refusesATripBegunByAnotherSite(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{base: "https://shoal.example.com"}).parts())
 	if _, body := visit(t, s, "GET", "/login?next=/repos", "", nil); !strings.Contains(body, "Sign in with Corp &amp; Co") || strings.Contains(body, "Sign in with Host") {
@@ -71,7 +71,7 @@ func TestProviderSignIn(t *testing.T) {
 	}
 }
 
-func TestLinkedAccounts(t *testing.T) {
+func TestLinkedAccountsPage_linksAndUnlinksOnlyByItsOwnForm(t *testing.T) {
 	t.Parallel()
 	member := map[string]string{"Cookie": "shoal=" + memberToken}
 	s := start(t, (&fake{}).parts())

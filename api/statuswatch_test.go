@@ -106,7 +106,7 @@ func watchIt(ctx context.Context, t *testing.T) *watched {
 
 // A watch sends the status at once and after each change, at most once a second. Without changes
 // it sends keep-alives.
-func TestStatusWatch_changes(t *testing.T) {
+func TestStatusWatch_sendsEachChangeAtMostOnceASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, gone := context.WithCancelCause(t.Context())
@@ -141,7 +141,7 @@ func TestStatusWatch_changes(t *testing.T) {
 	})
 }
 
-func TestStatusWatch_end(t *testing.T) {
+func TestStatusWatch_endsWithItsReaderOrServer(t *testing.T) {
 	t.Parallel()
 	failed := func(status int, code string) string {
 		return fmt.Sprintf(`data: {"type":"error","error":{"statusCode":%d,"errorCode":"%s",`, status, code)
@@ -228,7 +228,7 @@ func beginWatch(t *testing.T, s *Server, key string) (*http.Response, *bufio.Rea
 	return resp, text
 }
 
-func TestStatusWatch_limit(t *testing.T) {
+func TestStatusWatch_concurrentWatchesAreLimited(t *testing.T) {
 	t.Parallel()
 	s := start(t, calm{&fake{}})
 	var open []*http.Response
@@ -259,7 +259,7 @@ func TestStatusWatch_limit(t *testing.T) {
 }
 
 // If the first status fails, the watch returns an error status and frees its place.
-func TestStatusWatch_failsAtTheStart(t *testing.T) {
+func TestStatusWatch_aFailedStartFreesItsPlace(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{err: nodecall.Fail(nodecall.ErrUnavailable, "no")})
 	for range maxStatusWatches + 1 {
@@ -270,7 +270,7 @@ func TestStatusWatch_failsAtTheStart(t *testing.T) {
 }
 
 // The fake's node is being drained: the watch sends the status, and why it is the last.
-func TestStatusWatch_events(t *testing.T) {
+func TestStatusWatch_ofADrainingNodeSaysWhyItEnds(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{})
 	_, body := ask(t, s, "GET", "/api/status?watch=true", "")
@@ -278,7 +278,7 @@ func TestStatusWatch_events(t *testing.T) {
 }
 
 // When the key of a watch is revoked, the watch says so and ends.
-func TestStatusWatch_revokedKey(t *testing.T) {
+func TestStatusWatch_endsWhenItsKeyIsRevoked(t *testing.T) {
 	t.Parallel()
 	n := nodetest.Start(t, nodetest.Config{})
 	s := start(t, partsOf(n.Node))

@@ -25,7 +25,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// strangerCount is the number of requests of TestStrangers_floodDoesNotGrowTheLog.
+// strangerCount is the number of requests of TestRequestsOfStrangers_doNotGrowTheRaftLog.
 var strangerCount = flag.Int("strangers", 1200, "requests of strangers whose entries of the log are counted")
 
 // entrance is a node without anonymous access, with a repository, people and a provider.
@@ -214,7 +214,7 @@ func broken(method, plain string) []string {
 
 // No request of a stranger to any route makes the node fail, reveals internals, or writes to the
 // raft log.
-func TestStrangers_cannotMakeANodeFail(t *testing.T) {
+func TestRequestsOfStrangers_neverMakeANodeFail(t *testing.T) {
 	t.Parallel()
 	e := newEntrance(t)
 	before := e.quiet()
@@ -330,7 +330,7 @@ func formTo(target, form string) string {
 
 // The raft log does not grow, however many requests strangers send. -strangers is their number:
 // make strangers sends a million.
-func TestStrangers_floodDoesNotGrowTheLog(t *testing.T) {
+func TestRequestsOfStrangers_doNotGrowTheRaftLog(t *testing.T) {
 	t.Parallel()
 	e := newEntrance(t)
 	before := e.quiet()

@@ -15,7 +15,7 @@ import (
 
 // Symbols are found by name: the name itself, then names that begin with it, then names with its
 // letters. If there are none, the answer suggests similar names.
-func TestSymbols_byName(t *testing.T) {
+func TestSymbolSearch_ranksExactNamesThenPrefixesThenSimilarOnes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{
@@ -105,7 +105,7 @@ func TestSymbols_byName(t *testing.T) {
 }
 
 // The commit is known but not indexed, so it has no symbols to search.
-func TestSymbols_ofAnUnindexedRevision(t *testing.T) {
+func TestSymbolSearch_anUnindexedRevisionHasNoSymbols(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	repo := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.go": "package a\n\nfunc Swim() {}\n"})
@@ -127,7 +127,7 @@ func TestSymbols_ofAnUnindexedRevision(t *testing.T) {
 
 // The definition nearest to the place of the name comes first, also with a limit. Without a place
 // the order is the usual one.
-func TestDefinitions_nearestFirst(t *testing.T) {
+func TestDefinitions_nearestToThePositionComesFirst(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "one"), map[string]string{"sea/a.go": "package sea\n\nfunc Swim() {}\n", "sea/b.py": "def Swim():\n    pass\n"})

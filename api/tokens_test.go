@@ -15,7 +15,7 @@ import (
 
 // Colours are given in characters of the sent text, for a part of a file as for the whole, and
 // only on request.
-func TestTokens_colours(t *testing.T) {
+func TestSyntaxColours_areCountedInCharactersOfTheSentText(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{

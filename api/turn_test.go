@@ -24,7 +24,7 @@ var (
 
 // All pages of a result with thousands of matches together have each file once, and as many
 // matches as an exhaustive count. Opening the file with the most matches shows them all.
-func TestSearchPages_coverAllMatches(t *testing.T) {
+func TestSearchPages_togetherCoverAllMatchesOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	files := map[string]string{"most.txt": strings.Repeat("a needle\n\n\n\n", 1300)}

@@ -24,7 +24,7 @@ import (
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
-func TestWebhook_signedEvent(t *testing.T) {
+func TestWebhook_acceptsOnlySignedEvents(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
@@ -92,7 +92,7 @@ func TestWebhook_signedEvent(t *testing.T) {
 }
 
 // A replaced secret works for one more day. A repeated delivery has no second effect.
-func TestWebhook_rotatedSecret(t *testing.T) {
+func TestWebhook_oldSecretWorksForOneMoreDay(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
@@ -142,7 +142,7 @@ func TestWebhook_rotatedSecret(t *testing.T) {
 }
 
 // A push of many commits has a body larger than other routes accept.
-func TestWebhook_largeEvent(t *testing.T) {
+func TestWebhook_acceptsLargerBodiesThanOtherRoutes(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{})
 	for size, want := range map[int]int{2 << 20: 202, host.MaxDelivery + 1: 413} {
@@ -160,7 +160,7 @@ func claim() string {
 }
 
 // Failed webhook calls are rate limited like other requests.
-func TestWebhook_rateLimit(t *testing.T) {
+func TestWebhook_failedCallsAreRateLimited(t *testing.T) {
 	t.Parallel()
 	f := newFlooded(t, false, func(o *Options) { o.Limits = Limits{Rate: 0.0001} })
 	for i, want := range []string{"401", "429"} {
@@ -172,7 +172,7 @@ func TestWebhook_rateLimit(t *testing.T) {
 }
 
 // The head of a delivery decides whether its body is read.
-func TestWebhook_bodyIsReadOnlyForDeliveries(t *testing.T) {
+func TestWebhook_readsTheBodyOnlyIfTheHeadIsOfADelivery(t *testing.T) {
 	t.Parallel()
 	f := newFlooded(t, false, func(*Options) {})
 	for name, c := range map[string]struct{ rest, want string }{

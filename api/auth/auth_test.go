@@ -46,7 +46,7 @@ func (k keyring) Current() error {
 
 func (k keyring) OperatorBySocket() bool { return !k.closed }
 
-func TestViewer(t *testing.T) {
+func TestViewer_isDerivedFromTheCredential(t *testing.T) {
 	t.Parallel()
 	good, unknown := account.KeyPrefix+strings.Repeat("a", 64), account.KeyPrefix+strings.Repeat("c", 64)
 	for _, c := range []struct {
@@ -88,7 +88,7 @@ func (k agentTokens) Authenticate(_ context.Context, token string) (catalog.View
 }
 
 // An agent's access token only opens the tools.
-func TestAccessToken_onlyForTheMCPServer(t *testing.T) {
+func TestAgentAccessToken_worksOnlyForTheMCPServer(t *testing.T) {
 	t.Parallel()
 	a := New(keyring{}, agentTokens("shoal_at_good"))
 	for _, c := range []struct {
@@ -135,7 +135,7 @@ func TestStaleNode_acceptsNoCredential(t *testing.T) {
 
 // A request by the socket without a credential is the operator's. A key counts there as
 // everywhere.
-func TestSocket_isTheOperators(t *testing.T) {
+func TestOperatorSocket_requestsWithoutACredentialAreTheOperators(t *testing.T) {
 	t.Parallel()
 	good := account.KeyPrefix + strings.Repeat("a", 64)
 	for _, c := range []struct{ authorization, want string }{
@@ -151,7 +151,7 @@ func TestSocket_isTheOperators(t *testing.T) {
 }
 
 // If the operator's rights are off, a request by the socket needs a credential.
-func TestSocket_canBeSwitchedOff(t *testing.T) {
+func TestOperatorSocket_rightsCanBeSwitchedOff(t *testing.T) {
 	t.Parallel()
 	good := account.KeyPrefix + strings.Repeat("a", 64)
 	for _, c := range []struct {
@@ -173,7 +173,7 @@ func TestSocket_canBeSwitchedOff(t *testing.T) {
 
 // Only its owner may open the socket. Its directory's path may have any length, and the socket
 // replaces one that was left behind.
-func TestListenSocket(t *testing.T) {
+func TestListenSocket_onlyItsOwnerMayOpenTheSocket(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 40))
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -208,7 +208,7 @@ func TestListenSocket(t *testing.T) {
 }
 
 // Keys of Sourcebot are refused with advice on how to make a valid one.
-func TestViewer_refusesKeysOfSourcebot(t *testing.T) {
+func TestSourcebotKey_isRefusedWithAdvice(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"sbk_" + strings.Repeat("a", 64), "sourcebot-" + strings.Repeat("a", 32)} {
 		_, err := New(keyring{anonymous: true}, nil).Viewer(t.Context(), Request{APIKey: key})

@@ -27,10 +27,10 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// TestBudgets measures the pages and prints a table. It fails on what does not
+// TestPageBudgets_limitElementsAndBytes measures the pages and prints a table. It fails on what does not
 // depend on the machine: elements and bytes. SHOAL_TEST_REPOS is a directory of
 // repositories to measure with, SHOAL_TEST_NODES how many nodes there are.
-func TestBudgets(t *testing.T) {
+func TestPageBudgets_limitElementsAndBytes(t *testing.T) {
 	dir := os.Getenv("SHOAL_TEST_REPOS")
 	if dir == "" {
 		t.Skip("NOT RUN: SHOAL_TEST_REPOS names no directory of repositories (make test-web-budgets REPOS=... does)")

@@ -100,7 +100,7 @@ func matches(route, request string) bool {
 
 // Every route of a page is opened or sent by a row of keyRows, and keyboard.md
 // tells the rows as they are.
-func TestPagesAreListedByTheirKeys(t *testing.T) {
+func TestKeyboardRows_coverEveryPageAndEqualKeyboardMD(t *testing.T) {
 	t.Parallel()
 	covered := map[string]bool{}
 	for _, r := range keyRows {
@@ -136,8 +136,8 @@ func TestPagesAreListedByTheirKeys(t *testing.T) {
 // keyListHead is how the document begins.
 const keyListHead = `# Every page by keyboard alone
 
-§TestPagesHaveTheirKeys§ (§make test-web§) does these steps in Chromium, in this order, by keys alone. It goes once around each page of an
-owner by Tab, too, as §TestPages/EveryPageByKeyboard§ does with every page: all that a mouse can use is reached, is in sight then and has a
+§TestPages_workByKeyboardAlone§ (§make test-web§) does these steps in Chromium, in this order, by keys alone. It goes once around each page of an
+owner by Tab, too, as §TestPages_workInChromium/EveryPageByKeyboard§ does with every page: all that a mouse can use is reached, is in sight then and has a
 ring. Each list begins at an address that is opened; what is in braces is another value each time. "Tab to X" is Tab until the focus is
 on what is named X, or begins so where dots follow. Keys of your own are set at §/help/keys§. §go test ./api/browser -rewrite§ writes this
 page.
@@ -162,7 +162,7 @@ func listOfKeys() string {
 }
 
 // The steps of keyRows are done in their order, by nothing but keys.
-func TestPagesHaveTheirKeys(t *testing.T) {
+func TestPages_workByKeyboardAlone(t *testing.T) {
 	t.Parallel()
 	s, values := keySite(t)
 	tabs := map[string]*keyTab{}

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// pageTests is what TestPages consists of, each on one site.
+// pageTests is what TestPages_workInChromium consists of, each on one site.
 var pageTests = []struct {
 	name string
 	run  func(*testing.T, *site)
@@ -73,8 +73,8 @@ var pageTests = []struct {
 	{"BrowsersKnowTheSearch", browsersKnowTheSearch},
 }
 
-// TestPages looks at every page in a browser.
-func TestPages(t *testing.T) {
+// TestPages_workInChromium looks at every page in a browser.
+func TestPages_workInChromium(t *testing.T) {
 	s := newSite(t)
 	for _, c := range pageTests {
 		t.Run(c.name, func(t *testing.T) { c.run(t, s) })

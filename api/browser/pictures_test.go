@@ -24,9 +24,9 @@ var shown = map[string]string{
 // pictureScale is how large the pictures are beside the window.
 const pictureScale = 0.6
 
-// TestPictures draws the pictures of the documents, each in light, dark and on a
+// TestPictures_areTakenForTheDocumentation draws the pictures of the documents, each in light, dark and on a
 // phone, into the directory of SHOAL_TEST_PICTURES.
-func TestPictures(t *testing.T) {
+func TestPictures_areTakenForTheDocumentation(t *testing.T) {
 	dir := os.Getenv("SHOAL_TEST_PICTURES")
 	if dir == "" {
 		t.Skip("NOT RUN: SHOAL_TEST_PICTURES names no directory for the pictures (make pictures does)")

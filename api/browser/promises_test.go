@@ -10,43 +10,43 @@ import (
 )
 
 // defects is what readers of the first pages met, and the tests that each would
-// fail again. P/ stands for TestPages/.
+// fail again. P/ stands for TestPages_workInChromium/.
 var defects = []struct {
 	defect string
 	tests  []string
 }{
-	{"marks shift in files that are no UTF-8", []string{"TestMarks_inOtherEncodings", "P/CodeHasColours"}},
-	{"names and code are forged by characters that turn the direction", []string{"TestTextShowsWhatIsHidden", "P/HiddenCharactersAreSeen"}},
-	{"type:repo says that nothing was found", []string{"TestSearchPage_repositories", "P/AnAnswerSaysWhatItIs"}},
-	{"others than owners are shown connections and errors", []string{"TestSettings_onlyForOwners", "TestStatus_jobErrorsOnlyForOwners", "P/OneTruthAboutWhatFailed"}},
-	{"50,000 lines, or a line of half a megabyte, hold the tab", []string{"TestFilePage_fewElements", "P/ALargeFileStaysUsable"}},
-	{"code has no colours", []string{"TestColours", "P/CodeHasColours"}},
+	{"marks shift in files that are no UTF-8", []string{"TestMatchMarks_areRightInFilesThatAreNotUTF8", "P/CodeHasColours"}},
+	{"names and code are forged by characters that turn the direction", []string{"TestText_showsInvisibleCharacters", "P/HiddenCharactersAreSeen"}},
+	{"type:repo says that nothing was found", []string{"TestSearchPage_listsRepositories", "P/AnAnswerSaysWhatItIs"}},
+	{"others than owners are shown connections and errors", []string{"TestSettingsPages_showDetailsAndChangesOnlyToOwners", "TestStatus_showsJobErrorsOnlyToOwners", "P/OneTruthAboutWhatFailed"}},
+	{"50,000 lines, or a line of half a megabyte, hold the tab", []string{"TestFilePage_ofALargeFileHasFewElements", "P/ALargeFileStaysUsable"}},
+	{"code has no colours", []string{"TestHighlighter_coloursEachLanguage", "P/CodeHasColours"}},
 	{"no way from a name to its definition", []string{"P/ANameLeadsToItsPlaces", "P/ACardTellsOfAName"}},
 	{"no tree beside a file, no finder, no outline, no README", []string{"P/WhatStandsBesideAFile", "P/AFileIsFoundByItsLetters", "P/ANameLeadsToItsPlaces", "P/ReadableWithoutScripts"}},
 	{"no branches and tags to choose from, HEAD has no name", []string{"P/RevisionsHaveNames", "P/WhatStandsBesideAFile"}},
 	{"the next results redraw the page", []string{"P/ResultsAreAppended"}},
 	{"nothing is completed, no query is kept", []string{"P/TheBoxCompletes", "P/SearchesAreSaved", "P/TheFirstPageIsAboutThisNode"}},
-	{"facets count what was returned, and only include", []string{"P/AQueryIsNarrowed", "P/AnAnswerSaysWhatItIs", "TestRevisionFacet_counts"}},
-	{"one file floods the results", []string{"TestSearchPage_limitOfOneFile", "P/OneFileDoesNotFlood"}},
-	{"a mistake in a query has no place", []string{"TestQueryMistake_place", "P/AMistakeIsShownInItsPlace"}},
-	{"an answer does not say what it lacks", []string{"P/AnAnswerSaysWhatItIs", "TestSearchPage_exactCounts", "TestPages_outliveAKilledNode", "TestPages_sayWhatAKilledNodeHad"}},
+	{"facets count what was returned, and only include", []string{"P/AQueryIsNarrowed", "P/AnAnswerSaysWhatItIs", "TestRevisionFacet_countsAFileForEachOfItsRevisions"}},
+	{"one file floods the results", []string{"TestSearchPage_foldsTheManyMatchesOfOneFile", "P/OneFileDoesNotFlood"}},
+	{"a mistake in a query has no place", []string{"TestQueryMistake_isMarkedAtItsPosition", "P/AMistakeIsShownInItsPlace"}},
+	{"an answer does not say what it lacks", []string{"P/AnAnswerSaysWhatItIs", "TestSearchPage_showsExactCountsAsExact", "TestSearchPage_losesNoResultWhenANodeIsKilled", "TestSearchPage_saysWhatIsMissingAfterNodesAreKilled"}},
 	{"links to single lines only, none to this very commit", []string{"P/LinesHaveAddresses"}},
-	{"blame cuts authors and has no message, no age, no commit before", []string{"P/HistoryTellsWhoAndWhat", "TestBlame_agesOfLines"}},
-	{"a commit has no counts, no list of files, no sides, no words, one parent", []string{"P/HistoryTellsWhoAndWhat", "P/AChangeIsReadInTwoWays", "TestChangedWords"}},
-	{"a key is kept where scripts read it, nobody can sign out", []string{"P/OwnersHaveSettings", "TestSignIn_withKey", "TestPagesSignPeopleInByPassword"}},
-	{"no pages of settings", []string{"P/OwnersHaveSettings", "TestSettingsPages_markup", "TestSettingsChanges_needConfirmation"}},
+	{"blame cuts authors and has no message, no age, no commit before", []string{"P/HistoryTellsWhoAndWhat", "TestBlame_coloursLinesByTheOrderOfCommits"}},
+	{"a commit has no counts, no list of files, no sides, no words, one parent", []string{"P/HistoryTellsWhoAndWhat", "P/AChangeIsReadInTwoWays", "TestDiff_marksChangedWordsOfSimilarLines"}},
+	{"a key is kept where scripts read it, nobody can sign out", []string{"P/OwnersHaveSettings", "TestSignIn_withAKeySetsASessionCookie", "TestPasswordSignIn_worksInChromiumWithoutScripts"}},
+	{"no pages of settings", []string{"P/OwnersHaveSettings", "TestSettingsPages_areAccessibleAndKeepTheirPolicy", "TestSettingsChange_needsAConfirmedFormOfAnOwner"}},
 	{"the status counts other failures than it lists, and is never fresh", []string{"P/OneTruthAboutWhatFailed", "P/SettingsStayFresh"}},
 	{"the list of repositories has no filter, no state and no error", []string{"P/TheFirstPageIsAboutThisNode", "P/RepositoriesHaveAState"}},
 	{"a phone has columns that are lost and headers that stay", []string{"P/FitsAPhone", "P/NoBarrier"}},
-	{"barriers: headings, targets, contrast, whole files read aloud", []string{"P/NoBarrier", "P/EveryPageByKeyboard", "TestColoursCanBeRead"}},
+	{"barriers: headings, targets, contrast, whole files read aloud", []string{"P/NoBarrier", "P/EveryPageByKeyboard", "TestColours_haveEnoughContrast"}},
 	{"unknown addresses are the first page, or JSON", []string{"P/UnknownAddressesAreNotFound"}},
 	{"nothing without scripts", []string{"P/ReadableWithoutScripts"}},
 	{"the first page is a table of help with examples that find nothing", []string{"P/TheFirstPageIsAboutThisNode"}},
-	{"no whole words, lines around, copies, raw files, feed, search engine of the browser", []string{"TestWords_matchOnlyWholeWords", "P/ADayByKeyboard", "P/AnAnswerHasViews", "P/AnAnswerSaysWhatItIs", "P/NothingOfARepositoryBecomesMarkup", "P/AFeedTellsOfCommits", "P/BrowsersKnowTheSearch"}},
+	{"no whole words, lines around, copies, raw files, feed, search engine of the browser", []string{"TestWordOption_matchesOnlyWholeWords", "P/ADayByKeyboard", "P/AnAnswerHasViews", "P/AnAnswerSaysWhatItIs", "P/NothingOfARepositoryBecomesMarkup", "P/AFeedTellsOfCommits", "P/BrowsersKnowTheSearch"}},
 }
 
 // Every defect has a test, and every test that the documents name is there.
-func TestEveryPromiseHasATest(t *testing.T) {
+func TestPromises_eachHasAnExistingTest(t *testing.T) {
 	t.Parallel()
 	there := testsBelow(t, "../..")
 	for _, c := range pageTests {

@@ -86,7 +86,7 @@ func (b *tab) forgetOthers() {
 // A browser keeps to what the pages and cookies say: the trip to a provider of
 // another site and back works in it, to sign in and to link, under the policy of
 // the pages.
-func TestPeopleSignInByAProviderInChromium(t *testing.T) {
+func TestProviderSignIn_worksInChromium(t *testing.T) {
 	t.Parallel()
 	s := &site{chromium: chromium(t)}
 	if os.Getenv("SHOAL_OPENID_PROVIDER") == "" {
@@ -127,7 +127,7 @@ func TestPeopleSignInByAProviderInChromium(t *testing.T) {
 
 // The forms of the pages are sent from where a browser says that they are sent:
 // without scripts too, and with no credential but the cookie.
-func TestPagesSignPeopleInByPassword(t *testing.T) {
+func TestPasswordSignIn_worksInChromiumWithoutScripts(t *testing.T) {
 	t.Parallel()
 	s := &site{chromium: chromium(t)}
 	listen := "127.0.0.1:" + freePort(t)

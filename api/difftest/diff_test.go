@@ -91,7 +91,7 @@ var draws = []struct {
 // tally counts the verdicts of a kind of call.
 type tally struct{ cases, claimed, refused, amiss int }
 
-func TestAnswers_equalAScan(t *testing.T) {
+func TestSearchAnswers_equalAPlainScanOfTheFiles(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	dir := zooDir(t)

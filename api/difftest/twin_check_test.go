@@ -11,7 +11,7 @@ func newText(raw string) *file {
 	return (&twin{}).newFile(&animal{name: "local/a"}, "a.txt", "100644", "", []byte(raw))
 }
 
-func TestTwin_decodesByTheMark(t *testing.T) {
+func TestReferenceScan_decodesFilesByTheirByteOrderMark(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
 		"a\n": "a\n", "\xef\xbb\xbfa\n": "a\n", "\xff\xfea\x00\n\x00": "a\n", "\xfe\xff\x00a\x00\n": "a\n", wide32("aé", binary.BigEndian): "aé", wide32("a", binary.LittleEndian): "a", "a\xe9": "a\xe9", "\xff\xfea\x00b": "a\ufffd",
@@ -25,7 +25,7 @@ func TestTwin_decodesByTheMark(t *testing.T) {
 	}
 }
 
-func TestTwin_findsLinesAndPlaces(t *testing.T) {
+func TestReferenceScan_findsLinesAndColumns(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ raw, expr, want string }{
 		{"one\ntwo\n", "two", "2:1"}, {"one\r\ntwo\r\n", "one$", "1:1"}, {"one\r\ntwo\r\n", `one\ntwo`, "1:1"}, {"a\r\nb\r\nc", "c", "3:1"}, {"é two", "two", "1:3"}, {"\xef\xbb\xbfone", "^one", "1:1"}, {"one", "x*", ""}, {"a\rb", "^b", ""},
@@ -41,7 +41,7 @@ func TestTwin_findsLinesAndPlaces(t *testing.T) {
 	}
 }
 
-func TestTwin_matchesLineByLine(t *testing.T) {
+func TestReferenceScan_matchesWithinOneLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		raw, expr string
@@ -61,7 +61,7 @@ func TestTwin_matchesLineByLine(t *testing.T) {
 	}
 }
 
-func TestTwin_globs(t *testing.T) {
+func TestReferenceScan_matchesGlobs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		glob, dir, path string
@@ -75,7 +75,7 @@ func TestTwin_globs(t *testing.T) {
 	}
 }
 
-func TestTwin_wholeWords(t *testing.T) {
+func TestReferenceScan_findsWholeWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		text, word string
@@ -91,7 +91,7 @@ func TestTwin_wholeWords(t *testing.T) {
 
 // Wrong answers are noticed: one with a match, line, file or commit too few, and one that was cut
 // but claims to be complete.
-func TestTwin_findsALie(t *testing.T) {
+func TestReferenceScan_detectsWrongAnswers(t *testing.T) {
 	t.Parallel()
 	f := newText("needle\nneedle\n")
 	w := &twin{repos: []*animal{f.repo}}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-func TestTextShowsWhatIsHidden(t *testing.T) {
+func TestText_showsInvisibleCharacters(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ in, want string }{
 		{"<script>&'\"", "&lt;script&gt;&amp;&#39;&#34;"},
@@ -36,7 +36,7 @@ func TestTextShowsWhatIsHidden(t *testing.T) {
 }
 
 // Whatever goes in, a reader of HTML finds no elements but ours.
-func FuzzText(f *testing.F) {
+func FuzzText_neverMakesMarkup(f *testing.F) {
 	f.Add([]byte("<a href=x>\u202e\xff\x00&lt;"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		z := html.NewTokenizer(strings.NewReader(string(AppendText(nil, text))))
@@ -55,7 +55,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-func TestScriptsPutMarkupInOnePlaceOnly(t *testing.T) {
+func TestScripts_insertMarkupInOneModuleOnly(t *testing.T) {
 	t.Parallel()
 	files, _ := assets()
 	for name, f := range files {
@@ -72,7 +72,7 @@ func TestScriptsPutMarkupInOnePlaceOnly(t *testing.T) {
 	}
 }
 
-func TestAStaticFileOfAnotherVersionIsNotKept(t *testing.T) {
+func TestStaticFile_ofAnotherVersionIsNotCachedByBrowsers(t *testing.T) {
 	t.Parallel()
 	if _, lasting, ok := Static(Asset("css/site.css")); !lasting || !ok {
 		t.Error("a file of this version is there, and lasting")
@@ -86,7 +86,7 @@ func TestAStaticFileOfAnotherVersionIsNotKept(t *testing.T) {
 }
 
 // Each colour of code can be read on each ground that it may stand on.
-func TestColoursCanBeRead(t *testing.T) {
+func TestColours_haveEnoughContrast(t *testing.T) {
 	t.Parallel()
 	files, _ := assets()
 	themes := [2]map[string]string{{}, {}}

@@ -9,7 +9,7 @@ import (
 
 // A page names every module that its scripts import, so that none waits for
 // another to be read, and each of them is there.
-func TestAPageNamesItsModules(t *testing.T) {
+func TestPage_preloadsEveryScriptModuleItImports(t *testing.T) {
 	t.Parallel()
 	got := modulesOf([]string{"js/file.js"})
 	for _, want := range []string{bootScript, "js/keys.js", "js/part.js", "js/file.js", "js/card.js", "js/names.js", "js/finder.js", "js/chooser.js", "js/lines.js", "js/wrap.js"} {
@@ -33,7 +33,7 @@ func TestAPageNamesItsModules(t *testing.T) {
 
 // A page may name any drawing of the sprite, and each is a drawing of ours: no address,
 // no style, and a size that the style gives.
-func TestIcons(t *testing.T) {
+func TestIcons_areSafeDrawingsOfTheSprite(t *testing.T) {
 	t.Parallel()
 	names := Icons()
 	if len(names) < 24 {
@@ -51,7 +51,7 @@ func TestIcons(t *testing.T) {
 }
 
 // What is left out of a style means nothing to a browser.
-func TestLeanStyle(t *testing.T) {
+func TestMinifiedStyle_keepsItsMeaning(t *testing.T) {
 	t.Parallel()
 	for css, want := range map[string]string{
 		"/* why */ a { color: red; }\nb > c, d:hover { margin: 0 1px; }": "a{color:red}b > c,d:hover{margin:0 1px}",
@@ -65,7 +65,7 @@ func TestLeanStyle(t *testing.T) {
 }
 
 // The theme that a reader chose is in the first byte of a page; another cookie is none.
-func TestThemeCookie(t *testing.T) {
+func TestThemeCookie_choosesTheThemeOfAPage(t *testing.T) {
 	t.Parallel()
 	for cookie, want := range map[string]string{"dark": ` data-theme="dark">`, "light": ` data-theme="light">`, "": `data-page="x">`, `"><script>`: `data-page="x">`} {
 		v := &Visit{Method: "GET", Cookie: func(string) string { return cookie }}

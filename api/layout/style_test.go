@@ -14,7 +14,7 @@ import (
 // Who comes from elsewhere sees a page before anything else is asked for: the page has
 // its style and its drawing in it, and the policy allows that one style. Within the
 // site pages name the style, which a browser keeps.
-func TestAPageCarriesItsStyleForWhoArrives(t *testing.T) {
+func TestPage_carriesItsStyleForVisitorsFromOtherSites(t *testing.T) {
 	t.Parallel()
 	for _, arrives := range []bool{true, false} {
 		v := &Visit{Method: "GET", Arrives: arrives}
@@ -51,7 +51,7 @@ func TestAPageCarriesItsStyleForWhoArrives(t *testing.T) {
 
 // The bytes that stand before the first paint of results, and all of what is read: a browser gets
 // them compressed.
-func TestStylesKeepToTheirBudget(t *testing.T) {
+func TestStyles_stayWithinTheirByteBudget(t *testing.T) {
 	t.Parallel()
 	files, _ := assets()
 	size := 0
@@ -66,7 +66,7 @@ func TestStylesKeepToTheirBudget(t *testing.T) {
 	}
 }
 
-func TestWhoArrives(t *testing.T) {
+func TestFirstVisit_isRecognizedByItsHeaders(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		why     string
@@ -88,7 +88,7 @@ func TestWhoArrives(t *testing.T) {
 }
 
 // A guest who may not see a page is shown the way in, and back.
-func TestErrors_offerToSignIn(t *testing.T) {
+func TestErrorPage_offersGuestsToSignIn(t *testing.T) {
 	t.Parallel()
 	for role, want := range map[catalog.Role]bool{catalog.RoleGuest: true, catalog.RoleMember: false} {
 		v := &Visit{Method: "GET", Path: "/settings/jobs", Viewer: catalog.Viewer{Role: role}}

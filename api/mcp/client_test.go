@@ -24,9 +24,9 @@ import (
 // rounds is how often the script calls every tool.
 const rounds = 20
 
-// TestClientScript runs the script of .ci/mcp/client.mjs with the Go client: against the server
+// TestMCPClientScript_runsAgainstEveryTool runs the script of .ci/mcp/client.mjs with the Go client: against the server
 // in SHOAL_MCP_URL, else against its own node.
-func TestClientScript(t *testing.T) {
+func TestMCPClientScript_runsAgainstEveryTool(t *testing.T) {
 	t.Parallel()
 	url, repo := os.Getenv("SHOAL_MCP_URL"), os.Getenv("SHOAL_CHECK_REPO")
 	if url == "" {

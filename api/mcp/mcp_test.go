@@ -40,7 +40,7 @@ func serve(t *testing.T, tools *tool.Set) *sdk.ClientSession {
 
 // It adds a row to the table and uses it as a client: the server gets descriptions and checks
 // from the row.
-func TestTool_isOneRow(t *testing.T) {
+func TestTool_needsOnlyOneRow(t *testing.T) {
 	t.Parallel()
 	shout := tool.Tool{
 		Name: "shout", Title: "Shout", About: "Says a word loudly.",
@@ -104,7 +104,7 @@ func TestUnknownTool_suggestsNames(t *testing.T) {
 }
 
 // It sends invalid requests. Each answer is valid JSON-RPC.
-func TestFaults_areProtocolErrors(t *testing.T) {
+func TestInvalidRequest_isAnsweredByAJSONRPCError(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	handler := mcp.New(tool.New(tool.Parts{Log: log}), nil, func() string { return "http://shoal.example.com" }, "v1", log)
@@ -144,7 +144,7 @@ func TestFaults_areProtocolErrors(t *testing.T) {
 }
 
 // It limits the text with which every conversation begins.
-func TestTools_descriptionSize(t *testing.T) {
+func TestToolDescriptions_stayWithinTheirTokenBudget(t *testing.T) {
 	t.Parallel()
 	ask := (&ask.Asker{}).Tool()
 	ask.Offered = nil // as with a model

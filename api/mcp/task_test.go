@@ -143,7 +143,7 @@ func (c taskCall) do(t *testing.T, url string) (out taskAnswer) {
 }
 
 // It goes through the life of a task.
-func TestTask_lifeCycle(t *testing.T) {
+func TestTask_canBeBegunReadAndCancelled(t *testing.T) {
 	t.Parallel()
 	k, url := taskServer(t)
 	cook := taskCall{who: "ada", method: "tools/call", params: `{"name":"cook","arguments":{"dish":"soup"}}`, name: "cook"}
@@ -189,7 +189,7 @@ func TestTask_lifeCycle(t *testing.T) {
 }
 
 // It asks for tasks that do not exist, that belong to others, or in a wrong way.
-func TestTask_refusals(t *testing.T) {
+func TestTask_unknownForeignAndInvalidOnesAreRefused(t *testing.T) {
 	t.Parallel()
 	_, url := taskServer(t)
 	taskCall{who: "ada", method: "tools/call", params: `{"name":"cook","arguments":{"dish":"soup"}}`, name: "cook"}.do(t, url)
@@ -232,7 +232,7 @@ func TestTask_refusals(t *testing.T) {
 }
 
 // The extension is declared if and only if a tool has tasks.
-func TestTask_extensionIsDeclared(t *testing.T) {
+func TestTaskExtension_isDeclaredOnlyIfAToolHasTasks(t *testing.T) {
 	t.Parallel()
 	_, url := taskServer(t)
 	discover := taskCall{method: "server/discover", params: `{}`}

@@ -231,7 +231,7 @@ func answered(v *layout.Visit) string {
 }
 
 // Each row: who sends the request, the answer, and the recorded calls.
-func TestPages(t *testing.T) {
+func TestPeoplePages_makeTheExpectedCallsForEachForm(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		who     catalog.Viewer
@@ -307,7 +307,7 @@ func TestPages(t *testing.T) {
 }
 
 // An error appears on the form that can fix it, else on its own page.
-func TestPages_errors(t *testing.T) {
+func TestPeoplePages_showAnErrorOnTheFormThatCanFixIt(t *testing.T) {
 	t.Parallel()
 	busy := &call.Error{Kind: call.ErrOverloaded, Message: "Too many try.", RetryAfter: 7 * time.Second}
 	for _, c := range []struct {
@@ -336,7 +336,7 @@ func TestPages_errors(t *testing.T) {
 }
 
 // A link is shown whatever came of sending it.
-func TestInvitation_saysWhetherItWasSent(t *testing.T) {
+func TestInvitationPage_saysWhetherTheMailWasSent(t *testing.T) {
 	t.Parallel()
 	for mail, want := range map[string]string{"": "Give it to the person only:", "not sent to a@b.example, hand it on yourself: refused": "person only; it was not sent to a@b.example, hand it on yourself: refused:"} {
 		none := func(string) string { return "" }
@@ -353,7 +353,7 @@ func TestInvitation_saysWhetherItWasSent(t *testing.T) {
 
 // With TLS browsers accept the cookie from this site only. A browser has a limited number of
 // pending sign-ins.
-func TestCookies(t *testing.T) {
+func TestSignInCookies_areSameSiteAndLimitedInNumber(t *testing.T) {
 	t.Parallel()
 	if got, want := (&house{}).visit(t, guest, "POST /login key=good", nil, true), "303 /; __Host-shoal=tok 3600 secure"; got != want {
 		t.Errorf("got %s, want %s", got, want)

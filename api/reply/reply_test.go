@@ -16,7 +16,7 @@ type part struct {
 	Key   string    `json:"-"`
 }
 
-func TestEncode_formsOfValues(t *testing.T) {
+func TestEncode_writesEachKindOfValueInItsJSONForm(t *testing.T) {
 	t.Parallel()
 	when := time.Date(2026, 11, 2, 10, 20, 30, 400, time.UTC)
 	for want, v := range map[string]any{
@@ -40,7 +40,7 @@ func TestEncode_formsOfValues(t *testing.T) {
 
 // A client can decode the answer into its type and gets the same values, except fractions of
 // seconds and unsent fields.
-func TestDecode_readsWhatWasEncoded(t *testing.T) {
+func TestDecode_returnsTheEncodedValues(t *testing.T) {
 	t.Parallel()
 	when := time.Date(2026, 11, 2, 10, 20, 30, 0, time.UTC)
 	for _, v := range []part{{Names: []string{}}, {At: when, Ended: when, Names: []string{"a"}, Count: 1}} {

@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/node"
 )
 
-func TestVerdict_markOfItsState(t *testing.T) {
+func TestVerdict_iconShowsItsState(t *testing.T) {
 	t.Parallel()
 	for state, class := range map[node.VerdictState]string{
 		node.VerdictGood: "good", node.VerdictSmall: "", node.VerdictWeak: "warn", node.VerdictFailing: "bad",
@@ -21,7 +21,7 @@ func TestVerdict_markOfItsState(t *testing.T) {
 	}
 }
 
-func TestCommand_canBePastedIntoAShell(t *testing.T) {
+func TestShownCommand_canBePastedIntoAShell(t *testing.T) {
 	t.Parallel()
 	for subject, want := range map[string]string{
 		"github.com/acme/app": "shoal x github.com/acme/app", "two words": "shoal x 'two words'",
@@ -34,7 +34,7 @@ func TestCommand_canBePastedIntoAShell(t *testing.T) {
 }
 
 // The tutorial and the page of agents have the same snippets.
-func TestTutorial_hasTheSnippetsOfAgents(t *testing.T) {
+func TestTutorial_hasTheSameSnippetsAsTheAgentsPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/tutorial/first-agent.md")
 	if err != nil {
@@ -49,7 +49,7 @@ func TestTutorial_hasTheSnippetsOfAgents(t *testing.T) {
 }
 
 // The overview has the same order of nodes for any order of ids.
-func TestCharts_orderOfNodes(t *testing.T) {
+func TestCharts_keepTheOrderOfNodes(t *testing.T) {
 	t.Parallel()
 	members := []node.MemberStatus{{Health: "alive", Bytes: 30}, {Health: "unreachable", Bytes: 10}, {Health: "alive", Bytes: 20}}
 	want := charts(&node.StatusResponse{Members: members}, false)

@@ -40,7 +40,7 @@ func (crowded) Tree(_ context.Context, _ catalog.Viewer, r browse.TreeRequest) (
 }
 
 // The tree shows the file, however many entries the directories above it have.
-func TestBeside_showsTheFile(t *testing.T) {
+func TestFileTree_alwaysShowsTheOpenFile(t *testing.T) {
 	t.Parallel()
 	p := New(Deps{Browse: crowded{}})
 	leaves := p.reading.sources.beside(t.Context(), &layout.Visit{}, place{Repo: "r", Path: "zoo/ape.go"})

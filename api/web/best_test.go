@@ -8,7 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-func TestBestChunks(t *testing.T) {
+func TestBestChunks_areShownFirst(t *testing.T) {
 	t.Parallel()
 	for weights, want := range map[string]string{
 		"":        " | ",

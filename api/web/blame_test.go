@@ -92,7 +92,7 @@ func TestBlamePage_frameComesFirst(t *testing.T) {
 }
 
 // When the reader disconnects, the request ends.
-func TestBlamePage_endsWithItsReader(t *testing.T) {
+func TestBlamePage_endsWhenItsReaderDisconnects(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Deps{Browse: longFile{takes: time.Hour}, Now: time.Now})

@@ -17,7 +17,7 @@ import (
 )
 
 // In two similar lines the words that differ are marked; in other lines nothing is.
-func TestChangedWords(t *testing.T) {
+func TestDiff_marksChangedWordsOfSimilarLines(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ old, now, inOld, inNow string }{
 		{`return "hello " + name`, `return "HELLO " + name`, `return "[hello] " + name`, `return "[HELLO] " + name`},
@@ -53,7 +53,7 @@ func bracketed(s string, marks []span) string {
 // hunk changes a comment in the middle of Go code.
 var hunk = browse.DiffHunk{OldStart: 3, OldLines: 4, NewStart: 3, NewLines: 4, Body: " func f() int {\n-\t// one\n-\treturn 1\n+\t// two\n+\treturn 1 + 1\n+\n }\n"}
 
-func TestChangeViews(t *testing.T) {
+func TestDiffViews_showEachLineInItsPlace(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		view int
@@ -107,7 +107,7 @@ func (m *manyFiles) Diff(_ context.Context, _ catalog.Viewer, req browse.DiffReq
 
 // A change of many files has pages, each with the totals of the whole change. The look stays the
 // same on all pages.
-func TestChangePage_manyFiles(t *testing.T) {
+func TestDiffPage_splitsManyFilesIntoPagesWithOneTotal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		count                int
@@ -144,8 +144,8 @@ func TestChangePage_manyFiles(t *testing.T) {
 	}
 }
 
-// FuzzChanges checks that both views show the text of any change, and escape markup.
-func FuzzChanges(f *testing.F) {
+// FuzzDiffViews_showTheTextAndEscapeMarkup checks that both views show the text of any change, and escape markup.
+func FuzzDiffViews_showTheTextAndEscapeMarkup(f *testing.F) {
 	f.Add("-a <b>\n+a <i>\n \n+x\n-y\n", "Go")
 	f.Add("-/* \u202e\n /*\n+*/ \xff\n\\ No newline at end of file\n", "C")
 	f.Fuzz(func(t *testing.T, body, language string) {
@@ -169,7 +169,7 @@ func FuzzChanges(f *testing.F) {
 }
 
 // A file counts for every revision that has it. With one revision there is nothing to choose.
-func TestRevisionFacet_counts(t *testing.T) {
+func TestRevisionFacet_countsAFileForEachOfItsRevisions(t *testing.T) {
 	t.Parallel()
 	resp := &search.Response{Coverage: coverage.Of(coverage.Parts, 1, 1), Files: []search.File{
 		{Repository: "r", Path: "a.go", Branches: []string{"HEAD", "refs/heads/main", "refs/tags/v1"}},
@@ -195,7 +195,7 @@ func TestRevisionFacet_counts(t *testing.T) {
 	}
 }
 
-func TestChange_lineEnd(t *testing.T) {
+func TestDiff_showsChangedLineEnds(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]int{
 		" one\n-two\r\n+two\n":         1,
@@ -217,7 +217,7 @@ func TestChange_lineEnd(t *testing.T) {
 }
 
 // The number of rows of a page is limited, however short they are.
-func TestChangesPage_isBounded(t *testing.T) {
+func TestDiffPage_limitsItsRows(t *testing.T) {
 	t.Parallel()
 	hunks := []browse.DiffHunk{{Body: " a\n-b\n+c\n"}, {Body: "-d\n\\ No newline at end of file"}, {Body: "+e\n"}}
 	for most, want := range []string{"", " a\n", " a\n-b\n", " a\n-b\n+c\n", " a\n-b\n+c\n|-d\n", " a\n-b\n+c\n|-d\n\\ No newline at end of file", " a\n-b\n+c\n|-d\n\\ No newline at end of file|+e\n"} {

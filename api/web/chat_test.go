@@ -40,7 +40,7 @@ func (a *asked) Ask(_ context.Context, _ catalog.Viewer, q ask.Question) (*ask.S
 }
 
 // A name may contain a space; browsers end lines with \r\n.
-func TestAskForm_namesWithSpaces(t *testing.T) {
+func TestAskForm_acceptsRepositoryNamesWithSpaces(t *testing.T) {
 	t.Parallel()
 	for field, want := range map[string][]string{
 		"dev.azure.com/acme/My Project/app":                      {"dev.azure.com/acme/My Project/app"},
@@ -63,7 +63,7 @@ func TestAskForm_namesWithSpaces(t *testing.T) {
 }
 
 // A model can be chosen, and another one for repeating the last question.
-func TestAsk_ofAModel(t *testing.T) {
+func TestAskPage_offersTheModels(t *testing.T) {
 	t.Parallel()
 	a := &asked{}
 	p := New(Deps{Chats: a, Now: time.Now}).conversations

@@ -10,7 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/api/layout"
 )
 
-func TestMarkdownOf_notebooksAndTables(t *testing.T) {
+func TestMarkdownOf_convertsNotebooksAndCSVTables(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ file, text, want string }{
 		{"a.ipynb", `{"cells": [{"cell_type": "markdown", "source": ["# Head\n", "words"]}, {"cell_type": "code", "source": "a = 1", "outputs": [{"text": ["1\n"]}, {"data": {"text/plain": "2", "image/png": "aaaa"}}]}], "metadata": {"language_info": {"name": "python"}}}`,
@@ -29,7 +29,7 @@ func TestMarkdownOf_notebooksAndTables(t *testing.T) {
 }
 
 // A table is rendered with its rows, and markup in it is escaped.
-func TestMarkdownOf_tableIsRendered(t *testing.T) {
+func TestCSVFile_isRenderedAsATableWithEscapedMarkup(t *testing.T) {
 	t.Parallel()
 	p := New(Deps{Browse: oneFile{text: []byte("name,note\nredis,<b>bold</b> `code` &amp; ![x](y)\n")}, Now: time.Now})
 	v := &layout.Visit{Method: "GET", Path: "/", Viewer: catalog.Viewer{}}

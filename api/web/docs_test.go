@@ -11,7 +11,7 @@ import (
 )
 
 // Every page of the documentation can be rendered, and its links to other pages work.
-func TestDocumentation_isDrawnAndLinked(t *testing.T) {
+func TestDocumentationPages_areRenderedWithWorkingLinks(t *testing.T) {
 	t.Parallel()
 	if len(manuals) < 30 || manuals[0].path != docsMap {
 		t.Fatalf("%d pages, the first one %s", len(manuals), manuals[0].path)
@@ -40,7 +40,7 @@ func TestDocumentation_isDrawnAndLinked(t *testing.T) {
 }
 
 // A search returns the pages with all its words, in any case, the most relevant first.
-func TestDocumentation_isSearched(t *testing.T) {
+func TestDocumentationSearch_ranksPagesWithAllWords(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]string{
 		"drain node":       "how-to/add-remove-replace.md",

@@ -13,7 +13,7 @@ func stopped() time.Time { return time.Time{} }
 
 // A document has coloured code and shows hidden characters, and its links keep the revision of
 // the page.
-func TestDocument_revisionAndColours(t *testing.T) {
+func TestRenderedDocument_coloursCodeAndKeepsTheRevisionInLinks(t *testing.T) {
 	t.Parallel()
 	p := New(Deps{Now: stopped})
 	l := place{Repo: "example.com/a", Rev: "v1/x", Kind: "blob", Path: "docs/a.md"}
@@ -38,7 +38,7 @@ func TestDocument_revisionAndColours(t *testing.T) {
 
 // An answer is rendered with its citations. Lines of a document lead to its source, and the
 // model's text does not link into this site.
-func TestAnswer_isRendered(t *testing.T) {
+func TestAskAnswer_isRenderedWithCitationsAndWithoutOtherLinks(t *testing.T) {
 	t.Parallel()
 	p := New(Deps{Now: stopped})
 	cite := func(path string, first int, state ask.CiteState) ask.Piece {
@@ -77,7 +77,7 @@ func TestDirectoryPage_showsTheREADME(t *testing.T) {
 }
 
 // A link to lines of a document leads to its source.
-func TestDocument_linesLeadToTheSource(t *testing.T) {
+func TestRenderedDocument_lineLinksLeadToTheSource(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ page, file, want string }{
 		{"/x/a.go#L3", "a.go", "/x/a.go#L3"}, {"/x/a.md", "a.md", "/x/a.md?plain=1"}, {"/x/A.MD#L3-L4", "A.MD", "/x/A.MD?plain=1#L3-L4"},

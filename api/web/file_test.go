@@ -55,7 +55,7 @@ func (p *parts) Write(b []byte) (int, error) {
 }
 
 // The page of a symbolic link says so, and links to its target.
-func TestFilePage_ofASymbolicLink(t *testing.T) {
+func TestFilePage_ofASymbolicLinkLinksToItsTarget(t *testing.T) {
 	t.Parallel()
 	for target, want := range map[string]string{
 		"re.txt":      `<a href="/browse/r@v1/-/blob/src/re.txt">Go there</a>`,

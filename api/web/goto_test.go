@@ -45,7 +45,7 @@ func pageOf(t *testing.T, text string, n named) string {
 	return string(v.Body)
 }
 
-func TestGoTo_leadsToEachKind(t *testing.T) {
+func TestGoToPage_linksToEachKindOfResult(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		target suggest.Target
@@ -72,7 +72,7 @@ func TestGoTo_leadsToEachKind(t *testing.T) {
 	}
 }
 
-func TestNearest_isToldAsSuch(t *testing.T) {
+func TestDefinitionPage_saysWhichDefinitionIsNearest(t *testing.T) {
 	t.Parallel()
 	n := &suggest.Nearest{Parts: "failed to open", Request: search.Request{Query: `"failed.*open"`, Regexp: true}, Response: &search.Response{Files: []search.File{{Repository: "h/r", Path: "errors.go"}}}}
 	body := pageOf(t, "failed to open 7", named{near: n})

@@ -17,7 +17,7 @@ import (
 )
 
 // The newest commit of a file has age 0 and the oldest the last age, whatever their times.
-func TestBlame_agesOfLines(t *testing.T) {
+func TestBlame_coloursLinesByTheOrderOfCommits(t *testing.T) {
 	t.Parallel()
 	at := func(days int) browse.BlameCommit {
 		return browse.BlameCommit{Date: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, days)}
@@ -37,7 +37,7 @@ func TestBlame_agesOfLines(t *testing.T) {
 }
 
 // The last page has no next one, also if the page number is so large that a multiple overflows.
-func TestGoesOn_largePageNumbers(t *testing.T) {
+func TestNextPage_doesNotOverflowForLargePageNumbers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		page, total int
@@ -63,7 +63,7 @@ func (p pastOf) Commits(context.Context, catalog.Viewer, browse.CommitsRequest) 
 }
 
 // The page of a history says what it does not cover. The link without .mailmap keeps all filters.
-func TestHistoryPage_saysWhatItLacks(t *testing.T) {
+func TestHistoryPage_saysWhatItDoesNotCover(t *testing.T) {
 	t.Parallel()
 	reached := time.Date(2022, 10, 31, 12, 0, 0, 0, time.UTC)
 	for name, tt := range map[string]struct {
@@ -101,7 +101,7 @@ func TestHistoryPage_saysWhatItLacks(t *testing.T) {
 
 // The page of a blame says which lines have another commit than in git, and which may be older
 // than their commit.
-func TestBlamePage_saysWhatItLooksPast(t *testing.T) {
+func TestBlamePage_saysWhichLinesDifferFromGit(t *testing.T) {
 	t.Parallel()
 	show := func(query url.Values, r browse.BlameResponse) string {
 		t.Helper()
@@ -140,7 +140,7 @@ func (b blamed) Blame(context.Context, catalog.Viewer, browse.BlameRequest) (*br
 
 // The size of a blame page is limited, however many lines a file has and however long its
 // messages are. The pages together have each line once.
-func TestBlamePage_isBounded(t *testing.T) {
+func TestBlamePage_limitsItsSizeAndShowsEachLineOnce(t *testing.T) {
 	t.Parallel()
 	const lines = 80_000
 	long := strings.Repeat("<", 20<<10)

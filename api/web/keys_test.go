@@ -36,7 +36,7 @@ func (usedKeys) Keys(context.Context, account.Holder, bool) ([]account.KeyInfo, 
 	return []account.KeyInfo{{ID: "a", Name: "laptop", Created: day, Used: day.Add(20 * time.Hour)}, {ID: "b", Name: "build", Created: day}}, nil
 }
 
-func TestKeysPage_lastUse(t *testing.T) {
+func TestAPIKeysPage_showsTheLastUse(t *testing.T) {
 	t.Parallel()
 	p := New(Deps{Keys: usedKeys{}, Now: func() time.Time { return time.Date(2026, 1, 3, 9, 0, 0, 0, time.UTC) }})
 	v := &layout.Visit{Method: "GET", Viewer: catalog.Operator(), Status: 200, Sent: func(string) string { return "" }}
@@ -51,7 +51,7 @@ func TestKeysPage_lastUse(t *testing.T) {
 }
 
 // Members make their own keys; a key without an account cannot make one.
-func TestKeysPage_ownKeys(t *testing.T) {
+func TestAPIKeysPage_onlyAccountsCanMakeKeys(t *testing.T) {
 	t.Parallel()
 	p := New(Deps{Keys: usedKeys{}, Now: time.Now})
 	v := &layout.Visit{Method: "GET", Viewer: catalog.Viewer{Role: catalog.RoleMember, Account: "u1"}, Status: 200, Sent: func(string) string { return "" }}
@@ -76,7 +76,7 @@ func TestKeysPage_ownKeys(t *testing.T) {
 
 // An error that the form can fix is shown next to it, with its status. Other errors have their
 // own page.
-func TestKeysPage_errors(t *testing.T) {
+func TestAPIKeysPage_showsFixableErrorsOnTheForm(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err    error

@@ -39,7 +39,7 @@ func marked(query string, lines ...string) []string {
 	return out
 }
 
-func TestMarks_showMostWords(t *testing.T) {
+func TestShownLines_haveMostWordsOfTheQuery(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		query string

@@ -2,7 +2,7 @@ package web
 
 import "testing"
 
-func TestRemoteName(t *testing.T) {
+func TestRemoteName_isReadFromACloneURL(t *testing.T) {
 	t.Parallel()
 	for remote, want := range map[string]string{
 		"https://github.com/acme/app.git":             "github.com/acme/app",

@@ -8,7 +8,7 @@ import (
 )
 
 // A symbol is below each symbol whose lines include all of its own.
-func TestOutlineRows_areATree(t *testing.T) {
+func TestOutline_nestsSymbolsByTheirLines(t *testing.T) {
 	t.Parallel()
 	lines := func(first, last int) browse.OutlineSymbol { return browse.OutlineSymbol{First: first, Last: last} }
 	for _, c := range []struct {

@@ -44,7 +44,7 @@ func (plainText) Nearest(context.Context, catalog.Viewer, search.Request, *searc
 }
 
 // A slow search reports its progress before its answer, a quick one does not.
-func TestSearchPage_progress(t *testing.T) {
+func TestSearchPage_showsProgressOnlyForASlowSearch(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{"", "results"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestSearchPage_progress(t *testing.T) {
 	}
 }
 
-func TestProgressText(t *testing.T) {
+func TestProgressText_namesWhatIsSearched(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		done search.Done
@@ -88,7 +88,7 @@ func TestProgressText(t *testing.T) {
 }
 
 // An exact count is not shown as a lower bound, even if not all matches are shown.
-func TestSearchPage_exactCounts(t *testing.T) {
+func TestSearchPage_showsExactCountsAsExact(t *testing.T) {
 	t.Parallel()
 	resp := &search.Response{Coverage: coverage.Of(coverage.Parts, 3, 3).With(coverage.Gap{Kind: coverage.Limit}), Stats: search.Stats{ShardsRequired: 3, ShardsAnswered: 3, FlushReason: search.FlushLimit}}
 	resp.Stats.Files, resp.Stats.TotalMatches = 406, 1193
@@ -104,7 +104,7 @@ func TestSearchPage_exactCounts(t *testing.T) {
 }
 
 // A panic in a goroutine of a page ends the page, and not the node.
-func TestPanic_inTheBackgroundEndsOnlyThePage(t *testing.T) {
+func TestPanicInAPageGoroutine_endsOnlyThePage(t *testing.T) {
 	t.Parallel()
 	ended := inBackground(func() (int, error) { panic("a walrus") })
 	defer func() {

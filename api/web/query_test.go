@@ -26,7 +26,7 @@ func (s speller) Definitions(_ context.Context, _ catalog.Viewer, req symbols.Sy
 
 // Mistyped names in a query are corrected, all together and each alone. Filters, quoted texts and
 // excluded words are unchanged.
-func TestRespelled(t *testing.T) {
+func TestMistypedQuery_getsCorrections(t *testing.T) {
 	t.Parallel()
 	p := &searching{searcher: speller{meant: map[string]string{"sdsnw": "sdsnew", "zmaloc": "zmalloc", "dictAd": "dictAdd", "abc": "abcd"}}}
 	for query, want := range map[string][]string{
@@ -47,7 +47,7 @@ func TestRespelled(t *testing.T) {
 }
 
 // Every filter of the language can be removed from a query, and has a row in the help.
-func TestFilters_areTokensWithHelp(t *testing.T) {
+func TestEveryFilter_canBeRemovedAndHasHelp(t *testing.T) {
 	t.Parallel()
 	for _, f := range query.Filters() {
 		for _, name := range f.Names {

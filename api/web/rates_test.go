@@ -31,9 +31,9 @@ const (
 	leastDrawing = 50 * time.Millisecond // repeat each rendering at least so long
 )
 
-// TestRowRates prints how many bytes of source become rows of HTML in a second, for each language
+// TestSourceRows_renderingSpeedIsPrinted prints how many bytes of source become rows of HTML in a second, for each language
 // of the files below SHOAL_TEST_SOURCES, and the same for another highlighter.
-func TestRowRates(t *testing.T) {
+func TestSourceRows_renderingSpeedIsPrinted(t *testing.T) {
 	dirs := strings.Fields(os.Getenv("SHOAL_TEST_SOURCES"))
 	if len(dirs) == 0 {
 		t.Skip("NOT RUN: SHOAL_TEST_SOURCES names no directory of sources (make test-colours SOURCES=... does)")

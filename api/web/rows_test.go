@@ -15,7 +15,7 @@ import (
 )
 
 // A mark is at the right bytes, also in files that are not UTF-8.
-func TestMarks_inOtherEncodings(t *testing.T) {
+func TestMatchMarks_areRightInFilesThatAreNotUTF8(t *testing.T) {
 	t.Parallel()
 	f := &search.File{Repository: "r", Path: "a.txt", Chunks: []shard.Chunk{{
 		Content: []byte("caf\xe9 needle\n"), Start: shard.Position{Offset: 10, Line: 2, Column: 1},
@@ -27,7 +27,7 @@ func TestMarks_inOtherEncodings(t *testing.T) {
 }
 
 // A row says how much of its line is left out, by the answer and by the page.
-func TestRow_saysWhatOfALineIsCut(t *testing.T) {
+func TestSourceRow_tellsHowMuchOfALineIsCut(t *testing.T) {
 	t.Parallel()
 	f := &search.File{Repository: "r", Path: "a.txt", Chunks: []shard.Chunk{{
 		Content: []byte("tail\nwhole\nhead" + strings.Repeat("x", longestLine)), Before: 9000, After: 7, Start: shard.Position{Offset: 9000, Line: 1, Column: 9001},
@@ -40,7 +40,7 @@ func TestRow_saysWhatOfALineIsCut(t *testing.T) {
 	}
 }
 
-func TestSearchPage_repositories(t *testing.T) {
+func TestSearchPage_listsRepositories(t *testing.T) {
 	t.Parallel()
 	repos := []browse.RepoInfo{{ID: 7, Name: "acme/shoal"}}
 	rows := repoRows(repos, layout.Box{Query: "type:repo needle"})
@@ -50,7 +50,7 @@ func TestSearchPage_repositories(t *testing.T) {
 }
 
 // A search linked from a repository only covers that repository, even if the query has an or.
-func TestRepoRow_searchStaysInTheRepository(t *testing.T) {
+func TestRepositoryRow_searchLinkStaysInTheRepository(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"type:repo needle":           "reposet:\"r\" needle",
@@ -71,7 +71,7 @@ func TestRepoRow_searchStaysInTheRepository(t *testing.T) {
 	}
 }
 
-func TestSearchPage_limitOfOneFile(t *testing.T) {
+func TestSearchPage_foldsTheManyMatchesOfOneFile(t *testing.T) {
 	t.Parallel()
 	f := &search.File{Repository: "r", Path: "a.go", Language: "Go"}
 	for i := range uint32(60) {
@@ -92,7 +92,7 @@ func TestSearchPage_limitOfOneFile(t *testing.T) {
 }
 
 // Queries made by facets and folds are valid, and narrower than the original.
-func TestFacetsAndFolds_queries(t *testing.T) {
+func TestFacetAndFoldLinks_narrowTheQuery(t *testing.T) {
 	t.Parallel()
 	for _, toggle := range []bool{false, true} {
 		text := "file:" + fieldRegexp(`^a\.b/"c"$`) + " " + grouped(`x or "a b"`)
@@ -112,7 +112,7 @@ func TestFacetsAndFolds_queries(t *testing.T) {
 
 // If a filter is all of one side of an or, the or is removed too, because alone it would be a
 // word.
-func TestRemoveFilter_withItsOperator(t *testing.T) {
+func TestRemoveFilter_removesItsOrToo(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"a or lang:go":          "a",
@@ -137,7 +137,7 @@ func TestRemoveFilter_withItsOperator(t *testing.T) {
 	}
 }
 
-func TestQueryMistake_place(t *testing.T) {
+func TestQueryMistake_isMarkedAtItsPosition(t *testing.T) {
 	t.Parallel()
 	text := "foo lang:nothing bar"
 	err := parseError(search.Request{Query: text})
@@ -150,7 +150,7 @@ func TestQueryMistake_place(t *testing.T) {
 }
 
 // Filters added in front during typing do not move the mark.
-func TestQueryMistake_placeWhileTyping(t *testing.T) {
+func TestQueryMistake_positionIgnoresFiltersAddedInFront(t *testing.T) {
 	t.Parallel()
 	r := &results{Box: layout.Box{Query: "foo lang:nothing bar"}, typed: true}
 	_, err := r.request()
@@ -163,7 +163,7 @@ func TestQueryMistake_placeWhileTyping(t *testing.T) {
 }
 
 // A file of fifty thousand lines has few elements, and a line of half a megabyte is cut.
-func TestFilePage_fewElements(t *testing.T) {
+func TestFilePage_ofALargeFileHasFewElements(t *testing.T) {
 	t.Parallel()
 	text := []byte(strings.Repeat("x := \"one\" // two\n", 50_000))
 	if n := elements(t, appendBlocks(nil, text, "Go")); n > 6000 {
@@ -188,8 +188,8 @@ func elements(t *testing.T, page []byte) (n int) {
 	}
 }
 
-// FuzzBlocks checks that the text of a block equals the file, without markup.
-func FuzzBlocks(f *testing.F) {
+// FuzzSourceBlocks_showTheFileWithoutMarkup checks that the text of a block equals the file, without markup.
+func FuzzSourceBlocks_showTheFileWithoutMarkup(f *testing.F) {
 	f.Add([]byte("func <b>() { // \u202e */ \"x\n`raw\n"), "Go")
 	f.Add([]byte("r#\"a\"# 'c' /* <!-- */ \xff\xfe"), "Rust")
 	f.Fuzz(func(t *testing.T, text []byte, language string) {
@@ -211,7 +211,7 @@ func FuzzBlocks(f *testing.F) {
 
 // Several values of a facet can be chosen, and a second click removes one. Filters written in
 // another form are unchanged.
-func TestFacets_severalAtOnce(t *testing.T) {
+func TestFacets_allowSeveralValues(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ kind, query, value, want string }{
 		{"Languages", "x", "Go", "lang:Go x"},
@@ -236,7 +236,7 @@ func TestFacets_severalAtOnce(t *testing.T) {
 }
 
 // In a search for repositories, matching names come before matching contents.
-func TestRepositories_namedComeFirst(t *testing.T) {
+func TestRepositorySearch_matchingNamesComeFirst(t *testing.T) {
 	t.Parallel()
 	rows := repoRows([]browse.RepoInfo{{Name: "h/app"}, {Name: "h/redis"}, {Name: "h/web"}}, layout.Box{Query: "type:repo Redis"})
 	if rows[0].Name != "h/redis" || rows[1].Name != "h/app" || rows[2].Name != "h/web" {

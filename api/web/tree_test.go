@@ -37,7 +37,7 @@ func (d *oneDirectory) LastCommits(_ context.Context, _ catalog.Viewer, req brow
 
 // A directory is a list. For a script it has the last commit of each entry, as of the shown
 // commit; an entry without a result in time links to the history.
-func TestDirectoryPage_lastCommits(t *testing.T) {
+func TestDirectoryPage_listsTheLastCommitOfEachEntry(t *testing.T) {
 	t.Parallel()
 	d := &oneDirectory{}
 	p := &sources{dating: dating{func() time.Time { return time.Unix(3600, 0) }}, reader: d}

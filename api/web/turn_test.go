@@ -149,7 +149,7 @@ func TestSearchPages_needOneSearch(t *testing.T) {
 }
 
 // The matches of a single file span several pages, and the first page needs one search.
-func TestSearchPages_ofOneFile(t *testing.T) {
+func TestSearchPages_splitTheMatchesOfOneFile(t *testing.T) {
 	t.Parallel()
 	s := &shallow{files: 1, each: 1234}
 	alone := walk(t, s, layout.Box{Query: "x"})
@@ -173,7 +173,7 @@ func TestSearchPages_ofOneFile(t *testing.T) {
 }
 
 // It separates queries for one file from queries that may find many.
-func TestIsOneFile(t *testing.T) {
+func TestIsOneFile_recognizesQueriesForOneFile(t *testing.T) {
 	t.Parallel()
 	for q, want := range map[string]bool{
 		inFile(layout.Box{Query: "a or b"}, &search.File{Repository: "r", Path: "a b/c+.go"}).Query: true,
@@ -198,7 +198,7 @@ func TestIsOneFile(t *testing.T) {
 
 // A filter of another code search is marked in its place, with the suggested query if there is
 // one.
-func TestForeignFilters_areMarked(t *testing.T) {
+func TestFiltersOfOtherTools_areMarkedWithASuggestion(t *testing.T) {
 	t.Parallel()
 	got := hintsOf(layout.Box{Query: "(é language:go) author:joe x", Case: true})
 	if len(got) != 2 || got[0].Before != "(é " || got[0].Word != "language:go" || got[0].After != ") author:joe x" || got[1].Before != "(é language:go) " || got[1].URL != "" {

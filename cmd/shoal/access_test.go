@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAccessWhy_output(t *testing.T) {
+func TestAccessWhy_printsEachReason(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	node.HandleFunc("GET /api/users/{user}/access", func(w http.ResponseWriter, r *http.Request) {

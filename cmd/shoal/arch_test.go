@@ -99,7 +99,7 @@ func packages(t *testing.T) []pkg {
 	}
 }
 
-func TestImportsGoStrictlyDown(t *testing.T) {
+func TestPackages_importOnlyLowerLayers(t *testing.T) {
 	t.Parallel()
 	row := map[string]int{}
 	for i, names := range rows {
@@ -145,7 +145,7 @@ func onlyTests(p pkg) bool {
 }
 
 // The page about the architecture has the same rows, without packages that only tests import.
-func TestArchitecturePage_hasTheRows(t *testing.T) {
+func TestArchitecturePage_hasTheLayersOfTheCode(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "explanation", "architecture.md"))
 	if err != nil {
@@ -163,7 +163,7 @@ func TestArchitecturePage_hasTheRows(t *testing.T) {
 	}
 }
 
-func TestLibrariesStayInTheirPackages(t *testing.T) {
+func TestLibraries_areImportedOnlyByTheirPackages(t *testing.T) {
 	t.Parallel()
 	for _, p := range packages(t) {
 		for _, imp := range p.Imports {
@@ -235,7 +235,7 @@ func sources(t *testing.T) []source {
 	return all
 }
 
-func TestEveryPackageSaysWhatItIs(t *testing.T) {
+func TestPackages_eachHasOnePackageComment(t *testing.T) {
 	t.Parallel()
 	documented := map[string]int{}
 	for _, s := range sources(t) {
@@ -255,7 +255,7 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 	}
 }
 
-func TestExportedNamesAreDocumented(t *testing.T) {
+func TestExportedNames_haveComments(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		if s.isTest() {
@@ -319,7 +319,7 @@ func obvious(d *ast.FuncDecl) bool {
 	return false
 }
 
-func TestFunctionsAndFilesAreShort(t *testing.T) {
+func TestFunctionsAndFiles_areShort(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		if s.isTest() || generated(s.file) {
@@ -449,7 +449,7 @@ func root(e ast.Expr) string {
 	}
 }
 
-func TestTopFoldersExplainThemselves(t *testing.T) {
+func TestTopFolders_eachHaveADESIGN(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
 	for _, dir := range []string{"node", "cluster", "shard", "trigram", "api", "bench", "cmd", "clock", "glob"} {
@@ -473,7 +473,7 @@ func TestTopFoldersExplainThemselves(t *testing.T) {
 // measurements.
 var clocks = []string{"clock", "cmd", "bench", ".ci"}
 
-func TestTheTimeComesFromOneClock(t *testing.T) {
+func TestTime_comesOnlyFromTheInjectedClock(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		in := func(dir string) bool { return strings.HasPrefix(s.path, dir+string(filepath.Separator)) }

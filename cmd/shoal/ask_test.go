@@ -7,7 +7,7 @@ import (
 )
 
 // A user who hides progress still needs the thread for the next question.
-func TestAsk_quietPrintsTheThread(t *testing.T) {
+func TestAskCommand_quietStillPrintsTheThread(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	node.HandleFunc("POST /api/chat", func(w http.ResponseWriter, _ *http.Request) {

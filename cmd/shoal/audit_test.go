@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAudit_listAndExport(t *testing.T) {
+func TestAuditCommand_listsAndExports(t *testing.T) {
 	t.Parallel()
 	const line = `{"id":"1","timestamp":"2020-01-02T10:00:00Z","action":"api_key.created","actorId":"u1","actorType":"user","actorName":"ann@example.com","targetId":"k1","targetType":"api_key","address":"192.0.2.7","node":"n1","metadata":{"message":"ci"}}`
 	asked := ""

@@ -28,7 +28,7 @@ import (
 // through the balancers of examples/. No request fails and no answer is incomplete. Only an
 // answer that has partly arrived when its node is killed breaks off, and the client repeats it;
 // no balancer can prevent that.
-func TestBalancersLoseNoRequest(t *testing.T) {
+func TestLoadBalancerExamples_loseNoRequestWhenNodesRestart(t *testing.T) {
 	t.Parallel()
 	c := startProcesses(t)
 	var balancers []*crowd

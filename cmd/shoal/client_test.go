@@ -36,7 +36,7 @@ func run(t *testing.T, node http.Handler, args ...string) (stdout, stderr string
 
 // A program at the node's port gets no credential from a command on the node's host. Operator
 // rights need access to the socket in the data directory.
-func TestOperator_sendsNoCredential(t *testing.T) {
+func TestLocalCommand_sendsNoCredentialToAPort(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "cluster.key"), []byte(wire.NewKey().Text()+"\n"), 0o600); err != nil {
@@ -76,7 +76,7 @@ func TestOperator_sendsNoCredential(t *testing.T) {
 }
 
 // A key over plain HTTP in a network causes a warning.
-func TestKey_overPlainHTTPWarns(t *testing.T) {
+func TestAPIKey_sentOverPlainHTTPCausesAWarning(t *testing.T) {
 	t.Parallel()
 	for url, warned := range map[string]bool{"http://10.0.0.1:7700": true, "https://10.0.0.1:7700": false, "http://127.0.0.1:7700": false} {
 		var diag bytes.Buffer
@@ -92,7 +92,7 @@ func TestKey_overPlainHTTPWarns(t *testing.T) {
 }
 
 // Without a socket and a key, the error names the directories of the search.
-func TestMissingSocketNamesTheDirectories(t *testing.T) {
+func TestMissingSocket_errorNamesTheSearchedDirectories(t *testing.T) {
 	t.Parallel()
 	f := clientFlags{dataDir: t.TempDir()}
 	c, err := f.client()
@@ -102,7 +102,7 @@ func TestMissingSocketNamesTheDirectories(t *testing.T) {
 }
 
 // Counts cover everything; the limit only limits what is shown.
-func TestSearch_countsHaveNoLimit(t *testing.T) {
+func TestSearchCommand_countsHaveNoLimit(t *testing.T) {
 	t.Parallel()
 	var asked struct {
 		Query   string
@@ -125,7 +125,7 @@ func TestSearch_countsHaveNoLimit(t *testing.T) {
 }
 
 // After --wait a search works: a restarted node knows what is indexed before it accepts searches.
-func TestWait_endsWhenTheNodeServes(t *testing.T) {
+func TestWaitFlag_endsWhenSearchWorks(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	node := http.NewServeMux()
@@ -145,7 +145,7 @@ func TestWait_endsWhenTheNodeServes(t *testing.T) {
 
 // The last line has the size if the catalog knows it. If the cause of a failure is only for
 // owners, the message says so.
-func TestWait_lastLine(t *testing.T) {
+func TestWaitFlag_lastLineSaysSizeOrCause(t *testing.T) {
 	t.Parallel()
 	const head = `{"node":"n","leader":"n","connections":[{"state":"synced"}],`
 	for answer, want := range map[string]string{
@@ -164,7 +164,7 @@ func TestWait_lastLine(t *testing.T) {
 	}
 }
 
-func TestRefusalWithoutAKeySaysHowToMakeOne(t *testing.T) {
+func TestRefusalWithoutAKey_saysHowToMakeOne(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{"Not authenticated", "Not authenticated."} {
 		e := &apiError{Code: "NOT_AUTHENTICATED", Message: message}
@@ -175,7 +175,7 @@ func TestRefusalWithoutAKeySaysHowToMakeOne(t *testing.T) {
 }
 
 // A query for repositories prints their names.
-func TestSearch_printsRepositories(t *testing.T) {
+func TestSearchCommand_printsRepositoryNames(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{
 		`{"repositoryInfo":[{"name":"a/b"},{"name":"c/d"}],"isSearchExhaustive":true}`: "a/b\nc/d\n",
@@ -199,7 +199,7 @@ func TestSearch_printsRepositories(t *testing.T) {
 }
 
 // A file name never breaks a result line in two.
-func TestSearchResults_fileNamesBreakNoLine(t *testing.T) {
+func TestSearchCommand_fileNamesNeverBreakALine(t *testing.T) {
 	t.Parallel()
 	const answer = `{"files":[{"repository":"a/b","fileName":{"text":"new\nline\u001b[2J.txt"},"chunks":[{"content":"x\n","contentStart":{"lineNumber":1},"matchRanges":[{"start":{"byteOffset":0},"end":{"byteOffset":1}}]}]},
 		{"repository":"a/b","fileName":{"text":"größe \"1\".txt"},"chunks":[]}],"isSearchExhaustive":true}`
@@ -212,7 +212,7 @@ func TestSearchResults_fileNamesBreakNoLine(t *testing.T) {
 }
 
 // A truncated line is marked.
-func TestSearch_marksCutLines(t *testing.T) {
+func TestSearchCommand_marksTruncatedLines(t *testing.T) {
 	t.Parallel()
 	const answer = `{"files":[{"repository":"a/b","fileName":{"text":"f"},"chunks":[{"content":"tail x\nwhole\nx head","cut":{"before":9000,"after":7},
 		"contentStart":{"byteOffset":9000,"lineNumber":1},"matchRanges":[{"start":{"byteOffset":9005},"end":{"byteOffset":9006}},{"start":{"byteOffset":9013},"end":{"byteOffset":9014}}]}]}],"isSearchExhaustive":true}`
@@ -225,7 +225,7 @@ func TestSearch_marksCutLines(t *testing.T) {
 }
 
 // An unknown revision is reported.
-func TestSearchNamesAnUnknownRevision(t *testing.T) {
+func TestSearchCommand_reportsAnUnknownRevision(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	node.HandleFunc("POST /api/search", func(w http.ResponseWriter, _ *http.Request) {
@@ -237,7 +237,7 @@ func TestSearchNamesAnUnknownRevision(t *testing.T) {
 }
 
 // If many repositories lack a revision, the output says so and what to do.
-func TestSearchNamesARevisionThatManyRepositoriesLack(t *testing.T) {
+func TestSearchCommand_reportsARevisionMissingInManyRepositories(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	node.HandleFunc("POST /api/search", func(w http.ResponseWriter, _ *http.Request) {
@@ -249,7 +249,7 @@ func TestSearchNamesARevisionThatManyRepositoriesLack(t *testing.T) {
 }
 
 // A filter from another code search gets a hint about its replacement.
-func TestSearchPrintsHints(t *testing.T) {
+func TestSearchCommand_printsHintsAboutFiltersOfOtherTools(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	node.HandleFunc("POST /api/search", func(w http.ResponseWriter, _ *http.Request) {
@@ -261,7 +261,7 @@ func TestSearchPrintsHints(t *testing.T) {
 }
 
 // Errors of a node are printed in words of the command line.
-func TestRefusalsSpeakOfFlags(t *testing.T) {
+func TestNodeErrors_arePrintedInTermsOfFlags(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	node.HandleFunc("POST /api/keys", func(w http.ResponseWriter, _ *http.Request) {
@@ -276,7 +276,7 @@ func TestRefusalsSpeakOfFlags(t *testing.T) {
 	}
 }
 
-func TestSnapshot_toStandardOutput(t *testing.T) {
+func TestBackupCommand_writesToStandardOutput(t *testing.T) {
 	t.Chdir(t.TempDir())
 	node := http.NewServeMux()
 	node.HandleFunc("GET /api/snapshot", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("all there is")) })
@@ -290,7 +290,7 @@ func TestSnapshot_toStandardOutput(t *testing.T) {
 }
 
 // Only the owner may read a key file, and it is never replaced.
-func TestClusterKeyFile(t *testing.T) {
+func TestClusterKeyFile_isPrivateAndNeverReplaced(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "cluster.key")
 	if err := writeKey(file); err != nil {
@@ -313,7 +313,7 @@ func TestClusterKeyFile(t *testing.T) {
 }
 
 // During an upgrade the status shows which nodes are done.
-func TestStatus_versions(t *testing.T) {
+func TestStatusCommand_showsTheVersionOfEachNode(t *testing.T) {
 	t.Parallel()
 	var s node.StatusResponse
 	answer := `{"version":"1.1","node":"n1","leader":"n2","level":{"number":1,"next":2,"waitsFor":["n2"]},"members":[{"id":"n1","version":"1.1","level":2,"health":"alive","lag":3},{"id":"n2","version":"1.0","health":"alive"}]}`
@@ -330,7 +330,7 @@ func TestStatus_versions(t *testing.T) {
 }
 
 // With --ca-file, a certificate of the cluster's own authority is trusted.
-func TestCAFile(t *testing.T) {
+func TestCAFileFlag_trustsThatAuthority(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("[]")) }))
 	defer s.Close()

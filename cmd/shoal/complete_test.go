@@ -10,7 +10,7 @@ import (
 )
 
 // The shell completes names from a node, and never files of the current directory.
-func TestCompletion_ofNames(t *testing.T) {
+func TestShellCompletion_completesNamesFromANode(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	for path, answer := range map[string]string{

@@ -7,7 +7,7 @@ import (
 )
 
 // sync waits for its listing and shows the result, not an older one.
-func TestConnectionSyncPrintsItsResult(t *testing.T) {
+func TestConnectionSync_waitsAndPrintsItsResult(t *testing.T) {
 	t.Parallel()
 	const before = `{"name":"main","type":"gitea","state":"failed","message":"old","repos":1,"attempt":7,"endedAt":"2026-11-02T10:00:00Z"}`
 	const queued = `{"name":"main","type":"gitea","state":"failed","message":"old","repos":1,"attempt":7,"queued":true,"endedAt":"2026-11-02T10:00:00Z"}`
@@ -63,7 +63,7 @@ func TestConnectionSyncPrintsItsResult(t *testing.T) {
 
 // While the host refuses the token, the listing is stale, then hidden. The state says so, with
 // one explanation.
-func TestConnectionList_refusedToken(t *testing.T) {
+func TestConnectionList_explainsARefusedToken(t *testing.T) {
 	t.Parallel()
 	for times, want := range map[string]string{
 		"": "failed  1 ",
@@ -86,7 +86,7 @@ func TestConnectionList_refusedToken(t *testing.T) {
 }
 
 // The webhook command shows what to enter at a host, and only replaces the secret on request.
-func TestConnectionWebhook_output(t *testing.T) {
+func TestConnectionWebhook_printsWhatToEnterAtTheHost(t *testing.T) {
 	t.Parallel()
 	const answer = `{"url":"https://shoal/api/webhook/main","secret":"SECRET","signingToken":"whsec_x","steps":"Enter it there.","previousUntil":"2020-01-02T10:00:00Z"}`
 	node := http.NewServeMux()
@@ -107,7 +107,7 @@ func TestConnectionWebhook_output(t *testing.T) {
 }
 
 // The output for one connection has the results of its last listings.
-func TestConnection_lastListings(t *testing.T) {
+func TestConnectionShow_printsTheLastListings(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	node.HandleFunc("GET /api/connections/main", func(w http.ResponseWriter, _ *http.Request) {

@@ -21,7 +21,7 @@ var elsewhere = map[string]string{
 
 // Every file, directory, make target and Go name in CONTRIBUTING.md must exist, so that its steps
 // stay true when something moves.
-func TestContributing_namesExist(t *testing.T) {
+func TestContributing_namesOnlyExistingThings(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "CONTRIBUTING.md"))
 	if err != nil {
@@ -128,7 +128,7 @@ func declared(all []source) map[string]bool {
 }
 
 // A page for users names no test; the list of its tests is in the tested package.
-func TestDocumentsNameNoTests(t *testing.T) {
+func TestUserDocumentation_namesNoTests(t *testing.T) {
 	t.Parallel()
 	for _, glob := range []string{"*.md", "*/*.md"} {
 		pages, err := filepath.Glob(filepath.Join("..", "..", "docs", glob))

@@ -10,7 +10,7 @@ import (
 )
 
 // A count agrees with its noun.
-func TestCounts_agreeWithTheirNouns(t *testing.T) {
+func TestPrintedCounts_agreeWithTheirNouns(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]string{0: "0 matches", 1: "1 match", 1234: "1234 matches"} {
 		if got := catalog.Counted(n, "match", "matches"); got != want {

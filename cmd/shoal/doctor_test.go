@@ -11,7 +11,7 @@ import (
 )
 
 // doctor prints one line with advice for each problem of the host.
-func TestDoctor_looksAtTheHost(t *testing.T) {
+func TestDoctor_advisesOnEachProblemOfTheMachine(t *testing.T) {
 	t.Parallel()
 	sound := func() hostFacts {
 		return hostFacts{
@@ -73,7 +73,7 @@ func missing(program, which string) error {
 }
 
 // The exit code tells whether action is needed, and each warning of the cluster is printed.
-func TestDoctor_looksAtTheCluster(t *testing.T) {
+func TestDoctor_printsClusterWarningsAndSetsTheExitCode(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		answer string // "" = no node answers

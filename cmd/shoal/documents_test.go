@@ -15,7 +15,7 @@ import (
 var quotedCommand = regexp.MustCompile("(?:`|\\n    (?:bin/)?)shoal ([^`\\n]+)")
 
 // Every command and flag in a document exists. A wrong one would fail when a user needs it.
-func TestDocuments_commandsExist(t *testing.T) {
+func TestDocumentation_commandsAndFlagsExist(t *testing.T) {
 	t.Parallel()
 	root := newRoot(func(string) string { return "" })
 	found := 0

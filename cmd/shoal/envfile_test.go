@@ -9,7 +9,7 @@ import (
 
 // For each variable of a file the output says what a node does with it, and for each secret
 // whether it is set. Values are not printed.
-func TestConfigCheck_explainsAFileOfVariables(t *testing.T) {
+func TestConfigCheck_explainsEachVariableOfAnEnvironmentFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "shoal.json")
 	text := `{"connections": {"a": {"type": "github", "orgs": ["acme"], "token": {"env": "GITHUB_TOKEN"}},

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestEvents_list(t *testing.T) {
+func TestEventsCommand_listsEvents(t *testing.T) {
 	t.Parallel()
 	asked := ""
 	node := http.NewServeMux()
@@ -26,7 +26,7 @@ func TestEvents_list(t *testing.T) {
 }
 
 // --follow prints each event once, in order of time, also if a node fails for a moment.
-func TestEvents_follow(t *testing.T) {
+func TestEventsCommand_followPrintsEachEventOnce(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -79,7 +79,7 @@ func TestEvents_follow(t *testing.T) {
 }
 
 // A node of an older version returns no cursor, so --follow would print the same events forever.
-func TestEvents_followNeedsANewerNode(t *testing.T) {
+func TestEventsCommand_followNeedsANewerNode(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	node.HandleFunc("GET /api/events", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"events":[]}`)) })

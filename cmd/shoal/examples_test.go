@@ -12,7 +12,7 @@ import (
 // Configurations as people write them, with comments and trailing commas, are accepted. The
 // output says what each one lists, what has no effect, and what is wrong with refused ones.
 // examples.txt has them by name, examples.golden.txt the output of config check --explain.
-func TestConfigCheck_examples(t *testing.T) {
+func TestConfigCheck_printsTheGoldenOutputForEachExample(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("testdata", "examples.txt"))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestJobs_listRetryCancel(t *testing.T) {
+func TestJobsCommand_listsRetriesAndCancels(t *testing.T) {
 	t.Parallel()
 	const one = `{"id":"index:7","state":"retrying","kind":"index","subject":"example.com/a/b","attempt":3,"error":"clone failed","nextTry":"2020-01-02T10:00:00Z"}`
 	asked := ""
@@ -39,7 +39,7 @@ func TestJobs_listRetryCancel(t *testing.T) {
 	}
 }
 
-func TestReindex_byName(t *testing.T) {
+func TestReindexCommand_findsARepositoryByItsFullName(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	node := http.NewServeMux()
@@ -84,7 +84,7 @@ func TestUnknownRepository_suggestsNames(t *testing.T) {
 }
 
 // All pages of repositories are printed, as text and with --json.
-func TestRepos_list(t *testing.T) {
+func TestReposCommand_printsAllPages(t *testing.T) {
 	t.Parallel()
 	node := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q, n := r.URL.Query(), 0

@@ -26,7 +26,7 @@ var textOnly = map[string]string{
 }
 
 // Every command has --json for scripts.
-func TestCommands_haveJSON(t *testing.T) {
+func TestEveryCommand_hasTheJSONFlag(t *testing.T) {
 	t.Parallel()
 	root := newRoot(func(string) string { return "" })
 	var without []string

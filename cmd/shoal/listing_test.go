@@ -7,7 +7,7 @@ import (
 )
 
 // With --json every list of the API is printed unchanged.
-func TestLists_asJSON(t *testing.T) {
+func TestListCommands_printTheAnswerUnchangedWithJSON(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ command, path, answer, lines string }{
 		{"key list", "/api/keys", `[{"id":"k1","name":"laptop","role":"member","prefix":"shoal_a","createdAt":"2020-01-02T10:00:00Z","more":1}]`, "laptop  k1  member  shoal_a…  nobody  2020-01-02T10:00:00Z  never"},

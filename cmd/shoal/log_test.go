@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestLog_timesInJSON(t *testing.T) {
+func TestJSONLog_hasTimesInUTC(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	slog.New(slog.NewJSONHandler(&b, &slog.HandlerOptions{ReplaceAttr: durationsAsText})).Info("done", "took", 540*time.Millisecond, "n", 3)
@@ -17,7 +17,7 @@ func TestLog_timesInJSON(t *testing.T) {
 	}
 }
 
-func TestSearch_refusesAnEmptyQuery(t *testing.T) {
+func TestSearchCommand_refusesAnEmptyQuery(t *testing.T) {
 	t.Parallel()
 	f := searchFlags{}
 	if err := f.run(nil, nil, []string{" "}); err == nil || !strings.Contains(err.Error(), "the query is empty") {

@@ -78,7 +78,7 @@ func (d *desk) must(stdin string, args ...string) (stdout, stderr string) {
 // lastKey returns the key of the last request.
 func (d *desk) lastKey() string { return d.asked[len(d.asked)-1] }
 
-func TestLogin(t *testing.T) {
+func TestLogin_storesAWorkingKeyInAPrivateFile(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	file := filepath.Join(d.home, ".config", "shoal", "contexts.json")
@@ -122,7 +122,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-func TestLogout(t *testing.T) {
+func TestLogout_revokesTheKeyAndRemovesIt(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for _, digit := range []string{"a", "b"} {
@@ -160,7 +160,7 @@ func TestLogout(t *testing.T) {
 }
 
 // A refused login writes no file, and only sends API keys.
-func TestLogin_refused(t *testing.T) {
+func TestLogin_refusedOneWritesNoFile(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	withUser := strings.Replace(d.url, "http://", "http://me:pw@", 1)

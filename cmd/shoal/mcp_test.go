@@ -44,7 +44,7 @@ func (f *tools) ReadFile(_ context.Context, _ catalog.Viewer, req browse.ReadFil
 }
 
 // The SDK's client speaks through the bridge, in the newest protocol and in one with a handshake.
-func TestMCPBridge_withSDKClient(t *testing.T) {
+func TestMCPBridge_servesTheOfficialSDKsClient(t *testing.T) {
 	t.Parallel()
 	f := &tools{began: make(chan struct{}), ended: make(chan struct{})}
 	log := slog.New(slog.DiscardHandler)

@@ -45,30 +45,30 @@ var takesAway = regexp.MustCompile(`(?i)\bmove\b[^.;]*\baway\b|accept the loss|s
 // takingAway has these messages by a part of each: why the data cannot be used, and the test that
 // causes the message.
 var takingAway = map[string][2]string{
-	"changes that only the lost nodes know":            {"a majority is lost for good, and the operator has to say so", "TestRecover_asksForAWord"},
-	"Move the data directories of the others away":     {"the help of recover: the others belong to the cluster that was given up", "TestSuccession_oldNodeStopsAnswering"},
-	"which was given up":                               {"an operator made another cluster of it", "TestSuccession_oldNodeStopsAnswering"},
-	"to let this node join as a new one (":             {"a page of the log or a snapshot fails its checksum", "TestVerify_findsFlippedBits"},
-	"the data directory was moved, copied or restored": {"the log misses entries that others have heard of", "TestOldImage_neverLosesAcknowledgedWrites"},
-	"went back in time":                                {"the log ends before what others have confirmed", "TestOldImage_isDetected"},
-	"another process has the identity":                 {"a second process runs on a copy, which is the one to go", "TestCopy_refusedWhileTheOriginalRuns"},
-	"is missing but %s is not empty":                   {"without its name a log belongs to no node", "TestIdentity_ofALostFile"},
-	"put it back from a copy, or move":                 {"node.json is no JSON or names no node", "TestIdentity_ofALostFile"},
+	"changes that only the lost nodes know":            {"a majority is lost for good, and the operator has to say so", "TestRecoverCommand_asksForConfirmation"},
+	"Move the data directories of the others away":     {"the help of recover: the others belong to the cluster that was given up", "TestRestoredCluster_oldNodesStopAnswering"},
+	"which was given up":                               {"an operator made another cluster of it", "TestRestoredCluster_oldNodesStopAnswering"},
+	"to let this node join as a new one (":             {"a page of the log or a snapshot fails its checksum", "TestVerifyLog_detectsFlippedBits"},
+	"the data directory was moved, copied or restored": {"the log misses entries that others have heard of", "TestOldDiskImage_neverLosesAcknowledgedWrites"},
+	"went back in time":                                {"the log ends before what others have confirmed", "TestOldDiskImage_isDetected"},
+	"another process has the identity":                 {"a second process runs on a copy, which is the one to go", "TestCopiedNode_isRefusedWhileTheOriginalRuns"},
+	"is missing but %s is not empty":                   {"without its name a log belongs to no node", "TestNodeIdentity_lostOrDamagedFileIsRefused"},
+	"put it back from a copy, or move":                 {"node.json is no JSON or names no node", "TestNodeIdentity_lostOrDamagedFileIsRefused"},
 	"must not forget its votes":                        {"the log is gone", "TestDataDirectory_withoutItsLogIsRefused"},
-	"it was removed; move":                             {"the cluster has removed the node", "TestRemove_nodeStopsWithAReason"},
-	"the node was removed from the cluster":            {"the cluster has removed the node", "TestRemove_nodeStopsWithAReason"},
-	"but %s is here: move":                             {"the node is bound to a cluster that is not this one, and holds nothing yet", "TestFormation_ofAPromiseThatBinds"},
-	"move this data directory away":                    {"the founder is lost before there was a cluster: the node holds nothing yet", "TestFormation_ofAPromiseThatBinds"},
-	"move one of the two away":                         {"the directory was copied, and the other one runs", "TestCopy_refusedWhileTheOriginalRuns"},
+	"it was removed; move":                             {"the cluster has removed the node", "TestRemoveNode_theRemovedNodeStopsWithAReason"},
+	"the node was removed from the cluster":            {"the cluster has removed the node", "TestRemoveNode_theRemovedNodeStopsWithAReason"},
+	"but %s is here: move":                             {"the node is bound to a cluster that is not this one, and holds nothing yet", "TestFormation_aNodePromisedToOneClusterJoinsNoOther"},
+	"move this data directory away":                    {"the founder is lost before there was a cluster: the node holds nothing yet", "TestFormation_aNodePromisedToOneClusterJoinsNoOther"},
+	"move one of the two away":                         {"the directory was copied, and the other one runs", "TestCopiedNode_isRefusedWhileTheOriginalRuns"},
 	"it was rolled back or is a copy":                  {"the cluster knows later starts of the node", "TestCopiedDataDirectory_isRefused"},
-	"and move its directory away":                      {"the directory was copied, and the other one runs", "TestHandshake_admission"},
-	"drain it, or accept the loss":                     {"the last copy would go, so the command is refused", "TestOperations_outcomes"},
-	"which remembers what this node's file was":        {"a cache of one small file is no JSON; the configuration in force stays", "TestMemory_unreadable"},
+	"and move its directory away":                      {"the directory was copied, and the other one runs", "TestHandshake_admitsOnlyMembersOfTheCluster"},
+	"drain it, or accept the loss":                     {"the last copy would go, so the command is refused", "TestOperatorCommands_haveTheExpectedOutcome"},
+	"which remembers what this node's file was":        {"a cache of one small file is no JSON; the configuration in force stays", "TestConfigurationMemory_unreadableFileIsReported"},
 }
 
 // Each message that tells a user to take data out of use has a test that causes it, and so shows
 // that the data cannot be used.
-func TestMessages_aboutTakingDataAwayHaveATest(t *testing.T) {
+func TestMessages_thatTellToMoveDataAwayHaveATest(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
 	eachText(t, func(path, text string) {
@@ -123,7 +123,7 @@ func eachText(t *testing.T, f func(path, text string)) {
 	}
 }
 
-func TestRecover_asksForAWord(t *testing.T) {
+func TestRecoverCommand_asksForConfirmation(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cmd := newRoot(func(string) string { return "" })

@@ -13,7 +13,7 @@ import (
 )
 
 // `config check --online` at a real server: what it lists and skips, and a refused token.
-func TestConfigCheck_onlineAtARealGitea(t *testing.T) {
+func TestConfigCheck_onlineListsARealGitea(t *testing.T) {
 	t.Parallel()
 	s := giteatest.Start(t)
 	s.Org("acme")

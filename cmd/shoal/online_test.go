@@ -16,7 +16,7 @@ import (
 
 // `config check` prints what each connection will list. With --online it asks the hosts, and
 // fails if one does not list.
-func TestConfigCheck_online(t *testing.T) {
+func TestConfigCheck_onlineAsksTheHosts(t *testing.T) {
 	t.Parallel()
 	gitea := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

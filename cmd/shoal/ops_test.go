@@ -35,7 +35,7 @@ func TestAlertRules_coverDataLoss(t *testing.T) {
 
 // Behind each balancer of examples/ a node can tell clients apart, and gets all requests that it
 // accepts.
-func TestBalancerExamples_forwardTheClient(t *testing.T) {
+func TestLoadBalancerExamples_forwardTheClientsAddress(t *testing.T) {
 	t.Parallel()
 	for file, all := range map[string][]string{
 		"haproxy.cfg": {"\n    option forwardfor\n"},
@@ -86,7 +86,7 @@ func TestOpsFiles_nameRealMetrics(t *testing.T) {
 }
 
 // Each alert fires with its fault, and none fires without faults.
-func TestAlerts_fire(t *testing.T) {
+func TestAlertRules_fireExactlyOnTheirFault(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join("..", "..", "ops")
 	rules, err := os.ReadFile(filepath.Join(folder, "alerts.yaml"))
@@ -117,7 +117,7 @@ func TestAlerts_fire(t *testing.T) {
 }
 
 // The dashboard has every metric of connections, and no two panels overlap.
-func TestDashboard_connections(t *testing.T) {
+func TestDashboard_showsEveryConnectionMetric(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
 	code, err := os.ReadFile(filepath.Join(root, "node", "metrics_connection.go"))
@@ -162,7 +162,7 @@ func TestDashboard_connections(t *testing.T) {
 }
 
 // A -run that matches nothing passes, so every test named in the Makefile must exist.
-func TestMakefile_testsExist(t *testing.T) {
+func TestMakefile_namesOnlyExistingTests(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))

@@ -79,8 +79,8 @@ var plays = []play{
 // exampleLine matches a command on a page.
 var exampleLine = regexp.MustCompile(`^    (?:shoal|sudo|curl|claude|cp|export) `)
 
-// TestPages_runAsWritten runs the first tutorial; with -pages every page (make test-pages).
-func TestPages_runAsWritten(t *testing.T) {
+// TestDocumentationCommands_runAsWritten runs the first tutorial; with -pages every page (make test-pages).
+func TestDocumentationCommands_runAsWritten(t *testing.T) {
 	t.Parallel()
 	for i, p := range plays {
 		if i > 0 && !*allPages {
@@ -94,7 +94,7 @@ func TestPages_runAsWritten(t *testing.T) {
 }
 
 // Every tutorial and how-to with a command is run.
-func TestPages_areAllPlayed(t *testing.T) {
+func TestDocumentationCommands_areAllRunByATest(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{"tutorial", "how-to"} {
 		pages, err := filepath.Glob(filepath.Join("..", "..", "docs", dir, "*.md"))

@@ -41,7 +41,7 @@ func open(t *testing.T, program, url string) (value func(js string) string) {
 
 // It types queries into the page behind haproxy of three nodes while one is killed. Each query
 // has all its results, and the page is never reloaded.
-func TestPages_outliveAKilledNode(t *testing.T) {
+func TestSearchPage_losesNoResultWhenANodeIsKilled(t *testing.T) {
 	program := os.Getenv("SHOAL_TEST_CHROMIUM")
 	if program == "" {
 		t.Skip("NOT RUN: no Chromium is named by SHOAL_TEST_CHROMIUM (make test-web names it)")
@@ -78,7 +78,7 @@ func TestPages_outliveAKilledNode(t *testing.T) {
 
 // It searches through haproxy while the nodes with the only copies hang, and kills them during
 // the search. The page shows what is missing, without a reload.
-func TestPages_sayWhatAKilledNodeHad(t *testing.T) {
+func TestSearchPage_saysWhatIsMissingAfterNodesAreKilled(t *testing.T) {
 	program := os.Getenv("SHOAL_TEST_CHROMIUM")
 	if program == "" {
 		t.Skip("NOT RUN: no Chromium is named by SHOAL_TEST_CHROMIUM (make test-web names it)")

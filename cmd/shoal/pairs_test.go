@@ -31,10 +31,10 @@ var (
 	pairsFor    = flag.Duration("for", 20*time.Second, "how long nodes of two programs run in all")
 )
 
-// TestPairs moves three nodes behind a balancer from one program to another and back, in the
+// TestUpgradeAndDowngrade_loseNoRequestBetweenTwoReleases moves three nodes behind a balancer from one program to another and back, in the
 // order of `shoal upgrade next` and with the leader first. Clients search and everything changes
 // meanwhile. No request fails, no answer is incomplete, and the catalogs are equal.
-func TestPairs(t *testing.T) {
+func TestUpgradeAndDowngrade_loseNoRequestBetweenTwoReleases(t *testing.T) {
 	older, newer := *lastProgram, binary(t)
 	switch {
 	case *nextProgram != "":

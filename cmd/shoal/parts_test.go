@@ -16,7 +16,7 @@ var holdsWhole = map[string]string{
 	"node/search.ranking": "it is several searches, one after the other, of the one who searches",
 }
 
-func TestNoPartHoldsItsWhole(t *testing.T) {
+func TestComponents_doNotHoldTheWholeNode(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		dir := filepath.ToSlash(filepath.Dir(s.path))
@@ -109,7 +109,7 @@ func permitted(path string) string {
 	return ""
 }
 
-func TestRepositoriesAreReadThroughTheGate(t *testing.T) {
+func TestRepositories_areReadOnlyThroughThePermissionCheck(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
 	for _, s := range sources(t) {

@@ -240,7 +240,7 @@ func (p *process) flood(t *testing.T, n int, from, text string) { // a full back
 }
 
 // It opens more connections than the node has file descriptors, from the client's own address.
-func TestIdleConnections_doNoHarm(t *testing.T) {
+func TestIdleConnections_keepTheNodeReady(t *testing.T) {
 	t.Parallel()
 	p := newProcess(t)
 	p.shell = "ulimit -n 1024"
@@ -289,7 +289,7 @@ func TestAnnouncedBodies_takeNoMemory(t *testing.T) {
 	}
 }
 
-func TestTooFewDescriptors(t *testing.T) {
+func TestStart_failsWithTooFewFileDescriptors(t *testing.T) {
 	t.Parallel()
 	p := newProcess(t)
 	p.shell = "ulimit -n 64"
@@ -299,7 +299,7 @@ func TestTooFewDescriptors(t *testing.T) {
 	}
 }
 
-func TestConnectionLimit_followsDescriptors(t *testing.T) {
+func TestConnectionLimit_followsTheFileDescriptorLimit(t *testing.T) {
 	t.Parallel()
 	for descriptors, want := range map[uint64]int{24: 0, 255: 0, 256: 128, 1024: 512, 1 << 20: 65536, math.MaxUint64: 65536} {
 		if got, err := connectionsFor(descriptors); got != want || (err == nil) != (want > 0) {
@@ -308,7 +308,7 @@ func TestConnectionLimit_followsDescriptors(t *testing.T) {
 	}
 }
 
-func TestMemoryLimit_isTheSmallest(t *testing.T) {
+func TestMemoryLimit_isTheSmallestOfHostAndContainer(t *testing.T) {
 	t.Parallel()
 	if debug.SetMemoryLimit(-1) != math.MaxInt64 {
 		t.Skip("the test itself runs with a memory limit")
@@ -349,7 +349,7 @@ func shoal(t *testing.T, env []string, args ...string) (stdout, stderr string, c
 }
 
 // Without git a node can fetch nothing, so it does not start, and says so.
-func TestServe_needsGit(t *testing.T) {
+func TestServe_refusesToStartWithoutGit(t *testing.T) {
 	t.Parallel()
 	p := newProcess(t)
 	p.env = append(p.env, "PATH="+t.TempDir())
@@ -360,7 +360,7 @@ func TestServe_needsGit(t *testing.T) {
 }
 
 // It applies a file, sends SIGHUP, and restarts without the file.
-func TestConfiguration_sources(t *testing.T) {
+func TestConfiguration_isAppliedReloadedAndKeptWithoutItsFile(t *testing.T) {
 	t.Parallel()
 	p := newProcess(t)
 	p.start(t)

@@ -8,7 +8,7 @@ import (
 
 // An incomplete answer is explained by its most serious reason. For example, a higher limit does
 // not help if a repository is not indexed.
-func TestSearch_incompleteAnswer(t *testing.T) {
+func TestSearchCommand_explainsAnIncompleteAnswerByItsWorstReason(t *testing.T) {
 	t.Parallel()
 	var many []string
 	for range mostMissing {

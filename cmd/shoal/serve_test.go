@@ -62,7 +62,7 @@ func TestServe_invalidValuesStopTheStart(t *testing.T) {
 	}
 }
 
-func TestJoinEntries(t *testing.T) {
+func TestJoinFlag_readsAddressesOfOtherNodes(t *testing.T) {
 	t.Parallel()
 	for _, entry := range []string{"10.0.0.1:7702", "10.0.0.1", "n1.example", "n1.example:7702", "[2001:db8::1]:7702", "2001:db8::1", "[2001:db8::1]", "_shoal._tcp.example.com"} {
 		if _, err := flagsOf(t, nil, "--join", entry); err != nil {
@@ -72,7 +72,7 @@ func TestJoinEntries(t *testing.T) {
 }
 
 // A node that listens on a wildcard address advertises the address of the route to the others.
-func TestAdvertise_usesTheRouteToOthers(t *testing.T) {
+func TestAdvertisedAddress_isThatOfTheRouteToOthers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ join, want, says string }{
 		{"n1.example,127.0.0.1:7702", "", "name the address that other nodes reach this one by"},
@@ -102,7 +102,7 @@ func TestAdvertise_usesTheRouteToOthers(t *testing.T) {
 	}
 }
 
-func TestOwnURL(t *testing.T) {
+func TestOwnURL_isDerivedFromTheListenAddress(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		args []string
@@ -123,7 +123,7 @@ func TestOwnURL(t *testing.T) {
 
 // Anonymous access is logged as a warning whenever it begins: at the start, or with a new
 // configuration.
-func TestAnonymousAccess_isLogged(t *testing.T) {
+func TestAnonymousAccess_isLoggedAsAWarning(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		on, warned := false, 0
@@ -142,7 +142,7 @@ func TestAnonymousAccess_isLogged(t *testing.T) {
 }
 
 // A checkout for a demo must have its own history, because others cannot be indexed.
-func TestDemoCheckout(t *testing.T) {
+func TestDemo_needsACheckoutWithItsOwnHistory(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	for _, dir := range []string{"clone/.git", "clone/a/b", "linked", "plain"} {

@@ -65,7 +65,7 @@ func TestServe_wrongCommandLineExitsWithoutRestart(t *testing.T) {
 }
 
 // The exit code tells a supervisor whether a restart can help.
-func TestExitCodes(t *testing.T) {
+func TestExitCode_saysWhetherARestartCanHelp(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err  error
@@ -87,7 +87,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestStatus_forScripts(t *testing.T) {
+func TestStatusCommand_checkFlagSetsTheExitCode(t *testing.T) {
 	t.Parallel()
 	for answer, good := range map[string]bool{
 		`{"leader":"n","connections":[{"state":"synced"}]}`: true,
@@ -114,7 +114,7 @@ func TestStatus_forScripts(t *testing.T) {
 	}
 }
 
-func TestStatus_beginsWithTheVerdict(t *testing.T) {
+func TestStatusCommand_beginsWithTheVerdict(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	node.HandleFunc("GET /api/status", func(w http.ResponseWriter, _ *http.Request) {
@@ -126,7 +126,7 @@ func TestStatus_beginsWithTheVerdict(t *testing.T) {
 }
 
 // With permissions, owners see the answers of code hosts about them; nobody else does.
-func TestStatus_permissions(t *testing.T) {
+func TestStatusCommand_showsPermissionAnswersToOwners(t *testing.T) {
 	t.Parallel()
 	const hosts = `"unlinked":3,"hosts":[{"host":"github:github.com","people":{"wanted":9,"answered":5,"ended":2,"refused":1,"failing":1,"newest":"2026-11-01T12:00:00Z"},"repos":{"wanted":4}}]`
 	for answer, want := range map[string][]string{

@@ -14,7 +14,7 @@ import (
 
 // systemd hears that the node serves. While the node answers itself, it sends a keep-alive in
 // each half of the watchdog's time.
-func TestSupervisor_hearsOfANodeThatAnswers(t *testing.T) {
+func TestSystemd_getsKeepAlivesWhileTheNodeAnswers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		handler http.HandlerFunc

@@ -21,9 +21,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what was printed into testdata/terminal; then read the diff")
 
-// TestTerminal plays the files of testdata/terminal with the real program and a real node;
+// TestTerminalScripts_printTheirGoldenOutput plays the files of testdata/terminal with the real program and a real node;
 // README.md there describes them.
-func TestTerminal(t *testing.T) {
+func TestTerminalScripts_printTheirGoldenOutput(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/terminal/*.txt")
 	if err != nil || len(files) == 0 {

@@ -10,7 +10,7 @@ import (
 )
 
 // A start that cannot succeed changes neither the data directory nor the cluster.
-func TestServe_triesTheMachineBeforeTheData(t *testing.T) {
+func TestServe_checksTheMachineBeforeItTouchesData(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestServe_triesTheMachineBeforeTheData(t *testing.T) {
 }
 
 // If a configuration may be in force, a file with mistakes does not stop a node.
-func TestServe_refusesAWrongFileOnlyAtTheFirstStart(t *testing.T) {
+func TestServe_refusesAnInvalidConfigurationFileOnlyAtTheFirstStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	bad := filepath.Join(dir, "bad.json")

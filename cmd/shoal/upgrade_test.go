@@ -10,7 +10,7 @@ import (
 )
 
 // The output depends on the level of the catalog and on what nodes and program can apply.
-func TestUpgradeCheck(t *testing.T) {
+func TestUpgradeCheck_tellsWhetherAnUpgradeIsPossible(t *testing.T) {
 	t.Parallel()
 	build := func(lowest uint64, highest int) catalog.Build {
 		return catalog.Build{Lowest: lowest, Versions: []string{"0.1.0", "0.2.0", "0.3.0"}[:highest]}
@@ -69,7 +69,7 @@ func TestUpgradeCheck(t *testing.T) {
 
 // The next node is one with another version, the leader last. No node may stop while something is
 // missing that the cluster could have.
-func TestUpgradeNext(t *testing.T) {
+func TestUpgradeNext_namesTheLeaderLast(t *testing.T) {
 	t.Parallel()
 	status := func(changes ...func(*node.StatusResponse)) *node.StatusResponse {
 		s := &node.StatusResponse{Leader: "n1", Verdict: node.Verdict{State: node.VerdictGood}, Members: []node.MemberStatus{

@@ -18,7 +18,7 @@ var lookups = regexp.MustCompile(`(?:[lL]ookup|[fF]lag|LookupEnv|seconds|life|se
 
 // The table of the configuration has exactly the variables that a node reads while it runs. So a
 // file with them gets correct explanations, and an invalid value stops the start.
-func TestVariables_areInTheTable(t *testing.T) {
+func TestEnvironmentVariables_areAllInTheTable(t *testing.T) {
 	t.Parallel()
 	var table []string
 	for _, v := range config.Variables() {
@@ -52,37 +52,37 @@ func TestVariables_areInTheTable(t *testing.T) {
 
 // peopleTests are the variables about people and permissions, each with the test of its effect.
 var peopleTests = map[string]string{
-	"AUTH_CREDENTIALS_LOGIN_ENABLED":               "TestSignIn_byPassword",
-	"AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING":          "TestProviderSignIn_policies",
-	"AUTH_EE_GCP_IAP_AUDIENCE":                     "TestProxy_assertions",
-	"AUTH_EE_GCP_IAP_ENABLED":                      "TestProxy_assertions",
-	"AUTH_SESSION_MAX_AGE_SECONDS":                 "TestSessions_unusedOneEnds",
-	"AUTH_SESSION_UPDATE_AGE_SECONDS":              "TestSessions_updateAgeVariable",
-	"AUTH_URL":                                     "TestBaseURL_followsTheConfiguration",
-	"DISABLE_API_KEY_CREATION_FOR_NON_OWNER_USERS": "TestKeyring_keysForOwnersOnly",
-	"DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS":    "TestKeyring_keysForOwnersOnly",
-	"EXPERIMENT_EE_PERMISSION_SYNC_ENABLED":        "TestPermissionSetting_precedence",
-	"FORCE_ENABLE_ANONYMOUS_ACCESS":                "TestAnonymousAccess_precedence",
-	"OAUTH_ACCESS_TOKEN_TTL_SECONDS":               "TestTokenLifetimes_fromVariables",
-	"OAUTH_AUTHORIZATION_CODE_TTL_SECONDS":         "TestTokenLifetimes_fromVariables",
-	"OAUTH_REFRESH_TOKEN_TTL_SECONDS":              "TestTokenLifetimes_fromVariables",
-	"PERMISSION_SYNC_ENABLED":                      "TestPermissionSetting_precedence",
-	"REQUIRE_APPROVAL_NEW_MEMBERS":                 "TestProviderSignIn_policies",
-	"SHOAL_ALLOWED_EMAIL_DOMAINS":                  "TestProviderSignIn_policies",
-	"SHOAL_AUDIT_DISK_MB":                          "TestPolicy_fromVariables",
-	"SHOAL_AUDIT_QUERIES":                          "TestPolicy_fromVariables",
-	"SHOAL_MAX_PERMISSION_AGE":                     "TestCurrent_ageLimits",
-	"SHOAL_OAUTH_CIMD":                             "TestDocuments_builtIn",
-	"SHOAL_OAUTH_CLIENT_HOSTS":                     "TestAllowed_clientHosts",
-	"SHOAL_OAUTH_REFRESH_GRACE":                    "TestRefreshGrace_fromAVariable",
-	"SHOAL_OPERATOR_SOCKET":                        "TestSocket_canBeSwitchedOff",
-	"SOURCEBOT_EE_AUDIT_LOGGING_ENABLED":           "TestPolicy_fromVariables",
-	"SOURCEBOT_EE_AUDIT_RETENTION_DAYS":            "TestPolicy_fromVariables",
+	"AUTH_CREDENTIALS_LOGIN_ENABLED":               "TestPasswordSignIn_failuresLookAlikeAndWriteNothing",
+	"AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING":          "TestProviderSignIn_obeysTheSignUpAndLinkingSettings",
+	"AUTH_EE_GCP_IAP_AUDIENCE":                     "TestProxySignIn_needsASignedValidStatement",
+	"AUTH_EE_GCP_IAP_ENABLED":                      "TestProxySignIn_needsASignedValidStatement",
+	"AUTH_SESSION_MAX_AGE_SECONDS":                 "TestSession_endsIfUnused",
+	"AUTH_SESSION_UPDATE_AGE_SECONDS":              "TestSessions_recordUseAsOftenAsTheVariableSays",
+	"AUTH_URL":                                     "TestBaseURL_changesWithAUTH_URLWithoutARestart",
+	"DISABLE_API_KEY_CREATION_FOR_NON_OWNER_USERS": "TestAPIKeys_canBeRestrictedToOwners",
+	"DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS":    "TestAPIKeys_canBeRestrictedToOwners",
+	"EXPERIMENT_EE_PERMISSION_SYNC_ENABLED":        "TestPermissionSetting_overrideWinsOverEnvironment",
+	"FORCE_ENABLE_ANONYMOUS_ACCESS":                "TestAnonymousAccess_overrideWinsOverVariableOverSetting",
+	"OAUTH_ACCESS_TOKEN_TTL_SECONDS":               "TestTokenLifetimes_areReadFromVariables",
+	"OAUTH_AUTHORIZATION_CODE_TTL_SECONDS":         "TestTokenLifetimes_areReadFromVariables",
+	"OAUTH_REFRESH_TOKEN_TTL_SECONDS":              "TestTokenLifetimes_areReadFromVariables",
+	"PERMISSION_SYNC_ENABLED":                      "TestPermissionSetting_overrideWinsOverEnvironment",
+	"REQUIRE_APPROVAL_NEW_MEMBERS":                 "TestProviderSignIn_obeysTheSignUpAndLinkingSettings",
+	"SHOAL_ALLOWED_EMAIL_DOMAINS":                  "TestProviderSignIn_obeysTheSignUpAndLinkingSettings",
+	"SHOAL_AUDIT_DISK_MB":                          "TestAuditPolicy_isReadFromVariables",
+	"SHOAL_AUDIT_QUERIES":                          "TestAuditPolicy_isReadFromVariables",
+	"SHOAL_MAX_PERMISSION_AGE":                     "TestCredentials_areRefusedIfTheCatalogIsTooOld",
+	"SHOAL_OAUTH_CIMD":                             "TestClientDocuments_someClientsAreBuiltIn",
+	"SHOAL_OAUTH_CLIENT_HOSTS":                     "TestClientHosts_areRestrictedToTheAllowedOnes",
+	"SHOAL_OAUTH_REFRESH_GRACE":                    "TestRefreshGrace_isReadFromAVariable",
+	"SHOAL_OPERATOR_SOCKET":                        "TestOperatorSocket_rightsCanBeSwitchedOff",
+	"SOURCEBOT_EE_AUDIT_LOGGING_ENABLED":           "TestAuditPolicy_isReadFromVariables",
+	"SOURCEBOT_EE_AUDIT_RETENTION_DAYS":            "TestAuditPolicy_isReadFromVariables",
 }
 
 // Every variable about people and permissions, also an ignored one, has a test of its effect and
 // a place in the documentation.
-func TestVariables_ofPeopleHaveTestsAndDocs(t *testing.T) {
+func TestPeopleVariables_haveTestsAndDocumentation(t *testing.T) {
 	t.Parallel()
 	docs := ""
 	for _, name := range []string{"docs/how-to/harden.md", "docs/reference/flags-and-variables.md", "docs/how-to/permissions.md", "docs/audit.md", "docs/reference/oauth.md"} {

@@ -39,7 +39,7 @@ func TestTests_haveNoFixedWaits(t *testing.T) {
 	}
 }
 
-func TestFlatWaits(t *testing.T) {
+func TestFixedWaitCheck_findsSleepsInTestCode(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{
 		`time.Sleep(d)`:                                       1,

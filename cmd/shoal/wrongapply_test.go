@@ -18,10 +18,10 @@ import (
 
 var wrongProgram = flag.String("wrong", "", "program that applies each configuration in a way of its own, as SHOAL_WRONG says")
 
-// TestWrongApply runs real processes behind a balancer, some of whose programs apply an entry
+// TestProgramsThatApplyAnEntryWrongly_takeOverTheMajoritysCatalog runs real processes behind a balancer, some of whose programs apply an entry
 // wrongly. The catalog of most voters counts: a node that differs takes it over, and no search
 // notices. Without a majority for one catalog, changes are refused and searches continue.
-func TestWrongApply(t *testing.T) {
+func TestProgramsThatApplyAnEntryWrongly_takeOverTheMajoritysCatalog(t *testing.T) {
 	if *wrongProgram == "" {
 		t.Skip(".ci/pairs builds the program")
 	}

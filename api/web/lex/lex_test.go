@@ -23,7 +23,7 @@ func colour(l *Lang, text string) string {
 	return strings.Join(out, "\n")
 }
 
-func TestColours(t *testing.T) {
+func TestHighlighter_coloursEachLanguage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ language, text, want string }{
 		{"Go", "x := `a\nb` // c 1", ".....ss\nss.cccccc"},
@@ -57,7 +57,7 @@ func TestColours(t *testing.T) {
 	}
 }
 
-func TestColours_partOfAFile(t *testing.T) {
+func TestHighlighter_guessesTheStateAtTheStartOfAPart(t *testing.T) {
 	t.Parallel()
 	l := For("Go")
 	if l.Enter([]byte("still a comment */ x")) == 0 || l.Enter([]byte("x /* y */")) != 0 {
@@ -65,8 +65,8 @@ func TestColours_partOfAFile(t *testing.T) {
 	}
 }
 
-// FuzzSpans checks that spans are in order, within the line and disjoint.
-func FuzzSpans(f *testing.F) {
+// FuzzHighlighter_spansAreOrderedAndDisjoint checks that spans are in order, within the line and disjoint.
+func FuzzHighlighter_spansAreOrderedAndDisjoint(f *testing.F) {
 	f.Add("Rust", "r###\"\"# \"##\n'\\", uint16(0))
 	f.Fuzz(func(t *testing.T, language, text string, _ uint16) {
 		l, state := For(language), State(0)

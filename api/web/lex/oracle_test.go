@@ -44,10 +44,10 @@ const (
 	leastBytes = 500
 )
 
-// TestColours_agreeWithAGrammar compares comments and strings in the files below
+// TestHighlighter_agreesWithAGrammarBasedOne compares comments and strings in the files below
 // SHOAL_TEST_SOURCES with those of a highlighter that has a grammar for each language, and prints
 // a table.
-func TestColours_agreeWithAGrammar(t *testing.T) {
+func TestHighlighter_agreesWithAGrammarBasedOne(t *testing.T) {
 	dirs := strings.Fields(os.Getenv("SHOAL_TEST_SOURCES"))
 	if len(dirs) == 0 {
 		t.Skip("NOT RUN: SHOAL_TEST_SOURCES names no directory of sources (make test-colours SOURCES=... does)")

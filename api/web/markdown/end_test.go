@@ -10,7 +10,7 @@ import (
 )
 
 // A reader whose request ends stops waiting, even if the rendering hangs.
-func TestRender_endsWithItsRequest(t *testing.T) {
+func TestRender_endsWhenItsRequestEnds(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	s, held := site(), make(chan struct{})
@@ -26,7 +26,7 @@ func TestRender_endsWithItsRequest(t *testing.T) {
 }
 
 // A panic of the renderer is an error of the document.
-func TestRender_panicIsAnError(t *testing.T) {
+func TestRender_panicBecomesAnError(t *testing.T) {
 	t.Parallel()
 	s := site()
 	s.File = func(string) string { panic("oh") }
@@ -36,7 +36,7 @@ func TestRender_panicIsAnError(t *testing.T) {
 }
 
 // Many references to a long address cannot exceed the size limit.
-func TestRender_limitOfRepeatedAddresses(t *testing.T) {
+func TestRender_limitsTheExpansionOfLinkReferences(t *testing.T) {
 	t.Parallel()
 	source := "[a]: https://example.com/" + strings.Repeat("x", 200<<10) + "\n\n" + strings.Repeat("[a] ", 60_000)
 	if _, err := markdown.Render(t.Context(), []byte(source), site()); !errors.Is(err, markdown.ErrGrown) {

@@ -142,15 +142,15 @@ var hostile = []string{
 	"<table>\n\n|a|\n|-|\n\n</table>", "> <div>\n> a\n\n</div>", "<b>\n\n# x\n\n</b>", "[<b>](x)</b>", "<a href=x>[y](z)</a>", "*<b>*</b>",
 }
 
-func TestNothingHostileIsDrawn(t *testing.T) {
+func TestRender_dropsHostileMarkup(t *testing.T) {
 	t.Parallel()
 	for _, source := range append(hostile, strings.Join(hostile, "\n\n"), strings.Join(hostile, " "), strings.Join(hostile, "\n")) {
 		harmless(t, source, draw(t, site(), source).HTML)
 	}
 }
 
-// FuzzRender draws anything, and reads it as a browser would.
-func FuzzRender(f *testing.F) {
+// FuzzRender_outputIsHarmlessMarkup draws anything, and reads it as a browser would.
+func FuzzRender_outputIsHarmlessMarkup(f *testing.F) {
 	for _, source := range hostile {
 		f.Add(source)
 	}

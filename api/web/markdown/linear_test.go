@@ -17,7 +17,7 @@ import (
 
 // Marks of containers by the hundred thousand are refused at once: the parser takes
 // time by the square of their number.
-func TestDeepNestingIsRefusedAtOnce(t *testing.T) {
+func TestRender_refusesDeepNestingAtOnce(t *testing.T) {
 	const levels = 260_000
 	repeat := func(parts ...string) string {
 		var b strings.Builder
@@ -40,7 +40,7 @@ func TestDeepNestingIsRefusedAtOnce(t *testing.T) {
 }
 
 // What only looks like deep nesting is drawn.
-func TestRulesAndTablesAreNotNested(t *testing.T) {
+func TestRender_doesNotTakeRulesAndTablesForNesting(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{strings.Repeat("- ", 300), strings.Repeat("* ", 300), "> " + strings.Repeat("- ", 300), strings.Repeat("> ", 60) + "x", strings.Repeat("-", 300), "1.2.3.4.5\n", strings.Repeat("1.", 300), strings.Repeat("|", 300)} {
 		draw(t, site(), source)
@@ -57,7 +57,7 @@ var signs = []string{
 // Time grows as the length does, whatever the text: eight times the length takes far
 // less than 64 times as long. Refusals count as answers. SHOAL_HOSTILE is how many
 // texts more are drawn at random, instead of 20.
-func TestTimeIsLinearInTheLength(t *testing.T) {
+func TestRender_timeIsLinearInTheLength(t *testing.T) {
 	random, tries := rand.New(rand.NewPCG(1, 2)), 20
 	if n, err := strconv.Atoi(os.Getenv("SHOAL_HOSTILE")); err == nil {
 		tries = n

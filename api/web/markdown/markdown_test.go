@@ -46,7 +46,7 @@ func draw(t testing.TB, s markdown.Site, source string) *markdown.Document {
 
 const outside = ` rel="nofollow noreferrer noopener"`
 
-func TestADocumentIsDrawn(t *testing.T) {
+func TestRender_writesTheExpectedHTML(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ source, want string }{
 		// Text.
@@ -105,7 +105,7 @@ func TestADocumentIsDrawn(t *testing.T) {
 	}
 }
 
-func TestLinksLeadWhereTheyMay(t *testing.T) {
+func TestRender_resolvesLinksWithinTheRepository(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ address, want string }{
 		{"https://example.com/a?b=c&d#e", "https://example.com/a?b=c&amp;d#e"}, {"HTTP://Example.com", "http://Example.com"}, {"mailto:a@example.com", "mailto:a@example.com"}, {"//example.com/x", "https://example.com/x"},
@@ -132,7 +132,7 @@ func TestLinksLeadWhereTheyMay(t *testing.T) {
 	}
 }
 
-func TestImagesOfOtherSitesAreLinks(t *testing.T) {
+func TestRender_turnsImagesOfOtherSitesIntoLinks(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ source, want string }{
 		{"![a](b.png \"c\")", `<img src="/raw/docs/b.png" alt="a" title="c" loading="lazy">`},
@@ -153,9 +153,9 @@ func TestImagesOfOtherSitesAreLinks(t *testing.T) {
 	}
 }
 
-// TestCitationsStayLinks draws an answer: a citation is a link wherever it stands,
+// TestRender_ofAnAnswerLinksOnlyCitations draws an answer: a citation is a link wherever it stands,
 // nothing that a model writes is one, and its HTML is text.
-func TestCitationsStayLinks(t *testing.T) {
+func TestRender_ofAnAnswerLinksOnlyCitations(t *testing.T) {
 	t.Parallel()
 	s := site()
 	s.File, s.Tree, s.Raw, s.Literal = nil, nil, nil, true
@@ -184,9 +184,9 @@ func TestCitationsStayLinks(t *testing.T) {
 	}
 }
 
-// TestWhatIsTooMuchIsNotDrawn gives documents that are built to take long. Each is
+// TestRender_refusesTooExpensiveDocuments gives documents that are built to take long. Each is
 // refused, or drawn, soon.
-func TestWhatIsTooMuchIsNotDrawn(t *testing.T) {
+func TestRender_refusesTooExpensiveDocuments(t *testing.T) {
 	t.Parallel()
 	fill := func(s string) string { return strings.Repeat(s, (512<<10)/len(s)) }
 	for _, tt := range []struct {
@@ -233,7 +233,7 @@ func TestWhatIsTooMuchIsNotDrawn(t *testing.T) {
 
 // A document that is slow by itself is given up; one that had to wait for a busy machine
 // is drawn.
-func TestTheClockEndsADrawing(t *testing.T) {
+func TestRender_givesUpADocumentThatUsesTooMuchCPU(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a *b* c\n\n", 5000)
 	for _, c := range []struct {
@@ -258,8 +258,8 @@ func TestTheClockEndsADrawing(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestARealDocument draws a README that has a bit of everything.
-func TestARealDocument(t *testing.T) {
+// TestRender_ofARealREADMEEqualsItsGolden draws a README that has a bit of everything.
+func TestRender_ofARealREADMEEqualsItsGolden(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("testdata/readme.md")
 	if err != nil {
