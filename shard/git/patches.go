@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shoalsearch/shoal/shard/git/pack"
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
@@ -65,6 +67,13 @@ const (
 // before children. most bounds them to the newest, since to those after a time; 0 and the
 // zero time are no bounds. What the mirror lacks of not leaves nothing out.
 func (h *traces) Ancestry(ctx context.Context, tips, not []string, most int, since time.Time) (ids []string, err error) {
+	// A process costs as much as the whole history of a small repository.
+	if since.IsZero() && (most == 0 || most >= shortHistory) {
+		if ids, ok := h.short(ctx, tips, not); ok {
+			return ids, nil
+		}
+	}
+
 	c := h.git("rev-list", "--date-order", "--ignore-missing", "--stdin")
 	if most > 0 {
 		c.Args = append(c.Args, "--max-count="+strconv.Itoa(most))
@@ -97,6 +106,82 @@ func (h *traces) Ancestry(ctx context.Context, tips, not []string, most int, sin
 	})
 	slices.Reverse(ids)
 	return ids, err
+}
+
+// shortHistory is how many commits are walked over here before git is asked.
+const shortHistory = 500
+
+// short is Ancestry of a history that is soon walked over. ok is false where git has to look: at a
+// long or shallow one, and at commits that are in no pack.
+func (h *traces) short(ctx context.Context, tips, not []string) (ids []string, ok bool) {
+	err := h.inHistory(ctx, patchTime, func(c *chronicle, shallow boundary, _ func() error) error {
+		if len(shallow) > 0 {
+			return pack.ErrAskGit
+		}
+		seen := map[uint32]bool{}
+		for _, id := range not {
+			if err := c.parentsFirst(id, seen, func(uint32) {}); err != nil {
+				return err
+			}
+		}
+		for _, id := range tips {
+			if err := c.parentsFirst(id, seen, func(pos uint32) { ids = append(ids, hex.EncodeToString(c.id(pos))) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return ids, err == nil
+}
+
+// parentsFirst gives what leads to a commit to use, but for what was seen. Beyond shortHistory
+// commits it returns [pack.ErrAskGit].
+func (c *chronicle) parentsFirst(commit string, seen map[uint32]bool, use func(pos uint32)) error {
+	id, err := hex.DecodeString(commit)
+	if err != nil {
+		return err
+	}
+	tip, err := c.position(id)
+	if err != nil {
+		return err
+	}
+
+	// Each open commit has the parents behind it that are still to be looked at. Commits that are
+	// open count as seen: no commit is its own ancestor.
+	type step struct {
+		pos  uint32
+		left []uint32
+	}
+	var open []step
+	enter := func(pos uint32) error {
+		if seen[pos] {
+			return nil
+		}
+		if len(seen) == shortHistory {
+			return pack.ErrAskGit
+		}
+		seen[pos] = true
+		parents, err := c.parents(nil, pos)
+		open = append(open, step{pos, parents})
+		return err
+	}
+	if err := enter(tip); err != nil {
+		return err
+	}
+	for len(open) > 0 {
+		last := &open[len(open)-1]
+		if len(last.left) == 0 {
+			use(last.pos)
+			open = open[:len(open)-1]
+			continue
+		}
+		next := last.left[0]
+		last.left = last.left[1:]
+		if err := enter(next); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // has reports an error where the mirror lacks a commit. A small commit in a pack needs no process.
