@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,9 @@ import (
 // new key as second line, swap the lines, remove the old key. All nodes must have one step before
 // the next begins; each logs that it uses the new file. The leader seals the secrets of the catalog
 // under the first key of its file.
+
+// otherKeyText says what separates a node from the others.
+const otherKeyText = "the cluster key of this node is not that of the other nodes"
 
 // keysPause is the interval between reads of the key file, at Timing 1.
 const keysPause = 5 * time.Second
@@ -76,6 +80,7 @@ type secrets struct {
 	network  *network
 	replica  *replica
 	proposer *proposer
+	otherKey atomic.Pointer[string] // that the other members have another key, and what to do; nil: they have the same
 }
 
 // run watches the key file until the context ends.
@@ -98,6 +103,7 @@ func (s *secrets) run(ctx context.Context) {
 		if err == nil {
 			err = s.sealAnew(ctx)
 		}
+		s.compareKeys(ctx)
 
 		// Log the same error only once.
 		now := ""
@@ -118,8 +124,12 @@ func (s *secrets) use(text []byte) error {
 		return err
 	}
 
-	// Refuse the file if it cannot open a secret that the present keys can open.
+	// Refuse the file if it cannot open a secret that the present keys can open. A node that missed
+	// a change of the key gets the secrets anew from the others.
 	for name, box := range boxes(s.replica.view()) {
+		if s.otherKey.Load() != nil {
+			break
+		}
 		if _, err := unseal(keys, name, box); err == nil {
 			continue
 		}
@@ -134,6 +144,47 @@ func (s *secrets) use(text []byte) error {
 	s.keys.keys.Store(&keys)
 	s.log.Info("cluster keys taken over", "keys", fingerprints(keys))
 	return nil
+}
+
+// compareKeys finds out whether it is the key that separates this node from the others, as after a
+// change of the key that this node missed. It asks them only while it knows no leader.
+func (s *secrets) compareKeys(ctx context.Context) {
+	var others []string
+	if s.network.self.cluster() != "" && s.replica.leader() == "" {
+		others = s.withOtherKey(ctx)
+	}
+
+	if len(others) == 0 {
+		s.otherKey.Store(nil)
+		return
+	}
+
+	text := fmt.Sprintf("%s: %s has %s, and another one is in use at %s; write theirs into the file, as docs/how-to/rotate-keys.md says",
+		otherKeyText, s.keys.file, fingerprints(s.keys.valid()), strings.Join(others, ", "))
+	if s.otherKey.Swap(&text) == nil {
+		s.log.Error(text)
+	}
+}
+
+// withOtherKey returns the voters that run and have another key.
+func (s *secrets) withOtherKey(ctx context.Context) (out []string) {
+	ctx, cancel := context.WithTimeout(ctx, s.scaled(askTime))
+	defer cancel()
+
+	var calls sync.WaitGroup
+	var mu sync.Mutex // guards out
+	for _, id := range s.replica.voters() {
+		calls.Go(func() {
+			_, err := s.network.call(ctx, id, Hello, nil)
+			if m := s.replica.view().Member(id); m != nil && errors.Is(err, wire.ErrOtherKey) {
+				mu.Lock()
+				defer mu.Unlock()
+				out = append(out, m.Addr)
+			}
+		})
+	}
+	calls.Wait()
+	return out
 }
 
 // sealAnew seals, on the leader, whatever is not sealed under the first key.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,56 @@ func TestClusterKey_rotatesWithoutARestart(t *testing.T) {
 		if err := a.secrets.use([]byte(bad)); err == nil {
 			t.Errorf("the key file %q is taken over", bad)
 		}
+	}
+}
+
+// A node misses a whole change of the key. It names the key as the cause, and it takes the new key
+// without a restart, although it cannot open the secrets of its old catalog with it.
+func TestClusterKey_aNodeThatMissedTheChange(t *testing.T) {
+	t.Parallel()
+	f := newTestNodes(t)
+	there := f.key
+	a := f.add(1)
+	until(t, "the first node leads", a.Leading)
+	f.key = filepath.Join(t.TempDir(), "cluster.key")
+	text, err := os.ReadFile(there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(f.key, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := f.add(1)
+	f.settled(1, a, b)
+	if _, err := a.Secret(context.Background(), "hmac"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "both have the secret", func() bool { return b.View().Secret("hmac") != nil })
+	b.stop()
+
+	old, key := a.keys.valid()[0], wire.NewKey()
+	for _, step := range []wire.Keys{{old, key}, {key, old}, {key}} {
+		text := ""
+		for _, k := range step {
+			text += k.Text() + "\n"
+		}
+		if err := os.WriteFile(there, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the first node has "+fingerprints(step), func() bool { return fingerprints(a.keys.valid()) == fingerprints(step) })
+	}
+
+	b = f.restart(1)
+	until(t, "the other node names the key", func() bool { return b.Ready() != nil && b.Ready().Error() == otherKeyText })
+	if text := b.OtherKey(); !strings.Contains(text, f.key) || !strings.Contains(text, old.Fingerprint()) || !slices.Contains(b.Faults(), otherKeyText) {
+		t.Errorf("it says %q, and %q", text, b.Faults())
+	}
+	if err := os.WriteFile(f.key, []byte(key.Text()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the other node is back", func() bool { return b.Ready() == nil && b.OtherKey() == "" && b.Leader() == a.Self() })
+	if a.OtherKey() != "" {
+		t.Error("the node that has the key says:", a.OtherKey())
 	}
 }
 

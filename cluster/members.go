@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -74,6 +75,29 @@ func (c *Cluster) NameOf(node string) string {
 // another one. It returns nil while the node may answer.
 func (c *Cluster) Outlived() error { return c.succession.reason() }
 
+// Faults returns what is wrong with this node and separates it from the others, one sentence each.
+// Anybody may read it.
+func (c *Cluster) Faults() (out []string) {
+	if c.secrets.otherKey.Load() != nil {
+		out = append(out, otherKeyText)
+	}
+	if lag := c.network.clockLag(); lag > 0 {
+		out = append(out, fmt.Sprintf("the clock of this node is %s behind that of most nodes", lag.Round(time.Second)))
+	} else if lag < 0 {
+		out = append(out, fmt.Sprintf("the clock of this node is %s ahead of that of most nodes", -lag.Round(time.Second)))
+	}
+	return out
+}
+
+// OtherKey returns that the other nodes have another cluster key, and what to do; "" if not. It
+// names files and addresses.
+func (c *Cluster) OtherKey() string {
+	if text := c.secrets.otherKey.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
+
 // readyPatience is how long a restarted node waits for the cluster before it serves the catalog
 // that it has.
 const readyPatience = 15 * time.Second
@@ -87,6 +111,10 @@ func (c *Cluster) Ready() error {
 
 	if c.ready.Load() {
 		return nil
+	}
+
+	if c.secrets.otherKey.Load() != nil {
+		return errors.New(otherKeyText)
 	}
 
 	v := c.View()

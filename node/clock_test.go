@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -109,6 +110,18 @@ func TestWrongLeaderClock_hasNoEffect(t *testing.T) {
 			return nil
 		})
 	}
+
+	// A node that is not ready, here since it is drained, names its clock, too.
+	wrong := f.Nodes[slices.IndexFunc(f.Nodes, func(n *nodetest.Node) bool { return n.ID() == leader })]
+	if _, err := wrong.Operate.Drain(t.Context(), account.Operator(), leader); err != nil {
+		t.Fatal(err)
+	}
+	wrong.Wait("the reasons", func() error {
+		if said := strings.Join(wrong.Ready().Reasons, "; "); said != "this node is being drained; the clock of this node is 2h0m0s ahead of that of most nodes" {
+			return errors.New(said)
+		}
+		return nil
+	})
 
 	before := time.Now()
 	made, err := f.Nodes[0].Keys.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "ci"})

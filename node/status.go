@@ -211,11 +211,11 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer) (*StatusResponse, e
 		if seen.Blind() {
 			out.hideTotals()
 		}
-		out.Verdict = verdictOf(out, n.opt.Replicas)
+		out.Verdict = verdictOf(out, n.opt.Replicas, n.cluster.Faults()...)
 		return out, nil
 	}
 
-	out.Verdict = verdictOf(out, n.opt.Replicas).with(n.care()...)
+	out.Verdict = verdictOf(out, n.opt.Replicas, n.cluster.Faults()...).with(n.care()...)
 	out.Config = n.config.State()
 	for c := range view.Connections() {
 		out.Connections = append(out.Connections, n.Operate.Syncer.StateOf(view, c))
@@ -457,6 +457,12 @@ func (n *Node) Ready() ReadyResponse {
 	// A node in this state has just started, or cannot reach the others.
 	if r.Reasons == nil && n.hearsNobody() {
 		r.Reasons = append(r.Reasons, "this node hears none of the others, and lacks repositories that only they have")
+	}
+	// The age of the catalog alone would blame the network.
+	for _, fault := range n.cluster.Faults() {
+		if len(r.Reasons) > 0 && !slices.Contains(r.Reasons, fault) {
+			r.Reasons = append(r.Reasons, fault)
+		}
 	}
 	r.Ready = len(r.Reasons) == 0
 	return r

@@ -24,10 +24,12 @@ const (
 )
 
 // verdictOf says which failures the cluster survives. It uses only status fields that the viewer
-// sees.
-func verdictOf(s *StatusResponse, replicas int) Verdict {
+// sees. The faults are those of this node that separate it from the others.
+func verdictOf(s *StatusResponse, replicas int, faults ...string) Verdict {
 	t := s.Tolerates
 	switch {
+	case t.Writes < 0 && len(faults) > 0:
+		return Verdict{VerdictFailing, "Reads work, changes wait: " + strings.Join(faults, "; ") + "."}
 	case t.Writes < 0:
 		return Verdict{VerdictFailing, "Reads work, changes wait: most voters do not answer. `shoal recover` brings back a cluster that lost them for good."}
 	case t.Searches != Untold && t.Searches < 0:

@@ -46,6 +46,9 @@ func (n *Node) warnings(view *catalog.View, t *hold.Tally) []string {
 	}
 
 	members := n.cluster.Members()
+	if text := n.cluster.OtherKey(); text != "" {
+		out = append(out, text)
+	}
 	if age := n.cluster.Age(); n.cluster.Leader() == "" {
 		out = append(out, leaderlessText(members, age))
 	} else if age > lagging {

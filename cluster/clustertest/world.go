@@ -311,5 +311,8 @@ func (n *Node) Propose(ctx context.Context, cmds ...catalog.Command) (uint64, er
 // Outlived returns nil: no other cluster replaces this one.
 func (n *Node) Outlived() error { return nil }
 
+// Faults returns nothing: no node is separated from the others.
+func (n *Node) Faults() []string { return nil }
+
 // Await returns at once: every entry is already applied.
 func (n *Node) Await(context.Context, uint64) error { return nil }

@@ -307,12 +307,12 @@ var levels = [...]struct {
 }
 
 // otherKey is memberlist's text for a message sealed with a key that this node does not have.
-const otherKey = "No installed keys could decrypt the message"
+const otherKey = "no installed keys could decrypt the message"
 
 // inWords adds an explanation for operators to a line of memberlist.
 func inWords(text string) string {
-	if strings.Contains(text, otherKey) {
-		return "a message under another cluster key was refused: a node that has another key tries to join, or something else talks to this port. " + text
+	if strings.Contains(strings.ToLower(text), otherKey) {
+		return "a message under another cluster key was refused: the key of this node or of the sender is out of date, or something else talks to this port. " + text
 	}
 	return text
 }

@@ -294,20 +294,20 @@ func TestGossipLog_suppressesSimilarLines(t *testing.T) {
 	}
 	w := &logWriter{log: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: strip})), now: func() time.Time { return now }, lastByText: map[string]*loggedLine{}}
 	for i := range 100 {
-		fmt.Fprintf(w, "[ERR] memberlist: Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:%d\n", 1000+i)
+		fmt.Fprintf(w, "[ERR] memberlist: Decrypt packet failed: no installed keys could decrypt the message from=127.0.0.1:%d\n", 1000+i)
 	}
 	fmt.Fprintln(w, "[WARN] memberlist: Refuting a dead message (from: n1)")
 	now = now.Add(logPause)
-	fmt.Fprintln(w, "[ERR] memberlist: Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:2000")
+	fmt.Fprintln(w, "[ERR] memberlist: Decrypt packet failed: no installed keys could decrypt the message from=127.0.0.1:2000")
 	for i := range 10 * maxLines {
 		fmt.Fprintf(w, "[WARN] memberlist: %s\n", strings.Repeat("x", i+1))
 	}
 	if len(w.lastByText) > maxLines {
 		t.Errorf("%d lines are remembered", len(w.lastByText))
 	}
-	want := `level=WARN msg="a message under another cluster key was refused: a node that has another key tries to join, or something else talks to this port. Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:1000"
+	want := `level=WARN msg="a message under another cluster key was refused: the key of this node or of the sender is out of date, or something else talks to this port. Decrypt packet failed: no installed keys could decrypt the message from=127.0.0.1:1000"
 level=INFO msg="Refuting a dead message (from: n1)"
-level=WARN msg="a message under another cluster key was refused: a node that has another key tries to join, or something else talks to this port. Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:2000" again=99
+level=WARN msg="a message under another cluster key was refused: the key of this node or of the sender is out of date, or something else talks to this port. Decrypt packet failed: no installed keys could decrypt the message from=127.0.0.1:2000" again=99
 `
 	if got := out.String(); !strings.HasPrefix(got, want) {
 		t.Errorf("got\n%.500s\nwant\n%s", got, want)

@@ -264,7 +264,7 @@ func (r *ring) verify(certs []*x509.Certificate) (Peer, Key, error) {
 			return Peer{}, Key{}, fmt.Errorf("the certificate is not valid at %s here; the clocks of the nodes differ by more than a day", now.UTC().Format(time.RFC3339))
 		}
 	}
-	return Peer{}, Key{}, errors.New("the certificate was made under another cluster key")
+	return Peer{}, Key{}, fmt.Errorf("%w: the certificate was made under it", ErrOtherKey)
 }
 
 // config returns the TLS configuration of both sides. verify replaces the standard checks, which

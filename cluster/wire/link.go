@@ -320,12 +320,21 @@ func (p *Port) awaitWelcome(ctx context.Context, l *link) error {
 	switch {
 	case errors.Is(err, io.EOF):
 		return errors.New("the node closed the connection")
+	case isAlert(err):
+		return fmt.Errorf("%w, and refuses the certificate of this one: %w", ErrOtherKey, err)
 	case err != nil:
 		return err
 	case f.kind == errorFrame:
 		return p.refusal(l.peer, f.body)
 	}
 	return l.SetReadDeadline(time.Time{})
+}
+
+// isAlert reports whether the other side ended the handshake. It does so if it does not accept this
+// node's certificate.
+func isAlert(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error"
 }
 
 // refusal returns the error in a refusing frame.

@@ -37,6 +37,9 @@ func (k *Keyring) Current() error {
 	if age < cluster.UnknownAge {
 		since = fmt.Sprintf("for %s", age.Round(time.Second))
 	}
+	for _, fault := range k.catalog.Faults() {
+		since += "; " + fault
+	}
 	return call.Fail(call.ErrStale, "This node has not caught up with the other nodes %s. It does not know who may still read what. "+
 		"Ask another node, or try again when it reaches a majority of nodes (%s bounds this).", since, AgeVariable)
 }

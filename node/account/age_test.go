@@ -37,6 +37,18 @@ func TestCredentials_areRefusedIfTheCatalogIsTooOld(t *testing.T) {
 	}
 }
 
+// A wrong clock, or another cluster key, makes the catalog look old. The answer names it.
+func TestCurrent_namesTheFaultOfThisNode(t *testing.T) {
+	t.Parallel()
+	l := newCountingCatalog(t)
+	l.person("ann@example.com", catalog.RoleMember)
+	l.age, l.faults = time.Hour, []string{"the clock of this node is 1h0m0s ahead"}
+	k := NewKeyring(l, func(string) (string, bool) { return "", false }, l.time, nil)
+	if err := k.Current(); err == nil || !strings.Contains(err.Error(), "for 1h0m0s; the clock of this node is 1h0m0s ahead.") {
+		t.Error(err)
+	}
+}
+
 // A node without a catalog has no credentials to refuse.
 func TestCredentials_ofANodeWithoutACatalogAreNotRefused(t *testing.T) {
 	t.Parallel()

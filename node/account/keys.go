@@ -61,6 +61,8 @@ type Catalog interface {
 	Age() time.Duration
 	// Outlived returns why this node's catalog is no longer valid, or nil.
 	Outlived() error
+	// Faults returns what is wrong with this node and separates it from the others.
+	Faults() []string
 	// Propose changes the catalog, and returns when this node has applied the change.
 	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
 	// Sync returns when this node has applied everything acknowledged before the call.

@@ -22,6 +22,7 @@ type countingCatalog struct {
 	written  map[string]int // commands by name
 	age      time.Duration  // of the catalog
 	outlived error          // why it is no longer valid
+	faults   []string
 }
 
 func newCountingCatalog(t *testing.T) *countingCatalog {
@@ -64,6 +65,8 @@ func (l *countingCatalog) Sync(context.Context) (uint64, error) { return l.index
 func (l *countingCatalog) Age() time.Duration { return l.age }
 
 func (l *countingCatalog) Outlived() error { return l.outlived }
+
+func (l *countingCatalog) Faults() []string { return l.faults }
 
 func (l *countingCatalog) AwaitOn(context.Context, uint64, ...string) []string { return nil }
 
