@@ -69,6 +69,8 @@ type processes struct {
 	repos       int
 	patience    time.Duration // to wait until all is settled
 	subnet      string
+	user        *syscall.Credential // of the nodes; nil is that of the test
+	keyFiles    map[int]string      // of nodes that do not share one
 	nodes       []*exec.Cmd
 	http        *http.Client
 }
@@ -104,6 +106,7 @@ func (c *processes) launch(t *testing.T) {
 	t.Helper()
 	write(t, filepath.Join(c.dir, "config.json"), c.config)
 	write(t, filepath.Join(c.dir, "cluster.key"), wire.NewKey().Text()+"\n")
+	c.own(t)
 	for i := range c.nodes {
 		c.start(t, i)
 		t.Cleanup(func() { c.end(i, syscall.SIGKILL) })
@@ -131,6 +134,8 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
+func (c *processes) dataDir(i int) string { return filepath.Join(c.dir, fmt.Sprintf("n%d", i)) }
+
 func (c *processes) host(i int) string { return fmt.Sprintf("%s.%d", c.subnet, i+1) }
 
 func (c *processes) start(t *testing.T, i int) {
@@ -139,11 +144,11 @@ func (c *processes) start(t *testing.T, i int) {
 	for j := range c.nodes {
 		join = append(join, c.host(j)+":7702")
 	}
-	cmd := exec.Command(c.binary, "serve", "--config", filepath.Join(c.dir, "config.json"), "--cluster-key-file", filepath.Join(c.dir, "cluster.key"),
-		"--data-dir", filepath.Join(c.dir, fmt.Sprintf("n%d", i)), "--listen", c.host(i)+":7700", "--cluster-listen", c.host(i)+":7701",
+	cmd := exec.Command(c.binary, "serve", "--config", filepath.Join(c.dir, "config.json"), "--cluster-key-file", cmp.Or(c.keyFiles[i], filepath.Join(c.dir, "cluster.key")),
+		"--data-dir", c.dataDir(i), "--listen", c.host(i)+":7700", "--cluster-listen", c.host(i)+":7701",
 		"--gossip-listen", c.host(i)+":7702", "--join", strings.Join(join, ","), "--bootstrap-expect", "3", "--ctags", "off")
 	cmd.Env = append(os.Environ(), "FORCE_ENABLE_ANONYMOUS_ACCESS=true")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: c.user}
 	log, err := os.OpenFile(filepath.Join(c.dir, fmt.Sprintf("n%d.log", i)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -174,9 +179,12 @@ func (c *processes) end(i int, sig syscall.Signal) error {
 	return err
 }
 
-// settled returns nil if all nodes are ready and no copy is missing.
+// settled returns nil if all running nodes are ready and no copy is missing.
 func (c *processes) settled() error {
 	for i := range c.nodes {
+		if c.nodes[i] == nil {
+			continue
+		}
 		if _, err := c.get("http://" + c.host(i) + ":7700/readyz"); err != nil {
 			return err
 		}

@@ -84,7 +84,7 @@ type pair struct {
 	leaderless time.Duration  // the longest
 }
 
-func startPair(t *testing.T, program string) *pair {
+func startPair(t *testing.T, program string, before ...func(*processes)) *pair {
 	t.Helper()
 	model := modeltest.Start(t, modeltest.Turn{Text: "A whale is a mammal."})
 	p := &pair{processes: newProcesses(t, program), changes: map[string]int{}}
@@ -101,6 +101,9 @@ func startPair(t *testing.T, program string) *pair {
 	}
 	p.config = fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/repos/*"}%s},
 		"models": [{"provider": "openai-compatible", "model": "scripted", "baseUrl": %q}], "contexts": {"CONTEXT": {"include": ["local/*"]}}}`, p.dir, more, model.URL)
+	for _, change := range before {
+		change(p.processes)
+	}
 	p.launch(t)
 
 	out, err := exec.Command(program, "key", "create", "pairs", "--role", "owner", "--data-dir", filepath.Join(p.dir, "n0")).Output()

@@ -1,0 +1,457 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/wire"
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+var drills = flag.Bool("drills", false, "play what may happen to a cluster of real processes")
+
+// serviceUser runs the nodes where the operator is root.
+const serviceUser = 64999
+
+// TestDrills breaks clusters of real processes, follows the pages about it, and prints how long
+// it takes until they serve again and what is lost. In the drills of "root" the nodes run as
+// another user, and root types the commands.
+func TestDrills(t *testing.T) {
+	if !*drills {
+		t.Skip("make drills")
+	}
+	cases := []struct {
+		name  string
+		nodes int
+		play  func(*drill)
+	}{
+		{"one node of three, which led", 3, (*drill).oneNode},
+		{"two nodes of five, one of which led", 5, (*drill).minority},
+		{"two nodes of three", 3, (*drill).majority},
+		{"two nodes of three, root", 3, (*drill).majority},
+		{"all but the back-up", 3, (*drill).everything},
+		{"all but the back-up, root", 3, (*drill).everything},
+		{"all addresses are new", 3, (*drill).addresses},
+		{"the cluster key is changed while a node is down", 3, (*drill).key},
+		{"a full disk, root", 3, (*drill).fullDisk},
+		{"the clock of a node is two hours ahead", 3, (*drill).clock},
+	}
+	rows := make([]string, len(cases))
+	t.Cleanup(func() {
+		t.Logf("\n| what happens | searches again after | changes again after | all copies after | lost |\n|---|---|---|---|---|%s", strings.Join(rows, ""))
+	})
+	for i, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			root := strings.HasSuffix(c.name, "root")
+			if root && os.Geteuid() != 0 {
+				t.Skip("only root can play this")
+			}
+			d := startDrill(t, c.nodes, root, strings.HasPrefix(c.name, "a full disk"))
+			c.play(d)
+			rows[i] = fmt.Sprintf("\n| %s | %s | %s | %s | %s |", c.name, d.searches, d.changes, d.whole, d.lost())
+		})
+	}
+}
+
+// drill is a cluster with a key, an account and a chat that must not be lost.
+type drill struct {
+	*pair
+	t                        *testing.T
+	chat                     string
+	began                    time.Time
+	tries                    int
+	survivor                 int
+	searches, changes, whole string // durations since began
+	excused                  string // what the pages say is lost
+}
+
+func startDrill(t *testing.T, nodes int, root, small bool) *drill {
+	t.Helper()
+	d := &drill{t: t}
+	d.pair = startPair(t, binary(t), func(p *processes) {
+		p.nodes = make([]*exec.Cmd, nodes)
+		if small {
+			d.mount(p, nodes-1)
+		}
+		if root {
+			p.user = &syscall.Credential{Uid: serviceUser, Gid: serviceUser}
+			for _, dir := range []string{filepath.Dir(p.dir), filepath.Dir(p.binary)} {
+				if err := os.Chmod(dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+	d.must("POST", "/api/keys", `{"name": "before"}`)
+	d.must("POST", "/api/users", `{"email": "ann@example.com"}`)
+	var thread struct{ ChatID string }
+	if err := json.Unmarshal(d.must("POST", "/api/chat/blocking", `{"query": "What is a whale?"}`), &thread); err != nil {
+		t.Fatal(err)
+	}
+	d.chat = thread.ChatID
+	return d
+}
+
+func (d *drill) must(method, path, body string) []byte {
+	d.t.Helper()
+	answer, err := d.ask(method, 0, path, body)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return answer
+}
+
+func (d *drill) since() string { return fmt.Sprintf("%.1f s", time.Since(d.began).Seconds()) }
+
+// lose kills nodes with all that is on their disks.
+func (d *drill) lose(nodes ...int) {
+	d.began = time.Now()
+	for _, i := range nodes {
+		d.stop(d.t, i, syscall.SIGKILL)
+		if err := os.RemoveAll(d.dataDir(i)); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+}
+
+// serve waits until a node answers searches in full and takes changes.
+func (d *drill) serve(i int) {
+	d.t.Helper()
+	d.survivor = i
+	d.wait(d.t, "searches are complete", func() error { return d.processes.ask("http://"+d.host(i)+":7700", 1) })
+	d.searches = d.since()
+	d.wait(d.t, "changes are taken", func() error {
+		d.tries++
+		_, err := d.ask("POST", i, "/api/keys", fmt.Sprintf(`{"name": "after %d"}`, d.tries))
+		return err
+	})
+	d.changes = d.since()
+}
+
+func (d *drill) again() {
+	d.t.Helper()
+	d.wait(d.t, "everything has its copies again", d.settled)
+	d.whole = d.since()
+}
+
+// lost names what is not there any more.
+func (d *drill) lost() string {
+	var lost []string
+	for _, c := range []struct{ what, path, text string }{
+		{"a key", "/api/keys", `"before"`}, {"an account", "/api/users", "ann@example.com"}, {"a chat", "/api/chat/" + d.chat, "A whale is a mammal."},
+	} {
+		var err error
+		nodetest.Eventually(10*time.Second, func() bool {
+			var body []byte
+			body, err = d.ask("GET", d.survivor, c.path, "")
+			return err == nil && bytes.Contains(body, []byte(c.text))
+		})
+		if body, err := d.ask("GET", d.survivor, c.path, ""); err != nil || !bytes.Contains(body, []byte(c.text)) {
+			lost = append(lost, c.what)
+			d.t.Errorf("%s is lost: %v %.300s", c.what, err, body)
+		}
+	}
+	if d.excused != "" {
+		lost = append(lost, d.excused)
+	}
+	if lost == nil {
+		return "nothing"
+	}
+	return strings.Join(lost, ", ")
+}
+
+// command runs the program as the operator does.
+func (d *drill) command(args ...string) {
+	d.t.Helper()
+	if out, errs, code := shoal(d.t, nil, args...); code != 0 {
+		d.t.Fatalf("%v: %d\n%s%s", args, code, out, errs)
+	}
+}
+
+// backUp is what the timer of the package does each hour, as the user of the service.
+func (d *drill) backUp() (catalog, chats string) {
+	d.t.Helper()
+	dir := filepath.Join(d.dir, "backups")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		d.t.Fatal(err)
+	}
+	d.own(d.t)
+	cmd := exec.Command("sh", filepath.Join("..", "..", "packaging", "system", "snapshot"))
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(d.binary)+":"+os.Getenv("PATH"), "SHOAL_SNAPSHOT_DIR="+dir, "SHOAL_SNAPSHOT_KEEP=3", "SHOAL_DATA_DIR="+d.dataDir(0))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: d.user}
+	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("1 answer\n")) {
+		d.t.Fatalf("%v\n%s", err, out)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "catalog-*.snap"))
+	if err != nil || len(files) != 1 {
+		d.t.Fatalf("%v %v", files, err)
+	}
+	return files[0], filepath.Join(dir, "chats.tar")
+}
+
+func (d *drill) oneNode() {
+	lost := d.leaderBy()[0]
+	d.lose(lost)
+	d.serve((lost + 1) % 3)
+	d.start(d.t, lost)
+	d.again()
+}
+
+func (d *drill) minority() {
+	lead := slices.IndexFunc([]int{0, 1, 2, 3, 4}, func(i int) bool { return d.leader(i) == d.host(i)+":7701" })
+	var s struct {
+		Members []struct{ ID, Address, Role string }
+	}
+	if err := json.Unmarshal(d.must("GET", "/api/status", ""), &s); err != nil {
+		d.t.Fatal(err)
+	}
+	var lost, ids = []int{lead}, []string{}
+	for _, m := range s.Members {
+		i := slices.IndexFunc([]int{0, 1, 2, 3, 4}, func(i int) bool { return m.Address == d.host(i)+":7701" })
+		if i == lead {
+			ids = append(ids, m.ID)
+		} else if m.Role == "nonvoter" && len(lost) == 1 {
+			lost, ids = append(lost, i), append(ids, m.ID)
+		}
+	}
+	if len(ids) != 2 {
+		d.t.Fatalf("no leader and nonvoter in %+v", s.Members)
+	}
+
+	d.lose(lost...)
+	left := slices.IndexFunc([]int{0, 1, 2, 3, 4}, func(i int) bool { return !slices.Contains(lost, i) })
+	for _, id := range ids {
+		d.wait(d.t, "the dead node is removed", func() error {
+			_, err := d.ask("POST", left, "/api/nodes/"+id+"/remove?accept_loss=true", "")
+			return err
+		})
+	}
+	d.serve(left)
+	d.again()
+}
+
+func (d *drill) majority() {
+	_, chats := d.backUp()
+	d.lose(1, 2)
+	d.stop(d.t, 0, syscall.SIGTERM)
+	d.command("recover", "--data-dir", d.dataDir(0), "--accept-loss", "--chats", chats)
+	d.start(d.t, 0)
+	d.serve(0)
+	d.start(d.t, 1)
+	d.start(d.t, 2)
+	d.again()
+}
+
+func (d *drill) everything() {
+	catalog, chats := d.backUp()
+	d.must("POST", "/api/keys", `{"name": "later"}`)
+	d.lose(0, 1, 2)
+	d.command("snapshot", "restore", catalog, "--chats", chats, "--data-dir", d.dataDir(0), "--cluster-key-file", filepath.Join(d.dir, "cluster.key"))
+	d.start(d.t, 0)
+	d.serve(0)
+	d.start(d.t, 1)
+	d.start(d.t, 2)
+	d.again()
+	if body, err := d.ask("GET", 0, "/api/keys", ""); err != nil || bytes.Contains(body, []byte(`"later"`)) {
+		d.t.Errorf("what came after the back-up: %v %s", err, body)
+	}
+	d.excused = "what came after the back-up"
+}
+
+func (d *drill) addresses() {
+	d.began = time.Now()
+	for i := range d.nodes {
+		d.stop(d.t, i, syscall.SIGTERM)
+	}
+	d.subnet = fmt.Sprintf("127.%d.%d", 1+rand.IntN(254), rand.IntN(256))
+	for i := range d.nodes {
+		d.start(d.t, i)
+	}
+	d.serve(0)
+	d.again()
+}
+
+func (d *drill) key() {
+	down, next := 2, wire.NewKey().Text()
+	text, err := os.ReadFile(filepath.Join(d.dir, "cluster.key"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	old := strings.TrimSpace(string(text))
+	d.keyFiles = map[int]string{}
+	for i := range d.nodes {
+		d.keyFiles[i] = filepath.Join(d.dir, fmt.Sprintf("n%d.key", i))
+		write(d.t, d.keyFiles[i], old+"\n")
+		d.stop(d.t, i, syscall.SIGTERM)
+		d.start(d.t, i)
+		d.wait(d.t, "the node is back", d.settled)
+	}
+	d.stop(d.t, down, syscall.SIGKILL)
+
+	for step, keys := range []string{old + "\n" + next, next + "\n" + old, next} {
+		for _, i := range []int{0, 1} {
+			write(d.t, d.keyFiles[i], keys+"\n")
+			d.wait(d.t, "the keys are taken over", func() error {
+				log, err := os.ReadFile(filepath.Join(d.dir, fmt.Sprintf("n%d.log", i)))
+				if n := strings.Count(string(log), "cluster keys taken over"); n <= step {
+					return fmt.Errorf("%d times, %v", n, err)
+				}
+				return nil
+			})
+		}
+	}
+	d.began = time.Now()
+	d.serve(0)
+	d.start(d.t, down)
+	const says = "the cluster key of this node is not that of the other nodes"
+	d.wait(d.t, "the node with the old key says so", func() error {
+		log, err := os.ReadFile(filepath.Join(d.dir, fmt.Sprintf("n%d.log", down)))
+		_, notReady := d.ask("GET", down, "/readyz", "")
+		status, _ := d.ask("GET", down, "/api/status", "")
+		if !strings.Contains(string(log), says) || notReady == nil || !strings.Contains(notReady.Error(), says) || strings.Count(string(status), says) < 2 {
+			return fmt.Errorf("log: %v, readyz: %v, status: %s", err, notReady, status)
+		}
+		return nil
+	})
+	d.began = time.Now()
+	write(d.t, d.keyFiles[down], next+"\n")
+	d.again()
+}
+
+// clock starts a node whose clock is two hours ahead: the program is built with another Now.
+func (d *drill) clock() {
+	source := filepath.Join("..", "..", "clock", "clock.go")
+	text, err := os.ReadFile(source)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	wrong := strings.NewReplacer("func Now() time.Time { return time.Now() }", "func Now() time.Time { return time.Now().Add(2 * time.Hour) }",
+		"return time.Since(t) }", "return time.Since(t.Add(-2 * time.Hour)) }").Replace(string(text))
+	if strings.Count(wrong, "2 * time.Hour") != 2 {
+		d.t.Fatal("the clock cannot be changed like this")
+	}
+	source, err = filepath.Abs(source)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{source: filepath.Join(d.dir, "clock.go")}})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	write(d.t, filepath.Join(d.dir, "clock.go"), wrong)
+	write(d.t, filepath.Join(d.dir, "overlay.json"), string(overlay))
+	program := filepath.Join(d.dir, "shoal-ahead")
+	if out, err := exec.Command("go", "build", "-overlay", filepath.Join(d.dir, "overlay.json"), "-o", program, ".").CombinedOutput(); err != nil {
+		d.t.Fatalf("%v\n%s", err, out)
+	}
+
+	d.stop(d.t, 2, syscall.SIGTERM)
+	right := d.binary
+	d.binary, d.began = program, time.Now()
+	d.start(d.t, 2)
+	d.binary = right
+	d.serve(2)
+	d.again()
+	for i, says := range map[int]string{0: "is 2h0m0s ahead", 2: "is 2h0m0s behind"} {
+		d.wait(d.t, "the status names the clock", func() error {
+			status, err := d.ask("GET", i, "/api/status", "")
+			if !strings.Contains(string(status), says) {
+				return fmt.Errorf("%v %s", err, status)
+			}
+			return nil
+		})
+	}
+}
+
+// mount gives a node a small disk of its own.
+func (d *drill) mount(p *processes, i int) {
+	d.t.Helper()
+	dir := filepath.Join(p.dir, fmt.Sprintf("n%d", i))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := syscall.Mount("drill", dir, "tmpfs", 0, "size=200m,mode=700"); err != nil {
+		d.t.Skipf("no disk can be mounted here: %v", err)
+	}
+	d.t.Cleanup(func() {
+		p.end(i, syscall.SIGKILL)
+		_ = syscall.Unmount(dir, syscall.MNT_DETACH)
+	})
+}
+
+func (d *drill) fullDisk() {
+	fill := filepath.Join(d.dataDir(2), "fill")
+	full := func() {
+		f, err := os.Create(fill)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		defer f.Close()
+		for chunk := make([]byte, 1<<20); len(chunk) > 0; {
+			if _, err := f.Write(chunk); err != nil {
+				chunk = chunk[:len(chunk)/2]
+			}
+		}
+	}
+	full()
+	d.began = time.Now()
+	d.serve(0)
+	ended := make(chan error, 1)
+	node := d.nodes[2]
+	go func() { ended <- node.Wait() }()
+	d.wait(d.t, "the node with the full disk ends", func() error {
+		select {
+		case err := <-ended:
+			ended <- err
+			return nil
+		default:
+			d.serve(0) // each change is an entry that does not fit
+			return fmt.Errorf("it runs")
+		}
+	})
+	if code := node.ProcessState.ExitCode(); code != exitDisk {
+		d.t.Errorf("it ends with %d", code)
+	}
+	d.nodes[2] = nil
+	d.start(d.t, 2)
+	if err := d.nodes[2].Wait(); d.nodes[2].ProcessState.ExitCode() != exitDisk {
+		d.t.Errorf("started again it ends with %v", err)
+	}
+	d.nodes[2] = nil
+	if err := os.Remove(fill); err != nil {
+		d.t.Fatal(err)
+	}
+	d.began = time.Now()
+	d.start(d.t, 2)
+	d.again()
+}
+
+// own gives all files to the user of the nodes.
+func (c *processes) own(t *testing.T) {
+	t.Helper()
+	if c.user == nil {
+		return
+	}
+	err := filepath.WalkDir(c.dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, int(c.user.Uid), int(c.user.Gid))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
