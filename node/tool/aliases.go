@@ -12,13 +12,13 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// arguments are the members of a call as they came.
+// arguments holds the undecoded arguments of a call, by the name that the caller used.
 type arguments map[string]json.RawMessage
 
-// has reports whether a member is there.
+// has reports whether the caller gave an argument that is not null.
 func (m arguments) has(name string) bool { return len(m[name]) > 0 && string(m[name]) != "null" }
 
-// put sets a member unless the caller gave it.
+// put sets an argument unless the caller gave it. It reports whether it did.
 func (m arguments) put(name string, value any) bool {
 	if m.has(name) {
 		return false
@@ -27,7 +27,7 @@ func (m arguments) put(name string, value any) bool {
 	return true
 }
 
-// text is a member that is a text or a number; "" for all else.
+// text returns an argument that is a string or a number as text; "" for any other.
 func (m arguments) text(name string) string {
 	var v any
 	if json.Unmarshal(m[name], &v) != nil {
@@ -42,15 +42,15 @@ func (m arguments) text(name string) string {
 	return ""
 }
 
-// flag is a member that is true or false; known is false for all else.
+// flag returns a boolean argument, which may be a string. known is false if it is neither.
 func (m arguments) flag(name string) (value, known bool) {
 	var v any
 	known = json.Unmarshal(m[name], &v) == nil && (v == true || v == false || v == "true" || v == "false")
 	return v == true || v == "true", known
 }
 
-// translate gives arguments their names here where they came by names that other tools
-// have for them, and can mean one thing only. What stays is refused by its name.
+// translate renames arguments that have the names of other tools, as file_path for path, if only
+// one parameter can be meant. Arguments that remain are refused later, by name.
 func (t *Tool) translate(m arguments) {
 	names := t.names()
 	for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -70,7 +70,7 @@ func (t *Tool) translate(m arguments) {
 	}
 }
 
-// alias is the parameter that a name stands for without doubt; nil for none.
+// alias returns the parameter that an unknown name certainly means, or nil.
 func (t *Tool) alias(name string) *Param {
 	at := slices.IndexFunc(t.Params, func(p Param) bool { return bare(p.Name) == bare(name) })
 	if at < 0 && !contains(suggestedOnly, bare(name)) {
@@ -86,11 +86,12 @@ func (t *Tool) alias(name string) *Param {
 	return &t.Params[at]
 }
 
-// suggestedOnly are names that may mean several things: they are asked about.
+// suggestedOnly lists names that may mean several parameters. They are never translated; the error
+// suggests a parameter.
 var suggestedOnly = []string{"type", "filetype", "symbol", "version", "content", "files", "from", "to", "function", "format", "output", "group", "start", "line", "lines", "range", "before", "after", "owner", "search", "old", "new", "skip"}
 
-// rewrites are names whose values are written otherwise here. Each reports whether it has
-// put what was meant in its place.
+// rewrites has functions for arguments of other tools whose value needs a conversion. Each sets the
+// equivalent argument of this tool, and reports whether it could.
 var rewrites = map[string]func(t *Tool, m arguments, name string) bool{
 	"owner":            ownerAndRepo,
 	"org":              ownerAndRepo,
@@ -132,7 +133,7 @@ var rewrites = map[string]func(t *Tool, m arguments, name string) bool{
 	"excludetests":     testsFlag("exclude", "include"),
 }
 
-// ownerAndRepo joins the parts of a name.
+// ownerAndRepo joins owner and repo to the full name of a repository.
 func ownerAndRepo(t *Tool, m arguments, name string) bool {
 	owner, repo := m.text(name), m.text("repo")
 	if owner == "" || repo == "" || strings.Contains(repo, "/") || !contains(t.names(), "repo") {
@@ -142,7 +143,7 @@ func ownerAndRepo(t *Tool, m arguments, name string) bool {
 	return true
 }
 
-// oneCommit makes the head of a comparison of a commit; elsewhere it is the ref.
+// oneCommit makes the commit the head of get_diff. Other tools take it as their ref.
 func oneCommit(t *Tool, m arguments, name string) bool {
 	commit := m.text(name)
 	if commit == "" || !contains(t.names(), "head") || m.has("base") || m.has("head") {
@@ -151,7 +152,8 @@ func oneCommit(t *Tool, m arguments, name string) bool {
 	return m.put("head", commit)
 }
 
-// lineSpan takes the first and the last line, of which one may be missing.
+// lineSpan converts a first and a last line to offset and limit, or ranges. One of them may be
+// missing.
 func lineSpan(t *Tool, m arguments, name string) bool {
 	first, last := 0, 0
 	var used []string
@@ -178,7 +180,7 @@ func lineSpan(t *Tool, m arguments, name string) bool {
 	return true
 }
 
-// lineText takes lines as 10-12 or 10.
+// lineText converts lines such as "10-12" or "10".
 func lineText(t *Tool, m arguments, name string) bool {
 	text := m.text(name)
 	ranges, err := parseRanges(text)
@@ -191,7 +193,8 @@ func lineText(t *Tool, m arguments, name string) bool {
 	return len(ranges) == 1 && putLines(t, m, ranges[0].first, ranges[0].last)
 }
 
-// putLines asks for lines first to last; last 0 is the end.
+// putLines sets the arguments that ask for the lines first to last. If last is 0, they reach to the
+// end of the file.
 func putLines(t *Tool, m arguments, first, last int) bool {
 	names := t.names()
 	if !contains(names, "offset") || !contains(names, "limit") || contains(names, "pattern") || m.has("offset") || last > 0 && (last < first || m.has("limit") || m.has("ranges")) {
@@ -206,13 +209,13 @@ func putLines(t *Tool, m arguments, first, last int) bool {
 	return m.put("offset", first) && m.put("limit", last-first+1)
 }
 
-// outputMode takes the modes of other programs.
+// outputMode converts the output modes of grep in other agents.
 func outputMode(t *Tool, m arguments, name string) bool {
 	mode := map[string]string{"content": "lines", "lines": "lines", "fileswithmatches": "files", "files": "files", "count": "count"}[bare(m.text(name))]
 	return mode != "" && t.Name == "grep" && m.put("mode", mode)
 }
 
-// recursive is always so, but in a tree.
+// recursive accepts a flag that is always true here. For list_tree it sets the depth.
 func recursive(t *Tool, m arguments, name string) bool {
 	value, known := m.flag(name)
 	switch {
@@ -226,7 +229,7 @@ func recursive(t *Tool, m arguments, name string) bool {
 	return value && contains(t.names(), "pattern")
 }
 
-// dropFlag takes what is always so.
+// dropFlag accepts a flag of grep that is always true here.
 func dropFlag(t *Tool, m arguments, name string) bool {
 	value, known := m.flag(name)
 	return known && value && t.Name == "grep"
@@ -249,7 +252,8 @@ func caseSensitive(t *Tool, m arguments, name string) bool {
 	return known && contains(t.names(), "ignoreCase") && m.put("ignoreCase", !value)
 }
 
-// literalPattern takes a flag that says, if it is as given, that a pattern is plain text.
+// literalPattern handles a flag about whether the pattern is plain text. The pattern is escaped if
+// the flag has the value literal.
 func literalPattern(literal bool) func(*Tool, arguments, string) bool {
 	return func(t *Tool, m arguments, name string) bool {
 		value, known := m.flag(name)
@@ -264,7 +268,8 @@ func literalPattern(literal bool) func(*Tool, arguments, string) bool {
 	}
 }
 
-// languageGlob makes a glob of a language. Where there are kinds, a type may be one.
+// languageGlob converts a language to a glob of its file names. In tools with a kind parameter,
+// "type" may mean the kind instead.
 func languageGlob(t *Tool, m arguments, name string) bool {
 	names := t.names()
 	if !contains(names, "include") || contains(names, "kind") && strings.Contains(bare(name), "type") {

@@ -18,19 +18,19 @@ type Args struct {
 
 func newArgs(t *Tool) *Args { return &Args{tool: t, values: map[string]any{}} }
 
-// Text is a string argument, "" where it was not given and has no default.
+// Text returns a string argument, or "" if it has neither a value nor a default.
 func (a *Args) Text(name string) string { s, _ := a.values[name].(string); return s }
 
-// Number is an integer argument, 0 where it was not given and has no default.
+// Number returns an integer argument, or 0 if it has neither a value nor a default.
 func (a *Args) Number(name string) int { n, _ := a.values[name].(int); return n }
 
-// Flag is a boolean argument, false where it was not given and has no default.
+// Flag returns a boolean argument, or false if it has neither a value nor a default.
 func (a *Args) Flag(name string) bool { b, _ := a.values[name].(bool); return b }
 
-// List is an argument of several strings, nil where it was not given.
+// List returns an argument that is a list of strings, or nil if it was not given.
 func (a *Args) List(name string) []string { l, _ := a.values[name].([]string); return l }
 
-// Named is an argument that is an object of strings, nil where it was not given.
+// Named returns an argument that is an object of strings, or nil if it was not given.
 func (a *Args) Named(name string) map[string]string {
 	m, _ := a.values[name].(map[string]string)
 	return m
@@ -47,19 +47,19 @@ func (a *Args) set(name string, value any) {
 	a.values[name] = value
 }
 
-// with is the text of the same call with some arguments changed, given as
-// name, value, ...: what a model has to send to go on. A nil value drops one.
+// with returns the text of the same call with other values for some arguments, given as name,
+// value, ... A nil value removes the argument. Answers advise such calls to models.
 func (a *Args) with(changes ...any) string { return a.as(a.tool.Name, changes...) }
 
-// as is with for another tool, which takes the same arguments.
+// as is like with, for another tool with the same parameters.
 func (a *Args) as(tool string, changes ...any) string {
 	next := newArgs(a.tool)
-	// What has a default is not repeated: the advised call is as short as the one that was made.
+	// Defaults are not repeated: the advised call is as short as the original.
 	for _, name := range a.given {
 		next.set(name, a.values[name])
 	}
 
-	// One of several files or names has less room than a call may ask for.
+	// A call for several files gives each of them less than the smallest allowed maxTokens.
 	if n := next.Number(maxTokens.Name); next.Has(maxTokens.Name) && n < maxTokens.Min {
 		next.values[maxTokens.Name] = maxTokens.Min
 	}
@@ -70,8 +70,8 @@ func (a *Args) as(tool string, changes ...any) string {
 	return next.render(tool)
 }
 
-// callOf is the text of a call of another tool, with the arguments given as
-// name, value, ... Those that are "" or nil are left out.
+// callOf returns the text of a call of another tool, with arguments given as name, value, ... It
+// leaves out values that are "" or nil.
 func callOf(tool string, pairs ...any) string {
 	a := newArgs(nil)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -85,10 +85,10 @@ func callOf(tool string, pairs ...any) string {
 
 func (a *Args) render(tool string) string {
 	var parts []string
-	// In the order of the row, not of a map: the same call is always the same text.
+	// Keep the order of the parameters, so that the same call is always the same text.
 	for _, name := range a.given {
 		value := a.values[name]
-		// Dropped by with.
+		// with(name, nil) removed it.
 		if value == nil {
 			continue
 		}
@@ -97,7 +97,7 @@ func (a *Args) render(tool string) string {
 	return tool + " {" + strings.Join(parts, ",") + "}"
 }
 
-// plainest is a value as a caller would write it: a list of one as its string.
+// plainest returns a list of one string as that string, as a caller would write it.
 func plainest(value any) any {
 	if list, ok := value.([]string); ok && len(list) == 1 {
 		return list[0]

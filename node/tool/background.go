@@ -10,19 +10,18 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Background is how a tool works for clients that do not wait: a call begins the
-// work and is answered with an id, by which any node is asked later how far it is.
-// The functions take calls from many goroutines, and fail with [call.ErrNotFound]
-// for an id that is not that of work of the viewer's own.
+// Background lets clients run a tool without waiting: Begin returns an id, and any node answers
+// Look with the progress. All functions are safe for concurrent use. They return [call.ErrNotFound]
+// if the id is not that of the viewer's own task.
 type Background struct {
 	Begin func(ctx context.Context, v catalog.Viewer, a *Args) (id string, err error)
 	Look  func(ctx context.Context, v catalog.Viewer, id string) (*Work, error)
 
-	// Stop asks for the end of the work; what has ended stays as it is.
+	// Stop asks the task to end. It does nothing if the task has ended.
 	Stop func(ctx context.Context, v catalog.Viewer, id string) error
 }
 
-// Work is what a call has begun, as far as it is.
+// Work is the state of a task.
 type Work struct {
 	ID     string
 	Status WorkStatus
@@ -35,17 +34,17 @@ type Work struct {
 	Answer Answer // of work that is done: what the call would have been answered
 }
 
-// WorkStatus is how far work is.
+// WorkStatus says whether a task runs, is done, or was stopped.
 type WorkStatus string
 
-// The states of work.
+// The states of a task.
 const (
 	Working WorkStatus = "working"
 	Done    WorkStatus = "done" // also with an answer that says what went wrong
 	Stopped WorkStatus = "stopped"
 )
 
-// HasBackground reports whether a tool of the set can work in the background.
+// HasBackground reports whether any tool of the set can run as a task.
 func (s *Set) HasBackground() bool {
 	for i := range s.tools {
 		if s.tools[i].Background != nil {
@@ -55,22 +54,21 @@ func (s *Set) HasBackground() bool {
 	return false
 }
 
-// Begin begins the work of a call and does not wait for it. Both results are nil
-// for a tool that only answers calls; the answer says why nothing was begun.
+// Begin starts a task for a call, without waiting for it. Both results are nil if the tool has no
+// tasks. The answer, if not nil, says why no task was started.
 func (s *Set) Begin(ctx context.Context, v catalog.Viewer, name string, arguments json.RawMessage) (*Work, *Answer) {
 	t := s.named(name)
 	if t == nil || t.Background == nil {
 		return nil, nil
 	}
 
-	// Checked before anything begins: work that cannot be done is refused while somebody waits.
+	// Check the arguments first, so that the caller gets an error at once.
 	a, err := t.decode(arguments)
 	if err != nil {
 		return nil, &Answer{Text: err.Error(), Failed: true}
 	}
 
-	// What has begun is looked up at once: the client learns from the same place as later what it
-	// is about.
+	// Look the task up at once, so that the client gets the same description as later.
 	id, err := t.Background.Begin(ctx, v, a)
 	if err == nil {
 		var w *Work
@@ -79,12 +77,12 @@ func (s *Set) Begin(ctx context.Context, v catalog.Viewer, name string, argument
 		}
 	}
 
-	// Either of the two has failed, and is told in the same words as to a caller that waits.
+	// Begin or Look failed. The text is the same as for a caller that waits.
 	refused := s.failed(ctx, v, t, a, err)
 	return nil, &refused
 }
 
-// Look tells how far work of the viewer is.
+// Look returns the state of a task of the viewer.
 func (s *Set) Look(ctx context.Context, v catalog.Viewer, id string) (w *Work, err error) {
 	err = s.owner(func(b *Background) (err error) {
 		w, err = b.Look(ctx, v, id)
@@ -93,22 +91,21 @@ func (s *Set) Look(ctx context.Context, v catalog.Viewer, id string) (w *Work, e
 	return w, err
 }
 
-// Stop asks for the end of work of the viewer.
+// Stop asks a task of the viewer to end.
 func (s *Set) Stop(ctx context.Context, v catalog.Viewer, id string) error {
 	return s.owner(func(b *Background) error { return b.Stop(ctx, v, id) })
 }
 
-// owner gives fn the tools that work in the background, until one of them knows
-// what it is asked for.
+// owner calls fn for each tool with tasks, until one of them knows the task.
 func (s *Set) owner(fn func(*Background) error) error {
 	for i := range s.tools {
 		b := s.tools[i].Background
-		// An id does not say which tool it is of.
+		// The id does not say which tool the task belongs to.
 		if b == nil {
 			continue
 		}
 
-		// Any other failure is of the one that knows the id: asking on would hide it.
+		// Any other error comes from the tool that knows the id; do not hide it.
 		if err := fn(b); !errors.Is(err, call.ErrNotFound) {
 			return err
 		}

@@ -29,7 +29,7 @@ func blame(b browse.Reader) Tool {
 	}
 }
 
-// runBlame answers a call of blame.
+// runBlame runs a call of blame.
 func runBlame(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
 	r, err := b.Blame(ctx, v, browse.BlameRequest{
 		Repo:  a.Text("repo"),
@@ -47,11 +47,11 @@ func runBlame(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (
 	return blameText(a, r), nil
 }
 
-// blameText writes runs of lines with their commits.
+// blameText writes ranges of lines, each with the commit that changed it last.
 func blameText(a *Args, r *browse.BlameResponse) string {
 	path := fileLabel(a.Text("path"))
 
-	// The file may end before the lines that were asked for do, and even before the first of them.
+	// The file may end before the requested lines.
 	first := a.Number("offset")
 	last := min(first+a.Number("limit")-1, r.Total)
 	if first > r.Total {
@@ -61,12 +61,12 @@ func blameText(a *Args, r *browse.BlameResponse) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s at %.8s, lines %d-%d of %d\n", path, r.Commit, first, last, r.Total)
 
-	// A run is written whole or not at all: the next page begins with one.
+	// A range is written whole or not at all, so the next page begins with a whole range.
 	next := last + 1
 	told := map[string]bool{}
 	for _, run := range r.Ranges {
 		line := blameLine(run, r.Commits[run.Hash])
-		// Lines from before a rename: at their commit the file stands under another path.
+		// Before a rename, the file had another path.
 		if then := fileLabel(run.Path); then != path {
 			line += " (in " + then + ")"
 		}
@@ -77,7 +77,7 @@ func blameText(a *Args, r *browse.BlameResponse) string {
 		}
 		out.WriteString(line + "\n")
 
-		// A commit of several runs has its body with the first of them.
+		// A commit's message body is shown once, at its first range.
 		if !told[run.Hash] {
 			told[run.Hash] = true
 			out.WriteString(bodyText(r.Commits[run.Hash].Body, min(longestBody, blameShare(a))))
@@ -88,13 +88,13 @@ func blameText(a *Args, r *browse.BlameResponse) string {
 	if r.Past > 0 {
 		fmt.Fprintf(&out, "%s changed last by commits of .git-blame-ignore-revs; with those: %s\n", count(r.Past, "line"), a.with("verbatim", true))
 	}
-	// Both may be true of one answer: lines in no run, and lines behind those that were asked for.
+	// An answer may both leave out later lines and lack the history of some lines.
 	var e end
 	e.covers(a, r.Coverage(), words{
 		coverage.Late:    "the history of lines that are not shown, within 5 seconds; ask for fewer lines with limit",
 		coverage.Shallow: beyondEdge(r),
 	})
-	// Who named the lines, and got them all, has not asked for those behind.
+	// A caller that named a limit and got all of it did not ask for the later lines.
 	named := a.Has("limit") && a.Number("limit") < mostBlamed && next > last
 	if next <= r.Total && !named {
 		e.left = append(e.left, fmt.Sprintf("lines %d-%d; continue with %s", next, r.Total, a.with("offset", next)))
@@ -102,7 +102,8 @@ func blameText(a *Args, r *browse.BlameResponse) string {
 	return out.String() + e.String()
 }
 
-// beyondEdge tells of which lines older commits may be the last, in a shallow repository.
+// beyondEdge says for how many lines older commits may be the last change, because the repository
+// is shallow.
 func beyondEdge(r *browse.BlameResponse) string {
 	lines, edge := 0, ""
 	for _, run := range r.Ranges {
@@ -113,14 +114,14 @@ func beyondEdge(r *browse.BlameResponse) string {
 	return fmt.Sprintf("the history of %s before %.12s: the remote is a shallow repository and does not have it", count(lines, "line"), edge)
 }
 
-// mostBlamed is how many lines one call may ask for.
+// mostBlamed is the largest number of lines in one call.
 const mostBlamed = 500
 
-// blameShare is how many bytes each line and each body may have, so that as many of
-// both as there can be have room beside what else is told.
+// blameShare returns the bytes that one line or one body may take. With the largest number of both,
+// the answer still fits.
 func blameShare(a *Args) int { return a.room() / (2*fewCommits + 2) }
 
-// runText is the lines of a run with their numbers; "" where they were not asked for.
+// runText returns the numbered lines of a range; "" if the call did not ask for their text.
 func runText(a *Args, r *browse.BlameResponse, run browse.BlameRange) string {
 	var out strings.Builder
 	number := a.Number("offset")
@@ -137,10 +138,10 @@ func runText(a *Args, r *browse.BlameResponse, run browse.BlameRange) string {
 	return out.String()
 }
 
-// blameLine is a run of lines with the commit that changed them last.
+// blameLine describes a range of lines and the commit that changed it last.
 func blameLine(run browse.BlameRange, c browse.BlameCommit) string {
 	where := fmt.Sprint(run.StartLine)
-	// Most runs are of one line, and the second number would be a token of no use.
+	// A range of one line needs one number; a second would waste a token.
 	if run.LineCount > 1 {
 		where = fmt.Sprintf("%d-%d", run.StartLine, run.StartLine+run.LineCount-1)
 	}

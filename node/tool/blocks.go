@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// block is a part of a result that is shown whole, in part or not at all: a
-// file with its lines.
+// block is one file of an answer, with its lines. It is shown whole, in part, or not at all.
 type block struct {
 	head  string   // a line above the others, with its line end
 	lines []string // each with its line end
@@ -22,9 +21,9 @@ func (b *block) size() int {
 	return n
 }
 
-// share divides room fairly among blocks: every block gets what it needs up to
-// one level, which is as high as the room allows. When the level would be too
-// low to show anything, the last blocks, the least relevant ones, get nothing.
+// share divides room (bytes) among blocks. Each block gets the bytes that it needs, but at most
+// level. If level would be too low to show anything, the last blocks, which are the least relevant,
+// get nothing.
 func share(blocks []block, room int) (level, shown int) {
 	shown = len(blocks)
 	for ; shown > 0; shown-- {
@@ -34,11 +33,11 @@ func share(blocks []block, room int) (level, shown int) {
 		}
 		sort.Ints(sizes)
 
-		// The level rises to the size of the next larger block as long as all those
-		// above it can have as much.
+		// Raise the level to the size of the next larger block while all larger blocks can have as
+		// much.
 		left := room
 		for i, s := range sizes {
-			// What the smaller blocks leave of their parts is divided among the rest.
+			// Divide what the smaller blocks do not use among the others.
 			level = left / (shown - i)
 			if s > level {
 				break
@@ -52,21 +51,21 @@ func share(blocks []block, room int) (level, shown int) {
 		if level >= leastShare || shown == 1 {
 			return level, shown
 		}
-		// Skip ahead: so many cannot fit.
+		// Skip numbers of blocks that cannot fit.
 		shown = max(1, min(shown, room/leastShare+1))
 	}
 	return level, shown
 }
 
-// fit writes a block within a level and returns how many lines it left out.
-// At least one line is written.
+// fit writes a block in at most level bytes, but at least one line. It returns the number of lines
+// left out, and writes rest(left) for them.
 func (b *block) fit(out *strings.Builder, level int, rest func(left int) string) (left int) {
 	out.WriteString(b.head)
-	// The head counts too: with many files the paths are most of the text.
+	// Count the head: with many files, the paths are most of the text.
 	used := len(b.head)
 	whole := b.size() <= level
 	for i, l := range b.lines {
-		// A cut is worth its line only where more than half a share is left out.
+		// Cut only if that saves more than half of the smallest share.
 		if !whole && i > 0 && used+len(l)+leastShare/2 > level {
 			b.left = len(b.lines) - i
 			out.WriteString(rest(b.left))
@@ -78,23 +77,23 @@ func (b *block) fit(out *strings.Builder, level int, rest func(left int) string)
 	return 0
 }
 
-// writeBlocks ends the first line and writes files within the budget. It
-// returns how many are shown, and adds to the end that lines of some are not.
-// one is the call for the file with a number.
+// writeBlocks completes the first line of an answer, then writes as many files as fit. It returns
+// their number. one returns the call that shows file i alone; the end of the answer advises it for
+// shortened files.
 func writeBlocks(a *Args, out *strings.Builder, blocks []block, e *end, one func(i int) string) (shown int) {
-	// Only now is it known how many have room: the first line tells it before the files come.
+	// The first line says how many files are shown, so compute that before writing them.
 	level, shown := share(blocks, a.room()-out.Len())
 	if shown < len(blocks) {
 		fmt.Fprintf(out, "; %s shown", files(shown))
 	}
 	out.WriteByte('\n')
 
-	// A file that was cut has its own mark; the call that goes on is told once, at the end.
+	// A shortened file has a mark of its own. The call that continues is advised once, at the end.
 	shortened, first := 0, -1
 	for i := range blocks[:shown] {
 		left := blocks[i].fit(out, level, func(left int) string { return fmt.Sprintf("… %d more\n", left) })
 		if left > 0 {
-			// One call can show one file: the first is the most relevant one.
+			// One call can show one file; the first is the most relevant.
 			if first < 0 {
 				first = i
 			}

@@ -16,8 +16,8 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-// A tree of calls is found by names: a name with many definitions is not followed, for nearly
-// all of its calls would be of another one.
+// A tree of calls is found by names. A name with many definitions is not followed, because nearly
+// all calls of the name would belong to other definitions.
 
 const (
 	mostNamesakes = 5  // definitions of a name that is followed
@@ -26,7 +26,7 @@ const (
 	mostNamed     = 12 // names that were not followed and are told
 )
 
-// callTree gathers the lines of a tree of calls, from the name that is asked for on.
+// callTree collects the lines of a tree of callers or callees, from one name on.
 type callTree struct {
 	*lookup
 	up       bool // to the callers
@@ -38,21 +38,21 @@ type callTree struct {
 	coverage coverage.Coverage // of the first question
 }
 
-// caller is a definition with the lines in which it calls a name.
+// caller is a definition that calls a name, with the lines of the calls.
 type caller struct {
 	repo, path string
 	symbol     symbols.SymbolMatch // Around has the name
 	lines      []string
 }
 
-// definedPlace is where a name is defined.
+// definedPlace is a definition of a name.
 type definedPlace struct {
 	repo, path, lang, kind, parent, parentKind string
 	line                                       int
 }
 
-// callTree answers with the calls of calls, as deep as depth says; "" where the name is not
-// defined as anything that calls, or nothing calls it.
+// callTree answers with a tree of callers or callees, up to the requested depth. It returns "" if
+// no function has the name, or nothing calls it.
 func (l *lookup) callTree() (string, error) {
 	if repo := l.Text("repo"); repo != "" {
 		if _, err := l.browse.Repo(l.ctx, l.viewer, repo); err != nil {
@@ -83,13 +83,13 @@ func (l *lookup) callTree() (string, error) {
 	return t.text(places), nil
 }
 
-// inScope keeps the definitions in the type that the name was written with.
+// inScope keeps the definitions in the type that qualifies the requested name, as T in T.f.
 func (t *callTree) inScope(places []definedPlace) []definedPlace {
 	scope, _ := qualifiedName(t.Text("symbol"))
 	return inType(places, scope[strings.LastIndexAny(scope, ".:#")+1:])
 }
 
-// inType keeps the definitions in a type; all of them for none.
+// inType keeps the definitions in a type. If name is "", it keeps all.
 func inType(places []definedPlace, name string) (in []definedPlace) {
 	for _, p := range places {
 		if name == "" || shortScope(p.parent, p.parentKind) == name {
@@ -99,7 +99,7 @@ func inType(places []definedPlace, name string) (in []definedPlace) {
 	return in
 }
 
-// define finds where each of some names is defined as something that can be called.
+// define finds the callable definitions of some names.
 func (t *callTree) define(names []string) (map[string][]definedPlace, error) {
 	for i := range names {
 		names[i] = strings.ReplaceAll(regexp.QuoteMeta(names[i]), `"`, `\"`)
@@ -138,7 +138,7 @@ func (t *callTree) define(names []string) (map[string][]definedPlace, error) {
 	return found, nil
 }
 
-// callable reports whether what is of a kind may be called, and calls.
+// callable reports whether a definition of a kind can be called.
 func callable(kind string) bool {
 	switch kind {
 	case "variable", "field", "constant", "package", "namespace", "module", "local", "label", "import", "unknown", "parameter", "property", "enumerator", "prototype":
@@ -147,7 +147,8 @@ func callable(kind string) bool {
 	return true
 }
 
-// callers adds those who call what is defined at some of all places of a name, and theirs.
+// callers adds the definitions that call a name, and their callers in turn. all has every
+// definition of the name; places has those that the caller wants.
 func (t *callTree) callers(name string, all, places []definedPlace, level int) error {
 	t.followed[name] = true
 	found, err := t.callersOf(name, places, len(all) > len(places))
@@ -182,7 +183,8 @@ func (t *callTree) callers(name string, all, places []definedPlace, level int) e
 	return nil
 }
 
-// follow goes on with a name, unless that was done or is of no use.
+// follow calls on to descend into a name, unless the tree has it already, it has too many
+// definitions, or the budget of lookups is used up.
 func (t *callTree) follow(name string, defined map[string][]definedPlace, on func() error) error {
 	n := len(defined[name])
 	last := len(t.lines) - 1
@@ -202,7 +204,7 @@ func (t *callTree) follow(name string, defined map[string][]definedPlace, on fun
 	return nil
 }
 
-// add adds a line, indented by its level.
+// add appends a line, indented by its level in the tree.
 func (t *callTree) add(level int, name, repo, path, lines string) {
 	where := fileLabel(path)
 	if t.Text("repo") == "" {
@@ -211,8 +213,8 @@ func (t *callTree) add(level int, name, repo, path, lines string) {
 	t.lines = append(t.lines, fmt.Sprintf("%s%s %s:%s", strings.Repeat("  ", level), name, where, lines))
 }
 
-// callersOf lists the definitions that call a name, in the order of references. namesakes
-// says that it is defined elsewhere, too.
+// callersOf returns the definitions that call a name, in the order of the reference search.
+// namesakes means that other definitions have the same name.
 func (t *callTree) callersOf(name string, places []definedPlace, namesakes bool) (found []*caller, err error) {
 	t.lookups++
 	req := t.request()
@@ -255,8 +257,8 @@ func (t *callTree) callersOf(name string, places []definedPlace, namesakes bool)
 	return found, nil
 }
 
-// reaches reports whether code of a file may call what is defined at some places: it is of a
-// language of theirs, and names of Go in small letters are those of a directory.
+// reaches reports whether code in a file can call one of the definitions: its language can call
+// theirs, and an unexported name of Go is only called in its own directory.
 func reaches(f *symbols.SymbolFile, name string, places []definedPlace) bool {
 	return len(places) == 0 || slices.ContainsFunc(places, func(p definedPlace) bool {
 		private := p.lang == "Go" && !token.IsExported(name)
@@ -264,9 +266,9 @@ func reaches(f *symbols.SymbolFile, name string, places []definedPlace) bool {
 	})
 }
 
-// fitting tells by its receiver whether a use may be one of what is defined at some places; nil
-// where receivers say nothing. Methods have receivers that are named like their type, functions
-// of Go the name of their package.
+// fitting returns a function that decides by its receiver whether a use may belong to one of the
+// definitions; nil if receivers do not tell. A method's receiver is named like its type; a Go
+// function's is its package.
 func (t *callTree) fitting(name string, places []definedPlace, r *symbols.SymbolResponse, counts func(*symbols.SymbolMatch, string) bool, least int) func(*symbols.SymbolMatch) bool {
 	types, packages := map[string]bool{}, map[string]bool{}
 	for _, p := range places {
@@ -289,7 +291,7 @@ func (t *callTree) fitting(name string, places []definedPlace, r *symbols.Symbol
 
 var calledName = regexp.MustCompile(`[\pL_$][\pL\pN_$]*[!?]?`)
 
-// callees adds what a definition calls, and what that calls.
+// callees adds the functions that a definition calls, and those that these call.
 func (t *callTree) callees(name string, in definedPlace, level int) error {
 	t.followed[name] = true
 	names, at, err := t.calledIn(name, in)
@@ -301,12 +303,12 @@ func (t *callTree) callees(name string, in definedPlace, level int) error {
 		return err
 	}
 	for _, called := range names {
-		// Names of other languages are others.
+		// Ignore definitions in languages that this one cannot call.
 		places := slices.DeleteFunc(defined[called], func(p definedPlace) bool { return !symbols.Mixed(p.lang, in.lang) })
 		if defined[called] = places; len(places) == 0 {
 			continue
 		}
-		// In the same file first, then in the same repository.
+		// Prefer the same file, then the same repository.
 		near := func(p definedPlace) int {
 			switch {
 			case p.repo != in.repo:
@@ -332,7 +334,7 @@ func (t *callTree) callees(name string, in definedPlace, level int) error {
 	return nil
 }
 
-// calledIn lists the names that are called in a definition, each with its lines.
+// calledIn lists the names that a definition calls, each with the line numbers.
 func (t *callTree) calledIn(name string, in definedPlace) (names []string, at map[string][]string, err error) {
 	t.lookups++
 	o, err := t.browse.Outline(t.ctx, t.viewer, browse.OutlineRequest{Repo: in.repo, Ref: t.Text("ref"), Paths: []string{in.path}})
@@ -372,7 +374,7 @@ func (t *callTree) calledIn(name string, in definedPlace) (names []string, at ma
 	return names, at, nil
 }
 
-// text writes the tree below where the name is defined.
+// text writes the definitions of the name, then the tree.
 func (t *callTree) text(places []definedPlace) string {
 	var out strings.Builder
 	noun := "callee"

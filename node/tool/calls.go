@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// callForm is one way to write a call, as what stands before the name and behind it.
+// callForm is one way to write a call, as expressions for the text before and after the name.
 type callForm struct {
 	before  *regexp.Regexp // nil matches anything
 	unless  *regexp.Regexp // may not stand before the name; nil for nothing
@@ -17,7 +17,7 @@ type callForm struct {
 	certain bool           // a word before the name says that it is a call, not a definition
 }
 
-// form makes a form from expressions for the text before and after the name; "" matches
+// form makes a callForm from two expressions, for the text before and after the name. "" matches
 // anything.
 func form(before, after string) callForm {
 	return callForm{before: ending(before), after: beginning(after)}
@@ -37,7 +37,7 @@ func ending(expr string) *regexp.Regexp {
 	return regexp.MustCompile("(?:" + expr + ")$")
 }
 
-// The forms in which languages write a call of f.
+// The ways in which languages write a call of f.
 var (
 	parens     = callForm{after: beginning(`\.?\s*\(`), typed: true}   // f(  f<T<U>>(  f::<T>(  f[T](  f.(
 	optional   = callForm{after: beginning(`[!?]+\.?\(`), typed: true} // f?.(  f!(
@@ -78,37 +78,38 @@ var (
 	funOf      = callForm{before: ending(`\bfun\s+(?:\w+:)?`), after: beginning(`/\d`), certain: true} // fun f/1
 	verb       = callForm{before: ending(`(?i:\b(?:call|exec|execute(?:\s+(?:function|procedure))?|perform)\s+(?:[\w.]+\.)?:?)`), certain: true}
 
-	// A lambda behind the name. Conditions and supertypes stand before a brace too.
+	// The name is followed by a lambda. Conditions and supertypes also precede a brace, so they are
+	// excluded.
 	lambda = callForm{
 		unless: ending(`\b(?:class|object|interface|struct|protocol|extension|enum|trait|extends|with|implements)\b[^{]*|\b(?:if|while|switch|in|guard|for|catch)\b[^{()]*|:\s*`),
 		after:  beginning(`\s*(?:\w+@)?\{`), typed: true,
 	}
-	// In Swift an arrow stands before the type of a result.
+	// In Swift an arrow precedes a result type.
 	swiftLambda = callForm{unless: regexp.MustCompile(lambda.unless.String() + `|->\s*$`), after: lambda.after, typed: true}
 
-	// A name and arguments behind it, or a block.
+	// The name is followed by arguments without parentheses, or by a block.
 	command = callForm{before: ending(`^|[^\w:@$"'%]`), after: beginning(`\s+(?:["'\w@$\[\\]|:[\w"']|->|[*&-][\w(]|%[wWiIqQ{(]\S|~[a-zA-Z]|<<[~-]?\w)`), argued: true}
 
-	// Application in functional languages. What begins a line defines the name.
+	// Application in functional languages. The first name of a line is being defined.
 	apply = callForm{before: ending(`[\s(\[{,=$.!]`), unless: ending(`\b(?:let|rec|and|val|method|fun)\s+`), after: beginning(`\s+(?:["'\w(\[{$@!~\\]|-\d|<\|)`), argued: true}
 
-	// A word between two operands.
+	// A name between two operands.
 	infix = callForm{before: ending(`[\w)\]}"']\s+`), unless: ending(`\b(?:` + notOperands + `)\s+`), after: beginning(`\s+["'\w(\[{!-]`), argued: true}
 
-	// Where a command stands in a shell: at the start, or behind what begins a list, a keyword
-	// or variables for it.
+	// The position of a command in a shell: at the start, or after a separator, a keyword or
+	// assignments.
 	position = form("(?:^|[;&|(){!`]|\\b(?:then|do|else|elif|if|while|until|time|exec|command|builtin|sudo|env|xargs|eval|trap|nohup))\\s*[\"']?(?:\\w+=\\S*\\s+)*", `[\s;&|)"'}`+"`]|$")
 	cmdlet   = form(`(?:^|[;&|(){=])\s*`, `[\s;|)}]|$`)
 )
 
-// notOperands are words behind which a word is a name, and no operator.
+// notOperands lists keywords after which a name is not an infix operator.
 const notOperands = `val|var|let|def|fun|func|class|object|interface|trait|enum|struct|type|typealias|import|package|return|throw|new|in|is|as|else|if|when|match|case|by|private|public|protected|internal|override|open|abstract|final|lazy|extends|with|sealed|data|inline|suspend|operator|implicit|given`
 
-// goesOn matches a word that goes on with a statement, where an argument would stand.
+// goesOn matches a keyword that continues the statement, in the place of an argument.
 var goesOn = regexp.MustCompile(`^\s+(?:if|unless|while|until|and|or|then|in|is|as|else|elsif|of|where|with|rescue|end|when|mod|div|xor)\b`)
 
-// callFamilies has the forms of calls by family of languages, by their names in go-enry.
-// A language in none has its uses listed.
+// callFamilies has the call forms of families of languages, by their names in go-enry. For a
+// language in no family, all uses are listed.
 var callFamilies = []struct {
 	languages string
 	forms     []callForm
@@ -148,11 +149,11 @@ var callFamilies = []struct {
 	{"Pascal,Ada,Modula-2", []callForm{parens, alone}},
 	{"Assembly,Unix Assembly", []callForm{jump}},
 
-	// Data: nothing in them is a call.
+	// Data formats have no calls.
 	{"JSON,JSON5,JSON with Comments,YAML,TOML,XML,INI,CSV,TSV,SVG,Java Properties,EditorConfig,Ignore List,Git Attributes,Protocol Buffer,Text Proto,Diff", nil},
 }
 
-// callForms has the forms of each language.
+// callForms has the call forms by language.
 var callForms = func() map[string][]callForm {
 	forms := map[string][]callForm{}
 	for _, row := range callFamilies {
@@ -163,14 +164,14 @@ var callForms = func() map[string][]callForm {
 	return forms
 }()
 
-// definesName matches what stands before a name that is defined, which looks like a call.
+// definesName matches the text before a name that is being defined, because a definition can look
+// like a call.
 var definesName = ending(`(?i:(?:^|[\s(\[{;"'])(?:function\*?|func|fun|fn|def|defp|defmacrop?|sub|proc|procedure|method|macro|macro_rules!|class|struct|interface|trait|enum|object|module|record|protocol|extension|-spec|-type|instance|task)\s+(?:<[^>]*>\s*)?(?:\([^()]*\)\s*)?(?:[\w.$:]+(?:<[^<>]*>)?\??[.:])?)`)
 
-// callAside is how much of a long line is looked at on each side of a name, in bytes.
+// callAside is the number of bytes of a long line that are examined on each side of a name.
 const callAside = 400
 
-// calls reports whether a line calls a name; known is false where nothing is known of
-// calls in the language.
+// calls reports whether a line calls a name. known is false for languages without call forms.
 func calls(lang, name string, line []byte) (calls, known bool) {
 	forms, known := callForms[lang]
 	for from := 0; known && !calls; {
@@ -190,7 +191,7 @@ func calls(lang, name string, line []byte) (calls, known bool) {
 	return calls, known
 }
 
-// continues reports whether two bytes that follow each other are of one name.
+// continues reports whether two adjacent bytes belong to the same name.
 func continues(a, b byte) bool { return isNameByte(a) && isNameByte(b) }
 
 func isNameByte(c byte) bool {
@@ -211,8 +212,8 @@ func (f *callForm) matches(before, after []byte) bool {
 	return f.certain || !definesName.Match(before)
 }
 
-// behindTypes is what stands behind type arguments, as <T<U>>, ::<T>, [K, V] and
-// <<<grid, block>>>; text itself where it begins with none.
+// behindTypes returns the text after type arguments such as <T<U>>, ::<T>, [K, V] and <<<grid,
+// block>>>. Without type arguments it returns text unchanged.
 func behindTypes(text []byte) []byte {
 	args := bytes.TrimPrefix(text, []byte("::"))
 	if len(args) == 0 || args[0] != '<' && args[0] != '[' {

@@ -10,21 +10,20 @@ import (
 	"strings"
 )
 
-// The bounds of what a caller may send.
+// The limits of arguments.
 const (
 	maxText = 10_000 // bytes of a string
 	maxList = 100    // strings of a list
 )
 
-// misuse is what a model did wrong with a tool, in sentences for it to read.
+// misuse is an error for the model: sentences that say what is wrong with its call.
 type misuse string
 
 func (m misuse) Error() string { return string(m) }
 
-// decode checks the arguments of a call against the row. null is the same as
-// absent; numbers and booleans may come as strings, as some models write them.
-// Everything that is wrong is told at once, followed by the caller's own call
-// as it should have been, where that asks the same.
+// decode checks the arguments of a call. null means absent; numbers and booleans may be strings,
+// because some models write them so. The error lists everything that is wrong. If a corrected call
+// would ask for the same, the error ends with it.
 func (t *Tool) decode(raw json.RawMessage) (*Args, error) {
 	var members arguments
 	given := len(raw) > 0 && string(raw) != "null"
@@ -35,24 +34,24 @@ func (t *Tool) decode(raw json.RawMessage) (*Args, error) {
 	}
 	t.translate(members)
 
-	// Two calls are built side by side: the one that was made, and the one that should have been.
-	a, mended := newArgs(t), newArgs(t)
+	// Build two calls: the one that was made, and a corrected one.
+	a, corrected := newArgs(t), newArgs(t)
 	var wrong []string
-	whole := true // the mended call lacks nothing of the other one
+	whole := true // the corrected call lacks nothing of the other one
 	for i := range t.Params {
 		p := &t.Params[i]
-		problem := p.take(members[p.Name], a, mended)
+		problem := p.take(members[p.Name], a, corrected)
 		if problem != "" {
 			wrong = append(wrong, p.Name+" "+problem)
-			whole = whole && mended.Has(p.Name)
+			whole = whole && corrected.Has(p.Name)
 		}
 		delete(members, p.Name) // what stays was meant for no parameter
 	}
 
-	// What is left has a name that the row does not know.
+	// The remaining arguments have names that the tool does not know.
 	listed := false
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		text, meant, placed := t.unknown(name, members[name], mended)
+		text, meant, placed := t.unknown(name, members[name], corrected)
 		wrong = append(wrong, text)
 		whole, listed = whole && placed, listed || meant == ""
 	}
@@ -62,21 +61,20 @@ func (t *Tool) decode(raw json.RawMessage) (*Args, error) {
 		return a, nil
 	}
 
-	// All at once, and with a call to copy: a model that is told one fault at a time takes a step
-	// for each.
+	// A model that learns one mistake at a time needs one more call for each.
 	text := "Wrong arguments: " + strings.Join(wrong, "; ") + "."
-	// The list helps only where nothing near was found.
+	// List the parameters only if there is no similar name to suggest.
 	if listed {
 		text += " The parameters of " + t.Name + " are " + strings.Join(t.names(), ", ") + "."
 	}
-	// A call that lacks something would ask something else.
-	if whole && t.lacking(mended) == nil {
-		text += " Mended: " + mended.render(t.Name)
+	// A corrected call that lacks an argument would ask for something else.
+	if whole && t.lacking(corrected) == nil {
+		text += " Mended: " + corrected.render(t.Name)
 	}
 	return nil, misuse(text)
 }
 
-// lacking lists the required parameters that a call has not.
+// lacking lists the required parameters without an argument.
 func (t *Tool) lacking(a *Args) (names []string) {
 	for _, p := range t.Params {
 		if p.Required && !a.Has(p.Name) {
@@ -86,7 +84,7 @@ func (t *Tool) lacking(a *Args) (names []string) {
 	return names
 }
 
-// withRequired tells which members the arguments must have; "" for none.
+// withRequired names the required parameters for an error message; "" if there are none.
 func (t *Tool) withRequired() string {
 	names := t.lacking(newArgs(t))
 	if names == nil {
@@ -95,12 +93,12 @@ func (t *Tool) withRequired() string {
 	return " with " + strings.Join(names, ", ")
 }
 
-// take checks one argument and keeps it. What is wrong is told and kept as it
-// should have been.
-func (p *Param) take(member json.RawMessage, a, mended *Args) (problem string) {
-	// Many models write null for what they do not want to give.
+// take checks one argument and stores it in both calls. If it is wrong, take returns the problem
+// and stores a corrected value in the corrected call.
+func (p *Param) take(member json.RawMessage, a, corrected *Args) (problem string) {
+	// Many models write null for an argument that they do not want to give.
 	if member == nil || string(member) == "null" {
-		// A default is no argument that was given: it stays out of the calls that are advised.
+		// A default does not count as given, so advised calls do not repeat it.
 		if p.Default != nil {
 			a.values[p.Name] = p.Default
 		}
@@ -113,38 +111,38 @@ func (p *Param) take(member json.RawMessage, a, mended *Args) (problem string) {
 		return ""
 	}
 
-	// What was right is kept for the mended call too: another argument may be wrong.
+	// The corrected call also needs the right arguments, because another may be wrong.
 	value, problem := p.decode(member)
 	if problem != "" {
-		if better, ok := p.mend(member); ok {
-			mended.set(p.Name, better)
+		if better, ok := p.correct(member); ok {
+			corrected.set(p.Name, better)
 		}
 		return problem
 	}
 
 	a.set(p.Name, value)
-	mended.set(p.Name, value)
+	corrected.set(p.Name, value)
 	return ""
 }
 
-// unknown tells that the row has no such parameter, and which one was meant. placed
-// reports whether the value stands in the mended call.
-func (t *Tool) unknown(name string, member json.RawMessage, mended *Args) (text, meant string, placed bool) {
-	// Cut short: the name is the caller's and may be a whole text.
+// unknown returns the problem of an argument that no parameter has, and the parameter that was
+// probably meant. placed reports whether the corrected call now has its value.
+func (t *Tool) unknown(name string, member json.RawMessage, corrected *Args) (text, meant string, placed bool) {
+	// Shorten the name: it comes from the caller and may be a whole text.
 	text = fmt.Sprintf("there is no parameter %q", shorten(name))
 	if meant = t.meant(name); meant == "" {
 		return text, "", false
 	}
 
-	// The value goes where it belongs, but never over what the caller has given under the right
-	// name.
+	// Put the value where it belongs, but never replace a value that the caller gave under the
+	// right name.
 	for i := range t.Params {
 		p := &t.Params[i]
-		if p.Name != meant || mended.Has(meant) || contains(suggestedOnly, bare(name)) {
+		if p.Name != meant || corrected.Has(meant) || contains(suggestedOnly, bare(name)) {
 			continue
 		}
-		if value, ok := p.mend(member); ok {
-			mended.set(meant, value)
+		if value, ok := p.correct(member); ok {
+			corrected.set(meant, value)
 			placed = true
 		}
 	}
@@ -166,7 +164,7 @@ func (t *Tool) names() []string {
 	return names
 }
 
-// decode reads one argument, or says what is wrong with it.
+// decode reads one argument, or returns what is wrong with it.
 func (p *Param) decode(raw json.RawMessage) (value any, problem string) {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
@@ -179,8 +177,8 @@ func (p *Param) decode(raw json.RawMessage) (value any, problem string) {
 		v = list[0]
 	}
 
-	// Values of the wrong type are taken where only one thing can be meant: models quote numbers
-	// and booleans.
+	// Accept a value of the wrong type if only one meaning is possible: models quote numbers and
+	// booleans.
 	switch p.Kind {
 	case String:
 		if p.Several {
@@ -203,14 +201,14 @@ func (p *Param) decode(raw json.RawMessage) (value any, problem string) {
 	return p.integer(v)
 }
 
-// named reads an object of strings. One string is that of the last name, or
-// of all names with slashes between them.
+// named reads an object of strings. A single string is the value of the last name, or the values of
+// all names, separated by slashes.
 func (p *Param) named(v any) (value any, problem string) {
 	out := map[string]string{}
 	switch v := v.(type) {
 	case string:
-		// Filled from the right: a model is often given without its provider, never the other way
-		// round. The last part keeps further slashes, which names of models have.
+		// Fill from the right: a model is often given without its provider, never the other way
+		// round. The last part keeps further slashes, because names of models have them.
 		parts := strings.SplitN(v, "/", len(p.Words))
 		for i, part := range parts {
 			out[p.Words[len(p.Words)-len(parts)+i]] = part
@@ -218,7 +216,7 @@ func (p *Param) named(v any) (value any, problem string) {
 
 		return out, ""
 	case map[string]any:
-		// A member that is not known is refused, not dropped: it was meant to change something.
+		// Refuse an unknown member instead of dropping it: it was meant to change something.
 		for name, member := range v {
 			text, ok := member.(string)
 			if !ok || !contains(p.Words, name) {
@@ -240,8 +238,7 @@ func (p *Param) text(v any) (value any, problem string) {
 		return nil, "must not be empty"
 	case len(s) > maxText:
 		return nil, fmt.Sprintf("is longer than %d bytes", maxText)
-	// No path, ref or line has one, and the arguments of a process, as git gets them, would end
-	// there.
+	// No path, ref or line contains a NUL, and git's arguments would end there.
 	case strings.IndexByte(s, 0) >= 0:
 		return nil, "must not contain a NUL byte"
 	case p.Words != nil && !contains(p.Words, s):
@@ -250,9 +247,9 @@ func (p *Param) text(v any) (value any, problem string) {
 	return s, ""
 }
 
-// list reads several strings. One string is a list of one.
+// list reads several strings. A single string is a list of one.
 func (p *Param) list(v any) (value any, problem string) {
-	// The schema offers both forms, and a bare string is what models write most.
+	// The schema allows both forms; models mostly write a single string.
 	members, ok := v.([]any)
 	if !ok {
 		members = []any{v}
@@ -262,7 +259,7 @@ func (p *Param) list(v any) (value any, problem string) {
 	}
 
 	list := []string{}
-	// Each entry is held to the bounds of a single string.
+	// Each string has the limits of a string argument.
 	for _, m := range members {
 		s, problem := p.text(m)
 		if problem == "has to be a string" {
@@ -273,7 +270,7 @@ func (p *Param) list(v any) (value any, problem string) {
 			return nil, problem
 		}
 
-		// An empty glob would match nothing: some models send it for "none".
+		// Some models send "" for "none". As a glob it would match nothing.
 		if s != "" {
 			list = append(list, s.(string))
 		}
@@ -281,7 +278,8 @@ func (p *Param) list(v any) (value any, problem string) {
 	return list, ""
 }
 
-// several reads names: more than one, or a pattern, are a list.
+// several reads one or more names, separated by commas. One plain name is returned as a string,
+// several names or a pattern as a list.
 func (p *Param) several(v any) (value any, problem string) {
 	value, problem = p.list(v)
 	if problem != "" {
@@ -307,20 +305,20 @@ func (p *Param) several(v any) (value any, problem string) {
 }
 
 func (p *Param) integer(v any) (value any, problem string) {
-	// JSON has one kind of numbers; some models put even that into quotes.
+	// Some models quote numbers.
 	f, ok := v.(float64)
 	if s, text := v.(string); text {
 		var err error
 		f, err = strconv.ParseFloat(strings.TrimSpace(s), 64)
 		ok = err == nil
 	}
-	// Not a number is unequal to itself and ends here; the infinities fail at the bounds below.
+	// NaN is unequal to itself and is refused here. Infinities are refused by the limits below.
 	if !ok || f != math.Trunc(f) {
 		return nil, "has to be a whole number"
 	}
 
 	switch {
-	// Before the bounds are: more than there is means all that there is.
+	// First clamp: a number above the maximum means everything.
 	case !p.Exact && p.Max > 0 && f > float64(p.Max):
 		return p.Max, ""
 	case !p.Exact && f > 0 && f < float64(p.Min):
@@ -329,22 +327,23 @@ func (p *Param) integer(v any) (value any, problem string) {
 		return nil, fmt.Sprintf("has to be between %d and %d", p.Min, p.Max)
 	case f < float64(p.Min):
 		return nil, fmt.Sprintf("has to be at least %d", p.Min)
-	// Where the row has no bound, as of a page, which is multiplied by its size further down.
+	// A parameter without a maximum, such as a page number, is multiplied later and must not
+	// overflow.
 	case f > math.MaxInt32:
 		return nil, "is too large"
 	}
 	return int(f), ""
 }
 
-// mend makes of a value what the parameter could take: the nearest number, the
-// nearest word, the text of a number.
-func (p *Param) mend(raw json.RawMessage) (value any, ok bool) {
-	// What came under another name may be right as it is.
+// correct returns the closest value that the parameter accepts: the nearest number or word, or a
+// number as text.
+func (p *Param) correct(raw json.RawMessage) (value any, ok bool) {
+	// A value under another name may be valid as it is.
 	if value, problem := p.decode(raw); problem == "" {
 		return value, true
 	}
 
-	// Else it is bent as little as possible, and not guessed where nothing is near.
+	// Change the value as little as possible, and do not guess.
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
 		return nil, false
@@ -352,14 +351,14 @@ func (p *Param) mend(raw json.RawMessage) (value any, ok bool) {
 
 	switch v := v.(type) {
 	case float64:
-		return p.mendNumber(v)
+		return p.correctNumber(v)
 	case string:
 		if p.Words != nil {
 			word := NearestName(v, p.Words)
 			return word, word != ""
 		}
 
-		// Text that is a number, but out of bounds or broken.
+		// The text is a number, but out of range or badly written.
 		f, err := strconv.ParseFloat(v, 64)
 		if err == nil && p.Kind == Integer && !math.IsNaN(f) {
 			return p.within(f), true
@@ -368,8 +367,8 @@ func (p *Param) mend(raw json.RawMessage) (value any, ok bool) {
 	return nil, false
 }
 
-// mendNumber makes of a number what the parameter could take.
-func (p *Param) mendNumber(f float64) (value any, ok bool) {
+// correctNumber converts a number to a value that the parameter accepts.
+func (p *Param) correctNumber(f float64) (value any, ok bool) {
 	switch p.Kind {
 	case Integer:
 		return p.within(f), true
@@ -381,7 +380,7 @@ func (p *Param) mendNumber(f float64) (value any, ok bool) {
 	return nil, false
 }
 
-// within is the whole number nearest to f that the parameter takes.
+// within returns the integer nearest to f that the parameter accepts.
 func (p *Param) within(f float64) int {
 	most := float64(math.MaxInt32)
 	if p.Max > 0 {

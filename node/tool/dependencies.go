@@ -33,10 +33,10 @@ func dependencies(s symbols.Searcher, b browse.Reader) Tool {
 	}
 }
 
-// mostManifests is how many matches of manifests are looked at.
+// mostManifests is the largest number of matches in manifests that one call reads.
 const mostManifests = 50_000
 
-// runDependencies answers a call of dependencies.
+// runDependencies runs a call of dependencies.
 func runDependencies(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
 	d := &dependence{Args: a}
 	if a.Text("package") == "" && a.Text("repo") == "" && a.List("repo") == nil {
@@ -46,7 +46,7 @@ func runDependencies(ctx context.Context, v catalog.Viewer, s symbols.Searcher, 
 	if err != nil {
 		return "", err
 	}
-	// The path may be what is wrong, or the name of the repository.
+	// The path or the repository may not exist.
 	if len(r.Files) == 0 && a.Text("repo") != "" {
 		if _, err := b.Repo(ctx, v, a.Text("repo")); err != nil {
 			return "", err
@@ -64,11 +64,11 @@ func runDependencies(ctx context.Context, v catalog.Viewer, s symbols.Searcher, 
 	return d.text(r), nil
 }
 
-// mostKept is how many files that are kept by name only one answer reads.
+// mostKept is the largest number of files indexed only by name that one answer reads.
 const mostKept = 10
 
-// readKept reads the manifests that are kept by name only: lock files are often too large for
-// the index. Those that cannot be read are named.
+// readKept reads manifests that are indexed only by name: lock files are often too large for the
+// index. The answer names those that it did not read.
 func (d *dependence) readKept(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, c coverage.Coverage) coverage.Coverage {
 	kept, err := s.Search(ctx, v, search.Request{Query: `lang:skipped type:file file:"` + manifest.Paths + `" ` + d.within(), Matches: 1000})
 	if err != nil {
@@ -90,7 +90,7 @@ func (d *dependence) readKept(ctx context.Context, v catalog.Viewer, s symbols.S
 			d.read(f)
 		}
 	}
-	// A list that lacks files says nothing of them.
+	// An incomplete list of such files does not prove that there are no others.
 	if !kept.Coverage.Exhaustive() {
 		return c
 	}
@@ -104,7 +104,7 @@ type dependence struct {
 	broken []string // files that were not read, those that cannot be parsed with why
 }
 
-// dependent is a file with the uses in it.
+// dependent is a manifest with the uses of libraries in it.
 type dependent struct {
 	repo, path  string
 	exact, part []manifest.Use
@@ -119,7 +119,7 @@ func (d *dependence) query() string {
 	return strings.Join(append(parts, d.within()), " ")
 }
 
-// within are the filters that say where to look.
+// within returns the query filters for the repository and the path.
 func (d *dependence) within() string {
 	var parts []string
 	repos := d.List("repo")
@@ -135,7 +135,8 @@ func (d *dependence) within() string {
 	return strings.Join(parts, " ")
 }
 
-// read takes the uses of a file. One in a lock file is none of its own: the manifest is.
+// read adds the uses in a file. Uses in a lock file do not count as the repository's own, because
+// its manifest lists those.
 func (d *dependence) read(f *search.File) {
 	uses, err := manifest.Read(f.Path, f.Content)
 	if err != nil {
@@ -160,7 +161,7 @@ func (d *dependence) read(f *search.File) {
 	}
 }
 
-// names counts the names of uses.
+// names counts the uses of each name.
 func names(files []dependent, of func(dependent) []manifest.Use) map[string]int {
 	n := map[string]int{}
 	for _, f := range files {
@@ -174,7 +175,7 @@ func names(files []dependent, of func(dependent) []manifest.Use) map[string]int 
 func (d *dependence) text(r *search.Response) string {
 	exact := func(f dependent) []manifest.Use { return f.exact }
 	part := func(f dependent) []manifest.Use { return f.part }
-	// Names that have the one asked for as a part matter where nothing has it whole.
+	// Names that only contain the requested one matter if no name equals it.
 	of, others := exact, names(d.files, part)
 	if len(names(d.files, exact)) == 0 {
 		of, others = part, nil
@@ -203,7 +204,7 @@ func (d *dependence) text(r *search.Response) string {
 	return out.String() + e.String()
 }
 
-// moreThan tells how many of a list are not named.
+// moreThan returns " and N more" for the names of a list that are not shown.
 func moreThan(named, all int) string {
 	if all <= named {
 		return ""
@@ -211,7 +212,7 @@ func moreThan(named, all int) string {
 	return fmt.Sprintf(" and %d more", all-named)
 }
 
-// most lists the keys with the largest counts, each with its count where it is not 1.
+// most lists the n keys with the largest counts, each with its count unless that is 1.
 func most(counts map[string]int, n int) (all []string) {
 	keys := slices.SortedFunc(maps.Keys(counts), func(x, y string) int {
 		return cmp.Or(counts[y]-counts[x], cmp.Compare(x, y))
@@ -228,7 +229,7 @@ func most(counts map[string]int, n int) (all []string) {
 	return all
 }
 
-// head says how much uses the library, and in which versions.
+// head says how many uses there are, and of which versions.
 func (d *dependence) head(r *search.Response, of func(dependent) []manifest.Use) string {
 	uses, repos, versions := 0, map[string]bool{}, map[string]int{}
 	for _, f := range d.files {
@@ -266,8 +267,8 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// blocks writes the uses by file. A version that several uses of a file share stands behind each:
-// lines are read alone.
+// blocks writes the uses by file. Each line repeats its version, because a model may read a line
+// alone.
 func (d *dependence) blocks(of func(dependent) []manifest.Use) []block {
 	blocks := make([]block, len(d.files))
 	last := ""

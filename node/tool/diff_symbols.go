@@ -11,22 +11,22 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// mostSummedUp is how many files of a difference are summed up by their symbols: as many as
-// one look for symbols takes.
+// mostSummedUp is the largest number of files of a difference that are summarized by their symbols.
+// One outline request takes as many.
 const mostSummedUp = 20
 
-// outlined is what is known of the symbols of the files of a comparison.
+// outlined has the symbols of the files on both sides of a comparison.
 type outlined struct {
 	old, new map[string]*browse.OutlineFile // by path
 }
 
-// findSymbols sums up the files with most changed lines by what is defined in them; they
-// come first from then on.
+// findSymbols summarizes the files with the most changed lines by their definitions. It sorts the
+// files by changed lines.
 func (c *comparison) findSymbols(ctx context.Context, v catalog.Viewer, b browse.Reader) error {
 	slices.SortStableFunc(c.files, func(x, y changed) int { return cmp.Compare(y.plus+y.minus, x.plus+x.minus) })
 	files := c.files[:min(len(c.files), mostSummedUp)]
 
-	// Links and submodules are no text, and have no definitions.
+	// Symbolic links and submodules have no definitions.
 	var old, head []string
 	for _, f := range files {
 		if f.diff.Binary {
@@ -58,10 +58,10 @@ func (c *comparison) findSymbols(ctx context.Context, v catalog.Viewer, b browse
 	return nil
 }
 
-// isText tells by the mode of a file that it is neither a link nor a submodule.
+// isText reports by a file's mode that it is neither a symbolic link nor a submodule.
 func isText(mode string) bool { return strings.HasPrefix(mode, "100") }
 
-// outlines finds what is defined in files of a commit.
+// outlines returns the outlines of files in a commit, by path.
 func outlines(ctx context.Context, v catalog.Viewer, b browse.Reader, repo, commit string, paths []string) (map[string]*browse.OutlineFile, error) {
 	found := map[string]*browse.OutlineFile{}
 	if len(paths) == 0 {
@@ -78,7 +78,7 @@ func outlines(ctx context.Context, v catalog.Viewer, b browse.Reader, repo, comm
 	return found, nil
 }
 
-// bySymbols writes for each file which definitions came, went and changed.
+// bySymbols lists for each file which definitions are new, gone and changed.
 func (c *comparison) bySymbols(out *strings.Builder, e *end) {
 	files := c.files[:min(len(c.files), mostSummedUp)]
 	blocks := make([]block, len(files))
@@ -87,7 +87,7 @@ func (c *comparison) bySymbols(out *strings.Builder, e *end) {
 	}
 
 	shown := writeBlocks(c.Args, out, blocks, e, func(i int) string {
-		// The same call would show the same again: the patch has the rest.
+		// The same call would show the same again; the patch shows the rest.
 		if c.Text("path") == files[i].path {
 			return c.with("mode", "patch")
 		}
@@ -100,14 +100,14 @@ func (c *comparison) bySymbols(out *strings.Builder, e *end) {
 	if len(c.unknown) > 0 {
 		e.unlooked = append(e.unlooked, unknownSymbols(len(c.unknown), c.unknown[0])+c.with("path", c.unknown[0], "mode", "patch")+" shows the lines")
 	}
-	// Who has asked for symbols has not asked for the patch.
+	// A caller that asked for symbols did not ask for the patch.
 	if c.Text("mode") == "auto" {
 		e.left = append(e.left, "the patch, which does not fit; continue with "+c.with("mode", "patch"))
 	}
 }
 
-// lines sums the changes of a file up by its definitions, where those of both sides are
-// known: of one side alone all would seem to have come, or gone.
+// lines summarizes the changes of a file by its definitions. It returns nil if the symbols of one
+// side are unknown: all definitions of the other side would seem new, or gone.
 func (o *outlined) lines(f *browse.DiffFile) []string {
 	old, head := o.old[f.OldPath], o.new[f.NewPath]
 	if o.lacks(f) || f.Cut {
@@ -116,7 +116,7 @@ func (o *outlined) lines(f *browse.DiffFile) []string {
 	return symbolLines(f, old, head)
 }
 
-// lacks reports whether the symbols of a side of a file are not known.
+// lacks reports whether the symbols of one side of a file are unknown.
 func (o *outlined) lacks(f *browse.DiffFile) bool {
 	return unknownSide(o.old[f.OldPath], f.OldMode) || unknownSide(o.new[f.NewPath], f.NewMode)
 }
@@ -125,7 +125,7 @@ func unknownSide(f *browse.OutlineFile, mode string) bool {
 	return isText(mode) && (f == nil || f.Unknown)
 }
 
-// defined is a definition on one side of a file that changed, or on both.
+// defined is a definition in a changed file, on one side or both.
 type defined struct {
 	name, kind  string
 	old, new    bool // it is there
@@ -133,9 +133,9 @@ type defined struct {
 	plus, minus int  // of its lines, without those of definitions in it
 }
 
-// symbolLines sums the changes of a file up by its definitions; nil where it has none.
+// symbolLines summarizes the changes of a file by its definitions; nil if it has none.
 func symbolLines(f *browse.DiffFile, old, head *browse.OutlineFile) []string {
-	// Those of the new side first, in their order; what went follows in the order it had.
+	// First the definitions of the new side, in order, then those that are gone.
 	var all []*defined
 	at := map[string]*defined{}
 	newSide := innermostByLine(head, func(key string, d defined) *defined {
@@ -153,7 +153,7 @@ func symbolLines(f *browse.DiffFile, old, head *browse.OutlineFile) []string {
 		return known
 	})
 
-	// Lines that stand in no definition are counted in one that has no name.
+	// Lines outside all definitions are counted in one without a name.
 	other := &defined{old: true, new: true}
 	countLines(f,
 		func(line int) { innermost(oldSide, line, other).minus++ },
@@ -170,9 +170,9 @@ func symbolLines(f *browse.DiffFile, old, head *browse.OutlineFile) []string {
 	return lines
 }
 
-// innermostByLine tells for each line of a file, by its number, the innermost definition that it
-// is part of; nil for none. Each definition is shown to place, which says what it is counted
-// as. Its key has a number, for several may have one name.
+// innermostByLine returns, by line number, the innermost definition around each line of a file; nil
+// for none. place returns the record in which a definition's lines are counted. Its key includes a
+// number, because several definitions may have one name.
 func innermostByLine(f *browse.OutlineFile, place func(key string, d defined) *defined) []*defined {
 	if f == nil {
 		return nil
@@ -184,7 +184,7 @@ func innermostByLine(f *browse.OutlineFile, place func(key string, d defined) *d
 	for i := range f.Symbols {
 		s := &f.Symbols[i]
 
-		// What is local to a function, and fields, are part of what they stand in.
+		// Locals and fields count as part of the definition around them.
 		local := s.First <= inside
 		if local || s.Kind == "package" || s.Kind == "packageName" || contains(fieldKinds, s.Kind) || s.First < 1 {
 			continue
@@ -198,7 +198,7 @@ func innermostByLine(f *browse.OutlineFile, place func(key string, d defined) *d
 		seen[key]++
 		part := place(fmt.Sprint(key, " ", seen[key]), d)
 
-		// Inner ones come later and take their lines from what is around them.
+		// Inner definitions come later and overwrite the lines of outer ones.
 		for line := s.First; line <= min(max(s.Last, s.First), f.Lines); line++ {
 			parts[line] = part
 		}
@@ -206,10 +206,10 @@ func innermostByLine(f *browse.OutlineFile, place func(key string, d defined) *d
 	return parts
 }
 
-// functionKinds is what ctags calls what has code that runs.
+// functionKinds are ctags' kinds for definitions with a body of code.
 var functionKinds = []string{"function", "method", "func", "subroutine", "procedure", "constructor", "singletonMethod"}
 
-// innermost is the definition that a line is part of, or other for none.
+// innermost returns the definition around a line, or other if there is none.
 func innermost(parts []*defined, line int, other *defined) *defined {
 	if line < len(parts) && parts[line] != nil {
 		return parts[line]
@@ -217,8 +217,7 @@ func innermost(parts []*defined, line int, other *defined) *defined {
 	return other
 }
 
-// countLines tells of each line of the old side that went, and of each one of the new side
-// that came, by its number.
+// countLines calls went for each removed line and came for each added line, with its number.
 func countLines(f *browse.DiffFile, went, came func(line int)) {
 	for _, h := range f.Hunks {
 		old, head := h.OldStart, h.NewStart
@@ -238,7 +237,7 @@ func countLines(f *browse.DiffFile, went, came func(line int)) {
 	}
 }
 
-// linesOfDefined writes what came, what went and what changed, those of a kind together.
+// linesOfDefined writes the new, gone and changed definitions, those of one kind together.
 func linesOfDefined(all []*defined) []string {
 	var lines []string
 	for _, what := range []string{"new", "gone", "changed"} {
@@ -249,7 +248,7 @@ func linesOfDefined(all []*defined) []string {
 				if d.kind != kind || d.what() != what {
 					continue
 				}
-				// A line has room for some; the next begins as it does.
+				// A long list continues on another line with the same beginning.
 				if len(line) > sharedLine {
 					lines = append(lines, line+"\n")
 					line = begin
@@ -267,7 +266,7 @@ func linesOfDefined(all []*defined) []string {
 	return lines
 }
 
-// kindsOf lists the kinds of definitions, in the order of the first of each.
+// kindsOf lists the kinds of definitions in order of appearance.
 func kindsOf(all []*defined) (kinds []string) {
 	for _, d := range all {
 		if !slices.Contains(kinds, d.kind) {
@@ -277,7 +276,7 @@ func kindsOf(all []*defined) (kinds []string) {
 	return kinds
 }
 
-// what tells what happened to a definition; "" for nothing.
+// what returns what happened to a definition: "new", "gone", "changed", or "" if nothing.
 func (d *defined) what() string {
 	switch {
 	case !d.old:
@@ -290,7 +289,7 @@ func (d *defined) what() string {
 	return ""
 }
 
-// text is the name of a definition with how much of it changed.
+// text returns the name of a definition, with its numbers of added and removed lines.
 func (d *defined) text() string {
 	switch {
 	case d.short:

@@ -1,18 +1,14 @@
-// Package tool is the table of the functions that agents call: a row for each
-// tool with its name, the description that a model reads, its parameters, and
-// the function that answers with text.
+// Package tool has the functions that agents call. A table has a row for each tool: its name, the
+// description for models, its parameters, and the function that answers with text.
 //
 //	name, JSON arguments -> Set.Call -> row of the table
-//	   arguments checked against the row -> one operation of a node -> text within a budget
+//	arguments checked against the row -> one operation of a node -> text within a budget
 //
-// Every result is one text. Its first line says what was found; its last line
-// says that this was all, or what was left out and the exact call that
-// continues. A failure is a text too: a sentence that tells the model what to
-// do next, with names that could have been meant. Such names come from
-// listings made for the same viewer, so that a hint tells of nothing that the
-// viewer may not see.
+// Every answer is one text. Its first line says what was found. Its last line says that this is
+// all, or what was left out and the exact call that continues. An error is a text too: it tells the
+// model what to do next, and suggests similar names. Suggested names come from listings for the
+// same viewer, so they reveal nothing that the viewer may not see.
 //
-// A tool is one file, named after it, and one line in [New]. The protocol that
-// carries calls is package api/mcp's; how files are searched and repositories
-// read is behind the small interfaces of [Parts].
+// Each tool has a file with its name, and a line in [New]. Package api/mcp has the protocol that
+// carries calls. The interfaces of [Parts] are for searching files and reading repositories.
 package tool

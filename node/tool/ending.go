@@ -7,8 +7,8 @@ import (
 	"github.com/shoalsearch/shoal/node/coverage"
 )
 
-// end is the last line of an answer: that it is complete, or what it lacks and
-// the call that goes on. Without a coverage nothing is complete.
+// end is the last line of an answer. It says that the answer is complete, or what is missing and
+// which call continues. An answer without a coverage is never called complete.
 type end struct {
 	coverage coverage.Coverage // by the layer that did the work
 	left     []string          // what was left out, each with how to get it
@@ -18,18 +18,18 @@ type end struct {
 	found    bool              // what was asked for: files that are kept by name only are then told in brief
 }
 
-// String writes the line. Nothing else writes that an answer is complete.
+// String returns the line. Only this function writes that an answer is complete.
 func (e *end) String() string {
 	lacking := ""
 	if e.left != nil {
 		lacking = " Left out: " + strings.Join(e.left, ". Left out: ") + "."
 	}
-	// Where something was left out both are told; else this one alone.
+	// An answer may both leave something out and not have searched something.
 	if e.unlooked != nil {
 		lacking += " Not searched: " + strings.Join(e.unlooked, ". Not searched: ") + "."
 	}
 
-	// Repositories that could not be indexed lack nothing that a call could get.
+	// No call returns anything from repositories that could not be indexed.
 	failed := e.coverage.Gap(coverage.Failed).Count
 	but := fmt.Sprintf(" but for %s that could not be indexed; list_repos tells why.", count(failed, "repository"))
 	text := strings.TrimPrefix(lacking, " ")
@@ -46,17 +46,17 @@ func (e *end) String() string {
 		text = "Complete."
 	}
 
-	// Last, for what is lacking matters more than what else could be asked.
+	// The hint comes last: what is missing matters more.
 	if e.hint != "" {
 		text += " " + e.hint
 	}
 	return text
 }
 
-// unknownPart is what nobody searched who tells of it.
+// unknownPart describes a gap whose cause is unknown.
 const unknownPart = "a part of what was asked for; try again in a few seconds"
 
-// searched ends a sentence that nothing was found, where that is said of a part alone.
+// searched ends the sentence that nothing was found. It says so if only a part was searched.
 func searched(c coverage.Coverage) string {
 	if c.Has(coverage.Late, coverage.Lost, coverage.Pending, coverage.Unknown) {
 		return " in what was searched."
@@ -64,17 +64,16 @@ func searched(c coverage.Coverage) string {
 	return "."
 }
 
-// leaves adds what was left out; "" for nothing.
+// leaves adds something that was left out, unless text is "".
 func (e *end) leaves(text string) {
 	if text != "" {
 		e.left = append(e.left, text)
 	}
 }
 
-// lacks adds what a search did not find or did not look at. more is the call
-// that raises the limit, "" where that is of no use.
+// lacks adds the gaps of a search. more is the call with a higher limit; "" if that would not help.
 func (e *end) lacks(a *Args, c coverage.Coverage, more string) {
-	// A higher limit first: it loses nothing, while a narrower question may miss what was sought.
+	// Advise the higher limit first: a narrower query may miss what was sought.
 	less := narrower(a.tool)
 	if more != "" {
 		less = "continue with " + more + ", or " + less
@@ -83,11 +82,11 @@ func (e *end) lacks(a *Args, c coverage.Coverage, more string) {
 	e.unlooked = append(e.unlooked, a.unmatched...)
 }
 
-// words say what a gap of a kind is in the answer of a tool, and what can be done.
+// words describes each kind of gap for one tool, with what the caller can do.
 type words map[coverage.Kind]string
 
-// covers takes what an answer covers, and adds each gap: in the words of the tool, or in
-// those for all tools.
+// covers records the coverage of an answer and adds each gap, in the tool's words or in the common
+// ones.
 func (e *end) covers(a *Args, c coverage.Coverage, own words) {
 	e.coverage = c
 	for _, g := range c.Gaps() {
@@ -103,11 +102,10 @@ func (e *end) covers(a *Args, c coverage.Coverage, own words) {
 	}
 }
 
-// unsearched names something that was not searched, and what can be done: unlike what was
-// left out, no other call may have it.
+// unsearched describes a gap, and what the caller can do about it.
 func (e *end) unsearched(a *Args, g coverage.Gap) string {
 	switch g.Kind {
-	// The limit is no help here: the same work would end at the same time.
+	// A higher limit does not help: the search would run out of time at the same point.
 	case coverage.Late:
 		return fmt.Sprintf("what was not reached within 5 seconds; %s, or use a longer literal", narrower(a.tool))
 	case coverage.Lost:
@@ -115,7 +113,8 @@ func (e *end) unsearched(a *Args, g coverage.Gap) string {
 	case coverage.Pending:
 		return fmt.Sprintf("%s not indexed yet", count(g.Count, "repository"))
 
-	// The index knows few revisions of each repository, a mirror knows all: with repo it is asked.
+	// The index has a few revisions of each repository; a mirror has all. With repo, grep reads the
+	// mirror.
 	case coverage.Revision, coverage.NoRevision:
 		where := "with repo it is searched wherever it exists"
 		if a.tool.Name == "search" {
@@ -123,7 +122,7 @@ func (e *end) unsearched(a *Args, g coverage.Gap) string {
 		}
 		return fmt.Sprintf("%q is not indexed in %d of %d repositories; %s", g.Ref, g.Count, g.Of, where)
 
-	// Named with its cause: an operator without ctags looks for a fault otherwise.
+	// Name the cause, so that an operator without ctags does not look for a fault.
 	case coverage.Symbols:
 		return symbolsText(a, g)
 	case coverage.NameOnly:
@@ -134,7 +133,7 @@ func (e *end) unsearched(a *Args, g coverage.Gap) string {
 	return unknownPart
 }
 
-// symbolsText names files whose symbols are not known.
+// symbolsText describes files whose symbols are unknown.
 func symbolsText(a *Args, g coverage.Gap) string {
 	text := "symbols of " + count(g.Count, "file")
 	if len(g.Files) > 0 {
@@ -143,8 +142,8 @@ func symbolsText(a *Args, g coverage.Gap) string {
 	return text + " (they come after the text; without ctags on the nodes there are none); grep finds text"
 }
 
-// keptOnce is keptText, or where the answer about a symbol before this one has it
-// already, that these are the same files.
+// keptOnce returns keptText. If an earlier answer of the same call has it already, it says "the
+// same files".
 func keptOnce(a *Args, g coverage.Gap, brief bool) string {
 	files := keptText(a, g, true)
 	if a.told[files] {
@@ -156,17 +155,16 @@ func keptOnce(a *Args, g coverage.Gap, brief bool) string {
 	return keptText(a, g, brief)
 }
 
-// keptText names files that are kept by name only; at length, why they are and how
+// keptText describes files that are indexed only by name. If not brief, it also says why, and how
 // to read one.
 func keptText(a *Args, g coverage.Gap, brief bool) string {
-	// Where something was found elsewhere, one name tells what kind of files they are.
+	// Something was found elsewhere, so one example of such files is enough.
 	if brief && g.Count > 1 && len(g.Files) > 0 {
 		first := g.Files[0]
 		return fmt.Sprintf("%s kept by name only, as %s%s", count(g.Count, "file"), of(a, first.Repo), fileLabel(first.Path))
 	}
 
-	// Nothing was found: then the answer may stand in one of these files, and why they are kept so
-	// matters.
+	// Nothing was found, so the answer may be in these files; the reason is important.
 	var names []string
 	for _, f := range g.Files {
 		name := of(a, f.Repo) + fileLabel(f.Path)
@@ -183,12 +181,12 @@ func keptText(a *Args, g coverage.Gap, brief bool) string {
 	switch {
 	case brief:
 		return text
-	// With repo, grep also reads some of the files kept by name only, from the mirror.
+	// With repo, grep also reads some files indexed only by name, from the mirror.
 	case a.Text("repo") == "":
 		return text + "; grep with repo reads the first of them"
 	}
 
-	// The search was in that repository already; what is left is to read.
+	// That repository was searched already. The caller can still read the file.
 	first := g.Files[0]
 	return text + "; " + callOf("read_file", "repo", first.Repo, "path", first.Path) + " reads it"
 }

@@ -17,18 +17,18 @@ import (
 	"github.com/shoalsearch/shoal/node/paths"
 )
 
-// explain turns a failure into a sentence that tells the model what to do
-// next. What the viewer may not see is never hinted at: every name in a hint
-// comes from a listing made for the same viewer.
+// explain returns the text that tells the model about an error and what to do next. Every name in a
+// hint comes from a listing made for the same viewer, so a hint reveals nothing that the viewer may
+// not see.
 func explain(ctx context.Context, l browse.Reader, v catalog.Viewer, t *Tool, a *Args, err error) string {
-	// What was not expected stays in the log: its text may name files and hosts of the cluster.
+	// An unexpected error stays in the log: its text may name files and hosts of the cluster.
 	message := "The tool failed for a reason that is in the node's log. Try once more, then another way."
 	var e *call.Error
 	if errors.As(err, &e) {
 		message = sentence(e.Message)
 	}
 
-	// The most frequent mistakes of models, each with the call that finds what was meant.
+	// The most frequent mistakes of models, each with a call that finds the right value.
 	repo := a.Text("repo")
 	switch {
 	case errors.Is(err, call.ErrRepoNotFound):
@@ -44,24 +44,24 @@ func explain(ctx context.Context, l browse.Reader, v catalog.Viewer, t *Tool, a 
 	case errors.Is(err, call.ErrQuery) && strings.Contains(message, string(syntax.ErrInvalidRepeatSize)):
 		return message + " A count is at most 1000, also of what repeats within another; more is written as x{0,1000}x{0,800}."
 	case errors.Is(err, call.ErrQuery):
-		// A pattern that does not parse is often plain text with brackets in it.
+		// An invalid pattern is often plain text that contains brackets.
 		literal := a.with("pattern", regexp.QuoteMeta(a.Text("pattern")))
 		return message + " There are no look-arounds and no back-references. To find it as it stands: " + literal + "."
 	case errors.Is(err, call.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
-		// The deadline's own text says nothing of what to do; the hint below does.
+		// The text of a deadline does not say what to do; the hint below does.
 		message = "The call took too long."
 	case errors.Is(err, context.Canceled):
 		return "The call was cancelled."
 	}
 
-	// The kinds that several tools have in common say themselves what to do.
+	// Kinds of errors that several tools share have their own hint.
 	if k := call.KindOf(err); k != nil && k.Hint != "" {
 		return message + " " + k.Hint
 	}
 	return message
 }
 
-// sentence ends a message as a sentence; a question is one.
+// sentence makes a message end in a full stop, unless it is a question.
 func sentence(message string) string {
 	message = strings.TrimRight(message, ". ")
 	if strings.HasSuffix(message, "?") {
@@ -70,8 +70,8 @@ func sentence(message string) string {
 	return message + "."
 }
 
-// pathHint says how to find the right path where a file is missing or is a directory; ""
-// where the message itself asks whether another one is meant.
+// pathHint says how to find the right path if a file is missing or is a directory. It returns "" if
+// the message already suggests one.
 func pathHint(a *Args, message string) string {
 	if strings.HasSuffix(message, "?") {
 		return ""
@@ -79,40 +79,40 @@ func pathHint(a *Args, message string) string {
 
 	repo := a.Text("repo")
 
-	// At the same ref: at another one the path may well be what the caller thinks.
+	// Use the same ref: at another one, the path may be right.
 	at := map[string]any{"repo": repo, "path": strings.Trim(a.Text("path"), "/")}
 	if ref := a.Text("ref"); ref != "" {
 		at["ref"] = ref
 	}
 	switch {
-	// One kind of error has three causes, which only its text tells apart.
+	// These three errors have one kind; only the text distinguishes them.
 	case strings.HasSuffix(message, "is a directory, not a file."):
 		return " See what is in it with list_tree " + quote(at) + "."
 	case strings.HasSuffix(message, "is a file, not a directory."):
 		return " Read it with read_file " + quote(at) + "."
 	}
 
-	// A wrong directory is found so; for a wrong name glob has hints of its own.
+	// glob finds a file whose directory was wrong. For a wrong name, glob gives its own hints.
 	pattern := "**/" + path.Base(a.Text("path"))
 	return " Find the path with glob " + quote(map[string]any{"repo": repo, "pattern": pattern}) + "."
 }
 
-// mostNames bounds how many repositories are looked at for one that is meant.
+// mostNames is the largest number of repositories that a suggestion is chosen from.
 const mostNames = 2000
 
-// repoNames lists repositories that the viewer may see: those with a text in
-// their name or, where there are none, all.
+// repoNames lists repositories that the viewer may see whose name contains part; all of them if
+// none does.
 func repoNames(ctx context.Context, l browse.Reader, v catalog.Viewer, part string) []string {
 	var names []string
 	for page := 1; len(names) < mostNames; page++ {
-		// The listing is the viewer's: what it does not have cannot be suggested.
+		// The listing is for the viewer, so a hidden repository is never suggested.
 		r, err := l.Repos(ctx, v, browse.ReposRequest{Query: part, Page: page, PerPage: 100})
 		if err != nil {
-			// A hint is an addition: the failure that it belongs to is told anyway.
+			// Without suggestions the caller still gets the error itself.
 			return nil
 		}
 
-		// Nothing has the text: begin again, with all.
+		// No name contains the text: start again with all names.
 		if r.Total == 0 && part != "" {
 			part, page = "", 0
 			continue
@@ -122,7 +122,7 @@ func repoNames(ctx context.Context, l browse.Reader, v catalog.Viewer, part stri
 			names = append(names, r.Repos[i].Name)
 		}
 
-		// An empty page ends it too: repositories may go away while the pages are read.
+		// An empty page is the last: repositories may be deleted meanwhile.
 		if len(r.Repos) == 0 || len(names) >= r.Total {
 			break
 		}
@@ -130,8 +130,7 @@ func repoNames(ctx context.Context, l browse.Reader, v catalog.Viewer, part stri
 	return names
 }
 
-// plainRepo is the name of a repository in an address that somebody copied: a URL, or
-// the form of ssh.
+// plainRepo returns the repository's name in a copied address: a URL or git@host:acme/app.
 func plainRepo(name string) string {
 	if _, address, ok := strings.Cut(name, "://"); ok {
 		_, behind, user := strings.Cut(address, "@")
@@ -145,18 +144,18 @@ func plainRepo(name string) string {
 	return strings.TrimSuffix(name, "/")
 }
 
-// oneEndingIn is the only one of some repositories whose name ends in the given
-// parts, in any case; "" where there is none or more than one.
+// oneEndingIn returns the only repository whose name ends in the given parts, ignoring case. It
+// returns "" if there are none or several.
 func oneEndingIn(name string, names []string) string {
 	found := ""
 	for _, full := range names {
-		// With a slash before it: app is not meant by acme/webapp.
+		// Require a slash before the ending: app does not mean acme/webapp.
 		ends := strings.HasSuffix(strings.ToLower(full), "/"+strings.ToLower(name))
 		if !ends && !strings.EqualFold(full, name) {
 			continue
 		}
 
-		// Of two that end so neither is taken: an answer about the wrong one would look right.
+		// If two names match, choose neither: an answer about the wrong one would look right.
 		if found != "" {
 			return ""
 		}
@@ -165,7 +164,7 @@ func oneEndingIn(name string, names []string) string {
 	return found
 }
 
-// suggestRepos names repositories that could be meant, with the call for the nearest.
+// suggestRepos suggests similar names of repositories, and the corrected call for the most similar.
 func suggestRepos(ctx context.Context, l browse.Reader, v catalog.Viewer, a *Args) string {
 	name := a.Text("repo")
 	names := repoNames(ctx, l, v, path.Base(plainRepo(name)))
@@ -178,9 +177,8 @@ func suggestRepos(ctx context.Context, l browse.Reader, v catalog.Viewer, a *Arg
 	return " list_repos shows all."
 }
 
-// nearRepos picks the repositories whose names are most like a text, the best
-// first. A name is compared by its last part, then by as many of its last
-// parts as the text has: how the rest is called does not matter.
+// nearRepos returns the names most similar to a text, the best first. It compares the last part of
+// each name, then as many last parts as the text has.
 func nearRepos(text string, names []string, most int) []string {
 	type scored struct {
 		name        string
@@ -189,7 +187,7 @@ func nearRepos(text string, names []string, most int) []string {
 	text = strings.ToLower(text)
 	last := path.Base(text)
 	depth := strings.Count(text, "/") + 1
-	// A third of the letters may be wrong; of short names two, or nothing would ever be near.
+	// Allow a third of the letters to be wrong, but at least two, because names may be short.
 	bound := max(2, len(last)/3)
 
 	var found []scored
@@ -201,7 +199,7 @@ func nearRepos(text string, names []string, most int) []string {
 			parts: paths.Distance(text, lastParts(low, depth)),
 		}
 
-		// A name that has the text in it is as near as one wrong letter.
+		// A name that contains the text counts like one wrong letter.
 		if strings.Contains(path.Base(low), last) {
 			s.last = min(s.last, 1)
 		}
@@ -211,7 +209,7 @@ func nearRepos(text string, names []string, most int) []string {
 		}
 	}
 
-	// By name in the end, so that the same question has the same answer.
+	// Finally by name, so that the same question gets the same answer.
 	slices.SortFunc(found, func(a, b scored) int {
 		return cmp.Or(
 			cmp.Compare(a.last, b.last),
@@ -227,7 +225,7 @@ func nearRepos(text string, names []string, most int) []string {
 	return out
 }
 
-// lastParts is the last n parts of a path.
+// lastParts returns the last n parts of a path.
 func lastParts(name string, n int) string {
 	at := len(name)
 	for ; n > 0 && at > 0; n-- {

@@ -33,7 +33,7 @@ func implementations(s symbols.Searcher, b browse.Reader) Tool {
 	}
 }
 
-// hierarchy writes the types that extend one, or that it extends.
+// hierarchy writes the types that extend a type, or those that it extends.
 func (l *lookup) hierarchy(r *symbols.SymbolResponse) (string, error) {
 	if len(r.Files) == 0 {
 		if err := pathIsThere(l.ctx, l.viewer, l.browse, l.Args); err != nil {
@@ -82,7 +82,7 @@ func (l *lookup) hierarchy(r *symbols.SymbolResponse) (string, error) {
 	return out.String() + e.String(), nil
 }
 
-// unread is what an answer cannot know of the languages in which the type is defined.
+// unread describes types that the hierarchy cannot find in the language of the requested type.
 func (l *lookup) unread(r *symbols.SymbolResponse) []string {
 	for i := range r.Defined {
 		if f := &r.Defined[i]; !symbols.HasHierarchy(f.Language) && r.MatchCount == 0 {
@@ -99,11 +99,11 @@ func (l *lookup) unread(r *symbols.SymbolResponse) []string {
 		}
 	}
 
-	// No head says what these extend, so no answer about what extends a type has all.
+	// Types without a name never appear in the answer.
 	return []string{"types without a name, as lambdas and anonymous classes"}
 }
 
-// typeLine is a type, or a method, with its place.
+// typeLine describes a type or method, with its position.
 func (l *lookup) typeLine(f *symbols.SymbolFile, m *symbols.SymbolMatch) string {
 	lines := fmt.Sprint(m.Range.Start.Line)
 	if m.Range.End.Line > m.Range.Start.Line {
@@ -120,7 +120,7 @@ func (l *lookup) typeLine(f *symbols.SymbolFile, m *symbols.SymbolMatch) string 
 	return text + "\n"
 }
 
-// found is what the answer has, in numbers.
+// found says how many types were found.
 func (l *lookup) found(r *symbols.SymbolResponse) string {
 	name := label(l.Text("symbol"))
 	switch up := l.Text("direction") == "up"; {

@@ -17,7 +17,7 @@ import (
 
 var symbolParam = Param{Name: "symbol", Kind: String, Required: true, About: "name, as NewServer; several as a,b; in its type Store.Close or Store::Close"}
 
-// lookup is one call of a tool that is about a symbol.
+// lookup is one call of a tool about a symbol.
 type lookup struct {
 	*Args
 	ctx    context.Context
@@ -26,17 +26,17 @@ type lookup struct {
 	browse browse.Reader
 }
 
-// name is the symbol without what it is defined in.
+// name returns the symbol without its scope.
 func (l *lookup) name() string {
 	_, name := qualifiedName(l.Text("symbol"))
 	return name
 }
 
-// qualifiedName splits a name from what it is defined in; scope is "" for none.
+// qualifiedName splits a symbol into its scope (a type or package; "" for none) and its name.
 func qualifiedName(symbol string) (scope, name string) {
-	// C++ and Rust, most others, Ruby and documentation of Java.
+	// The separators of C++ and Rust, of most other languages, and of Ruby and Javadoc.
 	for _, sep := range []string{"::", ".", "#"} {
-		// Neither at the start nor at the end: on both sides of it has to be a name.
+		// A separator needs a name on both sides.
 		if i := strings.LastIndex(symbol, sep); i > 0 && i+len(sep) < len(symbol) {
 			return symbol[:i], symbol[i+len(sep):]
 		}
@@ -54,9 +54,9 @@ func (l *lookup) request() symbols.SymbolRequest {
 	}
 }
 
-// asText is the call that finds the name as a word.
+// asText returns the call that greps for the name as a word.
 func (l *lookup) asText() string {
-	// Beside a sign, as in done?, no word begins or ends; RE2's \b knows letters of ASCII alone.
+	// A name such as done? has no word boundary at its sign; RE2's \b only knows ASCII letters.
 	name := l.name()
 	word := regexp.QuoteMeta(name)
 	if c := name[0]; c < utf8.RuneSelf && isNameByte(c) {
@@ -68,8 +68,7 @@ func (l *lookup) asText() string {
 	return callOf("grep", "pattern", word, "repo", l.values["repo"], "path", l.Text("path"), "ref", l.Text("ref"))
 }
 
-// filters names the arguments given that say where or what a symbol has to be;
-// "" for none.
+// filters names the given arguments that restrict kind or path; "" if there are none.
 func (l *lookup) filters() string {
 	var given []string
 	for _, name := range []string{"kind", "path", "include", "exclude", "tests"} {
@@ -80,7 +79,7 @@ func (l *lookup) filters() string {
 	return strings.Join(given, " and ")
 }
 
-// drop makes the call one without some arguments.
+// drop removes arguments from the call.
 func (l *lookup) drop(names ...string) {
 	for _, name := range names {
 		delete(l.values, name)
@@ -88,13 +87,13 @@ func (l *lookup) drop(names ...string) {
 	l.given = slices.DeleteFunc(l.given, func(name string) bool { return contains(names, name) })
 }
 
-// none is the answer where the symbol was not found.
+// none writes the answer if the symbol was not found.
 func (l *lookup) none(noun string, r *symbols.SymbolResponse) string {
 	var e end
 	e.lacks(l.Args, r.Coverage, "")
 
 	text := fmt.Sprintf("No %s of %s found%s", noun, label(l.Text("symbol")), searched(r.Coverage))
-	// Names of definitions are the better hint; without one the word may still stand somewhere.
+	// Prefer names of similar symbols. Without them, suggest a text search.
 	if len(r.Similar) > 0 {
 		text += " Similar names: " + label(strings.Join(r.Similar, ", ")) + "."
 	} else {
@@ -106,33 +105,33 @@ func (l *lookup) none(noun string, r *symbols.SymbolResponse) string {
 // mostOfSymbol is the largest limit of an answer about a symbol.
 const mostOfSymbol = 1000
 
-// beyond tells how to see what a limit has left out.
+// beyond says how to see the results beyond the limit.
 func (l *lookup) beyond() string {
 	if l.Number("limit") == mostOfSymbol {
 		return narrower(l.tool) // a greater one is refused
 	}
 
-	// Four times as many: with small steps each would show again what was seen.
+	// Four times as many: with small steps, each answer would mostly repeat the last one.
 	return "continue with " + l.with("limit", min(mostOfSymbol, 4*l.Number("limit")))
 }
 
-// indexed tells whether the revision that is asked about is in the index: of
-// any other one nothing is known of symbols.
+// indexed reports whether the requested revision is in the index. Symbols of other revisions are
+// unknown.
 func (l *lookup) indexed(r *symbols.SymbolResponse) bool {
 	if l.Text("ref") == "" || len(r.Files) > 0 {
 		return true
 	}
 
-	// No file and no commit of the repository means that nobody looked, not that nothing is there.
+	// Without a file or commit of the repository, nothing was searched.
 	known := r.Commit(l.Text("repo")) != ""
 	return known && !r.Coverage.Has(coverage.NoRevision)
 }
 
-// mostOutlined is how many files of an answer are asked for their definitions.
+// mostOutlined is the largest number of files of an answer whose outlines are requested.
 const mostOutlined = 20
 
-// outlines gives the definitions in the first files of an answer, by
-// repository and path. It is an addition: what is not known is left out.
+// outlines returns the outlines of the first files of an answer, by repository and path. It leaves
+// out files whose outline is unknown.
 func (l *lookup) outlines(repos, paths []string, commits map[string]string) map[[2]string]*browse.OutlineFile {
 	// One call for each repository, in the order of the answer.
 	byRepo := map[string][]string{}
@@ -145,8 +144,7 @@ func (l *lookup) outlines(repos, paths []string, commits map[string]string) map[
 	}
 
 	found := map[[2]string]*browse.OutlineFile{}
-	// One call after another: with names of functions from few repositories the answer still comes
-	// soon.
+	// The calls run one after another. With at most five repositories the answer is still quick.
 	for _, repo := range order[:min(len(order), 5)] {
 		req := browse.OutlineRequest{Repo: repo, Ref: commits[repo], Paths: byRepo[repo]}
 		r, err := l.browse.Outline(l.ctx, l.viewer, req)
@@ -160,20 +158,20 @@ func (l *lookup) outlines(repos, paths []string, commits map[string]string) map[
 	return found
 }
 
-// enclosing is the name of the innermost definition around a line that is more
-// than that line: a function before a type before nothing.
+// enclosing returns the name of the innermost definition of several lines around a line; "" for
+// none.
 func enclosing(f *browse.OutlineFile, line int) string {
 	if f == nil {
 		return ""
 	}
 	best := -1
 	for i, s := range f.Symbols {
-		// What is one line long has nothing in it: a variable does not enclose its own use.
+		// A definition of one line, such as a variable, does not enclose its own use.
 		around := s.First <= line && line <= s.Last
 		if !around || s.Last == s.First {
 			continue
 		}
-		// Of two of the same size the later one is the inner one.
+		// Of two equally long definitions the later one is the inner one.
 		if best < 0 || s.Last-s.First <= f.Symbols[best].Last-f.Symbols[best].First {
 			best = i
 		}
@@ -186,8 +184,7 @@ func enclosing(f *browse.OutlineFile, line int) string {
 	return scopedName(s.Name, s.ParentName, s.ParentKind)
 }
 
-// scopedName is the name of a definition, with the type or class that it belongs
-// to in front.
+// scopedName returns the name of a definition, preceded by its type or class.
 func scopedName(name, parent, parentKind string) string {
 	if scope := shortScope(parent, parentKind); scope != "" {
 		return scope + "." + label(name)
@@ -195,12 +192,11 @@ func scopedName(name, parent, parentKind string) string {
 	return label(name)
 }
 
-// shortScope is the type or class that a definition belongs to, without what that
-// belongs to; "" for none.
+// shortScope returns the type or class of a definition, without the scopes around that; "" for
+// none.
 func shortScope(parent, kind string) string {
 	switch kind {
-	// A package, a namespace or a file stands in the path already; types are what tells methods
-	// apart.
+	// The path already shows the package, namespace or file. Only types distinguish methods.
 	case "", "package", "namespace", "module", "file", "function":
 		return ""
 	}
@@ -211,14 +207,14 @@ func shortScope(parent, kind string) string {
 	return name
 }
 
-// kindText tells what a definition is, and of what.
+// kindText describes the kind of a definition and its scope.
 func kindText(m *symbols.SymbolMatch) string {
 	kind, parent := m.Kind, label(m.ParentName)
 	switch {
 	case parent == "":
 		return kind
 	case m.ParentKind == "unknown" && kind == "function":
-		// The type is in another file.
+		// The type is defined in another file.
 		return "method of " + parent
 	case m.ParentKind == "unknown":
 		return kind + " in " + parent
@@ -226,8 +222,8 @@ func kindText(m *symbols.SymbolMatch) string {
 	return kind + " in " + strings.TrimSpace(m.ParentKind+" "+parent)
 }
 
-// linesByWord gives what stands for references at a revision that is not
-// indexed: the lines that have the name as a word.
+// linesByWord greps for the name as a word. It replaces a reference search at an unindexed
+// revision.
 func (l *lookup) linesByWord(limit int) (*search.GrepResponse, error) {
 	begins, ends := symbols.WordEdges(l.name())
 	return l.search.Grep(l.ctx, l.viewer, search.GrepRequest{
@@ -241,10 +237,10 @@ func (l *lookup) linesByWord(limit int) (*search.GrepResponse, error) {
 	})
 }
 
-// definedAt finds definitions at a revision that is not indexed: it reads the
-// files that have the name.
+// definedAt finds definitions at an unindexed revision by reading the files that contain the name.
 func (l *lookup) definedAt() (*symbols.SymbolResponse, error) {
-	// No more files than are outlined below: without an outline a line is no definition.
+	// Read only as many files as are outlined below: without an outline, a line is not known as a
+	// definition.
 	g, err := l.linesByWord(mostOutlined)
 	if err != nil {
 		return nil, err
@@ -261,12 +257,12 @@ func (l *lookup) definedAt() (*symbols.SymbolResponse, error) {
 		repos = append(repos, f.Repo)
 	}
 
-	// All at once: each call for outlines is made for a whole repository.
+	// One request for outlines covers several files of a repository.
 	outlines := l.outlines(repos, paths, out.Commits)
 
 	for _, f := range g.Files {
 		o := outlines[[2]string{f.Repo, f.Path}]
-		// A file whose symbols are not known has no definition to show.
+		// If the symbols of a file are unknown, no definition can be shown.
 		if o == nil {
 			continue
 		}
@@ -286,11 +282,12 @@ func (l *lookup) definedAt() (*symbols.SymbolResponse, error) {
 	return out, nil
 }
 
-// definedIn is the definitions of the name in a file, of which lines have it.
+// definedIn returns the definitions of the name in a file. lines are the lines that contain the
+// name.
 func (l *lookup) definedIn(lines []browse.Line, o *browse.OutlineFile) (all []symbols.SymbolMatch) {
 	name, kind := l.name(), l.Text("kind")
 	for _, s := range o.Symbols {
-		// A definition without its line in the answer is not shown: its text is the line's.
+		// Skip a definition whose line is not among lines, because its text is unknown.
 		wanted := s.Name == name && (kind == "" || s.Kind == kind)
 		at := slices.IndexFunc(lines, func(line browse.Line) bool { return line.Number == s.First })
 		if !wanted || at < 0 {

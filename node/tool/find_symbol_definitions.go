@@ -29,7 +29,7 @@ func definitions(s symbols.Searcher, b browse.Reader) Tool {
 	}
 }
 
-// runDefinitions answers a call of find_symbol_definitions.
+// runDefinitions runs a call of find_symbol_definitions.
 func runDefinitions(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
 	l := &lookup{a, ctx, v, s, b}
 	r, err := l.define()
@@ -43,11 +43,11 @@ func runDefinitions(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b
 	return l.definitions(r), nil
 }
 
-// define finds definitions of the name that is asked for or, with match fuzzy,
-// of the nearest one that there is.
+// define finds the definitions of the requested name. If nothing has the name and match is fuzzy,
+// it finds those of the most similar one.
 func (l *lookup) define() (*symbols.SymbolResponse, error) {
 	req := l.request()
-	// Fuzzy begins as an exact question: most names that are asked for exist.
+	// Even fuzzy starts with the exact name, because most requested names exist.
 	req.Prefix = l.Text("match") == "prefix"
 	if l.Text("match") == "part" {
 		req.Symbol = "*" + req.Symbol + "*"
@@ -56,25 +56,24 @@ func (l *lookup) define() (*symbols.SymbolResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	// At another revision files are read instead of the index, which is done for one named
-	// repository only.
+	// An unindexed revision is read from the mirror, if the call names one repository.
 	if !l.indexed(r) && l.Text("repo") != "" {
 		return l.definedAt()
 	}
 
 	none := len(r.Files) == 0
 	if none && l.Text("match") == "fuzzy" && len(r.Similar) > 0 {
-		// The nearest one comes first.
+		// The most similar name comes first.
 		req.Symbol = r.Similar[0]
 		return l.search.Definitions(l.ctx, l.viewer, req)
 	}
 	return r, nil
 }
 
-// undefined is the answer where nothing defines the name: what defines it
-// elsewhere, or as something else, is shown instead.
+// undefined answers if no definition matches. It shows inherited members, definitions excluded by
+// the filters, or similar names instead.
 func (l *lookup) undefined(r *symbols.SymbolResponse) (string, error) {
-	// A path that is not there would make every other explanation wrong.
+	// If the path does not exist, no other explanation is right.
 	if err := pathIsThere(l.ctx, l.viewer, l.browse, l.Args); err != nil {
 		return "", err
 	}
@@ -84,8 +83,8 @@ func (l *lookup) undefined(r *symbols.SymbolResponse) (string, error) {
 	}
 
 	if filters := l.filters(); filters != "" && l.Text("match") != "prefix" {
-		// Shown at once instead of advised: a wrong filter is the usual cause, and saves a step.
-		// The name itself: fuzzy would show one that is like it.
+		// A wrong filter is the usual cause. Show the unfiltered result at once, which saves a
+		// call. Drop fuzzy, which would show a similar name.
 		l.drop("kind", "path", "include")
 		l.set("match", "exact")
 		all, err := l.define()
@@ -93,7 +92,7 @@ func (l *lookup) undefined(r *symbols.SymbolResponse) (string, error) {
 			return "", err
 		}
 
-		// The head says that these are not what was asked for.
+		// The first line says that the filters were dropped.
 		if len(all.Files) > 0 {
 			return fmt.Sprintf("No definition of %s with this %s; without:\n", label(l.Text("symbol")), filters) + l.definitions(all), nil
 		}
@@ -101,8 +100,7 @@ func (l *lookup) undefined(r *symbols.SymbolResponse) (string, error) {
 	return l.nearest(r)
 }
 
-// inherited is the answer where a type has a member of another type only, which it
-// extends; "" where that is not so.
+// inherited answers for a member that the type only inherits; "" if it does not.
 func (l *lookup) inherited() (string, error) {
 	scope, name := qualifiedName(l.Text("symbol"))
 	if scope == "" || l.Has("kind") || l.Text("match") != "exact" {
@@ -116,14 +114,14 @@ func (l *lookup) inherited() (string, error) {
 	return fmt.Sprintf("%s defines no %s; it inherits:\n", label(scope), label(name)) + l.definitions(r), nil
 }
 
-// nearest is the answer where nothing has the name: the definitions of the one that
-// it was mistyped from, if there is such a one, and further names that are like it.
+// nearest answers if nothing has the name. If the name is probably mistyped, it shows the
+// definitions of the most similar name, and lists other similar names.
 func (l *lookup) nearest(r *symbols.SymbolResponse) (string, error) {
 	if !r.Mistyped || l.Text("match") == "prefix" {
 		return l.none("definition", r), nil
 	}
 
-	// The answer goes on as one about the nearest name: what it advises has to ask for that.
+	// From here on the answer is about the similar name, also in the calls that it advises.
 	wrong := l.Text("symbol")
 	l.set("symbol", r.Similar[0])
 
@@ -156,20 +154,20 @@ func (l *lookup) definitions(r *symbols.SymbolResponse) string {
 		paths = append(paths, r.Files[i].Path)
 	}
 
-	// Outlines know where definitions end, the index only where they begin.
+	// Only outlines know where definitions end; the index knows where they begin.
 	var bodies map[[2]string]*browse.OutlineFile
 	if l.Flag("body") {
 		bodies = l.outlines(repos, paths, r.Commits)
 	}
 
-	// The files come in order of relevance: what the limit drops is the least.
+	// The files are sorted by relevance, so the limit drops the least relevant.
 	w := &definitionsWriter{lookup: l, left: l.Number("limit")}
 	for i := range r.Files {
 		f := &r.Files[i]
 		w.file(f, bodies[[2]string{f.Repository, f.Path}], r.Commits[f.Repository])
 	}
 
-	// Numbers of all that was found, not of what is shown: the last line tells the difference.
+	// Count everything that was found; the last line says how much of it is not shown.
 	var out strings.Builder
 	of := "of"
 	if l.Text("match") != "exact" || strings.Contains(l.Text("symbol"), "*") {
@@ -183,8 +181,7 @@ func (l *lookup) definitions(r *symbols.SymbolResponse) string {
 
 	e := end{found: true}
 	whole := writeBlocks(l.Args, &out, w.blocks, &e, func(i int) string { return l.with("path", paths[i], "include", nil) })
-	// Two reasons for which something is not shown, with different ways out: no room, and the
-	// limit.
+	// Definitions can be missing for two reasons: no room, or the limit.
 	if hidden := len(w.blocks) - whole; hidden > 0 {
 		e.left = append(e.left, fmt.Sprintf("%s; %s", count(hidden, "file"), narrower(l.tool)))
 	}
@@ -195,12 +192,12 @@ func (l *lookup) definitions(r *symbols.SymbolResponse) string {
 	return out.String() + e.String()
 }
 
-// dropPackages leaves out the lines that name a package, which each of its files
-// has, where something else has the name too. It tells how many they are.
+// dropPackages removes package clauses if something else has the name too. Each file of a package
+// has such a clause. It returns the number of removed ones.
 func dropPackages(r *symbols.SymbolResponse) (dropped int) {
 	other := func(m symbols.SymbolMatch) bool { return m.Kind != "package" }
 
-	// Only a package has the name: then it is what was asked for.
+	// If only packages have the name, a package is meant.
 	if !slices.ContainsFunc(r.Files, func(f symbols.SymbolFile) bool { return slices.ContainsFunc(f.Matches, other) }) {
 		return 0
 	}
@@ -210,7 +207,7 @@ func dropPackages(r *symbols.SymbolResponse) (dropped int) {
 	return before - r.MatchCount
 }
 
-// definitionsWriter gathers the lines of an answer.
+// definitionsWriter collects the lines of an answer.
 type definitionsWriter struct {
 	*lookup
 	blocks      []block
@@ -218,17 +215,17 @@ type definitionsWriter struct {
 	last        string // repository that was named
 }
 
-// file writes the definitions in a file, as many as are left to show.
+// file adds the definitions in a file, up to the limit.
 func (w *definitionsWriter) file(f *symbols.SymbolFile, o *browse.OutlineFile, commit string) {
 	b := block{head: fileLabel(f.Path) + "\n"}
-	// Named once for the files of it that stand together.
+	// The repository is named once for consecutive files.
 	if w.Text("repo") == "" && f.Repository != w.last {
 		b.head = "[" + f.Repository + "]\n" + b.head
 	}
 	w.last = f.Repository
 
 	for k := range f.Matches {
-		// A file with nothing left to show is dropped below, with its head.
+		// A file without shown lines is dropped below, together with its heading.
 		if w.left == 0 {
 			break
 		}
@@ -237,7 +234,7 @@ func (w *definitionsWriter) file(f *symbols.SymbolFile, o *browse.OutlineFile, c
 
 		m := &f.Matches[k]
 
-		// Indentation tells nothing of a line that stands alone.
+		// Remove the indentation, which means nothing on a single line.
 		text := cut(strings.TrimSpace(clean(m.Line)), 0, 0)
 		b.lines = append(b.lines, fmt.Sprintf("%d [%s]: %s\n", m.Range.Start.Line, kindText(m), text))
 		b.lines = append(b.lines, w.body(f, m, o, commit)...)
@@ -247,28 +244,28 @@ func (w *definitionsWriter) file(f *symbols.SymbolFile, o *browse.OutlineFile, c
 	}
 }
 
-// mostBody is how many lines of one definition are shown.
+// mostBody is the largest number of lines shown of one definition.
 const mostBody = 200
 
-// body is the lines of a definition behind its first.
+// body returns the lines of a definition after its first.
 func (l *lookup) body(f *symbols.SymbolFile, m *symbols.SymbolMatch, o *browse.OutlineFile, commit string) []string {
 	if o == nil {
 		return nil // the definition itself is there without it
 	}
 
-	// The name too: a line may begin several definitions.
+	// Compare the name too: several definitions may begin on one line.
 	first, last := int(m.Range.Start.Line), 0
 	for _, s := range o.Symbols {
 		if s.First == first && s.Name == m.Name {
 			last = s.Last
 		}
 	}
-	// One line is shown already, and of unknown ends nothing is guessed.
+	// The first line is already shown, and an unknown end is not guessed.
 	if last <= first {
 		return nil
 	}
 
-	// At the commit that was searched: at another one the numbers are of other lines.
+	// Read the commit that was searched; elsewhere the line numbers differ.
 	if commit == "" {
 		commit = l.Text("ref")
 	}
@@ -288,7 +285,7 @@ func (l *lookup) body(f *symbols.SymbolFile, m *symbols.SymbolMatch, o *browse.O
 		lines = append(lines, fmt.Sprintf("%d: %s\n", first+1+i, shownLine(line)))
 	}
 
-	// Marked, or the cut would read as the end of the function.
+	// Without a mark, the cut would look like the end of the function.
 	if last-first > mostBody {
 		lines = append(lines, fmt.Sprintf("… to line %d\n", last))
 	}

@@ -34,14 +34,15 @@ func references(s symbols.Searcher, b browse.Reader) Tool {
 	}
 }
 
-// runReferences answers a call of find_symbol_references.
+// runReferences runs a call of find_symbol_references.
 func runReferences(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
 	l := &lookup{a, ctx, v, s, b}
 	if a.Text("tree") != "" {
 		if text, err := l.callTree(); err != nil || text != "" {
 			return text, err
 		}
-		// It is not known, or nothing calls it: then its uses tell more, or names that are like it.
+		// The function is unknown or nothing calls it. All uses, or similar names, are more
+		// helpful.
 		l.drop("tree", "depth")
 		text, err := runReferences(ctx, v, s, b, a)
 		return "No calls of " + label(l.Text("symbol")) + " are known here; all uses:\n" + text, err
@@ -61,23 +62,23 @@ func runReferences(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b 
 	return l.references(r, o), nil
 }
 
-// used is the references of the name.
+// used finds the references of the name.
 func (l *lookup) used() (*symbols.SymbolResponse, error) {
 	req := l.request()
 	req.Symbol = l.name()
 	r, err := l.search.References(l.ctx, l.viewer, req)
 
-	// A revision that is not indexed is read in the repository that is named.
+	// An unindexed revision is read from the mirror of the named repository.
 	if err == nil && !l.indexed(r) && l.Text("repo") != "" {
 		return l.usedAt()
 	}
 	return r, err
 }
 
-// usedAt is the references at a revision that is not indexed: lines that have
-// the name and do not define it.
+// usedAt finds references at an unindexed revision: lines that contain the name and do not define
+// it.
 func (l *lookup) usedAt() (*symbols.SymbolResponse, error) {
-	// More than would be outlined: a use without its function is still a use.
+	// Read more files than are outlined: a use matters even if its function is unknown.
 	g, err := l.linesByWord(1000)
 	if err != nil {
 		return nil, err
@@ -107,7 +108,7 @@ func (l *lookup) usedAt() (*symbols.SymbolResponse, error) {
 			out.Defined = append(out.Defined, file)
 		}
 
-		// Lines that only define the name leave a file without uses, which is not shown.
+		// Skip files that only define the name.
 		file.Matches = l.usedIn(f.Lines, file.Language, o)
 		if file.Matches != nil {
 			out.Files = append(out.Files, file)
@@ -117,11 +118,11 @@ func (l *lookup) usedAt() (*symbols.SymbolResponse, error) {
 	return out, nil
 }
 
-// usedIn is the uses of the name in a file, of which lines have it: code before
-// comments and texts.
+// usedIn returns the uses of the name in a file, code before comments and strings. lines are the
+// lines that contain the name.
 func (l *lookup) usedIn(lines []browse.Line, lang string, o *browse.OutlineFile) (uses []symbols.SymbolMatch) {
 	for _, line := range lines {
-		// Without an outline a definition cannot be told apart, and stands among the uses.
+		// Without an outline, definitions cannot be told from uses.
 		if defines(o, l.name(), line.Number) {
 			continue
 		}
@@ -134,7 +135,7 @@ func (l *lookup) usedIn(lines []browse.Line, lang string, o *browse.OutlineFile)
 		uses = append(uses, m)
 	}
 
-	// Stable: within each half the lines keep their order.
+	// Stable, so that lines keep their order within code and within comments.
 	slices.SortStableFunc(uses, func(a, b symbols.SymbolMatch) int {
 		switch {
 		case a.OutsideCode == b.OutsideCode:
@@ -147,27 +148,26 @@ func (l *lookup) usedIn(lines []browse.Line, lang string, o *browse.OutlineFile)
 	return uses
 }
 
-// defines reports whether a line of a file begins a definition of a name.
+// defines reports whether a definition of a name begins on a line.
 func defines(o *browse.OutlineFile, name string, line int) bool {
 	return o != nil && slices.ContainsFunc(o.Symbols, func(s browse.OutlineSymbol) bool {
 		return s.First == line && s.Name == name
 	})
 }
 
-// unused is the answer where the name stands nowhere: the names that are like
-// it are those of definitions.
+// unused answers if there are no uses. It suggests similar names of definitions.
 func (l *lookup) unused(r *symbols.SymbolResponse) (string, error) {
 	if err := pathIsThere(l.ctx, l.viewer, l.browse, l.Args); err != nil {
 		return "", err
 	}
 
-	// Somewhere else it may be used: that is told before similar names are.
+	// Uses outside the filters are a better hint than similar names.
 	if filters := l.filters(); filters != "" {
 		all := symbols.SymbolRequest{Symbol: l.name(), Repo: l.Text("repo"), Revision: l.Text("ref"), Paths: paths.Filter{Repos: l.List("repo")}}
 		elsewhere, err := l.search.References(l.ctx, l.viewer, all)
 		if err == nil && elsewhere.MatchCount > 0 {
 			var e end
-			// Before the filters are dropped: the end speaks of the call that was made.
+			// Describe the end before the filters are dropped: it is about the original call.
 			e.lacks(l.Args, elsewhere.Coverage, "")
 			l.drop("path", "include", "exclude", "tests")
 			return fmt.Sprintf("No reference of %s with this %s; without there are %d in %s: %s.\n%s", label(l.name()), filters,
@@ -175,14 +175,14 @@ func (l *lookup) unused(r *symbols.SymbolResponse) (string, error) {
 		}
 	}
 
-	// A name that is defined has no use: names that are like it would not help.
+	// The name is defined but not used; similar names would not help.
 	if defined := l.definedText(r.Defined); defined != "" {
 		var e end
 		e.lacks(l.Args, r.Coverage, "")
 		return fmt.Sprintf("%sNo reference of %s found.\n%s", defined, label(l.Text("symbol")), e.String()), nil
 	}
 
-	// References have no list of similar names; definitions do.
+	// A reference search returns no similar names, but a definition search does.
 	near := symbols.SymbolRequest{Symbol: l.name(), Repo: l.Text("repo"), Revision: l.Text("ref"), Paths: paths.Filter{Repos: l.List("repo")}}
 	d, err := l.search.Definitions(l.ctx, l.viewer, near)
 	if err == nil {
@@ -191,7 +191,7 @@ func (l *lookup) unused(r *symbols.SymbolResponse) (string, error) {
 	return l.none("reference", r), nil
 }
 
-// usages tells what lines do with a name.
+// usages recognizes labels and prototypes of a name.
 type usages struct {
 	name             string
 	label, prototype *regexp.Regexp
@@ -206,29 +206,29 @@ func usagesOf(name string) usages {
 	}
 }
 
-// labels reports whether the name is a label of C in a line, or a jump to it.
+// labels reports whether the name is a C label on a line, or the target of a goto.
 func (u usages) labels(lang string, line []byte) bool {
-	// Few lines have either, and of a common name there are ten thousand to be matched.
+	// Check this first, because it is cheap: a common name has thousands of lines.
 	if !likeC(lang) || bytes.IndexByte(line, ':') < 0 && !bytes.Contains(line, []byte("goto")) {
 		return false
 	}
 	return u.label.Match(line)
 }
 
-// declares reports whether a line is a prototype of the name. A return with a call
-// looks like one whose type is called return.
+// declares reports whether a line is a prototype of the function. A return statement with a call
+// looks like a prototype too.
 func (u usages) declares(lang string, line []byte) bool {
 	return likeC(lang) && !bytes.HasPrefix(line, []byte("return")) && u.prototype.Match(line)
 }
 
-// likeC reports whether a language has labels and prototypes: elsewhere the same form
-// is a key or a call.
+// likeC reports whether a language has labels and prototypes. In others the same text is a key or a
+// call.
 func likeC(lang string) bool {
 	return lang == "C" || lang == "C++" || lang == "Objective-C" || lang == "Cuda"
 }
 
-// references writes uses by file, with the definitions around them. o is nil where
-// the name is asked for without a type.
+// references writes uses by file, with the function around each. o is nil if the request names no
+// type.
 func (l *lookup) references(r *symbols.SymbolResponse, o *owner) string {
 	w := &usesWriter{lookup: l, usages: usagesOf(l.name()), left: l.Number("limit"), owner: o}
 	if o != nil {
@@ -236,7 +236,7 @@ func (l *lookup) references(r *symbols.SymbolResponse, o *owner) string {
 	}
 
 	var repos, paths []string
-	// One use with its function is enough: the index either keeps them or does not.
+	// If the index knows the enclosing function of one use, it knows those of all.
 	known := false // to the index: what the uses stand in
 	for i := range r.Files {
 		f := &r.Files[i]
@@ -255,7 +255,7 @@ func (l *lookup) references(r *symbols.SymbolResponse, o *owner) string {
 		w.file(f, outlines[[2]string{f.Repository, f.Path}])
 	}
 
-	// A name may be passed, or called in a way that one line does not show.
+	// The function may be passed as a value, or called in a way that one line does not show.
 	if w.lines == 0 && w.uncalled > 0 {
 		plain := &lookup{l.about("symbol", l.Text("symbol"), l.Number("maxTokens")), l.ctx, l.viewer, l.search, l.browse}
 		plain.drop("calls")
@@ -264,19 +264,19 @@ func (l *lookup) references(r *symbols.SymbolResponse, o *owner) string {
 	return w.text(r, paths)
 }
 
-// separate tells whether the uses of a method are shown apart by their receivers.
+// separate decides whether uses of a method are grouped by their receivers.
 func (w *usesWriter) separate(r *symbols.SymbolResponse) {
-	// Two passes: whether receivers tell the uses apart is known only after all were seen.
+	// Two passes are needed: only all uses together show whether receivers help.
 	if by := w.lookup.receivers(w.owner); by.tellApart(r, w.counts, fewOthers) {
 		w.receivers = by
 	}
 
-	// The lines are counted again.
+	// The second pass counts again.
 	w.declared, w.labelled, w.onlyMention, w.mentions = 0, 0, 0, 0
 	w.uncalled, w.unruled = 0, 0
 }
 
-// usesWriter gathers the lines of an answer and counts what it leaves out.
+// usesWriter collects the lines of an answer, and counts what it leaves out.
 type usesWriter struct {
 	*lookup
 	usages                          usages
@@ -324,7 +324,7 @@ func (w *usesWriter) file(f *symbols.SymbolFile, o *browse.OutlineFile) {
 		b.lines = append(b.lines, w.line(m, o))
 	}
 
-	// Counted before the limit cuts: the first line tells of all files with uses.
+	// Count before the limit: the first line of the answer has the number of all files with uses.
 	if w.lines > before {
 		w.files++
 	}
@@ -338,7 +338,7 @@ func (w *usesWriter) file(f *symbols.SymbolFile, o *browse.OutlineFile) {
 	}
 }
 
-// lines are the uses of a file, of those in one line the first: a line is shown once.
+// lines iterates over the uses in a file, one for each line.
 func lines(f *symbols.SymbolFile) iter.Seq[*symbols.SymbolMatch] {
 	return func(yield func(*symbols.SymbolMatch) bool) {
 		last := uint32(0)
@@ -356,7 +356,7 @@ func lines(f *symbols.SymbolFile) iter.Seq[*symbols.SymbolMatch] {
 	}
 }
 
-// where names a file in a line with its uses.
+// where returns the path of a file, with its repository unless the call names one.
 func (w *usesWriter) where(f *symbols.SymbolFile) string {
 	if w.Text("repo") == "" {
 		return f.Repository + " " + fileLabel(f.Path)
@@ -364,7 +364,7 @@ func (w *usesWriter) where(f *symbols.SymbolFile) string {
 	return fileLabel(f.Path)
 }
 
-// line is a use: its number, where it stands, and its text.
+// line writes one use: its line number, enclosing function and text.
 func (w *usesWriter) line(m *symbols.SymbolMatch, o *browse.OutlineFile) string {
 	text := strings.TrimSpace(clean(bytes.TrimSpace(m.Line)))
 	mark := ""
@@ -379,37 +379,36 @@ func (w *usesWriter) line(m *symbols.SymbolMatch, o *browse.OutlineFile) string 
 	return fmt.Sprintf("%d%s: %s\n", m.Range.Start.Line, mark, cut(text, from, to))
 }
 
-// counts tells whether a line is one that is asked for, and counts those that
-// are not.
+// counts reports whether a line is wanted, and counts the others by reason.
 func (w *usesWriter) counts(m *symbols.SymbolMatch, lang string) bool {
 	onlyCalls := w.Flag("calls")
 	switch {
-	// In prose a name with a parenthesis behind it is no call.
+	// In a comment, a name before a parenthesis is not a call.
 	case m.OutsideCode && onlyCalls:
 		w.onlyMention++
 		return false
 	case m.OutsideCode:
 		w.mentions++
 
-	// A label only has the same letters, whatever is asked for.
+	// A label is another thing with the same name.
 	case w.usages.labels(lang, m.Line):
 		w.labelled++
 		return false
 	}
 
-	// Looked at only where it is asked for: of a common name there are ten thousand lines.
+	// Examine lines only if calls are requested: a common name has thousands of lines.
 	if !onlyCalls {
 		return true
 	}
 
-	// A prototype looks like a call, and is none of the places that call.
+	// A prototype looks like a call, but is none.
 	if w.usages.declares(lang, m.Line) {
 		w.declared++
 		return false
 	}
 	called, known := calls(lang, w.usages.name, m.Line)
 	switch {
-	// Nothing is known of calls in this language: each use may be one.
+	// The calls of this language are not known, so each use may be one.
 	case !known:
 		w.unruled++
 	case !called:
@@ -419,8 +418,7 @@ func (w *usesWriter) counts(m *symbols.SymbolMatch, lang string) bool {
 	return true
 }
 
-// around is the name of what a use stands in: as the index knows it, else as the
-// outline of its file, where there is one.
+// around returns the name of the definition around a use, from the index or else from the outline.
 func around(m *symbols.SymbolMatch, o *browse.OutlineFile) string {
 	if m.Around.Name != "" {
 		return scopedName(m.Around.Name, m.Around.ParentName, m.Around.ParentKind)
@@ -428,8 +426,7 @@ func around(m *symbols.SymbolMatch, o *browse.OutlineFile) string {
 	return enclosing(o, int(m.Range.Start.Line))
 }
 
-// noun is what a line is called. With calls no other one counts: it says which
-// question was answered.
+// noun returns "call" if only calls are counted, else "reference".
 func (w *usesWriter) noun() string {
 	if w.Flag("calls") {
 		return "call"
@@ -451,7 +448,7 @@ func (w *usesWriter) text(r *symbols.SymbolResponse, paths []string) string {
 		out.WriteString(" (" + notes + ")")
 	}
 
-	// The caller gave a type; that it was not used has to be said where it is read first.
+	// The type in the request was not used, so the first line says so.
 	if w.name() != w.Text("symbol") {
 		fmt.Fprintf(&out, "; %s of any type: the receiver is not resolved", label(w.name()))
 	}
@@ -468,7 +465,7 @@ func (w *usesWriter) text(r *symbols.SymbolResponse, paths []string) string {
 		return w.with("path", paths[w.of[i]], "include", nil)
 	})
 
-	// Neither reason excludes the other: files without room, and lines beyond the limit.
+	// Files may be missing for lack of room, and lines because of the limit.
 	if hidden := len(w.blocks) - shown; hidden > 0 {
 		e.left = append(e.left, fmt.Sprintf("%s; %s", count(hidden, "file"), narrower(w.tool)))
 	}
@@ -482,8 +479,8 @@ func (w *usesWriter) text(r *symbols.SymbolResponse, paths []string) string {
 	return out.String() + e.String()
 }
 
-// sumUp adds the uses by receivers of other names behind the files: where room is short the
-// last block is left out first. Where they are only counted, the lines are one call away.
+// sumUp adds the uses with other receivers after the files, because the last block is dropped first
+// if room is short. If only their number is shown, it adds the call that shows the lines.
 func (w *usesWriter) sumUp(e *end) {
 	if w.receivers == nil {
 		return
@@ -494,10 +491,10 @@ func (w *usesWriter) sumUp(e *end) {
 	}
 }
 
-// notes says what is not shown, or shown in another way.
+// notes describes lines that are not shown, or are marked.
 func (w *usesWriter) notes() string {
 	var notes []string
-	// What is not shown first: it explains why the numbers do not add up.
+	// Begin with the lines that are not shown: they explain the totals.
 	for _, n := range []struct {
 		n    int
 		text string

@@ -34,13 +34,13 @@ func getDiff(b browse.Reader) Tool {
 	}
 }
 
-// runGetDiff answers a call of get_diff.
+// runGetDiff runs a call of get_diff.
 func runGetDiff(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
 	if !a.Has("base") {
 		a.values["base"] = a.Text("head") + "~1"
 	}
 	c := &comparison{Args: a, mode: a.Text("mode")}
-	// Who asks for a further page has seen the first one, which only a patch has.
+	// Only a patch has further pages.
 	if c.mode == "auto" && a.Number("page") > 1 {
 		c.mode = "patch"
 	}
@@ -49,7 +49,8 @@ func runGetDiff(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args)
 		return "", err
 	}
 
-	// On each page, though the first alone shows them: they take of its room.
+	// List the commits on each page: only the first shows them, but they change how the patch is
+	// divided.
 	if c.Flag("commits") {
 		if err := c.between(ctx, v, b); err != nil {
 			return "", err
@@ -67,8 +68,8 @@ func runGetDiff(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args)
 		return c.text(), nil
 	}
 
-	// Of a single file counts tell next to nothing: it is summed up by what is defined in it,
-	// or else its patch begins here. Both have to know it to its end.
+	// Counts say little about a single file. Show its changed definitions, or else begin its patch.
+	// Both need the whole difference.
 	if len(c.files) == 1 {
 		c.mode = "patch"
 		if c.r.Cut {
@@ -84,7 +85,7 @@ func runGetDiff(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args)
 		}
 	}
 
-	// A patch of several files that does not fit is asked for again as counts.
+	// A patch of several files does not fit: ask again for counts of lines.
 	c.mode = "stat"
 	if err := c.ask(ctx, v, b, true); err != nil {
 		return "", err
@@ -103,7 +104,7 @@ type comparison struct {
 	unknown []string // files whose symbols could not be found
 }
 
-// changed is one file of a difference, ready to be written.
+// changed is a changed file, with the lines of its patch.
 type changed struct {
 	block
 	path        string
@@ -112,11 +113,11 @@ type changed struct {
 	symbols     []string // what came, went and changed in it, where that is wanted and known
 }
 
-// enough is how many bytes of a patch are looked at to find out whether it fits. It is
-// far more than any room: long lines are shown in part.
+// enough is the number of bytes of a patch that are read to decide whether it fits. It is much more
+// than an answer can have, because long lines are shortened.
 const enough = 1 << 20
 
-// ask compares; stat counts lines and leaves out the patches.
+// ask requests the difference. With stat it has counts of lines instead of patches.
 func (c *comparison) ask(ctx context.Context, v catalog.Viewer, b browse.Reader, stat bool) error {
 	req := browse.DiffRequest{
 		Repo:    c.Text("repo"),
@@ -128,7 +129,7 @@ func (c *comparison) ask(ctx context.Context, v catalog.Viewer, b browse.Reader,
 		Message: c.r == nil, // asked again for counts, it is known
 	}
 	if req.Context == 0 || c.mode == "symbols" {
-		// 0 would mean the usual number.
+		// 0 would mean the default number.
 		req.Context = -1
 	}
 	if c.mode == "auto" && !c.Has("include") && !c.Has("exclude") {
@@ -140,7 +141,7 @@ func (c *comparison) ask(ctx context.Context, v catalog.Viewer, b browse.Reader,
 		return err
 	}
 
-	// Filtered here and not by git: a renamed file counts under either of its names.
+	// Filter here instead of in git: a renamed file matches by either name.
 	filter := paths.Filter{Include: c.List("include"), Exclude: c.List("exclude")}
 	keeps, err := filter.Keeps()
 	if err != nil {
@@ -159,15 +160,15 @@ func (c *comparison) ask(ctx context.Context, v catalog.Viewer, b browse.Reader,
 		}
 
 		file := diffBlock(f)
-		// Without patches the lines cannot be counted here; git has.
+		// Without patches, use git's counts.
 		if stat {
 			file.plus, file.minus = f.Added, f.Removed
 		}
 		c.files = append(c.files, file)
 		c.size += file.size()
 
-		// Two releases differ by megabytes. What does not fit is asked for again as counts,
-		// but of a single file, so that a second one has to be seen.
+		// Stop early, because two releases can differ by megabytes. A difference that does not fit
+		// is requested again as counts, except if it has a single file; so read at least two.
 		if c.mode == "auto" && len(c.files) > 1 && c.size > c.room() {
 			break
 		}
@@ -175,11 +176,10 @@ func (c *comparison) ask(ctx context.Context, v catalog.Viewer, b browse.Reader,
 	return nil
 }
 
-// mostBetween is how many commits a comparison lists.
+// mostBetween is the largest number of commits that a comparison lists.
 const mostBetween = 30
 
-// between lists the commits that head has and base has not, of the path that is
-// compared.
+// between lists the commits that are in head but not in base, restricted to the path.
 func (c *comparison) between(ctx context.Context, v catalog.Viewer, b browse.Reader) error {
 	r, err := b.Commits(ctx, v, browse.CommitsRequest{
 		Repo:    c.Text("repo"),
@@ -198,7 +198,7 @@ func (c *comparison) between(ctx context.Context, v catalog.Viewer, b browse.Rea
 	}
 	fmt.Fprintf(&out, "%s that head has and base has not, newest first\n", count(r.Total, "commit"))
 	for i := range r.Commits {
-		// The difference is what was asked for first: at most a third of the room is for these.
+		// The commits get at most a third of the room, because the difference matters more.
 		line := commitLine(&r.Commits[i])
 		if i > 0 && out.Len()+len(line) > c.room()/3 || i == mostBetween {
 			break
@@ -219,7 +219,7 @@ func (c *comparison) text() string {
 		return c.message() + c.same()
 	}
 
-	// Of the files that are kept: the numbers belong to what follows.
+	// Count the files that pass the filters, because those follow.
 	plus, minus := 0, 0
 	for i := range c.files {
 		plus += c.files[i].plus
@@ -229,12 +229,12 @@ func (c *comparison) text() string {
 	files := count(len(c.files), "file")
 
 	var out strings.Builder
-	// Who goes on with a further page has read it on the first.
+	// The first page has the message already.
 	if c.Number("page") <= 1 {
 		out.WriteString(c.message())
 	}
 
-	// Names move, so the commits they stood for are told.
+	// Branches move, so name the commits.
 	fmt.Fprintf(&out, "%s (%.8s) .. %s (%.8s): %s, +%d -%d", base, c.r.BaseCommit, head, c.r.HeadCommit, files, plus, minus)
 
 	e := c.ending()
@@ -252,26 +252,26 @@ func (c *comparison) text() string {
 	return out.String() + e.String()
 }
 
-// ending is the end of an answer. Of a difference that was cut the numbers are wrong, and
-// that has to be said with them.
+// ending begins the last line of an answer. It says so if the difference was cut, because the
+// counts are then too small.
 func (c *comparison) ending() (e end) {
 	e.covers(c.Args, c.r.Coverage(), words{coverage.Limit: "the difference is larger than can be read at once, and numbers are too small; narrow it with path"})
 	return e
 }
 
-// message tells of the commit whose change this is, or of those that made it, if they
-// are wanted; "" where it is not that of one.
+// message describes the commit, or lists the commits of the comparison if requested. It is "" for a
+// comparison without them.
 func (c *comparison) message() string {
 	if c.commits != "" || c.r.Commit.Hash == "" {
 		return c.commits
 	}
-	// The patch is what was asked for: at least half of the room is for it.
+	// At least half of the room is for the patch.
 	body := bodyText(c.r.Commit.Body, min(maxMessage, c.room()/2))
 	return commitLine(&c.r.Commit) + "\n" + body + firstTagText(c.r.FirstTag, c.r.Commit.Refs)
 }
 
-// firstTagText tells which tag had a commit first, on a line; "" where that stands
-// beside it among what points at it.
+// firstTagText names the first tag that contains a commit, on a line of its own. It is "" if the
+// commit's line shows that tag.
 func firstTagText(t *browse.FirstTag, refs string) string {
 	switch {
 	case t == nil:
@@ -284,7 +284,7 @@ func firstTagText(t *browse.FirstTag, refs string) string {
 		return fmt.Sprintf("First in %s, as a release in %s, and of those without such a name in %s.\n", label(t.Name), label(t.Release), label(t.Whole))
 	case t.Release != "":
 		return fmt.Sprintf("First in %s, as a release in %s.\n", label(t.Name), label(t.Release))
-	// A part of a repository may have tags of its own, and few ask for those.
+	// A part of a repository may have its own tags, which few callers want.
 	case t.Whole != "":
 		return fmt.Sprintf("First in %s, and of the releases without such a name in %s.\n", label(t.Name), label(t.Whole))
 	case slices.Contains(strings.Split(refs, ", "), "tag: "+t.Name):
@@ -293,7 +293,7 @@ func firstTagText(t *browse.FirstTag, refs string) string {
 	return fmt.Sprintf("First in %s.\n", label(t.Name))
 }
 
-// same is the answer where nothing differs.
+// same answers if nothing differs.
 func (c *comparison) same() string {
 	base, head := label(c.Text("base")), label(c.Text("head"))
 	e := c.ending()
@@ -304,10 +304,10 @@ func (c *comparison) same() string {
 	return fmt.Sprintf("%s and %s do not differ.\n%s", base, head, e.String())
 }
 
-// list writes the files with their counts, or without; those that are too many
-// for that are summed up by directories.
+// list writes the names of files, with or without counts. If that is too long, it writes totals of
+// directories.
 func (c *comparison) list(out *strings.Builder, e *end) {
-	// Written first and measured: half a list of files would hide the other half.
+	// Measure first: half a list would hide the other half.
 	write := counted
 	if c.mode == "names" {
 		write = named
@@ -327,15 +327,15 @@ func (c *comparison) list(out *strings.Builder, e *end) {
 		out.WriteString(l)
 	}
 
-	// Only where the caller has not chosen this form is the patch missing.
+	// The patch is missing only if the caller did not choose this mode.
 	if c.Text("mode") == "auto" {
 		e.left = append(e.left, "the patch, which does not fit; continue with "+c.with("mode", "patch")+", or with path")
 	}
 }
 
-// patch writes a page of the patch.
+// patch writes one page of the patch.
 func (c *comparison) patch(out *strings.Builder, e *end) {
-	// The whole is cut each time: the same commits and room give the same pages.
+	// Divide the whole patch each time: the same commits and room give the same pages.
 	page := c.Number("page")
 	room, message := c.room()-out.Len(), len(c.message())
 	if page <= 1 {
@@ -352,8 +352,8 @@ func (c *comparison) patch(out *strings.Builder, e *end) {
 	}
 }
 
-// pages cuts the patch where a page is full, of which the first has room for less by
-// what is taken there. A file that goes on on the next page is named there again.
+// pages divides the patch into pages of room bytes. On the first page, taken bytes are used
+// already. A file that continues on another page is named there again.
 func (c *comparison) pages(room, taken int) (pages []string) {
 	var page strings.Builder
 	free := room - taken
@@ -366,7 +366,7 @@ func (c *comparison) pages(room, taken int) (pages []string) {
 	for i := range c.files {
 		f := &c.files[i]
 
-		// A file begins on a page only where there is room for some of its lines.
+		// Begin a file on a page only if some of its lines fit there.
 		if page.Len() > 0 && page.Len()+len(f.line())+leastShare > free {
 			next()
 		}
@@ -384,7 +384,7 @@ func (c *comparison) pages(room, taken int) (pages []string) {
 	return pages
 }
 
-// size is how many bytes the file has in a patch.
+// size returns the number of bytes of a file in a patch.
 func (c *changed) size() int {
 	n := len(c.line())
 	for _, l := range c.lines {
@@ -393,18 +393,18 @@ func (c *changed) size() int {
 	return n
 }
 
-// line is a file in a list.
+// line returns the line of a file in a list.
 func (c *changed) line() string {
 	return fmt.Sprintf("%s+%d -%d\n", c.head[:len(c.head)-1]+" ", c.plus, c.minus)
 }
 
-// mostGroups is how many directories sum up what is too much to list.
+// mostGroups is the largest number of directories with totals.
 const mostGroups = 120
 
-// sum writes how much changed in each directory, as deep as there is room.
+// sum writes totals of changed lines by directory, as deep as there is room.
 func (c *comparison) sum(out *strings.Builder, e *end) {
 	var best []changed
-	// As deep as the directories are few enough for an overview.
+	// Go deeper while there are few enough directories.
 	for depth := 1; depth < 10; depth++ {
 		groups := grouped(c.files, depth)
 		if best != nil && len(groups) > mostGroups {
@@ -415,7 +415,7 @@ func (c *comparison) sum(out *strings.Builder, e *end) {
 
 	slices.SortStableFunc(best, func(x, y changed) int { return cmp.Compare(len(y.lines), len(x.lines)) })
 
-	// Those with most files first: what finds no room says least.
+	// The directories with most files come first.
 	shown := 0
 	for _, g := range best[:min(len(best), mostGroups)] {
 		line := fmt.Sprintf("%s: %s, +%d -%d\n", g.path, count(len(g.lines), "file"), g.plus, g.minus)
@@ -426,7 +426,7 @@ func (c *comparison) sum(out *strings.Builder, e *end) {
 		shown++
 	}
 
-	// The directory with most files, as the one that most needs to be looked into.
+	// Suggest the directory with the most files.
 	largest := strings.TrimSuffix(best[0].path, "/")
 	e.left = append(e.left, "the names of all files; continue with "+c.with("path", largest)+" or another path")
 	if shown < len(best) {
@@ -434,18 +434,17 @@ func (c *comparison) sum(out *strings.Builder, e *end) {
 	}
 }
 
-// grouped sums up files by the first elements of their paths. The lines of a
-// group are its files.
+// grouped sums up files by the first elements of their paths. lines of a group are its files.
 func grouped(files []changed, depth int) []changed {
 	var groups []changed
 	at := map[string]int{}
 
 	for _, f := range files {
-		// The slashes stay with their parts, so that a directory reads as one.
+		// Keep the slashes, so that a directory looks like one.
 		parts := strings.SplitAfterN(f.path, "/", depth+1)
 		name := strings.Join(parts[:min(len(parts), depth)], "")
 
-		// In the order of their first file, which is the order of paths.
+		// Groups are in the order of their first file.
 		i, ok := at[name]
 		if !ok {
 			i = len(groups)
@@ -461,19 +460,18 @@ func grouped(files []changed, depth int) []changed {
 	return groups
 }
 
-// diffBlock is one file of a diff: a line with what happened to it, then its
-// hunks.
+// diffBlock makes the block of a changed file: a line that says what happened, then its hunks.
 func diffBlock(f *browse.DiffFile) changed {
 	from, to := fileLabel(f.OldPath), fileLabel(f.NewPath)
 	c := changed{path: cmp.Or(to, from), diff: f}
 	c.head = changeOf(from, to)
-	// A change of mode alone has no lines and would look like no change.
+	// A change of mode has no lines, and would look like no change.
 	if f.OldMode != f.NewMode && from != "" && to != "" {
 		c.head += fmt.Sprintf(" (mode %s -> %s)", f.OldMode, f.NewMode)
 	}
 	c.head += "\n"
 
-	// As git says it.
+	// The words are git's.
 	if f.Binary {
 		c.lines = append(c.lines, "Binary files differ\n")
 	}
@@ -483,8 +481,7 @@ func diffBlock(f *browse.DiffFile) changed {
 	return c
 }
 
-// changeOf tells with a letter, as git does, what happened to a file: added,
-// deleted, renamed or modified.
+// changeOf returns the kind of change as git's letter: A added, D deleted, R renamed, M modified.
 func changeOf(from, to string) string {
 	switch {
 	case from == "":
@@ -497,17 +494,16 @@ func changeOf(from, to string) string {
 	return "M " + to
 }
 
-// hunk adds the lines of a hunk, and counts them.
+// hunk adds the lines of a hunk, and counts the added and removed ones.
 func (c *changed) hunk(h *browse.DiffHunk) {
 	head := fmt.Sprintf("@@ -%d,%d +%d,%d @@", h.OldStart, h.OldLines, h.NewStart, h.NewLines)
-	// The function around it, as far as git can tell.
+	// The function around the hunk, as git guesses it.
 	if h.Heading != "" {
 		head += " " + cut(label(h.Heading), 0, 0)
 	}
 	c.lines = append(c.lines, head+"\n")
 
-	// Each line begins with its sign: a plus of the file itself stands behind that, and does not
-	// count.
+	// The first character of each line is the sign of the change.
 	for line := range strings.Lines(h.Body) {
 		text := shownLine([]byte(strings.TrimSuffix(line, "\n")))
 		switch {

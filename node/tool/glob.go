@@ -34,7 +34,7 @@ func glob(s symbols.Searcher, b browse.Reader) Tool {
 	}
 }
 
-// runGlob answers a call of glob.
+// runGlob runs a call of glob.
 func runGlob(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
 	req := search.GlobRequest{
 		Pattern: a.Text("pattern"),
@@ -49,20 +49,20 @@ func runGlob(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse
 	if err != nil {
 		return "", err
 	}
-	// A hint costs further searches, and is of use only where nothing was found.
+	// Hints need further searches, so make them only if nothing was found.
 	if len(r.Repos) > 0 {
 		return globText(a, r, req.Limit), nil
 	}
 
-	// The name of a file may be no glob, as [a; but here no file has it.
+	// A file name may be an invalid glob, such as [a; but no file has this name.
 	if !paths.IsGlob(req.Pattern) {
 		return "", call.Fail(call.ErrInvalid, "%s is not a valid glob, and no file has that name", paths.Quoted(req.Pattern))
 	}
-	// Before hints: where the directory itself is not there, that is told.
+	// If the directory does not exist, say so instead of giving a hint.
 	if err := pathIsThere(ctx, v, b, a); err != nil {
 		return "", err
 	}
-	// The brackets of a name, as of [id], are a class of letters in a glob.
+	// The brackets of a name such as [id] are a character class in a glob.
 	if plain := plainBrackets.Replace(req.Pattern); plain != req.Pattern {
 		req.Pattern = plain
 		if r, err := s.Glob(ctx, v, req); err == nil && len(r.Repos) > 0 {
@@ -78,7 +78,7 @@ var plainBrackets = strings.NewReplacer("[", `\[`, "]", `\]`)
 func globText(a *Args, r *search.GlobResponse, limit int) string {
 	blocks := make([]block, len(r.Repos))
 	for i := range r.Repos {
-		// Who named the repository need not read it again.
+		// A caller that named the repository knows it.
 		if a.Text("repo") == "" {
 			blocks[i].head = "[" + r.Repos[i].Repo + "]\n"
 		}
@@ -92,7 +92,7 @@ func globText(a *Args, r *search.GlobResponse, limit int) string {
 	}
 
 	var e end
-	// Here a block is a repository: those with few files are shown whole before any gets more.
+	// Each block is a repository. Small ones are shown whole before any gets more.
 	shown := writeBlocks(a, &out, blocks, &e, func(i int) string {
 		return a.with("repo", r.Repos[i].Repo) + " with a narrower pattern or path"
 	})
@@ -100,7 +100,7 @@ func globText(a *Args, r *search.GlobResponse, limit int) string {
 		e.left = append(e.left, fmt.Sprintf("files of %s; narrow with repo, path or pattern", count(left, "repository")))
 	}
 
-	// A greater limit is offered only where it is taken.
+	// Offer a higher limit only if it is allowed.
 	more := ""
 	if limit < 10000 {
 		more = a.with("limit", min(10000, limit*4))
@@ -109,10 +109,10 @@ func globText(a *Args, r *search.GlobResponse, limit int) string {
 	return out.String() + e.String()
 }
 
-// mostPaths is how many paths are written one on a line.
+// mostPaths is the largest number of paths that are written one per line.
 const mostPaths = 30
 
-// pathLines writes paths: few as they are, many by their directories.
+// pathLines writes up to mostPaths paths as they are, and more by directory.
 func pathLines(paths []string, all int) []string {
 	if all > mostPaths {
 		return byDirectory(paths)
@@ -124,7 +124,7 @@ func pathLines(paths []string, all int) []string {
 	return lines
 }
 
-// noFile is the answer where no path matches.
+// noFile answers if no path matches.
 func noFile(a *Args, r *search.GlobResponse, near []string) string {
 	var e end
 	e.lacks(a, r.Coverage, "")
@@ -132,27 +132,27 @@ func noFile(a *Args, r *search.GlobResponse, near []string) string {
 	text := "No file matches" + searched(r.Coverage)
 	pattern := strings.TrimLeft(a.Text("pattern"), "/")
 	switch {
-	// A name that exists is a better hint than a wider pattern.
+	// Existing names are a better hint than a wider pattern.
 	case near != nil:
 		text += " Near names: " + strings.Join(near, ", ") + "."
-	// A path that was remembered from its middle on matches nothing from the root.
+	// The caller may have remembered only the last part of the path.
 	case strings.Contains(pattern, "/") && !strings.HasPrefix(pattern, "**/"):
 		text += " At any depth: " + a.with("pattern", "**/"+pattern) + "."
 	}
 	return text + "\n" + e.String()
 }
 
-// nearFiles lists files whose names are like the one that the pattern ends in,
-// with their repositories where the call names none.
+// nearFiles lists files whose names are similar to the last part of the pattern. It names their
+// repositories if the call names none.
 func nearFiles(ctx context.Context, v catalog.Viewer, s symbols.Searcher, a *Args) []string {
 	want := path.Base(a.Text("pattern"))
-	// A name with signs of a glob is no name to be misspelled.
+	// A name with glob characters cannot be misspelled.
 	if strings.ContainsAny(want, `*?[]{},\`) {
 		return nil
 	}
 
-	// What lacks letters is looked for first: few names have the others in their
-	// order, while of a large repository more names than are listed have a piece.
+	// First look for names with the same letters in order, which are few. In a large repository,
+	// more names share a piece than are listed.
 	var near []nearPath
 	for _, pattern := range []string{lettersGlob(want), nearGlob(want)} {
 		like := search.GlobRequest{Pattern: pattern, Repo: a.Text("repo"), Repos: a.List("repo"), Ref: a.Text("ref"), Limit: 10000}
@@ -174,11 +174,11 @@ func nearFiles(ctx context.Context, v catalog.Viewer, s symbols.Searcher, a *Arg
 	return pathsIn(near)
 }
 
-// wrongLetters is how many letters of the name of a file may be wrong.
+// wrongLetters returns how many letters of a file name may be wrong.
 func wrongLetters(name string) int { return max(1, len(bare(name))/4) }
 
-// lettersGlob is a glob for names that have the letters of one in their order,
-// in any case: oomkill.c finds OOM_kill.c.
+// lettersGlob returns a glob for names that contain the letters of a name in order, in any case:
+// oomkill.c finds OOM_kill.c.
 func lettersGlob(name string) string {
 	var out strings.Builder
 	for _, r := range bare(name) {
@@ -191,8 +191,9 @@ func lettersGlob(name string) string {
 	return out.String() + "*"
 }
 
-// nearGlob is a glob for names that may be like one. Two letters exchanged may
-// stand in two pieces: of one piece more than that, one stays as it is.
+// nearGlob returns a glob for names that may be similar: they share a piece of the name. Each wrong
+// letter, or pair of swapped letters, damages at most two pieces, so one more piece than that stays
+// intact.
 func nearGlob(name string) string {
 	n := min(2*wrongLetters(name)+1, len(name))
 	pieces := make([]string, n)
@@ -202,7 +203,7 @@ func nearGlob(name string) string {
 	return "*{" + strings.Join(pieces, ",") + "}*"
 }
 
-// nearPath is a file whose name is like another.
+// nearPath is a file with a similar name.
 type nearPath struct {
 	repo, path string
 	distance   int
@@ -215,12 +216,12 @@ func pathsIn(near []nearPath) (paths []string) {
 	return paths
 }
 
-// nearPaths picks the files whose last parts are most like a name.
+// nearPaths returns the files whose names are most similar to a name.
 func nearPaths(want string, repos []search.GlobRepo, most int) []nearPath {
 	var found []nearPath
 	for _, r := range repos {
 		for _, p := range r.Paths {
-			// Of names alone: their directories would drown a wrong letter.
+			// Compare names without directories, in which a wrong letter would hardly count.
 			if d := paths.Distance(bare(want), bare(path.Base(p))); d <= wrongLetters(want) {
 				found = append(found, nearPath{r.Repo, p, d})
 			}
@@ -228,15 +229,15 @@ func nearPaths(want string, repos []search.GlobRepo, most int) []nearPath {
 	}
 
 	slices.SortFunc(found, func(x, y nearPath) int {
-		// By path and repository after that, so that the answer does not depend on which node came
+		// Then by path and repository, so that the order does not depend on which node answered
 		// first.
 		return cmp.Or(cmp.Compare(x.distance, y.distance), cmp.Compare(x.path, y.path), cmp.Compare(x.repo, y.repo))
 	})
 	return found[:min(most, len(found))]
 }
 
-// byDirectory writes paths so that a directory with several of them is named
-// once, with the names of its files below it.
+// byDirectory writes paths so that a directory with several of them is named once, followed by the
+// names of its files.
 func byDirectory(paths []string) []string {
 	in := map[string]int{}
 	for _, p := range paths {
@@ -248,11 +249,11 @@ func byDirectory(paths []string) []string {
 	for _, p := range paths {
 		dir := path.Dir(p)
 		switch {
-		// A heading for one name would be longer than its path.
+		// For one name, a heading would be longer than its path.
 		case dir == "." || in[dir] == 1:
 			lines = append(lines, fileLabel(p)+"\n")
 		case !written[dir]:
-			// All of the directory is written where its first path stands.
+			// All files of a directory follow its first path.
 			written[dir] = true
 			lines = append(lines, fileLabel(dir)+"/\n")
 			lines = append(lines, namesIn(dir, paths)...)
@@ -261,7 +262,7 @@ func byDirectory(paths []string) []string {
 	return lines
 }
 
-// namesIn is the names of the files of a directory, set in below it.
+// namesIn returns the names of the files in a directory, indented.
 func namesIn(dir string, paths []string) (lines []string) {
 	for _, p := range paths {
 		if path.Dir(p) == dir {

@@ -11,8 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/node/paths"
 )
 
-// tell adds to the failure of the lines what tells of them: for a file that is
-// gone the commit that removed it.
+// tell adds details to an error about lines of a file: if the file was removed, the commit that did
+// so.
 func (at *linesAt) tell(ctx context.Context, v catalog.Viewer, b browse.Reader, err error) error {
 	var failed *call.Error
 	if !errors.As(err, &failed) {
@@ -28,8 +28,8 @@ func (at *linesAt) tell(ctx context.Context, v catalog.Viewer, b browse.Reader, 
 	return err
 }
 
-// removed tells which commit removed the file, and the call for its lines before
-// that; "" where none is known to.
+// removed names the commit that removed the file, and the call that reads the lines before; "" if
+// no such commit is known.
 func (at *linesAt) removed(ctx context.Context, v catalog.Viewer, b browse.Reader) string {
 	r, err := b.LastSeen(ctx, v, browse.LastSeenRequest{Repo: at.Text("repo"), Ref: at.ref, Paths: []string{at.path}})
 	if err != nil || r.Removed == nil {

@@ -36,7 +36,7 @@ func grep(s symbols.Searcher, b browse.Reader) Tool {
 	}
 }
 
-// runGrep answers a call of grep.
+// runGrep runs a call of grep.
 func runGrep(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
 	g := newGrepping(a)
 	r, err := s.Grep(ctx, v, g.request())
@@ -44,7 +44,7 @@ func runGrep(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse
 		return "", err
 	}
 
-	// Where nothing was found the path may be what is wrong.
+	// If nothing was found, the path may be wrong.
 	if len(r.Files) == 0 {
 		if err := pathIsThere(ctx, v, b, a); err != nil {
 			return "", err
@@ -54,11 +54,11 @@ func runGrep(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse
 	return g.text(r), nil
 }
 
-// pathIsThere fails where the directory or file to search in is not there:
-// that nothing matches in it would be true and of no use.
+// pathIsThere returns an error if the searched directory or file does not exist. "No match" would
+// be true but misleading.
 func pathIsThere(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) error {
 	dir := strings.Trim(strings.TrimPrefix(a.Text("path"), "./"), "/")
-	// Among all repositories a path may well be in some of them only.
+	// Without a single repository, the path may exist in some of them only.
 	if dir == "" || dir == "." || a.Text("repo") == "" {
 		return nil
 	}
@@ -95,11 +95,11 @@ func newGrepping(a *Args) *grepping {
 	if a.Flag("ignoreCase") {
 		g.pattern = "(?i)" + g.pattern
 	}
-	// The calls that an answer advises have the caller's own.
+	// Advised calls have the caller's pattern.
 	g.written = g.pattern
 	g.pattern, g.over = withinLine(g.written)
 
-	// Count says less than groupBy does, and does not override it.
+	// groupBy is more specific than mode=count, and wins.
 	if g.group == "" && a.Text("mode") == "count" {
 		g.group = "file"
 	}
@@ -115,13 +115,13 @@ func (g *grepping) request() search.GrepRequest {
 		Limit:   min(g.limit+g.offset, 10000),
 		Context: g.Number("context"),
 	}
-	// Lines that are not shown need not be read: files come with how many they have. What
-	// matched stands in them.
+	// Do not read lines that are not shown; the counts of each file are enough. Grouping by match
+	// needs the lines.
 	if g.group != "" || g.Text("mode") == "files" {
 		req.Counts, req.Context = g.group != "match", 0
 	}
 
-	// Counts are of as many files as can be had: limit is one of groups.
+	// Count as many files as possible: with groups, limit is a number of groups.
 	if g.group != "" {
 		req.Limit = 10000
 	}
@@ -138,7 +138,7 @@ func (g *grepping) text(r *search.GrepResponse) string {
 	}
 
 	g.few = r.Matches <= fewMatches
-	// The search is made again from the start: files have a rank only among all.
+	// The search runs again from the start, because ranks need all files.
 	files := r.Files[min(g.offset, len(r.Files)):]
 	if len(files) == 0 {
 		var e end
@@ -147,7 +147,7 @@ func (g *grepping) text(r *search.GrepResponse) string {
 	}
 
 	var out strings.Builder
-	// A search that was cut has counted what it saw.
+	// An incomplete search knows only a lower bound.
 	if r.Coverage.Worst() != "" {
 		out.WriteString("At least ")
 	}
@@ -161,14 +161,14 @@ func (g *grepping) text(r *search.GrepResponse) string {
 
 	e := g.ending(true)
 
-	// Only among those that have room: the call that goes on passes over files by rank.
+	// Reorder only the files that fit: the advised call skips files by rank.
 	_, fitting := share(g.blocks(files), g.room()-out.Len())
 	files = together(files, fitting)
 
-	// For the rest of a file its path is enough, and the filters could only exclude it.
+	// The path is enough to select the rest of a file; filters could only exclude it.
 	blocks := g.blocks(files)
 	shown := writeBlocks(g.Args, &out, blocks, &e, func(i int) string {
-		// The same call would show the same again: the file has the rest.
+		// The same call would show the same again, so read the rest of the file.
 		f := &files[i]
 		if g.Text("path") == f.Path && len(blocks[i].lines) <= len(f.Lines) {
 			next := f.Lines[len(blocks[i].lines)-blocks[i].left].Number
@@ -180,7 +180,7 @@ func (g *grepping) text(r *search.GrepResponse) string {
 		e.left = append(e.left, fmt.Sprintf("%s; continue with %s", count(left, "file"), g.with("offset", g.offset+shown)))
 	}
 
-	// Behind what was passed over for lack of room, which is the nearer next step.
+	// Add this after the files that had no room, which are the better next step.
 	e.lacks(g.Args, r.Coverage, g.more(len(r.Files)))
 	if r.Matches > mostRead && g.Text("mode") == "lines" {
 		e.hint = "How many where: " + g.with("groupBy", "directory", "context", nil, "perFile", nil, "limit", nil, "offset", nil) + "."
@@ -188,8 +188,7 @@ func (g *grepping) text(r *search.GrepResponse) string {
 	return out.String() + e.String()
 }
 
-// together puts those of the first n files that are of one repository at the place
-// of the best of them.
+// together moves the files of one repository, among the first n, next to the best of them.
 func together(files []search.GrepFile, n int) []search.GrepFile {
 	place := map[string]int{}
 	for i := range files[:n] {
@@ -198,41 +197,41 @@ func together(files []search.GrepFile, n int) []search.GrepFile {
 		}
 	}
 
-	// Stable: the files of a repository keep their order by rank.
+	// Stable, so that the files of a repository keep their rank.
 	files = slices.Clone(files)
 	slices.SortStableFunc(files[:n], func(x, y search.GrepFile) int { return place[x.Repo] - place[y.Repo] })
 	return files
 }
 
-// ending is the end of an answer that lacks what matches over lines.
+// ending begins the last line of an answer. It mentions matches over several lines that the search
+// left out.
 func (g *grepping) ending(found bool) end {
 	e := end{found: found}
 	e.leaves(g.lost)
 	return e
 }
 
-// fewMatches is how many lines are read one by one. Of more, what they stand in would take a
-// tenth of the room.
+// fewMatches is the largest number of matching lines that are shown with their enclosing
+// definitions. With more, these would take a tenth of the room.
 const fewMatches = 30
 
-// mostRead is how many lines somebody reads before the answer is too broad for
-// them.
+// mostRead is the number of matching lines above which an answer suggests grouping.
 const mostRead = 500
 
-// found tells how much matches, up to the files that it is in.
+// found says how much matches, up to the word before the number of files.
 func (g *grepping) found(r *search.GrepResponse) string {
 	ranges := rangesOf(r.Files)
 	switch {
 	case g.Text("mode") == "files":
 		return count(r.Matches, "match") + " in"
-	// A match over several lines is one: the number of lines alone would look like that of matches.
+	// A match over several lines counts once, so name both numbers.
 	case g.over && ranges != r.Matches:
 		return fmt.Sprintf("%s on %s in", count(ranges, "match"), count(r.Matches, "line"))
 	}
 	return count(r.Matches, "matching line") + " in"
 }
 
-// more is the call for the files behind those of an answer.
+// more returns the call for the files after those of an answer.
 func (g *grepping) more(seen int) string {
 	if seen >= 10000 {
 		return "" // offset goes no further
@@ -240,7 +239,7 @@ func (g *grepping) more(seen int) string {
 	return g.with("offset", seen)
 }
 
-// rangesOf counts the matches of files, of which one may lie on several lines.
+// rangesOf counts the matches in files. A match may span several lines.
 func rangesOf(files []search.GrepFile) (n int) {
 	for i := range files {
 		n += files[i].Ranges
@@ -256,7 +255,7 @@ func reposOf(files []search.GrepFile) int {
 	return len(repos)
 }
 
-// blocks makes a block of each file: a head with the path, then its lines.
+// blocks makes a block of each file: a line with the path, then its lines.
 func (g *grepping) blocks(files []search.GrepFile) []block {
 	// If the pattern does not compile, expr is nil, and lines are shown from their start.
 	expr, _ := regexp.Compile("(?m)" + g.pattern)
@@ -276,8 +275,7 @@ func (g *grepping) blocks(files []search.GrepFile) []block {
 	return blocks
 }
 
-// fileLines writes the lines of a file, at most as many with a match as are
-// wanted.
+// fileLines writes the lines of a file, with at most perFile matching ones.
 func (g *grepping) fileLines(f *search.GrepFile, expr *regexp.Regexp) (lines []string) {
 	around, most := g.Number("context") > 0, g.Number("perFile")
 	matches, before, last := 0, 0, ""
@@ -285,12 +283,12 @@ func (g *grepping) fileLines(f *search.GrepFile, expr *regexp.Regexp) (lines []s
 		if !line.Around {
 			matches++
 		}
-		// Counted by matches: the lines around them come free.
+		// Only matching lines count, not those around them.
 		if !line.Around && most > 0 && matches > most {
 			return append(lines, fmt.Sprintf("… %d more\n", f.Matches-most))
 		}
 
-		// Of lines in one definition the first tells it, or shows it: that of the definition.
+		// Consecutive lines in one definition name it once, unless a line shows the name itself.
 		in := ""
 		if s := f.In[line.Number]; s.Name != "" && !line.Around && g.few {
 			if name := scopedName(s.Name, s.ParentName, s.ParentKind); name != last {
@@ -300,7 +298,7 @@ func (g *grepping) fileLines(f *search.GrepFile, expr *regexp.Regexp) (lines []s
 			}
 		}
 		text := fmt.Sprintf("%d%s%s %s\n", line.Number, in, lineMark(line), aroundMatch(visible(line.Text), expr))
-		// As grep writes it: what stands on either side is not consecutive.
+		// As in grep's output, -- separates lines that are not consecutive.
 		if around && before > 0 && line.Number > before+1 {
 			text = "--\n" + text
 		}
@@ -317,10 +315,10 @@ func lineMark(line browse.Line) string {
 	return ":"
 }
 
-// aroundMatch cuts a line around its first match.
+// aroundMatch shortens a line around its first match.
 func aroundMatch(line string, expr *regexp.Regexp) string {
 	from, to := 0, 0
-	// The expression is run again only where a cut is likely: most lines are short.
+	// Run the expression again only for long lines.
 	if expr != nil && len(line) > 2*aside {
 		if m := expr.FindStringIndex(line); m != nil {
 			from, to = m[0], m[1]
@@ -329,13 +327,13 @@ func aroundMatch(line string, expr *regexp.Regexp) string {
 	return cut(line, from, to)
 }
 
-// nothing is the answer where no line matches, with what could be tried.
+// nothing answers if no line matches, with a suggestion.
 func (g *grepping) nothing(r *search.GrepResponse) string {
 	e := g.ending(false)
 	e.lacks(g.Args, r.Coverage, "")
 
-	// One hint, the filters before the case. Where the revision was not searched none is right:
-	// the end tells of that.
+	// Give one hint: about filters first, then about case. If the revision was not searched, the
+	// end of the answer says so instead.
 	filtered := g.List("include") != nil || g.List("exclude") != nil || g.Text("tests") != "include"
 	hint := ""
 	switch {

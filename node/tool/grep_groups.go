@@ -13,14 +13,14 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// tally counts what a group has.
+// tally has the totals of a group.
 type tally struct {
 	name           string
 	files, matches int
 	last           int // file that was counted last
 }
 
-// groups writes how much each group has, those with most first.
+// groups writes the totals of each group, the largest first.
 func (g *grepping) groups(r *search.GrepResponse) string {
 	tallies := g.tallies(r.Files)
 	matches := 0
@@ -29,7 +29,7 @@ func (g *grepping) groups(r *search.GrepResponse) string {
 	}
 
 	var out strings.Builder
-	// The number of groups is told where it differs from that of files.
+	// Write the number of groups if it differs from the number of files.
 	fmt.Fprintf(&out, "%s in %s", count(matches, "match"), count(len(r.Files), "file"))
 	switch g.group {
 	case "directory":
@@ -37,7 +37,7 @@ func (g *grepping) groups(r *search.GrepResponse) string {
 	case "repo":
 		fmt.Fprintf(&out, " of %s", count(len(tallies), "repository"))
 	case "match":
-		// With where it is in no group, a single file is told here.
+		// Groups by matched text do not name files, so name a single file here.
 		if len(r.Files) == 1 {
 			fmt.Fprintf(&out, " (%s)", of(g.Args, r.Files[0].Repo)+label(r.Files[0].Path))
 		}
@@ -49,7 +49,7 @@ func (g *grepping) groups(r *search.GrepResponse) string {
 	if left := rangesOf(r.Files) - matches; g.group == "match" && left > 0 {
 		e.leaves(count(left, "match") + ", on lines that are cut or too many")
 	}
-	// Here limit and offset are of groups.
+	// With groups, limit and offset are numbers of groups.
 	rest := tallies[min(g.offset, len(tallies)):]
 	most := len(rest)
 	if g.Has("limit") {
@@ -62,7 +62,7 @@ func (g *grepping) groups(r *search.GrepResponse) string {
 			line = fmt.Sprintf("%s: %d\n", name, t.matches)
 		}
 
-		// They come in falling order, so what is left is known to be less.
+		// The groups are sorted, so those left out are smaller.
 		full := out.Len()+len(line) > g.room() && i > 0
 		if full || i == most {
 			left := count(len(rest)-i, g.groupNoun())
@@ -87,7 +87,7 @@ func (g *grepping) groupNoun() string {
 	return "file"
 }
 
-// tallies sums files up, by where they are or by what matched in them.
+// tallies sums up files by directory, repository, or matched text.
 func (g *grepping) tallies(files []search.GrepFile) []tally {
 	sums := newSums()
 	if g.group == "match" {
@@ -98,7 +98,7 @@ func (g *grepping) tallies(files []search.GrepFile) []tally {
 		}
 	}
 
-	// Of equal ones by name: offset goes on in the same order with the next call.
+	// Equal totals are sorted by name, so that offset continues in the same order.
 	all := sums.all
 	slices.SortStableFunc(all, func(x, y tally) int {
 		return cmp.Or(cmp.Compare(y.matches, x.matches), cmp.Compare(x.name, y.name))
@@ -106,8 +106,8 @@ func (g *grepping) tallies(files []search.GrepFile) []tally {
 	return all
 }
 
-// sums are tallies that are found by name: the files of a group do not stand together,
-// for they come by rank.
+// sums finds tallies by name. The files of a group are not adjacent, because they are sorted by
+// rank.
 type sums struct {
 	all []tally
 	at  map[string]int
@@ -115,8 +115,8 @@ type sums struct {
 
 func newSums() *sums { return &sums{at: map[string]int{}} }
 
-// add counts matches in a file, given by its number. All those of a group in one file
-// come before those in another.
+// add counts matches in a file, given by its number. Matches of one group in one file must be added
+// consecutively.
 func (s *sums) add(name string, file, matches int) {
 	k, ok := s.at[name]
 	if !ok {
@@ -132,8 +132,8 @@ func (s *sums) add(name string, file, matches int) {
 	}
 }
 
-// sumTexts counts each text that matched. The expression is run again: no answer of a
-// search has what a group of it matched.
+// sumTexts counts each matched text. It runs the expression again, because a search does not return
+// what a capture group matched.
 func (g *grepping) sumTexts(files []search.GrepFile, sums *sums) {
 	expr, err := regexp.Compile("(?m)" + g.pattern)
 	if err != nil {
@@ -147,7 +147,7 @@ func (g *grepping) sumTexts(files []search.GrepFile, sums *sums) {
 				sums.add(textLabel(textOf(run, at)), i, 1)
 			}
 
-			// What it needs is not in the lines, as the carriage return before a line break.
+			// The expression may need text outside the line, such as the \r before a line break.
 			if found == nil {
 				sums.add(textLabel(run), i, 1)
 			}
@@ -155,7 +155,7 @@ func (g *grepping) sumTexts(files []search.GrepFile, sums *sums) {
 	}
 }
 
-// runsOfLines puts lines that follow each other together, for a match may lie on several.
+// runsOfLines joins consecutive lines, because a match may span several.
 func runsOfLines(lines []browse.Line) (runs [][]byte) {
 	for i, line := range lines {
 		if i > 0 && lines[i-1].Number == line.Number-1 {
@@ -168,8 +168,8 @@ func runsOfLines(lines []browse.Line) (runs [][]byte) {
 	return runs
 }
 
-// textOf is what the first group that took part in a match has found, or the whole match
-// where none did. at is what regexp tells of it: the ends of the match, then of each group.
+// textOf returns the text of the first capture group that matched, or the whole match if there is
+// none. at has the submatch indexes of package regexp.
 func textOf(run []byte, at []int) []byte {
 	for k := 2; k < len(at); k += 2 {
 		if at[k] >= 0 {
@@ -179,7 +179,7 @@ func textOf(run []byte, at []int) []byte {
 	return run[at[0]:at[1]]
 }
 
-// textLabel is a text that matched, on one line.
+// textLabel writes a matched text on one line.
 func textLabel(text []byte) string {
 	if len(text) == 0 {
 		return `""`
@@ -191,8 +191,8 @@ func textLabel(text []byte) string {
 	return strings.Join(lines, `\n`)
 }
 
-// groupOf is the group of a file. A directory is two levels below the path that is
-// searched; it is the repository's own where there is no such level.
+// groupOf returns the group of a file. A directory group is at most two levels below the searched
+// path.
 func (g *grepping) groupOf(f *search.GrepFile) string {
 	if g.group == "repo" {
 		return f.Repo
@@ -200,7 +200,7 @@ func (g *grepping) groupOf(f *search.GrepFile) string {
 
 	name := fileLabel(f.Path)
 	if g.group == "directory" {
-		// Below the path that was asked for: above it all are the same.
+		// All files share the directories above the searched path, so they are left out.
 		base := strings.Trim(g.Text("path"), "/")
 		below := strings.TrimPrefix(path.Dir(name), base)
 		parts := strings.SplitN(strings.TrimPrefix(below, "/"), "/", 3)
@@ -211,7 +211,7 @@ func (g *grepping) groupOf(f *search.GrepFile) string {
 		}
 	}
 
-	// src of one repository is not src of another.
+	// Directories of different repositories are different groups.
 	if g.Text("repo") == "" {
 		name = f.Repo + " " + name
 	}

@@ -29,7 +29,7 @@ func listBranches(b browse.Reader) Tool {
 	}
 }
 
-// runListBranches answers a call of list_branches.
+// runListBranches runs a call of list_branches.
 func runListBranches(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
 	req := browse.RefsRequest{
 		Repo:    a.Text("repo"),
@@ -42,7 +42,7 @@ func runListBranches(ctx context.Context, v catalog.Viewer, b browse.Reader, a *
 
 	kind := a.Text("kind")
 
-	// Two listings, each with its own pages: page and perPage mean the same of both.
+	// Branches and tags are two listings; page and perPage apply to both.
 	var branches, tags *browse.RefsResponse
 	var err error
 	if kind != "tags" {
@@ -62,11 +62,11 @@ func runListBranches(ctx context.Context, v catalog.Viewer, b browse.Reader, a *
 	return refsText(a, branches, tags), nil
 }
 
-// refsText writes branches and tags, of which one may be nil.
+// refsText writes branches and tags. One of them may be nil.
 func refsText(a *Args, branches, tags *browse.RefsResponse) string {
 	var out strings.Builder
 
-	// Each list has the same room, so that of many branches some tags are left.
+	// Each list gets half of the room, so that many branches leave room for tags.
 	room := a.room()
 	if branches != nil && tags != nil {
 		room /= 2
@@ -83,12 +83,12 @@ func refsText(a *Args, branches, tags *browse.RefsResponse) string {
 			fit = min(cmp.Or(fit, written), written)
 		}
 
-		// One page number goes for both lists: it ends where the longer one does.
+		// Both lists have the same page number; the longer list decides about the last page.
 		shown = max(shown, len(list.r.Refs))
 		total = max(total, list.r.Total)
 	}
 
-	// Of the list that was cut first the next page lacks nothing; of the other it may repeat some.
+	// The next page continues the list that was cut first. It may repeat entries of the other.
 	var e end
 	e.covers(a, covered, words{coverage.Late: "what was not reached within 2 seconds"})
 	if over > 0 {
@@ -99,14 +99,13 @@ func refsText(a *Args, branches, tags *browse.RefsResponse) string {
 	return out.String() + e.String()
 }
 
-// refList is branches or tags.
+// refList is a list of branches or of tags.
 type refList struct {
 	noun string
 	r    *browse.RefsResponse
 }
 
-// writeRefs writes branches or tags, one on a line, within a room, and returns how
-// many.
+// writeRefs writes branches or tags, one per line, in at most room bytes. It returns how many.
 func writeRefs(out *strings.Builder, noun string, r *browse.RefsResponse, room int) (written int) {
 	begin := out.Len()
 	if r.Late {
@@ -117,7 +116,7 @@ func writeRefs(out *strings.Builder, noun string, r *browse.RefsResponse, room i
 		fmt.Fprintf(out, " with %.12s in the history", r.Contains)
 	}
 	out.WriteString(", newest first")
-	// Told above, as it may be on another page.
+	// Name it in the first line: the branch may be on another page.
 	if r.DefaultBranch != "" && noun == "branch" {
 		fmt.Fprintf(out, "; default %s", r.DefaultBranch)
 	}
@@ -125,7 +124,7 @@ func writeRefs(out *strings.Builder, noun string, r *browse.RefsResponse, room i
 
 	for i := range r.Refs {
 		line := refLine(&r.Refs[i])
-		// One at least: a page without any would be asked for again and again.
+		// Write at least one entry: a page without any would be requested again and again.
 		if out.Len()-begin+len(line) > room && i > 0 {
 			return i
 		}
@@ -134,13 +133,13 @@ func writeRefs(out *strings.Builder, noun string, r *browse.RefsResponse, room i
 	return len(r.Refs)
 }
 
-// refLine is a branch or tag with its line end.
+// refLine describes a branch or tag on one line.
 func refLine(b *browse.RefInfo) string {
 	line := fmt.Sprintf("%s %.12s %s", label(b.Name), b.Commit, b.CommittedAt.UTC().Format("2006-01-02"))
 	if b.Default {
 		line += " default"
 	}
-	// What is indexed is found by searches in all repositories; the rest only with repo and
+	// Searches of all repositories cover indexed revisions. Others are searched only with repo and
 	// ref.
 	if b.Indexed {
 		line += " indexed"

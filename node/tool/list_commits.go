@@ -43,18 +43,17 @@ func listCommits(s symbols.Searcher, b browse.Reader) Tool {
 	}
 }
 
-// runListCommits answers a call of list_commits.
+// runListCommits runs a call of list_commits.
 func runListCommits(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
 	if a.Text("groupBy") != "" {
 		return groupedCommits(ctx, v, s, b, a)
 	}
 	if a.Has("changes") || a.Has("changesRegex") || a.Has("lines") {
-		// These have git look into the changes themselves, which is bound by time and not by
-		// pages.
+		// Git examines the changes themselves. This is limited by time, not by pages.
 		return traced(ctx, v, b, a)
 	}
 
-	// The others are told by what a commit says of itself.
+	// The other parameters select by what a commit says itself.
 	r, err := b.Commits(ctx, v, browse.CommitsRequest{
 		Repo:     a.Text("repo"),
 		Ref:      a.Text("ref"),
@@ -74,7 +73,7 @@ func runListCommits(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b
 	return commitsText(a, r, changesOf(ctx, v, b, a, r.Commits)), nil
 }
 
-// wordsOf splits a query at spaces; what stands in quotes stays together.
+// wordsOf splits a query at spaces. Quoted words stay together.
 func wordsOf(query string) (words []string) {
 	for i, part := range strings.Split(query, `"`) {
 		quoted := i%2 == 1
@@ -88,9 +87,10 @@ func wordsOf(query string) (words []string) {
 	return words
 }
 
-// traced lists the commits that changed a text, or some lines.
+// traced lists the commits that changed a text or some lines.
 func traced(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
-	// Each is a walk of its own through the history, which takes neither another one nor words.
+	// Each of these needs its own walk through the history, which cannot also check words or
+	// authors.
 	kinds := 0
 	for _, name := range []string{"changes", "changesRegex", "lines"} {
 		if a.Has(name) {
@@ -101,7 +101,7 @@ func traced(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (st
 		return "", call.Fail(call.ErrInvalid, "changes, changesRegex and lines do not go together, nor with query or author. One of them: %s.", a.with("changesRegex", nil, "query", nil, "author", nil))
 	}
 
-	// It has no pages: a page's size is how many commits are looked for.
+	// A trace has no pages: perPage is the number of commits to find.
 	req := browse.TraceRequest{
 		Repo:     a.Text("repo"),
 		Ref:      a.Text("ref"),
@@ -128,7 +128,7 @@ func traced(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (st
 
 // tracedLines lists the commits that changed some lines.
 func tracedLines(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args, req browse.TraceRequest) (string, error) {
-	// Of a range, the lines are those of its end.
+	// For a range of commits, the line numbers are those at its end.
 	ref := req.Ref
 	if err := browse.CheckRange(ref); err != nil {
 		return "", err
@@ -137,7 +137,7 @@ func tracedLines(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args
 		ref = to
 	}
 
-	// The file and its lines come as one text, so that path cannot say another file.
+	// The argument has both file and lines, so that path cannot name another file.
 	at, err := linesAsked(a, ref)
 	if err != nil {
 		return "", err
@@ -156,7 +156,7 @@ func tracedLines(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args
 	return tracedText(a, r, changesOf(ctx, v, b, a, r.Commits)), nil
 }
 
-// linesAt is the file and the lines that lines names.
+// linesAt is the parsed lines argument: a file, and its lines or a definition.
 type linesAt struct {
 	*Args
 	ref, path   string
@@ -164,7 +164,7 @@ type linesAt struct {
 	name        string // of a definition, whose lines they are; "" for lines by their numbers
 }
 
-// linesAsked is what lines names, of a definition without its lines.
+// linesAsked parses the lines argument. The lines of a definition are filled in later, by define.
 func linesAsked(a *Args, ref string) (*linesAt, error) {
 	at := &linesAt{Args: a, ref: ref}
 	var ok bool
@@ -172,7 +172,7 @@ func linesAsked(a *Args, ref string) (*linesAt, error) {
 		return at, nil
 	}
 
-	// The first colon: names have some of their own, as Store::Close.
+	// Cut at the first colon, because names such as Store::Close have colons too.
 	at.path, at.name, ok = strings.Cut(a.Text("lines"), ":")
 	if !ok || at.path == "" || at.name == "" || at.name[0] >= '0' && at.name[0] <= '9' {
 		return nil, call.Fail(call.ErrInvalid, "lines has to be a file and lines or a definition of it, as src/a.c:520-560 or src/a.c:main")
@@ -194,7 +194,7 @@ func (at *linesAt) define(ctx context.Context, v catalog.Viewer, b browse.Reader
 	}
 	at.first, at.last = defined[0].first, defined[0].last
 
-	// What the answer advises asks for the same lines, wherever it goes on.
+	// The calls that the answer advises ask for the same lines.
 	at.set("lines", at.path+":"+rangesText(defined[:1]))
 	return nil
 }
@@ -221,7 +221,7 @@ func tracedText(a *Args, r *browse.TraceResponse, changes map[string]string) str
 	for i := range r.Commits {
 		c := &r.Commits[i]
 		out.WriteString(commitLine(c))
-		// The file that was asked for need not be named with each commit.
+		// Do not repeat the file that the caller named.
 		paths := r.Paths[c.Hash]
 		if !a.Has("lines") && !(len(paths) == 1 && paths[0] == a.Text("path")) {
 			out.WriteString(inPaths(paths))
@@ -230,8 +230,8 @@ func tracedText(a *Args, r *browse.TraceResponse, changes map[string]string) str
 		below, more := changedText(r.Changed[c.Hash])
 		out.WriteString(more + "\n")
 
-		// What came and went says more of such a commit than its message. Why some lines are
-		// as they are, the last change of them tells.
+		// The changed lines say more about such a commit than its message. For traced lines, the
+		// newest commit's message explains the present state.
 		if below == "" || a.Flag("body") {
 			below += briefBody(a, c.Body, most)
 		}
@@ -240,7 +240,7 @@ func tracedText(a *Args, r *browse.TraceResponse, changes map[string]string) str
 		}
 		below += changes[c.Hash]
 
-		// Such an answer has no pages: a commit without what stands below it is more than none.
+		// The answer has no pages. If room is short, list the commit without its details.
 		if out.Len()+len(below) > a.room() && below != "" {
 			bare++
 			continue
@@ -264,11 +264,11 @@ func unreadChanges(r *browse.TraceResponse) string {
 	return fmt.Sprintf("the changes of %s over 16 MB in a merge or with a byte order mark, as %s", count(r.Unread, "file"), strings.Join(names, ", "))
 }
 
-// mostChanged is how many lines are shown of what a commit changed.
+// mostChanged is the largest number of changed lines shown of a commit.
 const mostChanged = 3
 
-// changedText writes the first lines that came and went, set in like the body of a
-// message, and how many there are in all, where that is more; "" for none.
+// changedText returns the first added and removed lines, indented, and their total number if there
+// are more.
 func changedText(c git.ChangedLines) (lines, more string) {
 	for _, line := range c.Lines[:min(len(c.Lines), mostChanged)] {
 		lines += "    " + line[:1] + " " + cut(strings.TrimSpace(clean([]byte(line[1:]))), 0, 0) + "\n"
@@ -295,16 +295,16 @@ func inPaths(paths []string) string {
 	return text
 }
 
-// The bounds of what is told of a few commits.
+// The limits of the details about a few commits.
 const (
 	changesTold   = 5 // commits
 	filesOfCommit = 5
 	changesTime   = 2 * time.Second
 )
 
-// changesOf tells of each of a few commits which files it changed and which tag had it
-// first, by its hash: who finds one asks for these next. It is an addition, so what is not
-// known in time is left out.
+// changesOf returns details of a few commits, by hash: the files that each changed, and the first
+// tag that contains it. Callers usually ask for these next. It leaves out what it cannot find in
+// time.
 func changesOf(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args, commits []browse.CommitInfo) map[string]string {
 	if len(commits) > changesTold || a.Has("body") {
 		return nil
@@ -336,20 +336,20 @@ func changesOf(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args, 
 	return changes
 }
 
-// olderTraces tells how to see the commits behind those that were found.
+// olderTraces says how to see older commits than those found.
 func olderTraces(a *Args, r *browse.TraceResponse) string {
 	if a.Has("lines") && r.From != "" && len(r.Commits) > 0 {
 		oldest := r.Commits[len(r.Commits)-1].Hash[:12]
 		lines := fmt.Sprintf("%s:%d-%d", r.From, r.FromFirst, r.FromLast)
 
-		// What was left out of a range stays so: the walk goes on from the new end of it.
+		// A range keeps its excluded start; its end moves back.
 		ref := oldest + "~1"
 		if from, _, ok := browse.CutRange(a.Text("ref")); ok {
 			ref = from + ".." + ref
 		}
 		return "older changes; continue with " + a.with("ref", ref, "lines", lines)
 	}
-	// Before the time: what was found and has no room in the page comes next.
+	// First show the commits that were found but have no room on the page.
 	if left := r.Total - len(r.Commits); left > 0 {
 		per := a.Number("perPage")
 		if per == maxPerPage {
@@ -368,17 +368,16 @@ func olderTraces(a *Args, r *browse.TraceResponse) string {
 	return fmt.Sprintf("commits from %s back, %s; continue with %s, or narrow with path or since", reached, why, a.with("until", reached))
 }
 
-// commitLine is a commit without its line end. The date is when it was
-// committed: what since and until, and the order, go by.
+// commitLine describes a commit on one line. Its date is the commit date, which since, until and
+// the order use.
 func commitLine(c *browse.CommitInfo) string {
-	// A rebase changes the one date and not the other: by that of the author the list would not be
-	// in order.
+	// A rebase changes the commit date only. With author dates, the list would not be in order.
 	when := c.Committed
 	if when.IsZero() {
 		when = c.Date
 	}
 
-	// Names and messages are whatever somebody has typed: no line of theirs may break the list.
+	// Names and messages can contain anything; label keeps them on one line.
 	author := label(c.AuthorName)
 	subject := cut(label(c.Message), 0, 0)
 	text := fmt.Sprintf("%.12s %s %s: %s", c.Hash, when.Format("2006-01-02"), author, subject)
@@ -388,15 +387,15 @@ func commitLine(c *browse.CommitInfo) string {
 	return text
 }
 
-// commitsText writes commits, one on a line.
+// commitsText writes commits, one per line.
 func commitsText(a *Args, r *browse.CommitsResponse, changes map[string]string) string {
-	// Nothing found is told apart from nothing found yet, and from a page behind the last.
+	// Distinguish an empty result from an unfinished search and from a page after the last.
 	if len(r.Commits) == 0 && !r.AtLeast && r.Total == 0 && r.Reached.IsZero() {
 		return noCommits(a, r)
 	}
 
 	var out strings.Builder
-	// The number of a walk that was given up is not the whole.
+	// A walk that ran out of time knows only a lower bound.
 	if r.AtLeast {
 		out.WriteString("At least ")
 	}
@@ -406,7 +405,7 @@ func commitsText(a *Args, r *browse.CommitsResponse, changes map[string]string) 
 	for ; shown < len(r.Commits); shown++ {
 		line := commitLine(&r.Commits[shown])
 		body := briefBody(a, r.Commits[shown].Body, most) + changes[r.Commits[shown].Hash]
-		// One at least: a page without any would be asked for again and again.
+		// Write at least one commit: a page without any would be requested again and again.
 		if out.Len()+len(line)+len(body) > a.room() && shown > 0 {
 			break
 		}
@@ -425,21 +424,21 @@ func commitsText(a *Args, r *browse.CommitsResponse, changes map[string]string) 
 	return out.String() + e.String()
 }
 
-// olderCommits tells how to see the commits that a walk did not reach.
+// olderCommits says how to see the commits that a walk did not reach.
 func olderCommits(a *Args, r *browse.CommitsResponse) string {
 	switch {
-	// Goes on by date, not by page: the next walk begins where this one was given up.
+	// Continue by date instead of by page, where this walk stopped.
 	case !r.Reached.IsZero():
 		reached := r.Reached.UTC().Format(time.RFC3339)
 		return fmt.Sprintf("commits from %s back: that takes long; continue with %s, or narrow with path, author or since", reached, a.with("until", reached, "page", nil))
-	// A full page of a walk that was bounded: the next page walks further.
+	// The page is full, but the walk was limited: the next page walks further.
 	case len(r.Commits) == a.Number("perPage"):
 		return "what is older; continue with " + a.with("page", a.Number("page")+1)
 	}
 	return "what is older: looking through the history took too long; narrow with since, until or path"
 }
 
-// newerLeft tells what a call that goes on from a time leaves out; "" for others.
+// newerLeft says that until excludes newer commits; "" for calls without until.
 func newerLeft(a *Args) string {
 	until := a.Text("until")
 	if until == "" {
@@ -448,7 +447,7 @@ func newerLeft(a *Args) string {
 	return fmt.Sprintf("Commits after %s are left out by until.", label(until))
 }
 
-// noCommits says which filter most likely was too narrow.
+// noCommits suggests dropping the filter that most likely excluded everything.
 func noCommits(a *Args, r *browse.CommitsResponse) string {
 	var e end
 	e.covers(a, r.Coverage(), nil)
@@ -463,7 +462,7 @@ func noCommits(a *Args, r *browse.CommitsResponse) string {
 	case a.Text("query") != "":
 		hint = " Each word has to be in the message: try fewer words, or changes for text of the code."
 	case ranged:
-		// Most often the two stand the wrong way round.
+		// The two revisions are often swapped.
 		hint = " A..B is what B has and A has not; the other way round: " + a.with("ref", to+".."+from) + "."
 	}
 	return "No commit matches." + hint + "\n" + e.String()

@@ -18,7 +18,7 @@ func listModels(m Modeler) Tool {
 	}
 }
 
-// runListModels answers a call of list_language_models.
+// runListModels runs a call of list_language_models.
 func runListModels(ctx context.Context, v catalog.Viewer, m Modeler) (string, error) {
 	models, err := m.Models(ctx, v)
 	if err != nil {
@@ -31,7 +31,7 @@ func runListModels(ctx context.Context, v catalog.Viewer, m Modeler) (string, er
 	return modelsText(models), nil
 }
 
-// modelsText writes models, one on a line, the default first.
+// modelsText writes models, one per line, the default first.
 func modelsText(models []Model) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", count(len(models), "language model"))
@@ -41,11 +41,11 @@ func modelsText(models []Model) string {
 		if m.DisplayName != "" {
 			fmt.Fprintf(&b, " (%s)", m.DisplayName)
 		}
-		// The first is what a question without a model gets.
+		// The first model is the default.
 		if i == 0 {
 			b.WriteString(" default")
 		}
-		// Told with its cause: that of another node may be there.
+		// Name the cause: another node may have the key.
 		if !m.Usable {
 			b.WriteString(" not usable: its key is not on this node")
 		}

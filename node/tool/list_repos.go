@@ -25,7 +25,7 @@ func listRepos(l browse.Reader) Tool {
 	}
 }
 
-// runListRepos answers a call of list_repos.
+// runListRepos runs a call of list_repos.
 func runListRepos(ctx context.Context, v catalog.Viewer, l browse.Reader, a *Args) (string, error) {
 	r, err := l.Repos(ctx, v, browse.ReposRequest{
 		Query:   a.Text("query"),
@@ -39,14 +39,14 @@ func runListRepos(ctx context.Context, v catalog.Viewer, l browse.Reader, a *Arg
 	}
 
 	if r.Total == 0 && a.Text("query") != "" {
-		// A name that nothing has is most often a misspelled one: then all are looked at for it.
+		// The name is probably misspelled. Look for similar names among all.
 		names := repoNames(ctx, l, v, "")
 		return noRepos(a, r, nearRepos(a.Text("query"), names, 5)), nil
 	}
 	return reposText(a, r), nil
 }
 
-// noRepos is the answer where no name has the text.
+// noRepos answers if no name contains the text.
 func noRepos(a *Args, r *browse.ReposResponse, near []string) string {
 	text := fmt.Sprintf("No repository has %q in its name.", a.Text("query"))
 	if near != nil {
@@ -58,11 +58,11 @@ func noRepos(a *Args, r *browse.ReposResponse, near []string) string {
 	return text + "\n" + e.String()
 }
 
-// reposText writes repositories, one on a line.
+// reposText writes repositories, one per line.
 func reposText(a *Args, r *browse.ReposResponse) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s", count(r.Total, "repository"))
-	// With what was asked for, so that a few of many do not read as all.
+	// Repeat the query, so that the result does not look like the list of all repositories.
 	if q := a.Text("query"); q != "" {
 		fmt.Fprintf(&out, " with %q in the name", q)
 	}
@@ -72,7 +72,7 @@ func reposText(a *Args, r *browse.ReposResponse) string {
 	shown := 0
 	for ; shown < len(r.Repos); shown++ {
 		line := repoLine(&r.Repos[shown])
-		// One at least: a page without any would be asked for again and again.
+		// Write at least one repository: a page without any would be requested again and again.
 		if out.Len()+len(line) > a.room() && shown > 0 {
 			break
 		}
@@ -87,9 +87,9 @@ func reposText(a *Args, r *browse.ReposResponse) string {
 	return out.String() + e.String()
 }
 
-// repoLine is a repository with its line end.
+// repoLine describes a repository on one line.
 func repoLine(p *browse.RepoInfo) string {
-	// The name alone begins the line: other tools take it as it stands.
+	// The line begins with the exact name, which other tools accept.
 	line := p.Name
 	if notes := repoNotes(p); notes != nil {
 		line += " (" + strings.Join(notes, ", ") + ")"
@@ -97,9 +97,9 @@ func repoLine(p *browse.RepoInfo) string {
 	return line + "\n"
 }
 
-// repoNotes is what is worth knowing of a repository before it is searched.
+// repoNotes lists facts about a repository that help to decide whether to search it.
 func repoNotes(p *browse.RepoInfo) (notes []string) {
-	// What decides whether to search there: how new it is, and whether it is a copy or at rest.
+	// How new it is, and whether it is a fork or archived.
 	if p.DefaultBranch != "" {
 		notes = append(notes, p.DefaultBranch)
 	}
@@ -113,12 +113,12 @@ func repoNotes(p *browse.RepoInfo) (notes []string) {
 		notes = append(notes, "archived")
 	}
 
-	// The texts of errors are of hosts and of git: one line of each, and cut.
+	// Errors come from hosts and git; shorten them to one line.
 	if p.Unfetchable != "" {
 		notes = append(notes, "not fetched: "+cut(label(p.Unfetchable), 0, 0))
 	}
 	switch {
-	// An error explains why it is not indexed, and goes before that.
+	// An error explains why the repository is not indexed.
 	case p.Error != "":
 		notes = append(notes, "failed to index: "+cut(label(p.Error), 0, 0))
 	case p.IndexedAt.IsZero():

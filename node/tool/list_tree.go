@@ -31,13 +31,13 @@ func listTree(b browse.Reader) Tool {
 	}
 }
 
-// runListTree answers a call of list_tree.
+// runListTree runs a call of list_tree.
 func runListTree(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
 	if !a.Flag("includeFiles") && !a.Flag("includeDirectories") {
 		return "", &call.Error{Kind: call.ErrInvalid, Message: "includeFiles and includeDirectories are both false: nothing is left to list. Set one of them to true."}
 	}
 
-	// Left out where it is listed, not here: so maxEntries counts what is shown.
+	// The listing itself leaves out files or directories, so that maxEntries counts shown entries.
 	r, err := b.ListTree(ctx, v, browse.ListTreeRequest{
 		Repo:          a.Text("repo"),
 		Path:          a.Text("path"),
@@ -57,7 +57,7 @@ func runListTree(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args
 // treeText writes an indented tree.
 func treeText(a *Args, r *browse.ListTreeResponse) string {
 	var out strings.Builder
-	// The root has no path, and an empty one would read as a mistake.
+	// An empty path would look like a mistake.
 	where := r.Path
 	if where == "" {
 		where = "/"
@@ -70,7 +70,7 @@ func treeText(a *Args, r *browse.ListTreeResponse) string {
 
 	shown := 0
 	for _, e := range r.Entries {
-		// Cut where the room ends and not by levels: what stands above a cut is whole.
+		// Stop where the room ends, so that everything above is complete.
 		line := entryLine(a, e)
 		if out.Len()+len(line) > a.room() {
 			break
@@ -83,11 +83,11 @@ func treeText(a *Args, r *browse.ListTreeResponse) string {
 	return out.String() + e.String()
 }
 
-// entryLine is an entry of a tree without its line end.
+// entryLine describes an entry of a tree, without the line break.
 func entryLine(a *Args, e browse.TreeEntry) string {
 	line := strings.Repeat(" ", max(e.Depth-1, 0)) + fileLabel(e.Name)
 	if !a.Flag("includeDirectories") {
-		// An indented name would not say where it is.
+		// Without directories, an indented name would not show its path.
 		line = fileLabel(e.Path)
 	}
 
@@ -104,13 +104,13 @@ func entryLine(a *Args, e browse.TreeEntry) string {
 	return line
 }
 
-// treeEnd says what a tree lacks of which the first entries are shown, and the
-// call that goes on.
+// treeEnd says which entries are missing, and which call continues. shown is the number of shown
+// entries.
 func treeEnd(a *Args, r *browse.ListTreeResponse, shown int) (e end) {
 	most := a.Number("maxEntries")
 	beyond := "entries beyond maxEntries; list a directory below: " + a.with("path", firstDir(r))
 	switch {
-	// What has no room comes before what was not listed.
+	// Mention entries without room before entries that were not listed.
 	case shown < len(r.Entries):
 		e.leaves(fmt.Sprintf("%d of these entries, for lack of room; list a directory below: %s", len(r.Entries)-shown, a.with("path", firstDir(r), "depth", 1)))
 		beyond = "entries beyond maxEntries"
@@ -121,7 +121,7 @@ func treeEnd(a *Args, r *browse.ListTreeResponse, shown int) (e end) {
 	return e
 }
 
-// firstDir is a directory of the listing to look into.
+// firstDir returns the first directory of the listing, or the listed one if it has none.
 func firstDir(r *browse.ListTreeResponse) string {
 	for _, e := range r.Entries {
 		if e.Dir {

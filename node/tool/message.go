@@ -10,24 +10,23 @@ import (
 )
 
 const (
-	// fewCommits is how many commits, or lines of a blame, are few enough that each is
-	// told with the whole of its message unasked.
+	// fewCommits is the number of commits, or lines of a blame, up to which messages are shown in
+	// full without a request.
 	fewCommits = 3
-	// longestBody is how many bytes of a message are shown below its subject, where many
-	// share the room.
+	// longestBody is the largest number of bytes shown of a message body, if many share the room.
 	longestBody = 1000
-	// askedBody is the same of a few commits whose bodies are asked for.
+	// askedBody is the same for a few commits if the caller requested bodies.
 	askedBody = 2000
-	// maxMessage is the same of the one commit that get_diff shows.
+	// maxMessage is the same for the single commit that get_diff shows.
 	maxMessage = 4000
-	// longestEnd is how many bytes of the end are shown of a message that is cut: what a
-	// commit closes or takes back stands there.
+	// longestEnd is the number of bytes shown of the end of a shortened message, where commits say
+	// what they close or revert.
 	longestEnd = 250
 )
 
-// bodyText writes the body of a message below its subject, set in, so that no line
-// of it can be taken for one of the answer. Of one of more than most bytes the middle is
-// left out, and that is said; "" for no body, and where most is 0.
+// bodyText returns the body of a message, indented so that no line looks like part of the answer. A
+// body of more than most bytes loses its middle, with a note of how much. The result is "" for an
+// empty body, or if most is 0.
 func bodyText(body string, most int) string {
 	if most <= 0 {
 		return ""
@@ -42,7 +41,7 @@ func bodyText(body string, most int) string {
 
 	var out strings.Builder
 	setIn(&out, begin)
-	// A line that was cut through ends like one that was not.
+	// Say how much is missing: a cut line looks like a complete one.
 	if left := len(body) - len(begin) - len(end); left > 0 {
 		fmt.Fprintf(&out, "    … %s more\n", count(left, "byte"))
 	}
@@ -50,7 +49,7 @@ func bodyText(body string, most int) string {
 	return out.String()
 }
 
-// lastLines is as many whole lines of the end of a text as have room.
+// lastLines returns as many whole lines at the end of a text as fit in room bytes.
 func lastLines(text string, room int) string {
 	from := len(text)
 	for from > 0 {
@@ -63,7 +62,7 @@ func lastLines(text string, room int) string {
 	return text[from:]
 }
 
-// setIn writes the lines of a text below something.
+// setIn writes the lines of a text, indented.
 func setIn(out *strings.Builder, text string) {
 	for line := range strings.Lines(text) {
 		text := strings.TrimRight(label(strings.TrimSuffix(line, "\n")), " \t")
@@ -74,31 +73,31 @@ func setIn(out *strings.Builder, text string) {
 	}
 }
 
-// bodyRoom is how many bytes of each body an answer shows: as many as the caller
-// asked for with body, or some where there are few commits. 0 is none.
+// bodyRoom returns the largest number of bytes of each message body. It depends on the argument
+// body and on the number of commits; 0 means no bodies.
 func bodyRoom(a *Args, commits int) int {
 	switch {
 	case a.Flag("body"):
 		return min(max(longestBody, a.room()/max(commits, 1)), askedBody)
-	// Unasked they may not take the room of what was asked for.
+	// Without a request, bodies must leave room for what was requested.
 	case !a.Has("body") && commits <= fewCommits:
 		return min(longestBody, a.room()/(fewCommits+1))
 	}
 	return 0
 }
 
-// The bounds of a body that nobody asked for: lines where no word is in it, and bytes.
+// The limits of a body that was not requested: lines if no word of the query is in it, and bytes.
 const (
 	briefLines = 3
 	briefBytes = 600
 )
 
-// noise is what stands in messages and says nothing of the change: trailers, badges, and
-// the comments, tags and tables of programs that write them.
+// noise matches parts of messages that say nothing about the change: trailers, badges, and
+// comments, tags and tables written by programs.
 var noise = regexp.MustCompile(`(?m)<!--(?s:.*?)-->|^\s*(?:[A-Z][a-z]+(?:-[a-zA-Z]+)+: .*|[<|].*|\[?!\[.*|-{3,})$\n?`)
 
-// briefBody is what is shown below a subject of a body that nobody asked for: the
-// paragraphs with a word that was looked for, else the first lines.
+// briefBody returns the part of a body shown without a request: the paragraphs with a word of the
+// query, or else the first lines.
 func briefBody(a *Args, body string, most int) string {
 	if a.Flag("body") {
 		return bodyText(body, most)

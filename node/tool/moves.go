@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// named is a line with the name of each file of a difference.
+// named returns the head of each changed file.
 func named(files []changed) (lines []string) {
 	for i := range files {
 		lines = append(lines, files[i].head)
@@ -17,8 +17,8 @@ func named(files []changed) (lines []string) {
 	return lines
 }
 
-// counted is a line with the counts of each file of a difference. Files that only moved with
-// their directory are told together: of each their names would say the same.
+// counted returns a line for each changed file, with counts of lines. Files that only moved with
+// their directory share one line.
 func counted(files []changed) (lines []string) {
 	moves := map[string]*move{}
 	of := make([]*move, len(files)) // the move of each file; nil where it is none
@@ -49,10 +49,10 @@ func counted(files []changed) (lines []string) {
 	return lines
 }
 
-// fewMoved is how many files that moved together are worth to be told together.
+// fewMoved is the number of moved files from which they share a line.
 const fewMoved = 3
 
-// move is a directory that was moved, by the names of which its path is made:
+// move is a moved directory. Its paths are split into names:
 //
 //	lib/a.c, lib/b/c.c -> src/lib/a.c, src/lib/b/c.c    from: none, to: src, below: lib
 type move struct {
@@ -67,8 +67,8 @@ func (m *move) line() string {
 	return fmt.Sprintf("R %s -> %s (%s, unchanged)\n", from, to, count(m.files, "file"))
 }
 
-// move tells where a file only moved from, to, and what both paths end in; nil for any
-// other file.
+// move returns the old and new parent directories of a file that only moved, and the part of the
+// path that stayed the same. It returns nil for other files.
 func (c *changed) move() (from, to, below []string) {
 	if c.diff.OldPath == c.diff.NewPath || c.diff.Similarity != 100 || c.diff.OldMode != c.diff.NewMode {
 		return nil, nil, nil
@@ -82,7 +82,7 @@ func (c *changed) move() (from, to, below []string) {
 	return from[:len(from)-same], to[:len(to)-same], from[len(from)-same:]
 }
 
-// sameStart is how many names two paths have in common from their beginning.
+// sameStart returns how many names two paths share at the beginning.
 func sameStart(a, b []string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
@@ -91,7 +91,7 @@ func sameStart(a, b []string) int {
 	return n
 }
 
-// directoryOf is a directory by its names, ./ for none.
+// directoryOf joins names to a directory; "./" if there are none.
 func directoryOf(names []string) string {
 	return fileLabel(cmp.Or(strings.Join(names, "/"), ".")) + "/"
 }

@@ -7,9 +7,8 @@ import (
 	"github.com/shoalsearch/shoal/node/paths"
 )
 
-// otherNames are names that models know from other tools, in small letters
-// and without dashes, with what they are called here. Of several the first
-// that the tool has is meant.
+// otherNames maps parameter names of other tools, in lower case and without separators, to the
+// names used here. The first of them that the tool has is meant.
 var otherNames = map[string][]string{
 	"glob":            {"include", "pattern"},
 	"globs":           {"include"},
@@ -108,13 +107,13 @@ var otherNames = map[string][]string{
 	"excludetests":    {"tests"},
 }
 
-// bare is a name in small letters, without what only joins its words.
+// bare returns a name in lower case, without separators.
 func bare(name string) string {
 	return strings.NewReplacer("-", "", "_", "", " ", "", ".", "").Replace(strings.ToLower(name))
 }
 
-// meant is the parameter of a tool that a name stands for: the same letters,
-// a name that other tools have for it, or the nearest one; "" for none.
+// meant returns the parameter that a name stands for: one with the same letters, one that other
+// tools call so, or the most similar one; "" if none.
 func (t *Tool) meant(name string) string {
 	names := t.names()
 	if i := slices.IndexFunc(names, func(n string) bool { return bare(n) == bare(name) }); i >= 0 {
@@ -128,8 +127,8 @@ func (t *Tool) meant(name string) string {
 	return NearestName(name, names)
 }
 
-// NearestName is the name that takes the fewest changes of letters, of which
-// there may be one for each three; "" for none.
+// NearestName returns the most similar of some names; "" if more than a third of the letters differ
+// in all.
 func NearestName(name string, names []string) string {
 	best, least := "", max(1, len(bare(name))/3)+1
 	for _, n := range names {

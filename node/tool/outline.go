@@ -31,7 +31,7 @@ func outline(b browse.Reader) Tool {
 	}
 }
 
-// runOutline answers a call of outline.
+// runOutline runs a call of outline.
 func runOutline(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
 	req := browse.OutlineRequest{Repo: a.Text("repo"), Ref: a.Text("ref"), Paths: []string{a.Text("path")}}
 	r, err := b.Outline(ctx, v, req)
@@ -41,17 +41,17 @@ func runOutline(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args)
 	return outlineText(a, r), nil
 }
 
-// outlineText writes the definitions of files.
+// outlineText writes the definitions in files.
 func outlineText(a *Args, r *browse.OutlineResponse) string {
 	blocks, shown, hidden := outlineBlocks(a, r, true)
 
-	// Of a large file the names matter: parameters are told where they are asked for.
+	// In a large file the names matter most; parameters are shown on request.
 	brief := sizeOf(blocks) > longOutline
 	if brief {
 		blocks, shown, hidden = outlineBlocks(a, r, false)
 	}
 
-	// Words of its own for what search has none for.
+	// These gaps need other words than those of a search.
 	own := words{coverage.Limit: "files beyond the first 20, or what took too long; give the path of one file"}
 	if g := r.Coverage().Gap(coverage.Symbols); g.Count > 0 {
 		first := g.Files[0].Path
@@ -65,18 +65,18 @@ func outlineText(a *Args, r *browse.OutlineResponse) string {
 	case 0:
 		return "No file is there.\n" + e.String()
 	case 1:
-		// Of one file its own head is the first line.
+		// For a single file, the first line is the file's own heading.
 		out.WriteString(strings.TrimSuffix(blocks[0].head, "\n"))
 		blocks[0].head = ""
 	default:
 		fmt.Fprintf(&out, "%s at %.8s: %s with definitions", fileLabel(a.Text("path")), r.Commit, count(len(blocks), "file"))
 	}
 
-	// What is cut is asked for with less depth: the top of it is then whole.
+	// If a file is shortened, advise less depth, which shows the top levels completely.
 	whole := writeBlocks(a, &out, blocks, &e, func(i int) string {
 		return a.with("path", shown[i].Path, "depth", 1)
 	})
-	// Behind the blocks, for it explains why they are empty.
+	// This explains an empty outline, so it follows the blocks.
 	out.WriteString(kindsThere(r, kindsWanted(a)))
 	if brief {
 		out.WriteString("Without parameters and fields, and constants and the like by number where they are many; kinds lists them, and the path of one file may have room. .Name is of the type that is named before it.\n")
@@ -89,7 +89,7 @@ func outlineText(a *Args, r *browse.OutlineResponse) string {
 	return out.String() + e.String()
 }
 
-// unknownSymbols names a number of files whose symbols could not be found, by the first.
+// unknownSymbols describes files whose symbols could not be found, with the first as an example.
 func unknownSymbols(files int, first string) string {
 	return fmt.Sprintf("symbols of %s, as %s, which ctags failed on or did not reach in time; ", count(files, "file"), fileLabel(first))
 }
@@ -103,7 +103,7 @@ type hiddenSymbols struct {
 	values int      // these
 }
 
-// tell adds what is not shown, with the calls that show it.
+// tell adds what is not shown, each with the call that shows it.
 func (h *hiddenSymbols) tell(a *Args, e *end) {
 	if h.deeper > 0 {
 		depth := a.Number("depth")
@@ -117,10 +117,10 @@ func (h *hiddenSymbols) tell(a *Args, e *end) {
 	}
 }
 
-// longOutline is how many bytes an outline may have with the parameters of functions.
+// longOutline is the largest size in bytes of an outline with parameters.
 const longOutline = 6000
 
-// sizeOf is how many bytes the lines of blocks have.
+// sizeOf returns the size of the lines of blocks in bytes.
 func sizeOf(blocks []block) (n int) {
 	for i := range blocks {
 		for _, line := range blocks[i].lines {
@@ -130,8 +130,8 @@ func sizeOf(blocks []block) (n int) {
 	return n
 }
 
-// outlineBlocks makes a block of each file that is shown. Among others a file
-// without definitions is not.
+// outlineBlocks makes a block for each shown file. Among several, files without definitions are
+// skipped.
 func outlineBlocks(a *Args, r *browse.OutlineResponse, signatures bool) (blocks []block, shown []*browse.OutlineFile, hidden hiddenSymbols) {
 	for i := range r.Files {
 		f := &r.Files[i]
@@ -161,16 +161,16 @@ func outlineHead(f *browse.OutlineFile, commit string, symbols int) string {
 	return head + fmt.Sprintf(", %s, %s", count(f.Lines, "line"), count(symbols, "symbol"))
 }
 
-// outlineLines writes the definitions of a file that are wanted, and tells how
-// many they are. hidden counts the others.
+// outlineLines writes the wanted definitions of a file, and returns their number. hidden counts the
+// others.
 func outlineLines(a *Args, f *browse.OutlineFile, signatures bool, hidden *hiddenSymbols) (lines []string, symbols int) {
 	rows := outlineRows(a, f, signatures, hidden)
 	asked := kindsWanted(a) != nil
 	for i := 0; i < len(rows); {
 		run := runOf(rows[i:])
 
-		// Of a large file that many constants and the like are told by their number, unless
-		// their kind was asked for.
+		// In a large file, many constants and the like are only counted, unless the caller asked
+		// for their kind.
 		if !signatures && !asked && len(run) > longRun && run[0].short() {
 			first, last := &run[0], &run[len(run)-1]
 			lines = append(lines, fmt.Sprintf("%s%d-%d %s: %d, %s to %s\n",
@@ -183,14 +183,13 @@ func outlineLines(a *Args, f *browse.OutlineFile, signatures bool, hidden *hidde
 	return lines, len(rows)
 }
 
-// outlineRow is a definition that is shown. It is as deep as the number of those that it
-// stands in.
+// outlineRow is a shown definition. depth is the number of definitions around it.
 type outlineRow struct {
 	*browse.OutlineSymbol
 	depth int
 }
 
-// outlineRows picks the definitions of a file that are wanted, and counts the others.
+// outlineRows returns the wanted definitions of a file, and counts the others.
 func outlineRows(a *Args, f *browse.OutlineFile, signatures bool, hidden *hiddenSymbols) (rows []outlineRow) {
 	kinds, most := kindsWanted(a), a.Number("depth")
 	if kinds != nil && !a.Has("depth") {
@@ -201,7 +200,7 @@ func outlineRows(a *Args, f *browse.OutlineFile, signatures bool, hidden *hidden
 	for i := range f.Symbols {
 		s := &f.Symbols[i]
 
-		// What ends before this one begins is around it no more.
+		// Remove definitions that end before this one begins.
 		for len(open) > 0 && open[len(open)-1].Last < s.First {
 			open = open[:len(open)-1]
 		}
@@ -212,17 +211,17 @@ func outlineRows(a *Args, f *browse.OutlineFile, signatures bool, hidden *hidden
 			open = append(open, s)
 		}
 
-		// The clause of a package and the name of an import are no definitions of the file.
+		// Package clauses and names of imports do not count as definitions.
 		clause := s.Kind == "packageName" || s.Kind == "package" && s.Last <= s.First && f.Language != "Perl"
 		switch {
 		case kinds == nil && clause, kinds != nil && !contains(kinds, s.Kind):
-		// Each of these is as well found by reading what it is in.
+		// Reading the enclosing function shows these as well.
 		case kinds == nil && local:
 			hidden.locals++
 			hidden.inside = addOnce(hidden.inside, s.Kind)
 		case level >= most:
 			hidden.deeper++
-		// Fields are the most of many a large file, and who needs them reads their type.
+		// Large files often consist mostly of fields. Reading the type shows them.
 		case kinds == nil && !signatures && field:
 			hidden.values++
 			hidden.fields = addOnce(hidden.fields, s.Kind)
@@ -233,8 +232,8 @@ func outlineRows(a *Args, f *browse.OutlineFile, signatures bool, hidden *hidden
 	return rows
 }
 
-// levelIn is how deep a definition is in those around it. Packages, namespaces and
-// modules only hold names, and lambdas are not shown: they are no level.
+// levelIn returns the nesting level of a definition, given those around it. Packages, namespaces,
+// modules and lambdas do not count: the former only hold names, and lambdas are not shown.
 func levelIn(around []*browse.OutlineSymbol) (level int) {
 	for _, s := range around {
 		if !contains(spaceKinds, s.Kind) && !isLambda(s) {
@@ -244,18 +243,17 @@ func levelIn(around []*browse.OutlineSymbol) (level int) {
 	return level
 }
 
-// What ctags calls parts of a file, in its languages.
+// ctags' names for kinds of definitions, in all languages.
 var (
 	spaceKinds = []string{"package", "packageName", "namespace", "module", "submodule", "library", "unit", "program"}
 	codeKinds  = []string{"function", "method", "singletonMethod", "constructor", "destructor", "getter", "setter", "generator", "func", "subroutine", "procedure", "task", "operator", "accessor"}
 	valueKinds = []string{"variable", "constant", "const", "var", "val", "local", "parameter", "property", "label", "globalVar", "binding"}
 )
 
-// isCode reports whether a definition is one of code that runs: what is declared in it
-// nobody else can use.
+// isCode reports whether a definition has code. Nothing outside can use what is declared in it.
 func isCode(s *browse.OutlineSymbol) bool { return contains(codeKinds, s.Kind) || s.Kind == "lambda" }
 
-// isLambda reports whether a definition has no name in the source: ctags makes one up.
+// isLambda reports whether a definition has no name in the source, so that ctags invented one.
 func isLambda(s *browse.OutlineSymbol) bool {
 	name := strings.ToLower(s.Name)
 	return s.Kind == "lambda" || isCode(s) && (strings.HasPrefix(name, "<lambda") || strings.HasPrefix(name, "anonymousfunction") || strings.HasPrefix(name, "__anon"))
@@ -268,8 +266,8 @@ func addOnce(list []string, s string) []string {
 	return append(list, s)
 }
 
-// runOf is the first rows that could share a line: as deep, of one kind, and all on one
-// line of the file or none of them.
+// runOf returns the first rows that could share a line: of the same depth and kind, and either all
+// or none on a single line of the file.
 func runOf(rows []outlineRow) []outlineRow {
 	n := 1
 	for n < len(rows) && rows[n].depth == rows[0].depth && rows[n].Kind == rows[0].Kind && rows[n].short() == rows[0].short() {
@@ -278,13 +276,14 @@ func runOf(rows []outlineRow) []outlineRow {
 	return rows[:n]
 }
 
-// longRun is how many definitions of one line a large file's outline lists by name.
+// longRun is the largest number of one-line definitions that the outline of a large file lists by
+// name.
 const longRun = 8
 
-// sharedLine is how many bytes a line of several definitions has before the next begins.
+// sharedLine is the number of bytes after which a line of several definitions ends.
 const sharedLine = 100
 
-// sharedLines writes a run. Constants, fields and the like share lines; of a large file
+// sharedLines writes a run of rows. Constants, fields and the like share lines; in a large file,
 // all do.
 func sharedLines(run []outlineRow, signatures bool) (lines []string) {
 	open := false // the last line may be added to
@@ -301,7 +300,7 @@ func sharedLines(run []outlineRow, signatures bool) (lines []string) {
 			continue
 		}
 
-		// What several belong to is named once on a line.
+		// Name a type once on a line, for several of its members.
 		if scope != "" && r.scope() == scope {
 			name = strings.TrimPrefix(name, scope)
 		}
@@ -311,7 +310,7 @@ func sharedLines(run []outlineRow, signatures bool) (lines []string) {
 	return lines
 }
 
-// short tells of a definition that is known to be on one line, or that has no known end.
+// short reports whether a definition has one line or an unknown end.
 func (r *outlineRow) short() bool { return r.Last <= r.First }
 
 func (r *outlineRow) indent() string { return strings.Repeat(" ", r.depth) }
@@ -320,7 +319,7 @@ func (r *outlineRow) name(signature bool) string {
 	return outlineName(r.OutlineSymbol, r.depth, signature)
 }
 
-// scope is what stands before the point of a name; "" where it has none.
+// scope returns the type before the dot of a name; "" if it has none.
 func (r *outlineRow) scope() string {
 	if r.depth > 0 {
 		return ""
@@ -328,11 +327,11 @@ func (r *outlineRow) scope() string {
 	return shortScope(r.ParentName, r.ParentKind)
 }
 
-// fieldKinds is what ctags calls parts of a type that hold a value.
+// fieldKinds are ctags' kinds for fields of types.
 var fieldKinds = []string{"member", "field", "property", "anonMember", "enumerator", "enumConstant"}
 
-// outlineName is the name of a definition, with its parameters if they are wanted.
-// If its type stands in another file, the name begins with that, as in Type.Method.
+// outlineName returns the name of a definition, with its parameters if signature is set. If its
+// type is in another file, the name begins with the type, as in Type.Method.
 func outlineName(s *browse.OutlineSymbol, depth int, signature bool) string {
 	name := label(s.Name)
 	if scope := shortScope(s.ParentName, s.ParentKind); scope != "" && depth == 0 {
@@ -344,7 +343,7 @@ func outlineName(s *browse.OutlineSymbol, depth int, signature bool) string {
 	return name + cut(label(s.Signature), 0, 0)
 }
 
-// linesOfSymbol is the lines of a definition, as far as they are known.
+// linesOfSymbol returns the lines of a definition, as far as they are known.
 func linesOfSymbol(s *browse.OutlineSymbol) string {
 	if s.Last > s.First {
 		return fmt.Sprintf("%d-%d", s.First, s.Last)
@@ -352,8 +351,8 @@ func linesOfSymbol(s *browse.OutlineSymbol) string {
 	return fmt.Sprint(s.First)
 }
 
-// kindsWanted is the kinds that the caller wants, nil for all. Models write
-// them as a list and as one text with commas.
+// kindsWanted returns the requested kinds, nil for all. Models write them as a list or as one text
+// with commas.
 func kindsWanted(a *Args) []string {
 	var out []string
 	for _, kind := range a.List("kinds") {
@@ -362,9 +361,8 @@ func kindsWanted(a *Args) []string {
 	return out
 }
 
-// kindsThere is a line that tells which kinds the files have, where they have
-// none of those that are wanted: kinds are ctags' words, which differ from
-// language to language.
+// kindsThere returns a line with the kinds that the files do have, if they have none of the wanted
+// ones. Kinds are ctags' words, which differ between languages.
 func kindsThere(r *browse.OutlineResponse, wanted []string) string {
 	there := map[string]int{}
 	for i := range r.Files {
@@ -373,13 +371,13 @@ func kindsThere(r *browse.OutlineResponse, wanted []string) string {
 		}
 	}
 
-	// One kind that is there is an answer, if the others are not.
+	// If one of the wanted kinds exists, that is an answer.
 	has := slices.ContainsFunc(wanted, func(kind string) bool { return there[kind] > 0 })
 	if wanted == nil || len(there) == 0 || has {
 		return ""
 	}
 
-	// Most first: what there is most of is most likely what was meant.
+	// The most frequent kinds come first, as the most likely ones.
 	kinds := slices.SortedFunc(maps.Keys(there), func(a, b string) int {
 		return cmp.Or(there[b]-there[a], strings.Compare(a, b))
 	})

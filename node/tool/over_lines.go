@@ -13,11 +13,11 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-// mostOverLines is how many files are read to count what matches over lines.
+// mostOverLines is the largest number of files that are read to count matches over several lines.
 const mostOverLines = 1000
 
-// overLines counts the matches that the pattern as written has on lines that the
-// answer does not show, with the call that finds them; "" for none.
+// overLines counts the matches of the original pattern that the answer misses because they span
+// lines, and adds the call that finds them; "" if there are none.
 func (g *grepping) overLines(ctx context.Context, v catalog.Viewer, s symbols.Searcher) string {
 	if g.pattern == g.written || !hidesMatches(g.written) {
 		return ""
@@ -45,8 +45,8 @@ func (g *grepping) overLines(ctx context.Context, v catalog.Viewer, s symbols.Se
 	return fmt.Sprintf("%d more over lines: %s", lost, call)
 }
 
-// overPattern is a pattern that means what RE2 says: its classes match line ends, and
-// its dots, without (?s) of their own, do not.
+// overPattern returns a pattern with RE2's meaning: its classes match line ends, and its dots do
+// not, unless they have their own (?s).
 func overPattern(pattern string) string {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err == nil && hasDot(re) {
@@ -55,7 +55,7 @@ func overPattern(pattern string) string {
 	return "(?s)" + pattern
 }
 
-// hasDot reports whether a tree has a dot that stays within the line.
+// hasDot reports whether a pattern has a dot that does not match line ends.
 func hasDot(re *syntax.Regexp) bool {
 	for _, sub := range re.Sub {
 		if hasDot(sub) {
@@ -65,9 +65,8 @@ func hasDot(re *syntax.Regexp) bool {
 	return re.Op == syntax.OpAnyCharNotNL
 }
 
-// hidesMatches reports whether a pattern may match somewhere only over lines. White
-// space that may be absent at its edges, as in ^\s*if, hides nothing: what it stands
-// beside matches without.
+// hidesMatches reports whether a pattern may have matches that only exist across lines. Optional
+// white space at its edges, as in ^\s*if, does not count: the rest matches without it.
 func hidesMatches(pattern string) bool {
 	re, err := syntax.Parse(pattern, syntax.Perl&^syntax.OneLine)
 	if err != nil {
@@ -92,8 +91,7 @@ func hidesMatches(pattern string) bool {
 	return false
 }
 
-// isEdge reports whether a part of an expression is the start or the end of a line, or
-// white space that may be absent.
+// isEdge reports whether a part of an expression is ^, $, or optional white space.
 func isEdge(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpBeginLine, syntax.OpEndLine:
@@ -105,7 +103,7 @@ func isEdge(re *syntax.Regexp) bool {
 	return false
 }
 
-// spacesOnly reports whether the ranges of a class have white space alone.
+// spacesOnly reports whether a class only has white space.
 func spacesOnly(ranges []rune) bool {
 	for i := 0; i < len(ranges); i += 2 {
 		blank := ranges[i] == ' ' && ranges[i+1] == ' '
@@ -117,11 +115,11 @@ func spacesOnly(ranges []rune) bool {
 	return true
 }
 
-// hiddenIn counts the matches of a pattern as written in lines of a file that have
-// more than white space on a line without a match of the pattern within a line.
+// hiddenIn counts the matches of the original pattern that the single-line pattern misses: on some
+// line they have text that it does not match.
 func hiddenIn(lines []browse.Line, written, within *regexp.Regexp) (hidden int) {
 	for _, run := range runsOfLines(lines) {
-		// A match may take the end of its last line.
+		// Append a newline, because a match may include the end of its last line.
 		run = append(run, '\n')
 		for _, at := range written.FindAllIndex(run, -1) {
 			if showsLess(run, at[0], at[1], within) {
@@ -132,8 +130,8 @@ func hiddenIn(lines []browse.Line, written, within *regexp.Regexp) (hidden int) 
 	return hidden
 }
 
-// showsLess reports whether the text from..to has more than white space on a line that
-// the pattern within a line does not match.
+// showsLess reports whether the match from..to has text on a line that the single-line pattern does
+// not match.
 func showsLess(text []byte, from, to int, within *regexp.Regexp) bool {
 	for from < to {
 		end := from + len(text[from:]) // of the line

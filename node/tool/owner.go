@@ -8,20 +8,20 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-// owner is the type that a method is asked for with, as Store in Store.Close.
+// owner is the type in the name of a requested method, such as Store in Store.Close.
 type owner struct {
 	name    string
 	defined *symbols.SymbolResponse // where the method is defined in it
 }
 
-// owner is nil where the name is asked for without a type.
+// owner returns the type in the requested name, or nil if it has none.
 func (l *lookup) owner() (*owner, error) {
 	scope, _ := qualifiedName(l.Text("symbol"))
 	if scope == "" {
 		return nil, nil
 	}
 
-	// The type may be defined outside of what the uses are looked for in.
+	// The type may be defined outside the searched paths.
 	req := symbols.SymbolRequest{Symbol: l.Text("symbol"), Repo: l.Text("repo"), Revision: l.Text("ref"), Paths: paths.Filter{Repos: l.List("repo")}}
 	defined, err := l.search.Definitions(l.ctx, l.viewer, req)
 	if err != nil {
@@ -30,12 +30,10 @@ func (l *lookup) owner() (*owner, error) {
 	return &owner{name: scope[strings.LastIndexAny(scope, ".:#")+1:], defined: defined}, nil
 }
 
-// mostOwned is how many definitions stand above uses: such a line says less than the call
-// that asks for it costs.
+// mostOwned is the largest number of definitions shown above the uses. More are one call away.
 const mostOwned = 5
 
-// text tells where the method is defined, with a line for each place; "" for
-// nowhere.
+// text returns a line for each definition of the method; "" if there are none.
 func (o *owner) text(l *lookup) string {
 	var out strings.Builder
 	shown := 0
@@ -53,7 +51,7 @@ func (o *owner) text(l *lookup) string {
 	return out.String()
 }
 
-// definedAtLine tells of one definition, above the uses.
+// definedAtLine describes one definition, above the uses.
 func (l *lookup) definedAtLine(f *symbols.SymbolFile, m *symbols.SymbolMatch) string {
 	where := fileLabel(f.Path)
 	if l.Text("repo") == "" {
@@ -62,14 +60,14 @@ func (l *lookup) definedAtLine(f *symbols.SymbolFile, m *symbols.SymbolMatch) st
 	return fmt.Sprintf("Defined at %s:%d [%s]: %s\n", where, m.Range.Start.Line, kindText(m), cut(strings.TrimSpace(clean(m.Line)), 0, 0))
 }
 
-// definedText tells where a name that is asked for without a type is defined, of
-// what its uses were looked for in; "" for nowhere.
+// definedText describes the definitions of a name without a type, in the searched files; "" if
+// there are none.
 func (l *lookup) definedText(files []symbols.SymbolFile) string {
 	var out strings.Builder
 	places := 0
 	for i := range files {
 		for k := range files[i].Matches {
-			// Each file of a package names it: that tells nothing of its uses.
+			// Skip package clauses: every file of a package has one.
 			m := &files[i].Matches[k]
 			if m.Kind == "package" {
 				continue

@@ -6,7 +6,7 @@ import (
 	"github.com/shoalsearch/shoal/node/paths"
 )
 
-// Parameters that say which files are meant.
+// Parameters that select files.
 var (
 	pathParam    = Param{Name: "path", Kind: String, About: "directory or file, from the root"}
 	includeParam = Param{Name: "include", Kind: Strings, About: "globs: *.go at any depth, src/**/*.ts from path on"}
@@ -14,7 +14,7 @@ var (
 	testsParam   = Param{Name: "tests", Kind: String, Words: []string{"include", "exclude", "only"}, Default: "include"}
 )
 
-// pathsOf is the filter that the arguments describe.
+// pathsOf returns the path filter of the arguments.
 func pathsOf(a *Args) paths.Filter {
 	f := paths.Filter{Dir: a.Text("path"), Include: a.List("include"), Exclude: a.List("exclude"), Repos: a.List("repo")}
 	if tests := a.Text("tests"); tests != "include" {
@@ -23,7 +23,7 @@ func pathsOf(a *Args) paths.Filter {
 	return f
 }
 
-// narrower says by which parameters of a tool less is found.
+// narrower names the parameters of a tool that narrow a search.
 func narrower(t *Tool) string {
 	var names []string
 	for _, name := range []string{"repo", "path", "include", "pattern"} {

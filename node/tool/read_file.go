@@ -46,7 +46,7 @@ type reading struct {
 	browse browse.Reader
 }
 
-// lineRange is a run of lines of a file.
+// lineRange is a range of lines of a file.
 type lineRange struct{ first, last int }
 
 const (
@@ -56,7 +56,7 @@ const (
 )
 
 func (r *reading) text() (string, error) {
-	// Either parameter will do, and both together: models mix them.
+	// Accept either parameter, or both, because models mix them.
 	paths := r.List("paths")
 	if r.Text("path") != "" {
 		paths = append([]string{r.Text("path")}, paths...)
@@ -68,22 +68,22 @@ func (r *reading) text() (string, error) {
 	case len(paths) > maxPaths:
 		return "", call.Fail(call.ErrInvalid, "path and paths have more than %d files together", maxPaths)
 
-	// One file that came in paths is answered like several.
+	// A single file in paths is answered like several.
 	case len(paths) > 1 || r.Text("path") == "":
 		return r.several(paths)
 	}
 	return r.one()
 }
 
-// one reads the file that path names: parts of it, or from a line on.
+// one reads the file in path: some ranges of it, or from a line on.
 func (r *reading) one() (string, error) {
 	if r.Text("ranges") != "" || r.Text("symbol") != "" {
 		return r.parts()
 	}
 
 	f, err := r.lines(r.Text("path"), r.Number("offset"), r.Number("limit"))
-	// Lines may be named with the file, as answers and links do. A file of that very name has
-	// been looked for.
+	// The path may include lines, as in answers and links. This is tried after the literal file
+	// name.
 	if path, lines, ok := linesOf(r.Text("path")); ok && errors.Is(err, call.ErrFileNotFound) && !r.Has("offset") {
 		r.set("path", path)
 		r.set("ranges", lines)
@@ -95,7 +95,7 @@ func (r *reading) one() (string, error) {
 	return fileText(r.Args, f), nil
 }
 
-// pathless says that a file has to be named, and how its name is found.
+// pathless returns the error that a file must be named, with a way to find it.
 func (r *reading) pathless() error {
 	if r.Text("symbol") != "" {
 		found := callOf("find_symbol_definitions", "symbol", r.Text("symbol"), "repo", r.Text("repo"), "ref", r.Text("ref"), "body", true)
@@ -114,8 +114,8 @@ func (r *reading) lines(path string, offset, limit int) (*browse.ReadFileRespons
 	})
 }
 
-// several reads files, each with its share of the room. The ranges and the symbol
-// are those of path; without it, of each file that names no lines of its own.
+// several reads files, which share the room. The arguments ranges and symbol apply to path. Without
+// path they apply to each file that names no lines itself.
 func (r *reading) several(paths []string) (string, error) {
 	var texts []string
 	share := max(r.Number("maxTokens")/len(paths), 200)
@@ -137,7 +137,7 @@ func (r *reading) several(paths []string) (string, error) {
 		case err == nil:
 			texts = append(texts, text)
 		case errors.As(err, &known) && len(texts) > 0:
-			// The first file is there: that another one is not is part of the answer.
+			// The first file was read, so a missing other one is part of the answer.
 			texts = append(texts, known.Message+".")
 		default:
 			return "", err
@@ -146,11 +146,11 @@ func (r *reading) several(paths []string) (string, error) {
 	return strings.Join(texts, "\n\n"), nil
 }
 
-// anchor matches the lines of a link to a file.
+// anchor matches a link to lines of a file.
 var anchor = regexp.MustCompile(`^(.+)#L(\d+)(?:-L?(\d+))?$`)
 
-// linesOf splits "store.go:12-40" and "store.go#L12-L40", as lines are named in answers of
-// other tools and in links.
+// linesOf splits "store.go:12-40" and "store.go#L12-L40" into path and lines. Answers of other
+// tools and links have these forms.
 func linesOf(named string) (path, lines string, ok bool) {
 	if m := anchor.FindStringSubmatch(named); m != nil {
 		named = m[1] + ":" + m[2]
@@ -168,7 +168,7 @@ func linesOf(named string) (path, lines string, ok bool) {
 	return named[:i], named[i+1:], true
 }
 
-// alone is the same call for one of its files.
+// alone returns the same call for one of its files.
 func (r *reading) alone(path string, maxTokens int) *Args {
 	one := newArgs(r.tool)
 	maps.Copy(one.values, r.values)
@@ -180,8 +180,7 @@ func (r *reading) alone(path string, maxTokens int) *Args {
 	return one
 }
 
-// parts reads runs of lines: those that are named, and the definitions of a
-// symbol.
+// parts reads the requested ranges of lines, and the definitions of the requested symbol.
 func (r *reading) parts() (string, error) {
 	ranges, err := parseRanges(r.Text("ranges"))
 	if err != nil {
@@ -199,7 +198,7 @@ func (r *reading) parts() (string, error) {
 	var e end
 	left := maxRead
 	for i, lr := range ranges {
-		// Each call gets as many lines as are left of those of one answer.
+		// Each range gets the lines that earlier ranges left.
 		size := min(lr.last-lr.first+1, left)
 		if size == 0 || out.Len() > r.room() {
 			rest := r.with("symbol", nil, "ranges", rangesText(ranges[i:]))
@@ -231,7 +230,7 @@ func (r *reading) parts() (string, error) {
 	return out.String() + e.String(), nil
 }
 
-// writeLines writes lines within a room and returns how many.
+// writeLines writes lines until room bytes are used, and returns how many.
 func writeLines(out *strings.Builder, f *browse.ReadFileResponse, room int) (written int) {
 	for i, line := range f.Lines {
 		entry := fmt.Sprintf("%d: %s\n", f.First+i, shownLine(line))
@@ -244,7 +243,7 @@ func writeLines(out *strings.Builder, f *browse.ReadFileResponse, room int) (wri
 	return written
 }
 
-// shownLine is a line of a file as it is shown: a very long one is cut.
+// shownLine returns a line of a file; a very long one is shortened.
 func shownLine(line []byte) string {
 	text := visible(line)
 	if len(text) > longestLine {
@@ -253,16 +252,16 @@ func shownLine(line []byte) string {
 	return text
 }
 
-// defined is where the symbol that is asked for is defined in the file.
+// defined returns the lines of the definitions of the requested symbol in the file.
 func (r *reading) defined() ([]lineRange, error) {
-	// The outline knows where a definition ends; the index of symbols does not.
+	// The outline has the ends of definitions; the symbol index does not.
 	req := browse.OutlineRequest{Repo: r.Text("repo"), Ref: r.Text("ref"), Paths: []string{r.Text("path")}}
 	o, err := r.browse.Outline(r.ctx, r.viewer, req)
 	if err != nil {
 		return nil, err
 	}
 
-	// The type in front is dropped: the file says already which one is meant.
+	// Drop the type: the file is known already.
 	want := r.Text("symbol")
 	if i := strings.LastIndexAny(want, ".:#"); i > 0 && i+1 < len(want) {
 		want = want[i+1:]
@@ -274,7 +273,7 @@ func (r *reading) defined() ([]lineRange, error) {
 		for _, s := range f.Symbols {
 			names = append(names, s.Name)
 			if s.Name == want {
-				// All of that name: overloads, and what is defined under several conditions.
+				// Return all of them: overloads, and definitions under several conditions.
 				found = append(found, lineRange{s.First, s.Last})
 			}
 		}
@@ -283,7 +282,7 @@ func (r *reading) defined() ([]lineRange, error) {
 	switch {
 	case found != nil:
 		return found, nil
-	// Nobody knows what the file defines, so that nothing may be said of its symbols.
+	// The symbols of the file are unknown, so nothing can be said about them.
 	case o.Coverage().Has(coverage.Symbols):
 		return nil, call.Fail(call.ErrUnavailable, "the symbols of %q could not be found, by ctags or in time; find %s in its text: %s",
 			r.Text("path"), r.Text("symbol"), callOf("grep", "repo", r.Text("repo"), "path", r.Text("path"), "pattern", regexp.QuoteMeta(want), "ref", r.Text("ref")))
@@ -291,8 +290,8 @@ func (r *reading) defined() ([]lineRange, error) {
 	return nil, r.undefined(want, names)
 }
 
-// undefined says that a file defines no such symbol, and what could be meant
-// among those that it defines.
+// undefined returns the error that a file does not define a symbol, with similar names that it
+// defines.
 func (r *reading) undefined(want string, names []string) error {
 	message := fmt.Sprintf("%q defines no %s", r.Text("path"), r.Text("symbol"))
 	repo, ref, path := r.Text("repo"), r.Text("ref"), r.Text("path")
@@ -301,7 +300,7 @@ func (r *reading) undefined(want string, names []string) error {
 		return call.Fail(call.ErrNotFound, "%s, did you mean %s?%s", message, near, once)
 	}
 
-	// It is elsewhere, it was here once, or it is called otherwise.
+	// The symbol may be elsewhere, may have been removed, or may have another name.
 	return call.Fail(call.ErrNotFound, "%s. Elsewhere: %s.%s. What the file defines: %s", message,
 		callOf("find_symbol_definitions", "symbol", want, "repo", repo, "ref", ref), once, callOf("outline", "repo", repo, "path", path, "ref", ref))
 }
@@ -329,7 +328,8 @@ func rangesText(ranges []lineRange) string {
 	return strings.Join(parts, ",")
 }
 
-// instead tells of a file that only stands for another one; "" for all others.
+// instead describes a file that stands for another: a symbolic link or an LFS pointer; "" for
+// others.
 func instead(a *Args, f *browse.ReadFileResponse) string {
 	switch {
 	case f.LFS:
@@ -347,7 +347,7 @@ func instead(a *Args, f *browse.ReadFileResponse) string {
 	return fmt.Sprintf("This is a symbolic link to %s; if that is a file: %s\n", fileLabel(target), call)
 }
 
-// longestLine is how many bytes of a line of a file are shown.
+// longestLine is the largest number of bytes shown of a line.
 const longestLine = 2000
 
 // fileText writes lines of a file with their numbers.
@@ -364,7 +364,7 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 	}
 
 	switch {
-	// The three ways to have no lines are told apart: only the last is a mistake of the caller.
+	// There are three reasons for having no lines. Only the last is a mistake of the caller.
 	case r.Binary:
 		fmt.Fprintf(&out, "\nThis is a binary file of %s: it has no lines to show.\n", count(r.Size, "byte"))
 		return out.String() + e.String()
@@ -375,7 +375,7 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 		return out.String()
 	}
 
-	// The first line tells which lines follow, and is written when that is known.
+	// The first line says which lines follow, so it is written last.
 	header := out.Len()
 	var body strings.Builder
 
@@ -389,7 +389,7 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 
 		entry := fmt.Sprintf("%d: %s\n", next, text)
 
-		// One line at least, whatever its length: the next call has to begin further on.
+		// Write at least one line, so that the next call starts later.
 		if body.Len() > 0 && header+body.Len()+len(entry) > a.room() {
 			break
 		}
@@ -397,7 +397,7 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 		next++
 	}
 
-	// In this order: a model reads from the head how much there is.
+	// Models read from the first line how much there is.
 	fmt.Fprintf(&out, ", lines %d-%d of %d", r.First, next-1, r.Total)
 	out.WriteByte('\n')
 	out.WriteString(instead(a, r))
@@ -406,7 +406,7 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 		fmt.Fprintf(&out, "%s cut after %d bytes (…); grep with include shows the part around a match.\n", count(shortened, "line"), longestLine)
 	}
 
-	// The end is said in so many words, or a model asks for more to be sure.
+	// State the end, or a model asks for more to be sure.
 	if next <= r.Total {
 		return out.String() + "More: " + a.with("offset", next)
 	}

@@ -11,15 +11,14 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-// receivers tells apart the uses of a method that is asked for with its type, as
-// Store.Close, by what stands before its name:
+// receivers separates the uses of a method, such as Store.Close, by the text before its name:
 //
-//	s.Close()  str.Close()  m.store.Close()  NewStore().Close()    may be a Store's
-//	f.Close()  resp.Body.Close()                                   are hardly
+//	s.Close()  str.Close()  m.store.Close()  NewStore().Close()    may belong to Store
+//	f.Close()  resp.Body.Close()                                   hardly belong to it
 //
-// Types are not known, and people call variables by their types: so the one half
-// is shown with its text, and the other one by its lines or, where they are many,
-// by the names of the receivers.
+// The types of variables are unknown, but people name variables after types. So likely uses are
+// shown with their text. The others are shown by line number or, if there are many, by the names of
+// the receivers.
 type receivers struct {
 	*owner
 	before *regexp.Regexp
@@ -27,12 +26,12 @@ type receivers struct {
 	judged map[string]bool                 // whether names are like that of the owner
 }
 
-// fewOthers is how many lines are not worth to be told apart.
+// fewOthers is the number of uses of other receivers below which they are not separated.
 const fewOthers = 10
 
-// receivers judges the uses of a name by what stands before it.
+// receivers returns the receivers of the requested method.
 func (l *lookup) receivers(o *owner) *receivers {
-	// Calls and indexes between receiver and name are passed over, as in NewStore(x).Close().
+	// Skip calls and indexes between receiver and name, as in NewStore(x).Close().
 	return &receivers{
 		owner:  o,
 		before: regexp.MustCompile(`([\pL\pN_$]*)(?:\([^()]*\)|\[[^\[\]]*\]|[?!])*\s*(?:\.|->|::)\s*` + regexp.QuoteMeta(l.name())),
@@ -41,10 +40,10 @@ func (l *lookup) receivers(o *owner) *receivers {
 	}
 }
 
-// tellApart reports whether the uses are to be shown apart by their receivers, of which
-// at least so many fit the type badly. counts tells which lines count.
+// tellApart reports whether to separate the uses: some receivers must fit the type, and at least
+// least must not. counts selects the wanted lines.
 func (w *receivers) tellApart(r *symbols.SymbolResponse, counts func(*symbols.SymbolMatch, string) bool, least int) bool {
-	// All lines are counted first: apart they are told only where that saves more than it costs.
+	// Count all lines first: separate them only if that saves more than it costs.
 	fit, others := 0, 0
 	for i := range r.Files {
 		f := &r.Files[i]
@@ -59,13 +58,13 @@ func (w *receivers) tellApart(r *symbols.SymbolResponse, counts func(*symbols.Sy
 		}
 	}
 
-	// Where none fits, names say nothing here: to set all of them apart would hide every use.
+	// If no receiver fits, names do not help here; separating would hide every use.
 	return fit > 0 && others >= least
 }
 
-// of is the last name before the method; "" where it is called without one.
+// of returns the last name before the method; "" if there is none.
 func (w *receivers) of(m *symbols.SymbolMatch) string {
-	// Each line is asked about up to four times, and there may be ten thousand.
+	// Cache the names: each line is examined up to four times, and there may be ten thousand.
 	name, seen := w.names[m]
 	if !seen {
 		if found := w.before.FindSubmatch(m.Line); found != nil {
@@ -76,7 +75,7 @@ func (w *receivers) of(m *symbols.SymbolMatch) string {
 	return name
 }
 
-// fits reports whether the receiver of a use may be of the type.
+// fits reports whether the receiver of a use may have the type.
 func (w *receivers) fits(m *symbols.SymbolMatch) bool {
 	receiver := w.of(m)
 	switch receiver {
@@ -92,7 +91,7 @@ func (w *receivers) fits(m *symbols.SymbolMatch) bool {
 	return like
 }
 
-// brief is a use by its receiver and its line.
+// brief describes a use by its line number and receiver.
 func (w *receivers) brief(m *symbols.SymbolMatch) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", m.Range.Start.Line, w.of(m)))
 }
@@ -102,14 +101,14 @@ const (
 	mostByName = 40 // receivers
 )
 
-// others is the uses by receivers that are not named like the type.
+// others has the uses whose receivers are not named like the type.
 type others struct {
 	lines  int
 	files  block
 	byName map[string]int
 }
 
-// add takes uses in one file.
+// add adds uses in one file.
 func (o *others) add(w *receivers, where string, uses []*symbols.SymbolMatch) {
 	if o.byName == nil {
 		o.byName = map[string]int{}
@@ -124,16 +123,16 @@ func (o *others) add(w *receivers, where string, uses []*symbols.SymbolMatch) {
 	o.files.lines = append(o.files.lines, where+": "+strings.Join(brief, ", ")+"\n")
 }
 
-// byLine reports whether each of the uses is told by its line.
+// byLine reports whether few enough uses remain to list each by line number.
 func (o *others) byLine() bool { return o.lines <= mostByLine }
 
-// block is what is told of the uses.
+// block returns the block that describes these uses.
 func (o *others) block() block {
 	if o.byLine() {
 		return block{head: "Receivers of other names, by line:\n", lines: o.files.lines}
 	}
 
-	// Many tell most by what they are called on: 61 on conn are none of a Store.
+	// If there are many, list the receivers by frequency: 61 uses on conn do not belong to Store.
 	names := slices.SortedFunc(maps.Keys(o.byName), func(a, b string) int {
 		return cmp.Or(o.byName[b]-o.byName[a], strings.Compare(a, b))
 	})
@@ -149,9 +148,8 @@ func (o *others) block() block {
 	return block{head: head + "\n"}
 }
 
-// namedLike reports whether a variable may be called by a type: it has the name
-// of the type in it, or is made of letters of that in their order, from the first
-// of a word on.
+// namedLike reports whether a variable may be named after a type. It contains the type's name, or
+// consists of letters of it in order, starting at the first letter of a word:
 //
 //	AppContext: appContext, actx, ctx, c
 func namedLike(variable, typ string) bool {
@@ -159,12 +157,12 @@ func namedLike(variable, typ string) bool {
 	if v == "" || t == "" {
 		return false
 	}
-	// The whole name of the type, as in mainStore.
+	// The variable contains the whole type name, as in mainStore.
 	if strings.Contains(v, t) {
 		return true
 	}
 
-	// From each word on: ctx is of AppContext, as actx is.
+	// It may abbreviate any suffix of words: ctx and actx both fit AppContext.
 	for _, at := range wordStart.FindAllStringIndex(typ, -1) {
 		if isAbbreviation(v, plainLetters(typ[at[0]:])) {
 			return true
@@ -173,18 +171,18 @@ func namedLike(variable, typ string) bool {
 	return false
 }
 
-// wordStart matches where a word of a name may begin: Store, HTTPStore, my_store.
+// wordStart matches the beginnings of words in a name, as in Store, HTTPStore and my_store.
 var wordStart = regexp.MustCompile(`\p{Lu}|^\pL|[_$]\pL`)
 
-// isAbbreviation reports whether a name is made of letters of a text in their
-// order, the first one included.
+// isAbbreviation reports whether a name consists of letters of a text in their order, including the
+// first.
 func isAbbreviation(name, text string) bool {
-	// The first letter has to be that of the word: t is no name for a Context.
+	// The first letter must be the same: t does not abbreviate Context.
 	if text == "" || name[0] != text[0] {
 		return false
 	}
 
-	// Bytes will do: a letter of several is found as its bytes in their order.
+	// Comparing bytes also works for letters of several bytes.
 	for _, letter := range []byte(name) {
 		i := strings.IndexByte(text, letter)
 		if i < 0 {
@@ -195,7 +193,7 @@ func isAbbreviation(name, text string) bool {
 	return true
 }
 
-// plainLetters is a name in small letters, without digits and dashes.
+// plainLetters returns a name in lower case, without digits and separators.
 func plainLetters(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r == '$' || r >= '0' && r <= '9' {

@@ -15,11 +15,11 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// mostGrouped is how many files or authors an answer has.
+// mostGrouped is the largest number of files or authors in an answer.
 const mostGrouped = 40
 
-// groupedCommits tells what belongs to a path instead of listing its commits: the other files
-// that they changed, its tests, or its authors below the owners.
+// groupedCommits answers a call with groupBy. Instead of commits it lists the files that changed
+// together with a path, its tests, or its authors and owners.
 func groupedCommits(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
 	for _, name := range []string{"query", "changes", "changesRegex", "lines", "author", "since", "until", "page"} {
 		if a.Has(name) {
@@ -44,7 +44,7 @@ func groupedCommits(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b
 	fmt.Fprintf(&out, "%s of at most %d files and no merges changed %s; the files in them\n", count(r.Commits, "commit"), git.TogetherFiles, fileLabel(a.Text("path")))
 	shown := 0
 	for _, f := range r.Files {
-		// Its own count is that of all.
+		// Skip the path itself, which every counted commit changed.
 		if f.Path == a.Text("path") || shown == mostGrouped {
 			continue
 		}
@@ -63,7 +63,7 @@ func groupedCommits(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b
 	return out.String() + e.String(), nil
 }
 
-// commitsByAuthor lists who owns a path by CODEOWNERS, and who changed it.
+// commitsByAuthor lists the owners of a path by CODEOWNERS, and the authors who changed it.
 func commitsByAuthor(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
 	r, err := b.Authors(ctx, v, browse.AuthorsRequest{Repo: a.Text("repo"), Ref: a.Text("ref"), Path: a.Text("path"), PerPage: mostGrouped, Verbatim: a.Flag("verbatim")})
 	if err != nil {
@@ -82,10 +82,10 @@ func commitsByAuthor(ctx context.Context, v catalog.Viewer, b browse.Reader, a *
 	return out.String() + e.String(), nil
 }
 
-// ownerFiles are the places of a CODEOWNERS file. Hosts read the first that there is.
+// ownerFiles lists the locations of a CODEOWNERS file. Hosts read the first that exists.
 var ownerFiles = []string{".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS", ".gitlab/CODEOWNERS", ".gitea/CODEOWNERS"}
 
-// codeOwners says who owns a path.
+// codeOwners names the owners of a path.
 func codeOwners(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) string {
 	for _, file := range ownerFiles {
 		src, err := b.Source(ctx, v, browse.SourceRequest{Repo: a.Text("repo"), Ref: a.Text("ref"), Path: file})
@@ -100,7 +100,7 @@ func codeOwners(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args)
 	return "no CODEOWNERS"
 }
 
-// ownersIn finds the owners of a path, which the last line decides that matches it.
+// ownersIn returns the owners of a path. The last matching line decides.
 func ownersIn(text []byte, path string) (owners string, line int) {
 	number := 0
 	for row := range bytes.Lines(text) {
@@ -110,8 +110,8 @@ func ownersIn(text []byte, path string) (owners string, line int) {
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") || strings.ContainsAny(fields[0][:1], "[^") {
 			continue
 		}
-		// As in .gitignore: a slash within fixes a pattern to the root, and a directory stands
-		// for all below it.
+		// As in .gitignore, a slash inside a pattern anchors it to the root, and a directory
+		// matches everything below.
 		pattern := strings.TrimSuffix(fields[0], "/")
 		if !strings.Contains(pattern, "/") {
 			pattern = "**/" + pattern

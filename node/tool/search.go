@@ -30,7 +30,7 @@ func rankedSearch(s symbols.Searcher, b browse.Reader) Tool {
 	}
 }
 
-// runRankedSearch answers a call of search.
+// runRankedSearch runs a call of search.
 func runRankedSearch(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
 	l := &lookup{a, ctx, v, s, b}
 	req := search.RankedRequest{
@@ -45,7 +45,7 @@ func runRankedSearch(ctx context.Context, v catalog.Viewer, s symbols.Searcher, 
 		return "", err
 	}
 
-	// Where nothing was found the path may be what is wrong.
+	// If nothing was found, the path may be wrong.
 	if len(r.Files) == 0 {
 		if err := pathIsThere(ctx, v, b, a); err != nil {
 			return "", err
@@ -54,7 +54,7 @@ func runRankedSearch(ctx context.Context, v catalog.Viewer, s symbols.Searcher, 
 	return l.ranked(r), nil
 }
 
-// mostRanked is how many files a ranking has at most.
+// mostRanked is the largest number of ranked files.
 const mostRanked = 100
 
 // ranked writes files with their best lines.
@@ -73,10 +73,10 @@ func (l *lookup) ranked(r *search.RankedResponse) string {
 		out.WriteString("; no file has " + quotedWords(r.Missing) + strings.TrimSuffix(searched(r.Coverage), "."))
 	}
 
-	// One file with all of its lines is one call away.
+	// One more call shows a single file with all of its lines.
 	shown := writeBlocks(l.Args, &out, blocks, &e, func(i int) string { return l.with("path", paths[i]) })
 
-	// A greater limit helps only where all of these had room.
+	// A higher limit helps only if all of these files had room.
 	if shown < len(blocks) || r.More {
 		more := "files that rank lower"
 		if l.Number("limit") < mostRanked && shown == len(blocks) {
@@ -87,9 +87,9 @@ func (l *lookup) ranked(r *search.RankedResponse) string {
 	return out.String() + e.String()
 }
 
-// noWords is the answer where no file has the words, with what could be tried.
+// noWords answers if no file has the words, with a suggestion.
 func (l *lookup) noWords(r *search.RankedResponse) string {
-	// Where not all was searched, other words are no help: the end tells what is.
+	// After an incomplete search, other words do not help; the end says what does.
 	where := searched(r.Coverage)
 	text := "No file has these words" + where
 	if r.Coverage.Has(coverage.NoRevision) || where != "." {
@@ -97,7 +97,7 @@ func (l *lookup) noWords(r *search.RankedResponse) string {
 	}
 
 	text += " Try other words of the same meaning"
-	// The first word alone, as the one that was thought of first.
+	// Suggest the first word alone, as the most important one.
 	if len(r.Words) > 1 {
 		text += ", or fewer: " + l.with("query", strings.Join(r.Words[:1], " "))
 	}
@@ -116,7 +116,7 @@ func rankedHead(r *search.RankedResponse) string {
 	return fmt.Sprintf("%s, best first; %d with all words", files, r.Whole)
 }
 
-// quotedWords lists words so that those of a phrase stand together.
+// quotedWords lists words, with phrases in quotes.
 func quotedWords(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -128,15 +128,15 @@ func quotedWords(words []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// rankedBlocks makes a block of each file. A repository is named above the first
-// of its files that stand together.
+// rankedBlocks makes a block for each file. The repository is named above the first of consecutive
+// files.
 func (l *lookup) rankedBlocks(r *search.RankedResponse) (blocks []block, paths []string) {
 	last := ""
 	for i := range r.Files {
 		f := &r.Files[i]
 		paths = append(paths, f.Path)
 		b := l.rankedBlock(f, len(r.Words))
-		// By rank files of several repositories are mixed: each change is told.
+		// Files of several repositories alternate by rank; name the repository at each change.
 		if l.Text("repo") == "" && f.Repo != last {
 			b.head = "[" + f.Repo + "]\n" + b.head
 		}
@@ -151,7 +151,7 @@ func (l *lookup) rankedBlock(f *search.RankedFile, words int) block {
 	if f.Language != "" {
 		b.head += " (" + f.Language + ")"
 	}
-	// What lacks a word is told: it may be the one that mattered.
+	// Say if a word is missing: it may be the important one.
 	if f.Words < words {
 		b.head += fmt.Sprintf(", %d of %d words", f.Words, words)
 	}
@@ -162,7 +162,7 @@ func (l *lookup) rankedBlock(f *search.RankedFile, words int) block {
 
 	last, indent := "", 0
 	for i, line := range f.Lines {
-		// In a block indentation tells what belongs to what; what all lines have tells nothing.
+		// In a block, indentation shows structure. Remove what all lines share.
 		if len(f.Lines) <= rankedFew {
 			indent = indentOf(line.Text)
 		} else if i == 0 {
@@ -172,14 +172,14 @@ func (l *lookup) rankedBlock(f *search.RankedFile, words int) block {
 		if line.In.Name != "" {
 			mark = " in " + scopedName(line.In.Name, line.In.ParentName, line.In.ParentKind)
 		}
-		// Of lines next to each other the first tells it.
+		// Consecutive lines in one function name it once.
 		if mark == last {
 			mark = ""
 		} else if mark != "" {
 			last = mark
 		}
 
-		// Cut around a word of the query, or a long line would hide why it is shown.
+		// Cut a long line around a word of the query, so that it shows why the line matches.
 		text := strings.TrimRight(clean(line.Text)[indent:], " \t")
 		text = aroundMatch(text, anyWord(l.Text("query")))
 		b.lines = append(b.lines, fmt.Sprintf("%d%s: %s\n", line.Number, mark, text))
@@ -187,14 +187,14 @@ func (l *lookup) rankedBlock(f *search.RankedFile, words int) block {
 	return b
 }
 
-// rankedFew is how many single lines a file has at most: a block has more, and its
-// indentation tells what belongs to what.
+// rankedFew is the largest number of single lines of a file. A block has more lines, and its
+// indentation is kept.
 const rankedFew = 2
 
-// indentOf is how many bytes of a line are blanks before its text.
+// indentOf returns the number of leading blanks of a line.
 func indentOf(line []byte) int { return len(line) - len(bytes.TrimLeft(line, " \t")) }
 
-// commonIndent is the least indentation of some lines.
+// commonIndent returns the smallest indentation of some lines.
 func commonIndent(lines []search.RankedLine) int {
 	least := indentOf(lines[0].Text)
 	for _, l := range lines {
@@ -203,7 +203,7 @@ func commonIndent(lines []search.RankedLine) int {
 	return least
 }
 
-// anyWord finds a word of a query, for cutting long lines around it.
+// anyWord matches any word of a query, for cutting long lines around it.
 func anyWord(words string) *regexp.Regexp {
 	fields := strings.Fields(words)
 	for i, f := range fields {

@@ -18,7 +18,7 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-// Model is a configured language model. The first one of a list is the default.
+// Model is a configured language model. The first one in a list is the default.
 type Model struct {
 	Provider    string `json:"provider"`
 	Model       string `json:"model"`
@@ -31,8 +31,8 @@ type Modeler interface {
 	Models(context.Context, catalog.Viewer) ([]Model, error)
 }
 
-// Parts is what the tools work with. All of them take calls from many
-// goroutines at once and check themselves what the viewer may see.
+// Parts has what the tools need. Its fields are safe for concurrent use, and check themselves what
+// the viewer may see.
 type Parts struct {
 	Search symbols.Searcher
 	Browse browse.Reader
@@ -40,7 +40,7 @@ type Parts struct {
 	Log    *slog.Logger // told of failures that are the node's own
 }
 
-// Set is the tools that are offered to agents. It may be used by many at once.
+// Set is the set of tools offered to agents. It is safe for concurrent use.
 type Set struct {
 	tools  []Tool
 	search symbols.Searcher
@@ -48,8 +48,7 @@ type Set struct {
 	log    *slog.Logger
 }
 
-// New makes the set of the product's tools, in the order that clients show
-// them, with further ones behind.
+// New returns the product's tools in the order that clients show them, followed by more.
 func New(p Parts, more ...Tool) *Set {
 	tools := []Tool{
 		rankedSearch(p.Search, p.Browse),
@@ -70,18 +69,17 @@ func New(p Parts, more ...Tool) *Set {
 		listModels(p.Models),
 	}
 
-	// The bound of an answer goes with every tool of the product.
+	// Each tool of the product has a parameter for the size of the answer.
 	for i := range tools {
 		tools[i].Params = append(tools[i].Params, maxTokens)
 	}
 	return &Set{tools: append(tools, more...), search: p.Search, browse: p.Browse, log: p.Log}
 }
 
-// Tools lists the rows. They are not to be changed.
+// Tools returns the tools. The caller must not change them.
 func (s *Set) Tools() []Tool { return s.tools }
 
-// Offered is the set of the rows that can be used now, which is this one where
-// all of them can.
+// Offered returns the tools that can be used now; s itself if all can.
 func (s *Set) Offered() *Set {
 	now := &Set{search: s.search, browse: s.browse, log: s.log}
 	for _, t := range s.tools {
@@ -96,46 +94,46 @@ func (s *Set) Offered() *Set {
 	return now
 }
 
-// Without is the set without the tool of a name.
+// Without returns the set without one tool.
 func (s *Set) Without(name string) *Set {
 	less := *s
 	less.tools = slices.DeleteFunc(slices.Clone(s.tools), func(t Tool) bool { return t.Name == name })
 	return &less
 }
 
-// progressKey is of the function that is told how far a call is.
+// progressKey is the context key of the function that receives progress.
 type progressKey struct{}
 
-// WithProgress returns a context in which a tool tells how far it is. fn may
-// be called from any goroutine.
+// WithProgress returns a context in which tools report their progress to fn. fn must be safe for
+// concurrent use.
 func WithProgress(ctx context.Context, fn func(text string)) context.Context {
 	return context.WithValue(ctx, progressKey{}, fn)
 }
 
-// Progress tells whoever waits for a call how far it is.
+// Progress reports the progress of a call to its caller.
 func Progress(ctx context.Context, text string) {
 	if fn, ok := ctx.Value(progressKey{}).(func(string)); ok {
 		fn(text)
 	}
 }
 
-// Answer is what a model reads of one call.
+// Answer is the text that a model reads as the result of a call.
 type Answer struct {
 	Text   string
 	Failed bool // Text says what went wrong and what to do next
 }
 
-// Call runs a tool for a viewer. Whatever fails is told to the model in words,
-// so that it can do better with its next call.
+// Call runs a tool for a viewer. An error becomes text, so that the model can correct its next
+// call.
 func (s *Set) Call(ctx context.Context, v catalog.Viewer, name string, arguments json.RawMessage) Answer {
-	// A name that is not there is answered in words, not as a fault of the protocol: models mend
-	// those.
+	// An unknown name gets an answer in words instead of a protocol error: models correct such
+	// mistakes.
 	if unknown := s.Unknown(name); unknown != "" {
 		return Answer{Text: unknown, Failed: true}
 	}
 	t := s.named(name)
 
-	// Checked before the tool sees them, so that no tool has to.
+	// Check the arguments here, so that no tool has to.
 	a, err := t.decode(arguments)
 	if err != nil {
 		return Answer{Text: err.Error(), Failed: true}
@@ -148,9 +146,9 @@ func (s *Set) Call(ctx context.Context, v catalog.Viewer, name string, arguments
 	return s.failed(ctx, v, t, a, err)
 }
 
-// failed is what a model reads of a call that failed.
+// failed returns the answer to a call that failed.
 func (s *Set) failed(ctx context.Context, v catalog.Viewer, t *Tool, a *Args, err error) Answer {
-	// What is no fault of the call is told to the operator too.
+	// An unexpected error also goes to the log.
 	var known *call.Error
 	if !errors.As(err, &known) && ctx.Err() == nil {
 		s.log.Error("tool failed", "request", call.RequestOf(ctx), "tool", t.Name, "error", err)
@@ -158,8 +156,8 @@ func (s *Set) failed(ctx context.Context, v catalog.Viewer, t *Tool, a *Args, er
 	return Answer{Text: explain(ctx, s.browse, v, t, a, err), Failed: true}
 }
 
-// Unknown says, where there is no tool of a name, which one could be meant and
-// which there are; otherwise it is "".
+// Unknown returns a text for a name that no tool has, with the names that exist; "" if the tool
+// exists.
 func (s *Set) Unknown(name string) string {
 	if s.named(name) != nil {
 		return ""
@@ -169,7 +167,7 @@ func (s *Set) Unknown(name string) string {
 		names[i] = s.tools[i].Name
 	}
 
-	// All are listed: a model that makes a name up often does not know any.
+	// List all tools: a model that invents a name often knows none.
 	text := fmt.Sprintf("There is no tool %q", shorten(name))
 	if near := NearestName(name, names); near != "" {
 		text += ", did you mean " + near + "?"
@@ -188,12 +186,12 @@ func (s *Set) named(name string) *Tool {
 	return nil
 }
 
-// run runs a tool. Where no repository has that full name but exactly one ends like it,
-// in any case and in any form of address, that one is meant. No other one is: an answer
-// of another repository would be read as one of the repository that was asked for.
+// run runs a tool. If no repository has the given name, but the names of exactly one end in it,
+// that one is used. No similar name is ever used instead: the answer would look like one about the
+// requested repository.
 func (s *Set) run(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (text string, err error) {
 	defer func() {
-		// One broken answer must not end the node, which serves everybody else.
+		// A panic in one tool must not end the node.
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
@@ -205,18 +203,17 @@ func (s *Set) run(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (text
 		}
 	}
 
-	// The full name first: the listing is asked only where that failed, so no good call pays for
-	// it.
+	// Try the full name first, so that correct calls do not pay for a listing.
 	text, err = s.runOnce(ctx, v, t, a)
 	asked := a.Text("repo")
 	if asked == "" || !errors.Is(err, call.ErrRepoNotFound) {
 		return text, err
 	}
-	// Asked by the last part alone, which is in the name of whatever ends so.
+	// List by the last part, which every candidate contains.
 	name := plainRepo(asked)
 	names := repoNames(ctx, s.browse, v, path.Base(name))
 	if full := oneEndingIn(name, names); full != "" {
-		// Set as if given: the calls that the answer advises have the full name.
+		// Set it as if given, so that advised calls have the full name.
 		a.set("repo", full)
 		return s.runOnce(ctx, v, t, a)
 	}
@@ -224,8 +221,7 @@ func (s *Set) run(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (text
 	return text, err
 }
 
-// findRepos puts full names in place of the repositories that a call names, each as it would
-// be found alone. A * stands for any letters.
+// findRepos replaces the repositories of a call by their full names. A * stands for any letters.
 func (s *Set) findRepos(ctx context.Context, v catalog.Viewer, a *Args) error {
 	var full []string
 	for _, part := range a.List("repo") {
@@ -246,7 +242,7 @@ func (s *Set) findRepos(ctx context.Context, v catalog.Viewer, a *Args) error {
 		}
 		switch {
 		case len(found) == 0:
-			// A name may have a comma of its own.
+			// A name may contain a comma.
 			whole := plainRepo(strings.Join(a.List("repo"), ","))
 			if one := oneEndingIn(whole, repoNames(ctx, s.browse, v, path.Base(whole))); one != "" {
 				a.values["repo"] = one

@@ -13,8 +13,8 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// A call about a symbol, or a grep at a revision, may name several: who asks for one of
-// them asks for the next one, and each call costs more than its answer.
+// A call about a symbol may name several symbols, and a grep several revisions: a caller that asks
+// for one often asks for the next, and each call costs more than its answer.
 
 const (
 	mostAtOnce  = 8
@@ -22,37 +22,36 @@ const (
 	leastForRef = 200 // of that at one revision: who compares some asks for little
 )
 
-// oneName is how a name looks in a list: without the commas and spaces that
-// templates and operators have.
+// oneName matches a name in a list. It excludes the commas and spaces of templates and operators.
 var oneName = regexp.MustCompile(`^[\pL\pN_$@.:#~!?-]+$`)
 
-// namesOf is the names in a list as "dbSyncDelete, dbAsyncDelete"; nil where it
-// is one name.
+// namesOf splits a list such as "dbSyncDelete, dbAsyncDelete". It returns nil if symbol is a single
+// name.
 func namesOf(symbol string) []string {
 	var names []string
 	for part := range strings.SplitSeq(symbol, ",") {
 		name := strings.TrimSpace(part)
-		// One odd part and the whole is one name: operator, and Map<K, V> have commas too.
+		// If any part is not a name, the whole is one name: "operator," and "Map<K, V>" contain
+		// commas.
 		if !oneName.MatchString(name) {
 			return nil
 		}
-		// Asked for twice, answered once.
+		// Ignore repeated names.
 		if !contains(names, name) {
 			names = append(names, name)
 		}
 	}
-	// A list of one, as with a comma at its end, is still mended.
+	// A single name with a comma at its end still counts as a list.
 	if len(names) == 1 && !strings.Contains(symbol, ",") {
 		return nil
 	}
 	return names
 }
 
-// runFunc is the work of a tool.
+// runFunc runs a call of a tool.
 type runFunc func(ctx context.Context, v catalog.Viewer, a *Args) (string, error)
 
-// ofEachName answers a call that names several symbols with an answer about each,
-// which share the room.
+// ofEachName lets a tool answer a call with several symbols. The answers share the room.
 func ofEachName(run runFunc) runFunc {
 	return func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 		names := namesOf(a.Text("symbol"))
@@ -63,12 +62,12 @@ func ofEachName(run runFunc) runFunc {
 	}
 }
 
-// ofEachRef answers a call that names several revisions with an answer about each below
-// its name. A name with commas that is one revision is taken as such.
+// ofEachRef lets a tool answer a call with several revisions, with a heading for each. A revision
+// whose name contains commas counts as one.
 func ofEachRef(run runFunc) runFunc {
 	named := func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 		text, err := run(ctx, v, a)
-		// What one of several lacks is an answer about it.
+		// A missing revision is part of the answer.
 		if errors.Is(err, call.ErrRef) {
 			text, err = "There is no such revision.", nil
 		}
@@ -79,7 +78,7 @@ func ofEachRef(run runFunc) runFunc {
 		if len(refs) < 2 {
 			return run(ctx, v, a)
 		}
-		// Among all repositories no name is refused.
+		// A search of all repositories never refuses a name.
 		if a.Text("repo") != "" {
 			if text, err := run(ctx, v, a); !errors.Is(err, call.ErrRef) {
 				return text, err
@@ -89,8 +88,8 @@ func ofEachRef(run runFunc) runFunc {
 	}
 }
 
-// ofEachRepo answers a call that names several repositories with an answer about each below
-// its name. What one of them lacks is an answer about it.
+// ofEachRepo lets a tool answer a call with several repositories, with a heading for each. A
+// missing revision in one is part of the answer.
 func ofEachRepo(run runFunc) runFunc {
 	named := func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 		a.asked = a.Text("repo")
@@ -110,7 +109,7 @@ func ofEachRepo(run runFunc) runFunc {
 	}
 }
 
-// refsOf is the revisions in a list as "v1.0, v1.1".
+// refsOf splits a list of revisions such as "v1.0, v1.1".
 func refsOf(list string) (refs []string) {
 	for part := range strings.SplitSeq(list, ",") {
 		if ref := strings.TrimSpace(part); ref != "" && !slices.Contains(refs, ref) {
@@ -120,10 +119,9 @@ func refsOf(list string) (refs []string) {
 	return refs
 }
 
-// ofEach makes a call for each of several values of a parameter, each of which has at
-// least so many tokens.
+// ofEach makes a call for each value of a parameter. Each call gets at least least tokens.
 func ofEach(ctx context.Context, v catalog.Viewer, a *Args, run runFunc, param string, values []string, least int) (string, error) {
-	// No answer is worth less than a look at it; what has no room comes next.
+	// Too small answers are useless, so the remaining values wait for the next call.
 	most := min(mostAtOnce, max(1, a.Number("maxTokens")/least))
 	later := values[min(most, len(values)):]
 	values = values[:len(values)-len(later)]
@@ -140,7 +138,7 @@ func ofEach(ctx context.Context, v catalog.Viewer, a *Args, run runFunc, param s
 		}
 		out.WriteString(strings.TrimSuffix(text, "\n") + "\n")
 
-		// What one does not need the others have.
+		// Later values get the room that this answer did not use.
 		left = max(left-len(text)/tokenBytes, least*(len(values)-i-1))
 	}
 
@@ -150,7 +148,7 @@ func ofEach(ctx context.Context, v catalog.Viewer, a *Args, run runFunc, param s
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
-// about is the same call with another value of a parameter, and some of its room.
+// about returns the same call with another value of a parameter, and a part of its room.
 func (a *Args) about(param, value string, tokens int) *Args {
 	one := &Args{tool: a.tool, values: maps.Clone(a.values), given: slices.Clone(a.given), asked: a.asked, unmatched: a.unmatched}
 	one.values[param] = value

@@ -24,7 +24,7 @@ const (
 	leastWeight  = 0.1  // of a test: one name that ten tests use, or one commit in ten
 )
 
-// testFile is a file of tests with what ties it to a path.
+// testFile is a test file, with its relations to a path.
 type testFile struct {
 	path    string
 	named   bool           // as the path, but for the marks of tests
@@ -33,8 +33,8 @@ type testFile struct {
 	weight  float64
 }
 
-// testsOfPath lists the tests of a path: those that are called like it, that use what it defines,
-// or that changed with it.
+// testsOfPath lists the likely tests of a path: files with a similar name, that use what it
+// defines, or that changed together with it.
 func testsOfPath(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
 	o, err := b.Outline(ctx, v, browse.OutlineRequest{Repo: a.Text("repo"), Ref: a.Text("ref"), Paths: []string{a.Text("path")}})
 	if err != nil {
@@ -43,7 +43,7 @@ func testsOfPath(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b br
 	names := testable(o)
 	tests := &testsOf{path: a.Text("path"), files: map[string]*testFile{}}
 
-	// The name of the file is looked for too: tests import by it.
+	// Search for the file's name too, because tests import it.
 	filter := paths.Filter{Tests: paths.TestsOnly}
 	pattern := wordsPattern(append(names, stem(a.Text("path"))))
 	r, err := s.Grep(ctx, v, search.GrepRequest{Pattern: pattern, Repo: a.Text("repo"), Ref: a.Text("ref"), Paths: filter, Limit: mostTestFile})
@@ -83,7 +83,7 @@ func (t *testsOf) file(name string) *testFile {
 	return f
 }
 
-// use counts the names in files. Rare ones say more: a name that many tests use is of none.
+// use counts uses of the names in files. A name that many tests use has little weight.
 func (t *testsOf) use(found []search.GrepFile, expr *regexp.Regexp, names []string) {
 	in := map[string]int{}
 	for i := range found {
@@ -136,7 +136,7 @@ func (t *testsOf) text(a *Args, c coverage.Coverage, together *browse.TogetherRe
 	return out.String() + e.String()
 }
 
-// line tells why a file may be a test of the path.
+// line says why a file may be a test of the path.
 func (f *testFile) line() string {
 	var why []string
 	if f.named {
@@ -155,7 +155,7 @@ func (f *testFile) line() string {
 	return fmt.Sprintf("%s: %s\n", fileLabel(f.path), label(strings.Join(why, "; ")))
 }
 
-// testable are the names that a path defines and a test may use.
+// testable returns names defined in a path that a test may use.
 func testable(o *browse.OutlineResponse) (names []string) {
 	for i := range o.Files {
 		for _, s := range o.Files[i].Symbols {
@@ -167,7 +167,7 @@ func testable(o *browse.OutlineResponse) (names []string) {
 	return names
 }
 
-// wordsPattern matches each of some names as a whole.
+// wordsPattern returns an expression that matches each of some names as a whole word.
 func wordsPattern(names []string) string {
 	var parts []string
 	for _, name := range names {
@@ -183,10 +183,10 @@ func wordsPattern(names []string) string {
 	return strings.Join(parts, "|")
 }
 
-// symbolWord has letters of words at its ends: only there a border can be.
+// symbolWord matches names that begin and end with word characters, where \b works.
 var symbolWord = regexp.MustCompile(`^\w(?:.*\w)?$`)
 
-// stem is the name of a file without its extensions.
+// stem returns the name of a file without directory and extensions.
 func stem(file string) string {
 	name, _, _ := strings.Cut(path.Base(file), ".")
 	return name
@@ -197,8 +197,8 @@ var (
 	testMarks = []string{"test", "tests", "spec", "specs", "it", "unit", "integration"}
 )
 
-// sameButTest reports whether two files are called alike, but for what marks tests:
-// client_test.rb, test_client.rb, ClientTest.kt, client.spec.ts.
+// sameButTest reports whether two file names are equal apart from marks of tests: client_test.rb,
+// test_client.rb, ClientTest.kt, client.spec.ts.
 func sameButTest(x, y string) bool {
 	parts := func(file string) string {
 		all := nameParts.FindAllString(strings.TrimSuffix(path.Base(file), path.Ext(file)), -1)

@@ -10,25 +10,24 @@ import (
 )
 
 const (
-	// tokenBytes is about how many bytes of code make a token of a model.
+	// tokenBytes is roughly the number of bytes of code in a model's token.
 	tokenBytes = 4
-	// reserve is kept for the first and the last line.
+	// reserve is the number of bytes for the first and the last line.
 	reserve = 400
-	// aside is how much of a long line is shown on each side of the match.
+	// aside is the number of bytes of a long line shown on each side of a match.
 	aside = 200
-	// leastShare is the smallest part of the budget that is worth giving to a
-	// file: its path and a line.
+	// leastShare is the smallest useful number of bytes for a file: its path and one line.
 	leastShare = 160
 )
 
-// The parameter of how much a caller wants to read, which every tool has.
+// The parameter for the size of an answer, which every tool has.
 var maxTokens = Param{Name: "maxTokens", Kind: Integer, Min: 500, Max: 8000, Default: 4000}
 
-// room is how many bytes of text the answer may have between its first and its
-// last line. Clients drop or hide what is much larger than they want.
+// room returns the number of bytes between the first and the last line of the answer. Clients drop
+// or hide answers that are much larger than requested.
 func (a *Args) room() int { return a.Number("maxTokens")*tokenBytes - reserve }
 
-// count is a number with its noun in the right form.
+// count returns a number with its noun, in the singular or plural.
 func count(n int, noun string) string {
 	switch {
 	case n == 1:
@@ -41,11 +40,11 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun+"s")
 }
 
-// clean is visible for a line that may still have the carriage return of its end.
+// clean is like visible, but first removes a carriage return at the end.
 func clean(s []byte) string { return visible(bytes.TrimSuffix(s, []byte("\r"))) }
 
-// visible is a line of a file as text: each byte that is no UTF-8 is a replacement character,
-// and what would break the line, hides, or turns its order around is written by its code.
+// visible returns a line of a file as valid UTF-8. Invalid bytes become replacement characters.
+// Characters that are invisible, break the line or reverse its order are written as their codes.
 func visible(s []byte) string {
 	text := string(s)
 	if !utf8.ValidString(text) {
@@ -54,16 +53,14 @@ func visible(s []byte) string {
 	return escapeHidden(text)
 }
 
-// label is a name, an argument or a line that somebody else wrote, as it stands
-// between the words of an answer: what does not show there is written by its code,
-// which means the same in the arguments of a call.
+// label returns a foreign name, argument or line for use inside an answer. Invisible characters are
+// written as codes, which mean the same in the arguments of a call.
 func label(s string) string { return clean([]byte(s)) }
 
-// fileLabel is the name of a file in its one written form.
+// fileLabel returns the name of a file as all answers write it.
 func fileLabel(path string) string { return paths.Written(path) }
 
-// escapeHidden writes what does not show, or reorders the text around it, as JSON
-// writes a character by its code.
+// escapeHidden replaces invisible and reordering characters by their JSON codes.
 func escapeHidden(text string) string {
 	if strings.IndexFunc(text, paths.Hidden) < 0 {
 		return text
@@ -79,9 +76,8 @@ func escapeHidden(text string) string {
 	return shown.String()
 }
 
-// cut shortens a long line to what is around the match at from..to, marking
-// what is left out with an ellipsis. A match that is itself long is shown
-// from its start.
+// cut shortens a long line to the text around the match at from..to, with ellipses. A long match is
+// shown from its start.
 func cut(line string, from, to int) string {
 	if len(line) <= 2*aside+(to-from) && len(line) <= 4*aside {
 		return line
@@ -90,7 +86,7 @@ func cut(line string, from, to int) string {
 	start := max(0, from-aside)
 	end := min(len(line), min(to, from+2*aside)+aside)
 
-	// A letter of several bytes is not cut through.
+	// Do not cut within a character.
 	for start > 0 && !utf8.RuneStart(line[start]) {
 		start--
 	}
@@ -113,7 +109,7 @@ func cutEnd(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
-// of names a repository in front of a path unless the call had its full name.
+// of returns the repository to write before a path; "" if the call had its full name.
 func of(a *Args, repo string) string {
 	if a.asked == repo {
 		return ""
@@ -121,8 +117,8 @@ func of(a *Args, repo string) string {
 	return repo + " "
 }
 
-// noRoom adds that only the first entries of a page fit, and names the call for the rest. Its pages
-// have a size for which one begins at the first entry that is not shown, or before it.
+// noRoom adds that only the first shown entries of a page fit, with the call for the rest. That
+// call has pages of another size, such that one begins at the first entry not shown, or before it.
 func (e *end) noRoom(a *Args, noun string, shown, all int) {
 	before := (a.Number("page") - 1) * a.Number("perPage")
 	size := shown
@@ -133,13 +129,13 @@ func (e *end) noRoom(a *Args, noun string, shown, all int) {
 	e.leaves(fmt.Sprintf("%s of this page, for lack of room; continue with %s", count(all-shown, noun), a.with("page", before/size+2, "perPage", size)))
 }
 
-// pages adds what a page of a list leaves out that has a known number of entries.
+// pages adds the call for the next page, if there is one. total is the number of all entries.
 func (e *end) pages(a *Args, shown, total int) {
 	page, per := a.Number("page"), a.Number("perPage")
 	before := (page - 1) * per
 
 	switch {
-	// Behind the last page there is nothing to read, and a model would take that for an answer.
+	// A page after the last is empty, which a model could take for the answer.
 	case shown == 0 && total > 0 && page > 1:
 		e.leaves(fmt.Sprintf("everything: there is no page %d, the last is %s", page, a.with("page", (total+per-1)/per)))
 	case before+shown < total && shown > 0:

@@ -11,8 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// Tool is one row of the table: what a client is told of a tool, and the
-// function behind it.
+// Tool is one row of the table: what clients are told about a tool, and its function.
 type Tool struct {
 	Name  string
 	Title string
@@ -20,27 +19,23 @@ type Tool struct {
 
 	Params []Param // the most important first
 
-	// Patience is how long a call may take for a client that is told how far it
-	// is; 0 for what every call may take. Near the deadline of its context Run
-	// answers with what there is.
+	// Patience is the time limit of a call by a client that receives progress; 0 for the usual
+	// limit. Near its deadline, Run returns what it has.
 	Patience time.Duration
 
-	// Offered says whether the tool can be used now; nil for always. One that is
-	// not is no more shown than one that is not there.
+	// Offered reports whether the tool can be used now; nil means always. Otherwise clients do not
+	// see it.
 	Offered func() bool
 
-	// Background lets a call begin work that goes on without it; nil for a tool
-	// that only answers calls.
+	// Background lets a call start a task that continues without it; nil if the tool has no tasks.
 	Background *Background
 
-	// Run does the work for one viewer and writes the text that the model
-	// reads. The arguments have been checked against Params. It may run many
-	// times at once.
+	// Run does the work for one viewer and returns the text for the model. The arguments are
+	// checked. It must be safe for concurrent use.
 	Run func(ctx context.Context, v catalog.Viewer, a *Args) (string, error)
 }
 
-// Param is one parameter of a tool. The schema that clients see and the check
-// of what they send both come from it.
+// Param is one parameter of a tool. Both the schema and the check of arguments come from it.
 type Param struct {
 	Name     string
 	Kind     Kind
@@ -53,10 +48,10 @@ type Param struct {
 	Words    []string // the only values of a string; nil for any
 }
 
-// Kind is the type of a parameter, by its name in JSON Schema.
+// Kind is the type of a parameter. Most have the names of JSON Schema.
 type Kind string
 
-// The kinds.
+// The kinds of parameters.
 const (
 	String  Kind = "string"
 	Integer Kind = "integer"
@@ -65,11 +60,11 @@ const (
 	Named   Kind = "named" // an object of strings, by the Words; one string stands for the last of them
 )
 
-// Schema is the JSON Schema of the tool's arguments. Properties stand in the
-// order of the row, which is the order of importance.
+// Schema returns the JSON Schema of the arguments. The properties have the order of the row: the
+// most important first.
 func (t *Tool) Schema() json.RawMessage {
 	var b bytes.Buffer
-	// Written by hand: a map would lose the order, in which models read what matters first.
+	// Written by hand, because a map would lose the order.
 	b.WriteString(`{"type":"object","properties":{`)
 
 	var required []string
@@ -88,7 +83,7 @@ func (t *Tool) Schema() json.RawMessage {
 	if required != nil {
 		fmt.Fprintf(&b, `,"required":%s`, quote(required))
 	}
-	// Clients that check against it stop a misspelled name before it is sent.
+	// Clients that validate refuse a misspelled name before they send it.
 	b.WriteString(`,"additionalProperties":false}`)
 	return b.Bytes()
 }
@@ -99,8 +94,8 @@ func (p *Param) schema(b *bytes.Buffer) {
 		fmt.Fprintf(b, `,"description":%s`, quote(p.About))
 	}
 
-	// Each word of a schema costs every conversation. Nobody asks for less than one, and
-	// what is brought to a bound needs none.
+	// Every word of a schema costs tokens in each conversation. Limits to which values are clamped
+	// need no mention.
 	if p.Kind == Integer && p.Max > 0 && p.Exact {
 		fmt.Fprintf(b, `,"maximum":%d`, p.Max)
 	}
@@ -119,14 +114,14 @@ func (p *Param) schema(b *bytes.Buffer) {
 		fmt.Fprintf(b, `,"enum":%s`, quote(p.Words))
 	}
 
-	// What is not set is false anyway.
+	// false is the default anyway.
 	if p.Default != nil && p.Default != false {
 		fmt.Fprintf(b, `,"default":%s`, quote(p.Default))
 	}
 	b.WriteByte('}')
 }
 
-// schemaKind is the type of a parameter as its schema says it.
+// schemaKind returns the type of a parameter in its schema.
 func (p *Param) schemaKind() string {
 	switch p.Kind {
 	case Named:
@@ -137,13 +132,12 @@ func (p *Param) schemaKind() string {
 	return quote(p.Kind)
 }
 
-// quote is the JSON of a value, without escapes made for HTML. What does not show,
-// or reorders what stands around it, is escaped: people read the calls that an agent
-// is advised to make.
+// quote returns a value as JSON, without HTML escapes. Invisible and reordering characters are
+// escaped, because people read the calls that an agent is advised to make.
 func quote(v any) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
-	// Patterns have < and & in them: escaped they cost tokens and are hard to read.
+	// Patterns contain < and &; escaped they would cost tokens and be hard to read.
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return "null"
@@ -152,7 +146,7 @@ func quote(v any) string {
 	return escapeHidden(strings.TrimSuffix(b.String(), "\n"))
 }
 
-// Parameters that several tools have.
+// Parameters that several tools share.
 var (
 	repoParam    = Param{Name: "repo", Kind: String, Required: true, About: "as acme/app"}
 	anyRepoParam = Param{Name: "repo", Kind: String, Several: true, About: "as acme/app; a,b; acme/*; else all"}
@@ -160,10 +154,10 @@ var (
 	pageParam    = Param{Name: "page", Kind: Integer, Min: 1, Default: 1, About: ""}
 )
 
-// maxPerPage is how many entries a page has at most.
+// maxPerPage is the largest number of entries on a page.
 const maxPerPage = 100
 
-// perPage is the parameter of how many entries a page has.
+// perPage returns the parameter for the number of entries on a page.
 func perPage(usual int) Param {
 	return Param{Name: "perPage", Kind: Integer, Min: 1, Max: maxPerPage, Default: usual, About: ""}
 }

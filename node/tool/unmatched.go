@@ -10,18 +10,18 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// mostGlobsTried is how many globs of a call are tried for whether a file matches them.
+// mostGlobsTried is the largest number of globs of a call that are checked for matching files.
 const mostGlobsTried = 10
 
-// unmatched tells which globs of a call no file matches: that nothing was found in such
-// files is true and of no use.
+// unmatched describes the globs of a call that match no file. Otherwise "nothing found" would
+// mislead.
 func (s *Set) unmatched(ctx context.Context, v catalog.Viewer, a *Args) (texts []string) {
 	if s.search == nil {
 		return nil
 	}
 	param := "include"
 	globs := paths.Globs(a.List(param)...)
-	// The pattern of glob is told by its answer, unless it has several.
+	// The answer of the tool glob already says so, unless it has several patterns.
 	if a.tool.Name == "glob" {
 		if param, globs = "pattern", paths.Globs(a.Text("pattern")); len(globs) < 2 {
 			return nil
@@ -41,12 +41,12 @@ func (s *Set) unmatched(ctx context.Context, v catalog.Viewer, a *Args) (texts [
 	return texts
 }
 
-// extension matches what may be the ending of names.
+// extension matches a possible file extension.
 var extension = regexp.MustCompile(`^\w{1,8}$`)
 
-// matchesSome reports whether a file matches a glob, or whether that is not known.
+// matchesSome reports whether any file matches a glob, or that is unknown.
 func (s *Set) matchesSome(ctx context.Context, v catalog.Viewer, a *Args, glob string) bool {
-	// The name of a directory stands for what is below it.
+	// A directory stands for everything below it.
 	req := search.GlobRequest{Pattern: glob + "," + glob + "/**", Path: a.Text("path"), Repo: a.Text("repo"), Repos: a.List("repo"), Ref: a.Text("ref"), Limit: 1}
 	r, err := s.search.Glob(ctx, v, req)
 	return err != nil || r.Files > 0 || r.Coverage.Worst() != ""

@@ -7,19 +7,18 @@ import (
 	"unicode"
 )
 
-// longestPattern is the longest pattern that a search takes, in bytes.
+// longestPattern is the longest pattern in bytes that a search accepts.
 const longestPattern = 10_000
 
-// withinLine is a pattern whose classes, as \s and [^x], do not match the end of a
-// line: without (?s) and without a line end the unit of a search is the line.
-// over says that the pattern is left as it is and may match over lines, because it
-// asks for that, is no expression, or would be too long with its classes written out.
+// withinLine returns a pattern whose classes, such as \s and [^x], do not match line ends: a search
+// works line by line. over means that the pattern is unchanged and may match over lines, because it
+// asks for that, is invalid, or would become too long.
 func withinLine(pattern string) (expr string, over bool) {
 	if asksOverLines(pattern) {
 		return pattern, true
 	}
 
-	// Not of one line: a ^ is where any line begins, as in a search.
+	// Without OneLine, ^ matches at each line, as in a search.
 	re, err := syntax.Parse(pattern, syntax.Perl&^syntax.OneLine)
 	if err != nil {
 		return pattern, true
@@ -29,7 +28,7 @@ func withinLine(pattern string) (expr string, over bool) {
 		return pattern, true
 	}
 
-	// What need not change is searched in the caller's words, which errors repeat.
+	// Keep the caller's spelling if nothing changes, because errors repeat it.
 	if !changed {
 		return pattern, false
 	}
@@ -39,8 +38,8 @@ func withinLine(pattern string) (expr string, over bool) {
 	return expr, false
 }
 
-// loseLineEnds takes the line end from the classes of a tree. whole says that
-// something in it stands for any character, as (?s:.) and [\s\S] do.
+// loseLineEnds removes line ends from the classes of an expression. whole reports whether a part
+// matches any character, like (?s:.) or [\s\S].
 func loseLineEnds(re *syntax.Regexp) (changed, whole bool) {
 	switch {
 	case re.Op == syntax.OpAnyChar, re.Op == syntax.OpCharClass && slices.Equal(re.Rune, []rune{0, unicode.MaxRune}):
@@ -56,7 +55,7 @@ func loseLineEnds(re *syntax.Regexp) (changed, whole bool) {
 	return changed, whole
 }
 
-// withoutLineEnd takes the line end from the ranges of a class.
+// withoutLineEnd removes line ends from the ranges of a class.
 func withoutLineEnd(ranges []rune) (without []rune, changed bool) {
 	for pair := range slices.Chunk(ranges, 2) {
 		lo, hi := pair[0], pair[1]
@@ -65,7 +64,7 @@ func withoutLineEnd(ranges []rune) (without []rune, changed bool) {
 			continue
 		}
 
-		// What the range has on both sides of it stays.
+		// Keep what the range has on both sides.
 		changed = true
 		if lo < '\n' {
 			without = append(without, lo, '\n'-1)
@@ -77,8 +76,8 @@ func withoutLineEnd(ranges []rune) (without []rune, changed bool) {
 	return without, changed
 }
 
-// asksOverLines reports whether a pattern has (?s), or a line end in its own words
-// outside of a class that excludes: [^\n] asks to stay within the line.
+// asksOverLines reports whether a pattern has (?s), or a line end outside of a negated class: [^\n]
+// asks to stay within the line.
 func asksOverLines(pattern string) bool {
 	inClass, negated := false, false
 	for rest := pattern; rest != ""; {
@@ -90,7 +89,7 @@ func asksOverLines(pattern string) bool {
 		case dotAll:
 			return true
 		case !inClass && token[0] == '[':
-			// A bracket right at the start of a class is one of its characters, and in the token.
+			// A bracket at the start of a class belongs to the class, and is part of the token.
 			inClass, negated = true, strings.HasPrefix(token, "[^")
 		case inClass && token == "]":
 			inClass, negated = false, false
@@ -101,8 +100,8 @@ func asksOverLines(pattern string) bool {
 	return false
 }
 
-// setsDotAll reports whether a pattern begins with a group that sets the flag s, as
-// (?s) and (?is-m: do.
+// setsDotAll reports whether a pattern begins with a group that sets the flag s, such as (?s) or
+// (?is-m:.
 func setsDotAll(p string) bool {
 	p, ok := strings.CutPrefix(p, "(?")
 	end := strings.IndexAny(p, ":)")
@@ -113,7 +112,7 @@ func setsDotAll(p string) bool {
 	return strings.Contains(set, "s")
 }
 
-// nextToken is the first part of a pattern that means something on its own.
+// nextToken returns the first token of a pattern.
 func nextToken(p string, inClass bool) string {
 	switch {
 	case !inClass && strings.HasPrefix(p, `\Q`):
@@ -133,8 +132,8 @@ func nextToken(p string, inClass bool) string {
 	return p[:1]
 }
 
-// lengthOfStart is how long the start of a class is, with a bracket that is the
-// first of its characters.
+// lengthOfStart returns the length of the start of a class, including a bracket as its first
+// character.
 func lengthOfStart(p string) int {
 	n := 1
 	if strings.HasPrefix(p[n:], "^") {
@@ -146,7 +145,7 @@ func lengthOfStart(p string) int {
 	return n
 }
 
-// lengthOfEscape is how long an escape is: \n, \x0a, \x{a}, \012.
+// lengthOfEscape returns the length of an escape: \n, \x0a, \x{a}, \012.
 func lengthOfEscape(p string) int {
 	switch c := p[1]; {
 	case c == 'x' && strings.HasPrefix(p[2:], "{"):
@@ -166,14 +165,13 @@ func lengthOfEscape(p string) int {
 	return 2
 }
 
-// isLineEnd reports whether a token stands for a line feed or a carriage return, or
-// quotes one.
+// isLineEnd reports whether a token is, or quotes, a line feed or carriage return.
 func isLineEnd(token string) bool {
 	if strings.HasPrefix(token, `\Q`) {
 		return strings.ContainsAny(token, "\r\n")
 	}
 
-	// Read by the parser, which knows all the ways to write a character.
+	// The parser knows all spellings of a character.
 	re, err := syntax.Parse(token, syntax.Perl)
 	return err == nil && re.Op == syntax.OpLiteral && (re.Rune[0] == '\n' || re.Rune[0] == '\r')
 }
