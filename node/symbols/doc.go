@@ -1,15 +1,14 @@
-// Package symbols finds where a name is defined and where it is used, in all
-// repositories at once.
+// Package symbols finds where a name is defined and where it is used, in all repositories at once.
 //
-//	name ─ symbols.go: definitions by the index of symbols, references by whole words
-//	     ─ similar.go: where nothing bears the name, names that are like it
-//	     ─ uses.go: the order of definitions, by place, kind and number of uses
-//	     ─ outside_code.go: which references stand in comments and string literals
-//	     ─ hierarchy.go: which types extend one: heads.go reads heads, methods.go compares methods of Go
-//	     ─ near.go: what is near the place of a reader comes first
-//	     ─ signature.go: the source by which a symbol is defined
+//	name ─ symbols.go: definitions from the symbol index, references as whole words
+//	─ similar.go: similar names, if nothing has the name
+//	─ uses.go: the order of definitions, by directory, kind and number of uses
+//	─ outside_code.go: references in comments and string literals
+//	─ hierarchy.go: types that extend a type; heads.go parses declarations, methods.go compares Go methods
+//	─ near.go: results near the reader's position come first
+//	─ signature.go: the source at the beginning of a definition
 //
-// What a viewer may see, the search itself and what an answer lacks are package
-// search's: it is asked by a [search.Lookup]. How symbols are taken from a file and
-// kept is package shard/symbols'.
+// Package search checks permissions, runs the searches, and says what an answer lacks; a
+// [search.Lookup] describes a search. Package shard/symbols extracts and stores the symbols of
+// files.
 package symbols

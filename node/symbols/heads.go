@@ -8,20 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// head is the beginning of a type: its name, and the types that it extends.
+// head is the declaration of a type up to its body: its name, and the types that it extends.
 type head struct {
 	name, kind string  // name is "" of an object without one, and of a line whose type stands around it
 	at         int     // offset of the name, or of the kind where there is none
 	supers     []super // the types that are named in it
 }
 
-// super is a type that a head names.
+// super is a type that a head names as extended.
 type super struct {
 	name string // as it is written, without arguments
 	at   int    // offset
 }
 
-// style is how the languages of a family write the head of a type.
+// style describes how a family of languages writes the head of a type.
 type style struct {
 	kinds []string // words that begin a head
 	lists []string // words or signs behind which the types stand that it extends
@@ -29,7 +29,7 @@ type style struct {
 	named string   // of a head of the type %s, as far as its body
 }
 
-// The parts of expressions. Brackets lie in each other two deep.
+// Parts of expressions. Brackets may be nested two deep.
 const (
 	inBrackets = `\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)`
 	upToBody   = `(?:[^{;()]|` + inBrackets + `)*`
@@ -37,20 +37,20 @@ const (
 	scopes     = `(?:[\w.:\\]*[.:\\])?`
 )
 
-// wordStyle is of languages with words before the types: class A extends B implements C.
+// wordStyle is for languages with keywords before the types: class A extends B implements C.
 func wordStyle(kinds, lists string) style {
 	k := `\b(?:` + strings.ReplaceAll(kinds, " ", "|") + `)\b`
 	l := `\b(?:` + strings.ReplaceAll(lists, " ", "|") + `)\b`
 	return style{strings.Fields(kinds), strings.Fields(lists), k + bodiless + l + bodiless + `%s`, k + `\s+` + scopes + `%s` + upToBody}
 }
 
-// signStyle is of languages with a colon before the types: class A : B, C.
+// signStyle is for languages with a colon before the types: class A : B, C.
 func signStyle(kinds string) style {
 	k := `\b(?:` + strings.ReplaceAll(kinds, " ", "|") + `)\b`
 	return style{strings.Fields(kinds), []string{":"}, k + bodiless + `:` + bodiless + `%s`, k + `[^{;:()]*?\b%s` + upToBody}
 }
 
-// The styles. Of a language that is in none, nothing is known of hierarchies.
+// The styles of languages. Hierarchies are unknown for languages without a style.
 var (
 	javaStyle   = wordStyle("class interface enum record trait mixin object", "extends implements with on")
 	kotlinStyle = signStyle("class interface object")
@@ -76,18 +76,18 @@ var styles = map[string]*style{
 	"Ruby": &rubyStyle, "Crystal": &rubyStyle, "Rust": &rustStyle,
 }
 
-// includes are lines within a type that name further types of it, by language: the words that begin
-// them. The index knows the type around them.
+// includes has, by language, the keywords of lines inside a type that add supertypes. The index
+// knows the enclosing type of such a line.
 var includes = map[string][]string{"Ruby": {"include", "extend", "prepend"}, "Crystal": {"include", "extend"}, "PHP": {"use"}, "Elixir": {"@behaviour", "use"}}
 
-// Words in heads that are no names of types, and those that begin what stands behind a head.
+// Words in heads that are not names of types, and keywords that begin the next statement.
 var (
 	besideNames = []string{"final", "sealed", "constructor", "class", "private", "internal", "protected", "public"}
 	beforeTypes = []string{"public", "private", "protected", "virtual", "dyn", "unowned", "internal", "typename"}
 	behindHeads = []string{"fun", "val", "var", "def", "func", "function", "import", "package", "typealias", "const", "let", "export", "return", "where", "permits", "if", "for"}
 )
 
-// headsOf finds the heads of types in a part of a file, which may begin and end anywhere.
+// headsOf returns the heads of types in a part of a file, which may begin and end anywhere.
 func headsOf(lang string, text []byte) (heads []head) {
 	s := styles[lang]
 	if s == nil && includes[lang] == nil {
@@ -106,7 +106,7 @@ func headsOf(lang string, text []byte) (heads []head) {
 	return heads
 }
 
-// headToken is a name with what it is qualified by, a sign, or the end of a line.
+// headToken is a qualified name, a sign, or a line end.
 type headToken struct {
 	text string
 	at   int
@@ -117,7 +117,7 @@ func (t headToken) named() bool {
 	return r == '_' || r == '$' || r == '@' && len(t.text) > 1 || unicode.IsLetter(r)
 }
 
-// tokensOf are the tokens of a text without its comments and string literals.
+// tokensOf returns the tokens of a text without comments and string literals.
 func tokensOf(lang string, text []byte) (tokens []headToken) {
 	text = codeOf(lang, text)
 	for i := 0; i < len(text); {
@@ -137,7 +137,7 @@ func tokensOf(lang string, text []byte) (tokens []headToken) {
 	return tokens
 }
 
-// nameEnd is where a name ends that goes on at an offset: behind its last part.
+// nameEnd returns where the qualified name ends that continues at i.
 func nameEnd(lang string, text []byte, i int) int {
 	for i < len(text) {
 		r, n := utf8.DecodeRune(text[i:])
@@ -166,7 +166,7 @@ func isHeadRune(r rune) bool {
 	return r == '_' || r == '$' || unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// codeOf is a text with blanks in place of its comments and string literals.
+// codeOf returns a text with its comments and string literals replaced by spaces.
 func codeOf(lang string, text []byte) []byte {
 	syntax := syntaxes[families[lang]]
 	out := bytes.Clone(text)
@@ -179,7 +179,8 @@ func codeOf(lang string, text []byte) []byte {
 		line := out[from:end]
 		from = end + 1
 
-		// The comment may have begun before the text. A line of it stands for itself: a product begins so, too.
+		// The comment may have begun before the text. A line that begins with a star may also be a
+		// product, so decide for each line.
 		if !comments && syntax.block && insideStars(line) {
 			_, rest, _ := bytes.Cut(line, []byte("*/"))
 			blank(line[:len(line)-len(rest)])
@@ -213,7 +214,7 @@ func blank(b []byte) {
 	}
 }
 
-// headParser reads heads off tokens.
+// headParser parses heads from tokens.
 type headParser struct {
 	lang   string
 	style  *style
@@ -221,7 +222,7 @@ type headParser struct {
 	i      int
 }
 
-// peek is the next token, an empty one at the end.
+// peek returns the next token, or an empty one at the end.
 func (p *headParser) peek() headToken {
 	if p.i >= len(p.tokens) {
 		return headToken{}
@@ -229,7 +230,7 @@ func (p *headParser) peek() headToken {
 	return p.tokens[p.i]
 }
 
-// next takes a token, and passes over ends of lines before it.
+// next returns the next token, after skipping line ends.
 func (p *headParser) next() headToken {
 	p.lines()
 	t := p.peek()
@@ -243,7 +244,7 @@ func (p *headParser) lines() {
 	}
 }
 
-// head reads the head that begins at the next token.
+// head parses a head that begins at the next token.
 func (p *headParser) head() (head, bool) {
 	p.lines()
 	first := p.i == 0 || p.tokens[p.i-1].text == "\n"
@@ -277,7 +278,7 @@ func (p *headParser) head() (head, bool) {
 		case t.named() && p.ends(t, h):
 			return h, h.supers != nil || h.name != ""
 		case t.named():
-			// Of several names the last counts: macros and annotations stand before it.
+			// Of several names the last counts, because macros and annotations come first.
 			if h.supers == nil && t.text[0] != '@' && !slices.Contains(besideNames, t.text) && (h.name == "" || p.lang == "C++") {
 				h.name, h.at = lastPart(t.text), t.at+len(t.text)-len(lastPart(t.text))
 			}
@@ -289,13 +290,13 @@ func (p *headParser) head() (head, bool) {
 	return h, h.supers != nil
 }
 
-// ends reports whether a name belongs to what stands behind a head that has no body.
+// ends reports whether a name begins the next statement, so that the head has no body.
 func (p *headParser) ends(t headToken, h head) bool {
 	begins := slices.Contains(behindHeads, t.text) || slices.Contains(p.style.kinds, t.text)
 	return begins && !(h.name == "" && h.kind == "enum")
 }
 
-// types reads a list of types.
+// types parses a list of types.
 func (p *headParser) types(h *head) {
 	parens := p.style == &pythonStyle
 	for {
@@ -317,7 +318,7 @@ func (p *headParser) types(h *head) {
 			return
 		}
 
-		// In Python an argument by name is no base.
+		// In Python a keyword argument is not a base class.
 		if parens && p.peek().text == "=" {
 			for depth := 0; p.i < len(p.tokens) && !(depth == 0 && (p.peek().text == "," || p.peek().text == ")")); p.i++ {
 				depth += depthOf(p.peek().text)
@@ -328,7 +329,7 @@ func (p *headParser) types(h *head) {
 		h.supers = append(h.supers, super{t.text, t.at})
 		p.arguments(h)
 
-		// The list goes on behind a sign alone.
+		// The list continues only after a separator.
 		mark := p.i
 		switch sep := p.next().text; {
 		case sep == "," || sep == "&" || sep == "+" || sep == "with" || parens && sep == "\n":
@@ -341,8 +342,8 @@ func (p *headParser) types(h *head) {
 	}
 }
 
-// arguments passes over what may stand behind a type in a list: its arguments, those of its
-// constructor, what it is delegated to.
+// arguments skips what may follow a type in a list: type arguments, constructor arguments, and the
+// target of a delegation.
 func (p *headParser) arguments(h *head) {
 	for {
 		mark := p.i
@@ -350,7 +351,7 @@ func (p *headParser) arguments(h *head) {
 		case "<", "(", "[":
 			p.i--
 
-			// Of Objective-C they are the protocols.
+			// In Objective-C these are the protocols.
 			if t.text == "<" && h.kind == "interface" && p.style == &objcStyle {
 				p.i++
 				p.types(h)
@@ -373,7 +374,7 @@ func (p *headParser) arguments(h *head) {
 	}
 }
 
-// depthOf is by how much a sign opens brackets.
+// depthOf returns how a sign changes the nesting depth.
 func depthOf(sign string) int {
 	switch sign {
 	case "(", "[", "{", "<":
@@ -384,7 +385,7 @@ func depthOf(sign string) int {
 	return 0
 }
 
-// brackets passes over a pair of brackets and what is in it.
+// brackets skips a pair of brackets with its content.
 func (p *headParser) brackets() {
 	open := p.peek().text
 	closing := map[string]string{"<": ">", "(": ")", "[": "]"}[open]
@@ -393,7 +394,7 @@ func (p *headParser) brackets() {
 		switch t := p.tokens[p.i].text; {
 		case t == open:
 			depth++
-		// An arrow closes nothing.
+		// The > of an arrow closes nothing.
 		case t == closing && !(t == ">" && (p.tokens[p.i-1].text == "-" || p.tokens[p.i-1].text == "=")):
 			depth--
 		case open == "<" && (t == "{" || t == ";"):
@@ -406,7 +407,7 @@ func (p *headParser) brackets() {
 	}
 }
 
-// include reads the rest of a line that names types of the type around it.
+// include parses the rest of a line that adds supertypes to the enclosing type.
 func (p *headParser) include(t headToken) (head, bool) {
 	h := head{kind: t.text, at: t.at}
 	for p.i < len(p.tokens) {
@@ -422,7 +423,7 @@ func (p *headParser) include(t headToken) (head, bool) {
 	return h, h.supers != nil
 }
 
-// rust reads the rest of a head of Rust.
+// rust parses the rest of a Rust head.
 func (p *headParser) rust(t headToken) (head, bool) {
 	h := head{kind: t.text, at: t.at}
 	if p.peek().text == "<" {
@@ -446,7 +447,7 @@ func (p *headParser) rust(t headToken) (head, bool) {
 		return h, true
 	}
 
-	// impl Trait for Type.
+	// The form is impl Trait for Type.
 	for t = p.next(); t.text == "!" || t.text == "const"; t = p.next() {
 	}
 	if !t.named() {
@@ -467,7 +468,7 @@ func (p *headParser) rust(t headToken) (head, bool) {
 	return h, false
 }
 
-// derived finds the type below its derived traits.
+// derived finds the type that follows its derived traits.
 func (p *headParser) derived(h head) (head, bool) {
 	for range 80 {
 		switch t := p.next(); t.text {
@@ -482,7 +483,7 @@ func (p *headParser) derived(h head) (head, bool) {
 	return h, false
 }
 
-// lastPart is a name without what it is qualified by.
+// lastPart returns a name without its qualifier.
 func lastPart(name string) string {
 	return name[strings.LastIndexAny(name, `.:\`)+1:]
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// HierarchyRequest asks which types extend or implement one. Prefix, Letters, Kind and
-// Revision are not used.
+// HierarchyRequest asks which types extend or implement a type. Prefix, Letters, Kind and Revision
+// are ignored.
 type HierarchyRequest struct {
 	SymbolRequest
 
@@ -26,7 +26,7 @@ type HierarchyRequest struct {
 	Transitive bool // and those of these
 }
 
-// The bounds of a hierarchy.
+// The limits of a hierarchy.
 const (
 	headLines   = 6    // around what was found of a head
 	mostLevels  = 20   // of types that extend each other
@@ -34,9 +34,9 @@ const (
 	mostOfHeads = 4000 // places of one level
 )
 
-// Hierarchy finds the types that extend or implement one, by the names in the heads of
-// types: Of is the type that one extends. Types of Go implement by their methods.
-// Defined is the type itself. Of a method, written behind its type, it finds the
+// Hierarchy finds the types that extend or implement a type, by the names in heads of types. Go
+// types implement interfaces by their methods. In the response, Of is the type that a result
+// extends, and Defined is the requested type. For a method such as Type.method, it finds the
 // methods that override it.
 func (s *Finder) Hierarchy(ctx context.Context, v catalog.Viewer, req HierarchyRequest) (*SymbolResponse, error) {
 	req.Prefix, req.Letters, req.Kind, req.Revision = false, false, "", ""
@@ -45,7 +45,7 @@ func (s *Finder) Hierarchy(ctx context.Context, v catalog.Viewer, req HierarchyR
 		return nil, err
 	}
 
-	// A name that no type bears, behind one that some bear, is of a method.
+	// If no type has the whole name but its scope is a type, the name means a method.
 	scope, name := qualified(req.Symbol)
 	member := len(h.out.Defined) == 0 && scope != ""
 	if member {
@@ -67,12 +67,12 @@ func (s *Finder) Hierarchy(ctx context.Context, v catalog.Viewer, req HierarchyR
 	return h.out, s.addKept(ctx, v, req.SymbolRequest, h.out, could)
 }
 
-// HasHierarchy reports whether it is known how types of a language extend each other.
+// HasHierarchy reports whether hierarchies can be found in a language.
 func HasHierarchy(lang string) bool {
 	return styles[lang] != nil || includes[lang] != nil || lang == "Go"
 }
 
-// hierarchy is one answer while it is made.
+// hierarchy is a running request.
 type hierarchy struct {
 	s     *Finder
 	ctx   context.Context
@@ -84,10 +84,10 @@ type hierarchy struct {
 	out   *SymbolResponse
 }
 
-// typeKinds are what ctags calls the definitions of types.
+// typeKinds lists ctags' kinds for types.
 var typeKinds = []string{"class", "interface", "struct", "enum", "trait", "protocol", "object", "record", "module", "union", "type", "typedef", "mixin", "contract", "annotation", "talias", "alias"}
 
-// begin finds the definitions of the type, which may be qualified.
+// begin finds the definitions of the requested type, which may have a qualified name.
 func (h *hierarchy) begin(symbol string) error {
 	req := h.req.SymbolRequest
 	req.Symbol = symbol
@@ -107,7 +107,7 @@ func (h *hierarchy) begin(symbol string) error {
 	return nil
 }
 
-// levels finds the types of each level by those of the one before.
+// levels finds the types of each level from those of the previous one.
 func (h *hierarchy) levels() error {
 	for level := 0; len(h.names) > 0; level++ {
 		if level == mostLevels || len(h.names) > mostTypes {
@@ -137,7 +137,7 @@ func (h *hierarchy) levels() error {
 	return nil
 }
 
-// level finds the types next to those of the names.
+// level finds the types one step away from the current names.
 func (h *hierarchy) level(level int) (*SymbolResponse, error) {
 	var found *SymbolResponse
 	var err error
@@ -147,15 +147,15 @@ func (h *hierarchy) level(level int) (*SymbolResponse, error) {
 		found, err = h.find(h.below(), h.extends)
 	}
 
-	// What has its methods is a type of Go for the type that was asked for alone: those that
-	// have the methods of its implementers have its own.
+	// Match methods of Go types only for the requested type. A type with the methods of an
+	// implementer also has those of the interface.
 	if err == nil && level == 0 && !h.req.Up && (len(h.langs) == 0 || slices.Contains(h.langs, "Go")) {
 		err = h.implement(found)
 	}
 	return found, err
 }
 
-// add takes the places of a level.
+// add adds the matches of a level to the answer.
 func (h *hierarchy) add(found *SymbolResponse) {
 	at := map[fileOf]int{}
 	for i := range h.out.Files {
@@ -171,7 +171,7 @@ func (h *hierarchy) add(found *SymbolResponse) {
 	}
 }
 
-// arrange puts the answer in order, and counts it.
+// arrange sorts the answer, removes duplicates and counts the matches.
 func (h *hierarchy) arrange() {
 	slices.Sort(h.out.Undefined)
 	h.out.Undefined = slices.Compact(h.out.Undefined)
@@ -188,7 +188,7 @@ func (h *hierarchy) arrange() {
 	})
 }
 
-// members finds the methods of a name in the types of the hierarchy.
+// members finds the methods with a name in the types of the hierarchy.
 func (h *hierarchy) members(name string) (*SymbolResponse, error) {
 	of := map[string]string{}
 	for _, f := range h.out.Files {
@@ -222,7 +222,7 @@ func (h *hierarchy) members(name string) (*SymbolResponse, error) {
 	return h.out, nil
 }
 
-// alternatives is an expression for one of the names, anyOf for one as a word.
+// alternatives returns an expression for any of the names, and anyOf one for any of them as a word.
 func alternatives(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
@@ -233,22 +233,22 @@ func alternatives(names []string) string {
 
 func anyOf(names []string) string { return `\b(?:` + alternatives(names) + `)\b` }
 
-// spoken are the languages whose types may stand in one hierarchy with those of the
-// names: all where it is not known what defines them.
+// spoken reports whether types of a language can be in the hierarchy. If the language of the
+// requested type is unknown, all can.
 func (h *hierarchy) spoken(lang string) bool {
 	return len(h.langs) == 0 || slices.ContainsFunc(h.langs, func(l string) bool {
 		return l == lang || slices.ContainsFunc(related, func(g []string) bool { return slices.Contains(g, l) && slices.Contains(g, lang) })
 	})
 }
 
-// related are languages whose types extend each other's.
+// related lists groups of languages whose types can extend each other.
 var related = [][]string{
 	{"Java", "Kotlin", "Scala", "Groovy"}, {"C", "C++", "Cuda", "Objective-C", "Objective-C++"}, {"Swift", "Objective-C", "Objective-C++"},
 	{"TypeScript", "TSX", "JavaScript", "JSX", "Vue", "Svelte"}, {"Python", "Cython"},
 }
 
-// byStyle is the arms of a query: for each style that is spoken, what an expression of
-// it finds in its languages.
+// byStyle returns a query for each style that the hierarchy may have: the languages of the style,
+// and the expression that text makes of it.
 func (h *hierarchy) byStyle(text func(*style) string) (arms []query.Q) {
 	langs := map[*style]*query.Or{}
 	for _, lang := range slices.Sorted(maps.Keys(styles)) {
@@ -264,7 +264,7 @@ func (h *hierarchy) byStyle(text func(*style) string) (arms []query.Q) {
 	return arms
 }
 
-// written fills names into an expression of a style, which may have several places for them.
+// written inserts names into an expression of a style, which may have several places for them.
 func written(expr, names string) string {
 	if strings.Contains(expr, "%[1]s") {
 		return fmt.Sprintf(expr, names)
@@ -272,12 +272,12 @@ func written(expr, names string) string {
 	return strings.Replace(expr, "%s", names, 1)
 }
 
-// includeExpr is an expression for lines that name further types of the type around them.
+// includeExpr returns an expression for lines that add supertypes to the enclosing type.
 func includeExpr(lang, names string) string {
 	return `^[ \t]*(?:` + strings.Join(includes[lang], "|") + `)\b[^\n#]*` + names
 }
 
-// below is a query for heads that may extend one of the names.
+// below returns a query for heads that may extend one of the names.
 func (h *hierarchy) below() query.Q {
 	names := anyOf(h.names)
 	arms := h.byStyle(func(s *style) string { return written(s.expr, names) })
@@ -294,7 +294,7 @@ func (h *hierarchy) below() query.Q {
 	return &query.Or{Subs: arms}
 }
 
-// named is a query for the heads of the names.
+// named returns a query for the heads of the types with the names.
 func (h *hierarchy) named() query.Q {
 	names := anyOf(h.names)
 	arms := h.byStyle(func(s *style) string { return written(s.named, names) })
@@ -308,7 +308,7 @@ func (h *hierarchy) named() query.Q {
 	return &query.Or{Subs: arms}
 }
 
-// find runs a query for heads and keeps what a function makes of each file.
+// find runs a query for heads, and keeps the matches that read returns for each file.
 func (h *hierarchy) find(q query.Q, read func(f *search.File) []SymbolMatch) (*SymbolResponse, error) {
 	l, err := h.req.lookup(wordOf(h.names[0]), mostOfHeads)
 	if err != nil {
@@ -334,7 +334,7 @@ func (h *hierarchy) find(q query.Q, read func(f *search.File) []SymbolMatch) (*S
 	return out, nil
 }
 
-// heads are those of a file, each as a place, with the types that it names.
+// heads calls use for each head in a file, with the types that it names.
 func heads(f *search.File, use func(m SymbolMatch, supers []super)) {
 	for i := range f.Chunks {
 		c := &f.Chunks[i]
@@ -350,7 +350,7 @@ func heads(f *search.File, use func(m SymbolMatch, supers []super)) {
 	}
 }
 
-// end is the offset of the last type that a head names.
+// end returns the offset of the last type that a head names.
 func (h *head) end(text []byte) int {
 	if len(h.supers) == 0 {
 		return h.at
@@ -358,7 +358,7 @@ func (h *head) end(text []byte) int {
 	return min(max(h.at, h.supers[len(h.supers)-1].at), len(text))
 }
 
-// rangeIn is a part of a chunk in its file.
+// rangeIn converts offsets in a chunk to a range of the file.
 func rangeIn(c *shard.Chunk, from, to int) shard.Range {
 	position := func(at int) shard.Position {
 		return shard.Position{Offset: c.Start.Offset + uint32(at), Line: c.Start.Line + uint32(bytes.Count(c.Content[:at], []byte("\n")))}
@@ -366,7 +366,7 @@ func rangeIn(c *shard.Chunk, from, to int) shard.Range {
 	return shard.Range{Start: position(from), End: position(max(from, to))}
 }
 
-// aroundLine is what the range of a line stands in.
+// aroundLine returns the definition around a line.
 func aroundLine(c *shard.Chunk, line uint32) shard.Symbol {
 	for i, r := range c.Ranges {
 		if r.Start.Line <= line && line <= r.End.Line && i < len(c.Around) {
@@ -376,7 +376,7 @@ func aroundLine(c *shard.Chunk, line uint32) shard.Symbol {
 	return shard.Symbol{}
 }
 
-// extends are the heads of a file that name one of the names.
+// extends returns the heads in a file that extend one of the names.
 func (h *hierarchy) extends(f *search.File) (matches []SymbolMatch) {
 	if f.Language == "Go" {
 		return h.embeds(f)
@@ -393,13 +393,13 @@ func (h *hierarchy) extends(f *search.File) (matches []SymbolMatch) {
 	return matches
 }
 
-// mention is a type that heads name.
+// mention is a type that some head names as extended.
 type mention struct {
 	by    string          // the type that extends it
 	repos map[string]bool // where that is said
 }
 
-// mentioned are the types that the heads of the names name.
+// mentioned returns the types that the heads of the names extend.
 func (h *hierarchy) mentioned() (map[string]*mention, error) {
 	types := map[string]*mention{}
 	add := func(name, by, repo string) {
@@ -426,7 +426,7 @@ func (h *hierarchy) mentioned() (map[string]*mention, error) {
 	return types, err
 }
 
-// above finds the types that those of the names extend, where they are defined.
+// above finds the definitions of the types that the names extend.
 func (h *hierarchy) above() (*SymbolResponse, error) {
 	types, err := h.mentioned()
 	if err != nil || len(types) == 0 {
@@ -438,7 +438,7 @@ func (h *hierarchy) above() (*SymbolResponse, error) {
 		return nil, err
 	}
 
-	// A type of the same repository is the one that is meant.
+	// A type in the same repository is preferred.
 	near, anywhere := map[string]bool{}, map[string]bool{}
 	for _, f := range out.Files {
 		for _, m := range f.Matches {

@@ -19,20 +19,20 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// Types of Go implement an interface by having its methods. They are compared by their
-// names, parameters and results, without the packages of types.
+// A Go type implements an interface if it has its methods. Methods are compared by name, parameters
+// and results, ignoring the packages of types.
 
-// embedExpr is an expression for lines of Go that embed one of the names.
+// embedExpr returns an expression for Go lines that embed one of the names.
 func embedExpr(names string) string {
 	return `^[ \t]+\*?(?:\w+\.)?` + names + `(?:\[[^\n]*\])?[ \t]*(?:` + "`[^`\n]*`" + `)?[ \t]*(?://[^\n]*)?$`
 }
 
-// goText is a query for an expression in files of Go.
+// goText returns a query for an expression in Go files.
 func goText(expr string) query.Q {
 	return &query.And{Subs: []query.Q{&query.Lang{Name: "Go"}, &query.Text{Pattern: expr, Regexp: true}}}
 }
 
-// embeds are the types in a file of Go that embed one of the names.
+// embeds returns the types in a Go file that embed one of the names.
 func (h *hierarchy) embeds(f *search.File) (matches []SymbolMatch) {
 	for i := range f.Chunks {
 		c := &f.Chunks[i]
@@ -50,7 +50,7 @@ func (h *hierarchy) embeds(f *search.File) (matches []SymbolMatch) {
 	return matches
 }
 
-// methodSet is the methods of a type, by name.
+// methodSet has the methods of a type by name.
 type methodSet struct {
 	methods  map[string]signatureOfGo
 	embedded []string
@@ -58,13 +58,13 @@ type methodSet struct {
 	generic  bool
 }
 
-// signatureOfGo is the parameters and results of a method.
+// signatureOfGo is the signature of a method.
 type signatureOfGo struct {
 	types string // without packages
 	count string // of them, where type parameters hide what they are
 }
 
-// has reports whether a set has the methods of an interface.
+// has reports whether a set contains all methods of an interface.
 func (s *methodSet) has(of *methodSet) bool {
 	for name, want := range of.methods {
 		got, ok := s.methods[name]
@@ -75,10 +75,10 @@ func (s *methodSet) has(of *methodSet) bool {
 	return len(of.methods) > 0
 }
 
-// typeOfGo is a type in a directory.
+// typeOfGo identifies a Go type by repository, directory and name.
 type typeOfGo struct{ repo, dir, name string }
 
-// wellKnown are interfaces that others embed and whose package is seldom indexed.
+// wellKnown has interfaces that others often embed, and whose package is seldom indexed.
 const wellKnown = `package p
 type error interface { Error() string }
 type fmt_Stringer interface { String() string }
@@ -92,7 +92,7 @@ type sync_Locker interface { Lock(); Unlock() }`
 
 const interfaceBody = `(?:\[[^\]\n]*\])?[ \t]+interface[ \t]*\{(?:[^{}]|\{[^{}]*\})*\}`
 
-// implement adds the types that have the methods of the interfaces of the name.
+// implement adds the types that have the methods of the requested interface.
 func (h *hierarchy) implement(found *SymbolResponse) error {
 	wanted, err := h.interfaces(`\b(?:` + alternatives(h.names) + `)` + interfaceBody)
 	if err != nil {
@@ -128,8 +128,8 @@ func (h *hierarchy) implement(found *SymbolResponse) error {
 	return h.implementers(found, have, places)
 }
 
-// sameDir reports whether a type can have the methods of an interface: those that are not exported
-// only where it is in its directory.
+// sameDir reports whether a type can have the methods of an interface. Unexported methods need the
+// same directory.
 func (h *hierarchy) sameDir(want *methodSet, of, key typeOfGo) bool {
 	for name := range want.methods {
 		if !ast.IsExported(name) {
@@ -139,7 +139,7 @@ func (h *hierarchy) sameDir(want *methodSet, of, key typeOfGo) bool {
 	return true
 }
 
-// implementers adds types, at their definitions where these are known, and those that embed them.
+// implementers adds types, preferably at their definitions, and then the types that embed them.
 func (h *hierarchy) implementers(found *SymbolResponse, have map[typeOfGo]string, places map[typeOfGo]SymbolFile) error {
 	for round := 0; len(have) > 0 && round < 4; round++ {
 		names := map[string]bool{}
@@ -153,7 +153,7 @@ func (h *hierarchy) implementers(found *SymbolResponse, have map[typeOfGo]string
 		}
 		h.place(found, defined, have, places)
 
-		// A type has the methods of what it embeds.
+		// A struct has the methods of the types that it embeds.
 		next := map[typeOfGo]string{}
 		_, err = h.find(goText(embedExpr(anyOf(sorted))), func(f *search.File) []SymbolMatch {
 			for _, m := range h.embeds(f) {
@@ -176,8 +176,8 @@ func (h *hierarchy) implementers(found *SymbolResponse, have map[typeOfGo]string
 	return nil
 }
 
-// embedsFrom reports whether a line that embeds a type can mean the one of a directory: without a
-// package before it, that of its own.
+// embedsFrom reports whether an embedding line can mean the type of a directory. Without a package
+// name it means the line's own directory.
 func embedsFrom(line string, inner, outer typeOfGo) bool {
 	pkg, _, qualified := strings.Cut(strings.TrimLeft(strings.TrimSpace(line), "*"), ".")
 	if !qualified {
@@ -186,7 +186,7 @@ func embedsFrom(line string, inner, outer typeOfGo) bool {
 	return pkg == path.Base(inner.dir)
 }
 
-// place adds types where they are defined, else where their first method is.
+// place adds types at their definitions, or else at their first method.
 func (h *hierarchy) place(found, defined *SymbolResponse, have map[typeOfGo]string, places map[typeOfGo]SymbolFile) {
 	done := map[typeOfGo]bool{}
 	for _, f := range defined.Files {
@@ -212,12 +212,13 @@ func (h *hierarchy) place(found, defined *SymbolResponse, have map[typeOfGo]stri
 	}
 }
 
-// importExpr is an expression for a line that imports a package.
+// importExpr matches a line that imports a package.
 const importExpr = `^(?:import)?[ \t]*(?:([\w.]+)[ \t]+)?"([\w./~-]+)"`
 
 var importLine = regexp.MustCompile(importExpr)
 
-// interfaces are those that an expression finds, with the methods of what they embed.
+// interfaces returns the interfaces that an expression finds, including the methods of embedded
+// ones.
 func (h *hierarchy) interfaces(expr string) (map[typeOfGo]*methodSet, error) {
 	sets := map[typeOfGo]*methodSet{}
 	known := map[string]bool{}
@@ -244,7 +245,7 @@ func (h *hierarchy) interfaces(expr string) (map[typeOfGo]*methodSet, error) {
 			return nil, err
 		}
 
-		// What they embed comes with the next look.
+		// The next round searches the embedded interfaces.
 		var more []string
 		for _, set := range sets {
 			for _, name := range set.embedded {
@@ -264,7 +265,7 @@ func (h *hierarchy) interfaces(expr string) (map[typeOfGo]*methodSet, error) {
 	return sets, nil
 }
 
-// standard is the methods of the interfaces in wellKnown, by their qualified names. It is read-only.
+// standard returns the interfaces of wellKnown by qualified name. The caller must not change them.
 var standard = sync.OnceValue(func() map[string]*methodSet {
 	all := map[string]*methodSet{}
 	file, _ := parser.ParseFile(gotoken.NewFileSet(), "", wellKnown, parser.SkipObjectResolution)
@@ -275,7 +276,7 @@ var standard = sync.OnceValue(func() map[string]*methodSet {
 	return all
 })
 
-// join gives each interface the methods of those that it embeds.
+// join adds to each interface the methods of the interfaces that it embeds.
 func (h *hierarchy) join(sets map[typeOfGo]*methodSet) {
 	joined := map[*methodSet]bool{}
 	var join func(key typeOfGo, set *methodSet)
@@ -299,9 +300,9 @@ func (h *hierarchy) join(sets map[typeOfGo]*methodSet) {
 	}
 }
 
-// embeddedBy is the interface that a type embeds by a name, and where it is: one of its
-// directory, one of the package that its file imports, or one that is well known. Of several
-// it is the nearest; nil where none may be meant, or two are as near.
+// embeddedBy returns the interface that a type embeds under a name. It is in the same directory, in
+// the package that the file imports, or a well-known one. If several fit, it is the nearest; nil if
+// none fits or two are equally near.
 func embeddedBy(outer typeOfGo, name string, sets map[typeOfGo]*methodSet) (at typeOfGo, inner *methodSet) {
 	pkg, last, qualified := strings.Cut(name, ".")
 	if !qualified {
@@ -326,7 +327,7 @@ func embeddedBy(outer typeOfGo, name string, sets map[typeOfGo]*methodSet) (at t
 	return at, standard()[imported+"."+last]
 }
 
-// packageOf is the name of a package by its import path, as most are named.
+// packageOf returns the likely name of a package with an import path.
 func packageOf(imported string) string {
 	imported, name := path.Split(imported)
 	if imported != "" && majorVersion.MatchString(name) {
@@ -338,11 +339,11 @@ func packageOf(imported string) string {
 
 var majorVersion = regexp.MustCompile(`^v\d+$`)
 
-// importNearness is how likely an import path means the directory of a type: 0 where it cannot.
-// The path ends with the directory. The repository that it names counts most, then
-// that of the file that imports it, then the part of the directories that is the same.
+// importNearness rates how likely an import path means the directory of a type; 0 if impossible.
+// The path must end with the directory. Most important is whether the path names the repository,
+// then whether it is the importing file's own, then the common directories.
 func importNearness(imported string, outer, of typeOfGo) int {
-	// What a tree of sources or copies holds is imported by its path in there.
+	// A package in a source tree or a vendor directory is imported by its path in there.
 	dir := "/" + of.dir
 	for _, tree := range []string{"/src/", "/vendor/"} {
 		if i := strings.LastIndex(dir, tree); i >= 0 && dir[i+len(tree):] == imported {
@@ -363,7 +364,8 @@ func importNearness(imported string, outer, of typeOfGo) int {
 	return 0
 }
 
-// sameElements is how near the directories of two types are: more than a hundred in one repository.
+// sameElements rates how near the directories of two types are: above 100 in one repository, else
+// 0.
 func sameElements(a, b typeOfGo) int {
 	if a.repo != b.repo {
 		return 0
@@ -378,7 +380,8 @@ func sameElements(a, b typeOfGo) int {
 	return same
 }
 
-// methods are those of types whose head an expression finds, with a place of each type.
+// methods returns the method sets of types with a method that an expression finds, and one position
+// for each type.
 func (h *hierarchy) methods(expr string) (map[typeOfGo]*methodSet, map[typeOfGo]SymbolFile, error) {
 	types, places := map[typeOfGo]*methodSet{}, map[typeOfGo]SymbolFile{}
 	_, err := h.find(goText(`^func[ \t]*`+expr), func(f *search.File) []SymbolMatch {
@@ -405,9 +408,9 @@ func (h *hierarchy) methods(expr string) (map[typeOfGo]*methodSet, map[typeOfGo]
 	return types, places, err
 }
 
-// embedded adds the types that those of the names embed, and the interfaces whose methods they have.
+// embedded adds the types that the named types embed, and the interfaces that they implement.
 func (h *hierarchy) embedded(add func(name, by, repo string)) error {
-	// A structure may have structures in it, one deep.
+	// A struct may contain anonymous structs, one level deep.
 	body := `\b(?:` + alternatives(h.names) + `)(?:\[[^\]\n]*\])?[ \t]+(?:struct|interface)[ \t]*\{(?:[^{}]|\{[^{}]*\})*\}`
 	_, err := h.find(goText(body), func(f *search.File) []SymbolMatch {
 		for i := range f.Chunks {
@@ -454,7 +457,7 @@ func (h *hierarchy) embedded(add func(name, by, repo string)) error {
 	return nil
 }
 
-// textOf is the text of a range in its chunk.
+// textOf returns the text of a range in its chunk.
 func textOf(c *shard.Chunk, r shard.Range) []byte {
 	from, to := int(r.Start.Offset-c.Start.Offset), int(r.End.Offset-c.Start.Offset)
 	if from < 0 || to > len(c.Content) || from > to {
@@ -463,7 +466,8 @@ func textOf(c *shard.Chunk, r shard.Range) []byte {
 	return c.Content[from:to]
 }
 
-// interfaceOf reads the definition of a type behind its keyword; nil for what is none.
+// interfaceOf parses the definition of a type, without its keyword. It returns nil for anything
+// else.
 func interfaceOf(text []byte) (string, *methodSet) {
 	file, err := parser.ParseFile(gotoken.NewFileSet(), "", "package p\ntype "+string(text), parser.SkipObjectResolution)
 	if err != nil || len(file.Decls) != 1 {
@@ -473,7 +477,7 @@ func interfaceOf(text []byte) (string, *methodSet) {
 	return spec.Name.Name, methodsOf(spec)
 }
 
-// methodsOf is the methods that an interface names, and what it or a structure embeds.
+// methodsOf returns the methods of an interface, and the types that an interface or struct embeds.
 func methodsOf(spec *ast.TypeSpec) *methodSet {
 	set := &methodSet{methods: map[string]signatureOfGo{}, generic: spec.TypeParams != nil}
 	var fields *ast.FieldList
@@ -491,7 +495,7 @@ func methodsOf(spec *ast.TypeSpec) *methodSet {
 			for _, name := range f.Names {
 				set.methods[name.Name] = signatureOfFunc(t)
 			}
-		// What else stands alone is a set of types.
+		// Any other unnamed element is a type set.
 		case *ast.Ident, *ast.SelectorExpr, *ast.StarExpr, *ast.IndexExpr, *ast.IndexListExpr:
 			if name := qualifiedText(t); f.Names == nil && name != "comparable" && name != "any" {
 				set.embedded = append(set.embedded, name)
@@ -501,7 +505,7 @@ func methodsOf(spec *ast.TypeSpec) *methodSet {
 	return set
 }
 
-// methodOf reads the head of a method; nil for what is none.
+// methodOf parses the head of a method; nil if it is none.
 func methodOf(text []byte) (receiver string, method *ast.FuncDecl, generic bool) {
 	end := 0
 	for range headLines {
@@ -511,7 +515,7 @@ func methodOf(text []byte) (receiver string, method *ast.FuncDecl, generic bool)
 		}
 		end = min(end+n+1, len(text))
 
-		// With a body on its line, or with one that begins there.
+		// The body is either complete on its line or begins there.
 		head := string(text[:end])
 		for _, source := range []string{head, head[:strings.LastIndexByte(head, '{')+1] + "}"} {
 			file, err := parser.ParseFile(gotoken.NewFileSet(), "", "package p\n"+source, parser.SkipObjectResolution)
@@ -529,7 +533,7 @@ func methodOf(text []byte) (receiver string, method *ast.FuncDecl, generic bool)
 	return "", nil, false
 }
 
-// signatureOfFunc is the types of parameters and results.
+// signatureOfFunc returns the types of parameters and results.
 func signatureOfFunc(f *ast.FuncType) signatureOfGo {
 	params, results := typesOf(f.Params), typesOf(f.Results)
 	return signatureOfGo{strings.Join(params, ",") + ")" + strings.Join(results, ","), strconv.Itoa(len(params)) + ")" + strconv.Itoa(len(results))}
@@ -547,7 +551,7 @@ func typesOf(list *ast.FieldList) (types []string) {
 	return types
 }
 
-// qualifiedText is the name of a type with its package, without type arguments.
+// qualifiedText returns the name of a type with its package, without type arguments.
 func qualifiedText(e ast.Expr) string {
 	switch t := e.(type) {
 	case *ast.StarExpr:
@@ -562,7 +566,7 @@ func qualifiedText(e ast.Expr) string {
 	return typeText(e)
 }
 
-// typeText is a type without the packages of names.
+// typeText returns a type without package names.
 func typeText(e ast.Expr) string {
 	switch t := e.(type) {
 	case *ast.Ident:

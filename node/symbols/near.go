@@ -9,17 +9,16 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// Place is where somebody reads the name that he asks about.
+// Place is the position of the name that a reader asks about.
 type Place struct {
 	Repo         string // "" where that is not known
 	Path         string
 	Line, Column int // from 1, the column in runes; 0 where that is not known
 }
 
-// nearFirst puts what is near a place first: what is in the same file before what is
-// in its directory, in its language, and in its repository. In the file itself the
-// last place before it comes first. The order is else as it was; without a place all
-// of it.
+// nearFirst sorts results by nearness to the reader's position: same file, then directory, language
+// and repository. In the same file, the last match before the position comes first. Otherwise the
+// order stays.
 func (r *SymbolResponse) nearFirst(p *Place) {
 	if p == nil {
 		return
@@ -36,14 +35,14 @@ func (r *SymbolResponse) nearFirst(p *Place) {
 	}
 }
 
-// isIn reports whether the place is in a file. Without a repository every file of the
-// path may be it.
+// isIn reports whether the position is in a file. Without a repository, any file with its path may
+// be it.
 func (p *Place) isIn(f *SymbolFile) bool {
 	return f.Path == p.Path && (p.Repo == "" || p.Repo == f.Repository)
 }
 
-// nearness is how much a file has in common with that of the place; each of the four
-// counts more than those behind it together.
+// nearness rates what a file shares with the reader's file. Each of the four criteria outweighs all
+// later ones together.
 func (p *Place) nearness(f *SymbolFile, language string) int {
 	n := 0
 	if p.isIn(f) {
@@ -61,7 +60,7 @@ func (p *Place) nearness(f *SymbolFile, language string) int {
 	return n
 }
 
-// compare orders positions of the file: those up to the place, the nearest first,
+// compare orders positions in the reader's file: first those up to the reader's, nearest first,
 // then those after it.
 func (p *Place) compare(a, b shard.Position) int {
 	behindA, behindB := p.isBefore(a), p.isBefore(b)
@@ -77,8 +76,8 @@ func (p *Place) compare(a, b shard.Position) int {
 	return -order
 }
 
-// isBefore reports whether the place is before a position. Without a column it is the
-// end of its line.
+// isBefore reports whether the reader's position is before another. Without a column it is the end
+// of its line.
 func (p *Place) isBefore(at shard.Position) bool {
 	if int(at.Line) != p.Line {
 		return int(at.Line) > p.Line
@@ -86,7 +85,7 @@ func (p *Place) isBefore(at shard.Position) bool {
 	return p.Column > 0 && int(at.Column) > p.Column
 }
 
-// best keeps so many files from the first on; 0 keeps all.
+// best keeps the first files; 0 keeps all.
 func (r *SymbolResponse) best(files int) {
 	if files == 0 || len(r.Files) <= files {
 		return

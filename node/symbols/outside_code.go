@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// syntax is how comments and string literals look in a family of languages.
+// syntax describes comments and string literals in a family of languages.
 type syntax struct {
 	line   []string // begin a comment that ends with the line
 	block  bool     // /* */
 	quotes string   // bytes that begin and end a string literal
 }
 
-// The families. What is in none is taken for code throughout.
+// The families of languages. Other languages count as code throughout.
 var syntaxes = map[string]syntax{
 	"c":      {line: []string{"//"}, block: true, quotes: `"`},
 	"script": {line: []string{"//"}, block: true, quotes: "\"'`"},
@@ -40,12 +40,11 @@ var families = map[string]string{
 	"TeX": "tex", "Erlang": "tex", "MATLAB": "tex", "Prolog": "tex",
 }
 
-// prose are the formats of texts for people: nothing in them is code.
+// prose lists text formats without any code.
 var prose = []string{"Markdown", "MDX", "Text", "reStructuredText", "AsciiDoc", "Org", "Textile", "Roff", "Roff Manpage", "Texinfo", "Gettext Catalog"}
 
-// OutsideCode guesses whether the byte at an offset of a line is no code: in a
-// comment or in a string literal. It looks at the line alone, so a comment of
-// several lines is known by its stars only.
+// OutsideCode guesses whether the byte at an offset of a line is in a comment or a string literal.
+// It only examines the line, so it recognizes multi-line comments by their leading stars.
 func OutsideCode(lang string, line []byte, at int) bool {
 	if slices.Contains(prose, lang) {
 		return true
@@ -59,7 +58,7 @@ func OutsideCode(lang string, line []byte, at int) bool {
 		return true
 	}
 
-	// Token by token, until one reaches beyond the byte.
+	// Read tokens until one reaches beyond the byte.
 	at = min(max(at, 0), len(line))
 	for i := 0; i < at; {
 		kind, n := syntax.token(lang, line[:i], line[i:])
@@ -71,7 +70,7 @@ func OutsideCode(lang string, line []byte, at int) bool {
 	return false
 }
 
-// token is what a line may be made of.
+// token is a kind of token in a line.
 type token uint8
 
 const (
@@ -80,8 +79,8 @@ const (
 	literal // a string literal
 )
 
-// token returns the token that rest begins with, and its length; before is the
-// line up to there. One that does not end on the line is a byte longer than rest.
+// token returns the kind and length of the token at the start of rest. before is the line up to
+// there. A token that does not end on the line is one byte longer than rest.
 func (s *syntax) token(lang string, before, rest []byte) (token, int) {
 	switch {
 	case beginsAny(rest, s.line) && !isDirective(lang, before, rest):
@@ -95,7 +94,8 @@ func (s *syntax) token(lang string, before, rest []byte) (token, int) {
 	case strings.IndexByte(s.quotes, rest[0]) >= 0:
 		return literal, literalEnd(rest)
 
-	// Where ' begins no string it is a character, as '\"' or '"', or no literal at all.
+	// In languages where ' does not begin a string, it begins a character such as '\"' or '"', or
+	// something else.
 	case rest[0] == '\'' && len(rest) > 3 && rest[1] == '\\' && rest[3] == '\'':
 		return code, 4
 	case rest[0] == '\'' && len(rest) > 2 && rest[2] == '\'':
@@ -104,8 +104,8 @@ func (s *syntax) token(lang string, before, rest []byte) (token, int) {
 	return code, 1
 }
 
-// insideStars reports whether a line begins as those within a comment of several
-// lines do: with a star, and then a blank or the end of the comment.
+// insideStars reports whether a line looks like one inside a multi-line comment: a star, then a
+// blank or the end of the comment.
 func insideStars(line []byte) bool {
 	line = bytes.TrimLeft(line, " \t")
 	if len(line) == 0 || line[0] != '*' {
@@ -114,14 +114,14 @@ func insideStars(line []byte) bool {
 	return len(line) == 1 || line[1] == ' ' || line[1] == '/' || line[1] == '*'
 }
 
-// isDirective reports whether # is no comment: in assembly it may be one of the C
-// preprocessor, in a shell that of a parameter, as in ${#list}.
+// isDirective reports whether # does not begin a comment: in assembly, a preprocessor directive; in
+// a shell, an expansion such as ${#list}.
 func isDirective(lang string, before, rest []byte) bool {
 	if rest[0] != '#' {
 		return false
 	}
 	if strings.HasSuffix(lang, "Assembly") {
-		// The part of a word stands for else and elif.
+		// "el" covers else and elif.
 		word := bytes.TrimLeft(rest[1:], " \t")
 		return beginsAny(word, []string{"define", "if", "include", "undef", "el", "endif"})
 	}
@@ -142,8 +142,8 @@ func beginsAny(b []byte, starts []string) bool {
 	return false
 }
 
-// literalEnd is the length of the string literal that b begins with, its quotes
-// included; one more than that of b when it does not end.
+// literalEnd returns the length of the string literal at the start of b, including quotes, or
+// len(b)+1 if it does not end.
 func literalEnd(b []byte) int {
 	for i := 1; i < len(b); i++ {
 		switch b[i] {
@@ -156,8 +156,8 @@ func literalEnd(b []byte) int {
 	return len(b) + 1
 }
 
-// interpolated reports whether a string literal up to an offset ends inside ${ } or
-// #{ }, which is code.
+// interpolated reports whether a string literal up to an offset ends inside ${ } or #{ }, which is
+// code.
 func interpolated(text []byte) bool {
 	open := max(bytes.LastIndex(text, []byte("${")), bytes.LastIndex(text, []byte("#{")))
 	return open >= 0 && bytes.LastIndexByte(text, '}') < open

@@ -7,8 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// The places of a repository, in the order in which who asks for a name wants to
-// see them.
+// The categories of files in a repository, in the order in which readers want results.
 const (
 	placeSource = iota
 	placeDocs
@@ -18,9 +17,9 @@ const (
 	placeGenerated
 )
 
-// placeRank is the place of a path.
+// placeRank returns the category of a path.
 func placeRank(path string) int {
-	// What the directories say may put it further down still.
+	// The directories may lower the rank further.
 	switch placed := placeOfDirs(path); shard.PathRank(path) {
 	case shard.RankGenerated:
 		return placeGenerated
@@ -35,7 +34,7 @@ func placeRank(path string) int {
 	}
 }
 
-// placeOfDirs judges a path by its directories alone.
+// placeOfDirs categorizes a path by its directories alone.
 func placeOfDirs(path string) int {
 	dirs := strings.Split(strings.ToLower(path), "/")
 	dirs = dirs[:len(dirs)-1]
@@ -48,7 +47,7 @@ func placeOfDirs(path string) int {
 		case "testutil", "testutils", "testhelper", "testhelpers":
 			return placeTests
 		case "utils", "util", "misc":
-			// Further down they are parts of the product.
+			// Deeper in the tree, such directories belong to the product.
 			if i == 0 {
 				return placeTools
 			}
@@ -61,7 +60,7 @@ func placeOfDirs(path string) int {
 	return placeSource
 }
 
-// headerRank puts declarations for others behind the source itself.
+// headerRank sorts headers after source files.
 func headerRank(p string) int {
 	switch path.Ext(p) {
 	case ".h", ".hh", ".hpp", ".hxx", ".inc", ".pyi":
@@ -70,19 +69,19 @@ func headerRank(p string) int {
 	return 0
 }
 
-// programRank orders the places where programs begin by how likely a program is the
-// one that its repository is named after:
+// programRank orders main functions by how likely the program is the one that gives the repository
+// its name:
 //
-//	0  main.go  src/main.rs  cmd/prometheus/main.go  src/redis.c    the product itself, in its own repository
+//	0  main.go  src/main.rs  cmd/prometheus/main.go  src/redis.c    the product itself
 //	1  cmd/rqlited/main.go  weaviate-server/main.go                 its server
 //	2  src/server.c  server/main.go                                 a server
-//	3  the others
+//	3  all others
 func programRank(repository, p string) int {
 	name := strings.ToLower(path.Base(repository))
 	p = strings.ToLower(p)
 	stem := strings.TrimSuffix(path.Base(p), path.Ext(p))
 
-	// What is in src is called like that which src is in.
+	// The parent of src has the program's name.
 	dir := path.Dir(p)
 	if path.Base(dir) == "src" {
 		dir = path.Dir(dir)

@@ -14,16 +14,14 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// maxSimilar is how many symbols are looked at for similar names.
+// maxSimilar is the largest number of symbols examined for similar names.
 const maxSimilar = 10_000
 
-// similar adds names of symbols that are like one: the same letters in
-// another case, then those that take the fewest changes, then those that have
-// it in them, the shortest first.
+// similar adds similar names of symbols to the answer: first those with the same letters in another
+// case, then by number of edits, then names that contain it, the shortest first.
 //
-// Of a short name more symbols may be like it than are looked at, so that the nearest
-// might be left out: whatever one mistake makes of it is looked for first, and where
-// there is such a name, for no other.
+// A short name may have more similar names than are examined, so the nearest could be missed. Names
+// with one edit are therefore searched first, and others only if there are none.
 func (s *Finder) similar(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string, out *SymbolResponse) error {
 	req.Signature = false // names are all that is wanted
 	names := map[string]bool{}
@@ -55,7 +53,7 @@ func (s *Finder) similar(ctx context.Context, v catalog.Viewer, req SymbolReques
 		out.Similar = append(out.Similar, n.name)
 	}
 
-	// With two mistakes another name may be as near, among those that were not looked at.
+	// After an incomplete search, names with two edits may have missed equally near ones.
 	most := mostEdits
 	if !whole {
 		most = 1
@@ -64,13 +62,12 @@ func (s *Finder) similar(ctx context.Context, v catalog.Viewer, req SymbolReques
 	return nil
 }
 
-// longestOneEdit is how many letters a name has at most for which oneEditExpr is
-// worth its length: of a longer one the pieces of similarExpr are rare.
+// longestOneEdit is the longest name for which oneEditExpr is used. For longer names the pieces of
+// similarExpr are rare enough.
 const longestOneEdit = 32
 
-// oneEditExpr is an expression for the names that one mistake makes of a name, "" for
-// none. In place of a letter nothing, another one, or one more stands, or it has
-// changed places with the next. For abc:
+// oneEditExpr returns an expression for all names that differ by one edit: a removed, replaced or
+// inserted letter, or two swapped letters. It returns "" for a name that is too long. For abc:
 //
 //	^(.{0,2}bc|bac|a.{0,2}c|acb|ab.{0,2})$
 func oneEditExpr(name string) string {
@@ -90,7 +87,7 @@ func oneEditExpr(name string) string {
 	return "(?i)^(" + strings.Join(parts, "|") + ")$"
 }
 
-// nearName is a name that is like another.
+// nearName is a name that is similar to another.
 type nearName struct {
 	name    string
 	rank    int // by likeness, in any case
@@ -98,15 +95,14 @@ type nearName struct {
 	cased   int // edits between the two as they are written; any number above mostCases is the same
 }
 
-// mostCases is how far the case of letters is told apart, in edits.
+// mostCases is the largest number of edits of case that are distinguished.
 const mostCases = 20
 
-// nearNames are those of some names that are like one, the nearest first; of some
-// that are as near, those with the same letters, then those that are written in the
-// same case.
+// nearNames returns the similar names among others, the nearest first. Equally near names are
+// sorted by whether they have the same letters, and then by case.
 func nearNames(name string, others []string) (list []nearName) {
 	lower, letters := strings.ToLower(name), lettersOf(name)
-	// Names of the index are only likely to be like it: each is measured, and once.
+	// The index only returns candidates, so measure each.
 	for _, other := range others {
 		rank, ok := likeness(lower, strings.ToLower(other))
 		if !ok {
@@ -126,33 +122,33 @@ func nearNames(name string, others []string) (list []nearName) {
 	return list
 }
 
-// lettersOf is the letters of a name in their own order, all in lower case.
+// lettersOf returns the letters of a name in lower case, sorted.
 func lettersOf(name string) string {
 	letters := []rune(strings.ToLower(name))
 	slices.Sort(letters)
 	return string(letters)
 }
 
-// mostEdits is how many letters of a name may be wrong.
+// mostEdits is the largest number of wrong letters in a name.
 const mostEdits = 2
 
-// longestNear is how many letters a name has at most for which others are near.
+// longestNear is the longest name for which similar ones are searched.
 const longestNear = 200
 
-// similarExpr is an expression for the names that may be like one. Of a name in
-// mostEdits+1 pieces, one piece stays as it is, whichever letters are wrong, and not
-// far from its place. Millions of names end in "ction": so the first letter is right
-// too, or else what follows it is. For performEviction:
+// similarExpr returns an expression for names that may be similar. If a name is cut into
+// mostEdits+1 pieces, one piece is unchanged whatever the edits are, and near its position.
+// Millions of names end in "ction", so either the first letter or everything after it must match
+// too. For performEviction:
 //
 //	^perfo.{8,12}$           the first piece is right
 //	^p.{2,6}rmEvi.{3,7}$     the second, and the first letter
-//	^p.{7,11}ction$          the third
-//	^.{0,2}erfo.{8,12}$      all of the first piece but its first letter
-//	^.{3,7}rmEviction$       all behind the first piece
-//	performEviction          it stands in a longer name
+//	^p.{7,11}ction$          the third, and the first letter
+//	^.{0,2}erfo.{8,12}$      the first piece without its first letter
+//	^.{3,7}rmEviction$       everything after the first piece
+//	performEviction          it is part of a longer name
 //
-// A short name has one mistake at most, and two pieces, which it can only have both
-// changed where the letters at their border are exchanged.
+// A short name has at most one edit and two pieces. Only swapping the letters at their border
+// changes both.
 func similarExpr(name string) string {
 	letters := []rune(name)
 	n, third, half := len(letters), len(letters)/(mostEdits+1), len(letters)/2
@@ -175,13 +171,13 @@ func similarExpr(name string) string {
 		parts = append(parts, "^"+regexp.QuoteMeta(string(swapped))+"$")
 	}
 
-	// Or the whole of it stands in a longer one.
+	// The whole name may be part of a longer one.
 	parts = append(parts, regexp.QuoteMeta(name))
 	return "(?i)" + strings.Join(parts, "|")
 }
 
-// pieceExpr is an expression for what has the letters first to last-1 of a name as
-// they are, with as many letters before and behind them as so many edits leave.
+// pieceExpr returns an expression for names that contain letters[first:last] unchanged, with the
+// other letters changed by at most edits edits.
 func pieceExpr(letters []rune, first, last, edits int) string {
 	around := func(n int) string {
 		if n == 0 {
@@ -192,13 +188,13 @@ func pieceExpr(letters []rune, first, last, edits int) string {
 	return around(first) + regexp.QuoteMeta(string(letters[first:last])) + around(len(letters)-last) + "$"
 }
 
-// likeness ranks a name that is like another, the nearest first; false for one
-// that is not. Both are in lower case.
+// likeness ranks a similar name, 0 for the nearest. ok is false if it is not similar. Both names
+// are in lower case.
 func likeness(name, other string) (rank int, ok bool) {
 	if name == other {
 		return 0, true
 	}
-	// With half of its letters changed a short name is another one.
+	// A short name with half of its letters changed is another name.
 	if d := paths.Near(name, other, mostEdits); d <= mostEdits && d < len(name)/2 {
 		return d, true
 	}

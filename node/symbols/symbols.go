@@ -23,16 +23,16 @@ import (
 	"github.com/shoalsearch/shoal/shard/symbol"
 )
 
-// Finder finds where names are defined and used, beside what a [search.Searcher] finds. It is safe
-// for concurrent use.
+// Finder adds definitions and uses of names to what a [search.Searcher] finds. It is safe for
+// concurrent use.
 type Finder struct {
 	*search.Searcher
 
 	used *lru.Cache[string, map[fileOf]int] // see usesOf
 }
 
-// Searcher is what pages, routes and tools search by; *Finder implements it. Its methods
-// are safe for concurrent use, and check themselves what the viewer may see.
+// Searcher is the interface by which pages, routes and tools search; *Finder implements it. Its
+// methods are safe for concurrent use, and check themselves what the viewer may see.
 type Searcher interface {
 	Search(context.Context, catalog.Viewer, search.Request) (*search.Response, error)
 	StreamSearch(context.Context, catalog.Viewer, search.Request, func(*search.Chunk) error) (*search.Response, error)
@@ -45,17 +45,17 @@ type Searcher interface {
 	References(context.Context, catalog.Viewer, SymbolRequest) (*SymbolResponse, error)
 }
 
-// New makes a Finder, which looks where a Searcher does.
+// New returns a Finder that uses a Searcher.
 func New(s *search.Searcher) *Finder {
 	return &Finder{s, lru.New[string, map[fileOf]int](usedBytes)}
 }
 
-// Caches adds to those of the Searcher the memory that counted uses take.
+// Caches adds the cache of counted uses to the caches of the Searcher.
 func (s *Finder) Caches() []shard.CacheSize {
 	return append(s.Searcher.Caches(), shard.CacheSize{Name: "uses of names", Bytes: s.used.Size(), Most: usedBytes})
 }
 
-// fileOf is a path in a repository.
+// fileOf identifies a file by repository and path.
 type fileOf struct{ repo, path string }
 
 // SymbolRequest asks where a symbol is defined or used.
@@ -82,7 +82,7 @@ type SymbolRequest struct {
 	Signature bool // tell each definition with the source that begins it
 }
 
-// SymbolResponse is where a symbol was found.
+// SymbolResponse lists where a symbol was found.
 type SymbolResponse struct {
 	MatchCount   int
 	Files        []SymbolFile
@@ -95,11 +95,11 @@ type SymbolResponse struct {
 	Undefined    []string          // of a hierarchy: types that belong to it, and that nothing defines
 }
 
-// Commit is the commit of a repository whose index was searched; "" where the
-// repository has nothing in the answer.
+// Commit returns the commit of a repository whose index was searched; "" if the repository has no
+// result.
 func (r *SymbolResponse) Commit(repo string) string { return r.Commits[repo] }
 
-// SymbolFile is a file with places of a symbol.
+// SymbolFile is a file with matches of a symbol.
 type SymbolFile struct {
 	RepoID     uint32
 	Repository string
@@ -109,7 +109,7 @@ type SymbolFile struct {
 	Matches    []SymbolMatch
 }
 
-// SymbolMatch is one place.
+// SymbolMatch is one definition or use.
 type SymbolMatch struct {
 	Line  []byte // content of the line, without its end
 	Range shard.Range
@@ -128,9 +128,8 @@ type SymbolMatch struct {
 	at int // of the range in Line
 }
 
-// arrangeReferences takes out the definitions and puts code first, in each file
-// and among the files. The product's own source comes first, and of that the
-// files with the most uses.
+// arrangeReferences removes the definitions and sorts the uses: code before comments, in each file
+// and among files; then the product's own source; then files with the most uses.
 func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
 	out.MatchCount = 0
 	for i := range out.Files {
@@ -148,13 +147,13 @@ func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
 	}
 	out.dropEmpty()
 
-	// Definitions keep their order by relevance within each kind of place.
+	// Within a category, definitions keep their order by relevance.
 	defined := placesOf(out.Defined)
 	slices.SortStableFunc(out.Defined, func(a, b SymbolFile) int { return defined[keyOf(&a)] - defined[keyOf(&b)] })
 
 	places := placesOf(out.Files)
 
-	// dropEmpty came before: each file has a first match.
+	// After dropEmpty, each file has a first match.
 	slices.SortStableFunc(out.Files, func(a, b SymbolFile) int {
 		return cmp.Or(
 			codeFirst(a.Matches[0], b.Matches[0]),
@@ -164,12 +163,12 @@ func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
 	})
 }
 
-// takeDefinitions moves the definitions of a file from its places to Defined.
+// takeDefinitions moves the definitions of a file from its matches to Defined.
 func (r *SymbolResponse) takeDefinitions(f *SymbolFile) {
 	taken, uses := *f, f.Matches[:0]
 	taken.Matches = nil
 	for _, m := range f.Matches {
-		// What has a kind is a definition.
+		// Only definitions have a kind.
 		if m.Kind != "" {
 			taken.Matches = append(taken.Matches, m)
 		} else {
@@ -183,7 +182,7 @@ func (r *SymbolResponse) takeDefinitions(f *SymbolFile) {
 	}
 }
 
-// codeFirst puts code before what is in a comment or in a string literal.
+// codeFirst sorts code before comments and string literals.
 func codeFirst(a, b SymbolMatch) int {
 	switch {
 	case a.OutsideCode == b.OutsideCode:
@@ -194,20 +193,19 @@ func codeFirst(a, b SymbolMatch) int {
 	return -1
 }
 
-// maxSymbolMatches is how many places one answer has, as of a search.
+// maxSymbolMatches is the largest number of matches in an answer.
 const maxSymbolMatches = 10_000
 
-// Definitions finds where a symbol is defined. The product's own source comes
-// first, there what can be called or instantiated before variables and members,
-// and of these what is used more. A name that nothing bears may be qualified, by
-// dots or colons: then the enclosing scope decides.
+// Definitions finds where a symbol is defined. The product's own source comes first, then functions
+// and types before variables and members, then by number of uses. If nothing has the whole name, it
+// may be qualified with dots or colons, and the scope must match.
 func (s *Finder) Definitions(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, error) {
 	out, name, err := s.defined(ctx, v, req)
 	if err != nil {
 		return nil, err
 	}
 
-	// A name of one or two letters is like half of all names.
+	// Half of all names are similar to one of two letters.
 	if len(out.Files) == 0 && !req.Prefix && len(name) > 2 && !isPattern(name) {
 		if err := s.similar(ctx, v, req, name, out); err != nil {
 			return nil, err
@@ -220,20 +218,20 @@ func (s *Finder) Definitions(ctx context.Context, v catalog.Viewer, req SymbolRe
 	return out, s.addKept(ctx, v, req, out, canDefine)
 }
 
-// defined finds the definitions of a name, which may be qualified, and tells the
-// name without its scope.
+// defined finds the definitions of a name, which may be qualified, and returns the name without its
+// scope.
 func (s *Finder) defined(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, string, error) {
 	out, err := s.definitions(ctx, v, req, req.Symbol)
 	scope, name := qualified(req.Symbol)
 
-	// The sign with which a macro of Rust is used is no part of its name. That of a method of
-	// Ruby is: the whole name was looked for before.
+	// A Rust macro's ! is not part of its name, but a Ruby method's is. So the whole name was tried
+	// first.
 	if plain := strings.TrimSuffix(req.Symbol, "!"); err == nil && len(out.Files) == 0 && !req.Prefix && !req.Letters && plain != req.Symbol && plain != "" {
 		req.Symbol = plain
 		return s.defined(ctx, v, req)
 	}
 
-	// Some names have such a sign in them, so the whole is looked for first.
+	// Some names contain such separators, so the whole name was tried first.
 	if err != nil || len(out.Files) > 0 || req.Prefix || req.Letters || scope == "" {
 		return out, name, err
 	}
@@ -263,7 +261,7 @@ func (s *Finder) definitions(ctx context.Context, v catalog.Viewer, req SymbolRe
 		return nil, err
 	}
 
-	// A query cannot ask for a kind: what is of others is left out of the answer.
+	// A query cannot select a kind, so filter the answer.
 	if req.Kind != "" {
 		out.Keep(func(m SymbolMatch) bool { return m.Kind == req.Kind })
 	}
@@ -271,14 +269,14 @@ func (s *Finder) definitions(ctx context.Context, v catalog.Viewer, req SymbolRe
 	return out, nil
 }
 
-// isPattern reports whether a name has a * that stands for any letters: that of an operator
-// is a part of its name.
+// isPattern reports whether a name contains a * as a wildcard. The * of an operator is part of its
+// name.
 func isPattern(name string) bool {
 	return strings.Contains(name, "*") && strings.Trim(name, "*") != "" && !operator.MatchString(name)
 }
 
-// lettersExpr is an expression for the names that have the letters of one in their
-// order. Spaces are for the eye of who types.
+// lettersExpr returns an expression for names that contain the letters of a name in order. Spaces
+// are ignored.
 func lettersExpr(name string) string {
 	letters := strings.Split(strings.ReplaceAll(name, " ", ""), "")
 	for i, l := range letters {
@@ -287,7 +285,7 @@ func lettersExpr(name string) string {
 	return "(?i)" + strings.Join(letters, ".*")
 }
 
-// Keep drops the places that are not wanted, and what is left empty by that.
+// Keep removes unwanted matches, and then empty files and repositories.
 func (r *SymbolResponse) Keep(wanted func(m SymbolMatch) bool) {
 	r.MatchCount = 0
 	for i := range r.Files {
@@ -298,8 +296,7 @@ func (r *SymbolResponse) Keep(wanted func(m SymbolMatch) bool) {
 	r.dropEmpty()
 }
 
-// dropEmpty takes out the files without a place, and the repositories without
-// a file.
+// dropEmpty removes files without matches and repositories without files.
 func (r *SymbolResponse) dropEmpty() {
 	r.Files = slices.DeleteFunc(r.Files, func(f SymbolFile) bool { return len(f.Matches) == 0 })
 	r.Repositories = slices.DeleteFunc(r.Repositories, func(repo browse.RepoInfo) bool {
@@ -307,7 +304,7 @@ func (r *SymbolResponse) dropEmpty() {
 	})
 }
 
-// qualified splits a name from the scope that is written before it.
+// qualified splits a name from its scope.
 func qualified(symbol string) (scope, name string) {
 	for _, sep := range []string{"::", ".", "#"} {
 		if i := strings.LastIndex(symbol, sep); i > 0 && i+len(sep) < len(symbol) {
@@ -317,16 +314,16 @@ func qualified(symbol string) (scope, name string) {
 	return "", symbol
 }
 
-// inScope reports whether a scope as ctags writes it ends with the one asked
-// for.
+// inScope reports whether the scope of a definition, as ctags writes it, ends with the requested
+// scope.
 func inScope(parent, scope string) bool {
 	norm := strings.NewReplacer("::", ".", "#", ".")
 	parent, scope = norm.Replace(parent), norm.Replace(scope)
 	return parent == scope || strings.HasSuffix(parent, "."+scope)
 }
 
-// References finds where a symbol is used: whole words of its name, without
-// those that define it, in the order of arrangeReferences.
+// References finds where a symbol is used: whole words equal to its name, except definitions.
+// arrangeReferences describes the order.
 func (s *Finder) References(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, error) {
 	out, err := s.uses(ctx, v, req)
 	if err != nil {
@@ -338,22 +335,22 @@ func (s *Finder) References(ctx context.Context, v catalog.Viewer, req SymbolReq
 	return out, s.addKept(ctx, v, req, out, out.couldUse)
 }
 
-// couldUse reports whether a file may hold uses beside those that were found: one of
-// code, or of a language that has some. Where there are none, any may.
+// couldUse reports whether a file may contain further uses: it is code, or in a language that has
+// some. If there are no uses, any file may.
 func (r *SymbolResponse) couldUse(path string) bool {
 	language := shard.Language(path, nil)
 	return len(r.Files) == 0 || canDefine(path) || slices.ContainsFunc(r.Files, func(f SymbolFile) bool { return f.Language == language })
 }
 
-// uses finds the whole words of a name, with those that define it.
+// uses finds a name as a whole word, including its definitions.
 func (s *Finder) uses(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, error) {
 	return s.symbols(ctx, v, req, wordOf(req.Symbol), maxSymbolMatches)
 }
 
-// operator matches the name of an operator of C++, which may have blanks behind its word.
+// operator matches the name of a C++ operator, which may have blanks after the keyword.
 var operator = regexp.MustCompile(`^operator\s*([^\w\s].*)$`)
 
-// nameExpr is an expression for a name as ctags and sources write it.
+// nameExpr returns an expression for a name as ctags and sources write it.
 func nameExpr(name string) string {
 	if m := operator.FindStringSubmatch(name); m != nil {
 		return `operator\s*` + regexp.QuoteMeta(m[1])
@@ -361,14 +358,14 @@ func nameExpr(name string) string {
 	return regexp.QuoteMeta(name)
 }
 
-// wordOf is a name in the content of files, as a word of its own.
+// wordOf returns the query for a name as a whole word in the content of files.
 func wordOf(name string) *query.Text {
 	begins, ends := WordEdges(name)
 	return &query.Text{Pattern: nameExpr(name), Regexp: true, Field: query.Content, WordBegins: begins, WordEnds: ends}
 }
 
-// WordEdges reports on which sides of a name a word has to end: where the name has a
-// letter. The sign of `done?` or `~Store` may touch a word.
+// WordEdges reports on which sides a name needs a word boundary: where it has a letter. The sign of
+// `done?` or `~Store` may touch another word.
 func WordEdges(name string) (begins, ends bool) {
 	first, _ := utf8.DecodeRuneInString(name)
 	last, _ := utf8.DecodeLastRuneInString(name)
@@ -396,14 +393,13 @@ func (s *Finder) symbols(ctx context.Context, v catalog.Viewer, req SymbolReques
 
 	out := symbolResponse(found.Response, &req)
 
-	// The answer says what it lacks, and which commits it speaks of.
+	// Record what the answer lacks, and which commits it covers.
 	out.Coverage = search.AtRevision(search.UpTo(out.Coverage, max(len(out.Files), 1), found.Found), found.Sight, req.Repo, req.Paths.Repos, req.Revision)
 	out.nameCommits(found.Sight, req.Repo, cmp.Or(req.Revision, "HEAD"))
 	return out, nil
 }
 
-// lookup is a search for a text in the revision, the paths, the language and the
-// repository that a request names.
+// lookup returns a search for a text in the revision, paths, language and repository of a request.
 func (req *SymbolRequest) lookup(text *query.Text, most int) (search.Lookup, error) {
 	if !isSymbol(req.Symbol) {
 		return search.Lookup{}, call.Fail(call.ErrInvalid, "the symbol must be a name of 1 to 1000 bytes on one line")
@@ -432,8 +428,7 @@ func (req *SymbolRequest) lookup(text *query.Text, most int) (search.Lookup, err
 	}, nil
 }
 
-// addKept notes the files that are kept by name only, of those that could have
-// changed the answer.
+// addKept records the files indexed only by name that could have changed the answer.
 func (s *Finder) addKept(ctx context.Context, v catalog.Viewer, req SymbolRequest, out *SymbolResponse, could func(path string) bool) error {
 	in, err := req.Paths.Exprs()
 	if err != nil {
@@ -447,17 +442,16 @@ func (s *Finder) addKept(ctx context.Context, v catalog.Viewer, req SymbolReques
 	return nil
 }
 
-// canDefine tells whether a file is of a language with symbols, by its name alone.
+// canDefine reports by its name whether a file is in a language with symbols.
 func canDefine(path string) bool { return symbol.Has(path, shard.Language(path, nil)) }
 
-// isSymbol tells what can be the name of a symbol.
+// isSymbol reports whether a text can be the name of a symbol.
 func isSymbol(name string) bool {
 	blank := strings.TrimSpace(name) == ""
 	return !blank && len(name) <= 1000 && !strings.ContainsAny(name, "\n\x00")
 }
 
-// nameCommits names the commit of each repository in the answer, and of the one
-// that was asked for.
+// nameCommits records the commit of each repository in the answer, and of the requested one.
 func (r *SymbolResponse) nameCommits(seen *account.Repos, repo, rev string) {
 	r.Commits = map[string]string{}
 	if repo != "" {
@@ -468,7 +462,7 @@ func (r *SymbolResponse) nameCommits(seen *account.Repos, repo, rev string) {
 	}
 }
 
-// around is how many lines beside those with a name are asked for.
+// around returns the number of extra lines to request around each match.
 func (r *SymbolRequest) around() int {
 	if r.Signature {
 		return signatureLines
@@ -490,7 +484,7 @@ func symbolResponse(answer *search.Response, req *SymbolRequest) *SymbolResponse
 			continue
 		}
 
-		// One file more than the limit shows that there are more.
+		// A file beyond the limit shows that there are more.
 		if len(out.Files) == limit {
 			out.Coverage = out.Coverage.With(coverage.Gap{Kind: coverage.Limit})
 			break
@@ -501,7 +495,7 @@ func symbolResponse(answer *search.Response, req *SymbolRequest) *SymbolResponse
 		used[f.RepoID] = true
 	}
 
-	// Only repositories of files that were kept.
+	// Keep only the repositories of the files that remain.
 	for _, r := range answer.Repositories {
 		if used[r.ID] {
 			out.Repositories = append(out.Repositories, r)
@@ -510,8 +504,8 @@ func symbolResponse(answer *search.Response, req *SymbolRequest) *SymbolResponse
 	return out
 }
 
-// symbolFile is a file of an answer with a place for each range in it, and with the
-// signatures of definitions where they are wanted.
+// symbolFile converts a file of a search: each range becomes a match, with the signature of a
+// definition if requested.
 func symbolFile(f search.File, signed bool) SymbolFile {
 	file := SymbolFile{RepoID: f.RepoID, Repository: f.Repository, Path: f.Path, WebURL: f.WebURL, Language: f.Language}
 	for _, c := range f.Chunks {
@@ -519,7 +513,7 @@ func symbolFile(f search.File, signed bool) SymbolFile {
 			m := SymbolMatch{Range: rg}
 			m.Line, m.at = lineOf(c, rg)
 
-			// Symbols and Around, where a chunk has them, run beside its ranges.
+			// Symbols and Around, if present, are parallel to the ranges.
 			if i < len(c.Symbols) {
 				s := c.Symbols[i]
 				m.Name, m.Kind, m.ParentName, m.ParentKind = s.Name, s.Kind, s.ParentName, s.ParentKind
@@ -536,8 +530,7 @@ func symbolFile(f search.File, signed bool) SymbolFile {
 	return file
 }
 
-// lineOf cuts the line where a range begins out of its chunk, and returns where
-// in it that is.
+// lineOf returns the line of a chunk in which a range begins, and the offset of the range in it.
 func lineOf(c shard.Chunk, r shard.Range) (line []byte, offset int) {
 	at := int(r.Start.Offset) - int(c.Start.Offset)
 	if at < 0 || at > len(c.Content) {
@@ -553,8 +546,7 @@ func lineOf(c shard.Chunk, r shard.Range) (line []byte, offset int) {
 	return bytes.TrimSuffix(c.Content[from:to], []byte("\r")), at - from
 }
 
-// languages is the atom for a language of a symbol: languages that are mixed
-// in one program count as one.
+// languages returns the query for a language. Languages that are mixed in one program count as one.
 func languages(name string) (query.Q, error) {
 	lang, ok := query.Language(name)
 	if !ok {
@@ -574,11 +566,11 @@ func languages(name string) (query.Q, error) {
 	return &query.Lang{Name: lang}, nil
 }
 
-// mixedLanguages are those that are mixed in one program: a header of C serves C++,
-// and a module of JavaScript TypeScript.
+// mixedLanguages lists languages that are mixed in one program: C++ includes C headers, and
+// TypeScript imports JavaScript.
 var mixedLanguages = [][]string{{"C", "C++"}, {"TypeScript", "JavaScript", "JSX", "TSX"}, {"Java", "Kotlin"}}
 
-// Mixed reports whether two languages are one or are mixed in one program.
+// Mixed reports whether two languages are equal or mixed in one program.
 func Mixed(a, b string) bool {
 	return a == b || slices.ContainsFunc(mixedLanguages, func(g []string) bool { return slices.Contains(g, a) && slices.Contains(g, b) })
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// arrangeDefinitions puts definitions in order: by place, then by kind, of programs
-// those that are named like their repository, sources before headers, and what is
-// alike in all of that by how often it is used.
+// arrangeDefinitions sorts definitions: by category of the file, then by kind, then programs named
+// like their repository, then sources before headers, then by number of uses.
 func (s *Finder) arrangeDefinitions(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string, out *SymbolResponse) {
 	kind := func(a, b SymbolMatch) int { return shard.KindRank(a.Kind) - shard.KindRank(b.Kind) }
 	for i := range out.Files {
@@ -37,8 +36,8 @@ func (s *Finder) arrangeDefinitions(ctx context.Context, v catalog.Viewer, req S
 	}
 	slices.SortStableFunc(out.Files, rank)
 
-	// Uses are looked for only where they decide what comes first. They are no
-	// part of the answer: where they cannot be had, it stands as it is.
+	// Count uses only if they decide which definition comes first. Without counts, the order stays
+	// as it is.
 	if req.Prefix || req.Letters || isPattern(name) || len(out.Files) < 2 || rank(out.Files[0], out.Files[1]) != 0 {
 		return
 	}
@@ -51,8 +50,8 @@ func (s *Finder) arrangeDefinitions(ctx context.Context, v catalog.Viewer, req S
 	})
 }
 
-// usedBytes is what a node remembers of counted uses. Of a name that is written
-// everywhere it takes tens of milliseconds to count them.
+// usedBytes is the size of the cache of counted uses. Counting those of a frequent name takes tens
+// of milliseconds.
 const usedBytes = 8 << 20
 
 // usesOf counts the uses of a name that several files define.
@@ -62,7 +61,7 @@ func (s *Finder) usesOf(ctx context.Context, v catalog.Viewer, req SymbolRequest
 		return nil, err
 	}
 
-	// The count is of the index that the viewer may see, and of these definitions in it.
+	// The count depends on the index that the viewer may see, and on these definitions in it.
 	parts := []string{req.Symbol, req.Revision}
 	for i := range defs {
 		parts = append(parts, defs[i].Repository, defs[i].Path)
@@ -84,7 +83,7 @@ func (s *Finder) usesOf(ctx context.Context, v catalog.Viewer, req SymbolRequest
 	}
 	used := countUses(defs, uses.Files)
 
-	// What lacks a part may have it the next time.
+	// An incomplete count is not cached, because the next one may be complete.
 	if worst := uses.Coverage.Worst(); worst == "" || worst == coverage.Limit {
 		s.used.Put(key, used, usedSize(used))
 	}
@@ -99,8 +98,8 @@ func usedSize(used map[fileOf]int) int64 {
 	return size
 }
 
-// placesOf is the rank of the place of each file: it takes longer to tell than all else
-// by which files are compared.
+// placesOf returns the category of each file. Computing it takes longer than the rest of a
+// comparison.
 func placesOf(files []SymbolFile) map[fileOf]int {
 	places := make(map[fileOf]int, len(files))
 	for i := range files {
@@ -111,10 +110,9 @@ func placesOf(files []SymbolFile) map[fileOf]int {
 
 func keyOf(f *SymbolFile) fileOf { return fileOf{f.Repository, f.Path} }
 
-// countUses tells how many uses of a name can be of what each file defines, of
-// files that all define it. Types are not known: a use is of the file that it
-// stands in where that defines the name, else of the scope that is written before
-// it, else of its directory. What is left is of all definitions that others see.
+// countUses counts the uses that may belong to the definition in each file. Types are unknown: a
+// use belongs to its own file if that defines the name, else to the scope written before it, else
+// to its directory. Other uses count for all definitions that are visible elsewhere.
 func countUses(defs, uses []SymbolFile) map[fileOf]int {
 	used := map[fileOf]int{}
 	named, beside := map[fileOf][]fileOf{}, map[fileOf][]fileOf{} // by repository, and scope or directory
@@ -131,7 +129,7 @@ func countUses(defs, uses []SymbolFile) map[fileOf]int {
 		}
 	}
 
-	// A use counts at one place: file before scope before directory before everywhere.
+	// A use counts once: for the file, else the scope, else the directory, else everywhere.
 	elsewhere := map[fileOf]int{} // by repository and language
 	for i := range uses {
 		f := &uses[i]
@@ -152,7 +150,8 @@ func countUses(defs, uses []SymbolFile) map[fileOf]int {
 					used[d]++
 				}
 
-			// Written alone, in the directory of a definition: most languages see it without a name before it.
+			// The use has no scope and is in the directory of a definition, where most languages
+			// need no qualifier.
 			case beside[dir] != nil:
 				for _, d := range beside[dir] {
 					used[d]++
@@ -171,8 +170,8 @@ func countUses(defs, uses []SymbolFile) map[fileOf]int {
 	return used
 }
 
-// scopesOf is what can be written before a name that a file defines, in lower
-// case: the types and packages around it, its file and its directory.
+// scopesOf returns what can be written before a name that a file defines, in lower case: the types
+// and packages around it, the file and the directory.
 func scopesOf(f *SymbolFile) []string {
 	stem := strings.TrimSuffix(path.Base(f.Path), path.Ext(f.Path))
 	scopes := []string{strings.ToLower(stem), strings.ToLower(path.Base(path.Dir(f.Path)))}
@@ -185,8 +184,8 @@ func scopesOf(f *SymbolFile) []string {
 	return slices.DeleteFunc(scopes, func(s string) bool { return s == "" || s == "." })
 }
 
-// scopeBefore is what is written before a name, in lower case: a package, a type,
-// a variable; "" for nothing.
+// scopeBefore returns the qualifier before a name, in lower case: a package, type or variable; ""
+// for none.
 //
 //	store.Open(    db::Shard::open(    p->next
 func scopeBefore(line []byte, at int) string {
@@ -197,7 +196,7 @@ func scopeBefore(line []byte, at int) string {
 			continue
 		}
 
-		// The word before the separator: "db" of "std::db::".
+		// Take the word before the separator: "db" of "std::db::".
 		end := len(scope)
 		for end > 0 && wordByte(scope, end-1) {
 			end--
@@ -207,8 +206,8 @@ func scopeBefore(line []byte, at int) string {
 	return ""
 }
 
-// hiddenFromOthers reports whether nothing outside of its directory can use what a
-// file defines without saying where it is from.
+// hiddenFromOthers reports whether code outside of its directory needs a qualifier to use what a
+// file defines.
 func hiddenFromOthers(f *SymbolFile) bool {
 	switch f.Language {
 	case "Go", "Java", "Rust":
