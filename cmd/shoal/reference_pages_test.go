@@ -18,6 +18,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/tool"
+	"github.com/shoalsearch/shoal/shard/query"
 )
 
 // cell makes a text fit into a table cell.
@@ -284,4 +285,26 @@ func alertReference(t *testing.T) string {
 			name, field(rule, "summary"), field(rule, "severity"), field(rule, "action"), rest(rule, "expr"))
 	}
 	return b.String()
+}
+
+// queryReference puts the filters of the code into the page, whose other lines are written by hand.
+func queryReference(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "queries.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(page)
+	for _, filters := range [][]query.Filter{query.Filters(), query.ChangeFilters()} {
+		var rows strings.Builder
+		for _, f := range filters {
+			fmt.Fprintf(&rows, "| `%s` | %s |\n", strings.Join(f.Names, ":` `")+":", strings.ReplaceAll(f.Sentence(), "*", "`*`"))
+		}
+		old := regexp.MustCompile("(?m)^\\| `" + filters[0].Names[0] + ":`(.*\n\\|)*.*\n").FindString(text)
+		if old == "" {
+			t.Fatalf("docs/reference/queries.md has no row for %s:", filters[0].Names[0])
+		}
+		text = strings.Replace(text, old, rows.String(), 1)
+	}
+	return text
 }

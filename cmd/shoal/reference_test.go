@@ -29,6 +29,7 @@ func TestReferenceIsPrintedFromTheCode(t *testing.T) {
 		"audit-actions":       auditReference,
 		"files-on-disk":       fileReference,
 		"limits":              limitReference,
+		"queries":             queryReference,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
