@@ -116,7 +116,7 @@ func TestAlertRules_fireExactlyOnTheirFault(t *testing.T) {
 	}
 }
 
-// The dashboard has every metric of connections, and no two panels overlap.
+// The dashboard has every metric of connections, each panel says what it shows, and no two overlap.
 func TestDashboard_showsEveryConnectionMetric(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
@@ -131,10 +131,11 @@ func TestDashboard_showsEveryConnectionMetric(t *testing.T) {
 
 	var board struct {
 		Panels []struct {
-			ID      int
-			Title   string
-			GridPos struct{ X, Y int }
-			Targets []struct{ Expr string }
+			ID          int
+			Title       string
+			Description string
+			GridPos     struct{ X, Y int }
+			Targets     []struct{ Expr string }
 		}
 	}
 	if err := json.Unmarshal(text, &board); err != nil {
@@ -143,6 +144,9 @@ func TestDashboard_showsEveryConnectionMetric(t *testing.T) {
 	var shown strings.Builder
 	places := map[any]string{}
 	for _, p := range board.Panels {
+		if p.Description == "" {
+			t.Errorf("%q does not say what it shows", p.Title)
+		}
 		for _, key := range []any{p.ID, p.GridPos} {
 			if other, taken := places[key]; taken {
 				t.Errorf("%q and %q have one number or place", other, p.Title)
