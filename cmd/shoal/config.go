@@ -47,7 +47,7 @@ func newConfigCheck(getenv func(string) string) *cobra.Command {
 		Use:   "check FILE",
 		Short: "Validate a configuration file (- is standard input); exit 1 and print every error on failure",
 		Long: "Validate a configuration file (- is standard input) and say what each connection will list. It prints every error with its\n" +
-			"path, and the warnings of a good file. Of a file that is no JSON, it prints the first error.\n" +
+			"path, and the warnings of a good file. If a file is no JSON, it prints the first error.\n" +
 			"--explain lists what works, what has no effect, and what opens something. --online asks each host from here, with the\n" +
 			"variables of this shell. It prints the first repositories, and what the host tells of the token. --env explains each variable\n" +
 			"of that file. The exit code is 1 for an error, a host that does not list, or a variable that would stop a node.",

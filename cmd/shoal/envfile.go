@@ -17,17 +17,17 @@ import (
 )
 
 // assignment matches a line of an environment file, as docker, compose and systemd read it.
-var assignment = regexp.MustCompile(`^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
+var assignment = regexp.MustCompile(`^\s*(export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
 
 // setting is a variable of such a file.
 type setting struct{ name, value string }
 
 // readEnvFile reads the variables of a file and removes quotes around values. It skips other
-// lines.
-func readEnvFile(path string) (all []setting, err error) {
+// lines. exported has the variables whose line begins with "export".
+func readEnvFile(path string) (all []setting, exported []string, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, 1<<20)
@@ -36,19 +36,22 @@ func readEnvFile(path string) (all []setting, err error) {
 		if m == nil {
 			continue
 		}
-		value := strings.TrimSpace(m[2])
+		if m[1] != "" {
+			exported = append(exported, m[2])
+		}
+		value := strings.TrimSpace(m[3])
 		if n := len(value); n > 1 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
 			value = value[1 : n-1]
 		}
-		all = append(all, setting{m[1], value})
+		all = append(all, setting{m[2], value})
 	}
-	return all, lines.Err()
+	return all, exported, lines.Err()
 }
 
 // checkEnvFile prints what a node does with each variable of a file, and warns about secrets that
 // the configuration names and the file lacks. good is false if a variable would stop a node.
 func checkEnvFile(cmd *cobra.Command, path string, named []string) (good bool, err error) {
-	all, err := readEnvFile(path)
+	all, exported, err := readEnvFile(path)
 	if err != nil {
 		return false, err
 	}
@@ -60,6 +63,9 @@ func checkEnvFile(cmd *cobra.Command, path string, named []string) (good bool, e
 		verdict, ok := variableVerdict(s, flags, named)
 		good = good && ok
 		fmt.Fprintf(out, "  %s: %s\n", s.name, verdict)
+	}
+	if len(exported) > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: systemd and docker skip lines that begin with \"export\": %s\n", path, strings.Join(exported, ", "))
 	}
 	warnMissing(cmd.ErrOrStderr(), path, all, named)
 	return good, nil
@@ -139,7 +145,8 @@ func flagsOfVariables() map[string]string {
 // namedVariables returns the variables that a configuration names as secrets.
 func namedVariables(text []byte, f *config.File) (names []string) {
 	for _, r := range config.Reaches(text, f) {
-		if r.Secret != "" && !slices.Contains(names, r.Secret) {
+		ofManager := strings.Contains(r.Secret, "/") // projects/..., which a node asks a secret manager for
+		if r.Secret != "" && !ofManager && !slices.Contains(names, r.Secret) {
 			names = append(names, r.Secret)
 		}
 	}

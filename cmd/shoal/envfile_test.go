@@ -13,7 +13,8 @@ func TestConfigCheck_explainsEachVariableOfAnEnvironmentFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "shoal.json")
 	text := `{"connections": {"a": {"type": "github", "orgs": ["acme"], "token": {"env": "GITHUB_TOKEN"}},
-		"b": {"type": "gitlab", "groups": ["acme"], "token": {"env": "GITLAB_TOKEN"}}}}`
+		"b": {"type": "gitlab", "groups": ["acme"], "token": {"env": "GITLAB_TOKEN"}},
+		"c": {"type": "gitea", "orgs": ["acme"], "token": {"googleCloudSecret": "projects/p/secrets/s/versions/latest"}}}}`
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
