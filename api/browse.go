@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/shard/git"
 )
 
 // fileRoutes handles files and their changes.
@@ -81,15 +82,10 @@ type changeJSON struct {
 }
 
 type hunkJSON struct {
-	OldRange linesJSON `json:"oldRange"`
-	NewRange linesJSON `json:"newRange"`
-	Heading  string    `json:"heading,omitempty"`
-	Body     string    `json:"body"`
-}
-
-type linesJSON struct {
-	Start int `json:"start"`
-	Lines int `json:"lines"`
+	OldRange git.DiffRange `json:"oldRange"`
+	NewRange git.DiffRange `json:"newRange"`
+	Heading  string        `json:"heading,omitempty"`
+	Body     string        `json:"body"`
 }
 
 // blameJSON is a commit of a blame, with the previous commit of the file.
@@ -301,7 +297,7 @@ func diffOf(f *browse.DiffFile) diffFileJSON {
 		out.NewPath = &f.NewPath
 	}
 	for i, h := range f.Hunks {
-		out.Hunks[i] = hunkJSON{linesJSON{h.OldStart, h.OldLines}, linesJSON{h.NewStart, h.NewLines}, h.Heading, h.Body}
+		out.Hunks[i] = hunkJSON{git.DiffRange{Start: h.OldStart, Lines: h.OldLines}, git.DiffRange{Start: h.NewStart, Lines: h.NewLines}, h.Heading, h.Body}
 	}
 	return out
 }

@@ -163,14 +163,15 @@ func (f *fake) SearchCommits(_ context.Context, _ catalog.Viewer, req search.Req
 	when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return answer(f, &search.CommitsResponse{
 		Total: 2, Named: 1, Coverage: partCovered, Took: time.Millisecond, Hints: []string{"a hint"},
+		Next: "next", Facets: &search.CommitFacets{Repositories: []search.FacetValue{{Value: "example.com/a/b", Files: 2}}, Authors: []search.FacetValue{{Value: "Ann", Files: 2}}, Months: []search.FacetValue{{Value: "2026-01", Files: 2}}, Exact: true},
 		Uncovered: []search.Uncovered{{Repository: "example.com/a/c", Why: "older commits are not indexed"}},
 		Commits: []search.FoundCommit{{
 			RepoID: 7, Repository: "example.com/a/b", WebURL: "http://shoal/browse/x",
 			CommitMatch: change.CommitMatch{
-				ID: "c0ffee", Parents: 1, Author: "Ann <ann@example.com>", Committer: "Bob <bob@example.com>", AuthorTime: when, CommitTime: when, Message: "fix caf\xe9", MoreFiles: 3,
+				ID: "c0ffee", Parents: 1, Author: "Ann <ann@example.com>", Committer: "Bob <bob@example.com>", AuthorTime: when, CommitTime: when, Message: "fix caf\xe9", Parent: "dad", MoreFiles: 3,
 				Files: []change.FileMatch{
-					{Path: "new.go", From: "old.go", Status: 'R', Language: "Go", Added: 1, Removed: 1, MoreHunks: 2, Hunks: []change.Hunk{{Old: git.DiffRange{Start: 3, Lines: 1}, New: git.DiffRange{Start: 3, Lines: 1}, Body: []byte("-a\n+b\n")}}},
-					{Path: "x.png", Status: 'A', Binary: true}, {Path: "big.js", Status: 'M', Huge: true, Language: "JavaScript"},
+					{Path: "new.go", From: "old.go", Status: "renamed", Language: "Go", Added: 1, Removed: 1, MoreHunks: 2, Hunks: []change.Hunk{{Old: git.DiffRange{Start: 3, Lines: 1}, New: git.DiffRange{Start: 3, Lines: 1}, Body: "-a\n+b\n"}}},
+					{Path: "x.png", Status: "added", Kept: "binary"}, {Path: "big.js", Status: "modified", Kept: "huge", Language: "JavaScript"},
 				},
 			},
 		}},

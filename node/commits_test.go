@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/nodetest"
 	"github.com/shoalsearch/shoal/node/search"
@@ -65,6 +67,39 @@ func TestCommitSearch_findsCommitsOnEveryNode(t *testing.T) {
 		}
 		if r := find(n, "type:diff kraken count:1"); r.Total != 3 || len(r.Commits) != 1 || r.Coverage.Worst() != coverage.Limit {
 			t.Errorf("with a limit: %+v", r)
+		}
+	}
+
+	for _, req := range []search.Request{{Query: "type:commit", Facets: true}, {Query: "type:commit", Best: true}, {Query: "type:diff kraken"}} {
+		whole, err := fleet.Nodes[0].Node.Search.SearchCommits(t.Context(), catalog.Operator(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Matches = 1
+		var paged []string
+		for i := range 10 {
+			r, err := fleet.Nodes[i%3].Node.Search.SearchCommits(t.Context(), catalog.Operator(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if paged, req.After = append(paged, commitsOf(r)...), r.Next; req.After == "" {
+				break
+			}
+			if r.Total != whole.Total || r.Coverage.Worst() != coverage.Limit {
+				t.Errorf("%s: a page of %d has %d, %v", req.Query, whole.Total, r.Total, r.Coverage.Gaps())
+			}
+		}
+		if !slices.Equal(paged, commitsOf(whole)) {
+			t.Errorf("%s: pages have %q, not %q", req.Query, paged, commitsOf(whole))
+		}
+		if f := whole.Facets; req.Facets && (!f.Exact || len(f.Months) == 0 || !slices.Equal(f.Repositories, []search.FacetValue{{Value: "local/lib", Files: 2}, {Value: "local/app", Files: 1}})) {
+			t.Errorf("%+v", f)
+		}
+	}
+	first := find(fleet.Nodes[0], "type:commit count:1").Next
+	for query, best := range map[string]bool{"type:commit": true, "type:diff": false} {
+		if _, err := fleet.Nodes[0].Node.Search.SearchCommits(t.Context(), catalog.Operator(), search.Request{Query: query, Best: best, After: first}); !errors.Is(err, call.ErrInvalid) {
+			t.Errorf("a place in another answer: %v", err)
 		}
 	}
 

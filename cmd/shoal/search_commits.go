@@ -14,33 +14,14 @@ import (
 	"github.com/shoalsearch/shoal/api/reply"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/coverage"
+	"github.com/shoalsearch/shoal/node/search"
 )
 
-// commitsAnswer is what the command needs of the answer of POST /api/search_commits.
+// commitsAnswer is the answer of POST /api/search_commits.
 type commitsAnswer struct {
-	Commits []struct {
-		Repository  string
-		Commit      string
-		Author      string
-		CommittedAt time.Time
-		Message     string
-		MoreFiles   int
-		Files       []struct {
-			Path, OldPath, Status string
-			Kept                  string `json:"keptByName"`
-			MoreHunks             int
-			Hunks                 []struct {
-				OldRange, NewRange struct{ Start, Lines int }
-				Body               string
-			}
-		}
-	}
-	Total      int            `json:"totalCount"`
+	search.CommitsResponse
 	Exhaustive bool           `json:"isSearchExhaustive"`
 	Gaps       []coverage.Gap `json:"notSearched"`
-	Uncovered  []struct{ Repository, Why string }
-	Named      int      `json:"filesNotSearched"`
-	Hints      []string `json:"hints"`
 }
 
 // The colours of git's differences.
@@ -95,16 +76,16 @@ func (f *searchFlags) commits(cmd *cobra.Command, c *client, query string) error
 func (p *printer) commits(a *commitsAnswer, namesOnly bool) {
 	for _, c := range a.Commits {
 		subject, _, _ := strings.Cut(c.Message, "\n")
-		p.paint(colorCommit, c.Commit[:min(len(c.Commit), 12)])
-		fmt.Fprintf(p.out, " %s %s  %s  %s\n", c.CommittedAt.Format(time.DateOnly), p.sanitize(c.Repository), p.sanitize(c.Author), p.sanitize(subject))
+		p.paint(colorCommit, c.ID[:min(len(c.ID), 12)])
+		fmt.Fprintf(p.out, " %s %s  %s  %s\n", c.CommitTime.Format(time.DateOnly), p.sanitize(c.Repository), p.sanitize(c.Author), p.sanitize(subject))
 		if namesOnly {
 			continue
 		}
 		for _, file := range c.Files {
 			p.out.WriteString("  ")
 			p.paint(colorName, oneLine(file.Path))
-			if file.OldPath != "" {
-				p.out.WriteString(", before " + oneLine(file.OldPath))
+			if file.From != "" {
+				p.out.WriteString(", before " + oneLine(file.From))
 			}
 			if file.Status != "modified" {
 				p.out.WriteString(", " + file.Status)
@@ -114,7 +95,7 @@ func (p *printer) commits(a *commitsAnswer, namesOnly bool) {
 			}
 			p.out.WriteByte('\n')
 			for _, h := range file.Hunks {
-				p.paint(colorMark, fmt.Sprintf("  @@ -%d,%d +%d,%d @@", h.OldRange.Start, h.OldRange.Lines, h.NewRange.Start, h.NewRange.Lines))
+				p.paint(colorMark, fmt.Sprintf("  @@ -%d,%d +%d,%d @@", h.Old.Start, h.Old.Lines, h.New.Start, h.New.Lines))
 				p.out.WriteByte('\n')
 				for line := range strings.Lines(h.Body) {
 					p.changed(strings.TrimRight(line, "\r\n"))

@@ -32,29 +32,40 @@ const MaxCommits = 1000
 
 const (
 	defaultCommits  = 50
-	mostUncovered   = 20 // repositories that are named
-	commitHolders   = 3  // that are asked for a repository, one after the other
-	commitsTogether = 4  // repositories that a node searches at once, at most
+	mostAuthors     = 1000 // that one repository counts
+	mostUncovered   = 20   // repositories that are named
+	commitHolders   = 3    // that are asked for a repository, one after the other
+	commitsTogether = 4    // repositories that a node searches at once, at most
 )
 
-// CommitsResponse is the answer to a search of commits, newest first.
+// CommitsResponse is the answer to a search of commits: the newest first, or the best.
 type CommitsResponse struct {
-	Diff      bool // files were counted and bounded, and not commits
-	Commits   []FoundCommit
-	Total     int // commits, or files with Diff, that match
-	Named     int // binary and huge files that the query reaches, of which only the name was looked at
-	Uncovered []Uncovered
-	Coverage  coverage.Coverage
-	Hints     []string
-	Took      time.Duration
+	Diff      bool              `json:"-"` // files were counted and bounded, and not commits
+	Commits   []FoundCommit     `json:"commits"`
+	Total     int               `json:"totalCount"`       // commits, or files with Diff, that match
+	Named     int               `json:"filesNotSearched"` // binary and huge files that the query reaches, of which only the name was looked at
+	Uncovered []Uncovered       `json:"uncovered"`
+	Coverage  coverage.Coverage `json:"-"`
+	Facets    *CommitFacets     `json:"facets,omitempty"` // of all that match; nil unless requested
+	Hints     []string          `json:"hints,omitempty"`
+	Next      string            `json:"next,omitempty"` // the After of what comes next
+	Took      time.Duration     `json:"duration,format:nano"`
+}
+
+// CommitFacets counts what matches, commits or files with type:diff.
+type CommitFacets struct {
+	Repositories []FacetValue `json:"repositories"`
+	Authors      []FacetValue `json:"authors"` // by name
+	Months       []FacetValue `json:"months"`  // as 2026-01, the newest first
+	Exact        bool         `json:"isExact"`
 }
 
 // FoundCommit is a commit that matches.
 type FoundCommit struct {
+	RepoID     uint32 `json:"repositoryId"`
+	Repository string `json:"repository"`
+	WebURL     string `json:"webUrl"` // page of this service
 	change.CommitMatch
-	RepoID     uint32
-	Repository string
-	WebURL     string // page of this service
 }
 
 // Uncovered is a repository whose commits were not all searched.
@@ -68,10 +79,13 @@ type commitsRequest struct {
 	Pass   account.Pass // on whose behalf
 	Q      queryBox
 	Diff   bool
+	Best   bool // the best first, else the newest
+	Facets bool
 	Limit  int
 	Repos  []catalog.RepoID
-	Digest []string      // of Repos: what the asker knows of their revisions
-	Within time.Duration // until the answer is of no more use
+	Digest []string       // of Repos: what the asker knows of their revisions
+	After  []change.Place // of Repos: where the answer before this one ended
+	Within time.Duration  // until the answer is of no more use
 }
 
 // commitsResponse is what each repository of a request has, in their order.
@@ -79,10 +93,12 @@ type commitsResponse struct{ Parts []commitsPart }
 
 // commitsPart is what the changes of one repository have.
 type commitsPart struct {
-	State        history.Reach
-	Late         bool // the time was over
-	Total, Named int
-	Commits      []change.CommitMatch
+	State              history.Reach
+	Late               bool // the time was over
+	Total, Named, Left int
+	Commits            []change.CommitMatch
+	Authors, Months    map[string]int
+	MoreAuthors        bool // that are not counted
 }
 
 // commitsCall asks another node to search changes that it has. One of a version without them
@@ -110,6 +126,12 @@ func (s *Searcher) SearchCommits(ctx context.Context, v catalog.Viewer, req Requ
 	if err != nil {
 		return nil, err
 	}
+
+	after, err := commitsAfter(req, parsed)
+	if err != nil {
+		return nil, err
+	}
+	q.digest, q.from = digestOf(parsed), after
 
 	c := &commitSearch{d: &s.d, leaves: s.leaves, q: q, diff: parsed.Type == query.DiffType, best: map[catalog.RepoID]commitsPart{}, asked: map[catalog.RepoID]map[string]bool{}}
 	for range commitHolders {
@@ -149,6 +171,20 @@ func checkCommits(q *query.Query, req *Request) error {
 		q.Count = min(q.Count, MaxCommits)
 	}
 	return nil
+}
+
+// commitsAfter reads where a search of commits goes on.
+func commitsAfter(req Request, parsed *query.Query) (*cursor, error) {
+	c, err := readCursor(req.After, parsed)
+	switch {
+	case err != nil:
+		return nil, err
+	case c == nil:
+		return &cursor{Place: &change.Place{}}, nil
+	case c.Place == nil || (c.Place.Score > 0) != req.Best:
+		return nil, call.Fail(call.ErrInvalid, "after: it belongs to another order. Leave it out to start again.")
+	}
+	return c, nil
 }
 
 // commitSearch is one search of commits at the node that was asked.
@@ -199,13 +235,13 @@ func (c *commitSearch) round(ctx context.Context) bool {
 
 // ask asks a node, this one or another, and keeps what is better than what was there.
 func (c *commitSearch) ask(ctx context.Context, node string, ids []catalog.RepoID) {
-	req := &commitsRequest{Pass: c.q.visible.Pass(), Q: c.q.leaf.Q, Diff: c.diff, Limit: c.q.req.Matches, Repos: ids}
+	req := &commitsRequest{Pass: c.q.visible.Pass(), Q: c.q.leaf.Q, Diff: c.diff, Best: c.q.req.Best, Facets: c.q.req.Facets, Limit: c.q.req.Matches, Repos: ids}
 	for _, id := range ids {
-		digest := ""
+		digest, after := "", change.Place{}
 		if repo, err := c.q.visible.ByID(id); err == nil {
-			digest = history.Digest(repo)
+			digest, after = history.Digest(repo), c.q.from.placeIn(repo.Name)
 		}
-		req.Digest = append(req.Digest, digest)
+		req.Digest, req.After = append(req.Digest, digest), append(req.After, after)
 	}
 	if left, ok := clock.Left(ctx); ok {
 		req.Within = max(left-min(left/10, 300*time.Millisecond), time.Millisecond)
@@ -263,18 +299,21 @@ func (l *leaves) commits(ctx context.Context, req *commitsRequest) (*commitsResp
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(min(commitsTogether, runtime.GOMAXPROCS(0)))
 	for i, id := range req.Repos {
-		if !sight.Set.Contains(id) || i >= len(req.Digest) {
+		if !sight.Set.Contains(id) || i >= len(req.Digest) || i >= len(req.After) {
 			continue
 		}
 		group.Go(func() error {
-			found, state, err := l.d.Histories.Search(gctx, id, req.Digest[i], change.LogSearch{Q: ofRepo(req.Q.Q, id), Diff: req.Diff, Limit: req.Limit})
+			found, state, err := l.d.Histories.Search(gctx, id, req.Digest[i], change.LogSearch{
+				Q: ofRepo(req.Q.Q, id), Diff: req.Diff, Best: req.Best, After: req.After[i], Limit: req.Limit, Facets: req.Facets,
+			})
 			switch {
 			case ctx.Err() != nil:
 				out.Parts[i].Late = true
 			case err != nil:
 				l.d.Log.Warn("the changes of a repository cannot be searched", "repo", id, "err", err)
 			case found != nil:
-				out.Parts[i] = commitsPart{State: state, Total: found.Total, Named: found.Named, Commits: found.Commits}
+				out.Parts[i] = commitsPart{State: state, Total: found.Total, Named: found.Named, Left: found.Left, Commits: found.Commits, Months: found.Months}
+				out.Parts[i].Authors, out.Parts[i].MoreAuthors = most(found.Authors, mostAuthors)
 			}
 			return nil
 		})
@@ -294,28 +333,46 @@ func ofRepo(q query.Q, id catalog.RepoID) query.Q {
 	}))
 }
 
-// trimCommits leaves out what cannot be among the newest of all parts.
+// most keeps so many counts, the highest.
+func most(counts map[string]int, limit int) (kept map[string]int, more bool) {
+	if len(counts) <= limit {
+		return counts, false
+	}
+	kept = map[string]int{}
+	for _, v := range byFrequency(counts)[:limit] {
+		kept[v.Value] = v.Files
+	}
+	return kept, true
+}
+
+// inOrder orders commits of several repositories, those first that are told first.
+func inOrder(a, b *change.CommitMatch) int {
+	return cmp.Or(cmp.Compare(b.Score, a.Score), b.CommitTime.Compare(a.CommitTime))
+}
+
+// trimCommits leaves out what cannot be among the first of all parts.
 func trimCommits(parts []commitsPart, limit int) {
-	var times []time.Time
+	var all []*change.CommitMatch
 	for _, p := range parts {
-		for _, c := range p.Commits {
-			times = append(times, c.CommitTime)
+		for i := range p.Commits {
+			all = append(all, &p.Commits[i])
 		}
 	}
-	if len(times) <= limit {
+	if len(all) <= limit {
 		return
 	}
-	slices.SortFunc(times, func(a, b time.Time) int { return b.Compare(a) })
-	oldest := times[limit-1]
+	slices.SortFunc(all, inOrder)
+	last := *all[limit-1]
 	for i := range parts {
-		parts[i].Commits = slices.DeleteFunc(parts[i].Commits, func(c change.CommitMatch) bool { return c.CommitTime.Before(oldest) })
+		parts[i].Commits = slices.DeleteFunc(parts[i].Commits, func(c change.CommitMatch) bool { return inOrder(&c, &last) > 0 })
 	}
 }
 
 // respond makes the answer of what came back.
 func (c *commitSearch) respond() *CommitsResponse {
 	out := &CommitsResponse{Diff: c.diff, Hints: c.q.hints}
-	asked, whole := 0, 0
+	asked, whole, left := 0, 0, 0
+	tally := newCommitTally()
 	gaps := map[coverage.Kind]int{}
 	for it := c.q.repos.Iterator(); it.HasNext(); {
 		repo, err := c.q.visible.ByID(it.Next())
@@ -324,9 +381,10 @@ func (c *commitSearch) respond() *CommitsResponse {
 		}
 		asked++
 		part := c.best[repo.ID]
-		out.Total, out.Named = out.Total+part.Total, out.Named+part.Named
+		out.Total, out.Named, left = out.Total+part.Total, out.Named+part.Named, left+part.Left
+		tally.add(repo.Name, &part)
 		for _, found := range part.Commits {
-			out.Commits = append(out.Commits, FoundCommit{found, repo.ID, repo.Name, browse.WebURL(c.q.base, repo.Name, "", "commit", found.ID)})
+			out.Commits = append(out.Commits, FoundCommit{repo.ID, repo.Name, browse.WebURL(c.q.base, repo.Name, "", "commit", found.ID), found})
 		}
 		if part.State == history.Whole {
 			whole++
@@ -346,8 +404,13 @@ func (c *commitSearch) respond() *CommitsResponse {
 	if rev := c.unknownRevision(); rev != "" {
 		out.Hints = append(out.Hints, fmt.Sprintf("no repository of this query has the revision %q", rev))
 	}
-	if out.cut(c.q.req.Matches) {
+	if c.q.req.Facets {
+		out.Facets = tally.facets(asked == whole)
+	}
+	if out.cut(c.q.req.Matches, left) {
 		out.Coverage = out.Coverage.With(coverage.Gap{Kind: coverage.Limit})
+		last := out.Commits[len(out.Commits)-1]
+		out.Next = (&cursor{Query: c.q.digest, Repo: last.Repository, Place: &change.Place{Score: last.Score, Time: last.CommitTime.Unix(), ID: last.ID}}).String()
 	}
 	return out
 }
@@ -380,10 +443,10 @@ func (p commitsPart) lack() (coverage.Kind, string) {
 }
 
 // cut puts the commits in order and keeps so many of them, or so many files. It reports
-// whether some are left out.
-func (r *CommitsResponse) cut(limit int) bool {
+// whether some of those that are left are not among them.
+func (r *CommitsResponse) cut(limit, left int) bool {
 	slices.SortFunc(r.Commits, func(a, b FoundCommit) int {
-		return cmp.Or(b.CommitTime.Compare(a.CommitTime), cmp.Compare(a.Repository, b.Repository), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(inOrder(&a.CommitMatch, &b.CommitMatch), cmp.Compare(a.Repository, b.Repository), cmp.Compare(a.ID, b.ID))
 	})
 	shown := 0
 	for i := range r.Commits {
@@ -397,5 +460,37 @@ func (r *CommitsResponse) cut(limit int) bool {
 		}
 		shown += n
 	}
-	return shown < r.Total
+	return shown < left && len(r.Commits) > 0
+}
+
+// commitTally counts what matches.
+type commitTally struct {
+	repositories, authors, months map[string]int
+	more                          bool // not all authors are counted
+}
+
+func newCommitTally() *commitTally {
+	return &commitTally{repositories: map[string]int{}, authors: map[string]int{}, months: map[string]int{}}
+}
+
+func (t *commitTally) add(repo string, p *commitsPart) {
+	if p.Total > 0 {
+		t.repositories[repo] = p.Total
+	}
+	for name, n := range p.Authors {
+		t.authors[name] += n
+	}
+	for month, n := range p.Months {
+		t.months[month] += n
+	}
+	t.more = t.more || p.MoreAuthors
+}
+
+func (t *commitTally) facets(whole bool) *CommitFacets {
+	months := byFrequency(t.months)
+	slices.SortFunc(months, func(a, b FacetValue) int { return cmp.Compare(b.Value, a.Value) })
+	return &CommitFacets{
+		Repositories: byFrequency(t.repositories), Authors: byFrequency(t.authors), Months: months,
+		Exact: whole && !t.more,
+	}
 }

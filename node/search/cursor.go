@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/change"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -29,7 +30,8 @@ type cursor struct {
 	Index []byte // digest of everything that the order of the answer depends on
 
 	After *shard.Cursor `json:",omitempty"`
-	Repo  string        `json:",omitempty"` // the last repository, for type:repo
+	Repo  string        `json:",omitempty"` // the last repository, for type:repo and of Place
+	Place *change.Place `json:",omitempty"` // the last commit, for a search of commits
 }
 
 // maxCursor is the most bytes of a cursor from a client. Long paths need many.
@@ -67,6 +69,20 @@ func readCursor(after string, q *query.Query) (*cursor, error) {
 		return nil, call.Fail(call.ErrInvalid, "after: it belongs to another query. Only count: and timeout: may differ from the query that it came with, and the number of matches.")
 	}
 	return c, nil
+}
+
+// placeIn returns where the order of all repositories has come to in one of them: commits of one
+// time are in the order of the names of their repositories.
+func (c *cursor) placeIn(repo string) change.Place {
+	p := *c.Place
+	switch {
+	case p == change.Place{} || repo == c.Repo:
+	case repo > c.Repo:
+		p.ID = ""
+	default:
+		p.ID = "~" // behind all ids
+	}
+	return p
 }
 
 // digest returns a short hash of some texts.

@@ -23,12 +23,14 @@ type Request struct {
 	Facets bool
 	// RequireComplete makes the search fail with ErrIncomplete if a required shard does not answer.
 	RequireComplete bool
+	// Best asks a search of commits for the best first, and not for the newest.
+	Best bool
 	// Progress reports how far the search has come; nil means that nobody watches. A viewer who may
 	// not see everything gets no progress.
 	Progress *Progress
 	// Pages asks for files in order, as with count:all, and for the cursor where the answer ends.
 	// After is the cursor of an earlier answer to the same query, and the search continues there.
-	// Only Search supports Pages, and not with PerFile. After needs Pages.
+	// Only Search supports Pages, and not with PerFile. After needs Pages, but for SearchCommits.
 	Pages bool
 	After string
 
@@ -152,6 +154,6 @@ type Facets struct {
 // FacetValue is a value of a property and its number of files. A list starts with the most frequent
 // value; equal values are sorted by name.
 type FacetValue struct {
-	Value string
-	Files int
+	Value string `json:"value"`
+	Files int    `json:"count"` // or commits
 }

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/shoalsearch/shoal/shard/file"
 	"github.com/shoalsearch/shoal/shard/git"
+	"github.com/shoalsearch/shoal/shard/query"
 )
 
 // small is a mirror of a few commits, and a log of it.
@@ -92,4 +94,41 @@ func TestChangeIndex_aBoundLeavesOutOlderCommits(t *testing.T) {
 			t.Errorf("%q is read as %+v", text, b)
 		}
 	}
+}
+
+// What matches is marked in the lines of its side, and in the message.
+func TestLog_marks(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"type:diff alpha": "-one [alpha] [Alpha]\n+two [alpha]\n", "type:diff removed:alpha": "-one [alpha] [Alpha]\n+two alpha\n",
+		"type:diff added:two -added:one": "-one alpha Alpha\n+[two] alpha\n", "type:commit alpha added:two": "say [alpha]\n\nand [ALPHA] again",
+	} {
+		q, err := query.Parse(text, query.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree, patterns, err := prepare(q.Q, q.Type == query.DiffType)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if q.Type == query.DiffType {
+			h := hunkOf(git.PatchHunk{}, []byte("one alpha Alpha\n"), []byte("two alpha\n"), positive(tree, patterns, nil, query.Added, query.Removed, query.Content))
+			got = bracketed(h.Body, h.Marks)
+		} else {
+			message := "say alpha\n\nand ALPHA again"
+			got = bracketed(message, marksIn(nil, positive(tree, patterns, nil, query.Message), []byte(message), 0))
+		}
+		if got != want {
+			t.Errorf("%s: %q, not %q", text, got, want)
+		}
+	}
+}
+
+// bracketed is a text with its marks in brackets.
+func bracketed(text string, marks []Span) string {
+	for _, m := range slices.Backward(marks) {
+		text = text[:m.Start] + "[" + text[m.Start:m.End] + "]" + text[m.End:]
+	}
+	return text
 }

@@ -426,8 +426,87 @@ func ask(t *testing.T, l *Log, text string) []string {
 	if len(out) != found.Total {
 		t.Errorf("%s: %d found, and %d counted", text, len(out), found.Total)
 	}
+	askInPages(t, l, text, LogSearch{Q: q.Q, Diff: diff, Facets: true}, found)
 	slices.Sort(out)
 	return out
+}
+
+// askInPages holds the pages of a search, in both orders, to the whole answer, and so the counts and
+// the marks.
+func askInPages(t *testing.T, l *Log, text string, req LogSearch, whole *LogMatches) {
+	t.Helper()
+	for _, best := range []bool{false, true} {
+		req.Best, req.After, req.Limit = best, Place{}, 3
+		var ids []string
+		var last Place
+		for left := whole.Total; ; {
+			page, err := l.Search(t.Context(), req)
+			if err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			if page.Total != whole.Total || page.Left != left || sum(page.Authors) != whole.Total || sum(page.Months) != whole.Total {
+				t.Fatalf("%s: of %d: %d in all, %d of %d left, authors %v, months %v", text, whole.Total, page.Total, page.Left, left, page.Authors, page.Months)
+			}
+			for _, c := range page.Commits {
+				at := Place{c.Score, c.CommitTime.Unix(), c.ID}
+				if last != (Place{}) && last.compare(at) >= 0 {
+					t.Errorf("%s: %v stands behind %v", text, at, last)
+				}
+				ids, last = append(ids, c.ID), at
+				if left--; req.Diff {
+					left -= len(c.Files) - 1
+				}
+				checkMarks(t, text, &c)
+			}
+			if left == 0 {
+				break
+			}
+			req.After = last
+		}
+		var all []string
+		for _, c := range whole.Commits {
+			all = append(all, c.ID)
+		}
+		if best {
+			slices.Sort(ids)
+			slices.Sort(all)
+		}
+		if !slices.Equal(ids, all) {
+			t.Errorf("%s: pages, the best first %t, have %q, not %q", text, best, ids, all)
+		}
+	}
+}
+
+func sum(counts map[string]int) (n int) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// checkMarks holds marks to be in order, within lines and behind the sign of each.
+func checkMarks(t *testing.T, text string, c *CommitMatch) {
+	t.Helper()
+	check := func(body string, marks []Span) {
+		end := 0
+		for _, m := range marks {
+			if m.Start < end || m.End <= m.Start || m.End > len(body) {
+				t.Fatalf("%s: %v of %q", text, marks, body)
+			}
+			end = m.End
+		}
+	}
+	check(c.Message, c.Marks)
+	for _, f := range c.Files {
+		for _, h := range f.Hunks {
+			check(h.Body, h.Marks)
+			for _, m := range h.Marks {
+				if m.Start == 0 || h.Body[m.Start-1] == '\n' {
+					t.Fatalf("%s: the sign is marked in %q", text, h.Body)
+				}
+			}
+		}
+	}
 }
 
 // Random questions over odd histories find what git and a plain scan find: before and after

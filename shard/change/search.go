@@ -4,28 +4,48 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	mathbits "math/bits"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/shoalsearch/shoal/shard/file"
 	"github.com/shoalsearch/shoal/shard/git"
+	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
 // LogSearch is a search of one log.
 type LogSearch struct {
-	Q     query.Q // without atoms of repositories
-	Diff  bool    // files of commits are counted and bounded, and not commits
-	Limit int     // commits, or files, that are told
+	Q      query.Q // without atoms of repositories
+	Diff   bool    // files of commits are counted and bounded, and not commits
+	Best   bool    // the best first, see [evaluation.score]; else the newest
+	After  Place   // where the answer before this one ended
+	Limit  int     // commits, or files, that are told; files of one commit stay together
+	Facets bool    // count what matches by author and month
+}
+
+// Place is where a commit stands in the order of an answer. Its zero value is before all.
+type Place struct {
+	Score int    // 0 where the newest are first
+	Time  int64  // in seconds
+	ID    string // of the commit
+}
+
+func (p Place) compare(q Place) int {
+	return cmp.Or(cmp.Compare(q.Score, p.Score), cmp.Compare(q.Time, p.Time), strings.Compare(p.ID, q.ID))
 }
 
 // LogMatches is what a search found.
 type LogMatches struct {
-	Commits []CommitMatch // newest first; equal times by id
+	Commits []CommitMatch // in order
 	Total   int           // commits, or files with Diff, that match
+	Left    int           // of these, what does not come before After
 	Named   int           // binary and huge files that the query reaches, of which only the name was looked at
+
+	Authors, Months map[string]int // with Facets: commits, or files with Diff, by name and by month as 2026-01
 
 	Revisions []Tip // that were searched
 	Whole     bool  // all of their commits were: none is beyond the bound, and git could read each
@@ -33,37 +53,52 @@ type LogMatches struct {
 
 // CommitMatch is a commit that matches.
 type CommitMatch struct {
-	ID                     string
-	Parents                int
-	Author, Committer      string // as "Ann <ann@example.com>"
-	AuthorTime, CommitTime time.Time
-	Message                string
-	Files                  []FileMatch
-	MoreFiles              int // that it changed and that are not told
+	ID         string      `json:"commit"`
+	Parents    int         `json:"parents"`
+	Parent     string      `json:"parent,omitempty"` // the first, of which the old lines are
+	Author     string      `json:"author"`           // as "Ann <ann@example.com>"
+	AuthorTime time.Time   `json:"authoredAt"`
+	Committer  string      `json:"committer"`
+	CommitTime time.Time   `json:"committedAt"`
+	Message    string      `json:"message"`
+	Marks      []Span      `json:"-"` // of Message
+	Files      []FileMatch `json:"files"`
+	MoreFiles  int         `json:"moreFiles"` // that it changed and that are not told
+	Score      int         `json:"-"`
 }
 
 // FileMatch is a file that a commit changed.
 type FileMatch struct {
-	Path, From     string
-	Status         byte // A added, M modified, D deleted, R renamed
-	Language       string
-	Binary, Huge   bool // its lines are not known
-	Added, Removed int  // lines in all
-	Hunks          []Hunk
-	MoreHunks      int // that match, or all where no text was looked for, and are not told
+	Path      string `json:"path"`
+	From      string `json:"oldPath,omitempty"`
+	Status    string `json:"status"` // added, modified, deleted, renamed
+	Language  string `json:"language"`
+	Kept      string `json:"keptByName,omitempty"` // binary or huge: its lines are not known
+	Added     int    `json:"added"`                // lines in all
+	Removed   int    `json:"removed"`
+	Hunks     []Hunk `json:"hunks"`
+	MoreHunks int    `json:"moreHunks"` // that match, or all where no text was looked for, and are not told
 }
 
 // Hunk is a run of changed lines. Body has them, each with + or - before it.
 type Hunk struct {
-	Old, New git.DiffRange
-	Body     []byte
+	Old   git.DiffRange `json:"oldRange"`
+	New   git.DiffRange `json:"newRange"`
+	Body  string        `json:"body"`
+	Marks []Span        `json:"-"` // of Body
 }
+
+// Span is a place that matches, in bytes.
+type Span = match.Span
 
 // The bounds of what is told of one commit.
 const (
 	mostFiles = 20
 	mostBody  = 32 << 10 // bytes of the hunks of a file
+	mostMarks = 100      // of a hunk
 )
+
+var statusNames = map[byte]string{'A': "added", 'D': "deleted", 'M': "modified", 'R': "renamed", 'T': "typeChanged"}
 
 // Search finds what a query holds for. All texts that may match are read, so the counts are exact.
 func (l *Log) Search(ctx context.Context, req LogSearch) (*LogMatches, error) {
@@ -72,29 +107,35 @@ func (l *Log) Search(ctx context.Context, req LogSearch) (*LogMatches, error) {
 		return nil, err
 	}
 	defer s.release()
-	q, patterns, shown, err := prepare(req.Q, req.Diff)
+	q, patterns, err := prepare(req.Q, req.Diff)
 	if err != nil {
 		return nil, err
 	}
+	shown := positive(q, patterns, nil, query.Added, query.Removed, query.Content)
+	said := positive(q, patterns, nil, query.Message)
 
-	// What is newest in each file, and then of all files.
-	out, found := &LogMatches{Revisions: s.m.Revisions, Whole: !s.m.Cut}, []hit(nil)
+	// What is first in each file, and then of all files.
+	out, found := &LogMatches{Revisions: s.m.Revisions, Whole: !s.m.Cut, Authors: map[string]int{}, Months: map[string]int{}}, []hit(nil)
 	err = file.Guard(func() error {
 		for _, x := range s.files {
 			out.Whole = out.Whole && len(x.m.Unread) == 0
 			e := &evaluation{x: x, diff: req.Diff, patterns: patterns, ctx: ctx, reached: func(rev string) *roaring.Bitmap { return s.reachedBy(x, rev) }}
 			within := e.as(value{e.live(s.reach), false}, req.Diff)
-			hits, err := e.run(q, within, out)
+			hits, err := e.run(q, within)
 			if err == nil && len(shown) > 0 {
 				err = e.countNamed(loosened(q), within, out)
+			}
+			if err == nil && req.Best {
+				err = e.score(hits, append(shown, said...))
 			}
 			if err != nil {
 				return err
 			}
-			found = newest(append(found, hits...), req.Limit)
+			e.count(hits, req.Facets, out)
+			found = first(append(found, out.behind(hits, req.After)...), req.Limit)
 		}
-		for _, h := range group(found) {
-			c, err := h.x.tell(h, shown, req.Diff, s.files)
+		for _, h := range found {
+			c, err := h.x.tell(h, shown, said, req.Diff, s.files)
 			if err != nil {
 				return err
 			}
@@ -108,8 +149,8 @@ func (l *Log) Search(ctx context.Context, req LogSearch) (*LogMatches, error) {
 	return out, nil
 }
 
-// prepare compiles the texts of a query. shown are those of lines whose hunks are told.
-func prepare(q query.Q, diff bool) (query.Q, map[*query.Text]*pattern, []*pattern, error) {
+// prepare compiles the texts of a query.
+func prepare(q query.Q, diff bool) (query.Q, map[*query.Text]*pattern, error) {
 	var failed error
 	patterns := map[*query.Text]*pattern{}
 	q = query.Map(q, func(n query.Q) query.Q {
@@ -124,22 +165,22 @@ func prepare(q query.Q, diff bool) (query.Q, map[*query.Text]*pattern, []*patter
 		patterns[&own], failed = compile(&own)
 		return &own
 	})
-	return q, patterns, positive(q, patterns, nil), failed
+	return q, patterns, failed
 }
 
-// positive are the patterns of lines that stand under no negation.
-func positive(q query.Q, patterns map[*query.Text]*pattern, out []*pattern) []*pattern {
+// positive are the patterns of some fields that stand under no negation.
+func positive(q query.Q, patterns map[*query.Text]*pattern, out []*pattern, fields ...query.Field) []*pattern {
 	switch n := q.(type) {
 	case *query.And:
 		for _, s := range n.Subs {
-			out = positive(s, patterns, out)
+			out = positive(s, patterns, out, fields...)
 		}
 	case *query.Or:
 		for _, s := range n.Subs {
-			out = positive(s, patterns, out)
+			out = positive(s, patterns, out, fields...)
 		}
 	case *query.Text:
-		if n.Field == query.Added || n.Field == query.Removed || n.Field == query.Content {
+		if slices.Contains(fields, n.Field) {
 			out = append(out, patterns[n])
 		}
 	}
@@ -167,34 +208,108 @@ func (s *generation) reachedBy(x *index, rev string) *roaring.Bitmap {
 	return set
 }
 
-// hit is a commit that matches, or a file of it.
+// hit is a commit that matches, with those of its files that do where files are looked for.
 type hit struct {
 	x      *index
 	commit uint32
 	files  []uint32
-	time   int64
+	place  Place
 }
 
+// items is what a hit counts as.
+func (h *hit) items() int { return max(1, len(h.files)) }
+
 // run evaluates a query over what a revision reaches of a file.
-func (e *evaluation) run(q query.Q, within value, out *LogMatches) ([]hit, error) {
+func (e *evaluation) run(q query.Q, within value) ([]hit, error) {
 	v, err := e.eval(q, within)
 	if err != nil {
 		return nil, err
 	}
-	set := roaring.And(e.as(v, e.diff).set, within.set)
-	out.Total += int(set.GetCardinality())
 
-	hits := make([]hit, 0, set.GetCardinality())
-	for it := set.Iterator(); it.HasNext(); {
-		n := it.Next()
-		h := hit{x: e.x, commit: n}
-		if e.diff {
-			h.commit, h.files = e.x.commitOf(n), []uint32{n}
+	var hits []hit
+	for it := roaring.And(e.as(v, e.diff).set, within.set).Iterator(); it.HasNext(); {
+		n, c := it.Next(), uint32(0)
+		if c = n; e.diff {
+			c = e.x.commitOf(n)
 		}
-		h.time = int64(e.x.times.At(int(2*h.commit) + 1))
-		hits = append(hits, h)
+		if last := len(hits) - 1; last < 0 || hits[last].commit != c {
+			hits = append(hits, hit{x: e.x, commit: c, place: Place{Time: int64(e.x.times.At(int(2*c + 1))), ID: e.x.id(c)}})
+		}
+		if e.diff {
+			hits[len(hits)-1].files = append(hits[len(hits)-1].files, n)
+		}
 	}
 	return hits, nil
+}
+
+// score says how much each hit is about the texts: first those with a text in the first line of the
+// message, then the smallest changes. The smallest is what differs least by chance from what was meant.
+func (e *evaluation) score(hits []hit, patterns []*pattern) error {
+	messages := textReader{x: e.x, p: &e.x.messages}
+	for i := range hits {
+		h := &hits[i]
+		message, err := messages.text(h.commit)
+		if err != nil {
+			return err
+		}
+		subject, _, _ := bytes.Cut(message.added, []byte("\n"))
+		if slices.ContainsFunc(patterns, func(p *pattern) bool { return p.m.Matches(subject) }) {
+			h.place.Score = 1 << 8
+		}
+
+		changed := 0
+		files := h.files
+		if !e.diff {
+			files = e.x.allFiles(h.commit)
+		}
+		for _, f := range files {
+			row := e.x.entry(f)
+			changed += row.removed + row.added
+		}
+		h.place.Score += 64 - mathbits.Len(uint(changed))
+	}
+	return nil
+}
+
+// count counts hits, also by author and month.
+func (e *evaluation) count(hits []hit, facets bool, out *LogMatches) {
+	authors := map[uint32]int{}
+	for i := range hits {
+		n := hits[i].items()
+		out.Total += n
+		if facets {
+			authors[e.x.who.At(int(2*hits[i].commit))] += n
+			out.Months[time.Unix(hits[i].place.Time, 0).UTC().Format("2006-01")] += n
+		}
+	}
+	for who, n := range authors {
+		name, _, _ := bytes.Cut(e.x.people.at(who), []byte(" <"))
+		out.Authors[string(name)] += n
+	}
+}
+
+// behind is the hits that do not come before a place.
+func (m *LogMatches) behind(hits []hit, after Place) []hit {
+	if after != (Place{}) {
+		hits = slices.DeleteFunc(hits, func(h hit) bool { return h.place.compare(after) <= 0 })
+	}
+	for i := range hits {
+		m.Left += hits[i].items()
+	}
+	return hits
+}
+
+// first keeps so many hits or files, those first in order. A commit keeps all of its files.
+func first(hits []hit, limit int) []hit {
+	slices.SortFunc(hits, func(a, b hit) int { return a.place.compare(b.place) })
+	n := 0
+	for i := range hits {
+		if n >= limit {
+			return hits[:i]
+		}
+		n += hits[i].items()
+	}
+	return hits
 }
 
 // loosened is a query that holds wherever q could, whatever the lines are that nobody knows.
@@ -265,151 +380,4 @@ func (e *evaluation) live(reach []uint64) *roaring.Bitmap {
 		}
 	}
 	return live
-}
-
-// newest keeps so many hits, the newest first; equal times by id, then path by path.
-func newest(hits []hit, limit int) []hit {
-	slices.SortFunc(hits, func(a, b hit) int {
-		if c := cmp.Compare(b.time, a.time); c != 0 {
-			return c
-		}
-		return cmp.Or(bytes.Compare(a.rawID(), b.rawID()), slices.Compare(a.files, b.files))
-	})
-	return hits[:min(len(hits), limit)]
-}
-
-func (h hit) rawID() []byte {
-	n := uint32(h.x.m.IDBytes)
-	return h.x.ids[h.commit*n : (h.commit+1)*n]
-}
-
-// group puts the files of one commit together, which follow each other.
-func group(hits []hit) (out []hit) {
-	for _, h := range hits {
-		if n := len(out); n > 0 && out[n-1].x == h.x && out[n-1].commit == h.commit {
-			out[n-1].files = append(out[n-1].files, h.files...)
-		} else {
-			out = append(out, h)
-		}
-	}
-	return out
-}
-
-// head is a commit without its message.
-func (x *index) head(c uint32, files []*index) git.PatchCommit {
-	out := git.PatchCommit{
-		ID:     x.id(c),
-		Author: string(x.people.at(x.who.At(int(2 * c)))), Committer: string(x.people.at(x.who.At(int(2*c + 1)))),
-		AuthorTime: int64(x.times.At(int(2 * c))), CommitTime: int64(x.times.At(int(2*c + 1))),
-		Unread: slices.Contains(x.m.Unread, int(c)),
-	}
-	for _, p := range x.parentsOf(c) {
-		out.Parents = append(out.Parents, idOf(files, p))
-	}
-	return out
-}
-
-// idOf is the id of a commit of some files by its number, "" for none.
-func idOf(files []*index, n uint32) string {
-	for _, x := range files {
-		if n >= x.base && n < x.base+uint32(x.m.Commits) {
-			return x.id(n - x.base)
-		}
-	}
-	return ""
-}
-
-// patch is a changed file as git told it.
-func (x *index) patch(f uint32, text changed) *git.PatchFile {
-	e := x.entry(f)
-	out := &git.PatchFile{
-		Path: string(x.paths.at(e.path)), Status: byte(e.flags), Binary: e.flags&flagBinary != 0, Huge: e.flags&flagHuge != 0,
-		Hunks: decodeHunks(text.hunks), Removed: text.removed, Added: text.added,
-	}
-	if e.from != none {
-		out.From = string(x.paths.at(e.from))
-	}
-	return out
-}
-
-// tell is a commit as the answer has it. Of a query without lines all files are told, of one
-// with lines the files that have one.
-func (x *index) tell(h hit, shown []*pattern, diff bool, all []*index) (*CommitMatch, error) {
-	head := x.head(h.commit, all)
-	messages := textReader{x: x, p: &x.messages}
-	message, err := messages.text(h.commit)
-	if err != nil {
-		return nil, err
-	}
-	c := &CommitMatch{
-		ID: head.ID, Parents: len(head.Parents), Author: head.Author, Committer: head.Committer,
-		AuthorTime: time.Unix(head.AuthorTime, 0).UTC(), CommitTime: time.Unix(head.CommitTime, 0).UTC(),
-		Message: string(bytes.TrimSuffix(message.added, []byte("\n"))),
-	}
-
-	files := h.files
-	if !diff {
-		from, to := x.filesOf(h.commit)
-		for f := from; f < to; f++ {
-			files = append(files, f)
-		}
-	}
-	lines := textReader{x: x, p: &x.lines}
-	for _, f := range files {
-		if len(c.Files) == mostFiles {
-			c.MoreFiles++
-			continue
-		}
-		text, err := lines.text(f)
-		if err != nil {
-			return nil, err
-		}
-		told := x.file(f, text, shown, diff || len(shown) > 0)
-		if !diff && len(shown) > 0 && len(told.Hunks) == 0 {
-			c.MoreFiles++
-			continue
-		}
-		c.Files = append(c.Files, told)
-	}
-	return c, nil
-}
-
-// file is a changed file, with those hunks that match or all where nothing is looked for in
-// lines.
-func (x *index) file(f uint32, text changed, shown []*pattern, hunks bool) FileMatch {
-	p := x.patch(f, text)
-	out := FileMatch{
-		Path: p.Path, From: p.From, Status: p.Status, Binary: p.Binary, Huge: p.Huge,
-		Language: x.m.Languages[x.pathLangs.At(int(x.entry(f).path))],
-	}
-	removed, added, room := text.removed, text.added, mostBody
-	for _, h := range p.Hunks {
-		old, now := removed[:h.Removed], added[:h.Added]
-		removed, added = removed[h.Removed:], added[h.Added:]
-		out.Removed, out.Added = out.Removed+h.Old.Lines, out.Added+h.New.Lines
-		if !hunks || len(shown) > 0 && !slices.ContainsFunc(shown, func(p *pattern) bool { return p.inHunk(old, now) }) {
-			continue
-		}
-		body := marked(marked(nil, '-', old), '+', now)
-		if room -= len(body); room < 0 {
-			out.MoreHunks++
-			continue
-		}
-		out.Hunks = append(out.Hunks, Hunk{h.Old, h.New, body})
-	}
-	return out
-}
-
-// inHunk reports whether the lines of a hunk match.
-func (p *pattern) inHunk(removed, added []byte) bool {
-	return p.field != query.Added && len(removed) > 0 && p.m.Matches(removed) ||
-		p.field != query.Removed && len(added) > 0 && p.m.Matches(added)
-}
-
-// marked appends lines with a sign before each.
-func marked(dst []byte, sign byte, text []byte) []byte {
-	for line := range bytes.Lines(text) {
-		dst = append(append(dst, sign), line...)
-	}
-	return dst
 }

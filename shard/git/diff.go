@@ -16,7 +16,10 @@ import (
 )
 
 // DiffRange is a run of lines.
-type DiffRange struct{ Start, Lines int }
+type DiffRange struct {
+	Start int `json:"start"`
+	Lines int `json:"lines"`
+}
 
 // Hunk is one change in a file. Body holds its lines, each with its first
 // byte ' ', '+', '-' or '\' and its newline.

@@ -1,0 +1,186 @@
+package change
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/shoalsearch/shoal/shard/git"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// head is a commit without its message.
+func (x *index) head(c uint32, files []*index) git.PatchCommit {
+	out := git.PatchCommit{
+		ID:     x.id(c),
+		Author: string(x.people.at(x.who.At(int(2 * c)))), Committer: string(x.people.at(x.who.At(int(2*c + 1)))),
+		AuthorTime: int64(x.times.At(int(2 * c))), CommitTime: int64(x.times.At(int(2*c + 1))),
+		Unread: slices.Contains(x.m.Unread, int(c)),
+	}
+	for _, p := range x.parentsOf(c) {
+		out.Parents = append(out.Parents, idOf(files, p))
+	}
+	return out
+}
+
+// idOf is the id of a commit of some files by its number, "" for none.
+func idOf(files []*index, n uint32) string {
+	for _, x := range files {
+		if n >= x.base && n < x.base+uint32(x.m.Commits) {
+			return x.id(n - x.base)
+		}
+	}
+	return ""
+}
+
+// patch is a changed file as git told it.
+func (x *index) patch(f uint32, text changed) *git.PatchFile {
+	e := x.entry(f)
+	out := &git.PatchFile{
+		Path: string(x.paths.at(e.path)), Status: byte(e.flags), Binary: e.flags&flagBinary != 0, Huge: e.flags&flagHuge != 0,
+		Hunks: decodeHunks(text.hunks), Removed: text.removed, Added: text.added,
+	}
+	if e.from != none {
+		out.From = string(x.paths.at(e.from))
+	}
+	return out
+}
+
+// tell is a commit as the answer has it. Of a query without lines all files are told, of one
+// with lines the files that have one.
+func (x *index) tell(h hit, shown, said []*pattern, diff bool, all []*index) (*CommitMatch, error) {
+	head := x.head(h.commit, all)
+	messages := textReader{x: x, p: &x.messages}
+	message, err := messages.text(h.commit)
+	if err != nil {
+		return nil, err
+	}
+	c := &CommitMatch{
+		ID: head.ID, Parents: len(head.Parents), Author: head.Author, Committer: head.Committer,
+		AuthorTime: time.Unix(head.AuthorTime, 0).UTC(), CommitTime: time.Unix(head.CommitTime, 0).UTC(),
+		Message: string(bytes.TrimSuffix(message.added, []byte("\n"))), Score: h.place.Score,
+	}
+	c.Marks = marksIn(nil, said, []byte(c.Message), 0)
+	if len(head.Parents) > 0 {
+		c.Parent = head.Parents[0]
+	}
+
+	files := h.files
+	if !diff {
+		files = x.allFiles(h.commit)
+	}
+	lines := textReader{x: x, p: &x.lines}
+	for _, f := range files {
+		if len(c.Files) == mostFiles {
+			c.MoreFiles++
+			continue
+		}
+		text, err := lines.text(f)
+		if err != nil {
+			return nil, err
+		}
+		told := x.file(f, text, shown, diff || len(shown) > 0)
+		if !diff && len(shown) > 0 && len(told.Hunks) == 0 {
+			c.MoreFiles++
+			continue
+		}
+		c.Files = append(c.Files, told)
+	}
+	return c, nil
+}
+
+// allFiles is the numbers of the files of a commit.
+func (x *index) allFiles(c uint32) (all []uint32) {
+	from, to := x.filesOf(c)
+	for f := from; f < to; f++ {
+		all = append(all, f)
+	}
+	return all
+}
+
+// file is a changed file, with those hunks that match or all where nothing is looked for in
+// lines.
+func (x *index) file(f uint32, text changed, shown []*pattern, hunks bool) FileMatch {
+	p := x.patch(f, text)
+	out := FileMatch{
+		Path: p.Path, From: p.From, Status: statusNames[p.Status],
+		Language: x.m.Languages[x.pathLangs.At(int(x.entry(f).path))],
+	}
+	switch {
+	case p.Binary:
+		out.Kept = "binary"
+	case p.Huge:
+		out.Kept = "huge"
+	}
+	removed, added, room := text.removed, text.added, mostBody
+	for _, h := range p.Hunks {
+		old, now := removed[:h.Removed], added[:h.Added]
+		removed, added = removed[h.Removed:], added[h.Added:]
+		out.Removed, out.Added = out.Removed+h.Old.Lines, out.Added+h.New.Lines
+		if !hunks || len(shown) > 0 && !slices.ContainsFunc(shown, func(p *pattern) bool { return p.inHunk(old, now) }) {
+			continue
+		}
+		if room -= len(old) + len(now); room < 0 {
+			out.MoreHunks++
+			continue
+		}
+		out.Hunks = append(out.Hunks, hunkOf(h, old, now, shown))
+	}
+	return out
+}
+
+// hunkOf is a hunk with its lines and marks.
+func hunkOf(h git.PatchHunk, old, now []byte, shown []*pattern) Hunk {
+	var gone, come []*pattern
+	for _, p := range shown {
+		if p.field != query.Added {
+			gone = append(gone, p)
+		}
+		if p.field != query.Removed {
+			come = append(come, p)
+		}
+	}
+	before, after := signed(nil, '-', old), signed(nil, '+', now)
+	marks := marksIn(nil, gone, before, 1)
+	for _, m := range marksIn(nil, come, after, 1) {
+		marks = append(marks, Span{Start: m.Start + len(before), End: m.End + len(before)})
+	}
+	return Hunk{h.Old, h.New, string(before) + string(after), marks}
+}
+
+// inHunk reports whether the lines of a hunk match.
+func (p *pattern) inHunk(removed, added []byte) bool {
+	return p.field != query.Added && len(removed) > 0 && p.m.Matches(removed) ||
+		p.field != query.Removed && len(added) > 0 && p.m.Matches(added)
+}
+
+// signed appends lines with a sign before each.
+func signed(dst []byte, sign byte, text []byte) []byte {
+	for line := range bytes.Lines(text) {
+		dst = append(append(dst, sign), line...)
+	}
+	return dst
+}
+
+// marksIn appends where patterns match in lines of text, without the first skip bytes of each. The
+// marks are in order and do not overlap.
+func marksIn(dst []Span, patterns []*pattern, text []byte, skip int) []Span {
+	at := 0
+	for line := range bytes.Lines(text) {
+		var found []Span
+		for _, p := range patterns {
+			found = p.m.Append(found, line[skip:], mostMarks)
+		}
+		slices.SortFunc(found, func(a, b Span) int { return cmp.Or(a.Start-b.Start, b.End-a.End) })
+		end := 0
+		for _, f := range found {
+			if f.Start = max(f.Start, end); f.Start < f.End && len(dst) < mostMarks {
+				dst = append(dst, Span{Start: at + skip + f.Start, End: at + skip + f.End})
+				end = f.End
+			}
+		}
+		at += len(line)
+	}
+	return dst
+}
