@@ -204,10 +204,10 @@ func (k *Keeper) note(ctx context.Context, e *kept, repo *catalog.Repo, changed 
 	}
 }
 
-// update brings the changes of a repository up to its revisions, if they are not.
+// update brings the changes of a repository up to its revisions and the bound, if they are not.
 func (k *Keeper) update(ctx context.Context, e *kept, repo *catalog.Repo) (changed bool, err error) {
 	want := revisionsOf(repo)
-	if c, err := e.log.Extent(ctx); err == nil && slices.Equal(c.Revisions, want) {
+	if c, err := e.log.Extent(ctx); err == nil && slices.Equal(c.Revisions, want) && c.Bound == k.d.Bound.String() {
 		return false, nil
 	}
 	return true, e.log.Update(ctx, k.d.Mirrors.Get(repo.ID), want, k.d.Bound, k.d.Now(), k.pause)

@@ -3,7 +3,9 @@ package history
 import (
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,6 +91,50 @@ func TestChangeIndexKeeper_countsForTheStatusOnceInAPause(t *testing.T) {
 		}
 	}
 }
+
+// Who wants more or less of the past than before does not wait for the next push.
+func TestChangeIndexKeeper_followsAnotherBound(t *testing.T) {
+	t.Parallel()
+	repo := t.TempDir()
+	run := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...)
+		cmd.Dir = repo
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("git %q: %v", args, err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	run("init", "-q", "-b", "main")
+	run("commit", "-q", "--allow-empty", "-m", "one")
+	run("commit", "-q", "--allow-empty", "-m", "two")
+	mirror, head := git.Open(filepath.Join(repo, ".git")), run("rev-parse", "main")
+	t.Cleanup(func() { mirror.Close() })
+	record := &catalog.Repo{ID: 1, Revisions: []catalog.Revision{{Name: "HEAD", Commit: head}}}
+
+	dir := t.TempDir()
+	for _, c := range []struct {
+		bound   change.Bound
+		commits int
+		changed bool
+	}{{change.Bound{Commits: 1}, 1, true}, {change.Bound{Commits: 1}, 1, false}, {change.Bound{All: true}, 2, true}} {
+		k := New(Deps{Dir: dir, Mirrors: oneMirror{mirror}, Bound: c.bound, Busy: func() bool { return false }, Now: time.Now})
+		changed, err := k.update(t.Context(), k.of(1), record)
+		extent, _ := k.of(1).log.Extent(t.Context())
+		if err != nil || changed != c.changed || extent.Commits != c.commits {
+			t.Errorf("%v: changed %t, %d commits, %v", c.bound, changed, extent.Commits, err)
+		}
+		k.close()
+	}
+}
+
+// oneMirror has one mirror, of all repositories.
+type oneMirror struct{ mirror *git.Mirror }
+
+func (m oneMirror) Names() (ids []catalog.RepoID, strange []string, err error) { return nil, nil, nil }
+func (m oneMirror) Get(catalog.RepoID) *git.Mirror                             { return m.mirror }
+func (m oneMirror) Has(catalog.RepoID) bool                                    { return true }
 
 // A log that no search has used for a while gives its files back, and opens them again when asked.
 func TestChangeIndexKeeper_closesIdleLogs(t *testing.T) {

@@ -284,13 +284,14 @@ func (l *Log) sweep(files []file.ID) error {
 // Extent is what a log covers.
 type Extent struct {
 	Revisions []Tip
-	Commits   int   // that a revision reaches
-	Files     int   // of all commits
-	Named     int   // of those: binary and huge ones, of which only the name is known
-	Unread    int   // commits whose changes could not be read
-	Text      int64 // bytes of changed lines and messages
-	Bytes     int64 // on disk
-	Cut       bool  // older commits are left out, by a bound or because the mirror lacks them
+	Bound     string // as [Bound] prints it
+	Commits   int    // that a revision reaches
+	Files     int    // of all commits
+	Named     int    // of those: binary and huge ones, of which only the name is known
+	Unread    int    // commits whose changes could not be read
+	Text      int64  // bytes of changed lines and messages
+	Bytes     int64  // on disk
+	Cut       bool   // older commits are left out, by a bound or because the mirror lacks them
 }
 
 // Extent tells what the log covers.
@@ -300,7 +301,7 @@ func (l *Log) Extent(ctx context.Context) (Extent, error) {
 		return Extent{}, err
 	}
 	defer s.release()
-	out := Extent{Revisions: s.m.Revisions, Cut: s.m.Cut}
+	out := Extent{Revisions: s.m.Revisions, Bound: s.m.Bound, Cut: s.m.Cut}
 	for _, mask := range s.reach {
 		if mask != 0 {
 			out.Commits++
