@@ -442,6 +442,7 @@ func (c *FinishIndex) apply(t *txn) Result {
 	if !c.Unchanged {
 		t.reference(&r, 1)
 		t.reference(old, -1)
+		t.noteBacklog(old, &r)
 	}
 
 	// The holder runs the job, so it is no removed member. The second node may be one.
@@ -523,6 +524,7 @@ func (c *FinishCollect) apply(t *txn) Result {
 	t.reference(r, -1)
 	t.holdings.Delete(MirrorKey(r.ID))
 	t.forgetAccess(r)
+	t.backlogs.Delete(r.ID)
 	t.forget(r)
 
 	t.repos.Delete(r.ID)
