@@ -21,6 +21,7 @@ type agreedTime struct {
 	read time.Time  // the own clock at that moment
 }
 
+// now returns the agreed time, which always advances.
 func (c *agreedTime) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -151,6 +151,7 @@ func (m *machine) StoreConfiguration(uint64, raft.Configuration) {}
 
 var errStuck = fmt.Errorf("cluster: this version cannot apply the log")
 
+// apply applies one log entry to the catalog.
 func (m *machine) apply(l *raft.Log) any {
 	e, err := catalog.DecodeEntry(l.Index, l.Data)
 	if err != nil {
@@ -188,6 +189,7 @@ type outcome struct {
 	results []catalog.Result
 }
 
+// publish makes the state visible to readers.
 func (m *machine) publish(applied uint64) {
 	m.view.Store(m.state.View())
 	m.applied.Store(applied)

@@ -163,6 +163,7 @@ func (n *network) refresh() {
 	n.gossip.Know(addrs)
 }
 
+// ownMeta encodes what gossip tells other nodes about this one.
 func (n *network) ownMeta() []byte {
 	m := meta{
 		Cluster: n.self.cluster(),
@@ -193,6 +194,7 @@ func (n *network) ownMeta() []byte {
 	return data
 }
 
+// ownLoad returns the load that this node reports.
 func (n *network) ownLoad() Load {
 	var l Load
 	if set := n.load.Load(); set != nil {

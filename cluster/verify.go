@@ -161,6 +161,7 @@ func verifyTree(path string) (empty bool, err error) {
 	})
 }
 
+// noGaps returns an error if the log lacks an entry between its first and its last.
 func noGaps(logs *bbolt.Bucket) error {
 	next := uint64(0)
 	return logs.ForEach(func(key, _ []byte) error {
@@ -178,6 +179,7 @@ func noGaps(logs *bbolt.Bucket) error {
 	})
 }
 
+// verifyEntries checks the seal of each entry of the log.
 func verifyEntries(path string) error {
 	b, err := raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: &bbolt.Options{ReadOnly: true, Timeout: 5 * time.Second}})
 	if err != nil {

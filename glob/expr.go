@@ -27,6 +27,7 @@ func Expr(pattern string) (string, error) {
 	return "(?s:" + b.String() + ")", nil
 }
 
+// writeExpr writes the parsed pattern seq as a regular expression.
 func writeExpr(b *strings.Builder, seq []node) error {
 	for i := range seq {
 		switch n := &seq[i]; n.op {

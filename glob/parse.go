@@ -280,6 +280,7 @@ func padding(a, b string) int {
 	return 0
 }
 
+// literal returns the nodes that match a text exactly.
 func literal(text string) (seq []node) {
 	for text != "" {
 		r, size := decode(text)

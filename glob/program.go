@@ -54,6 +54,7 @@ func build(seq []node, c Case) (*program, error) {
 
 // add adds a step and returns its number.
 
+// add appends a step and returns its number.
 func (b *builder) add(s step) int {
 	if *b.size++; *b.size > maxProgram {
 		return 0 // build then returns an error

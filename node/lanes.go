@@ -8,6 +8,7 @@ import (
 // searches or reads of mirrors.
 type lanes struct{ light, heavy, long, reads *call.Lane }
 
+// newLanes returns the queues of this node's work, with sizes for its number of cores.
 func newLanes(cores int) lanes {
 	// Light searches are short, so several share a core. Heavy ones use half of the cores. One
 	// that runs long gives its place to another heavy search. Reads mostly wait for git and the

@@ -115,6 +115,7 @@ func (b *builder) segment(postings ...[]byte) error {
 	return b.out.Err()
 }
 
+// openContent begins the sections of content.
 func (b *builder) openContent() {
 	if !b.contentOpen {
 		b.out.Begin(secBlocks + file.SectionID(b.m.segments))

@@ -31,6 +31,7 @@ func Reach(q query.Q) (reached query.Q, unknown bool) {
 	return q, false
 }
 
+// reachAll applies reach to each subquery.
 func reachAll(subs []query.Q) (reached []query.Q, unknown bool) {
 	for _, s := range subs {
 		r, u := Reach(s)

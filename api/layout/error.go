@@ -6,14 +6,13 @@ import (
 
 var errorTemplate = Parse(templates, "templates/error.html")
 
-// ShowError makes the answer the page of something that went wrong. The title
-// says what kind it is, the message what to do; wait is in how many seconds to
-// ask again, 0 where that does not help.
+// ShowError answers with an error page. The title says what kind of error it is, the message what
+// to do. wait is the number of seconds after which to retry; 0 if that does not help.
 func (v *Visit) ShowError(status int, message string, wait int) error {
-	// What the page had begun to answer with is no longer its answer.
+	// Drop what the page had begun to answer.
 	v.Status, v.Stream = status, nil
 
-	// Those by whose name a reader can do something; the others have one title.
+	// These titles tell a reader something; all other errors share one title.
 	title := map[int]string{
 		200: "Nothing here yet", 400: "That was not understood", 403: "Not allowed", 404: "There is no such page", 429: "Too much at once",
 		503: "Not available now", 504: "That took too long",

@@ -8,14 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// AppendText appends text of a repository as HTML. Bytes that are no UTF-8 become
-// the replacement character. Characters that cannot be seen or that reorder
-// others stand in an element of their own, which isolates them and says which
-// they are; whoever copies the text gets the original.
+// AppendText appends text of a repository as HTML. Invalid UTF-8 becomes the replacement character.
+// Characters that are invisible or reorder others get an element of their own, which isolates and
+// names them; copying the text still gives the original.
 //
 //	a<RLO>b  ->  a<bdi class=hid data-c="U+202E">&#x202E;</bdi>b
 func AppendText(dst, text []byte) []byte {
-	// Runs without anything to escape are copied whole: this is called for every line of a file.
+	// Copy runs without special characters at once: this is called for every line of a file.
 	done := 0
 	for i := 0; i < len(text); {
 		b := text[i]
@@ -23,7 +22,7 @@ func AppendText(dst, text []byte) []byte {
 			i++
 			continue
 		}
-		// The rest of ASCII is escaped, or is not seen.
+		// The other ASCII characters are escaped or invisible.
 		if b < utf8.RuneSelf {
 			dst = append(dst, text[done:i]...)
 			if with := escapes[b]; with != "" {
@@ -36,7 +35,7 @@ func AppendText(dst, text []byte) []byte {
 			continue
 		}
 
-		// A replacement character that stands in the file is three bytes long, and stays.
+		// A replacement character in the file itself is three bytes long, and stays.
 		r, size := utf8.DecodeRune(text[i:])
 		switch {
 		case r == utf8.RuneError && size == 1:
@@ -53,7 +52,7 @@ func AppendText(dst, text []byte) []byte {
 
 var escapes = [utf8.RuneSelf]string{'<': "&lt;", '>': "&gt;", '&': "&amp;", '"': "&#34;", '\'': "&#39;"}
 
-// asItIs tells which bytes stand for themselves in HTML: most of ASCII.
+// asItIs has the bytes that need no escaping in HTML: most of ASCII.
 var asItIs = func() (table [256]bool) {
 	for b := range utf8.RuneSelf {
 		table[b] = escapes[b] == "" && (b >= ' ' || b == '\n' || b == '\t') && b != 0x7f
@@ -61,8 +60,8 @@ var asItIs = func() (table [256]bool) {
 	return table
 }()
 
-// appendHidden appends a character that is not seen. A control character is
-// left out of the text itself: HTML has none.
+// appendHidden appends an invisible character. HTML does not allow control characters, so those are
+// only named.
 func appendHidden(dst []byte, r rune) []byte {
 	dst = fmt.Appendf(dst, `<bdi class="hid" data-c="U+%04X">`, r)
 	if r >= 0xA0 {
@@ -71,9 +70,8 @@ func appendHidden(dst []byte, r rune) []byte {
 	return append(dst, "</bdi>"...)
 }
 
-// Hidden reports whether a character has no picture of its own: control
-// characters other than tab and line break, those that order or join others,
-// and tags.
+// Hidden reports whether a character is invisible: control characters except tab and line break,
+// characters that order or join others, and tags.
 func Hidden(r rune) bool {
 	switch {
 	case r < ' ':
@@ -85,14 +83,13 @@ func Hidden(r rune) bool {
 	return false
 }
 
-// Forged counts the characters of a text that make it read as another text:
-// overrides and isolates of direction, and tags. Joiners of emoji and accents
-// do not count.
+// Forged counts the characters that make a text look like another one: direction overrides,
+// isolates, and tags. Joiners in emoji and accents do not count.
 func Forged(text []byte) int {
 	n := 0
 	for _, lead := range []byte{0xe2, 0xf3} { // which all of them begin with
 		for rest := text; ; {
-			// By the first byte: it is looked for at the speed of memory, and hardly any text has it.
+			// Search for the first byte, which is fast, and which hardly any text contains.
 			i := bytes.IndexByte(rest, lead)
 			if i < 0 {
 				break
@@ -107,15 +104,15 @@ func Forged(text []byte) int {
 	return n
 }
 
-// Plain is a text for places that hold no elements, such as titles and
-// attributes: what is hidden is written out, what is no UTF-8 is replaced.
+// Plain returns a text for places without elements, such as titles and attributes. Invisible
+// characters are written as codes, and invalid UTF-8 is replaced.
 func Plain(s string) string {
 	s = string([]rune(s)) // each byte that is no UTF-8 is one character
 	if strings.IndexFunc(s, Hidden) < 0 {
 		return s
 	}
 
-	// In brackets, not in an element: the text stands where there are none.
+	// Use brackets, because there can be no elements here.
 	var b strings.Builder
 	for _, r := range s {
 		if Hidden(r) {
@@ -130,14 +127,12 @@ func Plain(s string) string {
 // Text is AppendText for templates.
 func Text(s string) template.HTML { return template.HTML(AppendText(nil, []byte(s))) }
 
-// Name is the name of something (a path, a branch, an author) in an element
-// that keeps its direction to itself.
+// Name returns a name (a path, a branch, an author) in an element that isolates its text direction.
 func Name(s string) template.HTML {
 	return template.HTML(append(AppendName([]byte("<bdi>"), s), "</bdi>"...))
 }
 
-// AppendName appends a name as HTML: as AppendText does, and a tab or a line
-// break in it is shown too.
+// AppendName appends a name as HTML. Unlike AppendText it also shows tabs and line breaks.
 func AppendName(dst []byte, name string) []byte {
 	for i := strings.IndexAny(name, "\t\n"); i >= 0; i = strings.IndexAny(name, "\t\n") {
 		dst = appendHidden(AppendText(dst, []byte(name[:i])), rune(name[i]))

@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// QuietEvents is for how long a stream of events may be silent: a proxy takes a
-// silent connection for a dead one.
+// QuietEvents is how long an event stream may be silent. Proxies close connections that are silent
+// for longer.
 const QuietEvents = 10 * time.Second
 
-// KeepAlive makes what shows on a stream of events without any that it lives: a
-// comment, which clients pass over.
+// KeepAlive returns a function that writes a comment to an event stream, which clients ignore.
 func KeepAlive(w *bufio.Writer) func() error {
 	return func() error {
 		if _, err := w.WriteString(": still at work\n\n"); err != nil {

@@ -11,24 +11,23 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// MimeHTML is the type of every page.
+// MimeHTML is the content type of every page.
 const MimeHTML = "text/html; charset=utf-8"
 
-// CSP is the Content-Security-Policy of every page: nothing inline but the style that
-// Policy allows, nothing from elsewhere, and no script may make markup of a text but by the one
-// policy of static/js/part.js.
+// CSP is the Content-Security-Policy of every page: no inline code except the style that Policy
+// allows, nothing from other sites, and scripts create markup only by the policy of
+// static/js/part.js.
 const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types shoal"
 
-// Head is what a page tells the frame around it.
+// Head is what a page tells its frame.
 type Head struct {
 	Title   string   // of the window, before " - Shoal"; also the first heading where the page draws none
 	Page    string   // which page it is, for scripts and tests: search, file, ...
 	Scripts []string // modules below static/js besides boot.js
 	Side    string   // which entry of the settings it is, where it stands among them; see side
 
-	// Again is after how many seconds a browser without scripts asks for the page
-	// anew; 0 for never.
+	// Again is after how many seconds a browser without scripts reloads the page; 0 for never.
 	Again int
 
 	Box Box // what stands in the search box
@@ -45,10 +44,11 @@ type Box struct {
 	In                  *In  // the place that the page is about; nil for everywhere
 }
 
-// In narrows a search to a place until the reader takes it out of the box.
+// In limits searches to a part of the code, such as a repository. Readers can remove the limit in
+// the search box.
 type In struct{ Name, Query string }
 
-// frame is what the base template draws.
+// frame is the data of the base template.
 type frame struct {
 	Head
 	Carried []template.CSS // the styles that are in the page
@@ -63,16 +63,16 @@ type frame struct {
 	Around  []group // the settings that the viewer may open; nil beside them
 }
 
-// theme is a choice of colours. Value is what the cookie of the same name has.
+// theme is a choice of colours. Value is the value of the theme cookie.
 type theme struct {
 	Name, Value string
 	Here        bool
 }
 
-// themeCookie holds the theme of a browser, so that the first bytes of a page have it.
+// themeCookie has the theme of a browser, so that a page has it from its first byte.
 const themeCookie = "theme"
 
-// themesOf is the themes, with the one that a cookie names.
+// themesOf returns the themes, and marks the one in the cookie.
 func themesOf(cookie string) []theme {
 	all := []theme{{Name: "System"}, {Name: "Light", Value: "light"}, {Name: "Dark", Value: "dark"}}
 	at := max(0, slices.IndexFunc(all, func(t theme) bool { return t.Value == cookie }))
@@ -80,14 +80,13 @@ func themesOf(cookie string) []theme {
 	return all
 }
 
-// link is an entry of the navigation. A page of another package that belongs
-// there adds a row to nav.
+// link is an entry of the navigation. A page of another package adds a row to nav.
 type link struct {
 	Name, URL, Page, Icon string
 	here                  bool
 }
 
-// Here reports whether the page that is shown is the one of the link.
+// Here reports whether the link leads to the shown page.
 func (l link) Here() bool { return l.here }
 
 var nav = [...]link{
@@ -103,8 +102,8 @@ type group struct {
 	Links []link
 }
 
-// side is the navigation of the settings. A page of another package that belongs
-// there adds a row, and names it in Head.Side.
+// side is the navigation of the settings. A page of another package adds a row, and names it in
+// Head.Side.
 var side = [...]struct {
 	group string
 	link
@@ -129,14 +128,14 @@ var side = [...]struct {
 	{group: "You", link: link{Name: "Your account", URL: "/settings/account", Page: "account", Icon: "settings"}},
 }
 
-// sideFor is the rows of side that a page shows, by group.
+// sideFor returns the rows of side that a viewer sees, by group.
 func sideFor(here string, viewer catalog.Viewer) []group {
-	// A page that is not one of the settings has no second navigation.
+	// Pages outside the settings have no second navigation.
 	if here == "" {
 		return nil
 	}
 
-	// Hidden, and refused by the page itself as well: a link is no permission.
+	// Hiding the link is not a check: the page itself refuses other viewers too.
 	_, noOwner := account.AsOwner(viewer)
 	_, noHolder := account.AsHolder(viewer)
 
@@ -161,31 +160,31 @@ var templates embed.FS
 
 var base = Parse(templates, "templates/base.html")
 
-// Parse parses the templates of a page, each with the functions
+// Parse parses the templates of a page. They can use these functions:
 //
-//	text   text of a repository, hidden characters shown
-//	name   the same for a name, in an element with a direction of its own
+//	text   text of a repository, with hidden characters shown
+//	name   the same for a name, with its text direction isolated
 //	plain  a text for an attribute or a title
 //	asset  the address of a static file
 //	when   a When
-//	brand  the drawing beside the name of the site
+//	brand  the site's logo
 //	icon   a drawing of static/icons.svg by its name
 //
-// It panics where they do not parse.
+// It panics if a template is invalid.
 func Parse(from embed.FS, files ...string) *template.Template {
 	return template.Must(template.New(lastPart(files[0])).Funcs(template.FuncMap{
 		"text": Text, "name": Name, "plain": Plain, "asset": Asset, "brand": brand, "icon": icon, "when": When.element,
 	}).ParseFS(from, files...))
 }
 
-// Begin writes the frame up to where the page's own part begins.
+// Begin writes the frame up to the page's own content.
 func (v *Visit) Begin(w io.Writer, h Head) { v.frame(w, "begin", h) }
 
 // End writes the rest of the frame.
 func (v *Visit) End(w io.Writer, h Head) { v.frame(w, "end", h) }
 
-// signIn is the page of the sign-in. It leads back to the page that is shown,
-// unless that is itself, or what a form sent.
+// signIn returns the address of the sign-in page. It leads back to the shown page, unless that is
+// the sign-in page or the answer to a form.
 func (v *Visit) signIn() string {
 	if v.Method != "GET" || v.Path == "/login" || v.Path == "/" {
 		return "/login"
@@ -198,8 +197,8 @@ func (v *Visit) signIn() string {
 	return "/login?" + url.Values{"next": {here}}.Encode()
 }
 
-// frame writes a part of the base template. It has a value for everything that
-// the template asks for; what a writer has to say shows at the next write.
+// frame writes a part of the base template. The template cannot fail; errors of w show at the next
+// write.
 func (v *Visit) frame(w io.Writer, part string, h Head) {
 	f := frame{Head: h, Modules: modulesOf(h.Scripts), Nav: make([]link, len(nav)), Owner: v.Viewer.Role == catalog.RoleOwner, SignIn: v.signIn()}
 	if f.Box.In == nil {
@@ -228,7 +227,7 @@ func (v *Visit) frame(w io.Writer, part string, h Head) {
 		f.Styles = nil
 	}
 
-	// Copies: the tables are shared by all visits, and here is of this one.
+	// Copy the entries, because all visits share the tables.
 	f.Around = sideFor(h.Side, v.Viewer)
 	for i, l := range nav {
 		l.here = l.Page == h.Page

@@ -20,7 +20,7 @@ import (
 //go:embed static
 var static embed.FS
 
-// File is a static file. Its bytes are shared: nobody changes them.
+// File is a static file. The caller must not change its bytes.
 type File struct {
 	Mime       string
 	Body, Gzip []byte
@@ -32,8 +32,8 @@ var mimes = map[string]string{
 	".svg": "image/svg+xml",
 }
 
-// assets is every static file and the name of all of them together, which
-// changes whenever one of them does: what a browser has kept is never stale.
+// assets returns the static files and a version, which changes whenever a file does. Addresses
+// contain the version, so a cached file is never stale.
 var assets = sync.OnceValues(func() (map[string]File, string) {
 	files, sum := map[string]File{}, sha256.New()
 	err := fs.WalkDir(static, "static", func(name string, d fs.DirEntry, err error) error {
@@ -70,8 +70,7 @@ var (
 	jsComment = regexp.MustCompile(`(?m)^[ \t]*//.*\n|^[ \t]+|^\n`) // and indentation
 )
 
-// lean is a style without what only its readers need: who comes from elsewhere gets it
-// inside the page.
+// lean minifies a style, because a first visit gets it inside the page.
 func lean(css []byte) []byte {
 	css = cssComment.ReplaceAll(css, nil)
 	css = cssBlank.ReplaceAll(css, []byte("$1"))
@@ -79,6 +78,7 @@ func lean(css []byte) []byte {
 	return bytes.TrimSpace(bytes.ReplaceAll(css, []byte(";}"), []byte("}")))
 }
 
+// pack compresses a file with gzip.
 func pack(body []byte) []byte {
 	var b bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is a good one
@@ -87,15 +87,15 @@ func pack(body []byte) []byte {
 	return b.Bytes()
 }
 
-// Asset is the address of a static file. Modules import one another by relative
-// names, so the version stands before all of them.
+// Asset returns the address of a static file. Modules import each other by relative names, so the
+// version comes first.
 func Asset(name string) string {
 	_, version := assets()
 	return "/static/" + version + "/" + name
 }
 
-// Static is the file at an address that Asset made. lasting is false where the
-// address is of another version of the program: then nobody should keep it.
+// Static returns the file at an address made by Asset. lasting is false if the address is of
+// another version of the program: then it must not be cached.
 func Static(url string) (f File, lasting, ok bool) {
 	files, version := assets()
 	of, name, _ := strings.Cut(strings.TrimPrefix(url, "/static/"), "/")
@@ -103,18 +103,18 @@ func Static(url string) (f File, lasting, ok bool) {
 	return f, of == version, ok
 }
 
-// brand is the drawing of icon.svg in a page itself: an image that has to be asked for
-// keeps a browser busy just before it paints. Next to the name it says nothing more.
+// brand returns the logo as markup. As an image with an address it would delay the first paint. The
+// name follows it, so it needs no description.
 var brand = sync.OnceValue(func() template.HTML {
 	files, _ := assets()
 	return template.HTML(strings.Replace(string(files["icon.svg"].Body), "<svg ", `<svg width="20" height="20" aria-hidden="true" `, 1))
 })
 
-// symbol is a drawing of icons.svg.
+// symbol matches a drawing in icons.svg.
 var symbol = regexp.MustCompile(`<symbol id="(\w+)" (viewBox="[\d ]+")>(.*)</symbol>`)
 
-// icons is the drawings of icons.svg as elements of a page. The word beside one says
-// what it means.
+// icons returns the drawings of icons.svg as elements, by name. The word next to an icon says what
+// it means.
 var icons = sync.OnceValue(func() map[string]template.HTML {
 	files, _ := assets()
 	out := map[string]template.HTML{}
@@ -124,7 +124,7 @@ var icons = sync.OnceValue(func() map[string]template.HTML {
 	return out
 })
 
-// icon is a drawing by its name. A page names only drawings that are there.
+// icon returns a drawing by name. An unknown name is an error of the template.
 func icon(name string) (template.HTML, error) {
 	drawing, ok := icons()[name]
 	if !ok {
@@ -133,19 +133,19 @@ func icon(name string) (template.HTML, error) {
 	return drawing, nil
 }
 
-// Icon is a drawing by its name for pages that are not made of templates; "" where there is none.
+// Icon returns a drawing by name, for pages without templates; "" if there is none.
 func Icon(name string) template.HTML { return icons()[name] }
 
-// Icons is the names of the drawings, sorted.
+// Icons returns the sorted names of the drawings.
 func Icons() []string { return slices.Sorted(maps.Keys(icons())) }
 
 // bootScript is the module of every page.
 const bootScript = "js/boot.js"
 
-// imported is a module that another one names, in a statement at its beginning.
+// imported matches an import statement at the start of a module.
 var imported = regexp.MustCompile(`(?m)^import (?:[^\n]* from )?'\./([\w.]+)';`)
 
-// imports is what each module imports by itself.
+// imports returns the modules that each module imports directly.
 var imports = sync.OnceValue(func() map[string][]string {
 	files, _ := assets()
 	out := map[string][]string{}
@@ -157,12 +157,12 @@ var imports = sync.OnceValue(func() map[string][]string {
 	return out
 })
 
-// modulesOf is the modules that the scripts of a page are made of, each once,
-// those of every page first.
+// modulesOf returns all modules that the scripts of a page need, each once, starting with those of
+// every page.
 func modulesOf(scripts []string) []string {
 	var out []string
 	todo := append([]string{bootScript}, scripts...)
-	// Breadth first, and each once: modules may import each other in a circle.
+	// Breadth first; modules may import each other in a circle.
 	for i := 0; i < len(todo); i++ {
 		if slices.Contains(out, todo[i]) {
 			continue

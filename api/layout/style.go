@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// The styles: of every page, and of pages that one reads. readLess is the pages that do
+// The styles: one for every page, and one for pages with text to read. readLess lists the pages
 // without the second.
 const (
 	siteStyle = "css/site.css"
@@ -19,7 +19,7 @@ const (
 
 var readLess = []string{"home", "search", "repos", "error", "settings", "login", "join", "consent"}
 
-// stylesOf is the names of the styles of a page.
+// stylesOf returns the styles of a page.
 func stylesOf(page string) []string {
 	if slices.Contains(readLess, page) {
 		return []string{siteStyle}
@@ -27,14 +27,14 @@ func stylesOf(page string) []string {
 	return []string{siteStyle, readStyle}
 }
 
-// carried is a style for readers who do not have it yet. One who comes from another site
-// would wait for it once more after the page has come.
+// carried returns a style to embed in a page. A visitor from another site would otherwise wait for
+// a second request.
 func carried(name string) template.CSS {
 	files, _ := assets()
 	return template.CSS(files[name].Body)
 }
 
-// carrying is CSP that allows these styles within a page and no other.
+// carrying returns the CSP that allows exactly the embedded styles.
 var carrying = sync.OnceValue(func() string {
 	allowed := "style-src 'self'"
 	for _, name := range []string{siteStyle, readStyle} {
@@ -44,16 +44,16 @@ var carrying = sync.OnceValue(func() string {
 	return strings.Replace(CSP, "style-src 'self'", allowed, 1)
 })
 
-// Arrives reports by the headers of a request for a page whether its reader comes from
-// elsewhere. Within the site the style is asked for by its address, and kept.
+// Arrives reports by the headers of a request whether the visitor comes from another site. Within
+// the site, browsers have the styles in their cache.
 func Arrives(sent func(name string) string) bool {
-	// A part of a page is put into one that has its style.
+	// A part is inserted into a page that has its style.
 	if sent("X-Shoal-Part") != "" {
 		return false
 	}
 
-	// Not every browser tells the site, nor does any without TLS; the page before is
-	// named by all of them within one site.
+	// Some browsers do not send Sec-Fetch-Site, and none does without TLS; all send Referer within
+	// a site.
 	if site := sent("Sec-Fetch-Site"); site != "" {
 		return site != "same-origin"
 	}
@@ -61,8 +61,8 @@ func Arrives(sent func(name string) string) bool {
 	return err != nil || from.Host == "" || !strings.EqualFold(from.Host, sent("Host"))
 }
 
-// Policy is the Content-Security-Policy of the page: CSP, and for who arrives the
-// styles that it carries.
+// Policy returns the Content-Security-Policy of the page: CSP, plus the embedded styles on a first
+// visit.
 func (v *Visit) Policy() string {
 	if v.Arrives {
 		return carrying()

@@ -12,13 +12,11 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Handler answers one request for a page. An error becomes an error page. ctx
-// ends when the answer is written, when the reader leaves, or at the route's
-// deadline.
+// Handler answers one request for a page. An error becomes an error page. ctx ends when the answer
+// is written, when the reader leaves, or at the route's deadline.
 type Handler func(ctx context.Context, v *Visit) error
 
-// Visit is one request for a page, and its answer. It belongs to one
-// goroutine at a time.
+// Visit is one request for a page, and its answer. Only one goroutine at a time may use it.
 type Visit struct {
 	Method  string
 	Path    string     // as it was sent: an encoded slash is part of a name
@@ -33,8 +31,8 @@ type Visit struct {
 	Address string                   // where the reader comes from, for records
 	In      *In                      // the place that the page is about, for the search box; nil for everywhere
 
-	// The answer. Stream, where it is set, writes it after the handler has
-	// returned, and may flush what stands before a slow part; else it is Body.
+	// The answer. If Stream is set, it writes the answer after the handler has returned, and may
+	// flush before a slow part. Otherwise the answer is Body.
 	Status int
 	Mime   string
 	Header [][2]string
@@ -52,9 +50,9 @@ func (v *Visit) Redirect(status int, to string) error {
 	return nil
 }
 
-// Show answers with a whole page: the frame, and a template in it.
+// Show answers with a whole page: a template inside the frame.
 func (v *Visit) Show(h Head, body *template.Template, data any) error {
-	// Into memory first: a template that fails must leave no half of a page.
+	// Render to memory first, so that a failing template sends no half page.
 	var b bytes.Buffer
 	// A script that asks for a part has the frame already.
 	if v.Part == "" {
@@ -72,9 +70,9 @@ func (v *Visit) Show(h Head, body *template.Template, data any) error {
 	return nil
 }
 
-// SameSite fails unless a request that changes something comes from a page of
-// this site. Browsers say so by themselves; a credential in the header
-// Authorization is proof enough, since no other site can make a browser send it.
+// SameSite returns an error unless a request comes from a page of this site. Handlers that change
+// something call it first. Browsers send the origin themselves. An Authorization header is proof
+// enough, because no other site can make a browser send one.
 func (v *Visit) SameSite() error {
 	if v.Sent("Authorization") != "" {
 		return nil
@@ -84,7 +82,7 @@ func (v *Visit) SameSite() error {
 		return nil
 	}
 
-	// Older browsers do not tell the site, but where a form was sent from.
+	// Older browsers send only the origin of a form.
 	if u, err := url.Parse(origin); site == "" && err == nil && u.Host != "" && strings.EqualFold(u.Host, v.Sent("Host")) {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Size is a number of bytes for people: 512 B, 3.4 MB.
+// Size formats a number of bytes: 512 B, 3.4 MB.
 func Size(n int64) string {
 	f, unit := float64(n), 0
 	for ; f >= 999.95 && unit < 6; unit++ {
@@ -18,7 +18,7 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.1f %cB", f, " kMGTPE"[unit])
 }
 
-// Counted is a number of things: 1 file, 1,234 files.
+// Counted formats a number of things: 1 file, 1,234 files.
 func Counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -26,7 +26,7 @@ func Counted(n int, one, many string) string {
 	return Grouping(n) + " " + many
 }
 
-// Grouping writes a number with a comma between thousands.
+// Grouping formats a number with a comma between thousands.
 func Grouping(n int) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -35,8 +35,7 @@ func Grouping(n int) string {
 	return s
 }
 
-// Distance says how far a time is from now, for people: "3 hours ago", "in 5
-// minutes"; "" for the zero time.
+// Distance says how far a time is from now: "3 hours ago", "in 5 minutes"; "" for the zero time.
 func Distance(now, t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -51,11 +50,11 @@ func Distance(now, t time.Time) string {
 	return Span(d) + " ago"
 }
 
-// When is a time as a page shows it: for people, and in full for programs and for
-// whoever points at it. The zero value is no time, and shows nothing.
+// When is a time as a page shows it: Text for people, and Stamp for programs and as a tooltip. The
+// zero value shows nothing.
 type When struct{ Text, Stamp string }
 
-// At says how far a time is from now; the zero time is no time.
+// At returns the When of a time; nothing for the zero time.
 func At(now, t time.Time) When {
 	if t.IsZero() {
 		return When{}
@@ -63,16 +62,16 @@ func At(now, t time.Time) When {
 	return When{Distance(now, t), t.UTC().Format(time.RFC3339)}
 }
 
-// element is the time in HTML.
+// element returns the time as HTML.
 func (w When) element() template.HTML {
 	if w.Text == "" {
 		return ""
 	}
-	// Neither has a character that HTML would read as anything else.
+	// Neither contains characters that need escaping.
 	return template.HTML(`<time datetime="` + w.Stamp + `" title="` + w.Stamp + `">` + w.Text + `</time>`)
 }
 
-// Span is a length of time in its largest unit: "3 hours".
+// Span formats a duration in its largest unit: "3 hours".
 func Span(d time.Duration) string {
 	for _, u := range []struct {
 		size time.Duration

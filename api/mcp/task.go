@@ -181,6 +181,7 @@ type taskResult struct {
 	PollMs     int64  `json:"pollIntervalMs"`
 }
 
+// resultOf returns the result of a call that started a task.
 func resultOf(t *Task, kind string) *taskResult {
 	r := &taskResult{Task: t, ResultType: kind, PollMs: pollPause.Milliseconds()}
 
@@ -293,6 +294,7 @@ func (b background) Cancel(ctx context.Context, v catalog.Viewer, id string) err
 	return b.tools.Stop(ctx, v, id)
 }
 
+// taskOf converts the state of a tool's work to a task of the protocol.
 func taskOf(w *tool.Work) *Task {
 	t := &Task{ID: w.ID, Status: TaskWorking, Message: w.Doing, Created: w.Began.UTC(), Updated: w.Changed.UTC(), Kept: w.Kept}
 	switch w.Status {

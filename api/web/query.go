@@ -61,6 +61,7 @@ func tokensOf(text string) []token {
 	return out
 }
 
+// tokenEnd returns where the token of a query that begins at i ends.
 func tokenEnd(text string, i int) int {
 	depth, quoted := 0, false
 	for ; i < len(text); i++ {
@@ -115,6 +116,7 @@ func operates(tokens []token, at int) bool {
 // chip is a filter of the query that can be removed.
 type chip struct{ Text, Remove string }
 
+// chipsOf returns the filters of a query as chips that can be removed.
 func chipsOf(b layout.Box) []chip {
 	var out []chip
 	tokens := tokensOf(b.Query)
@@ -168,6 +170,7 @@ type trouble struct {
 	AsText, AsKind string // address of a search that takes the query as text
 }
 
+// troubleOf returns a mistake in a query with its position.
 func troubleOf(err error, q string) *trouble {
 	t := &trouble{Message: err.Error()}
 	var e *call.Error

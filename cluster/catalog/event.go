@@ -139,6 +139,7 @@ func (t *txn) eventOf(c Command) *Event {
 	return &e
 }
 
+// record stores the event of a command at its place in the entry.
 func (t *txn) record(e *Event, place int) {
 	for _, text := range []*string{&e.Action, &e.TargetType, &e.Target, &e.Message} {
 		*text = plainText(*text)

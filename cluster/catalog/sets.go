@@ -114,6 +114,7 @@ func (v *View) CachedSet(name string, condition func() func(*Repo) bool) *roarin
 	return v.sets.current.set(v, setKey{name, v.PermissionSync()}, condition)
 }
 
+// set returns a cached set, or computes it.
 func (m *setGeneration) set(v *View, k setKey, condition func() func(*Repo) bool) *roaring.Bitmap {
 	m.mu.Lock()
 	defer m.mu.Unlock()

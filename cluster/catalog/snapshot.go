@@ -159,6 +159,7 @@ func (l *loader) read(b []byte) error {
 	return nil
 }
 
+// load reads all blocks of a snapshot.
 func (l *loader) load() error {
 	magic := make([]byte, len(snapshotMagic))
 	if _, err := io.ReadFull(l.r, magic); err != nil {
@@ -229,6 +230,7 @@ func readGrowing(r io.Reader, b []byte, n int) ([]byte, error) {
 	return b, nil
 }
 
+// end checks the checksum of the whole snapshot.
 func (l *loader) end() error {
 	want := l.sum.(interface{ Sum([]byte) []byte }).Sum(nil)
 	got := make([]byte, len(want))
@@ -241,6 +243,7 @@ func (l *loader) end() error {
 	return nil
 }
 
+// records decodes the records of a block into their table.
 func (l *loader) records(tag byte) error {
 	r := &codec.Reader{Rest: l.body}
 	for len(r.Rest) > 0 {

@@ -288,6 +288,7 @@ func (s *State) indexThread(h *Thread) error {
 
 func ownedThread(owner, id string) string { return owner + "\x00" + id }
 
+// runsOf returns how many questions of an owner are being answered.
 func (t *tables) runsOf(owner string) (n int) {
 	for _, o := range t.threadRuns.All() {
 		if o == owner {

@@ -125,6 +125,7 @@ func (w *World) Lose(ids ...string) { w.reach(true, ids) }
 // Find makes nodes reachable again.
 func (w *World) Find(ids ...string) { w.reach(false, ids) }
 
+// reach sets whether some nodes can be reached.
 func (w *World) reach(dead bool, ids []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -124,6 +124,7 @@ func (c *checker) connection(conn Connection) {
 	}
 }
 
+// pair reports a user without a token, or the reverse.
 func (c *checker) pair(path, user string, t *Token) {
 	switch {
 	case t != nil && user == "":

@@ -258,6 +258,7 @@ func (a Allowance) Refuse(uses, own []Reach, resolve func(dir string) string) (e
 	return errs.normalized()
 }
 
+// secret reports whether the use of a secret is allowed.
 func (a Allowance) secret(u Reach, own []Reach) bool {
 	u.Path = ""
 	if slices.ContainsFunc(own, func(o Reach) bool { o.Path = ""; return o == u }) {
@@ -274,6 +275,7 @@ func (a Allowance) secret(u Reach, own []Reach) bool {
 	})
 }
 
+// root reports whether a local directory is allowed.
 func (a Allowance) root(pattern string, own []Reach, resolve func(string) string) bool {
 	// A symbolic link below a root may lead out of it.
 	dir, plain := FixedDirectory(pattern)

@@ -114,6 +114,7 @@ func (ks Keys) Open(purpose string, sealed []byte) ([]byte, error) {
 	return nil, fmt.Errorf("unseal %s: it was sealed under another cluster key, or is damaged", purpose)
 }
 
+// box returns the cipher for a purpose, with a key derived for it.
 func (k Key) box(purpose string) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(k.Derive("seal "+purpose, 32))
 	if err != nil {

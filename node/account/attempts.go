@@ -44,6 +44,8 @@ type bound struct {
 	longest time.Duration
 }
 
+// boundsOf returns the limits that apply to a sign-in attempt: of the account at the address, of
+// the address, and of the account.
 func boundsOf(email, address string) [3]bound {
 	// A single count could be evaded: with many accounts, many addresses, or one of each.
 	from := network(address)
@@ -84,6 +86,7 @@ func (x *attempts) wait(email, address string) (d time.Duration) {
 	return d
 }
 
+// failed records a failed attempt.
 func (x *attempts) failed(email, address string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

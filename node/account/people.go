@@ -341,6 +341,7 @@ func (u *People) numbers(names []string) (ids []catalog.RepoID, err error) {
 	return ids, nil
 }
 
+// granted returns the repositories granted to an account.
 func (u *People) granted(a *catalog.User) *GrantResponse {
 	view := u.catalog.View()
 	out := &GrantResponse{User: *u.info(a)}

@@ -123,6 +123,7 @@ func (s *Sessions) ages() (idle, touch time.Duration) {
 	return idle, touch
 }
 
+// seconds reads a duration in seconds from a variable; otherwise is the default.
 func (s *Sessions) seconds(name string, otherwise time.Duration) time.Duration {
 	text, ok := s.lookup(name)
 	if !ok {

@@ -159,6 +159,7 @@ func (c *citer) text(text string) {
 	c.plain(text)
 }
 
+// plain appends text without citations.
 func (c *citer) plain(text string) {
 	if text == "" {
 		return

@@ -232,6 +232,7 @@ func (l *ledger) Hierarchy(ctx context.Context, v catalog.Viewer, req symbols.Hi
 	return r, err
 }
 
+// symbols records the lines that a symbol search has shown.
 func (l *ledger) symbols(r *symbols.SymbolResponse, err error) {
 	if err != nil {
 		return

@@ -44,6 +44,7 @@ type remote struct {
 
 func (r *remote) handle() { chatCall.Serve(r.net, r.serve) }
 
+// serve answers another node with the events of a turn that runs here.
 func (r *remote) serve(ctx context.Context, req *chatRequest) (*chatResponse, error) {
 	t := r.runs.turnOf(req.ID)
 	switch {

@@ -92,6 +92,7 @@ var (
 	unpacker, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
 )
 
+// pack encodes and compresses the file of a turn.
 func pack(k *turnFile) ([]byte, error) {
 	b, err := json.Marshal(k)
 	if err != nil {
@@ -100,6 +101,7 @@ func pack(k *turnFile) ([]byte, error) {
 	return packer.EncodeAll(b, nil), nil
 }
 
+// unpack is the inverse of pack.
 func unpack(b []byte) (*turnFile, error) {
 	// The decoder limits the size, because a damaged file could claim any.
 	plain, err := unpacker.DecodeAll(b, nil)

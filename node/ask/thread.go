@@ -50,6 +50,7 @@ type sight struct {
 	whole bool           // the viewer can see all that the asker could
 }
 
+// canSee reports whether the viewer may see a repository, and caches the answer.
 func (s *sight) canSee(repo string) bool {
 	if s.repos == nil {
 		return false

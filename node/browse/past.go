@@ -281,6 +281,7 @@ func conjuncts(q query.Q) []query.Q {
 	return []query.Q{q}
 }
 
+// nameExpr returns the expression of a condition on paths.
 func nameExpr(t *query.Text) string {
 	expr := t.Pattern
 	if !t.Regexp {

@@ -108,6 +108,7 @@ func (s *scratch) addIndex(key string, k *scratched, source func(context.Context
 	s.trim()
 }
 
+// fill builds a small index and stores it under a key.
 func (s *scratch) fill(ctx context.Context, key string, k *scratched, source func(context.Context) (shard.Source, error), opt shard.BuildOptions) error {
 	// Limit the builds: each reads and indexes up to 20,000 files.
 	select {
@@ -137,6 +138,7 @@ func (s *scratch) fill(ctx context.Context, key string, k *scratched, source fun
 	return nil
 }
 
+// index builds the index files of a source.
 func (s *scratch) index(ctx context.Context, set *shard.Set, source func(context.Context) (shard.Source, error), opt shard.BuildOptions) ([]shard.Built, error) {
 	src, err := source(ctx)
 	if err != nil {

@@ -327,6 +327,7 @@ func (k *Keeper) Status() Status {
 	return k.status
 }
 
+// count computes the status from the directory of mirrors.
 func (k *Keeper) count() Status {
 	out, view := Status{Bound: k.d.Bound.String()}, k.d.View()
 	ids, _, _ := k.d.Mirrors.Names() // where none can be told, none is covered

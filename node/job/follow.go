@@ -162,6 +162,7 @@ func (f *Follower) listHinted(ctx context.Context) {
 	}
 }
 
+// called returns the connections whose webhook was called since the last time.
 func (f *Follower) called() (names []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -32,6 +32,7 @@ type wantedKeys struct {
 	known   map[string]string // by the names of the connections
 }
 
+// keyOf returns the hash of everything that decides what a repository's index contains.
 func (w *wantedKeys) keyOf(repo *catalog.Repo) string {
 	// The key depends only on the connections.
 	names := ""

@@ -113,6 +113,7 @@ func (p *planner) revoke() {
 	}
 }
 
+// lost returns why a running job must be taken from its node; "" if it need not.
 func (p *planner) lost(j *catalog.Job) string {
 	n := p.node(j.Node)
 

@@ -125,6 +125,7 @@ func statusOf(raw json.RawMessage) int {
 	return e.Code
 }
 
+// delta adds one piece of the answer.
 func (s *chatStream) delta(d *chatDelta) error {
 	s.reason(d.ReasoningContent)
 	// Two names for the same field; some services send both.

@@ -221,6 +221,7 @@ type converseBlock struct {
 	Input     json.RawMessage `json:"input,omitempty"`
 }
 
+// assistant converts a message of the model to Converse blocks.
 func (w *converse) assistant(m *Message) (content []types.ContentBlock) {
 	var own []converseBlock
 	if raw := w.e.nativeMessage(m); raw == nil || json.Unmarshal(raw, &own) != nil {
@@ -323,6 +324,7 @@ func (s *converseStream) blockAt(index *int32) *converseBlock {
 	return s.blocks[i]
 }
 
+// event handles one event of the stream.
 func (s *converseStream) event(event types.ConverseStreamOutput) error {
 	switch v := event.(type) {
 	case *types.ConverseStreamOutputMemberContentBlockStart:
@@ -349,6 +351,7 @@ func (s *converseStream) event(event types.ConverseStreamOutput) error {
 	return nil
 }
 
+// delta adds one piece of a block.
 func (s *converseStream) delta(v *types.ContentBlockDeltaEvent) error {
 	b := s.blockAt(v.ContentBlockIndex)
 	switch d := v.Delta.(type) {

@@ -138,6 +138,7 @@ func (w *gemini) conversation(r *Request) []*genai.Content {
 	return out
 }
 
+// assistant converts a message of the model to parts.
 func (w *gemini) assistant(m *Message) (parts []*genai.Part) {
 	if raw := w.e.nativeMessage(m); raw != nil && json.Unmarshal(raw, &parts) == nil {
 		return parts
@@ -198,6 +199,7 @@ type geminiStream struct {
 	size   int
 }
 
+// chunk adds one piece of the answer.
 func (s *geminiStream) chunk(c *genai.GenerateContentResponse) error {
 	// Each event has the totals so far. Candidates do not include thoughts.
 	if u := c.UsageMetadata; u != nil {

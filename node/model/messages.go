@@ -149,6 +149,7 @@ func (w *messages) conversation(r *Request) []map[string]any {
 	return out
 }
 
+// assistant converts a message of the model to content blocks.
 func (w *messages) assistant(m *Message) (content []any) {
 	// Keep them as raw JSON, so that signatures stay unchanged.
 	var own []json.RawMessage

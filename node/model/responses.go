@@ -104,6 +104,7 @@ func (w *responsesWire) input(r *Request) []any {
 	return items
 }
 
+// assistant converts a message of the model to items.
 func (w *responsesWire) assistant(m *Message) (items []any) {
 	// Keep the order: reasoning must come before its call.
 	var own []json.RawMessage
@@ -156,6 +157,7 @@ type responsesStream struct {
 	finish Finish // "" before the end
 }
 
+// event handles one event of the stream.
 func (s *responsesStream) event(event *oai.ResponseStreamEventUnion) error {
 	switch event.Type {
 	// These only serve watchers; the answer consists of the items.

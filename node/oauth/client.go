@@ -94,6 +94,7 @@ func (s *Server) RegisterFor(ctx context.Context, _ account.Owner, name string, 
 	return got, err
 }
 
+// register checks a registration and returns the sealed client id.
 func (s *Server) register(ctx context.Context, r Registration, kind string) (*RegistrationAnswer, error) {
 	// Drop bad URLs: some clients list every URL that any of their versions has used.
 	kept := goodRedirects(r.RedirectURIs)

@@ -228,6 +228,7 @@ func (p *plan) add(u, i int) {
 	p.held[i][u] = true
 }
 
+// move moves a unit from one member to another, and updates their loads.
 func (p *plan) move(u, from, to int) {
 	p.targets[u][slices.Index(p.targets[u], from)] = to
 	p.load[from] -= size(p.units[u])
@@ -236,6 +237,7 @@ func (p *plan) move(u, from, to int) {
 	p.held[to][u] = true
 }
 
+// names returns the ids of the members of each unit.
 func (p *plan) names() [][]string {
 	out := make([][]string, len(p.targets))
 	for u, ts := range p.targets {

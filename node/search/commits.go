@@ -473,6 +473,7 @@ func newCommitTally() *commitTally {
 	return &commitTally{repositories: map[string]int{}, authors: map[string]int{}, months: map[string]int{}}
 }
 
+// add counts the commits of a repository's part of the answer.
 func (t *commitTally) add(repo string, p *commitsPart) {
 	if p.Total > 0 {
 		t.repositories[repo] = p.Total
@@ -486,6 +487,7 @@ func (t *commitTally) add(repo string, p *commitsPart) {
 	t.more = t.more || p.MoreAuthors
 }
 
+// facets returns the counts. They are exact only if the answer is whole.
 func (t *commitTally) facets(whole bool) *CommitFacets {
 	months := byFrequency(t.months)
 	slices.SortFunc(months, func(a, b FacetValue) int { return cmp.Compare(b.Value, a.Value) })

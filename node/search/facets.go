@@ -63,6 +63,7 @@ func newTally() *tally {
 	return &tally{repositories: map[string]int{}, languages: map[string]int{}, paths: map[string]int{}, revisions: map[string]int{}}
 }
 
+// add counts files by their properties.
 func (t *tally) add(files []File) {
 	t.files += len(files)
 	for i := range files {
@@ -77,6 +78,7 @@ func (t *tally) add(files []File) {
 	}
 }
 
+// facets returns the counts, the most frequent values first.
 func (t *tally) facets(exact bool) *Facets {
 	return &Facets{
 		Repositories: byFrequency(t.repositories),

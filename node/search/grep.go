@@ -96,6 +96,7 @@ func (req *GrepRequest) check() error {
 	return nil
 }
 
+// grepIndexed searches the index, as opposed to git.
 func (s *Searcher) grepIndexed(ctx context.Context, v catalog.Viewer, req GrepRequest, in paths.Exprs, rev string) (*GrepResponse, error) {
 	r, err := s.toolSearch(ctx, v, req.search(in, rev))
 	if err != nil {

@@ -106,6 +106,7 @@ func (s *Suggester) GoTo(ctx context.Context, v catalog.Viewer, text string) []T
 // pasted text they are more often something else.
 var oneFilter = regexp.MustCompile(`(?:^|\s)(-?(?:` + strings.Join(longFilters(), "|") + `):(?:"(?:[^"\\]|\\.)*"|[^\s/"][^\s]*))`)
 
+// longFilters returns the names of filters, the longest first.
 func longFilters() (names []string) {
 	for _, f := range query.Filters() {
 		for _, name := range f.Names {
@@ -493,6 +494,7 @@ func (g *targets) addresses(list []paste.Address) []Target {
 	return out
 }
 
+// address returns the target of a pasted URL.
 func (g *targets) address(a *paste.Address, repo string) (Target, bool) {
 	t := Target{Repository: repo, Line: a.Line, EndLine: a.End}
 	switch a.Kind {

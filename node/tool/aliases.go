@@ -279,6 +279,8 @@ func languageGlob(t *Tool, m arguments, name string) bool {
 	return glob != "" && m.put("include", glob)
 }
 
+// testsFlag converts a flag about tests to the parameter tests. yes and no are the values for true
+// and false.
 func testsFlag(yes, no string) func(*Tool, arguments, string) bool {
 	return func(t *Tool, m arguments, name string) bool {
 		value, known := m.flag(name)

@@ -83,6 +83,7 @@ func callOf(tool string, pairs ...any) string {
 	return a.render(tool)
 }
 
+// render writes the call as text: the tool's name and the arguments as JSON.
 func (a *Args) render(tool string) string {
 	var parts []string
 	// Keep the order of the parameters, so that the same call is always the same text.

@@ -13,6 +13,7 @@ type block struct {
 	left  int      // of the lines, those that fit left out
 }
 
+// size returns the number of bytes of the block when shown whole.
 func (b *block) size() int {
 	n := len(b.head)
 	for _, l := range b.lines {

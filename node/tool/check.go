@@ -156,6 +156,7 @@ func shorten(name string) string {
 	return name
 }
 
+// names returns the names of the parameters.
 func (t *Tool) names() []string {
 	names := make([]string, len(t.Params))
 	for i, p := range t.Params {
@@ -229,6 +230,7 @@ func (p *Param) named(v any) (value any, problem string) {
 	return nil, "has to be an object with the strings " + strings.Join(p.Words, ", ")
 }
 
+// text checks a string argument.
 func (p *Param) text(v any) (value any, problem string) {
 	s, ok := v.(string)
 	switch {
@@ -304,6 +306,7 @@ func (p *Param) several(v any) (value any, problem string) {
 	return names, ""
 }
 
+// integer checks an integer argument.
 func (p *Param) integer(v any) (value any, problem string) {
 	// Some models quote numbers.
 	f, ok := v.(float64)

@@ -172,6 +172,7 @@ func names(files []dependent, of func(dependent) []manifest.Use) map[string]int 
 	return n
 }
 
+// text writes the answer.
 func (d *dependence) text(r *search.Response) string {
 	exact := func(f dependent) []manifest.Use { return f.exact }
 	part := func(f dependent) []manifest.Use { return f.part }

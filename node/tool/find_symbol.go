@@ -44,6 +44,7 @@ func qualifiedName(symbol string) (scope, name string) {
 	return "", symbol
 }
 
+// request returns the symbol request of the call's arguments.
 func (l *lookup) request() symbols.SymbolRequest {
 	return symbols.SymbolRequest{
 		Symbol:   l.Text("symbol"),

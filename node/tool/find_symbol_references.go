@@ -197,6 +197,7 @@ type usages struct {
 	label, prototype *regexp.Regexp
 }
 
+// usagesOf returns the usages of a name.
 func usagesOf(name string) usages {
 	quoted := regexp.QuoteMeta(name)
 	return usages{
@@ -295,6 +296,7 @@ type usesWriter struct {
 	last                            string
 }
 
+// file adds the uses in one file, up to the limit.
 func (w *usesWriter) file(f *symbols.SymbolFile, o *browse.OutlineFile) {
 	b := block{head: fileLabel(f.Path) + "\n"}
 	if w.Text("repo") == "" && f.Repository != w.last {
@@ -434,6 +436,7 @@ func (w *usesWriter) noun() string {
 	return "reference"
 }
 
+// text writes the answer.
 func (w *usesWriter) text(r *symbols.SymbolResponse, paths []string) string {
 	noun := w.noun()
 

@@ -214,6 +214,7 @@ func (c *comparison) between(ctx context.Context, v catalog.Viewer, b browse.Rea
 	return nil
 }
 
+// text writes the answer in the chosen mode.
 func (c *comparison) text() string {
 	if len(c.files) == 0 {
 		return c.message() + c.same()

@@ -84,6 +84,7 @@ type grepping struct {
 	offset int // files
 }
 
+// newGrepping reads the arguments of a call.
 func newGrepping(a *Args) *grepping {
 	g := &grepping{
 		Args:    a,
@@ -106,6 +107,7 @@ func newGrepping(a *Args) *grepping {
 	return g
 }
 
+// request returns the search of the call.
 func (g *grepping) request() search.GrepRequest {
 	req := search.GrepRequest{
 		Pattern: g.pattern,
@@ -129,6 +131,7 @@ func (g *grepping) request() search.GrepRequest {
 	return req
 }
 
+// text writes the answer.
 func (g *grepping) text(r *search.GrepResponse) string {
 	switch {
 	case len(r.Files) == 0:

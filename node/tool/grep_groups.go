@@ -75,6 +75,7 @@ func (g *grepping) groups(r *search.GrepResponse) string {
 	return out.String() + e.String()
 }
 
+// groupNoun returns the noun for a group in the answer.
 func (g *grepping) groupNoun() string {
 	switch g.group {
 	case "repo":

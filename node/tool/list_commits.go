@@ -199,6 +199,7 @@ func (at *linesAt) define(ctx context.Context, v catalog.Viewer, b browse.Reader
 	return nil
 }
 
+// tracedText writes the commits that a trace found.
 func tracedText(a *Args, r *browse.TraceResponse, changes map[string]string) string {
 	var out strings.Builder
 	if r.AtLeast || r.Total > len(r.Commits) {

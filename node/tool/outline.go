@@ -147,6 +147,7 @@ func outlineBlocks(a *Args, r *browse.OutlineResponse, signatures bool) (blocks 
 	return blocks, shown, hidden
 }
 
+// outlineHead returns the heading of a file's outline.
 func outlineHead(f *browse.OutlineFile, commit string, symbols int) string {
 	head := fmt.Sprintf("%s at %.8s", fileLabel(f.Path), commit)
 	if f.Language != "" {

@@ -55,6 +55,7 @@ const (
 	maxRead   = 500 // lines together
 )
 
+// text writes the requested files.
 func (r *reading) text() (string, error) {
 	// Accept either parameter, or both, because models mix them.
 	paths := r.List("paths")
@@ -104,6 +105,7 @@ func (r *reading) pathless() error {
 	return call.Fail(call.ErrInvalid, "path is required (file, from the root). Find it with glob, grep or search")
 }
 
+// lines reads lines of a file.
 func (r *reading) lines(path string, offset, limit int) (*browse.ReadFileResponse, error) {
 	return r.browse.ReadFile(r.ctx, r.viewer, browse.ReadFileRequest{
 		Repo:   r.Text("repo"),
@@ -320,6 +322,7 @@ func parseRanges(text string) (ranges []lineRange, err error) {
 	return ranges, nil
 }
 
+// rangesText is the inverse of parseRanges.
 func rangesText(ranges []lineRange) string {
 	parts := make([]string, len(ranges))
 	for i, r := range ranges {

@@ -1,19 +1,18 @@
-// Package change is an index of what commits changed: of each commit its message, and of
-// each file that it changed the lines that came and the lines that went. It answers in which
-// commits a text came or went as fast as package shard answers where a text stands now.
+// Package change is an index of what commits changed: the message of each commit, and the removed
+// and added lines of each file that it changed. It finds the commits that added or removed a text
+// as fast as package shard finds where a text is now.
 //
 //	mirror -- Patches --> recorder --> <sha256>.changes    some commits, parents before children
-//	                      Log: a manifest that names the files, the revisions that they
-//	                           cover, and which commits each revision reaches
+//	Log: a manifest that names the files, the revisions that they
+//	cover, and which commits each revision reaches
 //	Log.Search: postings -> pages of 16 KiB -> texts that match -> commits or files, newest first
 //
-// A text belongs to one changed file of one commit: first the lines that went, then those
-// that came. Texts lie in pages, and a page is a document of the postings of package trigram.
-// So a small change costs no unit of its own. Commits have numbers, and a parent has a lower
-// number than its children; one pass over the numbers finds what each revision reaches.
+// A text belongs to one changed file of one commit: first its removed lines, then its added ones.
+// Texts are stored in pages. A page is one document of the postings of package trigram, so a small
+// change needs no document of its own. Commits have numbers, and a parent has a lower number than
+// its children, so one pass over the numbers finds the commits that each revision reaches.
 //
-// The package knows one repository at a time. It does not know nodes, users or names of
-// repositories.
+// The package handles one repository at a time. It knows no nodes, users or names of repositories.
 package change
 
 import "github.com/shoalsearch/shoal/shard/file"
@@ -41,10 +40,11 @@ const (
 	secLineText     file.SectionID = 2 << 16  // postings of lines
 )
 
-// none is no number: of a parent that is not in the index, of a path.
+// none stands for a missing number: of a parent that is not in the index, or of a path.
 const none = 1<<32 - 1
 
-// The flags of a changed file: its status in the lowest byte, and why its lines are not known.
+// The flags of a changed file: its status in the lowest byte, and the reasons why its lines are
+// unknown.
 const (
 	flagBinary = 1 << 8
 	flagHuge   = 1 << 9

@@ -12,20 +12,20 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// value is what a part of a query holds for: commits, or files of commits.
+// value is the set of commits, or of files of commits, that match a part of a query.
 type value struct {
 	set   *roaring.Bitmap
 	files bool
 }
 
-// evaluation is a query over one file of changes. Each part of the query becomes the exact
-// set of what it holds for. What is cheap goes first, and texts are only looked for where the
-// parts beside them hold.
+// evaluation evaluates a query over one file of changes. Each part of the query becomes its exact
+// set of matches. Cheap parts are evaluated first, and texts are only searched where the other
+// parts match.
 //
-//	type:diff      the answer is files; what is said of a commit holds for all of its files
-//	type:commit    the answer is commits; what is said of files holds for a commit where it
-//	               does for one of its files, all that stands side by side for the same one;
-//	               a negation holds for a commit of which no file has what is negated
+//	type:diff      The answer has files. A condition on a commit holds for all of its files.
+//	type:commit    The answer has commits. Conditions on files hold for a commit if one of its
+//	files satisfies all of them. A negation holds for a commit if none of its
+//	files satisfies the negated condition.
 type evaluation struct {
 	x        *index
 	diff     bool
@@ -36,7 +36,7 @@ type evaluation struct {
 	ctx      context.Context
 }
 
-// all is everything of one kind.
+// all returns the set of all commits, or of all files.
 func (e *evaluation) all(files bool) value {
 	n := e.x.m.Commits
 	if files {
@@ -47,7 +47,8 @@ func (e *evaluation) all(files bool) value {
 	return value{set, files}
 }
 
-// as makes a set one of the other kind: the files of commits, or the commits of files.
+// as converts a set of commits to the set of their files, or a set of files to the set of their
+// commits.
 func (e *evaluation) as(v value, files bool) value {
 	if v.files == files {
 		return v
@@ -67,7 +68,7 @@ func (e *evaluation) as(v value, files bool) value {
 	return value{out, files}
 }
 
-// eval is what q holds for, as far as that lies in within.
+// eval returns the matches of q. Only those in within need to be right.
 func (e *evaluation) eval(q query.Q, within value) (value, error) {
 	if err := e.ctx.Err(); err != nil {
 		return value{}, err
@@ -85,7 +86,7 @@ func (e *evaluation) eval(q query.Q, within value) (value, error) {
 	case *query.Not:
 		return e.not(n, within)
 
-	// Of commits.
+	// Conditions on commits.
 	case *query.Rev:
 		return value{e.reached(n.Pattern), false}, nil
 	case *query.Dates:
@@ -104,7 +105,7 @@ func inDates(d *query.Dates, committed int64) bool {
 	return (d.Since.IsZero() || committed >= d.Since.Unix()) && (d.Until.IsZero() || committed <= d.Until.Unix())
 }
 
-// commits is the commits for which is holds.
+// commits returns the commits for which is returns true.
 func (e *evaluation) commits(is func(c int) bool) value {
 	set := roaring.New()
 	for c := range e.x.m.Commits {
@@ -122,7 +123,7 @@ func (e *evaluation) merges(n *query.Merge) value {
 	return e.commits(func(c int) bool { return (len(e.x.parentsOf(uint32(c))) > 1) == (n.Value == "only") })
 }
 
-// byPath is the files whose path, or path before a renaming, fits.
+// byPath returns the files whose path, or path before a rename, fits.
 func (e *evaluation) byPath(fits func(path uint32) bool) value {
 	known := make([]bool, e.x.paths.ends.Len())
 	for i := range known {
@@ -138,8 +139,9 @@ func (e *evaluation) byPath(fits func(path uint32) bool) value {
 	return value{set, true}
 }
 
+// and returns the matches of all parts of n.
 func (e *evaluation) and(n *query.And, within value) (value, error) {
-	// What costs little goes first and narrows what follows.
+	// Evaluate cheap parts first; they narrow the others.
 	subs := append([]query.Q(nil), n.Subs...)
 	sort.SliceStable(subs, func(i, j int) bool { return cost(subs[i]) < cost(subs[j]) })
 
@@ -160,7 +162,7 @@ func (e *evaluation) and(n *query.And, within value) (value, error) {
 	return out, nil
 }
 
-// cost orders the parts of an and.
+// cost orders the parts of an and by effort.
 func cost(q query.Q) int {
 	switch n := q.(type) {
 	case *query.And, *query.Or:
@@ -179,6 +181,7 @@ func cost(q query.Q) int {
 	return 0
 }
 
+// or returns the matches of any part of n.
 func (e *evaluation) or(n *query.Or, within value) (value, error) {
 	files := e.ofFiles(n)
 	if !files {
@@ -195,7 +198,7 @@ func (e *evaluation) or(n *query.Or, within value) (value, error) {
 	return out, nil
 }
 
-// ofFiles reports whether q holds for files, and not for commits.
+// ofFiles reports whether the matches of q are files instead of commits.
 func (e *evaluation) ofFiles(q query.Q) bool {
 	any, all := false, true
 	var subs []query.Q
@@ -221,8 +224,9 @@ func (e *evaluation) ofFiles(q query.Q) bool {
 	return any
 }
 
+// not returns what does not match the part of n.
 func (e *evaluation) not(n *query.Not, within value) (value, error) {
-	// Of a commit all files count, not those alone that something beside speaks of.
+	// A negation must consider all files of a commit, not only those that match other conditions.
 	if !e.diff {
 		within = e.as(within, false)
 	}
@@ -236,7 +240,7 @@ func (e *evaluation) not(n *query.Not, within value) (value, error) {
 	return value{roaring.AndNot(e.all(v.files).set, v.set), v.files}, nil
 }
 
-// text is what a text is in.
+// text returns the matches of a text.
 func (e *evaluation) text(t *query.Text, within value) (value, error) {
 	p := e.patterns[t]
 	switch t.Field {
@@ -254,7 +258,7 @@ func (e *evaluation) text(t *query.Text, within value) (value, error) {
 	return value{}, fmt.Errorf("BUG: field %d is not about changes", t.Field)
 }
 
-// byPerson is the commits of those whose names match: as authors 0, as committers 1.
+// byPerson returns the commits whose author (role 0) or committer (role 1) matches.
 func (e *evaluation) byPerson(p *pattern, role int) value {
 	known := make([]bool, e.x.people.ends.Len())
 	for i := range known {
@@ -263,8 +267,8 @@ func (e *evaluation) byPerson(p *pattern, role int) value {
 	return e.commits(func(c int) bool { return known[e.x.who.At(2*c+role)] })
 }
 
-// search is the texts of within that match: commits by their messages, or files by their
-// lines. Pages without a candidate are not read.
+// search returns the texts in within that match: commits by their messages, or files by their
+// lines. It skips pages without candidates.
 func (e *evaluation) search(pages *pageColumn, p *pattern, within value) (value, error) {
 	out := value{roaring.New(), within.files}
 	var units trigram.Bitmap
@@ -294,12 +298,14 @@ func (e *evaluation) search(pages *pageColumn, p *pattern, within value) (value,
 	return out, nil
 }
 
-// units is the first unit of page i, none for a page without bytes, and how many it has.
+// units returns the first unit of page i in the postings, or none for an empty page, and the number
+// of its units.
 func (p *pageColumn) units(i int) (first, n uint32) {
 	row := p.table[i*pageEntry:]
 	return binary.LittleEndian.Uint32(row[4:]), binary.LittleEndian.Uint32(row[8:])
 }
 
+// anyUnit reports whether any of n units from a number on is in the set.
 func anyUnit(units *trigram.Bitmap, from, n int) bool {
 	if from >= trigram.SegmentUnits {
 		return false
@@ -308,7 +314,7 @@ func anyUnit(units *trigram.Bitmap, from, n int) bool {
 	return u >= 0 && u < from+n
 }
 
-// page adds the texts of a page that match.
+// page adds the matching texts of a page.
 func (e *evaluation) page(pages *pageColumn, i int, p *pattern, within, out value) error {
 	if err := e.ctx.Err(); err != nil {
 		return err

@@ -33,7 +33,7 @@ type index struct {
 	messages, lines     pageColumn
 }
 
-// column is texts with numbers.
+// column is a list of texts, by number.
 type column struct {
 	bytes []byte
 	ends  file.Column32
@@ -41,7 +41,7 @@ type column struct {
 
 func (c column) at(i uint32) []byte { return file.Entry(c.bytes, c.ends, int(i)) }
 
-// pageColumn is pages and their postings.
+// pageColumn is a list of pages with their postings.
 type pageColumn struct {
 	table []byte
 	post  *trigram.Index
@@ -51,7 +51,7 @@ type pageColumn struct {
 func (p *pageColumn) len() int           { return len(p.table) / pageEntry }
 func (p *pageColumn) first(i int) uint32 { return binary.LittleEndian.Uint32(p.table[i*pageEntry:]) }
 
-// end is the number of the text behind page i.
+// end returns the number of the text after page i.
 func (p *pageColumn) end(i int) uint32 {
 	if i+1 < p.len() {
 		return p.first(i + 1)
@@ -59,12 +59,13 @@ func (p *pageColumn) end(i int) uint32 {
 	return uint32(p.texts)
 }
 
-// of is the page of a text.
+// of returns the page that contains a text.
 func (p *pageColumn) of(text uint32) int {
 	return sort.Search(p.len(), func(i int) bool { return p.first(i) > text }) - 1
 }
 
-// openIndex opens a file of dir behind files with so many commits. It must be closed.
+// openIndex opens a file in dir. base is the number of commits in the files before it. The caller
+// must close the index.
 func openIndex(dir string, id file.ID, base uint32) (*index, error) {
 	f, err := file.Open(filepath.Join(dir, id.Name(file.KindChanges)), file.KindChanges, &file.Release)
 	if err != nil {
@@ -78,7 +79,7 @@ func openIndex(dir string, id file.ID, base uint32) (*index, error) {
 	return x, nil
 }
 
-// read checks and reads all columns: a search needs most of them, and they are small beside
+// read checks and loads all columns. A search needs most of them, and they are much smaller than
 // the texts.
 func (x *index) read() error {
 	head, err := x.f.Bytes(secMeta)
@@ -118,7 +119,7 @@ func (x *index) read() error {
 	return err
 }
 
-// postings opens segments, of which bytes are checked when they are first used.
+// postings opens segments. Their bytes are checked at their first use.
 func (x *index) postings(first file.SectionID, segments int) (*trigram.Index, error) {
 	raw, at := make([][]byte, segments), make([]int64, segments)
 	for i := range raw {
@@ -130,7 +131,7 @@ func (x *index) postings(first file.SectionID, segments int) (*trigram.Index, er
 
 func (x *index) close() { x.f.Close() }
 
-// find is the number of a commit in the repository.
+// find returns the number of a commit in the repository.
 func (x *index) find(id []byte) (uint32, bool) {
 	n := x.m.IDBytes
 	at := func(i int) []byte { c := int(x.order.At(i)); return x.ids[c*n : (c+1)*n] }
@@ -141,13 +142,13 @@ func (x *index) find(id []byte) (uint32, bool) {
 	return x.base + x.order.At(i), true
 }
 
-// id is the id of a commit of this file.
+// id returns the id of a commit in this file.
 func (x *index) id(c uint32) string {
 	n := uint32(x.m.IDBytes)
 	return hex.EncodeToString(x.ids[c*n : (c+1)*n])
 }
 
-// filesOf is the numbers of the files of a commit, from and up to.
+// filesOf returns the numbers of the files of a commit, from and up to.
 func (x *index) filesOf(c uint32) (from, to uint32) {
 	if c > 0 {
 		from = x.fileEnds.At(int(c) - 1)
@@ -155,12 +156,12 @@ func (x *index) filesOf(c uint32) (from, to uint32) {
 	return from, x.fileEnds.At(int(c))
 }
 
-// commitOf is the commit of a file.
+// commitOf returns the commit of a changed file.
 func (x *index) commitOf(f uint32) uint32 {
 	return uint32(sort.Search(x.m.Commits, func(c int) bool { return x.fileEnds.At(c) > f }))
 }
 
-// parentsOf is the numbers of a commit's parents in the repository, or none.
+// parentsOf returns the numbers of a commit's parents in the repository, or none.
 func (x *index) parentsOf(c uint32) []uint32 {
 	from := uint32(0)
 	if c > 0 {
@@ -173,7 +174,7 @@ func (x *index) parentsOf(c uint32) []uint32 {
 	return out
 }
 
-// fileRow is a changed file as its columns have it.
+// fileRow is the row of a changed file.
 type fileRow struct {
 	path, from     uint32
 	removed, added int
@@ -187,13 +188,13 @@ func (x *index) entry(f uint32) fileRow {
 
 func (e fileRow) named() bool { return e.flags&(flagBinary|flagHuge) != 0 }
 
-// page is the texts of a page.
+// page has the texts of a page.
 type page struct {
 	first uint32
 	texts []changed
 }
 
-// changed is a text: a message, or the changed lines of a file.
+// changed is one text: a message, or the changed lines of a file.
 type changed struct {
 	removed, added []byte
 	hunks          []byte // encoded
@@ -204,7 +205,7 @@ var decoders = sync.Pool{New: func() any {
 	return d
 }}
 
-// decode reads a page into buf, which it returns for the next one.
+// decode decompresses a page into buf, and returns buf for reuse.
 func (x *index) decode(p *pageColumn, i int, buf []byte) (*page, []byte, error) {
 	row := p.table[i*pageEntry:]
 	at, length, text := int64(binary.LittleEndian.Uint64(row[12:])), int64(binary.LittleEndian.Uint32(row[20:])), int(binary.LittleEndian.Uint32(row[24:]))
@@ -234,8 +235,8 @@ func (x *index) decode(p *pageColumn, i int, buf []byte) (*page, []byte, error) 
 	return out, buf, nil
 }
 
-// readSizes reads the hunks at the beginning of b: the bytes that they take, -1 where b is too
-// short, and the bytes of their lines.
+// readSizes reads the encoded hunks at the start of b. It returns their length, or -1 if b is too
+// short, and the bytes of their removed and added lines.
 func readSizes(b []byte) (bytes, removed, added int) {
 	count, at := binary.Uvarint(b)
 	if at <= 0 {
@@ -258,7 +259,7 @@ func readSizes(b []byte) (bytes, removed, added int) {
 	return at, removed, added
 }
 
-// decodeHunks reads hunks.
+// decodeHunks decodes hunks.
 func decodeHunks(b []byte) (out []git.PatchHunk) {
 	count, n := binary.Uvarint(b)
 	for b = b[n:]; count > 0; count-- {

@@ -17,19 +17,19 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// Tip is a name, and the commit whose history is covered under it.
+// Tip is a revision, and the commit whose history the log covers for it.
 type Tip struct {
 	Name   string `json:"name"` // "HEAD" or a full ref name
 	Commit string `json:"commit"`
 }
 
-// manifestFormat is the format of manifests. A log of an older one is made anew, one of a
-// newer one is left as it is.
+// manifestFormat is the format of manifests. A log of an older format is rebuilt; one of a newer
+// format stays unchanged.
 const manifestFormat = 1
 
 const manifestName = "manifest.json"
 
-// manifest names the files of a log and what they cover.
+// manifest names the files of a log, and what they cover.
 type manifest struct {
 	Format    int       `json:"format"`
 	Bound     string    `json:"bound"`     // as Bound prints it
@@ -39,8 +39,8 @@ type manifest struct {
 	Cut       bool      `json:"cut"`   // commits beyond the bound, or beyond a shallow mirror, are left out
 }
 
-// Log is the changes of one repository, in a directory of its own. Searches and one update at
-// a time may run together.
+// Log has the changes of one repository, in its own directory. Searches may run concurrently,
+// together with one update.
 type Log struct {
 	dir string
 
@@ -49,7 +49,7 @@ type Log struct {
 	update sync.Mutex
 }
 
-// generation is one generation of a log. It is immutable but for its readers.
+// generation is one state of a log. It is immutable except for its number of readers.
 type generation struct {
 	m     manifest
 	files []*index
@@ -63,7 +63,7 @@ type generation struct {
 // Open returns the log in dir, which need not exist. It does no I/O.
 func Open(dir string) *Log { return &Log{dir: dir} }
 
-// acquire returns the present state, which must be released.
+// acquire returns the current state. The caller must release it.
 func (l *Log) acquire() (*generation, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,6 +80,7 @@ func (l *Log) acquire() (*generation, error) {
 	return l.state, nil
 }
 
+// release ends a use of the generation. The last one closes a replaced generation.
 func (s *generation) release() {
 	s.mu.Lock()
 	s.readers--
@@ -119,7 +120,8 @@ func (l *Log) Close() {
 	}
 }
 
-// load reads the manifest of a directory and opens its files. Without one it is empty.
+// load reads the manifest in a directory and opens its files. Without a manifest the state is
+// empty.
 func load(dir string) (*generation, error) {
 	s := &generation{}
 	text, err := os.ReadFile(filepath.Join(dir, manifestName))
@@ -171,7 +173,7 @@ func (s *generation) open(dir string) error {
 	return nil
 }
 
-// commits is how many commits the files have.
+// commits returns the number of commits in the files.
 func (s *generation) commits() (n int) {
 	for _, x := range s.files {
 		n += x.m.Commits
@@ -179,7 +181,7 @@ func (s *generation) commits() (n int) {
 	return n
 }
 
-// find is the number of a commit.
+// find returns the number of a commit.
 func (s *generation) find(id string) (uint32, bool) {
 	b, err := hex.DecodeString(id)
 	if err != nil {
@@ -204,8 +206,8 @@ func bits(revisions []Tip) map[string]uint64 {
 	return out
 }
 
-// reached computes which revisions reach which commits: a commit reaches its parents, which
-// have lower numbers.
+// reached computes which revisions reach each commit. A commit reaches its parents, which have
+// lower numbers.
 func reached(files []*index, tips map[uint32]uint64) (reach []uint64, cut bool) {
 	n := 0
 	for _, x := range files {
@@ -234,7 +236,7 @@ func reached(files []*index, tips map[uint32]uint64) (reach []uint64, cut bool) 
 	return reach, cut
 }
 
-// publish makes a manifest the one that counts, and what it names what is searched.
+// publish replaces the manifest. From then on, searches read the files that it names.
 func (l *Log) publish(m manifest) error {
 	m.Format = manifestFormat
 	text, err := json.Marshal(&m)
@@ -266,7 +268,7 @@ func (l *Log) publish(m manifest) error {
 	return l.sweep(m.Files)
 }
 
-// sweep removes what the manifest does not name. Who reads a removed file reads on.
+// sweep removes files that the manifest does not name. A search that reads such a file can finish.
 func (l *Log) sweep(files []file.ID) error {
 	entries, err := os.ReadDir(l.dir)
 	if err != nil {
@@ -281,7 +283,7 @@ func (l *Log) sweep(files []file.ID) error {
 	return nil
 }
 
-// Extent is what a log covers.
+// Extent says what a log covers.
 type Extent struct {
 	Revisions []Tip
 	Bound     string // as [Bound] prints it
@@ -294,7 +296,7 @@ type Extent struct {
 	Cut       bool   // older commits are left out, by a bound or because the mirror lacks them
 }
 
-// Extent tells what the log covers.
+// Extent returns what the log covers.
 func (l *Log) Extent(ctx context.Context) (Extent, error) {
 	s, err := l.acquire()
 	if err != nil {
@@ -314,7 +316,7 @@ func (l *Log) Extent(ctx context.Context) (Extent, error) {
 	return out, ctx.Err()
 }
 
-// Bound is how much of a history is covered. The zero value covers nothing.
+// Bound limits how much of a history the log covers. The zero value covers nothing.
 type Bound struct {
 	All     bool
 	Commits int           // the newest so many
@@ -324,7 +326,7 @@ type Bound struct {
 // Off reports whether nothing is covered.
 func (b Bound) Off() bool { return b == Bound{} }
 
-// String is the bound as an operator writes it.
+// String returns the bound as an operator writes it.
 func (b Bound) String() string {
 	switch {
 	case b.Off():

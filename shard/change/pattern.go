@@ -10,7 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// pattern is a text of a query, ready to be looked for.
+// pattern is a compiled text of a query.
 type pattern struct {
 	field   query.Field
 	m       *match.Matcher
@@ -18,6 +18,7 @@ type pattern struct {
 	lines   bool             // a match may go over several lines
 }
 
+// compile prepares a text of a query for searching.
 func compile(t *query.Text) (*pattern, error) {
 	m, err := match.Compile(t.Pattern, match.Options{Literal: !t.Regexp, Fold: t.Fold, Names: t.Field == query.Name, WordBegins: t.WordBegins, WordEnds: t.WordEnds})
 	if err != nil {
@@ -40,13 +41,14 @@ func compile(t *query.Text) (*pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("search changes: %w", err)
 	}
-	// A page has many texts, so the beginning and the end of a text are nothing to the postings.
+	// A page has many texts, so its postings know no beginning or end of a text.
 	if !hasTextAnchor(re) {
 		p.formula = trigram.FromRegexp(re, t.Fold)
 	}
 	return p, nil
 }
 
+// hasTextAnchor reports whether an expression contains \A or \z.
 func hasTextAnchor(re *syntax.Regexp) bool {
 	if re.Op == syntax.OpBeginText || re.Op == syntax.OpEndText {
 		return true
@@ -59,8 +61,8 @@ func hasTextAnchor(re *syntax.Regexp) bool {
 	return false
 }
 
-// inSide reports whether the lines of one side of a change match. Lines of different hunks
-// are no neighbours.
+// inSide reports whether the removed or the added lines of a change match. A match cannot span two
+// hunks.
 func (p *pattern) inSide(text, hunks []byte, size func(git.PatchHunk) int) bool {
 	if len(text) == 0 || !p.m.Matches(text) {
 		return false
@@ -81,7 +83,7 @@ func (p *pattern) inSide(text, hunks []byte, size func(git.PatchHunk) int) bool 
 func removedBytes(h git.PatchHunk) int { return h.Removed }
 func addedBytes(h git.PatchHunk) int   { return h.Added }
 
-// in reports whether a text matches in the field of the pattern.
+// in reports whether a text matches, in the field of the pattern.
 func (p *pattern) in(c changed) bool {
 	switch p.field {
 	case query.Removed:

@@ -38,7 +38,7 @@ func (p Place) compare(q Place) int {
 	return cmp.Or(cmp.Compare(q.Score, p.Score), cmp.Compare(q.Time, p.Time), strings.Compare(p.ID, q.ID))
 }
 
-// LogMatches is what a search found.
+// LogMatches is the result of a search.
 type LogMatches struct {
 	Commits []CommitMatch // in order
 	Total   int           // commits, or files with Diff, that match
@@ -51,7 +51,7 @@ type LogMatches struct {
 	Whole     bool  // all of their commits were: none is beyond the bound, and git could read each
 }
 
-// CommitMatch is a commit that matches.
+// CommitMatch is a matching commit.
 type CommitMatch struct {
 	ID         string      `json:"commit"`
 	Parents    int         `json:"parents"`
@@ -80,7 +80,7 @@ type FileMatch struct {
 	MoreHunks int    `json:"moreHunks"` // that match, or all where no text was looked for, and are not told
 }
 
-// Hunk is a run of changed lines. Body has them, each with + or - before it.
+// Hunk is a range of changed lines. Body has the lines, each with + or - before it.
 type Hunk struct {
 	Old   git.DiffRange `json:"oldRange"`
 	New   git.DiffRange `json:"newRange"`
@@ -91,7 +91,7 @@ type Hunk struct {
 // Span is a place that matches, in bytes.
 type Span = match.Span
 
-// The bounds of what is told of one commit.
+// The limits of the details of one commit.
 const (
 	mostFiles = 20
 	mostBody  = 32 << 10 // bytes of the hunks of a file
@@ -100,7 +100,7 @@ const (
 
 var statusNames = map[byte]string{'A': "added", 'D': "deleted", 'M': "modified", 'R': "renamed", 'T': "typeChanged"}
 
-// Search finds what a query holds for. All texts that may match are read, so the counts are exact.
+// Search finds the matches of a query. It examines all candidates, so its counts are exact.
 func (l *Log) Search(ctx context.Context, req LogSearch) (*LogMatches, error) {
 	s, err := l.acquire()
 	if err != nil {
@@ -195,7 +195,7 @@ func positive(q query.Q, patterns map[*query.Text]*pattern, out []*pattern, fiel
 	return out
 }
 
-// reachedBy is the commits of a file that a revision reaches.
+// reachedBy returns the commits of a file that a revision reaches.
 func (s *generation) reachedBy(x *index, rev string) *roaring.Bitmap {
 	matches := (&query.Rev{Pattern: rev}).Matcher()
 	all, mask := bits(s.m.Revisions), uint64(0)
@@ -227,7 +227,7 @@ type hit struct {
 // items is what a hit counts as.
 func (h *hit) items() int { return max(1, len(h.files)) }
 
-// run evaluates a query over what a revision reaches of a file.
+// run evaluates a query over the reachable commits or files of a file of changes.
 func (e *evaluation) run(q query.Q, within value) ([]hit, error) {
 	v, err := e.eval(q, within)
 	if err != nil {
@@ -320,7 +320,8 @@ func first(hits []hit, limit int) []hit {
 	return hits
 }
 
-// loosened is a query that holds wherever q could, whatever the lines are that nobody knows.
+// loosened returns a query that matches everything that q could match, if all unknown lines
+// matched.
 func loosened(q query.Q) query.Q {
 	ofLines := func(q query.Q) bool {
 		t, ok := q.(*query.Text)
@@ -358,7 +359,7 @@ func mapped(subs []query.Q, f func(query.Q) query.Q) (out []query.Q) {
 	return out
 }
 
-// countNamed counts the files that a query reaches and of which only the name is known.
+// countNamed counts the binary and huge files that could match, whose lines are unknown.
 func (e *evaluation) countNamed(q query.Q, within value, out *LogMatches) error {
 	set := roaring.New()
 	for f := range e.x.m.Files {

@@ -14,7 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// Mirror is what changes are read from; *git.Mirror has it.
+// Mirror is where changes are read from; *git.Mirror implements it.
 type Mirror interface {
 	Ancestry(ctx context.Context, tips, not []string, most int, since time.Time) ([]string, error)
 	Patches(ctx context.Context, ids []string, alone bool, to git.PatchReader) error
@@ -29,9 +29,9 @@ const (
 	deadShare    = 4 // where one of so many commits is reached no more, the log is made anew
 )
 
-// Update makes the log cover some revisions. It reads the commits that are new, which become
-// one small file; small files are joined. pause is called before each piece of work and may
-// wait; its error ends the update, and what was read until then is kept.
+// Update makes the log cover some revisions. It reads the new commits into a small file, and joins
+// small files. It calls pause before each piece of work. pause may wait, and its error ends the
+// update; commits that were read stay.
 func (l *Log) Update(ctx context.Context, m Mirror, revisions []Tip, bound Bound, now time.Time, pause func(context.Context) error) error {
 	l.update.Lock()
 	defer l.update.Unlock()
@@ -44,7 +44,8 @@ func (l *Log) Update(ctx context.Context, m Mirror, revisions []Tip, bound Bound
 	case errors.Is(err, file.ErrNewer):
 		return err
 	case err != nil || s.m.Bound != "" && s.m.Bound != bound.String():
-		// What is damaged or has another bound is made anew, and searched until then if it can be.
+		// A damaged log, or one with another bound, is rebuilt. Searches use it until then, if
+		// possible.
 		if err == nil {
 			s.release()
 		}
@@ -60,7 +61,7 @@ func (l *Log) Update(ctx context.Context, m Mirror, revisions []Tip, bound Bound
 	return err
 }
 
-// errStale is of a log of which too much is dead.
+// errStale means that too many commits of the log are unreachable.
 var errStale = errors.New("too many commits are reached no more")
 
 func newUpdater(l *Log, m Mirror, from *generation, bound Bound, pause func(context.Context) error) *updater {
@@ -78,6 +79,7 @@ type updater struct {
 	fresh []*index // opened by the update
 }
 
+// run does the whole update.
 func (u *updater) run(ctx context.Context, revisions []Tip, now time.Time) error {
 	defer func() {
 		for _, x := range u.fresh {
@@ -97,7 +99,7 @@ func (u *updater) run(ctx context.Context, revisions []Tip, now time.Time) error
 		}
 		ids = ids[n:]
 
-		// Half of a first history answers nothing, but a restart goes on from it.
+		// An incomplete first history answers nothing, but a restart continues from it.
 		if len(ids) > 0 && !u.l.answers() {
 			if err := u.l.publish(u.next); err != nil {
 				return err
@@ -137,10 +139,10 @@ func (u *updater) missing(ctx context.Context, tips []string, now time.Time) ([]
 	}), nil
 }
 
-// files are all files so far.
+// files returns all files so far.
 func (u *updater) files() []*index { return append(slices.Clone(u.old.files), u.fresh...) }
 
-// find is the number of a commit.
+// find returns the number of a commit.
 func (u *updater) find(id string) (uint32, bool) {
 	if n, ok := u.old.find(id); ok {
 		return n, ok
@@ -148,7 +150,7 @@ func (u *updater) find(id string) (uint32, bool) {
 	return (&generation{files: u.fresh}).find(id)
 }
 
-// base is how many commits the files have.
+// base returns the number of commits in all files.
 func (u *updater) base() int { return (&generation{files: u.files()}).commits() }
 
 // piece reads the first of some commits into one file, and returns how many.
@@ -160,9 +162,11 @@ func (u *updater) piece(ctx context.Context, ids []string) (read int, err error)
 	return read, err
 }
 
-// errPause is of an update that had to stop.
+// errPause means that the update had to stop.
 var errPause = errors.New("the update was stopped")
 
+// read reads commits into one file until it is large enough. alone reads each in a run of git of
+// its own.
 func (u *updater) read(ctx context.Context, ids []string, alone bool) (read int, err error) {
 	w, err := newRecorder(u.l.dir, u.base(), u.find)
 	if err != nil {
@@ -184,7 +188,7 @@ func (u *updater) read(ctx context.Context, ids []string, alone bool) (read int,
 	return read, u.take(w)
 }
 
-// take finishes a file and opens it behind the others.
+// take finishes a file, and opens it after the others.
 func (u *updater) take(w *recorder) error {
 	base := u.base()
 	id, _, err := w.Finish()
@@ -200,8 +204,8 @@ func (u *updater) take(w *recorder) error {
 	return nil
 }
 
-// join makes one file of the last ones, as long as the one before is not much larger: so
-// there are few files, and each commit is written a logarithmic number of times.
+// join joins the last files into one, as long as the file before is not much larger. So there are
+// few files, and each commit is rewritten a logarithmic number of times.
 func (u *updater) join(ctx context.Context) error {
 	files := u.files()
 	from, text := len(files)-1, int64(0)
@@ -234,7 +238,7 @@ func (u *updater) join(ctx context.Context) error {
 	return nil
 }
 
-// copyTo writes all commits of a file again.
+// copyTo writes all commits of a file to w.
 func (x *index) copyTo(ctx context.Context, w *recorder, files []*index) error {
 	var messages, lines textReader
 	messages.x, messages.p, lines.x, lines.p = x, &x.messages, x, &x.lines
@@ -264,7 +268,7 @@ func (x *index) copyTo(ctx context.Context, w *recorder, files []*index) error {
 	return nil
 }
 
-// textReader reads texts in order, each page once.
+// textReader reads texts in order, and decodes each page once.
 type textReader struct {
 	x    *index
 	p    *pageColumn
@@ -273,6 +277,7 @@ type textReader struct {
 	buf  []byte
 }
 
+// text returns a text by its number.
 func (r *textReader) text(n uint32) (changed, error) {
 	if i := r.p.of(n); r.at == nil || i != r.last {
 		var err error
@@ -284,7 +289,7 @@ func (r *textReader) text(n uint32) (changed, error) {
 	return r.at.texts[n-r.at.first], nil
 }
 
-// end publishes what was made.
+// end publishes the new state.
 func (u *updater) end(revisions []Tip) error {
 	files, err := openAll(u.l.dir, u.next.Files)
 	if err != nil {
@@ -300,7 +305,7 @@ func (u *updater) end(revisions []Tip) error {
 	for id, bit := range bits(revisions) {
 		n, ok := at.find(id)
 		if !ok {
-			// A bound of days may leave out the tip itself.
+			// A bound of days may exclude the tip itself.
 			u.next.Cut = true
 			continue
 		}
@@ -308,7 +313,7 @@ func (u *updater) end(revisions []Tip) error {
 	}
 	reach, cut := reached(files, tips)
 
-	// What nobody reaches is dead. Where there is much of it, all is read again.
+	// Commits that no revision reaches are dead. If there are many, the log is rebuilt.
 	dead := 0
 	raw := make([]byte, 0, 8*len(reach))
 	for _, mask := range reach {

@@ -17,7 +17,7 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// contents is what a file says of itself.
+// contents is the header of a file of changes.
 type contents struct {
 	Commits   int      `json:"commits"`
 	Files     int      `json:"files"`
@@ -30,7 +30,7 @@ type contents struct {
 	MessageSegments, LineSegments int
 }
 
-// recorder writes one file of changes. It takes commits with parents before children; it is a
+// recorder writes one file of changes. It receives commits, parents before children; it implements
 // [git.PatchReader].
 type recorder struct {
 	out    *file.Writer
@@ -49,13 +49,14 @@ type recorder struct {
 	buf                  []byte
 }
 
-// table gives texts numbers.
+// table assigns numbers to texts.
 type table struct {
 	numbers map[string]uint32
 	bytes   []byte
 	ends    []byte
 }
 
+// number returns the number of a text, and whether it is new.
 func (t *table) number(text string) (n uint32, fresh bool) {
 	if n, ok := t.numbers[text]; ok {
 		return n, false
@@ -72,8 +73,8 @@ func (t *table) number(text string) (n uint32, fresh bool) {
 
 func append32(b []byte, v uint32) []byte { return binary.LittleEndian.AppendUint32(b, v) }
 
-// newRecorder begins a file in dir, behind files with so many commits. parent finds the numbers
-// of those. It ends with Finish or Abort.
+// newRecorder begins a file in dir. base is the number of commits in earlier files, and parent
+// finds their numbers. The caller must call Finish or Abort.
 func newRecorder(dir string, base int, parent func(id string) (uint32, bool)) (*recorder, error) {
 	out, err := file.NewWriter(dir, file.KindChanges, file.Release.Written(1))
 	if err != nil {
@@ -86,13 +87,13 @@ func newRecorder(dir string, base int, parent func(id string) (uint32, bool)) (*
 	return w, nil
 }
 
-// Commits is how many commits were taken, Text the bytes of their texts.
+// Commits returns the number of recorded commits.
 func (w *recorder) Commits() int { return len(w.ids) }
 
-// Text is how many bytes the texts have so far.
+// Text returns the number of bytes of all texts so far.
 func (w *recorder) Text() int64 { return w.messages.text + w.lines.text }
 
-// Commit takes the head of the next commit.
+// Commit records the head of the next commit.
 func (w *recorder) Commit(c *git.PatchCommit) error {
 	if w.m.IDBytes == 0 {
 		w.m.IDBytes = len(c.ID) / 2
@@ -126,7 +127,7 @@ func (w *recorder) Commit(c *git.PatchCommit) error {
 	return w.out.Err()
 }
 
-// File takes the next file of the commit that was taken last.
+// File records the next file of the latest commit.
 func (w *recorder) File(f *git.PatchFile) error {
 	from := uint32(none)
 	if f.From != "" {
@@ -153,7 +154,7 @@ func (w *recorder) File(f *git.PatchFile) error {
 	return w.out.Err()
 }
 
-// path is the number of a path, which has a language.
+// path returns the number of a path.
 func (w *recorder) path(path string) uint32 {
 	n, fresh := w.paths.number(path)
 	if fresh {
@@ -163,7 +164,7 @@ func (w *recorder) path(path string) uint32 {
 	return n
 }
 
-// Finish writes the columns and gives the file its name.
+// Finish writes the columns, and renames the file to its final name.
 func (w *recorder) Finish() (id file.ID, size int64, err error) {
 	err = w.finish()
 	if err != nil {
@@ -222,7 +223,7 @@ func (w *recorder) finish() error {
 	return w.out.Err()
 }
 
-// sortedIDs are the ids, and the order in which they are sorted.
+// sortedIDs returns the ids, and their order.
 func (w *recorder) sortedIDs() (ids, order []byte) {
 	numbers := make([]uint32, len(w.ids))
 	for i, id := range w.ids {
@@ -248,7 +249,7 @@ func (w *recorder) close() {
 	w.lines.post.Close()
 }
 
-// pages collects texts into pages, and pages into postings.
+// pages collects texts into pages, and adds pages to postings.
 type pages struct {
 	post     *trigram.Writer
 	segments [][]byte
@@ -288,7 +289,7 @@ func compress(dst, text []byte) []byte {
 	return enc.EncodeAll(text, dst)
 }
 
-// MaxPage is the greatest size of a page: a text of the greatest size and what stood before it.
+// MaxPage is the largest size of a page: a text of the largest size after other texts.
 const MaxPage = 4 << 20
 
 func (p *pages) open() {
@@ -298,7 +299,7 @@ func (p *pages) open() {
 	}})
 }
 
-// add takes the next text, in two parts.
+// add adds the next text, in two parts.
 func (p *pages) add(w *recorder, removed, added []byte, hunks []git.PatchHunk) {
 	p.page = append(append(p.page, removed...), added...)
 	p.tail = binary.AppendUvarint(p.tail, uint64(len(hunks)))

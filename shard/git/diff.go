@@ -194,6 +194,7 @@ type diffReader struct {
 	body  []byte // of the hunk that is being read
 }
 
+// read reads git's whole output.
 func (d *diffReader) read() error {
 	if err := d.raw(); err != nil {
 		return err

@@ -64,6 +64,7 @@ func (w *posixWriter) put(s string) {
 
 const noMatch = "a^"
 
+// write writes an expression in POSIX syntax.
 func (w *posixWriter) write(re *syntax.Regexp) {
 	if w.size > maxGitExpr {
 		return
@@ -132,6 +133,7 @@ func (w *posixWriter) repeat(re *syntax.Regexp) {
 	}
 }
 
+// group writes expressions in brackets, separated by between.
 func (w *posixWriter) group(subs []*syntax.Regexp, between string) {
 	w.put("(")
 	for i, sub := range subs {

@@ -105,6 +105,7 @@ type patchLines struct {
 	matches map[string]bool // by commit and file, "<commit> <oid>..<oid>"; nil if the caller needs no files
 }
 
+// read counts the lines of patches in git's output.
 func (p *patchLines) read(r io.Reader) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	for {

@@ -43,6 +43,7 @@ const (
 	maxLinks  = 4 * maxExtras
 )
 
+// openChronicle opens the packs and the commit graph of a repository.
 func openChronicle(dir string) (*chronicle, error) {
 	s, err := pack.Open(dir)
 	if err != nil {

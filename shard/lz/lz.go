@@ -64,6 +64,7 @@ var (
 	tokens  = makeTokens()
 )
 
+// makeLengths returns the lengths that each token byte encodes.
 func makeLengths() (t [256]uint16) {
 	for token := range t {
 		lit, length := token>>4, token&15+minMatch
@@ -75,6 +76,7 @@ func makeLengths() (t [256]uint16) {
 	return t
 }
 
+// makeTokens returns the token byte for each pair of short lengths.
 func makeTokens() (t [maxShort + 1][maxShortCopy + 1]uint8) {
 	for lit := range t {
 		for length := range t[lit] {

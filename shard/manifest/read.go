@@ -62,6 +62,7 @@ func at(parse func([]byte) (*node, error), places ...place) func([]byte) ([]Use,
 	}
 }
 
+// use reads one use of a library from a node of the tree.
 func (p *place) use(n *node) Use {
 	u := Use{Name: n.key, Version: n.value, Kind: p.kind, Line: n.line}
 	if n.key == "" {

@@ -82,6 +82,7 @@ func parseJSON(text []byte) (*node, error) {
 	return jsonNode("", v, linesOf(text)), nil
 }
 
+// jsonNode converts a JSON value to a node.
 func jsonNode(key string, v hujson.Value, at lines) *node {
 	n := &node{key: key, line: at.at(v.StartOffset)}
 	switch v := v.Value.(type) {
@@ -118,6 +119,7 @@ func parseYAML(text []byte) (*node, error) {
 	}
 }
 
+// yamlNode converts a YAML value to a node.
 func yamlNode(key string, y *yaml.Node) *node {
 	n := &node{key: key, value: y.Value, line: y.Line}
 	// An alias is not followed but to a scalar: a few lines of aliases may stand for billions.
@@ -175,6 +177,7 @@ func tomlKey(n *node, key unstable.Iterator, at lines) *node {
 	return n
 }
 
+// tomlValue sets a node to a TOML value.
 func tomlValue(n *node, v *unstable.Node, at lines) {
 	for it := v.Children(); it.Next(); {
 		c := it.Node()

@@ -111,6 +111,7 @@ func (k *keys) add(name string, line, depth int) {
 	k.addKind(name, "key", line, depth)
 }
 
+// addKind adds a symbol of a kind, and closes those at its depth or deeper.
 func (k *keys) addKind(name, kind string, line, depth int) {
 	k.close(depth)
 	k.before = line

@@ -16,6 +16,7 @@ type sourceLine struct {
 	formed lineShape
 }
 
+// newSourceLine splits a line into its indentation and its text, without trailing blanks.
 func newSourceLine(number uint32, line []byte) sourceLine {
 	end := len(line)
 	for end > 0 && (line[end-1] == ' ' || line[end-1] == '\t' || line[end-1] == '\r') {
@@ -39,6 +40,7 @@ func (l *sourceLine) silent() bool {
 // are compared only if both measures agree.
 type indentation struct{ bytes, columns int }
 
+// indentationOf splits a line after its leading blanks.
 func indentationOf(line []byte) (in indentation, rest []byte) {
 	n := 0
 	for n < len(line) && line[n] == ' ' {

@@ -36,6 +36,7 @@ type process struct {
 	ends   ends
 }
 
+// start starts a ctags process.
 func (p *Pool) start() (*process, error) {
 	proc, err := p.launch()
 	if err != nil {

@@ -2,12 +2,12 @@ package markdown
 
 import "bytes"
 
-// nested reports whether a line of a document opens more quotes, lists and items
-// within each other than are drawn. The parser takes time by the square of their
-// number, and has no way to stop on the way, so each line is looked at before.
+// nested reports whether a line of a document opens more than mostDepth quotes, lists and items
+// within each other. The parser's time grows with the square of their number and it cannot be
+// stopped in between, so each line is checked first.
 //
 //	> - 1. text     three
-//	- - - - -       none: a rule across the page
+//	- - - - -       none: a horizontal rule
 func nested(src []byte) bool {
 	for line := range bytes.Lines(src) {
 		if markers(bytes.TrimRight(line, "\r\n")) > mostDepth {
@@ -17,7 +17,7 @@ func nested(src []byte) bool {
 	return false
 }
 
-// markers counts the marks of containers that a line begins with.
+// markers counts the quote and list markers at the start of a line.
 func markers(line []byte) (n int) {
 	rule := ruleFrom(line)
 	for at := 0; at < len(line) && n <= mostDepth; {
@@ -43,8 +43,8 @@ func markers(line []byte) (n int) {
 	return n
 }
 
-// ruleFrom is where the end of a line begins that is nothing but one of - and *, and
-// blanks: there it is a rule across the page, and no list.
+// ruleFrom returns where the trailing part of a line begins that consists only of - or *, and
+// blanks. Such a part is a horizontal rule, not nested lists.
 func ruleFrom(line []byte) int {
 	text := bytes.TrimRight(line, " \t")
 	if len(text) == 0 {
@@ -61,8 +61,7 @@ func ruleFrom(line []byte) int {
 	return from
 }
 
-// numberEnd is where the mark of a numbered item ends, as 1. or 23), and -1 where
-// there is none.
+// numberEnd returns the end of a list number such as "1." or "23)"; -1 if there is none.
 func numberEnd(line []byte, at int) int {
 	from := at
 	for at < len(line) && at-from < 9 && line[at] >= '0' && line[at] <= '9' {
@@ -74,7 +73,7 @@ func numberEnd(line []byte, at int) int {
 	return at + 1
 }
 
-// blankAt reports whether a line goes on with a blank, or ends.
+// blankAt reports whether a line has a blank at an offset, or ends there.
 func blankAt(line []byte, at int) bool {
 	return at == len(line) || line[at] == ' ' || line[at] == '\t'
 }

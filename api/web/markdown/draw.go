@@ -12,9 +12,9 @@ import (
 	tokens "golang.org/x/net/html"
 )
 
-// drawing goes through the HTML of a document, tag by tag, and writes what a page
-// shows of it: the tags that are known, each of them ended, links and images that
-// lead somewhere, headings below those of the page, code in its colours.
+// drawing reads the HTML of a document tag by tag, and writes what a page shows of it: known tags,
+// each closed; resolved links and images; headings below those of the page; code with syntax
+// colours.
 type drawing struct {
 	Site
 	out   []byte
@@ -30,7 +30,7 @@ type drawing struct {
 	language *string // of the code that begins here
 }
 
-// tag is a tag that is open.
+// tag is an open tag.
 type tag struct {
 	name  string
 	end   string      // what ends it
@@ -39,7 +39,7 @@ type tag struct {
 	close func(t tag) // in place of writing end; nil for most
 }
 
-// tagKind is how a tag is drawn.
+// tagKind describes how a tag is written.
 type tagKind struct {
 	as     string   // element; "" for one with a function of its own
 	inline bool     // may stand in a line
@@ -54,7 +54,7 @@ var (
 	parents = []string{"table", "thead", "tbody"}
 )
 
-// tagKinds is what is drawn. Of every other tag the text stays.
+// tagKinds lists the tags that are written. Of other tags only the text remains.
 var tagKinds = map[string]tagKind{
 	"b": {as: "b", inline: true}, "strong": {as: "strong", inline: true}, "i": {as: "em", inline: true}, "em": {as: "em", inline: true},
 	"s": {as: "s", inline: true}, "strike": {as: "s", inline: true}, "del": {as: "del", inline: true}, "ins": {as: "ins", inline: true},
@@ -73,7 +73,7 @@ var tagKinds = map[string]tagKind{
 	"td": {as: "td", in: []string{"tr"}, ends: cells}, "th": {as: "th", in: []string{"tr"}, ends: cells},
 }
 
-// draw goes through a whole document.
+// draw reads a whole document.
 func (d *drawing) draw(source []byte) {
 	for z := tokens.NewTokenizer(bytes.NewReader(source)); ; {
 		kind := z.Next()
@@ -84,7 +84,7 @@ func (d *drawing) draw(source []byte) {
 		d.watch.tick()
 		t := z.Token()
 
-		// Only what stands at the beginning of a block of code is the code.
+		// The language applies only to the text right after the tag.
 		language := d.language
 		d.language = nil
 		switch kind {
@@ -109,8 +109,8 @@ func (d *drawing) attribute(name, value string) {
 	d.put(" ", name, `="`, html.EscapeString(value), `"`)
 }
 
-// words draws text: as code in a language where that is known, unless a citation
-// stands in it, which must still lead to its source.
+// words writes text. In a block of code it is coloured, unless it contains a citation, which must
+// stay a link.
 func (d *drawing) words(t []byte, language *string) {
 	if language != nil && (len(d.Cites) == 0 || bytes.IndexByte(t, markBegin) < 0) {
 		d.out = d.Code(d.out, *language, t)
@@ -122,17 +122,17 @@ func (d *drawing) words(t []byte, language *string) {
 	}
 }
 
-// text appends text as it reads, with the citations that stand in it.
+// text appends text with its citations.
 func (d *drawing) text(t []byte) {
-	// Files of a repository have no citations, whatever bytes they hold.
+	// Files of a repository have no citations, whatever bytes they contain.
 	for len(d.Cites) > 0 {
 		i := bytes.IndexByte(t, markBegin)
 		if i < 0 {
 			break
 		}
 
-		// Neither a mark without an end nor a number of no citation is one: the source may hold
-		// such bytes anywhere.
+		// The source may contain such bytes anywhere. Only a complete mark with the number of a
+		// citation counts.
 		length := bytes.IndexByte(t[i:], markEnd)
 		n, err := strconv.Atoi(string(t[i+1 : i+max(length, 1)]))
 		if err != nil || n < 0 || n >= len(d.Cites) {
@@ -145,14 +145,14 @@ func (d *drawing) text(t []byte) {
 	d.out = d.Text(d.out, t)
 }
 
-// cite draws a citation; one within a link is its label alone.
+// cite writes a citation as a link. Inside another link it is only a label.
 func (d *drawing) cite(c *Cite) {
-	// There is no link within a link: a browser would end the outer one.
+	// A link within a link would end the outer one in browsers.
 	switch {
 	case d.links > 0:
 		d.out = d.Text(d.out, []byte(c.Label))
 		return
-	// What could not be checked leads nowhere, and says so.
+	// A citation that could not be checked is not a link, and says so.
 	case c.URL == "":
 		d.put(`<span class="cite dim">`)
 		d.out = d.Text(d.out, []byte(c.Label+" ("+c.Note+")"))
@@ -169,8 +169,8 @@ func (d *drawing) cite(c *Cite) {
 	d.put("</a>")
 }
 
-// plain is a text for an attribute, each citation as its label. In an address the
-// bytes of its mark are escaped.
+// plain returns a text for an attribute, with each citation replaced by its label. In an address,
+// the bytes of a mark are escaped.
 func (d *drawing) plain(s string) string {
 	for i := range d.Cites {
 		if !strings.Contains(s, "\x01") && !strings.Contains(s, "%01") {
@@ -182,15 +182,14 @@ func (d *drawing) plain(s string) string {
 	return s
 }
 
-// start draws a tag that begins something.
+// start handles an opening tag.
 func (d *drawing) start(t *tokens.Token) {
 	k, ok := tagKinds[t.Data]
 	if !ok {
 		return
 	}
 
-	// As a browser does: an item ends where the next begins, also without its end, and a
-	// paragraph where a block does.
+	// Like browsers, end an item where the next begins, and a paragraph where a block begins.
 	if p := d.within([]string{"p"}); p >= 0 && !k.inline && t.Data != "input" {
 		d.closeTo(p)
 	}
@@ -198,7 +197,7 @@ func (d *drawing) start(t *tokens.Token) {
 		d.closeTo(len(d.open) - 1)
 	}
 
-	// A cell outside a table would move out of its place.
+	// A cell outside a table would be shown elsewhere.
 	if k.in != nil && !slices.Contains(k.in, d.top()) {
 		return
 	}
@@ -218,7 +217,7 @@ func (d *drawing) start(t *tokens.Token) {
 	}
 }
 
-// single draws a tag that has no end, or is no element here.
+// single writes a tag without an end, or one with special rules.
 func (d *drawing) single(t *tokens.Token) {
 	switch t.Data {
 	case "br", "hr":
@@ -231,7 +230,7 @@ func (d *drawing) single(t *tokens.Token) {
 		if kind, _ := value(t, "type"); kind != "checkbox" {
 			return
 		}
-		// For ears as well: a box alone does not say that it is of a task.
+		// The label tells screen readers that the box belongs to a task.
 		if _, checked := value(t, "checked"); checked {
 			d.put(`<input type="checkbox" disabled="" checked="" aria-label="done">`)
 		} else {
@@ -240,12 +239,12 @@ func (d *drawing) single(t *tokens.Token) {
 	}
 }
 
-// element begins an element that is drawn as it is, or next to it.
+// element begins an element that needs little change.
 func (d *drawing) element(t *tokens.Token, as string) {
 	end := "</" + as + ">"
 	switch as {
 	case "table":
-		// A box of its own, in which it may be wider than the page.
+		// The table scrolls in a box of its own, because it may be wider than the page.
 		d.put(`<div class="wide" tabindex="0" role="group" aria-label="Table"><table>`)
 		end = `</table></div>`
 	case "pre":
@@ -270,8 +269,7 @@ func (d *drawing) element(t *tokens.Token, as string) {
 	d.open = append(d.open, tag{name: t.Data, end: end})
 }
 
-// languageOf is the name of a language in what follows a fence: rust,no_run or
-// {.python}.
+// languageOf returns the language in the text after a code fence: rust,no_run or {.python}.
 func languageOf(info string) string {
 	s := strings.TrimLeft(info, "{.")
 	if i := strings.IndexAny(s, ",;:{} \t"); i >= 0 {
@@ -280,11 +278,11 @@ func languageOf(info string) string {
 	return s
 }
 
-// heading draws a heading below those of the page, and leaves out no level: who
-// goes from heading to heading by ear misses none. Its size is that of its own.
+// heading writes a heading at a level below those of the page. It never skips a level, so that
+// screen reader users miss none. It looks like the level in the source.
 func (d *drawing) heading(t *tokens.Token) {
 	own := int(t.Data[1] - '0')
-	// One below the heading before, at most; never above those of the page, and there are six.
+	// At most one level below the previous heading, below those of the page, and at most 6.
 	d.level = min(d.Level+own, max(d.level, d.Level)+1, 6)
 	element, given := "h"+strconv.Itoa(d.level), ""
 	if id, ok := value(t, "id"); ok {
@@ -293,8 +291,8 @@ func (d *drawing) heading(t *tokens.Token) {
 
 	d.title = nil
 	d.open = append(d.open, tag{name: t.Data, begun: len(d.out), said: len(d.out), close: func(h tag) {
-		// From the text, as code hosts do, so that links written for them lead there. An id that
-		// the source gives is kept, with the prefix.
+		// The id is derived from the text, as on code hosts, so that links written for those work.
+		// An id in the source is kept, with the prefix.
 		text := strings.Join(strings.Fields(string(d.title)), " ")
 		name := given
 		if name == "" {
@@ -307,7 +305,7 @@ func (d *drawing) heading(t *tokens.Token) {
 		d.attribute("id", id)
 		d.put(` class="size`, strconv.Itoa(own), `">`, string(inside), "</", element, ">")
 
-		// The list of contents has nothing to show for a heading without text.
+		// A heading without text is not in the table of contents.
 		if text != "" {
 			d.headings = append(d.headings, Heading{Level: own, ID: id, Text: text})
 		}
@@ -315,9 +313,9 @@ func (d *drawing) heading(t *tokens.Token) {
 	}})
 }
 
-// id is an id that the document does not have yet.
+// id returns an id that the document does not use yet.
 func (d *drawing) id(name string) string {
-	// By counting up, as code hosts do; a heading may already have the name that counting arrives at.
+	// Append a number, as code hosts do. Another heading may already have the resulting id.
 	id := d.anchor(name)
 	n, again := d.ids[id]
 	for ; again; _, again = d.ids[id] {
@@ -329,8 +327,8 @@ func (d *drawing) id(name string) string {
 	return id
 }
 
-// cell draws a cell of a table. An empty heading would be read out for each cell
-// below it, so it is none.
+// cell writes a table cell. An empty header cell becomes a normal cell, because screen readers
+// would read it for each cell below.
 func (d *drawing) cell(t *tokens.Token) {
 	align, _ := value(t, "align")
 	d.open = append(d.open, tag{name: t.Data, begun: len(d.out), said: len(d.out), close: func(c tag) {
@@ -344,7 +342,7 @@ func (d *drawing) cell(t *tokens.Token) {
 		if element == "th" {
 			d.attribute("scope", "col")
 		}
-		// Left is what it is anyhow.
+		// Left is the default.
 		if align == "right" || align == "center" {
 			d.attribute("class", align)
 		}
@@ -352,10 +350,10 @@ func (d *drawing) cell(t *tokens.Token) {
 	}})
 }
 
-// link draws a link, and a place that links lead to. Within another link, and
-// where it would lead nowhere, a link is what stands in it.
+// link writes a link, or an anchor. Inside another link, or without a valid target, only its
+// content is written.
 func (d *drawing) link(t *tokens.Token) {
-	// Old documents have places by name. One within a link would end that.
+	// Old documents have named anchors. An anchor inside a link would end that link.
 	for _, key := range []string{"id", "name"} {
 		if name, _ := value(t, key); name != "" && d.links == 0 {
 			d.put("<a")
@@ -372,9 +370,9 @@ func (d *drawing) link(t *tokens.Token) {
 	}
 }
 
-// openLink begins a link, and reports whether there is one.
+// openLink begins a link, and reports whether it did.
 func (d *drawing) openLink(address, title string) bool {
-	// A link within a link ends the outer one in a browser.
+	// A link within a link would end the outer one in browsers.
 	to, outside := "", false
 	if d.links == 0 {
 		to, outside = d.destination(d.plain(address))
@@ -391,7 +389,7 @@ func (d *drawing) openLink(address, title string) bool {
 		d.attribute("title", d.plain(title))
 	}
 
-	// Those of another site learn nothing of this one.
+	// Other sites do not learn the address of this page.
 	if outside {
 		d.attribute("rel", rel)
 	}
@@ -404,9 +402,9 @@ func (d *drawing) openLink(address, title string) bool {
 	return true
 }
 
-// closeLink ends a link. One in which nothing can be read is none: who goes by
-// ear would not learn where it leads. A site is named behind a label that is not the
-// address: somebody may have led the model to write the one for the other.
+// closeLink ends a link. A link without readable content is removed, because screen reader users
+// would not learn its target. If the label of a link to another site differs from the address, the
+// site is named after it: a hostile text may have led the model to write a misleading label.
 func (d *drawing) closeLink(a tag, to, site string) {
 	d.links--
 	if !readable(d.out[a.said:]) {
@@ -420,9 +418,9 @@ func (d *drawing) closeLink(a tag, to, site string) {
 	}
 }
 
-// readable reports whether drawn HTML has text, or an image that is described.
+// readable reports whether HTML has text, or an image with a description.
 func readable(drawn []byte) bool {
-	// Its tags have been drawn here, so that each has an end, and no > within.
+	// The tags were written here, so each is complete.
 	for len(drawn) > 0 {
 		begin := bytes.IndexByte(drawn, '<')
 		if begin < 0 {
@@ -437,7 +435,7 @@ func readable(drawn []byte) bool {
 			break
 		}
 
-		// An image that says nothing is no text.
+		// An image without a description is not readable.
 		if bytes.HasPrefix(drawn, []byte("<img")) && !bytes.Contains(drawn[:end], []byte(` alt=""`)) {
 			return true
 		}
@@ -446,8 +444,8 @@ func readable(drawn []byte) bool {
 	return false
 }
 
-// picture draws an image of the repository. One from elsewhere is a link to it:
-// nobody learns who reads a page.
+// picture writes an image of the repository. An image of another site becomes a link, so that no
+// site learns who reads a page.
 func (d *drawing) picture(t *tokens.Token) {
 	source, _ := value(t, "src")
 	alt, _ := value(t, "alt")
@@ -457,7 +455,7 @@ func (d *drawing) picture(t *tokens.Token) {
 		d.title = append(d.title, alt...)
 	}
 
-	// Of the repository alone: to load one from elsewhere would tell that site who reads what.
+	// Only images of the repository are loaded: another site would learn who reads what.
 	if to := d.image(source); to != "" {
 		d.put("<img")
 		d.attribute("src", to)
@@ -466,7 +464,7 @@ func (d *drawing) picture(t *tokens.Token) {
 			d.attribute("title", d.plain(title))
 		}
 		for _, key := range []string{"width", "height"} {
-			// Only numbers: an attribute of the source could else hold anything.
+			// Only numbers are allowed, because the source could contain anything.
 			if size, _ := value(t, key); number.MatchString(size) {
 				d.attribute(key, size)
 			}
@@ -475,7 +473,7 @@ func (d *drawing) picture(t *tokens.Token) {
 		return
 	}
 
-	// The link needs a text, else it would be none.
+	// A link needs a text.
 	if strings.TrimSpace(alt) == "" {
 		alt = "image"
 	}
@@ -486,7 +484,7 @@ func (d *drawing) picture(t *tokens.Token) {
 	}
 }
 
-// end draws the end of a tag; one that is not open ends nothing.
+// end handles a closing tag. It is ignored if no such tag is open.
 func (d *drawing) end(name string) {
 	for i := len(d.open) - 1; i >= 0; i-- {
 		if d.open[i].name == name {
@@ -496,7 +494,7 @@ func (d *drawing) end(name string) {
 	}
 }
 
-// closeTo ends the tags behind the first n.
+// closeTo closes all open tags except the first n.
 func (d *drawing) closeTo(n int) {
 	for len(d.open) > n {
 		t := d.open[len(d.open)-1]
@@ -509,7 +507,7 @@ func (d *drawing) closeTo(n int) {
 	}
 }
 
-// top is the innermost tag that is open.
+// top returns the innermost open tag.
 func (d *drawing) top() string {
 	if n := len(d.open); n > 0 {
 		return d.open[n-1].name
@@ -517,8 +515,8 @@ func (d *drawing) top() string {
 	return ""
 }
 
-// within is the index of the innermost open tag of some names that has nothing but
-// tags of a line within it; -1 where there is none.
+// within returns the index of the innermost open tag with one of the names, if only inline tags are
+// inside it; else -1.
 func (d *drawing) within(names []string) int {
 	for i := len(d.open) - 1; i >= 0; i-- {
 		if slices.Contains(names, d.open[i].name) {
@@ -531,7 +529,7 @@ func (d *drawing) within(names []string) int {
 	return -1
 }
 
-// value is an attribute of a tag, and whether it has it.
+// value returns an attribute of a tag, and whether it is present.
 func value(t *tokens.Token, name string) (string, bool) {
 	for _, a := range t.Attr {
 		if a.Key == name {

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/net/html"
 )
 
-// pieces writes the HTML that stands in a document into the HTML that is made of
-// it: as text where it is literal, else the tags that are whole. Each piece is read
-// alone, so that none swallows what follows.
+// pieces writes HTML in a Markdown document to the output: as text if literal, else only its
+// complete tags. Each piece is parsed on its own, so that an unclosed one does not swallow the
+// rest.
 type pieces struct{ literal bool }
 
 // RegisterFuncs implements renderer.NodeRenderer.
@@ -24,6 +24,7 @@ func (p pieces) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindRawHTML, p.inline)
 }
 
+// block writes a block of HTML in the document.
 func (p pieces) block(w util.BufWriter, src []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkContinue, nil
@@ -44,6 +45,7 @@ func (p pieces) block(w util.BufWriter, src []byte, node ast.Node, entering bool
 	return ast.WalkSkipChildren, nil
 }
 
+// inline writes HTML within a line.
 func (p pieces) inline(w util.BufWriter, src []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkContinue, nil
@@ -57,11 +59,11 @@ func (p pieces) inline(w util.BufWriter, src []byte, node ast.Node, entering boo
 	return ast.WalkSkipChildren, nil
 }
 
-// mute is the elements whose text is not for readers.
+// mute lists elements whose text is not for readers.
 var mute = map[string]bool{"script": true, "style": true, "title": true, "textarea": true, "iframe": true, "noembed": true, "noframes": true, "noscript": true, "xmp": true, "plaintext": true}
 
-// writeTags writes the text and the whole tags of a piece of HTML, in a line only
-// those tags that may stand there. Comments and mute elements are left out.
+// writeTags writes the text and the complete tags of a piece of HTML; if inline, only inline tags.
+// Comments and mute elements are left out.
 func writeTags(w util.BufWriter, source []byte, inline bool) {
 	z := html.NewTokenizer(bytes.NewReader(source))
 	silent := false
@@ -73,7 +75,7 @@ func writeTags(w util.BufWriter, source []byte, inline bool) {
 		raw := bytes.Clone(z.Raw())
 		switch kind {
 		case html.TextToken:
-			// A mute element is one text to the tokenizer, so that the next is to be read again.
+			// The tokenizer returns the content of a mute element as one text. Skip only that.
 			if !silent {
 				_, _ = w.Write(util.EscapeHTML([]byte(html.UnescapeString(string(raw)))))
 			}
@@ -88,8 +90,8 @@ func writeTags(w util.BufWriter, source []byte, inline bool) {
 	}
 }
 
-// kinds marks the lists that begin with a box to tick, which have boxes in place of
-// their marks, and the quotes that begin with what kind of note they are.
+// kinds marks task lists, which have boxes instead of bullets, and quotes that begin with a kind of
+// note, such as [!NOTE].
 type kinds struct{}
 
 // Transform implements parser.ASTTransformer.
@@ -114,7 +116,7 @@ func (kinds) Transform(doc *ast.Document, r text.Reader, pc parser.Context) {
 
 var noteKind = regexp.MustCompile(`^\[!(?i:(note|tip|important|warning|caution))\]\s*$`)
 
-// note makes a quote whose first line is [!NOTE], or another kind, a note with that title.
+// note converts a quote whose first line is [!NOTE] or another kind to a note with that title.
 func note(quote *ast.Blockquote, source []byte) {
 	first, ok := quote.FirstChild().(*ast.Paragraph)
 	if !ok {
@@ -126,7 +128,7 @@ func note(quote *ast.Blockquote, source []byte) {
 		return
 	}
 
-	// A link of that name is one, and no kind.
+	// Remove the line, unless it is a link with that name.
 	for c := first.FirstChild(); c != nil; c = first.FirstChild() {
 		words, ok := c.(*ast.Text)
 		if !ok || words.Segment.Start >= line.Stop {
@@ -145,8 +147,8 @@ func note(quote *ast.Blockquote, source []byte) {
 	quote.SetAttributeString("class", name)
 }
 
-// output takes the HTML of a document, up to a bound: a few kilobytes may name one
-// long address thousands of times.
+// output collects the HTML of a document, up to a size limit: a few kilobytes may repeat a long
+// address thousands of times.
 type output struct {
 	bytes.Buffer
 	watch *watch

@@ -13,11 +13,10 @@ var (
 	line   = regexp.MustCompile(`^L[0-9]+`)
 )
 
-// Is reports whether a file of a language, by the name that go-enry gives it, is
-// drawn by this package.
+// Is reports whether this package renders files of a language, by its name in go-enry.
 func Is(language string) bool { return language == "Markdown" }
 
-// Named reports whether a path is, by its name, that of a document.
+// Named reports whether a path is a Markdown document, by its name.
 func Named(p string) bool {
 	switch strings.ToLower(path.Ext(p)) {
 	case ".md", ".markdown", ".mkd", ".mdown":
@@ -26,8 +25,8 @@ func Named(p string) bool {
 	return false
 }
 
-// trimmed is an address as a browser reads it: without what stands around it, and
-// without the tabs and line breaks in it.
+// trimmed returns an address as a browser reads it: without surrounding blanks, tabs and line
+// breaks.
 func trimmed(address string) string {
 	address = strings.TrimFunc(address, func(r rune) bool { return r <= ' ' })
 	for strings.HasPrefix(address, "%20") { // a blank, which the renderer has escaped
@@ -38,8 +37,8 @@ func trimmed(address string) string {
 
 var breaks = strings.NewReplacer("\t", "", "\n", "", "\r", "")
 
-// destination is where an address leads, and whether that is outside this site. It is ""
-// where it leads nowhere.
+// destination returns where an address leads, and whether that is another site. It returns "" if
+// the link must not lead anywhere.
 //
 //	https://example.com   itself
 //	#install              #md-install
@@ -48,18 +47,18 @@ var breaks = strings.NewReplacer("\t", "", "\n", "", "\r", "")
 //	javascript:alert(1)   ""
 func (d *drawing) destination(address string) (to string, outside bool) {
 	address = trimmed(address)
-	// As a browser reads it: another site, not a path.
+	// Browsers read // as another site, not as a path.
 	if strings.HasPrefix(address, "//") {
 		address = "https:" + address
 	}
 
-	// The order counts: a fragment is of this document, and what has a scheme is no path.
+	// Fragments come first, and an address with a scheme is never a path.
 	switch {
 	case strings.HasPrefix(address, "#"):
 		return "#" + url.PathEscape(d.anchor(unescaped(address[1:]))), false
 	case scheme.MatchString(address):
 		return elsewhere(address), true
-	// An answer of a model is in no directory, so that a relative address says nothing.
+	// An answer of a model is not in a directory, so relative addresses mean nothing.
 	case d.File == nil:
 		return "", false
 	}
@@ -69,7 +68,7 @@ func (d *drawing) destination(address string) (to string, outside bool) {
 	switch {
 	case !ok:
 		return "", false
-	// The page of a directory is another one than that of a file.
+	// A directory has another page than a file.
 	case p == "" || directory(address):
 		return d.Tree(p), false
 	}
@@ -78,25 +77,25 @@ func (d *drawing) destination(address string) (to string, outside bool) {
 	switch {
 	case fragment == "":
 		return to, false
-	// A file of code has lines, whose names are the same here.
+	// Lines of code have the same names here as on code hosts.
 	case !Named(p):
 		return to + "#" + url.PathEscape(unescaped(fragment)), false
-	// A document is shown without lines; its source has them.
+	// A document is shown without line numbers; its source has them.
 	case line.MatchString(fragment):
 		return to + "?plain=1#" + url.PathEscape(unescaped(fragment)), false
 	}
-	// The ids of a document have a prefix here, and are in lower letters.
+	// Ids in documents have a prefix and are in lower case.
 	return to + "#" + url.PathEscape("md-"+strings.ToLower(unescaped(fragment))), false
 }
 
-// directory reports whether an address names a directory by its end.
+// directory reports whether an address ends like a directory.
 func directory(address string) bool {
 	address, _, _ = strings.Cut(address, "?")
 	last := address[strings.LastIndexByte(address, '/')+1:]
 	return last == "" || last == "." || last == ".."
 }
 
-// image is the address of an image of this repository; "" for every other one.
+// image returns the address of an image in this repository; "" for others.
 func (d *drawing) image(address string) string {
 	address = trimmed(address)
 	if d.Raw == nil || strings.HasPrefix(address, "//") || scheme.MatchString(address) {
@@ -108,25 +107,25 @@ func (d *drawing) image(address string) string {
 	return ""
 }
 
-// path is the path in the repository that a relative address names. One that
-// leads out of the repository names nothing.
+// path returns the path in the repository that a relative address names. ok is false if it leads
+// outside.
 func (d *drawing) path(address string) (string, bool) {
-	// Cut before they are unescaped, so that a name may hold these signs.
+	// Cut before unescaping, because names may contain these characters.
 	address, _, _ = strings.Cut(address, "#")
 	address, _, _ = strings.Cut(address, "?")
 	p := unescaped(address)
-	// A control character is in no path that somebody has written by hand.
+	// No path written by hand contains a control character.
 	if p == "" || strings.IndexFunc(p, func(r rune) bool { return r < ' ' }) >= 0 {
 		return "", false
 	}
 
-	// Relative to the directory of the document; a slash at its beginning
-	// means the root of the repository.
+	// The address is relative to the document's directory. A leading slash means the root of the
+	// repository.
 	if !strings.HasPrefix(p, "/") {
 		p = d.Dir + "/" + p
 	}
 
-	// Cleaned without a slash before it, so that what leads out of the repository is seen.
+	// Clean without a leading slash, so that a path outside the repository is detected.
 	p = path.Clean(strings.TrimLeft(p, "/"))
 	if p == ".." || strings.HasPrefix(p, "../") {
 		return "", false
@@ -137,18 +136,18 @@ func (d *drawing) path(address string) (string, bool) {
 	return p, true
 }
 
-// elsewhere is an address of another site, "" where it is of no allowed scheme.
+// elsewhere returns an address of another site; "" if its scheme is not allowed.
 func elsewhere(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return ""
 	}
 
-	// Only what a reader follows with a click and no harm; javascript: runs in this site, and data:
-	// is a page of the attacker's.
+	// Allow only schemes that are harmless to follow: javascript: would run in this site, and data:
+	// shows an attacker's page.
 	switch u.Scheme {
 	case "http", "https":
-		// An address without a host is read by browsers in their own ways.
+		// Browsers differ in how they read an address without a host.
 		if u.Host == "" {
 			return ""
 		}
@@ -166,7 +165,7 @@ func unescaped(s string) string {
 	return s
 }
 
-// anchor is the id of a place in the document.
+// anchor returns the id of a place in the document.
 func (d *drawing) anchor(name string) string {
 	return d.Prefix + "-" + strings.Map(func(r rune) rune {
 		if r <= ' ' || strings.ContainsRune(`"'<>&`, r) {
@@ -176,7 +175,7 @@ func (d *drawing) anchor(name string) string {
 	}, strings.ToLower(name))
 }
 
-// slug is the name of a heading in addresses, as code hosts make it.
+// slug returns the id of a heading in addresses, as code hosts make it.
 func slug(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

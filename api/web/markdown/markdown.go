@@ -1,15 +1,15 @@
-// Package markdown draws a document of Markdown as HTML for a page of this site.
-// What it is given is hostile: whatever stands in it, what comes out has no
-// elements, attributes and addresses but those of a short list.
+// Package markdown renders Markdown documents as HTML for pages of this site. Documents are
+// hostile: whatever they contain, the output only has elements, attributes and addresses of a short
+// list.
 //
-//	source -> refused where it is nested too deep (depth.go)
-//	       -> HTML by goldmark, with tables, ~~text~~, tasks, notes and bare addresses;
-//	          of the HTML within it the whole tags (html.go)
-//	       -> its tags one by one: known, ended, links resolved (draw.go, link.go)
-//	       -> what the list allows of it (bluemonday, policy.go)
+//	source -> refused if nested too deeply (depth.go)
+//	-> HTML by goldmark, with tables, ~~text~~, tasks, notes and bare addresses;
+//	of HTML in the document, the complete tags (html.go)
+//	-> tag by tag: known ones, closed, links resolved (draw.go, link.go)
+//	-> filtered by an allow list (bluemonday, policy.go)
 //
-// HTML within a document goes the same way as what is made of Markdown. Of tags
-// that are not known the text stays, and of scripts and styles nothing.
+// HTML in a document goes the same way as HTML made of Markdown. Of unknown tags the text remains;
+// scripts and styles are removed.
 package markdown
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// The bounds of a document that is drawn.
+// The limits of a rendered document.
 const (
 	mostBytes = 512 << 10
 	mostTime  = 50 * time.Millisecond
@@ -37,7 +37,7 @@ const (
 	mostHTML  = 8 << 20              // bytes of HTML on the way
 )
 
-// What a document is not drawn for: what it is, for a sentence about it.
+// The reasons why a document is not rendered, each as part of a sentence.
 var (
 	ErrLarge = errors.New("larger than 512 KB")
 	ErrSlow  = errors.New("more than can be drawn in 50 ms")
@@ -46,21 +46,20 @@ var (
 	ErrForm  = errors.New("of a form that cannot be drawn")
 )
 
-// Site is what a page knows of a document besides its text. Its functions are
-// called by one goroutine at a time, which may outlive the call of Render.
+// Site is what a page knows about a document. Its functions are called by one goroutine at a time,
+// which may outlive the call of Render.
 type Site struct {
 	Dir string // path of the directory of the document; "" for the root
 
-	// The addresses in this site of a file, of a directory and of the bytes of a
-	// file, by path. Where they are nil a relative link leads nowhere.
+	// Addresses in this site of a file, a directory, and the raw bytes of a file, by path. If they
+	// are nil, relative links lead nowhere.
 	File, Tree, Raw func(path string) string
 
-	// Text appends text as HTML, hidden characters shown.
+	// Text appends text as HTML, with hidden characters shown.
 	Text func(dst, text []byte) []byte
 
-	// Code appends the text of a block of code in a language, by the name that the
-	// document gives it ("" for none), as HTML: text, and i elements of one of the
-	// classes c, s, n, k, t and d.
+	// Code appends a block of code as HTML: text, and i elements with one of the classes c, s, n,
+	// k, t and d. language is the document's name for it; "" for none.
 	Code func(dst []byte, language string, code []byte) []byte
 
 	Prefix  string // of ids, one of the page: md, or t and a number
@@ -71,14 +70,14 @@ type Site struct {
 	Now func() time.Time
 }
 
-// Cite is a link of this site's own that stands in a text.
+// Cite is a link made by this site, such as a citation.
 type Cite struct {
 	Label string
 	URL   string // "" for none
 	Note  string // "" for none
 }
 
-// Document is a document as HTML.
+// Document is a rendered document.
 type Document struct {
 	HTML     []byte
 	Headings []Heading
@@ -91,8 +90,8 @@ type Heading struct {
 	Text  string
 }
 
-// Mark is what stands in a source for a Cite: its number between two bytes that
-// Clean takes out of everything else.
+// Mark returns the placeholder of a Cite in a source: its number between two bytes that Clean
+// removes from everything else.
 func Mark(n int) string { return "\x01" + strconv.Itoa(n) + "\x02" }
 
 const (
@@ -100,15 +99,14 @@ const (
 	markEnd   = 2
 )
 
-// Clean takes what could be read as a Mark out of a text.
+// Clean removes the bytes of placeholders from a text.
 func Clean(s string) string {
 	return strings.NewReplacer("\x01", "\uFFFD", "\x02", "\uFFFD").Replace(s)
 }
 
-// Render draws a document. It fails with one of the errors above, and with that of
-// ctx as soon as it ends: what is under way then ends by itself. It takes time by
-// the length of the source, 50 ms at most on a machine that does nothing else. It is
-// safe for concurrent use.
+// Render renders a document. It returns one of the errors above, or that of ctx as soon as ctx
+// ends; the work then ends by itself. Its time is linear in the length of the source, at most 50 ms
+// on an idle machine. It is safe for concurrent use.
 func Render(ctx context.Context, src []byte, s Site) (*Document, error) {
 	switch {
 	case len(src) > mostBytes:
@@ -134,10 +132,10 @@ func Render(ctx context.Context, src []byte, s Site) (*Document, error) {
 	}
 }
 
-// render is Render of what is not refused by a look.
+// render renders a document that passed the first checks.
 func render(ctx context.Context, src []byte, s Site) (doc *Document, err error) {
-	// The parser has no way to end early but this one. What else it throws is of the document
-	// too, which must not end the process.
+	// The parser can only be stopped by a panic. Its own panics become errors too, so that they do
+	// not end the process.
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -166,7 +164,7 @@ func render(ctx context.Context, src []byte, s Site) (doc *Document, err error) 
 	return &Document{HTML: allowed.SanitizeBytes(d.out), Headings: d.headings}, nil
 }
 
-// Readers of documents, and of answers, whose HTML is text. They are safe for
+// The Markdown converters for documents, and for answers, in which HTML is text. They are safe for
 // concurrent use.
 var documents, answers = newMarkdown(false), newMarkdown(true)
 
@@ -180,7 +178,7 @@ func newMarkdown(literal bool) goldmark.Markdown {
 			parser.WithParagraphTransformers(util.Prioritized(paragraphs{}, 0)),
 			parser.WithASTTransformers(util.Prioritized(kinds{}, 1000)),
 		),
-		// Addresses of any kind pass here, and are looked at one by one behind it.
+		// The renderer accepts all addresses; drawing checks each of them afterwards.
 		goldmark.WithRendererOptions(writer.WithUnsafe(), renderer.WithNodeRenderers(util.Prioritized(pieces{literal}, 0))),
 	)
 }

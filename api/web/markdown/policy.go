@@ -6,22 +6,22 @@ import (
 	"github.com/microcosm-cc/bluemonday"
 )
 
-// rel is what every link that leaves this site says.
+// rel is the rel attribute of every link to another site.
 const rel = "nofollow noreferrer noopener"
 
 var number = regexp.MustCompile(`^[0-9]{1,4}$`)
 
-// allowed is all that a document may consist of. It is safe for concurrent use.
+// allowed is the allow list of a document. It is safe for concurrent use.
 var allowed = policy()
 
 func policy() *bluemonday.Policy {
-	// Begun with nothing allowed: what is forgotten here is left out, not let through.
+	// Start with nothing allowed: anything forgotten here is left out.
 	p := bluemonday.NewPolicy()
 	p.AllowElements("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "strong", "em", "b", "i", "s", "del", "ins", "sub", "sup", "kbd", "samp", "var", "code", "pre",
 		"blockquote", "ul", "ol", "li", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td", "details", "summary", "div", "bdi")
 	p.AllowNoAttrs().OnElements("span")
 
-	// Links are checked where they are drawn too: each is there for an error in the other.
+	// Links are checked both here and in drawing, in case one check has a bug.
 	p.AllowURLSchemes("http", "https", "mailto")
 	p.AllowRelativeURLs(true)
 	p.RequireParseableURLs(true)
@@ -32,11 +32,10 @@ func policy() *bluemonday.Policy {
 	p.AllowAttrs("width", "height").Matching(number).OnElements("img")
 	p.AllowAttrs("loading").Matching(exactly("lazy")).OnElements("img")
 
-	// With the prefix alone, so that no id of the page can be taken.
+	// Require the prefix, so that a document cannot use an id of the page.
 	p.AllowAttrs("id").Matching(regexp.MustCompile(`^(md|t[0-9]+)-[^\s"'<>&]*$`)).OnElements("h1", "h2", "h3", "h4", "h5", "h6", "a")
 	p.AllowAttrs("start").Matching(regexp.MustCompile(`^[0-9]{1,9}$`)).OnElements("ol")
-	// Of classes only those that are drawn here: others of the page would let
-	// a document look like a part of it.
+	// Allow only these classes: with others, a document could look like a part of the page.
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^size[1-6]$`)).OnElements("h1", "h2", "h3", "h4", "h5", "h6")
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^[csnktd]$`)).OnElements("i")
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^cite( dim)?$`)).OnElements("a", "span")
@@ -47,7 +46,7 @@ func policy() *bluemonday.Policy {
 	p.AllowAttrs("class").Matching(exactly("hid")).OnElements("bdi")
 	p.AllowAttrs("data-c").Matching(regexp.MustCompile(`^U\+[0-9A-F]{4,6}$`)).OnElements("bdi")
 
-	// What is wider than the page can be scrolled by keys.
+	// Boxes that are wider than the page can be scrolled by keyboard.
 	p.AllowAttrs("tabindex").Matching(exactly("0")).OnElements("pre", "div")
 	p.AllowAttrs("role").Matching(exactly("group")).OnElements("div")
 	p.AllowAttrs("aria-label").Matching(exactly("Table")).OnElements("div")

@@ -10,17 +10,17 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// The parser takes time by the square of some numbers. Where it cannot be stopped
-// meanwhile, as within one paragraph, these bound the numbers.
+// The parser's time grows with the square of these numbers. It cannot be stopped within a
+// paragraph, so the numbers are limited.
 const (
 	mostDelimiters  = 3000 // * _ ~ of one paragraph, heading or cell
 	mostDefinitions = 3000 // lines of one paragraph that begins with [
 )
 
-// stopped is thrown through the parser, and caught by Render.
+// stopped is thrown through the parser as a panic. Render catches it.
 type stopped struct{ why error }
 
-// watch ends a drawing that takes too long.
+// watch stops a rendering that takes too long.
 type watch struct {
 	ctx   context.Context // of who waits for it
 	now   func() time.Time
@@ -35,16 +35,17 @@ type watch struct {
 
 var watchKey = parser.NewContextKey()
 
-// tick looks at the clock now and then.
+// tick checks the clock at every eighth call.
 func (w *watch) tick() {
 	if w.ticks++; w.ticks%8 == 0 {
 		w.look()
 	}
 }
 
+// look checks the clock and the context. It panics if the rendering must stop.
 func (w *watch) look() {
-	// Of a long time between two looks most was of others: on a busy machine a small document
-	// would be too slow. What the parser does in between is bounded by numbers.
+	// A long gap was mostly spent on other work of a busy machine, so count at most mostGap. The
+	// parser's own work between two looks is limited by numbers.
 	now := w.now()
 	w.spent += min(now.Sub(w.last), mostGap)
 	w.last = now
@@ -58,13 +59,13 @@ func (w *watch) look() {
 
 func watchOf(pc parser.Context) *watch { return pc.Get(watchKey).(*watch) }
 
-// lines is asked about each line in each block, and opens none.
+// lines is called for each line in each block, to check limits. It opens no block.
 type lines struct{}
 
 func (lines) Trigger() []byte { return nil }
 
 func (lines) Open(parent ast.Node, _ text.Reader, pc parser.Context) (ast.Node, parser.State) {
-	// Counted anew for each: the parser builds the tree while it is asked here.
+	// Count again for each line, because the parser builds the tree meanwhile.
 	depth := 0
 	for n := parent; n != nil; n = n.Parent() {
 		if depth++; depth > mostDepth {
@@ -80,9 +81,8 @@ func (lines) Close(ast.Node, text.Reader, parser.Context)                 {}
 func (lines) CanInterruptParagraph() bool                                 { return true }
 func (lines) CanAcceptIndentedLine() bool                                 { return true }
 
-// delimiters is asked about each character that may mean something. It takes
-// backticks that begin no code alone: for each of them the parser would look for an
-// end through the whole block.
+// delimiters is called for each character that may have a meaning. It consumes backticks that begin
+// no code: for each of them the parser would search the whole block for an end.
 type delimiters struct{}
 
 func (delimiters) Trigger() []byte { return []byte("*_~[]!<`&:") }
@@ -104,7 +104,7 @@ func (delimiters) Parse(parent ast.Node, block text.Reader, pc parser.Context) a
 			return ast.NewTextSegment(at.WithStop(at.Start + length))
 		}
 
-	// Only these are paired, which takes time by the square of their number.
+	// Only these are paired, in time that grows with the square of their number.
 	case '*', '_', '~':
 		if w.delimiters++; w.delimiters > mostDelimiters {
 			panic(stopped{ErrSlow})
@@ -113,8 +113,7 @@ func (delimiters) Parse(parent ast.Node, block text.Reader, pc parser.Context) a
 	return nil
 }
 
-// lastRun is where in the source the last run of so many backticks of the block
-// begins; -1 where it has none.
+// lastRun returns where the last run of length backticks in the block begins; -1 if there is none.
 func (w *watch) lastRun(src []byte, length int) int {
 	if w.backticks == nil {
 		w.backticks = map[int]int{}
@@ -138,12 +137,12 @@ func (w *watch) lastRun(src []byte, length int) int {
 	return -1
 }
 
-// paragraphs is shown each paragraph, and leaves it as it is.
+// paragraphs is called for each paragraph, to check limits. It changes nothing.
 type paragraphs struct{}
 
 func (paragraphs) Transform(n *ast.Paragraph, r text.Reader, pc parser.Context) {
 	watchOf(pc).tick()
-	// The parser takes each definition off the beginning of the lines that are left.
+	// For each definition the parser copies the remaining lines.
 	if l := n.Lines(); l.Len() > mostDefinitions {
 		first := l.At(0)
 		// Only a paragraph that begins with [ is searched for definitions.

@@ -198,6 +198,7 @@ func list(v any) []any { l, _ := v.([]any); return l }
 
 func text(v any) string { s, _ := v.(string); return s }
 
+// get returns the value at a path of names in decoded JSON, or nil.
 func get(v any, names ...string) any {
 	for _, name := range names {
 		m, _ := v.(map[string]any)

@@ -33,6 +33,7 @@ func halves(s string) []string {
 	return []string{s[:len(s)/2], s[len(s)/2:]}
 }
 
+// streamChat returns a turn as the events of Chat Completions.
 func streamChat(s *Server, _ *Request, t Turn) []byte {
 	var b bytes.Buffer
 	say := func(delta object, finish any) {
@@ -76,6 +77,8 @@ func streamChat(s *Server, _ *Request, t Turn) []byte {
 
 var nine = regexp.MustCompile(`^[A-Za-z0-9]{9}$`)
 
+// checkChat returns why the real service would refuse a request of Chat Completions; "" if it would
+// not.
 func checkChat(s *Server, r *Request) string {
 	open := map[string]bool{}
 	var answered []string
@@ -128,6 +131,7 @@ func checkChat(s *Server, r *Request) string {
 	return ""
 }
 
+// streamResponses returns a turn as the events of the Responses API.
 func streamResponses(s *Server, r *Request, t Turn) []byte {
 	var b bytes.Buffer
 	seq := 0
@@ -182,6 +186,8 @@ func streamResponses(s *Server, r *Request, t Turn) []byte {
 	return b.Bytes()
 }
 
+// checkResponses returns why the real service would refuse a request of the Responses API; "" if it
+// would not.
 func checkResponses(s *Server, r *Request) string {
 	// Stored at the provider, code of private repositories would lie there.
 	if r.Body["store"] != false {
@@ -213,6 +219,7 @@ func checkResponses(s *Server, r *Request) string {
 	return ""
 }
 
+// streamMessages returns a turn as the events of the Messages API.
 func streamMessages(s *Server, r *Request, t Turn) []byte {
 	var b bytes.Buffer
 	say := func(kind string, v object) {
@@ -266,6 +273,8 @@ func streamMessages(s *Server, r *Request, t Turn) []byte {
 	return b.Bytes()
 }
 
+// checkMessages returns why the real service would refuse a request of the Messages API; "" if it
+// would not.
 func checkMessages(s *Server, r *Request) string {
 	// Required here, unlike in all other wires.
 	if n, _ := r.Body["max_tokens"].(float64); n <= 0 {
@@ -337,6 +346,7 @@ func checkMessages(s *Server, r *Request) string {
 	return ""
 }
 
+// streamGemini returns a turn as the chunks of Gemini.
 func streamGemini(s *Server, _ *Request, t Turn) []byte {
 	var b bytes.Buffer
 	say := func(parts []any, finish string) {
@@ -378,6 +388,7 @@ func streamGemini(s *Server, _ *Request, t Turn) []byte {
 	return b.Bytes()
 }
 
+// checkGemini returns why the real service would refuse a request of Gemini; "" if it would not.
 func checkGemini(s *Server, r *Request) string {
 	calls, last := 0, ""
 	for _, c := range list(r.Body["contents"]) {
@@ -408,6 +419,7 @@ func checkGemini(s *Server, r *Request) string {
 	return ""
 }
 
+// streamConverse returns a turn as the events of Bedrock Converse.
 func streamConverse(s *Server, _ *Request, t Turn) []byte {
 	var b bytes.Buffer
 	enc := eventstream.NewEncoder()
@@ -458,6 +470,8 @@ func streamConverse(s *Server, _ *Request, t Turn) []byte {
 	return b.Bytes()
 }
 
+// checkConverse returns why the real service would refuse a request of Bedrock Converse; "" if it
+// would not.
 func checkConverse(s *Server, r *Request) string {
 	open := map[string]bool{}
 	var answered []string

@@ -73,6 +73,7 @@ func Walk(root *os.Root, dir string, use func(name string, d fs.DirEntry) error)
 	return walk(root, dir, 0, use)
 }
 
+// walk calls use for the files below a directory, a limited number of levels deep.
 func walk(root *os.Root, dir string, level int, use func(name string, d fs.DirEntry) error) error {
 	if level > maxLevels {
 		return fmt.Errorf("%.80s: more than %d levels of directories: %w", dir, maxLevels, ErrTooLarge)
