@@ -58,7 +58,7 @@ func (c *call) requestHeader(name string) string {
 	return string(c.rc.Request.Header.Peek(name))
 }
 
-// requestBody returns the body, which nobody changes any more.
+// requestBody returns the body. Nothing changes it anymore.
 func (c *call) requestBody() []byte { return c.sent }
 
 // arg returns a copy of a query parameter; the first one if it is repeated.

@@ -13,7 +13,7 @@ const (
 	bestFirst   = "best"
 )
 
-// commits is POST /api/search_commits.
+// commits handles POST /api/search_commits.
 func (a *searchRoutes) commits(ctx context.Context, c *call) error {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {

@@ -58,7 +58,7 @@ func (d *doors) close() error {
 
 // open serves all listeners. The channel gets the error of each that breaks.
 func (s *Server) open() <-chan error {
-	// Buffered, so that no goroutine blocks when nobody receives any more.
+	// Buffered, so that no goroutine blocks after the receiver is gone.
 	failed := make(chan error, 3)
 	serve := func(ln net.Listener, by door) {
 		if ln == nil {

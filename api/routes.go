@@ -58,7 +58,7 @@ func ownerAction[T any](do func(context.Context, account.Owner, string) (T, erro
 	return ownerHandler(func(ctx context.Context, c *call, by account.Owner) error { return c.answer(do(ctx, by, c.wild[0])) })
 }
 
-// queuedAction is named for work that continues after the answer, with status 202.
+// queuedAction is for work that continues after the answer, which has status 202.
 func queuedAction[T any](do func(context.Context, account.Owner, string) (T, error)) handler {
 	handle := ownerAction(do)
 	return func(ctx context.Context, c *call) error {

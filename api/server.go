@@ -367,7 +367,7 @@ func (s *Server) requestContext(c *call, route *route) (context.Context, context
 		return ctx, cancel
 	}
 
-	// What reads code has a span, below that of the client.
+	// Requests that read code get a span, below the client's.
 	if s.opt.Tracer != nil && (accesses[c.method+" "+route.name] != "" || c.path == toolPath) {
 		var span trace.Span
 		ctx, span = s.opt.Tracer.Start(trace.Under(ctx, c.requestHeader("traceparent")), c.method+" "+route.name)

@@ -28,7 +28,7 @@ type certificate interface {
 	advice() string            // what to do before it ends
 }
 
-// ends is when a certificate ends; the beginning of time where there is none.
+// ends returns when a certificate expires, or the start of Unix time without a certificate.
 func ends(c certificate) time.Time {
 	if pair := c.current(); pair != nil {
 		return pair.Leaf.NotAfter
@@ -36,7 +36,7 @@ func ends(c certificate) time.Time {
 	return time.Unix(0, 0)
 }
 
-// certificateOf is the certificate by the options of a server; nil for plain HTTP.
+// certificateOf returns the certificate that the options ask for; nil for plain HTTP.
 func certificateOf(opt *Options) (certificate, error) {
 	if opt.ACME.Directory != "" {
 		return newAuthorized(opt), nil

@@ -116,8 +116,8 @@ func (r *run) index(ctx context.Context, name, ctags string, repos int, connecti
 	return r.indexOn(ctx, name, ctags, repos, connections)
 }
 
-// indexAnew is index with a new data directory even with Keep, for parts that change the node's
-// data.
+// indexAnew is like index, but always starts with an empty data directory. It is for parts of the
+// report that change the node's data.
 func (r *run) indexAnew(ctx context.Context, name, ctags string, repos int, connections map[string]connection) (*server, built, error) {
 	if err := os.RemoveAll(r.dataOf(name)); err != nil {
 		return nil, built{}, err
@@ -125,7 +125,7 @@ func (r *run) indexAnew(ctx context.Context, name, ctags string, repos int, conn
 	return r.indexOn(ctx, name, ctags, repos, connections)
 }
 
-// indexOn is index with the existing data directory.
+// indexOn is like index, with the existing data directory.
 func (r *run) indexOn(ctx context.Context, name, ctags string, repos int, connections map[string]connection) (*server, built, error) {
 	// Outside the data directory, which may be deleted.
 	config := r.configOf(name)

@@ -15,17 +15,17 @@ import (
 	"time"
 )
 
-// Now is the time of the machine, with a monotonic reading.
+// Now returns the current time, with a monotonic reading.
 func Now() time.Time { return time.Now() }
 
-// Since is how long ago t was, which Now has returned.
+// Since returns the time since t, which Now must have returned.
 func Since(t time.Time) time.Duration { return time.Since(t) }
 
-// In is the moment in d from now, as the deadlines of connections take it.
+// In returns the time d from now, for deadlines of connections.
 func In(d time.Duration) time.Time { return time.Now().Add(d) }
 
-// Left is how long a context still lasts, which is negative after its
-// deadline, and false when it has none.
+// Left returns how long a context still lasts, negative after its deadline. ok is false if it has
+// no deadline.
 func Left(ctx context.Context) (time.Duration, bool) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -41,7 +41,7 @@ func Wait(ctx context.Context, d time.Duration) bool {
 
 	select {
 	case <-timer.C:
-		// Both can have happened: who has given up is not to go on.
+		// Both may have happened; then the context wins.
 		return ctx.Err() == nil
 	case <-ctx.Done():
 		return false

@@ -440,7 +440,7 @@ func (c *Cluster) Call(ctx context.Context, node, method string, in []byte) ([]b
 	return c.network.call(ctx, node, method, in)
 }
 
-// Stream is Call with a long answer, on a connection of its own. If the stream breaks, Read returns
+// Stream is like Call, for a long answer on its own connection. If the stream breaks, Read returns
 // the error.
 func (c *Cluster) Stream(ctx context.Context, node, method string, in []byte) (io.ReadCloser, error) {
 	return c.network.stream(ctx, node, method, in)

@@ -44,7 +44,7 @@ type network struct {
 	handlers   map[string]Handler
 	streams    map[string]StreamHandler
 
-	// What this node reports of itself.
+	// These report the state of this node to others.
 	load     atomic.Pointer[Load]
 	applied  func() uint64 // index of the applied catalog
 	disputed func() bool   // whether this node leads and refuses writes

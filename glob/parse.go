@@ -137,7 +137,7 @@ func decode(s string) (r rune, size int) {
 	return r, size
 }
 
-// stars reads * or **. ** only counts where it stands alone, which lower decides.
+// stars reads * or **. ** only has its special meaning between slashes; lower decides that.
 func (p *parser) stars() []node {
 	from := p.pos
 	for p.pos < len(p.text) && p.text[p.pos] == '*' && !strings.HasPrefix(p.text[p.pos:], "*(") {

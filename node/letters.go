@@ -25,7 +25,7 @@ func (n *Node) wireMail(sender *mail.Sender) {
 	})
 }
 
-// letterOf is what somebody reads who is invited, or forgot a password.
+// letterOf returns the mail for somebody who is invited or forgot a password.
 func (n *Node) letterOf(l *account.NewLink) mail.Letter {
 	return mail.Letter{
 		To:      l.User.Email,

@@ -156,7 +156,7 @@ func (n *Node) open() (err error) {
 	}
 	n.closers.add("mirrors", func() { n.mirrors.Close() })
 
-	// Small indexes of an earlier run are of no use.
+	// Remove small indexes of an earlier run.
 	if err := os.RemoveAll(n.scratchDir()); err != nil {
 		return fmt.Errorf("small indexes: %w", err)
 	}

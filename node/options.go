@@ -48,8 +48,8 @@ type Options struct {
 	Ctags   string // path of universal-ctags; "" looks on PATH, "off" indexes without symbols
 	Version string // of the binary
 
-	// BackupAge is the age from which the newest back-up of the catalog counts as old; 0 for
-	// never. Where there never was one, none is missed.
+	// BackupAge is the age from which the newest backup of the catalog counts as old; 0 for never.
+	// A cluster without any backup gets no warning.
 	BackupAge time.Duration
 
 	// Dial and Reach let a test simulate the network between nodes. Dial opens every connection

@@ -284,8 +284,7 @@ func tolerance(members []MemberStatus, short hold.Shortage, leader string) Toler
 		}
 	}
 
-	// Searches stand the loss of all copies but one, and changes that of all voters beyond a
-	// majority.
+	// Searches work while one copy of everything is left. Changes need a majority of voters.
 	t := Tolerance{Searches: Spare(short.Fewest - 1), Writes: answering - (voters/2 + 1)}
 
 	// Without a leader no change is possible, however many voters answer.

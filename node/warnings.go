@@ -230,7 +230,7 @@ func oldBackup(members []cluster.Member, now time.Time, most time.Duration) stri
 	return "the newest back-up of the catalog is " + text + " old"
 }
 
-// care is what the first sentence of a status says beside the nodes.
+// care lists problems for the first sentence of a status, other than missing nodes.
 func (n *Node) care() (out []string) {
 	members := n.cluster.Members()
 	if differentKeys(members) != "" {

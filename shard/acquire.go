@@ -6,7 +6,7 @@ func (s *Set) Acquire(parts []Part) (v *View, missing []Part) {
 	return s.AcquireGroups(Groups(parts))
 }
 
-// AcquireGroups is Acquire for parts that [Groups] has grouped.
+// AcquireGroups is like Acquire, for parts already grouped by [Groups].
 func (s *Set) AcquireGroups(groups []*Group) (v *View, missing []Part) {
 	v = &View{set: s.resources}
 	s.mu.Lock()

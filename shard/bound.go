@@ -215,7 +215,7 @@ func (b *bound) atoms(n *node) error {
 	var err error
 	switch n.op {
 	case opName:
-		// Once for each pattern, however often the query has it.
+		// Compute this once for each pattern, even if the query contains it several times.
 		if b.names[n.pat] == nil {
 			b.names[n.pat] = newNameSet(b.p.patterns[n.pat], b.s)
 		}
@@ -376,8 +376,8 @@ func (b *bound) unite(subs []*node, bound func(*node) (docSet, error)) (docSet, 
 	return set, nil
 }
 
-// upperRepos is upper for repositories and revisions. Where one answer holds for the whole shard,
-// it reads no column.
+// upperRepos is like upper, for repositories and revisions. If one answer holds for the whole
+// shard, it reads no column.
 func (b *bound) upperRepos(n *node) docSet {
 	masks := b.nodes[n.slot].repos
 	bits := masks.bits

@@ -18,7 +18,7 @@ func Build(ctx context.Context, dir string, src Source, opt BuildOptions) ([]Bui
 		return nil, err
 	}
 
-	// Order and sizes first: progress is told in bytes of the source.
+	// Compute order and sizes first, because progress is reported in bytes of the source.
 	order := arrange(blobs)
 	var total, done int64
 	for _, b := range blobs {
@@ -54,7 +54,7 @@ func Build(ctx context.Context, dir string, src Source, opt BuildOptions) ([]Bui
 	return end.built, end.err
 }
 
-// Build is [Build] into the directory of the set, in the versions that the set writes. It does not
+// Build is like [Build], with the directory of the set and the versions that it writes. It does not
 // add the files to the set.
 func (s *Set) Build(ctx context.Context, src Source, opt BuildOptions) ([]Built, error) {
 	opt.versions = s.versions()

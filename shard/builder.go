@@ -323,7 +323,7 @@ func (b *builder) occurrences(x *Blob, e *encoded) {
 		return cmp.Or(p.Repo-q.Repo, cmp.Compare(p.Path, q.Path), cmp.Compare(p.Mask, q.Mask))
 	})
 
-	// A blob counts once for each repository that has it.
+	// A blob counts once for each of its repositories.
 	last := -1 // repository of the previous place
 	for _, i := range order {
 		o, lang := x.Occurrences[i], SkippedLanguage

@@ -48,7 +48,7 @@ const (
 	secDeadMasks
 )
 
-// noBit stands in from for a bit that no occurrence has.
+// noBit marks an unused bit in from.
 const noBit = 255
 
 // change is the content of a .dead file.

@@ -27,8 +27,8 @@ var TrimClassifier = sync.OnceFunc(func() {
 // SkippedLanguage is the language of files that are kept by name only.
 const SkippedLanguage = "skipped"
 
-// headBytesForLanguage is how much of a file is read if its name leaves several languages possible.
-// All distinguishing marks stand there, and reading it is cheap beside the rest of a build.
+// headBytesForLanguage is how many bytes of a file are read if its name fits several languages. All
+// distinguishing marks are there, and reading it is cheap compared with the rest of a build.
 const headBytesForLanguage = 4 << 10
 
 // LanguageOfPath names the language of a file of which nothing but the path is known.

@@ -15,14 +15,14 @@ type Rebuild struct {
 	Began  time.Time // when Left last became more than 0
 }
 
-// Older counts the files whose version is older than the one that is written now.
+// Older counts the files that have an older version than new ones.
 func (s *Set) Older() Rebuild {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.older()
 }
 
-// older is Older. The caller must hold the mutex.
+// older is like Older. The caller must hold the mutex.
 func (s *Set) older() Rebuild {
 	r, written := &s.rebuild, s.versions()
 	r.Left, r.Unread = 0, 0

@@ -396,5 +396,5 @@ type skipClass struct {
 // words returns how many words of a set belong to the class.
 func (k *skipClass) words() int { return (k.rows + 63) / 64 }
 
-// last returns which bits of the class's last word stand for rows.
+// last returns the bits of the class's last word that belong to rows.
 func (k *skipClass) last() uint64 { return ^uint64(0) >> (-k.rows & 63) }

@@ -297,7 +297,7 @@ func nullable(re *syntax.Regexp) bool {
 	return true
 }
 
-// looksBehind reports whether a match depends on what stands before it.
+// looksBehind reports whether a match depends on the text before it.
 func looksBehind(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpBeginLine, syntax.OpWordBoundary, syntax.OpNoWordBoundary:

@@ -49,7 +49,7 @@ func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 
 	s.planning = clock.Since(start)
 
-	// From here on the end of ctx also stops matchers. What a stopped matcher says is wrong.
+	// From here on the end of ctx also stops the matchers. A stopped matcher returns wrong results.
 	defer context.AfterFunc(ctx, s.stop)()
 
 	if err := s.firstRound(ctx, start); err != nil {

@@ -256,7 +256,7 @@ func (s *Set) open(path string, kind FileKind) (*entry, error) {
 }
 
 // quarantine moves a damaged file into quarantineDir and reports it. Searches that have it open may
-// go on reading.
+// continue to read it.
 func (s *Set) quarantine(e *entry, cause error) {
 	name := e.f.Name()
 	key, _ := keyOf(name)

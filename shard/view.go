@@ -82,7 +82,7 @@ func Groups(parts []Part) []*Group {
 	return groups
 }
 
-// Within returns the group of the parts whose repositories are wanted; nil if there are none.
+// Within returns the group of the parts with wanted repositories; nil if there are none.
 func (g *Group) Within(wanted func(repo uint32) bool) *Group {
 	in := &Group{}
 	for _, p := range g.Parts {

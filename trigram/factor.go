@@ -145,8 +145,8 @@ func (n *node) triple(i int) int {
 // through gaps. In `[0-9]\.[0-9]+x` the class [0-9x] follows the factor of the first three
 // elements.
 func (n *node) extend(s seq, at int) {
-	// states are the positions that may come next. After a gap comes the gap again or what follows
-	// it.
+	// states are the possible next positions. After a gap, both the gap and its successor are
+	// possible.
 	states := []int{at}
 	for range 2 {
 		var set byteSet

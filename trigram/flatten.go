@@ -97,8 +97,8 @@ func gapOf(alts []seq) elem {
 	return g
 }
 
-// altOf returns one element for alternatives, or a gap if they have too many elements: they are
-// processed again for each place where the element stands.
+// altOf returns one element for alternatives, or a gap if they have too many elements, because they
+// are processed again for each use of the element.
 func altOf(alts []seq) elem {
 	a := gapOf(alts)
 	if w := weigh(alts); w <= maxWeight {

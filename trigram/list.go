@@ -76,7 +76,7 @@ func (l *list) each(units int, f func(uint16)) error {
 	return nil
 }
 
-// eachInline is each for an inline list.
+// eachInline is each for inline lists.
 func (l *list) eachInline(units int, f func(uint16)) error {
 	last := -1
 	for i := range l.n {
@@ -90,7 +90,7 @@ func (l *list) eachInline(units int, f func(uint16)) error {
 	return nil
 }
 
-// orFlat is orInto for a flat list.
+// orFlat is orInto for flat lists.
 func (l *list) orFlat(b *Bitmap, units int) error {
 	words := (units + 63) / 64
 	if len(l.data) != 8*words {
@@ -152,7 +152,7 @@ func sliceWords(n int, slice []byte) (w [4]uint64) {
 	return w
 }
 
-// orSliced is orInto for a sliced list.
+// orSliced is orInto for sliced lists.
 func (l *list) orSliced(b *Bitmap, units int) error {
 	if len(l.data) < 32 {
 		return l.corrupt()
@@ -182,7 +182,7 @@ func (l *list) orSliced(b *Bitmap, units int) error {
 	return nil
 }
 
-// andSliced is andInto for a sliced list. It clears the units between slices. Before each slice
+// andSliced is andInto for sliced lists. It clears the units between slices. Before each slice
 // b[:done] is the result.
 func (l *list) andSliced(b *Bitmap, units int) error {
 	if len(l.data) < 32 {
@@ -304,7 +304,7 @@ func (l *list) filter(ids []uint16, units int, w *Work) ([]uint16, error) {
 	return found, err
 }
 
-// filterSliced is filter for a sliced list. It skips slices without an id.
+// filterSliced is filter for sliced lists. It skips slices without an id.
 func (l *list) filterSliced(ids []uint16) ([]uint16, error) {
 	if len(l.data) < 32 {
 		return nil, l.corrupt()

@@ -63,7 +63,7 @@ func longestRun(text []byte, class int) uint8 {
 			continue
 		}
 
-		// All bytes back to i are of the class: this is a new longest run, which may go on.
+		// All bytes back to i are in the class: this is a new longest run, which may continue.
 		end := i + longest + 1
 		for end < len(text) && runBits[text[end]]&bit != 0 {
 			end++

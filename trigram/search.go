@@ -298,7 +298,7 @@ func (e *evaluation) evalClasses(set []byteSet, only []uint16, out *Bitmap) erro
 	second := buf[1][:0]
 	var third *byteSet
 
-	// Missing classes stand for all bytes.
+	// A missing class means any byte.
 	if len(set) > 1 {
 		second = set[1].bytes(second)
 	} else {

@@ -175,7 +175,7 @@ func (w *Writer) open() (err error) {
 		return err
 	}
 
-	// Row 0 stands for no row, so rows count from 1.
+	// Row 0 means no row, so rows count from 1.
 	w.enc.lists = w.lists[:0]
 	w.hotIDs = append(w.hotIDs[:0], 0)
 	w.logEnds = append(w.logEnds[:0], 0)

@@ -22,13 +22,14 @@ func Neighbours(a, b string) bool {
 		major[0]+1 == major[1] && minor[1] == 0
 }
 
-// Later reports whether a is of a later release than b. What is no number of a release is not.
+// Later reports whether release a is later than b. It is false if one of them is not the number of
+// a release.
 func Later(a, b string) bool {
 	major, minor, ok := numbers(a, b)
 	return ok && (major[0] > major[1] || major[0] == major[1] && minor[0] > minor[1])
 }
 
-// numbers is the numbers of two releases.
+// numbers returns the major and minor numbers of two releases.
 func numbers(a, b string) (major, minor [2]int, ok bool) {
 	for i, v := range []string{a, b} {
 		if n, _ := fmt.Sscanf(v, "%d.%d.", &major[i], &minor[i]); n < 2 {

@@ -30,7 +30,7 @@ func (h *holes) Open(sites ...string) {
 	}
 }
 
-// Sites are the places that have called the gate so far.
+// Sites returns the code locations that have called the gate so far.
 func (h *holes) Sites() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

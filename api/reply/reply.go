@@ -1,12 +1,12 @@
-// Package reply is how an answer of the API becomes JSON, and how a client reads it.
+// Package reply converts answers of the API to JSON, and back for clients.
 //
-// The types of answers stand where the answers are made, with tags for the names of
-// their fields. They are written as they are:
+// The types of answers are declared where the answers are made, with tags for the names of their
+// fields:
 //
 //	browse.RepoInfo  --Encode-->  {"repoName":"github.com/acme/app", ...}  --Decode-->  browse.RepoInfo
 //
-// A list is never null. A time has whole seconds, and the zero time is the empty text;
-// `omitzero` leaves it out. What must not leave has the tag `json:"-"`.
+// A list is never null. A time has whole seconds, and the zero time is the empty text; `omitzero`
+// omits it. The tag `json:"-"` keeps a field out of answers.
 package reply
 
 import (

@@ -74,7 +74,7 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 
 // contexts shows the list of search contexts.
 func (p *Pages) contexts(ctx context.Context, v *layout.Visit) error {
-	// The counts are of repositories that the viewer may search.
+	// Count the repositories that the viewer may search.
 	all, err := p.Config.Contexts(ctx, v.Viewer)
 	if err != nil {
 		return err

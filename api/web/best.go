@@ -20,7 +20,7 @@ func bestChunks(chunks []shard.Chunk, n int) (best, rest []shard.Chunk) {
 		order[i] = i
 	}
 
-	// Stable, so that of equal chunks the first is shown.
+	// Stable, so that the first of equal chunks is shown.
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(chunks[b].Weight, chunks[a].Weight) })
 
 	// A linear search, because n is small.

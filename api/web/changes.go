@@ -114,7 +114,7 @@ type changedFile struct {
 	Code                         template.HTML
 }
 
-// Became is in words what Status is a letter for.
+// Became returns the status in words.
 func (f changedFile) Became() string {
 	return map[string]string{"A": "added", "M": "changed", "D": "removed", "R": "moved", "T": "of another kind"}[f.Status]
 }

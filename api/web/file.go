@@ -39,7 +39,7 @@ const (
 
 var errSlowReader = errors.New("the reader is too slow")
 
-// file is the page of one file.
+// file shows the page of one file.
 func (p *sources) file(ctx context.Context, v *layout.Visit, l place) error {
 	if v.Part == "block" {
 		return p.block(ctx, v, l)
@@ -90,13 +90,13 @@ type filePage struct {
 	Beside                             []leaf
 }
 
-// Asking is the beginning of a question about lines of the file, for an address; LINES
-// stands for their numbers.
+// Asking returns the start of a question about lines of the file, for an address. LINES is the
+// placeholder for their numbers.
 func (f *filePage) Asking() string {
 	return url.QueryEscape("About "+f.Repo+" "+f.Path+":") + "LINES" + url.QueryEscape(" at "+f.Short+": ") + "&repos=" + url.QueryEscape(f.Repo)
 }
 
-// newFilePage is the page of a file without its text.
+// newFilePage returns the page of a file, still without its text.
 func newFilePage(l place, src *browse.SourceResponse) *filePage {
 	page := &filePage{
 		place:     l,
@@ -121,7 +121,7 @@ func newFilePage(l place, src *browse.SourceResponse) *filePage {
 	return page
 }
 
-// tabOf is how wide a tab is: as the tools of the language show it.
+// tabOf returns the width of a tab in a language.
 func tabOf(language string) int {
 	if language == "Go" || language == "Makefile" {
 		return 8
@@ -175,8 +175,8 @@ func (p *sources) directory(ctx context.Context, v *layout.Visit, l place) bool 
 	return err == nil
 }
 
-// block is the part of a file's page that a script asks for when the block whose
-// first line the address names comes near the window: its lines with colours.
+// block answers a script with the block of a file whose first line is in the address: its lines,
+// coloured. Scripts request blocks as they scroll into view.
 func (p *sources) block(ctx context.Context, v *layout.Visit, l place) error {
 	first, err := strconv.Atoi(v.Query.Get("first"))
 	if err != nil || first < 1 {
@@ -239,7 +239,7 @@ func (b *blocks) append(dst []byte) []byte {
 		dst = append(dst, " plain"...)
 	}
 
-	// Numbers stand beside the text, and not in it, so that they are not copied with it.
+	// Line numbers are a column of their own, so that copying the text does not copy them.
 	dst = fmt.Appendf(dst, `" data-first="%d"><pre class="nums" aria-hidden="true">`, first)
 
 	for n := first; n < b.number; n++ {
@@ -262,8 +262,8 @@ func appendBlocks(dst, text []byte, language string) []byte {
 	return dst
 }
 
-// The marks stand in a page where the blocks of a large file and its outline come.
-// Nothing else of a page has them: no name of git holds a zero byte.
+// The marks are placeholders in a page for the blocks of a large file and its outline. No name in
+// git contains a zero byte, so nothing else looks like them.
 const (
 	codeMark  = "\x00code\x00"
 	asideMark = "\x00aside\x00"
@@ -304,7 +304,7 @@ func (p *sources) streamFile(ctx context.Context, v *layout.Visit, l place, h la
 				return errSlowReader
 			}
 
-			// What is seen first goes out at once; the rest when the buffer is full.
+			// Send what is visible first at once, and the rest when the buffer is full.
 			if n > 0 {
 				continue
 			}
@@ -324,8 +324,7 @@ func (p *sources) streamFile(ctx context.Context, v *layout.Visit, l place, h la
 	return nil
 }
 
-// appendShown appends a line with its end. Of a very long one it shows the
-// beginning, and says how much there is besides.
+// appendShown appends a line with its end. It cuts a very long line, and says how much is missing.
 func appendShown(dst, line []byte, colours []lex.Span) []byte {
 	if len(line) > longestShown {
 		dst = appendCode(dst, line[:longestShown], nil, nil)

@@ -26,7 +26,7 @@ type finder struct {
 	Similar       []foundRow // what may be meant, with the page that looks for it
 }
 
-// foundRow is what was found: a path by itself, or a name with what it is and where.
+// foundRow is one result: a path, or a name with its kind and location.
 type foundRow struct {
 	URL, Name, Kind, In, Where string
 	Label                      template.HTML // a path with the letters that were found
@@ -37,7 +37,7 @@ func (f *finder) show(v *layout.Visit, title string) error {
 	return v.Show(layout.Head{Title: title + " of " + f.Repo, Page: "find", Scripts: []string{"js/file.js"}}, findTemplate, f)
 }
 
-// find is the page on which a file is found by a few letters of its path.
+// find shows the page that finds a file by some letters of its path.
 func (p *reading) find(ctx context.Context, v *layout.Visit, l place) error {
 	r, err := p.suggester.Files(ctx, v.Viewer, suggest.FilesRequest{Repo: l.Repo, Ref: l.Rev, Query: v.Query.Get("query")})
 	if err != nil {
@@ -58,7 +58,7 @@ func (p *reading) find(ctx context.Context, v *layout.Visit, l place) error {
 	return page.show(v, "Find a file")
 }
 
-// symbols is the page on which a symbol is found by a few letters of its name.
+// symbols shows the page that finds a symbol by some letters of its name.
 func (p *reading) symbols(ctx context.Context, v *layout.Visit, l place) error {
 	page := &finder{place: l, What: "Symbols", Letters: "name", Query: strings.TrimSpace(v.Query.Get("query"))}
 	if err := p.findSymbols(ctx, v, page); err != nil {

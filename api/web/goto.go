@@ -18,7 +18,7 @@ type goRow struct {
 	Say           string        // of what has no source line: the subject of a commit, the kind of a symbol
 }
 
-// goRows are the rows of targets.
+// goRows converts targets to rows.
 func goRows(list []suggest.Target) []goRow {
 	rows := make([]goRow, 0, len(list))
 	for i := range list {
@@ -91,7 +91,7 @@ func appendFrame(dst []byte, t *suggest.Target, url string) []byte {
 // isTrace reports whether targets are the frames of a call stack.
 func isTrace(list []suggest.Target) bool { return len(list) > 0 && list[len(list)-1].Frame }
 
-// nearest is what has most of a text that nothing has as it stands.
+// nearest describes the files that contain most of a text that no file contains as a whole.
 type nearest struct {
 	Parts, URL string
 	Files      template.HTML

@@ -57,10 +57,10 @@ func (p *overview) rowOf(r *browse.RepoInfo) repoRow {
 	return row
 }
 
-// ago is how long ago something was, for people; "" for the zero time.
+// ago says how long ago a time was; "" for the zero time.
 func (d dating) ago(t time.Time) string { return layout.Distance(d.now(), t) }
 
-// repoRows is repositories of an answer that consists of them.
+// repoRows returns the rows of repositories in an answer that lists repositories.
 func repoRows(repos []browse.RepoInfo, b layout.Box) []repoRow {
 	// The answer is repositories because of the type; the search in one of them is for its files.
 	rest := untyped(b.Query)
@@ -74,7 +74,7 @@ func repoRows(repos []browse.RepoInfo, b layout.Box) []repoRow {
 		rows[i] = repoRow{ID: r.ID, Name: r.Name, URL: address(r.Name, "", "tree", ""), Search: searchURL(in, 0)}
 	}
 
-	// Who looks for a repository by a word means its name before what stands in it.
+	// A word in a search for repositories probably means a name.
 	word := strings.ToLower(rest)
 	named := func(r repoRow) bool { return word != "" && strings.Contains(strings.ToLower(r.Name), word) }
 	slices.SortStableFunc(rows, func(a, b repoRow) int {
@@ -89,7 +89,7 @@ func repoRows(repos []browse.RepoInfo, b layout.Box) []repoRow {
 	return rows
 }
 
-// untyped is a query without its filters of the type of the answer.
+// untyped returns a query without its type filters.
 func untyped(q string) string {
 	for {
 		tokens := tokensOf(q)
@@ -97,12 +97,12 @@ func untyped(q string) string {
 		if at < 0 {
 			return q
 		}
-		// One at a time: an operator may go with it, and then other tokens stand beside each other.
+		// Remove one at a time: an operator may be removed too, which makes other tokens adjacent.
 		q = without(q, tokens, at)
 	}
 }
 
-// home is the first page: the box, and what is here to be searched.
+// home shows the first page: the search box, and what can be searched.
 func (p *Pages) home(ctx context.Context, v *layout.Visit) error {
 	return p.overview.home(ctx, v, p.searching)
 }
@@ -138,8 +138,8 @@ var plainName = regexp.MustCompile(`^[\w.-]+$`)
 // example is a query for a reader to try, and the page of its results.
 type example struct{ Query, URL string }
 
-// examples is queries that find something for the viewer: in the newest repository, a
-// symbol, and the place of one as a compiler prints it.
+// examples returns queries that find something for the viewer: in the newest repository, a symbol,
+// and a source position as a compiler prints it.
 func (p *searching) examples(ctx context.Context, v *layout.Visit, newest *repoRow) []example {
 	const begin = "sym:new"
 	name := newest.Name[strings.LastIndexByte(newest.Name, '/')+1:]
@@ -172,7 +172,7 @@ func (p *searching) examples(ctx context.Context, v *layout.Visit, newest *repoR
 // reposPerPage is the repositories of a page of the list.
 const reposPerPage = 100
 
-// repos is the list of repositories.
+// repos shows the list of repositories.
 func (p *overview) repos(ctx context.Context, v *layout.Visit) error {
 	q := v.Query
 	page, _ := strconv.Atoi(q.Get("page"))
@@ -222,7 +222,7 @@ func (p *overview) repos(ctx context.Context, v *layout.Visit) error {
 // page is from the address: multiplied, a large one would wrap around.
 func goesOn(page, per, total int) bool { return page < (total+per-1)/per }
 
-// help is what a query may say, and the keys.
+// help shows the pages about the query language and the keys.
 func (p *overview) help(_ context.Context, v *layout.Visit) error {
 	topic := v.Path[len("/help/"):]
 	if topic == "looks" {
@@ -238,7 +238,7 @@ func (p *overview) help(_ context.Context, v *layout.Visit) error {
 	}{filterHelp(), exampleHelp, keyHelp, singleKeys()})
 }
 
-// filterHelp is how words are put together, then the filters.
+// filterHelp returns rows that explain operators, then filters.
 func filterHelp() [][2]string {
 	rows := [][2]string{
 		{"foo bar", "both, anywhere in a file; letters match in either case unless the case toggle is on"},
@@ -292,7 +292,7 @@ var keyHelp = []keyRow{
 
 func singleKeys() []string {
 	var out []string
-	// From the same table as the help, so that what can be moved is what is shown.
+	// The help shows the same table, so it lists exactly the keys that can be changed.
 	for _, row := range keyHelp {
 		out = append(out, row.single...)
 	}

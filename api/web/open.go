@@ -61,7 +61,7 @@ func (p *reading) remote(ctx context.Context, v *layout.Visit, remote string) (s
 	return "", call.Fail(call.ErrRepoNotFound, "No repository here is called %s. See /repos for those that you may see.", name)
 }
 
-// remoteName is the host and path of a remote, as repositories are named.
+// remoteName returns the host and path of a remote, the form of repository names.
 //
 //	git@github.com:acme/app.git, ssh://git@github.com:22/acme/app, https://me@github.com/acme/app/  ->  github.com/acme/app
 func remoteName(remote string) string {

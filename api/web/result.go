@@ -21,8 +21,8 @@ const (
 	longestLine  = 1 << 10 // bytes of a line; of longer ones the part around the first match
 )
 
-// revisionOf is the revision of a file of an answer, "" for HEAD, and its name
-// for people: that of HEAD is the branch that it points to.
+// revisionOf returns the revision of a file in an answer, "" for HEAD, and its name for people: for
+// HEAD, the branch that it points to.
 func revisionOf(f *search.File, branch string) (rev, label string) {
 	for _, full := range f.Branches {
 		name := query.ShortRev(full)
@@ -103,7 +103,7 @@ func rangesOf(chunks []shard.Chunk) int {
 	return sum
 }
 
-// inFile is the search for the matches of a search that are in one of its files.
+// inFile returns a search limited to one of the files that it found.
 func inFile(box layout.Box, f *search.File) layout.Box {
 	path := string([]rune(f.Path)) // each byte that is no UTF-8 is one character
 	expr := strings.ReplaceAll(regexp.QuoteMeta(path), "\ufffd", ".")
@@ -111,8 +111,8 @@ func inFile(box layout.Box, f *search.File) layout.Box {
 	return box
 }
 
-// appendFolded appends the chunks that stand behind "more", and a link to the
-// matches that are not there: more is how many there are in all.
+// appendFolded appends the chunks behind the "more" button, and a link to the matches that are not
+// on the page. more is the number of all hidden matches.
 func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, more int, page string, box layout.Box, m marking, show showing) []byte {
 	// All of them, also those that the search has not brought.
 	here := searchURL(inFile(box, f), 0)
@@ -149,7 +149,7 @@ func appendChunks(dst []byte, chunks []shard.Chunk, language, page string, m mar
 
 func appendChunk(dst []byte, c *shard.Chunk, language, page string, m marking) []byte {
 	paint := newPainter(language)
-	// The chunk stands alone: whether it begins within a comment is guessed from what is in it.
+	// The chunk may begin inside a comment. Enter guesses that from the text.
 	paint.state = paint.lang.Enter(c.Content)
 	// Matches are ranges of the file; those of a line are found by its offset.
 	number, at := int(c.Start.Line), int(c.Start.Offset)
@@ -159,7 +159,8 @@ func appendChunk(dst []byte, c *shard.Chunk, language, page string, m marking) [
 	for rest := c.Content; len(rest) > 0; number++ {
 		line, after, size := nextLine(rest)
 		marks := m.keep(line, marksOf(c.Ranges, at, at+len(line)))
-		// Also of a line of which a part is shown: what it opens, the next one is in.
+		// Colour even a line that is shown in part: it may open a comment that continues on the
+		// next line.
 		colours := paint.colours(line)
 
 		dst = append(dst, `<div class="line`...)
@@ -188,10 +189,10 @@ func appendChunk(dst []byte, c *shard.Chunk, language, page string, m marking) [
 	return append(dst, "</div>"...)
 }
 
-// appendLong appends the part of a long line that stands around its first match,
-// and says how much there is besides, with what was left out already before and behind.
+// appendLong appends the part of a long line around its first match, and says how much is missing.
+// before and behind count bytes that were left out earlier.
 func appendLong(dst, line []byte, marks []span, before, behind int) []byte {
-	// A quarter of the room before the match, for what it stands in.
+	// A quarter of the room is for the text before the match.
 	from := 0
 	if len(marks) > 0 {
 		from = max(0, marks[0].start-longestLine/4)
@@ -225,7 +226,7 @@ func appendPath(dst []byte, path string, marks []span) []byte {
 	return append(appendCode(dst, []byte(path[dir:]), nil, cutMarks(marks, dir, len(path))), "</bdi>"...)
 }
 
-// cutMarks is the parts of marks between two places, counted from the first of them.
+// cutMarks returns the parts of marks between two positions, relative to the first.
 func cutMarks(marks []span, from, to int) []span {
 	var out []span
 	for _, m := range marks {
@@ -236,9 +237,8 @@ func cutMarks(marks []span, from, to int) []span {
 	return out
 }
 
-// marksOf is the parts of ranges of a file that lie between two offsets, from
-// the first of them. Offsets are those of the file's own bytes, so a mark is in
-// its place whatever the bytes are.
+// marksOf returns the parts of ranges of a file between two offsets, relative to the first. Offsets
+// count the file's own bytes, whatever its encoding.
 func marksOf(ranges []shard.Range, from, to int) []span {
 	var out []span
 	for _, r := range ranges {
@@ -263,7 +263,7 @@ func address(repo, rev, kind, path string) string {
 	return "/browse/" + escaped(repo) + at + kind + escaped(path)
 }
 
-// escaped is a name in an address, its slashes kept.
+// escaped escapes a name for an address, except its slashes.
 func escaped(name string) string {
 	parts := strings.Split(name, "/")
 	for i, p := range parts {
@@ -272,8 +272,8 @@ func escaped(name string) string {
 	return strings.Join(parts, "/")
 }
 
-// searchURL is the page of a search; from is how many matches stand on the
-// pages before it.
+// searchURL returns the address of a page of results. from is the number of matches on earlier
+// pages.
 func searchURL(b layout.Box, from int) string {
 	// Only what differs from the plain search is named: the same search has one address.
 	v := url.Values{"query": {b.Query}}
@@ -302,7 +302,7 @@ func searchURL(b layout.Box, from int) string {
 
 func appendAttribute(dst []byte, s string) []byte { return layout.AppendText(dst, []byte(s)) }
 
-// counted is a number with its noun.
+// counted formats a number with its noun.
 func counted(n int, one, many string) string { return layout.Counted(n, one, many) }
 
 // grouping writes a number with a comma between thousands.

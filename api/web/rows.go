@@ -117,8 +117,8 @@ func paintAfter(part []byte, lines int, whole bool, language string) (text []byt
 // coloured at its beginning, and a line over plainLine not at all; the next line starts anew.
 func (p *painter) colours(line []byte) []lex.Span {
 	p.spans = p.spans[:0]
-	// Too much to be coloured, and the line itself may have opened or closed something: what
-	// follows begins anew.
+	// The line is too long to colour, and it may have opened or closed something. Start again with
+	// the next line.
 	if p.left -= len(line); p.left < 0 || len(line) > plainLine {
 		p.state = 0
 		return nil

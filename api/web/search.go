@@ -60,7 +60,7 @@ func boxOf(v url.Values) layout.Box {
 	}
 }
 
-// contexts is how many lines may stand around a match.
+// contexts lists the choices for the number of lines around a match.
 var contexts = []int{1, 3, 10}
 
 // contextOf reads a number of lines; 0 is the first of contexts, and what no page offers.
@@ -72,8 +72,8 @@ func contextOf(s string) int {
 	return 0
 }
 
-// search is the page of results. Where the search takes a while the frame is
-// sent first, so that the browser has styles and box before the results.
+// search shows the page of results. If the search takes a while, it sends the frame first, so that
+// the browser has the styles and the search box.
 func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 	box := boxOf(v.Query)
 	if strings.TrimSpace(box.Query) == "" {
@@ -215,7 +215,7 @@ type results struct {
 	now    func() time.Time
 }
 
-// request is the search behind the page.
+// request returns the search that the page shows.
 func (r *results) request() (search.Request, error) {
 	req := search.Request{
 		Query:         r.Query,
@@ -227,7 +227,7 @@ func (r *results) request() (search.Request, error) {
 		PerFile:       perFile,
 	}
 
-	// Before anything is put in front of it: the place of a mistake is one of what was typed.
+	// Parse the query before anything is added in front, so that positions of mistakes are right.
 	if err := parseError(req); err != nil {
 		return req, err
 	}
@@ -268,13 +268,13 @@ func (r *results) emptySummary() {
 	}
 }
 
-// begin takes over how many ranges stand on the pages before this one.
+// begin reads the number of ranges on the pages before this one.
 func (r *results) begin(from string, req *search.Request) {
 	r.From, _ = strconv.Atoi(from)
 	r.From = max(0, min(r.From, search.MaxMatches-pageMatches))
 
-	// All of one file, from a place on: what stands before it comes too, and is not
-	// shown. It is small, so all of it can be counted.
+	// For a single file, search for everything up to the end of this page. The earlier ranges are
+	// found again but not shown. One file is small, so count everything.
 	if r.within = !r.typed && isOfOneFile(*req); r.within {
 		req.Matches, req.PerFile = r.From+pageMatches, 0
 		req.Query = "count:all " + req.Query
@@ -302,8 +302,7 @@ func (r *results) rest(v *layout.Visit, w *bufio.Writer) error {
 	return errors.Join(err, w.Flush())
 }
 
-// refuse shows what is wrong with a query at its place in it. What is no fault
-// of the query is an error page.
+// refuse marks a mistake at its position in the query. Any other error gets an error page.
 func (r *results) refuse(v *layout.Visit, err error) error {
 	var e *call.Error
 	kinds := []error{call.ErrQuery, call.ErrContextNotFound, call.ErrTooLarge, call.ErrRef}
@@ -352,7 +351,7 @@ func (r *results) fill(h *heap) {
 	}
 }
 
-// turn is the files of this page, with the way to the next.
+// turn returns the files of this page, and prepares the link to the next.
 func (r *results) turn(h *heap) []search.File {
 	if r.typed {
 		return h.files
@@ -410,7 +409,7 @@ func (r *results) appendFiles(dst []byte, files []search.File, branches map[uint
 	return dst
 }
 
-// inFiles is how much the files of a page that is about one have.
+// inFiles describes the number of matches on a page about one file.
 func inFiles(files []search.File) string {
 	sum := 0
 	for i := range files {
@@ -439,7 +438,7 @@ type view struct {
 	Here      bool
 }
 
-// viewList is views of which one is shown.
+// viewList is a choice between views.
 type viewList struct {
 	Name  string
 	Views []view

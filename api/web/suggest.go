@@ -10,9 +10,8 @@ import (
 	"github.com/shoalsearch/shoal/node/suggest"
 )
 
-// suggest is the list of how the query in the box may go on, for a script. Each
-// entry has the whole query that it makes, and the place where typing goes on in
-// it, counted as scripts count.
+// suggest answers a script with completions of the query in the search box. Each has the whole new
+// query and the cursor position in it, counted in UTF-16 units.
 func (p *searching) suggest(ctx context.Context, v *layout.Visit) error {
 	text := v.Query.Get("query")
 	cursor, err := strconv.Atoi(v.Query.Get("cursor"))

@@ -13,18 +13,16 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// depths are the limits of the searches that pages are cut from. A search that
-// stops early looks further with a higher limit, and what it finds there may
-// stand before what it found with the lower one: so pages never count on the
-// same beginning, but show of a deeper search what no search before it had.
+// depths are the limits of the searches that pages are cut from. A higher limit may find matches
+// that belong before those found with the lower one. So pages do not assume a fixed start: a page
+// shows what a deeper search found and earlier ones did not.
 //
-// Each has room for one file more than its pages: where the limit goes through the
-// last file and a later page gets it, the page is full all the same.
+// Each limit has room for one file more than its pages, so that a page is full even if the limit
+// cuts the last file, which then moves to a later page.
 var depths = []int{pageMatches + perFile, 4*pageMatches + perFile, 16*pageMatches + perFile, mostMatches}
 
-// depthsOf is the depths that pages of so many ranges are gathered with. A search that
-// counts all has one order, however deep it looks: what those before the last would
-// find is where the last begins, and to look through everything takes its time.
+// depthsOf returns the depths of the searches for pages with want ranges in all. A search that
+// counts all results has a fixed order, so one search with the last depth is enough.
 func depthsOf(query string, want int) []int {
 	if !countsAll(query) {
 		return depths
@@ -67,7 +65,7 @@ func keyOf(f *search.File) fileKey {
 	return fileKey{f.RepoID, f.Path, f.OID, strings.Join(f.Branches, "\n")}
 }
 
-// gather searches as deep as pages of so many ranges need.
+// gather runs the searches that are needed for pages with want ranges in all.
 func (p *searching) gather(ctx context.Context, v catalog.Viewer, req search.Request, want int) (*heap, error) {
 	h := &heap{}
 	own := ownLimit(req)

@@ -12,14 +12,11 @@ const (
 	mostMarked = 2000 // lines of a hunk
 )
 
-// markChanged marks the words that a line does not have in common with the one
-// that went or came in its place: the first line that went is held beside the
-// first that came, and so on.
+// markChanged marks the words that differ between a removed line and the added line in its place.
+// It compares the first removed line with the first added one, and so on.
 //
-//   - return "hello " + name        - return "hello " + name
-//     ^^^^^
-//   - return "HELLO " + name        + return "HELLO " + name
-//     ^^^^^
+//	- return "hello " + name        + return "HELLO " + name
+//	^^^^^                            ^^^^^
 func markChanged(rows []changedLine) {
 	for left := min(len(rows), mostMarked); len(rows) > 0 && left > 0; {
 		gone, come := changedRun(rows)

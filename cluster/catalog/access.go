@@ -25,10 +25,10 @@ type Viewer struct {
 	Only *roaring.Bitmap
 }
 
-// Guest is the anonymous viewer.
+// Guest returns the anonymous viewer.
 func Guest() Viewer { return Viewer{Role: RoleGuest, Name: "anonymous"} }
 
-// Operator is the viewer for whoever administers the host.
+// Operator returns the viewer for the administrator of the host.
 func Operator() Viewer { return Viewer{Role: RoleOwner, Name: "operator", All: true} }
 
 // sight is the cached set of one account, with the inputs it was computed from. It is valid while

@@ -14,19 +14,19 @@ type eventRule struct {
 	whyNone string                    // the reason why it never leaves an event
 }
 
-// eventOnRequest is the rule of a command that leaves an event if a person requests it.
+// eventOnRequest returns a rule: the command leaves an event if a person requests it.
 func eventOnRequest[T any](tell func(*txn, *T) Event) eventRule {
 	return eventRule{typ: reflect.TypeFor[T](), event: func(t *txn, c Command) Event { return tell(t, any(c).(*T)) }}
 }
 
-// eventAlways is the rule of a command that leaves an event whoever requests it.
+// eventAlways returns a rule: the command always leaves an event.
 func eventAlways[T any](tell func(*txn, *T) Event) eventRule {
 	r := eventOnRequest(tell)
 	r.always = true
 	return r
 }
 
-// noEvent is the rule of a command that leaves no event. why gives the reason.
+// noEvent returns a rule: the command leaves no event. why gives the reason.
 func noEvent[T any](why string) eventRule {
 	return eventRule{typ: reflect.TypeFor[T](), whyNone: why}
 }

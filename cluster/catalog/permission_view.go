@@ -14,7 +14,7 @@ import (
 // PermissionSync is the setting PERMISSION_SYNC_ENABLED of a node.
 type PermissionSync uint8
 
-// The settings. The numbers stand in records and never change.
+// The settings. Stored records contain the numbers, which must never change.
 const (
 	PermissionSyncUnset PermissionSync = 0 // unset: enforce what the configuration says; only owners grant access
 	PermissionSyncOff   PermissionSync = 1 // false: enforce nothing
@@ -134,7 +134,7 @@ func (v *View) SiteOfIdentity(x *Identity) string {
 	return ""
 }
 
-// reads is what one code host says of the person behind an account.
+// reads is what one code host reports about the person of an account.
 type reads struct {
 	site      string
 	reader    *Reader // nil: the host has said nothing yet

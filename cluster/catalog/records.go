@@ -75,7 +75,7 @@ type ListingIssue struct {
 	Since time.Time // end of the first listing in a row with this issue
 }
 
-// Account is what a host said of the credential that it was asked with.
+// Account is what a host reported about the credential of a request.
 type Account struct {
 	Calls     uint32    // made by this listing
 	Limit     uint32    // calls per period; 0: unknown
@@ -84,8 +84,8 @@ type Account struct {
 	Expires   time.Time // of the credential; zero: unknown
 }
 
-// Role is what a viewer may do. The numbers stand in keys and never change. Their order has no
-// meaning.
+// Role is what a viewer may do. Stored keys contain the numbers, which must never change. Their
+// order has no meaning.
 type Role uint8
 
 // The roles.

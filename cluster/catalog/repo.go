@@ -63,7 +63,7 @@ type RepoFacts struct {
 // Visibility tells who may see a repository at its host.
 type Visibility uint8
 
-// The visibilities. The numbers stand in records and never change.
+// The visibilities. Stored records contain the numbers, which must never change.
 const (
 	VisibilityUnknown Visibility = 0
 	Public            Visibility = 1 // everybody

@@ -114,7 +114,7 @@ func (c *BeginTurn) apply(t *txn) Result {
 		return refuse(Invalid, "a question has a node that answers it and a file")
 	}
 
-	// All guests share one limit: they cannot be told apart.
+	// All guests share one limit, because they cannot be distinguished.
 	limit := maxRunningOfOne
 	if c.Owner == "" {
 		limit = maxRunningGuests

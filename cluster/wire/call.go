@@ -58,19 +58,19 @@ func (p *Port) Call(ctx context.Context, t Target, method string, in []byte) ([]
 	return p.ask(ctx, poolKey{Target: t, proto: Call}, false, method, in)
 }
 
-// CallAside is Call with separate slots: it never waits for other calls to end. It is for methods
-// that a node answers at once.
+// CallAside is like Call, with separate slots: it never waits for other calls to end. It is for
+// methods that a node answers at once.
 func (p *Port) CallAside(ctx context.Context, t Target, method string, in []byte) ([]byte, error) {
 	return p.ask(ctx, poolKey{Target: t, proto: Call, aside: true}, false, method, in)
 }
 
-// CallAnew is Call on a new connection. All kept connections may have broken at once, and this is
-// noticed for each one only when it is used.
+// CallAnew is like Call, on a new connection. Many kept connections may be broken without being
+// noticed, because that shows only when one is used.
 func (p *Port) CallAnew(ctx context.Context, t Target, method string, in []byte) ([]byte, error) {
 	return p.ask(ctx, poolKey{Target: t, proto: Call}, true, method, in)
 }
 
-// CallJoin is Call for methods of HandleJoin: from and to nodes that are in no cluster yet.
+// CallJoin is like Call, for methods of HandleJoin: from and to nodes that are in no cluster yet.
 func (p *Port) CallJoin(ctx context.Context, t Target, method string, in []byte) ([]byte, error) {
 	return p.ask(ctx, poolKey{Target: t, proto: Join}, false, method, in)
 }
@@ -212,8 +212,8 @@ func timeLeft(ctx context.Context) time.Duration {
 	return max(left, time.Microsecond)
 }
 
-// giveUp cancels a call on the other side. The connection can be used again once the late answer
-// has come. If none comes in time, it is closed.
+// giveUp cancels a call on the other side. The connection is reusable once the late answer has
+// arrived; if none arrives in time, it is closed.
 func (p *Port) giveUp(c *caller, call uint32) {
 	c.mu.Lock()
 

@@ -180,7 +180,7 @@ func (p *askPrinter) event(e *askEvent) {
 		p.text.Reset()
 		p.cited = nil
 
-	// Show what the model does beside the answer.
+	// Show the actions of the model before the answer.
 	case "call":
 		p.printLine("· " + e.Text)
 	case "result":

@@ -103,8 +103,7 @@ func clientCommand(getenv func(string) string, names naming, cmd *cobra.Command,
 	return cmd
 }
 
-// actionCommand is clientCommand with the flag --json, which prints the API's answers instead of
-// the command's output.
+// actionCommand is like clientCommand, with the flag --json that prints the API's answers instead.
 func actionCommand(getenv func(string) string, names naming, cmd *cobra.Command, run func(cmd *cobra.Command, c *client, args []string) error) *cobra.Command {
 	var asJSON bool
 	cmd = clientCommand(getenv, names, cmd, func(cmd *cobra.Command, c *client, args []string) error {

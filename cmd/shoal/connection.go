@@ -141,7 +141,7 @@ func waitSynced(ctx context.Context, c *client, before operate.ConnectionStatus)
 		var all []operate.ConnectionStatus
 		err := c.call(ctx, "GET", "/api/connections", nil, &all)
 
-		// The listing goes on at another node if this one restarts, so tolerate some failures.
+		// The listing continues at another node if this one restarts, so tolerate some failures.
 		switch {
 		case err == nil:
 			lost = 0

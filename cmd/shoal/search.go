@@ -107,7 +107,7 @@ func (f *searchFlags) run(cmd *cobra.Command, c *client, args []string) error {
 		query, matches = query+" count:all", 1
 	}
 
-	// What is about commits has a route, and lines, of its own.
+	// Queries about commits have another route and output.
 	if q, err := language.Parse(query, language.Options{Regexp: f.regex, CaseSensitive: f.caseSensitive}); err == nil && q.Type.Changes() {
 		return f.commits(cmd, c, query)
 	}

@@ -145,7 +145,7 @@ func (a *commitsAnswer) lacks(w io.Writer, numbers bool) {
 	}
 }
 
-// printer makes what prints results, with colours where they are wanted.
+// printer returns a printer of results, with colours if wanted.
 func (f *searchFlags) printer(out *bufio.Writer) (printer, error) {
 	// By default NO_COLOR and a dumb terminal turn colors off.
 	p := printer{out: out, terminal: isTerminal(os.Stdout)}

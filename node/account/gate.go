@@ -124,7 +124,7 @@ func (g *Gate) Again(ctx context.Context, p Pass, enough func(*Repos) bool) (*Re
 	return g.Repos(p.Viewer)
 }
 
-// ByEnding is ByName, but also accepts the end of a name if it is unique.
+// ByEnding is like ByName, but also accepts a unique ending of a name.
 func (r *Repos) ByEnding(name string) (*catalog.Repo, error) {
 	// A whole name wins over an ending.
 	exact, err := r.ByName(name)
@@ -308,5 +308,5 @@ func AsHolder(v catalog.Viewer) (Holder, error) {
 	return nil, call.Fail(call.ErrForbidden, "This needs an account: a key of nobody has none.")
 }
 
-// Operator returns the owner that stands for the operator of the node.
+// Operator returns the owner that represents the operator of the node.
 func Operator() Owner { return Owner{catalog.Operator()} }

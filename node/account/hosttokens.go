@@ -80,7 +80,7 @@ func (h *HostTokens) put(ctx context.Context, c *catalog.PutHostToken, of *catal
 	return err
 }
 
-// Of opens the stored token of an identity.
+// Of decrypts the stored token of an identity.
 func (h *HostTokens) Of(ctx context.Context, kept *catalog.HostToken) (token HostToken, err error) {
 	plain, err := h.box.Open(ctx, kept.Sealed, kept.Key())
 	if err != nil {

@@ -50,7 +50,7 @@ func New(d Deps) *Asker {
 	archive := &archive{gate: d.Gate, catalog: d.Catalog, store: d.Threads, recent: lru.New[string, *turnFile](recentBytes), misses: make(chan struct{}, missesAtOnce)}
 	retention := &retention{catalog: d.Catalog, lookup: d.Lookup, log: d.Log}
 
-	// What a turn uses while it runs, and what stores it.
+	// These run a turn, and store it.
 	kit := &kit{sources: d.Sources, models: models, gate: d.Gate, lookup: d.Lookup, now: d.Now, pace: pace, log: d.Log}
 	keeper := &keeper{catalog: d.Catalog, nodes: d.Nodes, store: d.Threads, log: d.Log}
 	runs := newRuns()

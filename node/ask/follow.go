@@ -192,8 +192,8 @@ func (f *follower) StopChat(ctx context.Context, v catalog.Viewer, id string) er
 	return err
 }
 
-// Follow is WatchChat for a connection that must not be silent for long: it calls alive whenever
-// a period passes.
+// Follow is like WatchChat, for a connection that must not be silent for long: it calls alive
+// whenever a period passes.
 func Follow(ctx context.Context, c Chats, v catalog.Viewer, id string, after int, every time.Duration, fn func(Event) error, alive func() error) error {
 	for {
 		some, cancel := context.WithTimeout(ctx, every)

@@ -56,7 +56,7 @@ func (t *Turn) answer(ctx context.Context) {
 	l := newLoop(t)
 	err := func() (err error) {
 		defer func() {
-			// A panic fails this turn only: the node goes on with the others.
+			// A panic fails this turn only; other turns continue.
 			if p := recover(); p != nil {
 				err = fmt.Errorf("panic: %v", p)
 			}

@@ -88,7 +88,7 @@ func (o *opener) find(ctx context.Context, v catalog.Viewer, q *Question) string
 
 	var found *catalog.Thread
 
-	// Skip a thread whose turn failed, or that has gone on with other questions.
+	// Skip a thread whose turn failed, or that has more questions.
 	for _, h := range o.archive.catalog.View().ThreadsOf(ownerOf(v)) {
 		good := len(h.Turns) == 0 && h.Run.Fence != 0 || len(h.Turns) == 1 && h.Run.Fence == 0 && !h.Turns[0].Failed
 		if h.Asked == tag && good && o.now().Sub(h.Created) < attachTime && (found == nil || h.Created.After(found.Created)) {

@@ -11,12 +11,11 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// Race is one question that each of some nodes can answer. They are asked one
-// after the other, not at once: a second one beside the first where that is
-// silent, the next where one has failed.
+// Race is one question that each of some nodes can answer. It first asks one node. It asks the next
+// one if a node is silent for too long, or fails.
 //
 //	n1 ──────── silent ─────────────── cancelled
-//	               └─▶ n2 ── answer: that of the race
+//	└─▶ n2 ── answer: that of the race
 type Race[T any] struct {
 	Nodes []string // in the order of preference
 

@@ -67,7 +67,7 @@ type kept struct {
 	log  *change.Log
 	used time.Time // by the last search; guarded by the mutex of the Keeper
 
-	// Of Run alone.
+	// Only Run uses these fields.
 	done *catalog.Repo // up to which the log was brought; the record is another one after a push
 	next time.Time     // not before then after a failure
 	fail int           // failures in a row
@@ -87,7 +87,7 @@ func New(d Deps) *Keeper {
 	return &Keeper{d: d, logs: map[catalog.RepoID]*kept{}, covered: map[catalog.RepoID]change.Extent{}}
 }
 
-// of is the changes of a repository.
+// of returns the changes of a repository.
 func (k *Keeper) of(id catalog.RepoID) *kept {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -223,7 +223,7 @@ func (k *Keeper) pause(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// drop deletes the changes of repositories whose mirror is gone.
+// drop deletes the changes of repositories without a mirror.
 func (k *Keeper) drop(mirrors []catalog.RepoID) error {
 	entries, err := os.ReadDir(k.d.Dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -254,7 +254,7 @@ func (k *Keeper) drop(mirrors []catalog.RepoID) error {
 	return nil
 }
 
-// revisionsOf is the indexed revisions of a repository.
+// revisionsOf returns the indexed revisions of a repository.
 func revisionsOf(repo *catalog.Repo) []change.Tip {
 	out := make([]change.Tip, 0, len(repo.Revisions))
 	for _, r := range repo.Revisions {
@@ -263,7 +263,7 @@ func revisionsOf(repo *catalog.Repo) []change.Tip {
 	return out
 }
 
-// Digest is what the revisions of a repository are known by between nodes.
+// Digest identifies the revisions of a repository in calls between nodes.
 func Digest(repo *catalog.Repo) string { return digest(revisionsOf(repo)) }
 
 func digest(revisions []change.Tip) string {

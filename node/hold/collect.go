@@ -146,7 +146,7 @@ func addNeeded(view *catalog.View, self string, held, live map[string]bool) {
 	}
 }
 
-// removeMirrors removes the mirrors that are not wanted on this node any more.
+// removeMirrors removes the mirrors that this node no longer needs.
 func (c *Collector) removeMirrors(view *catalog.View) {
 	mirrors, now := c.files.Mirrors, c.files.now()
 	ids, strange, err := mirrors.Names()

@@ -115,7 +115,7 @@ func (c *Copier) Run(ctx context.Context) error {
 // them: milliseconds with many repositories.
 func (c *Copier) look(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	view := c.cluster.View()
-	// A node with an old catalog might copy what is gone.
+	// A node with an old catalog might copy deleted data.
 	if c.cluster.Ready() != nil || view.Index() == 0 {
 		return 0
 	}

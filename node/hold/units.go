@@ -103,7 +103,7 @@ func KeysOf(repo *catalog.Repo) iter.Seq[string] {
 	}
 }
 
-// Pieces is KeysOf, with the unit of placement of each key.
+// Pieces is like KeysOf, with the placement unit of each key.
 func Pieces(repo *catalog.Repo) iter.Seq2[uint64, string] {
 	return func(yield func(unit uint64, key string) bool) {
 		if !yield(place.GroupOf(repo.ID), catalog.MirrorKey(repo.ID)) {

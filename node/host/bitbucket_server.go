@@ -141,7 +141,7 @@ func (b *bitbucketServer) Lookup(ctx context.Context, external string) (Repo, bo
 		return Repo{}, false, err
 	}
 
-	// The host does not have it any more, or does not show it.
+	// The host no longer has the repository, or does not show it.
 	r, ok := all[external]
 	if !ok {
 		return Repo{}, false, &Refusal{Issue: Issue{Code: TargetNotFound, Text: "the server has no repository of number " + id}, cause: ErrGone}

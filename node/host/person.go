@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Person is a person in whose name a code host is asked.
+// Person identifies a person to a code host.
 type Person struct {
 	Address string // URL of the host in browsers
 	Subject string // the host's id of the person

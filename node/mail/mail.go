@@ -56,7 +56,7 @@ func Read(lookup func(name string) (string, bool)) (*Sender, error) {
 		s.implicit = s.implicit || s.port == 465
 	}
 
-	// What the URL has counts.
+	// A value in the URL wins.
 	user, _ := lookup("SMTP_USERNAME")
 	password, _ := lookup("SMTP_PASSWORD")
 	s.user, s.password = cmp.Or(s.user, user), cmp.Or(s.password, password)

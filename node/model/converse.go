@@ -385,7 +385,7 @@ func (s *converseStream) delta(v *types.ContentBlockDeltaEvent) error {
 	return nil
 }
 
-// whole is the answer at the end of the stream.
+// whole returns the answer at the end of the stream.
 func (s *converseStream) whole() (*Answer, error) {
 	a := &Answer{Finish: Done, Usage: s.usage}
 	switch s.stop {

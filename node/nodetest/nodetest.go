@@ -116,7 +116,7 @@ func (n *Node) Launch() {
 	}
 }
 
-// TryLaunch is Launch for a node that may refuse to start.
+// TryLaunch is like Launch, for a node that may refuse to start.
 func (n *Node) TryLaunch() error {
 	log := slog.New(slog.DiscardHandler)
 	if testing.Verbose() {
@@ -183,7 +183,7 @@ func (n *Node) Stop() {
 	}
 }
 
-// End is Stop for a node that may return an error.
+// End is like Stop, for a node that may return an error.
 func (n *Node) End() error {
 	if n.cancel == nil {
 		return nil

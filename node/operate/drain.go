@@ -126,7 +126,7 @@ func (d *Drainer) noTaker(view *catalog.View, m *catalog.Member) error {
 		why = strings.Join(others, ", ")
 	}
 
-	// Who drains the only node usually wants to stop it for a while.
+	// An operator who drains the only node usually wants to stop it for a while.
 	do := "Start another node that joins this one and drain it then; to stop it for a while, just stop it: its data stays"
 	if m.State == catalog.MemberDraining {
 		do = "Start another node that joins this one, or take it back with `shoal undrain " + m.ID + "`"

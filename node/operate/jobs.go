@@ -227,8 +227,8 @@ func (s *jobView) info(j *catalog.Job, state string) (JobInfo, bool) {
 		Good:      j.GoodAt,
 	}
 
-	// A job of a hidden repository is not shown. Owners see those of repositories that no
-	// connection lists any more, if permissions are not enforced.
+	// Jobs of hidden repositories are not shown. Owners see jobs of repositories that no connection
+	// lists anymore, unless permissions are enforced.
 	if j.Kind.OfRepo() {
 		repo := s.view.Repo(catalog.SubjectRepo(j.Subject))
 		if repo == nil {

@@ -27,7 +27,7 @@ type Archive struct {
 	log     *slog.Logger
 }
 
-// Saved is when this node last wrote the catalog down; zero if it never did.
+// Saved returns when this node last wrote a snapshot of the catalog; zero if never.
 func (a *Archive) Saved() time.Time {
 	if at := a.saved.Load(); at > 0 {
 		return time.Unix(at, 0).UTC()

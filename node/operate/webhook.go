@@ -138,7 +138,8 @@ func (h *Hooks) RotateWebhook(ctx context.Context, _ account.Owner, name string)
 
 	fresh := make([]byte, 32)
 	rand.Read(fresh)
-	// Only the last secret stays valid. Who has lost a secret can rotate twice to end it.
+	// Only the latest secret stays valid. An owner who lost control of a secret can rotate twice to
+	// end it.
 	keys := WebhookKeys{Secret: hex.EncodeToString(fresh), Previous: before.Secret, Until: h.now().Add(webhookOverlap)}
 	text, err := json.Marshal(storedKeys(keys))
 	if err != nil {

@@ -46,7 +46,7 @@ const hole = "\x00"
 // It leaves out values, then what precedes the message; then it tries single parts, and last it
 // leaves out one word at a time.
 func Literal(text string) []Pattern {
-	// The message stands above the frames of a call stack.
+	// The message precedes the frames of a call stack.
 	if m := Read(text); m.Trace() && len(m.Places) > 0 && m.Places[0].at > 0 {
 		text = text[:m.Places[0].at]
 	}

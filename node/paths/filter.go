@@ -76,8 +76,7 @@ func (f *Filter) Keeps() (func(path string) bool, error) {
 	return e.Keeps()
 }
 
-// exprs returns the expressions of which a path must match each, and those of which it must match
-// none.
+// exprs returns the expressions that a path must all match, and those of which it must match none.
 func (f *Filter) exprs() (must, not []string, err error) {
 	included, exclude := Globs(f.Include...), Globs(f.Exclude...)
 	if len(included)+len(exclude) > maxGlobs {

@@ -37,7 +37,7 @@ type Member struct {
 	ID     string
 	Zone   string
 	Weight float64 // share of the data relative to other members; 0 or less means 1
-	// Leaving members keep what they hold until others have it, and are no targets.
+	// Leaving members keep their data until others have copied it. They get no new data.
 	Leaving bool
 	// Full members keep what they have and get nothing new.
 	Full bool

@@ -173,7 +173,7 @@ func checkCommits(q *query.Query, req *Request) error {
 	return nil
 }
 
-// commitsAfter reads where a search of commits goes on.
+// commitsAfter reads the cursor at which a search of commits continues.
 func commitsAfter(req Request, parsed *query.Query) (*cursor, error) {
 	c, err := readCursor(req.After, parsed)
 	switch {
@@ -233,7 +233,7 @@ func (c *commitSearch) round(ctx context.Context) bool {
 	return len(byNode) > 0
 }
 
-// ask asks a node, this one or another, and keeps what is better than what was there.
+// ask asks a node, this one or another, and keeps its answer if it is better than the earlier one.
 func (c *commitSearch) ask(ctx context.Context, node string, ids []catalog.RepoID) {
 	req := &commitsRequest{Pass: c.q.visible.Pass(), Q: c.q.leaf.Q, Diff: c.diff, Best: c.q.req.Best, Facets: c.q.req.Facets, Limit: c.q.req.Matches, Repos: ids}
 	for _, id := range ids {
@@ -323,7 +323,7 @@ func (l *leaves) commits(ctx context.Context, req *commitsRequest) (*commitsResp
 	return out, nil
 }
 
-// ofRepo is a query with what it says of repositories decided for one.
+// ofRepo returns a query with its conditions on repositories resolved for one repository.
 func ofRepo(q query.Q, id catalog.RepoID) query.Q {
 	return query.Simplify(query.Map(q, func(n query.Q) query.Q {
 		if set, ok := n.(*query.Repos); ok {
@@ -333,7 +333,7 @@ func ofRepo(q query.Q, id catalog.RepoID) query.Q {
 	}))
 }
 
-// most keeps so many counts, the highest.
+// most keeps the limit highest counts.
 func most(counts map[string]int, limit int) (kept map[string]int, more bool) {
 	if len(counts) <= limit {
 		return counts, false
@@ -345,7 +345,7 @@ func most(counts map[string]int, limit int) (kept map[string]int, more bool) {
 	return kept, true
 }
 
-// inOrder orders commits of several repositories, those first that are told first.
+// inOrder compares commits of several repositories by their order in the answer.
 func inOrder(a, b *change.CommitMatch) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), b.CommitTime.Compare(a.CommitTime))
 }
@@ -415,7 +415,7 @@ func (c *commitSearch) respond() *CommitsResponse {
 	return out
 }
 
-// unknownRevision is the revision that the query asks for, where no repository has it.
+// unknownRevision returns the revision in the query if no repository has it.
 func (c *commitSearch) unknownRevision() string {
 	rev, ok := singleRev(c.q.tree)
 	if !ok || rev == "HEAD" || c.q.repos.IsEmpty() {
@@ -429,7 +429,7 @@ func (c *commitSearch) unknownRevision() string {
 	return rev
 }
 
-// lack is why the commits of a repository were not all searched.
+// lack says why the commits of a repository were not all searched.
 func (p commitsPart) lack() (coverage.Kind, string) {
 	switch {
 	case p.Late:
@@ -442,8 +442,8 @@ func (p commitsPart) lack() (coverage.Kind, string) {
 	return coverage.Pending, "its commits are not indexed, or not yet"
 }
 
-// cut puts the commits in order and keeps so many of them, or so many files. It reports
-// whether some of those that are left are not among them.
+// cut sorts the commits and keeps the first limit commits, or files. It reports whether any of the
+// left others remain.
 func (r *CommitsResponse) cut(limit, left int) bool {
 	slices.SortFunc(r.Commits, func(a, b FoundCommit) int {
 		return cmp.Or(inOrder(&a.CommitMatch, &b.CommitMatch), cmp.Compare(a.Repository, b.Repository), cmp.Compare(a.ID, b.ID))

@@ -154,7 +154,7 @@ func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, e
 	return out, err
 }
 
-// later is the later one of two times.
+// later returns the later of two times.
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

@@ -23,7 +23,7 @@ type answer struct {
 	more      bool           // there are files or matches after those that came back
 	last      *shard.File    // files after this one may be missing because memory was full; nil means none
 
-	// What is missing, and why.
+	// The parts that are missing, and the reasons.
 	lost     []*target // shards that did not answer
 	unasked  int       // shards left out because the limit was reached before
 	overload error     // why shards are missing if their holders are overloaded
@@ -107,7 +107,7 @@ func (a *answer) upToEnd(files []shard.File) []shard.File {
 	return files[:n]
 }
 
-// compareFiles is the order of files in an answer.
+// compareFiles orders the files of an answer.
 func compareFiles(a, b shard.File) int {
 	switch {
 	case a.Score != b.Score:

@@ -35,7 +35,7 @@ type question struct {
 	leaf       leafRequest     // what every leaf gets, except for its groups
 	base       string          // prefix of every link
 
-	// What git must search because the index lacks a revision; see searchGit.
+	// The parts that git must search because the index lacks a revision; see searchGit.
 	rev      string            // the one revision of the whole query; "" if it has none or several
 	past     []pastPart        // what was read from git
 	commits  map[uint32]string // by repository: the commit that is searched, if no indexed revision has its name
@@ -45,7 +45,7 @@ type question struct {
 	from   *cursor // where the search continues; nil means at the beginning
 }
 
-// shape is what an answer consists of. Everything that depends on it is here: what a leaf is asked
+// shape is the form of an answer. It has everything that depends on the form: what a leaf is asked
 // for, which of its files count, what is returned, and how much of the limit that uses.
 type shape struct {
 	listing      bool // files without the places that match

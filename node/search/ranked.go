@@ -485,8 +485,8 @@ func (c *candidate) takeSymbols(r *ranking, f *File) {
 	}
 }
 
-// order fills the answer with the best files whose words weigh enough. Of files with the same text
-// it keeps the first.
+// order fills the answer with the best files whose words have enough weight. It keeps the first of
+// several files with the same text.
 func (r *ranking) order() {
 	all := 0.0
 	for i := range r.words {

@@ -185,7 +185,7 @@ func (c *relevance) scoreLine(words []rankedWord, l browse.Line) float64 {
 	return weight
 }
 
-// windowWeight returns what the words weigh that stand on a line or the few lines before it.
+// windowWeight returns the total weight of the words on a line and a few lines before it.
 func (c *relevance) windowWeight(words []rankedWord, last wordsAt) float64 {
 	c.recent = append(c.recent, last)
 

@@ -28,7 +28,7 @@ type root struct {
 	shards int // number of shards of the whole search; known once there are targets
 }
 
-// newRoot is plan, traced.
+// newRoot is plan with a trace span.
 func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (*root, error) {
 	_, span := s.d.Tracer.Start(ctx, "plan")
 	r, err := s.plan(ctx, v, req)
@@ -150,7 +150,7 @@ func (r *root) scatter(targets []*target, leaf leafRequest) {
 	newRound(r, leaf).run(targets)
 }
 
-// changedSight is the error of a search during which its viewer's permissions changed.
+// changedSight is the error of a search whose viewer's permissions changed while it ran.
 func changedSight() error {
 	return call.Fail(call.ErrUnavailable, "What you may see has changed while the search ran: ask again.")
 }

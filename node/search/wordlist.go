@@ -68,7 +68,7 @@ func (r *ranking) listTogether(words []int) error {
 	return nil
 }
 
-// listPaths adds the files whose paths have words. One expression for all words reads each path
+// listPaths adds the files whose paths contain words. One expression for all words reads each path
 // once.
 func (r *ranking) listPaths() error {
 	exprs := make([]string, len(r.words))

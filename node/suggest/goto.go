@@ -69,9 +69,9 @@ const (
 	filesCommand  = "type:file "
 )
 
-// GoTo finds what a text names: files with lines, commits, symbols, pages of hosts, and files of
-// a glob. It returns only what the viewer may see. Filters in the text limit the search. What is
-// not found in time is left out; there are no errors.
+// GoTo finds what a text names: files with lines, commits, symbols, pages of hosts, and files of a
+// glob. It returns only what the viewer may see. Filters in the text limit the search. Results that
+// take too long are left out; there are no errors.
 func (s *Suggester) GoTo(ctx context.Context, v catalog.Viewer, text string) []Target {
 	text, filters := withoutFilters(text)
 	m := paste.Read(text)
@@ -236,7 +236,7 @@ func (g *targets) filesEnding(end string) (files []search.File, cut bool) {
 	return files, cut
 }
 
-// filesEndingAt is filesEnding in the revisions of a filter; "" means the default branches.
+// filesEndingAt is like filesEnding, in the revisions of a filter; "" means the default branches.
 func (g *targets) filesEndingAt(rev, end string) (files []search.File, cut bool) {
 	if rev != "" && strings.Contains(g.filters, "rev:") {
 		return nil, false

@@ -309,8 +309,7 @@ func (s *Suggester) languages(ctx context.Context, v catalog.Viewer, w word) []S
 	return out
 }
 
-// languageValue is the name of a language as the value of a filter: one with a space would
-// end as a value, and begin a word.
+// languageValue returns the name of a language as a filter value. A name with a space needs quotes.
 func languageValue(name string) string {
 	if strings.ContainsAny(name, " \"()") {
 		return query.Quote(name)
@@ -318,8 +317,8 @@ func languageValue(name string) string {
 	return name
 }
 
-// repositoriesOf is what the rest of the query says of repositories. The rest need not
-// parse while it is typed.
+// repositoriesOf returns the repository filters in the rest of the query, which may be incomplete
+// while it is typed.
 func repositoriesOf(w *word) string {
 	where := ""
 	for _, m := range repoFilter.FindAllString(w.rest, -1) {

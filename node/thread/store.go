@@ -148,7 +148,7 @@ func (s *Store) Get(ctx context.Context, thread, file string) ([]byte, error) {
 	return s.box.Open(ctx, sealed, boxFile)
 }
 
-// sealed is a file of this node, or of one that has it.
+// sealed returns a file in encrypted form, from this node or another one.
 func (s *Store) sealed(ctx context.Context, thread, file string) ([]byte, error) {
 	if b, err := s.read(file); err == nil {
 		return b, nil

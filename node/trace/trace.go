@@ -1,6 +1,6 @@
-// Package trace tells a collector of OpenTelemetry how long the parts of a search take: the
+// Package trace reports to an OpenTelemetry collector how long the parts of a search take: the
 // request, its plan, each call to another node, and the search there. It is off unless
-// OTEL_EXPORTER_OTLP_ENDPOINT names the collector. What was searched for is never told.
+// OTEL_EXPORTER_OTLP_ENDPOINT names the collector. It never reports what was searched for.
 package trace
 
 import (
@@ -53,7 +53,7 @@ func New(ctx context.Context, lookup func(name string) (string, bool), version s
 	return Of(sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))), nil
 }
 
-// Of is a Tracer whose spans go to a provider.
+// Of returns a Tracer that sends its spans to a provider.
 func Of(p *sdk.TracerProvider) *Tracer { return &Tracer{p.Tracer("shoal"), p} }
 
 // Close sends what is left.
@@ -75,7 +75,7 @@ func (t *Tracer) Start(ctx context.Context, name string) (context.Context, Span)
 	return ctx, Span{span}
 }
 
-// Past tells of a span below that of ctx that has ended now.
+// Past records a span that ended now, below that of ctx.
 func (t *Tracer) Past(ctx context.Context, name string, began time.Time) {
 	if t != nil {
 		_, span := t.spans.Start(ctx, name, trace.WithTimestamp(began))
@@ -100,7 +100,8 @@ func (s Span) Number(key string, value int) {
 	}
 }
 
-// End ends the span. Of an error it has no words: they may hold what was searched for.
+// End ends the span. It never records the text of an error, which may contain what was searched
+// for.
 func (s Span) End(err error) {
 	if s.span == nil {
 		return
@@ -127,8 +128,8 @@ func Parent(ctx context.Context) string {
 	return carrier["traceparent"]
 }
 
-// Under returns a context below the span that a client or another node names. What cannot be
-// read counts as none.
+// Under returns a context below the span that a client or another node names. An unreadable name is
+// ignored.
 func Under(ctx context.Context, parent string) context.Context {
 	if parent == "" {
 		return ctx

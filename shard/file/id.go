@@ -53,7 +53,7 @@ func ParseName(name string) (id ID, kind Kind, ok bool) {
 	return ID{}, 0, false
 }
 
-// IsZero reports whether the id stands for no file.
+// IsZero reports whether the id is the zero id, which means no file.
 func (id ID) IsZero() bool { return id == ID{} }
 
 // String returns the id as 64 lower-case hex digits; "" for the zero id.

@@ -134,7 +134,7 @@ func (d *Diff) size() int64 {
 	return n
 }
 
-// diff is Diff for a clean path, with all options set.
+// diff is like Diff, for a clean path and with all options set.
 func (h *diffs) diff(ctx context.Context, base, head, path string, o DiffOptions) (Diff, error) {
 	around := 3
 	if o.Context != 0 {
@@ -165,7 +165,7 @@ func (h *diffs) diff(ctx context.Context, base, head, path string, o DiffOptions
 		return d.read()
 	})
 
-	// What was read until then is the answer.
+	// If the time is over, return what was read until then.
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && len(d.diff.Files) > 0 {
 		d.cutFrom(d.file)
 		d.diff.late, err = true, nil

@@ -50,7 +50,7 @@ func (h *logs) Follow(ctx context.Context, q LogQuery) (LogPage, error) {
 	return page.withRefs(s), nil
 }
 
-// followFile is Follow after the checks.
+// followFile is Follow after the checks of its arguments.
 func (h *logs) followFile(ctx context.Context, revision, path string, skip, limit int) (page LogPage, err error) {
 	looked, cancel := context.WithTimeout(ctx, followTime)
 	defer cancel()
@@ -106,7 +106,7 @@ func readFollowed(in *records, use func(c Commit, name string) error) error {
 			return fmt.Errorf("git log said %.80q", status)
 		}
 
-		// Of two names the second is that of the commit; git follows the first from there on.
+		// The second name of a rename is the one in the commit. Before it, git follows the first.
 		name, err := in.text(maxPath)
 		if err == nil && strings.IndexByte("RC", status[1]) >= 0 {
 			name, err = in.text(maxPath)

@@ -44,7 +44,7 @@ func (h *removals) Gone(ctx context.Context, commit, path string) (Gone, error) 
 	return h.goneIn(ctx, goneTime, commit, path)
 }
 
-// goneIn is Gone with its own time limit.
+// goneIn is like Gone, with its own time limit.
 func (h *removals) goneIn(ctx context.Context, most time.Duration, commit, path string) (Gone, error) {
 	if err := checkCommit(commit); err != nil {
 		return Gone{}, err
@@ -76,7 +76,8 @@ func (h *removals) goneIn(ctx context.Context, most time.Duration, commit, path 
 	return g, nil
 }
 
-// lookForGone is Gone after the checks. With an error it returns what it has found so far.
+// lookForGone is Gone after the checks of its arguments. With an error it also returns what it has
+// found so far.
 func (h *removals) lookForGone(ctx context.Context, commit, path string) (g Gone, err error) {
 	// The newest change of a missing path is its removal: the walk skips commits whose parents do
 	// not have it either.

@@ -72,8 +72,8 @@ func (u *updater) Groom(ctx context.Context) error {
 		return nil
 	}
 
-	// A fetch of a few commits adds a small layer. A graph with commits that are gone must be
-	// written anew.
+	// A fetch of a few commits adds a small layer. A graph that contains deleted commits must be
+	// rewritten.
 	split := "--split"
 	if threw {
 		split = "--split=replace"
@@ -125,7 +125,7 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// pruned is a file whose time is that of the last prune.
+// pruned is the name of a file whose modification time is that of the last prune.
 const pruned = "shoal-pruned"
 
 // prune removes, at most once a week, objects that no reference has led to for two weeks: the

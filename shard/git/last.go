@@ -96,7 +96,7 @@ func (l *LastChanges) size() int64 {
 	return n
 }
 
-// last is Last for an existing directory.
+// last is like Last, for an existing directory.
 func (h *lasts) last(ctx context.Context, q LastQuery, dir Entry) (out *LastChanges, err error) {
 	var foreign []string
 	err = h.inHistory(ctx, q.Time, func(c *chronicle, shallow boundary, late func() error) error {
@@ -125,14 +125,14 @@ func (h *lasts) last(ctx context.Context, q LastQuery, dir Entry) (out *LastChan
 	return out, err
 }
 
-// lastWalk walks back through the history with the entries of a directory. Each entry is at one
-// commit, which has it as the directory has it at the start:
+// lastWalk walks back through the history, with the entries of a directory. Each entry waits at a
+// commit that has it in its final state:
 //
-//	one of the parents has it so too    it goes on to the first of those
-//	none has                            the commit is its last change
+//	a parent has it in the same state    it moves to the first such parent
+//	no parent has                        the commit is its last change
 //
 // This is what git log does with a path. The newest commit comes first, so that entries which reach
-// a commit on several ways continue together.
+// a commit in several ways continue together.
 type lastWalk struct {
 	*walk
 	shallow boundary
@@ -235,7 +235,7 @@ func (w *lastWalk) run(late func() error) error {
 			err = late()
 		}
 
-		// With so many commits in no graph, another walk starts.
+		// With too many commits outside the graph, start another walk.
 		if errors.Is(err, errLate) || errors.Is(err, pack.ErrAskGit) && len(w.c.extras) == maxExtras {
 			return nil
 		}

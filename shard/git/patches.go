@@ -16,8 +16,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// MaxPatch is the bytes of the changed lines of one file in one commit that are read. Of a
-// larger change only the name is known.
+// MaxPatch is the largest number of bytes of changed lines that is read of one file in one commit.
+// Of a larger change, only the file's name is recorded.
 const MaxPatch = 1 << 20
 
 // PatchCommit is the head of a commit whose patches are read.
@@ -82,7 +82,7 @@ func (h *traces) Ancestry(ctx context.Context, tips, not []string, most int, sin
 		c.Args = append(c.Args, "--since-as-filter="+gitTime(since))
 	}
 	for _, id := range tips {
-		// What is missing among these would be passed over in silence.
+		// Git would silently ignore missing commits here.
 		if err := h.has(ctx, id); err != nil {
 			return nil, err
 		}
@@ -111,8 +111,8 @@ func (h *traces) Ancestry(ctx context.Context, tips, not []string, most int, sin
 // shortHistory is how many commits are walked over here before git is asked.
 const shortHistory = 500
 
-// short is Ancestry of a history that is soon walked over. ok is false where git has to look: at a
-// long or shallow one, and at commits that are in no pack.
+// short is like Ancestry, for a short history. ok is false if git must be used: for a long or
+// shallow history, and for commits in no pack.
 func (h *traces) short(ctx context.Context, tips, not []string) (ids []string, ok bool) {
 	err := h.inHistory(ctx, patchTime, func(c *chronicle, shallow boundary, _ func() error) error {
 		if len(shallow) > 0 {
@@ -134,8 +134,8 @@ func (h *traces) short(ctx context.Context, tips, not []string) (ids []string, o
 	return ids, err == nil
 }
 
-// parentsFirst gives what leads to a commit to use, but for what was seen. Beyond shortHistory
-// commits it returns [pack.ErrAskGit].
+// parentsFirst calls use for the ancestors of a commit, parents first, except those in seen. Beyond
+// shortHistory commits it returns [pack.ErrAskGit].
 func (c *chronicle) parentsFirst(commit string, seen map[uint32]bool, use func(pos uint32)) error {
 	id, err := hex.DecodeString(commit)
 	if err != nil {
@@ -196,18 +196,19 @@ func (h *traces) has(ctx context.Context, id string) error {
 	})
 }
 
-// Patches reads what commits changed against their first parents, in their order, without
-// lines around the changes. Of a merge it reads the lines that stand in none of its parents,
-// and those that all parents have and it has not. Memory is bounded by one patch.
+// Patches reads the changes of commits against their first parents, in order, without context
+// lines. For a merge it reads the lines that no parent has, and the removed lines that all parents
+// have. It needs memory for one patch.
 //
-// Git compares all of them in one run. After an error, as over a tree that needs too much
-// memory, the caller may read them again with each alone: a commit that fails has Unread set.
+// Git compares all of them in one run. After an error, for example about a tree that needs too much
+// memory, the caller may retry with alone: each commit is then read separately, and one that fails
+// has Unread set.
 func (h *traces) Patches(ctx context.Context, ids []string, alone bool, to PatchReader) error {
 	cut, err := shallowOf(h.dir)
 	if err != nil {
 		return err
 	}
-	// Of a commit whose parents the remote lacks git would say that it added everything.
+	// Without the parents of a commit, git would say that it added everything.
 	if i := slices.IndexFunc(ids, func(id string) bool { return cut[id] }); i >= 0 {
 		if err := h.Patches(ctx, ids[:i], alone, to); err != nil {
 			return err
@@ -403,7 +404,7 @@ func (p *patchParser) begin(path string, parents int) error {
 	return nil
 }
 
-// close hands the file on that is open. Of a merge only what is its own is a change.
+// close passes on the current file. For a merge, only its own lines count as changes.
 func (p *patchParser) close() error {
 	if !p.open {
 		return nil
@@ -525,7 +526,7 @@ func (p *patchParser) combined(signs, text []byte) {
 	}
 }
 
-// ownHunk is the hunk of a merge's own lines that goes on here, a new one where none does.
+// ownHunk returns the hunk of a merge's own lines that continues here, or a new one.
 func (p *patchParser) ownHunk() *PatchHunk {
 	if n := len(p.f.Hunks); n > 0 {
 		h := &p.f.Hunks[n-1]
@@ -537,8 +538,8 @@ func (p *patchParser) ownHunk() *PatchHunk {
 	return &p.f.Hunks[len(p.f.Hunks)-1]
 }
 
-// diffPath is the path in "a/P b/P", where both are the same; of a renamed file other lines
-// tell.
+// diffPath returns the path in "a/P b/P" if both are equal. Renamed files have other lines with
+// their paths.
 func diffPath(names string) string {
 	if strings.HasPrefix(names, `"`) {
 		if half := len(names) / 2; half > 0 {

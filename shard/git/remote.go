@@ -51,7 +51,7 @@ func (r Remote) String() string {
 	return plain
 }
 
-// GoString is String.
+// GoString is like String, so that %#v does not print the credential.
 func (r Remote) GoString() string { return r.String() }
 
 // split separates user and password from the address.

@@ -15,11 +15,10 @@ import (
 // reflogs do not match.
 var suffixes = regexp.MustCompile(`(?:[~^][0-9]{0,6})+$`)
 
-// Resolve returns the commit id that a ref stands for. A ref is HEAD, a branch or tag by short or
-// full name, a full commit id, or a prefix of one with at least 4 digits. Suffixes such as ~3 and
-// ^2 may follow. As in git, a tag comes before a branch of the same name. An empty ref means HEAD.
-// Whatever the text is, git never takes it for an option, and it reaches only commits of the
-// mirror.
+// Resolve returns the commit id of a ref: HEAD, a branch or tag by short or full name, a full
+// commit id, or a prefix of one with at least 4 digits. Suffixes such as ~3 and ^2 may follow. As
+// in git, a tag wins over a branch of the same name. An empty ref means HEAD. Git never reads the
+// text as an option, and only commits of the mirror are found.
 func (b *base) Resolve(ctx context.Context, ref string) (commit string, err error) {
 	s, err := b.refs(ctx)
 	if err != nil {

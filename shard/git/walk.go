@@ -152,7 +152,7 @@ func (c *chronicle) position(id []byte) (uint32, error) {
 //	parent <id>        any number of them
 //	author ...
 //	committer Ann <ann@example.org> 1700000000 +0000
-//	...                what follows is of no interest
+//	...                the rest is ignored
 func parseExtra(id, text []byte) (extra, error) {
 	x := extra{id: bytes.Clone(id)}
 	for line := range bytes.Lines(text) {

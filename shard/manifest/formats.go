@@ -78,7 +78,7 @@ var formats = compiled([]format{
 	{files: `conanfile\.txt`, read: expr("", `(?m)^(?P<name>[\w.+-]+)/(?P<version>[\w.+\[\]<>=~^ -]+)`)},
 	{files: `cpanfile`, read: expr("", `(?m)^[ \t]*requires[ \t]+["'](?P<name>[\w:]+)["'](?:[ \t]*(?:,|=>)[ \t]*["']?(?P<version>[\w.]+))?`)},
 
-	// What is deployed, and how it is built.
+	// Deployments and builds.
 	{files: `Chart\.yaml|requirements\.yaml`, read: at(parseYAML, place{in: "dependencies/*", name: "name", version: "version", kind: "chart"})},
 	{files: `Chart\.lock|requirements\.lock`, read: at(parseYAML, place{in: "dependencies/*", name: "name", version: "version", kind: Locked})},
 	{files: `requirements\.yml|galaxy\.yml`, read: at(parseYAML,
@@ -91,7 +91,7 @@ var formats = compiled([]format{
 	{files: `\.pre-commit-config\.ya?ml`, read: at(parseYAML, place{in: "repos/*", name: "repo", version: "rev", kind: Dev})},
 })
 
-// compiled are rows with their expressions.
+// compiled compiles the expressions of rows.
 func compiled(rows []format) []format {
 	for i := range rows {
 		rows[i].path = regexp.MustCompile(pathExpr(rows[i].files))

@@ -55,7 +55,7 @@ func Read(path string, text []byte) (uses []Use, err error) {
 	return slices.Compact(uses), nil
 }
 
-// depth is how deeply the brackets of a text are nested at most.
+// depth returns the largest nesting depth of brackets in a text.
 func depth(text []byte) (most int) {
 	now := 0
 	for _, c := range text {
@@ -95,7 +95,7 @@ func formatOf(path string) *format {
 func Mention(name string) string {
 	expr := separators.ReplaceAllString(regexp.QuoteMeta(strings.Trim(name, "/:")), `[-_.]`)
 	expr = unnamed.ReplaceAllString(expr, ".")
-	// The parts of a Maven name stand on lines of their own.
+	// The parts of a Maven name are on separate lines.
 	if _, artifact, ok := strings.Cut(expr, ":"); ok {
 		expr = artifact
 	}
@@ -132,7 +132,7 @@ func Fits(asked, name string) Match {
 // majorVersion ends the path of a Go module.
 var majorVersion = regexp.MustCompile(`/v\d+$`)
 
-// folded is a name in the form in which names are compared.
+// folded returns a name in the form in which names are compared.
 func folded(name string) string {
 	name = strings.Trim(strings.ToLower(name), "/:")
 	return strings.NewReplacer("_", "-", ".", "-", ":", "/").Replace(name)

@@ -38,9 +38,9 @@ func expr(kind, text string) func([]byte) ([]Use, error) {
 	}
 }
 
-// place is where uses stand in a tree: keys with / between, of which * is any. The keys name,
-// version and scope below it have what they say. Without them the key of the place is the
-// name, and its value the version; an element of a list is a name.
+// place describes where uses of libraries are in a tree: keys separated by /, with * for any key.
+// The keys name, version and scope below it have those values. Without them, the key at the place
+// is the name and its value the version; an element of a list is a name.
 type place struct {
 	in, name, version, scope string
 
@@ -83,7 +83,7 @@ func (p *place) use(n *node) Use {
 	return u
 }
 
-// cargo is a place in Cargo.toml, where a library may be known by another name.
+// cargo describes a place in Cargo.toml, where a library may have an alias.
 func cargo(in, kind string) place {
 	return place{in: in, name: "package", version: "version", kind: kind}
 }
@@ -239,7 +239,7 @@ func atSign(u *Use) {
 	}
 }
 
-// behindModules is the name of a package by the directory that it is installed in.
+// behindModules derives the name of a package from its installation directory.
 func behindModules(u *Use) {
 	if i := strings.LastIndex(u.Name, "node_modules/"); i >= 0 {
 		u.Name = u.Name[i+len("node_modules/"):]

@@ -37,7 +37,7 @@ func (n *node) find(path string) (found *node) {
 	return found
 }
 
-// text is the value at a path, "" for none.
+// text returns the value at a path; "" if there is none.
 func (n *node) text(path string) string {
 	if c := n.find(path); c != nil {
 		return c.value
@@ -157,7 +157,7 @@ func parseTOML(text []byte) (*node, error) {
 	return root, p.Error()
 }
 
-// tomlKey returns the node of a dotted key below a table. Of a list of tables the last is meant.
+// tomlKey returns the node of a dotted key below a table. For a list of tables it uses the last.
 func tomlKey(n *node, key unstable.Iterator, at lines) *node {
 	for key.Next() {
 		if last := len(n.children) - 1; last >= 0 && n.children[last].key == "" {

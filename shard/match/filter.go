@@ -100,7 +100,7 @@ func newFilter(n *need, p *plan) *filter {
 	for i, s := range n.strings {
 		f.many = append(f.many, newLiteral(s))
 
-		// Put the string into one of eight buckets. Where it is too short, any byte fits.
+		// Put the string into one of eight buckets. At positions after its end, any byte fits.
 		bucket := byte(1) << (i % 8)
 		for k := range f.tables {
 			t := &f.tables[k]
@@ -197,7 +197,7 @@ func (f *filter) last(text []byte, from int) int {
 		shift = 1
 	}
 
-	// Of several strings choose the one that begins first.
+	// Of several matching strings, choose the one that begins first.
 	least := -1
 	for _, s := range f.strings {
 		n := len(s) - 1

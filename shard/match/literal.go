@@ -290,7 +290,7 @@ func (e *elem) prefix(text []byte) int {
 	return 0
 }
 
-// suffix is prefix, but at the end of text.
+// suffix is like prefix, at the end of text.
 func (e *elem) suffix(text []byte) int {
 	if e.alts == nil {
 		if n := len(text); n > 0 && text[n-1]|e.fold == e.b {

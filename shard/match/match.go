@@ -142,7 +142,7 @@ func compileTree(re *syntax.Regexp, o Options) (*compiled, error) {
 // parse parses an expression. ^ and $ match at lines, and a dot matches no newline.
 func parse(expr string, fold bool) (*syntax.Regexp, error) { return parseFlags(expr, fold, 0) }
 
-// parseFlags is parse with more flags.
+// parseFlags is like parse, with additional flags.
 func parseFlags(expr string, fold bool, more syntax.Flags) (*syntax.Regexp, error) {
 	flags := syntax.ClassNL | syntax.PerlX | syntax.UnicodeGroups | more
 	if fold {
@@ -184,7 +184,7 @@ func (m *Matcher) Append(dst []Span, text []byte, limit int) []Span {
 	return m.append(dst, text, limit, m.lineEnds)
 }
 
-// AppendUnix is [Matcher.Append] for a text that has no "\r".
+// AppendUnix is like [Matcher.Append], for a text without "\r".
 func (m *Matcher) AppendUnix(dst []Span, text []byte, limit int) []Span {
 	return m.append(dst, text, limit, false)
 }

@@ -65,7 +65,7 @@ func (g *gather) add(re *syntax.Regexp) {
 		g.addLiteral(re)
 		return
 
-	// Of a repetition one copy is needed, and anything may follow it.
+	// A repetition contains at least one copy, and anything may follow.
 	case syntax.OpPlus:
 		g.add(re.Sub[0])
 		g.skip(-1)
@@ -294,7 +294,7 @@ func exact(re *syntax.Regexp) [][]elem {
 	return nil
 }
 
-// exactLiteral is exact for a literal.
+// exactLiteral is exact for literals.
 func exactLiteral(re *syntax.Regexp) [][]elem {
 	var out []elem
 	for _, r := range re.Rune {

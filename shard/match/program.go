@@ -139,7 +139,7 @@ func (b *builder) set(s byteSet) int {
 	return r
 }
 
-// chain is add for the whole expression, with a stop after each link.
+// chain is like add, for the whole expression, with a stop after each link.
 func (b *builder) chain(re *syntax.Regexp, m int) int {
 	if re.Op == syntax.OpCapture {
 		return b.chain(re.Sub[0], m)
@@ -227,7 +227,7 @@ func sameRun(subs []*syntax.Regexp) int {
 	return n
 }
 
-// times is add for n copies of one class, or for one expression.
+// times is like add, for n copies of one class, or for one expression.
 func (b *builder) times(re *syntax.Regexp, n, m int) int {
 	if n == 1 {
 		return b.add(re, m)

@@ -103,7 +103,7 @@ func (m *machine) kindOf(r rune) prevKind {
 	return prevOther
 }
 
-// dead reports whether no match can come any more.
+// dead reports whether no further match is possible.
 func (s *state) dead(reverse bool) bool {
 	return len(s.threads) == 0 && s.npend == 0 && (s.found || reverse)
 }

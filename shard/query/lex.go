@@ -28,7 +28,7 @@ const (
 	timeoutPrefix
 	atPrefix
 
-	// Of queries about changes.
+	// Filters of commits.
 	addedPrefix
 	removedPrefix
 	messagePrefix

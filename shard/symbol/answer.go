@@ -34,7 +34,7 @@ type answer struct {
 // empty if ctags does not know it.
 const tagFormat = "%n\t%K\t%p\t%N\t%s\t%e"
 
-// signatureFormat is tagFormat with the parameters of a function; "-" stands for none.
+// signatureFormat is tagFormat plus the parameters of a function; "-" means none.
 const signatureFormat = tagFormat + "\t%S"
 
 var wordTag = []byte("tag")
@@ -99,7 +99,7 @@ func unescape(field, buf []byte) (plain, _ []byte) {
 		case 'x':
 			n = min(4, len(field)-i)
 			v, err := strconv.ParseUint(string(field[i+2:i+n]), 16, 8)
-			// Without two digits the backslash stands for itself.
+			// Without two digits after it, the backslash is an ordinary character.
 			if err != nil {
 				buf = append(buf, field[i:i+n]...)
 				break
@@ -217,7 +217,7 @@ func cutString(b []byte) (s, rest []byte, ok bool) {
 	return nil, nil, false
 }
 
-// cutEscaped is cutString for a string with an escape at i.
+// cutEscaped is like cutString, for a string with an escape at i.
 func cutEscaped(b []byte, i int) (s, rest []byte, ok bool) {
 	for ; i < len(b); i++ {
 		switch b[i] {

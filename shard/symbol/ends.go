@@ -196,7 +196,7 @@ func (e *ends) begin(l *sourceLine, first, next int) {
 		e.limits = e.limits[:len(e.limits)-1]
 	}
 
-	// Of several definitions in a line the outer one owns the following lines.
+	// Of several definitions on a line, the outer one owns the following lines.
 	outer, alone := -1, true
 
 	for i := first; i < next; i++ {

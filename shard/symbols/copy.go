@@ -29,7 +29,7 @@ func (c *collector) copyKnown(ctx context.Context, known []Known) error {
 			if !ok || !wanted {
 				continue
 			}
-			// What that file does not know, another may.
+			// Another file may have the symbols that this one lacks.
 			if tries := k.File.tries(doc); tries > 0 {
 				c.tries[to] = uint8(tries)
 			} else {

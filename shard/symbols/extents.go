@@ -82,10 +82,9 @@ func (c *collector) extentColumn() (extents, ends []byte) {
 // newline.
 type Line struct{ Start, End int }
 
-// Around finds for each of some lines of a document, which ascend, what it stands
-// in: of the definitions that last longer than their own line and reach the line,
-// the one that begins last. It calls use with the index of each line that stands
-// in one.
+// Around finds the enclosing definition of each of some ascending lines: of the definitions that
+// span several lines and include the line, the last one that begins. It calls use with the index of
+// each line that has one.
 func (y *File) Around(doc int, lines []Line, recent *Recent, use func(line int, s Symbol)) error {
 	open, err := y.openRows(doc, recent)
 	if err != nil {
@@ -112,21 +111,21 @@ func (y *File) Around(doc int, lines []Line, recent *Recent, use func(line int, 
 	return nil
 }
 
-// openRow is a row that lasts longer than its line, and where it ends. Of those
-// before it, longer is the last one that ends behind it, -1 for none: a line at which
-// this one has ended stands in none of those between.
+// openRow is a row that spans several lines. longer is the last earlier row that ends after it; -1
+// if there is none. A line after the end of this row cannot be in any row between.
 //
 //	func f() {        0: ends at 9, longer -1
-//	  for ... {       1: ends at 4, longer 0
-//	  }
-//	  switch ... {    2: ends at 8, longer 0
+//	for ... {       1: ends at 4, longer 0
+//	}
+//	switch ... {    2: ends at 8, longer 0
 type openRow struct {
 	Row
 	end    int
 	longer int
 }
 
-// openRows are the rows of a document that last. They are valid until the next call.
+// openRows returns the rows of a document that span several lines. They are valid until the next
+// call.
 func (y *File) openRows(doc int, recent *Recent) ([]openRow, error) {
 	if recent.of(y); recent.openDoc == doc+1 {
 		return recent.open, nil

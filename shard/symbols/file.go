@@ -123,7 +123,7 @@ func (y *File) loadUnknown() error {
 // Unknown lists the documents whose symbols are not known, by number. The list is shared.
 func (y *File) Unknown() []Unknown { return y.unknown }
 
-// tries is how many attempts at the symbols of a document failed; 0 where they are known.
+// tries returns how many attempts at the symbols of a document failed; 0 if they are known.
 func (y *File) tries(doc int) int {
 	i := sort.Search(len(y.unknown), func(i int) bool { return y.unknown[i].Doc >= doc })
 	if i == len(y.unknown) || y.unknown[i].Doc != doc {

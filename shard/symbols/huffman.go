@@ -273,7 +273,7 @@ func (t *huffmanTable) decode(dst, src []byte) bool {
 		}
 	}
 
-	// What is left, one byte at a time.
+	// The rest, one byte at a time.
 	for ; i < len(dst); i++ {
 		for n <= 56 && len(src) > 0 {
 			acc |= uint64(src[0]) << n

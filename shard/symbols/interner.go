@@ -107,5 +107,5 @@ func (t *interner) name(n uint32) []byte {
 	return c[2:end:end]
 }
 
-// drop frees the table, when no more numbers are asked for.
+// drop frees the table, when no more numbers are needed.
 func (t *interner) drop() { t.slots = nil }

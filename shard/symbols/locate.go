@@ -55,10 +55,10 @@ func (w *tagging) locate(t Untagged) {
 
 func isObjectiveC(language string) bool { return strings.HasPrefix(language, "Objective-C") }
 
-// firstPart is what a name begins with in the text. Ctags joins the parts of a selector of
-// Objective-C, between which the text has parameters:
+// firstPart returns the part of a name that is in the text as a whole. Ctags joins the parts of an
+// Objective-C selector, which are separated by parameters in the text:
 //
-//   - (id)bagWith:(id)a and:(id)b { ... }    is bagWith:and:
+//	- (id)bagWith:(id)a and:(id)b { ... }    is bagWith:and:
 func firstPart(language string, name []byte) []byte {
 	if end := bytes.IndexByte(name, ':') + 1; end > 0 && isObjectiveC(language) {
 		return name[:end]
@@ -93,8 +93,8 @@ func (w *tagging) appendParts(rows []taggedRow, r taggedRow, text []byte) []tagg
 	return rows
 }
 
-// unspace looks for the name of an operator as the text may have it, without the blank
-// that ctags puts behind its word. The row has this name where it is found.
+// unspace searches for the name of a C++ operator without the blank that ctags adds. If it finds
+// it, the row gets this name.
 func (w *tagging) unspace(r *taggedRow, lines *lineReader) int {
 	sign, ok := bytes.CutPrefix(w.name(r), []byte("operator "))
 	if !ok {
@@ -160,7 +160,7 @@ func (l *lineReader) goTo(number uint32) bool {
 	return l.number == number
 }
 
-// find returns where a name stands in the line, or shortly before the line, else -1.
+// find returns the position of a name in the line or shortly before it; -1 if there is none.
 func (l *lineReader) find(name []byte) int {
 	if l.end < 0 {
 		if l.end = bytes.IndexByte(l.text[l.start:], '\n') + l.start; l.end < l.start {
@@ -174,8 +174,7 @@ func (l *lineReader) find(name []byte) int {
 	return wordBefore(l.text[:l.start], name)
 }
 
-// wordIn returns where a name stands in a line as a word of its own, else anywhere, else
-// -1.
+// wordIn returns the position of a name in a line, preferably as a whole word; -1 if there is none.
 func wordIn(line, name []byte) int {
 	first := bytes.Index(line, name)
 

@@ -100,9 +100,9 @@ func head(b []byte) uint64 {
 	return v
 }
 
-// lower8 is the lower case of eight bytes of ASCII. In each byte, the top bit of fromA says
-// that it is at least 'A', that of behindZ that it is beyond 'Z'; between them, 0x80 >> 2 is
-// the 0x20 to be set.
+// lower8 converts eight ASCII bytes to lower case. In each byte, the top bit of fromA is set if it
+// is at least 'A', and that of behindZ if it is beyond 'Z'. For letters between them, 0x80 >> 2 is
+// the bit 0x20 to set.
 func lower8(v uint64) uint64 {
 	const ones = 0x0101010101010101
 	fromA, behindZ := v+ones*(0x80-'A'), v+ones*(0x80-'Z'-1)

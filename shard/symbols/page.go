@@ -70,9 +70,8 @@ func (y *File) page(i int, buf []byte) ([]byte, error) {
 	return page, nil
 }
 
-// Recent is what a goroutine decoded last. Each chunk of a document asks for the rows of the
-// document and for what they last, and names that are asked for together are of few pages.
-// The zero value is empty.
+// Recent has what a goroutine decoded last. All chunks of a document need its rows and their ends,
+// and names that are needed together are on few pages. The zero value is empty.
 type Recent struct {
 	// Cache keeps pages of names for whoever asks for them next; nil for none.
 	Cache PageCache
@@ -111,7 +110,7 @@ type recentPage struct {
 	text   []byte
 }
 
-// of drops what is of another file.
+// of forgets the data of another file.
 func (h *Recent) of(y *File) {
 	if h.y == y {
 		return
@@ -166,7 +165,7 @@ func (h *Recent) load(number int, buf []byte) ([]byte, error) {
 
 // name returns the text of a name by its number.
 func (y *File) name(n int, recent *Recent) (string, error) {
-	// Lines that follow each other mostly stand in the same definition.
+	// Adjacent lines are mostly in the same definition.
 	if recent.of(y); recent.named == n+1 {
 		return recent.text, nil
 	}

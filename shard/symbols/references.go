@@ -33,7 +33,7 @@ func (p *pageRefs) each(name int, use func(int)) error {
 		p.r.b, p.read = p.buf, true
 	}
 
-	// References stand in a row without an index: those of the names before are read over.
+	// References have no index within a row, so read over those of earlier names.
 	var docs reference
 	for ; p.next <= name; p.next++ {
 		docs = p.r.next()

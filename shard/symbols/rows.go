@@ -81,7 +81,7 @@ func (y *File) Rows(doc int, recent *Recent, use func(Row) bool) error {
 	return y.RowsFrom(doc, 0, recent, use)
 }
 
-// RowsFrom is Rows for the symbols whose names begin at an offset or behind it.
+// RowsFrom is like Rows, for the symbols whose names begin at or after an offset.
 func (y *File) RowsFrom(doc, offset int, recent *Recent, use func(Row) bool) error {
 	rows, err := y.rows(doc, recent)
 	if err != nil {
@@ -133,7 +133,7 @@ func (y *File) rows(doc int, recent *Recent) ([]Row, error) {
 	return recent.rows, nil
 }
 
-// Kind is the name of a kind, as universal-ctags has it.
+// Kind returns the name of a kind in universal-ctags.
 func (y *File) Kind(number int) string { return y.kinds[number] }
 
 // Symbol returns the words of a row.

@@ -23,7 +23,7 @@ type Definition struct {
 	End        uint32 // its last line; 0 where that is not known
 }
 
-// Untagged is a text whose definitions are wanted.
+// Untagged is a text whose definitions are still to be found.
 type Untagged struct {
 	Path     string
 	Language string // as go-enry names it

@@ -51,7 +51,7 @@ func newCode(written []byte, all *Tables) (*code, error) {
 	return &code{written: written, all: all}, nil
 }
 
-// decodeCoded is decodeCoded of the table of the code.
+// decodeCoded decodes with the table of the code, which it makes at the first use.
 func (c *code) decodeCoded(buf, src []byte) ([]byte, bool) {
 	t := c.made.Load()
 	if t == nil {

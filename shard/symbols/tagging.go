@@ -163,8 +163,8 @@ func (w *tagging) parent(name []byte, kind string) uint32 {
 
 func (w *tagging) name(r *taggedRow) []byte { return w.bytes[r.at:r.end] }
 
-// number replaces names, kinds and parents by their numbers. It reports false if there is no
-// room for more. What no row needs gets none.
+// number replaces names, kinds and parents by their numbers. It reports false if there is no room
+// for more. Unused ones get no number.
 func (w *tagging) number() bool {
 	c := w.c
 
@@ -223,7 +223,8 @@ func (w *tagging) encode() (rows, extents []byte) {
 	w.extents.reset()
 	before := Row{}
 
-	// Sorted by offset and name, a symbol reported twice stands beside itself.
+	// The rows are sorted by offset and name, so a symbol that was reported twice is next to
+	// itself.
 	for i, r := range w.rows {
 		row := Row{int(r.offset), int(r.name), int(r.kind), int(r.parent)}
 		if i > 0 && row == before {

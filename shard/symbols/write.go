@@ -95,7 +95,7 @@ func (c *collector) write(ctx context.Context, dir string) (file.ID, error) {
 	return id, err
 }
 
-// unknown is the section of that name.
+// unknown returns the section of that name.
 func (c *collector) unknown() []byte {
 	var list []Unknown
 	for doc := range c.docs {
@@ -259,7 +259,7 @@ func (c *collector) writePages(w *file.Writer, columns *coded, names []uint32, r
 		return err
 	}
 
-	// What was gathered page by page, as columns.
+	// Columns that were collected page by page.
 	columns.add(secPages, p.blocks, secPageEnd, p.blockEnd)
 	columns.add(secRefs, p.ref, secRefEnd, p.refEnd)
 	w.Add(secPageSize, p.size)

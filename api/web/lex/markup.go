@@ -13,7 +13,7 @@ const (
 
 var embedded = [...]struct{ name, language string }{{"script", "JavaScript"}, {"style", "CSS"}}
 
-// markupLine is Line for markup.
+// markupLine is the version of Line for markup.
 func (l *Lang) markupLine(line []byte, state State, spans []Span) ([]Span, State) {
 	// Only fences of the markup itself; others belong to the embedded language.
 	at := 0

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// AzureServices is dev.azure.com. It answers a bad token with a sign-in page and status 203.
+// AzureServices returns a fake of dev.azure.com. It answers a bad token with a sign-in page and
+// status 203.
 func AzureServices() *Deployment {
 	d := azure("azure devops services", "", func(w http.ResponseWriter) {
 		answer(w, http.StatusNonAuthoritativeInfo, "<html><body>Sign in to your account</body></html>")
@@ -15,7 +16,7 @@ func AzureServices() *Deployment {
 	return d
 }
 
-// AzureServer is an Azure DevOps Server with the path of old servers.
+// AzureServer returns a fake Azure DevOps Server with the path of old servers.
 func AzureServer() *Deployment {
 	return azure("azure devops server", "/tfs", func(w http.ResponseWriter) { answer(w, http.StatusUnauthorized, "<html>401</html>") })
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// BitbucketCloud is bitbucket.org.
+// BitbucketCloud returns a fake of bitbucket.org.
 func BitbucketCloud() *Deployment {
 	return &Deployment{
 		Name: "bitbucket cloud", Most: 100, schema: "bitbucket-cloud",
@@ -100,7 +100,7 @@ func cloudRepo(r Repo) map[string]any {
 	return out
 }
 
-// BitbucketServer is a Bitbucket Data Center below a path.
+// BitbucketServer returns a fake Bitbucket Data Center below a path.
 func BitbucketServer() *Deployment {
 	api := "GET /bb/rest/api/1.0"
 	return &Deployment{

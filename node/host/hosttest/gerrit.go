@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Gerrit is a Gerrit server. Its repositories have no ids, and authenticated calls use the path /a.
+// Gerrit returns a fake Gerrit server. Its repositories have no ids, and authenticated calls use
+// the path /a.
 func Gerrit() *Deployment {
 	return &Deployment{
 		Name: "gerrit", Most: 500, prefix: "/r", schema: "gerrit", before: ")]}'\n",

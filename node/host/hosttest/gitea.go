@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Gitea is a Gitea or Forgejo server below a path.
+// Gitea returns a fake Gitea or Forgejo server below a path.
 func Gitea() *Deployment {
 	api := "GET /git/api/v1"
 	return &Deployment{
 		Name: "gitea", Most: 50, prefix: "/git", schema: "gitea",
 
-		// Of several accepted forms, this is the documented one.
+		// Gitea accepts several forms; this one is documented.
 		authorized: header("token "),
 		refuse:     refused(`{"message":"invalid username, password or token","url":"https://gitea.example/api/swagger"}`),
 		missing:    notFound(`{"message":"The target couldn't be found.","url":"https://gitea.example/api/swagger","errors":[]}`),

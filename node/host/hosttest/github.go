@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// GitHub is github.com, or a subdomain of ghe.com.
+// GitHub returns a fake of github.com, or of a subdomain of ghe.com.
 func GitHub() *Deployment {
 	d := github("github", "github", "", "")
 	d.public, d.web = "https://api.github.com", "https://github.com"
 	return d
 }
 
-// GitHubServer is an Enterprise Server.
+// GitHubServer returns a fake Enterprise Server.
 func GitHubServer() *Deployment {
 	return github("github enterprise server", "ghes", "/ghe", "/ghe/api/v3")
 }
@@ -26,7 +26,7 @@ func github(name, schema, prefix, below string) *Deployment {
 	return &Deployment{
 		Name: name, Most: 100, prefix: prefix, schema: schema, versions: true,
 
-		// The GraphQL path is beside the other paths.
+		// The GraphQL path is outside of the REST paths.
 		authorized: header("Bearer "),
 		refuse:     refused(`{"message":"Bad credentials","documentation_url":"https://docs.github.com/rest","status":"401"}`),
 		missing:    notFound(`{"message":"Not Found","documentation_url":"https://docs.github.com/rest","status":"404"}`),

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// GitLab is gitlab.com or a self-hosted server, below a path.
+// GitLab returns a fake of gitlab.com or of a self-hosted server, below a path.
 func GitLab() *Deployment {
 	api := "GET /gitlab/api/v4"
 	return &Deployment{

@@ -59,14 +59,14 @@ func Play(t testing.TB, policy func(*Request) Turn) *Server {
 	return s
 }
 
-// Requests are those that came, without questions about models.
+// Requests returns the received requests, except questions about models.
 func (s *Server) Requests() []*Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]*Request(nil), s.requests...)
 }
 
-// Refused are the sentences of what was refused for its form.
+// Refused returns the reasons why requests were refused.
 func (s *Server) Refused() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,8 @@ var wires = []struct {
 
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// What Messages asks before its first step: this model thinks with a budget.
+	// Answer the question about capabilities that the client of Messages asks first: this model
+	// thinks with a budget.
 	if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/models/") {
 		fmt.Fprint(w, `{"id":"m","type":"model","capabilities":{"thinking":{"supported":true,"types":{"enabled":{"supported":true},"adaptive":{"supported":false}}}}}`)
 		return
@@ -145,8 +146,8 @@ func refuse(w http.ResponseWriter, message string) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"message": message, "error": map[string]any{"type": "invalid_request_error", "message": message}})
 }
 
-// Status is a fault: an answer of another status, with a body and headers as
-// name, value, ...
+// Status simulates a failure: an answer with another status, body and headers, given as name,
+// value, ...
 func Status(status int, body string, headers ...string) func(http.ResponseWriter, []byte) {
 	return func(w http.ResponseWriter, _ []byte) {
 		w.Header().Set("Content-Type", "application/json")
@@ -158,7 +159,7 @@ func Status(status int, body string, headers ...string) func(http.ResponseWriter
 	}
 }
 
-// CutAfter is a fault: the connection ends after n bytes of the answer.
+// CutAfter simulates a failure: the connection ends after n bytes of the answer.
 func CutAfter(n int) func(http.ResponseWriter, []byte) {
 	return func(w http.ResponseWriter, stream []byte) {
 		_, _ = w.Write(stream[:min(n, len(stream))])
@@ -181,8 +182,8 @@ func (s *Server) keep(t Turn) string {
 	return token
 }
 
-// missing is the call whose result came without what was to come back; "" for
-// none.
+// missing returns the id of a call whose signature did not come back with its result; "" if there
+// is none.
 func (s *Server) missing(r *Request, ids []string) string {
 	for _, id := range ids {
 		if token := s.opaque[id]; token != "" && !strings.Contains(r.Raw, token) {

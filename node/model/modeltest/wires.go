@@ -82,7 +82,7 @@ var nine = regexp.MustCompile(`^[A-Za-z0-9]{9}$`)
 func checkChat(s *Server, r *Request) string {
 	open := map[string]bool{}
 	var answered []string
-	// Which provider is played is told by the name of the model.
+	// The name of the model tells which provider is simulated.
 	strict := strings.Contains(text(r.Body["model"]), "mistral")
 	for _, m := range list(r.Body["messages"]) {
 		switch text(get(m, "role")) {
@@ -135,7 +135,7 @@ func checkChat(s *Server, r *Request) string {
 func streamResponses(s *Server, r *Request, t Turn) []byte {
 	var b bytes.Buffer
 	seq := 0
-	// The kind stands twice, as the service has it: libraries read one or the other.
+	// Like the service, send the kind twice: libraries read one or the other.
 	say := func(kind string, v object) {
 		v["type"], v["sequence_number"] = kind, seq
 		seq++
@@ -174,7 +174,7 @@ func streamResponses(s *Server, r *Request, t Turn) []byte {
 		add(item)
 	}
 
-	// What was cut ends with an event of another name.
+	// A truncated answer ends with another event.
 	end, kind := response("completed", out), "response.completed"
 	if t.Length {
 		end, kind = response("incomplete", out), "response.incomplete"
@@ -199,7 +199,7 @@ func checkResponses(s *Server, r *Request) string {
 		switch text(get(item, "type")) {
 		case "function_call":
 			open[text(get(item, "call_id"))] = true
-		// A result has to stand behind its call, and every call needs one.
+		// A result must follow its call, and every call needs one.
 		case "function_call_output":
 			id := text(get(item, "call_id"))
 			if !open[id] {
@@ -241,7 +241,7 @@ func streamMessages(s *Server, r *Request, t Turn) []byte {
 		index++
 	}
 
-	// The signature comes in its own piece, behind what it signs.
+	// The signature follows the text that it signs, in a block of its own.
 	if token := s.keep(t); token != "" {
 		block(object{"type": "thinking", "thinking": "", "signature": ""},
 			object{"type": "thinking_delta", "thinking": t.Reasoning}, object{"type": "signature_delta", "signature": token})
@@ -326,7 +326,7 @@ func checkMessages(s *Server, r *Request) string {
 				if !open[id] {
 					return "unexpected `tool_use_id` found in `tool_result` blocks: " + id
 				}
-				// Words of the user stand behind the results, never before or between.
+				// The user's text follows the results, and is never before or between them.
 				if i > 0 && text(get(list(get(m, "content"))[i-1], "type")) != "tool_result" {
 					return "tool_result blocks have to stand first"
 				}
@@ -373,7 +373,7 @@ func streamGemini(s *Server, _ *Request, t Turn) []byte {
 			args = object{}
 		}
 		part := object{"functionCall": object{"name": c.Name, "args": args, "id": c.ID}}
-		// Of several calls of a step only the first is signed.
+		// Only the first of several calls of a step is signed.
 		if i == 0 && token != "" {
 			part["thoughtSignature"] = token
 		}
@@ -457,8 +457,8 @@ func streamConverse(s *Server, _ *Request, t Turn) []byte {
 		say("contentBlockStop", object{"contentBlockIndex": index})
 		index++
 	}
-	// The usage may come before the reason to stop: who ends at the reason alone would lose one of
-	// the two.
+	// The usage may come before the stop reason. A client that stops reading at the stop reason
+	// must not lose it.
 	say("metadata", object{"usage": object{"inputTokens": input - cached, "outputTokens": output, "totalTokens": input + output, "cacheReadInputTokens": cached}, "metrics": object{"latencyMs": 1}})
 	stop := "end_turn"
 	if len(t.Calls) > 0 {

@@ -210,7 +210,7 @@ func (f *file) sum(i int) uint32 {
 	return binary.BigEndian.Uint32(f.index[indexIDs+f.objects*f.idBytes+4*i:])
 }
 
-// Kinds of entries whose text is made from another text.
+// Kinds of entries that are deltas of another text.
 const (
 	offDelta Kind = 6 // the base is so many bytes before it
 	refDelta Kind = 7 // the base is given by its id

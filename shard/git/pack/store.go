@@ -144,7 +144,7 @@ func (s *Store) load() error {
 	return nil
 }
 
-// reload maps the packs again if some have come or gone.
+// reload maps the packs again if any were added or removed.
 func (s *Store) reload() bool {
 	info, err := os.Stat(filepath.Join(s.dir, "objects", "pack"))
 	if err != nil || info.ModTime().Equal(s.opened) {

@@ -7,8 +7,8 @@ import (
 	"github.com/shoalsearch/shoal/node/lru"
 )
 
-// Flights answers a question once for all callers that ask it at the same time, and caches the
-// latest answers, which must never change. The work stops when nobody waits for it any more.
+// Flights computes an answer once for all concurrent callers with the same question, and caches the
+// latest answers, which must never change. The work stops when no caller waits anymore.
 type Flights[T any] struct {
 	most  int64 // bytes of all cached answers
 	known *lru.Cache[string, T]
@@ -54,7 +54,7 @@ func (f *Flights[T]) Do(ctx context.Context, owner *Tasks, key string, size func
 		return none, ErrClosed
 	}
 
-	// Count under the lock: the work stops when nobody waits any more.
+	// Count under the lock: the work stops when no caller waits anymore.
 	r.waiting++
 	f.mu.Unlock()
 

@@ -42,8 +42,7 @@ type Command struct {
 	Secrets []string      // texts that must never appear in an error
 }
 
-// fixedConfig applies to every run. Of git's configuration files, only that of the mirror itself is
-// read.
+// fixedConfig applies to every run. Git reads no other configuration file than the mirror's own.
 var fixedConfig = []string{
 	"core.askPass", "",
 	"core.hooksPath", "/dev/null",

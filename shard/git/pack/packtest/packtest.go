@@ -38,8 +38,8 @@ type Writer struct {
 // NewWriter begins a pack.
 func NewWriter() *Writer { return &Writer{data: []byte("PACK\x00\x00\x00\x02\x00\x00\x00\x00")} }
 
-// Add adds an entry whose header says what it is told to say. A base is the
-// number of an entry before it, for a delta.
+// Add adds an entry with the given header, right or wrong. base is the number of an earlier entry,
+// for a delta.
 func (w *Writer) Add(id []byte, kind int, size int, base int, stream []byte) {
 	at := len(w.data)
 
@@ -65,7 +65,7 @@ func (w *Writer) Add(id []byte, kind int, size int, base int, stream []byte) {
 	w.offsets, w.ids = append(w.offsets, at), append(w.ids, id)
 }
 
-// ID is the id of an object.
+// ID returns the id of an object.
 func ID(kind int, text []byte) []byte {
 	sum := sha1.New()
 	fmt.Fprintf(sum, "%s %d\x00", [...]string{Commit: "commit", Tree: "tree", Blob: "blob"}[kind], len(text))
@@ -123,14 +123,13 @@ func (w *Writer) Finish() (data, index []byte) {
 	return data, append(index, own[:]...)
 }
 
-// Sizes is the head of a delta.
+// Sizes returns the head of a delta.
 func Sizes(from, to int) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(nil, uint64(from)), uint64(to))
 }
 
-// Bomb adds what makes a text of 14 bytes of one of 512 MiB, which is made of
-// one of 64 KiB, by two deltas of some dozen bytes. It returns the ids of the
-// three texts, all of zeros.
+// Bomb adds a text of 64 KiB and two deltas of a few dozen bytes: the first makes 512 MiB of it,
+// the second 14 bytes of those. It returns the ids of the three texts, which are all zeros.
 func (w *Writer) Bomb() (base, middle, tiny []byte) {
 	const size, copies = 64 << 10, 8192
 	text := make([]byte, size)
