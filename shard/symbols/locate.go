@@ -58,7 +58,7 @@ func isObjectiveC(language string) bool { return strings.HasPrefix(language, "Ob
 // firstPart returns the part of a name that is in the text as a whole. Ctags joins the parts of an
 // Objective-C selector, which are separated by parameters in the text:
 //
-//	- (id)bagWith:(id)a and:(id)b { ... }    is bagWith:and:
+//   - (id)bagWith:(id)a and:(id)b { ... }    is bagWith:and:
 func firstPart(language string, name []byte) []byte {
 	if end := bytes.IndexByte(name, ':') + 1; end > 0 && isObjectiveC(language) {
 		return name[:end]
