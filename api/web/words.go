@@ -15,8 +15,10 @@ const (
 // markChanged marks the words that differ between a removed line and the added line in its place.
 // It compares the first removed line with the first added one, and so on.
 //
-//   - return "hello " + name        + return "HELLO " + name
-//     ^^^^^                            ^^^^^
+//	old:  return "hello " + name
+//	              ^^^^^
+//	new:  return "HELLO " + name
+//	              ^^^^^
 func markChanged(rows []changedLine) {
 	for left := min(len(rows), mostMarked); len(rows) > 0 && left > 0; {
 		gone, come := changedRun(rows)

@@ -15,7 +15,7 @@ import (
 // one if a node is silent for too long, or fails.
 //
 //	n1 ──────── silent ─────────────── cancelled
-//	└─▶ n2 ── answer: that of the race
+//	               └─▶ n2 ── answer: that of the race
 type Race[T any] struct {
 	Nodes []string // in the order of preference
 

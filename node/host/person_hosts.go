@@ -46,7 +46,7 @@ func GitHubOwn(p Person, t Tools) (Own, error) {
 	return &ownGitHub{githubClient(t, web, "", p.budget(), p.authorize()).forPerson("repo"), web}, nil
 }
 
-// Who returns the person's number.
+// Who returns the person's numeric id.
 func (g *ownGitHub) Who(ctx context.Context) (string, error) { return g.self(ctx, "user") }
 
 // Repos lists what the person owns, collaborates in, or has through an organisation.
@@ -99,7 +99,7 @@ func GitLabOwn(p Person, t Tools) (Own, error) {
 	return &ownGitLab{gitlabClient(t, web, "", p.budget(), p.authorize()).forPerson("read_api"), web}, nil
 }
 
-// Who returns the person's number.
+// Who returns the person's numeric id.
 func (g *ownGitLab) Who(ctx context.Context) (string, error) { return g.self(ctx, "user") }
 
 // Repos lists the projects in which the person is at least a Reporter.
@@ -128,7 +128,7 @@ func GiteaOwn(p Person, t Tools) (Own, error) {
 	return &ownGitea{&gitea{web: web, client: giteaClient(t, web, "", p.budget(), p.authorize()).forPerson("read:repository")}}, nil
 }
 
-// Who returns the person's number.
+// Who returns the person's numeric id.
 func (g *ownGitea) Who(ctx context.Context) (string, error) { return g.self(ctx, "user") }
 
 // Repos lists what the person owns, collaborates in, or has through a team. In some of these, the
@@ -388,7 +388,7 @@ func GerritOwn(p Person, t Tools) (Own, error) {
 	return &ownGerrit{g}, nil
 }
 
-// Who returns the person's number.
+// Who returns the person's numeric id.
 func (g *ownGerrit) Who(ctx context.Context) (string, error) {
 	var me struct {
 		ID int64 `json:"_account_id"`

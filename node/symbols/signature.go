@@ -23,7 +23,7 @@ var continuations = []string{"throws ", "where ", "extends ", "implements ", "->
 // name in text, which continues after the line.
 //
 //	func Join(       ->  func Join( first, second string, ) error
-//	first, second string,
+//		first, second string,
 //	) error {
 func signature(lang string, text []byte, at int) string {
 	text = text[signatureStart(text, at):]

@@ -2,7 +2,7 @@
 // description for models, its parameters, and the function that answers with text.
 //
 //	name, JSON arguments -> Set.Call -> row of the table
-//	arguments checked against the row -> one operation of a node -> text within a budget
+//	   arguments checked against the row -> one operation of a node -> text within a budget
 //
 // Every answer is one text. Its first line says what was found. Its last line says that this is
 // all, or what was left out and the exact call that continues. An error is a text too: it tells the

@@ -3,8 +3,8 @@
 // as fast as package shard finds where a text is now.
 //
 //	mirror -- Patches --> recorder --> <sha256>.changes    some commits, parents before children
-//	Log: a manifest that names the files, the revisions that they
-//	cover, and which commits each revision reaches
+//	                      Log: a manifest that names the files, the revisions that they
+//	                           cover, and which commits each revision reaches
 //	Log.Search: postings -> pages of 16 KiB -> texts that match -> commits or files, newest first
 //
 // A text belongs to one changed file of one commit: first its removed lines, then its added ones.

@@ -24,8 +24,8 @@ type value struct {
 //
 //	type:diff      The answer has files. A condition on a commit holds for all of its files.
 //	type:commit    The answer has commits. Conditions on files hold for a commit if one of its
-//	files satisfies all of them. A negation holds for a commit if none of its
-//	files satisfies the negated condition.
+//	               files satisfies all of them. A negation holds for a commit if none of its
+//	               files satisfies the negated condition.
 type evaluation struct {
 	x        *index
 	diff     bool

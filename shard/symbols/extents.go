@@ -115,9 +115,9 @@ func (y *File) Around(doc int, lines []Line, recent *Recent, use func(line int, 
 // if there is none. A line after the end of this row cannot be in any row between.
 //
 //	func f() {        0: ends at 9, longer -1
-//	for ... {       1: ends at 4, longer 0
-//	}
-//	switch ... {    2: ends at 8, longer 0
+//	  for ... {       1: ends at 4, longer 0
+//	  }
+//	  switch ... {    2: ends at 8, longer 0
 type openRow struct {
 	Row
 	end    int

@@ -3,10 +3,10 @@
 // list.
 //
 //	source -> refused if nested too deeply (depth.go)
-//	-> HTML by goldmark, with tables, ~~text~~, tasks, notes and bare addresses;
-//	of HTML in the document, the complete tags (html.go)
-//	-> tag by tag: known ones, closed, links resolved (draw.go, link.go)
-//	-> filtered by an allow list (bluemonday, policy.go)
+//	       -> HTML by goldmark, with tables, ~~text~~, tasks, notes and bare addresses;
+//	          of HTML in the document, the complete tags (html.go)
+//	       -> tag by tag: known ones, closed, links resolved (draw.go, link.go)
+//	       -> filtered by an allow list (bluemonday, policy.go)
 //
 // HTML in a document goes the same way as HTML made of Markdown. Of unknown tags the text remains;
 // scripts and styles are removed.
