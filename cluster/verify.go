@@ -179,7 +179,7 @@ func noGaps(logs *bbolt.Bucket) error {
 	})
 }
 
-// verifyEntries checks the seal of each entry of the log.
+// verifyEntries reads and checks each entry of the log.
 func verifyEntries(path string) error {
 	b, err := raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: &bbolt.Options{ReadOnly: true, Timeout: 5 * time.Second}})
 	if err != nil {

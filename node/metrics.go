@@ -124,7 +124,7 @@ func stateMetrics() []stateMetric {
 	return slices.Concat(clusterMetrics(), connectionMetrics(), permissionMetrics(), hereMetrics(), cacheMetrics(), keptMetrics(), olderMetrics())
 }
 
-// clusterMetrics returns the metrics that are equal on every node.
+// clusterMetrics returns the metrics about this node in its cluster.
 func clusterMetrics() []stateMetric {
 	return []stateMetric{
 		// This node in its cluster.
@@ -195,7 +195,7 @@ func emitAll(values map[string]int64, emit gauge.Emit) {
 	}
 }
 
-// hereMetrics returns the metrics of this node alone.
+// hereMetrics returns the metrics about the data and the work of this node.
 func hereMetrics() []stateMetric {
 	return []stateMetric{
 		{Desc: gauge.Desc("shoal_jobs_here", "Jobs that run on this node, by kind and step.", "kind", "step"),

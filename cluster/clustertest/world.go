@@ -125,7 +125,7 @@ func (w *World) Lose(ids ...string) { w.reach(true, ids) }
 // Find makes nodes reachable again.
 func (w *World) Find(ids ...string) { w.reach(false, ids) }
 
-// reach sets whether some nodes can be reached.
+// reach marks nodes as dead or alive.
 func (w *World) reach(dead bool, ids []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

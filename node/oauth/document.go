@@ -234,7 +234,8 @@ func (d *documents) least() (id string) {
 // best returns the copy to use now, or the last failure.
 func (k *copyOf) best(id string, now time.Time) (*Client, error) { return k.orElse(id, now, k.why) }
 
-// orElse returns the copy of the document if it is still fresh enough, else the error.
+// orElse returns the old copy of the document if it is fresh enough, else the built-in client, else
+// the error why.
 func (k *copyOf) orElse(id string, now time.Time, why *Error) (*Client, error) {
 	// Prefer a copy that was good to the built-in one, which may be older.
 	if k != nil && k.client != nil && now.Sub(k.fetched) < documentStale {

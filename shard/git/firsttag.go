@@ -138,7 +138,7 @@ type agedTag struct {
 	pre    bool   // the version is a pre-release
 }
 
-// newAgedTag returns a tag with the order of its version.
+// newAgedTag returns a tag with what its name tells: its series and the kind of release.
 func newAgedTag(tag Ref) agedTag {
 	series := tag.Name
 	if i := strings.IndexAny(series, "0123456789"); i >= 0 {
