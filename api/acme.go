@@ -53,8 +53,8 @@ func newAuthorized(o *Options) *authorized {
 	}}
 }
 
-// config answers challenges, and everybody else with the one certificate: nobody who connects
-// can make the node ask for another.
+// config answers challenges, and uses the one certificate for everything else: a connection never
+// makes the node request another certificate.
 func (a *authorized) config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1", acme.ALPNProto},

@@ -468,8 +468,8 @@ func (c *Cluster) Propose(ctx context.Context, cmds ...catalog.Command) (uint64,
 	return c.proposer.propose(ctx, cmds...)
 }
 
-// ProposeAll is Propose, but returns the result of each command. The error only tells whether the
-// entry was committed.
+// ProposeAll is like Propose, but returns the result of each command. The error only tells whether
+// the entry was committed.
 //
 // A failed write is sent again under the same request id. The catalog remembers ids, so the write
 // takes effect only once.

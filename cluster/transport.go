@@ -98,7 +98,7 @@ func (t *transport) denied(command any) any {
 			return &raft.RequestPreVoteResponse{RPCHeader: r.RPCHeader, Term: t.term()}
 		}
 
-	// A node that is told to take over would skip the pre-vote.
+	// A node that is asked to take over would skip the pre-vote.
 	case *raft.TimeoutNowRequest:
 		if !t.ballot.allows(t.own()) {
 			return &raft.TimeoutNowResponse{RPCHeader: r.RPCHeader}

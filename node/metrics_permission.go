@@ -23,7 +23,7 @@ func permissionMetrics() []stateMetric {
 		{Desc: gauge.Desc("shoal_permission_oldest_answer_timestamp_seconds", "When a code host gave the oldest answer that counts; absent where none does.", "host", "of"),
 			Read: eachAnswers(func(a *job.Answers, host, of string, emit gauge.Emit) { emitTime(a.Oldest, host, of, emit) })},
 
-		// People who may miss what they could read, and how busy the questions are.
+		// People who may see less than they should, and the load of questions to hosts.
 		{Desc: gauge.Desc("shoal_permission_accounts_unlinked", "Active accounts that are linked to nobody at a code host; 0 where code hosts are not asked."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.permissions.Unlinked)) }},
 		{Desc: gauge.Desc("shoal_permission_running", "How many people and repositories code hosts are asked for at once now, in the cluster.", "of"),

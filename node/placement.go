@@ -63,8 +63,8 @@ type UnitPlacement struct {
 	Live    int      `json:"liveCopies"`   // live copies of the file that has the fewest; all live nodes if nothing is indexed
 }
 
-// Placement returns where the data lies, what moves, and what the failure of each node would
-// lose. It leaves out repositories that are hidden from everybody.
+// Placement returns where the data is, what moves, and what the failure of each node would lose. It
+// leaves out repositories that are hidden from everybody.
 func (n *Node) Placement(_ context.Context, by account.Owner, req PlacementRequest) (*PlacementResponse, error) {
 	req.Page, req.PerPage = cmp.Or(req.Page, 1), cmp.Or(req.PerPage, 30)
 	if req.Page < 1 || req.PerPage < 1 || req.PerPage > 100 {

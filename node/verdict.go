@@ -53,7 +53,7 @@ func verdictOf(s *StatusResponse, replicas int, faults ...string) Verdict {
 	return Verdict{VerdictGood, failureEffect(t, false, false) + "."}
 }
 
-// with adds what needs care while nodes may fail, or none could by design.
+// with adds problems to a verdict, unless its state already says more important things.
 func (v Verdict) with(care ...string) Verdict {
 	if len(care) == 0 || v.State == VerdictWeak || v.State == VerdictFailing {
 		return v

@@ -193,7 +193,7 @@ func differentKeys(members []cluster.Member) string {
 	nodes := map[string][]string{}
 	several := false
 	for _, m := range members {
-		// Nothing is known of a node that was not heard of, or is of an earlier version.
+		// The keys of a node are unknown if it has not reported, or has an earlier version.
 		if keys := m.Load.Keys; keys != "" {
 			nodes[keys] = append(nodes[keys], cluster.Called(m.Name, m.ID))
 			several = several || strings.Contains(keys, " ")

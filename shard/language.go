@@ -177,7 +177,7 @@ func after(text []byte, b byte, words ...string) bool {
 	return false
 }
 
-// before reports whether a word stands directly before a byte somewhere in the text.
+// before reports whether a word is directly before a byte, anywhere in the text.
 func before(text []byte, b byte, word string) bool {
 	for at := 0; ; at++ {
 		i := bytes.IndexByte(text[at:], b)

@@ -98,9 +98,9 @@ func stemsOf(literal string) []uint32 {
 	return hashes
 }
 
-// namedFirst moves documents to the front whose file names resemble a literal of the query, but
-// behind those that define it. If a search stops early and no symbols are known, they most likely
-// have the definition.
+// namedFirst moves documents to the front whose file names resemble a literal of the query, after
+// those that define it. If a search stops early and no symbols are known, they most likely have the
+// definition.
 func (b *bound) namedFirst() {
 	var stems []uint32
 	for _, p := range b.p.patterns {

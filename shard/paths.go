@@ -46,7 +46,7 @@ func (s *shard) pathIndex() *pathIndex {
 	return s.pathPost
 }
 
-// dropPathIndex gives the memory of the index back when nobody reads the shard any more.
+// dropPathIndex frees the memory of the index when nobody reads the shard anymore.
 func (s *shard) dropPathIndex() {
 	s.pathMu.Lock()
 	defer s.pathMu.Unlock()

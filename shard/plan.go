@@ -164,8 +164,7 @@ func (p *plan) add(q query.Q, positive bool) (*node, error) {
 	return n, nil
 }
 
-// pattern compiles a text and returns its index. A text that stands twice in the query is compiled
-// once.
+// pattern compiles a text and returns its index. A repeated text is compiled once.
 func (p *plan) pattern(t query.Text, positive bool) (int, error) {
 	for i, have := range p.patterns {
 		// If one of several uses is positive, matches are shown where its branch holds.

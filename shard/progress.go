@@ -2,8 +2,8 @@ package shard
 
 import "sync/atomic"
 
-// Progress counts what a search has done so far, for somebody who watches it. At any time decided
-// <= files. A nil Progress counts nothing.
+// Progress counts what a running search has done so far. decided never exceeds files. A nil
+// Progress counts nothing.
 type Progress struct {
 	files, decided, found, bytes atomic.Int64
 }

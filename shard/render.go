@@ -341,7 +341,7 @@ func (s *search) file(e *evaluator, n hit, shown int, out *renderedFile) error {
 	f.NameMatch = nameRanges(f.Path, names[:min(len(names), shown-inside)])
 
 	// spans needs the text again, because the first round kept only numbers. It evaluates only the
-	// branches of an Or anew.
+	// branches of an Or again.
 	if inside > 0 && !s.r.NoChunks {
 		spans, err := e.spans(o, n.mask)
 		if err != nil {

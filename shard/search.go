@@ -143,10 +143,10 @@ const (
 )
 
 // A search that need not count all matches stops when it has enough to choose from by rank. Over
-// all shards enough is stopFactor times the number shown, and at least stopLeast. Each shard
-// contributes its share, but at least stopShare times the number shown, since the other shards may
-// have none. If matches are rare among the candidates, a better choice is not worth reading
-// everything: the number halves after each stopUnits units, down to the number shown.
+// all shards, enough is stopFactor times the shown number, at least stopLeast. Each shard
+// contributes its share, but at least stopShare times the shown number, because the other shards
+// may have none. If matches are rare, a better choice is not worth reading everything: the number
+// halves after each stopUnits units, down to the shown number.
 const (
 	stopFactor = 4
 	stopShare  = 2

@@ -7,8 +7,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// Repository is what a shard knows about a repository beside its files. Other layers add the names
-// and links that people see; the name here only orders results.
+// Repository is what a shard knows about a repository, apart from its files. Other layers add the
+// names and links that people see; the name here only orders results.
 type Repository struct {
 	ID        uint32 // id in the catalog
 	Name      string

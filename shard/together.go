@@ -25,7 +25,7 @@ const (
 	togetherGap   = 3    // most signs between neighbouring words
 )
 
-// together scores how close the words of the query stand in the present document.
+// together scores how close together the words of the query are in the current document.
 func (e *evaluator) together(spans []match.Span) float64 {
 	words := e.p.words
 	if words == nil {

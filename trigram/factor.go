@@ -199,7 +199,7 @@ const (
 // bytes and the cheap ones. If there are none, it chooses the cheapest position and some others.
 // Otherwise it keeps two bytes, or one, unless that costs too much.
 func (n *node) trim() {
-	// best is a position; -2-i stands for the pair of bytes at i.
+	// best is a position; -2-i means the pair of bytes at i.
 	best, cost := -1, maxTriple+1
 
 	for i := 0; i+3 <= len(n.set); i++ {

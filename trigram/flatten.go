@@ -256,7 +256,7 @@ func (f *flattener) repeat(re *syntax.Regexp) []seq {
 		return []seq{{}}
 	}
 
-	// A gap stands for copies that may be missing, and for those beyond the limit.
+	// A gap covers optional copies, and those beyond the limit.
 	all := []seq{{}}
 	if re.Max != re.Min || re.Min > maxCopies {
 		all = []seq{{gapOf(x)}}

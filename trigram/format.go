@@ -93,7 +93,7 @@ func (h *head) append(dst []byte) []byte {
 }
 
 // encoder builds the parts of a segment that grow with the keys: blocks, entries and lists. The
-// lists are in pieces, because those of rows stay where they were made.
+// lists are in pieces, because those of rows stay where they were built.
 type encoder struct {
 	words   int // in a flat list
 	blocks  []byte

@@ -137,7 +137,7 @@ func (n *node) String() string {
 	case opNone:
 		return "none"
 
-	// A star means that a character beyond ASCII may stand for a k or an s.
+	// A star marks an s or k that may also be a character beyond ASCII.
 	case opFactor:
 		var b strings.Builder
 		b.WriteByte('"')

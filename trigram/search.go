@@ -198,7 +198,7 @@ func (e *evaluation) evalExact(n *node, out *Bitmap) (int, error) {
 
 	lists := e.lists[from:]
 
-	// If few units are of interest, look each of them up in the lists.
+	// If few units are needed, look each of them up in the lists.
 	if e.within != nil {
 		if k := e.within.Count(); k <= arrayLimit && k <= lists[0].n {
 			e.ids = e.within.appendTo(e.ids[:0])
@@ -331,7 +331,7 @@ func (e *evaluation) evalClasses(set []byteSet, only []uint16, out *Bitmap) erro
 	return nil
 }
 
-// allButShare decides when a union counts as all units: if it lacks at most one unit in so many.
+// allButShare decides when a union counts as all units: if it lacks at most 1/allButShare of them.
 const allButShare = 8
 
 // pairs adds the units of all trigrams that begin with two bytes and have the third byte in a set;

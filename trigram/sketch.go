@@ -43,7 +43,7 @@ func NewSketch(text []byte) *Sketch {
 		}
 	}
 
-	// As in the index, one newline stands before the text and two after it.
+	// As in the index, one newline precedes the text and two follow it.
 	s.add(s.add('\n', text), []byte("\n\n"))
 
 	s.special = bytes.Contains(text, []byte(string(rune(kelvin)))) || bytes.Contains(text, []byte(string(rune(longS))))

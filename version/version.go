@@ -7,9 +7,9 @@ import "fmt"
 // Number is the release that this source becomes or is.
 const Number = "0.1.0"
 
-// Neighbours reports whether nodes of two versions may be in one cluster: of one release
-// or of two that follow each other, as 0.2.1 and 0.3.0, or 0.9.4 and 1.0.0. What is no
-// number of a release may be with all.
+// Neighbours reports whether nodes of two versions may be in one cluster: of one release or of two
+// adjacent ones, such as 0.2.1 and 0.3.0, or 0.9.4 and 1.0.0. A version that is not the number of a
+// release may be with all.
 func Neighbours(a, b string) bool {
 	major, minor, ok := numbers(a, b)
 	if !ok {

@@ -1,15 +1,15 @@
-// Package people holds the pages by which people sign in and out, look after
-// their own account, and by which owners look after the accounts of others.
+// Package people has the pages on which people sign in and out and manage their own account, and on
+// which owners manage the accounts of others.
 //
 //	/login, /logout      by e-mail address and password, or with an API key
-//	/join                with a link that is good once
+//	/join                with a link that works once
 //	/api/auth/callback/… back from an identity provider
 //	/settings/account    one's password, providers, where one is signed in
 //	/settings/people     accounts: invite, approve, suspend, change    owners
 //	/settings/rights     why an account sees a repository, or does not  owners
 //
-// A page asks the same methods as the routes of the API do. What is secret is
-// shown once, in the answer to the form that made it.
+// Pages call the same methods as the routes of the API. A secret is shown once, in the answer to
+// the form that made it.
 package people
 
 import (

@@ -19,7 +19,7 @@ import (
 // Precise is an option of Encode that keeps fractions of seconds.
 var Precise = json.WithMarshalers(json.MarshalFunc(func(t time.Time) ([]byte, error) { return quoted(t, time.RFC3339Nano) }))
 
-// Invalid UTF-8 becomes U+FFFD. JavaScript's line ends are escaped, so that the JSON can stand in
+// Invalid UTF-8 becomes U+FFFD. JavaScript's line ends are escaped, so that the JSON can be part of
 // a script.
 var (
 	encoding = json.JoinOptions(

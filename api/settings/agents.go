@@ -9,7 +9,7 @@ import (
 
 var agentsTemplate = parse("agents.html")
 
-// snippet is the configuration of one client. BASE stands for the URL of the service.
+// snippet is the configuration of one client. BASE is the placeholder for the URL of the service.
 type snippet struct{ Client, Where, WithKey, Without string }
 
 // snippets are the known clients. README shows those with a key.

@@ -58,7 +58,7 @@ func (l *lineList) UnmarshalJSON(b []byte) error {
 }
 
 // notebook converts a Jupyter notebook to Markdown: text stays text, code and output become code
-// blocks. Of a picture or a table it takes the plain text.
+// blocks, and pictures and tables become their plain text.
 func notebook(text []byte) []byte {
 	var book struct {
 		Cells []struct {

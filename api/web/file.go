@@ -269,9 +269,8 @@ const (
 	asideMark = "\x00aside\x00"
 )
 
-// streamFile shows the page of a large file from its beginning: its first lines
-// are painted while the others are drawn and sent. The outline, of which such a
-// file has much, is made meanwhile.
+// streamFile sends the page of a large file from its beginning: it sends the first lines while it
+// renders the others and their outline, which takes longer.
 func (p *sources) streamFile(ctx context.Context, v *layout.Visit, l place, h layout.Head, data any, code *blocks) error {
 	if err := v.Show(h, fileTemplate, data); err != nil {
 		return err

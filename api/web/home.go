@@ -301,7 +301,7 @@ func singleKeys() []string {
 
 // openSearch describes the search to browsers, which offer it in their own box.
 func (p *overview) openSearch(_ context.Context, v *layout.Visit) error {
-	// The format demands the name Url, and that {searchTerms} stands as it is.
+	// The format requires the name Url, and a literal {searchTerms}.
 	type address struct {
 		Type     string `xml:"type,attr"`
 		Template string `xml:"template,attr"`

@@ -28,8 +28,7 @@ type outcome[T any] struct {
 	panic string // message and stack of a panic
 }
 
-// inBackground makes what takes long in a goroutine, so that the frame of the page need
-// not wait for it.
+// inBackground runs slow work in a goroutine, so that the frame of the page need not wait for it.
 func inBackground[T any](work func() (T, error)) <-chan outcome[T] {
 	ended := make(chan outcome[T], 1) // buffered, because nobody may receive
 	go func() {

@@ -117,7 +117,7 @@ func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, more int, page
 	// All of them, also those that the search has not brought.
 	here := searchURL(inFile(box, f), 0)
 
-	// Later pages, and what is typed, have no room for what is folded.
+	// Later pages, and results while typing, have no room for folded matches.
 	if show != folded {
 		dst = appendAttribute(append(dst, `<p class="more"><a href="`...), here)
 		return fmt.Appendf(dst, "\">+%s more in this file</a></p>\n", layout.Grouping(more))
@@ -171,7 +171,7 @@ func appendChunk(dst []byte, c *shard.Chunk, language, page string, m marking) [
 		dst = append(appendInt(dst, number), `">`...)
 		dst = append(appendInt(dst, number), `</a>`...)
 
-		// A line may be a whole file without a break; what was found in it is what matters.
+		// A line may be a whole file. Its matches are what matters.
 		behind := 0
 		if len(after) == 0 {
 			behind = int(c.After)
@@ -250,8 +250,8 @@ func marksOf(ranges []shard.Range, from, to int) []span {
 	return out
 }
 
-// address is the page of a place in a repository. An @ and, in a revision, a
-// slash are written as %40 and %2F, so that the address reads in one way.
+// address returns the page of a path in a repository. It writes @, and a slash in a revision, as
+// %40 and %2F, so that the address is unambiguous.
 func address(repo, rev, kind, path string) string {
 	at := ""
 	if rev != "" && rev != "HEAD" {

@@ -30,7 +30,7 @@ func (p *searching) suggest(ctx context.Context, v *layout.Visit) error {
 		// Scripts count UTF-16 units, and the node bytes.
 		at := len(utf16.Encode([]rune(text[:s.Start] + s.Insert)))
 		b = fmt.Appendf(b, `<li role="option" id="suggest%d" aria-selected="false" data-kind="%s" data-at="%d" data-query="`, i, s.Kind, at)
-		// It is within an attribute, so that not even a quote may stand as it is.
+		// It is inside an attribute, so quotes must be escaped.
 		b = appendAttribute(b, query)
 		if s.Kind == suggest.File {
 			b = append(append(b, `" data-url="`...), address(s.Detail, "", "blob", s.Label)...)

@@ -11,8 +11,8 @@ import (
 const LinesBefore = linesBefore
 
 // Tokens returns the colours of lines of a part of a file as pages show them, in bytes of each
-// line. The first lines of the part are only read for what they leave open. whole means that the
-// part begins with the file. Of a long text only the beginning has colours; then cut is true.
+// line. The first before lines of the part are only read to know what is open. whole means that the
+// part begins with the file. Only the beginning of a long text is coloured; cut is then true.
 func Tokens(part []byte, before int, whole bool, language string) (lines [][]lex.Span, cut bool) {
 	text, paint := paintAfter(part, before, whole, language)
 

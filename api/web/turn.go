@@ -151,8 +151,8 @@ func (h *heap) size() int {
 // sizeOfFile returns the number of a file's ranges, at least one.
 func sizeOfFile(f *search.File) int { return max(1, rangesOf(f.Chunks)+len(f.NameRanges)) }
 
-// page returns the files of the page that begins after so many ranges, and where the next page
-// begins. Each file is on one page, whatever from is.
+// page returns the files of the page that begins after from ranges, and where the next page begins.
+// Each file is on one page, whatever from is.
 func (h *heap) page(from int) (files []search.File, end int) {
 	for i := range h.files {
 		if end >= from+pageMatches {

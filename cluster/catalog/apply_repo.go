@@ -379,7 +379,7 @@ func (t *txn) leave(connection string, gone []*Repo, keep time.Duration) {
 				r.KeptUntil = t.now.Add(keep)
 			}
 
-			// Nobody needs it indexed any more. A running attempt ends by itself.
+			// The repository needs no index anymore. A running attempt ends by itself.
 			if j := t.jobs.Get(jobKey(JobIndex, RepoSubject(r.ID))); j != nil && j.State != JobRunning {
 				t.dropJob(JobIndex, RepoSubject(r.ID))
 			}

@@ -13,7 +13,7 @@ import (
 // AccountState is the state of an account.
 type AccountState uint8
 
-// The states of an account. The numbers stand in records and never change.
+// The states of an account. Stored records contain the numbers, which must never change.
 const (
 	AccountActive    AccountState = 1
 	AccountSuspended AccountState = 2 // it cannot sign in, and its keys are refused

@@ -83,8 +83,8 @@ type FinishRepoAccess struct {
 	More    bool
 }
 
-// FinishReaderAccess reports what the host newly lets a person read, and what no longer. It ends
-// the job.
+// FinishReaderAccess reports the repositories that the host newly lets a person read, and those
+// that it no longer does. It ends the job.
 type FinishReaderAccess struct {
 	Site, Subject string
 	Fence         uint64

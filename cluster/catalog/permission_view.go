@@ -194,8 +194,9 @@ func (v *View) linkedAt(site string) *roaring.Bitmap {
 	})
 }
 
-// Asked returns the repositories whose readers are asked from their hosts: they are shown, closed
-// by a connection, and not open to everybody at the host. The caller must not change the set.
+// Asked returns the repositories whose hosts are asked who may read them: those that are shown,
+// closed by a connection, and not open to everybody at the host. The caller must not change the
+// set.
 func (v *View) Asked() *roaring.Bitmap {
 	if v.PermissionSync() != PermissionSyncOn {
 		return roaring.New()

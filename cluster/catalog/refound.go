@@ -22,14 +22,14 @@ type Refounded struct {
 	Links    int      // invitations and other links, ended
 }
 
-// Refound turns the catalog of an old cluster into that of a new one with one member. Jobs and
-// holdings of the other members are deleted. The state must come from a snapshot, or from a cluster
-// that lost its majority: raft must not apply to it any more.
+// Refound turns the catalog of an old cluster into that of a new one with one member. It deletes
+// the jobs and holdings of the other members. The state must come from a snapshot, or from a
+// cluster that lost its majority; raft must not apply entries to it anymore.
 //
 // Rights that were revoked after the state was written would be valid again. So sessions, consents,
 // links and pending codes end. For a snapshot, the permissions from code hosts are deleted too:
-// what they close stays closed until the hosts answer again. Accounts, passwords, keys and owners'
-// grants stay as they are in the state.
+// private repositories stay closed until the hosts answer again. Accounts, passwords, keys and
+// owners' grants stay as they are in the state.
 func (s *State) Refound(to Successor) *Refounded {
 	t := &txn{State: s, index: s.meta.Index, now: s.meta.Clock}
 

@@ -143,7 +143,7 @@ func (c *PutWatch) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-// numberAt is the number that the first notice of an entry gets.
+// numberAt returns the number of the first notice of an entry.
 func numberAt(index uint64) uint64 { return index << 16 }
 
 func (c *DeleteWatch) apply(t *txn) Result {

@@ -205,7 +205,7 @@ func FixedDirectory(pattern string) (dir, plain string) {
 	return cmp.Or(start[:max(strings.LastIndexByte(start, '/'), 0)], "/"), plain
 }
 
-// Allowance tells what the operator allows to a configuration that comes over the network. The zero
+// Allowance is what the operator allows in a configuration that comes over the network. The zero
 // value allows only what the operator's own files use.
 type Allowance struct {
 	secrets []allowedSecret

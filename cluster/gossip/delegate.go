@@ -39,7 +39,8 @@ func (d *delegate) NotifyJoin(n *memberlist.Node)   { d.g.note(n, true) }
 func (d *delegate) NotifyUpdate(n *memberlist.Node) { d.g.note(n, true) }
 func (d *delegate) NotifyLeave(n *memberlist.Node)  { d.g.note(n, false) }
 
-// NotifyAlive implements memberlist.AliveDelegate. It refuses what is not one of our nodes.
+// NotifyAlive implements memberlist.AliveDelegate. It refuses anything that is not one of our
+// nodes.
 func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 	if _, _, ok := parseName(n.Name); !ok || len(n.Meta) > memberlist.MetaMaxSize {
 		return errors.New("not the name of a node")

@@ -14,14 +14,14 @@ import (
 
 // caller is the client's side of a connection. At most one call is in flight:
 //
-//	        roundTrip           the answer came
+//	        roundTrip           the answer arrived
 //	idle ──────────────▶ wait ──────────────────▶ idle
 //	                      │ giveUp                 ▲
-//	                      ▼     the answer came    │
+//	                      ▼     the answer arrived │
 //	                     lost ─────────────────────┘
-//	                      │ none came within drainTime
+//	                      │ no answer within drainTime
 //	                      ▼
-//	                     dead    from any state, too, when the connection ends
+//	                     dead    from any state when the connection ends
 type caller struct {
 	l     *link
 	key   poolKey

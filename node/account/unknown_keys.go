@@ -45,7 +45,7 @@ type unknownKeys struct {
 	rejected map[[sha256.Size]byte]time.Time
 }
 
-// question is a question to the leader, shared by all who wait for it.
+// question is a question to the leader, shared by all requests that wait for it.
 type question struct {
 	done chan struct{} // closed when it is answered
 	err  error         // why it failed

@@ -162,8 +162,8 @@ func (k *checker) resolveRepo(m *mark) (repo string, err error) {
 	return repo, nil
 }
 
-// cutRepo returns the repository whose name, of two elements at least, begins the mark's path,
-// and cuts it off; "" if there is none.
+// cutRepo returns the repository at the start of the mark's path, and removes it from the path. The
+// name must have at least two elements. It returns "" if there is none.
 func cutRepo(visible *account.Repos, m *mark) (repo string) {
 	for at := strings.LastIndexByte(m.path, '/'); at > 0; at = strings.LastIndexByte(m.path[:at], '/') {
 		if found, err := visible.ByEnding(m.path[:at]); err == nil && strings.Contains(m.path[:at], "/") {
@@ -339,7 +339,7 @@ func (k *checker) definition(ctx context.Context, c *Citation, name string) (fir
 	return first, last
 }
 
-// lastName returns the last part of a name, as it stands in its definition.
+// lastName returns the last part of a name, as written in its definition.
 func lastName(name string) string { return name[strings.LastIndexAny(name, ".:")+1:] }
 
 var (

@@ -113,8 +113,8 @@ func (l *ledger) countSearch() {
 	l.mu.Unlock()
 }
 
-// fileEnding returns the only file whose path ends with path; ok is false if there is none or more
-// than one. repo "" means any repository.
+// fileEnding returns the only file whose path ends with path; ok is false if there are none or
+// several. repo "" means any repository.
 func (l *ledger) fileEnding(repo, path string) (found Read, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// Limits of a turn. At four fifths of steps, tokens or time, the model is told to answer with
-// what it has. At the whole, the turn ends.
+// The limits of a turn. At four fifths of the steps, tokens or time, the model is told to answer
+// with what it has. At the limit, the turn ends.
 const (
 	usualSteps  = 100
 	maxInput    = 1_000_000 // tokens, including cached ones
@@ -122,7 +122,7 @@ func newLoop(t *Turn) *loop {
 	l.check = &checker{gate: t.kit.gate, viewer: t.viewer, ledger: led, left: maxChecks, patience: t.kit.pace.scale(checkPatience)}
 	t.loop = l
 
-	// Put what is the same for all turns first, so that providers can cache it.
+	// Put the parts that all turns share first, so that providers can cache them.
 	l.req = model.Request{System: []string{static, t.prompt()}, CacheKey: t.ID, MaxOutput: min(t.limit.Output, maxOutput)}
 	for _, row := range l.tools.Tools() {
 		l.req.Tools = append(l.req.Tools, model.Tool{Name: row.Name, About: row.About, Schema: row.Schema()})
@@ -207,7 +207,7 @@ func (l *loop) work(ctx context.Context) error {
 			l.t.emit(Event{Kind: KindAside, Step: step})
 			l.round(ctx, calls)
 		case len(calls) > 0:
-			// The model calls although it must not. Some models need to be told more than once.
+			// The model makes a call although it must not. Some models must be told more than once.
 			if l.refused++; l.refused >= refusals {
 				return l.noAnswer(pieces)
 			}

@@ -43,7 +43,7 @@ func (p *planner) plan(ctx context.Context, v catalog.Viewer, q Question) (*plan
 		return nil, err
 	}
 
-	// Store what the asker can see now: it decides later who may see how the answer was found.
+	// Store what the asker can see now. It decides later who may see the steps of the answer.
 	visible, err := p.gate.Repos(out.viewer)
 	if err != nil {
 		return nil, err

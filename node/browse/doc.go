@@ -1,15 +1,14 @@
-// Package browse reads repositories at any of their commits: files, trees,
-// history, differences, blame. What the index has not is read from mirrors.
+// Package browse reads repositories at any of their commits: files, trees, history, differences,
+// blame. It reads mirrors for everything that the index lacks.
 //
 //	Browser.Source ─ Gate: may the viewer see it ─ Peers: who has the mirror ─┐
 //	    ┌──────────── here: readHere ◀── this node first ─────────────────────┤
 //	    └──────────── there: read.source ══▶ readHere on the other node ◀─────┘
 //	                                            └─ operation.run(site, request)
 //
-// Each kind of read is an operation: a name, and a function of a mirror and a
-// request and of nothing else, so that every holder answers alike. The links of
-// an answer are joined by the node that was asked.
+// Each kind of read is an operation: a name, and a function of only a mirror and a request, so that
+// every holder gives the same answer. The node that got the request adds the links.
 //
-// Search results are package search's; it asks this package to look at a
-// commit that is not indexed (scan.go).
+// Package search has the search results. It calls this package to search an unindexed commit
+// (scan.go).
 package browse

@@ -229,8 +229,8 @@ func (s *site) commitInfos(ctx context.Context, commits []git.Commit, people *gi
 	return out
 }
 
-// longestDecoration bounds the ref names shown beside a commit, in bytes: any number of branches
-// may point at it.
+// longestDecoration limits the ref names shown at a commit, in bytes, because any number of
+// branches may point at it.
 const longestDecoration = 2 << 10
 
 // decoration lists the refs at a commit, as git log does: "HEAD -> main, tag: v1, dev". If they

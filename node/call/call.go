@@ -58,9 +58,8 @@ func Types() map[string][2]reflect.Type {
 	return all
 }
 
-// Ask calls a method on a node and waits for the answer. An error of the other node comes back as
-// an [Error] of the same kind. If there was no answer, the error is one of package wire or that
-// of ctx.
+// Ask calls a method on a node and waits for the answer. An error of the other node becomes an
+// [Error] of the same kind. If there was no answer, the error is from package wire or from ctx.
 func (m Method[Req, Resp]) Ask(ctx context.Context, net Network, node string, req *Req) (*Resp, error) {
 	in, err := m.questions.encode(m.message(ctx, req)...)
 	if err != nil {

@@ -194,7 +194,7 @@ func WriteError(err error) error {
 	return err
 }
 
-// noLeader says what to do without a leader, and why there is none if that is known.
+// noLeader says what to do without a leader, and why there is none if known.
 func noLeader(err error) string {
 	why := err.Error()
 	for range 2 { // it may be wrapped in itself

@@ -14,10 +14,10 @@ import (
 
 // Whole returns the method for requests whose meaning depends on every field, such as a search. A
 // node of an earlier release refuses such a request if it does not know a field that is set. The
-// refusal counts as an unknown method, so that another node is asked. A field that a later
-// release has dropped is skipped, because that release knows what it meant.
+// refusal counts as an unknown method, so another node is asked. A field that a later release has
+// dropped is skipped, because that release knew its meaning.
 //
-// Other methods skip every field they do not know.
+// Other methods skip every unknown field.
 func (m Method[Req, Resp]) Whole() Method[Req, Resp] {
 	m.whole = true
 	return m

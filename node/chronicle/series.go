@@ -322,7 +322,7 @@ func (s *series) fileName(at time.Time) string {
 	return fmt.Sprintf("%s-%s.jsonl", s.name, at.UTC().Format(nameTime))
 }
 
-// timeOf returns the time in a file name, which is of its first line.
+// timeOf returns the time in a file name, which is the time of the file's first line.
 func (s *series) timeOf(name string) (time.Time, bool) {
 	text := strings.TrimSuffix(strings.TrimPrefix(name, s.name+"-"), ".jsonl")
 	at, err := time.Parse(nameTime, text)

@@ -68,8 +68,8 @@ func (e *Environment) GoogleToken(ctx context.Context, path string) (string, err
 		return have, nil
 	}
 
-	// The request goes on if this caller gives up, because others may wait for it. The HTTP client
-	// limits its time.
+	// The request continues if this caller gives up, because others may wait for it. The HTTP
+	// client limits its time.
 	asked := e.asking.DoChan(path, func() (any, error) {
 		// An earlier request may have ended just now.
 		if have := e.cachedToken(path); have != "" {

@@ -78,8 +78,8 @@ func NewCopier(cluster Cluster, files *Files, from *Transfers, opt CopyOptions) 
 	}
 }
 
-// restPer is the pause for each repository between two looks at all of them. With 20,000
-// repositories, of which a look takes milliseconds, that is ten seconds.
+// restPer is the pause for each repository between two looks at all of them. For 20,000
+// repositories, which take milliseconds to look at, that is ten seconds.
 const restPer = 500 * time.Microsecond
 
 // Rest returns the pause between two looks at all repositories when nothing asks for one
@@ -211,7 +211,7 @@ func (c *Copier) forget(view *catalog.View, w *work) {
 	}
 }
 
-// confirm tells the catalog what this node holds now, and what it gives up.
+// confirm reports to the catalog what this node holds now, and what it gives up.
 func (c *Copier) confirm(ctx context.Context, w *work) {
 	// Confirm in parts, so that no log entry grows with the size of the disk.
 	for len(w.held)+len(w.giveUps) > 0 {

@@ -46,7 +46,8 @@ func externalID(kind config.Kind, server *url.URL, id string) string {
 	return string(kind) + ":" + hostName(server) + ":" + id
 }
 
-// hostIDOf returns the host's own id in an external id, or false if that is of another host.
+// hostIDOf returns the host's own id in an external id; false if the external id belongs to another
+// host.
 func hostIDOf(external string, kind config.Kind, server *url.URL) (string, bool) {
 	return strings.CutPrefix(external, externalID(kind, server, ""))
 }

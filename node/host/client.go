@@ -459,8 +459,8 @@ func (c *client) refused(res *http.Response, body io.Reader) error {
 	text, _ := io.ReadAll(io.LimitReader(body, 64<<10))
 	until := c.retryAfter(res.Header)
 
-	// The product knows best what its answer means. A page for people is not from its API, and does
-	// not prove that something is gone.
+	// The product's own answer is the most reliable. A page for people does not come from its API,
+	// and does not prove that something is gone.
 	r := (*Refusal)(nil)
 	switch {
 	case c.pageForPeople(res):

@@ -205,7 +205,8 @@ func (a *githubApp) sign(ctx context.Context) (string, error) {
 	return signed + "." + b64(signature), nil
 }
 
-// rsaKey parses a PEM key in either common form. In a variable, \n may stand for line ends.
+// rsaKey parses a PEM key in either common form. In a variable, \n may be written instead of line
+// ends.
 func rsaKey(text string) (*rsa.PrivateKey, error) {
 	block, _ := pem.Decode([]byte(strings.ReplaceAll(text, `\n`, "\n")))
 	if block == nil {

@@ -24,8 +24,8 @@ type Person struct {
 type Own interface {
 	// Who returns the host's id of the token's owner.
 	Who(ctx context.Context) (subject string, err error)
-	// Repos passes on the external ids of the private repositories whose code the person may read.
-	// It returns a sentence about what the host withholds for now, or "".
+	// Repos calls take with the external id of each private repository whose code the person may
+	// read. It returns a sentence about what the host withholds for now, or "".
 	Repos(ctx context.Context, take func(externalID string)) (withheld string, err error)
 }
 

@@ -232,7 +232,7 @@ func BitbucketServerOwn(p Person, t Tools) (Own, error) {
 	return &ownBitbucketServer{b}, nil
 }
 
-// Who makes a call that needs a signed-in person. The server treats an ended token as anonymous,
+// Who makes a call that needs a signed-in person. The server treats an expired token as anonymous,
 // without an error. A header of the answer has the person's id.
 func (b *ownBitbucketServer) Who(ctx context.Context) (string, error) {
 	var page struct{}

@@ -27,8 +27,8 @@ func heldSince(known *catalog.Connection, fin *catalog.FinishListing, now time.T
 	return known.HeldAt
 }
 
-// incomplete records in the command what was listed only in part. It returns the targets that count
-// as gone, because the host has not had them for long.
+// incomplete records in the command which targets were listed only in part. It returns the targets
+// that count as gone, because the host has lacked them for long.
 func (l *listing) incomplete(fin *catalog.FinishListing, known *catalog.Connection, now time.Time) map[string]bool {
 	lost := map[string]bool{}
 	for k := range l.issues {

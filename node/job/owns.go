@@ -16,9 +16,9 @@ import (
 	"github.com/shoalsearch/shoal/node/place"
 )
 
-// OpenOwn opens a code host in the name of a person who allowed it. fence is that of the job. anew
-// means that the host refused the stored token. A *host.Refusal that refuses the person ends all
-// access by this host.
+// OpenOwn opens a code host in the name of a person who allowed it. fence is the fence of the job.
+// anew means that the host refused the stored token. A *host.Refusal that refuses the person ends
+// all access by this host.
 type OpenOwn func(ctx context.Context, x *catalog.Identity, kept *catalog.HostToken, fence uint64, anew bool) (host.Own, error)
 
 // owns asks code hosts in people's names what they may read, and writes the answers into the

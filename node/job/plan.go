@@ -101,8 +101,8 @@ func (p *planner) idle(j *catalog.Job, retry time.Duration) bool {
 	return j == nil || j.State == catalog.JobDone || j.State == catalog.JobFailed && p.elapsed(j.FinishedAt, retry)
 }
 
-// revoke revokes jobs of nodes that are gone, restarted or silent for too long, and jobs past their
-// deadline. It counts the others as running.
+// revoke revokes jobs of nodes that are removed, restarted or silent for too long, and jobs past
+// their deadline. It counts the others as running.
 func (p *planner) revoke() {
 	for j := range p.in.View.JobsOf(catalog.JobRunning) {
 		if why := p.lost(j); why != "" {

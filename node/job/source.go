@@ -18,7 +18,7 @@ type source struct {
 	read   func(n int64) // called with the number of bytes read
 }
 
-// newSource lists the blobs of the revisions. Each bit of a mask stands for a commit.
+// newSource lists the blobs of the revisions. Each bit of a mask means a commit.
 func newSource(ctx context.Context, m *git.Mirror, repo *catalog.Repo, revs []git.Revision) (*source, error) {
 	s := &source{mirror: m, repo: shard.Repository{ID: repo.ID, Name: repo.Name}}
 

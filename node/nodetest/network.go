@@ -11,15 +11,14 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// network stands between the nodes of a fleet. Each pair of nodes has two
-// links, one in each direction, and every connection passes through both:
+// network simulates the network between the nodes of a fleet. Each pair of nodes has two links, one
+// in each direction, and every connection uses both:
 //
 //	n1 dials n2     what n1 writes passes the link 1→2, what it reads 2→1
 //	n1 gossips      a packet to n2 passes the link 1→2, a connection needs both
 //
-// What is sent over a cut link is neither lost nor refused: it waits until
-// the link is mended or the sender gives up, as bytes wait for TCP to send
-// them again. Packets of gossip are lost.
+// Data on a cut link is neither lost nor refused: it waits until the link is restored or the sender
+// gives up, as if TCP sent it again. Gossip packets are lost.
 type network struct {
 	mu      sync.Mutex // guards the fields below
 	owner   map[string]int

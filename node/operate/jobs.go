@@ -257,7 +257,7 @@ func addProgress(jobs []JobInfo, view *catalog.View, progress map[uint64]job.Pro
 			continue
 		}
 
-		// Match by fence, which is of this attempt and not of an earlier one.
+		// Compare the fence, which identifies this attempt of the job.
 		j := view.Job(key.Kind, key.Subject)
 		if p, ok := progress[j.Fence]; ok {
 			jobs[i].SetProgress(p)

@@ -105,8 +105,8 @@ func (p *plan) moveFrom(from int) bool {
 	return false
 }
 
-// pick chooses a unit to move: one whose move narrows the gap between the two members, and of those
-// the one with the best score there.
+// pick chooses a unit to move: one that narrows the gap between the two members, and among those
+// the one with the best score at the target.
 func (p *plan) pick(from, to int) int {
 	best, bestScore := -1, 0.0
 	for u := range p.held[from] {

@@ -71,8 +71,8 @@ func readCursor(after string, q *query.Query) (*cursor, error) {
 	return c, nil
 }
 
-// placeIn returns where the order of all repositories has come to in one of them: commits of one
-// time are in the order of the names of their repositories.
+// placeIn returns the position of the cursor in one repository. Commits of the same time are
+// ordered by the names of their repositories.
 func (c *cursor) placeIn(repo string) change.Place {
 	p := *c.Place
 	switch {

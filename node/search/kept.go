@@ -84,8 +84,8 @@ func (s *Searcher) KeptByName(ctx context.Context, v catalog.Viewer, where []que
 	}
 	kept = textFiles(r.a.files)
 
-	// Do not cache an incomplete list. The key is that of the index that was searched, which may be
-	// newer than the one asked for above.
+	// Do not cache an incomplete list. The key is of the index that was searched, which may be
+	// newer than the one above.
 	if r.complete() {
 		s.kept.Put(r.key(), kept, keptSize(kept))
 	}

@@ -31,7 +31,8 @@ type way interface {
 	// reach returns the endpoints and the authority of a provider. A proxy in front of this service
 	// has only an authority.
 	reach(ctx context.Context, s *Server, p *provider) (*reached, error)
-	// who returns the proof of the person who got a token, without the provider's own names.
+	// who returns the identity of the person who got a token. It does not use the provider's own
+	// names.
 	who(ctx context.Context, s *Server, p *provider, at *reached, t *oauth2.Token, nonce string) (account.Proof, error)
 }
 

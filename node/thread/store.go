@@ -156,7 +156,7 @@ func (s *Store) sealed(ctx context.Context, thread, file string) ([]byte, error)
 	return s.fetch(ctx, thread, file)
 }
 
-// fetch asks the other nodes for a file, those first that should have it.
+// fetch gets a file from another node. It first asks the nodes that should have the file.
 func (s *Store) fetch(ctx context.Context, thread, file string) ([]byte, error) {
 	for _, node := range s.liveNodes(s.d.View(), thread) {
 		if node == s.d.Net.Self() {

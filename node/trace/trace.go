@@ -83,7 +83,7 @@ func (t *Tracer) Past(ctx context.Context, name string, began time.Time) {
 	}
 }
 
-// Span is a part of the work. The zero Span is of no Tracer.
+// Span is a part of the work. The zero Span does nothing.
 type Span struct{ span trace.Span }
 
 // Text adds a text to the span: never what a person wrote.

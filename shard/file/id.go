@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ID identifies an index file: it is the SHA-256 of its bytes. The zero value stands for no file.
+// ID identifies an index file: it is the SHA-256 of its bytes. The zero value means no file.
 type ID [sha256.Size]byte
 
 // Kind says what an index file contains. Each kind is a row of the table kinds.

@@ -18,18 +18,18 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// foreign is a repository in a directory of this machine. It belongs to whoever may write there,
-// which need not be us, so the package trusts nothing in it:
+// foreign is a repository in a directory of this machine. Other users may write there, so nothing
+// in it is trusted:
 //
 //   - Its parts may lead elsewhere: by a symbolic link, a .git file, commondir or alternates.
-//     Where they lead has to lie inside the directory of the connection, and outside of the
-//     repository itself it has to belong to the owner of the repository. Somebody who may write
-//     one directory must not be able to show others what only we may read.
-//   - The package opens files below handles of directories, opens only ordinary files, and
-//     limits how much it reads.
+//     The targets must be inside the directory of the connection. Outside of the repository
+//     itself they must belong to the owner of the repository. A user who may write one
+//     directory must not be able to show others what only we may read.
+//   - The package opens files below directory handles, opens only regular files, and limits
+//     how much it reads.
 //   - The package never runs git in it: see [foreign.view].
 //
-// The caller closes it.
+// The caller must close it.
 type foreign struct {
 	asked  string // the directory as the user named it
 	root   string // without symbolic links

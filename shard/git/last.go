@@ -296,7 +296,8 @@ func (w *lastWalk) step() (err error) {
 	return nil
 }
 
-// sameIn returns a bit for each entry that a commit has as the directory has it at the start.
+// sameIn returns a bit for each entry that a commit has in the same state as the directory at the
+// start.
 func (w *lastWalk) sameIn(pos uint32) ([]uint64, error) {
 	dir := treeItem{mode: "40000", id: string(w.c.tree(pos))}
 	if w.path != nil {

@@ -72,8 +72,8 @@ const (
 )
 
 // Log lists commits. When its time is over it returns what it has found, with Reached set: the same
-// query with Until continues there. It does not wait long for the count of a long history: the
-// count goes on, and the next page has it.
+// query with Until continues there. It does not wait long for the count of a long history; counting
+// continues for the next page.
 func (h *logs) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 	if q.Limit <= 0 {
 		q.Limit = 50
@@ -277,7 +277,7 @@ func (h *logs) texts(ctx context.Context, c *chronicle, ids [][]byte) (list []Co
 	return list, err
 }
 
-// pass skips the next n commits. It reports false if there are not so many.
+// pass skips the next n commits. It reports false if there are fewer.
 func (w *walk) pass(n int) (more bool, err error) {
 	for range n {
 		if _, err := w.next(); err == io.EOF {
@@ -355,7 +355,7 @@ func (h *logs) Show(ctx context.Context, commit string) (c Commit, err error) {
 		return c.withRefs(s), nil
 	}
 
-	// The commit is the first of its own history. Git is asked if the packs do not have it.
+	// The commit is the first of its own history. Use git if the packs do not have it.
 	page, err := h.read(ctx, LogQuery{Commit: commit, Limit: 1})
 	if err == nil && len(page.Commits) == 1 {
 		c = page.Commits[0]

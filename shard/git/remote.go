@@ -228,13 +228,13 @@ func speaksGit(ctx context.Context, c run.Command) error {
 	return err
 }
 
-// read parses what git ls-remote prints:
+// read parses the output of git ls-remote:
 //
 //	ref: refs/heads/main TAB HEAD
 //	<oid> TAB HEAD
 //	<oid> TAB refs/heads/main
 //	<oid> TAB refs/tags/v1
-//	<oid> TAB refs/tags/v1^{}        what the tag leads to: not kept
+//	<oid> TAB refs/tags/v1^{}        the target of the tag: ignored
 func (l *listing) read(r io.Reader) error {
 	lines, held := bufio.NewScanner(r), 0
 	lines.Buffer(nil, 1<<20)

@@ -357,7 +357,7 @@ func (h *traces) followLines(ctx context.Context, q TraceQuery) (page TracePage,
 	page.Paths = map[string][]string{}
 	err = c.Stream(looked, func(r io.Reader) error { return f.read(newRecords(r)) })
 
-	// The time for looking is over, not that of the caller, so return what was found.
+	// The time for the search is over, but not the caller's, so return what was found.
 	if looked.Err() != nil && ctx.Err() == nil {
 		page.AtLeast, err = true, nil
 	}

@@ -90,8 +90,8 @@ func formatOf(path string) *format {
 	return &formats[i]
 }
 
-// Mention is an expression for texts that may name a library: Python writes one name with
-// dashes, dots and underscores, and many files leave out a part.
+// Mention returns an expression for texts that may name a library: Python allows dashes, dots and
+// underscores in one name, and many files leave out a part of it.
 func Mention(name string) string {
 	expr := separators.ReplaceAllString(regexp.QuoteMeta(strings.Trim(name, "/:")), `[-_.]`)
 	expr = unnamed.ReplaceAllString(expr, ".")

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// expr reads uses by an expression with the groups name, version and kind. A group of
-// that name stands before the name. kind is that of uses without one.
+// expr returns a reader that finds uses by an expression with the groups name, version and kind.
+// kind is the kind of uses without such a group.
 func expr(kind, text string) func([]byte) ([]Use, error) {
 	re := regexp.MustCompile(text)
 	return func(text []byte) (uses []Use, _ error) {

@@ -122,7 +122,7 @@ func parseYAML(text []byte) (*node, error) {
 // yamlNode converts a YAML value to a node.
 func yamlNode(key string, y *yaml.Node) *node {
 	n := &node{key: key, value: y.Value, line: y.Line}
-	// An alias is not followed but to a scalar: a few lines of aliases may stand for billions.
+	// Follow an alias only to a scalar: a few lines of aliases can expand to billions of nodes.
 	if y.Kind == yaml.AliasNode && y.Alias != nil {
 		n.value = y.Alias.Value
 	}

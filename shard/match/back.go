@@ -75,7 +75,7 @@ func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool)
 	}
 	threads = s.threads
 
-	// Pending bytes that the rune has no room for are broken. The rune stands before them.
+	// Pending bytes that are not part of the rune are broken. The rune precedes them.
 	if rest := k + 1 - size; rest > 0 {
 		threads = m.boundary(m.flushFirst(s, n, rest), n, k-rest, true)
 	}

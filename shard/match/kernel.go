@@ -124,7 +124,7 @@ type finder interface {
 
 const maxReach = 128
 
-// newlines stand in for the bytes after the end of a text.
+// newlines replaces the bytes after the end of a text.
 var newlines = [64 + maxReach]byte(bytes.Repeat([]byte{'\n'}, 64+maxReach))
 
 // cursor walks the candidates that a finder finds in a text, window by window.

@@ -168,7 +168,7 @@ func (l *literal) atWords(o Options) {
 
 // anchor sets scan. before and after must be set.
 func (l *literal) anchor() {
-	// If letters of several lengths stand between core and newline, their distance is not fixed.
+	// With letters of several lengths between core and newline, their distance is not fixed.
 	if len(l.left)+len(l.right) > 0 {
 		return
 	}

@@ -23,9 +23,8 @@ type Options struct {
 	Fold    bool // letters match without regard to case
 	Names   bool // the texts are file names: each is one line, even if it contains line breaks
 
-	// A match must begin a word, or end one: no letter, mark, digit or `_` of any script stands
-	// before it, or after it. With both, it must be a whole word.
-	// before it, or behind it. With both it is a whole word.
+	// A match must begin a word, or end one: no letter, mark, digit or `_` of any script is before
+	// it, or after it. With both, it must be a whole word.
 	WordBegins, WordEnds bool
 }
 

@@ -109,7 +109,7 @@ func (g *gather) add(re *syntax.Regexp) {
 // the run.
 func (g *gather) addLiteral(re *syntax.Regexp) {
 	for _, r := range re.Rune {
-		// This rune also stands for any broken byte, which has another encoding.
+		// This rune also matches any broken byte, which has another encoding.
 		if r == utf8.RuneError || !utf8.ValidRune(r) {
 			g.skip(utf8.UTFMax)
 			continue
@@ -368,7 +368,7 @@ func exactClass(ranges []rune) [][]elem {
 		}
 
 		for r := ranges[i]; r <= ranges[i+1]; r++ {
-			// This rune also stands for any broken byte, which is not a string of its own.
+			// This rune also matches any broken byte, which is not a string of its own.
 			if r == utf8.RuneError || !utf8.ValidRune(r) {
 				return nil
 			}

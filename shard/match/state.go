@@ -421,8 +421,8 @@ func (m *machine) follow(out []uint32, pc uint32) []uint32 {
 	return out
 }
 
-// expand is follow, but it goes through assertions that hold. It reports whether it reached a
-// match; a forward machine stops there. open says that the end of a word must wait for the rest of
+// expand is like follow, but also passes assertions that hold. It reports whether it reached a
+// match; a forward machine stops there. open means that the end of a word must wait for the rest of
 // a rune.
 func (m *machine) expand(out []uint32, pc uint32, ctx syntax.EmptyOp, open bool) ([]uint32, bool) {
 	out, match := m.reach(out, pc, func(pc uint32, in *syntax.Inst) (through, waits bool) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// prefix identifies a filter. In a query its name stands before a colon.
+// prefix identifies a filter, by its name before the colon in a query.
 type prefix uint8
 
 const (
@@ -361,7 +361,7 @@ func oneExpression(text string) string {
 }
 
 // unquote removes the escapes of quoted text: \" is a quote, \\ a backslash, and any other
-// backslash stands for itself.
+// backslash is literal.
 func unquote(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s

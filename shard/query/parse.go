@@ -283,7 +283,7 @@ func (p *parser) atOr(end int) bool {
 	return false
 }
 
-// item reads an item, and negates it if a minus stands before it.
+// item reads an item, and negates it if a minus precedes it.
 func (p *parser) item(end int) (Q, error) {
 	at := p.pos
 	if p.text[at] != '-' || !p.negates(end) {

@@ -16,7 +16,7 @@ const (
 	CloseToken                   // the closing parenthesis of a group
 )
 
-// Token is a part of a query text. Only blanks stand between tokens.
+// Token is a part of a query text. Between tokens there are only blanks.
 type Token struct {
 	Kind       TokenKind
 	Start, End int // byte offsets in the text

@@ -164,7 +164,7 @@ func (k *keys) yaml(text []byte) {
 			continue
 		}
 		quiet = -1
-		// An element of a list may stand as deep as the key of the list.
+		// The elements of a list may be indented like the key of the list.
 		if strings.HasPrefix(content, "- ") || content == "-" {
 			quiet, k.before = indent, number
 			continue

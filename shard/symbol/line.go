@@ -26,8 +26,8 @@ func newSourceLine(number uint32, line []byte) sourceLine {
 	return sourceLine{number: number, in: in, text: rest}
 }
 
-// silent reports whether the line tells nothing about where a definition ends: comments,
-// preprocessor lines and labels may stand at the margin anywhere.
+// silent reports whether the line says nothing about the end of a definition: comments,
+// preprocessor lines and labels may be unindented anywhere.
 func (l *sourceLine) silent() bool {
 	if len(l.text) == 0 || l.text[0] == '#' || bytes.HasPrefix(l.text, []byte("//")) {
 		return true

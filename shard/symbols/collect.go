@@ -55,8 +55,8 @@ type collector struct {
 // errNoRoom reports more than 4 GiB of names.
 var errNoRoom = errors.New("too many names of symbols")
 
-// How much text is given to the tagger at once. It is less where so much would leave
-// nothing to the other cores.
+// The amount of text that the tagger gets at once. It is less if other cores would have nothing to
+// do.
 const (
 	leastGroup = 16 << 10
 	mostGroup  = 512 << 10

@@ -100,7 +100,7 @@ func (o *copying) number() error {
 			return err
 		}
 
-		// In a page names stand one a line; n is the number of the next.
+		// Names are one per line in a page; n is the number of the next.
 		for text := buf; len(text) > 0 && n < len(o.names); n++ {
 			name, rest, _ := bytes.Cut(text, newline)
 			text = rest

@@ -48,8 +48,8 @@ type parent struct{ name, kind string }
 // files. Nothing is read yet.
 func Open(f *file.File, tables *Tables) *File { return &File{f: f, tables: tables} }
 
-// Ready reads and checks the columns, once, and makes sure that the symbols are those of
-// the shard, which has so many documents. Call it before anything else.
+// Ready reads and checks the columns, once, and checks that the symbols belong to a shard with that
+// many documents. The caller must call it first.
 func (y *File) Ready(shard string, documents int) error {
 	y.once.Do(func() { y.err = y.f.Blame(y.load()) })
 	if y.err == nil && (y.shard != shard || y.documents != documents) {

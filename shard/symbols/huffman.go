@@ -163,7 +163,8 @@ func (c *huffmanCode) encode(dst, src []byte) []byte {
 	return dst
 }
 
-// huffmanTable decodes: for each value of the next tableBits bits, what they begin with.
+// huffmanTable decodes: it has, for each value of the next tableBits bits, the codes at their
+// start.
 type huffmanTable [1 << tableBits]codeEntry
 
 // tableBits is more than codeBits, so that often two short codes are decoded at once.
@@ -246,9 +247,8 @@ func (t *huffmanTable) join() {
 	}
 }
 
-// decode fills dst with what src stands for, and reports whether there was enough of it. In
-// both loops dst[:i] is done, and acc has the next n bits of the codes, the first one
-// lowest.
+// decode decompresses src into dst, and reports whether src was long enough. In both loops dst[:i]
+// is done, and acc has the next n bits of the codes, the first one lowest.
 func (t *huffmanTable) decode(dst, src []byte) bool {
 	acc, n := uint64(0), uint(0)
 	i := 0

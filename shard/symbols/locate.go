@@ -66,8 +66,8 @@ func firstPart(language string, name []byte) []byte {
 	return name
 }
 
-// appendParts appends a row for each part of the selector of a row, which stands in the
-// text at its offset: people know methods by these, too.
+// appendParts appends a row for each part of an Objective-C selector, because people also search
+// for the parts. The selector is in the text at the row's offset.
 func (w *tagging) appendParts(rows []taggedRow, r taggedRow, text []byte) []taggedRow {
 	at := int(r.offset)
 	head := text[at:]
@@ -144,8 +144,8 @@ type lineReader struct {
 	end    int    // of the line; -1 while not known
 }
 
-// goTo goes to a line. It reports false if the text has not so many, or if it is past the
-// line already. l.start is where line l.number begins.
+// goTo moves to a line. It reports false if the text has fewer lines, or if it is past the line
+// already. l.start is the start of line l.number.
 func (l *lineReader) goTo(number uint32) bool {
 	for l.number < number {
 		i := bytes.IndexByte(l.text[l.start:], '\n')
@@ -178,7 +178,7 @@ func (l *lineReader) find(name []byte) int {
 func wordIn(line, name []byte) int {
 	first := bytes.Index(line, name)
 
-	// A name may stand within a longer word first, as `in` does in `int in`.
+	// A name may first occur within a longer word, as `in` does in `int in`.
 	for at := first; at >= 0; {
 		end := at + len(name)
 		if (at == 0 || IsBorder(line[at-1], line[at])) && (end == len(line) || IsBorder(line[end-1], line[end])) {
@@ -198,8 +198,8 @@ func wordIn(line, name []byte) int {
 // ahead report the line that they have reached.
 const linesBefore = 3
 
-// wordBefore returns where a name stands as a word of its own in the last lines of a text,
-// the last one first; -1 if nowhere.
+// wordBefore returns the position of a name as a whole word in the last lines of a text, searching
+// backwards; -1 if there is none.
 func wordBefore(text, name []byte) int {
 	for range linesBefore {
 		if len(text) == 0 {

@@ -19,7 +19,7 @@ type Row struct {
 // the bytes between them with a bit for "kind and parent follow", the distance of the
 // names, and kind and parent if they differ.
 func appendRow(dst []byte, before, r Row) []byte {
-	// Neighbours mostly have one kind and one parent, so a bit stands for both.
+	// Neighbours mostly have the same kind and parent, so one bit says so for both.
 	gap := uint64(r.Offset-before.Offset) << 1
 	if r.Kind != before.Kind || r.Parent != before.Parent {
 		gap |= 1

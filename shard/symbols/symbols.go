@@ -73,8 +73,8 @@ type Unknown struct {
 	Tries int // attempts that failed
 }
 
-// MaxName is the longest name that is kept, in bytes. People write none that is longer, and
-// a page must have room for it.
+// MaxName is the longest stored name in bytes. People write no longer ones, and a page must have
+// room for it.
 const MaxName = 1024
 
 // maxKind is the longest kind that is believed, in bytes.

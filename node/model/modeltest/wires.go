@@ -60,8 +60,7 @@ func streamChat(s *Server, _ *Request, t Turn) []byte {
 		}
 	}
 
-	// A turn with calls has its own reason, and the usage comes behind it, in an event without
-	// choices.
+	// A turn with calls has its own finish reason. The usage follows in an event without choices.
 	finish := "stop"
 	if len(t.Calls) > 0 {
 		finish = "tool_calls"
@@ -226,7 +225,7 @@ func streamMessages(s *Server, r *Request, t Turn) []byte {
 		v["type"] = kind
 		fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", kind, encoded(v))
 	}
-	// The input is told at the start, in three parts that add up; the output at the end.
+	// The input tokens are reported at the start, in three parts, and the output tokens at the end.
 	say("message_start", object{"message": object{"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []any{}, "stop_reason": nil, "stop_sequence": nil,
 		"usage": object{"input_tokens": input - cached, "cache_read_input_tokens": cached, "cache_creation_input_tokens": 0, "output_tokens": 1}}})
 	say("ping", object{})

@@ -83,7 +83,7 @@ func (b *stream) fill() {
 	}
 }
 
-// take uses n bits. It reports false if there are not so many.
+// take returns the next n bits. It reports false if there are fewer.
 func (b *stream) take(n uint) (v uint64, ok bool) {
 	if n > b.n {
 		return 0, false
@@ -216,8 +216,8 @@ func (f *inflater) block(dst []byte, out int, b *stream) (int, error) {
 	}
 }
 
-// code takes the next code, using a table that first bits index. It returns the entry and the bits
-// taken; those of its number are above those of the code.
+// code takes the next code, using a table that first bits index. It returns the table entry and the
+// bits of the code, followed by its extra bits.
 func (b *stream) code(table []uint32, first uint) (e uint32, code uint64, ok bool) {
 	e = table[b.buf&(1<<first-1)]
 	if e&entryMore != 0 {

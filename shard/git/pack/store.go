@@ -222,7 +222,7 @@ func (s *Store) info(f *file, i int) (kind Kind, size int64, err error) {
 		return 0, 0, err
 	}
 
-	// Go down the chain: the kind is that of its last base, the size that of the first delta.
+	// Follow the chain: the kind is that of its last base, the size that of the first delta.
 	size = int64(e.size)
 	for deltas := 0; e.isDelta(); deltas++ {
 		if deltas > maxChain {
