@@ -12,6 +12,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	netv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -27,7 +28,7 @@ func TestHelmChart_rendersValidKubernetesObjects(t *testing.T) {
 	}{
 		"as it comes":   {"", "ConfigMap Service Service PodDisruptionBudget StatefulSet"},
 		"one node":      {"replicas: 1", "ConfigMap Service Service PodDisruptionBudget StatefulSet"},
-		"everything":    {"ingress: {enabled: true, tlsSecret: t, className: nginx, annotations: {a: b}}\nbaseURL: https://c.example.com\nallowedHosts: a\ntrustedProxies: 10.0.0.0/8\nextraArgs: [--zone=a]\nenvFrom: [{secretRef: {name: tokens}}]\nenv: [{name: A, value: b}]\nnodeSelector: {a: b}\ntolerations: [{key: a}]\nimagePullSecrets: [{name: p}]\nstorage: {size: 1Gi, class: fast}", "ConfigMap Ingress Service Service PodDisruptionBudget StatefulSet"},
+		"everything":    {"ingress: {enabled: true, tlsSecret: t, className: nginx, annotations: {a: b}}\nbaseURL: https://c.example.com\nallowedHosts: a\ntrustedProxies: 10.0.0.0/8\nextraArgs: [--zone=a]\nenvFrom: [{secretRef: {name: tokens}}]\nenv: [{name: A, value: b}]\nnodeSelector: {a: b}\ntolerations: [{key: a}]\nimagePullSecrets: [{name: p}]\nmetricsKeySecret: m\nbackup: {enabled: true, storage: {size: 1Gi, class: slow}}\nstorage: {size: 1Gi, class: fast}", "PersistentVolumeClaim CronJob ConfigMap Ingress Service Service PodDisruptionBudget StatefulSet"},
 		"no replicas":   {"replicas: 0", ""},
 		"a wrong name":  {"replica: 3", ""},
 		"a wrong URL":   {"baseURL: code.example.com", ""},
@@ -69,7 +70,7 @@ func render(dir, values string) (objects []string, err error) {
 		return nil, err
 	}
 	files, err := engine.Render(c, v)
-	for _, name := range []string{"config", "ingress", "service", "nodes"} {
+	for _, name := range []string{"backup", "config", "ingress", "service", "nodes"} {
 		for text := range strings.SplitSeq(files["shoal/templates/"+name+".yaml"], "\n---\n") {
 			if strings.TrimSpace(text) != "" {
 				objects = append(objects, text)
@@ -87,7 +88,7 @@ func strict(text string) (kind string, err error) {
 	}
 	into := map[string]any{
 		"ConfigMap": &corev1.ConfigMap{}, "Service": &corev1.Service{}, "StatefulSet": &appsv1.StatefulSet{},
-		"Ingress": &netv1.Ingress{}, "PodDisruptionBudget": &policyv1.PodDisruptionBudget{},
+		"PersistentVolumeClaim": &corev1.PersistentVolumeClaim{}, "CronJob": &batchv1.CronJob{}, "Ingress": &netv1.Ingress{}, "PodDisruptionBudget": &policyv1.PodDisruptionBudget{},
 	}[head.Kind]
 	return head.Kind, yaml.UnmarshalStrict([]byte(text), into)
 }
