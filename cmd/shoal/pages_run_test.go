@@ -66,7 +66,7 @@ var plays = []play{
 	{page: "how-to/connections.md", node: true, left: map[string]string{
 		"shoal connection webhook": "a connection of directories has none", "shoal connection accept": "no listing lacks anything"}},
 	{page: "how-to/from-sourcebot.md", node: true, files: map[string]string{"config.json": oneRepo, ".env": "AUTH_SECRET=x\n", "people.csv": "email,name,role\nann@example.com,Ann,owner\nben@example.com,Ben,member\n"},
-		left: map[string]string{"sudo cp": "it needs the package", "sudo systemctl": "it needs systemd"}},
+		left: map[string]string{"sudo cp": "it needs the package", "sudo chown": "it needs the package", "sudo systemctl": "it needs systemd"}},
 	{page: "how-to/models.md", node: true, left: map[string]string{
 		"shoal models check": "no model is configured", "shoal ask": "no model is configured", "curl": "no model is configured"}},
 	{page: "how-to/monitor.md", files: map[string]string{"shoal.json": oneRepo}, left: map[string]string{"cp": "it needs the package", "sudo": "it needs the package"}},
