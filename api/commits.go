@@ -26,6 +26,7 @@ func (a *searchRoutes) commits(ctx context.Context, c *call) error {
 		CaseSensitive: f.flag("isCaseSensitivityEnabled"),
 		Facets:        f.flag("facets"),
 		After:         f.text("after"),
+		Releases:      f.flag("releases"),
 	}
 	order := f.text("order")
 	if req.Best = order == bestFirst; !req.Best && order != newestFirst && order != "" {

@@ -119,7 +119,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"POST /api/search":        searches("/api/search"),
 	"POST /api/stream_search": searches("/api/stream_search"),
 	"POST /api/search_commits": func(a aims) []shot {
-		list := []shot{post("/api/search_commits", object{"query": "type:commit"}), post("/api/search_commits", object{"query": "type:diff added:shark"}), post("/api/search_commits", object{"query": "type:commit rev:* author:a", "matches": 2}), post("/api/search_commits", object{"query": "shark"})}
+		list := []shot{post("/api/search_commits", object{"query": "type:commit"}), post("/api/search_commits", object{"query": "type:diff added:shark"}), post("/api/search_commits", object{"query": "type:commit rev:* author:a", "matches": 2, "facets": true}), post("/api/search_commits", object{"query": "type:diff shark", "matches": 1, "order": "best", "facets": true, "releases": true}), post("/api/search_commits", object{"query": "shark"})}
 		return append(list, a.each(func(r string) shot { return post("/api/search_commits", object{"query": "type:diff reposet:" + r}) })...)
 	},
 	"POST /api/find_definitions":   symbolsAt("/api/find_definitions"),
@@ -276,7 +276,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"GET /":                             once(get("/")),
 	"GET /search": func(a aims) (list []shot) {
 		for _, q := range a.queries() {
-			list = append(list, get("/search?query=%s", url.QueryEscape(q)), get("/search?facets=all&query=%s", url.QueryEscape("count:1 "+q)))
+			list = append(list, get("/search?query=%s", url.QueryEscape(q)), get("/search?query=%s", url.QueryEscape("type:diff "+q)), get("/search?order=best&query=%s", url.QueryEscape("type:commit "+q)), get("/search?facets=all&query=%s", url.QueryEscape("count:1 "+q)))
 		}
 		return list
 	},
@@ -285,7 +285,7 @@ var askedRoutes = map[string]func(aims) []shot{
 		return append(list, a.each(func(r string) shot { return get("/repos?query=%s", url.QueryEscape(r)) })...)
 	},
 	"GET /browse/*": func(a aims) (list []shot) {
-		for _, page := range []string{"", "/-/tree/", "/-/tree/docs", "/-/blob/main.go", "/-/blob/none", "/-/tree/none", "/-/blame/main.go", "/-/raw/main.go", "/-/commits", "/-/commit/HEAD", "/-/compare/v1...HEAD", "/-/compare/v1..HEAD?w=1", "/-/branches", "/-/tags", "/-/find?query=main", "/-/symbols?query=main", "/-/symbols?query=nosuchname", "/-/names?name=main", "/-/dependencies", "/-/dependencies?query=a", "@v1/-/blob/main.go"} {
+		for _, page := range []string{"", "/-/tree/", "/-/tree/docs", "/-/blob/main.go", "/-/blob/none", "/-/tree/none", "/-/blame/main.go", "/-/raw/main.go", "/-/commits", "/-/commit/HEAD", "/-/compare/v1...HEAD", "/-/compare/v1..HEAD?w=1", "/-/branches", "/-/tags", "/-/find?query=main", "/-/symbols?query=main", "/-/symbols?query=nosuchname", "/-/names?name=main", "/-/dependencies", "/-/dependencies?query=a", "@v1/-/blob/main.go", "@v1/-/blob/main.go?now=2"} {
 			list = append(list, a.each(func(r string) shot { return get("/browse/%s%s", r, page) })...)
 		}
 		return list

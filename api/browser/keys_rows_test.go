@@ -44,6 +44,12 @@ var keyRows = []keyRow{
 	{"Nothing found", "/search?query=nosuchword+lang:go", aGuest, []string{"GET /search"}, []keyStep{
 		{"Tab to lang:go × remove, Enter", "the query without the filter", `!location.search.includes('lang')`},
 	}},
+	{"Commits found", "/search?query=type:diff+needle", aGuest, []string{"GET /search", "GET /browse/*/-/commit"}, []keyStep{
+		{"j", "the first commit has the focus", focus(".commit.on a.path")},
+		{"n", "the first line that matches has it", `!!document.activeElement.closest('.row.hit')`},
+		{"Tab to − removed, Enter", "only lines that went", `location.search.includes('removed%3Aneedle')`},
+		{"j, o", "the commit is open", in("/-/commit/")},
+	}},
 	{"A mistake in the query", "/search?query=foo+lang:nothing", aGuest, []string{"GET /search", "GET /help/{topic}"}, []keyStep{
 		{"Tab to how queries are written, Enter", "the help", at("/help/syntax")},
 	}},

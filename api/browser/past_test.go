@@ -41,3 +41,36 @@ func aDirectoryTellsItsLastCommits(t *testing.T, s *site) {
 	last := s.app.Git("log", "-1", "--format=%H", "--", "README.md")
 	b.expect("it is the one that git has", `[...document.querySelectorAll('#entries tr')].find(row => row.innerText.startsWith('README.md')).cells[1].querySelector('a').href.endsWith('/`+last+`')`)
 }
+
+// thePastIsSearched looks for commits by what they changed and by what they say, narrows them, and
+// goes to the lines as they were and as they are.
+func thePastIsSearched(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	ask := func(query string) { b.goTo("/search?query="+url.QueryEscape(query), 200) }
+
+	ask("type:diff twice repo:app")
+	b.expect("the commit is found, and nothing else", `document.querySelectorAll('.commit').length === 1 && document.querySelector('.commit > h2 a.path').innerText === 'say it twice'`)
+	b.expect("its line is marked", `document.querySelector('.row.add.hit mark').innerText === 'twice'`)
+	b.expect("the answer counts everything", `document.querySelector('.summary').innerText === '1 changed file' && !document.querySelector('#proof.warn')`)
+	b.click(".commit .row.add.hit a.no")
+	b.until("the line as it was then", `/@[0-9a-f]{40}\/-\/blob\/main\.go$/.test(location.pathname) && location.hash === '#L5'`)
+
+	ask("type:diff greeting repo:app author:ada")
+	b.click(".commit .row.hunk a")
+	b.until("where it is today", `/app\/-\/blob\/.*\.(go|js)$/.test(location.pathname) && location.hash.startsWith('#L')`)
+
+	ask("type:diff greeting repo:app")
+	b.click(`.tools .seg a:last-child`)
+	b.until("only what went", `location.search.includes('removed%3Agreeting') && document.querySelector('.row.del.hit') && !document.querySelector('.row.add.hit')`)
+	ask("type:commit greet")
+	b.expect("commits have marks in what they say", `document.querySelector('.commit h2 mark').innerText === 'greet'`)
+	b.expect("and authors to choose from", `[...document.querySelectorAll('#facets li a')].some(a => a.innerText === 'Grace Hopper')`)
+	b.click(`#facets a[href*="Grace"]`)
+	b.until("those of one author", `location.search.includes('author%3A') && document.querySelectorAll('.commit').length === 1`)
+
+	b.goTo(browse(appRepo, "", "blob", "main.go")+"#L5", 200)
+	b.until("what there is to do with a line", `document.querySelector('#lines:popover-open a[href*="added%3A"]')`)
+	b.click(`#lines a[href*="added%3A"]`)
+	b.until("the commit in which it came", `document.querySelectorAll('.commit').length === 1 && document.querySelector('.commit').innerText.includes('say it twice')`)
+}

@@ -39,6 +39,7 @@ type Box struct {
 	Regexp, Case, Whole bool
 	Context             int  // lines around a match; 0 is one
 	Grouped             bool // files of one repository stand together
+	Best                bool // commits: the best first, not the newest
 	Bad                 bool // the query cannot be understood
 	Focus               bool // the page begins in the box
 	In                  *In  // the place that the page is about; nil for everywhere

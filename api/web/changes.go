@@ -391,22 +391,24 @@ func appendHunks(dst []byte, hunks []browse.DiffHunk, language string, as change
 		rows := linesOf(h)
 		markChanged(rows)
 
-		// Each side has its own painter, because a comment may be open on one side only.
-		var sides [2]*painter
-		for side, other := range []byte{'+', '-'} {
-			var text []byte
-			for _, r := range rows {
-				if r.sign != other {
-					text = append(append(text, r.text...), '\n')
-				}
-			}
-			sides[side] = newPainter(language)
-			sides[side].state = sides[side].lang.Enter(text)
-		}
-
-		dst = as.draw(dst, rows, sides)
+		dst = as.draw(dst, rows, paintersOf(rows, language))
 	}
 	return dst
+}
+
+// paintersOf is a painter for each side, because a comment may be open on one side only.
+func paintersOf(rows []changedLine, language string) (sides [2]*painter) {
+	for side, other := range []byte{'+', '-'} {
+		var text []byte
+		for _, r := range rows {
+			if r.sign != other {
+				text = append(append(text, r.text...), '\n')
+			}
+		}
+		sides[side] = newPainter(language)
+		sides[side].state = sides[side].lang.Enter(text)
+	}
+	return sides
 }
 
 // linesOf splits a hunk into lines with their numbers.

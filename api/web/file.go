@@ -3,6 +3,7 @@ package web
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,9 @@ func (p *sources) file(ctx context.Context, v *layout.Visit, l place) error {
 	if v.Part == "block" {
 		return p.block(ctx, v, l)
 	}
+	if line, err := strconv.Atoi(v.Query.Get("now")); err == nil && line > 0 {
+		return p.today(ctx, v, l, line)
+	}
 	src, err := p.reader.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
 	if errors.Is(err, call.ErrFileNotFound) && p.directory(ctx, v, l) {
 		return v.Redirect(http.StatusFound, l.At("tree", l.Path))
@@ -70,6 +74,39 @@ func (p *sources) file(ctx context.Context, v *layout.Visit, l place) error {
 	return v.Show(head, fileTemplate, data)
 }
 
+// today redirects from a line of a commit to where it is in HEAD. A line that went leads to what came
+// in its place, and a file that went to its page, which tells where it is now.
+func (p *sources) today(ctx context.Context, v *layout.Visit, l place, line int) error {
+	page := address(l.Repo, "", "blob", l.Path)
+	r, err := p.reader.Diff(ctx, v.Viewer, browse.DiffRequest{Repo: l.Repo, Base: cmp.Or(l.Rev, "HEAD"), Head: "HEAD", Path: l.Path, Context: -1})
+	switch {
+	case errors.Is(err, call.ErrFileNotFound):
+		return v.Redirect(http.StatusSeeOther, page)
+	case err != nil:
+		return err
+	}
+	for i := range r.Files {
+		if f := &r.Files[i]; f.NewPath == l.Path {
+			line = lineAfter(f.Hunks, line)
+		}
+	}
+	return v.Redirect(http.StatusSeeOther, lineOf(page, l.Path, line))
+}
+
+// lineAfter is the number of a line after the changes of hunks without context.
+func lineAfter(hunks []browse.DiffHunk, line int) int {
+	moved := 0
+	for _, h := range hunks {
+		switch {
+		case h.OldLines > 0 && line >= h.OldStart && line < h.OldStart+h.OldLines:
+			return max(1, h.NewStart+min(line-h.OldStart, max(0, h.NewLines-1)))
+		case line > h.OldStart:
+			moved += h.NewLines - h.OldLines
+		}
+	}
+	return line + moved
+}
+
 // filePage is a file for its template.
 type filePage struct {
 	place
@@ -94,6 +131,12 @@ type filePage struct {
 // placeholder for their numbers.
 func (f *filePage) Asking() string {
 	return url.QueryEscape("About "+f.Repo+" "+f.Path+":") + "LINES" + url.QueryEscape(" at "+f.Short+": ") + "&repos=" + url.QueryEscape(f.Repo)
+}
+
+// Came is the beginning of a search for the commits in which a line came, for an address; TEXT stands
+// for the line.
+func (f *filePage) Came() string {
+	return url.QueryEscape("type:diff reposet:"+valueOf(f.Repo)+" added:") + "TEXT"
 }
 
 // newFilePage returns the page of a file, still without its text.

@@ -17,11 +17,12 @@ import (
 // proof is the line that says whether an answer is complete, and why.
 type proof struct {
 	Complete bool
-	Warn     bool      // something was not searched that should have been
-	Text     string    // one sentence
-	Missing  []string  // repositories that were not searched
-	Failed   []string  // nodes that did not answer
-	Past     []pastRow // commits that were read from git
+	Warn     bool               // something was not searched that should have been
+	Text     string             // one sentence
+	Missing  []string           // repositories that were not searched
+	Failed   []string           // nodes that did not answer
+	Past     []pastRow          // commits that were read from git
+	Gaps     []search.Uncovered // repositories whose commits were not all searched
 	Numbers  []number
 }
 

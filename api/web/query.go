@@ -26,20 +26,31 @@ type token struct {
 	not    bool
 }
 
-var filterName = regexp.MustCompile(`^-?(` + strings.Join(filterNames(), "|") + `):`)
+var (
+	filterName = namesOf(query.Filters())
+	changeName = namesOf(slices.Concat(query.Filters(), query.ChangeFilters())) // of a query about commits
 
-// filterNames has all names of filters.
-func filterNames() (names []string) {
-	for _, f := range query.Filters() {
+	changeQuery = regexp.MustCompile(`(?:^|[\s(])type:(?:commit|diff)(?:[\s)]|$)`)
+	diffQuery   = regexp.MustCompile(`(?:^|[\s(])type:diff(?:[\s)]|$)`)
+)
+
+// namesOf matches each name of some filters.
+func namesOf(filters []query.Filter) *regexp.Regexp {
+	var names []string
+	for _, f := range filters {
 		names = append(names, f.Names...)
 	}
-	return names
+	return regexp.MustCompile(`^-?(` + strings.Join(names, "|") + `):`)
 }
 
 // tokensOf splits a query at spaces outside quotes and parentheses. It is only for showing and
 // removing parts; package query parses the meaning.
 func tokensOf(text string) []token {
 	var out []token
+	names := filterName
+	if changeQuery.MatchString(text) {
+		names = changeName
+	}
 	for i := 0; i < len(text); {
 		// A filter with its value, and a group, are each one token.
 		if text[i] == ' ' || text[i] == '\t' || text[i] == '\n' {
@@ -51,7 +62,7 @@ func tokensOf(text string) []token {
 		t := token{text: text[i:end], start: i}
 
 		// A minus before the name belongs to the token.
-		if m := filterName.FindStringSubmatch(t.text); m != nil {
+		if m := names.FindStringSubmatch(t.text); m != nil {
 			t.filter, t.not = m[1], t.text[0] == '-'
 		}
 
@@ -359,11 +370,16 @@ func copiesOf(b layout.Box) []copyAs {
 		body["isCaseSensitivityEnabled"], flags = true, flags+" --case-sensitive"
 	}
 
+	route := "/api/search"
+	if changeQuery.MatchString(b.Query) {
+		route = "/api/search_commits"
+		delete(body, "contextLines")
+	}
 	text, _ := json.Marshal(body)                             // strings, numbers and booleans cannot fail
 	tool, _ := json.Marshal(map[string]any{"query": b.Query}) // as above
 
 	return []copyAs{
-		{"API call", fmt.Sprintf("curl -s \"$SHOAL_URL/api/search\" -H \"Authorization: Bearer $SHOAL_API_KEY\" -H 'Content-Type: application/json' -d %s", shellQuote(string(text)))},
+		{"API call", fmt.Sprintf("curl -s \"$SHOAL_URL%s\" -H \"Authorization: Bearer $SHOAL_API_KEY\" -H 'Content-Type: application/json' -d %s", route, shellQuote(string(text)))},
 		{"Command line", "shoal search" + flags + " -- " + shellQuote(b.Query)},
 		{"Tool call", `{"name": "search", "arguments": ` + string(tool) + `}`},
 	}

@@ -293,6 +293,9 @@ func searchURL(b layout.Box, from int) string {
 	if b.Grouped {
 		v.Set("group", "repo")
 	}
+	if b.Best {
+		v.Set("order", "best")
+	}
 	if from > 0 {
 		v.Set("from", fmt.Sprint(from))
 	}

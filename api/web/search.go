@@ -57,6 +57,7 @@ func boxOf(v url.Values) layout.Box {
 		Whole:   yes("whole"),
 		Context: contextOf(v.Get("ctx")),
 		Grouped: v.Get("group") == "repo",
+		Best:    v.Get("order") == "best",
 	}
 }
 
@@ -85,7 +86,7 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 		return v.Redirect(303, searchURL(box, 0))
 	}
 
-	r := &results{Box: box, now: p.now, typed: v.Part == "typed"}
+	r := &results{Box: box, now: p.now, typed: v.Part == "typed", ofChanges: changeQuery.MatchString(box.Query)}
 	if v.Part == "goto" {
 		r.targets(p.suggester.GoTo(ctx, v.Viewer, box.Query))
 		return v.Show(r.head(), searchTemplate.Lookup("goto.html"), r)
@@ -102,9 +103,14 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 
 	began, progress := p.now(), &search.Progress{}
 	req.Progress = progress
-	ended := inBackground(func() (*heap, error) { return p.lookFor(ctx, v.Viewer, r, req) })
+	ended := inBackground(func() (*heap, error) {
+		if r.ofChanges {
+			return p.findCommits(ctx, v.Viewer, r, v.Query.Get("after"))
+		}
+		return p.lookFor(ctx, v.Viewer, r, req)
+	})
 	var goTo []suggest.Target
-	if r.From == 0 {
+	if r.From == 0 && !r.ofChanges {
 		goTo = p.suggester.GoTo(ctx, v.Viewer, box.Query) // beside the search
 	}
 
@@ -145,6 +151,10 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 
 // tell puts what was found on the page.
 func (p *searching) tell(ctx context.Context, v *layout.Visit, r *results, h *heap) {
+	if h.commits != nil {
+		r.fillCommits(h.commits)
+		return
+	}
 	r.fill(h)
 	if r.From == 0 && !isTrace(r.goTo) {
 		if n := p.suggester.Nearest(ctx, v.Viewer, *r.asked, h.last); n != nil {
@@ -206,13 +216,16 @@ type results struct {
 	CountAll string
 	Copies   []copyAs
 	Views    []viewList
+	Sides    []view   // of a search of commits: the lines that came, or those that went
+	Notes    []string // about the query
 
-	goTo   []suggest.Target
-	asked  *search.Request // before anything was put in front of its query
-	typed  bool            // somebody is typing it
-	within bool            // all of it is in one file
-	took   time.Duration
-	now    func() time.Time
+	goTo      []suggest.Target
+	asked     *search.Request // before anything was put in front of its query
+	typed     bool            // somebody is typing it
+	within    bool            // all of it is in one file
+	ofChanges bool            // it is about commits
+	took      time.Duration
+	now       func() time.Time
 }
 
 // request returns the search that the page shows.

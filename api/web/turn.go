@@ -41,6 +41,8 @@ type heap struct {
 	more  bool             // a deeper search may find others
 	ends  bool             // there are others, which no page shows
 
+	commits *search.CommitsResponse // of a search of commits, which has no files
+
 	branches map[uint32]string // default branches of their repositories
 }
 

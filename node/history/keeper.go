@@ -9,6 +9,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -305,6 +306,22 @@ func (k *Keeper) Search(ctx context.Context, id catalog.RepoID, revisions string
 		return out, Partial, nil
 	}
 	return out, Whole, nil
+}
+
+// Releases tells the first release with each commit, or the first tag where no name is one, until ctx
+// ends.
+func (k *Keeper) Releases(ctx context.Context, id catalog.RepoID, commits []change.CommitMatch) {
+	if len(commits) == 0 || !k.d.Mirrors.Has(id) {
+		return
+	}
+	mirror := k.d.Mirrors.Get(id)
+	for i := range commits {
+		first, err := mirror.FirstTag(ctx, commits[i].ID)
+		if err != nil || ctx.Err() != nil {
+			return // what is not known in time is not told
+		}
+		commits[i].FirstTag = cmp.Or(first.Whole, first.Release, first.Name)
+	}
 }
 
 // Status is what the changes of this node cover.

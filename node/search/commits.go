@@ -25,12 +25,14 @@ import (
 // Histories are the changes of this node; *history.Keeper has them.
 type Histories interface {
 	Search(ctx context.Context, id catalog.RepoID, revisions string, req change.LogSearch) (*change.LogMatches, history.Reach, error)
+	Releases(ctx context.Context, id catalog.RepoID, commits []change.CommitMatch)
 }
 
 // MaxCommits is the most that one search of commits returns.
 const MaxCommits = 1000
 
 const (
+	releaseTime     = time.Second // for the first releases with what a node tells
 	defaultCommits  = 50
 	mostAuthors     = 1000 // that one repository counts
 	mostUncovered   = 20   // repositories that are named
@@ -76,16 +78,17 @@ type Uncovered struct {
 
 // commitsRequest is a search of the changes of some repositories that a node has.
 type commitsRequest struct {
-	Pass   account.Pass // on whose behalf
-	Q      queryBox
-	Diff   bool
-	Best   bool // the best first, else the newest
-	Facets bool
-	Limit  int
-	Repos  []catalog.RepoID
-	Digest []string       // of Repos: what the asker knows of their revisions
-	After  []change.Place // of Repos: where the answer before this one ended
-	Within time.Duration  // until the answer is of no more use
+	Pass     account.Pass // on whose behalf
+	Q        queryBox
+	Diff     bool
+	Best     bool // the best first, else the newest
+	Facets   bool
+	Releases bool
+	Limit    int
+	Repos    []catalog.RepoID
+	Digest   []string       // of Repos: what the asker knows of their revisions
+	After    []change.Place // of Repos: where the answer before this one ended
+	Within   time.Duration  // until the answer is of no more use
 }
 
 // commitsResponse is what each repository of a request has, in their order.
@@ -235,7 +238,7 @@ func (c *commitSearch) round(ctx context.Context) bool {
 
 // ask asks a node, this one or another, and keeps its answer if it is better than the earlier one.
 func (c *commitSearch) ask(ctx context.Context, node string, ids []catalog.RepoID) {
-	req := &commitsRequest{Pass: c.q.visible.Pass(), Q: c.q.leaf.Q, Diff: c.diff, Best: c.q.req.Best, Facets: c.q.req.Facets, Limit: c.q.req.Matches, Repos: ids}
+	req := &commitsRequest{Pass: c.q.visible.Pass(), Q: c.q.leaf.Q, Diff: c.diff, Best: c.q.req.Best, Facets: c.q.req.Facets, Releases: c.q.req.Releases, Limit: c.q.req.Matches, Repos: ids}
 	for _, id := range ids {
 		digest, after := "", change.Place{}
 		if repo, err := c.q.visible.ByID(id); err == nil {
@@ -320,6 +323,13 @@ func (l *leaves) commits(ctx context.Context, req *commitsRequest) (*commitsResp
 	}
 	_ = group.Wait() // no task returns an error
 	trimCommits(out.Parts, req.Limit)
+	if req.Releases {
+		ctx, cancel := context.WithTimeout(ctx, releaseTime)
+		defer cancel()
+		for i, id := range req.Repos {
+			l.d.Histories.Releases(ctx, id, out.Parts[i].Commits)
+		}
+	}
 	return out, nil
 }
 

@@ -25,6 +25,8 @@ type Request struct {
 	RequireComplete bool
 	// Best asks a search of commits for the best first, and not for the newest.
 	Best bool
+	// Releases asks a search of commits for the first release with each.
+	Releases bool
 	// Progress reports how far the search has come; nil means that nobody watches. A viewer who may
 	// not see everything gets no progress.
 	Progress *Progress

@@ -97,7 +97,7 @@ func TestChangeIndex_aBoundLeavesOutOlderCommits(t *testing.T) {
 }
 
 // What matches is marked in the lines of its side, and in the message.
-func TestLog_marks(t *testing.T) {
+func TestChangeIndex_marksWhatMatches(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"type:diff alpha": "-one [alpha] [Alpha]\n+two [alpha]\n", "type:diff removed:alpha": "-one [alpha] [Alpha]\n+two alpha\n",

@@ -63,7 +63,8 @@ type CommitMatch struct {
 	Message    string      `json:"message"`
 	Marks      []Span      `json:"-"` // of Message
 	Files      []FileMatch `json:"files"`
-	MoreFiles  int         `json:"moreFiles"` // that it changed and that are not told
+	MoreFiles  int         `json:"moreFiles"`          // that it changed and that are not told
+	FirstTag   string      `json:"firstTag,omitempty"` // the first release with it; "" if it has none or nobody looked
 	Score      int         `json:"-"`
 }
 

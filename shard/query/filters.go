@@ -34,7 +34,7 @@ var filters = []Filter{
 	{Names: []string{"context"}, Means: "a search context", Detail: "of the configuration; its name and its globs match in either case", Example: "web", is: contextPrefix},
 	{Names: []string{"reposet"}, Means: "repositories by exact name", Detail: "with commas between: reposet:a,b", Example: "a,b", is: repoSetPrefix},
 	{Names: []string{"case"}, Values: []string{"yes", "no", "auto"}, Closed: true, Means: "case counts", Detail: "instead of the toggle", Example: "yes", is: casePrefix},
-	{Names: []string{"type"}, Values: []string{"file", "repo", "commit", "diff"}, Closed: true, Means: "what is returned", Detail: "commit and diff search the past: by shoal search, or POST /api/search_commits", Example: "file", is: typePrefix},
+	{Names: []string{"type"}, Values: []string{"file", "repo", "commit", "diff"}, Closed: true, Means: "what is returned", Detail: "commit and diff search the past", Example: "file", is: typePrefix},
 	{Names: []string{"count"}, Values: []string{"all", "100", "1000", "10000"}, Means: "how much is returned; all counts everything", Detail: "instead of matches", Example: "100", is: countPrefix},
 	{Names: []string{"archived"}, Values: []string{"yes", "no", "only"}, Closed: true, Means: "archived repositories", Example: "no", is: archivedPrefix},
 	{Names: []string{"fork"}, Values: []string{"yes", "no", "only"}, Closed: true, Means: "forks", Example: "no", is: forkPrefix},

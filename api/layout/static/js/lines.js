@@ -114,13 +114,20 @@ addEventListener('hashchange', () => { mark(); show(); offer(); });
 // What there is to do with the lines that were picked stands at the end of the first.
 const menu = document.getElementById('lines');
 
+// said is the first of some lines that says something, in quotes.
+function said(block, [from, to]) {
+  const text = block.querySelector('.text'), rows = wrapped() ? [...text.querySelectorAll('.line')].map(l => l.textContent) : text.textContent.split('\n');
+  const line = rows.slice(from - firstOf(block), to - firstOf(block) + 1).map(l => l.trim()).find(l => l) || '';
+  return '"' + line.slice(0, 200).replace(/[\\"]/g, '\\$&') + '"';
+}
+
 function offer() {
   const r = menu && picked();
   const block = r && blocks().findLast(b => firstOf(b) <= r[0]);
   if (!block) return;
   const lines = '#L' + r[0] + (r[1] > r[0] ? '-L' + r[1] : ''), name = r[0] + (r[1] > r[0] ? '-' + r[1] : '');
   menu.querySelector('[data-copy]').dataset.copy = new URL(document.querySelector('[data-permalink]').dataset.permalink + lines, location.href);
-  for (const a of menu.querySelectorAll('[data-form]')) a.href = a.dataset.form.replace('LINES', encodeURIComponent(name));
+  for (const a of menu.querySelectorAll('[data-form]')) a.href = a.dataset.form.replace('LINES', encodeURIComponent(name)).replace('TEXT', encodeURIComponent(said(block, r)));
   const sheet = code.getBoundingClientRect();
   const row = wrapped() && block.querySelector(`.line[data-n="${r[0]}"]`);
   menu.showPopover();

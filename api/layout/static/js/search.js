@@ -224,7 +224,7 @@ document.addEventListener('click', async e => {
 // ---- keys of the list
 
 const files = () => [...document.querySelectorAll('.file')];
-const hits = () => [...document.querySelectorAll('.line.hit')].filter(r => r.offsetParent);
+const hits = () => [...document.querySelectorAll(':is(.line, .row).hit')].filter(r => r.offsetParent);
 let at = -1, on = -1;
 
 function go(list, i) {
