@@ -308,6 +308,9 @@ func TestCertificate_warnsOwnersBeforeItExpires(t *testing.T) {
 		if !r.CertificateEnds.Equal(end) || (c.want == "") != (len(more) == 0) || !strings.Contains(strings.Join(more, ""), c.want) {
 			t.Errorf("%s: it ends at %s, warnings %q", name, r.CertificateEnds, more)
 		}
+		if care := strings.Contains(r.Verdict.Sentence, "the certificate of this node"); care != (c.want != "") {
+			t.Errorf("%s: the verdict is %+v", name, r.Verdict)
+		}
 		if r, err := s.Status(t.Context(), catalog.Viewer{}); err != nil || r.CertificateEnds != before.CertificateEnds || len(r.Warnings) != len(before.Warnings) {
 			t.Errorf("%s: a guest is told %+v, %v", name, r.CertificateEnds, err)
 		}

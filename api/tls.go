@@ -154,6 +154,7 @@ func (c certified) Status(ctx context.Context, v catalog.Viewer) (*node.StatusRe
 		}
 		out.Warnings = append(out.Warnings, "the certificate of this node's API "+when+out.CertificateEnds.Format(time.DateTime)+
 			" (UTC): "+c.certificate.advice())
+		out.Verdict = out.Verdict.With("the certificate of this node " + when + out.CertificateEnds.Format(time.DateOnly))
 	}
 	return out, nil
 }

@@ -72,6 +72,7 @@ type Member struct {
 	Leader bool
 	Voter  bool
 	Alive  bool          // reachable according to gossip; true for Self
+	Since  time.Time     // when Alive changed, or this node's start if it was not heard of since
 	Load   Load          // last reported by gossip
 	Ahead  time.Duration // how far its clock is ahead of this node's, to half a second; 0 if not measured yet
 }

@@ -34,6 +34,10 @@ func (c *Cluster) Members() []Member {
 		if m.State == catalog.MemberRemoved {
 			continue
 		}
+		since := known[m.ID].Since
+		if since.IsZero() {
+			since = c.started
+		}
 
 		out = append(out, Member{
 			Member: *m,
@@ -42,6 +46,7 @@ func (c *Cluster) Members() []Member {
 			Leader: m.ID == leader,
 			Voter:  voters[raft.ServerID(m.ID)],
 			Alive:  m.ID == c.self.node || known[m.ID].Alive,
+			Since:  since,
 			Load:   known[m.ID].Load,
 			Ahead:  ahead[m.ID],
 		})

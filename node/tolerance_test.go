@@ -1,9 +1,14 @@
 package node
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/shoalsearch/shoal/clock"
+	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/hold"
 )
 
@@ -48,12 +53,46 @@ func TestStatusVerdict_saysWhatNeedsCareFirst(t *testing.T) {
 		VerdictFailing: {VerdictFailing, "Any 1 node may fail now."},
 	} {
 		v := Verdict{state, "Any 1 node may fail now."}
-		if got := v.with("the key differs", "the back-up is old"); got != want {
+		if got := v.With("the key differs", "the back-up is old"); got != want {
 			t.Errorf("%s: %+v", state, got)
 		}
-		if got := v.with(); got != v {
+		if got := v.With(); got != v {
 			t.Errorf("%s without care: %+v", state, got)
 		}
+	}
+}
+
+// Somebody has to remove the member of a machine that came back empty, or that is gone.
+func TestDeadMembers_sayWhatToDo(t *testing.T) {
+	t.Parallel()
+	ago := func(d time.Duration) time.Time { return clock.Now().Add(-d) }
+	member := func(id, name, addr string, number uint32, alive bool, since time.Time) cluster.Member {
+		return cluster.Member{Member: catalog.Member{ID: id, Addr: addr, Number: number, Version: "0.1.0"}, Name: name, Alive: alive, Since: since}
+	}
+	members := []cluster.Member{
+		member("m1", "a", "a:1", 1, true, ago(time.Hour)),
+		member("m2", "b", "b:1", 2, false, ago(3*time.Minute)),
+		member("m3", "c", "c:1", 3, false, ago(3*time.Minute)),
+		member("m4", "", "d:1", 4, false, ago(3*time.Minute)),
+		member("m5", "e", "e:1", 5, false, ago(50*time.Second)), // restarts
+		member("m6", "b", "f:1", 6, true, ago(time.Minute)),     // the name of m2
+		member("m7", "", "d:1", 7, true, ago(time.Minute)),      // the address of m4
+	}
+	want := []string{
+		"node b (m2) has been dead for 3m0s and was replaced by b (m6): `shoal remove m2`",
+		"node c (m3) has been dead for 3m0s: start it, or `shoal remove m3` if its machine is gone for good",
+		"node m4 has been dead for 3m0s and was replaced by m7: `shoal remove m4`",
+	}
+	if got := deadMembers(members); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+
+	if got := differentVersions(members); got != "" {
+		t.Error(got)
+	}
+	members[5].Version, members[4].Version = "0.2.0", "0.0.9" // a dead one does not count
+	if got := differentVersions(members); got != "the upgrade is not finished, nodes run 0.1.0 and 0.2.0" {
+		t.Error(got)
 	}
 }
 

@@ -53,8 +53,8 @@ func verdictOf(s *StatusResponse, replicas int, faults ...string) Verdict {
 	return Verdict{VerdictGood, failureEffect(t, false, false) + "."}
 }
 
-// with adds problems to a verdict, unless its state already says more important things.
-func (v Verdict) with(care ...string) Verdict {
+// With adds problems to a verdict, unless its state already says more important things.
+func (v Verdict) With(care ...string) Verdict {
 	if len(care) == 0 || v.State == VerdictWeak || v.State == VerdictFailing {
 		return v
 	}

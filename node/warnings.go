@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/hold"
@@ -51,7 +52,10 @@ func (n *Node) warnings(view *catalog.View, t *hold.Tally) []string {
 	}
 	if age := n.cluster.Age(); n.cluster.Leader() == "" {
 		out = append(out, leaderlessText(members, age))
-	} else if age > lagging {
+	} else {
+		out = append(out, deadMembers(members)...)
+	}
+	if age := n.cluster.Age(); n.cluster.Leader() != "" && age > lagging {
 		out = append(out, "this node hears the leader and has not caught up with it"+withAge(", its catalog is of ", age)+": look at its disk and at the network between the two")
 	}
 
@@ -230,9 +234,54 @@ func oldBackup(members []cluster.Member, now time.Time, most time.Duration) stri
 	return "the newest back-up of the catalog is " + text + " old"
 }
 
+// restartTime is how long a node may be away before somebody should look at it.
+const restartTime = time.Minute
+
+// deadMembers says what to do about each node that does not answer.
+func deadMembers(members []cluster.Member) (out []string) {
+	for _, m := range members {
+		away := clock.Since(m.Since).Round(time.Second)
+		if m.Alive || away < restartTime {
+			continue
+		}
+
+		text := fmt.Sprintf("node %s has been dead for %s", cluster.Called(m.Name, m.ID), away)
+		i := slices.IndexFunc(members, func(o cluster.Member) bool {
+			return o.Alive && o.Number > m.Number && (o.Addr == m.Addr || o.Name == m.Name && m.Name != "")
+		})
+		if i >= 0 {
+			text += " and was replaced by " + cluster.Called(members[i].Name, members[i].ID) + ": `shoal remove " + m.ID + "`"
+		} else {
+			text += ": start it, or `shoal remove " + m.ID + "` if its machine is gone for good"
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// differentVersions names the versions of the nodes that answer; "" means there is one.
+func differentVersions(members []cluster.Member) string {
+	versions := map[string]bool{}
+	for _, m := range members {
+		if m.Alive && m.Version != "" {
+			versions[m.Version] = true
+		}
+	}
+	if len(versions) < 2 {
+		return ""
+	}
+	return "the upgrade is not finished, nodes run " + strings.Join(slices.Sorted(maps.Keys(versions)), " and ")
+}
+
 // care lists problems for the first sentence of a status, other than missing nodes.
 func (n *Node) care() (out []string) {
 	members := n.cluster.Members()
+	if dead := len(deadMembers(members)); dead > 0 {
+		out = append(out, countedNodes(dead)+" "+silentNodesText(dead))
+	}
+	if text := differentVersions(members); text != "" {
+		out = append(out, text)
+	}
 	if differentKeys(members) != "" {
 		out = append(out, "the change of the cluster key is not finished")
 	}

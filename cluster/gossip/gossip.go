@@ -56,8 +56,8 @@ type Peer struct {
 	Addr  string // host:port of its gossip
 	Meta  []byte // read-only
 	Alive bool
+	Since time.Time // when Alive changed
 
-	since time.Time // when Alive changed
 	there time.Time // what its clock last showed; zero before the first answer
 	heard time.Time // when that answer came, by the monotonic clock of this machine
 }
@@ -392,9 +392,9 @@ func (g *Gossip) note(n *memberlist.Node, alive bool) {
 	defer g.mu.Unlock()
 	s := start{node, epoch}
 	old, known := g.peers[s]
-	p := Peer{Node: node, Epoch: epoch, Addr: n.Address(), Meta: slices.Clone(n.Meta), Alive: alive, since: old.since, there: old.there, heard: old.heard}
+	p := Peer{Node: node, Epoch: epoch, Addr: n.Address(), Meta: slices.Clone(n.Meta), Alive: alive, Since: old.Since, there: old.there, heard: old.heard}
 	if !known || old.Alive != alive {
-		p.since = clock.Now()
+		p.Since = clock.Now()
 	}
 	g.peers[s] = p
 
@@ -418,7 +418,7 @@ func (g *Gossip) forget() {
 	var oldest Peer
 	for _, p := range g.peers {
 		if !p.Alive {
-			if dead == 0 || p.since.Before(oldest.since) {
+			if dead == 0 || p.Since.Before(oldest.Since) {
 				oldest = p
 			}
 			dead++

@@ -45,7 +45,7 @@ func newStatus(getenv func(string) string) *cobra.Command {
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show again every second")
 	cmd.Flags().BoolVar(&wait, "wait-indexed", false, "wait with a progress bar until every repository is indexed or has failed; exit 1 if one or a connection failed")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the answer of the API as it is")
-	cmd.Flags().BoolVar(&check, "check", false, "exit 1 without a leader, with dead voters or too few copies, with an old back-up, cluster keys that differ, a failed connection, repository or job, a refused configuration file, or a warning")
+	cmd.Flags().BoolVar(&check, "check", false, "exit 1 without a leader, with a dead node or too few copies, with nodes of two versions, cluster keys that differ, a certificate that ends soon, an old back-up, a failed connection, repository or job, a refused configuration file, or a warning")
 	cmd.Flags().DurationVar(&patience, "timeout", 0, "give up after this long (0: never)")
 	return cmd
 }

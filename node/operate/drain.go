@@ -166,7 +166,7 @@ func (d *Drainer) member(name string) (*catalog.Member, error) {
 	if len(found) > 1 {
 		why = "more than one node is called %q"
 	}
-	return nil, call.Fail(call.ErrNotFound, why+"; the nodes are %s", name, FirstFew(all))
+	return nil, call.Fail(call.ErrNotFound, why+"; the nodes are %s", name, strings.Join(all, ", "))
 }
 
 // Remove forgets a node for good. If the node has the last copy of anything, Remove refuses, unless
