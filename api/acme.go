@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -107,10 +108,18 @@ func (a *authorized) get() error {
 		SupportedCurves: []tls.CurveID{tls.CurveP256}, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
 	})
 	if err != nil {
-		return err
+		return unreached(err)
 	}
 	if old := a.pair.Swap(pair); old == nil || !old.Leaf.Equal(pair.Leaf) {
 		a.log.Info("certificate of the API", "domain", a.domain, "serial", pair.Leaf.SerialNumber.Text(16), "ends", pair.Leaf.NotAfter.UTC())
 	}
 	return nil
+}
+
+// unreached adds the usual cause to an error. The library drops the words of the authority.
+func unreached(err error) error {
+	if strings.Contains(err.Error(), "no viable challenge type") {
+		return fmt.Errorf("%w; the authority cannot look up the name, or does not reach this node at port 443 of it", err)
+	}
+	return err
 }

@@ -105,6 +105,16 @@ func TestACME_usesTheSavedCertificateWhileTheAuthorityIsDown(t *testing.T) {
 	}
 }
 
+// An authority that cannot connect to the node says so, but the library does not.
+func TestACME_saysWhyAnAuthorityRefuses(t *testing.T) {
+	t.Parallel()
+	for text, hint := range map[string]bool{"unable to satisfy: no viable challenge type found": true, "403 no": false} {
+		if got := unreached(errors.New(text)).Error(); strings.Contains(got, "port 443") != hint || !strings.HasPrefix(got, text) {
+			t.Error(got)
+		}
+	}
+}
+
 // A node asks an authority that refuses it less and less often.
 func TestACME_backsOffWhileTheAuthorityRefuses(t *testing.T) {
 	t.Parallel()

@@ -87,7 +87,7 @@ func (f *serveFlags) open(ctx context.Context, log *slog.Logger) (*node.Node, *a
 		return nil, nil, err
 	}
 
-	if f.tracer, err = trace.New(ctx, f.environment, buildVersion(), log); err != nil {
+	if f.tracer, err = trace.New(ctx, f.environment, buildVersion(), f.name, log); err != nil {
 		return nil, nil, err
 	}
 

@@ -29,8 +29,9 @@ type Tracer struct {
 	provider *sdk.TracerProvider
 }
 
-// New makes a Tracer by the variables of OpenTelemetry; nil where they name no collector.
-func New(ctx context.Context, lookup func(name string) (string, bool), version string, log *slog.Logger) (*Tracer, error) {
+// New makes a Tracer by the variables of OpenTelemetry; nil where they name no collector. node is the
+// name of this node.
+func New(ctx context.Context, lookup func(name string) (string, bool), version, node string, log *slog.Logger) (*Tracer, error) {
 	one, _ := lookup("OTEL_EXPORTER_OTLP_ENDPOINT")
 	other, _ := lookup("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 	if one == "" && other == "" {
@@ -45,7 +46,7 @@ func New(ctx context.Context, lookup func(name string) (string, bool), version s
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
-	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "shoal"), attribute.String("service.version", version)), resource.WithFromEnv())
+	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "shoal"), attribute.String("service.version", version), attribute.String("service.instance.id", node)), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}

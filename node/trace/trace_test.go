@@ -15,7 +15,7 @@ import (
 
 // Without a collector nothing is made, and nothing is allocated on the way.
 func TestTracer_withoutACollectorAllocatesNothing(t *testing.T) {
-	tracer, err := New(t.Context(), func(string) (string, bool) { return "", false }, "1", nil)
+	tracer, err := New(t.Context(), func(string) (string, bool) { return "", false }, "1", "a", nil)
 	if err != nil || tracer != nil {
 		t.Fatalf("%v, %v", tracer, err)
 	}
@@ -46,7 +46,7 @@ func TestTracer_sendsToACollector(t *testing.T) {
 	defer collector.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment=test-place")
-	tracer, err := New(t.Context(), os.LookupEnv, "1.2.3", slog.New(slog.DiscardHandler))
+	tracer, err := New(t.Context(), os.LookupEnv, "1.2.3", "node-a", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestTracer_sendsToACollector(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := <-got
-	for _, want := range []string{"/v1/traces application/x-protobuf", "search shards", "n7", "verify", "shoal", "1.2.3", "test-place", "failed"} {
+	for _, want := range []string{"/v1/traces application/x-protobuf", "search shards", "n7", "verify", "shoal", "1.2.3", "service.instance.id", "node-a", "test-place", "failed"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q lacks %q", text, want)
 		}
@@ -72,7 +72,7 @@ func TestTracer_sendsToACollector(t *testing.T) {
 	}
 
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-	if _, err := New(t.Context(), os.LookupEnv, "1", nil); err == nil {
+	if _, err := New(t.Context(), os.LookupEnv, "1", "a", nil); err == nil {
 		t.Error("another protocol is taken")
 	}
 	if got := Under(context.Background(), "nonsense"); Parent(got) != "" {
