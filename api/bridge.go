@@ -120,7 +120,7 @@ func (r *bridged) Write(p []byte) (int, error) {
 // Flush sends what was written; see FlushError.
 func (r *bridged) Flush() { _ = r.FlushError() }
 
-// FlushError sends what was written. It fails if the client has gone.
+// FlushError sends what was written since the last flush. It fails if the client has gone.
 func (r *bridged) FlushError() error {
 	r.WriteHeader(http.StatusOK)
 	if !r.streaming {

@@ -270,6 +270,7 @@ func (w *crowd) begin(c *guest, by standing) {
 	}
 }
 
+// end marks a connection idle after a request. by is who sent the request.
 func (w *crowd) end(c *guest, by standing) {
 	if by == stranger {
 		w.move(c, idleStranger)
@@ -278,6 +279,7 @@ func (w *crowd) end(c *guest, by standing) {
 	}
 }
 
+// move changes the state of a connection, unless it is closed already.
 func (w *crowd) move(c *guest, state int) {
 	if c == nil || c.door == doorSocket {
 		return

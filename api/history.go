@@ -109,6 +109,7 @@ func (a *historyRoutes) tags(ctx context.Context, c *call) error {
 	return a.refs(ctx, c, a.history.Tags)
 }
 
+// refs answers with a page of branches or tags, which list returns.
 func (a *historyRoutes) refs(ctx context.Context, c *call, list func(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)) error {
 	p := c.params()
 	req := browse.RefsRequest{

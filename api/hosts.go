@@ -18,6 +18,8 @@ type hostRule struct {
 	any      bool
 }
 
+// newHostRule returns the rule for a service at addr. allowed are the host names that the operator
+// allows; "*" allows any.
 func newHostRule(addr net.Addr, base func() string, allowed []string) hostRule {
 	// The port distinguishes this service from others on the same machine.
 	r := hostRule{base: base}

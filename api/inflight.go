@@ -16,6 +16,7 @@ func (f *inflight) add() {
 	f.n++
 }
 
+// done ends one request, and wakes those who wait for all to end if it was the last.
 func (f *inflight) done() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -30,6 +30,7 @@ func (a *fileRoutes) lastSeen(ctx context.Context, c *call, missing error, req b
 	return f
 }
 
+// seenOf converts the answer about a path that no longer exists to JSON.
 func seenOf(r *browse.LastSeenResponse) *seenBefore {
 	if r.Removed == nil {
 		return &seenBefore{IsWhole: !r.Late}

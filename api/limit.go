@@ -113,6 +113,7 @@ func (l *limiter) enter(name string, by standing) *failure {
 	return nil
 }
 
+// leave ends a request of a client, which enter began.
 func (l *limiter) leave(name string, by standing) {
 	if by == operator {
 		return

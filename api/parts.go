@@ -41,6 +41,7 @@ type parts struct {
 	enforces  func() bool // reports whether viewers may see different repositories; nil for no
 }
 
+// partsOf returns the parts of a node that the API uses.
 func partsOf(n *node.Node) parts {
 	return parts{
 		keys: callerKeys{n.Keys, n.Sessions, n}, sessions: n.Sessions, signing: n.Passwords, doors: n.SignIn(), base: n.BaseURL,

@@ -179,6 +179,7 @@ func (a *searchRoutes) references(ctx context.Context, c *call) error {
 	return a.symbols(ctx, c, req, a.searcher.References)
 }
 
+// symbols answers with the symbols that find returns.
 func (a *searchRoutes) symbols(ctx context.Context, c *call, req symbols.SymbolRequest, find func(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error)) error {
 	resp, err := find(ctx, c.viewer, req)
 	if err != nil {

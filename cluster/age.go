@@ -105,6 +105,7 @@ func (q *inquiry) run(ctx context.Context) {
 	}
 }
 
+// ask asks the leader which entry is the newest, and notes when that was.
 func (q *inquiry) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, q.scaled(askTime))
 	defer cancel()

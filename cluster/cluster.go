@@ -219,7 +219,8 @@ func (c *Cluster) open() (err error) {
 	return c.startRaft()
 }
 
-// wire creates the parts and connects them.
+// wire creates the parts of the cluster, and gives each the other parts that it uses. lone says
+// that this node is the only one.
 func (c *Cluster) wire(lone bool) {
 	memory, err := openMemory(c.o.DataDir)
 	if err != nil {
@@ -340,7 +341,8 @@ const (
 	keepPause = 5 * time.Second // between writes of memory to the disk
 )
 
-// tell keeps this node's gossip up to date, and watches what gossip reports of others.
+// tell refreshes what gossip says about this node, and looks at what it says about others, until
+// ctx ends.
 func (c *Cluster) tell(ctx context.Context) {
 	kept, twin := clock.Now(), time.Time{}
 	for {

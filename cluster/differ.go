@@ -262,6 +262,7 @@ func (a *arbiter) replace(ctx context.Context) error {
 	return nil
 }
 
+// fetch reads the leader's catalog.
 func (a *arbiter) fetch(ctx context.Context, leader string) (*catalog.State, error) {
 	r, err := a.network.stream(ctx, leader, methodState, nil)
 	if err != nil {
@@ -271,7 +272,8 @@ func (a *arbiter) fetch(ctx context.Context, leader string) (*catalog.State, err
 	return a.replica.machine.build.Load(r)
 }
 
-// report tells the operator what differed.
+// report logs, and keeps for the status, in which tables this node's catalog differed from the
+// majority's before it was replaced.
 func (a *arbiter) report(before, after *catalog.View, copied string) {
 	var tables []string
 	for _, d := range before.Differences(after, maxKeys) {

@@ -99,7 +99,7 @@ type expulsion struct {
 // answer registers the handler by which the leader stops this node.
 func (x *expulsion) answer() { x.network.handle(methodExpel, x.serve) }
 
-// expel tells a follower to stop, once for each of its starts.
+// expel tells a follower to stop, but only once for each start of the follower.
 func (x *expulsion) expel(node string, why error) {
 	m := x.replica.view().Member(node)
 	if m == nil {

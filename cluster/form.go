@@ -185,7 +185,7 @@ func (f *formation) ask(ctx context.Context, p peer, atMost time.Duration, metho
 	return f.network.port.CallJoin(ctx, wire.Target{Node: p.Node, Addr: p.meta.Addr}, method, in)
 }
 
-// enter records that this node belongs to a cluster, and tells the network.
+// enter stores that this node belongs to a cluster, and gives the cluster's id to the network.
 func (f *formation) enter(cluster string) error {
 	err := f.self.enter(cluster)
 	if err == nil {

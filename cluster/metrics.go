@@ -187,6 +187,7 @@ func wireConnections(c *Cluster, emit gauge.Emit) {
 	}
 }
 
+// memberLag emits how many log entries each member is behind.
 func memberLag(c *Cluster, emit gauge.Emit) {
 	applied := c.replica.machine.applied.Load()
 	for _, x := range c.Members() {

@@ -158,7 +158,8 @@ func (p *prover) askAll(ctx context.Context, others []string) (map[string]recall
 	return answers, refused
 }
 
-// judge evaluates the answers.
+// judge decides from the other nodes' answers whether this node has lost nothing that it had
+// acknowledged.
 func (p *prover) judge(answers map[string]recallReply) verdict {
 	// A leader has everything committed. A node that has applied all of it lacks nothing, whatever
 	// it may have forgotten.
@@ -301,7 +302,7 @@ func (p *proof) open(bar raftPosition) error {
 	return nil
 }
 
-// recall asks a node what it remembers of this one.
+// recall asks a node what it remembers of this node's log.
 func (p *proof) recall(ctx context.Context, node string) (recallReply, error) {
 	// Send the address, too: another start at another address is a copy.
 	out, err := askStill(ctx, p.replica.mark, func(now mark) ([]byte, error) {

@@ -68,7 +68,8 @@ func newMetrics(n *Node) *metrics {
 	return m
 }
 
-// snapshot reads what the gauges show.
+// snapshot reads the state of the node and the cluster from which the gauges of one scrape are
+// computed.
 func (n *Node) snapshot() *snapshot {
 	// Read one view and one list of members, so that all gauges show the same moment.
 	view, members := n.cluster.View(), n.cluster.Members()

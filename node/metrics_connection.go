@@ -12,7 +12,8 @@ import (
 // node shows the same.
 func connectionMetrics() []stateMetric { return slices.Concat(listingMetrics(), credentialMetrics()) }
 
-// listingMetrics returns the gauges of what the last listings found.
+// listingMetrics returns the metrics of each connection's last listing: its failures, its counts of
+// repositories and its issues.
 func listingMetrics() []stateMetric {
 	return []stateMetric{
 		{Desc: gauge.Desc("shoal_connection_failed", "1 while the last sync of a connection failed.", "connection"),

@@ -104,7 +104,8 @@ func silentNodesText(n int) string {
 	return "do not answer"
 }
 
-// failureEffect says what the failure of a node would do, or how many may fail.
+// failureEffect returns a sentence that says how many nodes may fail, or what the failure of one
+// would break. stops says that changes would wait, lacks that searches would be incomplete.
 func failureEffect(t Tolerance, stops, lacks bool) string {
 	switch {
 	case stops && lacks:

@@ -16,7 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// warnings returns what an operator should look at.
+// warnings returns the problems that an operator should solve, one sentence each, for the status.
 func (n *Node) warnings(view *catalog.View, t *hold.Tally) []string {
 	var out []string
 	for _, w := range view.File().Warnings {
@@ -25,7 +25,7 @@ func (n *Node) warnings(view *catalog.View, t *hold.Tally) []string {
 
 	out = append(out, view.UnusedGlobs()...)
 
-	// x
+	// This node lacks programs.
 	if n.noGit != "" {
 		out = append(out, n.noGit)
 	}

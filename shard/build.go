@@ -86,7 +86,7 @@ func (e *ending) wait() {
 	}
 }
 
-// checkSource refuses what the format cannot hold.
+// checkSource returns an error if the format cannot store the repositories and blobs.
 func checkSource(repos []Repository, blobs []Blob) error {
 	if len(repos) > 1<<16 {
 		return fmt.Errorf("build shard: %d repositories, at most 65,536", len(repos))

@@ -105,7 +105,7 @@ func (d *deadFile) ready() error {
 	return d.err
 }
 
-// load does the work of ready.
+// load reads and checks the file's sections. Callers use ready, which loads only once.
 func (d *deadFile) load() error {
 	b, err := d.f.Bytes(secDeadMeta)
 	if err != nil {

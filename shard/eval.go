@@ -68,7 +68,8 @@ const (
 	keepSpans = 64 << 10
 )
 
-// recycle keeps the buffers of e, and the bitmaps of runs, for the next search.
+// recycle keeps the buffers of e, and the bitmaps of runs, so that the next search need not
+// allocate them. It drops very large ones.
 func (s *search) recycle(e *evaluator, runs ...*run) {
 	for _, r := range runs {
 		if r.b == nil {

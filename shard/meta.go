@@ -53,7 +53,7 @@ func appendRepos(e *file.Encoder, repos []Repository) {
 	}
 }
 
-// readRepos reads what appendRepos wrote; the decoder keeps the first error.
+// readRepos decodes the repositories that appendRepos encoded. The caller checks d.Err.
 func readRepos(d *file.Decoder) []Repository {
 	repos := make([]Repository, d.Count())
 	for i := range repos {
@@ -74,7 +74,7 @@ func readRepos(d *file.Decoder) []Repository {
 // maxRevisions is the number of bits of a mask.
 const maxRevisions = 64
 
-// parseMeta reads what append wrote.
+// parseMeta decodes the metadata of a shard.
 func parseMeta(b []byte) (*meta, error) {
 	d := file.NewDecoder(b)
 	m := &meta{repos: readRepos(d)}

@@ -79,7 +79,7 @@ func (s *shard) ready() error {
 	return s.err
 }
 
-// load does the work of ready.
+// load reads and checks the shard's sections. Callers use ready, which loads only once.
 func (s *shard) load() error {
 	b, err := s.f.Bytes(secMeta)
 	if err != nil {

@@ -12,7 +12,7 @@ func (s *shard) skipList() *skipList {
 	return s.list
 }
 
-// listSkips does the work of skipList.
+// listSkips computes the list of skipped files. Callers use skipList, which computes it only once.
 func (s *shard) listSkips() *skipList {
 	l := &skipList{}
 	if !slices.Contains(s.m.languages, SkippedLanguage) {

@@ -209,7 +209,8 @@ func (t *text) lineEnd(offset int) (int, error) {
 	return end, err
 }
 
-// nextLine does the work of lineEnd.
+// nextLine returns the offset after the next newline, or the text's size if there is none. It
+// decodes no more blocks than it must.
 func (t *text) nextLine(offset int) (int, error) {
 	for from := offset; from < t.size; {
 		u := t.unitAt(from)

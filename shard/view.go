@@ -242,7 +242,7 @@ func (m *member) ready() error {
 	return m.err
 }
 
-// load does the work of ready.
+// load prepares the shard and its symbols for a search. Callers use ready, which loads only once.
 func (m *member) load() error {
 	if err := m.sh.ready(); err != nil {
 		return err

@@ -93,7 +93,8 @@ const maxNear = 1200
 // the ways to write its line breaks.
 const maxBroken = 500
 
-// newFormula returns the formula of alternatives. It decides what the candidates promise.
+// newFormula returns a formula that is true if one of alts is. It chooses the narrowest scope in
+// which all of them can be checked.
 func newFormula(alts []seq) *Formula {
 	f := &Formula{scope: ScopeDocument, reach: reachDocument}
 	fixed, atStart := true, true

@@ -216,7 +216,7 @@ func (c *cursor) nextBlock() bool {
 	return c.err == nil
 }
 
-// entry reads the entry at the cursor.
+// entry reads the next entry of the segment into c.l. It returns false at a damaged entry.
 func (c *cursor) entry() bool {
 	x, ok := c.uvarint()
 	if !ok {

@@ -152,7 +152,7 @@ func sliceWords(n int, slice []byte) (w [4]uint64) {
 	return w
 }
 
-// orSliced is orInto for sliced lists.
+// orSliced adds the ids of a list of kind kindSliced to b.
 func (l *list) orSliced(b *Bitmap, units int) error {
 	if len(l.data) < 32 {
 		return l.corrupt()

@@ -43,6 +43,7 @@ func markdownOf(language, file string, text []byte) []byte {
 // lineList is text that a notebook stores as a string or as a list of lines.
 type lineList string
 
+// UnmarshalJSON reads a text, or a list of lines, as notebooks have both.
 func (l *lineList) UnmarshalJSON(b []byte) error {
 	var one string
 	if json.Unmarshal(b, &one) == nil {

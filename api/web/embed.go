@@ -69,7 +69,7 @@ func showEmbedded(v *layout.Visit, data *embedded) error {
 	return nil
 }
 
-// embed reads the lines in the address.
+// embed reads the lines that the address names, for a page that other sites embed.
 func (p *sources) embed(ctx context.Context, v *layout.Visit, l place) (*embedded, error) {
 	first, last, err := chosenLines(v.Query.Get("lines"))
 	if err != nil {
@@ -146,7 +146,8 @@ func embedAddress(base, repo, commit, path string) string {
 	return base + embedUnder + strings.TrimPrefix(address(repo, commit, "blob", path), browseUnder)
 }
 
-// some reads some lines of a file. The painter knows what is open before them.
+// some reads count lines of a file from line first on. The returned painter knows which comments
+// and strings are open before them.
 func (p *sources) some(ctx context.Context, v *layout.Visit, l place, first, count int) (src *browse.SourceResponse, text []byte, paint *painter, err error) {
 	before := min(first-1, linesBefore)
 	src, err = p.reader.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, FirstLine: first - before, Lines: before + count})

@@ -92,7 +92,7 @@ func (p *searching) countOthers(ctx context.Context, v catalog.Viewer, r *result
 	}
 }
 
-// countNote returns what a count has counted.
+// countNote returns a sentence that says how complete the counts of a response are.
 func countNote(resp *search.Response) string {
 	s := &resp.Stats
 	switch {

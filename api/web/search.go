@@ -149,7 +149,8 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 	return nil
 }
 
-// tell puts what was found on the page.
+// tell puts the answer on the page, and adds what helps when there is none: the nearest query and
+// near misses.
 func (p *searching) tell(ctx context.Context, v *layout.Visit, r *results, h *heap) {
 	if h.commits != nil {
 		r.fillCommits(h.commits)
@@ -265,7 +266,7 @@ func (r *results) targets(list []suggest.Target) {
 	}
 }
 
-// emptySummary says what a page has that found nothing as it is written.
+// emptySummary sets the summary of a page without results.
 func (r *results) emptySummary() {
 	switch {
 	case r.Nearest != nil:
@@ -302,7 +303,7 @@ func (r *results) show(v *layout.Visit) error {
 	return v.Show(r.head(), searchTemplate, r)
 }
 
-// rest writes what follows the beginning of the frame.
+// rest writes the page after its head, which was sent while the search ran.
 func (r *results) rest(v *layout.Visit, w *bufio.Writer) error {
 	var b bytes.Buffer
 	if err := searchTemplate.Execute(&b, r); err != nil {
@@ -337,7 +338,7 @@ func (r *results) refuse(v *layout.Visit, err error) error {
 	return r.show(v)
 }
 
-// fill takes over what was found.
+// fill sets the page's fields from the answer.
 func (r *results) fill(h *heap) {
 	resp := h.last
 	files, repos := r.turn(h), resp.Repositories
@@ -457,6 +458,8 @@ type viewList struct {
 	Views []view
 }
 
+// viewsOf returns the other ways to show the results (their order, the lines around a match), each
+// with its address.
 func viewsOf(b layout.Box) []viewList {
 	order, around := viewList{Name: "Order"}, viewList{Name: "Around a match"}
 

@@ -46,7 +46,7 @@ func (p *searching) suggest(ctx context.Context, v *layout.Visit) error {
 // suggestIcons is the drawing of each kind of suggestion that is a thing.
 var suggestIcons = map[suggest.Kind]string{suggest.Repository: "repo", suggest.File: "file", suggest.Symbol: "function", suggest.Revision: "branch", suggest.Language: "type", suggest.ContextOf: "filter"}
 
-// detailOf says what is suggested, and where it is.
+// detailOf returns the text beside a suggestion: its kind, and where it is.
 func detailOf(s *suggest.Suggestion) string {
 	switch {
 	case s.Kind == suggest.Filter || s.Kind == suggest.Value || s.Kind == suggest.Revision:

@@ -139,7 +139,8 @@ func (t *txn) unholdAll(number uint32) {
 	}
 }
 
-// hold records that a member has what key names. Holding.Nodes stays sorted.
+// hold records that the member with this number has the shard or mirror of key. Holding.Nodes stays
+// sorted.
 func (s *State) hold(key string, number uint32) {
 	old := s.holdings.Get(key)
 	h := Holding{Key: key}
@@ -154,7 +155,7 @@ func (s *State) hold(key string, number uint32) {
 	s.holdings.Set(key, &h)
 }
 
-// unhold records that a member no longer has what key names.
+// unhold records that the member with this number no longer has the shard or mirror of key.
 func (s *State) unhold(key string, number uint32) {
 	old := s.holdings.Get(key)
 	if old == nil {

@@ -211,7 +211,7 @@ func (t *txn) putReader(r *Reader) {
 	t.readers.Set(r.Key(), r)
 }
 
-// forgetExtra deletes what partial observations said about a repository.
+// forgetExtra removes a repository from the extra repositories of all readers at a site.
 func (t *txn) forgetExtra(site string, repo RepoID) {
 	// ReadersAt returns a slice, so the table may change in the loop.
 	for _, old := range t.ReadersAt(site) {

@@ -141,7 +141,8 @@ type reads struct {
 	siteState *Site   // nil: nothing was observed at the host yet
 }
 
-// readsOf returns what code hosts say of an account, or nil if hosts are not asked.
+// readsOf returns, for each code host to which an account is linked, what that host lets it read.
+// It returns nil if code hosts are not asked.
 func (v *View) readsOf(account string) (all []reads) {
 	identities := v.IdentitiesOf(account)
 	if len(identities) == 0 || v.PermissionSync() != PermissionSyncOn {

@@ -42,7 +42,8 @@ func whyRole(a *User) []Reason {
 	return []Reason{{Kind: "role", Text: "The account is an owner's: it sees no more by that than a member's does."}}
 }
 
-// whyOpen tells whether everybody sees a repository, and which connections close it.
+// whyOpen explains whether a repository is open to everybody, or which connections enforce
+// permissions.
 func (v *View) whyOpen(r *Repo) []Reason {
 	// Use the same function as Visible: the explanation must not differ.
 	enforced := v.enforcements()
@@ -79,7 +80,7 @@ func (v *View) whyGranted(a *User, r *Repo) []Reason {
 	return []Reason{{Kind: "grant", Text: "No owner has granted it."}}
 }
 
-// whyByHost tells what the repository's code host says.
+// whyByHost explains what the repository's code host lets the account read.
 func (v *View) whyByHost(a *User, r *Repo) (all []Reason) {
 	// If hosts are not asked, their earlier answers do not count.
 	site := SiteOf(r.ExternalID)
@@ -101,7 +102,7 @@ func (v *View) whyByHost(a *User, r *Repo) (all []Reason) {
 	return all
 }
 
-// whyRead tells what a host says about a person and a repository there.
+// whyRead explains whether one code host lets a person read a repository.
 func (v *View) whyRead(who *Identity, x reads, r *Repo) (all []Reason) {
 	person := who.Subject
 	if who.Login != "" {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// warn adds warnings about what is valid but probably a mistake.
+// warn adds warnings about settings that are valid but probably mistakes.
 func (f *File) warn() {
 	w := &checker{}
 	for _, conn := range f.Connections {

@@ -165,7 +165,7 @@ func Listen(o Options) (*Port, error) {
 // keepAlive detects a lost machine within half a minute.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 4}
 
-// defaults sets the defaults.
+// defaults fills in the options that are not set.
 func defaults(o *Options) {
 	if o.Admit == nil {
 		o.Admit = func(Peer, Protocol) error { return nil }

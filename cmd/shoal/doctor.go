@@ -88,7 +88,8 @@ type hostFacts struct {
 	clock    func() (bool, error)                                      // whether the clock is synchronized
 }
 
-// check examines what a node needs from its host.
+// check examines the host on which a node is to run: its programs, limit of open files, clock and
+// free space.
 func (h *hostFacts) check(ctx context.Context) []finding {
 	all := []finding{
 		h.program(ctx, "git", "git version", "install git: without it nothing can be fetched"),

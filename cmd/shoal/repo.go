@@ -81,7 +81,7 @@ func newRepoReindex(getenv func(string) string) *cobra.Command {
 	})
 }
 
-// findRepo returns the number of a repository.
+// findRepo returns the number of the repository with this name.
 func findRepo(ctx context.Context, c *client, name string) (uint32, error) {
 	// The query matches parts of names, so the exact name may be on any page.
 	var near []browse.RepoInfo

@@ -72,7 +72,7 @@ func (f *searchFlags) commits(cmd *cobra.Command, c *client, query string) error
 	return nil
 }
 
-// commits writes commits; namesOnly leaves out what they changed.
+// commits prints commits with their changed lines, or only one line each with namesOnly.
 func (p *printer) commits(a *commitsAnswer, namesOnly bool) {
 	for _, c := range a.Commits {
 		subject, _, _ := strings.Cut(c.Message, "\n")
@@ -125,7 +125,8 @@ func (p *printer) changed(line string) {
 	p.out.WriteByte('\n')
 }
 
-// lacks says what the answer lacks. numbers tells that only how much there is was shown.
+// lacks writes hints, and a line for each reason why results may be missing. numbers says that only
+// counts were printed.
 func (a *commitsAnswer) lacks(w io.Writer, numbers bool) {
 	for _, hint := range a.Hints {
 		fmt.Fprintf(w, "shoal: %s\n", hint)

@@ -85,6 +85,7 @@ func (i *Identities) Enter(ctx context.Context, who Proof, in SignIn) (*BegunSes
 	return i.begin(ctx, x.Account, who, in)
 }
 
+// begin begins a session for an account whose person signed in at a provider.
 func (i *Identities) begin(ctx context.Context, account string, who Proof, in SignIn) (*BegunSession, error) {
 	// Read the account again: it may have been suspended meanwhile.
 	a := i.catalog.View().Account(account)

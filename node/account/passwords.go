@@ -368,6 +368,7 @@ func (p *Passwords) LinkOwner(ctx context.Context, token string) (*UserInfo, err
 	return NewPeople(p.catalog).info(p.catalog.View().Account(l.Account)), nil
 }
 
+// link returns the link with this token, or an error if it was used or has expired.
 func (p *Passwords) link(ctx context.Context, token string) (*catalog.Link, error) {
 	gone := call.Fail(call.ErrNotFound, "This link was used or has ended. If you chose a password by it, sign in with it; else ask an owner for a new link.")
 	if len(token) != sessionDigits || strings.Trim(token, "0123456789abcdef") != "" {

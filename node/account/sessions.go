@@ -160,6 +160,7 @@ func (s *Sessions) Begin(ctx context.Context, account string, in SignIn) (*Begun
 	return s.begin(ctx, catalog.Session{Account: account}, in)
 }
 
+// begin creates a session from x, and ends the one that the browser had.
 func (s *Sessions) begin(ctx context.Context, x catalog.Session, in SignIn) (begun *BegunSession, err error) {
 	var random [sessionDigits/2 + 8]byte
 	rand.Read(random[:])

@@ -128,7 +128,7 @@ func (c *citer) write(text string) {
 	}
 }
 
-// close emits what was held back.
+// close emits the text that was held back because it might be the beginning of a citation.
 func (c *citer) close() {
 	held := c.pending
 	c.pending = ""

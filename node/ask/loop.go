@@ -235,7 +235,7 @@ func (l *loop) work(ctx context.Context) error {
 	}
 }
 
-// conclude stores the answer and notes what limits it.
+// conclude stores the answer, and notes if the model or its provider cut it short.
 func (l *loop) conclude(answer *model.Answer, pieces []Piece) {
 	switch answer.Finish {
 	case model.Length:
@@ -323,7 +323,8 @@ func (l *loop) storeAnswer(pieces []Piece) {
 	l.t.mu.Unlock()
 }
 
-// noAnswer returns the error of a turn without an answer; it lists what the model had read.
+// noAnswer returns the error of a turn in which the model gave no answer. The error lists the files
+// that the model had read.
 func (l *loop) noAnswer(pieces []Piece) error {
 	l.storeAnswer(pieces)
 	var b strings.Builder

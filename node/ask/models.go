@@ -101,6 +101,8 @@ func (l *models) CheckModels(ctx context.Context, _ account.Owner) ([]ModelCheck
 
 const checkTime = 45 * time.Second
 
+// check asks a model to call a tool. It returns an error if the model does not answer or calls no
+// tool.
 func (l *models) check(ctx context.Context, m *config.Model) (model.Usage, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()

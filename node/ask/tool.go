@@ -36,6 +36,7 @@ func (a *Asker) Tool() tool.Tool {
 	return row
 }
 
+// row returns the tool ask_codebase.
 func (d *desk) row() tool.Tool {
 	return tool.Tool{
 		Name: "ask_codebase", Title: "Ask a question about code",

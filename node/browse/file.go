@@ -238,6 +238,7 @@ func typeOf(k git.Kind) string {
 	return "blob"
 }
 
+// at returns the directory at path. It creates it, and those above it, if they are missing.
 func (t *treeBuilder) at(path string) *treeItem {
 	if g := t.nodes[path]; g != nil {
 		return g

@@ -134,7 +134,8 @@ type scan struct {
 	without []string
 }
 
-// scanOf decides what to search for a request.
+// scanOf resolves the commit of a request, and finds the files that must be read from git because
+// no indexed revision has them as they are there.
 func (s *site) scanOf(ctx context.Context, req ScanRequest) (*scan, error) {
 	keep, err := req.Paths.Keeps()
 	if err != nil {

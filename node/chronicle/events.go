@@ -152,7 +152,8 @@ func sightOf(members []cluster.Member, leader string, view *catalog.View) sight 
 	return s
 }
 
-// changes returns what happened between two looks.
+// changes returns the events between two states of the cluster: of nodes, the leader, the
+// configuration and connections.
 func changes(before, now sight) (out []Event) {
 	out = memberChanges(before.members, now.members)
 

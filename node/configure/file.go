@@ -343,7 +343,8 @@ func (f *File) State() FileStatus {
 	return s
 }
 
-// reaches returns what this node's file uses at present, or nothing if it is invalid.
+// reaches returns what the configuration file of this node reads from outside it, such as
+// variables. If the file is invalid, reaches returns nil.
 func (f *File) reaches() []config.Reach {
 	raw, err := readFile(f.path)
 	if err != nil {

@@ -83,7 +83,8 @@ func (e *Environment) Flag(name string) (value, set bool) {
 	return value, err == nil
 }
 
-// Secret returns the secret of a reference.
+// Secret returns the value of the secret that a token of the configuration names: an environment
+// variable, or a secret at Google Cloud, which is cached for a while.
 func (e *Environment) Secret(ctx context.Context, t config.Token) (string, error) {
 	if t.Env != "" {
 		// Read the environment of the process, without overrides. Otherwise an override that refers

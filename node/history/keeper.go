@@ -191,7 +191,8 @@ func (k *Keeper) closeIdle() {
 	}
 }
 
-// note keeps what is covered now, for the status.
+// note stores what the log of a repository covers now, which the status shows. If the log changed,
+// note also logs that.
 func (k *Keeper) note(ctx context.Context, e *kept, repo *catalog.Repo, changed bool, took time.Duration) {
 	c, err := e.log.Extent(ctx)
 	if err != nil {

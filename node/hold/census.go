@@ -173,6 +173,7 @@ func (f *censusUpdate) countJobs(changes *catalog.Changes) {
 	}
 }
 
+// countJob adds by, 1 or -1, to the count of jobs in the state that the job has in view.
 func (f *censusUpdate) countJob(view *catalog.View, key catalog.JobKey, by int) {
 	if view == nil {
 		return
@@ -270,6 +271,7 @@ func (f *censusUpdate) countRepos() {
 	}
 }
 
+// countRepo sets or clears a repository in the sets of the tally: searchable, failed and so on.
 func (f *censusUpdate) countRepo(repo *catalog.Repo) {
 	t, id := f.tally, repo.ID
 	searchable := f.live.Searchable(f.to, repo)

@@ -49,6 +49,7 @@ func Place(in Placement) []catalog.Command {
 	return cmds
 }
 
+// members returns the nodes that package place may give data to.
 func (in *Placement) members() []place.Member {
 	var members []place.Member
 	for _, n := range in.Nodes {

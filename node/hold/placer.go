@@ -45,7 +45,8 @@ func NewPlacer(cluster Cluster, copies int, log *slog.Logger, now func() time.Ti
 // Forget resets the Placer. Call it while this node is not the leader.
 func (p *Placer) Forget() { p.last = placerState{} }
 
-// Place proposes moves.
+// Place computes which nodes should hold what, and proposes the changes to the catalog. It balances
+// the disks only now and then.
 func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) {
 	now := p.now()
 	finger := Fingerprint(nodes)

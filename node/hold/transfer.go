@@ -124,6 +124,7 @@ func (t *Transfers) File(ctx context.Context, name string, from []string) error 
 	return err
 }
 
+// file copies an index file from a node.
 func (t *Transfers) file(ctx context.Context, name, node string) error {
 	stream, err := t.calls.Stream(ctx, node, MethodFile, []byte(name))
 	if err != nil {
@@ -168,6 +169,7 @@ func (t *Transfers) Mirror(ctx context.Context, id catalog.RepoID, from []string
 	return nil
 }
 
+// mirror copies a repository's mirror from a node. in is the request.
 func (t *Transfers) mirror(ctx context.Context, id catalog.RepoID, in []byte, node string) error {
 	stream, err := t.calls.Stream(ctx, node, MethodMirror, in)
 	if err != nil {

@@ -243,7 +243,7 @@ func isPermanent(err error) bool {
 	return errors.As(err, &bad) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// once makes one call.
+// once makes one call to the code host's API, without retries, and decodes its answer into into.
 func (c *client) once(ctx context.Context, q *question, into any) (http.Header, error) {
 	leave, err := c.budget.enter(ctx, c.tools.Wait)
 	if err != nil {
@@ -408,7 +408,7 @@ func (c *client) unreachable(ctx context.Context, err error) error {
 	return r
 }
 
-// network describes a network or certificate error, and what to do.
+// network returns a text about a network or certificate error that says how to solve it.
 func (c *client) network(err error) string {
 	// Check the most helpful cause first: an expired certificate often has an unknown authority,
 	// too.

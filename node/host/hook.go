@@ -260,7 +260,7 @@ func password(d Delivery) string {
 	return after
 }
 
-// anyOf returns a scheme that accepts what any of the schemes accepts.
+// anyOf returns a scheme that accepts a delivery if one of schemes accepts it.
 func anyOf(schemes ...scheme) scheme {
 	either := func(d Delivery, secret string, of func(scheme) func(Delivery, string) bool) bool {
 		return slices.ContainsFunc(schemes, func(x scheme) bool { return of(x)(d, secret) })
@@ -327,6 +327,8 @@ func (b *hookBody) name() string {
 	return b.EventType + b.EventName
 }
 
+// repositories returns the URLs and paths by which a webhook names its repositories. Each code host
+// uses other fields.
 func (b *hookBody) repositories() (urls, paths []string) {
 	for _, r := range []hookRepo{b.Repository, repoIn(b.Project), b.Resource.Repository} {
 		for _, u := range []string{r.CloneURL, r.HTMLURL, r.SSHURL, r.GitHTTPURL, r.WebURL, r.RemoteURL, r.Links.HTML.Href} {

@@ -49,7 +49,8 @@ func GitHubOwn(p Person, t Tools) (Own, error) {
 // Who returns the person's numeric id.
 func (g *ownGitHub) Who(ctx context.Context) (string, error) { return g.self(ctx, "user") }
 
-// Repos lists what the person owns, collaborates in, or has through an organisation.
+// Repos passes the private repositories that the person may read to take. withheld says, if not
+// empty, which ones GitHub leaves out.
 func (g *ownGitHub) Repos(ctx context.Context, take func(string)) (withheld string, err error) {
 	type repo struct {
 		ID          int64 `json:"id"`

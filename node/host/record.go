@@ -156,6 +156,7 @@ func cutURL(u *url.URL, sent []string) string {
 	return cutText(bare.String(), sent)
 }
 
+// cutHeader returns the headers that are recorded, without the secrets that were sent.
 func cutHeader(head http.Header, sent []string) http.Header {
 	out := onlyOf(head, recordedHeaders)
 	for _, values := range out {

@@ -390,7 +390,7 @@ func (x *indexer) publish(ctx context.Context, a *attempt, fin *catalog.FinishIn
 	return nil
 }
 
-// groom keeps the mirror small after a fetch that brought something.
+// groom repacks the mirror if a fetch has changed it. A failure is logged, not returned.
 func (x *indexer) groom(ctx context.Context, a *attempt, in *input) {
 	if !in.changed {
 		return

@@ -32,7 +32,8 @@ type wantedKeys struct {
 	known   map[string]string // by the names of the connections
 }
 
-// keyOf returns the hash of everything that decides what a repository's index contains.
+// keyOf returns the index key that the repository should have. It is computed once for all
+// repositories with the same connections.
 func (w *wantedKeys) keyOf(repo *catalog.Repo) string {
 	// The key depends only on the connections.
 	names := ""

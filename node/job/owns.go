@@ -91,7 +91,8 @@ func endOldLists(p *planner, before time.Time) bool {
 	return true
 }
 
-// sync asks what a person may read, and proposes the difference.
+// sync asks the code host, in a person's name, which repositories the person may read. It proposes
+// only the changes to what the catalog has.
 func (s *owns) sync(ctx context.Context, a *attempt) error {
 	site, subject := catalog.SplitReaderKey(a.job.Subject)
 	view := a.cluster.View()

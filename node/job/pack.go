@@ -108,6 +108,8 @@ type packing struct {
 	built []shard.Built
 }
 
+// newPacking returns a job's plan to pack files: which repositories are in them, and which of their
+// shards.
 func newPacking(j *catalog.Job, files []*hold.ClassFile) *packing {
 	p := &packing{fin: &catalog.FinishPack{Subject: j.Subject, Fence: j.Fence}}
 

@@ -75,6 +75,7 @@ func (p *Permissions) Of(view *catalog.View) *PermissionState {
 	return p.last
 }
 
+// count counts, for the status, how far permissions are synced, by code host.
 func (p *Permissions) count(view *catalog.View) *PermissionState {
 	settings := view.File().Settings
 	s := &PermissionState{

@@ -131,6 +131,7 @@ func (p *planner) lost(j *catalog.Job) string {
 	return ""
 }
 
+// count counts one running job of a node.
 func (p *planner) count(node string, kind catalog.JobKind) {
 	if p.running[node] == nil {
 		p.running[node] = map[catalog.JobKind]int{}

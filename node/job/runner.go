@@ -152,7 +152,7 @@ func (r *Runner) start(ctx context.Context, wg *sync.WaitGroup, key catalog.JobK
 	})
 }
 
-// run does the work of an attempt. If it returns nil, the result is in the catalog.
+// run runs the job of an attempt. A nil error means that the result is in the catalog.
 func (r *Runner) run(ctx context.Context, a *attempt) (err error) {
 	// A panic ends only this attempt.
 	defer func() {

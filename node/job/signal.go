@@ -41,7 +41,7 @@ type FollowingState struct {
 	HookAt  time.Time     // last call of a webhook since the start of this node
 }
 
-// Following tells how pushes to the repositories of a connection are found.
+// Following returns how the poller learns of pushes to the repositories of a connection.
 func (p *Poller) Following(connection string) FollowingState {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -69,7 +69,8 @@ func Read(lookup func(name string) (string, bool)) (*Sender, error) {
 	return s, nil
 }
 
-// readURL takes what a URL has of the server.
+// readURL takes host, port, user and password from an smtp or smtps URL. It reports whether the URL
+// is valid.
 func (s *Sender) readURL(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.Scheme != "smtp" && u.Scheme != "smtps" {

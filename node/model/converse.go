@@ -82,7 +82,7 @@ func awsCredentials(ctx context.Context, e *endpoint, o *bedrockruntime.Options)
 	return nil
 }
 
-// input returns the request of one step.
+// input converts a request of Shoal's to one of Bedrock's.
 func (w *converse) input(r *Request) *bedrockruntime.ConverseStreamInput {
 	in := &bedrockruntime.ConverseStreamInput{ModelId: aws.String(w.e.m.Model), Messages: w.conversation(r)}
 	for i, text := range r.System {
@@ -315,6 +315,7 @@ type converseStream struct {
 	size   int
 }
 
+// blockAt returns the block of the answer with this index; it creates a missing one.
 func (s *converseStream) blockAt(index *int32) *converseBlock {
 	i := aws.ToInt32(index)
 	if s.blocks[i] == nil {

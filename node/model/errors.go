@@ -91,6 +91,7 @@ var errorRows = []errorRow{
 	{Broken, nil, nil, nil, true, "The answer of %s was cut off or made no sense."},
 }
 
+// rowOf returns the row of a kind of errors, or the last row if the kind is unknown.
 func rowOf(kind Kind) *errorRow {
 	for i := range errorRows {
 		if errorRows[i].kind == kind {

@@ -63,6 +63,8 @@ func (w *responsesWire) body(r *Request) ([]byte, error) {
 	return json.Marshal(body)
 }
 
+// reasoning returns the reasoning field of a request: the effort, and whether the service
+// summarizes its reasoning.
 func (w *responsesWire) reasoning() map[string]string {
 	// Without a summary the service sends nothing while it thinks, and users would see no
 	// progress.

@@ -51,6 +51,7 @@ func (w *network) set(change func(l *link), links ...[2]int) {
 	w.setLocked(change, links)
 }
 
+// setLocked changes links, and wakes those who wait on them. The caller holds mu.
 func (w *network) setLocked(change func(l *link), links [][2]int) {
 	for _, id := range links {
 		l := w.links[id]

@@ -192,7 +192,8 @@ func (d *documents) read(ctx context.Context, id string) (*Client, error) {
 	return readDocument(id, raw)
 }
 
-// note stores the result of a fetch, and returns what to use now.
+// note stores the result of fetching a client's document. It returns the client to use now: after a
+// failure that may still be the earlier copy.
 func (d *documents) note(id string, c *Client, err error) (*Client, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -48,7 +48,7 @@ var errBox = errors.New("not a value of this service")
 // is reports whether a text claims to be of the kind.
 func (k box) is(text string) bool { return strings.HasPrefix(text, k.prefix) }
 
-// seal seals a value.
+// seal encrypts and authenticates a value, and returns it as text. Equal values give equal texts.
 func (s *rings) seal(ctx context.Context, k box, value any) (string, error) {
 	made, secret, err := s.sealing(ctx, k.ring)
 	if err != nil {

@@ -113,7 +113,7 @@ func (r *reader) places() []Place {
 	return out[:min(len(out), MaxPlaces)]
 }
 
-// place returns the place of a match.
+// place reads path, line and column from a match of the form's expression.
 func (f *form) place(text string, match []int) Place {
 	p := Place{}
 	for i, name := range f.expr.SubexpNames() {

@@ -109,6 +109,8 @@ type plan struct {
 	held    []map[int]bool // by member: its units; for balancing
 }
 
+// newPlan prepares a plan: which members may hold copies, the fair share of each, and the order in
+// which units are placed.
 func newPlan(members []Member, units []Unit, copies int) *plan {
 	p := &plan{members: slices.Clone(members), units: units, targets: make([][]int, len(units))}
 	slices.SortFunc(p.members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })

@@ -150,7 +150,8 @@ func (s *Searcher) SearchCommits(ctx context.Context, v catalog.Viewer, req Requ
 	return out, nil
 }
 
-// checkCommits refuses queries that are not about commits, and what asks for files.
+// checkCommits returns an error for a query that only a search of files can answer, and sets the
+// defaults of the request.
 func checkCommits(q *query.Query, req *Request) error {
 	switch {
 	case !q.Type.Changes():
@@ -360,7 +361,7 @@ func inOrder(a, b *change.CommitMatch) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), b.CommitTime.Compare(a.CommitTime))
 }
 
-// trimCommits leaves out what cannot be among the first of all parts.
+// trimCommits removes commits that are not among the first limit of all parts together.
 func trimCommits(parts []commitsPart, limit int) {
 	var all []*change.CommitMatch
 	for _, p := range parts {
@@ -378,7 +379,7 @@ func trimCommits(parts []commitsPart, limit int) {
 	}
 }
 
-// respond makes the answer of what came back.
+// respond builds the response from the best answer for each repository.
 func (c *commitSearch) respond() *CommitsResponse {
 	out := &CommitsResponse{Diff: c.diff, Hints: c.q.hints}
 	asked, whole, left := 0, 0, 0

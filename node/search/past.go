@@ -219,7 +219,8 @@ func (q *question) searchBeside(indexed *roaring.Bitmap, rev string) {
 	q.leaf.Q = queryBox{q.tree}
 }
 
-// pastRepos returns what was read from git.
+// pastRepos returns, for each repository that was searched at an earlier time, which commit that
+// was and how much was read from git.
 func (q *question) pastRepos() []PastRepo {
 	var out []PastRepo
 	for _, p := range q.past {
@@ -278,7 +279,8 @@ func exactPaths(paths []string) string {
 // needsJoin reports whether the answer still lacks what was read from git.
 func (a *answer) needsJoin() bool { return len(a.q.past) > 0 && !a.joined }
 
-// joinPast merges what the mirrors found into the answer, once.
+// joinPast merges the results from git of the repositories that are searched at an earlier time. It
+// does so only once.
 func (a *answer) joinPast() {
 	if a.joined {
 		return

@@ -442,7 +442,7 @@ func (r *ranking) restrictTo(best []*candidate) []query.Q {
 	}
 }
 
-// takeLines scores the lines with words, and keeps the best.
+// takeLines keeps the lines of f that have the highest scores.
 func (c *candidate) takeLines(r *ranking, f *File) {
 	c.language, c.oid = f.Language, f.OID
 

@@ -78,7 +78,7 @@ func (r *root) part(targets []*target, left int) (*Response, Stats) {
 	return out, r.a.stats.since(before)
 }
 
-// total returns the final response, without what was sent already.
+// total returns the final response of a stream, without the files that were sent already.
 func (r *root) total(sum sums) (*Response, error) {
 	out, err := r.respond()
 	if err != nil {

@@ -167,7 +167,7 @@ func (r *ranking) anyInText(words []int) query.Q {
 	return or
 }
 
-// list runs a search and records what it lacks.
+// list runs one search of the ranking, and adds its gaps to the coverage of the whole answer.
 func (r *ranking) list(t Lookup, atoms ...query.Q) (*root, error) {
 	found, err := r.search(t, atoms...)
 	if err != nil {

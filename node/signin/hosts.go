@@ -24,6 +24,7 @@ func (gitHub) reach(_ context.Context, _ *Server, p *provider) (*reached, error)
 	return hostAt(p, "/login/oauth/authorize", "/login/oauth/access_token"), nil
 }
 
+// who returns who has signed in at GitHub, by the token that GitHub gave.
 func (gitHub) who(ctx context.Context, s *Server, p *provider, _ *reached, t *oauth2.Token, _ string) (who account.Proof, err error) {
 	// GitHub Enterprise Server has its API below its own URL.
 	api := p.base + "/api/v3"
@@ -64,6 +65,7 @@ func (bitbucketCloud) reach(_ context.Context, _ *Server, p *provider) (*reached
 	return hostAt(p, "/site/oauth2/authorize", "/site/oauth2/access_token"), nil
 }
 
+// who returns who has signed in at Bitbucket Cloud, by the token that it gave.
 func (bitbucketCloud) who(ctx context.Context, s *Server, _ *provider, _ *reached, t *oauth2.Token, _ string) (who account.Proof, err error) {
 	// There is only one Bitbucket Cloud.
 	const api = "https://api.bitbucket.org/2.0"
@@ -105,6 +107,7 @@ func (bitbucketServer) reach(_ context.Context, _ *Server, p *provider) (*reache
 	return hostAt(p, "/rest/oauth2/latest/authorize", "/rest/oauth2/latest/token"), nil
 }
 
+// who returns who has signed in at Bitbucket Server, by the token that it gave.
 func (bitbucketServer) who(ctx context.Context, s *Server, p *provider, _ *reached, t *oauth2.Token, _ string) (who account.Proof, err error) {
 	// This call returns the name of the token's owner.
 	name, err := s.fetch(ctx, t, p.base+"/plugins/servlet/applinks/whoami")

@@ -65,6 +65,7 @@ func (s *Server) lenient() time.Time { return s.d.Now().Add(-skew) }
 // algorithms lists the accepted signatures of tokens: none with a shared secret.
 var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA}
 
+// reach returns what the discovery document of the provider says; it is cached.
 func (o openID) reach(ctx context.Context, s *Server, p *provider) (*reached, error) {
 	// A configured issuer wins over the URL. Use it exactly, because it identifies people.
 	issuer := p.base
@@ -128,6 +129,7 @@ func (s *Server) discover(ctx context.Context, issuer string) (*reached, error) 
 	return &reached{issuer, endpoint, issuer, more.SendsIssuer, at}, nil
 }
 
+// who verifies the ID token of a sign-in, and returns who it names.
 func (o openID) who(ctx context.Context, s *Server, p *provider, at *reached, t *oauth2.Token, nonce string) (who account.Proof, err error) {
 	c, err := s.checked(ctx, p, at, t, nonce)
 	if err != nil {

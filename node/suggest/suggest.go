@@ -401,6 +401,7 @@ func (s *Suggester) onlyRepository(ctx context.Context, v catalog.Viewer, text s
 	return ""
 }
 
+// contexts completes the name of a search context.
 func (s *Suggester) contexts(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
 	// The configuration has few contexts, so all are compared.
 	all, err := s.d.Contexts(ctx, v)

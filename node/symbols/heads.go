@@ -296,7 +296,7 @@ func (p *headParser) ends(t headToken, h head) bool {
 	return begins && !(h.name == "" && h.kind == "enum")
 }
 
-// types parses a list of types.
+// types parses a list of supertypes into h.
 func (p *headParser) types(h *head) {
 	parens := p.style == &pythonStyle
 	for {
@@ -407,7 +407,8 @@ func (p *headParser) brackets() {
 	}
 }
 
-// include parses the rest of a line that adds supertypes to the enclosing type.
+// include parses the rest of a line such as "include Comparable" in Ruby, which adds supertypes to
+// the enclosing type.
 func (p *headParser) include(t headToken) (head, bool) {
 	h := head{kind: t.text, at: t.at}
 	for p.i < len(p.tokens) {
@@ -423,7 +424,7 @@ func (p *headParser) include(t headToken) (head, bool) {
 	return h, h.supers != nil
 }
 
-// rust parses the rest of a Rust head.
+// rust parses the rest of an impl, trait or derive in Rust. t is the keyword.
 func (p *headParser) rust(t headToken) (head, bool) {
 	h := head{kind: t.text, at: t.at}
 	if p.peek().text == "<" {

@@ -308,7 +308,7 @@ func (h *hierarchy) named() query.Q {
 	return &query.Or{Subs: arms}
 }
 
-// find runs a query for heads, and keeps the matches that read returns for each file.
+// find searches for heads of types, and returns the matches that read finds in each file.
 func (h *hierarchy) find(q query.Q, read func(f *search.File) []SymbolMatch) (*SymbolResponse, error) {
 	l, err := h.req.lookup(wordOf(h.names[0]), mostOfHeads)
 	if err != nil {

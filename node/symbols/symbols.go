@@ -244,6 +244,8 @@ func (s *Finder) defined(ctx context.Context, v catalog.Viewer, req SymbolReques
 	return out, name, nil
 }
 
+// definitions finds the symbols with a name. The request says whether name is exact, a prefix,
+// letters of the name, or a pattern with *.
 func (s *Finder) definitions(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string) (*SymbolResponse, error) {
 	expr := "^" + nameExpr(name) + "$"
 	switch {
@@ -470,6 +472,7 @@ func (r *SymbolRequest) around() int {
 	return 0
 }
 
+// symbolResponse converts the files of a search to at most req.Limit files of symbols.
 func symbolResponse(answer *search.Response, req *SymbolRequest) *SymbolResponse {
 	limit := req.Limit
 	if limit <= 0 {

@@ -21,7 +21,7 @@ const (
 	haveTime   = 3 * time.Second // to ask a holder which files it has
 )
 
-// Run keeps the right files on this node until ctx ends.
+// Run copies and removes files of threads, round after round, until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
 	for {
 		began := clock.Now()

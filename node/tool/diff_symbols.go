@@ -276,7 +276,7 @@ func kindsOf(all []*defined) (kinds []string) {
 	return kinds
 }
 
-// what returns what happened to a definition: "new", "gone", "changed", or "" if nothing.
+// what returns how a definition changed: "new", "gone", "changed", or "" if it did not.
 func (d *defined) what() string {
 	switch {
 	case !d.old:

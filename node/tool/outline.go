@@ -103,7 +103,7 @@ type hiddenSymbols struct {
 	values int      // these
 }
 
-// tell adds what is not shown, each with the call that shows it.
+// tell adds a line for each kind of symbol that is not shown, with the call that shows it.
 func (h *hiddenSymbols) tell(a *Args, e *end) {
 	if h.deeper > 0 {
 		depth := a.Number("depth")

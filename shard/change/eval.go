@@ -224,7 +224,7 @@ func (e *evaluation) ofFiles(q query.Q) bool {
 	return any
 }
 
-// not returns what does not match the part of n.
+// not returns the commits or files that do not match n.Sub.
 func (e *evaluation) not(n *query.Not, within value) (value, error) {
 	// A negation must consider all files of a commit, not only those that match other conditions.
 	if !e.diff {

@@ -296,7 +296,7 @@ type Extent struct {
 	Cut       bool   // older commits are left out, by a bound or because the mirror lacks them
 }
 
-// Extent returns what the log covers.
+// Extent returns what the log covers: its revisions, and its numbers of commits, files and bytes.
 func (l *Log) Extent(ctx context.Context) (Extent, error) {
 	s, err := l.acquire()
 	if err != nil {

@@ -289,7 +289,8 @@ func (r *textReader) text(n uint32) (changed, error) {
 	return r.at.texts[n-r.at.first], nil
 }
 
-// end publishes the new state.
+// end opens the new files, computes which commits are reachable, and publishes the result as the
+// log's new state.
 func (u *updater) end(revisions []Tip) error {
 	files, err := openAll(u.l.dir, u.next.Files)
 	if err != nil {

@@ -96,7 +96,7 @@ func (w *Writer) flush() {
 	}
 }
 
-// last writes what is left. A small file needs no goroutine and no second buffer.
+// last writes the rest of the buffer. If it is the whole file, it is written without a goroutine.
 func (w *Writer) last() {
 	if w.async != nil {
 		w.async.write(w.buf)

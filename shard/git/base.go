@@ -35,7 +35,7 @@ func (b *base) with(ctx context.Context, use func(reader) error) error {
 	return b.pool.With(ctx, func(c *run.CatFile) error { return use(reader{c}) })
 }
 
-// refs returns the state of the references.
+// refs returns the mirror's references. It reads them only if a fetch has changed them.
 func (b *base) refs(ctx context.Context) (*refState, error) {
 	for {
 		// A fetch may change the references while they are read. Then keep refuses the state, and

@@ -188,7 +188,8 @@ func (k *copier) Import(ctx context.Context, r io.Reader) error {
 	return nil
 }
 
-// take does the work of Import. The caller must hold the right to change the mirror.
+// take reads a copy of a mirror, as Export wrote it, into this mirror. The caller must hold the
+// lock of the mirror for writing.
 func (k *copier) take(ctx context.Context, r io.Reader) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	to, err := readHeader(in)

@@ -73,7 +73,7 @@ func (h *logs) countRead(ctx context.Context, q LogQuery) (n int, err error) {
 	}
 }
 
-// countAll counts with git.
+// countAll lets git count the commits of a query.
 func (h *logs) countAll(ctx context.Context, q LogQuery, filter []string) (int, error) {
 	c := h.git("log", "--no-show-signature", "--no-patch", "--format=tformat:x") // rev-list has no --use-mailmap
 	c.Timeout, c.Limit = countTime, 4<<30

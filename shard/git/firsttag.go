@@ -214,7 +214,8 @@ type step struct {
 	seen int32
 }
 
-// reaching returns a reach that tells which commits have the given one in their history.
+// reaching returns a reach for a commit. The reach tells of other commits whether that commit is in
+// their history.
 func (c *chronicle) reaching(commit string) (*reach, error) {
 	id, err := hex.DecodeString(commit)
 	if err != nil {

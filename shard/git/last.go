@@ -353,7 +353,8 @@ func (w *lastWalk) compare(tree []byte, idBytes int) ([]uint64, error) {
 	return same, nil
 }
 
-// changes returns what the walk has found. foreign are commits whose text only git can read.
+// changes returns the results of the walk. foreign lists the commits that only git itself can
+// decode.
 func (w *lastWalk) changes() (out *LastChanges, foreign []string, err error) {
 	// Entries that still wait have From instead.
 	for pos, entries := range w.pending {

@@ -252,7 +252,8 @@ func (r unreadReader) Commit(c *PatchCommit) error {
 	return r.PatchReader.Commit(c)
 }
 
-// readPatches has one git read commits, with what they changed or without.
+// readPatches passes the given commits, read with one git process, to to. With files, it also
+// passes what they changed.
 func (h *traces) readPatches(ctx context.Context, ids []string, to PatchReader, files bool) error {
 	if len(ids) == 0 {
 		return nil

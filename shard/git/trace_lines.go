@@ -141,7 +141,7 @@ func (p *patchLines) line(line string) {
 	}
 }
 
-// keep counts a matching line, and keeps the first ones.
+// keep counts an added or removed line that matches, and keeps the first ones of each commit.
 func (p *patchLines) keep(line string) {
 	c := p.found[p.commit]
 	switch line[0] {

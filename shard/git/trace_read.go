@@ -143,7 +143,8 @@ func (r *changeReader) tooLarge(path string) {
 	}
 }
 
-// compare records a file if it differs from the file in each parent by what the query looks for.
+// compare records a changed file if the commit changed how often, or in which lines, the query
+// matches in it. For a merge the file must differ from that of each parent.
 func (r *changeReader) compare(commit, path string, before [][]byte, now []byte) {
 	count, lines := r.matches(now)
 	for _, text := range before {

@@ -452,7 +452,7 @@ type askedSizes struct {
 	places []*int64
 }
 
-// flush asks git about the batch.
+// flush asks git for the sizes of the blobs in the batch, and stores each in its place.
 func (a *askedSizes) flush(c reader) error {
 	if len(a.oids) == 0 {
 		return nil

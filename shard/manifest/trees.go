@@ -62,6 +62,7 @@ func (n *node) each(path string, fn func(*node)) {
 // lines finds the line of an offset.
 type lines []int // offsets of line ends
 
+// linesOf returns the offsets of the newlines in text.
 func linesOf(text []byte) (ends lines) {
 	for i, c := range text {
 		if c == '\n' {

@@ -88,7 +88,7 @@ func filterOf(p *plan) *filter {
 	return newFilter(n, p)
 }
 
-// newFilter returns the filter of a need.
+// newFilter returns a filter for texts that contain one of the strings that n needs.
 func newFilter(n *need, p *plan) *filter {
 	f := &filter{need: *n, lines: !p.crosses, alphabet: alphabet(p.re)}
 	if len(n.strings) == 1 {

@@ -188,7 +188,7 @@ func (m *Matcher) AppendUnix(dst []Span, text []byte, limit int) []Span {
 	return m.append(dst, text, limit, false)
 }
 
-// append does the work of Append. ends says that the text may have line ends of "\r\n".
+// append appends up to limit matches in text to dst. ends says whether the text may contain "\r\n".
 func (m *Matcher) append(dst []Span, text []byte, limit int, ends bool) []Span {
 	s := m.scratch(text, ends)
 	have := len(dst)

@@ -49,7 +49,7 @@ func newGather() *gather {
 	return &gather{run: [][]elem{nil}}
 }
 
-// add extends the concatenation by re.
+// add extends the concatenation by re, which follows what was added before.
 func (g *gather) add(re *syntax.Regexp) {
 	// These consist of parts.
 	switch re.Op {

@@ -269,7 +269,7 @@ var (
 	tomlKey   = regexp.MustCompile(`^\s*("[^"]+"|'[^']+'|[\w.$/@*-]+)\s*[=:]\s*(.*)$`)
 )
 
-// toml reads TOML, and what is written alike: sections with keys and values.
+// toml adds the keys of a TOML file, or of a similar format with sections and keys.
 func (k *keys) toml(text []byte) {
 	number, lists, quote, inList := 0, 0, "", false
 	for row := range bytes.Lines(text) {

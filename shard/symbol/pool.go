@@ -96,7 +96,8 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 // openTime is how long a program may take to say what it is. A busy machine may be slow.
 const openTime = time.Minute
 
-// open checks whether a program can do what the pool needs.
+// open checks that the program is universal-ctags with the features that the pool needs, and
+// returns the pool.
 func open(ctx context.Context, name string, o Options) (*Pool, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {

@@ -164,7 +164,7 @@ func (p *process) pack(todo []task) []task {
 // headRoom is more than the length of a file's header without its name.
 const headRoom = 100
 
-// read reads the answer for one file.
+// read reads the program's answer for one file, and passes each symbol to use.
 func (p *process) read(content []byte, use func(Symbol)) error {
 	p.ends.reset()
 	var a answer

@@ -151,7 +151,8 @@ func (y *File) openRows(doc int, recent *Recent) ([]openRow, error) {
 	return recent.open, nil
 }
 
-// extentsOf returns what extentWriter has written of a document, decoded into buf.
+// extentsOf decodes the extents of a document's symbols into buf. extentWriter describes the
+// format.
 func (y *File) extentsOf(doc int, buf []byte) ([]byte, error) {
 	coded := file.Entry(y.extents, y.extentEnd, doc)
 	if len(coded) == 0 {

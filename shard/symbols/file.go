@@ -58,7 +58,7 @@ func (y *File) Ready(shard string, documents int) error {
 	return y.err
 }
 
-// load reads what Ready promises.
+// load reads and checks the file's sections. Callers use Ready, which loads only once.
 func (y *File) load() error {
 	b, err := y.f.Bytes(secMeta)
 	if err != nil {

@@ -110,7 +110,8 @@ func (w *tagging) unspace(r *taggedRow, lines *lineReader) int {
 	return at
 }
 
-// measure tells, for the rows that last longer than their line, how many bytes that is.
+// measure sets the extent of each symbol with a known last line: the bytes from its name to the end
+// of that line.
 func (w *tagging) measure(text []byte) {
 	w.lineEnd = w.lineEnd[:0]
 	at := 0 // where the next line begins

@@ -150,7 +150,8 @@ func (r *references) count(name, doc int) {
 	}
 }
 
-// place makes room for what was counted: each end becomes the beginning, which add moves.
+// place allocates the lists. It turns the count of each name in end into the position where its
+// list begins; add then moves it to where the list ends.
 func (r *references) place() {
 	sum := uint32(0)
 	for i, n := range r.end {

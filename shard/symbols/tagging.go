@@ -94,7 +94,8 @@ func (w *tagging) open(doc int) error {
 // clear makes room for the symbols of the next document.
 func (w *tagging) clear() { w.rows, w.parents, w.bytes = w.rows[:0], w.parents[:0], w.bytes[:0] }
 
-// done ends a text: what add was given are its symbols. With an error they stay unknown.
+// done ends text i: it stores the symbols that add was given. After an error it drops them, so that
+// the text's symbols stay unknown.
 func (w *tagging) done(i int, err error) {
 	if err == nil {
 		w.locate(w.texts[i])

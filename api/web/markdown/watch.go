@@ -64,6 +64,7 @@ type lines struct{}
 
 func (lines) Trigger() []byte { return nil }
 
+// Open parses nothing. It stops the parser if blocks are nested too deeply.
 func (lines) Open(parent ast.Node, _ text.Reader, pc parser.Context) (ast.Node, parser.State) {
 	// Count again for each line, because the parser builds the tree meanwhile.
 	depth := 0
@@ -87,6 +88,8 @@ type delimiters struct{}
 
 func (delimiters) Trigger() []byte { return []byte("*_~[]!<`&:") }
 
+// Parse stops the parser if a block has too many delimiters, and skips backticks that nothing
+// closes.
 func (delimiters) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
 	w := watchOf(pc)
 	w.tick()
@@ -140,6 +143,8 @@ func (w *watch) lastRun(src []byte, length int) int {
 // paragraphs is called for each paragraph, to check limits. It changes nothing.
 type paragraphs struct{}
 
+// Transform changes nothing. It stops the parser at a paragraph with too many lines that may be
+// link definitions.
 func (paragraphs) Transform(n *ast.Paragraph, r text.Reader, pc parser.Context) {
 	watchOf(pc).tick()
 	// For each definition the parser copies the remaining lines.

@@ -88,7 +88,7 @@ func freePort(t testing.TB) string {
 	return port
 }
 
-// configure writes the server's settings: what tests need, and no background work.
+// configure writes Gitea's settings: what the tests need, and no background jobs.
 func (s *Server) configure(port string, settings []string) {
 	s.t.Helper()
 

@@ -64,6 +64,8 @@ func githubList(s *Server, h http.Header, r *http.Request, repos []Repo, next st
 	return all(page, githubRepo)
 }
 
+// githubOrg answers a request for the repositories of an organisation, or with nil if there is none
+// of that name. The pages' links begin with below.
 func githubOrg(below string) func(*Server, http.Header, *http.Request) any {
 	return func(s *Server, h http.Header, r *http.Request) any {
 		owner := r.PathValue("owner")
@@ -171,6 +173,7 @@ func githubSingle(repo Repo, ok bool) any {
 	return githubRepo(repo)
 }
 
+// githubRepo returns a repository as GitHub's REST API writes it.
 func githubRepo(r Repo) map[string]any {
 	// Internal repositories are private, too, for clients that read only that field.
 	visibility := "public"

@@ -106,6 +106,7 @@ func (d *Deployment) Transport(address string) http.RoundTripper {
 	return d.leadTo(address, http.DefaultTransport.(*http.Transport).Clone())
 }
 
+// leadTo sends requests for the deployment's public URLs to address instead.
 func (d *Deployment) leadTo(address string, by http.RoundTripper) http.RoundTripper {
 	return through(func(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())

@@ -108,6 +108,7 @@ func (d *description) complete(part string, body any) any {
 	return d.fill(map[string]any{"$ref": "#/$defs/" + part}, body)
 }
 
+// fill adds to body what schema requires and body lacks, with blank values.
 func (d *description) fill(schema map[string]any, body any) any {
 	if ref, ok := schema["$ref"].(string); ok {
 		part, _ := d.document["$defs"].(map[string]any)[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any)

@@ -166,7 +166,8 @@ func CutAfter(n int) func(http.ResponseWriter, []byte) {
 	}
 }
 
-// keep remembers what has to come back with the result of a call.
+// keep returns the signature of a turn's reasoning, and remembers that the client must send it back
+// with the result of each call of the turn.
 func (s *Server) keep(t Turn) string {
 	if t.Reasoning == "" {
 		return ""

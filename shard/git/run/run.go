@@ -335,7 +335,7 @@ func clean(s string, secrets []string) string {
 // tail keeps the end of what is written to it.
 type tail struct{ buf []byte }
 
-// Write keeps the last maxStderr bytes.
+// Write appends p, and keeps only the last maxStderr bytes.
 func (t *tail) Write(p []byte) (int, error) {
 	n := len(p)
 	if n > maxStderr {
