@@ -50,8 +50,8 @@ func (c *clocked) Write(b []byte) (int, error) {
 	return c.Buffer.Write(b)
 }
 
-// While git reads a long history, the frame of the page is sent at once. The lines, or the reason
-// why there are none, follow. A quick answer is sent as a whole.
+// While git reads a long history, the frame of the page and its first lines are sent at once. The
+// lines with their commits, or the reason why there are none, follow. A quick answer is sent as a whole.
 func TestBlamePage_frameComesFirst(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -80,8 +80,10 @@ func TestBlamePage_frameComesFirst(t *testing.T) {
 			if err := v.Stream(bufio.NewWriterSize(&sent, 1<<20)); err != nil {
 				t.Fatal(err)
 			}
-			frame, rest, ok := strings.Cut(sent.String(), `<p class="doing">`)
-			if !ok || !strings.Contains(frame, "<html") || !strings.Contains(rest, c.want) || !strings.HasSuffix(strings.TrimSpace(rest), "</html>") {
+			at, _, _ := strings.Cut(sent.String(), `<div data-ready="blame">`)
+			frame, lines, ok := strings.Cut(at, `<div class="doing">`)
+			rest := sent.String()[len(at):]
+			if !ok || !strings.Contains(frame, "<html") || !strings.Contains(lines, "walrus") || !strings.Contains(rest, c.want) || !strings.HasSuffix(strings.TrimSpace(rest), "</html>") {
 				t.Errorf("it is\n%s", sent.String())
 			}
 			if len(sent.times) != 2 || sent.times[0] != frameAfter || sent.times[1] != c.takes {
@@ -108,4 +110,38 @@ func TestBlamePage_endsWhenItsReaderDisconnects(t *testing.T) {
 			t.Errorf("it ended after %v with %v", time.Since(began), err)
 		}
 	})
+}
+
+// A browser lays out only the blocks of a blame near its window: each has at most 200 lines, and
+// only a full one reserves its height. A line has three elements, and more only where a run begins.
+func TestBlamePage_blocksOfLines(t *testing.T) {
+	t.Parallel()
+	p := New(Deps{Now: time.Now})
+	src := &browse.SourceResponse{Content: bytes.Repeat([]byte("a\n"), 450)}
+	r := &browse.BlameResponse{
+		Ranges:  []browse.BlameRange{{Hash: "c0ffee", StartLine: 1, LineCount: 250}, {Hash: "decaf", StartLine: 251, LineCount: 200}},
+		Commits: map[string]browse.BlameCommit{"c0ffee": {Hash: "c0ffee"}, "decaf": {Hash: "decaf"}},
+	}
+
+	code, next := p.reading.revisions.blamed("r", src, r, 1)
+	blocks := strings.Split(string(code), `<div class="rows`)[1:]
+	if len(blocks) != 3 || next != 0 {
+		t.Fatalf("it has %d blocks, and goes on at %d", len(blocks), next)
+	}
+	for i, want := range []struct {
+		full bool
+		rows int
+	}{{true, 200}, {true, 200}, {false, 50}} {
+		b := blocks[i]
+		if full, rows := strings.HasPrefix(b, " full"), strings.Count(b, `<div class="row`); full != want.full || rows != want.rows || !strings.HasSuffix(b, "</div>\n</div>\n") {
+			t.Errorf("block %d: full is %t, it has %d rows, and ends with %q", i, full, rows, b[len(b)-20:])
+		}
+	}
+	if n := strings.Count(string(code), `class="who"`); n != 2 {
+		t.Errorf("%d lines have a commit beside them, want the 2 that begin a run", n)
+	}
+
+	if code, _ := p.reading.revisions.blamed("r", src, &browse.BlameResponse{}, 1); len(code) != 0 {
+		t.Errorf("an empty file is %q", code)
+	}
 }

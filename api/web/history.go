@@ -215,33 +215,37 @@ func (p *revisions) blame(ctx context.Context, v *layout.Visit, l place) error {
 		}
 		return v.Show(head, blameTemplate, page(r, nil))
 	}
-	streamBlame(v, head, ended, page)
+	streamBlame(v, head, src, ended, page)
 	return nil
 }
 
-// streamBlame sends the page's frame at once, and its content when git has finished.
-func streamBlame(v *layout.Visit, head layout.Head, ended <-chan outcome[*browse.BlameResponse], page func(*browse.BlameResponse, error) blamePage) {
+// streamBlame sends the page's frame and the first lines at once, and its content when git has
+// finished.
+func streamBlame(v *layout.Visit, head layout.Head, src *browse.SourceResponse, ended <-chan outcome[*browse.BlameResponse], page func(*browse.BlameResponse, error) blamePage) {
 	v.Mime = layout.MimeHTML
 	v.Stream = func(w *bufio.Writer) error {
 		if v.Part == "" {
 			v.Begin(w, head)
 		}
 
-		// Browsers show a line only when something follows it.
-		_, err := w.WriteString(`<p class="doing">git reads the history of this file</p>` + "\n")
+		// The style hides this once the content follows it. Anchors are left to the content.
+		lines := newBlocks(src.Content, src.Language)
+		lines.anchors = false
+		b := lines.append([]byte(`<div class="doing"><p>git reads the history of this file</p><div class="code file-text" translate="no">`))
+		_, err := w.Write(append(b, "</div></div>\n"...))
 		if err := errors.Join(err, w.Flush()); err != nil {
 			<-ended // the context ends when the reader disconnects
 			return err
 		}
 
-		var b bytes.Buffer
-		if err := blameTemplate.Execute(&b, page((<-ended).taken())); err != nil {
+		var rest bytes.Buffer
+		if err := blameTemplate.Execute(&rest, page((<-ended).taken())); err != nil {
 			return err
 		}
 		if v.Part == "" {
-			v.End(&b, head)
+			v.End(&rest, head)
 		}
-		_, err = w.Write(b.Bytes())
+		_, err = w.Write(rest.Bytes())
 		return errors.Join(err, w.Flush())
 	}
 }
@@ -262,12 +266,19 @@ func (p *revisions) blamed(repo string, src *browse.SourceResponse, r *browse.Bl
 	// One painter for all runs, because a comment may span them.
 	text, paint := paintAfter(text, first-number, number == 1, src.Language)
 
-	age := agesOf(r.Commits)
+	age, last := agesOf(r.Commits), first
+	if n := len(r.Ranges); n > 0 {
+		last = r.Ranges[n-1].StartLine + r.Ranges[n-1].LineCount - 1
+	}
 	for _, g := range r.Ranges {
 		c := r.Commits[g.Hash]
 		for number := max(first, g.StartLine); number < g.StartLine+g.LineCount; number++ {
 			if len(code) > mostBlamed {
-				return code, number
+				return append(code, "</div>\n"...), number
+			}
+			// A browser lays out only the blocks near its window, and reserves the height of the others.
+			if (number-first)%blockLines == 0 {
+				code = append(code, blockTurn(number-first, last-number)...)
 			}
 			var line []byte
 			line, text, _ = nextLine(text)
@@ -279,15 +290,31 @@ func (p *revisions) blamed(repo string, src *browse.SourceResponse, r *browse.Bl
 			if starts {
 				code = append(code, " first"...)
 			}
-			code = append(code, `"><span class="who">`...)
+			code = append(code, `">`...)
 			if starts {
-				code = p.appendOrigin(code, repo, &c)
+				code = append(p.appendOrigin(append(code, `<span class="who">`...), repo, &c), "</span>"...)
 			}
-			code = fmt.Appendf(code, `</span><span class="no" id="L%d">%d</span><code>`, number, number)
+			code = fmt.Appendf(code, `<span class="no" id="L%d">%d</span><code>`, number, number)
 			code = append(appendCode(code, line[:min(len(line), longestShown)], paint.colours(line), nil), "</code></div>\n"...)
 		}
 	}
+	if len(code) > 0 {
+		code = append(code, "</div>\n"...)
+	}
 	return code, 0
+}
+
+// blockTurn ends the block before, if there are lines before, and begins one, which is full if
+// enough lines follow.
+func blockTurn(before, after int) string {
+	turn := `<div class="rows">`
+	if after >= blockLines-1 {
+		turn = `<div class="rows full">`
+	}
+	if before > 0 {
+		return "</div>\n" + turn
+	}
+	return turn
 }
 
 // agesOf returns the age of each commit of a file: 0 for the newest, ages-1 for the oldest. Ages
