@@ -279,6 +279,7 @@ func fitsAPhone(t *testing.T, s *site) {
 	b.wear(looks[1])
 	b.goTo(browse(appRepo, "", "blob", "main.go"), 200)
 	b.expect("text in the first view", `document.querySelector('.text').getBoundingClientRect().top < innerHeight / 2`)
+	b.expect("symbols, which come after the text, move nothing", `(top => (symbols.hidden = true, top === code.getBoundingClientRect().top))(code.getBoundingClientRect().top)`)
 }
 
 // theFirstPageIsAboutThisNode: the box has the focus, repositories of this node,
