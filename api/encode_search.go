@@ -227,6 +227,7 @@ func appendSymbol(dst []byte, s *shard.Symbol) []byte {
 	return append(dst, '}')
 }
 
+// appendRepositories appends repositories as a JSON array.
 func appendRepositories(dst []byte, repos []browse.RepoInfo) []byte {
 	dst = append(dst, '[')
 	for i := range repos {

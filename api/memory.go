@@ -60,7 +60,7 @@ func (m *memory) lease(client string, by standing) *lease {
 	return &lease{of: m, client: client, by: by}
 }
 
-// setStanding moves the lease to another standing.
+// setStanding counts the memory of the lease for clients of another standing.
 func (l *lease) setStanding(by standing) {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()

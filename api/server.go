@@ -464,6 +464,8 @@ func (s *Server) enter(c *call, r *route, guest *guest) (leave func(), f *failur
 	return func() { s.limits.leave(name, by) }, nil
 }
 
+// authenticate finds the viewer of a call, by its key or session, and whether the viewer may call
+// the route.
 func (s *Server) authenticate(ctx context.Context, c *call, r *route) error {
 	req := auth.Request{
 		Authorization: c.requestHeader("Authorization"), APIKey: c.requestHeader(headerKey), Socket: c.door == doorSocket, Tools: c.path == toolPath,

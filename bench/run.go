@@ -116,8 +116,8 @@ func (r *run) index(ctx context.Context, name, ctags string, repos int, connecti
 	return r.indexOn(ctx, name, ctags, repos, connections)
 }
 
-// indexAnew is like index, but always starts with an empty data directory. It is for parts of the
-// report that change the node's data.
+// indexAnew starts a node with an empty data directory and waits until it has indexed the
+// repositories. It is for parts of the report that change the node's data.
 func (r *run) indexAnew(ctx context.Context, name, ctags string, repos int, connections map[string]connection) (*server, built, error) {
 	if err := os.RemoveAll(r.dataOf(name)); err != nil {
 		return nil, built{}, err

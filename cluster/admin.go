@@ -58,7 +58,7 @@ func (c *Cluster) Remove(ctx context.Context, node string) error {
 	return nil
 }
 
-// withdraw waits until a member has no vote, or is not alive.
+// withdraw waits until raft has taken the vote from a member, or the member is not alive.
 func (c *Cluster) withdraw(ctx context.Context, node string) error {
 	votes := func() bool {
 		for _, m := range c.Members() {

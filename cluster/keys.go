@@ -146,8 +146,8 @@ func (s *secrets) use(text []byte) error {
 	return nil
 }
 
-// compareKeys finds out whether it is the key that separates this node from the others, as after a
-// change of the key that this node missed. It asks them only while it knows no leader.
+// compareKeys finds out whether other nodes use another key, as after a key change that this node
+// missed. It asks them only while this node knows no leader.
 func (s *secrets) compareKeys(ctx context.Context) {
 	var others []string
 	if s.network.self.cluster() != "" && s.replica.leader() == "" {

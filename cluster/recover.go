@@ -124,7 +124,8 @@ func alone(id *identity) raft.Configuration {
 	return raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(id.NodeID), Address: raft.ServerAddress(id.NodeID)}}}
 }
 
-// saveAsRaft writes a state as the snapshot from which raft starts.
+// saveAsRaft writes a catalog as a snapshot, from which raft starts as the only member of its
+// cluster.
 func saveAsRaft(h *home, id *identity, state *catalog.State) error {
 	fail := func(err error) error { return fmt.Errorf("cluster: write the catalog as raft's: %w", err) }
 

@@ -187,6 +187,7 @@ func (n *Node) open() (err error) {
 	return nil
 }
 
+// withDefaults returns the options with defaults for those that are not set.
 func withDefaults(opt Options) Options {
 	opt.Cores = cmp.Or(opt.Cores, runtime.GOMAXPROCS(0))
 	if opt.Log == nil {

@@ -6,7 +6,8 @@ func (s *Set) Acquire(parts []Part) (v *View, missing []Part) {
 	return s.AcquireGroups(Groups(parts))
 }
 
-// AcquireGroups is like Acquire, for parts already grouped by [Groups].
+// AcquireGroups returns a view of the parts of groups whose files are all in the set, and the
+// missing parts. The caller must release the view.
 func (s *Set) AcquireGroups(groups []*Group) (v *View, missing []Part) {
 	v = &View{set: s.resources}
 	s.mu.Lock()

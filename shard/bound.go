@@ -376,8 +376,8 @@ func (b *bound) unite(subs []*node, bound func(*node) (docSet, error)) (docSet, 
 	return set, nil
 }
 
-// upperRepos is like upper, for repositories and revisions. If one answer holds for the whole
-// shard, it reads no column.
+// upperRepos returns a superset of the documents in the repositories and revisions of n; nil stands
+// for all documents. If one answer holds for the whole shard, it reads no column.
 func (b *bound) upperRepos(n *node) docSet {
 	masks := b.nodes[n.slot].repos
 	bits := masks.bits
@@ -398,8 +398,8 @@ func (b *bound) upperRepos(n *node) docSet {
 	}, false)
 }
 
-// lower returns a subset of the documents that satisfy a node in every occurrence
-// and revision.
+// lower returns documents that are known to satisfy a node, whichever of their occurrences and
+// revisions counts.
 func (b *bound) lower(n *node) (docSet, error) {
 	s := b.s
 	if (n.op == opRepos || n.op == opLang || n.op == opName) && b.pass() {

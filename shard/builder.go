@@ -202,7 +202,7 @@ func (b *builder) textOf(order []int) (text int64) {
 	return text
 }
 
-// classify finds the languages of a document.
+// classify finds the language of a document at each of its paths.
 func (b *builder) classify(e *encoded) {
 	x := &b.blobs[e.index]
 	e.langs = e.langs[:0]

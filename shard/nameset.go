@@ -22,7 +22,7 @@ func (n *nameSet) has(s *shard, path uint32) bool {
 	return n.p.m.Matches(s.path(int(path)))
 }
 
-// learn is like has, but also caches the answer.
+// learn reports whether the pattern matches in a path, and caches the answer.
 func (n *nameSet) learn(s *shard, path uint32) bool {
 	yes := n.has(s, path)
 	bit := uint64(1) << (path & 63)

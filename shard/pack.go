@@ -95,7 +95,8 @@ func newViewSource(v *View) (*viewSource, error) {
 	return src, nil
 }
 
-// collect adds the live documents of a member.
+// collect adds the repositories of a member, and the documents that at least one of their revisions
+// still has.
 func (src *viewSource) collect(m *member, infos map[uint32]Repository, places map[uint32]map[place]uint64, spots map[string]spot) {
 	// Add the repositories as this generation knows them.
 	sh := m.sh

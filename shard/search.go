@@ -272,9 +272,9 @@ func (s *search) fail(err error) {
 	}
 }
 
-// take returns the next task; nil if there is none. The task decides a piece of a bound run if one
-// is worth deciding; otherwise it binds the next run. If more tasks are waiting, take starts
-// another goroutine.
+// take returns the next task, or nil if there is none. The task either evaluates a piece of a run
+// whose bounds are known, or computes the bounds of the next run. If more tasks are waiting, take
+// starts another goroutine.
 func (s *search) take(ctx context.Context, e *evaluator, wg *sync.WaitGroup) func() error {
 	// If ctx has ended, the search ends here, between two tasks.
 	if err := ctx.Err(); err != nil {

@@ -136,7 +136,8 @@ func (t *text) decode(u int) error {
 	return nil
 }
 
-// countLoaded counts a unit that is readable now.
+// countLoaded counts a unit that was decoded: size bytes of text, for which read bytes of the index
+// were read.
 func (t *text) countLoaded(u, size int, read int64) {
 	t.decoded[u] = true
 	t.bytes += int64(size)

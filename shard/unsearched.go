@@ -80,7 +80,8 @@ type skipCounter struct {
 	paths []docSet     // by pattern: the rows whose paths match
 }
 
-// prepare evaluates the nodes that depend on the shard. It reports false if ctx ended.
+// prepare finds which repositories, revisions and paths of the shard the conditions below n match.
+// It returns false if ctx ended.
 func (c *skipCounter) prepare(p *plan, n *node, names *pathSets) bool {
 	switch n.op {
 	case opRev:

@@ -342,7 +342,7 @@ type restSource struct {
 func (r *restSource) Repositories() []Repository { return []Repository{r.u.repo} }
 func (r *restSource) Blobs() []Blob              { return r.blobs }
 
-// Read implements Source: it translates the indexes of blobs.
+// Read implements Source. r has only some blobs of the source, so their indexes are translated.
 func (r *restSource) Read(ctx context.Context, want []int, use func(i int, content []byte) error) error {
 	all := make([]int, len(want))
 	back := make(map[int]int, len(want))

@@ -12,7 +12,7 @@ func (f *Formula) MayBegin(text []byte, to int) bool {
 	return f.root == nil || f.root.mayBegin(text, to)
 }
 
-// mayBegin is like MayBegin, for one condition.
+// mayBegin reports whether the condition n may begin at a byte of text[:to].
 func (n *node) mayBegin(text []byte, to int) bool {
 	// A sequence or a union may begin where one of its members may.
 	for _, sub := range n.subs {

@@ -76,7 +76,7 @@ func (l *list) each(units int, f func(uint16)) error {
 	return nil
 }
 
-// eachInline is each for inline lists.
+// eachInline calls f for each unit of a list that is stored in its entry.
 func (l *list) eachInline(units int, f func(uint16)) error {
 	last := -1
 	for i := range l.n {
@@ -90,7 +90,7 @@ func (l *list) eachInline(units int, f func(uint16)) error {
 	return nil
 }
 
-// orFlat is orInto for flat lists.
+// orFlat adds the units of a list of kind kindFlat to b.
 func (l *list) orFlat(b *Bitmap, units int) error {
 	words := (units + 63) / 64
 	if len(l.data) != 8*words {
@@ -152,7 +152,7 @@ func sliceWords(n int, slice []byte) (w [4]uint64) {
 	return w
 }
 
-// orSliced adds the ids of a list of kind kindSliced to b.
+// orSliced adds the units of a list of kind kindSliced to b.
 func (l *list) orSliced(b *Bitmap, units int) error {
 	if len(l.data) < 32 {
 		return l.corrupt()
@@ -182,8 +182,8 @@ func (l *list) orSliced(b *Bitmap, units int) error {
 	return nil
 }
 
-// andSliced is andInto for sliced lists. It clears the units between slices. Before each slice
-// b[:done] is the result.
+// andSliced removes from b the units that are not in a list of kind kindSliced, also those between
+// its slices. Before each slice b[:done] is the result.
 func (l *list) andSliced(b *Bitmap, units int) error {
 	if len(l.data) < 32 {
 		return l.corrupt()
@@ -304,7 +304,8 @@ func (l *list) filter(ids []uint16, units int, w *Work) ([]uint16, error) {
 	return found, err
 }
 
-// filterSliced is filter for sliced lists. It skips slices without an id.
+// filterSliced returns the ids that are in a list of kind kindSliced. It skips slices without an
+// id.
 func (l *list) filterSliced(ids []uint16) ([]uint16, error) {
 	if len(l.data) < 32 {
 		return nil, l.corrupt()

@@ -93,9 +93,10 @@ const runBlocks = (UnitSize + 2*Overlap + 63) / 64
 // runMasks says for blocks of 64 bytes which of their bytes are in each run class.
 type runMasks [runBlocks][runClasses]uint64
 
-// longest is like longestRun, but uses masks. For each block it only checks whether it has a longer
-// run than all blocks before. That is seldom true, and takes the same few shifts for each block, so
-// branches are predicted well. run is the length of the run that reaches the start of the block.
+// longest returns the length of the longest run of bytes of a class in blocks. For each block it
+// only checks whether it has a longer run than all blocks before. That is seldom true, and takes
+// the same few shifts for each block, so branches are predicted well. run is the length of the run
+// that reaches the start of the block.
 func (m *runMasks) longest(blocks, class int) uint8 {
 	// A bit that remains after the steps means a run longer than the longest so far.
 	longest, run := shortest[class]-1, 0

@@ -52,7 +52,8 @@ type look struct {
 	page   int  // of the files; 0 is the first
 }
 
-// lookOf reads a look from an address. Unknown values become defaults.
+// lookOf reads from an address how a page shows changes: its view, lines of context, blanks and
+// page. Unknown values become defaults.
 func lookOf(q url.Values) look {
 	around, _ := strconv.Atoi(q.Get("context"))
 	page, _ := strconv.Atoi(q.Get("page"))

@@ -91,8 +91,8 @@ func ordersOf(b layout.Box) viewList {
 // sideOf are the filters of lines that came and of lines that went.
 var sideOf = []struct{ name, filter string }{{"added and removed", ""}, {"+ added", "added:"}, {"− removed", "removed:"}}
 
-// sidesOf is the same search for lines of both sides, or of one of them; nil for a query that looks
-// for no lines.
+// sidesOf returns links to the same search in added lines, removed lines, or both. It returns nil
+// for a query that looks for no lines.
 func sidesOf(b layout.Box) []view {
 	var out []view
 	for _, s := range sideOf {

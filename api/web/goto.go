@@ -98,7 +98,7 @@ type nearest struct {
 	Apart      bool // other files have its words, apart from each other
 }
 
-// nearestOf draws the first files of an answer to literal parts.
+// nearestOf renders the first files of the nearest query that has results.
 func (r *results) nearestOf(n *suggest.Nearest) *nearest {
 	box := r.Box
 	box.Query, box.Regexp, box.Case, box.Whole = n.Request.Query, true, false, false

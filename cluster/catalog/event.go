@@ -97,6 +97,7 @@ func Audited(cmds []Command, person bool) bool {
 	return false
 }
 
+// apply makes the command's actor the author of the events of this entry, and deletes old events.
 func (c *Attribute) apply(t *txn) Result {
 	// A client chooses its own description. Strip what could control a terminal.
 	a := c.Actor

@@ -86,7 +86,8 @@ func (m *setGeneration) cutChain() {
 	at.before = nil
 }
 
-// repoChanged records that a repository is new, deleted, or has other facts.
+// repoChanged notes that a repository was added, changed or deleted, so that the cached sets are
+// corrected before their next use.
 func (s *State) repoChanged(id RepoID) {
 	if s.shared {
 		s.sets, s.shared = s.sets.next(), false

@@ -298,7 +298,7 @@ func (n *Node) ProposeAll(ctx context.Context, cmds ...catalog.Command) (uint64,
 	return index, results, nil
 }
 
-// Propose is like ProposeAll, but returns the first refusal as an error.
+// Propose applies commands, and returns the first refusal as an error.
 func (n *Node) Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error) {
 	index, results, err := n.ProposeAll(ctx, cmds...)
 	for i, r := range results {

@@ -185,6 +185,7 @@ func whole(n json.Number, most int64) int64 {
 	return int64(f)
 }
 
+// connection decodes a connection, with the defaults of its kind.
 func (d *decoder) connection(name string, v any) {
 	path := child("connections", name)
 

@@ -130,6 +130,7 @@ func (r request) head() []byte {
 	return append(b, r.method...)
 }
 
+// parseRequest decodes the body of a frame that makes a request.
 func parseRequest(body []byte) (request, error) {
 	if len(body) < 9 || len(body) < 9+int(body[8]) {
 		return request{}, fmt.Errorf("%w: request", errFrame)
@@ -164,6 +165,7 @@ const maxKindName = 200
 // maxWait is the longest time after which to try again.
 const maxWait = 24 * time.Hour
 
+// errorBody encodes an error for a frame.
 func errorBody(f failure) []byte {
 	if len(f.text) > maxText {
 		f.text = strings.ToValidUTF8(f.text[:maxText], "")
@@ -176,6 +178,7 @@ func errorBody(f failure) []byte {
 	return append(append([]byte{byte(len(kind))}, kind...), f.text...)
 }
 
+// parseError decodes the body of a frame that reports an error.
 func parseError(body []byte) (failure, error) {
 	if len(body) < 1 || len(body) < 1+int(body[0]) {
 		return failure{}, fmt.Errorf("%w: error", errFrame)

@@ -103,7 +103,8 @@ func clientCommand(getenv func(string) string, names naming, cmd *cobra.Command,
 	return cmd
 }
 
-// actionCommand is like clientCommand, with the flag --json that prints the API's answers instead.
+// actionCommand lets cmd run with a client of a node, and gives it the flag --json, with which it
+// prints the API's answers instead.
 func actionCommand(getenv func(string) string, names naming, cmd *cobra.Command, run func(cmd *cobra.Command, c *client, args []string) error) *cobra.Command {
 	var asJSON bool
 	cmd = clientCommand(getenv, names, cmd, func(cmd *cobra.Command, c *client, args []string) error {

@@ -68,6 +68,7 @@ func jobTime(j *operate.JobInfo, now time.Time) string {
 	return "ended " + clockTime(j.Finished, now, "?")
 }
 
+// jobDetail returns the progress of a running job, or the error of a failed one.
 func jobDetail(j *operate.JobInfo) string {
 	switch {
 	case j.State == "running" && j.Total > 0:

@@ -124,7 +124,8 @@ func (g *Gate) Again(ctx context.Context, p Pass, enough func(*Repos) bool) (*Re
 	return g.Repos(p.Viewer)
 }
 
-// ByEnding is like ByName, but also accepts a unique ending of a name.
+// ByEnding returns the repository with a name, a recent former name, or a unique ending of a name.
+// It returns ErrRepoNotFound for hidden and missing repositories alike.
 func (r *Repos) ByEnding(name string) (*catalog.Repo, error) {
 	// A whole name wins over an ending.
 	exact, err := r.ByName(name)

@@ -45,9 +45,9 @@ func (m *macs) sum(ctx context.Context, label, text string) ([]byte, error) {
 	return h.Sum(nil), nil
 }
 
-// sumOfClientText is sum for a text from a client. It returns nil if no text of its kind was ever
-// created. It never creates the secret, since strangers must not write to the catalog. A node
-// without the secret asks the leader, as for an unknown key.
+// sumOfClientText returns the stored form of a text that a client sent. It returns nil if no text
+// of its kind was ever created. It never creates the secret, since strangers must not write to the
+// catalog. A node without the secret asks the leader, as for an unknown key.
 func (m *macs) sumOfClientText(ctx context.Context, unknown *unknownKeys, label, text string) ([]byte, error) {
 	// Check again after asking: this node has caught up then.
 	if !m.hasSecret() {

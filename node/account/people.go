@@ -108,7 +108,8 @@ func notMade(err error, exists bool) error {
 	return call.WriteError(err)
 }
 
-// notChanged returns the error for an account that was not changed.
+// notChanged converts the error of a command that failed to change an account to one for the
+// client.
 func notChanged(err error) error {
 	// The request is valid, but possible only once there is another owner.
 	if no, ok := catalog.Refused(err); ok && no.Reason == catalog.LastOwner {

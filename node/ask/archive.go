@@ -49,9 +49,9 @@ func (a *archive) visible(v catalog.Viewer, id string) (*catalog.Thread, error) 
 	return h, nil
 }
 
-// visibleOrNew is like visible, but also finds a thread that has just begun on another node: if
-// this node does not know the id, it asks the leader. Without a leader it returns an error instead
-// of "no such chat", because it cannot know.
+// visibleOrNew returns a thread that a viewer may see, also one that has just begun on another
+// node: if this node does not know the id, it asks the leader. Without a leader it returns an error
+// instead of "no such chat", because it cannot know.
 func (a *archive) visibleOrNew(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
 	// Only ask the leader about an unknown id of the right form.
 	if len(id) != idLength || a.catalog.View().Thread(id) != nil {

@@ -192,8 +192,8 @@ func (f *follower) StopChat(ctx context.Context, v catalog.Viewer, id string) er
 	return err
 }
 
-// Follow is like WatchChat, for a connection that must not be silent for long: it calls alive
-// whenever a period passes.
+// Follow calls fn with the events of a thread, as [Chats.WatchChat] does. While there are none, it
+// calls alive once in each period, so that the connection is never silent for long.
 func Follow(ctx context.Context, c Chats, v catalog.Viewer, id string, after int, every time.Duration, fn func(Event) error, alive func() error) error {
 	for {
 		some, cancel := context.WithTimeout(ctx, every)

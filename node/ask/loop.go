@@ -453,9 +453,9 @@ func sizeOf(m *model.Message) (n int) {
 // dropped replaces a result that was removed to make room.
 const dropped = "(left out to make room; call again if it is needed) "
 
-// compact makes room if the conversation fills more than the fraction above of the model's
-// window. It replaces the oldest results by one line each until the conversation fills less than
-// the fraction below. It does so at once, because each change invalidates the provider's cache.
+// compact shortens the conversation if it fills more of the model's window than the fraction above.
+// It replaces the oldest results by one line each, until the conversation fills less than the
+// fraction below. It does so at once, because each change invalidates the provider's cache.
 func (l *loop) compact(above, below float64) {
 	window := float64(l.t.limit.Window) * l.perToken
 	if float64(l.size()) <= above*window {

@@ -86,7 +86,8 @@ func (t *Turn) emit(e Event) {
 	t.signal()
 }
 
-// joinLocked appends text to the previous event, if nobody has seen that one yet.
+// joinLocked appends the text of e to the last event instead of adding an event, if both are alike
+// and nobody has seen the last one. The caller holds mu.
 func (t *Turn) joinLocked(e *Event) bool {
 	n := len(t.events)
 	if n == t.shown || e.Kind != KindText && e.Kind != KindReasoning {

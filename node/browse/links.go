@@ -43,8 +43,8 @@ func LinkRef(repo *catalog.Repo, rev string) string {
 	return linkRef(rev, tagged)
 }
 
-// linkRef implements LinkRef. tagged reports whether a tag has the name: git prefers a tag to a
-// branch.
+// linkRef returns the short form of a ref for links, unless git would take that for another ref.
+// tagged reports whether a tag has the name: git prefers a tag to a branch.
 func linkRef(full string, tagged func(name string) bool) string {
 	short := query.ShortRev(full)
 	if strings.HasPrefix(short, "refs/") || strings.HasPrefix(full, "refs/heads/") && (short == "HEAD" || tagged(short)) {

@@ -68,9 +68,9 @@ func (p *Peers) Answering(ctx context.Context, ids []string) []string {
 	return p.There(ctx, slices.DeleteFunc(slices.Clone(ids), gone))
 }
 
-// There is like Answering but skips no node, for a call that has to wait anyway. Gossip is wrong
-// for moments: an overloaded machine misses its messages, or a network drops packets but not
-// connections.
+// There returns the members that answer a hello. Unlike Answering it asks all of them, also those
+// that gossip calls dead: an overloaded machine misses gossip, and a network may drop only its
+// packets.
 func (p *Peers) There(ctx context.Context, ids []string) []string {
 	return p.answering(ctx, ids, StallTime)
 }

@@ -51,8 +51,8 @@ func (l *Lane) Enter(ctx context.Context) (leave func(), waited time.Duration, e
 	}
 }
 
-// EnterLong is like Enter, for work that may run long. After a time the work moves to the next lane
-// if that has a free place, and frees its place here.
+// EnterLong waits for a place for work that may run long. After a time the work moves to the next
+// lane if that has a free place, and frees its place here. The caller must call leave.
 func (l *Lane) EnterLong(ctx context.Context, after time.Duration, next *Lane) (leave func(), waited time.Duration, err error) {
 	_, waited, err = l.Enter(ctx)
 	if err != nil {

@@ -59,7 +59,7 @@ func New(d Deps) *Chronicle {
 	return c
 }
 
-// Run watches the cluster and writes accesses, until ctx ends.
+// Run records the events of the cluster and the accesses to code, until ctx ends.
 func (c *Chronicle) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.diary.run(ctx) })

@@ -42,8 +42,8 @@ func (q *look) matches(l *Line) bool {
 	return slices.Contains([]string{l.ActorID, l.ActorType, l.Metadata["credential"]}, q.Actor) || strings.EqualFold(l.ActorName, q.Actor)
 }
 
-// look searches the files, newest first. Only one search runs at a time, because it holds a whole
-// file in memory.
+// look searches the recorded accesses, newest first. Only one search runs at a time, because it
+// holds a whole file in memory.
 func (t *trail) look(ctx context.Context, q *look) (*looked, error) {
 	select {
 	case t.looking <- struct{}{}:

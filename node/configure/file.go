@@ -94,7 +94,7 @@ func Find(path, dir string) (*Found, error) {
 	return f, nil
 }
 
-// NewFile returns the File for what a start found.
+// NewFile returns a File for the configuration file that the start of the node has found.
 func NewFile(f *Found, agreed Agreement, log *slog.Logger, now func() time.Time) *File {
 	return &File{
 		path:   f.path,

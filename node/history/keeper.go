@@ -215,7 +215,7 @@ func (k *Keeper) update(ctx context.Context, e *kept, repo *catalog.Repo) (chang
 	return true, e.log.Update(ctx, k.d.Mirrors.Get(repo.ID), want, k.d.Bound, k.d.Now(), k.pause)
 }
 
-// pause waits while other work runs here.
+// pause waits, but not for ever, while this node is busy with other work.
 func (k *Keeper) pause(ctx context.Context) error {
 	for waited := time.Duration(0); waited < waitMost && k.d.Busy(); waited += waitBusy {
 		if !clock.Wait(ctx, waitBusy) {

@@ -190,7 +190,8 @@ func (f *censusUpdate) countJob(view *catalog.View, key catalog.JobKey, by int) 
 	f.tally.Jobs[j.State] += by
 }
 
-// countData counts the units of placement, and the bytes of files at their holders.
+// countData corrects how many units there are to place, and how many bytes of files each node
+// holds, for the repositories that changed.
 func (f *censusUpdate) countData() {
 	for it := f.repos.Iterator(); it.HasNext(); {
 		f.eachRecord(it.Next(), func(repo *catalog.Repo, _ int) {

@@ -54,7 +54,7 @@ const (
 	collectEvery  = time.Second
 )
 
-// Run collects until the context ends.
+// Run removes from this node what it no longer should hold, until ctx ends.
 func (c *Collector) Run(ctx context.Context) error {
 	for {
 		c.Collect(ctx)

@@ -88,7 +88,7 @@ func Rest(repos int) time.Duration {
 	return min(time.Duration(repos)*restPer, time.Minute)
 }
 
-// Run copies until the context ends.
+// Run copies to this node what it should hold and lacks, until ctx ends.
 func (c *Copier) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -37,7 +37,7 @@ type scrubbed interface {
 // NewScrubber returns a Scrubber. Run makes it work.
 func NewScrubber(files scrubbed, log *slog.Logger) *Scrubber { return &Scrubber{files, log} }
 
-// Run scrubs until the context ends.
+// Run verifies the checksums of this node's files, one after the other, until ctx ends.
 func (s *Scrubber) Run(ctx context.Context) error {
 	// Start at a random file, so that a node which restarts often reaches all files.
 	begin := rand.Float64()

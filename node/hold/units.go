@@ -103,7 +103,8 @@ func KeysOf(repo *catalog.Repo) iter.Seq[string] {
 	}
 }
 
-// Pieces is like KeysOf, with the placement unit of each key.
+// Pieces returns the keys of everything that a repository needs, each with the unit that is placed
+// on nodes as a whole.
 func Pieces(repo *catalog.Repo) iter.Seq2[uint64, string] {
 	return func(yield func(unit uint64, key string) bool) {
 		if !yield(place.GroupOf(repo.ID), catalog.MirrorKey(repo.ID)) {

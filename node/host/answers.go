@@ -207,8 +207,8 @@ func cacheKeyOf(token *config.Token) string {
 // errSame is the error for an answer that has not changed.
 var errSame = errors.New("the answer has not changed")
 
-// getCached is like get, with the cache. It sends the version of the cached answer, and returns
-// that answer if the host says it is unchanged.
+// getCached requests JSON and decodes it. It sends the version of the cached answer, and uses that
+// answer if the host says it is unchanged.
 func (c *client) getCached(ctx context.Context, u *url.URL, into any) (http.Header, error) {
 	a := c.tools.Answers
 	// Without a name for the credential, one credential could get the answer for another.

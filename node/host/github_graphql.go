@@ -46,7 +46,7 @@ type githubNode struct {
 	} `json:"repositoryTopics"`
 }
 
-// repo returns the repository as in a list.
+// repo converts a repository of the GraphQL API to the form in which the REST API lists it.
 func (n *githubNode) repo() *githubRepo {
 	// Lists of GitHub mark internal repositories as private, too.
 	r := &githubRepo{

@@ -93,7 +93,7 @@ func (h Hook) SigningToken(secret string) string {
 	return "whsec_" + base64.StdEncoding.EncodeToString(key)
 }
 
-// malformed returns an error about an invalid body, in terms of JSON.
+// malformed returns the error for a body that is not JSON, or in which a field has the wrong type.
 func malformed(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {

@@ -55,7 +55,7 @@ func (a *attempt) finish(ctx context.Context, cmd catalog.Command) error {
 	return a.propose(ctx, cmd)
 }
 
-// finishNoted is like finish, with an audit event in the same entry.
+// finishNoted proposes the command that ends the job, together with an audit event.
 func (a *attempt) finishNoted(ctx context.Context, cmd catalog.Command, note *catalog.NoteEvent) error {
 	a.ending.Store(true)
 	return a.propose(ctx, cmd, note)

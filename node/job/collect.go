@@ -17,7 +17,8 @@ type collector struct{ log *slog.Logger }
 // collectTime is the time limit of a collection.
 const collectTime = 10 * time.Minute
 
-// kind returns the row of collections.
+// kind returns how the cluster plans and runs the jobs that remove repositories which no connection
+// lists any more.
 func (c *collector) kind() Kind {
 	return Kind{
 		Job:     catalog.JobCollect,

@@ -97,7 +97,7 @@ func newFollower(c Cluster, hosts host.Tools, tell Tell, told func(connection, h
 	}
 }
 
-// Run looks for pushes until the context ends.
+// Run asks code hosts for recent pushes until ctx ends.
 func (f *Follower) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -26,7 +26,7 @@ type indexer struct {
 	now     func() time.Time
 }
 
-// kind returns the row of index jobs.
+// kind returns how the cluster plans and runs index jobs.
 func (x *indexer) kind() Kind {
 	return Kind{
 		Job:     catalog.JobIndex,

@@ -75,7 +75,7 @@ type Jobs struct {
 	Symbols  *Symbols
 }
 
-// New creates the parts, with the table of kinds.
+// New creates the parts that run jobs, and the table of the kinds of jobs.
 func New(d Deps, opt Options) *Jobs {
 	settings := func() config.Settings { return d.Cluster.View().File().Settings }
 	from := &remotes{view: d.Cluster.View, mirrors: d.Files.Mirrors, hosts: opt.Hosts, log: d.Log}

@@ -62,7 +62,8 @@ const settle = 20 * time.Millisecond
 // packEvery is the shortest time between two looks for packs.
 const packEvery = time.Second
 
-// Run plans when the catalog changes, and at the polling intervals.
+// Run plans which jobs run where, when the catalog changes and at the polling intervals, while this
+// node leads.
 func (l *Leader) Run(ctx context.Context) error {
 	for {
 		changed := l.cluster.Changed()

@@ -30,7 +30,7 @@ type owns struct {
 
 const ownsTime = 30 * time.Minute // time limit of an attempt
 
-// kind returns the row of permission syncs per account.
+// kind returns how the cluster plans and runs the jobs that sync the permissions of an account.
 func (s *owns) kind() Kind {
 	return Kind{
 		Job:        catalog.JobAccountSync,

@@ -22,7 +22,8 @@ type packer struct {
 	now     func() time.Time
 }
 
-// kind returns the row of pack jobs.
+// kind returns how the cluster plans and runs the jobs that pack small index files into larger
+// ones.
 func (x *packer) kind() Kind {
 	return Kind{
 		Job:     catalog.JobPack,

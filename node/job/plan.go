@@ -72,7 +72,7 @@ func (p *planner) add(c catalog.Command) bool {
 	return true
 }
 
-// node returns a member, or nil.
+// node returns the node with this id, or nil.
 func (p *planner) node(id string) *hold.Node {
 	for i := range p.in.Nodes {
 		if p.in.Nodes[i].ID == id {

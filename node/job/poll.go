@@ -90,7 +90,7 @@ func newPoller(cluster Cluster, from *remotes, copies *hold.Transfers, options f
 	}
 }
 
-// Run polls until the context ends.
+// Run polls remotes for new commits until ctx ends.
 func (p *Poller) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -28,7 +28,7 @@ const (
 	lostShare = 2
 )
 
-// kind returns the row of permission syncs per repository.
+// kind returns how the cluster plans and runs the jobs that sync the permissions of a repository.
 func (s *readers) kind() Kind {
 	return Kind{
 		Job:        catalog.JobRepoSync,

@@ -42,7 +42,7 @@ func newSymbols(cluster Cluster, files *hold.Files, can bool, wait time.Duration
 	return &Symbols{cluster: cluster, files: files, can: can, wait: wait, now: now}
 }
 
-// Run enqueues jobs until the context ends.
+// Run enqueues index jobs for repositories with unknown symbols, until ctx ends.
 func (s *Symbols) Run(ctx context.Context) error {
 	for clock.Wait(ctx, min(s.wait, symbolsLook)) {
 		if cmds := s.due(); len(cmds) > 0 {

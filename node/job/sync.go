@@ -24,7 +24,7 @@ const (
 	partialWait = 10 * time.Minute // pause before an incomplete listing is repeated
 )
 
-// kind returns the row of connection syncs.
+// kind returns how the cluster plans and runs the jobs that sync a connection.
 func (s *syncer) kind() Kind {
 	return Kind{
 		Job:        catalog.JobSync,

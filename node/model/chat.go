@@ -188,7 +188,8 @@ func (w *chat) callID(id string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:9])
 }
 
-// answer implements wire.
+// answer sends the request and returns the model's answer. Events of the answer go to on as they
+// arrive.
 func (w *chat) answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
 	body, err := w.body(r)
 	if err != nil {

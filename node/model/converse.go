@@ -269,7 +269,8 @@ func (b *converseBlock) block() types.ContentBlock {
 	return nil
 }
 
-// answer implements wire.
+// answer sends the request and returns the model's answer. Events of the answer go to on as they
+// arrive.
 func (w *converse) answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
 	out, err := w.client.ConverseStream(ctx, w.input(r))
 	if err != nil {

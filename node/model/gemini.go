@@ -165,7 +165,8 @@ func (w *gemini) assistant(m *Message) (parts []*genai.Part) {
 	return parts
 }
 
-// answer implements wire.
+// answer sends the request and returns the model's answer. Events of the answer go to on as they
+// arrive.
 func (w *gemini) answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
 	s := &geminiStream{e: w.e, on: on}
 	for chunk, err := range w.client.Models.GenerateContentStream(ctx, w.e.m.Model, w.conversation(r), w.config(r)) {

@@ -173,7 +173,8 @@ func (w *messages) assistant(m *Message) (content []any) {
 // toolID returns the id of a call in characters that the provider accepts.
 func toolID(id string) string { return safeName(id) }
 
-// answer implements wire.
+// answer sends the request and returns the model's answer. Events of the answer go to on as they
+// arrive.
 func (w *messages) answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
 	body, err := w.body(ctx, r)
 	if err != nil {

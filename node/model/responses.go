@@ -127,7 +127,8 @@ func (w *responsesWire) assistant(m *Message) (items []any) {
 	return items
 }
 
-// answer implements wire.
+// answer sends the request and returns the model's answer. Events of the answer go to on as they
+// arrive.
 func (w *responsesWire) answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
 	body, err := w.body(r)
 	if err != nil {

@@ -116,7 +116,7 @@ func (n *Node) Launch() {
 	}
 }
 
-// TryLaunch is like Launch, for a node that may refuse to start.
+// TryLaunch starts a stopped node. It returns an error if the node refuses to start.
 func (n *Node) TryLaunch() error {
 	log := slog.New(slog.DiscardHandler)
 	if testing.Verbose() {
@@ -183,7 +183,7 @@ func (n *Node) Stop() {
 	}
 }
 
-// End is like Stop, for a node that may return an error.
+// End stops the node, and returns the error with which it ended.
 func (n *Node) End() error {
 	if n.cancel == nil {
 		return nil

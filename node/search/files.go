@@ -127,6 +127,8 @@ func (s *Searcher) indexedRev(v catalog.Viewer, name, ref string) (string, error
 	return nameOfRevision(repo, ref), nil
 }
 
+// checkFiles sets the default of a limit of files, and returns an error if the limit is out of
+// range.
 func checkFiles(limit *int, counts bool) error {
 	if *limit == 0 {
 		*limit = defaultFiles

@@ -25,7 +25,7 @@ func (h *heat) timeOf(file shard.FileID) time.Duration {
 	return h.used[file]
 }
 
-// add divides the time of a search equally among the files that it searched.
+// add counts the time of a search, in equal shares, for the files that it searched.
 func (h *heat) add(groups []leafGroup, took time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

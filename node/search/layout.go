@@ -260,9 +260,9 @@ func (l *layout) split(view *catalog.View, peers *call.Peers, ranks map[uint32]r
 	})
 }
 
-// splitBy does the work of split. common are the holders of the files that all repositories need,
-// and who returns the holders for a part with a side file. The targets are in the order of the
-// group.
+// splitBy splits a group into targets, each for the repositories that the same members can answer
+// for. common are the holders of the files that all repositories need; who returns the holders for
+// a part with a side file. The targets are in the order of the group.
 func splitBy(g *shard.Group, ranks map[uint32]rank, common []string, who func(shard.Part) []string) []*target {
 	var others []*target // for parts that not all of common can answer for
 	parts := map[*target][]shard.Part{}

@@ -124,9 +124,9 @@ func (s *Searcher) catchUp(ctx context.Context, index uint64, try int) error {
 	return nil
 }
 
-// StreamSearch is like Search, but sends parts as they arrive, in no order. It sends nothing before
-// the query is known to be valid. The returned response has the totals and no files. If send fails,
-// the search stops.
+// StreamSearch runs a query and sends the results in parts as they arrive, in no order. It sends
+// nothing before the query is known to be valid. The returned response has the totals and no files.
+// If send fails, the search stops.
 func (s *Searcher) StreamSearch(ctx context.Context, v catalog.Viewer, req Request, send func(*Chunk) error) (*Response, error) {
 	if req.Pages {
 		return nil, call.Fail(call.ErrInvalid, "the parts of a stream come in no order, and have no pages")

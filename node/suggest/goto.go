@@ -236,7 +236,8 @@ func (g *targets) filesEnding(end string) (files []search.File, cut bool) {
 	return files, cut
 }
 
-// filesEndingAt is like filesEnding, in the revisions of a filter; "" means the default branches.
+// filesEndingAt finds files whose path ends with a text, in the revisions that rev names; "" means
+// the default branches. cut reports that there are more.
 func (g *targets) filesEndingAt(rev, end string) (files []search.File, cut bool) {
 	if rev != "" && strings.Contains(g.filters, "rev:") {
 		return nil, false

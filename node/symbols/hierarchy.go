@@ -294,7 +294,7 @@ func (h *hierarchy) below() query.Q {
 	return &query.Or{Subs: arms}
 }
 
-// named returns a query for the heads of the types with the names.
+// named returns a query for the heads that define the types with h.names.
 func (h *hierarchy) named() query.Q {
 	names := anyOf(h.names)
 	arms := h.byStyle(func(s *style) string { return written(s.named, names) })

@@ -133,6 +133,7 @@ func isDirective(lang string, before, rest []byte) bool {
 	return last != ' ' && last != '\t' && last != ';'
 }
 
+// beginsAny reports whether b begins with one of starts.
 func beginsAny(b []byte, starts []string) bool {
 	for _, s := range starts {
 		if bytes.HasPrefix(b, []byte(s)) {

@@ -51,7 +51,7 @@ func (a *Args) set(name string, value any) {
 // value, ... A nil value removes the argument. Answers advise such calls to models.
 func (a *Args) with(changes ...any) string { return a.as(a.tool.Name, changes...) }
 
-// as is like with, for another tool with the same parameters.
+// as returns the text of a call of another tool with the same arguments, except for changes.
 func (a *Args) as(tool string, changes ...any) string {
 	next := newArgs(a.tool)
 	// Defaults are not repeated: the advised call is as short as the original.

@@ -284,8 +284,8 @@ const longRun = 8
 // sharedLine is the number of bytes after which a line of several definitions ends.
 const sharedLine = 100
 
-// sharedLines writes a run of rows. Constants, fields and the like share lines; in a large file,
-// all do.
+// sharedLines writes a run of symbols. Several constants or fields share a line; in a large file,
+// all symbols do.
 func sharedLines(run []outlineRow, signatures bool) (lines []string) {
 	open := false // the last line may be added to
 	scope := ""   // of the last name on it

@@ -55,7 +55,7 @@ const (
 	maxRead   = 500 // lines together
 )
 
-// text writes the requested files.
+// text returns the answer with the requested files.
 func (r *reading) text() (string, error) {
 	// Accept either parameter, or both, because models mix them.
 	paths := r.List("paths")
@@ -331,8 +331,8 @@ func rangesText(ranges []lineRange) string {
 	return strings.Join(parts, ",")
 }
 
-// instead describes a file that stands for another: a symbolic link or an LFS pointer; "" for
-// others.
+// instead returns a sentence about a file that stands for another one, which is a symbolic link or
+// an LFS pointer; "" for other files.
 func instead(a *Args, f *browse.ReadFileResponse) string {
 	switch {
 	case f.LFS:

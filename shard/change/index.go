@@ -259,7 +259,7 @@ func readSizes(b []byte) (bytes, removed, added int) {
 	return at, removed, added
 }
 
-// decodeHunks decodes hunks.
+// decodeHunks decodes the hunks of a changed file.
 func decodeHunks(b []byte) (out []git.PatchHunk) {
 	count, n := binary.Uvarint(b)
 	for b = b[n:]; count > 0; count-- {

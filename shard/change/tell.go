@@ -90,7 +90,7 @@ func (x *index) tell(h hit, shown, said []*pattern, diff bool, all []*index) (*C
 	return c, nil
 }
 
-// allFiles is the numbers of the files of a commit.
+// allFiles returns the numbers of the files of a commit.
 func (x *index) allFiles(c uint32) (all []uint32) {
 	from, to := x.filesOf(c)
 	for f := from; f < to; f++ {

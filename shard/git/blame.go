@@ -139,8 +139,8 @@ func linesOf(b Blame, commits map[string]bool) (n int) {
 	return n
 }
 
-// blame is like Blame, for an existing file, and skips the ignored commits. A blame of a whole file
-// is cached.
+// blame finds which commits wrote the lines of an existing file, and skips the ignored commits. A
+// blame of a whole file is cached.
 func (h *blames) blame(ctx, looked context.Context, q BlameQuery, ignored map[string]bool) (Blame, error) {
 	edge, err := shallowOf(h.dir)
 	if err != nil {

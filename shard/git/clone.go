@@ -25,8 +25,8 @@ import (
 //
 // Everything unusual is left to git.
 
-// fetchLocal is like Fetch, from a directory of this machine. If git is needed, it sees a view of
-// the directory.
+// fetchLocal fetches from a repository in a directory of this machine. If git is needed, it sees a
+// view of the directory.
 func (u *updater) fetchLocal(ctx context.Context, dir string, remote Remote, o FetchOptions) (Fetched, error) {
 	f, err := openForeign(dir, remote.Within)
 	if errors.Is(err, fs.ErrNotExist) {

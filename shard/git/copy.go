@@ -357,8 +357,9 @@ func (u *updater) checkConnected(ctx context.Context, refs map[string]string) er
 	return u.walkObjects(ctx, refs, nil, "--not", "--all")
 }
 
-// connectedTo is like connected, with another boundary than the mirror's. It also checks the
-// mirror's own references, because another boundary may need more history.
+// connectedTo checks that the mirror has all history of refs, down to the boundary cut instead of
+// its own. It also checks the mirror's own references, because another boundary may need more
+// history.
 func (k *copier) connectedTo(ctx context.Context, refs map[string]string, cut boundary) error {
 	there := filepath.Join(k.dir, "shallow.copied")
 	if err := cut.write(there); err != nil {

@@ -134,7 +134,7 @@ func (d *Diff) size() int64 {
 	return n
 }
 
-// diff is like Diff, for a clean path and with all options set.
+// diff compares two commits below a clean path. All options are set.
 func (h *diffs) diff(ctx context.Context, base, head, path string, o DiffOptions) (Diff, error) {
 	around := 3
 	if o.Context != 0 {

@@ -59,7 +59,7 @@ func (h *tagOrders) FirstTag(ctx context.Context, commit string) (FirstTag, erro
 	return h.firstTagIn(ctx, firstTagTime, commit)
 }
 
-// firstTagIn is like FirstTag, with its own time limit.
+// firstTagIn finds the first tag that contains a commit, within a time limit.
 func (h *tagOrders) firstTagIn(ctx context.Context, most time.Duration, commit string) (first FirstTag, err error) {
 	if err := checkCommit(commit); err != nil {
 		return first, err
@@ -90,7 +90,8 @@ func (h *tagOrders) Having(ctx context.Context, commit string, refs []Ref) (kept
 	return h.havingIn(ctx, firstTagTime, commit, refs)
 }
 
-// havingIn is like Having, with its own time limit.
+// havingIn returns those of refs that have a commit in their history. It takes at most the time
+// most; late reports that missing refs may have it too.
 func (h *tagOrders) havingIn(ctx context.Context, most time.Duration, commit string, refs []Ref) (kept []Ref, late bool, err error) {
 	if err := checkCommit(commit); err != nil {
 		return nil, false, err

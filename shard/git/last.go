@@ -96,7 +96,7 @@ func (l *LastChanges) size() int64 {
 	return n
 }
 
-// last is like Last, for an existing directory.
+// last finds the last change of each entry of dir.
 func (h *lasts) last(ctx context.Context, q LastQuery, dir Entry) (out *LastChanges, err error) {
 	var foreign []string
 	err = h.inHistory(ctx, q.Time, func(c *chronicle, shallow boundary, late func() error) error {

@@ -63,9 +63,9 @@ const (
 	patchMessage = 1 << 20          // bytes of a message that are kept
 )
 
-// Ancestry lists the commits that lead to some others and not to those in not, parents
-// before children. most bounds them to the newest, since to those after a time; 0 and the
-// zero time are no bounds. What the mirror lacks of not leaves nothing out.
+// Ancestry lists tips and their ancestors, except for not and its ancestors, parents before
+// children. most limits the list to the newest commits, since to those after a time; 0 and the zero
+// time mean no limit. A commit of not that the mirror lacks is ignored.
 func (h *traces) Ancestry(ctx context.Context, tips, not []string, most int, since time.Time) (ids []string, err error) {
 	// A process costs as much as the whole history of a small repository.
 	if since.IsZero() && (most == 0 || most >= shortHistory) {
@@ -111,8 +111,8 @@ func (h *traces) Ancestry(ctx context.Context, tips, not []string, most int, sin
 // shortHistory is how many commits are walked over here before git is asked.
 const shortHistory = 500
 
-// short is like Ancestry, for a short history. ok is false if git must be used: for a long or
-// shallow history, and for commits in no pack.
+// short lists the ancestors of tips that are not ancestors of not, without starting git. ok is
+// false if git must be used: for a long or shallow history, and for commits in no pack.
 func (h *traces) short(ctx context.Context, tips, not []string) (ids []string, ok bool) {
 	err := h.inHistory(ctx, patchTime, func(c *chronicle, shallow boundary, _ func() error) error {
 		if len(shallow) > 0 {
@@ -395,7 +395,7 @@ func (p *patchParser) take() error {
 	return nil
 }
 
-// begin opens a file.
+// begin ends the file before, and begins a file of the commit.
 func (p *patchParser) begin(path string, parents int) error {
 	if err := p.close(); err != nil {
 		return err
@@ -431,7 +431,8 @@ func (h *PatchHunk) place(own bool) {
 	}
 }
 
-// fact reads a line between the name of a file and its hunks.
+// fact parses a line between the name of a file and its hunks: the file's mode, a rename, or that
+// it is binary.
 func (p *patchParser) fact(line string) {
 	switch {
 	case strings.HasPrefix(line, "new file mode "):

@@ -47,7 +47,8 @@ var newlines = map[charset.Encoding]string{
 	charset.UTF16LE: "\n\x00", charset.UTF16BE: "\x00\n", charset.UTF32LE: "\n\x00\x00\x00", charset.UTF32BE: "\x00\x00\x00\n",
 }
 
-// piecesOf lists git's lines in each line of a text. A byte order mark counts as one unit.
+// piecesOf maps each line of a text to the lines that git counts for it: git splits at bytes of
+// "\n", also within the characters of such an encoding.
 func piecesOf(file []byte, of charset.Encoding) (out pieces) {
 	newline := newlines[of]
 	git, first := 1, 0 // git's current line, and the one in which the current line of the text begins; 0 before it begins

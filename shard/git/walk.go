@@ -302,7 +302,8 @@ func (w *walk) see(pos uint32) {
 // errLate means that a walk ran out of time.
 var errLate = errors.New("out of time")
 
-// next returns the next commit; io.EOF after the last, errLate if stop returns it.
+// next returns the next commit. It returns io.EOF after the last one, and errLate if the walk's
+// stop does.
 func (w *walk) next() (pos uint32, err error) {
 	ok := false
 	err = pack.Protect(func() error {

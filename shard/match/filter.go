@@ -143,8 +143,8 @@ func (f *filter) fill(c *cursor, src []byte, blocks int, follows bool) uint64 {
 	return findTriples(&c.bits, src[f.at:], blocks, &f.tables)
 }
 
-// next returns an offset that lies in the first match from an offset on, or directly before it; -1
-// if there is no match. c walks the candidates of f.
+// next returns an offset in the first match that begins at from or later, or directly before that
+// match; -1 if there is none. c is the cursor of f's candidates.
 func (f *filter) next(c *cursor, from int) int {
 	// A program finds ends: the byte before the end belongs to the match.
 	if f.program != nil {
@@ -178,8 +178,7 @@ func (f *filter) next(c *cursor, from int) int {
 	return -1
 }
 
-// first reports whether the text begins with a string of f without its first byte: that newline is
-// assumed before the text.
+// first reports whether text begins with one of f's strings, if a newline is assumed before it.
 func (f *filter) first(text []byte) bool {
 	for _, s := range f.strings {
 		if n := matchAt(s[1:], text); n == len(s)-1 || f.trail && n == len(s)-2 && n == len(text) {

@@ -30,6 +30,8 @@ type byteSet struct {
 	high  uint64 // all ones if it has the bytes from 0x80 on, else 0
 }
 
+// add adds b to the set. A byte from 0x80 on adds all of them, because the set cannot tell them
+// apart.
 func (s *byteSet) add(b byte) {
 	if b >= 0x80 {
 		s.high = ^uint64(0)

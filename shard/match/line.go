@@ -5,8 +5,8 @@ import (
 	"regexp"
 )
 
-// nextLine is like next, for a pattern that matches only the empty text: only the first match in
-// each line counts.
+// nextLine returns the next match of a pattern that matches only the empty text: only the first
+// match in each line counts.
 func (m *Matcher) nextLine(s *scratch, text []byte, from int) (start, end int, ok bool) {
 	// Read the whole line of from: if an earlier match is in it, that one counts.
 	line := bytes.LastIndexByte(text[:from], '\n') + 1

@@ -290,7 +290,7 @@ func (e *elem) prefix(text []byte) int {
 	return 0
 }
 
-// suffix is like prefix, at the end of text.
+// suffix returns how many bytes at the end of text match e; 0 for none.
 func (e *elem) suffix(text []byte) int {
 	if e.alts == nil {
 		if n := len(text); n > 0 && text[n-1]|e.fold == e.b {

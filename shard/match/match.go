@@ -141,7 +141,7 @@ func compileTree(re *syntax.Regexp, o Options) (*compiled, error) {
 // parse parses an expression. ^ and $ match at lines, and a dot matches no newline.
 func parse(expr string, fold bool) (*syntax.Regexp, error) { return parseFlags(expr, fold, 0) }
 
-// parseFlags is like parse, with additional flags.
+// parseFlags parses an expression with additional flags. ^ and $ match at lines.
 func parseFlags(expr string, fold bool, more syntax.Flags) (*syntax.Regexp, error) {
 	flags := syntax.ClassNL | syntax.PerlX | syntax.UnicodeGroups | more
 	if fold {

@@ -294,7 +294,8 @@ func exact(re *syntax.Regexp) [][]elem {
 	return nil
 }
 
-// exactLiteral is exact for literals.
+// exactLiteral returns all strings that a literal matches, or nil if they are too many or cannot be
+// written as bytes.
 func exactLiteral(re *syntax.Regexp) [][]elem {
 	var out []elem
 	for _, r := range re.Rune {

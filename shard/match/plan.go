@@ -144,7 +144,8 @@ func lengths(re *syntax.Regexp) (shortest, longest int) {
 	return 0, 0
 }
 
-// repeatedLengths is like lengths, for lo to hi copies of re; hi is -1 if there is no limit.
+// repeatedLengths returns the least and the greatest length of lo to hi copies of re; -1 stands for
+// no limit.
 func repeatedLengths(re *syntax.Regexp, lo, hi int) (shortest, longest int) {
 	a, b := lengths(re)
 	switch {

@@ -139,7 +139,8 @@ func (b *builder) set(s byteSet) int {
 	return r
 }
 
-// chain is like add, for the whole expression, with a stop after each link.
+// chain appends the ops for the whole expression, with a stop after each part of its concatenation.
+// m is the register of the markers before re; the result is that of the markers after it.
 func (b *builder) chain(re *syntax.Regexp, m int) int {
 	if re.Op == syntax.OpCapture {
 		return b.chain(re.Sub[0], m)
@@ -227,7 +228,8 @@ func sameRun(subs []*syntax.Regexp) int {
 	return n
 }
 
-// times is like add, for n copies of one class, or for one expression.
+// times appends the ops for n copies of re, which is one class or is repeated once. m is the
+// register of the markers before them; the result is that of the markers after them.
 func (b *builder) times(re *syntax.Regexp, n, m int) int {
 	if n == 1 {
 		return b.add(re, m)
@@ -386,8 +388,8 @@ func (s *byteSet) join(t byteSet) {
 
 func (p *program) reach() int { return 1 }
 
-// fill sets bit i of c.bits if a match ends before byte i. It runs the ops one after the other,
-// each over the whole window.
+// fill sets bit i of c.bits if a match ends before byte i. It executes the ops one after the other,
+// each over the whole window of src. follows says that the window follows the one before.
 func (p *program) fill(c *cursor, src []byte, blocks int, follows bool) (any uint64) {
 	if len(c.regs) != p.regs {
 		c.regs = make([][64]uint64, p.regs)

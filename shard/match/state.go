@@ -421,9 +421,9 @@ func (m *machine) follow(out []uint32, pc uint32) []uint32 {
 	return out
 }
 
-// expand is like follow, but also passes assertions that hold. It reports whether it reached a
-// match; a forward machine stops there. open means that the end of a word must wait for the rest of
-// a rune.
+// expand appends the threads that pc leads to without reading a rune, also through assertions that
+// hold. It reports whether it reached a match; a forward machine stops there. open means that the
+// end of a word must wait for the rest of a rune.
 func (m *machine) expand(out []uint32, pc uint32, ctx syntax.EmptyOp, open bool) ([]uint32, bool) {
 	out, match := m.reach(out, pc, func(pc uint32, in *syntax.Inst) (through, waits bool) {
 		// An assertion holds if everything that it asks for is in ctx.

@@ -29,7 +29,7 @@ type Reading struct {
 	Err    *ParseError // nil if there is no mistake
 }
 
-// Read is like Parse, for a caller that shows how a text is understood.
+// Read parses a query text for a caller that shows how the text is understood.
 func Read(text string, opt Options) Reading {
 	p := &parser{text: text, regexp: opt.Regexp, words: opt.Words, tell: true}
 	q, err := p.parse(opt)

@@ -217,7 +217,7 @@ func cutString(b []byte) (s, rest []byte, ok bool) {
 	return nil, nil, false
 }
 
-// cutEscaped is like cutString, for a string with an escape at i.
+// cutEscaped removes a JSON string with an escape at i from the front of b.
 func cutEscaped(b []byte, i int) (s, rest []byte, ok bool) {
 	for ; i < len(b); i++ {
 		switch b[i] {

@@ -164,8 +164,9 @@ func (e *ends) read(text []byte) {
 
 var newline = []byte{'\n'}
 
-// inside reports whether nothing can end in a line in which nothing begins. That is so for most
-// lines: nothing is open, or the deepest definition has a brace and the line is deeper.
+// inside reports whether no open definition can end in line. It is for lines in which none begins,
+// and is true for most: nothing is open, or the deepest definition has a brace and the line is
+// deeper.
 func (e *ends) inside(line []byte) bool {
 	if len(e.open) == 0 {
 		return true
@@ -190,7 +191,8 @@ func (e *ends) inside(line []byte) bool {
 	return true
 }
 
-// begin opens the definition of a line. Its marks are those from first to next.
+// begin opens the definition that begins in line l, so that its end is looked for. Its marks are
+// those from first to next.
 func (e *ends) begin(l *sourceLine, first, next int) {
 	for len(e.limits) > 0 && e.limits[len(e.limits)-1] < l.number {
 		e.limits = e.limits[:len(e.limits)-1]

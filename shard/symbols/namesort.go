@@ -88,7 +88,7 @@ func (s *nameSorter) at(number uint32, depth int) uint64 {
 	return lower8(head(name[min(depth, len(name)):]))
 }
 
-// head returns the first eight bytes as a number that sorts as they do.
+// head returns the first eight bytes of b as a number: the numbers sort as the bytes do.
 func head(b []byte) uint64 {
 	if len(b) >= 8 {
 		return binary.BigEndian.Uint64(b)

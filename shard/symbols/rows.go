@@ -81,7 +81,8 @@ func (y *File) Rows(doc int, recent *Recent, use func(Row) bool) error {
 	return y.RowsFrom(doc, 0, recent, use)
 }
 
-// RowsFrom is like Rows, for the symbols whose names begin at or after an offset.
+// RowsFrom calls use with the symbols of a document whose names begin at or after an offset, until
+// use returns false.
 func (y *File) RowsFrom(doc, offset int, recent *Recent, use func(Row) bool) error {
 	rows, err := y.rows(doc, recent)
 	if err != nil {

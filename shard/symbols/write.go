@@ -311,7 +311,8 @@ type pageWriter struct {
 	blocks, blockEnd, size, number, first, firstEnd, ref, refEnd []byte
 }
 
-// flush ends the page being filled; the next one begins with name next.
+// flush writes the page that is being filled. The next page begins with the name that has the
+// number next.
 func (p *pageWriter) flush(next int, post *trigram.Writer) error {
 	if len(p.page) == 0 {
 		return nil
