@@ -18,6 +18,7 @@ import (
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/shard/change"
 )
 
 // site is a node with its pages, and a browser to look at them.
@@ -61,7 +62,7 @@ func siteOf(t *testing.T, hostile bool) *site {
 	s.node = nodetest.Start(t, nodetest.Config{
 		File: fmt.Sprintf(`{"connections": {"work": {"type": "git", "url": "file://%s/*", "revisions": {"branches": ["**"], "tags": ["**"]}}, "gone": {"type": "git", "url": "file:///nosuch/gone.git"}}, "settings": {"maxFileSize": 8000000}}`, dir),
 		Env:  map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true"},
-		Edit: func(o *node.Options) { o.Ctags = "" },
+		Edit: func(o *node.Options) { o.Ctags, o.History = "", change.Bound{All: true} },
 	})
 	nodetest.Wait(t, "the repositories, and a connection that fails", func() error {
 		if st := s.node.Status(); st.Repos.Indexed != repos || len(st.Failed) != 1 {
@@ -69,6 +70,7 @@ func siteOf(t *testing.T, hostile bool) *site {
 		}
 		return nil
 	})
+	s.node.WaitHistory()
 	s.url = serve(t, s.node.Node)
 	made, err := s.node.Keys.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "owner", Role: catalog.RoleOwner})
 	if err != nil {

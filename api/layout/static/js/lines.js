@@ -127,7 +127,7 @@ function offer() {
   if (!block) return;
   const lines = '#L' + r[0] + (r[1] > r[0] ? '-L' + r[1] : ''), name = r[0] + (r[1] > r[0] ? '-' + r[1] : '');
   menu.querySelector('[data-copy]').dataset.copy = new URL(document.querySelector('[data-permalink]').dataset.permalink + lines, location.href);
-  for (const a of menu.querySelectorAll('[data-form]')) a.href = a.dataset.form.replace('LINES', encodeURIComponent(name)).replace('TEXT', encodeURIComponent(said(block, r)));
+  for (const a of menu.querySelectorAll('[data-form]')) a.href = a.dataset.form.replace('LINES', encodeURIComponent(name)).replace(/TEXT$/, encodeURIComponent(said(block, r)));
   const sheet = code.getBoundingClientRect();
   const row = wrapped() && block.querySelector(`.line[data-n="${r[0]}"]`);
   menu.showPopover();
