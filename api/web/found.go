@@ -109,7 +109,7 @@ func sidesOf(b layout.Box) []view {
 // sided is a query whose texts of lines are looked for in lines with a filter. bare tells that a text
 // without a filter is one of lines.
 func sided(q, filter string, bare bool) string {
-	tokens := tokensOf(q)
+	tokens := tokensNamed(q, changeName)
 	for i, t := range slices.Backward(tokens) {
 		not, text := "", t.text
 		if rest, cut := strings.CutPrefix(text, "-"); cut && len(rest) > 0 {

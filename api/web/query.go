@@ -46,11 +46,15 @@ func namesOf(filters []query.Filter) *regexp.Regexp {
 // tokensOf splits a query at spaces outside quotes and parentheses. It is only for showing and
 // removing parts; package query parses the meaning.
 func tokensOf(text string) []token {
-	var out []token
-	names := filterName
 	if changeQuery.MatchString(text) {
-		names = changeName
+		return tokensNamed(text, changeName)
 	}
+	return tokensNamed(text, filterName)
+}
+
+// tokensNamed is tokensOf with the filters whose names match.
+func tokensNamed(text string, names *regexp.Regexp) []token {
+	var out []token
 	for i := 0; i < len(text); {
 		// A filter with its value, and a group, are each one token.
 		if text[i] == ' ' || text[i] == '\t' || text[i] == '\n' {
