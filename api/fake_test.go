@@ -168,7 +168,7 @@ func (f *fake) SearchCommits(_ context.Context, _ catalog.Viewer, req search.Req
 		Commits: []search.FoundCommit{{
 			RepoID: 7, Repository: "example.com/a/b", WebURL: "http://shoal/browse/x",
 			CommitMatch: change.CommitMatch{
-				ID: "c0ffee", Parents: 1, Author: "Ann <ann@example.com>", Committer: "Bob <bob@example.com>", AuthorTime: when, CommitTime: when, Message: "fix caf\xe9", Parent: "dad", MoreFiles: 3,
+				ID: "c0ffee", Parents: 1, Author: "Ann <ann@example.com>", Committer: "Bob <bob@example.com>", AuthorTime: when, CommitTime: when, Message: "fix caf\xe9", Parent: "dad", MoreFiles: 3, MessageCut: true, FirstTag: "v1",
 				Files: []change.FileMatch{
 					{Path: "new.go", From: "old.go", Status: "renamed", Language: "Go", Added: 1, Removed: 1, MoreHunks: 2, Hunks: []change.Hunk{{Old: git.DiffRange{Start: 3, Lines: 1}, New: git.DiffRange{Start: 3, Lines: 1}, Body: "-a\n+b\n"}}},
 					{Path: "x.png", Status: "added", Kept: "binary"}, {Path: "big.js", Status: "modified", Kept: "huge", Language: "JavaScript"},

@@ -300,30 +300,35 @@ func (l *leaves) commits(ctx context.Context, req *commitsRequest) (*commitsResp
 	}
 
 	out := &commitsResponse{Parts: make([]commitsPart, len(req.Repos))}
+	told := &toldCommits{names: make([]string, len(req.Repos)), parts: out.Parts, limit: req.Limit}
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(min(commitsTogether, runtime.GOMAXPROCS(0)))
 	for i, id := range req.Repos {
 		if !sight.Set.Contains(id) || i >= len(req.Digest) || i >= len(req.After) {
 			continue
 		}
+		if repo := sight.View.Repo(id); repo != nil {
+			told.names[i] = repo.Name
+		}
 		group.Go(func() error {
 			found, state, err := l.d.Histories.Search(gctx, id, req.Digest[i], change.LogSearch{
-				Q: ofRepo(req.Q.Q, id), Diff: req.Diff, Best: req.Best, After: req.After[i], Limit: req.Limit, Facets: req.Facets,
+				Q: ofRepo(req.Q.Q, id), Diff: req.Diff, Best: req.Best, After: req.After[i], Worst: told.worst(), Limit: req.Limit, Facets: req.Facets,
 			})
 			switch {
 			case ctx.Err() != nil:
-				out.Parts[i].Late = true
+				told.add(i, commitsPart{Late: true})
 			case err != nil:
 				l.d.Log.Warn("the changes of a repository cannot be searched", "repo", id, "err", err)
 			case found != nil:
-				out.Parts[i] = commitsPart{State: state, Total: found.Total, Named: found.Named, Left: found.Left, Commits: found.Commits, Months: found.Months}
-				out.Parts[i].Authors, out.Parts[i].MoreAuthors = most(found.Authors, mostAuthors)
+				part := commitsPart{State: state, Total: found.Total, Named: found.Named, Left: found.Left, Commits: found.Commits, Months: found.Months}
+				part.Authors, part.MoreAuthors = most(found.Authors, mostAuthors)
+				told.add(i, part)
 			}
 			return nil
 		})
 	}
 	_ = group.Wait() // no task returns an error
-	trimCommits(out.Parts, req.Limit)
+	told.trim()
 	if req.Releases {
 		ctx, cancel := context.WithTimeout(ctx, releaseTime)
 		defer cancel()
@@ -361,21 +366,64 @@ func inOrder(a, b *change.CommitMatch) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), b.CommitTime.Compare(a.CommitTime))
 }
 
-// trimCommits removes commits that are not among the first limit of all parts together.
-func trimCommits(parts []commitsPart, limit int) {
-	var all []*change.CommitMatch
-	for _, p := range parts {
-		for i := range p.Commits {
-			all = append(all, &p.Commits[i])
+// toldCommits are what a node tells of many repositories: the first of all. Those that cannot be
+// among them go on the way, so the memory depends on the limit and not on the repositories.
+type toldCommits struct {
+	names []string // of the repositories
+	limit int
+
+	mu    sync.Mutex // guards the fields below
+	parts []commitsPart
+	kept  int          // commits of all parts
+	last  change.Place // nothing behind it is told; zero while there is room
+}
+
+// worst is the place behind which nothing needs to be read.
+func (t *toldCommits) worst() change.Place {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last
+}
+
+func (t *toldCommits) add(i int, part commitsPart) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.parts[i] = part
+	if t.kept += len(part.Commits); t.kept > 2*t.limit {
+		t.trim()
+	}
+}
+
+// trim keeps the first of all parts, in the order of the whole answer. The caller holds mu, or is
+// alone.
+func (t *toldCommits) trim() {
+	type told struct {
+		part int
+		c    *change.CommitMatch
+	}
+	var all []told
+	for part := range t.parts {
+		for i := range t.parts[part].Commits {
+			all = append(all, told{part, &t.parts[part].Commits[i]})
 		}
 	}
-	if len(all) <= limit {
+	if t.kept = len(all); t.kept <= t.limit {
 		return
 	}
-	slices.SortFunc(all, inOrder)
-	last := *all[limit-1]
-	for i := range parts {
-		parts[i].Commits = slices.DeleteFunc(parts[i].Commits, func(c change.CommitMatch) bool { return inOrder(&c, &last) > 0 })
+
+	// Many may have the same time, so names and ids decide, too.
+	slices.SortFunc(all, func(a, b told) int {
+		return cmp.Or(inOrder(a.c, b.c), cmp.Compare(t.names[a.part], t.names[b.part]), cmp.Compare(a.c.ID, b.c.ID))
+	})
+	last := all[t.limit-1].c
+	t.last, t.kept = change.Place{Score: last.Score, Time: last.CommitTime.Unix()}, t.limit
+	keep := make([]int, len(t.parts))
+	for _, k := range all[:t.limit] {
+		keep[k.part]++
+	}
+	for i, n := range keep {
+		clear(t.parts[i].Commits[n:]) // the texts can go
+		t.parts[i].Commits = t.parts[i].Commits[:n]
 	}
 }
 

@@ -2,6 +2,7 @@ package change
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -131,4 +132,55 @@ func bracketed(text string, marks []Span) string {
 		text = text[:m.Start] + "[" + text[m.Start:m.End] + "]" + text[m.End:]
 	}
 	return text
+}
+
+// What a commit is told of is bounded: somebody who can push must not fill the memory of a node.
+func TestLogSearch_tellsABoundedPartOfACommit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 9)
+	message := strings.Repeat("a long message ", 40_000)
+	stream := fmt.Sprintf("commit refs/heads/main\ncommitter A <a@example.com> 1700000000 +0000\ndata %d\n%s\n", len(message), message)
+	for i := range 30 {
+		text := strings.Repeat(fmt.Sprintf("a long line of file %d\n", i), 1000)
+		stream += fmt.Sprintf("M 100644 inline f%02d\ndata %d\n%s\n", i, len(text), text)
+	}
+	w.run(stream, "fast-import", "--quiet")
+	m := git.Open(w.dir)
+	t.Cleanup(func() { m.Close() })
+	head := strings.TrimSpace(w.run("", "rev-parse", "main"))
+	l := Open(t.TempDir())
+	t.Cleanup(l.Close)
+	if err := l.Update(t.Context(), m, []Tip{{"HEAD", head}}, Bound{All: true}, time.Now(), noPause); err != nil {
+		t.Fatal(err)
+	}
+
+	for text, total := range map[string]int{"type:commit message:long": 1, "type:commit added:long": 1, "type:diff added:long": 30} {
+		q, err := query.Parse(text, query.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := LogSearch{Q: q.Q, Diff: q.Type == query.DiffType, Limit: 50}
+		out, err := l.Search(t.Context(), req)
+		if err != nil || out.Total != total || len(out.Commits) != 1 {
+			t.Fatalf("%s: %+v, %v", text, out, err)
+		}
+		c := out.Commits[0]
+		bodies, more := 0, 0
+		for _, f := range c.Files {
+			more += f.MoreHunks
+			for _, h := range f.Hunks {
+				bodies += len(h.Body)
+			}
+		}
+		lines := text != "type:commit message:long"
+		if len(c.Message) > mostMessage || !c.MessageCut || bodies > 2*mostBodies || lines != (bodies > 0) || lines != (more > 0) || len(c.Files)+c.MoreFiles != 30 {
+			t.Errorf("%s: a message of %d bytes, cut %t, %d bytes of hunks, %d more, %d files and %d more", text, len(c.Message), c.MessageCut, bodies, more, len(c.Files), c.MoreFiles)
+		}
+
+		// Behind the worst place it is counted, and not told.
+		req.Worst = Place{Time: 1700000001}
+		if out, err := l.Search(t.Context(), req); err != nil || out.Total != total || len(out.Commits) != 0 {
+			t.Errorf("%s: behind the worst place %+v, %v", text, out, err)
+		}
+	}
 }

@@ -23,6 +23,7 @@ type LogSearch struct {
 	Diff   bool    // files of commits are counted and bounded, and not commits
 	Best   bool    // the best first, see [evaluation.score]; else the newest
 	After  Place   // where the answer before this one ended
+	Worst  Place   // what stands behind it by score and time is counted and not told; zero for none
 	Limit  int     // commits, or files, that are told; files of one commit stay together
 	Facets bool    // count what matches by author and month
 }
@@ -32,6 +33,12 @@ type Place struct {
 	Score int    // 0 where the newest are first
 	Time  int64  // in seconds
 	ID    string // of the commit
+}
+
+// behind reports whether p stands behind q, whatever their ids are: ids of two repositories do not
+// compare.
+func (p Place) behind(q Place) bool {
+	return cmp.Or(cmp.Compare(q.Score, p.Score), cmp.Compare(q.Time, p.Time)) > 0
 }
 
 func (p Place) compare(q Place) int {
@@ -61,7 +68,8 @@ type CommitMatch struct {
 	Committer  string      `json:"committer"`
 	CommitTime time.Time   `json:"committedAt"`
 	Message    string      `json:"message"`
-	Marks      []Span      `json:"-"` // of Message
+	MessageCut bool        `json:"isMessageCut,omitzero"` // the rest of a long one is not told
+	Marks      []Span      `json:"-"`                     // of Message
 	Files      []FileMatch `json:"files"`
 	MoreFiles  int         `json:"moreFiles"`          // that it changed and that are not told
 	FirstTag   string      `json:"firstTag,omitempty"` // the first release with it; "" if it has none or nobody looked
@@ -94,9 +102,11 @@ type Span = match.Span
 
 // The limits of the details of one commit.
 const (
-	mostFiles = 20
-	mostBody  = 32 << 10 // bytes of the hunks of a file
-	mostMarks = 100      // of a hunk
+	mostFiles   = 20
+	mostBody    = 32 << 10 // bytes of the hunks of a file
+	mostBodies  = 64 << 10 // of those of all files
+	mostMessage = 16 << 10 // bytes
+	mostMarks   = 100      // of a hunk
 )
 
 var statusNames = map[byte]string{'A': "added", 'D': "deleted", 'M': "modified", 'R': "renamed", 'T': "typeChanged"}
@@ -144,6 +154,9 @@ func (s *generation) search(ctx context.Context, req LogSearch, only []*roaring.
 			found = first(append(found, out.behind(hits, req.After)...), req.Limit)
 		}
 		for _, h := range found {
+			if req.Worst != (Place{}) && h.place.behind(req.Worst) {
+				break
+			}
 			c, err := h.x.tell(h, shown, said, req.Diff, s.files)
 			if err != nil {
 				return err

@@ -59,8 +59,13 @@ func (x *index) tell(h hit, shown, said []*pattern, diff bool, all []*index) (*C
 	c := &CommitMatch{
 		ID: head.ID, Parents: len(head.Parents), Author: head.Author, Committer: head.Committer,
 		AuthorTime: time.Unix(head.AuthorTime, 0).UTC(), CommitTime: time.Unix(head.CommitTime, 0).UTC(),
-		Message: string(bytes.TrimSuffix(message.added, []byte("\n"))), Score: h.place.Score,
+		Score: h.place.Score,
 	}
+	text := bytes.TrimSuffix(message.added, []byte("\n"))
+	if c.MessageCut = len(text) > mostMessage; c.MessageCut {
+		text = text[:mostMessage]
+	}
+	c.Message = string(text)
 	c.Marks = marksIn(nil, said, []byte(c.Message), 0)
 	if len(head.Parents) > 0 {
 		c.Parent = head.Parents[0]
@@ -70,7 +75,7 @@ func (x *index) tell(h hit, shown, said []*pattern, diff bool, all []*index) (*C
 	if !diff {
 		files = x.allFiles(h.commit)
 	}
-	lines := textReader{x: x, p: &x.lines}
+	lines, room := textReader{x: x, p: &x.lines}, mostBodies
 	for _, f := range files {
 		if len(c.Files) == mostFiles {
 			c.MoreFiles++
@@ -80,8 +85,8 @@ func (x *index) tell(h hit, shown, said []*pattern, diff bool, all []*index) (*C
 		if err != nil {
 			return nil, err
 		}
-		told := x.file(f, text, shown, diff || len(shown) > 0)
-		if !diff && len(shown) > 0 && len(told.Hunks) == 0 {
+		told := x.file(f, text, shown, diff || len(shown) > 0, &room)
+		if !diff && len(shown) > 0 && len(told.Hunks)+told.MoreHunks == 0 {
 			c.MoreFiles++
 			continue
 		}
@@ -100,8 +105,8 @@ func (x *index) allFiles(c uint32) (all []uint32) {
 }
 
 // file is a changed file, with those hunks that match or all where nothing is looked for in
-// lines.
-func (x *index) file(f uint32, text changed, shown []*pattern, hunks bool) FileMatch {
+// lines, as far as they have room in the commit.
+func (x *index) file(f uint32, text changed, shown []*pattern, hunks bool, commit *int) FileMatch {
 	p := x.patch(f, text)
 	out := FileMatch{
 		Path: p.Path, From: p.From, Status: statusNames[p.Status],
@@ -113,7 +118,7 @@ func (x *index) file(f uint32, text changed, shown []*pattern, hunks bool) FileM
 	case p.Huge:
 		out.Kept = "huge"
 	}
-	removed, added, room := text.removed, text.added, mostBody
+	removed, added, room := text.removed, text.added, min(mostBody, *commit)
 	for _, h := range p.Hunks {
 		old, now := removed[:h.Removed], added[:h.Added]
 		removed, added = removed[h.Removed:], added[h.Added:]
@@ -125,6 +130,7 @@ func (x *index) file(f uint32, text changed, shown []*pattern, hunks bool) FileM
 			out.MoreHunks++
 			continue
 		}
+		*commit -= len(old) + len(now)
 		out.Hunks = append(out.Hunks, hunkOf(h, old, now, shown))
 	}
 	return out
