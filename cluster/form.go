@@ -94,6 +94,10 @@ func (f *formation) foundAlone(trans *transport) error {
 
 // run brings the node into a cluster, unless it is in one.
 func (f *formation) run(ctx context.Context) {
+	// A node leaves its cluster for no other one, and a cluster of one has nobody to come back to.
+	if cluster := f.self.cluster(); cluster != "" && len(f.network.o.Join) > 0 && len(f.replica.servers()) == 1 {
+		f.log.Warn("--join has no effect: this node is the only one of its cluster. To join another cluster, start with an empty data directory and the key of that cluster", "cluster", cluster)
+	}
 	for f.self.cluster() == "" {
 		if err := f.step(ctx); err != nil {
 			f.say(err)

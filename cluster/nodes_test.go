@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -206,6 +208,26 @@ func TestCluster_nodesJoinAndAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "raft has forgotten the node", func() bool { return len(first.replica.servers()) == 2 })
+}
+
+// An operator who adds a used data directory to a cluster gets a second cluster, and has to know.
+func TestFormation_aClusterOfItsOwnJoinsNoOther(t *testing.T) {
+	t.Parallel()
+	o := options(t, t.TempDir())
+	var log bytes.Buffer
+	o.Log = slog.New(slog.NewTextHandler(&log, nil))
+	for _, join := range [][]string{nil, {"127.0.0.1:1"}} {
+		if strings.Contains(log.String(), "--join") {
+			t.Error(log.String())
+		}
+		o.Join = join
+		n := start(t, o)
+		announced(t, n)
+		n.stop()
+	}
+	if !strings.Contains(log.String(), "--join has no effect") {
+		t.Error(log.String())
+	}
 }
 
 func TestFormation_fiveNodesFormOneCluster(t *testing.T) {

@@ -46,18 +46,22 @@ func newSnapshotSave(getenv func(string) string) *cobra.Command {
 		defer resp.Body.Close()
 
 		var n int64
+		before := ""
 
 		// A pipe cannot be undone; its reader detects a short snapshot by the checksum.
 		if args[0] == "-" {
 			n, err = io.Copy(cmd.OutOrStdout(), resp.Body)
 		} else {
+			if _, err := os.Stat(args[0]); err == nil {
+				before = ", in place of the file before"
+			}
 			n, err = disk.Replace(args[0], resp.Body)
 		}
 		if err != nil {
 			return err
 		}
 
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s\n", args[0], bytesText(n))
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s%s\n", args[0], bytesText(n), before)
 		if chats == "" {
 			return nil
 		}
