@@ -112,6 +112,7 @@ type Server struct {
 // New opens the listeners of opt and makes the routes. It answers nothing before Run.
 func New(n *node.Node, opt Options) (*Server, error) { return newServer(partsOf(n), opt) }
 
+// newServer returns a server that answers from the parts of a node. It opens the listeners.
 func newServer(p parts, opt Options) (*Server, error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)

@@ -83,7 +83,7 @@ func TestClusterKey_rotatesWithoutARestart(t *testing.T) {
 
 // A node misses a whole change of the key. It names the key as the cause, and it takes the new key
 // without a restart, although it cannot open the secrets of its old catalog with it.
-func TestClusterKey_aNodeThatMissedTheChange(t *testing.T) {
+func TestClusterKey_isTakenOverByANodeThatMissedTheChange(t *testing.T) {
 	t.Parallel()
 	f := newTestNodes(t)
 	there := f.key

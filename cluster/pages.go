@@ -185,7 +185,7 @@ func element(page []byte, i int) (key, value []byte, err error) {
 	return page[begin:end], page[end : end+more], nil
 }
 
-// bucket checks the pages of a bucket, or the page inside its value.
+// bucket checks the pages of a bucket. A small bucket has its only page inside its value.
 func (w *pageTree) bucket(value []byte) error {
 	if len(value) < bucketHead {
 		return errPages

@@ -123,7 +123,8 @@ func failureEffect(t Tolerance, stops, lacks bool) string {
 	return fmt.Sprintf("Any %s may fail now; searches stay complete", countedNodes(min(int(t.Searches), t.Writes)))
 }
 
-// smallClusterAdvice says how a cluster too small to survive a failure could do so.
+// smallClusterAdvice says how many nodes or copies a cluster needs to survive the failure of one
+// node.
 func smallClusterAdvice(fewNodes, lacks bool) string {
 	var out []string
 	if fewNodes {

@@ -216,7 +216,7 @@ func TestIndexFiles_ofTheVersionBeforeAreSearched(t *testing.T) {
 
 // Symbols files of version 7 have no keys of configuration. Their symbols answer, the files that may
 // have keys are named as not searched, and the next file of symbols copies nothing from them.
-func TestSymbols_ofTheVersionWithoutKeys(t *testing.T) {
+func TestSymbols_ofVersion7CountFilesWithKeysAsUnsearched(t *testing.T) {
 	t.Parallel()
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
 	w.trees = append(w.trees, map[string][]string{"a.go": {"func whale() {\n}\n"}, "b.yaml": {"whale: 1\n"}, "c.md": {"whale\n"}})

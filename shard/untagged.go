@@ -58,7 +58,7 @@ func reachSymbols(q query.Q) query.Q {
 	return q
 }
 
-// eachReached applies reachSymbols to each subquery.
+// eachReached returns reachSymbols of each query.
 func eachReached(subs []query.Q) []query.Q {
 	out := make([]query.Q, len(subs))
 	for i, s := range subs {

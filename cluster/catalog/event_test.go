@@ -41,7 +41,7 @@ func TestEventRules_coverEveryCommand(t *testing.T) {
 
 // For random commands, an accepted change leaves one event in its entry. A refused command, or one
 // that changes nothing, leaves none.
-func TestEvents_oneForEachAcceptedChange(t *testing.T) {
+func TestAuditEvents_areOneForEachAcceptedChange(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {
 		rng := rand.New(rand.NewPCG(seed, 51))

@@ -275,7 +275,8 @@ func (t *tables) oldestNotice() *Notice {
 
 func (h Hit) same(other Hit) bool { return h.Commit == other.Commit && h.Path == other.Path }
 
-// giveUp removes a notice for which there is no room. If it was not sent yet, its watch tells.
+// giveUp removes a notice for which there is no room. If it was not sent yet, its watch counts it
+// as missed.
 func (t *txn) giveUp(n *Notice) {
 	t.dropNotice(n)
 	if w := t.watches.Get(n.Watch); w != nil && w.Sends() && w.Delivered < n.Number {

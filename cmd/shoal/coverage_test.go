@@ -33,7 +33,7 @@ var claimants = map[string]string{
 }
 
 // Only packages that search may make a Coverage, and one place prints it.
-func TestCoverage_onlyMadeBySearchPackages(t *testing.T) {
+func TestCoverage_isMadeOnlyBySearchPackages(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		path := filepath.ToSlash(s.path)

@@ -25,10 +25,10 @@ var drills = flag.Bool("drills", false, "play what may happen to a cluster of re
 // serviceUser runs the nodes where the operator is root.
 const serviceUser = 64999
 
-// TestDrills breaks clusters of real processes, follows the pages about it, and prints how long
-// it takes until they serve again and what is lost. In the drills of "root" the nodes run as
+// TestDrills_serveAgainAfterEachDisaster breaks clusters of real processes, follows the pages about
+// it, and prints how long it takes until they serve again and what is lost. In the drills of "root" the nodes run as
 // another user, and root types the commands.
-func TestDrills(t *testing.T) {
+func TestDrills_serveAgainAfterEachDisaster(t *testing.T) {
 	if !*drills {
 		t.Skip("make drills")
 	}

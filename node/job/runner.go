@@ -36,6 +36,7 @@ type RunnerOptions struct {
 	Now     func() time.Time
 }
 
+// newRunner returns a runner with defaults for the options that are not set.
 func newRunner(cluster Cluster, files *hold.Files, ks kinds, opt RunnerOptions) *Runner {
 	if opt.Backoff == 0 {
 		opt.Backoff = 30 * time.Second

@@ -129,6 +129,7 @@ func (s *Store) push(ctx context.Context, node, file string, sealed []byte) erro
 	return err
 }
 
+// servePut stores a file that another node sends.
 func (s *Store) servePut(_ context.Context, req *putRequest) (*call.Nothing, error) {
 	if len(req.Bytes) > maxFile || !isName(req.File) || nameOf(req.Bytes) != req.File {
 		return nil, call.Fail(call.ErrInvalid, "these are not the bytes of the file")
@@ -178,6 +179,7 @@ func (s *Store) fetch(ctx context.Context, thread, file string) ([]byte, error) 
 	return nil, ErrGone
 }
 
+// serveGet returns a file to another node.
 func (s *Store) serveGet(_ context.Context, req *fileRequest) (*getResponse, error) {
 	b, err := s.read(req.File)
 	if err != nil {
@@ -187,6 +189,7 @@ func (s *Store) serveGet(_ context.Context, req *fileRequest) (*getResponse, err
 	return &getResponse{true, b}, nil
 }
 
+// serveHave tells another node which of some files are here.
 func (s *Store) serveHave(_ context.Context, req *haveRequest) (*haveResponse, error) {
 	r := &haveResponse{Has: make([]bool, len(req.Files))}
 	for i, f := range req.Files {

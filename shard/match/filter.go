@@ -231,8 +231,8 @@ func (f *filter) verify(text []byte, at int) bool {
 	return false
 }
 
-// lowest returns an offset, not below lo, that is not after the start of any match which contains
-// candidate at or ends there.
+// lowest returns an offset from lo on at or before the start of every match that contains the
+// candidate at, or ends there.
 func (f *filter) lowest(text []byte, lo, at int) int {
 	low := at
 	switch {

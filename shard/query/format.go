@@ -162,7 +162,8 @@ func (f *formatter) text(t *Text) {
 	}
 }
 
-// fold sets ok to false if the case of the query would fold this pattern differently.
+// fold sets ok to false if a pattern would be matched with another case when the formatted query is
+// parsed again.
 func (f *formatter) fold(fold bool, pattern string, regexp bool) {
 	want := f.c == CaseNo || f.c == CaseAuto && !hasCapital(pattern, regexp)
 	f.ok = f.ok && want == fold

@@ -19,7 +19,7 @@ func keysIn(file, language, text string) string {
 	return strings.Join(out, "\n")
 }
 
-func TestKeys(t *testing.T) {
+func TestConfigurationKeys_areSymbolsOfEachFormat(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ file, language, text, want string }{
 		{"ci.yml", "YAML", `# CI
