@@ -124,7 +124,7 @@ func TestBlamePage_blocksOfLines(t *testing.T) {
 	}
 
 	code, next := p.reading.revisions.blamed("r", src, r, 1)
-	blocks := strings.Split(string(code), `<div class="rows`)[1:]
+	blocks := strings.Split(string(code), `<div class="stretch`)[1:]
 	if len(blocks) != 3 || next != 0 {
 		t.Fatalf("it has %d blocks, and goes on at %d", len(blocks), next)
 	}

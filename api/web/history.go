@@ -307,9 +307,9 @@ func (p *revisions) blamed(repo string, src *browse.SourceResponse, r *browse.Bl
 // blockTurn ends the block before, if there are lines before, and begins one, which is full if
 // enough lines follow.
 func blockTurn(before, after int) string {
-	turn := `<div class="rows">`
+	turn := `<div class="stretch">`
 	if after >= blockLines-1 {
-		turn = `<div class="rows full">`
+		turn = `<div class="stretch full">`
 	}
 	if before > 0 {
 		return "</div>\n" + turn
