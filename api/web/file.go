@@ -279,7 +279,7 @@ func (b *blocks) append(dst []byte) []byte {
 		dst = append(dst, " full"...)
 	}
 	if plain {
-		dst = append(dst, " plain"...)
+		dst = append(dst, " bare"...)
 	}
 
 	// Line numbers are a column of their own, so that copying the text does not copy them.

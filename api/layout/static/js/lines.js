@@ -68,7 +68,7 @@ const waiting = new Map();
 
 function near(e) {
   const block = e.target;
-  if (!block.classList || !block.classList.contains('plain')) return;
+  if (!block.classList || !block.classList.contains('bare')) return;
   const pre = block.querySelector('.text');
   if (waiting.has(block)) { waiting.get(block).abort(); waiting.delete(block); }
   if (e.skipped) {
