@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	mostSymbols = 250   // next to a file from the start; the filter finds the others
-	mostKnown   = 2_000 // in the page's data
-	deepestRow  = 6     // level of a row
+	mostSymbols = 250    // next to a file from the start; the filter finds the others
+	mostKnown   = 20_000 // in the page's data
+	deepestRow  = 6      // level of a row
 )
 
 // outline has the definitions of a file, in the order of lines.

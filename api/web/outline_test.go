@@ -2,6 +2,7 @@ package web
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/shoalsearch/shoal/node/browse"
@@ -29,5 +30,18 @@ func TestOutline_nestsSymbolsByTheirLines(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%v: levels %v, want %v", c.symbols, got, c.want)
 		}
+	}
+}
+
+// The script beside a file of 50,000 lines knows what the last of them are in.
+func TestOutline_knowsThousandsOfSymbols(t *testing.T) {
+	t.Parallel()
+	f := &browse.OutlineFile{}
+	for i := range 10_001 {
+		f.Symbols = append(f.Symbols, browse.OutlineSymbol{Name: "f", First: 5*i + 1, Last: 5*i + 4})
+	}
+	o := outlineOf(place{}, f)
+	if !strings.HasSuffix(o.All, "\n50001\t50004\t\tf\n") || o.More != "The first 250 of 10,001." {
+		t.Errorf("it ends with %q and says %q", o.All[len(o.All)-20:], o.More)
 	}
 }
