@@ -361,17 +361,43 @@ func add(spans []Span, start, end int, class Class) []Span {
 	return append(spans, Span{start, end, class})
 }
 
-// Enter guesses what is open at the beginning of a part of a file: a comment that closes before
-// any opens.
+// Enter guesses what is open at the beginning of a part of a file: a comment or a long text that
+// closes before any opens, or a comment whose lines begin with stars.
 func (l *Lang) Enter(part []byte) State {
 	for i := range l.fences {
 		f := &l.fences[i]
-		if f.class != Comment || f.open == f.close {
-			continue
+		closes, open := bytes.Index(part, []byte(f.close)), false
+		switch {
+		case f.class == Comment && f.open != f.close:
+			open = closes >= 0 && !bytes.Contains(part[:closes], []byte(f.open)) || f.open == "/*" && starred(part)
+		case f.lines && len(f.close) == 3:
+			open = closes >= 0 && endsText(part, closes)
 		}
-		if closes := bytes.Index(part, []byte(f.close)); closes >= 0 && !bytes.Contains(part[:closes], []byte(f.open)) {
+		if open {
 			return State(i+1) | 1<<8
 		}
 	}
 	return 0
+}
+
+// starred reports whether the first line begins with a star, as the lines of a long comment do. A
+// star that a name follows may be an operator.
+func starred(part []byte) bool {
+	line, _, _ := bytes.Cut(part, []byte{'\n'})
+	line = bytes.TrimLeft(line, " \t")
+	return len(line) > 0 && line[0] == '*' && (len(line) == 1 || line[1] == ' ' || line[1] == '\t' || line[1] == '\r')
+}
+
+// endsText reports whether a fence that opens and closes alike closes a text: its line ends with
+// it, and nothing before it, in this line or the one above, leads to a text.
+//
+//	def f():          return """       """
+//	    """opens      opens            closes
+func endsText(part []byte, at int) bool {
+	rest, _, _ := bytes.Cut(part[at+3:], []byte{'\n'})
+	if len(bytes.TrimSpace(rest)) > 0 {
+		return false
+	}
+	before := bytes.TrimRight(part[:at], " \t\r\n")
+	return len(before) > 0 && !bytes.ContainsAny(before[len(before)-1:], ":=([{,+") && !bytes.HasSuffix(before, []byte("return"))
 }

@@ -63,6 +63,27 @@ func TestHighlighter_guessesTheStateAtTheStartOfAPart(t *testing.T) {
 	if l.Enter([]byte("still a comment */ x")) == 0 || l.Enter([]byte("x /* y */")) != 0 {
 		t.Error("a comment that closes before any opens was open before")
 	}
+	for _, c := range []struct {
+		language, part string
+		open           bool
+	}{
+		{"C", " *\n * entry = add(d, NULL);\n * if (entry)\n", true},
+		{"C", "\t* if it is NULL\n", true},
+		{"C", " *p = NULL;\n", false},
+		{"C", "a\n * b\n", false},
+		{"Shell", " * if\n", false},
+		{"Python", "    the last line of a text.\n    \"\"\"\n    return None\n", true},
+		{"Python", "    the last line of a text.\"\"\"\n", true},
+		{"Python", "def f():\n    \"\"\"\n    text\n", false},
+		{"Python", "def f():\n    \"\"\"text\n", false},
+		{"Python", "    x = \"\"\"\n", false},
+		{"Python", "    return \"\"\"\n", false},
+		{"Python", "\"\"\"\n", false},
+	} {
+		if open := For(c.language).Enter([]byte(c.part)) != 0; open != c.open {
+			t.Errorf("%s %q: open is %t", c.language, c.part, open)
+		}
+	}
 }
 
 // FuzzHighlighter_spansAreOrderedAndDisjoint checks that spans are in order, within the line and disjoint.
