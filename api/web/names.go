@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"html/template"
+	"slices"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/node/call"
@@ -116,14 +117,26 @@ func (p *reading) namedLines(r *symbols.SymbolResponse, l place) []namedLine {
 			line := m.Line[:min(len(m.Line), longestLine)]
 			row := namedLine{Where: f.Path, URL: lineOf(address(f.Repository, rev, "blob", f.Path), f.Path, int(m.Range.Start.Line)), Kind: m.Kind}
 
+			// A use says what it stands in.
+			switch {
+			case m.OutsideCode:
+				row.Kind = "comment or text"
+			case m.Around.Name != "":
+				row.Kind = "in " + layout.Plain(m.Around.Name)
+			}
+
 			if f.Repository != l.Repo {
 				row.Where = f.Repository + " › " + f.Path
 			}
 			row.Where += fmt.Sprintf(":%d", m.Range.Start.Line)
 
-			// Coloured without the lines before it.
-			row.Code = template.HTML(appendCode(nil, line, newPainter(f.Language).colours(line), nil))
-			out = append(out, row)
+			// Coloured without the lines before it. A name may stand twice in a line.
+			paint := newPainter(f.Language)
+			paint.state = paint.lang.Enter(line)
+			row.Code = template.HTML(appendCode(nil, line, paint.colours(line), nil))
+			if !slices.Contains(out, row) {
+				out = append(out, row)
+			}
 		}
 	}
 	return out

@@ -78,8 +78,14 @@ func appendFile(dst []byte, f *search.File, branch string, box layout.Box, m mar
 	dst = layout.AppendText(dst, []byte(f.Language))
 	dst = append(dst, "</span>"...)
 
-	if matches > 0 {
-		dst = fmt.Appendf(dst, ` <span class="dim count">%s</span>`, counted(matches, "match", "matches"))
+	// Where files are the answer, none of the matches is drawn: the count leads to them.
+	named := len(f.Chunks) == 0
+	switch count := counted(matches, "match", "matches"); {
+	case matches > 0 && named:
+		dst = appendAttribute(append(dst, ` <a class="dim count" href="`...), searchURL(inFile(withoutType(box), f), 0))
+		dst = append(append(append(dst, `">`...), count...), "</a>"...)
+	case matches > 0:
+		dst = fmt.Appendf(dst, ` <span class="dim count">%s</span>`, count)
 	}
 	dst = append(dst, "</h2>\n"...)
 
@@ -89,7 +95,7 @@ func appendFile(dst []byte, f *search.File, branch string, box layout.Box, m mar
 	}
 	m = m.forFile(f.Chunks)
 	dst = appendChunks(dst, best, f.Language, lines(page, f.Path), m)
-	if more := matches - rangesOf(best); more > 0 && show != entire {
+	if more := matches - rangesOf(best); more > 0 && show != entire && !named {
 		dst = appendFolded(dst, f, rest, more, page, box, m, show)
 	}
 	return append(dst, "</article>\n"...)
@@ -108,6 +114,12 @@ func inFile(box layout.Box, f *search.File) layout.Box {
 	path := string([]rune(f.Path)) // each byte that is no UTF-8 is one character
 	expr := strings.ReplaceAll(regexp.QuoteMeta(path), "\ufffd", ".")
 	box.Query = "reposet:" + query.Quote(f.Repository) + " file:" + fieldRegexp("^"+expr+"$") + " " + grouped(box.Query)
+	return box
+}
+
+// withoutType returns a search for lines in place of files.
+func withoutType(box layout.Box) layout.Box {
+	box.Query = strings.TrimSpace(strings.ReplaceAll(box.Query, "type:file", ""))
 	return box
 }
 

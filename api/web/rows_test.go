@@ -10,6 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/query"
 )
@@ -88,6 +89,38 @@ func TestSearchPage_foldsTheManyMatchesOfOneFile(t *testing.T) {
 	}
 	if got := string(appendFile(nil, f, "", layout.Box{Query: "needle"}, marking{}, linked)); strings.Count(got, "<mark>") != openChunks || !strings.Contains(got, "+57 more in this file</a>") {
 		t.Errorf("without folds there is a link: %.300s", got)
+	}
+}
+
+// Where files are the answer, nothing of them is drawn, and the count leads to the matches.
+func TestSearchPage_countOfAFileWithoutPieces(t *testing.T) {
+	t.Parallel()
+	f := &search.File{Repository: "r", Path: "a.go", Language: "Go", Matches: 254}
+	got := string(appendFile(nil, f, "", layout.Box{Query: "type:file dict"}, marking{}, folded))
+	if strings.Contains(got, "more in this file") || !strings.Contains(got, `+file%3A%22%5Ea%5C.go%24%22+dict">254 matches</a></h2>`) {
+		t.Errorf("it is %s", got)
+	}
+}
+
+// A use of a name says what it stands in, once a line.
+func TestNamedLines_sayWhatTheyStandIn(t *testing.T) {
+	t.Parallel()
+	at := func(line uint32) shard.Range { return shard.Range{Start: shard.Position{Line: line}} }
+	r := &symbols.SymbolResponse{Files: []symbols.SymbolFile{{Repository: "r", Path: "a.c", Language: "C", Matches: []symbols.SymbolMatch{
+		{Line: []byte("add();"), Range: at(4), Around: shard.Symbol{Name: "main"}},
+		{Line: []byte(" * if add fails, add again"), Range: at(9), OutsideCode: true},
+		{Line: []byte(" * if add fails, add again"), Range: at(9), OutsideCode: true},
+		{Line: []byte("add();"), Range: at(12)},
+	}}}}
+	var got []string
+	for _, row := range (&reading{}).namedLines(r, place{Repo: "r"}) {
+		got = append(got, row.Where+" "+row.Kind)
+		if strings.Contains(row.Where, ":9") && row.Code != `<i class="c"> * if add fails, add again</i>` {
+			t.Errorf("a comment is drawn as %s", row.Code)
+		}
+	}
+	if want := []string{"a.c:4 in main", "a.c:9 comment or text", "a.c:12 "}; !slices.Equal(got, want) {
+		t.Errorf("they are %q, want %q", got, want)
 	}
 }
 
