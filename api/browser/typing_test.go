@@ -68,6 +68,15 @@ func suggestionsAreOfWhatIsTyped(t *testing.T, s *site) {
 	eval[bool](b, `letThrough(), true`)
 	b.until("the revision", value+` === 'repo:local/app rev:feature/x@y '`)
 
+	// A list of which each entry has the letters typed since stays: nothing is asked for.
+	b.goTo("/", 200)
+	b.press("sym:Gre")
+	b.until("names", list+`.includes('Greeting')`)
+	eval[bool](b, `(real => { window.fetch = (...args) => String(args[0]).startsWith('/suggest') ? new Promise(() => {}) : real(...args); return true; })(window.fetch)`)
+	b.press("et", "Down", "Tab")
+	b.expect("one of them is taken", value+`.startsWith('sym:^Greet')`)
+	b.goTo("/", 200)
+
 	// Where nothing can be suggested Enter searches.
 	b.press("nothingofthatname", "Down", "Enter")
 	b.until("the results", `location.pathname === '/search' && new URLSearchParams(location.search).get('query').endsWith('nothingofthatname')`)
@@ -100,8 +109,8 @@ func aFileIsFoundByItsLetters(t *testing.T, s *site) {
 		{[]string{"t"}, `document.activeElement.closest('dialog#finder') && document.querySelectorAll('#finderList li').length > 5`},
 		{[]string{"grtest"}, `document.querySelector('#finder').dataset.query === 'grtest' && document.querySelector('#finderList [aria-selected=true]').textContent === 'greet/greet_test.go'`},
 		{[]string{"Escape"}, `!document.querySelector('#finder').open`},
-		{[]string{"t", "run"}, `document.querySelector('#finder').dataset.query === 'run'`},
-		{[]string{"Enter"}, `location.pathname.endsWith('@v1.0/-/blob/tools/deep/down/run.sh') && document.documentElement.dataset.booted`},
+		{[]string{"t", "run:2"}, `document.querySelector('#finder').dataset.query === 'run:2'`}, // a line of the file
+		{[]string{"Enter"}, `location.pathname.endsWith('@v1.0/-/blob/tools/deep/down/run.sh') && location.hash === '#L2' && document.documentElement.dataset.booted`},
 	} {
 		b.steps(i, st)
 	}

@@ -22,6 +22,13 @@ function lit(node, typed) {
   }
 }
 
+// withoutLine parts a line from the letters of a path: srvrc:120 is srvrc, and the end of an
+// address that leads there.
+export function withoutLine(typed) {
+  const [, letters, line] = typed.match(/^(.*?)(?::(\d*))?$/);
+  return [letters, line ? '#L' + line : ''];
+}
+
 // chooser makes a dialog and returns what opens it. ask gives the rows for what has
 // been typed: {href, nodes, kind}.
 export function chooser(id, label, ask) {
@@ -45,9 +52,9 @@ export function chooser(id, label, ask) {
       const rows = await ask(typed, mine.signal);
       if (mine.signal.aborted) return;
       list.replaceChildren(...rows.map((row, i) => {
-        const li = element('li', { role: 'option', id: id + i, 'data-href': row.href, 'aria-selected': 'false', class: i && row.group !== rows[i - 1].group ? 'next' : '' }), name = element('span', {});
+        const li = element('li', { role: 'option', id: id + i, 'data-href': row.href, 'aria-selected': 'false', class: i && row.group !== rows[i - 1].group ? 'apart' : '' }), name = element('span', {});
         name.append(...row.nodes);
-        if (typed && row.group !== 'search' && !name.querySelector('mark')) lit(name, typed);
+        if (typed && row.group !== 'search' && !name.querySelector('mark')) lit(name, withoutLine(typed)[0]);
         li.append(name);
         if (row.kind) li.append(element('span', { class: 'dim' }, row.kind));
         return li;

@@ -1,6 +1,6 @@
 // The palette: a page, a repository, a file of the repository in view or a symbol
 // by a few letters. It is loaded when it is first asked for.
-import { chooser } from './chooser.js';
+import { chooser, withoutLine } from './chooser.js';
 import { found } from './finder.js';
 import { fetchPart, parse } from './part.js';
 import { places as read } from './boot.js';
@@ -26,17 +26,17 @@ async function repositories(query, signal) {
 }
 
 async function files(query, signal) {
-  const find = document.querySelector('.crumbs a[data-key=t]');
+  const [letters, line] = withoutLine(query), find = document.querySelector('.crumbs a[data-key=t]');
   const here = find ? await found(find.getAttribute('href'), query, signal) : [];
   if (here.length >= each) return here.slice(0, each).map(r => ({ ...r, kind: 'file', group: 'file' }));
-  const from = parse(await fetchPart('/suggest?' + new URLSearchParams({ query: 'file:' + query }), 'palette', signal));
-  const others = [...from.querySelectorAll('li[data-kind=file]')].map(li => ({ href: li.dataset.url, nodes: li.firstElementChild.childNodes, kind: li.lastElementChild.textContent.replace(/^file: /, ''), group: 'file' }));
+  const from = parse(await fetchPart('/suggest?' + new URLSearchParams({ query: 'file:' + letters }), 'palette', signal));
+  const others = [...from.querySelectorAll('li[data-kind=file]')].map(li => ({ href: li.dataset.url + line, nodes: li.firstElementChild.childNodes, kind: li.lastElementChild.textContent.replace(/^file: /, ''), group: 'file' }));
   return [...here.map(r => ({ ...r, kind: 'file', group: 'file' })), ...others.filter(o => !here.some(h => h.href === o.href))].slice(0, each);
 }
 
 async function symbols(query, signal) {
   const from = parse(await fetchPart('/suggest?' + new URLSearchParams({ query: 'sym:' + query }), 'palette', signal));
-  return [...from.querySelectorAll('li[data-kind=symbol]')].slice(0, each).map(li => ({ href: '/search?' + new URLSearchParams({ query: li.dataset.query.trim() }), nodes: li.firstElementChild.childNodes, kind: 'symbol', group: 'symbol' }));
+  return [...from.querySelectorAll('li[data-kind=symbol]')].slice(0, each).map(li => ({ href: '/search?' + new URLSearchParams({ query: li.dataset.query.trim() }), nodes: li.firstElementChild.childNodes, kind: li.lastElementChild.textContent, group: 'symbol' }));
 }
 
 // named is the places that a pasted text names.

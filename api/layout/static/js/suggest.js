@@ -5,6 +5,7 @@ import { fetchPart, parse } from './part.js';
 const box = document.getElementById('query'), form = document.getElementById('search');
 let list = null, at = -1, running = null, timer = 0, quiet = false;
 let none = ''; // a text whose last word nothing can follow: more letters of it find nothing either
+let base = ''; // the text that the list in sight was asked for
 let coming = false, waiting = []; // a list for what stands in the box is on its way, and keys that are for it
 
 box.setAttribute('role', 'combobox');
@@ -51,6 +52,7 @@ function show(next) {
   close();
   if (next && next.children.length) {
     list = next;
+    base = box.value;
     form.append(list);
     box.setAttribute('aria-expanded', 'true');
   }
@@ -89,14 +91,24 @@ function walk(key) {
   return true;
 }
 
+// fits reports whether each entry of the list has the letters that were typed since, so that it
+// would come again as it is.
+function fits() {
+  const text = box.value, word = text.match(/[\w.\/-]*$/)[0].toLowerCase();
+  return list && box.selectionStart === text.length && text.startsWith(base) && word.length > text.length - base.length
+    && [...list.children].every(li => li.firstElementChild.textContent.toLowerCase().includes(word));
+}
+
 // A list of what was typed before stays in sight until the next one comes, but keys
 // mean the next one.
 box.addEventListener('input', () => {
   clearTimeout(timer);
   if (quiet || !box.value || none && box.value.startsWith(none) && /^\w*$/.test(box.value.slice(none.length))) { quiet = false; close(); return; }
   if (list) choose(-1);
-  coming = true;
   waiting = [];
+  coming = !fits();
+  if (running) running.abort();
+  if (!coming) return;
   timer = setTimeout(ask, 100);
 });
 box.addEventListener('keydown', e => {
