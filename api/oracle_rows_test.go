@@ -275,6 +275,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"POST /logout":                      once(shot{method: "POST", target: "/logout"}),
 	"GET /":                             once(get("/")),
 	"GET /search": func(a aims) (list []shot) {
+		list = []shot{get("/search?trend=month&query=shark+or+whale"), get("/search?trend=week&csv=1&query=shark"), get("/search?trend=month&query=type:diff+shark")}
 		for _, q := range a.queries() {
 			list = append(list, get("/search?query=%s", url.QueryEscape(q)), get("/search?query=%s", url.QueryEscape("type:diff "+q)), get("/search?order=best&query=%s", url.QueryEscape("type:commit "+q)), get("/search?facets=all&query=%s", url.QueryEscape("count:1 "+q)))
 		}

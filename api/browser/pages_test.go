@@ -131,6 +131,8 @@ func (s *site) states() []state {
 		{name: "no results", path: find("nosuchword lang:go")},
 		{name: "changes found", path: find("type:diff needle")},
 		{name: "commits found", path: find("type:commit greet") + "&order=best", act: unfold},
+		{name: "matches over time", path: find("repo:app needle") + "&trend=month"},
+		{name: "changes over time", path: find("type:diff needle") + "&trend=month"},
 		{name: "no commits found", path: find("type:commit nosuchword")},
 		{name: "a bad query", path: find("foo lang:nothing bar"), status: 400},
 		{name: "an unknown context", path: find("context:nowhere x"), status: 404},

@@ -75,7 +75,7 @@ func (r *results) fillCommits(found *search.CommitsResponse) {
 		dst = r.appendCommit(dst, &found.Commits[i])
 	}
 	r.Files = template.HTML(dst)
-	r.Empty = len(found.Commits) == 0
+	r.Empty, r.Trend = len(found.Commits) == 0, searchURL(r.Box, 0)+"&trend=month"
 	if found.Next != "" && !r.typed {
 		r.Next = searchURL(r.Box, 0) + "&after=" + url.QueryEscape(found.Next)
 	}

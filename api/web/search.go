@@ -97,6 +97,9 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 		return r.refuse(v, err)
 	}
 	r.begin(v.Query.Get("from"), &req)
+	if v.Query.Has("trend") && v.Part == "" {
+		return p.trend(ctx, v, box)
+	}
 	if v.Part == "facets" {
 		return p.counts(ctx, v, r)
 	}
@@ -217,6 +220,7 @@ type results struct {
 	CountAll string
 	Copies   []copyAs
 	Views    []viewList
+	Trend    string   // the page of the search over time
 	Sides    []view   // of a search of commits: the lines that came, or those that went
 	Notes    []string // about the query
 
@@ -357,6 +361,9 @@ func (r *results) fill(h *heap) {
 		r.Repos = repoRows(repos[min(len(repos), r.From):min(len(repos), r.From+pageMatches)], r.Box)
 	}
 	r.Empty = len(files) == 0 && len(r.Repos) == 0 && r.From == 0
+	if len(r.Repos) == 0 && !strings.Contains(r.Query, "at:") {
+		r.Trend = searchURL(r.Box, 0) + "&trend=month"
+	}
 
 	if !resp.Coverage.Exhaustive() && !r.within && !strings.Contains(r.Query, "count:") {
 		all := r.Box

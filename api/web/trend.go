@@ -1,0 +1,215 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+var trendTemplate = layout.Parse(templates, "templates/trend.html")
+
+const (
+	trendPoints  = 12 // dates at which files are searched
+	trendMonths  = 60 // months of commits that are shown
+	trendAtOnce  = 2
+	trendHeight  = 100 // of the chart; its page stretches it
+	trendSpacing = 10
+)
+
+// trendSpans are the spans between two dates, by their value in an address.
+var trendSpans = []struct {
+	value, name string
+	end         func(now time.Time, back int) time.Time
+}{
+	{"month", "by month", func(now time.Time, back int) time.Time {
+		return time.Date(now.Year(), now.Month()-time.Month(back)+1, 1, 0, 0, 0, 0, time.UTC).Add(-time.Second)
+	}},
+	{"week", "by week", func(now time.Time, back int) time.Time {
+		monday := time.Date(now.Year(), now.Month(), now.Day()-(int(now.Weekday())+6)%7, 0, 0, 0, 0, time.UTC)
+		return monday.AddDate(0, 0, 7*(1-back)).Add(-time.Second)
+	}},
+}
+
+// trend is the page of a search over time: how many matches there were at the end of each month or
+// week, or how many commits match in each month.
+type trend struct {
+	layout.Box
+	Trouble     *trouble
+	Title       string
+	Exact       bool
+	Text        string // what is counted, and how well
+	Row, Column string
+	Spans       []view
+	CSV, Back   string
+	Points      []trendPoint
+	Wide        int
+	Most        string
+	First, Last string
+}
+
+// trendPoint is the count of one date or month.
+type trendPoint struct {
+	Name, Count, URL string
+	Exact            bool
+	X, Y, Height     int // of its bar
+
+	count int
+}
+
+// trend shows a search over time.
+func (p *searching) trend(ctx context.Context, v *layout.Visit, box layout.Box) error {
+	t := &trend{Box: box, Exact: true, Back: searchURL(box, 0)}
+	t.CSV = t.Back + "&trend=" + v.Query.Get("trend") + "&csv=1"
+	points := p.datedMatches
+	if changeQuery.MatchString(box.Query) {
+		points = p.datedCommits
+	}
+	if err := points(ctx, v.Viewer, t, v.Query.Get("trend")); err != nil {
+		return (&results{Box: box}).refuse(v, err)
+	}
+	if v.Query.Get("csv") == "1" {
+		v.Mime, v.Body = "text/csv; charset=utf-8", t.csv()
+		v.Set("Content-Disposition", `attachment; filename="trend.csv"`)
+		return nil
+	}
+	t.draw()
+	return v.Show(layout.Head{Title: box.Query, Page: "search", Box: box, Scripts: []string{"js/search.js"}}, trendTemplate, t)
+}
+
+// datedMatches searches at the end of each span, as at: does.
+func (p *searching) datedMatches(ctx context.Context, v catalog.Viewer, t *trend, by string) error {
+	span, now := trendSpans[0], p.now().UTC()
+	for _, s := range trendSpans {
+		if s.value == by {
+			span = s
+		}
+	}
+	for _, s := range trendSpans {
+		t.Spans = append(t.Spans, view{s.name, t.Back + "&trend=" + s.value, s.value == span.value})
+	}
+	t.Title, t.Row, t.Column = "Matches over time", "At the end of", "Matches"
+	t.Points = make([]trendPoint, trendPoints)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(trendAtOnce)
+	for i := range t.Points {
+		end := span.end(now, trendPoints-1-i)
+		group.Go(func() error {
+			var err error
+			t.Points[i], err = p.matchesAt(ctx, v, t.Box, end, now)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	t.Text = "counted exactly, by a search at each date"
+	if inexact := t.inexact(); inexact > 0 {
+		t.Exact, t.Text = false, fmt.Sprintf("%s of %d are lower bounds: the search at that date was not complete", counted(inexact, "count", "counts"), len(t.Points))
+	}
+	return nil
+}
+
+func (t *trend) inexact() (n int) {
+	for _, p := range t.Points {
+		if !p.Exact {
+			n++
+		}
+	}
+	return n
+}
+
+// matchesAt counts the matches at a time. Before the first commit there were none.
+func (p *searching) matchesAt(ctx context.Context, v catalog.Viewer, box layout.Box, end, now time.Time) (trendPoint, error) {
+	at := end.Format(time.DateOnly)
+	dated := box
+	dated.Query = "at:" + at + " " + grouped(box.Query)
+	point := trendPoint{Name: at, URL: searchURL(dated, 0), Exact: true}
+	if end.After(now) {
+		dated, point.URL = box, searchURL(box, 0) // the span goes on, and HEAD is its end
+	}
+	resp, err := p.searcher.Search(ctx, v, search.Request{
+		Query: "count:all " + dated.Query, Regexp: box.Regexp, CaseSensitive: box.Case, Words: box.Whole, Matches: 1,
+	})
+	switch {
+	case errors.Is(err, call.ErrRef):
+		return point, nil
+	case err != nil:
+		return point, err
+	}
+	point.count, point.Exact = int(resp.Stats.TotalMatches), resp.Coverage.Exhaustive() || countedExactly(resp, true)
+	return point, nil
+}
+
+// datedCommits counts the commits that match, by month.
+func (p *searching) datedCommits(ctx context.Context, v catalog.Viewer, t *trend, _ string) error {
+	found, err := p.searcher.SearchCommits(ctx, v, search.Request{Query: t.Query, Regexp: t.Regexp, CaseSensitive: t.Case, Words: t.Whole, Matches: 1, Facets: true})
+	if err != nil {
+		return err
+	}
+	t.Title, t.Row, t.Column = "Commits over time", "In", "Commits"
+	if found.Diff {
+		t.Title, t.Column = "Changes over time", "Changed files"
+	}
+	counts := map[string]int{}
+	for _, m := range found.Facets.Months {
+		counts[m.Value] = m.Files
+	}
+	if len(found.Facets.Months) > 0 {
+		first, last := found.Facets.Months[len(found.Facets.Months)-1].Value, found.Facets.Months[0].Value
+		end, _ := time.Parse("2006-01", last)
+		for back := trendMonths - 1; back >= 0; back-- {
+			month := time.Date(end.Year(), end.Month()-time.Month(back), 1, 0, 0, 0, 0, time.UTC).Format("2006-01")
+			if month < first {
+				continue
+			}
+			within := t.Box
+			within.Query = "since:" + month + " until:" + month + " " + grouped(t.Query)
+			t.Points = append(t.Points, trendPoint{Name: month, URL: searchURL(within, 0), Exact: found.Facets.Exact, count: counts[month]})
+		}
+	}
+	t.Text = "counted exactly in the whole history"
+	if !found.Facets.Exact {
+		t.Exact, t.Text = false, "lower bounds: some commits were not searched"
+	}
+	return nil
+}
+
+// draw lays out the bars.
+func (t *trend) draw() {
+	most := 1
+	for _, p := range t.Points {
+		most = max(most, p.count)
+	}
+	for i := range t.Points {
+		p := &t.Points[i]
+		p.Count = grouping(p.count)
+		if !p.Exact {
+			p.Count = "≥ " + p.Count
+		}
+		p.Height = (p.count*trendHeight + most - 1) / most
+		p.X, p.Y = i*trendSpacing+1, trendHeight-p.Height
+	}
+	if n := len(t.Points); n > 0 {
+		t.First, t.Last = t.Points[0].Name, t.Points[n-1].Name
+	}
+	t.Wide, t.Most = max(1, len(t.Points))*trendSpacing, grouping(most)
+}
+
+// csv is the table as comma-separated values.
+func (t *trend) csv() []byte {
+	var b strings.Builder
+	b.WriteString("date,count,exact\n")
+	for _, p := range t.Points {
+		fmt.Fprintf(&b, "%s,%d,%t\n", p.Name, p.count, p.Exact)
+	}
+	return []byte(b.String())
+}
