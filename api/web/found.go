@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -24,6 +23,7 @@ const (
 	typedCommits = 10 // while somebody types
 	commitFiles  = 5  // of a commit, whose page has all
 	fileRows     = 40 // lines of one of them
+	nearRows     = 3  // lines around one that matches
 	messageRows  = 5  // of a message below its first, those that match
 )
 
@@ -58,7 +58,7 @@ func (r *results) fillCommits(found *search.CommitsResponse) {
 		r.Summary = "≥ " + r.Summary
 		r.Proof.Warn, r.Proof.Text = true, "not complete: some commits were not searched, "+milliseconds(found.Took)
 	case found.Named > 0:
-		r.Proof.Text = fmt.Sprintf("complete, but for %s that are binary or huge, %s", counted(found.Named, "changed file", "changed files"), milliseconds(found.Took))
+		r.Proof.Text = fmt.Sprintf("counted exactly, but for %s, %s", counted(found.Named, "binary or huge change", "binary or huge changes"), milliseconds(found.Took))
 	}
 	for _, text := range found.Hints {
 		r.Notes = append(r.Notes, text)
@@ -89,7 +89,7 @@ func ordersOf(b layout.Box) viewList {
 }
 
 // sideOf are the filters of lines that came and of lines that went.
-var sideOf = []struct{ name, filter string }{{"added and removed", ""}, {"+ added", "added:"}, {"− removed", "removed:"}}
+var sideOf = []struct{ name, filter string }{{"± both", ""}, {"+ added", "added:"}, {"− removed", "removed:"}}
 
 // sidesOf returns links to the same search in added lines, removed lines, or both. It returns nil
 // for a query that looks for no lines.
@@ -288,6 +288,9 @@ func appendFoundFile(dst []byte, c *search.FoundCommit, f *changes.FileMatch) []
 	return dst
 }
 
+// leftOut stands for lines that are not shown.
+const leftOut = `<div class="row gap"><span class="no">⋯</span></div>` + "\n"
+
 // appendFound appends a hunk, of which left lines are shown at most.
 func appendFound(dst []byte, c *search.FoundCommit, f *changes.FileMatch, h *changes.Hunk, old, now string, left *int) []byte {
 	dst = fmt.Appendf(dst, `<div class="row hunk"><code>@@ -%d,%d +%d,%d @@</code>`, h.Old.Start, h.Old.Lines, h.New.Start, h.New.Lines)
@@ -299,24 +302,50 @@ func appendFound(dst []byte, c *search.FoundCommit, f *changes.FileMatch, h *cha
 
 	rows := linesOf(browse.DiffHunk{OldStart: h.Old.Start, OldLines: h.Old.Lines, NewStart: h.New.Start, NewLines: h.New.Lines, Body: h.Body})
 	sides := paintersOf(rows, f.Language)
-	marks, at := spansIn(h.Marks), 0
+	shown := markRows(rows, h)
 	for i := range rows {
 		r := &rows[i]
-		begin := at + 1
-		at += bytes.IndexByte([]byte(h.Body[at:]), '\n') + 1
-		r.marks = cutMarks(marks, begin, begin+len(r.text))
-		if *left--; *left < 0 {
+		colours := sides[newSide]
+		if r.sign == '-' {
+			colours = sides[oldSide]
+		}
+		if *left <= 0 {
+			return append(dst, leftOut...)
+		}
+		if !shown[i] {
+			if colours.colours(r.text); i == 0 || shown[i-1] {
+				dst = append(dst, leftOut...)
+			}
 			continue
 		}
-		class, side, number, page := "add", newSide, r.now, now
+		*left--
+		class, number, page := "add", r.now, now
 		if r.sign == '-' {
-			class, side, number, page = "del", oldSide, r.old, old
+			class, number, page = "del", r.old, old
 		}
 		if len(r.marks) > 0 {
 			class += " hit"
 		}
-		dst = fmt.Appendf(dst, `<div class="row %s"><a class="no" href="%s#L%d">%d</a><code>`, class, template.HTMLEscapeString(page), number, number)
-		dst = append(appendChanged(dst, r, sides[side]), "</code></div>\n"...)
+		dst = fmt.Appendf(dst, `<div class="row %s"><a class="no" href="%s">%d</a><code>`, class, template.HTMLEscapeString(lineOf(page, f.Path, number)), number)
+		dst = append(appendChanged(dst, r, colours), "</code></div>\n"...)
 	}
 	return dst
+}
+
+// markRows gives the lines of a hunk their marks, and tells which are shown: those near one that
+// matches, or all where none does.
+func markRows(rows []changedLine, h *changes.Hunk) []bool {
+	shown, marks, at := make([]bool, len(rows)), spansIn(h.Marks), 0
+	for i := range rows {
+		begin := at + 1
+		at += strings.IndexByte(h.Body[at:], '\n') + 1
+		rows[i].marks = cutMarks(marks, begin, begin+len(rows[i].text))
+		if len(marks) > 0 && len(rows[i].marks) == 0 {
+			continue
+		}
+		for near := max(0, i-nearRows); near < min(len(rows), i+nearRows+1); near++ {
+			shown[near] = true
+		}
+	}
+	return shown
 }

@@ -86,7 +86,7 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 		return v.Redirect(303, searchURL(box, 0))
 	}
 
-	r := &results{Box: box, now: p.now, typed: v.Part == "typed", ofChanges: changeQuery.MatchString(box.Query)}
+	r := &results{Box: box, now: p.now, typed: v.Part == "typed", Changes: changeQuery.MatchString(box.Query)}
 	if v.Part == "goto" {
 		r.targets(p.suggester.GoTo(ctx, v.Viewer, box.Query))
 		return v.Show(r.head(), searchTemplate.Lookup("goto.html"), r)
@@ -107,13 +107,13 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 	began, progress := p.now(), &search.Progress{}
 	req.Progress = progress
 	ended := inBackground(func() (*heap, error) {
-		if r.ofChanges {
+		if r.Changes {
 			return p.findCommits(ctx, v.Viewer, r, v.Query.Get("after"))
 		}
 		return p.lookFor(ctx, v.Viewer, r, req)
 	})
 	var goTo []suggest.Target
-	if r.From == 0 && !r.ofChanges {
+	if r.From == 0 && !r.Changes {
 		goTo = p.suggester.GoTo(ctx, v.Viewer, box.Query) // beside the search
 	}
 
@@ -221,16 +221,16 @@ type results struct {
 	Copies   []copyAs
 	Views    []viewList
 	Trend    string   // the page of the search over time
+	Changes  bool     // it is about commits, whose lines have a style of their own
 	Sides    []view   // of a search of commits: the lines that came, or those that went
 	Notes    []string // about the query
 
-	goTo      []suggest.Target
-	asked     *search.Request // before anything was put in front of its query
-	typed     bool            // somebody is typing it
-	within    bool            // all of it is in one file
-	ofChanges bool            // it is about commits
-	took      time.Duration
-	now       func() time.Time
+	goTo   []suggest.Target
+	asked  *search.Request // before anything was put in front of its query
+	typed  bool            // somebody is typing it
+	within bool            // all of it is in one file
+	took   time.Duration
+	now    func() time.Time
 }
 
 // request returns the search that the page shows.

@@ -33,6 +33,9 @@ var trendSpans = []struct {
 	{"month", "by month", func(now time.Time, back int) time.Time {
 		return time.Date(now.Year(), now.Month()-time.Month(back)+1, 1, 0, 0, 0, 0, time.UTC).Add(-time.Second)
 	}},
+	{"year", "by year", func(now time.Time, back int) time.Time {
+		return time.Date(now.Year()-back+1, 1, 1, 0, 0, 0, 0, time.UTC).Add(-time.Second)
+	}},
 	{"week", "by week", func(now time.Time, back int) time.Time {
 		monday := time.Date(now.Year(), now.Month(), now.Day()-(int(now.Weekday())+6)%7, 0, 0, 0, 0, time.UTC)
 		return monday.AddDate(0, 0, 7*(1-back)).Add(-time.Second)
@@ -82,7 +85,7 @@ func (p *searching) trend(ctx context.Context, v *layout.Visit, box layout.Box) 
 		return nil
 	}
 	t.draw()
-	return v.Show(layout.Head{Title: box.Query, Page: "search", Box: box, Scripts: []string{"js/search.js"}}, trendTemplate, t)
+	return v.Show(layout.Head{Title: box.Query, Page: "trend", Box: box, Scripts: []string{"js/search.js"}}, trendTemplate, t)
 }
 
 // datedMatches searches at the end of each span, as at: does.

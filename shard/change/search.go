@@ -288,7 +288,10 @@ func (e *evaluation) score(hits []hit, patterns []*pattern) error {
 			row := e.x.entry(f)
 			changed += row.removed + row.added
 		}
-		h.place.Score += 64 - mathbits.Len(uint(changed))
+		// A merge without lines of its own is about the least.
+		if h.place.Score++; changed > 0 {
+			h.place.Score += 64 - mathbits.Len(uint(changed))
+		}
 	}
 	return nil
 }
