@@ -15,3 +15,24 @@ func TestQualifiedName_namesItsScope(t *testing.T) {
 		t.Error("a scope is told by its last parts")
 	}
 }
+
+// A definition may write its scope itself, and then nothing encloses it.
+func TestQualifiedName_isWrittenInItsDefinition(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		line, symbol string
+		want         bool
+	}{
+		{"defmodule Ecto.Association do", "Ecto.Association", true},
+		{"defmodule My.Ecto.Association do", "Ecto.Association", true},
+		{"Ecto.Association", "Ecto.Association", true},
+		{"namespace a::b {", "a::b", true},
+		{"defmodule Ecto.Associations do", "Ecto.Association", false},
+		{"defmodule NotEcto.Association do", "Ecto.Association", false},
+		{"defmodule EctoXAssociation do", "Ecto.Association", false},
+	} {
+		if got := qualifiedExpr(c.symbol).MatchString(c.line); got != c.want {
+			t.Errorf("%q in %q: %t", c.symbol, c.line, got)
+		}
+	}
+}

@@ -219,7 +219,7 @@ func (s *Finder) Definitions(ctx context.Context, v catalog.Viewer, req SymbolRe
 }
 
 // defined finds the definitions of a name, which may be qualified, and returns the name without its
-// scope.
+// scope. A scope is what encloses a definition, or stands before its name, as in defmodule A.B.
 func (s *Finder) defined(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, string, error) {
 	out, err := s.definitions(ctx, v, req, req.Symbol)
 	scope, name := qualified(req.Symbol)
@@ -240,7 +240,8 @@ func (s *Finder) defined(ctx context.Context, v catalog.Viewer, req SymbolReques
 	if err != nil {
 		return nil, "", err
 	}
-	out.Keep(func(m SymbolMatch) bool { return inScope(m.ParentName, scope) })
+	written := qualifiedExpr(req.Symbol)
+	out.Keep(func(m SymbolMatch) bool { return inScope(m.ParentName, scope) || written.Match(m.Line) })
 	return out, name, nil
 }
 
@@ -314,6 +315,11 @@ func qualified(symbol string) (scope, name string) {
 		}
 	}
 	return "", symbol
+}
+
+// qualifiedExpr matches a line that writes a qualified name, alone or within a longer scope.
+func qualifiedExpr(symbol string) *regexp.Regexp {
+	return regexp.MustCompile(`(?:^|[^\w.:])(?:[\w.:]+[.:])?` + regexp.QuoteMeta(symbol) + `(?:\W|$)`)
 }
 
 // inScope reports whether the scope of a definition, as ctags writes it, ends with the requested
