@@ -80,14 +80,23 @@ type typeOfGo struct{ repo, dir, name string }
 
 // wellKnown has interfaces that others often embed, and whose package is seldom indexed.
 const wellKnown = `package p
+
 type error interface { Error() string }
+
 type fmt_Stringer interface { String() string }
+
 type io_Reader interface { Read(p []byte) (n int, err error) }
+
 type io_Writer interface { Write(p []byte) (n int, err error) }
+
 type io_Closer interface { Close() error }
+
 type io_ReadCloser interface { Read(p []byte) (n int, err error); Close() error }
+
 type io_WriteCloser interface { Write(p []byte) (n int, err error); Close() error }
+
 type io_ReadWriter interface { Read(p []byte) (n int, err error); Write(p []byte) (n int, err error) }
+
 type sync_Locker interface { Lock(); Unlock() }`
 
 const interfaceBody = `(?:\[[^\]\n]*\])?[ \t]+interface[ \t]*\{(?:[^{}]|\{[^{}]*\})*\}`
@@ -564,38 +573,4 @@ func qualifiedText(e ast.Expr) string {
 		return typeText(t.X) + "." + t.Sel.Name
 	}
 	return typeText(e)
-}
-
-// typeText returns a type without package names.
-func typeText(e ast.Expr) string {
-	switch t := e.(type) {
-	case *ast.Ident:
-		return t.Name
-	case *ast.SelectorExpr:
-		return t.Sel.Name
-	case *ast.StarExpr:
-		return "*" + typeText(t.X)
-	case *ast.ParenExpr:
-		return typeText(t.X)
-	case *ast.ArrayType:
-		return "[]" + typeText(t.Elt)
-	case *ast.Ellipsis:
-		return "..." + typeText(t.Elt)
-	case *ast.MapType:
-		return "map[" + typeText(t.Key) + "]" + typeText(t.Value)
-	case *ast.ChanType:
-		return "chan" + strconv.Itoa(int(t.Dir)) + " " + typeText(t.Value)
-	case *ast.IndexExpr:
-		return typeText(t.X) + "[" + typeText(t.Index) + "]"
-	case *ast.IndexListExpr:
-		return typeText(t.X) + "[]"
-	case *ast.InterfaceType:
-		if len(t.Methods.List) == 0 {
-			return "any"
-		}
-		return "interface"
-	case *ast.FuncType:
-		return "func(" + signatureOfFunc(t).types
-	}
-	return "struct"
 }
