@@ -21,13 +21,15 @@ var claimants = map[string]string{
 	"api/encode_search.go": "isSearchExhaustive",
 	"api/commits.go":       "isSearchExhaustive of a search of commits, from its Coverage",
 	"api/web/proof.go":     "the line of a page of results",
-	"node/metrics.go":      "the count of answers by what kept them from being exhaustive",
+	"node/counters.go":     "the count of answers by what kept them from being exhaustive",
 	"cmd/shoal/search.go":  "what the command line reads of isSearchExhaustive",
 
 	"cmd/shoal/search_commits.go": "as above",
 	"api/mcp/mcp.go":              "what the last line of a tool's answer means",
 	"api/mcp/task.go":             "a word of the protocol: the call has ended",
 	"api/settings/actions.go":     "what is true while a node is drained",
+	"api/web/found.go":            "what the page of commits says of a Coverage",
+	"api/web/trend.go":            "what the page says of the searches at each date",
 	"node/verdict.go":             "what is true after a node fails",
 	"node/job/sync.go":            "a log line: the host has listed everything",
 }

@@ -307,7 +307,7 @@ func (l *leaves) commits(ctx context.Context, req *commitsRequest) (*commitsResp
 		if !sight.Set.Contains(id) || i >= len(req.Digest) || i >= len(req.After) {
 			continue
 		}
-		if repo := sight.View.Repo(id); repo != nil {
+		if repo, err := sight.ByID(id); err == nil {
 			told.names[i] = repo.Name
 		}
 		group.Go(func() error {

@@ -100,7 +100,7 @@ const storeTest = `package store
 
 import "testing"
 
-func TestSimilarNames_areCloseByEditDistance(t *testing.T) {
+func TestClose(t *testing.T) {
 	s := Open()
 	s.Close()
 	if _, err := s.Get("a"); err != ErrClosed {
