@@ -22,12 +22,6 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// Histories are the changes of this node; *history.Keeper has them.
-type Histories interface {
-	Search(ctx context.Context, id catalog.RepoID, revisions string, req change.LogSearch) (*change.LogMatches, history.Reach, error)
-	Releases(ctx context.Context, id catalog.RepoID, commits []change.CommitMatch)
-}
-
 // MaxCommits is the most that one search of commits returns.
 const MaxCommits = 1000
 

@@ -9,8 +9,10 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/history"
 	"github.com/shoalsearch/shoal/node/trace"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/change"
 )
 
 // Cluster is what searching needs of the cluster; *cluster.Cluster implements it.
@@ -54,4 +56,10 @@ type Deps struct {
 	Log     *slog.Logger
 
 	lost *lostCalls // set by New
+}
+
+// Histories are the changes of this node; *history.Keeper has them.
+type Histories interface {
+	Search(ctx context.Context, id catalog.RepoID, revisions string, req change.LogSearch) (*change.LogMatches, history.Reach, error)
+	Releases(ctx context.Context, id catalog.RepoID, commits []change.CommitMatch)
 }
