@@ -1,0 +1,48 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shoalsearch/shoal/node/trace"
+)
+
+// Options configures a server.
+type Options struct {
+	Listen        string // host:port; port 0 picks one
+	MetricsListen string // host:port for /metrics, /livez and /readyz only; "" for none
+	// MetricsKeyFile is a file with a key that only reads /metrics, at both addresses; "" for
+	// none.
+	MetricsKeyFile string
+	DataDir        string // directory of the operator's socket; "" for none
+	TLSCert        string // file with the certificate chain for Listen and MetricsListen; "" for plain HTTP
+	TLSKey         string // file with its key
+	ACME           ACME   // where to get a certificate, in place of the two
+	// AllowedHosts are host names by which clients may call the API, besides that of the base
+	// URL: host, or host:port. "*" allows any.
+	AllowedHosts []string
+	// EmbedAncestors are the sites that may embed files, as ParseAncestors returns them. If
+	// empty, embedding is off.
+	EmbedAncestors []string
+	Version        string
+	Limits         Limits
+	// TrustedProxies are networks of proxies, which connect for many clients. Limits by address
+	// do not apply to them, and their X-Forwarded-For counts.
+	TrustedProxies []netip.Prefix
+	Linger         time.Duration         // time between reporting not ready and refusing connections, so that load balancers notice
+	Finish         func(context.Context) // called meanwhile, and waited for; nil for nothing
+	Tracer         *trace.Tracer         // nil traces nothing
+	Slow           time.Duration         // slower reads are logged; 0 logs none
+	Log            *slog.Logger          // nil discards
+	Gatherer       prometheus.Gatherer   // what /metrics shows; nil for nothing
+	Registerer     prometheus.Registerer // nil keeps this package's metrics to itself
+	Now            func() time.Time      // nil means the machine's clock
+
+	tools    http.Handler  // the tool server; nil means package mcp
+	patience time.Duration // time for a body's first byte; 0 means bodyPatience
+}
