@@ -156,7 +156,7 @@ func (s *site) states() []state {
 		}},
 		{name: "a name", path: browse(appRepo, "", "names", "") + "?name=Greeting"},
 		{name: "the panel of a name", path: blob("greet/greet.go"), act: func(b *tab) {
-			unfold(b)
+			eval[bool](b, `document.querySelector('#symbols details').open = true`) // a phone has it closed
 			b.click("aside a[data-name]")
 			b.until("the panel", `document.querySelector('#panel[open] .named')`)
 		}},
