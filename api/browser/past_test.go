@@ -58,7 +58,7 @@ func thePastIsSearched(t *testing.T, s *site) {
 
 	ask("type:diff greeting repo:app author:ada")
 	b.click(".commit .row.hunk a")
-	b.until("where it is today", `/app\/-\/blob\/.*\.(go|js)$/.test(location.pathname) && location.hash.startsWith('#L')`)
+	b.until("where it is today", `/app\/-\/blob\/.*\.(go|js|md)$/.test(location.pathname) && location.hash.startsWith('#L')`)
 
 	ask("type:diff greeting repo:app")
 	b.click(`.tools .seg a:last-child`)
