@@ -69,7 +69,8 @@ func thePastIsSearched(t *testing.T, s *site) {
 	b.click(`#facets a[href*="Grace"]`)
 	b.until("those of one author", `location.search.includes('author%3A') && document.querySelectorAll('.commit').length === 1`)
 
-	b.goTo(browse(appRepo, "", "blob", "main.go")+"#L5", 200)
+	b.goTo(browse(appRepo, "", "blob", "main.go"), 200)
+	b.click("#L5")
 	b.until("what there is to do with a line", `document.querySelector('#lines:popover-open a[href*="added%3A"]')`)
 	b.click(`#lines a[href*="added%3A"]`)
 	b.until("the commit in which it came", `document.querySelectorAll('.commit').length === 1 && document.querySelector('.commit').innerText.includes('say it twice')`)
