@@ -26,6 +26,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/model/modeltest"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/shard/change"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite keyboard.md")
@@ -317,7 +318,7 @@ func keySite(t *testing.T) (*site, *strings.Replacer) {
 		File: fmt.Sprintf(`{"connections": {"work": {"type": "git", "url": "file://%s/*", "revisions": {"branches": ["**"], "tags": ["**"]}}, "slow": {"type": "git", "url": "%s/slow.git"}},
 			"contexts": {"ours": {"includeConnections": ["work"]}}, "models": [{"provider": "openai-compatible", "model": "scripted", "baseUrl": %q}]}`, dir, silent.URL, model.URL),
 		Env:  map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true"},
-		Edit: func(o *node.Options) { o.Ctags, o.BaseURL = "", "http://"+listen },
+		Edit: func(o *node.Options) { o.Ctags, o.BaseURL, o.History = "", "http://"+listen, change.Bound{All: true} },
 	})
 	s.node.Wait("the repository, and the model", func() error {
 		if st := s.node.Status(); st.Repos.Indexed != 1 || !s.node.Ask.HasModel() {
@@ -325,6 +326,7 @@ func keySite(t *testing.T) (*site, *strings.Replacer) {
 		}
 		return nil
 	})
+	s.node.WaitHistory()
 	s.url = serveAt(t, s.node.Node, listen, func(o *api.Options) { o.EmbedAncestors = []string{"'self'"} })
 	if _, err := s.node.People.CreateUser(t.Context(), account.Operator(), account.CreateUserRequest{Email: "ann@example.com", Role: catalog.RoleOwner}); err != nil {
 		t.Fatal(err)
