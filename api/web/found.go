@@ -60,9 +60,7 @@ func (r *results) fillCommits(found *search.CommitsResponse) {
 	case found.Named > 0:
 		r.Proof.Text = fmt.Sprintf("counted exactly, but for %s, %s", counted(found.Named, "binary or huge change", "binary or huge changes"), milliseconds(found.Took))
 	}
-	for _, text := range found.Hints {
-		r.Notes = append(r.Notes, text)
-	}
+	r.Notes = append(r.Notes, found.Hints...)
 	r.Proof.Numbers = []number{{"Binary and huge changes, known by name only", grouping(found.Named)}, {"Shown here, of all " + of, grouping(len(found.Commits))}, {"The node's own time", milliseconds(found.Took)}}
 
 	r.Chips, r.Copies, r.Views = chipsOf(r.Box), copiesOf(r.Box), []viewList{ordersOf(r.Box)}
