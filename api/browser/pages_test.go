@@ -109,7 +109,7 @@ func (st *state) open(guest, owner *tab) *tab {
 func (b *tab) untilTyped(query string) {
 	b.t.Helper()
 	if eval[int](b, "innerWidth") >= 800 {
-		b.until("the results of what was typed", fmt.Sprintf(`document.title === %q && !document.querySelector('#files[aria-busy]')`, query+" - Shoal"))
+		b.until("the results of what was typed", fmt.Sprintf(`document.title === %q && !document.querySelector('#files[aria-busy]') && (!document.querySelector('#count') || document.documentElement.dataset.counted)`, query+" - Shoal"))
 	}
 }
 

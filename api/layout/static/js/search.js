@@ -192,11 +192,12 @@ async function counted() {
   if (!count) return;
   try {
     const html = await fetchPart(count.href.replace('facets=all', 'facets=quick'), 'facets'), note = parse(html).getElementById('counted');
-    if (!count.isConnected || url !== address() || !note.dataset.exact) return;
+    if (!count.isConnected || url !== address()) return;
+    document.documentElement.dataset.counted = note.dataset.exact ? '1' : '0';
+    if (!note.dataset.exact) return;
     const asOpen = document.querySelector('#facets details').open;
     put(document.getElementById('facets'), html, from => { from.querySelector('details').open = asOpen; });
     if (!count.dataset.others) document.querySelector('.summary').textContent = note.dataset.summary;
-    document.documentElement.dataset.counted = '1';
   } catch { /* without counts */ }
 }
 booted.then(counted);
