@@ -442,7 +442,6 @@ func (c *FinishIndex) apply(t *txn) Result {
 	if !c.Unchanged {
 		t.reference(&r, 1)
 		t.reference(old, -1)
-		t.noteBacklog(old, &r)
 	}
 
 	// The holder runs the job, so it is no removed member. The second node may be one.
@@ -524,7 +523,6 @@ func (c *FinishCollect) apply(t *txn) Result {
 	t.reference(r, -1)
 	t.holdings.Delete(MirrorKey(r.ID))
 	t.forgetAccess(r)
-	t.backlogs.Delete(r.ID)
 	t.forget(r)
 
 	t.repos.Delete(r.ID)

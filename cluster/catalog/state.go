@@ -79,8 +79,6 @@ func newState(rows []tableRow, kinds []JobRow) *State {
 		sessionHashes: tree.New[string, string](),
 		persons:       tree.New[string, string](),
 		threadRuns:    tree.New[string, string](),
-		watchOwners:   tree.New[string, struct{}](),
-		watchNotices:  tree.New[string, uint64](),
 	}}
 
 	for _, row := range rows {
@@ -196,8 +194,6 @@ func (s *State) View() *View {
 		sessionHashes: s.sessionHashes.Freeze(),
 		persons:       s.persons.Freeze(),
 		threadRuns:    s.threadRuns.Freeze(),
-		watchOwners:   s.watchOwners.Freeze(),
-		watchNotices:  s.watchNotices.Freeze(),
 	}}
 
 	for _, row := range s.rows {

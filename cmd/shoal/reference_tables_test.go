@@ -82,9 +82,6 @@ var actionMeans = map[string]string{
 	"user.reactivated":            "A suspended account is let in again",
 	"user.role_changed":           "An account has another role",
 	"user.suspended":              "An account was suspended",
-	"watch.changed":               "The feed of a watch has another token, or none",
-	"watch.created":               "Somebody saved a search that notifies",
-	"watch.deleted":               "Somebody removed a watch",
 }
 
 // actionFiles are the files with names of audit actions, and what to read there.
