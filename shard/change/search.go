@@ -118,11 +118,6 @@ func (l *Log) Search(ctx context.Context, req LogSearch) (*LogMatches, error) {
 		return nil, err
 	}
 	defer s.release()
-	return s.search(ctx, req, nil)
-}
-
-// search is Search within some commits of each file; nil means those that a revision reaches.
-func (s *generation) search(ctx context.Context, req LogSearch, only []*roaring.Bitmap) (*LogMatches, error) {
 	q, patterns, err := prepare(req.Q, req.Diff)
 	if err != nil {
 		return nil, err
@@ -133,13 +128,10 @@ func (s *generation) search(ctx context.Context, req LogSearch, only []*roaring.
 	// What is first in each file, and then of all files.
 	out, found := &LogMatches{Revisions: s.m.Revisions, Whole: !s.m.Cut, Authors: map[string]int{}, Months: map[string]int{}}, []hit(nil)
 	err = file.Guard(func() error {
-		for i, x := range s.files {
+		for _, x := range s.files {
 			out.Whole = out.Whole && len(x.m.Unread) == 0
-			if only != nil && only[i].IsEmpty() {
-				continue
-			}
 			e := &evaluation{x: x, diff: req.Diff, patterns: patterns, ctx: ctx, reached: func(rev string) *roaring.Bitmap { return s.reachedBy(x, rev) }}
-			within := e.as(value{e.within(s.reach, i, only), false}, req.Diff)
+			within := e.as(value{e.live(s.reach), false}, req.Diff)
 			hits, err := e.run(q, within)
 			if err == nil && len(shown) > 0 {
 				err = e.countNamed(loosened(q), within, out)
@@ -397,11 +389,8 @@ func (e *evaluation) countNamed(q query.Q, within value, out *LogMatches) error 
 	return nil
 }
 
-// within is the commits of file i that are searched.
-func (e *evaluation) within(reach []uint64, i int, only []*roaring.Bitmap) *roaring.Bitmap {
-	if only != nil {
-		return only[i]
-	}
+// live is the commits that a revision reaches.
+func (e *evaluation) live(reach []uint64) *roaring.Bitmap {
 	live := roaring.New()
 	for c := range e.x.m.Commits {
 		if int(e.x.base)+c < len(reach) && reach[int(e.x.base)+c] != 0 {
