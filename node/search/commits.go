@@ -355,9 +355,10 @@ func most(counts map[string]int, limit int) (kept map[string]int, more bool) {
 	return kept, true
 }
 
-// inOrder compares commits of several repositories by their order in the answer.
-func inOrder(a, b *change.CommitMatch) int {
-	return cmp.Or(cmp.Compare(b.Score, a.Score), b.CommitTime.Compare(a.CommitTime))
+// inOrder compares commits of two repositories by their order in the answer. Many may have the same
+// time, so names and ids decide, too.
+func inOrder(a, b *change.CommitMatch, repoA, repoB string) int {
+	return cmp.Or(cmp.Compare(b.Score, a.Score), b.CommitTime.Compare(a.CommitTime), cmp.Compare(repoA, repoB), cmp.Compare(a.ID, b.ID))
 }
 
 // toldCommits are what a node tells of many repositories: the first of all. Those that cannot be
@@ -405,10 +406,7 @@ func (t *toldCommits) trim() {
 		return
 	}
 
-	// Many may have the same time, so names and ids decide, too.
-	slices.SortFunc(all, func(a, b told) int {
-		return cmp.Or(inOrder(a.c, b.c), cmp.Compare(t.names[a.part], t.names[b.part]), cmp.Compare(a.c.ID, b.c.ID))
-	})
+	slices.SortFunc(all, func(a, b told) int { return inOrder(a.c, b.c, t.names[a.part], t.names[b.part]) })
 	last := all[t.limit-1].c
 	t.last, t.kept = change.Place{Score: last.Score, Time: last.CommitTime.Unix()}, t.limit
 	keep := make([]int, len(t.parts))
@@ -499,7 +497,7 @@ func (p commitsPart) lack() (coverage.Kind, string) {
 // left others remain.
 func (r *CommitsResponse) cut(limit, left int) bool {
 	slices.SortFunc(r.Commits, func(a, b FoundCommit) int {
-		return cmp.Or(inOrder(&a.CommitMatch, &b.CommitMatch), cmp.Compare(a.Repository, b.Repository), cmp.Compare(a.ID, b.ID))
+		return inOrder(&a.CommitMatch, &b.CommitMatch, a.Repository, b.Repository)
 	})
 	shown := 0
 	for i := range r.Commits {

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -28,7 +27,7 @@ func TestToldCommits_areTheFirstOfAllRepositories(t *testing.T) {
 				part.Commits = append(part.Commits, c)
 				all = append(all, keyOf(told.names[i], &c))
 			}
-			slices.SortFunc(part.Commits, func(a, b change.CommitMatch) int { return cmp.Or(inOrder(&a, &b), cmp.Compare(a.ID, b.ID)) })
+			slices.SortFunc(part.Commits, func(a, b change.CommitMatch) int { return inOrder(&a, &b, "", "") })
 			part.Commits = part.Commits[:min(len(part.Commits), limit)] // as a log does
 
 			// What a log would not tell is behind the worst.
