@@ -264,11 +264,18 @@ func (c *commitSearch) ask(ctx context.Context, node string, ids []catalog.RepoI
 		}
 	case len(out.Parts) == len(ids):
 		for i, id := range ids {
-			if out.Parts[i].State > c.best[id].State {
-				c.best[id] = out.Parts[i]
-			}
+			c.best[id] = better(c.best[id], out.Parts[i])
 		}
 	}
+}
+
+// better returns which of two parts of one repository reaches further. Where none reaches anything,
+// the one that tells why.
+func better(known, other commitsPart) commitsPart {
+	if other.State > known.State || other.State == known.State && other.Late {
+		return other
+	}
+	return known
 }
 
 // commits searches changes of this node.

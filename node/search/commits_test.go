@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/node/history"
 	"github.com/shoalsearch/shoal/shard/change"
 )
 
@@ -59,4 +60,26 @@ func TestToldCommits_areTheFirstOfAllRepositories(t *testing.T) {
 // keyOf sorts as an answer does.
 func keyOf(repo string, c *change.CommitMatch) string {
 	return fmt.Sprintf("%02d %03d %s %s", 9-c.Score, 999-c.CommitTime.Unix(), repo, c.ID)
+}
+
+// A node that ran out of time is named as the reason, unless another one has more.
+func TestCommitsPart_theBetterOneIsKept(t *testing.T) {
+	t.Parallel()
+	late, partial, whole := commitsPart{Late: true}, commitsPart{State: history.Partial}, commitsPart{State: history.Whole}
+	for _, c := range []struct {
+		known, other commitsPart
+		why          string
+	}{
+		{commitsPart{}, late, "the time was over"},
+		{late, partial, "older commits are not indexed"},
+		{partial, late, "older commits are not indexed"},
+		{late, commitsPart{}, "the time was over"},
+	} {
+		if _, why := better(c.known, c.other).lack(); why != c.why {
+			t.Errorf("%+v and %+v: %s, want %s", c.known, c.other, why, c.why)
+		}
+	}
+	if better(late, whole).State != history.Whole {
+		t.Error("a whole part does not replace a late one")
+	}
 }
