@@ -215,7 +215,7 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer) (*StatusResponse, e
 		return out, nil
 	}
 
-	out.Verdict = verdictOf(out, n.opt.Replicas, n.cluster.Faults()...).With(n.care()...)
+	out.Verdict = verdictOf(out, n.opt.Replicas, n.cluster.Faults()...).With(n.care()...).upgrading(differentVersions(n.cluster.Members()))
 	out.Config = n.config.State()
 	for c := range view.Connections() {
 		out.Connections = append(out.Connections, n.Operate.Syncer.StateOf(view, c))

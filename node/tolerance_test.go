@@ -96,6 +96,25 @@ func TestDeadMembers_sayWhatToDo(t *testing.T) {
 	}
 }
 
+// Two versions do not hide what is missing, and what is missing stops an upgrade.
+func TestStatusVerdict_twoVersionsDoNotStopAnUpgrade(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		before   VerdictState
+		versions string
+		want     VerdictState
+	}{
+		{VerdictGood, "", VerdictGood}, {VerdictGood, "two", VerdictUpgrading}, {VerdictSmall, "two", VerdictUpgrading},
+		{VerdictWeak, "two", VerdictWeak}, {VerdictFailing, "two", VerdictFailing},
+	} {
+		v := Verdict{c.before, "A sentence."}.upgrading(c.versions)
+		said := strings.Contains(v.Sentence, "; two.")
+		if v.State != c.want || said != (c.want == VerdictUpgrading) || v.State.NeedsCare() != (c.want != VerdictGood && c.want != VerdictSmall) {
+			t.Errorf("%+v of %q: %+v", c.before, c.versions, v)
+		}
+	}
+}
+
 func TestStatusVerdict_dependsOnCopiesAndLiveNodes(t *testing.T) {
 	t.Parallel()
 	// A letter is a node: V a voter, v a dead one, N a node without a vote, n a dead one.

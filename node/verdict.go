@@ -21,7 +21,14 @@ const (
 	VerdictSmall   VerdictState = "small"   // no node may fail, and a cluster of this size could not do better
 	VerdictWeak    VerdictState = "weak"    // no node may fail, because copies or voters are missing
 	VerdictFailing VerdictState = "failing" // changes wait, or searches are incomplete
+
+	VerdictUpgrading VerdictState = "upgrading" // as good or small, but nodes of two versions run
 )
+
+// NeedsCare reports whether an operator should look at the cluster.
+func (s VerdictState) NeedsCare() bool {
+	return s == VerdictWeak || s == VerdictFailing || s == VerdictUpgrading
+}
 
 // verdictOf says which failures the cluster survives. It uses only status fields that the viewer
 // sees. The faults are those of this node that separate it from the others.
@@ -59,6 +66,15 @@ func (v Verdict) With(care ...string) Verdict {
 		return v
 	}
 	return Verdict{VerdictWeak, strings.TrimSuffix(v.Sentence, ".") + "; " + strings.Join(care, "; ") + "."}
+}
+
+// upgrading adds to a verdict that nodes of several versions run; "" adds nothing. No node is missing
+// then, so the upgrade may go on.
+func (v Verdict) upgrading(versions string) Verdict {
+	if versions == "" || v.State.NeedsCare() {
+		return v
+	}
+	return Verdict{VerdictUpgrading, strings.TrimSuffix(v.Sentence, ".") + "; " + versions + "."}
 }
 
 // missingParts names what the cluster lacks now. fewVoters and fewCopies report that no further

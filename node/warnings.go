@@ -54,9 +54,9 @@ func (n *Node) warnings(view *catalog.View, t *hold.Tally) []string {
 		out = append(out, leaderlessText(members, age))
 	} else {
 		out = append(out, deadMembers(members)...)
-	}
-	if age := n.cluster.Age(); n.cluster.Leader() != "" && age > lagging {
-		out = append(out, "this node hears the leader and has not caught up with it"+withAge(", its catalog is of ", age)+": look at its disk and at the network between the two")
+		if age > lagging {
+			out = append(out, "this node hears the leader and has not caught up with it"+withAge(", its catalog is of ", age)+": look at its disk and at the network between the two")
+		}
 	}
 
 	if slices.ContainsFunc(members, func(m cluster.Member) bool { return m.Alive && m.Load.Disputed }) {
@@ -278,9 +278,6 @@ func (n *Node) care() (out []string) {
 	members := n.cluster.Members()
 	if dead := len(deadMembers(members)); dead > 0 {
 		out = append(out, countedNodes(dead)+" "+silentNodesText(dead))
-	}
-	if text := differentVersions(members); text != "" {
-		out = append(out, text)
 	}
 	if differentKeys(members) != "" {
 		out = append(out, "the change of the cluster key is not finished")

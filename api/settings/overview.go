@@ -87,7 +87,7 @@ func markIf(wrong bool, other func(string) mark) mark {
 // verdictMark returns the first line of the overview: what may fail now.
 func verdictMark(s *node.StatusResponse) mark {
 	show, ok := map[node.VerdictState]func(string) mark{
-		node.VerdictGood: good, node.VerdictWeak: warn, node.VerdictFailing: bad,
+		node.VerdictGood: good, node.VerdictUpgrading: warn, node.VerdictWeak: warn, node.VerdictFailing: bad,
 	}[s.Verdict.State]
 	if !ok {
 		show = plainly

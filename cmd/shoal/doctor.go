@@ -146,7 +146,10 @@ func checkCluster(ctx context.Context, c *client) []finding {
 		return []finding{{"cluster", err.Error(), "start the node, or name one by --url and --key"}}
 	}
 	all := []finding{{What: "cluster", Said: s.Verdict.Sentence}}
-	if s.Verdict.State == "weak" || s.Verdict.State == "failing" {
+	switch {
+	case s.Verdict.State == node.VerdictUpgrading:
+		all[0].Advice = "`shoal upgrade next`, of the new version, names the node to restart next"
+	case s.Verdict.State.NeedsCare():
 		all[0].Advice = "shoal status shows the nodes: start those that are away, or remove the ones that are lost"
 	}
 	for _, w := range s.Warnings {

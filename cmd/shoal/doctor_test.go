@@ -81,6 +81,7 @@ func TestDoctor_printsClusterWarningsAndSetsTheExitCode(t *testing.T) {
 		code   error
 	}{
 		"good":      {`{"leader": "n1", "verdict": {"state": "good", "sentence": "Any 1 node may fail now."}}`, []string{"good  cluster: Any 1 node may fail now."}, nil},
+		"upgrading": {`{"leader": "n1", "verdict": {"state": "upgrading", "sentence": "The upgrade is not finished."}}`, []string{"look  cluster: The upgrade is not finished.", "shoal upgrade next"}, exitCode(1)},
 		"weak":      {`{"leader": "n1", "verdict": {"state": "weak", "sentence": "No node may fail now."}}`, []string{"look  cluster: No node may fail now.", "shoal status"}, exitCode(1)},
 		"a warning": {`{"leader": "n1", "verdict": {"state": "good", "sentence": "Any 1 node may fail now."}, "warnings": ["the disk of n2 is nearly full"]}`, []string{"look  warning: the disk of n2"}, exitCode(1)},
 		"no leader": {`{"verdict": {"state": "good", "sentence": "x"}}`, []string{"look  cluster: a connection"}, exitCode(1)},

@@ -83,7 +83,7 @@ func isHealthy(s *node.StatusResponse) bool {
 			return false
 		}
 	}
-	if s.Verdict.State == "weak" || s.Verdict.State == "failing" {
+	if s.Verdict.State.NeedsCare() {
 		return false
 	}
 	return s.Leader != "" && len(s.Failed) == 0 && s.Repos.Failed == 0 && len(s.Config.Errors) == 0 && len(s.Warnings) == 0

@@ -100,6 +100,7 @@ func TestStatusCommand_checkFlagSetsTheExitCode(t *testing.T) {
 		`{"leader":"n","verdict":{"state":"good"}}`:            true,
 		`{"leader":"n","verdict":{"state":"small"}}`:           true,
 		`{"leader":"n","verdict":{"state":"weak"}}`:            false,
+		`{"leader":"n","verdict":{"state":"upgrading"}}`:       false,
 		`{"leader":"n","verdict":{"state":"failing"}}`:         false,
 	} {
 		node := http.NewServeMux()

@@ -117,6 +117,11 @@ func TestUpgradeNext_namesTheLeaderLast(t *testing.T) {
 		}
 	}
 
+	// Two versions are what an upgrade is: it goes on.
+	if got := unsafeNow(status(func(s *node.StatusResponse) { s.Verdict.State = node.VerdictUpgrading })); got != "" {
+		t.Errorf("the second node waits: %s", got)
+	}
+
 	// It does not wait for what so few nodes cannot have, nor for a lag caused by changes.
 	if got := unsafeNow(status(func(s *node.StatusResponse) { s.Verdict.State = node.VerdictSmall; s.Members[1].Lag = 3 })); got != "" {
 		t.Errorf("a small cluster waits: %s", got)
