@@ -11,9 +11,17 @@ import (
 // head is the declaration of a type up to its body: its name, and the types that it extends.
 type head struct {
 	name, kind string  // name is "" of an object without one, and of a line whose type stands around it
+	written    string  // the name with its qualifier
 	at         int     // offset of the name, or of the kind where there is none
 	supers     []super // the types that are named in it
 }
+
+// namesake reports whether a super has the name of the head and still is another type: one of the
+// two has a qualifier that the other lacks, as in interface Events extends Processor.Events.
+func (h *head) namesake(s super) bool { return lastPart(s.name) == h.name && s.name != h.written }
+
+// itself reports whether a super is the type of the head.
+func (h *head) itself(s super) bool { return lastPart(s.name) == h.name && s.name == h.written }
 
 // super is a type that a head names as extended.
 type super struct {
@@ -150,7 +158,8 @@ func nameEnd(lang string, text []byte, i int) int {
 		switch {
 		case bytes.HasPrefix(text[i:], []byte("::")):
 			joint = 2
-		case r == '.' || r == '\\' && lang == "PHP":
+		// In Ruby a method follows the dot, as in Struct.new.
+		case r == '.' && lang != "Ruby" || r == '\\' && lang == "PHP":
 			joint = 1
 		}
 		next, _ := utf8.DecodeRune(text[min(i+joint, len(text)):])
@@ -280,7 +289,7 @@ func (p *headParser) head() (head, bool) {
 		case t.named():
 			// Of several names the last counts, because macros and annotations come first.
 			if h.supers == nil && t.text[0] != '@' && !slices.Contains(besideNames, t.text) && (h.name == "" || p.lang == "C++") {
-				h.name, h.at = lastPart(t.text), t.at+len(t.text)-len(lastPart(t.text))
+				h.name, h.written, h.at = lastPart(t.text), t.text, t.at+len(t.text)-len(lastPart(t.text))
 			}
 			p.i++
 		default:
@@ -437,7 +446,7 @@ func (p *headParser) rust(t headToken) (head, bool) {
 		return p.derived(h)
 	case "trait":
 		t = p.next()
-		h.name, h.at = t.text, t.at
+		h.name, h.written, h.at = t.text, t.text, t.at
 		if p.peek().text == "<" {
 			p.brackets()
 		}
@@ -462,7 +471,7 @@ func (p *headParser) rust(t headToken) (head, bool) {
 	for range 12 {
 		t = p.next()
 		if t.named() && !slices.Contains([]string{"mut", "dyn", "const", "static"}, t.text) && p.tokens[p.i-2].text != "'" {
-			h.name, h.at = lastPart(t.text), t.at+len(t.text)-len(lastPart(t.text))
+			h.name, h.written, h.at = lastPart(t.text), t.text, t.at+len(t.text)-len(lastPart(t.text))
 			return h, true
 		}
 	}
@@ -475,7 +484,7 @@ func (p *headParser) derived(h head) (head, bool) {
 		switch t := p.next(); t.text {
 		case "struct", "enum", "union":
 			t = p.next()
-			h.name, h.at = t.text, t.at
+			h.name, h.written, h.at = t.text, t.text, t.at
 			return h, t.named()
 		case "fn", "impl", "":
 			return h, false

@@ -33,6 +33,7 @@ func TestTypeHeads_areReadInEachLanguage(t *testing.T) {
 		{"Objective-C", "@interface A : B <P, Q>\n", "interface A < B P Q"},
 		{"Python", "class A(B, mod.C[T], metaclass=M(x, y)):\n    pass\nclass D:\n    pass\nclass E(\n    F,  # why\n    G,\n):\n", "class A < B C; class D <; class E < F G"},
 		{"Ruby", "class A::B < C::D\n  include E, F\n  extend G::H\n  def x\n", "class B < D; include  < E F; extend  < H"},
+		{"Ruby", "class Result < Struct.new(:a, :b)\n  def x\n", "class Result < Struct"},
 		{"Rust", "impl<'a, T: Clone> fmt::Display for Foo<'a, T> {\nimpl Foo {\npub trait A: B + 'static + C {", "impl Foo < Display; trait A < B"},
 		{"Rust", "#[derive(Clone, serde::Serialize)]\n#[repr(C)]\npub(crate) struct P<T> {", "derive P < Clone Serialize"},
 		{"Rust", "unsafe impl<T> Send for &'static mut Pool<T> {}", "impl Pool < Send"},

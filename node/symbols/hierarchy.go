@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -91,6 +92,7 @@ var typeKinds = []string{"class", "interface", "struct", "enum", "trait", "proto
 func (h *hierarchy) begin(symbol string) error {
 	req := h.req.SymbolRequest
 	req.Symbol = symbol
+	req.Paths.Tests = "" // tests extend what is defined elsewhere
 	defined, name, err := h.s.defined(h.ctx, h.v, req)
 	if err != nil {
 		return err
@@ -190,15 +192,22 @@ func (h *hierarchy) arrange() {
 
 // members finds the methods with a name in the types of the hierarchy.
 func (h *hierarchy) members(name string) (*SymbolResponse, error) {
-	of := map[string]string{}
-	for _, f := range h.out.Files {
-		for _, m := range f.Matches {
+	of, at := map[string]string{}, map[fileOf]bool{}
+	for i := range h.out.Files {
+		for _, m := range h.out.Files[i].Matches {
 			of[m.Name] = m.Of
+			at[keyOf(&h.out.Files[i])] = true
 		}
 	}
-	for _, f := range h.out.Defined {
+
+	// The method of the requested type is none of the answer. A namesake of it is in another file.
+	own := map[fileOf]string{}
+	for i := range h.out.Defined {
+		f := &h.out.Defined[i]
 		for _, m := range f.Matches {
-			delete(of, m.Name)
+			if of[m.Name] != m.Name || !at[keyOf(f)] {
+				own[keyOf(f)] = m.Name
+			}
 		}
 	}
 
@@ -209,6 +218,11 @@ func (h *hierarchy) members(name string) (*SymbolResponse, error) {
 		return nil, err
 	}
 	found.Keep(func(m SymbolMatch) bool { _, ok := of[lastPart(m.ParentName)]; return ok })
+	for i := range found.Files {
+		f := &found.Files[i]
+		f.Matches = slices.DeleteFunc(f.Matches, func(m SymbolMatch) bool { return own[keyOf(f)] == lastPart(m.ParentName) })
+	}
+	found.dropEmpty()
 	for i := range found.Files {
 		for k := range found.Files[i].Matches {
 			m := &found.Files[i].Matches[k]
@@ -344,8 +358,17 @@ func heads(f *search.File, use func(m SymbolMatch, supers []super)) {
 			if slices.Contains(includes[f.Language], one.kind) {
 				around := aroundLine(c, m.Range.Start.Line)
 				m.Name, m.Kind, m.ParentName = around.Name, cmp.Or(around.Kind, one.kind), around.ParentName
+				one.name, one.written = m.Name, m.Name
 			}
-			use(m, one.supers)
+
+			// Of a type and its namesake, the scope tells which one it is.
+			supers := slices.DeleteFunc(one.supers, one.itself)
+			if slices.ContainsFunc(supers, one.namesake) {
+				if around := aroundLine(c, m.Range.Start.Line); around.Name == m.Name {
+					m.ParentName, m.ParentKind = around.ParentName, around.ParentKind
+				}
+			}
+			use(m, supers)
 		}
 	}
 }
@@ -383,7 +406,7 @@ func (h *hierarchy) extends(f *search.File) (matches []SymbolMatch) {
 	}
 	heads(f, func(m SymbolMatch, supers []super) {
 		for _, s := range supers {
-			if of := lastPart(s.name); slices.Contains(h.names, of) && of != m.Name {
+			if of := lastPart(s.name); slices.Contains(h.names, of) {
 				m.Of = of
 				matches = append(matches, m)
 				return
@@ -395,26 +418,44 @@ func (h *hierarchy) extends(f *search.File) (matches []SymbolMatch) {
 
 // mention is a type that some head names as extended.
 type mention struct {
-	by    string          // the type that extends it
-	repos map[string]bool // where that is said
+	by     string          // the type that extends it
+	repos  map[string]bool // where that is said
+	scopes map[string]bool // of a namesake of by: the qualifiers that heads write before it
+	others bool            // a type with another name extends it, too
+}
+
+// means reports whether a definition can be the mentioned type. A namesake is told from the type
+// that extends it by the scope around it, or by the name of its file or directory.
+func (m *mention) means(f *SymbolFile, d *SymbolMatch) bool {
+	dir, file := path.Split(f.Path)
+	file, _, _ = strings.Cut(file, ".")
+	return m.others || m.scopes[lastPart(d.ParentName)] || d.ParentName == "" && (m.scopes[file] || m.scopes[path.Base(dir)])
+}
+
+// qualifierOf returns the last part of the qualifier of a name; "" for none.
+func qualifierOf(name string) string {
+	return lastPart(strings.TrimRight(strings.TrimSuffix(name, lastPart(name)), `.:\`))
 }
 
 // mentioned returns the types that the heads of the names extend.
 func (h *hierarchy) mentioned() (map[string]*mention, error) {
 	types := map[string]*mention{}
-	add := func(name, by, repo string) {
+	add := func(written, by, repo string) {
+		name := lastPart(written)
 		if types[name] == nil {
-			types[name] = &mention{by, map[string]bool{}}
+			types[name] = &mention{by: by, repos: map[string]bool{}, scopes: map[string]bool{}}
 		}
 		types[name].by = min(types[name].by, by)
 		types[name].repos[repo] = true
+		types[name].scopes[qualifierOf(written)] = true
+		types[name].others = types[name].others || name != by
 	}
 
 	_, err := h.find(h.named(), func(f *search.File) []SymbolMatch {
 		heads(f, func(m SymbolMatch, supers []super) {
 			for _, s := range supers {
-				if name := lastPart(s.name); slices.Contains(h.names, m.Name) && name != m.Name {
-					add(name, m.Name, f.Repository)
+				if slices.Contains(h.names, m.Name) {
+					add(s.name, m.Name, f.Repository)
 				}
 			}
 		})
@@ -440,7 +481,9 @@ func (h *hierarchy) above() (*SymbolResponse, error) {
 
 	// A type in the same repository is preferred.
 	near, anywhere := map[string]bool{}, map[string]bool{}
-	for _, f := range out.Files {
+	for i := range out.Files {
+		f := &out.Files[i]
+		f.Matches = slices.DeleteFunc(f.Matches, func(m SymbolMatch) bool { return !types[m.Name].means(f, &m) })
 		for _, m := range f.Matches {
 			anywhere[m.Name] = true
 			near[m.Name] = near[m.Name] || types[m.Name].repos[f.Repository]
