@@ -135,6 +135,14 @@ noninterference-mutants: install-deps
 differential: install-deps
 	$(GO) test -count=1 -timeout 200m -run TestSearchAnswers_equalAPlainScanOfTheFiles -v ./api/difftest -cases $(or $(CASES),100000) -seed $(or $(SEED),1) | grep -av level=
 
+# Random questions about commits against git log and a plain scan of git log -p: most over odd histories that the test
+# makes, N/8 over one of 100,000 commits and those of MIRRORS. Histories with files that MIRRORS lacks are refused.
+.PHONY: oracle-commits
+oracle-commits: N ?= 10000
+oracle-commits: install-deps
+	SHOAL_CHANGE_WORLDS=$$(($(N) * 7 / 8 / 180 + 1)) SHOAL_ORACLE_QUESTIONS=$$(($(N) / 8)) SHOAL_ORACLE_MIRRORS="$(MIRRORS)" \
+		$(GO) test -count=1 -timeout 300m -parallel 2 -run 'TestCommitSearch_' -v ./shard/change | grep -v -e '^=== '
+
 replay: install-deps
 	SHOAL_REPLAY_REPO=$(abspath $(REPO)) $(GO) test -count=1 -timeout 60m -run TestBuild_replayedCommitsEqualAFreshIndex -v ./shard
 
