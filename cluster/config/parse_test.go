@@ -156,7 +156,7 @@ func TestParse_errorsSayWhatIsWrong(t *testing.T) {
 		{conn(``), `connections.main.type: It is required; add it.`},
 		{conn(`"type": "svn"`), `connections.main.type: It must be one of "github", "gitlab", "gitea", "gerrit", "bitbucket", "azuredevops", "git", not "svn".`},
 		{gh(`"tokn": {"env": "X"}`), `connections.main.tokn: There is no such property; did you mean token?`},
-		{gh(`"token": "ghp_secret"`), `connections.main.token: It must be an object, not a string.`},
+		{gh(`"token": "ghp_secret"`), `connections.main.token: It must name where the secret is, as {"env": "NAME"}, not be a string.`},
 		{gh(`"token": {}`), `connections.main.token: It must have exactly one of "env" and "googleCloudSecret".`},
 		{gh(`"token": {"env": "X", "googleCloudSecret": "projects/a/secrets/b/versions/c"}`), `connections.main.token: It must have exactly one of "env" and "googleCloudSecret".`},
 		{gh(`"token": {"env": ""}`), `connections.main.token.env: It must not be empty.`},

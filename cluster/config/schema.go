@@ -122,6 +122,11 @@ func explain(tree any, ve *jsonschema.ValidationError, errs *Errors) {
 		return
 
 	case *kind.Type:
+		// The value itself is never shown: it may be the secret.
+		if strings.HasSuffix(ve.SchemaURL, "/definitions/token") {
+			add(path, `It must name where the secret is, as {"env": "NAME"}, not be %s.`, typeName(k.Got))
+			break
+		}
 		add(path, "It must be %s, not %s.", typeNames(k.Want), typeName(k.Got))
 	case *kind.Enum:
 		add(path, "It must be one of %s, not %s.", list(k.Want), show(value))
