@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/shoalsearch/shoal/clock"
+	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/operate"
 )
@@ -44,7 +46,7 @@ func watchDrain(cmd *cobra.Command, c *client, args []string) error {
 			warned = true
 		}
 		if answer.Done {
-			fmt.Fprintf(cmd.OutOrStdout(), "%s holds nothing that others lack: it can be stopped\n", answer.Node)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s holds nothing that others lack: it can be stopped\n", namedNode(args[0], answer.Node))
 			return nil
 		}
 		// Remaining leaves out hidden repositories.
@@ -64,6 +66,14 @@ func watchDrain(cmd *cobra.Command, c *client, args []string) error {
 	}
 }
 
+// namedNode names a node by what the operator typed, and by its id.
+func namedNode(typed, id string) string {
+	if strings.HasPrefix(id, typed) {
+		return id
+	}
+	return cluster.Called(typed, id)
+}
+
 func newLead(getenv func(string) string) *cobra.Command {
 	return actionCommand(getenv, nodeNames, &cobra.Command{
 		Use:   "lead NODE",
@@ -80,7 +90,7 @@ NODE is the name of a node, its id, the first characters of that (four at least)
 			return err
 		}
 
-		fmt.Fprintf(cmd.OutOrStdout(), "%s leads\n", answer.Node)
+		fmt.Fprintf(cmd.OutOrStdout(), "%s leads\n", namedNode(args[0], answer.Node))
 		return nil
 	})
 }
@@ -100,7 +110,7 @@ NODE is the name of a node, its id, the first characters of that (four at least)
 			return err
 		}
 
-		fmt.Fprintf(cmd.OutOrStdout(), "%s is an ordinary node again\n", answer.Node)
+		fmt.Fprintf(cmd.OutOrStdout(), "%s is an ordinary node again\n", namedNode(args[0], answer.Node))
 		return nil
 	})
 }
@@ -124,7 +134,7 @@ func newRemove(getenv func(string) string) *cobra.Command {
 			return err
 		}
 
-		fmt.Fprintf(cmd.OutOrStdout(), "%s is removed\n", answer.Node)
+		fmt.Fprintf(cmd.OutOrStdout(), "%s is removed\n", namedNode(args[0], answer.Node))
 		for _, repo := range answer.Lost {
 			fmt.Fprintf(cmd.OutOrStdout(), "no copy left, will be indexed again: %s\n", repo)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/shoalsearch/shoal/api/reply"
 	"github.com/shoalsearch/shoal/clock"
+	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/job"
@@ -122,9 +123,13 @@ func printStatus(w io.Writer, s *node.StatusResponse) {
 	if s.Verdict.Sentence != "" {
 		fmt.Fprintln(w, s.Verdict.Sentence)
 	}
-	fmt.Fprintf(w, "node %s, version %s, catalog %d of level %d, leader %s\n", s.Node, s.Version, s.CatalogIndex, s.Level.Number, cmp.Or(s.Leader, "none"))
+	fmt.Fprintf(w, "node %s, version %s, catalog %d of level %d, leader %s\n", nodeOf(s, s.Node), s.Version, s.CatalogIndex, s.Level.Number, cmp.Or(nodeOf(s, s.Leader), "none"))
 	if s.Level.Next > 0 && len(s.Level.WaitsFor) > 0 {
-		fmt.Fprintf(w, "level %d of the catalog waits for nodes that cannot apply it: %s\n", s.Level.Next, strings.Join(s.Level.WaitsFor, ", "))
+		var behind []string
+		for _, id := range s.Level.WaitsFor {
+			behind = append(behind, nodeOf(s, id))
+		}
+		fmt.Fprintf(w, "level %d of the catalog waits for nodes that cannot apply it: %s\n", s.Level.Next, strings.Join(behind, ", "))
 	}
 	fmt.Fprintf(w, "repositories: %d, %d indexed, %d failed    jobs: %d waiting, %d of them after a failure, %d running, %d given up\n",
 		s.Repos.Total, s.Repos.Indexed, s.Repos.Failed, s.Jobs.Pending, s.Jobs.Retrying, s.Jobs.Running, s.Jobs.Failed)
@@ -165,8 +170,8 @@ func printStatus(w io.Writer, s *node.StatusResponse) {
 		}
 	}
 	printPermissions(t, s.Permissions)
-	printJobs(t, "RUNNING", s.Running)
-	printJobs(t, "FAILED", s.Failed)
+	printJobs(t, "RUNNING", s, s.Running)
+	printJobs(t, "FAILED", s, s.Failed)
 	t.Flush()
 
 	for _, e := range s.Config.Errors {
@@ -254,7 +259,17 @@ func firstNames(n int, names []string) string {
 	return out + " (" + few + ")"
 }
 
-func printJobs(t io.Writer, title string, jobs []operate.JobStatus) {
+// nodeOf returns the name and the id of a node; "" for none.
+func nodeOf(s *node.StatusResponse, id string) string {
+	for _, m := range s.Members {
+		if m.ID == id {
+			return cluster.Called(m.Name, id)
+		}
+	}
+	return id
+}
+
+func printJobs(t io.Writer, title string, s *node.StatusResponse, jobs []operate.JobStatus) {
 	if len(jobs) == 0 {
 		return
 	}
@@ -264,7 +279,7 @@ func printJobs(t io.Writer, title string, jobs []operate.JobStatus) {
 		if detail == "" && j.Total > 0 {
 			detail = fmt.Sprintf("%d of %d", j.Done, j.Total)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\n", j.Kind, j.Subject, j.Node, j.Attempt, j.Step, detail)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\n", j.Kind, j.Subject, nodeOf(s, j.Node), j.Attempt, j.Step, detail)
 	}
 }
 

@@ -96,8 +96,12 @@ func (m *terminal) play(script string) string {
 func (m *terminal) printed(command string) []string {
 	m.t.Helper()
 	text := m.run(command)
+	name, err := os.Hostname()
+	if err != nil {
+		m.t.Fatal(err)
+	}
 	for _, r := range []struct{ all, by string }{
-		{m.p.dir, "DIR"}, {m.p.url(), "URL"}, {m.p.host, "HOST"},
+		{m.p.dir, "DIR"}, {m.p.url(), "URL"}, {m.p.host, "HOST"}, {name + " (", "NAME ("},
 	} {
 		text = strings.ReplaceAll(text, r.all, r.by)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
@@ -115,9 +116,9 @@ func (d *Drainer) noTaker(view *catalog.View, m *catalog.Member) error {
 		switch {
 		case o.ID == m.ID || o.State == catalog.MemberRemoved:
 		case o.State == catalog.MemberDraining:
-			others = append(others, o.ID+" is being drained")
+			others = append(others, d.called(o.ID)+" is being drained")
 		default:
-			others = append(others, o.ID+" cannot be reached")
+			others = append(others, d.called(o.ID)+" cannot be reached")
 		}
 	}
 
@@ -132,8 +133,11 @@ func (d *Drainer) noTaker(view *catalog.View, m *catalog.Member) error {
 		do = "Start another node that joins this one, or take it back with `shoal undrain " + m.ID + "`"
 	}
 
-	return call.Fail(call.ErrUnable, "node %s cannot give away what it holds: %s. %s", m.ID, why, do)
+	return call.Fail(call.ErrUnable, "node %s cannot give away what it holds: %s. %s", d.called(m.ID), why, do)
 }
+
+// called returns how messages name a node.
+func (d *Drainer) called(node string) string { return cluster.Called(d.cluster.NameOf(node), node) }
 
 // minIDPrefix is the shortest prefix of a node's id that may name it.
 const minIDPrefix = 4
@@ -154,7 +158,7 @@ func (d *Drainer) member(name string) (*catalog.Member, error) {
 		case m.Addr == name || strings.HasPrefix(m.Addr, name+":") || name != "" && d.cluster.NameOf(m.ID) == name || len(name) >= minIDPrefix && strings.HasPrefix(m.ID, name):
 			found = append(found, m)
 		}
-		all = append(all, fmt.Sprintf("%s (%s)", m.ID, m.Addr))
+		all = append(all, fmt.Sprintf("%s at %s", d.called(m.ID), m.Addr))
 	}
 
 	// An ambiguous name changes nothing.
@@ -206,7 +210,7 @@ func (d *Drainer) Remove(ctx context.Context, by account.Owner, node string, acc
 		if len(out.Lost) > 0 {
 			what = fmt.Sprintf("%d of the repositories (%s)", len(out.Lost), FirstFew(out.Lost))
 		}
-		return out, call.Fail(call.ErrHeld, "node %s has the last copy of %s: drain it, or accept the loss", m.ID, what)
+		return out, call.Fail(call.ErrHeld, "node %s has the last copy of %s: drain it, or accept the loss", d.called(m.ID), what)
 	}
 
 	if err := d.cluster.Remove(ctx, m.ID); err != nil {

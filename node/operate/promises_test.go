@@ -327,7 +327,7 @@ func TestOperatorCommands_haveTheExpectedOutcome(t *testing.T) {
 		"nobody is drained where nobody takes what it has": {
 			{"drain n2", "n2: 3 left, done false"},
 			{"lose n3", ""},
-			{"drain n1", "unable: node n1 cannot give away what it holds: n2 is being drained, n3 cannot be reached. Start another node that joins this one and drain it then; to stop it for a while, just stop it: its data stays"},
+			{"drain n1", "unable: node alpha (n1) cannot give away what it holds: beta (n2) is being drained, beta (n3) cannot be reached. Start another node that joins this one and drain it then; to stop it for a while, just stop it: its data stays"},
 			{"find n3", ""},
 			{"drain n1", "n1: 2 left, done false; 2 copies of everything are wanted, and only 1 node is left to hold them: add a node, or take one back with `shoal undrain`"},
 		},
@@ -349,19 +349,19 @@ func TestOperatorCommands_haveTheExpectedOutcome(t *testing.T) {
 		"a node is named by its id, its address, the host of that, or its name": {
 			{"drain n1", "n1: 2 left, done false"},
 			{"undrain alpha", "n1 is taken back"},
-			{"drain beta", `not found: more than one node is called "beta"; the nodes are n1 (n1:1), n2 (n2:1), n3 (n3:1)`},
+			{"drain beta", `not found: more than one node is called "beta"; the nodes are alpha (n1) at n1:1, beta (n2) at n2:1, beta (n3) at n3:1`},
 			{"drain n2:1", "n2: 3 left, done false"},
-			{"drain n", `not found: there is no node "n"; the nodes are n1 (n1:1), n2 (n2:1), n3 (n3:1)`},
-			{"undrain n9", `not found: there is no node "n9"; the nodes are n1 (n1:1), n2 (n2:1), n3 (n3:1)`},
+			{"drain n", `not found: there is no node "n"; the nodes are alpha (n1) at n1:1, beta (n2) at n2:1, beta (n3) at n3:1`},
+			{"undrain n9", `not found: there is no node "n9"; the nodes are alpha (n1) at n1:1, beta (n2) at n2:1, beta (n3) at n3:1`},
 		},
 		"the last copy is not removed unless that is meant": {
-			{"remove n2", "held: node n2 has the last copy of 1 of the repositories (git.example.com/x/c): drain it, or accept the loss"},
+			{"remove n2", "held: node beta (n2) has the last copy of 1 of the repositories (git.example.com/x/c): drain it, or accept the loss"},
 			{"remove n2 loss", "n2 is gone, lost git.example.com/x/c"},
-			{"remove n2 loss", `not found: there is no node "n2"; the nodes are n1 (n1:1), n3 (n3:1)`},
+			{"remove n2 loss", `not found: there is no node "n2"; the nodes are alpha (n1) at n1:1, beta (n3) at n3:1`},
 		},
 		"what an owner is not shown is kept from loss without its name": {
 			{"see 1", ""},
-			{"remove n2", "held: node n2 has the last copy of something: drain it, or accept the loss"},
+			{"remove n2", "held: node beta (n2) has the last copy of something: drain it, or accept the loss"},
 			{"remove n2 loss", "n2 is gone, lost "},
 		},
 		"what others have is not lost with a node": {
@@ -371,14 +371,14 @@ func TestOperatorCommands_haveTheExpectedOutcome(t *testing.T) {
 		"a copy on a node that cannot be reached is none": {
 			{"confirm n3", ""},
 			{"lose n3", ""},
-			{"remove n2", "held: node n2 has the last copy of 1 of the repositories (git.example.com/x/c): drain it, or accept the loss"},
+			{"remove n2", "held: node beta (n2) has the last copy of 1 of the repositories (git.example.com/x/c): drain it, or accept the loss"},
 		},
 
 		"a node that lags misses no loss": {
 			{"confirm n3", ""},
 			{"lag", ""},
 			{"drop n3", ""},
-			{"remove n2", "held: node n2 has the last copy of 1 of the repositories (git.example.com/x/c): drain it, or accept the loss"},
+			{"remove n2", "held: node beta (n2) has the last copy of 1 of the repositories (git.example.com/x/c): drain it, or accept the loss"},
 		},
 		"whether something is lost is not known without a leader": {
 			{"lead", ""},
