@@ -21,6 +21,7 @@ type askFlags struct {
 	thread string
 	public bool
 	quiet  bool
+	asJSON *bool
 }
 
 func newAsk(getenv func(string) string) *cobra.Command {
@@ -46,6 +47,7 @@ Exit status: 0 with an answer, 1 when there is none, 2 on an error.
 	fs.StringVarP(&f.thread, "thread", "t", "", "go on with this thread of yours, which has the id of an earlier question")
 	fs.BoolVar(&f.public, "public", false, "let everybody read the new thread who has its link")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing of what the model does; only the thread is named")
+	f.asJSON = fs.Bool("json", false, "the thread, then each event of the answer as it comes, on a line")
 	return cmd
 }
 
@@ -86,6 +88,12 @@ func (f *askFlags) run(cmd *cobra.Command, c *client, args []string) error {
 	// Only a terminal gets the text piece by piece: a file gets the answer alone, without text
 	// that the model wrote before it.
 	p := askPrinter{out: bufio.NewWriter(cmd.OutOrStdout()), doing: cmd.ErrOrStderr(), quiet: f.quiet, live: isTerminal(os.Stdout)}
+	if *f.asJSON {
+		if err := printJSON(cmd.OutOrStdout(), map[string]string{"thread": chat.ID}); err != nil {
+			return err
+		}
+		p.out, p.doing, p.events = bufio.NewWriter(io.Discard), io.Discard, cmd.OutOrStdout()
+	}
 	err := c.watch(cmd.Context(), chat.ID, chat.After, p.event)
 	p.out.Flush()
 	if err != nil {
@@ -108,6 +116,8 @@ type askEvent struct {
 	Step       int
 	Failed     bool
 	Cite       *struct{ Path, URL, State string }
+
+	raw string // as the API sent it
 }
 
 // watch calls fn with the events of a thread after a number. If the connection breaks, it
@@ -137,6 +147,7 @@ func (c *client) watch(ctx context.Context, id string, after int, fn func(*askEv
 			}
 
 			// The next connection continues after this number.
+			e.raw = data
 			after = e.N
 			ended = ended || e.Kind == "done"
 			fn(&e)
@@ -159,12 +170,16 @@ type askPrinter struct {
 	doing  io.Writer
 	quiet  bool
 	live   bool            // print text at once, even if it turns out to be no answer
+	events io.Writer       // gets each event as the API sent it; nil for none
 	text   strings.Builder // of this step
 	status string
 	cited  []string
 }
 
 func (p *askPrinter) event(e *askEvent) {
+	if p.events != nil {
+		fmt.Fprintln(p.events, e.raw)
+	}
 	switch e.Kind {
 	case "text":
 		p.write(e.Text)

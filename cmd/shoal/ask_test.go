@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A user who hides progress still needs the thread for the next question.
-func TestAskCommand_quietStillPrintsTheThread(t *testing.T) {
+// A user who hides progress still needs the thread for the next question. A script gets all as JSON.
+func TestAskCommand_alwaysPrintsTheThread(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	node.HandleFunc("POST /api/chat", func(w http.ResponseWriter, _ *http.Request) {
@@ -28,5 +28,12 @@ func TestAskCommand_quietStillPrintsTheThread(t *testing.T) {
 		if err != nil || stdout != "In store.go.\n" || stderr != want {
 			t.Errorf("%s: %v\n%s%s, want %s", args, err, stdout, stderr, want)
 		}
+	}
+
+	// A script gets the thread and each event, and nothing else.
+	stdout, stderr, err := run(t, node, "ask", "--json", "Where?")
+	want := `{"thread":"5b0c7a4e"}` + "\n" + `{"n":1,"kind":"call","text":"grep"}` + "\n" + `{"n":2,"kind":"text","text":"In store.go."}` + "\n" + `{"n":3,"kind":"done","text":"done"}` + "\n"
+	if err != nil || stdout != want || stderr != "" {
+		t.Errorf("ask --json: %v\n%s%s", err, stdout, stderr)
 	}
 }

@@ -19,6 +19,13 @@ import (
 // assignment matches a line of an environment file, as docker, compose and systemd read it.
 var assignment = regexp.MustCompile(`^\s*(export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
 
+// variableReport says what a node does with a variable.
+type variableReport struct {
+	Name    string `json:"name"`
+	Verdict string `json:"verdict"`
+	Good    bool   `json:"good"` // false: its value stops the start
+}
+
 // setting is a variable of such a file.
 type setting struct{ name, value string }
 
@@ -50,7 +57,7 @@ func readEnvFile(path string) (all []setting, exported []string, err error) {
 
 // checkEnvFile prints what a node does with each variable of a file, and warns about secrets that
 // the configuration names and the file lacks. good is false if a variable would stop a node.
-func checkEnvFile(cmd *cobra.Command, path string, named []string) (good bool, err error) {
+func checkEnvFile(cmd *cobra.Command, path string, named []string, report *checkReport) (good bool, err error) {
 	all, exported, err := readEnvFile(path)
 	if err != nil {
 		return false, err
@@ -62,33 +69,40 @@ func checkEnvFile(cmd *cobra.Command, path string, named []string) (good bool, e
 	for _, s := range all {
 		verdict, ok := variableVerdict(s, flags, named)
 		good = good && ok
+		report.Variables = append(report.Variables, variableReport{s.name, verdict, ok})
 		fmt.Fprintf(out, "  %s: %s\n", s.name, verdict)
 	}
+	report.Exported = exported
 	if len(exported) > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: systemd and docker skip lines that begin with \"export\": %s\n", path, strings.Join(exported, ", "))
 	}
-	warnMissing(cmd.ErrOrStderr(), path, all, named)
+	report.Unset = warnMissing(cmd.ErrOrStderr(), path, all, named)
 	return good, nil
 }
 
-// warnMissing names the secrets of the configuration that the file lacks. It skips the standard
+// warnMissing names the secrets of the configuration that the file lacks, and returns them. It skips the standard
 // variables of model providers, because one of several is enough.
-func warnMissing(w io.Writer, path string, all []setting, named []string) {
+func warnMissing(w io.Writer, path string, all []setting, named []string) (missing []string) {
 	for _, name := range named {
 		usual := slices.ContainsFunc(config.Variables(), func(v config.Variable) bool { return v.Name == name })
 		if !usual && !slices.ContainsFunc(all, func(s setting) bool { return s.name == name && s.value != "" }) {
+			missing = append(missing, name)
 			fmt.Fprintf(w, "%s: warning: the configuration names %s, which is not set here\n", path, name)
 		}
 	}
+	return missing
 }
 
-// warnUnset names the secrets of the configuration that this shell lacks: a node may have them.
-func warnUnset(w io.Writer, path string, named []string, getenv func(string) string) {
+// warnUnset names the secrets of the configuration that this shell lacks, and returns them: a node may
+// have them.
+func warnUnset(w io.Writer, path string, named []string, getenv func(string) string) (unset []string) {
 	for _, name := range named {
 		if getenv(name) == "" {
+			unset = append(unset, name)
 			fmt.Fprintf(w, "%s: %s is not set in this shell; each node needs it\n", path, name)
 		}
 	}
+	return unset
 }
 
 // variableVerdict says what a node does with a variable. ok is false if the value would stop its

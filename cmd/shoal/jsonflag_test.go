@@ -9,20 +9,9 @@ import (
 
 // textOnly are the commands without --json, with the reason.
 var textOnly = map[string]string{
-	"shoal serve":            "runs a node",
-	"shoal mcp":              "speaks JSON to an agent",
-	"shoal ask":              "prints an answer as it comes",
-	"shoal login":            "asks a person",
-	"shoal logout":           "changes a file of this machine",
-	"shoal context use":      "changes a file of this machine",
-	"shoal context list":     "reads a file of this machine",
-	"shoal cluster-key new":  "makes a file",
-	"shoal config schema":    "prints JSON",
-	"shoal config check":     "has its exit code",
-	"shoal snapshot save":    "makes a file",
-	"shoal snapshot restore": "makes a data directory",
-	"shoal recover":          "changes a data directory",
-	"shoal upgrade next":     "prints the name of a node",
+	"shoal serve":         "runs a node; --log-format is about its log",
+	"shoal mcp":           "speaks JSON to an agent",
+	"shoal config schema": "prints JSON",
 }
 
 // Every command has --json for scripts.

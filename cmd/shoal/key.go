@@ -45,10 +45,10 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 		body := map[string]any{"name": args[0], "role": role, "user": user, "allRepositories": all}
 
 		// The API counts days; the suffix d is for readers.
-		if expires != "" {
+		if expires != "never" {
 			days, err := strconv.Atoi(strings.TrimSuffix(expires, "d"))
 			if err != nil || days < 1 {
-				return fmt.Errorf("--expires %q: want days, as 90d", expires)
+				return fmt.Errorf("--expires %q: want days, as 90d, or never", expires)
 			}
 			body["expiresInDays"] = days
 		}
@@ -69,7 +69,8 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 	offerValues(cmd, "role", "member", "owner")
 	cmd.Flags().StringVar(&user, "user", "", "account that it is for, by e-mail address or id (default whoever asks; the operator's keys are nobody's)")
 	cmd.Flags().BoolVar(&all, "all-repositories", false, "a key of nobody that sees every repository, also those whose permissions are enforced")
-	cmd.Flags().StringVar(&expires, "expires", "", "days until it ends, as 90d (default never)")
+	cmd.Flags().StringVar(&expires, "expires", "90d", "days until it ends, or never")
+	offerValues(cmd, "expires", "30d", "90d", "365d", "never")
 	return cmd
 }
 
@@ -100,20 +101,29 @@ func newKeyRevoke(getenv func(string) string) *cobra.Command {
 
 func newClusterKey() *cobra.Command {
 	cmd := &cobra.Command{Use: "cluster-key", Short: "The secret that makes nodes one cluster"}
-	cmd.AddCommand(&cobra.Command{
+	var asJSON *bool
+	makeKey := &cobra.Command{
 		Use:   "new [FILE]",
 		Short: "Make a cluster key in a new file that only its owner can read, or print one; give the same file to every node",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			// Print the key, for a secret store. Never pass it as an argument, which other users
 			// can see.
-			if len(args) == 0 {
+			switch {
+			case len(args) == 0 && *asJSON:
+				return printJSON(cmd.OutOrStdout(), map[string]string{"key": wire.NewKey().Text()})
+			case len(args) == 0:
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), wire.NewKey().Text())
 				return err
 			}
-			return writeKey(args[0])
+			if err := writeKey(args[0]); err != nil || !*asJSON {
+				return err
+			}
+			return printJSON(cmd.OutOrStdout(), map[string]string{"file": args[0]})
 		},
-	})
+	}
+	asJSON = jsonFlag(makeKey)
+	cmd.AddCommand(makeKey)
 	return cmd
 }
 

@@ -119,6 +119,7 @@ func (c *contexts) credentialsAt(address string) credentials {
 func newLogin(getenv func(string) string) *cobra.Command {
 	var name, caFile string
 	var piped bool
+	var asJSON *bool
 	cmd := &cobra.Command{
 		Use:   "login URL",
 		Short: "Sign in to a cluster: keep an API key for it, which every command then uses",
@@ -162,6 +163,9 @@ func newLogin(getenv func(string) string) *cobra.Command {
 			if err := all.write(); err != nil {
 				return err
 			}
+			if *asJSON {
+				return printJSON(cmd.OutOrStdout(), map[string]string{"context": name, "url": of.URL, "as": who.Name, "role": who.Role.String()})
+			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "signed in to %s as %s (%s); context %s is in use\n", of.URL, replaceHidden(who.Name), who.Role, name)
 			return nil
 		},
@@ -169,6 +173,7 @@ func newLogin(getenv func(string) string) *cobra.Command {
 	cmd.Flags().StringVar(&name, "name", "", "name of the context (default the host of the address)")
 	addCAFile(cmd, &caFile, getenv)
 	cmd.Flags().BoolVar(&piped, "key-stdin", false, "read the key from the standard input, for scripts")
+	asJSON = jsonFlag(cmd)
 	return cmd
 }
 
@@ -199,6 +204,7 @@ func whoami(cmd *cobra.Command, of credentials) (c *client, who account.Caller, 
 
 func newLogout(getenv func(string) string) *cobra.Command {
 	var local bool
+	var asJSON *bool
 	cmd := &cobra.Command{
 		Use:   "logout [CONTEXT]",
 		Short: "Revoke the key of a context (default the current one) and forget it",
@@ -227,11 +233,15 @@ func newLogout(getenv func(string) string) *cobra.Command {
 			if err := all.write(); err != nil {
 				return err
 			}
+			if *asJSON {
+				return printJSON(cmd.OutOrStdout(), map[string]any{"context": name, "url": of.URL, "revoked": !local})
+			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "context %s is gone; %s\n", name, said)
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&local, "local", false, "only forget the key, as for one that others use too")
+	asJSON = jsonFlag(cmd)
 	return cmd
 }
 
@@ -249,7 +259,20 @@ func revokeOwn(cmd *cobra.Command, of credentials) error {
 
 func newContext(getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{Use: "context", Short: "The clusters that you have signed in to with `shoal login`"}
-	cmd.AddCommand(&cobra.Command{
+	cmd.AddCommand(newContextList(getenv), newContextUse(getenv))
+	return cmd
+}
+
+// contextReport is a context without its key.
+type contextReport struct {
+	Name    string `json:"name"`
+	URL     string `json:"url"`
+	Current bool   `json:"current"`
+}
+
+func newContextList(getenv func(string) string) *cobra.Command {
+	var asJSON *bool
+	cmd := &cobra.Command{
 		Use: "list", Short: "List the contexts; * is the current one", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all, err := readContexts(getenv)
@@ -257,17 +280,29 @@ func newContext(getenv func(string) string) *cobra.Command {
 				return err
 			}
 
-			return table(cmd.OutOrStdout(), "\tNAME\tURL", slices.Sorted(maps.Keys(all.All)), func(name string) string {
+			reports := []contextReport{}
+			for _, name := range slices.Sorted(maps.Keys(all.All)) {
+				reports = append(reports, contextReport{name, all.All[name].URL, name == all.Current})
+			}
+			if *asJSON {
+				return printJSON(cmd.OutOrStdout(), reports)
+			}
+			return table(cmd.OutOrStdout(), "\tNAME\tURL", reports, func(r contextReport) string {
 				mark := ""
-				if name == all.Current {
+				if r.Current {
 					mark = "*"
 				}
-				return mark + "\t" + name + "\t" + all.All[name].URL
+				return mark + "\t" + r.Name + "\t" + r.URL
 			})
 		},
-	})
+	}
+	asJSON = jsonFlag(cmd)
+	return cmd
+}
 
-	cmd.AddCommand(&cobra.Command{
+func newContextUse(getenv func(string) string) *cobra.Command {
+	var asJSON *bool
+	cmd := &cobra.Command{
 		Use: "use CONTEXT", Short: "Make a context the current one", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			all, err := readContexts(getenv)
@@ -276,12 +311,18 @@ func newContext(getenv func(string) string) *cobra.Command {
 			}
 
 			// Only an existing context can become the current one.
-			if all.Current, _, err = all.find(args); err != nil {
+			name, of, err := all.find(args)
+			if err != nil {
 				return err
 			}
-			return all.write()
+			all.Current = name
+			if err := all.write(); err != nil || !*asJSON {
+				return err
+			}
+			return printJSON(cmd.OutOrStdout(), contextReport{name, of.URL, true})
 		},
-	})
+	}
+	asJSON = jsonFlag(cmd)
 	return cmd
 }
 

@@ -24,9 +24,45 @@ const (
 	onlineTime  = time.Minute
 )
 
+// hostReport says what the host of a connection listed.
+type hostReport struct {
+	Connection   string              `json:"connection"`
+	Error        string              `json:"error,omitempty"`
+	Repositories []string            `json:"repositories"`
+	More         bool                `json:"more"` // it lists more than these
+	LeftOut      map[host.Reason]int `json:"leftOut,omitempty"`
+	Scopes       []string            `json:"scopes,omitempty"` // of the token
+	Expires      *time.Time          `json:"expires,omitempty"`
+	Issues       []issueReport       `json:"issues,omitempty"`
+}
+
+// issueReport is something that the host refused.
+type issueReport struct {
+	Code   host.Code `json:"code"`
+	Target string    `json:"target,omitempty"` // organisation, project or repository; "": the whole connection
+	Text   string    `json:"text"`
+}
+
+func reportTrial(name string, t *host.Trial, err error) hostReport {
+	r := hostReport{Connection: name, Repositories: []string{}, More: t.More, LeftOut: t.Skipped, Scopes: t.Allowance.Scopes}
+	if err != nil {
+		r.Error = err.Error()
+	}
+	for i := range t.Repos {
+		r.Repositories = append(r.Repositories, t.Repos[i].Name)
+	}
+	if end := t.Allowance.Expires; !end.IsZero() {
+		r.Expires = &end
+	}
+	for _, i := range t.Issues {
+		r.Issues = append(r.Issues, issueReport{i.Code, i.Target, i.Text})
+	}
+	return r
+}
+
 // tryConnections asks each connection's host for its first repositories. It fails if one does not
 // list.
-func tryConnections(ctx context.Context, w io.Writer, file *config.File, getenv func(string) string) error {
+func tryConnections(ctx context.Context, w io.Writer, file *config.File, getenv func(string) string) (reports []hostReport, err error) {
 	tools := onlineTools(file, getenv)
 	failed := false
 	for _, conn := range file.Connections {
@@ -37,17 +73,18 @@ func tryConnections(ctx context.Context, w io.Writer, file *config.File, getenv 
 
 		// Ctrl-C: do not report the remaining connections as failures.
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 
 		printTrial(w, conn.Shared().Name, trial, err)
+		reports = append(reports, reportTrial(conn.Shared().Name, &trial, err))
 		failed = failed || err != nil
 	}
 
 	if failed {
-		return exitCode(1)
+		return reports, exitCode(1)
 	}
-	return nil
+	return reports, nil
 }
 
 // onlineTools makes tools that ask hosts as a node with this file and environment would.

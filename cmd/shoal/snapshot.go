@@ -26,78 +26,111 @@ func newSnapshot(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
+// savedReport is what `snapshot save --json` prints.
+type savedReport struct {
+	File     string       `json:"file"`
+	Bytes    int64        `json:"bytes"`
+	Replaced bool         `json:"replaced"`        // a file of that name was there
+	Chats    *chatsReport `json:"chats,omitempty"` // of --chats
+}
+
+// chatsReport is about a file of chats.
+type chatsReport struct {
+	File    string `json:"file"`
+	Bytes   int64  `json:"bytes,omitempty"`
+	Answers int    `json:"answers"`
+	Missing int    `json:"missing,omitempty"` // the nodes that have them did not answer
+}
+
 func newSnapshotSave(getenv func(string) string) *cobra.Command {
 	var chats string
+	var asJSON *bool
 	cmd := clientCommand(getenv, naming{}, &cobra.Command{
 		Use:   "save FILE",
 		Short: "Save the catalog of a running cluster",
 		Long:  "Save the catalog of a running cluster (- is standard output). Keep the cluster key at another place: it seals what is secret in the file.",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		if args[0] == "-" && isTerminal(os.Stdout) {
-			return errors.New("a snapshot is no text for a terminal: name a file, or send it to a program")
-		}
-
-		// Request it before creating the file, so that a refusal leaves none.
-		resp, err := c.send(cmd.Context(), "GET", "/api/snapshot", nil)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-
-		var n int64
-		before := ""
-
-		// A pipe cannot be undone; its reader detects a short snapshot by the checksum.
-		if args[0] == "-" {
-			n, err = io.Copy(cmd.OutOrStdout(), resp.Body)
-		} else {
-			if _, err := os.Stat(args[0]); err == nil {
-				before = ", in place of the file before"
+		out := cmd.OutOrStdout()
+		if *asJSON {
+			if args[0] == "-" {
+				return errors.New("the snapshot itself goes to standard output: name a file, or leave --json out")
 			}
-			n, err = disk.Replace(args[0], resp.Body)
+			cmd.SetErr(io.Discard)
 		}
-		if err != nil {
+		report, err := saveSnapshot(cmd, c, args[0], chats)
+		if err != nil || !*asJSON {
 			return err
 		}
-
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s%s\n", args[0], bytesText(n), before)
-		if chats == "" {
-			return nil
-		}
-		return saveChats(cmd, c, chats)
+		return printJSON(out, report)
 	})
 	cmd.Flags().StringVar(&chats, "chats", "", "save the chats into this file, too")
+	asJSON = jsonFlag(cmd)
 	return cmd
 }
 
-// saveChats saves the chats into a file. It replaces an existing file only by a complete one.
-func saveChats(cmd *cobra.Command, c *client, path string) error {
-	resp, err := c.send(cmd.Context(), "GET", "/api/snapshot?chats=true", nil)
+// saveSnapshot saves the catalog, and the chats where a file is named for them.
+func saveSnapshot(cmd *cobra.Command, c *client, path, chats string) (*savedReport, error) {
+	if path == "-" && isTerminal(os.Stdout) {
+		return nil, errors.New("a snapshot is no text for a terminal: name a file, or send it to a program")
+	}
+
+	// Request it before creating the file, so that a refusal leaves none.
+	resp, err := c.send(cmd.Context(), "GET", "/api/snapshot", nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
 
-	part := path + ".part"
-	defer os.Remove(part) // fails after the rename
-	n, err := disk.Replace(part, resp.Body)
-	if err != nil {
-		return err
+	report := &savedReport{File: path}
+	before := ""
+
+	// A pipe cannot be undone; its reader detects a short snapshot by the checksum.
+	if path == "-" {
+		report.Bytes, err = io.Copy(cmd.OutOrStdout(), resp.Body)
+	} else {
+		if _, err := os.Stat(path); err == nil {
+			report.Replaced, before = true, ", in place of the file before"
+		}
+		report.Bytes, err = disk.Replace(path, resp.Body)
 	}
-	files, missing, err := readChats(part, "")
 	if err != nil {
-		return err
-	}
-	if err := os.Rename(part, path); err != nil {
-		return err
+		return nil, err
 	}
 
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s: %s\n", path, bytesText(n), catalog.Counted(files, "answer", "answers"))
-	if missing > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s missing: the nodes that have them do not answer\n", catalog.Counted(missing, "answer is", "answers are"))
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s%s\n", path, bytesText(report.Bytes), before)
+	if chats != "" {
+		report.Chats, err = saveChats(cmd, c, chats)
 	}
-	return nil
+	return report, err
+}
+
+// saveChats saves the chats into a file. It replaces an existing file only by a complete one.
+func saveChats(cmd *cobra.Command, c *client, path string) (*chatsReport, error) {
+	resp, err := c.send(cmd.Context(), "GET", "/api/snapshot?chats=true", nil)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+
+	report := &chatsReport{File: path}
+	part := path + ".part"
+	defer os.Remove(part) // fails after the rename
+	if report.Bytes, err = disk.Replace(part, resp.Body); err != nil {
+		return nil, err
+	}
+	if report.Answers, report.Missing, err = readChats(part, ""); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(part, path); err != nil {
+		return nil, err
+	}
+
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s: %s\n", path, bytesText(report.Bytes), catalog.Counted(report.Answers, "answer", "answers"))
+	if report.Missing > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s missing: the nodes that have them do not answer\n", catalog.Counted(report.Missing, "answer is", "answers are"))
+	}
+	return report, nil
 }
 
 // checkChats finds a damaged file before anything is written. Without a name there is none.
@@ -109,14 +142,45 @@ func checkChats(path string) error {
 	return err
 }
 
-// restoreChats adds the chats of a file to a data directory.
-func restoreChats(w io.Writer, path, dataDir string) error {
-	if path == "" {
-		return nil
+// recoveredReport is what `snapshot restore --json` and `recover --json` print.
+type recoveredReport struct {
+	Node     string       `json:"node"`
+	Cluster  string       `json:"cluster"`
+	Before   string       `json:"before"` // id of the cluster that was
+	Index    uint64       `json:"index"`  // newest entry in the catalog
+	Removed  []string     `json:"removed"`
+	Sessions int          `json:"sessionsEnded"`
+	Consents int          `json:"consentsEnded"`
+	Links    int          `json:"linksEnded"`
+	Accounts int          `json:"accounts"` // active ones
+	Keys     []string     `json:"keys"`     // API keys in force: id, name and owner
+	Chats    *chatsReport `json:"chats,omitempty"`
+}
+
+// finishRecovery adds the chats of a file to a data directory, unless path is "", and prints what
+// was recovered.
+func finishRecovery(w io.Writer, r *cluster.Recovered, path, dataDir string, asJSON bool) error {
+	report := recoveredReport{
+		r.Node, r.Cluster, r.Before, r.Index, append([]string{}, r.Removed...),
+		r.Sessions, r.Consents, r.Links, r.Accounts, append([]string{}, r.Keys...), nil,
 	}
-	files, _, err := readChats(path, dataDir)
-	fmt.Fprintf(w, "chats: %s restored\n", catalog.Counted(files, "answer", "answers"))
-	return err
+	if !asJSON {
+		printRecovered(w, r)
+	}
+	if path != "" {
+		answers, _, err := readChats(path, dataDir)
+		report.Chats = &chatsReport{File: path, Answers: answers}
+		if !asJSON {
+			fmt.Fprintf(w, "chats: %s restored\n", catalog.Counted(answers, "answer", "answers"))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if asJSON {
+		return printJSON(w, report)
+	}
+	return nil
 }
 
 // readChats checks a file of chats, and unpacks it into a data directory unless dataDir is "".
@@ -141,6 +205,7 @@ func readChats(path, dataDir string) (files, missing int, err error) {
 
 func newSnapshotRestore(getenv func(string) string) *cobra.Command {
 	var dataDir, keyFile, chats string
+	var asJSON *bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Begin a new cluster of one node with a saved catalog",
@@ -166,20 +231,21 @@ func newSnapshotRestore(getenv func(string) string) *cobra.Command {
 				return err
 			}
 
-			printRecovered(cmd.OutOrStdout(), r)
-			return restoreChats(cmd.OutOrStdout(), chats, dataDir)
+			return finishRecovery(cmd.OutOrStdout(), r, chats, dataDir, *asJSON)
 		},
 	}
 
 	offlineFlags(cmd, getenv, &dataDir)
 	cmd.Flags().StringVar(&chats, "chats", "", "restore the chats of this file, too")
 	cmd.Flags().StringVar(&keyFile, "cluster-key-file", getenv("SHOAL_CLUSTER_KEY_FILE"), "cluster key (default <data-dir>/cluster.key) [SHOAL_CLUSTER_KEY_FILE]")
+	asJSON = jsonFlag(cmd)
 	return cmd
 }
 
 func newRecover(getenv func(string) string) *cobra.Command {
 	var dataDir, chats string
 	var accept bool
+	var asJSON *bool
 	cmd := &cobra.Command{
 		Use:   "recover",
 		Short: "Recovery after loss of the majority: make this stopped node a cluster of its own",
@@ -202,14 +268,14 @@ func newRecover(getenv func(string) string) *cobra.Command {
 				return err
 			}
 
-			printRecovered(cmd.OutOrStdout(), r)
-			return restoreChats(cmd.OutOrStdout(), chats, dataDir)
+			return finishRecovery(cmd.OutOrStdout(), r, chats, dataDir, *asJSON)
 		},
 	}
 
 	offlineFlags(cmd, getenv, &dataDir)
 	cmd.Flags().StringVar(&chats, "chats", "", "add the chats of this file, which only the lost nodes may have had")
 	cmd.Flags().BoolVar(&accept, "accept-loss", false, "go on although changes may be lost")
+	asJSON = jsonFlag(cmd)
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 func newUpgradeNext(getenv func(string) string) *cobra.Command {
 	var patience time.Duration
+	var asJSON *bool
 	cmd := clientCommand(getenv, naming{}, &cobra.Command{
 		Use:   "next",
 		Short: "Name the node to restart next with this version, once that is safe",
@@ -31,36 +33,59 @@ every node runs this version.`,
 	}, func(cmd *cobra.Command, c *client, _ []string) error {
 		ctx, cancel := withTimeout(cmd.Context(), patience)
 		defer cancel()
-		return waitForNext(ctx, cmd, c)
+		next, err := waitForNext(ctx, cmd, c)
+		if err != nil {
+			return err
+		}
+
+		switch {
+		case *asJSON:
+			err = printJSON(cmd.OutOrStdout(), nextReport(next))
+		case next != nil:
+			fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", next.ID, next.Address)
+		}
+		if next == nil {
+			fmt.Fprintf(cmd.ErrOrStderr(), "every node runs version %s\n", buildVersion())
+			err = cmp.Or(err, error(exitCode(1)))
+		}
+		return err
 	})
 
 	cmd.Flags().DurationVar(&patience, "timeout", 0, "give up after this long (0: never)")
+	asJSON = jsonFlag(cmd)
 	return cmd
 }
 
-// waitForNext prints the next node once it is safe to restart it.
-func waitForNext(ctx context.Context, cmd *cobra.Command, c *client) error {
+// nextReport returns what --json prints: the node to restart, or that there is none left.
+func nextReport(m *node.MemberStatus) any {
+	if m == nil {
+		return map[string]any{"done": true, "version": buildVersion()}
+	}
+	return map[string]any{"done": false, "id": m.ID, "name": m.Name, "address": m.Address, "role": m.Role, "version": m.Version}
+}
+
+// waitForNext returns the next node once it is safe to restart it; nil if every node runs this
+// version.
+func waitForNext(ctx context.Context, cmd *cobra.Command, c *client) (*node.MemberStatus, error) {
 	for reason := ""; ; {
 		var s node.StatusResponse
 		if err := c.call(ctx, "GET", "/api/status", nil, &s); err != nil {
-			return err
+			return nil, err
 		}
 		if u := upgradeOf(&s, catalog.ThisBuild(), buildVersion()); !u.Possible {
-			return errors.New(u.Summary[0])
+			return nil, errors.New(u.Summary[0])
 		}
 
 		next := nextNode(&s, buildVersion())
 		if next == nil {
-			fmt.Fprintf(cmd.ErrOrStderr(), "every node runs version %s\n", buildVersion())
-			return exitCode(1)
+			return nil, nil
 		}
 		now := unsafeNow(&s)
 		if now == "" {
 			if s.Verdict.State == node.VerdictSmall {
 				fmt.Fprintln(cmd.ErrOrStderr(), "warning:", s.Verdict.Sentence)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", next.ID, next.Address)
-			return nil
+			return next, nil
 		}
 
 		if now != reason {
@@ -68,7 +93,7 @@ func waitForNext(ctx context.Context, cmd *cobra.Command, c *client) error {
 			reason = now
 		}
 		if !clock.Wait(ctx, time.Second) {
-			return errors.New("no node may be restarted yet: " + now)
+			return nil, errors.New("no node may be restarted yet: " + now)
 		}
 	}
 }
