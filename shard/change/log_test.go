@@ -184,3 +184,33 @@ func TestLogSearch_tellsABoundedPartOfACommit(t *testing.T) {
 		}
 	}
 }
+
+// The end of a text is the end of a line, though another text follows in its page.
+func TestChangeIndex_anchorsHoldAtTheEndOfAText(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 9)
+	stream := "commit refs/heads/main\ncommitter A <a@example.com> 1700000000 +0000\ndata 8\nthe end\n"
+	for _, name := range []string{"a", "b", "c"} {
+		stream += fmt.Sprintf("M 100644 inline %s\ndata 12\nfirst\nlast%s\n\n", name, name)
+	}
+	w.run(stream, "fast-import", "--quiet")
+	m, l := git.Open(w.dir), Open(t.TempDir())
+	defer m.Close()
+	defer l.Close()
+	tips := []Tip{{"HEAD", strings.TrimSpace(w.run("", "rev-parse", "main"))}}
+	if err := l.Update(t.Context(), m, tips, Bound{All: true}, time.Now(), noPause); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int{
+		`type:diff added:"last.\n$"`: 3, `type:diff added:"lasta\n$"`: 1, `type:diff added:"^first\nlastb\n$"`: 1,
+		`type:diff added:"\Afirst"`: 3, `type:diff added:"last.\n\z"`: 3, `type:commit message:"the end\n$"`: 1,
+	} {
+		q, err := query.Parse(text, query.Options{Regexp: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := l.Search(t.Context(), LogSearch{Q: q.Q, Diff: q.Type == query.DiffType, Limit: 10}); err != nil || out.Total != want {
+			t.Errorf("%s: %+v, %v, want %d", text, out, err, want)
+		}
+	}
+}

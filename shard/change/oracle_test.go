@@ -288,19 +288,19 @@ func (w *world) ownFiles(id string) (out []saidFile) {
 			continue
 		}
 		f := saidFile{path: strings.NewReplacer(`\n`, "\n", `\"`, `"`).Replace(strings.Trim(name, `"`))}
-		signs := 0
+		signs, run := 0, ownRun{}
 		for line := range strings.SplitSeq(rest, "\n") {
 			switch {
 			case strings.HasPrefix(line, "Binary files "):
 				f.named = true
 			case strings.HasPrefix(line, "@@@"):
+				run.end(&f)
 				signs = strings.Index(line, " ") - 1
-			case signs > 0 && strings.HasPrefix(line, strings.Repeat("+", signs)):
-				f.added = append(f.added, line[signs:]+"\n")
-			case signs > 0 && strings.HasPrefix(line, strings.Repeat("-", signs)):
-				f.removed = append(f.removed, line[signs:]+"\n")
+			case signs > 0 && len(line) >= signs && line[0] != '\\':
+				run.take(&f, line, signs)
 			}
 		}
+		run.end(&f)
 		if f.named || len(f.added)+len(f.removed) > 0 {
 			out = append(out, f)
 		}

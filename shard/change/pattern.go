@@ -41,24 +41,26 @@ func compile(t *query.Text) (*pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("search changes: %w", err)
 	}
-	// A page has many texts, so its postings know no beginning or end of a text.
-	if !hasTextAnchor(re) {
-		p.formula = trigram.FromRegexp(re, t.Fold)
-	}
+	dropAnchors(re, p.lines)
+	p.formula = trigram.FromRegexp(re, t.Fold)
 	return p, nil
 }
 
-// hasTextAnchor reports whether an expression contains \A or \z.
-func hasTextAnchor(re *syntax.Regexp) bool {
-	if re.Op == syntax.OpBeginText || re.Op == syntax.OpEndText {
-		return true
-	}
-	for _, sub := range re.Sub {
-		if hasTextAnchor(sub) {
-			return true
+// dropAnchors makes an expression match more: without its anchors at the ends of texts and, with
+// lines, of lines. A page has many texts, and its postings know no end of one. The last line of a text
+// ends there too, so $ behind a newline is true of it; in the page another text follows.
+func dropAnchors(re *syntax.Regexp, lines bool) {
+	switch re.Op {
+	case syntax.OpBeginText, syntax.OpEndText:
+		re.Op = syntax.OpEmptyMatch
+	case syntax.OpBeginLine, syntax.OpEndLine:
+		if lines {
+			re.Op = syntax.OpEmptyMatch
 		}
 	}
-	return false
+	for _, sub := range re.Sub {
+		dropAnchors(sub, lines)
+	}
 }
 
 // inSide reports whether the removed or the added lines of a change match. A match cannot span two

@@ -100,23 +100,12 @@ func scanFiles(lines []string) (out []saidFile) {
 			f.named = true
 		case strings.HasPrefix(line, "@@@"):
 			signs := strings.Index(line, " ") - 1
-			var old, now strings.Builder
+			var run ownRun
 			for i+1 < len(lines) && len(lines[i+1]) >= signs && strings.Trim(lines[i+1][:signs], "+- ") == "" {
 				i++
-				switch body := lines[i][signs:] + "\n"; lines[i][:signs] {
-				case strings.Repeat("+", signs):
-					now.WriteString(body)
-				case strings.Repeat("-", signs):
-					old.WriteString(body)
-				}
+				size += run.take(f, lines[i], signs)
 			}
-			size += old.Len() + now.Len()
-			if old.Len() > 0 {
-				f.removed = append(f.removed, old.String())
-			}
-			if now.Len() > 0 {
-				f.added = append(f.added, now.String())
-			}
+			run.end(f)
 		case strings.HasPrefix(line, "@@ "):
 			var sides [2]strings.Builder
 			for side, part := range strings.Fields(line)[1:3] {
@@ -138,6 +127,37 @@ func scanFiles(lines []string) (out []saidFile) {
 	}
 	end()
 	return out
+}
+
+// ownRun is lines of a merge that differ from all parents and stand together.
+type ownRun struct{ removed, added strings.Builder }
+
+// take takes a line of a combined hunk, and returns how many bytes of it are the merge's own. A line
+// that is not ends the run, unless only parents behind the first had it.
+func (r *ownRun) take(f *saidFile, line string, signs int) int {
+	body := line[signs:] + "\n"
+	switch sign := line[:signs]; {
+	case sign == strings.Repeat("+", signs):
+		r.added.WriteString(body)
+		return len(body)
+	case sign == strings.Repeat("-", signs):
+		r.removed.WriteString(body)
+		return len(body)
+	case sign[0] != ' ' || !strings.Contains(sign, "-"):
+		r.end(f)
+	}
+	return 0
+}
+
+func (r *ownRun) end(f *saidFile) {
+	if r.removed.Len() > 0 {
+		f.removed = append(f.removed, r.removed.String())
+	}
+	if r.added.Len() > 0 {
+		f.added = append(f.added, r.added.String())
+	}
+	r.removed.Reset()
+	r.added.Reset()
 }
 
 // plainPath reads a path as git prints it, and leaves out what stands before its first slash.
