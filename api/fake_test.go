@@ -164,7 +164,7 @@ func (f *fake) SearchCommits(_ context.Context, _ catalog.Viewer, req search.Req
 	return answer(f, &search.CommitsResponse{
 		Total: 2, Named: 1, Coverage: partCovered, Took: time.Millisecond, Hints: []string{"a hint"},
 		Next: "next", Facets: &search.CommitFacets{Repositories: []search.FacetValue{{Value: "example.com/a/b", Files: 2}}, Authors: []search.FacetValue{{Value: "Ann", Files: 2}}, Months: []search.FacetValue{{Value: "2026-01", Files: 2}}, Exact: true},
-		Uncovered: []search.Uncovered{{Repository: "example.com/a/c", Why: "older commits are not indexed"}},
+		Uncovered: []search.Uncovered{{Repository: "example.com/a/c", Why: "older commits are not indexed", Before: when, After: when}},
 		Commits: []search.FoundCommit{{
 			RepoID: 7, Repository: "example.com/a/b", WebURL: "http://shoal/browse/x",
 			CommitMatch: change.CommitMatch{

@@ -122,3 +122,38 @@ func TestCommitSearch_findsCommitsOnEveryNode(t *testing.T) {
 		return nil
 	})
 }
+
+// What is not indexed of one repository is read from git: a bound leaves out the older commits, and off all.
+// Of several repositories the answer names what it lacks.
+func TestCommitSearch_readsFromGitWhatIsNotIndexed(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	app := nodetest.NewRepo(t, filepath.Join(root, "app"), map[string]string{"a.go": "kraken\n"})
+	for i := range 5 {
+		app.Commit(map[string]string{"a.go": fmt.Sprintf("kraken %d\n", i)})
+	}
+	nodetest.NewRepo(t, filepath.Join(root, "lib"), map[string]string{"b.go": "kraken\n"})
+	for _, bound := range []change.Bound{{}, {Commits: 2}} {
+		fleet := nodetest.StartFleet(t, 1, nodetest.Config{File: still(root), Edit: func(o *node.Options) { o.History = bound }})
+		n := fleet.Nodes[0]
+		n.WaitIndexed(2)
+		if !bound.Off() {
+			n.WaitHistory()
+		}
+		find := func(query string) *search.CommitsResponse {
+			t.Helper()
+			r, err := n.Node.Search.SearchCommits(t.Context(), catalog.Operator(), search.Request{Query: query})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		if r := find("type:diff added:kraken repo:app"); r.Total != 6 || !r.Coverage.Exhaustive() {
+			t.Errorf("with %s: %d are found, %v", bound, r.Total, r.Uncovered)
+		}
+		r := find("type:diff added:kraken")
+		if r.Coverage.Exhaustive() || len(r.Uncovered) == 0 || r.Uncovered[0].Repository != "local/app" || !bound.Off() && r.Uncovered[0].Before.IsZero() {
+			t.Errorf("with %s: %d are found, %+v", bound, r.Total, r.Uncovered)
+		}
+	}
+}

@@ -56,6 +56,8 @@ type Keeper struct {
 	logs    map[catalog.RepoID]*kept
 	covered map[catalog.RepoID]change.Extent // when Run looked last
 
+	reading chan struct{} // has one for each search that reads from git
+
 	calm *catalog.View // of the last round, if that left nothing to do; of Run alone
 
 	counting sync.Mutex // guards the fields below, and is held while Status counts
@@ -80,12 +82,14 @@ const (
 	retryMost  = 10 * time.Minute
 	openTime   = time.Minute // how long a log stays open after a search
 	waitBusy   = 200 * time.Millisecond
+	restDir    = "rest"      // has files of searches that read what is not indexed
+	restAtOnce = 2           // of these searches
 	waitMost   = time.Minute // for other work, before each piece: where there is always some, this goes on slowly
 )
 
 // New makes a Keeper. Nothing is read before Run.
 func New(d Deps) *Keeper {
-	return &Keeper{d: d, logs: map[catalog.RepoID]*kept{}, covered: map[catalog.RepoID]change.Extent{}}
+	return &Keeper{d: d, logs: map[catalog.RepoID]*kept{}, covered: map[catalog.RepoID]change.Extent{}, reading: make(chan struct{}, restAtOnce)}
 }
 
 // of returns the changes of a repository.
@@ -104,6 +108,7 @@ func (k *Keeper) of(id catalog.RepoID) *kept {
 // other, until ctx ends. It does nothing if histories are off.
 func (k *Keeper) Run(ctx context.Context) error {
 	defer k.close()
+	_ = os.RemoveAll(filepath.Join(k.d.Dir, restDir)) // of searches that a crash ended
 	if k.d.Bound.Off() {
 		<-ctx.Done()
 		return nil
@@ -288,16 +293,35 @@ const (
 )
 
 // Search finds what a query holds for in the changes of a repository. The state says whether
-// that is all there is, by the digest of the revisions that the asker knows.
-func (k *Keeper) Search(ctx context.Context, id catalog.RepoID, revisions string, req change.LogSearch) (*change.LogMatches, Reach, error) {
-	if k.d.Bound.Off() || !k.d.Mirrors.Has(id) {
+// that is all there is, by the digest of the revisions that the asker knows. With rest, it reads from
+// git what the log lacks, until a little before ctx ends.
+func (k *Keeper) Search(ctx context.Context, id catalog.RepoID, revisions string, rest bool, req change.LogSearch) (*change.LogMatches, Reach, error) {
+	if !k.d.Mirrors.Has(id) {
 		return nil, Absent, nil
 	}
-	e := k.of(id)
-	k.mu.Lock()
-	e.used = k.d.Now()
-	k.mu.Unlock()
-	out, err := e.log.Search(ctx, req)
+	out, state, err := k.indexed(ctx, id, revisions, req)
+	if !rest || state == Whole {
+		return out, state, err
+	}
+	all, err := k.withRest(ctx, id, revisions, req)
+	switch {
+	case err != nil || all == nil:
+		if err != nil && ctx.Err() == nil {
+			k.d.Log.Info("commits that are not indexed cannot be read", "repo", id, "err", err)
+		}
+		return out, state, nil // what is indexed is better than nothing
+	case !all.Whole:
+		return all, Partial, nil
+	}
+	return all, Whole, nil
+}
+
+// indexed searches the log of a repository.
+func (k *Keeper) indexed(ctx context.Context, id catalog.RepoID, revisions string, req change.LogSearch) (*change.LogMatches, Reach, error) {
+	if k.d.Bound.Off() {
+		return nil, Absent, nil
+	}
+	out, err := k.use(id).log.Search(ctx, req)
 	switch {
 	case err != nil || len(out.Revisions) == 0:
 		return nil, Absent, err
@@ -307,6 +331,39 @@ func (k *Keeper) Search(ctx context.Context, id catalog.RepoID, revisions string
 		return out, Partial, nil
 	}
 	return out, Whole, nil
+}
+
+// use returns the changes of a repository, which then stay open for a while.
+func (k *Keeper) use(id catalog.RepoID) *kept {
+	e := k.of(id)
+	k.mu.Lock()
+	e.used = k.d.Now()
+	k.mu.Unlock()
+	return e
+}
+
+// withRest searches all commits of a repository, also those that the log lacks. It returns nil where
+// this node does not know the revisions that the asker knows.
+func (k *Keeper) withRest(ctx context.Context, id catalog.RepoID, revisions string, req change.LogSearch) (*change.LogMatches, error) {
+	repo := k.d.View().Repo(id)
+	if repo == nil || Digest(repo) != revisions {
+		return nil, nil
+	}
+	select {
+	case k.reading <- struct{}{}:
+		defer func() { <-k.reading }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if err := os.MkdirAll(filepath.Join(k.d.Dir, restDir), 0o700); err != nil {
+		return nil, fmt.Errorf("read commits: %w", err)
+	}
+	dir, err := os.MkdirTemp(filepath.Join(k.d.Dir, restDir), "")
+	if err != nil {
+		return nil, fmt.Errorf("read commits: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	return k.use(id).log.SearchAll(ctx, req, change.Rest{Mirror: k.d.Mirrors.Get(id), Revisions: revisionsOf(repo), Dir: dir})
 }
 
 // Releases tells the first release with each commit, or the first tag where no name is one, until ctx

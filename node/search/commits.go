@@ -68,6 +68,9 @@ type FoundCommit struct {
 type Uncovered struct {
 	Repository string `json:"repository"`
 	Why        string `json:"why"`
+
+	Before time.Time `json:"before,omitzero"` // older commits were not searched
+	After  time.Time `json:"after,omitzero"`  // newer ones were not
 }
 
 // commitsRequest is a search of the changes of some repositories that a node has.
@@ -78,6 +81,7 @@ type commitsRequest struct {
 	Best     bool // the best first, else the newest
 	Facets   bool
 	Releases bool
+	Rest     bool // read from git what is not indexed
 	Limit    int
 	Repos    []catalog.RepoID
 	Digest   []string       // of Repos: what the asker knows of their revisions
@@ -95,7 +99,8 @@ type commitsPart struct {
 	Total, Named, Left int
 	Commits            []change.CommitMatch
 	Authors, Months    map[string]int
-	MoreAuthors        bool // that are not counted
+	MoreAuthors        bool      // that are not counted
+	Before, After      time.Time // between which commits were searched, where that is known
 }
 
 // commitsCall asks another node to search changes that it has. One of a version without them
@@ -233,7 +238,7 @@ func (c *commitSearch) round(ctx context.Context) bool {
 
 // ask asks a node, this one or another, and keeps its answer if it is better than the earlier one.
 func (c *commitSearch) ask(ctx context.Context, node string, ids []catalog.RepoID) {
-	req := &commitsRequest{Pass: c.q.visible.Pass(), Q: c.q.leaf.Q, Diff: c.diff, Best: c.q.req.Best, Facets: c.q.req.Facets, Releases: c.q.req.Releases, Limit: c.q.req.Matches, Repos: ids}
+	req := &commitsRequest{Pass: c.q.visible.Pass(), Q: c.q.leaf.Q, Diff: c.diff, Best: c.q.req.Best, Facets: c.q.req.Facets, Releases: c.q.req.Releases, Rest: c.q.repos.GetCardinality() == 1, Limit: c.q.req.Matches, Repos: ids}
 	for _, id := range ids {
 		digest, after := "", change.Place{}
 		if repo, err := c.q.visible.ByID(id); err == nil {
@@ -312,7 +317,7 @@ func (l *leaves) commits(ctx context.Context, req *commitsRequest) (*commitsResp
 			told.names[i] = repo.Name
 		}
 		group.Go(func() error {
-			found, state, err := l.d.Histories.Search(gctx, id, req.Digest[i], change.LogSearch{
+			found, state, err := l.d.Histories.Search(gctx, id, req.Digest[i], req.Rest, change.LogSearch{
 				Q: ofRepo(req.Q.Q, id), Diff: req.Diff, Best: req.Best, After: req.After[i], Worst: told.worst(), Limit: req.Limit, Facets: req.Facets,
 			})
 			switch {
@@ -321,7 +326,7 @@ func (l *leaves) commits(ctx context.Context, req *commitsRequest) (*commitsResp
 			case err != nil:
 				l.d.Log.Warn("the changes of a repository cannot be searched", "repo", id, "err", err)
 			case found != nil:
-				part := commitsPart{State: state, Total: found.Total, Named: found.Named, Left: found.Left, Commits: found.Commits, Months: found.Months}
+				part := commitsPart{State: state, Total: found.Total, Named: found.Named, Left: found.Left, Commits: found.Commits, Months: found.Months, Before: found.Before, After: found.After}
 				part.Authors, part.MoreAuthors = most(found.Authors, mostAuthors)
 				told.add(i, part)
 			}
@@ -448,9 +453,10 @@ func (c *commitSearch) respond() *CommitsResponse {
 			whole++
 			continue
 		}
-		kind, why := part.lack()
+		kind, lack := part.lack()
 		gaps[kind]++
-		out.Uncovered = append(out.Uncovered, Uncovered{repo.Name, why})
+		lack.Repository = repo.Name
+		out.Uncovered = append(out.Uncovered, lack)
 	}
 
 	slices.SortFunc(out.Uncovered, func(a, b Uncovered) int { return cmp.Compare(a.Repository, b.Repository) })
@@ -487,17 +493,23 @@ func (c *commitSearch) unknownRevision() string {
 	return rev
 }
 
-// lack says why the commits of a repository were not all searched.
-func (p commitsPart) lack() (coverage.Kind, string) {
+// lack says why the commits of a repository were not all searched, and which.
+func (p *commitsPart) lack() (coverage.Kind, Uncovered) {
+	day := func(format string, at time.Time) string {
+		if at.IsZero() {
+			return ""
+		}
+		return fmt.Sprintf(format, at.Format(time.DateOnly))
+	}
 	switch {
 	case p.Late:
-		return coverage.Late, "the time was over"
+		return coverage.Late, Uncovered{Why: "the time was over"}
 	case p.State == history.Behind:
-		return coverage.Pending, "the newest commits are not indexed yet"
+		return coverage.Pending, Uncovered{Why: "the newest commits are not indexed yet" + day(", those after %s", p.After), After: p.After}
 	case p.State == history.Partial:
-		return coverage.Shallow, "older commits are not indexed"
+		return coverage.Shallow, Uncovered{Why: "older commits are not indexed" + day(", those before %s", p.Before), Before: p.Before}
 	}
-	return coverage.Pending, "its commits are not indexed, or not yet"
+	return coverage.Pending, Uncovered{Why: "its commits are not indexed, or not yet"}
 }
 
 // cut sorts the commits and keeps the first limit commits, or files. It reports whether any of the

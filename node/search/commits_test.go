@@ -75,8 +75,9 @@ func TestCommitsPart_theBetterOneIsKept(t *testing.T) {
 		{partial, late, "older commits are not indexed"},
 		{late, commitsPart{}, "the time was over"},
 	} {
-		if _, why := better(c.known, c.other).lack(); why != c.why {
-			t.Errorf("%+v and %+v: %s, want %s", c.known, c.other, why, c.why)
+		part := better(c.known, c.other)
+		if _, lack := part.lack(); lack.Why != c.why {
+			t.Errorf("%+v and %+v: %s, want %s", c.known, c.other, lack.Why, c.why)
 		}
 	}
 	if better(late, whole).State != history.Whole {

@@ -60,6 +60,6 @@ type Deps struct {
 
 // Histories are the changes of this node; *history.Keeper has them.
 type Histories interface {
-	Search(ctx context.Context, id catalog.RepoID, revisions string, req change.LogSearch) (*change.LogMatches, history.Reach, error)
+	Search(ctx context.Context, id catalog.RepoID, revisions string, rest bool, req change.LogSearch) (*change.LogMatches, history.Reach, error)
 	Releases(ctx context.Context, id catalog.RepoID, commits []change.CommitMatch)
 }

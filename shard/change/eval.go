@@ -28,8 +28,8 @@ type value struct {
 //	               files satisfies the negated condition.
 type evaluation struct {
 	x        *index
+	s        *generation
 	diff     bool
-	reached  func(rev string) *roaring.Bitmap // commits of this file, by number in it
 	patterns map[*query.Text]*pattern
 	buf      []byte
 	scratch  trigram.Scratch
@@ -88,7 +88,7 @@ func (e *evaluation) eval(q query.Q, within value) (value, error) {
 
 	// Conditions on commits.
 	case *query.Rev:
-		return value{e.reached(n.Pattern), false}, nil
+		return value{e.s.reachedBy(e.x, n.Pattern), false}, nil
 	case *query.Dates:
 		return e.commits(func(c int) bool { return inDates(n, int64(e.x.times.At(2*c+1))) }), nil
 	case *query.Merge:

@@ -55,6 +55,8 @@ type generation struct {
 	files []*index
 	reach []uint64 // by number of a commit
 
+	firstParents map[string]string // by id of a commit, where the files lack the parents; nil else
+
 	mu      sync.Mutex
 	readers int
 	old     bool // another one has taken its place

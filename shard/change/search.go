@@ -56,6 +56,9 @@ type LogMatches struct {
 
 	Revisions []Tip // that were searched
 	Whole     bool  // all of their commits were: none is beyond the bound, and git could read each
+
+	Before time.Time // commits before it were left out; zero if it is not known that any was
+	After  time.Time // when the newest revision that was searched was committed
 }
 
 // CommitMatch is a matching commit.
@@ -118,49 +121,88 @@ func (l *Log) Search(ctx context.Context, req LogSearch) (*LogMatches, error) {
 		return nil, err
 	}
 	defer s.release()
+	r, err := newSearching(ctx, req, s.m.Revisions)
+	if err != nil {
+		return nil, err
+	}
+	r.out.Whole = !s.m.Cut
+	if err := r.look(s); err != nil {
+		return nil, err
+	}
+	if s.m.Cut {
+		r.out.Before = s.boundary()
+	}
+	r.out.After = s.newest()
+	return r.tell()
+}
+
+// searching is one search of one or several generations.
+type searching struct {
+	ctx         context.Context
+	req         LogSearch
+	q           query.Q
+	patterns    map[*query.Text]*pattern
+	shown, said []*pattern // of lines, and of messages
+	out         *LogMatches
+	found       []hit // the first so far
+}
+
+func newSearching(ctx context.Context, req LogSearch, revisions []Tip) (*searching, error) {
 	q, patterns, err := prepare(req.Q, req.Diff)
 	if err != nil {
 		return nil, err
 	}
-	shown := positive(q, patterns, nil, query.Added, query.Removed, query.Content)
-	said := positive(q, patterns, nil, query.Message)
+	return &searching{
+		ctx: ctx, req: req, q: q, patterns: patterns,
+		shown: positive(q, patterns, nil, query.Added, query.Removed, query.Content), said: positive(q, patterns, nil, query.Message),
+		out: &LogMatches{Revisions: revisions, Whole: true, Authors: map[string]int{}, Months: map[string]int{}},
+	}, nil
+}
 
-	// What is first in each file, and then of all files.
-	out, found := &LogMatches{Revisions: s.m.Revisions, Whole: !s.m.Cut, Authors: map[string]int{}, Months: map[string]int{}}, []hit(nil)
-	err = file.Guard(func() error {
+// look finds the matches of a generation: what is first in each file, and then of all files.
+func (r *searching) look(s *generation) error {
+	return file.Guard(func() error {
 		for _, x := range s.files {
-			out.Whole = out.Whole && len(x.m.Unread) == 0
-			e := &evaluation{x: x, diff: req.Diff, patterns: patterns, ctx: ctx, reached: func(rev string) *roaring.Bitmap { return s.reachedBy(x, rev) }}
-			within := e.as(value{e.live(s.reach), false}, req.Diff)
-			hits, err := e.run(q, within)
-			if err == nil && len(shown) > 0 {
-				err = e.countNamed(loosened(q), within, out)
+			r.out.Whole = r.out.Whole && len(x.m.Unread) == 0
+			e := &evaluation{x: x, s: s, diff: r.req.Diff, patterns: r.patterns, ctx: r.ctx}
+			within := e.as(value{e.live(s.reach), false}, r.req.Diff)
+			hits, err := e.run(r.q, within)
+			if err == nil && len(r.shown) > 0 {
+				err = e.countNamed(loosened(r.q), within, r.out)
 			}
-			if err == nil && req.Best {
-				err = e.score(hits, append(shown, said...))
+			if err == nil && r.req.Best {
+				err = e.score(hits, slices.Concat(r.shown, r.said))
 			}
 			if err != nil {
 				return err
 			}
-			e.count(hits, req.Facets, out)
-			found = first(append(found, out.behind(hits, req.After)...), req.Limit)
+			e.count(hits, r.req.Facets, r.out)
+			r.found = first(append(r.found, r.out.behind(hits, r.req.After)...), r.req.Limit)
 		}
-		for _, h := range found {
-			if req.Worst != (Place{}) && h.place.behind(req.Worst) {
+		return nil
+	})
+}
+
+// tell reads the details of what was found.
+func (r *searching) tell() (*LogMatches, error) {
+	err := file.Guard(func() error {
+		for _, h := range r.found {
+			if r.req.Worst != (Place{}) && h.place.behind(r.req.Worst) {
 				break
 			}
-			c, err := h.x.tell(h, shown, said, req.Diff, s.files)
+			c, err := h.x.tell(h, r.shown, r.said, r.req.Diff, h.s.files)
 			if err != nil {
 				return err
 			}
-			out.Commits = append(out.Commits, *c)
+			c.Parent = cmp.Or(c.Parent, h.s.firstParents[c.ID])
+			r.out.Commits = append(r.out.Commits, *c)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	return r.out, nil
 }
 
 // prepare compiles the texts of a query.
@@ -225,6 +267,7 @@ func (s *generation) reachedBy(x *index, rev string) *roaring.Bitmap {
 // hit is a commit that matches, with those of its files that do where files are looked for.
 type hit struct {
 	x      *index
+	s      *generation
 	commit uint32
 	files  []uint32
 	place  Place
@@ -247,7 +290,7 @@ func (e *evaluation) run(q query.Q, within value) ([]hit, error) {
 			c = e.x.commitOf(n)
 		}
 		if last := len(hits) - 1; last < 0 || hits[last].commit != c {
-			hits = append(hits, hit{x: e.x, commit: c, place: Place{Time: int64(e.x.times.At(int(2*c + 1))), ID: e.x.id(c)}})
+			hits = append(hits, hit{x: e.x, s: e.s, commit: c, place: Place{Time: int64(e.x.times.At(int(2*c + 1))), ID: e.x.id(c)}})
 		}
 		if e.diff {
 			hits[len(hits)-1].files = append(hits[len(hits)-1].files, n)
