@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"github.com/shoalsearch/shoal/api/reply"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
 )
@@ -13,15 +14,15 @@ const (
 	bestFirst   = "best"
 )
 
-// commits handles POST /api/search_commits.
-func (a *searchRoutes) commits(ctx context.Context, c *call) error {
+// commitsRequest decodes the body of a search of commits, which returns at most so many.
+func commitsRequest(c *call, most int) (search.Request, error) {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
-		return err
+		return search.Request{}, err
 	}
 	req := search.Request{
 		Query:         f.required("query"),
-		Matches:       f.integer("matches", 1, search.MaxCommits),
+		Matches:       f.integer("matches", 1, most),
 		Regexp:        f.flag("isRegexEnabled"),
 		CaseSensitive: f.flag("isCaseSensitivityEnabled"),
 		Facets:        f.flag("facets"),
@@ -33,7 +34,23 @@ func (a *searchRoutes) commits(ctx context.Context, c *call) error {
 		f.wrong("order", "newest or best")
 	}
 	c.sought = req.Query
-	if err := f.err(); err != nil {
+	return req, f.err()
+}
+
+// commitsReach says of an answer whether it is all there is.
+type commitsReach struct {
+	Exhaustive bool           `json:"isSearchExhaustive"`
+	Gaps       []coverage.Gap `json:"notSearched,omitempty"`
+}
+
+func reachOf(found *search.CommitsResponse) commitsReach {
+	return commitsReach{found.Coverage.Exhaustive(), found.Coverage.Gaps()}
+}
+
+// commits handles POST /api/search_commits.
+func (a *searchRoutes) commits(ctx context.Context, c *call) error {
+	req, err := commitsRequest(c, search.MaxCommits)
+	if err != nil {
 		return err
 	}
 	found, err := a.searcher.SearchCommits(ctx, c.viewer, req)
@@ -42,7 +59,44 @@ func (a *searchRoutes) commits(ctx context.Context, c *call) error {
 	}
 	return c.json(struct {
 		*search.CommitsResponse
-		Exhaustive bool           `json:"isSearchExhaustive"`
-		Gaps       []coverage.Gap `json:"notSearched,omitempty"`
-	}{found, found.Coverage.Exhaustive(), found.Coverage.Gaps()})
+		commitsReach
+	}{found, reachOf(found)})
+}
+
+// streamCommits handles POST /api/stream_search_commits.
+func (a *searchRoutes) streamCommits(ctx context.Context, c *call) error {
+	req, err := commitsRequest(c, search.MaxStreamedCommits)
+	if err != nil {
+		return err
+	}
+	viewer, held := c.viewer, c.lease
+	return a.streamed(ctx, c, "/api/stream_search_commits", func(ctx context.Context, events chan<- event) error {
+		found, err := a.searcher.StreamCommits(ctx, viewer, req, func(part []search.FoundCommit) error {
+			text, err := reply.Encode(struct {
+				Type    string               `json:"type"`
+				Commits []search.FoundCommit `json:"commits"`
+			}{"chunk", part})
+			if err != nil {
+				return err
+			}
+			// The encoded part is in memory while the previous one is written.
+			if f := held.resize(4 * int64(len(text))); f != nil {
+				return f
+			}
+			return sendEvent(ctx, events, text)
+		})
+		if err != nil {
+			return err
+		}
+		text, err := reply.Encode(struct {
+			Type string `json:"type"`
+			*search.CommitsResponse
+			Commits []search.FoundCommit `json:"commits,omitempty"` // none: the parts had them
+			commitsReach
+		}{Type: "final", CommitsResponse: found, commitsReach: reachOf(found)})
+		if err != nil {
+			return err
+		}
+		return sendEvent(ctx, events, text)
+	})
 }

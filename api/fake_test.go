@@ -178,6 +178,20 @@ func (f *fake) SearchCommits(_ context.Context, _ catalog.Viewer, req search.Req
 	})
 }
 
+func (f *fake) StreamCommits(ctx context.Context, v catalog.Viewer, req search.Request, send func([]search.FoundCommit) error) (*search.CommitsResponse, error) {
+	r, err := f.SearchCommits(ctx, v, req)
+	if err != nil {
+		return nil, err
+	}
+	for range 2 {
+		if err := send(r.Commits); err != nil {
+			return nil, err
+		}
+	}
+	r.Commits = nil
+	return r, nil
+}
+
 func (f *fake) StreamSearch(ctx context.Context, v catalog.Viewer, req search.Request, send func(*search.Chunk) error) (*search.Response, error) {
 	f.lastReq.Store(req)
 	if f.stream != nil {

@@ -42,6 +42,8 @@ var asked = []struct{ who, route, target, body, code string }{
 	{"owner", "POST /api/stream_search", "", `{"query":"x at:1980"}`, codeRef},
 	{"owner", "POST /api/stream_search", "", `{"query":"context:none x"}`, codeContextNotFound},
 	{"owner", "POST /api/search_commits", "", `{"query":"type:commit (a","isRegexEnabled":true}`, codeQuery},
+	{"owner", "POST /api/stream_search_commits", "", `{"query":"type:commit (a","isRegexEnabled":true}`, codeQuery},
+	{"owner", "POST /api/stream_search_commits", "", `{"query":"type:commit context:none x"}`, codeContextNotFound},
 	{"owner", "POST /api/search_commits", "", `{"query":"type:commit context:none x"}`, codeContextNotFound},
 	{"owner", "POST /api/find_definitions", "", `{"symbolName":"a","repoName":"none"}`, codeRepoNotFound},
 	{"owner", "POST /api/find_references", "", `{"symbolName":"a","repoName":"none"}`, codeRepoNotFound},

@@ -164,6 +164,8 @@ func TestOpenAPI_hasEveryField(t *testing.T) {
 	}
 	_, stream := ask(t, s, "POST", "/api/stream_search", `{"query":"a"}`)
 	checkEvents("SearchEvent", string(stream))
+	_, stream = ask(t, s, "POST", "/api/stream_search_commits", `{"query":"type:diff a"}`)
+	checkEvents("CommitSearchEvent", string(stream))
 	_, stream = ask(t, s, "GET", "/api/status?watch=true", "")
 	checkEvents("StatusEvent", string(stream))
 }

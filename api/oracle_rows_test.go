@@ -112,19 +112,25 @@ func symbolsAt(target string) func(a aims) []shot {
 	}
 }
 
+// commitsAt are the oracle's searches of commits at a route.
+func commitsAt(target string) func(aims) []shot {
+	return func(a aims) []shot {
+		list := []shot{post(target, object{"query": "type:commit"}), post(target, object{"query": "type:diff added:shark"}), post(target, object{"query": "type:commit rev:* author:a", "matches": 2, "facets": true}), post(target, object{"query": "type:diff shark", "matches": 1, "order": "best", "facets": true, "releases": true}), post(target, object{"query": "shark"})}
+		return append(list, a.each(func(r string) shot { return post(target, object{"query": "type:diff reposet:" + r}) })...)
+	}
+}
+
 // askedRoutes has the oracle's requests for each route. A route without a row fails
 // TestNonInterference_oracleRequestsEveryRoutePageAndToolParameter. Changes are requested in a way that a member is refused. Finished
 // jobs are left out, because they are sorted by time.
 var askedRoutes = map[string]func(aims) []shot{
-	"POST /api/search":        searches("/api/search"),
-	"POST /api/stream_search": searches("/api/stream_search"),
-	"POST /api/search_commits": func(a aims) []shot {
-		list := []shot{post("/api/search_commits", object{"query": "type:commit"}), post("/api/search_commits", object{"query": "type:diff added:shark"}), post("/api/search_commits", object{"query": "type:commit rev:* author:a", "matches": 2, "facets": true}), post("/api/search_commits", object{"query": "type:diff shark", "matches": 1, "order": "best", "facets": true, "releases": true}), post("/api/search_commits", object{"query": "shark"})}
-		return append(list, a.each(func(r string) shot { return post("/api/search_commits", object{"query": "type:diff reposet:" + r}) })...)
-	},
-	"POST /api/find_definitions":   symbolsAt("/api/find_definitions"),
-	"POST /api/find_references":    symbolsAt("/api/find_references"),
-	"POST /api/repos/{id}/reindex": once(shot{method: "POST", target: "/api/repos/1/reindex"}, shot{method: "POST", target: "/api/repos/3/reindex"}, shot{method: "POST", target: "/api/repos/900/reindex"}),
+	"POST /api/search":                searches("/api/search"),
+	"POST /api/stream_search":         searches("/api/stream_search"),
+	"POST /api/search_commits":        commitsAt("/api/search_commits"),
+	"POST /api/stream_search_commits": commitsAt("/api/stream_search_commits"),
+	"POST /api/find_definitions":      symbolsAt("/api/find_definitions"),
+	"POST /api/find_references":       symbolsAt("/api/find_references"),
+	"POST /api/repos/{id}/reindex":    once(shot{method: "POST", target: "/api/repos/1/reindex"}, shot{method: "POST", target: "/api/repos/3/reindex"}, shot{method: "POST", target: "/api/repos/900/reindex"}),
 	"GET /api/repos": func(a aims) []shot {
 		list := []shot{get("/api/repos"), get("/api/repos?perPage=1"), get("/api/repos?perPage=2&page=2"), get("/api/repos?sort=pushed&direction=desc"), get("/api/repos?sort=stars&direction=desc"), get("/api/repos?connection=closed"), get("/api/repos?connectionId=%d", catalog.ConnectionID("closed")), get("/api/repos?connectionId=%d", catalog.ConnectionID("work")), get("/api/repos?connectionId=1"), get("/api/repos?connection=none")}
 		return append(list, a.each(func(r string) shot { return get("/api/repos?query=%s", url.QueryEscape(r)) })...)

@@ -27,6 +27,7 @@ func (a *searchRoutes) rows() []route {
 		newRoute("POST", "/api/search", accessRead, searchTimeout, a.search),
 		newRoute("POST", "/api/search_commits", accessRead, searchTimeout, a.commits),
 		newRoute("POST", "/api/stream_search", accessRead, streamTimeout, a.stream),
+		newRoute("POST", "/api/stream_search_commits", accessRead, streamTimeout, a.streamCommits),
 		newRoute("POST", "/api/find_definitions", accessRead, searchTimeout, a.definitions),
 		newRoute("POST", "/api/find_references", accessRead, searchTimeout, a.references),
 	}
@@ -197,23 +198,29 @@ type event struct {
 	err  error
 }
 
-// stream handles POST /api/stream_search. The search runs in a goroutine that ends before the
-// stream does. An error before the first part has its own status; a later one is an event of type
-// "error".
+// stream handles POST /api/stream_search.
 func (a *searchRoutes) stream(ctx context.Context, c *call) error {
 	req, err := searchRequest(c)
 	if err != nil {
 		return err
 	}
+	viewer, held := c.viewer, c.lease
+	return a.streamed(ctx, c, "/api/stream_search", func(ctx context.Context, events chan<- event) error {
+		return a.produce(ctx, viewer, req, held, events)
+	})
+}
 
+// streamed answers with the events that produce sends. It runs in a goroutine that ends before the
+// stream does. An error before the first part has its own status; a later one is an event of type
+// "error".
+func (a *searchRoutes) streamed(ctx context.Context, c *call, route string, produce func(context.Context, chan<- event) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	events := make(chan event)
-	viewer, held := c.viewer, c.lease
 
 	// The search ends when the stream or the client does.
 	go func() {
 		defer close(events)
-		if err := a.produce(ctx, viewer, req, held, events); err != nil {
+		if err := a.guarded(ctx, route, events, produce); err != nil {
 			select {
 			case events <- event{err: err}:
 			case <-ctx.Done():
@@ -246,14 +253,18 @@ func (a *searchRoutes) stream(ctx context.Context, c *call) error {
 	return nil
 }
 
-// produce runs a search and sends its parts and its end.
-func (a *searchRoutes) produce(ctx context.Context, v catalog.Viewer, req search.Request, held *lease, events chan<- event) (err error) {
+// guarded makes a panic of a search an error.
+func (a *searchRoutes) guarded(ctx context.Context, route string, events chan<- event, produce func(context.Context, chan<- event) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = a.panicked("/api/stream_search", p)
+			err = a.panicked(route, p)
 		}
 	}()
+	return produce(ctx, events)
+}
 
+// produce runs a search and sends its parts and its end.
+func (a *searchRoutes) produce(ctx context.Context, v catalog.Viewer, req search.Request, held *lease, events chan<- event) error {
 	told := tellProgress(ctx, req.Progress, events)
 	defer told()
 

@@ -205,6 +205,17 @@ func TestSearchStream_endsWithDONE(t *testing.T) {
 	}
 }
 
+func TestCommitStream_hasPartsAndTheirEnd(t *testing.T) {
+	t.Parallel()
+	s := start(t, (&fake{}).parts())
+	_, body := ask(t, s, "POST", "/api/stream_search_commits", `{"query":"type:diff main","facets":true,"matches":100000}`)
+	golden(t, "stream_search_commits.txt", body)
+	failed := start(t, (&fake{err: &nodecall.Error{Kind: nodecall.ErrQuery, Message: "unclosed group", Offset: 3, Expected: ")"}}).parts())
+	if resp, body := ask(t, failed, "POST", "/api/stream_search_commits", `{"query":"(a"}`); resp.StatusCode != 400 {
+		t.Errorf("an error before the first part: %d %s", resp.StatusCode, body)
+	}
+}
+
 func TestSearchStream_errorsAreAStatusBeforeAndAnEventAfterTheFirstPart(t *testing.T) {
 	t.Parallel()
 	f := &fake{err: &nodecall.Error{Kind: nodecall.ErrQuery, Message: "unclosed group", Offset: 3, Expected: ")"}}

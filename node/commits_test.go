@@ -157,3 +157,30 @@ func TestCommitSearch_readsFromGitWhatIsNotIndexed(t *testing.T) {
 		}
 	}
 }
+
+// A stream sends what a search answers, in its order, also more than one search may return.
+func TestCommitStream_sendsAllInOrder(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	app := nodetest.NewRepo(t, filepath.Join(root, "app"), map[string]string{"a.go": "kraken\n"})
+	for i := range 30 {
+		app.Commit(map[string]string{"a.go": fmt.Sprintf("kraken %d\n", i)})
+	}
+	n := nodetest.StartFleet(t, 1, nodetest.Config{File: still(root), Edit: func(o *node.Options) { o.History = change.Bound{All: true} }}).Nodes[0]
+	n.WaitIndexed(1)
+	n.WaitHistory()
+	for _, query := range []string{"type:commit", "type:diff kraken", "type:diff kraken count:25", "type:commit count:all"} {
+		whole, err := n.Node.Search.SearchCommits(t.Context(), catalog.Operator(), search.Request{Query: query, Matches: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var parts search.CommitsResponse
+		end, err := n.Node.Search.StreamCommits(t.Context(), catalog.Operator(), search.Request{Query: query, Matches: 1000, Facets: true}, func(part []search.FoundCommit) error {
+			parts.Commits = append(parts.Commits, part...)
+			return nil
+		})
+		if err != nil || !slices.Equal(commitsOf(&parts), commitsOf(whole)) || end.Total != whole.Total || end.Coverage.Exhaustive() != whole.Coverage.Exhaustive() || end.Facets == nil {
+			t.Errorf("%s: %d of %d commits, %v, %+v", query, len(parts.Commits), len(whole.Commits), err, end)
+		}
+	}
+}

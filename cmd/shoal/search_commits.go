@@ -2,7 +2,7 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -17,11 +17,11 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// commitsAnswer is the answer of POST /api/search_commits.
+// commitsAnswer is what POST /api/search_commits answers.
 type commitsAnswer struct {
 	search.CommitsResponse
 	Exhaustive bool           `json:"isSearchExhaustive"`
-	Gaps       []coverage.Gap `json:"notSearched"`
+	Gaps       []coverage.Gap `json:"notSearched,omitempty"`
 }
 
 // The colours of git's differences.
@@ -31,50 +31,104 @@ const (
 	colorCommit  = "\x1b[33m"
 )
 
-// commits searches commits, and prints them as git log does.
+// commitsEvent is an event of POST /api/stream_search_commits.
+type commitsEvent struct {
+	Type  string `json:"type"`
+	Error struct {
+		Message string `json:"message"`
+	} `json:"error"`
+	commitsAnswer
+}
+
+// commits searches commits, and prints them as they come, as git log does.
 func (f *searchFlags) commits(cmd *cobra.Command, c *client, query string) error {
-	matches := min(f.matches, 1000)
+	matches := min(f.matches, search.MaxStreamedCommits)
 	if f.onlyCount() {
 		matches = 1
 	}
-	var raw json.RawMessage
-	err := c.call(cmd.Context(), "POST", "/api/search_commits", map[string]any{
-		"query": query, "matches": matches, "isRegexEnabled": f.regex, "isCaseSensitivityEnabled": f.caseSensitive,
-	}, &raw)
+	out := bufio.NewWriterSize(cmd.OutOrStdout(), 64<<10)
+	p, err := f.printer(out)
 	if err != nil {
 		return err
 	}
-	var answer commitsAnswer
-	if err := reply.Decode(raw, &answer); err != nil {
-		return fmt.Errorf("decode answer: %w", err)
+	parts, shown := []search.FoundCommit{}, 0
+	answer, err := c.streamCommits(cmd.Context(), map[string]any{
+		"query": query, "matches": matches, "isRegexEnabled": f.regex, "isCaseSensitivityEnabled": f.caseSensitive,
+	}, func(part []search.FoundCommit) error {
+		shown += len(part)
+		switch {
+		case f.asJSON:
+			parts = append(parts, part...)
+		case !f.count:
+			p.commits(part, f.filesOnly)
+		}
+		return out.Flush()
+	})
+	if err != nil {
+		return err
 	}
 
-	out := bufio.NewWriterSize(cmd.OutOrStdout(), 64<<10)
-	p, err := f.printer(out)
 	switch {
-	case err != nil:
-		return err
 	case f.asJSON:
-		fmt.Fprintf(out, "%s\n", raw)
+		answer.Commits = parts
+		text, err := reply.Encode(answer)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%s\n", text)
 	case f.count:
 		fmt.Fprintln(out, answer.Total)
-	default:
-		p.commits(&answer, f.filesOnly)
 	}
 	if err := out.Flush(); err != nil {
 		return err
 	}
 
-	answer.lacks(cmd.ErrOrStderr(), f.onlyCount())
+	answer.lacks(cmd.ErrOrStderr(), shown, f.onlyCount())
 	if answer.Total == 0 {
 		return exitCode(1)
 	}
 	return nil
 }
 
+// streamCommits searches commits. It passes each part of the answer to each, and returns what the
+// last event says of the whole.
+func (c *client) streamCommits(ctx context.Context, body map[string]any, each func([]search.FoundCommit) error) (*commitsAnswer, error) {
+	resp, err := c.send(ctx, "POST", "/api/stream_search_commits", body)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 256<<20) // a part is one line
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok || data == "[DONE]" {
+			continue
+		}
+		var e commitsEvent
+		if err := reply.Decode([]byte(data), &e); err != nil {
+			return nil, fmt.Errorf("decode answer: %w", err)
+		}
+		switch e.Type {
+		case "chunk":
+			if err := each(e.Commits); err != nil {
+				return nil, err
+			}
+		case "final":
+			return &e.commitsAnswer, nil
+		case "error":
+			return nil, fmt.Errorf("%s answers: %s", c.nodeName(), e.Error.Message)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("answer of %s: %w", c.nodeName(), err)
+	}
+	return nil, fmt.Errorf("the connection to %s broke off", c.nodeName())
+}
+
 // commits prints commits with their changed lines, or only one line each with namesOnly.
-func (p *printer) commits(a *commitsAnswer, namesOnly bool) {
-	for _, c := range a.Commits {
+func (p *printer) commits(part []search.FoundCommit, namesOnly bool) {
+	for _, c := range part {
 		subject, _, _ := strings.Cut(c.Message, "\n")
 		p.paint(colorCommit, c.ID[:min(len(c.ID), 12)])
 		fmt.Fprintf(p.out, " %s %s  %s  %s\n", c.CommitTime.Format(time.DateOnly), p.sanitize(c.Repository), p.sanitize(c.Author), p.sanitize(subject))
@@ -127,7 +181,7 @@ func (p *printer) changed(line string) {
 
 // lacks writes hints, and a line for each reason why results may be missing. numbers says that only
 // counts were printed.
-func (a *commitsAnswer) lacks(w io.Writer, numbers bool) {
+func (a *commitsAnswer) lacks(w io.Writer, shown int, numbers bool) {
 	for _, hint := range a.Hints {
 		fmt.Fprintf(w, "shoal: %s\n", hint)
 	}
@@ -139,7 +193,7 @@ func (a *commitsAnswer) lacks(w io.Writer, numbers bool) {
 		fmt.Fprintf(w, "shoal: not everything is shown: %s: %s\n", replaceHidden(u.Repository), u.Why)
 	}
 	if !a.Exhaustive && len(a.Uncovered) == 0 && !numbers {
-		fmt.Fprintf(w, "shoal: not everything is shown: %d are the newest of %d; raise it with --matches or narrow the query\n", len(a.Commits), a.Total)
+		fmt.Fprintf(w, "shoal: not everything is shown: %d are the newest of %d; raise it with --matches or narrow the query\n", shown, a.Total)
 	}
 	if a.Named > 0 {
 		fmt.Fprintf(w, "shoal: %s that the query reaches are binary or huge: their lines were not searched\n", catalog.Counted(a.Named, "changed file", "changed files"))

@@ -113,6 +113,11 @@ func (s *Searcher) SearchCommits(ctx context.Context, v catalog.Viewer, req Requ
 	if err != nil {
 		return nil, mistake(req, err)
 	}
+	return s.commits(ctx, v, req, parsed)
+}
+
+// commits answers a search of commits whose query is parsed.
+func (s *Searcher) commits(ctx context.Context, v catalog.Viewer, req Request, parsed *query.Query) (*CommitsResponse, error) {
 	if err := checkCommits(parsed, &req); err != nil {
 		return nil, err
 	}

@@ -37,6 +37,7 @@ type Searcher interface {
 	Search(context.Context, catalog.Viewer, search.Request) (*search.Response, error)
 	StreamSearch(context.Context, catalog.Viewer, search.Request, func(*search.Chunk) error) (*search.Response, error)
 	SearchCommits(context.Context, catalog.Viewer, search.Request) (*search.CommitsResponse, error)
+	StreamCommits(context.Context, catalog.Viewer, search.Request, func([]search.FoundCommit) error) (*search.CommitsResponse, error)
 	Ranked(context.Context, catalog.Viewer, search.RankedRequest) (*search.RankedResponse, error)
 	Grep(context.Context, catalog.Viewer, search.GrepRequest) (*search.GrepResponse, error)
 	Glob(context.Context, catalog.Viewer, search.GlobRequest) (*search.GlobResponse, error)
