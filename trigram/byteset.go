@@ -29,10 +29,10 @@ func (s byteSet) size() int {
 	return bits.OnesCount64(s[0]) + bits.OnesCount64(s[1]) + bits.OnesCount64(s[2]) + bits.OnesCount64(s[3])
 }
 
-func (s byteSet) within(o byteSet) bool { return s.or(o) == o }
+func (s byteSet) isSubsetOf(o byteSet) bool { return s.or(o) == o }
 
-// bytes appends the members in ascending order.
-func (s byteSet) bytes(dst []byte) []byte {
+// appendBytes appends the members in ascending order.
+func (s byteSet) appendBytes(dst []byte) []byte {
 	for i, w := range s {
 		for ; w != 0; w &= w - 1 {
 			dst = append(dst, byte(i<<6+bits.TrailingZeros64(w)))
@@ -50,7 +50,7 @@ func (s byteSet) folded() byteSet {
 
 // String returns a single member as it is, and several members as ranges in brackets.
 func (s byteSet) String() string {
-	m := s.bytes(nil)
+	m := s.appendBytes(nil)
 	if len(m) == 1 {
 		return printByte(m[0])
 	}

@@ -5,7 +5,7 @@ package trigram
 // to stay in the second-level cache: each byte of text has a class from 0 to 71, and
 // three classes make the number. All bytes that are not printable ASCII, tab, newline
 // or carriage return have the class escape; their trigrams are numbered as they come
-// (tables.extra). "the" has the classes 61, 49, 46:
+// (tables.escapeIDs). "the" has the classes 61, 49, 46:
 //
 //	key 0x746865     number (61*72 + 49)*72 + 46
 

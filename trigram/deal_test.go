@@ -7,7 +7,7 @@ import (
 )
 
 // A trigram with a row sets the bit of its unit in that row; others are logged.
-func TestDealOut_setsBitsInRowsAndLogsOtherTrigrams(t *testing.T) {
+func TestAddToRowsOrLog_setsBitsOrLogsTrigrams(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewSource(11))
 	const ids, rows = 500, 40
@@ -35,7 +35,7 @@ func TestDealOut_setsBitsInRowsAndLogsOtherTrigrams(t *testing.T) {
 			}
 		}
 		word, log := slices.Clone(before), slices.Repeat([]uint32{7e8}, len(unit)+1)
-		n := dealOut(&unit[0], len(unit), &hot[0], &word[0], bit, &log[0])
+		n := addToRowsOrLog(&unit[0], len(unit), &hot[0], &word[0], bit, &log[0])
 		if !slices.Equal(word, wantWord) || !slices.Equal(log[:n], wantLog) || log[len(unit)] != 7e8 {
 			t.Fatalf("%d logged, want %d; words %x, want %x", n, len(wantLog), word, wantWord)
 		}

@@ -2,44 +2,45 @@ package trigram
 
 import "unsafe"
 
-// tables are the state of extraction. They know for every trigram number the epoch of the last unit
-// with that trigram, and the numbers of trigrams with an escape. A trigram is new in a unit if
+// tables find the distinct trigrams of each unit, and number the trigrams with an escape. Each unit
+// has an epoch, a number from 1 to 255. A trigram is new in a unit if
 //
-//	seen[number] != epoch
+//	lastEpoch[number] != epoch
 //
 // so nothing has to be cleared between units.
 type tables struct {
 	lastEpoch []uint8  // by number: the epoch of the last unit with the trigram
 	epoch     uint8    // of the present unit
-	extra     []uint32 // by 24-bit key: number of a trigram with an escape, 0 for none; allocated on first use
+	escapeIDs []uint32 // by 24-bit key: number of a trigram with an escape, 0 for none; allocated on first use
 	keys      []uint32 // keys[i] is the key of number directIDs+i
 }
 
 // maxIDs is an upper bound for all trigram numbers.
 const maxIDs = directIDs + 1<<24
 
+// open allocates lastEpoch.
 func (t *tables) open() (err error) {
-	t.lastEpoch, err = offheap[uint8](maxIDs)
+	t.lastEpoch, err = allocOffHeap[uint8](maxIDs)
 	return err
 }
 
 func (t *tables) close() {
-	release(t.lastEpoch)
-	release(t.extra)
+	freeOffHeap(t.lastEpoch)
+	freeOffHeap(t.escapeIDs)
 	*t = tables{}
 }
 
-// forget drops the numbers of trigrams with an escape. Call it at the end of a segment.
-func (t *tables) forget() {
+// forgetEscapes drops the numbers of trigrams with an escape. Call it at the end of a segment.
+func (t *tables) forgetEscapes() {
 	for i, k := range t.keys {
-		t.extra[k] = 0
+		t.escapeIDs[k] = 0
 		t.lastEpoch[directIDs+i] = 0
 	}
 	t.keys = t.keys[:0]
 }
 
-// next starts the next unit.
-func (t *tables) next() {
+// startUnit starts the next unit.
+func (t *tables) startUnit() {
 	if t.epoch == 255 {
 		clear(t.lastEpoch[:directIDs+len(t.keys)])
 		t.epoch = 0
@@ -47,23 +48,24 @@ func (t *tables) next() {
 	t.epoch++
 }
 
-// unit writes the distinct trigram numbers of a window into ids and returns how many there are. ids
-// must have room for one number a byte. Most windows have no escape and take the fast way.
-func (t *tables) unit(ids []uint32, window []byte) (int, error) {
-	t.next()
-	n, escapes := t.direct(ids, window)
+// extractUnit writes the distinct trigram numbers of a window into ids and returns how many there are. ids
+// must have room for one number a byte. Most windows have no escape, so extractDirect is enough.
+func (t *tables) extractUnit(ids []uint32, window []byte) (int, error) {
+	t.startUnit()
+	n, escapes := t.extractDirect(ids, window)
 	if escapes&escape == 0 {
 		return n, nil
 	}
-	return t.exact(ids, window)
+	return t.extractEscapes(ids, window)
 }
 
-// direct is the fast way. Its result is right unless the window has an escape, which it reports. It
-// stores every number, but keeps only new ones by advancing: a branch on "new" would be
-// mispredicted all the time. Before each trigram
+// extractDirect extracts the trigrams of a window without an escape, into ids[:n]. escapes is the
+// bitwise or of all classes: if it has the bit escape, ids are wrong. It writes every number to
+// ids[n], but increments n only for a new one: a branch on "new" would be mispredicted all the time.
+// Before each trigram
 //
 //	ids[:n] = the distinct numbers so far, and first = stride3 * class of its first byte
-func (t *tables) direct(ids []uint32, window []byte) (n int, escapes uint32) {
+func (t *tables) extractDirect(ids []uint32, window []byte) (n int, escapes uint32) {
 	if len(window) < 3 || len(ids) < len(window) {
 		return 0, 0
 	}
@@ -92,20 +94,20 @@ func (t *tables) direct(ids []uint32, window []byte) (n int, escapes uint32) {
 	return n, escapes
 }
 
-// exact is the slow way, for windows with an escape. It starts the unit again, since direct did not
-// see all trigrams of the window.
-func (t *tables) exact(ids []uint32, window []byte) (int, error) {
-	if t.extra == nil {
-		extra, err := offheap[uint32](1 << 24)
+// extractEscapes extracts the trigrams of a window with an escape, and returns how many there are. It starts
+// the unit again, because extractDirect has marked numbers in lastEpoch that are wrong.
+func (t *tables) extractEscapes(ids []uint32, window []byte) (int, error) {
+	if t.escapeIDs == nil {
+		extra, err := allocOffHeap[uint32](1 << 24)
 		if err != nil {
 			return 0, err
 		}
-		t.extra = extra
+		t.escapeIDs = extra
 	}
 
-	t.next()
+	t.startUnit()
 
-	// As in direct, but with folded bytes and with numbers made on demand.
+	// As in extractDirect, but with folded bytes, and a trigram with an escape gets a number on demand.
 	n := 0
 	b0, b1 := foldByte[window[0]], foldByte[window[1]]
 	c0, c1 := uint32(classOf[b0]), uint32(classOf[b1])
@@ -116,7 +118,7 @@ func (t *tables) exact(ids []uint32, window []byte) (int, error) {
 
 		// A trigram with an escape gets its own number.
 		if (c0|c1|c2)&escape != 0 {
-			id = t.extraID(uint32(b0)<<16 | uint32(b1)<<8 | uint32(b2))
+			id = t.escapeID(uint32(b0)<<16 | uint32(b1)<<8 | uint32(b2))
 		}
 
 		if t.lastEpoch[id] != t.epoch {
@@ -129,13 +131,13 @@ func (t *tables) exact(ids []uint32, window []byte) (int, error) {
 	return n, nil
 }
 
-// extraID returns the number of a trigram with an escape, and numbers a new one.
-func (t *tables) extraID(key uint32) uint32 {
-	id := t.extra[key]
+// escapeID returns the number of a trigram with an escape, and numbers a new one.
+func (t *tables) escapeID(key uint32) uint32 {
+	id := t.escapeIDs[key]
 	if id == 0 {
 		id = directIDs + uint32(len(t.keys))
 		t.keys = append(t.keys, key)
-		t.extra[key] = id
+		t.escapeIDs[key] = id
 	}
 	return id
 }

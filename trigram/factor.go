@@ -7,11 +7,12 @@ const maxFactor = 56
 // maxTriple is the greatest number of trigrams that are looked up for one position of a factor.
 const maxTriple = 4096
 
-// anchored turns the line anchors at the edges of a sequence into newlines. A newline follows `a$`,
-// or the carriage return of a line that ends in "\r\n". Other anchors are dropped, because in the
-// middle of a match nothing is known about their surroundings. A dropped $ leaves room for a
+// replaceAnchors returns the sequence without anchors. If edges is set, it turns the line anchors at the
+// start and the end of the sequence into newlines: `a$` becomes an a and a newline or carriage
+// return, because a line may end in "\r\n". It drops all other anchors, because in the middle of a
+// match nothing is known about their surroundings. In place of a dropped $ it puts a gap for a
 // carriage return.
-func (s seq) anchored(edges bool) seq {
+func (s seq) replaceAnchors(edges bool) seq {
 	first, last := 0, len(s)
 	for first < last && s[first].kind == elemBOL {
 		first++
@@ -28,7 +29,7 @@ func (s seq) anchored(edges bool) seq {
 		out = append(out, newline)
 	}
 
-	// Inside the sequence anchors only leave room.
+	// Drop anchors inside the sequence; a $ becomes a gap.
 	for _, e := range s[first:last] {
 		switch e.kind {
 		case elemBOL:
@@ -48,16 +49,16 @@ func (s seq) anchored(edges bool) seq {
 	return out
 }
 
-// node returns the condition of a sequence: its factors, runs and alternatives in the order of
-// their starts.
-func (s seq) node(edges bool) *node {
-	s = s.anchored(edges)
+// makeNode returns the condition of a sequence: its factors, runs and alternatives in the order of
+// their starts. edges is as in replaceAnchors.
+func (s seq) makeNode(edges bool) *node {
+	s = s.replaceAnchors(edges)
 
 	var subs []*node
 	for i := 0; i < len(s); {
 		switch s[i].kind {
 		case elemAlt:
-			if n := orOf(s[i].alts, false); n != nil {
+			if n := makeOr(s[i].alts, false); n != nil {
 				subs = append(subs, n)
 			}
 			i++
@@ -68,18 +69,19 @@ func (s seq) node(edges bool) *node {
 			for end < len(s) && s[end].kind == elemByte {
 				end++
 			}
-			subs = append(subs, s.stretch(i, end)...)
+			subs = append(subs, s.byteConditions(i, end)...)
 			i = end
 		default:
 			i++
 		}
 	}
-	return seqOf(subs)
+	return makeSeq(subs)
 }
 
-// stretch returns the conditions of the bytes [i, end), in the order of their starts. They overlap
-// by two bytes, so that no trigram is lost. The first condition starts at i if any condition does.
-func (s seq) stretch(i, end int) []*node {
+// byteConditions returns the conditions of the elements [i, end), which are single bytes or classes: its
+// factors and its longest run, in the order of their starts. Factors overlap by two bytes, so that
+// no trigram is lost. The first condition starts at i if any condition does.
+func (s seq) byteConditions(i, end int) []*node {
 	var subs []*node
 	run, runAt := s.bestRun(i, min(end, i+maxFactor-2))
 
@@ -87,8 +89,8 @@ func (s seq) stretch(i, end int) []*node {
 	for at := i; ; at += maxFactor - 2 {
 		to := min(at+maxFactor, end)
 
-		f := s.factor(at, to)
-		if f != nil && !f.exact() && run != nil && runAt == i {
+		f := s.makeFactor(at, to)
+		if f != nil && !f.hasExactTrigram() && run != nil && runAt == i {
 			f = nil // the run costs less and rules out more
 		}
 		if f != nil {
@@ -105,9 +107,9 @@ func (s seq) stretch(i, end int) []*node {
 	}
 }
 
-// factor returns the condition of the bytes [i, end), or nil if it rules out too little or costs
+// makeFactor returns one factor for the elements [i, end), or nil if it rules out too little or costs
 // too much. It extends a short factor by the bytes that may follow.
-func (s seq) factor(i, end int) *node {
+func (s seq) makeFactor(i, end int) *node {
 	n := &node{op: opFactor}
 	for _, e := range s[i:end] {
 		n.set = append(n.set, e.set.folded())
@@ -115,36 +117,36 @@ func (s seq) factor(i, end int) *node {
 	}
 
 	// Without a trigram of single bytes the factor rules out little: add what may follow.
-	if !n.exact() {
-		n.extend(s, end)
+	if !n.hasExactTrigram() {
+		n.addFollowing(s, end)
 	}
 
-	n.trim()
+	n.trimToLookups()
 	if len(n.set) == 0 {
 		return nil
 	}
 	return n
 }
 
-// exact reports whether the factor has a trigram of three single bytes.
-func (n *node) exact() bool {
+// hasExactTrigram reports whether the factor has a trigram of three single bytes.
+func (n *node) hasExactTrigram() bool {
 	for i := 0; i+3 <= len(n.set); i++ {
-		if n.triple(i) == 1 {
+		if n.countTrigrams(i) == 1 {
 			return true
 		}
 	}
 	return false
 }
 
-// triple returns the number of possible trigrams at position i: for [ab]c[0-9] they are 20.
-func (n *node) triple(i int) int {
+// countTrigrams returns the number of possible trigrams at position i: for [ab]c[0-9] they are 20.
+func (n *node) countTrigrams(i int) int {
 	return n.set[i].size() * n.set[i+1].size() * n.set[i+2].size()
 }
 
-// extend adds up to two classes of bytes that may follow position at: the union over all ways
+// addFollowing adds up to two classes of bytes that may follow position at: the union over all ways
 // through gaps. In `[0-9]\.[0-9]+x` the class [0-9x] follows the factor of the first three
 // elements.
-func (n *node) extend(s seq, at int) {
+func (n *node) addFollowing(s seq, at int) {
 	// states are the possible next positions. After a gap, both the gap and its successor are
 	// possible.
 	states := []int{at}
@@ -188,38 +190,39 @@ func dedup(s []int) []int {
 }
 
 const (
-	// cheapTriple is the size of a union of trigrams that is worth its price beside trigrams of
-	// single bytes.
+	// cheapTriple is how many trigrams a position may have to be looked up in addition to a position
+	// of single bytes.
 	cheapTriple = 32
-	// someTriple is the size of a union that is worth its price beside a cheaper union.
+	// someTriple is how many it may have to be looked up in addition to a cheaper position with
+	// classes.
 	someTriple = 256
 )
 
-// trim chooses the positions to look up, and cuts the factor down to them: every position of single
-// bytes and the cheap ones. If there are none, it chooses the cheapest position and some others.
-// Otherwise it keeps two bytes, or one, unless that costs too much.
-func (n *node) trim() {
-	// best is a position; -2-i means the pair of bytes at i.
-	best, cost := -1, maxTriple+1
-
+// trimToLookups chooses which trigrams of the factor to look up, and cuts the factor down to them. If two
+// bytes are cheaper than any trigram, it keeps only these. A factor too short for either is cut to a
+// first byte that has no class of its own, if it has one, because such a byte is rare. Otherwise trim empties
+// the factor.
+func (n *node) trimToLookups() {
+	best, cost := -1, maxTriple+1 // the cheapest position of three bytes
 	for i := 0; i+3 <= len(n.set); i++ {
-		if c := n.triple(i); c < cost {
+		if c := n.countTrigrams(i); c < cost {
 			best, cost = i, c
 		}
 	}
 
-	// A pair is a range of the dictionary, about 60 trigrams.
+	// Two bytes are a range of the dictionary, about 60 trigrams.
+	pair := -1 // the position of two bytes, if that is cheaper
 	for i := 0; i+2 <= len(n.set); i++ {
 		if c := 64 * n.set[i].size() * n.set[i+1].size(); c < cost {
-			best, cost = -2-i, c
+			pair, cost = i, c
 		}
 	}
 
 	switch {
+	case pair >= 0:
+		n.set = n.set[pair : pair+2]
 	case best >= 0:
-		n.pick(best, cost)
-	case best < -1:
-		n.set = n.set[-2-best : -best]
+		n.pickPositions(best, cost)
 	case len(n.set) > 0 && n.set[0].size() == 1 && !isText(int(n.set[0].min())):
 		n.set = n.set[:1]
 	default:
@@ -227,8 +230,9 @@ func (n *node) trim() {
 	}
 }
 
-// pick chooses the positions to look up. best is the cheapest one, and cost is its cost.
-func (n *node) pick(best, cost int) {
+// pickPositions chooses the positions to look up: best, which is the cheapest, and all others that are cheap
+// enough beside it. cost is the number of trigrams at best. It cuts the factor down to these.
+func (n *node) pickPositions(best, cost int) {
 	limit := someTriple
 	if cost == 1 {
 		limit = cheapTriple
@@ -236,7 +240,7 @@ func (n *node) pick(best, cost int) {
 
 	from, to := best, best
 	for i := 0; i+3 <= len(n.set); i++ {
-		if n.triple(i) <= limit || i == best {
+		if n.countTrigrams(i) <= limit || i == best {
 			n.picks = append(n.picks, i)
 			from, to = min(from, i), max(to, i)
 		}
@@ -249,13 +253,13 @@ func (n *node) pick(best, cost int) {
 	n.set = n.set[from : to+3]
 }
 
-// bestRun returns the longest run of the smallest class that begins at one of the bytes [i, end),
-// with gaps, and where it begins.
+// bestRun returns the longest run of the smallest class that begins at one of the elements
+// [i, end), and where it begins; nil if there is none. The run may go on over gaps.
 func (s seq) bestRun(i, end int) (best *node, at int) {
 	// A run of an earlier class rules out more than any run of a later class.
 	for class, set := range runSets {
 		for j := i; j < end; j++ {
-			if n := s.run(j, class, set); n != nil && (best == nil || n.count > best.count) {
+			if n := s.makeRun(j, class, set); n != nil && (best == nil || n.count > best.count) {
 				best, at = n, j
 			}
 		}
@@ -266,13 +270,14 @@ func (s seq) bestRun(i, end int) (best *node, at int) {
 	return nil, 0
 }
 
-// run returns the run of a class that begins at i. It returns nil if the run is too short to rule
-// out anything, or so literal that a factor rules out more.
-func (s seq) run(i, class int, set byteSet) *node {
+// makeRun returns the run of a class that begins at element i; set has the bytes of the class. It
+// returns nil if the run is too short to rule out anything, or if it has so many single bytes that a
+// factor rules out more.
+func (s seq) makeRun(i, class int, set byteSet) *node {
 	count, classes, special := 0, 0, false
 	for _, e := range s[i:] {
 		// A gap does not make the run longer but continues it. An alternative or an anchor ends it.
-		if e.kind > elemGap || !e.set.within(set) {
+		if e.kind > elemGap || !e.set.isSubsetOf(set) {
 			break
 		}
 
@@ -286,7 +291,7 @@ func (s seq) run(i, class int, set byteSet) *node {
 	}
 
 	// With few classes, the single bytes make a factor that rules out more.
-	if classes < 4 || count < shortest[class] {
+	if classes < 4 || count < minRun[class] {
 		return nil
 	}
 	return &node{op: opRun, class: class, count: min(count, maxRun), special: special}

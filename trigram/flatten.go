@@ -44,9 +44,9 @@ const (
 	maxCopies = 64   // copies made of a counted repetition
 )
 
-// fixed reports whether the sequence has no gaps and no alternatives, so that its length is fixed.
-// It may have line ends only at its end, because elsewhere they may be one byte or two.
-func (s seq) fixed() bool {
+// hasFixedLength reports whether all matches of the sequence have the same length: it has no gap and no
+// alternative, and a line end only at its end, because elsewhere that may be one byte or two.
+func (s seq) hasFixedLength() bool {
 	ended := false
 	for _, e := range s {
 		if e.kind == elemGap || e.kind == elemAlt || ended && e.kind != elemEOL {
@@ -57,10 +57,11 @@ func (s seq) fixed() bool {
 	return true
 }
 
-// knowsStart reports whether the first condition of the sequence is about the start of a match.
-func (s seq) knowsStart() bool {
+// beginsWithCondition reports whether the first condition of the sequence begins at the first byte of a
+// match.
+func (s seq) beginsWithCondition() bool {
 	// An anchor at the edge becomes a newline, which is a byte like any other.
-	s = s.anchored(true)
+	s = s.replaceAnchors(true)
 
 	n := 0
 	for n < len(s) && s[n].kind == elemByte {
@@ -71,9 +72,9 @@ func (s seq) knowsStart() bool {
 		return false
 	}
 
-	// As in stretch, the first condition must be about the first byte.
+	// As in byteConditions, the first condition must be about the first byte.
 	run, at := s.bestRun(0, min(n, maxFactor-2))
-	return s.factor(0, min(n, maxFactor)) != nil || run != nil && at == 0
+	return s.makeFactor(0, min(n, maxFactor)) != nil || run != nil && at == 0
 }
 
 // bytesOf returns all bytes that matches may contain.
@@ -86,8 +87,8 @@ func bytesOf(alts []seq) (set byteSet) {
 	return set
 }
 
-// gapOf returns a gap that covers any number of the alternatives in a row.
-func gapOf(alts []seq) elem {
+// makeGap returns a gap that matches any number of the alternatives in a row.
+func makeGap(alts []seq) elem {
 	g := elem{kind: elemGap, set: bytesOf(alts)}
 	for _, s := range alts {
 		for _, e := range s {
@@ -97,18 +98,18 @@ func gapOf(alts []seq) elem {
 	return g
 }
 
-// altOf returns one element for alternatives, or a gap if they have too many elements, because they
-// are processed again for each use of the element.
-func altOf(alts []seq) elem {
-	a := gapOf(alts)
-	if w := weigh(alts); w <= maxWeight {
+// makeAlt returns one element that matches any of the alternatives. If these have too many elements it
+// is a gap, because they are processed again for each use of the element.
+func makeAlt(alts []seq) elem {
+	a := makeGap(alts)
+	if w := countElems(alts); w <= maxWeight {
 		a.kind, a.alts, a.weight = elemAlt, alts, w
 	}
 	return a
 }
 
-// weigh counts the elements of sequences, including nested ones.
-func weigh(alts []seq) int {
+// countElems counts the elements of sequences, including nested ones.
+func countElems(alts []seq) int {
 	n := 0
 	for _, s := range alts {
 		n++
@@ -140,17 +141,17 @@ func (f *flattener) flatten(re *syntax.Regexp) []seq {
 		for i, r := range re.Rune {
 			chars[i].r = r
 		}
-		return f.literal(chars, f.fold || re.Flags&syntax.FoldCase != 0)
+		return f.flattenLiteral(chars, f.fold || re.Flags&syntax.FoldCase != 0)
 
 	case syntax.OpCharClass:
 		if len(re.Rune) == 0 {
 			return nil
 		}
-		return f.class(classElems(re.Rune, f.fold))
+		return f.flattenClass(classElems(re.Rune, f.fold))
 	case syntax.OpAnyCharNotNL:
 		return []seq{classElems([]rune{0, '\n' - 1, '\n' + 1, unicode.MaxRune}, false)}
 	case syntax.OpAnyChar:
-		return f.class(classElems([]rune{0, unicode.MaxRune}, false))
+		return f.flattenClass(classElems([]rune{0, unicode.MaxRune}, false))
 
 	// Anchors consume nothing.
 	case syntax.OpBeginLine, syntax.OpBeginText:
@@ -164,14 +165,14 @@ func (f *flattener) flatten(re *syntax.Regexp) []seq {
 
 	// Repetitions become gaps with copies next to them.
 	case syntax.OpStar:
-		return []seq{{gapOf(f.flatten(re.Sub[0]))}}
+		return []seq{{makeGap(f.flatten(re.Sub[0]))}}
 	case syntax.OpPlus:
 		x := f.flattenRepeated(re.Sub[0])
-		return product([]seq{{gapOf(x)}}, x)
+		return product([]seq{{makeGap(x)}}, x)
 	case syntax.OpQuest:
 		return union([]seq{{}}, f.flatten(re.Sub[0]))
 	case syntax.OpRepeat:
-		return f.repeat(re)
+		return f.flattenRepeat(re)
 
 	// Combine the parts in every way. Beyond their limits product and union merge alternatives into
 	// gaps, which finds more candidates, never fewer.
@@ -195,13 +196,13 @@ func (f *flattener) flatten(re *syntax.Regexp) []seq {
 // ones split the literal, so that either form matches.
 const maxBreaks = 3
 
-// literal returns the sequences of a literal. Its line breaks may be "\n" or "\r\n".
-func (f *flattener) literal(chars []char, fold bool) []seq {
+// flattenLiteral returns the sequences of a literal. Its line breaks may be "\n" or "\r\n".
+func (f *flattener) flattenLiteral(chars []char, fold bool) []seq {
 	all := []seq{{}}
 	for len(chars) > 0 {
 		n := slices.IndexFunc(chars, func(c char) bool { return c.r == '\n' && !c.raw })
 		if n == 0 {
-			all, chars = product(all, f.class(chars[0].elems(false))), chars[1:]
+			all, chars = product(all, f.flattenClass(chars[0].elems(false))), chars[1:]
 			continue
 		}
 		if n < 0 {
@@ -217,8 +218,9 @@ func (f *flattener) literal(chars []char, fold bool) []seq {
 	return all
 }
 
-// class returns the sequences of one rune. A newline may follow a "\r".
-func (f *flattener) class(s seq) []seq {
+// flattenClass returns the alternatives for one rune, which s matches. If it may be a newline, a "\r" may
+// precede it.
+func (f *flattener) flattenClass(s seq) []seq {
 	if !s[0].set.has('\n') {
 		return []seq{s}
 	}
@@ -249,8 +251,8 @@ func carriageReturn() (set byteSet) {
 	return set
 }
 
-// repeat flattens x{n,m}: a gap of x for the copies that may be missing, then n copies of x.
-func (f *flattener) repeat(re *syntax.Regexp) []seq {
+// flattenRepeat flattens x{n,m}: a gap of x for the copies that may be missing, then n copies of x.
+func (f *flattener) flattenRepeat(re *syntax.Regexp) []seq {
 	x := f.flattenRepeated(re.Sub[0])
 	if re.Max == 0 {
 		return []seq{{}}
@@ -259,7 +261,7 @@ func (f *flattener) repeat(re *syntax.Regexp) []seq {
 	// A gap covers optional copies, and those beyond the limit.
 	all := []seq{{}}
 	if re.Max != re.Min || re.Min > maxCopies {
-		all = []seq{{gapOf(x)}}
+		all = []seq{{makeGap(x)}}
 	}
 	for range min(re.Min, maxCopies) {
 		all = product(all, x)
@@ -270,13 +272,14 @@ func (f *flattener) repeat(re *syntax.Regexp) []seq {
 // union returns the alternatives of a and of b.
 func union(a, b []seq) []seq {
 	all := append(a[:len(a):len(a)], b...)
-	if weigh(all) > 4*maxWeight {
-		return []seq{{gapOf(all)}}
+	if countElems(all) > 4*maxWeight {
+		return []seq{{makeGap(all)}}
 	}
 	return all
 }
 
-// product returns a followed by b. It multiplies them out unless that makes too many.
+// product returns the alternatives of a followed by b. It combines each of a with each of b. If that
+// makes too many, it first turns the alternatives of one side into a single element.
 func product(a, b []seq) []seq {
 	if len(a) == 0 || len(b) == 0 {
 		return nil
@@ -286,16 +289,16 @@ func product(a, b []seq) []seq {
 		return b
 	}
 
-	if len(a)*len(b) > maxAlts || len(a)*weigh(b)+len(b)*weigh(a) > 2*maxWeight {
+	if len(a)*len(b) > maxAlts || len(a)*countElems(b)+len(b)*countElems(a) > 2*maxWeight {
 		switch {
 		case len(a) > 1 && len(a) >= len(b):
-			return product([]seq{{altOf(a)}}, b)
+			return product([]seq{{makeAlt(a)}}, b)
 		case len(b) > 1:
-			return product(a, []seq{{altOf(b)}})
+			return product(a, []seq{{makeAlt(b)}})
 		}
 
 		// Both are single sequences, and together they are too long.
-		return []seq{{gapOf(a), gapOf(b)}}
+		return []seq{{makeGap(a), makeGap(b)}}
 	}
 
 	all := make([]seq, 0, len(a)*len(b))
@@ -313,8 +316,8 @@ type char struct {
 	raw bool // r is a byte
 }
 
-// toRunes splits a literal into chars.
-func toRunes(s string) []char {
+// splitChars splits a literal into chars.
+func splitChars(s string) []char {
 	var cs []char
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
@@ -359,7 +362,7 @@ const (
 // bytes. A few other runes become sets if their encodings have one length. Otherwise the elements
 // match any rune beyond ASCII.
 func classElems(ranges []rune, fold bool) seq {
-	ascii, others, many := members(ranges)
+	ascii, others, many := splitClass(ranges)
 	special := false
 	if fold {
 		ascii, others, special = foldClass(ascii, others)
@@ -378,7 +381,7 @@ func classElems(ranges []rune, fold bool) seq {
 		if len(rest) == 0 {
 			return seq{{set: ascii, special: special}}
 		}
-		if s := sameLength(rest); s != nil && ascii == (byteSet{}) && !special {
+		if s := elemsOfOneLength(rest); s != nil && ascii == (byteSet{}) && !special {
 			return s
 		}
 	}
@@ -390,9 +393,9 @@ func classElems(ranges []rune, fold bool) seq {
 	return seq{first, more}
 }
 
-// members returns the members of a class below 0x80, and the others. many is set if there are too
-// many others, or if U+FFFD is one of them, because it stands for broken bytes too.
-func members(ranges []rune) (ascii byteSet, others []rune, many bool) {
+// splitClass splits a class into its members below 0x80 and the others. many says that others lacks
+// some: there are too many, or U+FFFD is one of them, which stands for broken bytes too.
+func splitClass(ranges []rune) (ascii byteSet, others []rune, many bool) {
 	// All ASCII members go into the set. Others are listed while they are few.
 	for i := 0; i+1 < len(ranges); i += 2 {
 		lo, hi := ranges[i], ranges[i+1]
@@ -436,9 +439,9 @@ func foldClass(ascii byteSet, others []rune) (byteSet, []rune, bool) {
 	return ascii, others, special
 }
 
-// sameLength returns the elements that match one of the runes if all encodings have one length,
+// elemsOfOneLength returns the elements that match one of the runes if all encodings have one length,
 // otherwise nil. For é and è (C3 A9, C3 A8) they are C3, and one of A8 and A9.
-func sameLength(runes []rune) seq {
+func elemsOfOneLength(runes []rune) seq {
 	var s seq
 	for _, r := range runes {
 		var buf [utf8.UTFMax]byte

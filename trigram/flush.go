@@ -6,10 +6,10 @@ import (
 )
 
 // flush ends the segment: it sorts the log, encodes every list and emits the segment. It encodes the
-// rows while it sorts, because the caller of Add waits for it. last says that the index ends here.
+// rows while it sorts, because the caller of Add waits for it. last says that no segment follows.
 func (w *Writer) flush(last bool) error {
 	if w.units%64 != 0 {
-		w.saveWord()
+		w.copyWordsToBlock()
 	}
 
 	// One goroutine encodes the rows, this one sorts the log. They share no data.
@@ -20,11 +20,11 @@ func (w *Writer) flush(last bool) error {
 	}()
 
 	used := w.countLog()
-	w.scatter(used)
+	w.sortLog(used)
 
 	// The lists need both results.
 	<-encoded
-	w.encode(used)
+	w.encodeLists(used)
 
 	// Choose the rows of the next segment. After the last segment only clear the counts.
 	if last {
@@ -32,13 +32,13 @@ func (w *Writer) flush(last bool) error {
 			w.counts[id] = 0
 		}
 	} else {
-		w.chooseNext(used)
+		w.chooseNextRows(used)
 	}
 
 	// Write the head, then the columns of runs, with one byte a unit.
 	h := head{units: uint32(w.units), keys: w.enc.keys, entriesBytes: uint32(len(w.enc.entries)), listsBytes: uint32(w.enc.total)}
-	h.layout()
-	w.front = h.append(w.front[:0])
+	h.computeOffsets()
+	w.front = h.appendTo(w.front[:0])
 	for c := range runClasses {
 		for u := range w.units {
 			w.front = append(w.front, w.runs[u*runClasses+c])
@@ -50,18 +50,19 @@ func (w *Writer) flush(last bool) error {
 	w.units, w.logged = 0, 0
 	w.logEnds = w.logEnds[:1]
 	w.runs = w.runs[:0]
-	w.first.Clear()
-	w.noLine.Clear()
-	w.t.forget()
+	w.docStarts.Clear()
+	w.noNewline.Clear()
+	w.t.forgetEscapes()
 
 	return w.opt.Emit(append([][]byte{w.front, w.enc.blocks, w.enc.entries}, w.enc.parts...)...)
 }
 
-// scatter sorts the log by trigram into sorted, by counting. Afterwards counts[id] is where the
-// units of id end. They begin where those of the used number before end.
+// sortLog sorts the log by trigram into w.sorted, with a counting sort. used has the logged trigram
+// numbers, ascending. Afterwards counts[id] is where the units of id end in w.sorted. They begin
+// where those of the previous number in used end.
 //
 //	counts {a: 2, b: 1}   ->  a begins at 0, b at 2   ->  after the log {a: 2, b: 3}
-func (w *Writer) scatter(used []uint32) {
+func (w *Writer) sortLog(used []uint32) {
 	at := uint32(0)
 	// Turn each count into the position of the trigram's first unit.
 	for _, id := range used {
@@ -80,15 +81,16 @@ func (w *Writer) scatter(used []uint32) {
 	}
 }
 
-// encode writes the lists of the rows and of the sorted log in the order of their keys. Lists of
-// trigrams with an escape go in between by their keys.
-func (w *Writer) encode(used []uint32) {
+// encodeLists writes all posting lists in the order of their keys: those of the rows, of the sorted log,
+// and of trigrams with an escape. used is as in sortLog.
+func (w *Writer) encodeLists(used []uint32) {
 	w.enc.reset(w.units)
 	direct, _ := slices.BinarySearch(used, directIDs)
-	extras := w.extraOrder(used, direct)
+	escapes := w.escapeLists(used, direct)
 
-	// Rows and log are sorted by number, and numbers have the order of keys.
-	hot, cold, from := w.hotIDs[1:], used[:direct], uint32(0)
+	// Rows and log are sorted by number, and numbers below directIDs have the order of their keys.
+	hot, cold := w.hotIDs[1:], used[:direct]
+	from := uint32(0) // where the units of cold[0] begin in w.sorted
 	for row := 1; len(hot) > 0 || len(cold) > 0; {
 		isHot := len(hot) > 0 && (len(cold) == 0 || hot[0] < cold[0])
 		var id uint32
@@ -100,9 +102,9 @@ func (w *Writer) encode(used []uint32) {
 
 		// First write trigrams with an escape up to this key.
 		key := keyOfID(id)
-		for len(extras) > 0 && extras[0].key < key {
-			w.enc.add(extras[0].key, extras[0].ids)
-			extras = extras[1:]
+		for len(escapes) > 0 && escapes[0].key < key {
+			w.enc.addIDs(escapes[0].key, escapes[0].ids)
+			escapes = escapes[1:]
 		}
 
 		if isHot {
@@ -110,17 +112,17 @@ func (w *Writer) encode(used []uint32) {
 			row++
 			continue
 		}
-		w.enc.add(key, w.sorted[from:w.counts[id]])
+		w.enc.addIDs(key, w.sorted[from:w.counts[id]])
 		from = w.counts[id]
 	}
 
-	for _, e := range extras {
-		w.enc.add(e.key, e.ids)
+	for _, e := range escapes {
+		w.enc.addIDs(e.key, e.ids)
 	}
 
-	// Two more lists are not of trigrams: units that begin a document, and units without a newline.
-	w.enc.addBitmap(keyFirst, &w.first)
-	w.enc.addBitmap(keyNoNewline, &w.noLine)
+	// The last two lists have no trigram: units that begin a document, and units without a newline.
+	w.enc.addBitmap(keyDocStart, &w.docStarts)
+	w.enc.addBitmap(keyNoNewline, &w.noNewline)
 	w.enc.endPart()
 }
 
@@ -172,14 +174,15 @@ func countBits(words []uint64) (n int) {
 	return n
 }
 
-// extraList is the list of a trigram with an escape.
-type extraList struct {
+// escapeList is the list of a trigram with an escape.
+type escapeList struct {
 	key uint32
 	ids []uint16
 }
 
-// extraOrder returns the lists of the numbers in used[direct:], sorted by key.
-func (w *Writer) extraOrder(used []uint32, direct int) []extraList {
+// escapeLists returns the lists of the trigrams with an escape, sorted by key. Their numbers are
+// used[direct:].
+func (w *Writer) escapeLists(used []uint32, direct int) []escapeList {
 	from := uint32(0)
 
 	// Lists follow each other in sorted: the first of these starts where the last direct one ends.
@@ -187,17 +190,17 @@ func (w *Writer) extraOrder(used []uint32, direct int) []extraList {
 		from = w.counts[used[direct-1]]
 	}
 
-	var list []extraList
+	var list []escapeList
 	for _, id := range used[direct:] {
-		list = append(list, extraList{w.t.keys[id-directIDs], w.sorted[from:w.counts[id]]})
+		list = append(list, escapeList{w.t.keys[id-directIDs], w.sorted[from:w.counts[id]]})
 		from = w.counts[id]
 	}
-	slices.SortFunc(list, func(a, b extraList) int { return int(a.key) - int(b.key) })
+	slices.SortFunc(list, func(a, b escapeList) int { return int(a.key) - int(b.key) })
 	return list
 }
 
-// chooseNext chooses the hot trigrams of the next segment by the counts in this one.
-func (w *Writer) chooseNext(used []uint32) {
+// chooseNextRows chooses which trigrams have a row in the next segment, by their counts in this one.
+func (w *Writer) chooseNextRows(used []uint32) {
 	from := uint32(0)
 
 	// Turn the ends into counts again, and add the rows with their numbers of units.

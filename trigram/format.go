@@ -18,10 +18,9 @@ import (
 //	              others   uvarint number of units, uvarint bytes in lists
 //	lists       the bytes of the posting lists, in the order of their entries
 //
-// and all numbers are little-endian. Two keys beyond the 24 bits of trigrams
-// All numbers are little-endian. Two keys beyond the 24 bits of trigrams stand for facts about
-// units: [keyFirst] for units that begin a document, and [keyNoNewline] for units that own no
-// newline.
+// All numbers are little-endian. Two keys are greater than any trigram: the list of keyDocStart has
+// the units that begin a document, and that of keyNoNewline the units that own no newline.
+//
 // An example. "abc" is in the units 5 and 9, "abd" in 3, 4 and 300, and these are the
 // first two trigrams of all:
 //
@@ -43,7 +42,7 @@ const (
 )
 
 const (
-	keyFirst     = 1 << 24
+	keyDocStart  = 1 << 24
 	keyNoNewline = 1<<24 + 1
 	keyEnd       = 1<<24 + 2
 )
@@ -56,7 +55,6 @@ const (
 	// kindSliced cuts the ids by their high byte into 256 slices. 32 bytes of bits say which slices
 	// have ids. Each of those has a byte with the number of its ids minus one. Then follow the low
 	// bytes of the ids, or 32 bytes of bits if that is shorter.
-	// bitmap of 32.
 	kindSliced
 	kindFlat // a bitmap, 64-bit words up to the last unit of the segment
 	kinds
@@ -74,8 +72,8 @@ type head struct {
 	entriesAt, listsAt, length uint64
 }
 
-// layout computes where the parts begin.
-func (h *head) layout() {
+// computeOffsets computes where the parts of the segment begin.
+func (h *head) computeOffsets() {
 	h.columnsAt = headBytes
 	h.blocks = (h.keys + blockKeys - 1) / blockKeys
 	h.blocksAt = h.columnsAt + runClasses*h.units
@@ -84,8 +82,8 @@ func (h *head) layout() {
 	h.length = h.listsAt + uint64(h.listsBytes)
 }
 
-// append appends the encoded head.
-func (h *head) append(dst []byte) []byte {
+// appendTo appends the encoded head.
+func (h *head) appendTo(dst []byte) []byte {
 	for _, v := range []uint32{magic, h.units, h.keys, h.entriesBytes, h.listsBytes, runClasses, 0, 0, 0, 0} {
 		dst = binary.LittleEndian.AppendUint32(dst, v)
 	}
@@ -115,7 +113,7 @@ func (e *encoder) reset(units int) {
 	e.keys, e.last = 0, 0
 }
 
-// endPart moves the lists that are in no part yet into a part.
+// endPart makes one part of the bytes in lists that are in no part yet.
 func (e *encoder) endPart() {
 	if len(e.lists) > e.inParts {
 		e.parts = append(e.parts, e.lists[e.inParts:len(e.lists):len(e.lists)])
@@ -123,8 +121,8 @@ func (e *encoder) endPart() {
 	}
 }
 
-// entry starts the entry of a key, and a new block if the last one is full.
-func (e *encoder) entry(key uint32, kind int) {
+// startEntry starts the entry of a key, and a new block if the last one is full.
+func (e *encoder) startEntry(key uint32, kind int) {
 	delta := key - e.last
 	if e.keys%blockKeys == 0 {
 		e.blocks = binary.LittleEndian.AppendUint32(e.blocks, key)
@@ -138,32 +136,32 @@ func (e *encoder) entry(key uint32, kind int) {
 	e.keys++
 }
 
-// list ends an entry whose list has that many units and bytes.
-func (e *encoder) list(units, size int) {
+// endEntry writes the end of an entry: how many units its list has, and how many bytes.
+func (e *encoder) endEntry(units, size int) {
 	e.entries = binary.AppendUvarint(e.entries, uint64(units))
 	e.entries = binary.AppendUvarint(e.entries, uint64(size))
 	e.total += size
 }
 
-// add appends a list of at least one id, in ascending order.
-func (e *encoder) add(key uint32, ids []uint16) {
+// addIDs appends the entry and the list of a key. ids has at least one unit, in ascending order.
+func (e *encoder) addIDs(key uint32, ids []uint16) {
 	from := len(e.lists)
 
 	// Choose the smallest form for that number of ids.
 	switch {
 	case len(ids) == 1:
-		e.entry(key, kindInline1)
+		e.startEntry(key, kindInline1)
 		e.entries = binary.LittleEndian.AppendUint16(e.entries, ids[0])
 	case len(ids) == 2:
-		e.entry(key, kindInline2)
+		e.startEntry(key, kindInline2)
 		e.entries = binary.LittleEndian.AppendUint16(e.entries, ids[0])
 		e.entries = binary.LittleEndian.AppendUint16(e.entries, ids[1])
 
 	// Ids ascend, so their differences are small and mostly one byte.
 	case len(ids) <= varintMax:
-		e.entry(key, kindVarint)
+		e.startEntry(key, kindVarint)
 		e.lists = appendDeltas(e.lists, ids)
-		e.list(len(ids), len(e.lists)-from)
+		e.endEntry(len(ids), len(e.lists)-from)
 
 	// Longer lists are sliced or a flat bitmap, whichever is smaller.
 	default:
@@ -173,14 +171,14 @@ func (e *encoder) add(key uint32, ids []uint16) {
 			for _, id := range ids {
 				b.Set(id)
 			}
-			e.entry(key, kindFlat)
+			e.startEntry(key, kindFlat)
 			e.lists = appendFlat(e.lists, &b, e.words)
 		} else {
-			e.entry(key, kindSliced)
+			e.startEntry(key, kindSliced)
 			e.lists = append(e.lists, e.buf...)
 		}
 
-		e.list(len(ids), len(e.lists)-from)
+		e.endEntry(len(ids), len(e.lists)-from)
 	}
 }
 
@@ -200,14 +198,15 @@ func (e *encoder) addRow(key uint32, r *rowList, lists []byte) {
 	})
 }
 
-// addList appends a list of a kind. put appends the bytes that do not fit into the entry.
-func (e *encoder) addList(key uint32, kind, units int, data []byte, put func()) {
+// addList appends an entry for a list that is encoded as data. If data does not fit into the entry,
+// addList calls appendData, which appends it to the lists.
+func (e *encoder) addList(key uint32, kind, units int, data []byte, appendData func()) {
 	// A trigram without units has no entry: a lookup then finds nothing.
 	if units == 0 {
 		return
 	}
 
-	e.entry(key, kind)
+	e.startEntry(key, kind)
 
 	// Short lists are in the entry itself.
 	if kind < kindVarint {
@@ -215,12 +214,12 @@ func (e *encoder) addList(key uint32, kind, units int, data []byte, put func()) 
 		return
 	}
 
-	put()
-	e.list(units, len(data))
+	appendData()
+	e.endEntry(units, len(data))
 }
 
-// appendBitmapList appends the list of a bitmap with n units, in the smallest kind. Bits beyond
-// words must be 0.
+// appendBitmapList appends the list of a bitmap with n units, in the smallest kind. words is the
+// length of the segment in words; bits after it must be 0.
 func appendBitmapList(dst []byte, b *Bitmap, n, words int) (kind int, _ []byte) {
 	if n > varintMax {
 		if slicedSize(b, words) >= 8*words {

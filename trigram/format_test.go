@@ -10,8 +10,8 @@ func TestSegment_bytesEqualTheDocumentedExample(t *testing.T) {
 	t.Parallel()
 	var e encoder
 	e.reset(512)
-	e.add(0x616263, []uint16{5, 9})
-	e.add(0x616264, []uint16{3, 4, 300})
+	e.addIDs(0x616263, []uint16{5, 9})
+	e.addIDs(0x616264, []uint16{3, 4, 300})
 
 	for _, part := range []struct {
 		name      string

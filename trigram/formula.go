@@ -72,11 +72,11 @@ type node struct {
 // FromLiteral returns the formula of a literal. With fold it ignores case, by simple Unicode
 // folding.
 func FromLiteral(lit string, fold bool) *Formula {
-	chars := toRunes(lit)
+	chars := splitChars(lit)
 	if strings.Contains(lit, "\n") {
 		chars = chars[:min(len(chars), maxBroken)]
 	}
-	return newFormula((&flattener{}).literal(chars, fold))
+	return newFormula((&flattener{}).flattenLiteral(chars, fold))
 }
 
 // FromRegexp returns the formula of a parsed expression. With fold every literal in it ignores
@@ -93,17 +93,16 @@ const maxNear = 1200
 // the ways to write its line breaks.
 const maxBroken = 500
 
-// newFormula returns a formula that is true if one of alts is. It chooses the narrowest scope in
-// which all of them can be checked.
+// newFormula returns a formula that is true if one of alts is. It chooses the narrowest scope that
+// holds for all of them.
 func newFormula(alts []seq) *Formula {
 	f := &Formula{scope: ScopeDocument, reach: reachDocument}
 	fixed, atStart := true, true
 	for _, s := range alts {
-		fixed = fixed && s.fixed()
-		atStart = atStart && s.knowsStart()
+		fixed = fixed && s.hasFixedLength()
+		atStart = atStart && s.beginsWithCondition()
 	}
 
-	// Choose the narrowest promise that all alternatives keep.
 	switch {
 	case fixed && atStart:
 		f.scope, f.reach = ScopeStart, reachNear
@@ -116,7 +115,7 @@ func newFormula(alts []seq) *Formula {
 		f.scope = ScopeStart
 	}
 
-	f.root = orOf(alts, true)
+	f.root = makeOr(alts, true)
 	return f
 }
 
@@ -166,13 +165,13 @@ func (n *node) String() string {
 	return "(" + strings.Join(parts, " | ") + ")"
 }
 
-// orOf returns the condition of alternatives. With edges they are the whole expression, whose line
-// anchors become newlines.
-func orOf(alts []seq, edges bool) *node {
+// makeOr returns the condition that one of the alternatives holds; nil if one of them is always true.
+// edges says that they are the whole expression, so that line anchors become newlines.
+func makeOr(alts []seq, edges bool) *node {
 	var subs []*node
 	seen := make(map[string]bool)
 	for _, s := range alts {
-		n := s.node(edges)
+		n := s.makeNode(edges)
 		if n == nil {
 			return nil
 		}
@@ -193,8 +192,8 @@ func orOf(alts []seq, edges bool) *node {
 	return &node{op: opOr, subs: subs}
 }
 
-// seqOf returns the condition that all of subs hold.
-func seqOf(subs []*node) *node {
+// makeSeq returns the condition that all of subs hold.
+func makeSeq(subs []*node) *node {
 	switch len(subs) {
 	case 0:
 		return nil

@@ -64,7 +64,7 @@ func openSegment(b []byte) (segment, error) {
 	}
 
 	// The counts determine the parts, so the length must be exactly theirs.
-	h.layout()
+	h.computeOffsets()
 	if h.length != uint64(len(b)) {
 		return segment{}, fmt.Errorf("%w: %d bytes of %d", ErrCorrupt, len(b), h.length)
 	}
@@ -80,8 +80,8 @@ func openSegment(b []byte) (segment, error) {
 	}, nil
 }
 
-// column returns the column of longest runs of a class.
-func (s *segment) column(class int) ([]byte, error) {
+// readColumn returns the column of longest runs of a class.
+func (s *segment) readColumn(class int) ([]byte, error) {
 	from := class * s.units
 	return s.columns[from : from+s.units], s.touch(s.number, headBytes+from, s.units)
 }
@@ -107,7 +107,7 @@ type Work struct {
 	Bytes   int64 // of the lists read
 }
 
-// list is an entry of the dictionary: a posting list that is not read yet. Call [list.open] before
+// list is an entry of the dictionary: a posting list that is not read yet. Call [list.countAndCheck] before
 // reading it.
 type list struct {
 	key  uint32
@@ -118,7 +118,7 @@ type list struct {
 	s    *segment
 }
 
-// find looks up a key. It returns a list without units if the key has no entry.
+// find looks up a key and returns its posting list, which has no units if the key has no entry.
 func (s *segment) find(key uint32, w *Work) (list, error) {
 	w.Lookups++
 	c := cursor{s: s}
@@ -142,7 +142,7 @@ type cursor struct {
 	err   error
 }
 
-// seek moves to the first entry whose key is at least key.
+// seek moves to the first entry whose key is at least key, and reports whether there is one.
 func (c *cursor) seek(key uint32) bool {
 	if c.err = c.s.touch(c.s.number, c.s.entriesAt-len(c.s.blocks), len(c.s.blocks)); c.err != nil {
 		return false
@@ -169,13 +169,13 @@ func (c *cursor) seek(key uint32) bool {
 	return false
 }
 
-// fail ends the walk with an error.
+// fail ends the walk with an error. It returns false, as next does at the end.
 func (c *cursor) fail(what string) bool {
 	c.err = fmt.Errorf("%w: %s", ErrCorrupt, what)
 	return false
 }
 
-// next moves to the next entry.
+// next moves to the next entry, and reports whether there is one.
 func (c *cursor) next() bool {
 	if c.err != nil {
 		return false
@@ -188,7 +188,7 @@ func (c *cursor) next() bool {
 		return false
 	}
 	c.left--
-	return c.entry()
+	return c.readEntry()
 }
 
 // nextBlock starts the next block, and reports whether there is one.
@@ -216,9 +216,10 @@ func (c *cursor) nextBlock() bool {
 	return c.err == nil
 }
 
-// entry reads the next entry of the segment into c.l. It returns false at a damaged entry.
-func (c *cursor) entry() bool {
-	x, ok := c.uvarint()
+// readEntry reads the next entry of the segment into c.l. It sets c.err and returns false if the entry is
+// damaged.
+func (c *cursor) readEntry() bool {
+	x, ok := c.readUvarint()
 	if !ok {
 		return false
 	}
@@ -243,8 +244,8 @@ func (c *cursor) entry() bool {
 
 	// The list starts where the list before it ends.
 	case kindVarint, kindSliced, kindFlat:
-		n, ok1 := c.uvarint()
-		size, ok2 := c.uvarint()
+		n, ok1 := c.readUvarint()
+		size, ok2 := c.readUvarint()
 		if !ok1 || !ok2 {
 			return false
 		}
@@ -260,7 +261,7 @@ func (c *cursor) entry() bool {
 	return c.fail("unknown kind of list")
 }
 
-func (c *cursor) uvarint() (uint64, bool) {
+func (c *cursor) readUvarint() (uint64, bool) {
 	x, n := binary.Uvarint(c.s.entries[c.at:])
 	if n <= 0 {
 		return 0, c.fail("bad number")

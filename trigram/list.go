@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// orInto adds the units of a list to a set. It checks that the list has exactly n units, ascending,
-// all below units.
+// orInto adds the units of a list to a set. It returns an error unless the list has as many units as
+// its entry says, ascending, and all below units, the number of units in the segment.
 func (l *list) orInto(b *Bitmap, units int, w *Work) error {
-	if err := l.open(w); err != nil {
+	if err := l.countAndCheck(w); err != nil {
 		return err
 	}
 
@@ -20,11 +20,11 @@ func (l *list) orInto(b *Bitmap, units int, w *Work) error {
 	case kindSliced:
 		return l.orSliced(b, units)
 	}
-	return l.each(units, func(id uint16) { b.Set(id) })
+	return l.forEach(units, func(id uint16) { b.Set(id) })
 }
 
-// open counts the list as read, and returns an error if its bytes are damaged.
-func (l *list) open(w *Work) error {
+// countAndCheck counts the list as read, and returns an error if its bytes are damaged.
+func (l *list) countAndCheck(w *Work) error {
 	w.Lists++
 	w.Bytes += int64(len(l.data))
 	if l.kind < kindVarint {
@@ -33,15 +33,15 @@ func (l *list) open(w *Work) error {
 	return l.s.touch(l.s.number, l.s.listsAt+l.at, len(l.data))
 }
 
-func (l *list) corrupt() error { return fmt.Errorf("%w: list of %06x", ErrCorrupt, l.key) }
+func (l *list) corruptError() error { return fmt.Errorf("%w: list of %06x", ErrCorrupt, l.key) }
 
-// each calls f for each unit of an inline or varint list.
-func (l *list) each(units int, f func(uint16)) error {
+// forEach calls f for each unit of an inline or varint list.
+func (l *list) forEach(units int, f func(uint16)) error {
 	if l.n == 0 {
 		return nil
 	}
 	if l.kind != kindVarint {
-		return l.eachInline(units, f)
+		return l.forEachInline(units, f)
 	}
 
 	// Each number is a varint: the difference to the least id that could follow.
@@ -50,7 +50,7 @@ func (l *list) each(units int, f func(uint16)) error {
 		d, shift := 0, 0
 		for {
 			if len(data) == 0 || shift > 14 { // ids have 16 bits: at most three bytes
-				return l.corrupt()
+				return l.corruptError()
 			}
 			c := data[0]
 			data = data[1:]
@@ -64,25 +64,25 @@ func (l *list) each(units int, f func(uint16)) error {
 
 		next += d
 		if next >= units {
-			return l.corrupt()
+			return l.corruptError()
 		}
 		f(uint16(next))
 		next++
 	}
 
 	if len(data) != 0 {
-		return l.corrupt()
+		return l.corruptError()
 	}
 	return nil
 }
 
-// eachInline calls f for each unit of a list that is stored in its entry.
-func (l *list) eachInline(units int, f func(uint16)) error {
+// forEachInline calls f for each unit of a list that is stored in its entry.
+func (l *list) forEachInline(units int, f func(uint16)) error {
 	last := -1
 	for i := range l.n {
 		id := int(binary.LittleEndian.Uint16(l.data[2*i:]))
 		if id <= last || id >= units {
-			return l.corrupt()
+			return l.corruptError()
 		}
 		f(uint16(id))
 		last = id
@@ -94,7 +94,7 @@ func (l *list) eachInline(units int, f func(uint16)) error {
 func (l *list) orFlat(b *Bitmap, units int) error {
 	words := (units + 63) / 64
 	if len(l.data) != 8*words {
-		return l.corrupt()
+		return l.corruptError()
 	}
 
 	data, n := l.data, 0
@@ -105,15 +105,15 @@ func (l *list) orFlat(b *Bitmap, units int) error {
 	}
 
 	// The number in the entry and the number of bits must agree.
-	if n != l.n || overrun(b, units) {
-		return l.corrupt()
+	if n != l.n || hasUnitsBeyond(b, units) {
+		return l.corruptError()
 	}
 	return nil
 }
 
-// overrun reports whether a set has units that do not exist. It looks up to the end of the slice of
-// 256 units that contains the last unit, because a list can reach that far.
-func overrun(b *Bitmap, units int) bool {
+// hasUnitsBeyond reports whether a set has units that the segment does not have. It looks only up to the
+// end of the slice of 256 units that contains the last unit, because no list can reach farther.
+func hasUnitsBeyond(b *Bitmap, units int) bool {
 	words := (units + 63) / 64
 	for _, w := range b[words : (words+3)&^3] {
 		if w != 0 {
@@ -155,7 +155,7 @@ func sliceWords(n int, slice []byte) (w [4]uint64) {
 // orSliced adds the units of a list of kind kindSliced to b.
 func (l *list) orSliced(b *Bitmap, units int) error {
 	if len(l.data) < 32 {
-		return l.corrupt()
+		return l.corruptError()
 	}
 	words, data, total := (units+63)/64, l.data[32:], 0
 
@@ -164,7 +164,7 @@ func (l *list) orSliced(b *Bitmap, units int) error {
 			n, slice, rest, ok := cutSlice(data)
 			at := 4 * (i<<6 + bits.TrailingZeros64(x))
 			if !ok || at >= words {
-				return l.corrupt()
+				return l.corruptError()
 			}
 			data, total = rest, total+n
 
@@ -176,17 +176,17 @@ func (l *list) orSliced(b *Bitmap, units int) error {
 	}
 
 	// All data must be used, and no unit may lie beyond the end or count twice.
-	if len(data) != 0 || total != l.n || overrun(b, units) {
-		return l.corrupt()
+	if len(data) != 0 || total != l.n || hasUnitsBeyond(b, units) {
+		return l.corruptError()
 	}
 	return nil
 }
 
-// andSliced removes from b the units that are not in a list of kind kindSliced, also those between
-// its slices. Before each slice b[:done] is the result.
+// andSliced removes from b the units that are not in a list of kind kindSliced. Before each slice,
+// b[:done] is the result. Units between two slices are not in the list, so it clears them.
 func (l *list) andSliced(b *Bitmap, units int) error {
 	if len(l.data) < 32 {
-		return l.corrupt()
+		return l.corruptError()
 	}
 	words, data, total, done := (units+63)/64, l.data[32:], 0, 0
 	for i := range 4 {
@@ -194,7 +194,7 @@ func (l *list) andSliced(b *Bitmap, units int) error {
 			n, slice, rest, ok := cutSlice(data)
 			at := 4 * (i<<6 + bits.TrailingZeros64(x))
 			if !ok || at >= words {
-				return l.corrupt()
+				return l.corruptError()
 			}
 
 			data, total = rest, total+n
@@ -211,7 +211,7 @@ func (l *list) andSliced(b *Bitmap, units int) error {
 	// No slice has the units behind the last one.
 	clear(b[done:])
 	if len(data) != 0 || total != l.n {
-		return l.corrupt()
+		return l.corruptError()
 	}
 	return nil
 }
@@ -220,12 +220,12 @@ func (l *list) andSliced(b *Bitmap, units int) error {
 func (l *list) andInto(b *Bitmap, units int, w *Work) error {
 	switch l.kind {
 	case kindFlat:
-		if err := l.open(w); err != nil {
+		if err := l.countAndCheck(w); err != nil {
 			return err
 		}
 
 		if len(l.data) != 8*((units+63)/64) {
-			return l.corrupt()
+			return l.corruptError()
 		}
 
 		for i := range len(l.data) / 8 {
@@ -233,7 +233,7 @@ func (l *list) andInto(b *Bitmap, units int, w *Work) error {
 		}
 		return nil
 	case kindSliced:
-		if err := l.open(w); err != nil {
+		if err := l.countAndCheck(w); err != nil {
 			return err
 		}
 		return l.andSliced(b, units)
@@ -248,8 +248,8 @@ func (l *list) andInto(b *Bitmap, units int, w *Work) error {
 	return nil
 }
 
-// collect appends the units of a list to ids.
-func (l *list) collect(units int, w *Work, ids *[]uint16) error {
+// appendIDs appends the units of a list to ids, ascending.
+func (l *list) appendIDs(units int, w *Work, ids *[]uint16) error {
 	// Flat and sliced lists do not give ids one by one, but a bitmap gives them in order.
 	if l.kind == kindFlat || l.kind == kindSliced {
 		var b Bitmap
@@ -260,15 +260,15 @@ func (l *list) collect(units int, w *Work, ids *[]uint16) error {
 		return nil
 	}
 
-	if err := l.open(w); err != nil {
+	if err := l.countAndCheck(w); err != nil {
 		return err
 	}
-	return l.each(units, func(id uint16) { *ids = append(*ids, id) })
+	return l.forEach(units, func(id uint16) { *ids = append(*ids, id) })
 }
 
-// filter returns the ids that are in the list. It reuses the memory of ids.
-func (l *list) filter(ids []uint16, units int, w *Work) ([]uint16, error) {
-	if err := l.open(w); err != nil {
+// filterIDs returns the ids that are in the list. It reuses the memory of ids.
+func (l *list) filterIDs(ids []uint16, units int, w *Work) ([]uint16, error) {
+	if err := l.countAndCheck(w); err != nil {
 		return nil, err
 	}
 
@@ -277,7 +277,7 @@ func (l *list) filter(ids []uint16, units int, w *Work) ([]uint16, error) {
 	case kindFlat:
 		// A flat list has a bit for each unit, in whole words.
 		if len(l.data) != 8*((units+63)/64) {
-			return nil, l.corrupt()
+			return nil, l.corruptError()
 		}
 
 		for _, id := range ids {
@@ -292,7 +292,7 @@ func (l *list) filter(ids []uint16, units int, w *Work) ([]uint16, error) {
 
 	// Both ascend: ids[i] is the least id that may still be in the list.
 	i := 0
-	err := l.each(units, func(id uint16) {
+	err := l.forEach(units, func(id uint16) {
 		for i < len(ids) && ids[i] < id {
 			i++
 		}
@@ -308,14 +308,14 @@ func (l *list) filter(ids []uint16, units int, w *Work) ([]uint16, error) {
 // id.
 func (l *list) filterSliced(ids []uint16) ([]uint16, error) {
 	if len(l.data) < 32 {
-		return nil, l.corrupt()
+		return nil, l.corruptError()
 	}
 	found, data := ids[:0], l.data[32:]
 
 	for word := 0; word < 4 && len(ids) > 0; word++ {
 		for x := binary.LittleEndian.Uint64(l.data[8*word:]); x != 0 && len(ids) > 0; x &= x - 1 {
 			if len(data) < 2 || len(data) < 1+min(int(data[0])+1, 32) {
-				return nil, l.corrupt()
+				return nil, l.corruptError()
 			}
 
 			// Take the ids of this slice. Smaller ids are in no slice.

@@ -95,7 +95,7 @@ func TestPostingList_andIntoAgreesWithIntersection(t *testing.T) {
 		}
 		var e encoder
 		e.reset(units)
-		e.add(5, ids)
+		e.addIDs(5, ids)
 		s := &segment{units: units, blocks: e.blocks, entries: e.entries, lists: e.lists, touch: func(int, int, int) error { return nil }}
 		var w Work
 		l, err := s.find(5, &w)
@@ -104,7 +104,7 @@ func TestPostingList_andIntoAgreesWithIntersection(t *testing.T) {
 		}
 		twin = b
 		twin.And(&have)
-		kept, err := l.filter(b.appendTo(nil), units, &w)
+		kept, err := l.filterIDs(b.appendTo(nil), units, &w)
 		if err != nil || len(kept) != twin.Count() {
 			t.Fatalf("kind %d: filter keeps %d units of %d, %v", l.kind, len(kept), twin.Count(), err)
 		}

@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// offheap allocates n zeroed values of T outside of the Go heap. Memory costs only where it is
+// allocOffHeap allocates n zeroed values of T outside of the Go heap. Memory costs only where it is
 // touched, and the garbage collector does not see it. T must contain no pointers.
-func offheap[T any](n int) ([]T, error) {
+func allocOffHeap[T any](n int) ([]T, error) {
 	var t T
 	size := n * int(unsafe.Sizeof(t))
 	b, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
@@ -18,8 +18,8 @@ func offheap[T any](n int) ([]T, error) {
 	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), n), nil
 }
 
-// release frees what offheap allocated.
-func release[T any](s []T) {
+// freeOffHeap frees what allocOffHeap allocated.
+func freeOffHeap[T any](s []T) {
 	if cap(s) == 0 {
 		return
 	}

@@ -39,19 +39,17 @@ func makeRunBits() (t [256]uint8) {
 	return t
 }
 
-// shortest is the shortest run of each class that counts. Most units have shorter ones, and finding
-// them takes longer: the search steps by the length of the run that it looks for.
-var shortest = [runClasses]int{runDigit: 4, runUpper: 6, runHex: 6, runWord: 10}
+// minRun is the length of the shortest run of each class that the index records. Most units have
+// shorter ones, so these rule out little. Finding them takes longer, too: the search steps by the
+// length of the run that it looks for.
+var minRun = [runClasses]int{runDigit: 4, runUpper: 6, runHex: 6, runWord: 10}
 
 // longestRun returns the length of the longest run of bytes of a class, at most 255, or 0 if it is
-// too short to count. Before each step
-//
-//	text[:i] has no run longer than longest, and a run that begins at i would be new
-//
-// so the search first looks at the last byte of a longer run that begins at i. That byte is mostly
-// not of the class, and then no run up to it can be longer.
+// shorter than minRun. Before each step text[:i] has no run longer than longest, and text[i-1] is
+// not of the class. So the search first looks at text[i+longest], the last byte of a longer run that
+// begins at i. That byte is mostly not of the class, and then the search goes on after it.
 func longestRun(text []byte, class int) uint8 {
-	bit, longest := uint8(1)<<class, shortest[class]-1
+	bit, longest := uint8(1)<<class, minRun[class]-1
 	for i := 0; i+longest < len(text); {
 		j := i + longest
 		for j >= i && runBits[text[j]]&bit != 0 {
@@ -72,8 +70,7 @@ func longestRun(text []byte, class int) uint8 {
 		i = end + 1
 	}
 
-	// A shorter run rules out too little, so it counts as none.
-	if longest < shortest[class] {
+	if longest < minRun[class] {
 		return 0
 	}
 	return uint8(min(longest, 255))
@@ -93,14 +90,13 @@ const runBlocks = (UnitSize + 2*Overlap + 63) / 64
 // runMasks says for blocks of 64 bytes which of their bytes are in each run class.
 type runMasks [runBlocks][runClasses]uint64
 
-// longest returns the length of the longest run of bytes of a class in blocks. For each block it
-// only checks whether it has a longer run than all blocks before. That is seldom true, and takes
-// the same few shifts for each block, so branches are predicted well. run is the length of the run
-// that reaches the start of the block.
-func (m *runMasks) longest(blocks, class int) uint8 {
-	// A bit that remains after the steps means a run longer than the longest so far.
-	longest, run := shortest[class]-1, 0
-	steps := stepsTo(longest + 1)
+// longestRun returns the length of the longest run of bytes of a class in m[:blocks], as the function
+// longestRun does. For each block it only checks whether the block has a longer run than all blocks
+// before. That is seldom true, and takes the same few shifts for each block, so branches are
+// predicted well.
+func (m *runMasks) longestRun(blocks, class int) uint8 {
+	longest, run := minRun[class]-1, 0 // run is the length of the run up to the start of the block
+	steps := stepsForLength(longest + 1)
 	for i := range blocks {
 		w := m[i][class]
 		if w == ^uint64(0) {
@@ -109,34 +105,33 @@ func (m *runMasks) longest(blocks, class int) uint8 {
 		}
 
 		// A longer run may be within the word, or start in words before it.
-		within, across := steps.apply(w), run+bits.TrailingZeros64(^w)
-
+		within, across := steps.findRuns(w), run+bits.TrailingZeros64(^w)
 		run = bits.LeadingZeros64(^w)
 
 		if within != 0 || across > longest {
 			longest = max(longest, across, longestIn(w))
-			steps = stepsTo(longest + 1)
+			steps = stepsForLength(longest + 1)
 		}
 	}
 
 	// A run that reaches the end has not been counted yet.
-	if longest = max(longest, run); longest < shortest[class] {
+	if longest = max(longest, run); longest < minRun[class] {
 		return 0
 	}
 	return uint8(min(longest, 255))
 }
 
-// steps are shifts. After them, a bit is set where a run of a certain length begins. For length 6
-// they are 1, 2, 2: w & w>>1 has the starts of runs of length 2, the next step those of length 4,
-// the last those of length 6.
+// steps are the shifts that find all runs of a certain length in a word. For length 6 they are 1, 2,
+// 2: w & w>>1 has a bit where a run of length 2 begins, the next step leaves the starts of runs of
+// length 4, the last those of length 6.
 type steps struct {
 	by [8]uint8
 	n  int
 }
 
-// stepsTo returns the steps for runs of a length. A word has no run longer than 64; such steps
-// leave no bit.
-func stepsTo(length int) (s steps) {
+// stepsForLength returns the steps that find runs of a length. For a length above 64, which no word has,
+// they find none.
+func stepsForLength(length int) (s steps) {
 	for have := 1; have < min(length, 65); s.n++ {
 		step := min(have, length-have, 63)
 		s.by[s.n] = uint8(step)
@@ -145,8 +140,8 @@ func stepsTo(length int) (s steps) {
 	return s
 }
 
-// apply returns the starts of the runs in w.
-func (s *steps) apply(w uint64) uint64 {
+// findRuns returns a word with a bit at the start of each run in w.
+func (s *steps) findRuns(w uint64) uint64 {
 	for _, by := range s.by[:s.n] {
 		w &= w >> (by & 63)
 	}

@@ -27,7 +27,7 @@ func (m *runMasks) longestRuns(dst []byte, text []byte) []byte {
 	}
 
 	for c := range runClasses {
-		dst = append(dst, m.longest(blocks, c))
+		dst = append(dst, m.longestRun(blocks, c))
 	}
 	return dst
 }

@@ -44,10 +44,10 @@ func (x *Index) Search(seg int, f *Formula, within *Bitmap, s *Scratch, out *Bit
 type evaluation struct {
 	seg *segment
 	*Scratch
-	reach   reach
-	atStart bool    // the first condition of a sequence is at the start of a match
-	first   *Bitmap // units that begin a document; nil until they are read
-	noLine  *Bitmap // units that own no newline; nil until they are read
+	reach     reach
+	atStart   bool    // candidates must be the units in which a match starts
+	docStarts *Bitmap // units that begin a document; nil until they are read
+	noNewline *Bitmap // units that own no newline; nil until they are read
 	// within, if not nil, has the units of interest. Other candidates may be left out.
 	within *Bitmap
 }
@@ -65,9 +65,9 @@ func (s *Scratch) borrow() *Bitmap {
 
 func (s *Scratch) putBack(b *Bitmap) { s.free = append(s.free, b) }
 
-// key adds the units of one key to out.
-func (e *evaluation) key(key uint32, out *Bitmap) error {
-	l, err := e.seg.find(key, &e.Work)
+// addKey adds the units of one key to out.
+func (e *evaluation) addKey(addKey uint32, out *Bitmap) error {
+	l, err := e.seg.find(addKey, &e.Work)
 	if err != nil || l.n == 0 {
 		return err
 	}
@@ -101,7 +101,7 @@ func (e *evaluation) eval(n *node, out *Bitmap) error {
 
 	// For a run, a column has the longest run of each unit.
 	if n.op == opRun {
-		column, err := e.seg.column(n.class)
+		column, err := e.seg.readColumn(n.class)
 		if err != nil {
 			return err
 		}
@@ -119,10 +119,10 @@ func (e *evaluation) eval(n *node, out *Bitmap) error {
 // evalSpecial adds the units that have a character beyond ASCII which folds to ASCII: U+212A (E2 84
 // AA) or U+017F (C5 BF).
 func (e *evaluation) evalSpecial(out *Bitmap) error {
-	if err := e.key(0xe284aa, out); err != nil {
+	if err := e.addKey(0xe284aa, out); err != nil {
 		return err
 	}
-	return e.pairs(0xc5, 0xbf, nil, nil, out)
+	return e.addPrefix(0xc5, 0xbf, nil, nil, out)
 }
 
 // evalFactor adds the units that have all trigrams of a factor. Lists of trigrams with single bytes
@@ -130,14 +130,14 @@ func (e *evaluation) evalSpecial(out *Bitmap) error {
 // out more units than it has lists.
 func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 	if n.picks == nil {
-		return e.evalClasses(n.set, e.limit(e.within), out)
+		return e.evalClasses(n.set, e.listIfFew(e.within), out)
 	}
 
 	b := e.borrow()
 	defer e.putBack(b)
 
 	// Trigrams of single bytes come first: they are the cheapest and rule out the most.
-	exact := n.exact()
+	exact := n.hasExactTrigram()
 	count := math.MaxInt
 	if exact {
 		var err error
@@ -148,7 +148,7 @@ func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 
 	// Each position with classes rules out more of the units that are left.
 	for _, i := range n.picks {
-		k := n.triple(i)
+		k := n.countTrigrams(i)
 		if k == 1 || exact && count < k {
 			continue // looking up a list costs about as much as reading a unit
 		}
@@ -160,7 +160,7 @@ func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 		}
 
 		union := e.borrow()
-		err := e.evalClasses(n.set[i:i+3], e.limit(among), union)
+		err := e.evalClasses(n.set[i:i+3], e.listIfFew(among), union)
 		if exact {
 			b.And(union)
 		} else {
@@ -178,8 +178,9 @@ func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 	return nil
 }
 
-// limit returns the members of a set for evalClasses if they are few, otherwise nil.
-func (e *evaluation) limit(among *Bitmap) []uint16 {
+// listIfFew returns the members of a set if they are at most arrayLimit, otherwise nil: evalClasses then
+// has no limit. The result is valid until the next call.
+func (e *evaluation) listIfFew(among *Bitmap) []uint16 {
 	if among == nil || among.Count() > arrayLimit {
 		return nil
 	}
@@ -187,12 +188,13 @@ func (e *evaluation) limit(among *Bitmap) []uint16 {
 	return e.only
 }
 
-// evalExact intersects the lists of all trigrams of single bytes, the rarest first, into the empty
-// set out. It returns the number of units. It keeps few units as a sorted array.
+// evalExact sets out, which is empty, to the units that have all trigrams of single bytes, and
+// returns their number. It intersects the lists, the shortest first. While more than arrayLimit
+// units are left they are a bitmap, then a sorted array, which is faster.
 func (e *evaluation) evalExact(n *node, out *Bitmap) (int, error) {
 	from := len(e.lists)
 	defer func() { e.lists = e.lists[:from] }()
-	if ok, err := e.lookup(n, &e.Work); err != nil || !ok {
+	if ok, err := e.findExactLists(n, &e.Work); err != nil || !ok {
 		return 0, err
 	}
 
@@ -208,7 +210,7 @@ func (e *evaluation) evalExact(n *node, out *Bitmap) (int, error) {
 
 	if lists[0].n <= arrayLimit {
 		e.ids = e.ids[:0]
-		if err := lists[0].collect(e.seg.units, &e.Work, &e.ids); err != nil {
+		if err := lists[0].appendIDs(e.seg.units, &e.Work, &e.ids); err != nil {
 			return 0, err
 		}
 		return e.evalFew(lists[1:], out)
@@ -234,18 +236,18 @@ func (e *evaluation) evalExact(n *node, out *Bitmap) (int, error) {
 		return count, nil
 	}
 
-	// Few units are left, so an array of them is faster now.
 	e.ids = out.appendTo(e.ids[:0])
 	out.Clear()
 	return e.evalFew(lists, out)
 }
 
-// evalFew sets out to the ids of e.ids that are in all lists.
+// evalFew adds to out the units of e.ids that are in all lists, and returns how many there are. It
+// does not read further lists when few units are left, so some of these may not be in all lists.
 func (e *evaluation) evalFew(lists []list, out *Bitmap) (int, error) {
 	ids := e.ids
 	var err error
 	for ; len(lists) > 0 && err == nil && len(ids) > cheapToRead; lists = lists[1:] {
-		ids, err = lists[0].filter(ids, e.seg.units, &e.Work)
+		ids, err = lists[0].filterIDs(ids, e.seg.units, &e.Work)
 	}
 
 	for _, id := range ids {
@@ -267,12 +269,12 @@ func (b *Bitmap) appendTo(ids []uint16) []uint16 {
 	return ids
 }
 
-// lookup appends the lists of the trigrams with single bytes to e.lists, the shortest first. It
+// findExactLists appends the lists of the trigrams with single bytes to e.lists, the shortest first. It
 // reports false if one of them is empty.
-func (e *evaluation) lookup(n *node, w *Work) (bool, error) {
+func (e *evaluation) findExactLists(n *node, w *Work) (bool, error) {
 	from := len(e.lists)
 	for i := 0; i+3 <= len(n.set); i++ {
-		if n.triple(i) != 1 {
+		if n.countTrigrams(i) != 1 {
 			continue
 		}
 
@@ -289,18 +291,18 @@ func (e *evaluation) lookup(n *node, w *Work) (bool, error) {
 	return true, nil
 }
 
-// evalClasses adds the units that have a trigram of one to three classes. If only is not nil, it
-// adds only units of that list. With two classes the third byte may be any, with one class the
-// second and third.
+// evalClasses adds the units that have a trigram whose bytes are in set[0], set[1] and set[2]. If
+// set has fewer classes, the other bytes may be any. If only is not nil, it adds only units of that
+// list.
 func (e *evaluation) evalClasses(set []byteSet, only []uint16, out *Bitmap) error {
 	var buf [2][256]byte
-	first := set[0].bytes(buf[0][:0])
+	first := set[0].appendBytes(buf[0][:0])
 	second := buf[1][:0]
 	var third *byteSet
 
 	// A missing class means any byte.
 	if len(set) > 1 {
-		second = set[1].bytes(second)
+		second = set[1].appendBytes(second)
 	} else {
 		for b := range 256 {
 			second = append(second, byte(b))
@@ -317,7 +319,7 @@ func (e *evaluation) evalClasses(set []byteSet, only []uint16, out *Bitmap) erro
 			if foldByte[b] != b { // a capital, which the index does not have
 				continue
 			}
-			if err := e.pairs(a, b, third, only, out); err != nil {
+			if err := e.addPrefix(a, b, third, only, out); err != nil {
 				return err
 			}
 		}
@@ -331,13 +333,14 @@ func (e *evaluation) evalClasses(set []byteSet, only []uint16, out *Bitmap) erro
 	return nil
 }
 
-// allButShare decides when a union counts as all units: if it lacks at most 1/allButShare of them.
+// allButShare is the share of units up to which evalClasses may leave some out of a union: if it
+// lacks at most 1/allButShare of them, evalClasses takes all units, and reads no more lists.
 const allButShare = 8
 
-// pairs adds the units of all trigrams that begin with two bytes and have the third byte in a set;
-// nil means any byte. If only is not nil, it adds only units of that list. Such trigrams are a
-// range of the dictionary.
-func (e *evaluation) pairs(a, b byte, third *byteSet, only []uint16, out *Bitmap) error {
+// addPrefix adds the units of all trigrams that begin with bytes a and b. Their third byte must be in
+// third; nil means any byte. If only is not nil, it adds only units of that list. Such trigrams are
+// a range of the dictionary.
+func (e *evaluation) addPrefix(a, b byte, third *byteSet, only []uint16, out *Bitmap) error {
 	prefix := uint32(a)<<16 | uint32(b)<<8
 	e.Work.Lookups++
 
@@ -354,9 +357,9 @@ func (e *evaluation) pairs(a, b byte, third *byteSet, only []uint16, out *Bitmap
 			continue
 		}
 
-		// filter works in place, but only is needed for the next list.
+		// filterIDs works in place, but the next list needs only again.
 		e.copied = append(e.copied[:0], only...)
-		found, err := c.l.filter(e.copied, e.seg.units, &e.Work)
+		found, err := c.l.filterIDs(e.copied, e.seg.units, &e.Work)
 		if err != nil {
 			return err
 		}
@@ -393,7 +396,7 @@ func (e *evaluation) estimate(n *node) (int, error) {
 		return least, nil
 	}
 
-	if !n.exact() {
+	if !n.hasExactTrigram() {
 		return e.seg.units, nil
 	}
 
@@ -401,16 +404,16 @@ func (e *evaluation) estimate(n *node) (int, error) {
 	defer func() { e.lists = e.lists[:from] }()
 
 	var w Work
-	ok, err := e.lookup(n, &w)
+	ok, err := e.findExactLists(n, &w)
 	if err != nil || !ok {
 		return 0, err
 	}
 	return e.lists[from].n, nil
 }
 
-// evalSeq adds the units of an anchor from which all other conditions of a sequence are in reach.
-// The anchor is the first condition if matches must start in the candidates, otherwise the rarest
-// one.
+// evalSeq adds the units in which one condition of a sequence, the anchor, holds, and from which all
+// other conditions are in reach. The anchor is the first condition if matches must start in the
+// candidates, otherwise the rarest one.
 func (e *evaluation) evalSeq(n *node, out *Bitmap) error {
 	// Order the conditions from the rarest on.
 	type sub struct{ i, estimate int }
@@ -440,7 +443,7 @@ func (e *evaluation) evalSeq(n *node, out *Bitmap) error {
 		if o.i == anchor || *set == (Bitmap{}) {
 			continue
 		}
-		if err := e.require(set, n.subs[o.i], o.i > anchor); err != nil {
+		if err := e.requireInReach(set, n.subs[o.i], o.i > anchor); err != nil {
 			return err
 		}
 	}

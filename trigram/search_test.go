@@ -23,7 +23,7 @@ func parse(t testing.TB, expr string) *syntax.Regexp {
 	return re
 }
 
-func TestFormula_isMadeFromAnExpression(t *testing.T) {
+func TestFormula_hasTheConditionsOfItsExpression(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		expr, want string
@@ -248,7 +248,7 @@ func TestCandidates_ofLiteralsIgnoreCaseOnRequest(t *testing.T) {
 	_ = firsts
 }
 
-func TestCandidates_ofRareLiteralsAreFew(t *testing.T) {
+func TestCandidates_ofRareLiteralsAreAtMostAFewUnits(t *testing.T) {
 	t.Parallel()
 	var docs [][]byte
 	for i := range 300 {

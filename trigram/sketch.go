@@ -44,7 +44,7 @@ func NewSketch(text []byte) *Sketch {
 	}
 
 	// As in the index, one newline precedes the text and two follow it.
-	s.add(s.add('\n', text), []byte("\n\n"))
+	s.addTrigrams(s.addTrigrams('\n', text), []byte("\n\n"))
 
 	s.special = bytes.Contains(text, []byte(string(rune(kelvin)))) || bytes.Contains(text, []byte(string(rune(longS))))
 	return s
@@ -53,9 +53,9 @@ func NewSketch(text []byte) *Sketch {
 // Size returns the bytes of memory that the sketch takes.
 func (s *Sketch) Size() int { return 8*(len(s.bits)+len(s.exact)) + 96 }
 
-// add adds the trigrams that end in a text. last has the two folded bytes before it. It returns the
-// last two folded bytes of the text.
-func (s *Sketch) add(last uint32, text []byte) uint32 {
+// addTrigrams adds the trigrams that end in a text. last has the two folded bytes before the text. It
+// returns the last two folded bytes of the text.
+func (s *Sketch) addTrigrams(last uint32, text []byte) uint32 {
 	// key has the last three bytes, above a free byte for the next one.
 	key := last << 8
 	for _, c := range text {
@@ -65,8 +65,8 @@ func (s *Sketch) add(last uint32, text []byte) uint32 {
 	return key >> 8 & 0xffff
 }
 
-// has reports whether a trigram may be in the text.
-func (s *Sketch) has(key uint32) bool { return s.contains(s.bits, key<<8) }
+// mayHaveTrigram reports whether a trigram may be in the text.
+func (s *Sketch) mayHaveTrigram(key uint32) bool { return s.mayContain(s.bits, key<<8) }
 
 // insert adds a key to one of the sets.
 func (s *Sketch) insert(set []uint64, key uint32) {
@@ -74,8 +74,8 @@ func (s *Sketch) insert(set []uint64, key uint32) {
 	set[x>>6] |= 1 << (x & 63)
 }
 
-// contains reports whether a key may be in one of the sets.
-func (s *Sketch) contains(set []uint64, key uint32) bool {
+// mayContain reports whether a key may be in one of the sets.
+func (s *Sketch) mayContain(set []uint64, key uint32) bool {
 	x := s.bitOf(key)
 	return set[x>>6]&(1<<(x&63)) != 0
 }
@@ -88,10 +88,10 @@ func (s *Sketch) bitOf(key uint32) uint32 { return key * 0x9e3779b1 >> (s.shift 
 // exactBytes is the number of bytes of a literal that are looked up together.
 const exactBytes = 4
 
-// mayHave reports whether a literal may occur in the text of a sketch with its case.
-func (s *Sketch) mayHave(text string) bool {
+// mayHaveLiteral reports whether a literal may occur in the text of a sketch with its case.
+func (s *Sketch) mayHaveLiteral(text string) bool {
 	for i := 0; i+exactBytes <= len(text); i++ {
-		if !s.contains(s.exact, binary.BigEndian.Uint32([]byte(text[i:i+exactBytes]))) {
+		if !s.mayContain(s.exact, binary.BigEndian.Uint32([]byte(text[i:i+exactBytes]))) {
 			return false
 		}
 	}
@@ -112,7 +112,7 @@ func Ask(re *syntax.Regexp) *Question {
 
 // MayMatch reports whether the text of a sketch may have a match; false is certain.
 func (q *Question) MayMatch(s *Sketch) bool {
-	return !slices.ContainsFunc(q.literals, func(text string) bool { return !s.mayHave(text) }) && q.formula.MayMatch(s)
+	return !slices.ContainsFunc(q.literals, func(text string) bool { return !s.mayHaveLiteral(text) }) && q.formula.MayMatch(s)
 }
 
 // literalsOf appends texts that every match of an expression contains.
@@ -163,7 +163,7 @@ func (s *Sketch) mayHold(n *node) bool {
 	}
 
 	for _, i := range n.picks {
-		if n.triple(i) <= someTriple && !s.hasAny(n.set[i], n.set[i+1], n.set[i+2]) {
+		if n.countTrigrams(i) <= someTriple && !s.hasAny(n.set[i], n.set[i+1], n.set[i+2]) {
 			return false
 		}
 	}
@@ -173,11 +173,11 @@ func (s *Sketch) mayHold(n *node) bool {
 // hasAny reports whether a trigram with bytes of three sets may be in the text.
 func (s *Sketch) hasAny(first, second, third byteSet) bool {
 	var buf [3][256]byte
-	seconds, thirds := second.bytes(buf[1][:0]), third.bytes(buf[2][:0])
-	for _, a := range first.bytes(buf[0][:0]) {
+	seconds, thirds := second.appendBytes(buf[1][:0]), third.appendBytes(buf[2][:0])
+	for _, a := range first.appendBytes(buf[0][:0]) {
 		for _, b := range seconds {
 			for _, c := range thirds {
-				if s.has(uint32(a)<<16 | uint32(b)<<8 | uint32(c)) {
+				if s.mayHaveTrigram(uint32(a)<<16 | uint32(b)<<8 | uint32(c)) {
 					return true
 				}
 			}

@@ -1,9 +1,10 @@
 package trigram
 
-// require removes the units of a set from which a condition is not in reach. ahead says that the
-// condition comes later in the match.
-func (e *evaluation) require(set *Bitmap, n *node, ahead bool) error {
-	// The condition matters only in units that are in reach of the set.
+// requireInReach removes from set the units from which the condition n is not in reach ([reach]). ahead
+// says that n comes after the condition that holds in set, so that n must hold in the same unit or a
+// later one; otherwise in the same unit or an earlier one.
+func (e *evaluation) requireInReach(set *Bitmap, n *node, ahead bool) error {
+	// Evaluate n only in units that are in reach of the set.
 	near, other, outer := e.borrow(), e.borrow(), e.within
 	defer func() { e.putBack(near); e.putBack(other); e.within = outer }()
 
@@ -22,13 +23,13 @@ func (e *evaluation) require(set *Bitmap, n *node, ahead bool) error {
 	return err
 }
 
-// spread grows a set of units in which a condition holds by the units that have one of these in
-// reach: with ahead the units before them, otherwise the units after.
+// spread adds to a set all units that have a member in reach. With ahead the member is the later
+// one, so spread adds units before it; otherwise units after it.
 func (e *evaluation) spread(b *Bitmap, ahead bool) error {
-	// Read the document starts once for all conditions: nothing spreads into another document.
-	if e.first == nil {
-		e.first = new(Bitmap)
-		if err := e.key(keyFirst, e.first); err != nil {
+	// A match lies in one document. Read where documents start, once for all conditions.
+	if e.docStarts == nil {
+		e.docStarts = new(Bitmap)
+		if err := e.addKey(keyDocStart, e.docStarts); err != nil {
 			return err
 		}
 	}
@@ -38,9 +39,9 @@ func (e *evaluation) spread(b *Bitmap, ahead bool) error {
 		return nil
 	}
 
-	if e.reach == reachLine && e.noLine == nil {
-		e.noLine = new(Bitmap)
-		if err := e.key(keyNoNewline, e.noLine); err != nil {
+	if e.reach == reachLine && e.noNewline == nil {
+		e.noNewline = new(Bitmap)
+		if err := e.addKey(keyNoNewline, e.noNewline); err != nil {
 			return err
 		}
 	}
@@ -49,26 +50,27 @@ func (e *evaluation) spread(b *Bitmap, ahead bool) error {
 		e.spreadLine(b, ahead)
 	}
 
-	// A condition that is near begins in the same unit or in a unit beside it.
+	// Matches that span two units are in the unit before or after.
 	if ahead {
-		b.shiftDown(e.first)
+		b.addPredecessors(e.docStarts)
 	} else {
-		b.shiftUp(e.first)
+		b.addSuccessors(e.docStarts)
 	}
 	return nil
 }
 
-// spreadLine follows lines through units that own no newline.
+// spreadLine adds the units without a newline through which the line of a member goes on, before the
+// member or after it.
 func (e *evaluation) spreadLine(b *Bitmap, ahead bool) {
 	if ahead {
 		// Go backward: a unit must be set before the unit before it is checked.
 		for u := SegmentUnits - 2; u >= 0; u-- {
-			if w := e.noLine[u>>6]; w == 0 {
+			if w := e.noNewline[u>>6]; w == 0 {
 				u &^= 63
 				continue
 			}
 			v := uint16(u)
-			if e.noLine.Has(v) && b.Has(v+1) && !e.first.Has(v+1) {
+			if e.noNewline.Has(v) && b.Has(v+1) && !e.docStarts.Has(v+1) {
 				b.Set(v)
 			}
 		}
@@ -76,20 +78,20 @@ func (e *evaluation) spreadLine(b *Bitmap, ahead bool) {
 	}
 
 	// Go forward: a unit must be set before the unit after it is checked.
-	for u := e.noLine.Next(1); u >= 0; u = e.noLine.Next(u + 1) {
+	for u := e.noNewline.Next(1); u >= 0; u = e.noNewline.Next(u + 1) {
 		v := uint16(u)
-		if b.Has(v-1) && !e.first.Has(v) {
+		if b.Has(v-1) && !e.docStarts.Has(v) {
 			b.Set(v)
 		}
 	}
 }
 
-// spreadDocument spreads to all units of a document before or after.
+// spreadDocument adds all units of the same document that are before a member, or after it.
 func (e *evaluation) spreadDocument(b *Bitmap, ahead bool) {
 	if ahead {
 		for u := e.seg.units - 2; u >= 0; u-- {
 			v := uint16(u)
-			if b.Has(v+1) && !e.first.Has(v+1) {
+			if b.Has(v+1) && !e.docStarts.Has(v+1) {
 				b.Set(v)
 			}
 		}
@@ -98,30 +100,32 @@ func (e *evaluation) spreadDocument(b *Bitmap, ahead bool) {
 
 	// Set all units from each set unit to the end of its document.
 	for u := b.Next(0); u >= 0; u = b.Next(u) {
-		for u++; u < e.seg.units && !e.first.Has(uint16(u)); u++ {
+		for u++; u < e.seg.units && !e.docStarts.Has(uint16(u)); u++ {
 			b.Set(uint16(u))
 		}
 	}
 }
 
-// shiftDown adds the unit before each unit of the set, in the same document.
-func (b *Bitmap) shiftDown(first *Bitmap) {
+// addPredecessors adds to the set the unit before each of its units, if it is in the same document.
+// docStarts has the first unit of each document.
+func (b *Bitmap) addPredecessors(docStarts *Bitmap) {
 	for i := range b {
-		carry := uint64(0)
+		carry := uint64(0) // from the next word
 		if i+1 < len(b) {
-			carry = (b[i+1] &^ first[i+1]) << 63
+			carry = (b[i+1] &^ docStarts[i+1]) << 63
 		}
-		b[i] |= (b[i]&^first[i])>>1 | carry
+		b[i] |= (b[i]&^docStarts[i])>>1 | carry
 	}
 }
 
-// shiftUp adds the unit after each unit of the set, in the same document.
-func (b *Bitmap) shiftUp(first *Bitmap) {
+// addSuccessors adds to the set the unit after each of its units, if it is in the same document. It works
+// downwards, because each word needs the bits that the word before had at first.
+func (b *Bitmap) addSuccessors(docStarts *Bitmap) {
 	for i := len(b) - 1; i >= 0; i-- {
-		x := b[i] << 1
+		next := b[i] << 1
 		if i > 0 {
-			x |= b[i-1] >> 63
+			next |= b[i-1] >> 63
 		}
-		b[i] |= x &^ first[i]
+		b[i] |= next &^ docStarts[i]
 	}
 }

@@ -51,9 +51,9 @@ func Units(size int) uint32 {
 	return uint32((size - Overlap + UnitSize - 1) / UnitSize)
 }
 
-// Span returns the bytes [from, to) of a document of size bytes that unit u
-// (counted from 0 inside the document) owns. The last unit owns the tail.
-// Each byte has exactly one owner.
+// Span returns the bytes [from, to) of a document of size bytes that unit u owns, counted from 0
+// inside the document. Each byte belongs to one unit, though the window of the unit before may reach
+// over it. The last unit owns the tail.
 func Span(size int, u uint32) (from, to int) {
 	from = int(u) * UnitSize
 	if u+1 >= Units(size) {

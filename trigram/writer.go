@@ -60,12 +60,12 @@ type Writer struct {
 	ids    []uint32 // distinct trigrams of the document being added, unit by unit
 	ends   []uint32 // by unit of the document: where its trigrams end in ids
 
-	segment uint32 // number of the present segment
-	units   int    // units in the present segment
-	first   Bitmap // units that begin a document
-	noLine  Bitmap // units that own no newline
-	runs    []byte // longest runs, runClasses bytes a unit
-	masks   runMasks
+	segment   uint32 // number of the present segment
+	units     int    // units in the present segment
+	docStarts Bitmap // units that begin a document
+	noNewline Bitmap // units that own no newline
+	runs      []byte // longest runs, runClasses bytes a unit
+	masks     runMasks
 
 	log     []uint32 // trigram numbers, off-heap
 	logged  int
@@ -103,15 +103,15 @@ func (w *Writer) Add(content []byte, limit int) (first, n uint32, err error) {
 	}
 
 	if w.hot == nil {
-		if w.err = w.open(); w.err != nil {
+		if w.err = w.allocate(); w.err != nil {
 			return 0, 0, w.err
 		}
 	}
 
-	if w.err = w.extract(content); w.err != nil {
+	if w.err = w.extractTrigrams(content); w.err != nil {
 		return 0, 0, w.err
 	}
-	if limit > 0 && len(w.ids) > limit && w.distinct() > limit {
+	if limit > 0 && len(w.ids) > limit && w.countDistinct() > limit {
 		return 0, 0, ErrTrigrams
 	}
 
@@ -124,54 +124,54 @@ func (w *Writer) Add(content []byte, limit int) (first, n uint32, err error) {
 			if w.err = w.flush(false); w.err != nil {
 				return 0, 0, w.err
 			}
-			if w.err = w.extract(content); w.err != nil {
+			if w.err = w.extractTrigrams(content); w.err != nil {
 				return 0, 0, w.err
 			}
 		}
-		if w.err = w.reserve(len(w.ids)); w.err != nil {
+		if w.err = w.reserveLog(len(w.ids)); w.err != nil {
 			return 0, 0, w.err
 		}
 	}
 
 	first = w.segment<<16 | uint32(w.units)
-	w.first.Set(uint16(w.units))
-	w.recordFacts(content, int(n))
-	w.deal()
+	w.docStarts.Set(uint16(w.units))
+	w.recordNewlinesAndRuns(content, int(n))
+	w.addUnits()
 	return first, n, nil
 }
 
-// open allocates the memory.
-func (w *Writer) open() (err error) {
+// allocate allocates the memory.
+func (w *Writer) allocate() (err error) {
 	if err = w.t.open(); err != nil {
 		return err
 	}
 
 	// Memory outside of the heap costs the garbage collector nothing.
-	if w.hot, err = offheap[uint16](maxIDs); err != nil {
+	if w.hot, err = allocOffHeap[uint16](maxIDs); err != nil {
 		return err
 	}
-	if w.word, err = offheap[uint64](hotRows); err != nil {
+	if w.word, err = allocOffHeap[uint64](hotRows); err != nil {
 		return err
 	}
-	if w.blocks, err = offheap[uint64](SegmentUnits / blockUnits * hotRows * blockWords); err != nil {
+	if w.blocks, err = allocOffHeap[uint64](SegmentUnits / blockUnits * hotRows * blockWords); err != nil {
 		return err
 	}
 
 	// The end of a segment needs these.
-	if w.rows, err = offheap[rowList](hotRows); err != nil {
+	if w.rows, err = allocOffHeap[rowList](hotRows); err != nil {
 		return err
 	}
-	if w.gathered, err = offheap[Bitmap](rowGroup); err != nil {
+	if w.gathered, err = allocOffHeap[Bitmap](rowGroup); err != nil {
 		return err
 	}
-	if w.rowLists, err = offheap[byte](hotRows * SegmentUnits / 8); err != nil {
+	if w.rowLists, err = allocOffHeap[byte](hotRows * SegmentUnits / 8); err != nil {
 		return err
 	}
 
-	if w.counts, err = offheap[uint32](maxIDs + 1); err != nil {
+	if w.counts, err = allocOffHeap[uint32](maxIDs + 1); err != nil {
 		return err
 	}
-	if w.lists, err = offheap[byte](listBytes); err != nil {
+	if w.lists, err = allocOffHeap[byte](listBytes); err != nil {
 		return err
 	}
 
@@ -179,60 +179,61 @@ func (w *Writer) open() (err error) {
 	w.enc.lists = w.lists[:0]
 	w.hotIDs = append(w.hotIDs[:0], 0)
 	w.logEnds = append(w.logEnds[:0], 0)
-	return w.reserve(logPairs)
+	return w.reserveLog(logPairs)
 }
 
-// reserve makes room in the log for that many pairs. A document may need more than usual. The log
+// reserveLog makes room in the log for that many pairs. A document may need more than usual. The log
 // must be empty.
-func (w *Writer) reserve(pairs int) (err error) {
+func (w *Writer) reserveLog(pairs int) (err error) {
 	pairs = max(pairs, logPairs)
 	if len(w.log) >= pairs {
 		return nil
 	}
 
 	// Release the old log first: both together would take hundreds of megabytes.
-	release(w.log)
-	release(w.sorted)
+	freeOffHeap(w.log)
+	freeOffHeap(w.sorted)
 	w.log, w.sorted = nil, nil
 
-	// One more, because dealOut may write one number that it does not keep.
-	if w.log, err = offheap[uint32](pairs + 1); err != nil {
+	// One more, because addToRowsOrLog writes each number before it decides whether to keep it.
+	if w.log, err = allocOffHeap[uint32](pairs + 1); err != nil {
 		return err
 	}
-	w.sorted, err = offheap[uint16](pairs)
+	w.sorted, err = allocOffHeap[uint16](pairs)
 	return err
 }
 
 // Close frees the memory.
 func (w *Writer) Close() {
 	w.t.close()
-	release(w.log)
-	release(w.hot)
-	release(w.word)
-	release(w.blocks)
-	release(w.rows)
-	release(w.gathered)
-	release(w.rowLists)
-	release(w.counts)
-	release(w.sorted)
-	release(w.lists)
+	freeOffHeap(w.log)
+	freeOffHeap(w.hot)
+	freeOffHeap(w.word)
+	freeOffHeap(w.blocks)
+	freeOffHeap(w.rows)
+	freeOffHeap(w.gathered)
+	freeOffHeap(w.rowLists)
+	freeOffHeap(w.counts)
+	freeOffHeap(w.sorted)
+	freeOffHeap(w.lists)
 
 	// A later Add gets an error, and does not write into released memory.
 	*w = Writer{err: errors.New("trigram: writer is closed")}
 }
 
-// extract finds the distinct trigrams of each unit of a document, as ids and ends.
-func (w *Writer) extract(content []byte) error {
+// extractTrigrams finds the distinct trigrams of each unit of a document, and stores them in w.ids and
+// w.ends.
+func (w *Writer) extractTrigrams(content []byte) error {
 	n := int(Units(len(content)))
 	w.ids, w.ends = w.ids[:0], w.ends[:0]
 	for u := range n {
-		win := w.cut(content, u, n)
+		win := w.cutWindow(content, u, n)
 
 		// At most one trigram begins at each byte of the window.
 		w.ids = slices.Grow(w.ids, len(win)+1)
 		at := len(w.ids)
 
-		k, err := w.t.unit(w.ids[at:at+len(win)+1], win)
+		k, err := w.t.extractUnit(w.ids[at:at+len(win)+1], win)
 		if err != nil {
 			return err
 		}
@@ -243,9 +244,9 @@ func (w *Writer) extract(content []byte) error {
 	return nil
 }
 
-// cut returns the window of unit u of n: the byte before the unit, the unit, and the overlap. A
+// cutWindow returns the window of unit u of n: the byte before the unit, the unit, and the overlap. A
 // virtual newline stands before the document and two after it.
-func (w *Writer) cut(content []byte, u, n int) []byte {
+func (w *Writer) cutWindow(content []byte, u, n int) []byte {
 	from, to := u*UnitSize, min((u+1)*UnitSize+Overlap, len(content))
 	if u > 0 && u < n-1 {
 		return content[from-1 : to]
@@ -265,9 +266,9 @@ func (w *Writer) cut(content []byte, u, n int) []byte {
 	return w.window
 }
 
-// distinct returns the number of distinct trigrams in ids.
-func (w *Writer) distinct() int {
-	w.t.next()
+// countDistinct returns the number of distinct trigrams in ids.
+func (w *Writer) countDistinct() int {
+	w.t.startUnit()
 	n := 0
 	for _, id := range w.ids {
 		if w.t.lastEpoch[id] != w.t.epoch {
@@ -278,12 +279,12 @@ func (w *Writer) distinct() int {
 	return n
 }
 
-// recordFacts records for each unit whether it owns a newline, and its longest runs.
-func (w *Writer) recordFacts(content []byte, n int) {
+// recordNewlinesAndRuns records for each unit whether it owns a newline, and its longest runs.
+func (w *Writer) recordNewlinesAndRuns(content []byte, n int) {
 	for u := range n {
 		from, to := Span(len(content), uint32(u))
 		if bytes.IndexByte(content[from:to], '\n') < 0 {
-			w.noLine.Set(uint16(w.units + u))
+			w.noNewline.Set(uint16(w.units + u))
 		}
 
 		window := content[from:min(to+Overlap, len(content))]
@@ -291,48 +292,48 @@ func (w *Writer) recordFacts(content []byte, n int) {
 	}
 }
 
-// deal distributes the trigrams of the document, unit by unit.
-func (w *Writer) deal() {
+// addUnits adds the units of the document to the segment: it writes their trigrams to rows or the log.
+func (w *Writer) addUnits() {
 	at := uint32(0)
 	for _, end := range w.ends {
-		w.dealUnit(w.ids[at:end])
+		w.addUnit(w.ids[at:end])
 		at = end
 
 		w.units++
 		w.logEnds = append(w.logEnds, uint32(w.logged))
 		if w.units%64 == 0 {
-			w.saveWord()
+			w.copyWordsToBlock()
 		}
 
 		// In the first segment, choose the rows from the log so far.
 		if w.units == hotAfter && w.segment == 0 {
 			w.chooseHot(w.countLog())
-			w.logToRows()
+			w.moveLogToRows()
 		}
 	}
 }
 
-// dealUnit distributes the trigrams of one unit.
-func (w *Writer) dealUnit(ids []uint32) {
+// addUnit writes the trigrams of one unit to rows or the log.
+func (w *Writer) addUnit(ids []uint32) {
 	if len(ids) == 0 || w.logged+len(ids) > len(w.log) {
 		return
 	}
 
-	// dealOut checks no indexes. Rows are below hotRows and ids below maxIDs, because only
+	// addToRowsOrLog checks no indexes. Rows are below hotRows and ids below maxIDs, because only
 	// chooseHot and the tables make them. The log has room for ids.
-	w.logged += dealOut(&ids[0], len(ids), &w.hot[0], &w.word[0], 1<<(w.units&63), &w.log[w.logged])
+	w.logged += addToRowsOrLog(&ids[0], len(ids), &w.hot[0], &w.word[0], 1<<(w.units&63), &w.log[w.logged])
 }
 
-// dealOut distributes the n trigrams of a unit. If a trigram has a row in hot, it sets the bit of
-// the unit in the word of that row. Otherwise it appends the trigram to log and counts it. log must
-// have room for n.
+// addToRowsOrLog writes the n trigrams of a unit to rows or the log. If a trigram has a row in hot, it sets
+// bit, which stands for the unit, in the word of that row. Otherwise it appends the trigram to log.
+// It returns how many it appended; log must have room for n.
 //
 // It has no branch, because none could be predicted. A trigram without a row also sets a bit, in
 // row 0, which nobody reads. A trigram with a row is also logged, but the next one overwrites it.
 // Before each trigram,
 //
 //	log[:logged] = the trigrams without a row so far, and logged <= the trigrams so far
-func dealOut(ids *uint32, n int, hot *uint16, word *uint64, bit uint64, log *uint32) (logged int) {
+func addToRowsOrLog(ids *uint32, n int, hot *uint16, word *uint64, bit uint64, log *uint32) (logged int) {
 	for _, id := range unsafe.Slice(ids, n) {
 		row := *(*uint16)(unsafe.Add(unsafe.Pointer(hot), uintptr(id)*2))
 		*(*uint64)(unsafe.Add(unsafe.Pointer(word), uintptr(row)*8)) |= bit
@@ -345,8 +346,8 @@ func dealOut(ids *uint32, n int, hot *uint16, word *uint64, bit uint64, log *uin
 	return logged
 }
 
-// saveWord copies the bits of the last 64 units to their block.
-func (w *Writer) saveWord() {
+// copyWordsToBlock copies the bits of the last 64 units to their block.
+func (w *Writer) copyWordsToBlock() {
 	at := (w.units - 1) / blockUnits * hotRows * blockWords
 	block, k := w.blocks[at:at+hotRows*blockWords], (w.units-1)>>6&(blockWords-1)
 	for r := range w.hotIDs {
@@ -355,11 +356,11 @@ func (w *Writer) saveWord() {
 	clear(w.word[:len(w.hotIDs)])
 }
 
-// logToRows moves logged trigrams that now have a row from the log to the rows.
-func (w *Writer) logToRows() {
+// moveLogToRows moves logged trigrams that now have a row from the log to the rows.
+func (w *Writer) moveLogToRows() {
 	clear(w.blocks[:hotAfter/blockUnits*hotRows*blockWords])
 
-	// log[:kept] stays logged, and kept never passes the position that is read.
+	// log[:kept] stays in the log, and kept never passes the position that is read.
 	kept, from := 0, w.logEnds[0]
 	for u, end := range w.logEnds[1:] {
 		for _, id := range w.log[from:end] {
@@ -405,20 +406,21 @@ func (w *Writer) countLog() []uint32 {
 	return used
 }
 
-// chooseHot gives rows to those trigrams of used that are in most units by counts, and clears
-// counts. Trigrams with an escape get no row, because their numbers change with the segment.
+// chooseHot gives a row to each trigram of used that is in more than 1/hotShare of the units by
+// counts, at most hotRows-1, and clears counts. Trigrams with an escape get no row, because their
+// numbers change with the segment.
 func (w *Writer) chooseHot(used []uint32) {
-	type dense struct{ count, id uint32 }
-	var list []dense
+	type candidate struct{ count, id uint32 }
+	var list []candidate
 	for _, id := range used {
 		if c := w.counts[id]; id < directIDs && c > uint32(w.units/hotShare) {
-			list = append(list, dense{c, id})
+			list = append(list, candidate{c, id})
 		}
 		w.counts[id] = 0
 	}
 
 	if len(list) > hotRows-1 {
-		slices.SortFunc(list, func(a, b dense) int {
+		slices.SortFunc(list, func(a, b candidate) int {
 			if a.count != b.count {
 				return int(b.count) - int(a.count)
 			}
@@ -427,12 +429,12 @@ func (w *Writer) chooseHot(used []uint32) {
 		list = list[:hotRows-1]
 	}
 
-	slices.SortFunc(list, func(a, b dense) int { return int(a.id) - int(b.id) })
+	slices.SortFunc(list, func(a, b candidate) int { return int(a.id) - int(b.id) })
 	for _, id := range w.hotIDs[1:] {
 		w.hot[id] = 0
 	}
 
-	// encode needs the rows in the order of their trigrams.
+	// encodeLists needs the rows in the order of their trigrams.
 	w.hotIDs = w.hotIDs[:1]
 	for _, d := range list {
 		w.hot[d.id] = uint16(len(w.hotIDs))

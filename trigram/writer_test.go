@@ -71,7 +71,7 @@ func dump(t *testing.T, x *Index) map[uint64]bool {
 			if found, err := s.find(c.l.key, &w); err != nil || found.n != c.l.n {
 				t.Fatalf("find(%06x) = %d units, %v; want %d", c.l.key, found.n, err, c.l.n)
 			}
-			if c.l.key >= keyFirst {
+			if c.l.key >= keyDocStart {
 				continue
 			}
 			for u := b.Next(0); u >= 0; u = b.Next(u + 1) {
@@ -200,9 +200,9 @@ func TestTrigramNumbers_ofAWindowAreDistinctAndOrdered(t *testing.T) {
 			}
 		}
 
-		x.next()
+		x.startUnit()
 		got := make([]uint32, len(window)+1)
-		n, e := x.direct(got, window)
+		n, e := x.extractDirect(got, window)
 		if e&escape != 0 != strange || !strange && !slices.Equal(got[:n], want) {
 			t.Fatalf("%q: %d numbers, escape %t; want %d, %t", window, n, e&escape != 0, len(want), strange)
 		}
