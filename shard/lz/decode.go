@@ -12,12 +12,13 @@ import "encoding/binary"
 // A damaged block gives [ErrCorrupt] or wrong bytes. A caller that must know keeps checksums.
 func Decode(dst, block, dict []byte) error { return decode(dst, block, dict, true) }
 
-// decode does the work of Decode. With fast, short decodes common sequences; it is assembly on
-// amd64. Without fast it is the portable way, with which tests compare.
+// decode does the work of Decode. If fast is set, it leaves common sequences to decodeCommon, which
+// is assembly on amd64. Tests compare the result with that of the portable code, without fast.
 //
-// Before each record r of the loop, with o decoded bytes and l the offset of the next literal,
+// Before each round of the loop, r is the offset of the next record and l that of the next literal
+// in the block, and the first o bytes of dst are decoded:
 //
-//	2 <= r <= end <= l <= len(block), o < len(dst), dst[:o] = text[:o]
+//	2 <= r <= end <= l <= len(block), o < len(dst)
 //
 // except that a damaged record may move l beyond the block.
 func decode(dst, block, dict []byte, fast bool) error {
@@ -37,7 +38,7 @@ func decode(dst, block, dict []byte, fast bool) error {
 	r, l, o := 2, end, 0
 	for r < end {
 		if fast {
-			if r, l, o = short(dst, block, dict, r, end, l, o); o >= len(dst) {
+			if r, l, o = decodeCommon(dst, block, dict, r, end, l, o); o >= len(dst) {
 				return nil
 			}
 			if r == end || l > len(block) {
@@ -52,14 +53,16 @@ func decode(dst, block, dict []byte, fast bool) error {
 
 		// After an escape, literals and length follow as numbers. Otherwise the token has them.
 		if token == escape {
-			if l, lit = more(block, l, 0); lit < 0 {
+			if l, lit = readLength(block, l, 0); lit < 0 {
 				return ErrCorrupt
 			}
-			if l, length = more(block, l, minMatch); length < 0 {
+			if l, length = readLength(block, l, minMatch); length < 0 {
 				return ErrCorrupt
 			}
-		} else if offset < wide && length > offset {
-			return ErrCorrupt // it would overlap its own copy, so the encoder writes it in full
+		} else if offset < wideCopy && length > offset {
+			// The copy of this match would overlap its source within wideCopy bytes. The encoder
+			// writes the lengths of such a match after an escape.
+			return ErrCorrupt
 		}
 
 		if lit > len(block)-l {
@@ -73,7 +76,7 @@ func decode(dst, block, dict []byte, fast bool) error {
 		}
 
 		// Copy the match. The end of dst may cut it.
-		if length = match(dst, dict, o, offset, length); length < 0 {
+		if length = copyMatch(dst, dict, o, offset, length); length < 0 {
 			return ErrCorrupt
 		}
 		if o += length; o == len(dst) {
@@ -89,9 +92,10 @@ func decode(dst, block, dict []byte, fast bool) error {
 	return nil
 }
 
-// match copies a match of any length from anywhere, but not beyond the end of dst. It returns how
-// much it copied; negative if there is no such match.
-func match(dst, dict []byte, o, offset, length int) int {
+// copyMatch copies a match of length bytes to dst[o:], from offset bytes before o. If that is before the
+// start of dst, it copies from the dictionary. It stops at the end of dst. It returns how many bytes it
+// copied, or -1 if the match begins before the dictionary or goes beyond its end.
+func copyMatch(dst, dict []byte, o, offset, length int) int {
 	// The match begins in the dictionary, offset-o bytes before its end.
 	if offset > o {
 		at := len(dict) - (offset - o)
@@ -106,13 +110,13 @@ func match(dst, dict []byte, o, offset, length int) int {
 	}
 
 	length = min(length, len(dst)-o)
-	repeat(dst, o, offset, length)
+	copyRepeating(dst, o, offset, length)
 	return length
 }
 
-// repeat copies length bytes from offset before o. If the match overlaps its copy, the repeated
-// part doubles with each round: "ab" -> "abab" -> "abababab".
-func repeat(dst []byte, o, offset, length int) {
+// copyRepeating copies length bytes within dst to dst[o:], from offset bytes before o. If that overlaps the
+// copy, each round copies twice as much as the one before: "ab" -> "abab" -> "abababab".
+func copyRepeating(dst []byte, o, offset, length int) {
 	end := o + length
 	for o < end {
 		n := copy(dst[o:end], dst[o-offset:o])
@@ -121,9 +125,9 @@ func repeat(dst []byte, o, offset, length int) {
 	}
 }
 
-// more reads the rest of a length at offset i of a block and adds it to n. It returns the offset
-// after it. The sum is negative if the block ends inside.
-func more(block []byte, i, n int) (next, sum int) {
+// readLength reads the bytes of a length that begin at offset i of the block, and adds them to n. It
+// returns the offset after them and the sum, which is -1 if the block ends before the length does.
+func readLength(block []byte, i, n int) (next, sum int) {
 	for i < len(block) {
 		b := int(block[i])
 		i++

@@ -2,5 +2,5 @@
 
 package lz
 
-// short decodes common sequences if there is a faster way on this machine; here it does nothing.
-func short(_, _, _ []byte, r, _, l, o int) (int, int, int) { return r, l, o }
+// decodeCommon does nothing here: there is assembly only for amd64.
+func decodeCommon(_, _, _ []byte, r, _, l, o int) (int, int, int) { return r, l, o }

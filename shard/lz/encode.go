@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	hashBits  = 12 // size of the table of the block
-	dictBits  = 15 // size of the table of the dictionary
-	hashed    = 7  // bytes of the text in a hash
-	least     = 5  // shortest match that is worth a record of three bytes
-	maxOffset = 1<<16 - 1
-	skipShift = 3 // after 1<<skipShift misses the search steps by one more byte
+	hashBits   = 12 // size of the table of the block
+	dictBits   = 15 // size of the table of the dictionary
+	hashed     = 7  // bytes of the text in a hash
+	minEncoded = 5  // shortest match to write: a shorter one saves too little beside its record of three bytes
+	maxOffset  = 1<<16 - 1
+	skipShift  = 3 // after each 1<<skipShift positions without a match, the search skips one more byte
 	// margin is how many bytes beyond its ends the text may be read.
 	margin = 32
 	// prime is the multiplier of the hash. Only the upper bits of the product count.
@@ -34,11 +34,11 @@ type Encoder struct {
 	out  writer
 
 	text   []byte                 // a margin, the dictionary, the block, a margin
-	inDict *[1 << dictBits]uint32 // by hash: position after the margin, with 16 more bits of the hash above it
+	inDict *[1 << dictBits]uint32 // by hash: the last position in the dictionary, in the low 16 bits; above it extraHashBits
 	table  [1 << hashBits]uint32  // the same for the block
 }
 
-// encoders keeps the memory of encoders that were released: one takes more than a small repository.
+// encoders has released encoders for reuse: one takes more memory than a small repository.
 var encoders = sync.Pool{New: func() any { return &Encoder{inDict: new([1 << dictBits]uint32)} }}
 
 // Release gives back the memory of an encoder, which must not be used afterwards.
@@ -48,12 +48,12 @@ func (e *Encoder) Release() { encoders.Put(e) }
 // caller should call Release.
 func NewEncoder(dict []byte) *Encoder {
 	e := encoders.Get().(*Encoder)
-	e.load(dict)
+	e.setDict(dict)
 	return e
 }
 
-// load makes the encoder one with a dictionary. Nothing of an earlier use has an effect.
-func (e *Encoder) load(dict []byte) {
+// setDict sets the dictionary and clears all that an earlier use has left.
+func (e *Encoder) setDict(dict []byte) {
 	dict = dict[:min(len(dict), MaxDict)]
 
 	// A hash covers eight bytes, so a shorter dictionary cannot be used.
@@ -70,15 +70,16 @@ func (e *Encoder) load(dict []byte) {
 	// Later positions win, because they are nearer to the block.
 	for i := 0; i+8 <= len(dict); i++ {
 		h := hash(binary.LittleEndian.Uint64(dict[i:]))
-		e.inDict[h>>(64-dictBits)] = uint32(i) | further(h)
+		e.inDict[h>>(64-dictBits)] = uint32(i) | extraHashBits(h)
 	}
 }
 
-// hash returns the hash of the first bytes of eight.
+// hash returns the hash of the first seven bytes of eight.
 func hash(x uint64) uint64 { return x << (64 - 8*hashed) * prime }
 
-// further returns the bits of a hash that are stored with a position.
-func further(h uint64) uint32 { return uint32(h>>16) & 0xffff0000 }
+// extraHashBits returns the 16 bits of a hash that a table stores above a position. If they differ, the
+// text at that position differs, so that it need not be read.
+func extraHashBits(h uint64) uint32 { return uint32(h>>16) & 0xffff0000 }
 
 // Encode appends the compressed form of src (at most MaxBlock bytes) to dst.
 func (e *Encoder) Encode(dst, src []byte) []byte {
@@ -90,54 +91,56 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 	// An empty slot of a table has position 0, which is as good a guess as any other. Before each
 	// step
 	//
-	//	text[n:anchor] is in sequences, text[anchor:i] will be literals
+	//	text[start:anchor] is in sequences, text[anchor:i] will be literals
 	clear(e.table[:])
-	n, end := e.dict, e.dict+len(src)
-	copy(e.text[margin+n:], src)
+	start, end := e.dict, e.dict+len(src)
+	copy(e.text[margin+start:], src)
 	text := unsafe.Pointer(&e.text[margin])
-	i, anchor, misses := max(n, 1), n, 0
+	i, anchor, misses := max(start, 1), start, 0
 	for i+8 <= end {
-		// Choose between block and dictionary by the further bits.
+		// Take the position in the block, or that in the dictionary if the extra bits differ.
 		h := hash(load64(text, i))
-		more := further(h)
-		place := &e.table[h>>(64-hashBits)]
-		found, other := *place, e.inDict[h>>(64-dictBits)]
-		*place = uint32(i) | more
-		if found^more > maxOffset {
-			found = other
+		extra := extraHashBits(h)
+		slot := &e.table[h>>(64-hashBits)]
+		found, inDict := *slot, e.inDict[h>>(64-dictBits)]
+		*slot = uint32(i) | extra
+		if found^extra > maxOffset {
+			found = inDict
 		}
 
-		at := int(found ^ more)
+		// Equal extra bits cancel out, and the position remains.
+		at := int(found ^ extra)
 		if at > maxOffset {
 			i += 1 + misses>>skipShift
 			misses++
 			continue
 		}
 
-		length := e.match(text, i, at, end)
-		if length < least {
+		length := e.matchLength(text, i, at, end)
+		if length < minEncoded {
 			i++
 			continue
 		}
 
 		misses = 0
-		back := e.reach(text, i, at, anchor)
-		e.out.sequence(e.text[margin:], anchor, i-back, i-at, length+back)
+		back := e.matchLengthBefore(text, i, at, anchor)
+		e.out.addSequence(e.text[margin:], anchor, i-back, i-at, length+back)
 
 		i += length
 		anchor = i
 		if i+8 <= end { // so that the next match can begin inside this one
 			h := hash(load64(text, i-2))
-			e.table[h>>(64-hashBits)] = uint32(i-2) | further(h)
+			e.table[h>>(64-hashBits)] = uint32(i-2) | extraHashBits(h)
 		}
 	}
-	return e.out.finish(dst, e.text[margin+anchor:margin+end])
+	return e.out.appendBlock(dst, e.text[margin+anchor:margin+end])
 }
 
-// match returns how many bytes from i and from at are equal. A match that begins in the dictionary
-// ends there.
-func (e *Encoder) match(text unsafe.Pointer, i, at, end int) int {
-	room := e.dict - at // 0 or less means that at is in the block
+// matchLength returns how many bytes from i and from at are equal, up to end. A match that begins in the
+// dictionary ends there.
+func (e *Encoder) matchLength(text unsafe.Pointer, i, at, end int) int {
+	// If at is in the block, dict-at is 0 or less, and the second line makes it large.
+	room := e.dict - at
 	room += int(uint64(room-1)>>63) << 20
 	room = min(room, end-i)
 
@@ -161,14 +164,15 @@ func (e *Encoder) match(text unsafe.Pointer, i, at, end int) int {
 	return min(length, room)
 }
 
-// reach returns how many bytes before i match too. They would be literals otherwise.
-func (e *Encoder) reach(text unsafe.Pointer, i, at, anchor int) int {
+// matchLengthBefore returns how many bytes before i equal those before at, at most 8. It does not go back beyond
+// anchor, nor from the block into the dictionary.
+func (e *Encoder) matchLengthBefore(text unsafe.Pointer, i, at, anchor int) int {
 	before := at
 	if at >= e.dict {
 		before = at - e.dict
 	}
-	alike := bits.LeadingZeros64(load64(text, i-8)^load64(text, at-8)) >> 3
-	return min(alike, i-anchor, before)
+	equal := bits.LeadingZeros64(load64(text, i-8)^load64(text, at-8)) >> 3
+	return min(equal, i-anchor, before)
 }
 
 // load64 reads eight bytes.

@@ -33,7 +33,7 @@
 // compress almost as well as large ones, and a reader decodes only what it needs. A match lies
 // either in the dictionary or in the block, never in both.
 //
-// The caller keeps the sizes and places of blocks.
+// The caller stores the sizes and offsets of blocks.
 package lz
 
 import "errors"
@@ -51,7 +51,7 @@ const (
 
 	minMatch     = 4
 	recordBytes  = 3
-	wide         = 16 // bytes copied at once
+	wideCopy     = 16 // bytes that the decoder copies at once
 	maxShort     = 15 // literals that a token can count
 	maxShortCopy = 32 // bytes of a match that a token can count
 	escape       = 0xff

@@ -160,7 +160,7 @@ func TestEncoder_reusedGivesTheSameBytes(t *testing.T) {
 	for range 100 {
 		dict, block := text(), text()
 		fresh := &Encoder{inDict: new([1 << dictBits]uint32)}
-		fresh.load(dict)
+		fresh.setDict(dict)
 		want := fresh.Encode(nil, block)
 
 		// The memory comes from an encoder of another dictionary and block.

@@ -10,8 +10,8 @@ import (
 const (
 	trainBits = 20 // size of the table of counts
 	trainStep = 64 // bytes added to the dictionary at once
-	gram      = 8  // bytes that are counted together
-	rare      = 3  // a gram in at most this many samples has no value
+	gram      = 8  // a gram is so many bytes in a row
+	rare      = 3  // a gram in at most so many samples counts as 0
 )
 
 // Train makes a dictionary of at most size bytes from samples. From each part of the samples it
@@ -74,8 +74,8 @@ func countGrams(samples [][]byte) []uint16 {
 	return counts
 }
 
-// bestStretch returns where the trainStep bytes with the highest sum of counts begin. A window of
-// grams slides over the text.
+// bestStretch returns where the trainStep bytes with the highest score begin. The score is the sum of
+// the counts of the grams in them. It moves a window of that size over the text.
 func bestStretch(text []byte, counts []uint16) (at, score int) {
 	worth := func(i int) int {
 		if c := int(counts[trainHash(text[i:])]); c > rare {

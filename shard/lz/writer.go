@@ -5,17 +5,17 @@ import "encoding/binary"
 // writer collects the two streams of a block. Matches have at least minMatch bytes, so the arrays
 // are always large enough.
 type writer struct {
-	records [MaxBlock/minMatch*recordBytes + 8]byte
-	rest    [2*MaxBlock + wide]byte // lengths and literals
-	n, m    int                     // used bytes of records and of rest
+	records  [MaxBlock/minMatch*recordBytes + 8]byte
+	literals [2*MaxBlock + wideCopy]byte // the stream of literals, with the lengths after escapes
+	n, m     int                         // used bytes of records and of literals
 }
 
 func (w *writer) reset() { w.n, w.m = 0, 0 }
 
-// sequence adds the literals src[anchor:i] and a match.
-func (w *writer) sequence(src []byte, anchor, i, offset, length int) {
+// addSequence adds the literals src[anchor:i] and a match.
+func (w *writer) addSequence(src []byte, anchor, i, offset, length int) {
 	lit, token := i-anchor, uint8(escape)
-	if lit <= maxShort && length <= maxShortCopy && (offset >= wide || length <= offset) {
+	if lit <= maxShort && length <= maxShortCopy && (offset >= wideCopy || length <= offset) {
 		token = tokens[lit][length]
 	}
 
@@ -28,31 +28,31 @@ func (w *writer) sequence(src []byte, anchor, i, offset, length int) {
 	}
 
 	// Copy few literals at once, together with the bytes that follow.
-	if lit <= wide && anchor+wide <= len(src) {
-		*(*[wide]byte)(w.rest[w.m:]) = *(*[wide]byte)(src[anchor:])
+	if lit <= wideCopy && anchor+wideCopy <= len(src) {
+		*(*[wideCopy]byte)(w.literals[w.m:]) = *(*[wideCopy]byte)(src[anchor:])
 		w.m += lit
 		return
 	}
-	w.literals(src[anchor:i])
+	w.addLiterals(src[anchor:i])
 }
 
-// literals adds literals.
-func (w *writer) literals(lit []byte) { w.m += copy(w.rest[w.m:], lit) }
+// addLiterals adds literals.
+func (w *writer) addLiterals(lit []byte) { w.m += copy(w.literals[w.m:], lit) }
 
 // addLength adds a length as a series of bytes.
 func (w *writer) addLength(n int) {
 	for ; n >= 255; n -= 255 {
-		w.rest[w.m] = 255
+		w.literals[w.m] = 255
 		w.m++
 	}
-	w.rest[w.m] = byte(n)
+	w.literals[w.m] = byte(n)
 	w.m++
 }
 
-// finish appends the block to dst. last are the literals after the last match.
-func (w *writer) finish(dst, last []byte) []byte {
-	w.literals(last)
+// appendBlock adds the literals after the last match and appends the block to dst.
+func (w *writer) appendBlock(dst, last []byte) []byte {
+	w.addLiterals(last)
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(w.n/recordBytes))
 	dst = append(dst, w.records[:w.n]...)
-	return append(dst, w.rest[:w.m]...)
+	return append(dst, w.literals[:w.m]...)
 }
