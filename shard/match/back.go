@@ -2,8 +2,9 @@ package match
 
 import "unicode/utf8"
 
-// stepBack reads b, the byte before those that s has read, in reverse. An unfinished rune is then
-// its continuation bytes, the last one first, until its lead byte comes:
+// stepBack sets n to the state of a reverse machine after it reads byte b in state s. A reverse
+// machine reads the continuation bytes of a rune first, the last one first. It stores them in pend
+// until it reads the lead byte:
 //
 //	text    E2 82 AC 41 82 82        read from the right
 //	pend                82           wait for a lead
@@ -40,9 +41,9 @@ func (m *machine) stepBack(s, n *state, b byte) {
 	}
 }
 
-// stepPending reads b while continuation bytes are pending. If done, n is the state after b.
-// Otherwise the pending bytes were broken, and the returned threads read b as the start of
-// something new.
+// stepPending reads b in a state s with pending continuation bytes. If done, n is the state after b.
+// Otherwise the pending bytes are not UTF-8: stepPending has read them as broken bytes, and the caller
+// must read b with the returned threads.
 func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool) {
 	k := int(s.npend)
 
@@ -53,14 +54,14 @@ func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool)
 			n.pend[k], n.npend = b, s.npend+1
 			return nil, true
 		}
-		n.threads = m.boundary(m.flushFirst(s, n, 1), n, k-1, true)
+		n.threads = m.resolveBetween(m.stepBrokenFirst(s, n, 1), n, k-1, true)
 		n.pend, n.npend = [3]byte{s.pend[1], s.pend[2], b}, 3
 		return nil, true
 	}
 
 	// ASCII is no lead byte, so all pending bytes are broken.
 	if b < utf8.RuneSelf {
-		return m.flushBack(s, n), false
+		return m.stepBrokenBack(s, n), false
 	}
 
 	// A lead byte comes: put the pending bytes after it, in the order of the text.
@@ -71,13 +72,13 @@ func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool)
 
 	r, size := utf8.DecodeRune(buf[:k+1])
 	if size == 1 {
-		return m.flushBack(s, n), false
+		return m.stepBrokenBack(s, n), false
 	}
 	threads = s.threads
 
 	// Pending bytes that are not part of the rune are broken. The rune precedes them.
 	if rest := k + 1 - size; rest > 0 {
-		threads = m.boundary(m.flushFirst(s, n, rest), n, k-rest, true)
+		threads = m.resolveBetween(m.stepBrokenFirst(s, n, rest), n, k-rest, true)
 	}
 	threads = m.decideWaiting(n, threads, r, size-1)
 	n.threads = m.stepRune(threads, r, m.b[:0])
@@ -86,18 +87,18 @@ func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool)
 	return nil, true
 }
 
-// flushBack steps all pending bytes of s as broken bytes.
-func (m *machine) flushBack(s, n *state) []uint32 {
-	return m.flushFirst(s, n, int(s.npend))
+// stepBrokenBack reads all pending bytes of s as broken bytes, and returns the threads after them.
+func (m *machine) stepBrokenBack(s, n *state) []uint32 {
+	return m.stepBrokenFirst(s, n, int(s.npend))
 }
 
-// flushFirst steps the first count pending bytes as broken bytes. It does not resolve the boundary
-// after the last of them.
-func (m *machine) flushFirst(s, n *state, count int) []uint32 {
+// stepBrokenFirst reads the first count pending bytes of s as broken bytes, and returns the threads after
+// them. It does not decide the assertions after the last of them.
+func (m *machine) stepBrokenFirst(s, n *state, count int) []uint32 {
 	threads := s.threads
 	for i := range count {
 		if i > 0 {
-			threads = m.boundary(threads, n, int(s.npend)-i, false)
+			threads = m.resolveBetween(threads, n, int(s.npend)-i, false)
 		} else {
 			threads = m.decideWaiting(n, threads, utf8.RuneError, int(s.npend))
 		}
@@ -109,9 +110,9 @@ func (m *machine) flushFirst(s, n *state, count int) []uint32 {
 	return threads
 }
 
-// boundary resolves threads before a broken byte or a whole rune. left is the number of pending
-// bytes that are not stepped yet. open is as in resolve.
-func (m *machine) boundary(threads []uint32, n *state, left int, open bool) []uint32 {
+// resolveBetween decides assertions, as resolve does, between two broken bytes or a broken byte and a rune.
+// left is the number of pending bytes that are still to be read. open is as in resolve.
+func (m *machine) resolveBetween(threads []uint32, n *state, left int, open bool) []uint32 {
 	before := n.delta
 	n.delta = noMatch
 	threads = m.resolve(threads, n, ' ', open)

@@ -15,10 +15,10 @@ import (
 // A pattern that names "\r" itself, such as `\r\n` or `\r$`, searches the bytes as they are.
 
 // readsLineEnds reports whether an expression may match differently in a text with "\r\n".
-func readsLineEnds(re *syntax.Regexp) bool { return readsEnd(re) && !namesReturn(re) }
+func readsLineEnds(re *syntax.Regexp) bool { return mayReadLineEnd(re) && !requiresReturn(re) }
 
-// readsEnd reports whether a part of an expression asserts a line end, or may read a byte of one.
-func readsEnd(re *syntax.Regexp) bool {
+// mayReadLineEnd reports whether an expression asserts a line end, or may match a "\r" or "\n".
+func mayReadLineEnd(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpEndLine, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
 		return true
@@ -27,19 +27,19 @@ func readsEnd(re *syntax.Regexp) bool {
 	case syntax.OpCharClass:
 		return inRanges(re.Rune, '\n') || inRanges(re.Rune, '\r')
 	}
-	return slices.ContainsFunc(re.Sub, readsEnd)
+	return slices.ContainsFunc(re.Sub, mayReadLineEnd)
 }
 
-// namesReturn reports whether an expression requires a "\r". An optional one, as in `\r?\n`, is
+// requiresReturn reports whether an expression requires a "\r". An optional one, as in `\r?\n`, is
 // only a way to write a line break.
-func namesReturn(re *syntax.Regexp) bool {
+func requiresReturn(re *syntax.Regexp) bool {
 	switch {
 	case re.Op == syntax.OpLiteral:
 		return slices.Contains(re.Rune, '\r')
 	case re.Op == syntax.OpQuest, re.Op == syntax.OpStar, re.Op == syntax.OpRepeat && re.Min == 0:
 		return false
 	}
-	return slices.ContainsFunc(re.Sub, namesReturn)
+	return slices.ContainsFunc(re.Sub, requiresReturn)
 }
 
 // ReadsLineEnds reports whether the pattern needs to know whether a text has a "\r".
@@ -66,26 +66,27 @@ type origin struct {
 	past int // number of "\r\n" before next
 }
 
-func originOf(text []byte) origin {
+func newOrigin(text []byte) origin {
 	o := origin{text: text}
-	o.next = o.find(0)
+	o.next = o.findCRLF(0)
 	return o
 }
 
-// find returns the offset of the first "\r\n" from an offset on.
-func (o *origin) find(from int) int {
+// findCRLF returns the offset of the first "\r\n" from an offset on; the length of the text if there is
+// none.
+func (o *origin) findCRLF(from int) int {
 	if i := bytes.Index(o.text[from:], crlf); i >= 0 {
 		return from + i
 	}
 	return len(o.text)
 }
 
-// offset returns the offset in the text for an offset without "\r". A line ends before its "\r".
-// Offsets must ascend from call to call.
-func (o *origin) offset(at int) int {
+// toText converts an offset without "\r" into one in the text. The end of a line becomes the offset
+// of its "\r". Offsets must ascend from call to call.
+func (o *origin) toText(at int) int {
 	for o.next < len(o.text) && o.next-o.past < at {
 		o.past++
-		o.next = o.find(o.next + 1)
+		o.next = o.findCRLF(o.next + 1)
 	}
 	return at + o.past
 }

@@ -2,26 +2,25 @@ package match
 
 import "bytes"
 
-// Measured costs in nanoseconds: of a kernel for each byte, and of running the automaton over the
-// line of a candidate.
+// Measured costs in nanoseconds.
 const (
-	priceLook   = 120
-	priceOne    = 0.04
-	priceTriple = 0.07
+	priceLook   = 120  // to run the automaton over the line of a candidate
+	priceOne    = 0.04 // to search one byte of text for one string
+	priceTriple = 0.07 // to search one byte of text for several strings
 )
 
-// price estimates the cost of a need for each byte of text: finding candidates and checking them.
-func (n *need) price() float64 {
+// estimatePrice estimates the cost of a need for each byte of text: finding candidates and checking them.
+func (n *need) estimatePrice() float64 {
 	if len(n.strings) == 1 {
 		return priceOne + priceLook*newLiteral(n.strings[0]).chance
 	}
-	_, c := window(n.strings)
+	_, c := rarestTriple(n.strings)
 	return priceTriple + priceLook*c
 }
 
-// window returns the offset in the strings at which three bytes in a row are rarest, over all
-// strings, and how likely one of them is at a given byte.
-func window(strings [][]elem) (at int, least float64) {
+// rarestTriple returns the offset in the strings at which the three bytes of all strings together are
+// rarest, and the probability that one of these triples is at a given byte of text.
+func rarestTriple(strings [][]elem) (at int, least float64) {
 	shortest := maxBytes
 	for _, s := range strings {
 		shortest = min(shortest, len(s))
@@ -65,8 +64,8 @@ type filter struct {
 	at      int        // offset of these bytes in the strings
 }
 
-// filterOf returns the cheapest filter for p; nil if none is worth its price.
-func filterOf(p *plan) *filter {
+// chooseFilter returns the cheapest filter for p; nil if searching without a filter is cheaper.
+func chooseFilter(p *plan) *filter {
 	if p.empty {
 		return nil
 	}
@@ -78,7 +77,7 @@ func filterOf(p *plan) *filter {
 		return newFilter(n, p)
 	}
 
-	if prog := programOf(re); prog != nil && (n == nil || prog.price() < price) {
+	if prog := programOf(re); prog != nil && (n == nil || prog.estimatePrice() < price) {
 		return &filter{need: need{before: -1}, program: prog, lines: !p.crosses, alphabet: alphabet(re)}
 	}
 
@@ -96,7 +95,7 @@ func newFilter(n *need, p *plan) *filter {
 		return f
 	}
 
-	f.at, _ = window(n.strings)
+	f.at, _ = rarestTriple(n.strings)
 	for i, s := range n.strings {
 		f.many = append(f.many, newLiteral(s))
 
@@ -120,7 +119,7 @@ func newFilter(n *need, p *plan) *filter {
 	return f
 }
 
-// reach returns how many bytes behind an offset decide whether it is a candidate.
+// reach returns how many bytes after an offset fill reads to decide whether it is a candidate.
 func (f *filter) reach() int {
 	switch {
 	case f.program != nil:
@@ -146,7 +145,7 @@ func (f *filter) fill(c *cursor, src []byte, blocks int, follows bool) uint64 {
 // next returns an offset in the first match that begins at from or later, or directly before that
 // match; -1 if there is none. c is the cursor of f's candidates.
 func (f *filter) next(c *cursor, from int) int {
-	// A program finds ends: the byte before the end belongs to the match.
+	// A program finds the end of a match. Return the byte before it, which is in the match.
 	if f.program != nil {
 		at := c.next(from)
 		if at == from {
@@ -161,36 +160,36 @@ func (f *filter) next(c *cursor, from int) int {
 	shift := 0
 	if f.lead {
 		shift = 1
-		if from == 0 && f.first(c.text) {
+		if from == 0 && f.matchesStart(c.text) {
 			return 0
 		}
 	}
 
 	for at := c.next(max(0, from-shift)); at >= 0; at = c.next(at + 1) {
-		if f.verify(c.text, at) {
+		if f.matchesAt(c.text, at) {
 			return at + shift
 		}
 	}
 
 	if f.trail {
-		return f.last(c.text, from)
+		return f.findAtEnd(c.text, from)
 	}
 	return -1
 }
 
-// first reports whether text begins with one of f's strings, if a newline is assumed before it.
-func (f *filter) first(text []byte) bool {
+// matchesStart reports whether text begins with one of f's strings, if a newline is assumed before it.
+func (f *filter) matchesStart(text []byte) bool {
 	for _, s := range f.strings {
-		if n := matchAt(s[1:], text); n == len(s)-1 || f.trail && n == len(s)-2 && n == len(text) {
+		if n := countMatching(s[1:], text); n == len(s)-1 || f.trail && n == len(s)-2 && n == len(text) {
 			return true
 		}
 	}
 	return false
 }
 
-// last returns the offset, from an offset on, at which the text ends with a string of f without its
-// last byte: that newline is assumed after the text. It returns -1 if there is none.
-func (f *filter) last(text []byte, from int) int {
+// findAtEnd returns the least offset, from an offset on, at which one of f's strings matches up to the end
+// of the text, if a newline is assumed after it. It returns -1 if there is none.
+func (f *filter) findAtEnd(text []byte, from int) int {
 	shift := 0
 	if f.lead {
 		shift = 1
@@ -201,15 +200,15 @@ func (f *filter) last(text []byte, from int) int {
 	for _, s := range f.strings {
 		n := len(s) - 1
 		at := len(text) - n
-		if at >= 0 && at+shift >= from && matchAt(s[:n], text[at:]) == n && (least < 0 || at+shift < least) {
+		if at >= 0 && at+shift >= from && countMatching(s[:n], text[at:]) == n && (least < 0 || at+shift < least) {
 			least = at + shift
 		}
 	}
 	return least
 }
 
-// matchAt returns how many elems of s the text begins with.
-func matchAt(s []elem, text []byte) int {
+// countMatching returns how many elems of s the text begins with.
+func countMatching(s []elem, text []byte) int {
 	for i, e := range s {
 		if i >= len(text) || text[i]|e.fold != e.b {
 			return i
@@ -218,22 +217,22 @@ func matchAt(s []elem, text []byte) int {
 	return len(s)
 }
 
-// verify reports whether a string of f is at an offset.
-func (f *filter) verify(text []byte, at int) bool {
+// matchesAt reports whether a string of f is at an offset.
+func (f *filter) matchesAt(text []byte, at int) bool {
 	if f.one != nil {
-		return f.one.equal(text, at)
+		return f.one.hasCore(text, at)
 	}
 	for _, l := range f.many {
-		if l.equal(text, at) {
+		if l.hasCore(text, at) {
 			return true
 		}
 	}
 	return false
 }
 
-// lowest returns an offset from lo on at or before the start of every match that contains the
-// candidate at, or ends there.
-func (f *filter) lowest(text []byte, lo, at int) int {
+// earliestStart returns an offset from which the automaton must start, at least lo. No match that contains
+// the candidate at, or ends there, starts before it.
+func (f *filter) earliestStart(text []byte, lo, at int) int {
 	low := at
 	switch {
 	case f.lines:
@@ -250,7 +249,7 @@ func (f *filter) lowest(text []byte, lo, at int) int {
 
 	// The automaton must not start inside a rune: it would read the rest as broken bytes.
 	if f.before >= 0 {
-		low = max(low, boundary(text, lo, at-f.before))
+		low = max(low, runeStart(text, lo, at-f.before))
 	}
 	return low
 }

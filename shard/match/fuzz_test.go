@@ -23,7 +23,7 @@ func twin(t *testing.T, expr string, o Options, text []byte) []Span {
 	// A line break is one character, unless the expression requires a "\r".
 	var ends []int
 	plain := text
-	if !namesReturn(tree) {
+	if !requiresReturn(tree) {
 		for i := range text {
 			if bytes.HasPrefix(text[i:], crlf) {
 				ends = append(ends, i-len(ends))

@@ -9,9 +9,9 @@ import (
 // matches in either case.
 type pair struct{ b1, f1, b2, f2 byte }
 
-// nibbles maps each byte to a set of eight buckets, one bit each: the buckets that both its low
-// half and its high half have. So it may report too many buckets: with 'a' (0x61) and 'r' (0x72) in
-// a bucket, 'b' (0x62) and 'q' (0x71) seem to be in it too.
+// nibbles maps each byte to a set of eight buckets, one bit each: those that lo has for the lower four
+// bits of the byte and hi for the upper four. So it may report too many buckets: with 'a' (0x61)
+// and 'r' (0x72) in a bucket, 'b' (0x62) and 'q' (0x71) seem to be in it too.
 type nibbles struct{ lo, hi [16]byte }
 
 // add puts a byte into a bucket.
@@ -23,8 +23,8 @@ func (n *nibbles) add(b, bucket byte) {
 // buckets returns the buckets of a byte.
 func (n *nibbles) buckets(b byte) byte { return n.lo[b&15] & n.hi[b>>4] }
 
-// byteSet is an exact set of bytes below 0x80, with either all bytes from 0x80 on or none. The high
-// half of a byte selects its bucket, so there are no false members.
+// byteSet is an exact set of bytes below 0x80, with either all bytes from 0x80 on or none. Bytes with
+// the same upper four bits share a bucket, so there are no false members.
 type byteSet struct {
 	table nibbles
 	high  uint64 // all ones if it has the bytes from 0x80 on, else 0
@@ -116,9 +116,9 @@ func findTriplesPortable(dst *[64]uint64, src []byte, blocks int, t *[3]nibbles)
 
 // A finder fills a window with candidates. It may find too many candidates, but never too few.
 type finder interface {
-	// fill sets bit i of c.bits[k] for a candidate at byte 64k+i of src. src has reach more bytes
-	// than the blocks. The window begins at c.base. follows reports whether it follows the last
-	// filled window.
+	// fill sets bit i of c.bits[k] for a candidate at byte 64k+i of src, and bit k of the result if
+	// bits[k] is not zero. src begins at offset c.base of the text; it has blocks of 64 bytes, and
+	// reach more bytes. follows says that it begins where the last filled window ended.
 	fill(c *cursor, src []byte, blocks int, follows bool) (any uint64)
 	// reach is how many bytes after its last block fill reads, at most maxReach.
 	reach() int
@@ -134,7 +134,7 @@ type cursor struct {
 	text   []byte
 	f      finder
 	base   int                   // start of the window
-	end    int                   // candidates before it are known
+	end    int                   // end of the window
 	any    uint64                // bit k: bits[k] is not zero
 	blocks int                   // size of the next window, in blocks of 64 bytes
 	bits   [64]uint64            // candidates of the window
@@ -170,18 +170,18 @@ func (c *cursor) next(from int) int {
 		if from > len(c.text) {
 			return -1
 		}
-		c.window(from)
+		c.fillWindow(from)
 	}
 }
 
-// window finds the candidates of a window that starts at from. Windows start with 256 bytes and
-// grow to 4 KiB, because many texts, or their first matches, end soon. The last window goes beyond
-// the end of the text, as if newlines followed.
-func (c *cursor) window(from int) {
+// fillWindow finds the candidates of a window that starts at from. The first window has 256 bytes, later
+// ones up to 4 KiB, because many texts are short, and often a match comes early. The last window goes
+// beyond the end of the text, as if newlines followed.
+func (c *cursor) fillWindow(from int) {
 	follows := from == c.end
 	c.base = from
 
-	// Take whole blocks of the text, if the bytes that a position reads beyond them are there too.
+	// Take whole blocks, as long as the text also has the reach bytes after them.
 	if n := (len(c.text) - from - c.f.reach()) >> 6; n > 0 {
 		n = min(n, c.blocks)
 		c.blocks = min(64, c.blocks*4)
@@ -190,8 +190,8 @@ func (c *cursor) window(from int) {
 		return
 	}
 
-	// Copy the rest of the text and append newlines: a check of a position reads up to reach() bytes
-	// after it.
+	// Copy the rest of the text and append newlines, because fill reads whole blocks and reach bytes
+	// after them.
 	n := copy(c.tail[:], c.text[from:])
 	blocks := n>>6 + 1
 	copy(c.tail[n:blocks<<6+c.f.reach()], newlines[:])

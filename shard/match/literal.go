@@ -30,10 +30,10 @@ type literal struct {
 	before syntax.EmptyOp // assertions around the match
 	after  syntax.EmptyOp
 
-	// With an anchor of lines, scan is the core together with the newline before or after it. The
-	// kernel finds scan instead of the core, because it is much rarer.
-	scan *literal
-	lead int // 1 if scan begins with a newline
+	// If the literal begins with ^ or ends with $, scan is the core with a newline before or after
+	// it. The kernel finds scan instead of the core, because it is much rarer.
+	scan          *literal
+	newlineBefore int // length of the newline with which scan begins: 1, or 0 without ^
 
 	pair   pair
 	o1, o2 int     // offsets of the pair in the core
@@ -46,8 +46,8 @@ type word struct {
 	want, fold, keep uint64
 }
 
-// bytesOf returns s as elems. With fold they match any case.
-func bytesOf(s string, fold bool) []elem {
+// elemsOf returns the elems of a literal. With fold they match any case.
+func elemsOf(s string, fold bool) []elem {
 	var out []elem
 	for len(s) > 0 {
 		r, n := utf8.DecodeRuneInString(s)
@@ -109,8 +109,8 @@ func newLiteral(elems []elem) *literal {
 	return best
 }
 
-// choosePair chooses the rarest pair of bytes in the core. Neighbours occur together more often
-// than their frequencies say.
+// choosePair chooses the rarest pair of bytes in the core. A pair is more frequent than the product of
+// the frequencies of its bytes; the factors for that are estimates.
 func (l *literal) choosePair() {
 	n := min(len(l.core), maxReach)
 
@@ -156,8 +156,8 @@ func (l *literal) splitWords() {
 	}
 }
 
-// atWords makes the literal match only at the start or the end of a word.
-func (l *literal) atWords(o Options) {
+// requireWords makes the literal match only at the start or the end of a word.
+func (l *literal) requireWords(o Options) {
 	if o.WordBegins {
 		l.before |= clearBefore
 	}
@@ -166,16 +166,16 @@ func (l *literal) atWords(o Options) {
 	}
 }
 
-// anchor sets scan. before and after must be set.
-func (l *literal) anchor() {
-	// With letters of several lengths between core and newline, their distance is not fixed.
+// setScan sets scan, if l has ^ or $. before and after must be set.
+func (l *literal) setScan() {
+	// The distance of the newline from the core must be fixed.
 	if len(l.left)+len(l.right) > 0 {
 		return
 	}
 	newline := elem{b: '\n'}
 	var elems []elem
 	if l.before&syntax.EmptyBeginLine != 0 {
-		elems, l.lead = append(elems, newline), 1
+		elems, l.newlineBefore = append(elems, newline), 1
 	}
 
 	for i, b := range l.core {
@@ -185,7 +185,6 @@ func (l *literal) anchor() {
 		elems = append(elems, newline)
 	}
 
-	// Without an anchor of lines scan would be the core itself.
 	if len(elems) > len(l.core) {
 		l.scan = newLiteral(elems)
 	}
@@ -205,32 +204,33 @@ func (l *literal) fill(c *cursor, src []byte, blocks int, _ bool) uint64 {
 	return findPairs(&c.bits, src[l.o1:], src[l.o2:], blocks, &l.pair)
 }
 
-// next returns the first match that starts at from or later. c walks the candidates of l.
+// next returns the first match that starts at from or later. c is a cursor over the candidates of l.
 func (l *literal) next(c *cursor, from int) (start, end int, ok bool) {
-	if l.lead > 0 && from == 0 { // the newline before the text is not in the text
-		if start, end, ok = l.verify(c.text, 0, 0); ok {
+	// With ^, a match at the start of the text has no newline before it, so the cursor misses it.
+	if l.newlineBefore > 0 && from == 0 {
+		if start, end, ok = l.matchAround(c.text, 0, 0); ok {
 			return start, end, true
 		}
 	}
 
-	for at := c.next(max(0, from-l.lead)); at >= 0; at = c.next(at + 1) {
-		if start, end, ok = l.verify(c.text, at+l.lead, from); ok {
+	for at := c.next(max(0, from-l.newlineBefore)); at >= 0; at = c.next(at + 1) {
+		if start, end, ok = l.matchAround(c.text, at+l.newlineBefore, from); ok {
 			return start, end, true
 		}
 	}
 	return 0, 0, false
 }
 
-// verify reports whether a match has its core at an offset and starts at from or later.
-func (l *literal) verify(text []byte, at, from int) (start, end int, ok bool) {
-	if !l.equal(text, at) {
+// matchAround returns the match whose core is at offset at. It returns false if there is none, or if it
+// starts before from.
+func (l *literal) matchAround(text []byte, at, from int) (start, end int, ok bool) {
+	if !l.hasCore(text, at) {
 		return 0, 0, false
 	}
 
-	// Compare outward from the core.
 	start, end = at, at+len(l.core)
 	for i := len(l.left) - 1; i >= 0; i-- {
-		n := l.left[i].suffix(text[from:start])
+		n := l.left[i].matchSuffix(text[from:start])
 		if n == 0 {
 			return 0, 0, false
 		}
@@ -238,7 +238,7 @@ func (l *literal) verify(text []byte, at, from int) (start, end int, ok bool) {
 	}
 
 	for i := range l.right {
-		n := l.right[i].prefix(text[end:])
+		n := l.right[i].matchPrefix(text[end:])
 		if n == 0 {
 			return 0, 0, false
 		}
@@ -247,9 +247,10 @@ func (l *literal) verify(text []byte, at, from int) (start, end int, ok bool) {
 	return start, end, l.before|l.after == 0 || holds(text, start, l.before) && holds(text, end, l.after)
 }
 
-// equal reports whether the core is at an offset.
-func (l *literal) equal(text []byte, at int) bool {
-	if len(text)-at < max(1, len(l.core)) { // an empty line has a newline
+// hasCore reports whether the core is at an offset. An empty core is not at the end of the text, because
+// an empty line ends with a newline.
+func (l *literal) hasCore(text []byte, at int) bool {
+	if len(text)-at < max(1, len(l.core)) {
 		return false
 	}
 
@@ -272,8 +273,8 @@ func (l *literal) equal(text []byte, at int) bool {
 	return true
 }
 
-// prefix returns how many bytes at the start of text match e; 0 for none.
-func (e *elem) prefix(text []byte) int {
+// matchPrefix returns how many bytes at the start of text match e; 0 for none.
+func (e *elem) matchPrefix(text []byte) int {
 	if e.alts == nil {
 		if len(text) > 0 && text[0]|e.fold == e.b {
 			return 1
@@ -290,8 +291,8 @@ func (e *elem) prefix(text []byte) int {
 	return 0
 }
 
-// suffix returns how many bytes at the end of text match e; 0 for none.
-func (e *elem) suffix(text []byte) int {
+// matchSuffix returns how many bytes at the end of text match e; 0 for none.
+func (e *elem) matchSuffix(text []byte) int {
 	if e.alts == nil {
 		if n := len(text); n > 0 && text[n-1]|e.fold == e.b {
 			return 1
@@ -308,7 +309,7 @@ func (e *elem) suffix(text []byte) int {
 	return 0
 }
 
-// holds reports whether the assertions of op hold at an offset.
+// holds reports whether all assertions in op hold at an offset.
 func holds(text []byte, at int, op syntax.EmptyOp) bool {
 	if op == 0 {
 		return true
@@ -328,7 +329,7 @@ func literalOf(re *syntax.Regexp) *literal {
 	var before, after syntax.EmptyOp // assertions
 
 	// Allow only assertions in front, then literals, then assertions at the end.
-	for _, sub := range flat(re) {
+	for _, sub := range flatten(re) {
 		if op := emptyOp(sub); op != 0 {
 			if len(elems) == 0 {
 				before |= op
@@ -347,7 +348,7 @@ func literalOf(re *syntax.Regexp) *literal {
 				return nil // stands for broken bytes too
 			}
 		}
-		elems = append(elems, bytesOf(string(sub.Rune), sub.Flags&syntax.FoldCase != 0)...)
+		elems = append(elems, elemsOf(string(sub.Rune), sub.Flags&syntax.FoldCase != 0)...)
 	}
 
 	// An empty line is the only literal without a byte.
@@ -355,30 +356,29 @@ func literalOf(re *syntax.Regexp) *literal {
 		return emptyLine()
 	}
 
-	// The pair finds the literal. Its assertions are checked there.
 	l := newLiteral(elems)
 	if l != nil {
 		l.before, l.after = before, after
-		l.anchor()
+		l.setScan()
 	}
 	return l
 }
 
-// emptyLine finds the places between two newlines, and the start of a text that begins with a
-// newline. After the last newline there is no line.
+// emptyLine returns a literal that finds empty lines: the offset between two newlines, and the start
+// of a text that begins with a newline. There is no line after the last newline.
 func emptyLine() *literal {
 	newline := elem{b: '\n'}
 	return &literal{
-		before: syntax.EmptyBeginLine | syntax.EmptyEndLine,
-		lead:   1, scan: newLiteral([]elem{newline, newline}),
+		before:        syntax.EmptyBeginLine | syntax.EmptyEndLine,
+		newlineBefore: 1, scan: newLiteral([]elem{newline, newline}),
 	}
 }
 
-// flat returns the parts of a concatenation, including those inside groups.
-func flat(re *syntax.Regexp) []*syntax.Regexp {
+// flatten returns the parts of a concatenation, including those inside groups.
+func flatten(re *syntax.Regexp) []*syntax.Regexp {
 	switch re.Op {
 	case syntax.OpCapture:
-		return flat(re.Sub[0])
+		return flatten(re.Sub[0])
 	case syntax.OpEmptyMatch:
 		return nil
 
@@ -386,7 +386,7 @@ func flat(re *syntax.Regexp) []*syntax.Regexp {
 		// A nested concatenation comes from a group: `(foo)(bar)` is one literal.
 		var out []*syntax.Regexp
 		for _, sub := range re.Sub {
-			out = append(out, flat(sub)...)
+			out = append(out, flatten(sub)...)
 		}
 		return out
 	}

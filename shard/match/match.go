@@ -82,8 +82,8 @@ func Compile(expr string, o Options) (*Matcher, error) {
 	// With folding a literal may have no byte that is the same in every case, such as "ſ". Then an
 	// expression is used.
 	if o.Literal && expr != "" {
-		if l := newLiteral(bytesOf(expr, o.Fold)); l != nil {
-			l.atWords(o)
+		if l := newLiteral(elemsOf(expr, o.Fold)); l != nil {
+			l.requireWords(o)
 			ends := strings.Contains(expr, "\n") && !strings.Contains(expr, "\r")
 			return &Matcher{compiled: &compiled{literal: l, lineEnds: ends}}, nil
 		}
@@ -111,11 +111,11 @@ func Compile(expr string, o Options) (*Matcher, error) {
 	return &Matcher{compiled: c}, nil
 }
 
-// compileTree chooses the engine for an expression.
+// compileTree chooses the engine for a parsed expression and prepares it.
 func compileTree(re *syntax.Regexp, o Options) (*compiled, error) {
 	// Literals and runs have their own kernels and never need the automaton.
 	if l := literalOf(re); l != nil {
-		l.atWords(o)
+		l.requireWords(o)
 		return &compiled{literal: l}, nil
 	}
 	if r := runsOf(re); r != nil && !o.words() {
@@ -130,10 +130,9 @@ func compileTree(re *syntax.Regexp, o Options) (*compiled, error) {
 		return nil, err
 	}
 
-	c := &compiled{plan: p, filter: filterOf(p)}
+	c := &compiled{plan: p, filter: chooseFilter(p)}
 
-	// Flag idle states only for a search across lines: in a search by lines each candidate starts
-	// anew.
+	// Only nextEndAcrossLines skips from an idle state to the next candidate.
 	p.skips = p.crosses && c.filter != nil
 	return c, nil
 }
@@ -157,7 +156,7 @@ func SpansLines(expr string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return crosses(re), nil
+	return mayContainNewline(re), nil
 }
 
 // Next returns the first match that starts at from or later. Text before from counts for anchors
@@ -172,28 +171,29 @@ func (m *Matcher) Next(text []byte, from int) (start, end int, ok bool) {
 		return m.next(s, text, from)
 	}
 
-	o := originOf(text)
+	o := newOrigin(text)
 	start, end, ok = m.next(s, s.text, unixOffset(text, from))
-	return o.offset(start), o.offset(end), ok
+	return o.toText(start), o.toText(end), ok
 }
 
 // Append appends up to limit matches in text to dst and returns the longer slice. A negative limit
 // means all matches.
 func (m *Matcher) Append(dst []Span, text []byte, limit int) []Span {
-	return m.append(dst, text, limit, m.lineEnds)
+	return m.appendMatches(dst, text, limit, m.lineEnds)
 }
 
 // AppendUnix is like [Matcher.Append], for a text without "\r".
 func (m *Matcher) AppendUnix(dst []Span, text []byte, limit int) []Span {
-	return m.append(dst, text, limit, false)
+	return m.appendMatches(dst, text, limit, false)
 }
 
-// append appends up to limit matches in text to dst. ends says whether the text may contain "\r\n".
-func (m *Matcher) append(dst []Span, text []byte, limit int, ends bool) []Span {
+// appendMatches does the work of Append. ends says that line ends of "\r\n" must be replaced; see
+// scratch.
+func (m *Matcher) appendMatches(dst []Span, text []byte, limit int, ends bool) []Span {
 	s := m.scratch(text, ends)
 	have := len(dst)
 
-	// A negative limit never counts down to zero.
+	// With a negative limit, the loop finds all matches.
 	for from := 0; limit != 0 && from <= len(s.text) && !m.stop.Load(); limit-- {
 		start, end, ok := m.next(s, s.text, from)
 		if !ok {
@@ -206,9 +206,9 @@ func (m *Matcher) append(dst []Span, text []byte, limit int, ends bool) []Span {
 	}
 
 	if len(s.text) < len(text) {
-		o := originOf(text)
+		o := newOrigin(text)
 		for i := have; i < len(dst); i++ {
-			dst[i] = Span{o.offset(dst[i].Start), o.offset(dst[i].End)}
+			dst[i] = Span{o.toText(dst[i].Start), o.toText(dst[i].End)}
 		}
 	}
 	m.release(s)
@@ -227,7 +227,6 @@ func (m *Matcher) Count(text []byte) int {
 		if m.plan == nil || m.plan.empty {
 			start, end, ok = m.next(s, text, from)
 		} else {
-			// The end is enough, so no second automaton looks for the start.
 			_, end, ok = m.nextEnd(s, text, from)
 		}
 
@@ -249,17 +248,17 @@ func (m *Matcher) Matches(text []byte) bool {
 	return ok
 }
 
-// Stop makes running and later searches with m end early with the matches found so far, unless they
-// are short. It is for a search whose deadline has passed.
+// Stop makes running and later searches with m return early, with the matches found so far. Short
+// searches do not check it. It is for a search whose deadline has passed.
 func (m *Matcher) Stop() { m.stop.Store(true) }
 
-// keepUnix is the size of the largest buffer that is kept for the next text, in bytes.
+// keepUnix is the size, in bytes, of the largest buffer that goes back to the pool.
 const keepUnix = 4 << 20
 
 // scratch returns working memory for a text. ends says that the text may have line ends of "\r\n";
 // then the text is searched without "\r".
 func (m *Matcher) scratch(text []byte, ends bool) *scratch {
-	// A pooled machine keeps its states from earlier texts.
+	// Machines from the pool still have the states that they computed for earlier texts.
 	s, ok := m.pool.Get().(*scratch)
 	if !ok {
 		s = &scratch{}
@@ -311,22 +310,21 @@ func (m *Matcher) next(s *scratch, text []byte, from int) (start, end int, ok bo
 	case m.whole != nil:
 		return m.whole.next(text, from)
 	case m.plan.empty:
-		return m.nextLine(s, text, from)
+		return m.nextEmptyMatch(s, text, from)
 	}
 
-	// The automaton reads forward to the end of the match. Then another one reads backward to its
-	// start.
+	// One automaton reads forward to the end of the match, another one backward to its start.
 	lo, end, ok := m.nextEnd(s, text, from)
 	if !ok {
 		return 0, 0, false
 	}
 
-	start, err := m.startOf(s, text, lo, end)
+	start, err := m.findStart(s, text, lo, end)
 	return start, end, err == nil
 }
 
-// nextEnd returns the end of the first match in text[from:], and an offset lo that is not after its
-// start.
+// nextEnd returns the end of the first match in text[from:], and an offset lo at or before the start
+// of that match. It uses the automaton, and the filter if there is one.
 func (m *Matcher) nextEnd(s *scratch, text []byte, from int) (lo, end int, ok bool) {
 	var err error
 	switch {
@@ -334,25 +332,25 @@ func (m *Matcher) nextEnd(s *scratch, text []byte, from int) (lo, end int, ok bo
 		end, err = s.ahead.forward(text, from, len(text), false, nil)
 		lo = from
 	case m.plan.crosses:
-		lo, end, err = m.acrossLines(s, text, from)
+		lo, end, err = m.nextEndAcrossLines(s, text, from)
 	default:
-		lo, end, err = m.byLines(s, text, from)
+		lo, end, err = m.nextEndByLines(s, text, from)
 	}
 	return lo, end, err == nil && end >= 0
 }
 
-// byLines runs the automaton over the lines with candidates. Matches contain no newline.
-func (m *Matcher) byLines(s *scratch, text []byte, from int) (lo, end int, err error) {
+// nextEndByLines is nextEnd for a pattern whose matches contain no newline: it runs the automaton over each
+// line with a candidate. end is -1 if there is no match.
+func (m *Matcher) nextEndByLines(s *scratch, text []byte, from int) (lo, end int, err error) {
 	for from <= len(text) {
 		at := m.filter.next(&s.cursor, from)
 		if at < 0 {
 			break
 		}
 
-		lo := m.filter.lowest(text, from, at)
+		lo := m.filter.earliestStart(text, from, at)
 		limit := s.endOfLine(text, at)
 
-		// No match goes beyond the end of the line.
 		end, err := s.ahead.forward(text, lo, limit, false, nil)
 		if err != nil || end >= 0 {
 			return lo, end, err
@@ -375,22 +373,23 @@ func (s *scratch) endOfLine(text []byte, at int) int {
 	return s.lineEnd
 }
 
-// acrossLines runs the automaton over the text from the first candidate on. Where the automaton is
-// idle, it skips to the next candidate.
-func (m *Matcher) acrossLines(s *scratch, text []byte, from int) (lo, end int, err error) {
+// nextEndAcrossLines is nextEnd for a pattern whose matches may contain a newline: it runs the automaton over
+// the text from the first candidate on. While no match has begun, it skips to the next candidate. end
+// is -1 if there is no match.
+func (m *Matcher) nextEndAcrossLines(s *scratch, text []byte, from int) (lo, end int, err error) {
 	at := m.filter.next(&s.cursor, from)
 	if at < 0 {
 		return 0, -1, nil
 	}
 
-	lo = m.filter.lowest(text, from, at)
-	low := lo // earliest start of a match that contains candidate at
+	lo = m.filter.earliestStart(text, from, at)
+	low := lo // no match that contains candidate at starts before low
 	end, err = s.ahead.forward(text, lo, len(text), false, func(i int) int {
 		if at < i {
 			if at = m.filter.next(&s.cursor, i); at < 0 {
 				return -1
 			}
-			low = m.filter.lowest(text, i, at)
+			low = m.filter.earliestStart(text, i, at)
 		}
 		return max(i, low)
 	})
@@ -398,8 +397,8 @@ func (m *Matcher) acrossLines(s *scratch, text []byte, from int) (lo, end int, e
 	return lo, end, err
 }
 
-// boundary returns the start of the rune that contains the byte at an offset, but not less than lo.
-func boundary(text []byte, lo, at int) int {
+// runeStart returns the start of the rune that contains the byte at an offset, but not less than lo.
+func runeStart(text []byte, lo, at int) int {
 	for i := at; i >= lo && i > at-utf8.UTFMax && at < len(text); i-- {
 		if utf8.RuneStart(text[i]) {
 			if i+runeWidth(text[i:]) > at {
@@ -411,16 +410,16 @@ func boundary(text []byte, lo, at int) int {
 	return max(lo, at)
 }
 
-// startOf returns the start of the leftmost match in text[from:], given its end.
-func (m *Matcher) startOf(s *scratch, text []byte, from, end int) (int, error) {
+// findStart returns the start of the leftmost match in text[from:], given its end.
+func (m *Matcher) findStart(s *scratch, text []byte, from, end int) (int, error) {
 	start, err := s.back.backward(text, from, end)
 	if err != nil || !m.plan.nullable {
 		return start, err
 	}
 
-	// A nullable expression may prefer a shorter match at the start that backward found, which
-	// backward cannot see. `(|ab)|b` prefers the empty match at 0 of "ab", so the match that ends
-	// at 2 starts at 1.
+	// If the expression can match the empty text, it may prefer a shorter match at the start that
+	// backward found, which backward cannot see. `(|ab)|b` prefers the empty match at 0 of "ab", so
+	// the match that ends at 2 starts at 1.
 	for ; start < end; start += runeWidth(text[start:]) {
 		if e, ok := m.anchoredEnd(text, start); ok && e == end {
 			return start, nil

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestCount_countsMatchesAcrossLines(t *testing.T) {
+func TestCount_includesMatchesAcrossLines(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		expr, text string
@@ -32,7 +32,7 @@ func TestCount_countsMatchesAcrossLines(t *testing.T) {
 	}
 }
 
-func TestStopMatcher_endsItsSearch(t *testing.T) {
+func TestStopMatcher_makesItsSearchReturnEarly(t *testing.T) {
 	t.Parallel()
 	m, err := Compile(`(a|b)+c(d|e)?.f`, Options{})
 	if err != nil {
@@ -73,7 +73,7 @@ func TestMatcher_limitsItsStates(t *testing.T) {
 	}
 }
 
-func TestStopMatcher_leavesOthersRunning(t *testing.T) {
+func TestStopMatcher_doesNotStopOtherMatchers(t *testing.T) {
 	t.Parallel()
 	m, err := Compile(`[a-z]+x[0-9]`, Options{})
 	if err != nil {
@@ -129,7 +129,7 @@ func TestSpansLines_recognizesExpressionsThatMatchANewline(t *testing.T) {
 	}
 }
 
-func TestMatchNames_aNameIsOneLine(t *testing.T) {
+func TestMatchNames_treatsANameAsOneLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		expr, name string

@@ -8,8 +8,7 @@ import (
 const (
 	maxStrings = 24 // strings of a need
 	maxBytes   = 64 // bytes of a string; the rest is cut off
-	// maxBefore is the most bytes of a match before a string. A need further inside counts as one
-	// without a limit.
+	// maxBefore is the greatest value of need.before; for a greater one it is -1.
 	maxBefore = 1 << 16
 )
 
@@ -17,40 +16,40 @@ const (
 // "bar". A filter searches for a need.
 type need struct {
 	strings [][]elem // none is empty, and no elem has alts
-	before  int      // most bytes of a match before the string; -1 means no limit
+	before  int      // greatest number of bytes of a match before the string; -1 means no limit
 	lead    bool     // ^ makes the strings begin with the newline before the match
 	trail   bool     // $ makes the strings end with the newline after the match
 }
 
-// gather walks a concatenation from left to right and keeps the cheapest need. run has all strings
-// that can stand at the present position. Each element extends all of them, until there are too
-// many or an element is not known exactly:
+// needFinder walks a concatenation from left to right and finds its cheapest need. run has all strings
+// that the elements so far can match. Each element extends all of them. If there would be too many
+// strings, or the strings of an element are not known, run ends and a new one begins:
 //
 //	x[12](a|bc)+z   run {x} -> {x1 x2} -> {x1a x1bc x2a x2bc}; + ends it; then {z}
-type gather struct {
-	arm   bool  // it walks one branch of an alternation, whose needs cannot use newlines for anchors
-	best  *need // so far
-	price float64
+type needFinder struct {
+	inBranch bool    // it walks one branch of an alternation; then its needs cannot use newlines for anchors
+	best     *need   // the cheapest need so far
+	price    float64 // the price of best
 
-	run    [][]elem // the cross product so far
-	before int      // most bytes between the start of the match and run; -1 means no limit
+	run    [][]elem // all strings that the elements since the start of run can match
+	before int      // greatest number of bytes between the start of the match and run; -1 means no limit
 	lead   bool     // run begins with a newline because of ^
 }
 
 // needOf returns the cheapest need of re and its price; nil if there is none.
 func needOf(re *syntax.Regexp) (*need, float64) {
-	g := newGather()
+	g := newNeedFinder()
 	g.add(re)
-	g.flush(false)
+	g.offerRun(false)
 	return g.best, g.price
 }
 
-func newGather() *gather {
-	return &gather{run: [][]elem{nil}}
+func newNeedFinder() *needFinder {
+	return &needFinder{run: [][]elem{nil}}
 }
 
 // add extends the concatenation by re, which follows what was added before.
-func (g *gather) add(re *syntax.Regexp) {
+func (g *needFinder) add(re *syntax.Regexp) {
 	// These consist of parts.
 	switch re.Op {
 	case syntax.OpCapture:
@@ -68,7 +67,7 @@ func (g *gather) add(re *syntax.Regexp) {
 	// A repetition contains at least one copy, and anything may follow.
 	case syntax.OpPlus:
 		g.add(re.Sub[0])
-		g.skip(-1)
+		g.endRun(-1)
 		return
 	case syntax.OpRepeat:
 		if re.Min > 0 {
@@ -78,8 +77,8 @@ func (g *gather) add(re *syntax.Regexp) {
 			}
 
 			// The other copies may read anything.
-			_, n := lengths(re)
-			g.skip(n)
+			_, n := matchLengths(re)
+			g.endRun(n)
 			return
 		}
 
@@ -91,43 +90,43 @@ func (g *gather) add(re *syntax.Regexp) {
 		return
 	}
 
-	if set := exact(re); set != nil {
-		_, n := lengths(re)
-		g.cross(set, n)
+	if set := allStrings(re); set != nil {
+		_, n := matchLengths(re)
+		g.extendRun(set, n)
 		return
 	}
 
-	_, n := lengths(re)
+	_, n := matchLengths(re)
 	if re.Op == syntax.OpAlternate {
-		g.alternate(re, n)
+		g.addAlternation(re, n)
 		return
 	}
-	g.skip(n)
+	g.endRun(n)
 }
 
 // addLiteral adds the runes of a literal one by one. A rune whose cases have different lengths ends
 // the run.
-func (g *gather) addLiteral(re *syntax.Regexp) {
+func (g *needFinder) addLiteral(re *syntax.Regexp) {
 	for _, r := range re.Rune {
 		// This rune also matches any broken byte, which has another encoding.
 		if r == utf8.RuneError || !utf8.ValidRune(r) {
-			g.skip(utf8.UTFMax)
+			g.endRun(utf8.UTFMax)
 			continue
 		}
 
-		es := bytesOf(string(r), re.Flags&syntax.FoldCase != 0)
+		es := elemsOf(string(r), re.Flags&syntax.FoldCase != 0)
 		if es[0].alts != nil {
-			g.skip(utf8.UTFMax)
+			g.endRun(utf8.UTFMax)
 			continue
 		}
-		g.cross([][]elem{es}, len(es))
+		g.extendRun([][]elem{es}, len(es))
 	}
 }
 
 // addAnchor adds a newline for an anchor if that makes the run rarer.
-func (g *gather) addAnchor(op syntax.Op) {
+func (g *needFinder) addAnchor(op syntax.Op) {
 	// lead and trail apply to all strings of a need, but not all branches have the anchor.
-	if g.arm {
+	if g.inBranch {
 		return
 	}
 
@@ -141,17 +140,17 @@ func (g *gather) addAnchor(op syntax.Op) {
 
 	// The anchor does not consume its newline, so the next element may begin with the same newline:
 	// end the run here.
-	if op == syntax.OpEndLine && started && len(g.run) <= maxStrings && !g.full() {
+	if op == syntax.OpEndLine && started && len(g.run) <= maxStrings && !g.hasFullString() {
 		for i := range g.run {
 			g.run[i] = append(g.run[i][:len(g.run[i]):len(g.run[i])], newline[0]...)
 		}
-		g.flush(true)
-		g.skip(0)
+		g.offerRun(true)
+		g.endRun(0)
 	}
 }
 
-// full reports whether a string of the run has its greatest length.
-func (g *gather) full() bool {
+// hasFullString reports whether a string of the run has its greatest length.
+func (g *needFinder) hasFullString() bool {
 	for _, s := range g.run {
 		if len(s) >= maxBytes {
 			return true
@@ -160,16 +159,16 @@ func (g *gather) full() bool {
 	return false
 }
 
-// cross extends the run by each string of set. The strings have at most n bytes.
-func (g *gather) cross(set [][]elem, n int) {
+// extendRun extends the run by each string of set. The strings have at most n bytes.
+func (g *needFinder) extendRun(set [][]elem, n int) {
 	// If there would be too many strings or they are long enough, the run becomes a need, and set
 	// starts a new run.
-	if len(g.run)*len(set) > maxStrings || g.full() {
-		g.skip(0)
+	if len(g.run)*len(set) > maxStrings || g.hasFullString() {
+		g.endRun(0)
 
 		// An optional element may have one string more than a run can have.
 		if len(set) > maxStrings {
-			g.skip(n)
+			g.endRun(n)
 			return
 		}
 	}
@@ -185,8 +184,8 @@ func (g *gather) cross(set [][]elem, n int) {
 	g.run = next
 }
 
-// skip ends the run and continues after an element of at most n bytes; -1 means no limit.
-func (g *gather) skip(n int) {
+// endRun ends the run and continues after an element of at most n bytes; -1 means no limit.
+func (g *needFinder) endRun(n int) {
 	longest := 0
 	for _, s := range g.run {
 		longest = max(longest, len(s))
@@ -197,7 +196,7 @@ func (g *gather) skip(n int) {
 		longest--
 	}
 
-	g.flush(false)
+	g.offerRun(false)
 	if g.before >= 0 {
 		if n < 0 || g.before+longest+n > maxBefore {
 			g.before = -1
@@ -209,42 +208,41 @@ func (g *gather) skip(n int) {
 	g.run, g.lead = [][]elem{nil}, false
 }
 
-// flush offers the run as a need.
-func (g *gather) flush(trail bool) {
-	g.offer(&need{strings: g.run, before: g.before, lead: g.lead, trail: trail})
+// offerRun offers the run as a need; trail is as in need.
+func (g *needFinder) offerRun(trail bool) {
+	g.takeIfCheaper(&need{strings: g.run, before: g.before, lead: g.lead, trail: trail})
 }
 
-// offer makes a need the best one if it is cheaper. A need with an empty string, or with only the
-// newline of an anchor, does not count.
-func (g *gather) offer(n *need) {
-	only := 0
+// takeIfCheaper sets g.best to n if n is cheaper. It ignores a need with a string that is empty, or is only
+// the newline of an anchor.
+func (g *needFinder) takeIfCheaper(n *need) {
+	newline := 0 // its length in each string
 	if n.lead {
-		only = 1
+		newline = 1
 	}
 	for _, s := range n.strings {
-		if len(s) <= only {
+		if len(s) <= newline {
 			return
 		}
 	}
-
-	// Take it only if it is cheaper than the best need: skip offers some runs twice.
-	if p := n.price(); g.best == nil || p < g.price {
+	if p := n.estimatePrice(); g.best == nil || p < g.price {
 		g.best, g.price = n, p
 	}
 }
 
-// alternate offers the union of the needs of all branches, if each branch has one.
-func (g *gather) alternate(re *syntax.Regexp, n int) {
-	g.skip(0)
+// addAlternation offers the union of the needs of all branches, if each branch has one. Then it continues
+// after the alternation, whose matches have at most n bytes.
+func (g *needFinder) addAlternation(re *syntax.Regexp, n int) {
+	g.endRun(0)
 	union := &need{before: g.before}
 
 	for _, sub := range re.Sub {
-		arm := newGather()
-		arm.arm = true
+		arm := newNeedFinder()
+		arm.inBranch = true
 		arm.add(sub)
-		arm.flush(false)
+		arm.offerRun(false)
 
-		// A match of this branch would contain none of the strings.
+		// A match of this branch need not contain any string.
 		if arm.best == nil {
 			union = nil
 			break
@@ -252,7 +250,6 @@ func (g *gather) alternate(re *syntax.Regexp, n int) {
 
 		union.strings = append(union.strings, arm.best.strings...)
 
-		// lowest must go back as far as the string furthest from the start of a match.
 		if arm.best.before < 0 || g.before < 0 {
 			union.before = -1
 		} else if union.before >= 0 {
@@ -261,45 +258,44 @@ func (g *gather) alternate(re *syntax.Regexp, n int) {
 	}
 
 	if union != nil && len(union.strings) <= maxStrings {
-		g.offer(union)
+		g.takeIfCheaper(union)
 	}
 
-	// The next run starts after the longest branch.
-	g.skip(n)
+	g.endRun(n)
 }
 
-// exact returns all strings that re matches: exact(`a[bc]?`) = {ab ac a}. It returns nil if they
+// allStrings returns all strings that re matches: exact(`a[bc]?`) = {ab ac a}. It returns nil if they
 // are too many or cannot be written as bytes.
-func exact(re *syntax.Regexp) [][]elem {
+func allStrings(re *syntax.Regexp) [][]elem {
 	switch re.Op {
 	case syntax.OpCapture:
-		return exact(re.Sub[0])
+		return allStrings(re.Sub[0])
 	case syntax.OpEmptyMatch:
 		return [][]elem{nil}
 	case syntax.OpLiteral:
-		return exactLiteral(re)
+		return literalStrings(re)
 
 	// These are unions and products of sets.
 	case syntax.OpCharClass:
-		return exactClass(re.Rune)
+		return classStrings(re.Rune)
 	case syntax.OpQuest:
-		if set := exact(re.Sub[0]); set != nil {
+		if set := allStrings(re.Sub[0]); set != nil {
 			return append(set[:len(set):len(set)], nil)
 		}
 	case syntax.OpAlternate:
-		return exactAlternate(re.Sub)
+		return alternateStrings(re.Sub)
 	case syntax.OpConcat:
-		return exactConcat(re.Sub)
+		return concatStrings(re.Sub)
 	}
 	return nil
 }
 
-// exactLiteral returns all strings that a literal matches, or nil if they are too many or cannot be
+// literalStrings returns all strings that a literal matches, or nil if they are too many or cannot be
 // written as bytes.
-func exactLiteral(re *syntax.Regexp) [][]elem {
+func literalStrings(re *syntax.Regexp) [][]elem {
 	var out []elem
 	for _, r := range re.Rune {
-		es := bytesOf(string(r), re.Flags&syntax.FoldCase != 0)
+		es := elemsOf(string(r), re.Flags&syntax.FoldCase != 0)
 
 		// A broken byte, or cases of different lengths, have no single sequence of bytes.
 		if r == utf8.RuneError || !utf8.ValidRune(r) || es[0].alts != nil {
@@ -315,11 +311,11 @@ func exactLiteral(re *syntax.Regexp) [][]elem {
 	return [][]elem{out}
 }
 
-// exactAlternate returns the union of the branches.
-func exactAlternate(arms []*syntax.Regexp) [][]elem {
+// alternateStrings returns the union of the branches.
+func alternateStrings(arms []*syntax.Regexp) [][]elem {
 	var out [][]elem
 	for _, arm := range arms {
-		set := exact(arm)
+		set := allStrings(arm)
 
 		// If one branch is not known, the union is not known.
 		if set == nil {
@@ -334,11 +330,11 @@ func exactAlternate(arms []*syntax.Regexp) [][]elem {
 	return out
 }
 
-// exactConcat returns the cross product of the parts.
-func exactConcat(parts []*syntax.Regexp) [][]elem {
+// concatStrings returns the cross product of the parts.
+func concatStrings(parts []*syntax.Regexp) [][]elem {
 	out := [][]elem{nil}
 	for _, part := range parts {
-		set := exact(part)
+		set := allStrings(part)
 
 		// Check before multiplying: (a|b)(c|d)(e|f)... doubles with each part.
 		if set == nil || len(out)*len(set) > maxStrings {
@@ -359,8 +355,8 @@ func exactConcat(parts []*syntax.Regexp) [][]elem {
 	return out
 }
 
-// exactClass returns the members of a small class of runes.
-func exactClass(ranges []rune) [][]elem {
+// classStrings returns the members of a small class of runes.
+func classStrings(ranges []rune) [][]elem {
 	var out [][]elem
 
 	for i := 0; i+1 < len(ranges); i += 2 {
@@ -373,7 +369,7 @@ func exactClass(ranges []rune) [][]elem {
 			if r == utf8.RuneError || !utf8.ValidRune(r) {
 				return nil
 			}
-			out = append(out, bytesOf(string(r), false))
+			out = append(out, elemsOf(string(r), false))
 		}
 	}
 	return out

@@ -21,25 +21,25 @@ type plan struct {
 	rep   []byte     // one byte of each class
 	shift uint       // there are at most 1<<shift classes
 
-	asserts      bool // it has assertions: anchors or word boundaries
-	startAsserts bool // an assertion may come before anything is read
+	asserts      bool // the expression has assertions: anchors or word boundaries
+	startAsserts bool // an assertion may come before the first rune of a match
 	empty        bool // every match is empty
 	nullable     bool // a match may be empty
 	crosses      bool // a match may contain a newline
-	words        bool // a match must begin or end a word; see atWords
-	begins, ends bool // which of the two
+	words        bool // begins or ends is set; see addWordAssertions
+	begins, ends bool // a match must begin a word, or end one
 	skips        bool // an idle machine can skip to the next candidate
 }
 
 // newPlan prepares an expression for matching in both directions.
 func newPlan(re *syntax.Regexp, o Options) (*plan, error) {
 	// Check before simplifying, which writes x{1000} out a thousand times.
-	if n := size(re); n > maxInsts {
+	if n := countInsts(re); n > maxInsts {
 		return nil, fmt.Errorf("expression is too large: about %d instructions, at most %d", n, maxInsts)
 	}
 
-	p := &plan{re: re, crosses: crosses(re), words: o.words(), begins: o.WordBegins, ends: o.WordEnds}
-	shortest, longest := lengths(re)
+	p := &plan{re: re, crosses: mayContainNewline(re), words: o.words(), begins: o.WordBegins, ends: o.WordEnds}
+	shortest, longest := matchLengths(re)
 	p.empty = longest == 0
 	p.nullable = shortest == 0
 
@@ -48,30 +48,30 @@ func newPlan(re *syntax.Regexp, o Options) (*plan, error) {
 	if p.prog, err = syntax.Compile(simple); err != nil {
 		return nil, fmt.Errorf("compile expression: %w", err)
 	}
-	if p.back, err = syntax.Compile(reversed(simple)); err != nil {
+	if p.back, err = syntax.Compile(reverse(simple)); err != nil {
 		return nil, fmt.Errorf("compile expression in reverse: %w", err)
 	}
 
 	if p.words {
-		atWords(p.prog, p.begins, p.ends)
-		atWords(p.back, p.ends, p.begins)
+		addWordAssertions(p.prog, p.begins, p.ends)
+		addWordAssertions(p.back, p.ends, p.begins)
 	}
 
 	// The reversed program reads the same runes, so both share the classes.
-	p.startAsserts = startAsserts(p.prog)
-	p.classes()
+	p.startAsserts = beginsWithAssertion(p.prog)
+	p.makeClasses()
 	return p, nil
 }
 
-// size estimates how many instructions re compiles to.
-func size(re *syntax.Regexp) int {
+// countInsts estimates how many instructions re compiles to.
+func countInsts(re *syntax.Regexp) int {
 	n := 1
 	if re.Op == syntax.OpLiteral {
 		n = len(re.Rune)
 	}
 
 	for _, sub := range re.Sub {
-		n += size(sub)
+		n += countInsts(sub)
 	}
 
 	// Without an upper bound, Max is -1, and Min copies are written out.
@@ -83,13 +83,13 @@ func size(re *syntax.Regexp) int {
 	return min(n, 1<<30)
 }
 
-// lengths returns the least and the greatest length of a match in bytes; longest is -1 if there is
+// matchLengths returns the least and the greatest length of a match in bytes; longest is -1 if there is
 // no limit. shortest is 0 exactly if re can match the empty text somewhere:
 //
 //	ab?c      2, 12      a rune has up to four bytes
 //	(a|bc)+   1, -1
 //	^\b       0, 0
-func lengths(re *syntax.Regexp) (shortest, longest int) {
+func matchLengths(re *syntax.Regexp) (shortest, longest int) {
 	switch re.Op {
 	// A rune has one to four bytes.
 	case syntax.OpLiteral:
@@ -97,11 +97,11 @@ func lengths(re *syntax.Regexp) (shortest, longest int) {
 	case syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
 		return 1, utf8.UTFMax
 	case syntax.OpCapture:
-		return lengths(re.Sub[0])
+		return matchLengths(re.Sub[0])
 
 	// Repetitions multiply.
 	case syntax.OpQuest:
-		_, n := lengths(re.Sub[0])
+		_, n := matchLengths(re.Sub[0])
 		return 0, n
 	case syntax.OpStar:
 		return repeatedLengths(re.Sub[0], 0, -1)
@@ -113,7 +113,7 @@ func lengths(re *syntax.Regexp) (shortest, longest int) {
 	// Parts in a row add up; of alternatives the extremes count.
 	case syntax.OpConcat:
 		for _, sub := range re.Sub { // add the lengths
-			a, b := lengths(sub)
+			a, b := matchLengths(sub)
 			shortest += a
 			// One part without a limit makes the whole have no limit.
 			if longest < 0 || b < 0 {
@@ -125,9 +125,9 @@ func lengths(re *syntax.Regexp) (shortest, longest int) {
 		return shortest, longest
 
 	case syntax.OpAlternate:
-		shortest, longest = lengths(re.Sub[0])
+		shortest, longest = matchLengths(re.Sub[0])
 		for _, sub := range re.Sub[1:] { // take the least and the greatest
-			a, b := lengths(sub)
+			a, b := matchLengths(sub)
 			shortest = min(shortest, a)
 			if longest < 0 || b < 0 {
 				longest = -1
@@ -137,7 +137,7 @@ func lengths(re *syntax.Regexp) (shortest, longest int) {
 		}
 		return shortest, longest
 
-	// Nothing matches this, so any result is right.
+	// It has no match, so any result is right.
 	case syntax.OpNoMatch:
 		return 1, 0
 	}
@@ -147,7 +147,7 @@ func lengths(re *syntax.Regexp) (shortest, longest int) {
 // repeatedLengths returns the least and the greatest length of lo to hi copies of re; -1 stands for
 // no limit.
 func repeatedLengths(re *syntax.Regexp, lo, hi int) (shortest, longest int) {
-	a, b := lengths(re)
+	a, b := matchLengths(re)
 	switch {
 	case b == 0 || hi == 0:
 		return 0, 0
@@ -157,8 +157,8 @@ func repeatedLengths(re *syntax.Regexp, lo, hi int) (shortest, longest int) {
 	return lo * a, hi * b
 }
 
-// crosses reports whether a match of re may contain a newline.
-func crosses(re *syntax.Regexp) bool {
+// mayContainNewline reports whether a match of re may contain a newline.
+func mayContainNewline(re *syntax.Regexp) bool {
 	switch re.Op {
 	// These may read a newline themselves.
 	case syntax.OpAnyChar:
@@ -174,7 +174,7 @@ func crosses(re *syntax.Regexp) bool {
 	}
 
 	for _, sub := range re.Sub {
-		if crosses(sub) {
+		if mayContainNewline(sub) {
 			return true
 		}
 	}
@@ -192,8 +192,8 @@ func inRanges(ranges []rune, r rune) bool {
 	return false
 }
 
-// reversed returns the expression for texts that are read from their end: `^ab$` becomes `^ba$`.
-func reversed(re *syntax.Regexp) *syntax.Regexp {
+// reverse returns the expression for texts that are read from their end: `^ab$` becomes `^ba$`.
+func reverse(re *syntax.Regexp) *syntax.Regexp {
 	out := *re
 	switch re.Op {
 	case syntax.OpBeginLine:
@@ -223,13 +223,13 @@ func reversed(re *syntax.Regexp) *syntax.Regexp {
 		if re.Op == syntax.OpConcat {
 			at = len(re.Sub) - 1 - i
 		}
-		out.Sub[at] = reversed(sub)
+		out.Sub[at] = reverse(sub)
 	}
 	return &out
 }
 
-// startAsserts reports whether prog may reach an assertion before it reads a rune.
-func startAsserts(prog *syntax.Prog) bool {
+// beginsWithAssertion reports whether prog has an assertion that it reaches before it reads a rune.
+func beginsWithAssertion(prog *syntax.Prog) bool {
 	seen := make([]bool, len(prog.Inst))
 	stack := []uint32{uint32(prog.Start)}
 	for len(stack) > 0 {
@@ -253,17 +253,17 @@ func startAsserts(prog *syntax.Prog) bool {
 	return false
 }
 
-// classes divides the 256 bytes into classes that the program cannot distinguish. marks[b] says
-// that byte b starts a class. Classes start where ranges of runes begin and end, where UTF-8 makes
-// a difference, and where assertions do. For `[a-f]x` they start at 0, 'a', 'g', 'x', 'y' and the
-// borders of UTF-8 from 0x80 on.
-func (p *plan) classes() {
-	var marks [257]bool // one more, for the end of the last range
+// makeClasses divides the 256 bytes into classes: the program treats all bytes of a class alike. Classes
+// start where the ranges of runes in the program begin and end, and where UTF-8 or assertions
+// distinguish bytes. For `[a-f]x` they start at 0, 'a', 'g', 'x', 'y' and the borders of UTF-8 from
+// 0x80 on.
+func (p *plan) makeClasses() {
+	var marks [257]bool // by byte: a class starts with it; one more, for the end of the last range
 	for _, b := range []int{0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5} {
 		marks[b] = true
 	}
 
-	// Letters of all scripts make most of these bytes different.
+	// IsWord distinguishes runes beyond ASCII, so each of their bytes is a class.
 	for b := utf8.RuneSelf; p.words && b < 256; b++ {
 		marks[b] = true
 	}

@@ -42,14 +42,18 @@ type program struct {
 	slots int   // number of carries
 	line  []int // slots whose carry says that a line begins
 	word  []int // slots whose carry says that the byte before belongs to a word
-	out   int   // register of the ends
+	out   int   // register of the ends of matches
 	stops []stop
 	moved []bool // by slot: it carries markers, not bytes of a class
 }
 
-// stop is a place in the ops after which everything depends on one marker. If a window has no such
-// marker, the rest of the ops can be skipped.
-type stop struct{ op, slot, marker int }
+// stop is a position in the ops, from which on all results depend on the markers of one register. If a
+// window has none of these markers, the rest of the ops can be skipped.
+type stop struct {
+	op     int // index of the op after the stop
+	slot   int // the first slot of the ops after it
+	marker int // the register
+}
 
 // op computes register d from registers a and b.
 type op struct {
@@ -78,28 +82,29 @@ type builder struct {
 	known    map[byteSet]int // register by set
 	bytes    []bool          // by register: it depends on single bytes only, not on markers
 	tooLarge bool
-	begin    int // register of the line starts, or -1
-	edge     int // register of the word boundaries, or -1
+	begin    int // register of the line starts; -1 if there is none yet
+	edge     int // register of the word boundaries; -1 if there is none yet
 }
 
-// programOf returns the program of re; nil if it would be too large or find ends everywhere.
+// programOf returns the program of re. It returns nil if the program would be too large, or would
+// report every byte as an end.
 func programOf(re *syntax.Regexp) *program {
 	b := &builder{known: make(map[byteSet]int), begin: -1, edge: -1}
-	b.out = b.chain(re, b.emit(op{code: opOnes}))
+	b.out = b.addWithStops(re, b.emit(op{code: opOnes}))
 	if b.tooLarge || b.out == 0 {
 		return nil
 	}
 	return &b.program
 }
 
-// price estimates the nanoseconds for a byte.
-func (p *program) price() float64 {
+// estimatePrice estimates the nanoseconds that the program takes for a byte of text.
+func (p *program) estimatePrice() float64 {
 	return 0.05*float64(len(p.sets)) + 0.02*float64(len(p.ops))
 }
 
 // emit appends an op with a new register for its result, and returns that register.
 func (b *builder) emit(o op) int {
-	// Nobody runs a program that is too large. Register 0 lets its building continue.
+	// programOf will drop a program that is too large. Until then, any register will do.
 	if b.regs >= maxRegisters {
 		b.tooLarge = true
 		return 0
@@ -108,7 +113,6 @@ func (b *builder) emit(o op) int {
 	o.d = b.regs
 	b.regs++
 
-	// A carry without a marker means nothing alone: see skipRest.
 	plain := o.code == opSet || o.code != opOnes && b.bytes[o.a] && (o.code == opShift || b.bytes[o.b])
 	b.bytes = append(b.bytes, plain)
 
@@ -122,8 +126,8 @@ func (b *builder) emit(o op) int {
 	return o.d
 }
 
-// set returns the register with the bytes of a set.
-func (b *builder) set(s byteSet) int {
+// setRegister returns the register with the bytes of a set.
+func (b *builder) setRegister(s byteSet) int {
 	// Finding a class is the most expensive op, so equal classes share a register.
 	if r, ok := b.known[s]; ok {
 		return r
@@ -139,27 +143,25 @@ func (b *builder) set(s byteSet) int {
 	return r
 }
 
-// chain appends the ops for the whole expression, with a stop after each part of its concatenation.
-// m is the register of the markers before re; the result is that of the markers after it.
-func (b *builder) chain(re *syntax.Regexp, m int) int {
+// addWithStops appends the ops for the whole expression, with a stop after each part of its concatenation.
+// m is the register with the markers before re; chain returns the register with the markers after it.
+func (b *builder) addWithStops(re *syntax.Regexp, m int) int {
 	if re.Op == syntax.OpCapture {
-		return b.chain(re.Sub[0], m)
+		return b.addWithStops(re.Sub[0], m)
 	}
 	if re.Op != syntax.OpConcat {
 		return b.add(re, m)
 	}
 	for i := 0; i < len(re.Sub); {
-		// Equal parts in a row count as one link.
-		n := sameRun(re.Sub[i:])
-		m = b.times(re.Sub[i], n, m)
+		n := countEqual(re.Sub[i:])
+		m = b.addCopies(re.Sub[i], n, m)
 		b.stops = append(b.stops, stop{op: len(b.ops), slot: b.slots, marker: m})
 		i += n
 	}
 	return m
 }
 
-// add appends the ops for re. m is the register of the markers before re; the result is that of the
-// markers after it.
+// add appends the ops for re; m and the result are as in addWithStops.
 func (b *builder) add(re *syntax.Regexp, m int) int {
 	if b.tooLarge {
 		return 0
@@ -171,8 +173,8 @@ func (b *builder) add(re *syntax.Regexp, m int) int {
 		return b.add(re.Sub[0], m)
 	case syntax.OpConcat:
 		for i := 0; i < len(re.Sub); {
-			n := sameRun(re.Sub[i:])
-			m = b.times(re.Sub[i], n, m)
+			n := countEqual(re.Sub[i:])
+			m = b.addCopies(re.Sub[i], n, m)
 			i += n
 		}
 		return m
@@ -191,7 +193,7 @@ func (b *builder) add(re *syntax.Regexp, m int) int {
 		}
 		return m
 
-	// In a repetition x* only the alphabet counts: the program accepts any text over it.
+	// For a repetition x* the program accepts any bytes that x may contain, in any order.
 	case syntax.OpQuest:
 		return b.emit(op{code: opOr, a: m, b: b.add(re.Sub[0], m)})
 	case syntax.OpPlus:
@@ -204,11 +206,11 @@ func (b *builder) add(re *syntax.Regexp, m int) int {
 
 	// Assertions clear markers and move none.
 	case syntax.OpBeginLine:
-		return b.emit(op{code: opAnd, a: m, b: b.lineBegins()})
+		return b.emit(op{code: opAnd, a: m, b: b.lineStarts()})
 	case syntax.OpEndLine:
-		return b.emit(op{code: opAnd, a: m, b: b.set(setOfBytes("\n"))})
+		return b.emit(op{code: opAnd, a: m, b: b.setRegister(setOfBytes("\n"))})
 	case syntax.OpWordBoundary:
-		return b.emit(op{code: opAnd, a: m, b: b.wordEdges()})
+		return b.emit(op{code: opAnd, a: m, b: b.wordBoundaries()})
 	}
 
 	if s, ok := setOf(re); ok {
@@ -217,8 +219,8 @@ func (b *builder) add(re *syntax.Regexp, m int) int {
 	return m
 }
 
-// sameRun returns how many of the first subs are the same class: 3 for `\d\d\d-`.
-func sameRun(subs []*syntax.Regexp) int {
+// countEqual returns how many of the first subs are the same class: 3 for `\d\d\d-`.
+func countEqual(subs []*syntax.Regexp) int {
 	n := 1
 	if _, ok := setOf(subs[0]); ok {
 		for n < len(subs) && subs[n].Equal(subs[0]) {
@@ -228,9 +230,9 @@ func sameRun(subs []*syntax.Regexp) int {
 	return n
 }
 
-// times appends the ops for n copies of re, which is one class or is repeated once. m is the
-// register of the markers before them; the result is that of the markers after them.
-func (b *builder) times(re *syntax.Regexp, n, m int) int {
+// addCopies appends the ops for n copies of re, which is a single class if n > 1. m and the result are as
+// in addWithStops.
+func (b *builder) addCopies(re *syntax.Regexp, n, m int) int {
 	if n == 1 {
 		return b.add(re, m)
 	}
@@ -238,9 +240,11 @@ func (b *builder) times(re *syntax.Regexp, n, m int) int {
 	return b.moveMarkers(s, n, m)
 }
 
-// moveMarkers moves the markers m over n bytes of s. A rune of s beyond ASCII may take more bytes.
+// moveMarkers appends the ops that move the markers of register m over n bytes of set s, and returns
+// the register with the moved markers. A rune beyond ASCII may take more bytes: then it moves the
+// markers over any number of further bytes.
 func (b *builder) moveMarkers(s byteSet, n, m int) int {
-	c := b.set(s)
+	c := b.setRegister(s)
 	more := n > longestShift || s.high != 0
 	n = min(n, longestShift)
 	if n == 1 {
@@ -266,22 +270,23 @@ func (b *builder) moveMarkers(s byteSet, n, m int) int {
 	return m
 }
 
-// star moves the markers m over any number of bytes of s.
+// star appends the op that moves the markers of register m over any number of bytes of s, and returns
+// the register with the moved markers.
 func (b *builder) star(s byteSet, m int) int {
-	return b.emit(op{code: opStar, a: m, b: b.set(s)})
+	return b.emit(op{code: opStar, a: m, b: b.setRegister(s)})
 }
 
-// lineBegins returns the register of the line starts.
-func (b *builder) lineBegins() int {
+// lineStarts returns the register of the line starts.
+func (b *builder) lineStarts() int {
 	if b.begin < 0 {
-		b.begin = b.emit(op{code: opShift, a: b.set(setOfBytes("\n")), shift: 1})
+		b.begin = b.emit(op{code: opShift, a: b.setRegister(setOfBytes("\n")), shift: 1})
 		b.line = append(b.line, b.slots-1)
 	}
 	return b.begin
 }
 
-// wordEdges returns the register of the word boundaries.
-func (b *builder) wordEdges() int {
+// wordBoundaries returns the register of the word boundaries.
+func (b *builder) wordBoundaries() int {
 	if b.edge < 0 {
 		// Bit i of w says that byte i is part of a word. An edge is where that changes.
 		var s byteSet
@@ -291,7 +296,7 @@ func (b *builder) wordEdges() int {
 			}
 		}
 
-		w := b.set(s)
+		w := b.setRegister(s)
 		before := b.emit(op{code: opShift, a: w, shift: 1})
 		b.word = append(b.word, b.slots-1)
 		b.edge = b.emit(op{code: opXor, a: w, b: before})
@@ -308,7 +313,7 @@ func setOfBytes(s string) (out byteSet) {
 
 // runeSet returns the first bytes of the encodings of r; with fold in any case.
 func runeSet(r rune, fold bool) (out byteSet) {
-	for _, e := range bytesOf(string(r), fold) {
+	for _, e := range elemsOf(string(r), fold) {
 		if e.alts == nil {
 			out.add(e.b)
 			out.add(e.b &^ e.fold)
@@ -367,18 +372,18 @@ func alphabet(re *syntax.Regexp) (out byteSet) {
 	// setOf handles a single rune only.
 	if re.Op == syntax.OpLiteral {
 		for _, r := range re.Rune {
-			out.join(runeSet(r, re.Flags&syntax.FoldCase != 0))
+			out.addAll(runeSet(r, re.Flags&syntax.FoldCase != 0))
 		}
 	}
 
 	for _, sub := range re.Sub {
-		out.join(alphabet(sub))
+		out.addAll(alphabet(sub))
 	}
 	return out
 }
 
-// join makes s the union of s and t.
-func (s *byteSet) join(t byteSet) {
+// addAll makes s the union of s and t.
+func (s *byteSet) addAll(t byteSet) {
 	for i := range s.table.lo {
 		s.table.lo[i] |= t.table.lo[i]
 		s.table.hi[i] |= t.table.hi[i]
@@ -403,9 +408,9 @@ func (p *program) fill(c *cursor, src []byte, blocks int, follows bool) (any uin
 	next := 0
 	for _, at := range p.stops {
 		for ; next < at.op; next++ {
-			p.run(c, &p.ops[next], src, blocks)
+			p.runOp(c, &p.ops[next], src, blocks)
 		}
-		if p.unreached(c, at, blocks) {
+		if p.hasNoMarkers(c, at, blocks) {
 			p.skipRest(c, at, src[:blocks<<6])
 			return 0
 		}
@@ -413,7 +418,7 @@ func (p *program) fill(c *cursor, src []byte, blocks int, follows bool) (any uin
 
 	// Run the ops after the last stop.
 	for ; next < len(p.ops); next++ {
-		p.run(c, &p.ops[next], src, blocks)
+		p.runOp(c, &p.ops[next], src, blocks)
 	}
 
 	// The final markers are the candidates.
@@ -427,57 +432,57 @@ func (p *program) fill(c *cursor, src []byte, blocks int, follows bool) (any uin
 	return any
 }
 
-// unreached reports whether no marker reaches a stop in this window and none is carried over from
-// the window before.
-func (p *program) unreached(c *cursor, at stop, blocks int) bool {
-	some := uint64(0)
+// hasNoMarkers reports whether the ops after a stop have no markers in this window: neither in the
+// register of the stop, nor in a carry from the window before.
+func (p *program) hasNoMarkers(c *cursor, at stop, blocks int) bool {
+	markers := uint64(0)
 	for _, w := range c.regs[at.marker][:blocks] {
-		some |= w
+		markers |= w
 	}
 
-	// Carries from the window before count too.
-	for s := at.slot; s < p.slots && some == 0; s++ {
+	for s := at.slot; s < p.slots && markers == 0; s++ {
 		if p.moved[s] {
-			some = c.carry[s]
+			markers = c.carry[s]
 		}
 	}
-	return some == 0
+	return markers == 0
 }
 
-// skipRest skips the ops after a stop: there are no candidates, and no markers to carry. The carry
-// of a run of one class matters only together with a marker.
+// skipRest sets the result of the ops after a stop without running them, because they have no markers:
+// no candidates, and only the carries that depend on the last byte. A carry that depends on earlier
+// bytes has no effect without a marker.
 func (p *program) skipRest(c *cursor, at stop, window []byte) {
 	clear(c.bits[:len(window)>>6])
 	clear(c.carry[at.slot:])
 
 	last := window[len(window)-1]
-	p.carryOver(c, at.slot, last == '\n', syntax.IsWordChar(lookAt(last)))
+	p.setCarries(c, at.slot, last == '\n', syntax.IsWordChar(lookAt(last)))
 }
 
 // startCarries sets the carries for a window that does not follow the last one.
 func (p *program) startCarries(c *cursor) {
 	clear(c.carry)
 	if c.base == 0 {
-		p.carryOver(c, 0, true, false)
+		p.setCarries(c, 0, true, false)
 		return
 	}
 	last := c.text[c.base-1]
-	p.carryOver(c, 0, last == '\n', syntax.IsWordChar(lookAt(last)))
+	p.setCarries(c, 0, last == '\n', syntax.IsWordChar(lookAt(last)))
 }
 
-// carryOver sets the carries, from slot from on, that depend on the byte before the window: whether
-// a line begins, and whether that byte belongs to a word.
-func (p *program) carryOver(c *cursor, from int, line, word bool) {
+// setCarries sets the carries of slots from on that depend on the byte before the window. line says that
+// this byte ends a line, word that it belongs to a word.
+func (p *program) setCarries(c *cursor, from int, line, word bool) {
 	if line {
-		carryAt(c, p.line, from)
+		setCarryOf(c, p.line, from)
 	}
 	if word {
-		carryAt(c, p.word, from)
+		setCarryOf(c, p.word, from)
 	}
 }
 
-// carryAt sets the carries of slots, from slot from on.
-func carryAt(c *cursor, slots []int, from int) {
+// setCarryOf sets the carries of slots, from slot from on.
+func setCarryOf(c *cursor, slots []int, from int) {
 	for _, s := range slots {
 		if s >= from {
 			c.carry[s] = 1 << 63
@@ -485,8 +490,8 @@ func carryAt(c *cursor, slots []int, from int) {
 	}
 }
 
-// run computes one op for all words of a window.
-func (p *program) run(c *cursor, o *op, src []byte, blocks int) {
+// runOp executes one op for all blocks of a window.
+func (p *program) runOp(c *cursor, o *op, src []byte, blocks int) {
 	d := c.regs[o.d][:blocks]
 	if o.code == opSet {
 		findSet(&c.regs[o.d], src, blocks, &p.sets[o.a])

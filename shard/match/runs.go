@@ -4,10 +4,10 @@ import "regexp/syntax"
 
 // runs finds runs of bytes of one set: `[0-9]{8}`, `[A-Z]{20,}`, `\w+`.
 type runs struct {
-	set    byteSet
-	least  int
-	most   int // -1 means no limit
-	filter int // fill searches for runs of this length
+	set       byteSet
+	minLength int // length of the shortest run
+	maxLength int // length of the longest match; -1 means no limit
+	filter    int // fill searches for runs of this length, which is at most 64
 }
 
 // runsOf returns re as runs; nil if it is something else.
@@ -16,15 +16,15 @@ func runsOf(re *syntax.Regexp) *runs {
 		re = re.Sub[0]
 	}
 
-	r := &runs{least: 1, most: 1}
+	r := &runs{minLength: 1, maxLength: 1}
 	lazy := re.Flags&syntax.NonGreedy != 0
 
 	// Find how often the class may repeat.
 	switch re.Op {
 	case syntax.OpPlus:
-		r.most = -1
+		r.maxLength = -1
 	case syntax.OpRepeat:
-		r.least, r.most = re.Min, re.Max
+		r.minLength, r.maxLength = re.Min, re.Max
 	case syntax.OpCharClass:
 		lazy = false
 	default:
@@ -38,9 +38,9 @@ func runsOf(re *syntax.Regexp) *runs {
 	}
 
 	if lazy {
-		r.most = r.least
+		r.maxLength = r.minLength
 	}
-	if class.Op != syntax.OpCharClass || r.least < 1 {
+	if class.Op != syntax.OpCharClass || r.minLength < 1 {
 		return nil
 	}
 
@@ -54,30 +54,29 @@ func runsOf(re *syntax.Regexp) *runs {
 		}
 	}
 
-	r.filter = min(r.least, 64)
+	r.filter = min(r.minLength, 64)
 	return r
 }
 
 func (r *runs) reach() int { return 64 }
 
-// fill finds where r.filter bytes of the set are in a row.
+// fill finds each byte at which r.filter bytes of the set begin.
 func (r *runs) fill(c *cursor, src []byte, blocks int, _ bool) (any uint64) {
 	dst := &c.bits
-
-	some := findSet(dst, src, blocks, &r.set)
+	nonzero := findSet(dst, src, blocks, &r.set)
 	if r.filter == 1 {
-		return some
+		return nonzero
 	}
 
-	var extra [64]uint64
-	findSet(&extra, src[64*blocks:], 1, &r.set)
+	// A run may continue in the next word, which for the last block is in after.
+	var after [64]uint64
+	findSet(&after, src[64*blocks:], 1, &r.set)
 	for k := range blocks {
-		// A row may continue in the next word.
-		next := extra[0]
+		next := after[0]
 		if k+1 < blocks {
 			next = dst[k+1]
 		}
-		w := row(dst[k], next, r.filter)
+		w := findRuns(dst[k], next, r.filter)
 
 		dst[k] = w
 		if w != 0 {
@@ -87,9 +86,9 @@ func (r *runs) fill(c *cursor, src []byte, blocks int, _ bool) (any uint64) {
 	return any
 }
 
-// row returns the bits of a at which n ones in a row begin. b is the word after a; n is 1 to 64.
-// The length doubles with each step: 1, 2, 4 and so on.
-func row(a, b uint64, n int) uint64 {
+// findRuns returns the bits of a at which n ones in a row begin. b is the word after a; n is 1 to 64. Each
+// step doubles the length of the rows that remain: 1, 2, 4 and so on.
+func findRuns(a, b uint64, n int) uint64 {
 	for have := 1; have < n && a != 0; {
 		by := min(have, n-have)
 		a &= a>>by | b<<(64-by)
@@ -102,17 +101,17 @@ func row(a, b uint64, n int) uint64 {
 // next returns the first match that starts at from or later.
 func (r *runs) next(c *cursor, from int) (start, end int, ok bool) {
 	for at := c.next(from); at >= 0; at = c.next(at + 1) {
-		// The window shows only that r.filter bytes are here: count how many there are.
+		// At least r.filter bytes of the set are here: count how many there are.
 		end := at
 		stop := len(c.text)
-		if r.most >= 0 {
-			stop = min(stop, at+r.most)
+		if r.maxLength >= 0 {
+			stop = min(stop, at+r.maxLength)
 		}
 		for end < stop && r.set.has(c.text[end]) {
 			end++
 		}
 
-		if end-at >= r.least {
+		if end-at >= r.minLength {
 			return at, end, true
 		}
 	}

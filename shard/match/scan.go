@@ -5,7 +5,8 @@ import "errors"
 // errStopped is the error of a search after [Matcher.Stop].
 var errStopped = errors.New("search was stopped")
 
-// makeRoom makes room for a step from state from. A full machine forgets all other states.
+// makeRoom makes sure that the machine has room for one more state, and returns the offset of state
+// from, which may change: a full machine drops all other states.
 func (m *machine) makeRoom(from uint32) (uint32, error) {
 	if m.stop.Load() {
 		return 0, errStopped
@@ -18,17 +19,18 @@ func (m *machine) makeRoom(from uint32) (uint32, error) {
 	return m.intern(&s) & stateOf, nil
 }
 
-// contextBefore returns what assertions see before an offset.
+// contextBefore returns the kind of the rune before an offset, which assertions need.
 func (m *machine) contextBefore(text []byte, at int) prevKind { return m.kindOf(runeBefore(text, at)) }
 
-// contextAfter returns what assertions see after an offset.
+// contextAfter returns the kind of the rune after an offset, which assertions need.
 func (m *machine) contextAfter(text []byte, at int) prevKind { return m.kindOf(runeAt(text, at)) }
 
-// forward returns the end of the leftmost-first match that starts in text[from:], or -1. It does
-// not read beyond limit. A match that ends at limit needs the byte at limit, or the end of the
-// text. With any, it returns the end of the first match that it finds.
+// forward returns the end of the leftmost-first match that starts in text[from:] and ends at limit or
+// before, or -1. It reads at most the byte at limit, which decides whether a match ends there. If any
+// is set, it returns the end of the first match that it finds.
 //
-// If skip is not nil, an idle machine calls it to learn where to continue; -1 means nowhere.
+// If skip is not nil, forward calls it in an idle state with the current offset, and continues at the
+// offset that skip returns; at -1 it stops.
 func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at int) int) (int, error) {
 	stop := min(limit+1, len(text))
 	s := m.start(m.contextBefore(text, from))
@@ -89,9 +91,9 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 		}
 	}
 
-	// Threads that waited for a byte are decided by the end of the text.
+	// At the end of the text, decide the assertions of threads that waited for a byte.
 	if i >= len(text) && limit >= len(text) {
-		if d := m.end(s, -1); d >= 0 {
+		if d := m.matchAtEnd(s, -1); d >= 0 {
 			last = len(text) - int(d)
 		}
 	}
@@ -130,7 +132,7 @@ func (m *machine) backward(text []byte, from, end int) (int, error) {
 			continue
 		}
 
-		// The smallest start counts, so drop a later one.
+		// A match starts here. Continue, because an earlier start may follow.
 		st := &m.states[s>>m.p.shift]
 		if st.delta >= 0 {
 			first = i + 1 + int(st.delta)
@@ -141,7 +143,7 @@ func (m *machine) backward(text []byte, from, end int) (int, error) {
 	}
 
 	// The byte before from decides the assertions at from.
-	if d := m.end(s, runeBefore(text, i)); d >= 0 {
+	if d := m.matchAtEnd(s, runeBefore(text, i)); d >= 0 {
 		first = i + int(d)
 	}
 	return first, nil

@@ -24,9 +24,9 @@ import (
 // An example, `ab?$`: after "a" the threads are b and $. The byte 'b' leads to $ alone. '\n' makes
 // $ hold, which is a match with delta 0: it ended before '\n'.
 //
-// A machine belongs to one goroutine at a time. It has a limited number of transitions and threads,
-// and starts over when they are used up. An expression whose states never repeat costs as much as
-// running its threads. So stop is checked whenever a new transition is computed.
+// Only one goroutine at a time may use a machine. Its number of transitions and threads is limited;
+// beyond the limit it drops all states. Some expressions need a new state at almost every byte, which
+// is slow, so it checks stop whenever it computes a new transition.
 type machine struct {
 	p       *plan
 	prog    *syntax.Prog
@@ -77,18 +77,18 @@ const notYet = -2
 type prevKind uint8
 
 const (
-	prevOther prevKind = iota
-	prevWord
-	prevLine
-	prevLetter // letter beyond ASCII
-	prevNone   // the text begins here (in reverse, ends)
+	prevOther  prevKind = iota
+	prevWord            // ASCII letter, digit or underscore
+	prevLine            // newline
+	prevLetter          // letter beyond ASCII
+	prevNone            // the text begins here (in reverse, ends)
 )
 
 // prevRune is one rune of each kind.
 var prevRune = [...]rune{prevOther: ' ', prevWord: 'a', prevLine: '\n', prevLetter: 'é', prevNone: -1}
 
-// kindOf returns the kind of a rune; -1 stands for no rune. Letters beyond ASCII are a kind of
-// their own if the pattern asks for words.
+// kindOf returns the kind of a rune; -1 stands for no rune. It distinguishes letters beyond ASCII only
+// if a match must begin or end a word.
 func (m *machine) kindOf(r rune) prevKind {
 	switch {
 	case r < 0:
@@ -120,7 +120,7 @@ func newMachine(p *plan, prog *syntax.Prog, reverse bool) *machine {
 	return m
 }
 
-// reset forgets all states.
+// reset drops all states.
 func (m *machine) reset() {
 	m.trans = m.trans[:0]
 	m.states = m.states[:0]
@@ -136,7 +136,7 @@ func (m *machine) full() bool {
 	return len(m.trans)+1<<m.p.shift > maxTransitions || m.pcs > maxThreads
 }
 
-// start returns the first state of a search, by the kind of the rune before.
+// start returns the first state of a search. prev is the kind of the rune before the text to read.
 func (m *machine) start(prev prevKind) uint32 {
 	if s := m.begins[prev]; s != unknown {
 		return s
@@ -148,7 +148,7 @@ func (m *machine) start(prev prevKind) uint32 {
 	}
 	var threads []uint32
 
-	// Forward, threads start at each byte. Backward, they start only here, at the end of the match.
+	// Forward, resolve starts threads at each byte. In reverse they start only at the end of the match.
 	if m.reverse {
 		m.marks.clear()
 		threads = m.follow(m.a[:0], uint32(m.prog.Start))
@@ -161,7 +161,7 @@ func (m *machine) start(prev prevKind) uint32 {
 
 // intern returns the transition to s, and adds the state if it is new. It copies s.threads.
 func (m *machine) intern(s *state) uint32 {
-	// A difference that no thread asks about must not make two states.
+	// If no thread depends on prev, states that differ only in prev are the same.
 	if !m.looksBehind(s) {
 		s.prev = prevOther
 	}
@@ -189,7 +189,7 @@ func (m *machine) intern(s *state) uint32 {
 		m.trans = append(m.trans, unknown)
 	}
 
-	// Flag the states that need attention in forward and backward.
+	// Flag the states after which forward and backward do more than take the next transition.
 	t := n << m.p.shift
 	if c.delta != noMatch || c.dead(m.reverse) || (m.p.skips && !m.reverse && c.idle()) {
 		t |= flagged
@@ -198,10 +198,11 @@ func (m *machine) intern(s *state) uint32 {
 	return t
 }
 
-// looksBehind reports whether matching on from s depends on the rune before, as ^ and \b do.
+// looksBehind reports whether a thread of s may come to an assertion about the rune before, such as ^
+// or \b, before it reads another rune.
 func (m *machine) looksBehind(s *state) bool {
 	if s.npend > 0 {
-		return false // s is in the middle of a rune, and the first byte of it has decided that
+		return false // in the middle of a rune: the step over its first byte has decided the assertions
 	}
 	if !m.reverse && !s.found && m.p.startAsserts {
 		return true
@@ -209,8 +210,8 @@ func (m *machine) looksBehind(s *state) bool {
 	return m.p.asserts && len(s.threads) > 0
 }
 
-// step computes the transition from a state with byte b and stores it. There must be room for a
-// state.
+// step computes the transition from a state with byte b and stores it. The caller must have called
+// makeRoom.
 func (m *machine) step(from uint32, b byte) uint32 {
 	s := m.states[from>>m.p.shift]
 	n := state{found: s.found, delta: noMatch, prev: s.prev}
@@ -219,7 +220,7 @@ func (m *machine) step(from uint32, b byte) uint32 {
 
 	switch {
 	case s.npend > 0 && !m.reverse: // in the middle of a rune
-		r, more := extend(&s, rep)
+		r, more := extendRune(&s, rep)
 		if more {
 			n = s
 			n.delta = noMatch
@@ -234,11 +235,11 @@ func (m *machine) step(from uint32, b byte) uint32 {
 			break
 		}
 
-		// The bytes are not UTF-8: those before b are broken, and b starts something new.
-		threads = m.flush(&s, &n)
+		// The bytes before b are not UTF-8: read each of them as a broken byte.
+		threads = m.stepBroken(&s, &n)
 		fallthrough
 	case !m.reverse:
-		m.begin(&n, threads, rep)
+		m.stepFirstByte(&n, threads, rep)
 	default:
 		m.stepBack(&s, &n, rep)
 	}
@@ -248,8 +249,8 @@ func (m *machine) step(from uint32, b byte) uint32 {
 	return t
 }
 
-// begin reads b as the first byte of a rune, into n.
-func (m *machine) begin(n *state, threads []uint32, b byte) {
+// stepFirstByte reads b as the first byte of a rune, and sets n to the state after it.
+func (m *machine) stepFirstByte(n *state, threads []uint32, b byte) {
 	leads := b >= 0xC2 && b <= 0xF4
 	r := m.resolve(threads, n, lookAt(b), leads)
 	switch {
@@ -280,9 +281,9 @@ func lookAt(b byte) rune {
 	return rune(b)
 }
 
-// extend reads b as the next byte of the unfinished rune of s. It returns the rune. more reports
-// that bytes are still missing. It returns -1 if b does not belong to the rune.
-func extend(s *state, b byte) (r rune, more bool) {
+// extendRune reads b as the next byte of the unfinished rune of s, and returns the rune. If bytes are
+// still missing, it adds b to s and returns -1 and more. If b does not belong to the rune, it returns -1.
+func extendRune(s *state, b byte) (r rune, more bool) {
 	if b < 0x80 || b > 0xBF {
 		return -1, false
 	}
@@ -306,9 +307,9 @@ func extend(s *state, b byte) (r rune, more bool) {
 	return r, false
 }
 
-// flush reads the first bytes of a rune that is never completed as broken bytes. A match can end
-// between them.
-func (m *machine) flush(s *state, n *state) []uint32 {
+// stepBroken reads the bytes of the unfinished rune of s as broken bytes, because the rune is never
+// completed. It returns the threads after them. A match may end between two of them.
+func (m *machine) stepBroken(s *state, n *state) []uint32 {
 	threads := s.threads
 	for i := range int(s.npend) {
 		// A match may end between two broken bytes, npend-i bytes before the byte read now.
@@ -331,12 +332,12 @@ func (m *machine) flush(s *state, n *state) []uint32 {
 	return threads
 }
 
-// resolve decides the assertions before which threads wait, now that the next rune looks like next,
-// and starts new threads. It returns the threads that will read a rune. open says that next is only
-// the first byte of a longer rune: assertions that depend on the whole rune keep waiting. It
-// records a match in n.
+// resolve decides the assertions for which threads wait, given the next rune, and starts new threads.
+// It returns the threads that will read the next rune, and stores a match in n. open says that only
+// the first byte of the next rune is known: threads whose assertion depends on the whole rune continue
+// to wait.
 func (m *machine) resolve(threads []uint32, n *state, next rune, open bool) []uint32 {
-	ctx := m.context(n.prev, next, open)
+	ctx := m.assertionsBetween(n.prev, next, open)
 
 	// Go in the order of priority. A match ends the threads of lower priority. In reverse the
 	// longest match counts, so all threads go on.
@@ -357,7 +358,7 @@ func (m *machine) resolve(threads []uint32, n *state, next rune, open bool) []ui
 		}
 	}
 
-	// A match may also begin here. It comes after all earlier threads, because the leftmost match
+	// A match may also begin here. Its threads have the lowest priority, because the leftmost match
 	// wins.
 	if !m.reverse && !n.found {
 		older := len(out)
@@ -377,8 +378,8 @@ func (m *machine) resolve(threads []uint32, n *state, next rune, open bool) []ui
 	return out
 }
 
-// stepRune lets the threads of list read rune r, and appends the resulting threads to out. These
-// stop where they must wait.
+// stepRune lets the threads of list read rune r, and appends the threads after it to out. They stop
+// before the next rune or an assertion.
 func (m *machine) stepRune(list []uint32, r rune, out []uint32) []uint32 {
 	m.marks.clear()
 	for _, pc := range list {
@@ -403,9 +404,9 @@ func (m *machine) stepRune(list []uint32, r rune, out []uint32) []uint32 {
 }
 
 // follow appends the threads that pc leads to without reading a rune and without deciding an
-// assertion. In a forward machine nothing comes after a match. If the expression has assertions, pc
-// itself must wait: in a loop with assertions, the order of the threads depends on which assertions
-// hold.
+// assertion. In a forward machine no thread follows a match. If the expression has assertions, it
+// appends only pc itself: in a loop with assertions, the order of the threads depends on which of
+// them hold, which is not known yet.
 func (m *machine) follow(out []uint32, pc uint32) []uint32 {
 	if m.p.asserts && !m.reverse {
 		if m.marks.add(pc) {
@@ -414,7 +415,7 @@ func (m *machine) follow(out []uint32, pc uint32) []uint32 {
 		return out
 	}
 
-	out, match := m.reach(out, pc, func(uint32, *syntax.Inst) (through, waits bool) { return false, true })
+	out, match := m.followWith(out, pc, func(uint32, *syntax.Inst) (through, waits bool) { return false, true })
 	if match != 0 {
 		out = append(out, match)
 	}
@@ -422,20 +423,20 @@ func (m *machine) follow(out []uint32, pc uint32) []uint32 {
 }
 
 // expand appends the threads that pc leads to without reading a rune, also through assertions that
-// hold. It reports whether it reached a match; a forward machine stops there. open means that the
-// end of a word must wait for the rest of a rune.
+// hold in ctx. It reports whether it reached a match; a forward machine stops there. open is as in
+// resolve.
 func (m *machine) expand(out []uint32, pc uint32, ctx syntax.EmptyOp, open bool) ([]uint32, bool) {
-	out, match := m.reach(out, pc, func(pc uint32, in *syntax.Inst) (through, waits bool) {
+	out, match := m.followWith(out, pc, func(pc uint32, in *syntax.Inst) (through, waits bool) {
 		// An assertion holds if everything that it asks for is in ctx.
 		return syntax.EmptyOp(in.Arg)&^ctx == 0, open && m.isWaiting(pc)
 	})
 	return out, match != 0
 }
 
-// reach appends the threads that pc leads to without reading a rune, in the order of their
+// followWith appends the threads that pc leads to without reading a rune, in the order of their
 // priority. It returns the match that it reached; 0 for none. For each assertion it calls
 // assertion: through means to go on, waits means that a thread waits there.
-func (m *machine) reach(out []uint32, pc uint32, assertion func(pc uint32, in *syntax.Inst) (through, waits bool)) (_ []uint32, match uint32) {
+func (m *machine) followWith(out []uint32, pc uint32, assertion func(pc uint32, in *syntax.Inst) (through, waits bool)) (_ []uint32, match uint32) {
 	// Search depth first, because out is in the order of priority.
 	stack := append(m.stack[:0], pc)
 	for len(stack) > 0 {
@@ -473,9 +474,9 @@ func (m *machine) reach(out []uint32, pc uint32, assertion func(pc uint32, in *s
 	return out, match
 }
 
-// end returns the delta of the state from when the text ends after it; noMatch if no match ends
-// there. next is the rune that assertions see behind the text; -1 for none.
-func (m *machine) end(from uint32, next rune) int8 {
+// matchAtEnd returns the delta of state from if no further byte is read after it; noMatch if no match ends
+// there. next is the rune after the bytes that were read (in reverse, before them); -1 if there is none.
+func (m *machine) matchAtEnd(from uint32, next rune) int8 {
 	s := &m.states[from>>m.p.shift]
 	if next < 0 && s.atEnd != notYet {
 		return s.atEnd
@@ -485,13 +486,13 @@ func (m *machine) end(from uint32, next rune) int8 {
 	threads := s.threads
 	if s.npend > 0 {
 		if m.reverse {
-			threads = m.flushBack(s, &n)
+			threads = m.stepBrokenBack(s, &n)
 		} else {
-			threads = m.flush(s, &n)
+			threads = m.stepBroken(s, &n)
 		}
 	}
 
-	// A match that ends here comes after one that flush found between broken bytes.
+	// A match that ends here replaces one that flush found between broken bytes.
 	before := n.delta
 	n.delta = noMatch
 	m.resolve(threads, &n, next, false)
@@ -499,8 +500,7 @@ func (m *machine) end(from uint32, next rune) int8 {
 		n.delta = before
 	}
 
-	// Before a rune the answer depends on that rune, so cache only the answer at the end of the
-	// text.
+	// Otherwise the result depends on next.
 	if next < 0 {
 		s.atEnd = n.delta
 	}

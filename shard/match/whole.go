@@ -10,21 +10,21 @@ import (
 // paths. An automaton would compute states for each of them.
 type textList map[string]bool
 
-// Limits of a list: the number of texts, and their bytes together.
+// Limits of a list.
 const (
-	wholeMost  = 4096
-	wholeBytes = 1 << 20
+	maxTexts     = 4096    // texts
+	maxTextBytes = 1 << 20 // bytes of all texts together
 )
 
 // textListOf returns re as a list of whole texts; nil if it is something else.
 func textListOf(re *syntax.Regexp) textList {
-	parts := flat(re)
+	parts := flatten(re)
 	last := len(parts) - 1
 	if last < 2 || parts[0].Op != syntax.OpBeginText || parts[last].Op != syntax.OpEndText {
 		return nil
 	}
 
-	texts := textsOf(&syntax.Regexp{Op: syntax.OpConcat, Sub: parts[1:last]})
+	texts := allTexts(&syntax.Regexp{Op: syntax.OpConcat, Sub: parts[1:last]})
 	w := make(textList, len(texts))
 	for _, t := range texts {
 		// An empty match does not count, and only the automaton knows that rule.
@@ -40,15 +40,15 @@ func textListOf(re *syntax.Regexp) textList {
 	return w
 }
 
-// textsOf returns all texts that an expression can match; nil if they are too many:
+// allTexts returns all texts that an expression can match; nil if they are too many:
 //
 //	`cmd/(main|tool)\.go`  ->  cmd/main.go, cmd/tool.go
-func textsOf(re *syntax.Regexp) []string {
+func allTexts(re *syntax.Regexp) []string {
 	switch re.Op {
 	case syntax.OpEmptyMatch:
 		return []string{""}
 	case syntax.OpCapture:
-		return textsOf(re.Sub[0])
+		return allTexts(re.Sub[0])
 
 	case syntax.OpLiteral:
 		for _, r := range re.Rune {
@@ -74,8 +74,8 @@ func textsOf(re *syntax.Regexp) []string {
 	case syntax.OpAlternate:
 		var out []string
 		for _, sub := range re.Sub {
-			some := textsOf(sub)
-			if some == nil || len(out)+len(some) > wholeMost {
+			some := allTexts(sub)
+			if some == nil || len(out)+len(some) > maxTexts {
 				return nil
 			}
 			out = append(out, some...)
@@ -84,7 +84,7 @@ func textsOf(re *syntax.Regexp) []string {
 
 	// The parser also makes an alternative optional if another one begins with it.
 	case syntax.OpQuest:
-		some := textsOf(re.Sub[0])
+		some := allTexts(re.Sub[0])
 		if some == nil {
 			return nil
 		}
@@ -93,7 +93,7 @@ func textsOf(re *syntax.Regexp) []string {
 	case syntax.OpConcat:
 		out := []string{""}
 		for _, sub := range re.Sub {
-			if out = joinTexts(out, textsOf(sub)); out == nil {
+			if out = joinTexts(out, allTexts(sub)); out == nil {
 				break
 			}
 		}
@@ -104,7 +104,7 @@ func textsOf(re *syntax.Regexp) []string {
 
 // joinTexts returns every text of a followed by every text of b; nil if they are too many.
 func joinTexts(a, b []string) []string {
-	if len(a)*len(b) > wholeMost || bytesIn(a)*len(b)+bytesIn(b)*len(a) > wholeBytes {
+	if len(a)*len(b) > maxTexts || totalBytes(a)*len(b)+totalBytes(b)*len(a) > maxTextBytes {
 		return nil
 	}
 
@@ -117,8 +117,8 @@ func joinTexts(a, b []string) []string {
 	return out
 }
 
-// bytesIn returns the sum of the lengths of some texts.
-func bytesIn(texts []string) (sum int) {
+// totalBytes returns the sum of the lengths of some texts.
+func totalBytes(texts []string) (sum int) {
 	for _, t := range texts {
 		sum += len(t)
 	}

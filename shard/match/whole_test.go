@@ -2,7 +2,7 @@ package match
 
 import "testing"
 
-func TestTextList_isUsedForAlternativesOfTexts(t *testing.T) {
+func TestCompile_usesATextListForAlternativesOfTexts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		expr  string

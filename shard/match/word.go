@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Whole words: no rune of a word stands before a match, or after it, or both. The match itself may
-// begin and end with any rune, so `C++` and `#include` are words too. `\b` in an expression remains
-// that of RE2, which knows only ASCII and needs a letter at the border.
+// Whole words: the rune before a match, or the one after it, or both, must not be a word character.
+// The match itself may begin and end with any rune, so `C++` and `#include` are words too. `\b` in an
+// expression still means what it means in RE2: ASCII only, and with a word character on one side.
 //
 // A program for whole words has an assertion before its first instruction and one before its match:
 //
@@ -21,7 +21,7 @@ const (
 	clearBehind
 )
 
-// IsWord reports whether a rune belongs to a word: a letter, a mark or a digit of any script, or
+// IsWord reports whether a rune is a word character: a letter, a mark or a digit of any script, or
 // `_`.
 func IsWord(r rune) bool {
 	if r < utf8.RuneSelf {
@@ -48,9 +48,10 @@ func runeAt(text []byte, at int) rune {
 	return r
 }
 
-// atWords adds assertions to a program: before a match, after a match, or both. Nothing leads to
-// the last instruction: a thread has it while it is an empty match that waits for a rune.
-func atWords(prog *syntax.Prog, begins, ends bool) {
+// addWordAssertions adds assertions to a program: before a match if begins is set, after it if ends is set. It
+// also adds a last instruction to which no other leads: resolve gives it to a thread that has read
+// nothing and waits for the end of a word, so that decideWaiting can ignore its empty match.
+func addWordAssertions(prog *syntax.Prog, begins, ends bool) {
 	last := uint32(len(prog.Inst))
 	before := syntax.Inst{Op: syntax.InstEmptyWidth, Out: uint32(prog.Start)}
 	behind := syntax.Inst{Op: syntax.InstEmptyWidth, Out: last}
@@ -71,9 +72,9 @@ func atWords(prog *syntax.Prog, begins, ends bool) {
 	prog.Start = int(last) + 1
 }
 
-// context returns what assertions see between the rune before and the next one. open says that the
-// next one is not known: assertions about it wait.
-func (m *machine) context(prev prevKind, next rune, open bool) syntax.EmptyOp {
+// assertionsBetween returns the assertions that hold between a rune of kind prev and rune next. open says that
+// only the first byte of next is known: then clearBehind, which depends on all of it, is left out.
+func (m *machine) assertionsBetween(prev prevKind, next rune, open bool) syntax.EmptyOp {
 	ctx := syntax.EmptyOpContext(prevRune[prev], next)
 	if !m.p.words {
 		return ctx
@@ -93,9 +94,9 @@ func (m *machine) isWaiting(pc uint32) bool {
 	return in.Op == syntax.InstEmptyWidth && syntax.EmptyOp(in.Arg) == clearBehind
 }
 
-// decideWaiting decides the threads that waited for a rune, now that the rune is complete. back is
-// the number of bytes read since the place where they wait, without the last one. It returns the
-// threads that read the rune.
+// decideWaiting decides the assertions of threads that wait for a whole rune, now that r is complete.
+// back is the delta of a match that ends before r: the number of bytes of r without the last. It
+// returns the threads that will read r.
 func (m *machine) decideWaiting(n *state, threads []uint32, r rune, back int) []uint32 {
 	if !m.p.words {
 		return threads
