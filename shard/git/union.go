@@ -134,7 +134,7 @@ func (f *files) measurePacked(ctx context.Context, blobs []Blob) (rest []*Blob) 
 			if ctx.Err() != nil {
 				return nil
 			}
-			store.Release()
+			store.DropPages()
 		}
 
 		id, err := hex.DecodeString(blobs[i].OID)

@@ -6,25 +6,24 @@ import (
 	"slices"
 )
 
-// resolve appends an object that is stored as a delta to another object.
+// readDelta appends an object that is stored as a delta to another object.
 //
 //	entry ──▶ base ──▶ base ──▶ ... ──▶ whole text, or a cached one
 //	chain[0]  chain[1]  ...
 //
-// Then it applies the deltas, from the last of the chain to the first, each to the text that the
-// one before made. No text on the way may be larger than maxText, or larger than an object of the
-// kind may be.
-func (s *Store) resolve(dst []byte, kind Kind, f *file, e entry) ([]byte, error) {
-	most := min(mostOf(kind), maxText)
-	text, err := s.climb(kind, f, e)
+// Then it applies the deltas, from the last of the chain to the first, each to the result of the one
+// before. It fails if a result is larger than maxText, or than an object of the kind may be.
+func (s *Store) readDelta(dst []byte, kind Kind, f *file, e entry) ([]byte, error) {
+	maxSize := min(maxSizeOf(kind), maxText)
+	text, err := s.readChain(kind, f, e)
 	if err != nil {
 		return dst, err
 	}
 
 	for k := len(s.chain) - 1; k > 0; k-- {
-		// The text is in the other buffer, or in the cache of bases.
+		// Write to the buffer that does not have text.
 		to := &s.buf[(len(s.chain)-k)&1]
-		if *to, err = s.apply((*to)[:0], text, f, s.chain[k], most); err != nil {
+		if *to, err = s.applyEntry((*to)[:0], text, f, s.chain[k], maxSize); err != nil {
 			return dst, err
 		}
 		text = *to
@@ -32,17 +31,18 @@ func (s *Store) resolve(dst []byte, kind Kind, f *file, e entry) ([]byte, error)
 	}
 
 	from := len(dst)
-	if dst, err = s.apply(dst, text, f, s.chain[0], most); err == nil {
+	if dst, err = s.applyEntry(dst, text, f, s.chain[0], maxSize); err == nil {
 		s.bases.put(f, s.chain[0].at, dst[from:])
 	}
 	return dst, err
 }
 
-// climb fills the chain of deltas from an entry up to a whole text, and returns that text.
-func (s *Store) climb(kind Kind, f *file, e entry) ([]byte, error) {
+// readChain sets s.chain to the deltas from an entry to the first base that is cached or stored whole, and
+// returns the text of that base.
+func (s *Store) readChain(kind Kind, f *file, e entry) ([]byte, error) {
 	s.chain = s.chain[:0]
 	for e.kind != kind {
-		if !e.isDelta() || len(s.chain) > maxChain { // of another kind than requested, or a circle
+		if !e.isDelta() || len(s.chain) > maxChain { // an object of another kind, or a cycle
 			return nil, errDamaged
 		}
 
@@ -51,15 +51,14 @@ func (s *Store) climb(kind Kind, f *file, e entry) ([]byte, error) {
 			return text, nil
 		}
 
-		// The text is not cached: go one step up.
 		var err error
-		if e, err = f.entry(e.base); err != nil {
+		if e, err = f.readEntry(e.base); err != nil {
 			return nil, err
 		}
 	}
 
 	var err error
-	if s.buf[0], _, err = s.inflate(s.buf[0][:0], f, e, min(mostOf(kind), maxText)); err != nil {
+	if s.buf[0], _, err = s.inflate(s.buf[0][:0], f, e, min(maxSizeOf(kind), maxText)); err != nil {
 		return nil, err
 	}
 
@@ -67,24 +66,26 @@ func (s *Store) climb(kind Kind, f *file, e entry) ([]byte, error) {
 	return s.buf[0], nil
 }
 
-// apply appends the result of applying the delta of an entry to a text.
-func (s *Store) apply(dst, text []byte, f *file, e entry, most int) (_ []byte, err error) {
+// applyEntry reads the delta of an entry, applies it to a base text and appends the result, which may have
+// maxSize bytes.
+func (s *Store) applyEntry(dst, text []byte, f *file, e entry, maxSize int) (_ []byte, err error) {
 	if s.delta, _, err = s.inflate(s.delta[:0], f, e, maxText); err != nil {
 		return dst, err
 	}
-	return applyDelta(dst, text, s.delta, most)
+	return applyDelta(dst, text, s.delta, maxSize)
 }
 
-// applyDelta appends the result of applying a delta to its base, if that has at most most bytes:
+// applyDelta applies a delta to its base and appends the result. It returns errLarge if the result has
+// more than maxSize bytes. A delta is
 //
 //	size of the base, size of the result, each 7 bits a byte, the lowest first
 //	0nnnnnnn              the n bytes that follow
 //	1lllaaaa              bytes of the base: four bits say which bytes of the
-//	                      place follow, three which of the length; 0 is 64 KiB
+//	                      offset follow, three which of the length; 0 is 64 KiB
 //
 // For example 05 07 90 03 04 21 22 23 24 makes of "hello" the text `hel!"#$`.
-func applyDelta(dst, base, delta []byte, most int) ([]byte, error) {
-	size, delta, err := deltaSizes(base, delta, most)
+func applyDelta(dst, base, delta []byte, maxSize int) ([]byte, error) {
+	size, delta, err := readDeltaSizes(base, delta, maxSize)
 	if err != nil {
 		return dst, err
 	}
@@ -92,7 +93,6 @@ func applyDelta(dst, base, delta []byte, most int) ([]byte, error) {
 	from := len(dst)
 	dst = slices.Grow(dst, size)
 
-	// dst[from:] is the result so far, at most size bytes.
 	for len(delta) > 0 {
 		op := delta[0]
 		delta = delta[1:]
@@ -136,30 +136,27 @@ func applyDelta(dst, base, delta []byte, most int) ([]byte, error) {
 	return dst, nil
 }
 
-// deltaSizes reads the head of a delta: the size of its result, and its operations.
-func deltaSizes(base, delta []byte, most int) (size int, rest []byte, err error) {
-	of, n := binary.Uvarint(delta)
-
-	// The size is all that a delta says about its base. Another size means that it was made for
-	// another base.
-	if n <= 0 || of != uint64(len(base)) {
+// readDeltaSizes reads the sizes at the start of a delta. It returns the size of the result, and the
+// operations that follow. It checks that the size of the base is right, and that the result has at most
+// maxSize bytes.
+func readDeltaSizes(base, delta []byte, maxSize int) (size int, ops []byte, err error) {
+	baseSize, n := binary.Uvarint(delta)
+	if n <= 0 || baseSize != uint64(len(base)) {
 		return 0, nil, errDamaged
 	}
 
-	made, m := binary.Uvarint(delta[n:])
+	resultSize, m := binary.Uvarint(delta[n:])
 	if m <= 0 {
 		return 0, nil, errDamaged
 	}
-
-	// Check before allocating: a few bytes may promise any size.
-	if made > uint64(most) {
+	if resultSize > uint64(maxSize) {
 		return 0, nil, errLarge
 	}
-	return int(made), delta[n+m:], nil
+	return int(resultSize), delta[n+m:], nil
 }
 
-// bases caches the latest base texts, because objects that are read one after the other often have
-// the same base.
+// bases caches the latest texts to which deltas were applied, because objects that are read one after
+// the other often have the same base.
 type bases struct {
 	texts map[baseKey][]byte
 	order []baseKey // in the order in which they came
@@ -173,8 +170,8 @@ type baseKey struct {
 
 const (
 	basesBytes = 8 << 20
-	baseMost   = 1 << 20 // bytes; a larger text is not cached
-	baseCost   = 200     // bytes that a cached text takes besides its own
+	maxBase    = 1 << 20 // size of the largest text that is cached
+	baseCost   = 200     // bytes of memory for an entry of the cache, besides the text
 )
 
 func (b *bases) get(f *file, at int) ([]byte, bool) {
@@ -185,11 +182,10 @@ func (b *bases) get(f *file, at int) ([]byte, bool) {
 // put caches a copy of a text.
 func (b *bases) put(f *file, at int, text []byte) {
 	key := baseKey{f, at}
-	if _, known := b.texts[key]; known || len(text) > baseMost {
+	if _, known := b.texts[key]; known || len(text) > maxBase {
 		return
 	}
 
-	// Make room: drop the oldest texts.
 	for b.bytes+len(text)+baseCost > basesBytes {
 		old := b.texts[b.order[0]]
 		delete(b.texts, b.order[0])

@@ -1,14 +1,13 @@
-// Package pack reads what git keeps in the directory of a repository, without
-// running git: objects out of packs, the commit graph, and references.
+// Package pack reads the directory of a git repository without running git: objects from packs, the
+// commit graph, and references.
 //
 //	Open(dir) ──▶ Store ──Info, Read, Get──▶ objects      pack-*.pack, pack-*.idx
 //	                │
 //	                └──────Graph──────────▶ commits      info/commit-graph, info/commit-graphs/
 //	Refs(root) ─────────────────────────▶ references   refs/, packed-refs
 //
-// It knows only the common forms. If something is missing, unknown, too large or damaged, it
-// returns ErrAskGit. The caller then runs git, which knows every form and says what is wrong. A
-// caller need not tell any other error apart.
+// It reads only the common formats. If something is missing, unknown, too large or damaged, it
+// returns ErrAskGit. The caller then runs git, which reads every format and says what is wrong.
 //
 // All input may be hostile. A size is checked before memory is allocated for it. No text in a chain
 // of deltas is larger than 16 MiB. The result of a read has the checksum or the id that was asked

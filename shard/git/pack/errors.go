@@ -6,8 +6,8 @@ import (
 	"runtime/debug"
 )
 
-// ErrAskGit is the error for everything that cannot be read here: it is in no pack, has an unknown
-// form, is too large, or is damaged. The caller must run git.
+// ErrAskGit is the error for everything that this package cannot read: it is in no pack, has an
+// unknown format, is too large, or is damaged. The caller must run git.
 var ErrAskGit = errors.New("git has to be asked")
 
 // The reasons for ErrAskGit.
@@ -17,16 +17,16 @@ var (
 	errLarge   = errors.New("too large to be read here")
 )
 
-// ask wraps an error in ErrAskGit.
-func ask(err error) error {
+// wrapAskGit wraps an error in ErrAskGit.
+func wrapAskGit(err error) error {
 	if err == nil || errors.Is(err, ErrAskGit) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrAskGit, err)
 }
 
-// Protect calls f. If f reads a mapped file beyond its end, because somebody has truncated it, the
-// fault becomes ErrAskGit. Reading ids or trees of a [Graph] needs Protect.
+// Protect calls f. If f reads a mapped file beyond its end, because somebody has truncated it, Protect
+// returns ErrAskGit. Callers of [Graph.ID] and [Graph.Tree] need it.
 func Protect(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 
@@ -35,7 +35,7 @@ func Protect(f func() error) (err error) {
 			if _, ok := r.(interface{ Addr() uintptr }); !ok {
 				panic(r)
 			}
-			err = ask(errDamaged)
+			err = wrapAskGit(errDamaged)
 		}
 	}()
 	return f()

@@ -2,20 +2,19 @@ package pack
 
 import "unsafe"
 
-// How far a step of fast may read and write beyond its position: eight bytes of input three times;
-// three literals and a match of 258 bytes, copied in steps.
+// How far a step of inflateFast may read and write beyond its position.
 const (
-	fastIn  = 32
-	fastOut = 3 + 258 + 32
+	fastIn  = 32           // it reads eight bytes, three times
+	fastOut = 3 + 258 + 32 // it writes three literals and a match of 258 bytes, in 16 bytes at once
 )
 
-// lastOut is the last position of dst from which a step may write. A step may use the capacity
-// after the end of dst, so that nearly all of a text is made in steps. The caller must check
-// whether a step went beyond the end.
+// lastOut returns the last position of dst from which inflateFast may make a step. A step may use the
+// capacity after the end of dst, so that nearly all of a text is made in steps. The caller must check
+// with checkEnd whether a step went beyond the end.
 func lastOut(dst []byte) int { return min(len(dst), cap(dst)-fastOut) }
 
-// fast decompresses while there is room, and reports whether it reached the end of the block.
-// Before each step
+// inflateFast decompresses a block in steps, while both slices have room for a step. It returns the new
+// position in dst and whether it reached the end of the block. Before each step
 //
 //	at  + fastIn  <= len(src)
 //	out + fastOut <= cap(dst)      out <= len(dst)
@@ -24,7 +23,7 @@ func lastOut(dst []byte) int { return min(len(dst), cap(dst)-fastOut) }
 // so that a step need not check any bound, and uses b and dst without checks. A step takes at most
 // 56 bits at once: three codes of literals are at most 30 bits, and two codes with a length at most
 // 20 more. Then it refills the bits for the distance, which has at most 15 and 13.
-func (f *inflater) fast(dst []byte, out int, b *stream) (int, bool, error) {
+func (f *inflater) inflateFast(dst []byte, out int, b *stream) (int, bool, error) {
 	in, to := unsafe.Pointer(unsafe.SliceData(b.src)), unsafe.Pointer(unsafe.SliceData(dst))
 	at, buf, n := b.at, b.buf, b.n
 	lastIn, lastOut, lit, dist := len(b.src)-fastIn, lastOut(dst), &f.lit, &f.dist
@@ -51,7 +50,7 @@ func (f *inflater) fast(dst []byte, out int, b *stream) (int, bool, error) {
 			}
 		}
 
-		// This is a long code, the end of the block, or no code at all.
+		// The entry is not common: a long code, the end of the block, or no code.
 		if e&entryRare != 0 {
 			if e&entryMore != 0 {
 				buf, n = buf>>litBits, n-litBits
@@ -102,18 +101,19 @@ func (f *inflater) fast(dst []byte, out int, b *stream) (int, bool, error) {
 	}
 
 	b.at, b.buf, b.n = at, buf, n
-	return out, false, within(dst, out)
+	return out, false, checkEnd(dst, out)
 }
 
-// within returns an error if a step has written beyond the end of dst.
-func within(dst []byte, out int) error {
+// checkEnd returns an error if inflateFast has written beyond the end of dst.
+func checkEnd(dst []byte, out int) error {
 	if out > len(dst) {
 		return errStream
 	}
 	return nil
 }
 
-// copyMatch copies length bytes, which may overlap, and up to 15 more.
+// copyMatch copies length bytes from distance bytes before to, and up to 15 more. If distance is less
+// than length, it repeats the bytes that it writes.
 func copyMatch(to, from unsafe.Pointer, distance, length int) {
 	if distance >= 16 {
 		for k := 0; k < length; k += 16 {

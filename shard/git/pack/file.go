@@ -16,9 +16,9 @@ var ErrSpecial = errors.New("not an ordinary file")
 // ErrTooLarge means that a file has more bytes than its kind may have.
 var ErrTooLarge = errors.New("the file is too large")
 
-// OpenFile opens an ordinary file below root for reading. Anybody may have put the file there: so
-// no path leads out of root, a pipe does not block it, and no device is opened. The error is
-// ErrSpecial, or one of the file system.
+// OpenFile opens an ordinary file below root for reading. The file may be hostile: OpenFile does not
+// follow a path out of root, does not block at a pipe, and opens no device. For these it returns
+// ErrSpecial.
 func OpenFile(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	// Opening some devices has effects, so look first.
 	if info, err := root.Lstat(name); err != nil {
@@ -32,7 +32,7 @@ func OpenFile(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 
-	// The file may have been exchanged since the first look.
+	// Somebody may have replaced the file since Lstat.
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s: %w", name, ErrSpecial)
@@ -44,31 +44,30 @@ func OpenFile(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// ReadFile reads a file below root with OpenFile, if it has at most most bytes; otherwise it
-// returns ErrTooLarge.
-func ReadFile(root *os.Root, name string, most int64) ([]byte, error) {
+// ReadFile reads a file below root with OpenFile. It returns ErrTooLarge if the file has more than
+// maxSize bytes.
+func ReadFile(root *os.Root, name string, maxSize int64) ([]byte, error) {
 	f, info, err := OpenFile(root, name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 
-	if info.Size() > most {
-		return nil, fmt.Errorf("%s has %d bytes, more than %d: %w", name, info.Size(), most, ErrTooLarge)
+	if info.Size() > maxSize {
+		return nil, fmt.Errorf("%s has %d bytes, more than %d: %w", name, info.Size(), maxSize, ErrTooLarge)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(text)) > most { // it has grown meanwhile
-		err = fmt.Errorf("%s has more than %d bytes: %w", name, most, ErrTooLarge)
+	text, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	if err == nil && int64(len(text)) > maxSize { // the file has grown since Stat
+		err = fmt.Errorf("%s has more than %d bytes: %w", name, maxSize, ErrTooLarge)
 	}
 	return text, err
 }
 
-// maxLevels is the greatest depth of directories that is walked.
+// maxLevels is the greatest depth of directories for Walk.
 const maxLevels = 128
 
-// Walk calls use for everything below a directory of root that is not a directory, with its path
-// from root, in no order. It reads directories in parts, so that a large one takes little memory,
-// and does not follow symbolic links. A missing directory counts as empty.
+// Walk calls use for each entry below a directory of root that is not a directory, with its path from
+// root, in no order. It does not follow symbolic links. A missing directory counts as empty.
 func Walk(root *os.Root, dir string, use func(name string, d fs.DirEntry) error) error {
 	return walk(root, dir, 0, use)
 }
@@ -90,9 +89,8 @@ func walk(root *os.Root, dir string, level int, use func(name string, d fs.DirEn
 	defer f.Close()
 
 	for {
-		// Read in parts, so that memory does not grow with the directory.
-		const part = 512
-		entries, err := f.ReadDir(part)
+		// Read 512 entries at a time, so that a large directory takes little memory.
+		entries, err := f.ReadDir(512)
 		for _, e := range entries {
 			name := path.Join(dir, e.Name())
 			if e.IsDir() {

@@ -46,14 +46,14 @@ type Graph struct {
 	idBytes int
 }
 
-// layer is one file of the graph.
+// layer is one file of the graph. The slices without data are its chunks.
 type layer struct {
 	data            []byte
-	first, commits  int // position of its first commit, and number of its commits
-	fanout, ids     []byte
-	facts, edges    []byte
-	later, muchMore []byte // corrected times; empty if there are none
-	ends, filters   []byte // ends and bytes of the filters; empty if there are none
+	first, commits  int    // position of its first commit, and number of its commits
+	fanout, ids     []byte // OIDF, OIDL
+	facts, edges    []byte // CDAT, EDGE
+	later, muchMore []byte // GDA2, GDO2; empty if there are none
+	ends, filters   []byte // BIDX, BDAT without its head; empty if there are none
 	version, hashes uint32 // version and number of hashes of the filters
 }
 
@@ -61,20 +61,20 @@ const (
 	graphHeader = 8
 	chunkRow    = 12
 	noParent    = 0x70000000
-	moreParents = 0x80000000 // the rest is an index into the edges
-	factBytes   = 16         // bytes of a commit, without the id of its tree
+	moreParents = 0x80000000 // the other bits are an index into the edges
+	factBytes   = 16         // bytes of a commit in CDAT, without the id of its tree
 	filterHead  = 12
-	maxLayers   = 64      // git joins layers long before
+	maxLayers   = 64      // git merges layers before there are so many
 	maxChainTxt = 8 << 10 // bytes in the list of layers
-	mostParents = 1 << 16 // parents of one commit
+	maxParents  = 1 << 16 // parents of one commit
 )
 
-// OpenGraph maps the commit graph of the repository in dir. If there is none, or its form is
+// OpenGraph maps the commit graph of the repository in dir. If there is none, or its format is
 // unknown, the graph has no commits.
 func OpenGraph(dir string) *Graph {
 	g := &Graph{}
 	for _, name := range graphFiles(dir) {
-		if err := g.add(name); err != nil {
+		if err := g.openLayer(name); err != nil {
 			g.Close()
 			return g
 		}
@@ -112,8 +112,8 @@ func graphFiles(dir string) []string {
 	return names
 }
 
-// add maps another file.
-func (g *Graph) add(name string) error {
+// openLayer maps a file and adds it as a layer on top of the others.
+func (g *Graph) openLayer(name string) error {
 	data, err := mapFile(name)
 	if err != nil {
 		return err
@@ -153,7 +153,8 @@ func (l *layer) parse(g *Graph) error {
 	return nil
 }
 
-// parseHeader checks the first bytes, which must fit the layers below.
+// parseHeader checks the header: the version, and that the number of layers and the length of ids agree
+// with the layers below.
 func (l *layer) parseHeader(g *Graph) error {
 	d := l.data
 
@@ -190,7 +191,6 @@ func (l *layer) findChunks() error {
 
 		chunk := d[from:to]
 
-		// These are ids with their fan-out, facts, parents of merges, and filters of changed paths.
 		switch string(row[:4]) {
 		case "OIDF":
 			l.fanout = chunk
@@ -239,8 +239,8 @@ func (g *Graph) Close() {
 // Commits returns the number of commits in the graph. Positions are below it.
 func (g *Graph) Commits() int { return g.commits }
 
-// at returns the layer of a position, and the index of the commit in that layer.
-func (g *Graph) at(pos uint32) (*layer, int) {
+// findLayer returns the layer of a position, and the index of the commit in that layer.
+func (g *Graph) findLayer(pos uint32) (*layer, int) {
 	for i := len(g.layers) - 1; i > 0; i-- {
 		if l := g.layers[i]; int(pos) >= l.first {
 			return l, int(pos) - l.first
@@ -257,7 +257,7 @@ func (g *Graph) Find(id []byte) (pos uint32, ok bool) {
 
 	be := binary.BigEndian
 	for _, l := range slices.Backward(g.layers) {
-		// Search the ids that begin with this byte. The rows of the fan-out are not checked yet.
+		// Find the ids that begin with this byte. The fan-out may be damaged, so check its rows.
 		from, to := 0, int(be.Uint32(l.fanout[4*int(id[0]):]))
 		if id[0] > 0 {
 			from = int(be.Uint32(l.fanout[4*int(id[0])-4:]))
@@ -278,26 +278,26 @@ func (l *layer) id(i, idBytes int) []byte { return l.ids[i*idBytes : (i+1)*idByt
 
 // ID returns the id of a commit. It is part of the mapping.
 func (g *Graph) ID(pos uint32) []byte {
-	l, i := g.at(pos)
+	l, i := g.findLayer(pos)
 	return l.id(i, g.idBytes)
 }
 
 // Tree returns the id of a commit's root tree. It is part of the mapping.
 func (g *Graph) Tree(pos uint32) []byte {
-	l, i := g.at(pos)
+	l, i := g.findLayer(pos)
 	return l.facts[i*(g.idBytes+factBytes):][:g.idBytes]
 }
 
 // Date returns the time of a commit in seconds since 1970.
 func (g *Graph) Date(pos uint32) int64 {
-	l, i := g.at(pos)
+	l, i := g.findLayer(pos)
 	return int64(binary.BigEndian.Uint64(l.facts[i*(g.idBytes+factBytes)+g.idBytes+8:]) & (1<<34 - 1))
 }
 
 // Generation returns one more than the greatest generation of a commit's parents; 1 for a commit
 // without parents, 0 if the graph does not know it. It is at most 1<<30 - 1.
 func (g *Graph) Generation(pos uint32) uint32 {
-	l, i := g.at(pos)
+	l, i := g.findLayer(pos)
 	return binary.BigEndian.Uint32(l.facts[i*(g.idBytes+factBytes)+g.idBytes+8:]) >> 2
 }
 
@@ -305,7 +305,7 @@ func (g *Graph) Generation(pos uint32) uint32 {
 // since 1970; math.MaxInt64 if the graph knows none. The commit's own time is no bound, because the
 // clock of a parent's author may have been ahead.
 func (g *Graph) Latest(pos uint32) int64 {
-	l, i := g.at(pos)
+	l, i := g.findLayer(pos)
 	if len(l.later) != 4*l.commits {
 		return math.MaxInt64
 	}
@@ -328,7 +328,7 @@ func (g *Graph) Latest(pos uint32) int64 {
 // Parents appends the positions of a commit's parents, which are all below Commits. The error is
 // ErrAskGit.
 func (g *Graph) Parents(dst []uint32, pos uint32) ([]uint32, error) {
-	l, i := g.at(pos)
+	l, i := g.findLayer(pos)
 	fact := l.facts[i*(g.idBytes+factBytes)+g.idBytes:]
 	first, second := binary.BigEndian.Uint32(fact), binary.BigEndian.Uint32(fact[4:])
 	if first == noParent {
@@ -346,8 +346,8 @@ func (g *Graph) Parents(dst []uint32, pos uint32) ([]uint32, error) {
 	default:
 		// A merge of three or more has rows of 4 bytes each.
 		for e := int(second&^moreParents) * 4; ; e += 4 {
-			if e+4 > len(l.edges) || len(dst)-from > mostParents {
-				return dst, ask(errDamaged)
+			if e+4 > len(l.edges) || len(dst)-from > maxParents {
+				return dst, wrapAskGit(errDamaged)
 			}
 			edge := binary.BigEndian.Uint32(l.edges[e:])
 			dst = append(dst, edge&^moreParents)
@@ -357,10 +357,10 @@ func (g *Graph) Parents(dst []uint32, pos uint32) ([]uint32, error) {
 		}
 	}
 
-	// A parent beyond the graph would be outside of its tables.
+	// Callers index tables with positions unchecked.
 	for _, p := range dst[from:] {
 		if int(p) >= g.commits {
-			return dst, ask(errDamaged)
+			return dst, wrapAskGit(errDamaged)
 		}
 	}
 	return dst, nil

@@ -82,7 +82,7 @@ func TestApplyDelta_appliesTheDocumentedExample(t *testing.T) {
 	}
 	blob := []byte{0x36, 0x78, 0x9c, 0xcb, 0x48, 0xcd, 0xc9, 0xc9, 0xe7, 0x02, 0x00, 0x08, 0x4b, 0x02, 0x1f}
 	f := &file{data: append(append([]byte("PACK\x00\x00\x00\x02\x00\x00\x00\x01"), blob...), make([]byte, 20)...), idBytes: 20}
-	e, err := f.entry(packHeader)
+	e, err := f.readEntry(packHeader)
 	if err != nil || e.kind != Blob || e.size != 6 {
 		t.Fatalf("%+v, %v", e, err)
 	}
@@ -194,7 +194,7 @@ func FuzzApplyDelta_hostileDeltaIsBounded(f *testing.F) {
 		var err error
 		used := allocated(func() { out, err = applyDelta([]byte("x"), base, delta, maxText) })
 		if err == nil {
-			if size, _, err := deltaSizes(base, delta, maxText); err != nil || len(out) != 1+size {
+			if size, _, err := readDeltaSizes(base, delta, maxText); err != nil || len(out) != 1+size {
 				t.Errorf("%d bytes, %v; want %d", len(out)-1, err, size)
 			}
 		}

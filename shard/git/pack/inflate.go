@@ -13,19 +13,19 @@ import (
 //
 // The next bits of the input are the index in a table of codes. An entry is
 //
-//	bits 0 to 5    number of bits that it takes, with those of its number
-//	bits 8 to 11   how many of these bits are the code
-//	bit 13         more bits are needed: base is where their table begins,
-//	               bits 8 to 11 are how many bits are its index
+//	bits 0 to 5    length of the code and of the extra bits after it
+//	bits 8 to 11   length of the code alone
+//	bit 13         more bits are needed: base is where a second table begins,
+//	               and bits 8 to 11 say how many bits are its index
 //	bit 14         end of the block
-//	bit 15         not a common kind: bit 13, bit 14, or no code at all
+//	bit 15         not a common entry: bit 13, bit 14, or no code
 //	bits 16 to 30  base: a literal, or the least length or distance
 //	bit 31         a literal
 //
 // For example, with the fixed tables,
 //
-//	8061_0808      the literal 'a' (0x61), a code of 8 bits and no number
-//	000d_0708      a length from 13 on, a code of 7 bits and a number of one
+//	8061_0808      the literal 'a' (0x61), a code of 8 bits and no extra bits
+//	000d_0708      a length from 13 on, a code of 7 bits and one extra bit
 //	0000_c707      the end of the block, a code of 7 bits
 type inflater struct {
 	lit    [litRoom]uint32
@@ -42,8 +42,7 @@ const (
 	litBits  = 10 // input bits that index the first table
 	distBits = 8
 	codeBits = 7
-	// Sizes that hold the tables of any complete code: each further table serves at least two
-	// codes.
+	// Room for the tables of any complete code: each second table has at least two codes.
 	litRoom  = 1<<litBits + 288/2<<(15-litBits)
 	distRoom = 1<<distBits + 32/2<<(15-distBits)
 	codeRoom = 1 << codeBits
@@ -57,7 +56,7 @@ const (
 // errStream is the error for a damaged stream.
 var errStream = errors.New("damaged zlib stream")
 
-// stream is an input from which bits are taken, the lowest first.
+// stream reads bits from a slice, the lowest bit of each byte first.
 type stream struct {
 	src []byte
 	at  int    // offset of the next byte
@@ -65,8 +64,8 @@ type stream struct {
 	n   uint   // number of bits in buf
 }
 
-// fill loads buf with at least 56 bits, or with all that are left. Zeros follow the end of the
-// input; take detects them.
+// fill loads buf with at least 56 bits, or with all that are left. Bits of buf beyond n are zero; take
+// does not return them.
 func (b *stream) fill() {
 	if b.at+8 <= len(b.src) {
 		b.buf |= binary.LittleEndian.Uint64(b.src[b.at:]) << (b.n & 63)
@@ -83,7 +82,7 @@ func (b *stream) fill() {
 	}
 }
 
-// take returns the next n bits. It reports false if there are fewer.
+// take removes the next n bits from buf and returns them. It returns false if buf has fewer.
 func (b *stream) take(n uint) (v uint64, ok bool) {
 	if n > b.n {
 		return 0, false
@@ -94,9 +93,9 @@ func (b *stream) take(n uint) (v uint64, ok bool) {
 	return v, true
 }
 
-// inflate decompresses the stream at the beginning of src into dst, which it fills exactly, and
-// returns the length of the stream. It may use the capacity after the end of dst, and is faster
-// with fastOut bytes there.
+// inflate decompresses the stream at the beginning of src into dst, and returns the length of the
+// stream. The text must be exactly as long as dst. It may overwrite the capacity after dst, and is
+// faster if that has fastOut bytes.
 func (f *inflater) inflate(dst, src []byte) (int, error) {
 	// Check the head of zlib: deflate, a window of at most 32 KiB, no dictionary.
 	if len(src) < 2 || src[0]&15 != 8 || src[0]>>4 > 7 || src[1]&0x20 != 0 || binary.BigEndian.Uint16(src)%31 != 0 {
@@ -123,11 +122,11 @@ func (f *inflater) inflate(dst, src []byte) (int, error) {
 		case 0:
 			out, err = b.copyStored(dst, out)
 		case 1:
-			f.fixedTables()
-			out, err = f.block(dst, out, &b)
+			f.useFixedTables()
+			out, err = f.inflateBlock(dst, out, &b)
 		case 2:
 			if err = f.readTables(&b); err == nil {
-				out, err = f.block(dst, out, &b)
+				out, err = f.inflateBlock(dst, out, &b)
 			}
 		default:
 			err = errStream
@@ -145,7 +144,7 @@ func (f *inflater) inflate(dst, src []byte) (int, error) {
 	return end, nil
 }
 
-// copyStored copies a block that is not compressed.
+// copyStored copies a block that is not compressed to dst[out:], and returns the new position in dst.
 func (b *stream) copyStored(dst []byte, out int) (int, error) {
 	// Return whole bytes to the input. The rest of a byte is padding.
 	at := b.at - int(b.n>>3)
@@ -165,21 +164,21 @@ func (b *stream) copyStored(dst []byte, out int) (int, error) {
 	return out + copy(dst[out:], b.src[at+4:b.at]), nil
 }
 
-// block decompresses a block into dst from out on. It uses fast steps while both sides have enough
-// room, and then goes on carefully.
-func (f *inflater) block(dst []byte, out int, b *stream) (int, error) {
+// inflateBlock decompresses a block to dst[out:], and returns the new position in dst. It uses inflateFast
+// while both slices have enough room, and otherwise checks every access.
+func (f *inflater) inflateBlock(dst []byte, out int, b *stream) (int, error) {
 	for {
 		if b.at <= len(b.src)-fastIn && out <= lastOut(dst) {
 			var end bool
 			var err error
-			if out, end, err = f.fast(dst, out, b); end || err != nil {
+			if out, end, err = f.inflateFast(dst, out, b); end || err != nil {
 				return out, err
 			}
 		}
 
 		// Decode one literal, or one match: a length and a distance.
 		b.fill()
-		e, code, ok := b.code(f.lit[:], litBits)
+		e, code, ok := b.takeCode(f.lit[:], litBits)
 		switch {
 		case !ok || e&entryRare != 0 && e&entryEnd == 0:
 			return 0, errStream
@@ -200,7 +199,7 @@ func (f *inflater) block(dst []byte, out int, b *stream) (int, error) {
 
 		// Read the distance of the match.
 		b.fill()
-		if e, code, ok = b.code(f.dist[:], distBits); !ok || e&entryRare != 0 {
+		if e, code, ok = b.takeCode(f.dist[:], distBits); !ok || e&entryRare != 0 {
 			return 0, errStream
 		}
 		distance := int(e>>16) + int(code>>(e>>8&15))
@@ -216,9 +215,9 @@ func (f *inflater) block(dst []byte, out int, b *stream) (int, error) {
 	}
 }
 
-// code takes the next code, using a table that first bits index. It returns the table entry and the
-// bits of the code, followed by its extra bits.
-func (b *stream) code(table []uint32, first uint) (e uint32, code uint64, ok bool) {
+// takeCode takes the next code and its extra bits from the stream. first is how many bits index the first
+// table. It returns the entry of the code, and the bits that it took.
+func (b *stream) takeCode(table []uint32, first uint) (e uint32, code uint64, ok bool) {
 	e = table[b.buf&(1<<first-1)]
 	if e&entryMore != 0 {
 		if _, ok := b.take(first); !ok {

@@ -18,8 +18,8 @@ import (
 //	      a lesser one; 256 numbers of 4 bytes
 //	1032  the ids, sorted
 //	      checksums (CRC-32) of the objects as they stand in the pack, in that order
-//	      where they begin; with the highest bit set, an index into the next table
-//	      places beyond 2 GiB, 8 bytes each
+//	      their offsets in the pack; with the highest bit set, an index into the next table
+//	      offsets beyond 2 GiB, 8 bytes each
 //	      checksum of the pack, checksum of the index
 //
 // All numbers have their highest byte first. For example, a pack that has only the blob "hello\n",
@@ -34,8 +34,8 @@ type file struct {
 	index, data []byte
 	idBytes     int
 	objects     int
-	touched     int // bytes read since the mapping was last released
-	near        int // position of the last object, in units of aroundFault
+	touched     int // about how many bytes are in memory since the last call of release
+	lastFault   int // offset of the last object, divided by aroundFault
 }
 
 const (
@@ -46,10 +46,10 @@ const (
 	maxChain = 4096
 	// maxObject is the greatest size of an object that is read here.
 	maxObject = 1 << 31
-	// mappedMost is how much of a pack may be mapped before it is released: bytes that were read
-	// need not count as memory of this process.
-	mappedMost = 16 << 20
-	// aroundFault is how much the kernel maps when one page is touched.
+	// maxInMemory is how many bytes of a pack may be in memory before touch releases them, so that
+	// they do not count as memory of this process.
+	maxInMemory = 16 << 20
+	// aroundFault is how many bytes the kernel maps at an access to a page that is not mapped.
 	aroundFault = 64 << 10
 	// maxMapped is the size of the largest file that is mapped: half of all addresses of a process.
 	maxMapped = 1 << 46
@@ -73,7 +73,6 @@ func openFile(index string) (*file, error) {
 		return nil, err
 	}
 
-	// Anybody may truncate both files while they are read.
 	if err := Protect(f.check); err != nil {
 		f.close()
 		return nil, errDamaged
@@ -113,9 +112,8 @@ func (f *file) check() error {
 	return nil
 }
 
-// mapFile maps a file of one of our repositories.
+// mapFile maps an ordinary file into memory. It does not block if the file is a pipe.
 func mapFile(name string) ([]byte, error) {
-	// A pipe in the place of the file must not block this.
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -127,7 +125,6 @@ func mapFile(name string) ([]byte, error) {
 		return nil, err
 	}
 
-	// An empty file cannot be mapped, and is no pack.
 	if !info.Mode().IsRegular() || info.Size() == 0 || info.Size() > maxMapped {
 		return nil, errDamaged
 	}
@@ -148,26 +145,27 @@ func (f *file) close() {
 	*f = file{}
 }
 
-// touch records that n bytes were read at an offset, and releases the mapped memory from time to
-// time.
+// touch records that n bytes were read at an offset. If more than maxInMemory bytes are in memory, it
+// releases them.
 func (f *file) touch(at, n int) {
 	f.touched += n
-	if page := at / aroundFault; page != f.near { // neighbours share the pages that a fault maps
-		f.near = page
+	if page := at / aroundFault; page != f.lastFault {
+		f.lastFault = page
 		f.touched += aroundFault
 	}
-	if f.touched > mappedMost {
-		f.release()
+	if f.touched > maxInMemory {
+		f.dropPages()
 	}
 }
 
-// release releases the memory in which the pack is mapped.
-func (f *file) release() {
-	f.touched, f.near = 0, -1
+// dropPages drops the pages of the pack from memory. The kernel reads them again at the next access.
+func (f *file) dropPages() {
+	f.touched, f.lastFault = 0, -1
 	_ = syscall.Madvise(f.data, syscall.MADV_DONTNEED)
 }
 
-// find returns the index of an object. The ids that begin with the byte b are at
+// find returns the index of an object, and whether the pack has it. The ids that begin with the byte b
+// are at
 //
 //	fanout[b-1] <= i < fanout[b]
 func (f *file) find(id []byte) (int, bool) {
@@ -212,8 +210,8 @@ func (f *file) sum(i int) uint32 {
 
 // Kinds of entries that are deltas of another text.
 const (
-	offDelta Kind = 6 // the base is so many bytes before it
-	refDelta Kind = 7 // the base is given by its id
+	offDelta Kind = 6 // the header has the distance to the base, in bytes
+	refDelta Kind = 7 // the header has the id of the base
 )
 
 // entry is an object as its header describes it.
@@ -226,11 +224,12 @@ type entry struct {
 
 func (e entry) isDelta() bool { return e.kind == offDelta || e.kind == refDelta }
 
-// entry reads the header of the object at an offset.
-func (f *file) entry(at int) (entry, error) {
+// readEntry reads the header of the object at an offset.
+func (f *file) readEntry(at int) (entry, error) {
 	e := entry{at: at, body: at}
 	end := len(f.data) - f.idBytes
-	next := func() uint64 { // the next byte; zeros follow the end, and body shows that
+	// next returns the next byte. At the end of the pack it returns 0 and moves body beyond the end.
+	next := func() uint64 {
 		if e.body >= end {
 			e.body = end + 1
 			return 0
@@ -239,7 +238,7 @@ func (f *file) entry(at int) (entry, error) {
 		return uint64(f.data[e.body-1])
 	}
 
-	// Read kind and size: the first byte has 4 bits of the size, the others 7.
+	// Read the kind and the size: the first byte has 4 bits of the size, each further byte 7.
 	c := next()
 	e.kind = Kind(c >> 4 & 7)
 	size := c & 15

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// MaxRefs is the greatest number of references of a repository that are read.
+// MaxRefs is the greatest number of references that a repository may have.
 const MaxRefs = 200_000
 
-// ErrManyRefs means that a repository has more.
+// ErrManyRefs means that a repository has more than MaxRefs references.
 var ErrManyRefs = fmt.Errorf("more than %d branches and tags", MaxRefs)
 
 const (
@@ -27,29 +27,29 @@ const (
 func Refs(root *os.Root) (map[string]string, error) {
 	refs := map[string]string{}
 	err := Walk(root, "refs", func(name string, _ fs.DirEntry) error {
-		// Git is writing the file. Until it is renamed, the old value counts.
+		// Git writes a new value to a .lock file, and then renames it.
 		if strings.HasSuffix(name, ".lock") {
 			return nil
 		}
-		return looseRef(root, name, refs)
+		return readLooseRef(root, name, refs)
 	})
 
 	if err == nil {
-		err = packedRefs(root, refs)
+		err = readPackedRefs(root, refs)
 	}
 
-	// Git would read them all only to fail in the same way.
+	// Asking git would not help here.
 	if errors.Is(err, ErrManyRefs) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, ask(err)
+		return nil, wrapAskGit(err)
 	}
 	return refs, nil
 }
 
-// looseRef adds a reference that has its own file.
-func looseRef(root *os.Root, name string, refs map[string]string) error {
+// readLooseRef adds a reference that has its own file to refs.
+func readLooseRef(root *os.Root, name string, refs map[string]string) error {
 	text, err := ReadFile(root, name, maxLooseRef)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it was packed or removed meanwhile
@@ -69,13 +69,13 @@ func looseRef(root *os.Root, name string, refs map[string]string) error {
 	return nil
 }
 
-// packedRefs adds the references of packed-refs that are not loose.
+// readPackedRefs adds the references in the file packed-refs to refs, except those that are there already.
 //
 //	# pack-refs with: peeled fully-peeled sorted
 //	<id> refs/heads/main
 //	<id> refs/tags/v1
 //	^<id>                      the commit of the tag above
-func packedRefs(root *os.Root, refs map[string]string) error {
+func readPackedRefs(root *os.Root, refs map[string]string) error {
 	text, err := ReadFile(root, "packed-refs", maxPackedRefs)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

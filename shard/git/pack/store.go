@@ -44,33 +44,33 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Store reads objects from the packs of a repository, which are mapped. That takes microseconds,
-// while asking git takes a hundred. It is not safe for concurrent use: each goroutine opens its
-// own.
+// Store reads objects from the packs of a repository, which are mapped into memory. A read takes a few
+// microseconds, about a hundredth of the time that asking a git process takes. It is not safe for
+// concurrent use: each goroutine opens its own.
 type Store struct {
 	dir    string
 	files  []*file   // those with most objects come first
 	opened time.Time // modification time of the directory when the packs were mapped
 
 	bases bases
-	chain []entry
-	buf   [2][]byte // texts between the deltas of a chain
-	delta []byte
+	chain []entry   // see readChain
+	buf   [2][]byte // results of the deltas of a chain
+	delta []byte    // the delta that is being applied
 }
 
-// maxText is the greatest size, in bytes, of a text that is made from deltas here, including
-// intermediate texts. A pack of some hundred bytes can ask for any number of gigabytes.
+// maxText is the greatest size, in bytes, of a result of a delta. Without it, a pack of some hundred
+// bytes could make the store allocate any number of gigabytes.
 const maxText = 16 << 20
 
-// The greatest sizes of whole objects that are read here, in bytes. Nobody needs all of a longer
-// message: git reads it, and its output is cut.
+// The greatest sizes of objects that the store reads, in bytes. The caller asks git for larger ones,
+// and cuts its output.
 const (
 	maxMessage = 1 << 20 // commit or tag
 	maxTree    = 32 << 20
 )
 
-// mostOf returns the greatest size of an object of a kind.
-func mostOf(kind Kind) int {
+// maxSizeOf returns the greatest size of an object of a kind that the store reads.
+func maxSizeOf(kind Kind) int {
 	switch kind {
 	case Commit, Tag:
 		return maxMessage
@@ -80,11 +80,11 @@ func mostOf(kind Kind) int {
 	return maxObject
 }
 
-// Open maps the packs of the repository in dir whose form it knows. The store looks for new packs
-// when it cannot find an object.
+// Open maps the packs of the repository in dir whose format it knows. If the store cannot find an
+// object later, it looks for new packs.
 func Open(dir string) (*Store, error) {
 	s := &Store{dir: dir}
-	if err := s.load(); err != nil {
+	if err := s.mapPacks(); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -98,9 +98,9 @@ func (s *Store) Close() {
 	*s = Store{}
 }
 
-// load maps the present packs. A pack that disappears meanwhile is no error, because its objects
-// are in another.
-func (s *Store) load() error {
+// mapPacks maps the packs that are in the directory now. If a pack disappears during this, that is no
+// error, because git has moved its objects to another pack.
+func (s *Store) mapPacks() error {
 	dir := filepath.Join(s.dir, "objects", "pack")
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,7 +111,6 @@ func (s *Store) load() error {
 		return fmt.Errorf("packs: %w", err)
 	}
 
-	// Each index stands for a pack.
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("packs: %w", err)
@@ -125,7 +124,7 @@ func (s *Store) load() error {
 
 		one, err := openFile(filepath.Join(dir, e.Name()))
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errDamaged) {
-			continue // git says what is wrong with it
+			continue // callers ask git about its objects, and git reports the damage
 		}
 
 		if err != nil {
@@ -144,7 +143,8 @@ func (s *Store) load() error {
 	return nil
 }
 
-// reload maps the packs again if any were added or removed.
+// reload maps the packs again if any were added or removed. It returns false if nothing has changed or
+// it failed.
 func (s *Store) reload() bool {
 	info, err := os.Stat(filepath.Join(s.dir, "objects", "pack"))
 	if err != nil || info.ModTime().Equal(s.opened) {
@@ -152,10 +152,10 @@ func (s *Store) reload() bool {
 	}
 
 	old := s.files
-	if s.load() != nil {
+	if s.mapPacks() != nil {
 		return false
 	}
-	s.bases = bases{} // cached bases belong to files that are gone
+	s.bases = bases{} // its keys are the old files
 
 	for _, f := range old {
 		f.close()
@@ -163,21 +163,22 @@ func (s *Store) reload() bool {
 	return true
 }
 
-// Rest frees memory that only makes a series of reads faster.
-func (s *Store) Rest() {
+// FreeBuffers frees buffers and caches, before a time without reads.
+func (s *Store) FreeBuffers() {
 	s.bases, s.buf, s.delta = bases{}, [2][]byte{}, nil
-	s.Release()
+	s.DropPages()
 }
 
-// Release releases the memory in which parts of the files are mapped.
-func (s *Store) Release() {
+// DropPages drops the pages of all packs from memory. The kernel reads them again at the next access.
+func (s *Store) DropPages() {
 	for _, f := range s.files {
-		f.release()
+		f.dropPages()
 	}
 }
 
-// lookup returns the file that has an object, and the index of the object in it.
-func (s *Store) lookup(id []byte) (*file, int, error) {
+// findObject returns the pack that has an object, and the index of the object in it. If no pack has it,
+// it looks for new packs, and then returns errMissing.
+func (s *Store) findObject(id []byte) (*file, int, error) {
 	for range 2 {
 		for _, f := range s.files {
 			if len(id) != f.idBytes {
@@ -188,7 +189,6 @@ func (s *Store) lookup(id []byte) (*file, int, error) {
 			}
 		}
 
-		// It may be in a pack that has come meanwhile.
 		if s.dir == "" || !s.reload() {
 			break
 		}
@@ -197,32 +197,32 @@ func (s *Store) lookup(id []byte) (*file, int, error) {
 }
 
 // Info returns the kind of an object and the size of its text in bytes, without reading the text.
-// The error is ErrAskGit.
+// Every error wraps ErrAskGit.
 func (s *Store) Info(id []byte) (kind Kind, size int64, err error) {
 	err = Protect(func() error {
-		f, i, err := s.lookup(id)
+		f, i, err := s.findObject(id)
 		if err != nil {
 			return err
 		}
-		kind, size, err = s.info(f, i)
+		kind, size, err = s.readInfo(f, i)
 		return err
 	})
-	return kind, size, ask(err)
+	return kind, size, wrapAskGit(err)
 }
 
-// info reads headers. A text made of deltas has its size at the start of the last delta.
-func (s *Store) info(f *file, i int) (kind Kind, size int64, err error) {
+// readInfo returns the kind and the size of the object with index i. For an object stored as a delta, the
+// kind is that of the base at the end of its chain, and the size is at the start of its own delta.
+func (s *Store) readInfo(f *file, i int) (kind Kind, size int64, err error) {
 	at, err := f.offset(i)
 	if err != nil {
 		return 0, 0, err
 	}
 
-	e, err := f.entry(at)
+	e, err := f.readEntry(at)
 	if err != nil {
 		return 0, 0, err
 	}
 
-	// Follow the chain: the kind is that of its last base, the size that of the first delta.
 	size = int64(e.size)
 	for deltas := 0; e.isDelta(); deltas++ {
 		if deltas > maxChain {
@@ -235,7 +235,7 @@ func (s *Store) info(f *file, i int) (kind Kind, size int64, err error) {
 			}
 		}
 
-		if e, err = f.entry(e.base); err != nil {
+		if e, err = f.readEntry(e.base); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -246,7 +246,7 @@ func (s *Store) info(f *file, i int) (kind Kind, size int64, err error) {
 	return e.kind, size, nil
 }
 
-// resultSize returns the size of the text that a delta makes.
+// resultSize returns the size of the result of a delta.
 func (s *Store) resultSize(f *file, e entry) (int64, error) {
 	var err error
 	if s.delta, _, err = s.inflate(s.delta[:0], f, e, maxText); err != nil {
@@ -261,33 +261,31 @@ func (s *Store) resultSize(f *file, e entry) (int64, error) {
 	return int64(size), nil
 }
 
-// Read appends the text of an object of a kind to dst. The error is ErrAskGit; then dst has its old
-// length.
+// Read appends the text of an object of the given kind to dst. Every error wraps ErrAskGit; after it,
+// the result has the length of dst.
 func (s *Store) Read(dst []byte, kind Kind, id []byte) (out []byte, err error) {
 	out = dst
-
-	// Truncating a mapped pack causes a fault, which Protect turns into an error.
 	err = Protect(func() error {
-		f, i, err := s.lookup(id)
+		f, i, err := s.findObject(id)
 		if err != nil {
 			return err
 		}
-		out, err = s.read(dst, kind, f, i, id)
+		out, err = s.readObject(dst, kind, f, i, id)
 		return err
 	})
 
 	if err != nil {
-		return dst, ask(fmt.Errorf("read object %x: %w", id, err))
+		return dst, wrapAskGit(fmt.Errorf("read object %x: %w", id, err))
 	}
 	return out, nil
 }
 
-// Get appends the text of an object of any kind to dst, if it has at most most bytes. The error is
-// ErrAskGit.
-func (s *Store) Get(dst []byte, id []byte, most int64) (Kind, []byte, error) {
+// Get appends the text of an object of any kind to dst, and returns the kind. It fails if the text has
+// more than maxSize bytes. Every error wraps ErrAskGit; after it, the result has the length of dst.
+func (s *Store) Get(dst []byte, id []byte, maxSize int64) (Kind, []byte, error) {
 	kind, size, err := s.Info(id)
-	if err == nil && size > most {
-		err = ask(errLarge)
+	if err == nil && size > maxSize {
+		err = wrapAskGit(errLarge)
 	}
 	if err != nil {
 		return 0, dst, err
@@ -296,24 +294,22 @@ func (s *Store) Get(dst []byte, id []byte, most int64) (Kind, []byte, error) {
 	return kind, dst, err
 }
 
-// read appends the object with index i of a file. It checks everything: an object stored whole has
-// a checksum in the index. An object made of deltas must have its id, because many bytes contribute
-// to it.
-func (s *Store) read(dst []byte, kind Kind, f *file, i int, id []byte) ([]byte, error) {
+// readObject appends the object with index i of a pack, and checks it: for an object stored whole by the
+// checksum in the index, for one made of deltas by its id.
+func (s *Store) readObject(dst []byte, kind Kind, f *file, i int, id []byte) ([]byte, error) {
 	at, err := f.offset(i)
 	if err != nil {
 		return dst, err
 	}
 
-	e, err := f.entry(at)
+	e, err := f.readEntry(at)
 	if err != nil {
 		return dst, err
 	}
 
 	from := len(dst)
 	if e.kind == kind {
-		// An object stored whole has its checksum in the index.
-		dst, end, err := s.inflate(dst, f, e, mostOf(kind))
+		dst, end, err := s.inflate(dst, f, e, maxSizeOf(kind))
 		if err == nil && crc32.ChecksumIEEE(f.data[at:end]) != f.sum(i) {
 			err = errDamaged
 		}
@@ -323,8 +319,7 @@ func (s *Store) read(dst []byte, kind Kind, f *file, i int, id []byte) ([]byte, 
 		return dst, nil
 	}
 
-	// For an object made of deltas the id is the checksum.
-	if dst, err = s.resolve(dst, kind, f, e); err == nil && !HasID(kind, dst[from:], id) {
+	if dst, err = s.readDelta(dst, kind, f, e); err == nil && !HasID(kind, dst[from:], id) {
 		err = errDamaged
 	}
 
@@ -334,7 +329,7 @@ func (s *Store) read(dst []byte, kind Kind, f *file, i int, id []byte) ([]byte, 
 	return dst, nil
 }
 
-// HasID reports whether an object has the given id.
+// HasID reports whether an object with this kind and text has the given id, which is a hash of both.
 func HasID(kind Kind, text, id []byte) bool {
 	var sum hash.Hash = sha1.New()
 	if len(id) == sha256.Size {
@@ -345,14 +340,15 @@ func HasID(kind Kind, text, id []byte) bool {
 	return bytes.Equal(sum.Sum(nil), id)
 }
 
-// inflate appends the text in the stream of an entry, if it has at most most bytes, and returns
-// where the stream ends.
-func (s *Store) inflate(dst []byte, f *file, e entry, most int) ([]byte, int, error) {
+// inflate decompresses the stream of an entry, appends it, and returns the offset of its end in the
+// pack. It returns errLarge if the text has more than maxSize bytes.
+func (s *Store) inflate(dst []byte, f *file, e entry, maxSize int) ([]byte, int, error) {
 	stream := f.data[e.body : len(f.data)-f.idBytes]
-	if e.size > most {
+	if e.size > maxSize {
 		return dst, 0, errLarge
 	}
-	// A byte of a stream gives at most 1,032 bytes of text: 258 for two bits.
+
+	// Two bits of a stream make at most 258 bytes of text, so a byte makes at most 1,032.
 	if e.size/1032 > len(stream) {
 		return dst, 0, errDamaged
 	}

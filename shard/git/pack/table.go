@@ -2,7 +2,7 @@ package pack
 
 import "math/bits"
 
-// Bases and numbers of extra bits for the codes of lengths and distances.
+// The least value and the number of extra bits for each code of a length or distance.
 var (
 	lengthBase = [...]uint16{3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258}
 	lengthMore = [...]uint8{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0}
@@ -51,10 +51,10 @@ func makeCodeEntries() (t [19]uint32) {
 	return t
 }
 
-// makeTable fills a table of codes, given the length of the code of each symbol. The next first
-// bits of the input are the index in its beginning. A longer code has an entry there that leads to
-// a further table, which its other bits index. The memory must hold the further tables of the
-// longest codes.
+// makeTable fills a table of codes. sizes has the length of the code of each symbol, entries its entry.
+// The first table has 1<<first entries; its index is the next first bits of the input. For longer
+// codes it has an entry that leads to a second table, after it, whose index is the bits that follow.
+// table must have room for all of them.
 //
 // The codes are canonical. Sorted by length and then by symbol, each code is the one before plus
 // one. With the lengths 1, 2, 3, 3 they are 0, 10, 110, 111.
@@ -68,22 +68,21 @@ func makeTable(table []uint32, first int, sizes []uint8, entries []uint32) error
 	}
 
 	code := symbols.fillFirst(table, first, entries)
-	symbols.fillFurther(table, first, code, entries)
+	symbols.fillSecond(table, first, code, entries)
 	return nil
 }
 
-// sortedSymbols is the symbols that have a code, the shortest codes first.
+// sortedSymbols has the symbols that have a code, those with the shortest codes first.
 type sortedSymbols struct {
 	symbols [288]uint16
 	count   [16]int // number of codes of each length
 	total   int
 	longest int
-	partial bool // some bits are no code
+	partial bool // the code is not complete: some bits do not begin with any code
 }
 
-// sort orders the symbols by the length of their codes, which must be at most 15. It returns an
-// error if a code is the beginning of another one. It also returns an error if some bits have no
-// meaning, unless there is at most one code.
+// sort orders the symbols by the length of their codes, which is at most 15. It returns an error if no
+// prefix code has such lengths. The code must be complete, unless it has at most one symbol:
 //
 //	sum of 2^-length = 1
 func (s *sortedSymbols) sort(sizes []uint8) error {
@@ -103,7 +102,6 @@ func (s *sortedSymbols) sort(sizes []uint8) error {
 		}
 	}
 
-	// The codes must use all bits, unless there is at most one code.
 	s.partial = used < 1<<15
 	alone := used == 0 || used == 1<<14 && s.count[1] == 1
 	if used > 1<<15 || s.partial && !alone {
@@ -149,9 +147,9 @@ func (s *sortedSymbols) fillFirst(table []uint32, first int, entries []uint32) i
 	return code
 }
 
-// fillFurther adds the tables for codes of more than first bits. Codes with the same first bits are
-// neighbours, and share a table.
-func (s *sortedSymbols) fillFurther(table []uint32, first, code int, entries []uint32) {
+// fillSecond adds a second table for each group of codes that have the same first bits. code is the
+// first code of more than first bits.
+func (s *sortedSymbols) fillSecond(table []uint32, first, code int, entries []uint32) {
 	shorter := 0
 	for n := 1; n <= first; n++ {
 		shorter += s.count[n]
@@ -161,7 +159,9 @@ func (s *sortedSymbols) fillFurther(table []uint32, first, code int, entries []u
 	}
 
 	symbols := s.symbols[shorter:s.total]
-	free, low, width := 1<<first, -1, s.longest-first
+	free := 1 << first         // offset of the next table
+	low := -1                  // the first bits of the current table
+	width := s.longest - first // bits of its index
 	for n := first + 1; n <= s.longest; n++ {
 		for _, symbol := range symbols[:s.count[n]] {
 			// A code with new first bits begins a new table.
@@ -191,8 +191,8 @@ func nextCode(code, n int) int {
 	return code&(1<<(ones-1)-1) | 1<<(ones-1)
 }
 
-// fixedTables makes the tables for blocks without tables of their own.
-func (f *inflater) fixedTables() {
+// useFixedTables makes the tables of the fixed codes, unless f has them already.
+func (f *inflater) useFixedTables() {
 	if f.fixed {
 		return
 	}
@@ -224,8 +224,8 @@ func (f *inflater) fixedTables() {
 // codeOrder is the order in which the lengths of the code of lengths are stored.
 var codeOrder = [...]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
 
-// readTables reads the codes of a block with its own tables: the number of codes of each kind, the
-// code of their lengths, and the lengths in that code.
+// readTables reads the codes at the start of a block and makes their tables. The lengths of the codes
+// are written in a code of their own, which comes first.
 func (f *inflater) readTables(b *stream) error {
 	f.fixed = false
 	head, ok := b.take(14)

@@ -7,37 +7,37 @@ import (
 	"github.com/shoalsearch/shoal/node/lru"
 )
 
-// Flights computes an answer once for all concurrent callers with the same question, and caches the
-// latest answers, which must never change. The work stops when no caller waits anymore.
+// Flights computes an answer once for all concurrent callers with the same key, and caches the latest
+// answers, which must never change. The work stops when no caller waits anymore.
 type Flights[T any] struct {
-	most  int64 // bytes of all cached answers
-	known *lru.Cache[string, T]
+	maxBytes int64 // greatest number of bytes of all cached answers
+	cached   *lru.Cache[string, T]
 
 	mu      sync.Mutex // guards the field below
 	running map[string]*flight[T]
 }
 
-// NewFlights returns Flights that cache that many bytes.
-func NewFlights[T any](most int64) *Flights[T] {
-	return &Flights[T]{most: most, known: lru.New[string, T](most), running: map[string]*flight[T]{}}
+// NewFlights returns Flights that cache at most maxBytes.
+func NewFlights[T any](maxBytes int64) *Flights[T] {
+	return &Flights[T]{maxBytes: maxBytes, cached: lru.New[string, T](maxBytes), running: map[string]*flight[T]{}}
 }
 
-// flight is a question that is being answered.
+// flight is an answer that is being computed.
 type flight[T any] struct {
 	done    chan struct{} // closed at the end, after value and err are set
 	value   T
 	err     error
-	waiting int
+	waiting int // number of callers that wait
 	stop    context.CancelFunc
 }
 
-// Do returns the answer to the question with a key. It takes a cached answer, or that of running
-// work, or runs work. The work belongs to owner: if ctx ends, it continues for the other callers
-// that wait. size returns the bytes that caching the answer costs; negative means that it must not
-// be cached.
+// Do returns the answer for a key: from the cache, or from work that already runs for the key;
+// otherwise it runs work. The work runs in owner, so that it continues for other callers if ctx ends.
+// size returns how many bytes the answer takes in the cache; negative means that it must not be
+// cached.
 func (f *Flights[T]) Do(ctx context.Context, owner *Tasks, key string, size func(T) int64, work func(context.Context) (T, error)) (T, error) {
 	f.mu.Lock()
-	if v, ok := f.known.Get(key); ok {
+	if v, ok := f.cached.Get(key); ok {
 		f.mu.Unlock()
 		return v, nil
 	}
@@ -47,8 +47,7 @@ func (f *Flights[T]) Do(ctx context.Context, owner *Tasks, key string, size func
 		r = f.start(ctx, owner, key, size, work)
 	}
 
-	// The owner is closed and takes no more work.
-	if r == nil {
+	if r == nil { // the owner is closed
 		f.mu.Unlock()
 		var none T
 		return none, ErrClosed
@@ -62,14 +61,13 @@ func (f *Flights[T]) Do(ctx context.Context, owner *Tasks, key string, size func
 	case <-r.done:
 		return r.value, r.err
 	case <-ctx.Done():
-		f.leave(key, r)
+		f.stopWaiting(key, r)
 		var none T
 		return none, context.Cause(ctx)
 	}
 }
 
-// start starts the work for a question. It returns nil if the owner is closed. The caller must hold
-// mu.
+// start starts the work for a key. It returns nil if the owner is closed. The caller must hold mu.
 func (f *Flights[T]) start(ctx context.Context, owner *Tasks, key string, size func(T) int64, work func(context.Context) (T, error)) *flight[T] {
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r := &flight[T]{done: make(chan struct{}), stop: stop}
@@ -80,17 +78,16 @@ func (f *Flights[T]) start(ctx context.Context, owner *Tasks, key string, size f
 
 		r.value, r.err = work(inner)
 
-		// Later callers find the answer in the cache, if it is worth caching.
 		f.mu.Lock()
 		if f.running[key] == r {
 			delete(f.running, key)
 		}
 
-		// One answer may take at most a quarter of the cache: otherwise it would push out all
-		// others.
+		// An answer that takes more than a quarter of the cache is not cached, so that it does not
+		// replace most others.
 		if r.err == nil {
-			if n := size(r.value); n >= 0 && n <= f.most/4 {
-				f.known.Put(key, r.value, n)
+			if n := size(r.value); n >= 0 && n <= f.maxBytes/4 {
+				f.cached.Put(key, r.value, n)
 			}
 		}
 		f.mu.Unlock()
@@ -98,8 +95,7 @@ func (f *Flights[T]) start(ctx context.Context, owner *Tasks, key string, size f
 		close(r.done)
 	})
 
-	// The owner is closed, so nobody will answer.
-	if !started {
+	if !started { // the owner is closed
 		stop()
 		return nil
 	}
@@ -108,8 +104,8 @@ func (f *Flights[T]) start(ctx context.Context, owner *Tasks, key string, size f
 	return r
 }
 
-// leave ends the waiting of one caller. The last caller that leaves stops the work.
-func (f *Flights[T]) leave(key string, r *flight[T]) {
+// stopWaiting is called by a caller that stops waiting. If no other caller waits, it stops the work.
+func (f *Flights[T]) stopWaiting(key string, r *flight[T]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if r.waiting--; r.waiting > 0 {

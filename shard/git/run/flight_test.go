@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestSharedRun_givesAllCallersOneAnswer(t *testing.T) {
+func TestFlights_runWorkOnceForConcurrentCallers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, owner := NewFlights[int](100), NewTasks()
@@ -58,7 +58,7 @@ func TestSharedRun_givesAllCallersOneAnswer(t *testing.T) {
 		}
 		<-time.After(2 * time.Second)
 		synctest.Wait()
-		if n := f.known.Size(); n != 100 { // ten answers
+		if n := f.cached.Size(); n != 100 { // ten answers
 			t.Errorf("%d bytes are remembered, want 100", n)
 		}
 	})

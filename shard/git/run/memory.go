@@ -18,11 +18,11 @@ import (
 // A run that needs more fails alone, with ErrTooLarge.
 const (
 	GitMemory    = 160 << 20 // bytes for any run
-	gitShare     = 6         // more for each stored byte: walking a large history takes about 3
+	gitShare     = 6         // further bytes for each stored byte: walking a large history takes about 3
 	ListMemory   = 48 << 20  // bytes for listing files
-	ListShare    = 32        // more for each stored byte
+	ListShare    = 32        // further bytes for each stored byte
 	ObjectMemory = 200       // bytes for receiving one object, besides its text
-	MostReceive  = 2 << 30   // bytes for data that a remote has only announced
+	MostReceive  = 2 << 30   // greatest number of bytes for data that a remote has only announced
 )
 
 // Allowance returns how many bytes of memory a run may use.
@@ -33,19 +33,20 @@ func (c *Command) Allowance() int64 {
 	return GitMemory + gitShare*(c.Stored+StoredIn(c.Dir))
 }
 
-// start starts a run that process has prepared. The caller must call release after it has ended.
+// start starts a run that newProcess has prepared, and limits its memory and files. The caller must
+// call release after the run has ended.
 func (c *Command) start(cmd *exec.Cmd) (release func(), err error) {
 	release, err = start(cmd, c.Writes)
 	if err == nil {
-		bound(cmd.Process, c.Allowance())
+		limitMemory(cmd.Process, c.Allowance())
 	}
 	if err == nil && c.File > 0 {
-		boundFiles(cmd.Process, c.File)
+		limitFiles(cmd.Process, c.File)
 	}
 	return release, err
 }
 
-// StoredIn returns how many bytes the packs of a repository take.
+// StoredIn returns how many bytes the packs of a repository take; 0 if dir is "".
 func StoredIn(dir string) (bytes int64) {
 	if dir == "" {
 		return 0

@@ -15,7 +15,7 @@ import (
 // NO_PROXY differently.
 func Proxy(u *url.URL) (*url.URL, error) {
 	named := httpproxy.FromEnvironment()
-	all := firstSet("ALL_PROXY", "all_proxy")
+	all := firstVariable("ALL_PROXY", "all_proxy")
 	if named.HTTPProxy == "" {
 		named.HTTPProxy = all
 	}
@@ -44,9 +44,10 @@ func Proxied(u *url.URL) (address string, secrets []string, err error) {
 	return proxy.String(), secrets, nil
 }
 
-// authorities returns variables that make git trust the authorities that the process trusts. Not
-// every library of curl reads the variables of the process. A variable for git alone wins.
-func authorities() (env []string) {
+// caVariables returns variables that make git trust the certificate authorities that this process
+// trusts, because not every build of curl reads SSL_CERT_FILE and SSL_CERT_DIR. If GIT_SSL_CAINFO or
+// GIT_SSL_CAPATH is set, it does not replace that.
+func caVariables() (env []string) {
 	if file := os.Getenv("SSL_CERT_FILE"); file != "" {
 		env = append(env, "GIT_PROXY_SSL_CAINFO="+file)
 		if os.Getenv("GIT_SSL_CAINFO") == "" {
@@ -62,7 +63,8 @@ func authorities() (env []string) {
 	return env
 }
 
-// Forms returns a name and a password in each form in which git or curl could print them.
+// Forms returns a password, and a user with the password, in each encoding in which git or curl may
+// print them.
 func Forms(user, password string) []string {
 	return []string{
 		url.UserPassword(user, password).String(),
@@ -72,8 +74,8 @@ func Forms(user, password string) []string {
 	}
 }
 
-// firstSet returns the value of the first variable that is not empty.
-func firstSet(names ...string) string {
+// firstVariable returns the value of the first variable that is not empty.
+func firstVariable(names ...string) string {
 	for _, name := range names {
 		if v := strings.TrimSpace(os.Getenv(name)); v != "" {
 			return v

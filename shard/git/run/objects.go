@@ -7,8 +7,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
-// objects reads objects from the packs of a mirror. Git is asked for large objects and for those in
-// no pack. The packs are mapped at the first question. It is not safe for concurrent use.
+// objects reads objects from the packs of a mirror, which it maps at the first use. For large objects
+// and those in no pack it returns false, and the caller asks git. It is not safe for concurrent use.
 type objects struct {
 	dir   string
 	store *pack.Store
@@ -18,8 +18,8 @@ type objects struct {
 // smallObject is the greatest size of an object that is read whole into memory.
 const smallObject = 4 << 20
 
-// Live returns an error if the caller that uses the process is gone. A git process is killed with
-// its caller, but reads from packs must check.
+// Live returns an error if the context of the current caller has ended. A git process is killed at
+// that end, but reads from packs must check.
 func (c *CatFile) Live() error {
 	if c.ctx != nil && c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
@@ -34,31 +34,31 @@ func (o *objects) close() {
 	}
 }
 
-// rest frees memory that only makes a series of questions faster.
-func (o *objects) rest() {
+// freeBuffers frees buffers and caches, before a time without reads.
+func (o *objects) freeBuffers() {
 	if o.store != nil {
-		o.store.Rest()
+		o.store.FreeBuffers()
 	}
 	if cap(o.buf) > 64<<10 {
 		o.buf = nil
 	}
 }
 
-// open maps the packs, once.
-func (o *objects) open() bool {
+// openPacks maps the packs, once. It returns false if that fails.
+func (o *objects) openPacks() bool {
 	if o.store == nil {
 		s, err := pack.Open(o.dir)
 		if err != nil {
-			return false // git says what is wrong
+			return false // the caller asks git, which reports what is wrong
 		}
 		o.store = s
 	}
 	return true
 }
 
-// Info returns the kind and size of an object. It reports false if git must be asked.
+// Info returns the kind and size of an object. It returns false if the caller must ask git.
 func (o *objects) Info(id []byte) (info ObjectInfo, ok bool) {
-	if !o.open() {
+	if !o.openPacks() {
 		return info, false
 	}
 	kind, size, err := o.store.Info(id)
@@ -68,9 +68,10 @@ func (o *objects) Info(id []byte) (info ObjectInfo, ok bool) {
 	return ObjectInfo{Kind: kind.String(), Size: size}, true
 }
 
-// Small reads a small object by its id. The content is valid until the next call.
+// Small reads an object of at most smallObject bytes by its id, in hex. The content is valid until the
+// next call. It returns false if the caller must ask git.
 func (o *objects) Small(name string) (info ObjectInfo, content []byte, ok bool) {
-	if !pack.IsID(name) || !o.open() {
+	if !pack.IsID(name) || !o.openPacks() {
 		return info, nil, false
 	}
 
@@ -79,7 +80,6 @@ func (o *objects) Small(name string) (info ObjectInfo, content []byte, ok bool) 
 		return info, nil, false
 	}
 
-	// Leave tags and large objects to git.
 	kind, content, err := o.store.Get(o.buf[:0], id, smallObject)
 	if err != nil || kind == pack.Tag {
 		return info, nil, false

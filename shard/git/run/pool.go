@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	PoolSize = 4                // processes of one mirror
-	poolRest = 30 * time.Second // an idle process is ended after this
+	PoolSize = 4                // greatest number of processes of one mirror
+	poolRest = 30 * time.Second // sweep ends a process that has been idle so long
 )
 
-// Processes limits the git processes that answer questions about single objects, over all mirrors.
-// Starting a process takes milliseconds, a question to a running one microseconds. So processes are
-// kept for a while. If there are too many, the one that has been idle longest is ended.
+// Processes limits how many git processes answer questions about single objects, for all mirrors
+// together. Starting a process takes milliseconds, asking a running one microseconds, so a process is
+// reused for a while. If there are too many, the one that has been idle longest is ended.
 type Processes struct {
 	now func() time.Time
 
@@ -35,10 +35,10 @@ type Processes struct {
 	waiting int // callers that wait for a process
 }
 
-// NewProcesses allows that many processes at a time.
-func NewProcesses(most int, now func() time.Time) *Processes {
-	ps := &Processes{now: now, free: make(chan struct{}, most)}
-	for range most {
+// NewProcesses returns Processes that allow up to limit processes at a time.
+func NewProcesses(limit int, now func() time.Time) *Processes {
+	ps := &Processes{now: now, free: make(chan struct{}, limit)}
+	for range limit {
 		ps.free <- struct{}{}
 	}
 	return ps
@@ -53,8 +53,8 @@ type Pool struct {
 	all   *Processes
 	slots chan struct{} // a token for each process that may still be used
 
-	epoch int // processes of an older epoch read a directory that is gone; guarded by all.mu
-	shut  bool
+	epoch int  // Reset increments it: processes of an older epoch read a directory that is gone; guarded by all.mu
+	shut  bool // the pool is closed; guarded by all.mu
 }
 
 // NewPool returns the pool of a mirror in a directory.
@@ -89,15 +89,15 @@ func (p *Pool) With(ctx context.Context, use func(*CatFile) error) error {
 		return context.Cause(ctx)
 	}
 
-	// The next caller would take unread answers for its own.
+	// If use has not read all answers, the next caller would read them as its own.
 	if err != nil && !c.Aligned {
 		p.all.end(c)
 		if said := c.complaint.String(); said != "" && !errors.Is(err, ErrStop) {
-			return fmt.Errorf("git cat-file: %s: %w", strings.TrimSpace(clean(said, nil)), err)
+			return fmt.Errorf("git cat-file: %s: %w", strings.TrimSpace(removeSecrets(said, nil)), err)
 		}
 		return err
 	}
-	p.put(c)
+	p.putBack(c)
 	return err
 }
 
@@ -123,7 +123,7 @@ func (p *Pool) take(ctx context.Context) (*CatFile, error) {
 	epoch := p.epoch
 	ps.mu.Unlock()
 
-	if err := ps.room(ctx); err != nil {
+	if err := ps.takeToken(ctx); err != nil {
 		return nil, err
 	}
 
@@ -132,26 +132,25 @@ func (p *Pool) take(ctx context.Context) (*CatFile, error) {
 	return c, nil
 }
 
-// room takes a token for a new process: a free one, or that of an idle process, or the next one
-// that is given back.
-func (ps *Processes) room(ctx context.Context) error {
+// takeToken takes a token for a new process: a free one, or that of the process that has been idle longest,
+// which it ends. If there is neither, it waits for a token.
+func (ps *Processes) takeToken(ctx context.Context) error {
 	select {
 	case <-ps.free:
 		return nil
 	default:
 	}
 
-	// End the process that has been idle longest.
 	ps.mu.Lock()
 	if len(ps.idle) > 0 {
 		old := ps.idle[0]
 		ps.idle = ps.idle[1:]
 		ps.mu.Unlock()
-		old.end() // its token is ours now
+		old.end() // the caller takes over its token
 		return nil
 	}
 
-	ps.waiting++ // from now on no process goes idle
+	ps.waiting++ // from now on put ends processes, and returns their tokens
 	ps.mu.Unlock()
 	defer func() {
 		ps.mu.Lock()
@@ -173,26 +172,24 @@ func (ps *Processes) end(c *CatFile) {
 	ps.free <- struct{}{}
 }
 
-// put makes a process idle. It ends the process instead if that is useless or callers wait for one.
-func (p *Pool) put(c *CatFile) {
-	if !p.rest(c) {
+// putBack makes a process idle, or ends it if makeIdle refuses.
+func (p *Pool) putBack(c *CatFile) {
+	if !p.makeIdle(c) {
 		p.all.end(c)
 	}
 }
 
-// rest makes a process idle. It reports false if the process must be ended.
-func (p *Pool) rest(c *CatFile) bool {
+// makeIdle makes a process idle. It returns false if the process must be ended instead: its mirror was
+// closed or replaced, it has unread answers, or a caller waits for a token.
+func (p *Pool) makeIdle(c *CatFile) bool {
 	ps := p.all
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-
-	// The process is useless if the mirror was closed or replaced, or if an answer is half read.
-	// And a waiting caller gets a free token sooner than an idle process.
-	if p.shut || c.epoch != p.epoch || c.broken() || ps.waiting > 0 {
+	if p.shut || c.epoch != p.epoch || c.hasUnreadAnswers() || ps.waiting > 0 {
 		return false
 	}
 
-	c.Packs.rest()
+	c.Packs.freeBuffers()
 	c.since = ps.now()
 	ps.idle = append(ps.idle, c)
 	if ps.sweeps == nil {
@@ -201,7 +198,7 @@ func (p *Pool) rest(c *CatFile) bool {
 	return true
 }
 
-// sweep ends the processes that have been idle long enough.
+// sweep ends the processes that have been idle for poolRest.
 func (ps *Processes) sweep() {
 	ps.mu.Lock()
 	limit := ps.now().Add(-poolRest)
@@ -220,7 +217,8 @@ func (ps *Processes) sweep() {
 	}
 }
 
-// remove removes idle processes. The caller must hold ps.mu.
+// remove removes the idle processes for which which returns true, and returns them. The caller must
+// hold ps.mu.
 func (ps *Processes) remove(which func(*CatFile) bool) (out []*CatFile) {
 	ps.idle = slices.DeleteFunc(ps.idle, func(c *CatFile) bool {
 		if which(c) {
@@ -260,12 +258,12 @@ type CatFile struct {
 	cmd       *exec.Cmd // nil before the first question to git
 	in        io.WriteCloser
 	Out       *bufio.Reader
-	complaint *tail
+	complaint *tail // the end of its error output
 	pool      *Pool
-	epoch     int
-	since     time.Time
-	Aligned   bool // the next byte of Out begins an answer
-	Asked     int  // questions whose answers have not been read
+	epoch     int       // the epoch of pool at its start
+	since     time.Time // when it became idle
+	Aligned   bool      // the next byte of Out begins an answer
+	Asked     int       // questions whose answers have not been read
 
 	mu   sync.Mutex // guards the start of cmd and done
 	done bool       // the process has been waited for, so its id may soon belong to another
@@ -288,7 +286,7 @@ func (c *CatFile) start() error {
 
 	k := &Command{Dir: c.dir, Args: []string{"cat-file", "--batch-command", "-z"}, Config: []string{"core.deltaBaseCacheLimit", "32m"}}
 
-	cmd, complaint := k.process(context.Background())
+	cmd, complaint := k.newProcess(context.Background())
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -303,7 +301,7 @@ func (c *CatFile) start() error {
 	}
 
 	if f, ok := out.(*os.File); ok {
-		widen(f)
+		enlargePipe(f)
 	}
 	c.cmd, c.in, c.Out, c.complaint = cmd, in, bufio.NewReaderSize(out, 64<<10), complaint
 	return nil
@@ -320,21 +318,19 @@ func (c *CatFile) kill() {
 	}
 }
 
-// broken reports whether the process cannot be asked again: an answer was not read to its end.
-func (c *CatFile) broken() bool { return !c.Aligned || c.Asked != 0 }
+// hasUnreadAnswers reports whether the process cannot be asked again, because answers have not been read.
+func (c *CatFile) hasUnreadAnswers() bool { return !c.Aligned || c.Asked != 0 }
 
-// end closes the input, which ends the process, and waits for it. It kills a process that is in the
-// middle of an answer.
+// end closes the input, at which the process exits, and waits for it. If an answer has not been read, it
+// kills the process.
 func (c *CatFile) end() {
 	c.Packs.close()
 	if c.cmd == nil {
 		return
 	}
 
-	// A process that waits for a question ends with its input. One in an answer would go on
-	// writing.
 	c.in.Close()
-	if c.broken() {
+	if c.hasUnreadAnswers() {
 		c.kill()
 	}
 
@@ -353,14 +349,14 @@ type ObjectInfo struct {
 	Size int64
 }
 
-// Ask sends questions without waiting for the answers. Together they must be shorter than a pipe
-// holds (64 KiB), or both sides would wait.
+// Ask sends a question for each name, without waiting for the answers. verb is a command of git
+// cat-file. All questions together must be shorter than 64 KiB, the size of a pipe; otherwise both
+// sides would wait for each other.
 func (c *CatFile) Ask(verb string, names ...string) error {
 	if err := c.start(); err != nil {
 		return err
 	}
 
-	// Until every answer is read, others cannot use the process.
 	c.Aligned = false
 	var b bytes.Buffer
 	for _, n := range names {
@@ -424,8 +420,8 @@ func (c *CatFile) Info(name string) (ObjectInfo, error) {
 	return info, err
 }
 
-// Contents calls read with the contents of an object. read need not read all of them. A missing
-// object has an empty kind and no contents.
+// Contents calls read with an object and its contents. read need not read all of them. For a missing
+// object, the kind is empty and there are no contents.
 func (c *CatFile) Contents(name string, read func(ObjectInfo, io.Reader) error) error {
 	if err := c.Live(); err != nil {
 		return err
@@ -448,22 +444,23 @@ func (c *CatFile) Contents(name string, read func(ObjectInfo, io.Reader) error) 
 		return read(info, bytes.NewReader(nil))
 	}
 
-	// Skip what read leaves over, so that the next answer begins where it is expected.
+	// Skip what read has not read, so that the next byte begins an answer.
 	body := &io.LimitedReader{R: c.Out, N: info.Size}
 	if err := read(info, body); err != nil {
-		c.skip(body.N)
+		c.skipRest(body.N)
 		return err
 	}
 
-	c.skip(body.N)
+	c.skipRest(body.N)
 	return nil
 }
 
-// maxSkip is how much may be skipped before a new process is cheaper.
+// maxSkip is how many bytes skip reads at most; for more, starting a new process is cheaper.
 const maxSkip = 4 << 20
 
-// skip skips the rest of an answer if it is short.
-func (c *CatFile) skip(rest int64) {
+// skipRest reads and drops the last rest bytes of an answer and its newline, unless they are too many: then
+// Aligned stays false, and the process is ended.
+func (c *CatFile) skipRest(rest int64) {
 	if rest > maxSkip {
 		return
 	}

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownGroup makes a process the leader of its own group, so that its children can be killed with it.
-// A process that writes dies with the thread that started it: a node that is killed leaves no
-// process behind that holds locks.
+// ownGroup returns attributes that make a process the leader of its own process group, so that
+// killGroup also kills its children. If writes is set, the kernel kills the process when the thread
+// that started it ends: a node that is killed must not leave a process that holds locks.
 func ownGroup(writes bool) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	if writes {
@@ -55,8 +55,8 @@ func killGroup(p *os.Process) error {
 	return nil
 }
 
-// widen enlarges the pipe of a process, so that both sides take fewer turns.
-func widen(f *os.File) {
+// enlargePipe enlarges the pipe f to 1 MiB, so that writer and reader wait less often.
+func enlargePipe(f *os.File) {
 	const setPipeSize = 1031 // F_SETPIPE_SZ
 	if raw, err := f.SyscallConn(); err == nil {
 		raw.Control(func(fd uintptr) {
@@ -65,17 +65,17 @@ func widen(f *os.File) {
 	}
 }
 
-// bound limits the memory that a process, and each of its children, may write to. Memory that it
+// limitMemory limits the memory that a process, and each of its children, may write to. Memory that it
 // maps to read, such as packs and their indexes, does not count.
-func bound(p *os.Process, bytes int64) {
+func limitMemory(p *os.Process, bytes int64) {
 	limit := unix.Rlimit{Cur: uint64(bytes), Max: uint64(bytes)}
-	// It fails for a process that has ended, which needs no limit.
+	// If this fails, the process has ended and needs no limit.
 	_ = unix.Prlimit(p.Pid, unix.RLIMIT_DATA, &limit, nil)
 }
 
-// boundFiles limits the size of each file that a process, and each of its children, writes. A
+// limitFiles limits the size of each file that a process, and each of its children, writes. A
 // process that writes more is killed without a core dump.
-func boundFiles(p *os.Process, bytes int64) {
+func limitFiles(p *os.Process, bytes int64) {
 	limit, none := unix.Rlimit{Cur: uint64(bytes), Max: uint64(bytes)}, unix.Rlimit{}
 	_ = unix.Prlimit(p.Pid, unix.RLIMIT_CORE, &none, nil)
 	_ = unix.Prlimit(p.Pid, unix.RLIMIT_FSIZE, &limit, nil)

@@ -25,14 +25,14 @@ func killGroup(p *os.Process) error {
 	return nil
 }
 
-// widen does nothing: only Linux can enlarge a pipe.
-func widen(*os.File) {}
+// enlargePipe does nothing: only Linux can enlarge a pipe.
+func enlargePipe(*os.File) {}
 
-// bound does nothing here: only GIT_ALLOC_LIMIT limits the memory of a run.
-func bound(*os.Process, int64) {}
+// limitMemory does nothing here: only GIT_ALLOC_LIMIT limits the memory of a run.
+func limitMemory(*os.Process, int64) {}
 
-// boundFiles does nothing: only Linux can limit the files that another process writes.
-func boundFiles(*os.Process, int64) {}
+// limitFiles does nothing: only Linux can limit the files that another process writes.
+func limitFiles(*os.Process, int64) {}
 
 // FreeAt returns 0, because the free space is unknown here.
 func FreeAt(string) int64 { return 0 }

@@ -35,9 +35,9 @@ type Command struct {
 	Stdin   io.Reader
 	Limit   int64         // bytes of standard output; 0 means 64 MiB
 	Timeout time.Duration // 0 means a minute
-	Writes  bool          // the run ends with this process, whatever happens
+	Writes  bool          // the run writes to the repository, so it is killed when this process ends
 	Stored  int64         // bytes of objects outside of Dir that the run works on
-	Memory  int64         // bytes that the run may use; 0 means what its objects need
+	Memory  int64         // bytes that the run may use; 0 means a limit by the size of its objects, see Allowance
 	File    int64         // greatest size of each file that it may write; 0 means no limit
 	Secrets []string      // texts that must never appear in an error
 }
@@ -61,8 +61,8 @@ var fixedConfig = []string{
 	"submodule.recurse", "false",
 }
 
-// passedVariables are the variables of our environment that git sees unchanged: where programs are,
-// and whom to trust.
+// passedVariables are the environment variables that git gets unchanged: where programs are, and which
+// certificate authorities to trust.
 var passedVariables = []string{"PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"}
 
 // environ returns the whole environment of a run.
@@ -100,7 +100,7 @@ func (c *Command) environ() []string {
 		}
 	}
 
-	env = append(env, authorities()...)
+	env = append(env, caVariables()...)
 
 	if c.Dir != "" {
 		env = append(env, "GIT_DIR="+c.Dir)
@@ -121,11 +121,12 @@ func (c *Command) environ() []string {
 	return append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(n))
 }
 
-// process prepares the command for its start. When ctx ends, the whole process group is killed.
-func (c *Command) process(ctx context.Context) (*exec.Cmd, *tail) {
+// newProcess returns a command that is ready to start, and the buffer for the end of its error output.
+// When ctx ends, the whole process group is killed.
+func (c *Command) newProcess(ctx context.Context) (*exec.Cmd, *tail) {
 	cmd := exec.CommandContext(ctx, "git", c.Args...)
 
-	// No directory above the working directory may count as a repository.
+	// Git must not find a repository in a directory above the working directory.
 	cmd.Dir = "/"
 	cmd.Env = c.environ()
 	cmd.Stdin = c.Stdin
@@ -133,7 +134,7 @@ func (c *Command) process(ctx context.Context) (*exec.Cmd, *tail) {
 	complaint := &tail{}
 	cmd.Stderr = complaint
 
-	// Processes that git starts may outlive it and hold its output open: do not wait long for them.
+	// Processes that git starts may outlive it and keep its output open, so do not wait long for them.
 	cmd.SysProcAttr = ownGroup(c.Writes)
 	cmd.Cancel = func() error { return killGroup(cmd.Process) }
 	cmd.WaitDelay = 5 * time.Second
@@ -172,8 +173,7 @@ func (c *Command) Stream(ctx context.Context, read func(io.Reader) error) error 
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("git %s took longer than %v: %w", c.name(), timeout, context.DeadlineExceeded))
 	defer cancel()
 
-	// Output goes through a pipe; the last kilobytes of error output are kept.
-	cmd, complaint := c.process(ctx)
+	cmd, complaint := c.newProcess(ctx)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("git %s: %w", c.name(), err)
@@ -185,7 +185,6 @@ func (c *Command) Stream(ctx context.Context, read func(io.Reader) error) error 
 	}
 	defer release()
 
-	// More output than the limit is an error.
 	limit := c.Limit
 	if limit == 0 {
 		limit = 64 << 20
@@ -193,11 +192,11 @@ func (c *Command) Stream(ctx context.Context, read func(io.Reader) error) error 
 
 	bounded := &limitedReader{r: stdout, left: limit}
 	readErr := read(bounded)
-	if readErr == nil && bounded.passed {
+	if readErr == nil && bounded.exceeded {
 		readErr = ErrTooLarge
 	}
 
-	// If the reader does not want the rest, git would wait forever to write it.
+	// Nobody reads the rest of the output, so git would wait forever to write it.
 	if readErr != nil {
 		killGroup(cmd.Process)
 		cmd.Wait()
@@ -211,12 +210,12 @@ func (c *Command) Stream(ctx context.Context, read func(io.Reader) error) error 
 		return readErr
 	}
 
-	// For a stopped run, the context says why, not the exit code.
+	// If the context has ended, that is the cause, not the exit code.
 	if err := cmd.Wait(); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return c.failure(err, complaint)
+		return c.newFailure(err, complaint)
 	}
 	return nil
 }
@@ -226,7 +225,7 @@ func (c *Command) Complaints(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 
-	cmd, said := c.process(ctx)
+	cmd, said := c.newProcess(ctx)
 	release, err := c.start(cmd)
 	if err != nil {
 		return "", err
@@ -234,7 +233,7 @@ func (c *Command) Complaints(ctx context.Context) (string, error) {
 	defer release()
 
 	if err := cmd.Wait(); err != nil {
-		return "", c.failure(err, said)
+		return "", c.newFailure(err, said)
 	}
 	return said.String(), nil
 }
@@ -247,15 +246,15 @@ func (c *Command) name() string {
 	return c.Args[0]
 }
 
-// failure returns the error of a run that failed.
-func (c *Command) failure(err error, complaint *tail) error {
-	f := &Failure{Command: c.name(), Exit: -1, Stderr: clean(complaint.String(), c.Secrets)}
+// newFailure returns the error of a run that failed: err is the error of Wait, complaint the error output.
+func (c *Command) newFailure(err error, complaint *tail) error {
+	f := &Failure{Command: c.name(), Exit: -1, Stderr: removeSecrets(complaint.String(), c.Secrets)}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		f.Exit = exit.ExitCode()
 	}
 
-	// A killed run has printed nothing.
+	// A run that was killed may have printed nothing.
 	if f.Stderr == "" {
 		f.Stderr = err.Error()
 	}
@@ -321,8 +320,8 @@ func kindOf(stderr string) error {
 // inURL matches a user, and perhaps a password, in an address.
 var inURL = regexp.MustCompile(`://[^/\s'"]*@`)
 
-// clean removes secrets from a text that git printed.
-func clean(s string, secrets []string) string {
+// removeSecrets removes secrets from a text that git printed.
+func removeSecrets(s string, secrets []string) string {
 	s = inURL.ReplaceAllString(s, "://")
 	for _, secret := range secrets {
 		if secret != "" {
@@ -332,7 +331,7 @@ func clean(s string, secrets []string) string {
 	return strings.ToValidUTF8(s, "?")
 }
 
-// tail keeps the end of what is written to it.
+// tail is a writer that stores the last maxStderr bytes.
 type tail struct{ buf []byte }
 
 // Write appends p, and keeps only the last maxStderr bytes.
@@ -362,18 +361,18 @@ func (t *tail) String() string {
 
 // limitedReader is a reader that fails if the stream is longer than allowed.
 type limitedReader struct {
-	r      io.Reader
-	left   int64
-	passed bool
+	r        io.Reader
+	left     int64 // bytes that may still be read
+	exceeded bool  // the stream is longer than allowed
 }
 
 // Read reads from the stream, and returns ErrTooLarge once it is longer than allowed.
 func (l *limitedReader) Read(p []byte) (int, error) {
-	// If nothing is left, another byte is too much, but the end is not.
+	// At the limit, the stream must end: try to read one more byte.
 	if l.left <= 0 {
 		n, err := l.r.Read(p[:min(1, len(p))])
 		if n > 0 {
-			l.passed = true
+			l.exceeded = true
 			return 0, ErrTooLarge
 		}
 		return 0, err

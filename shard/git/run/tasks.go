@@ -5,26 +5,25 @@ import (
 	"sync"
 )
 
-// Tasks is the work of a mirror that continues after its caller has left. The mirror owns it:
-// closing the mirror stops the work and waits for it.
+// Tasks runs the work of a mirror that continues after its caller has returned. Closing the mirror
+// stops the work and waits for it.
 type Tasks struct {
 	Context context.Context // context of all work
 	stop    context.CancelFunc
 
-	mu     sync.Mutex // guards closed, and Go against Wait
+	mu     sync.Mutex // guards closed; wg.Go must not run after wg.Wait
 	closed bool
 	wg     sync.WaitGroup
 }
 
-// NewTasks returns an owner of work. Close stops the work.
+// NewTasks returns Tasks without work.
 func NewTasks() *Tasks {
 	t := &Tasks{}
 	t.Context, t.stop = context.WithCancel(context.Background())
 	return t
 }
 
-// Run starts work in its own goroutine. It reports false, and starts nothing, if the owner is
-// closed.
+// Run starts work in its own goroutine. After Close it starts nothing and returns false.
 func (t *Tasks) Run(work func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
