@@ -13,14 +13,14 @@ func (s *Set) AcquireGroups(groups []*Group) (v *View, missing []Part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range groups {
-		missing = append(missing, s.join(v, g)...)
+		missing = append(missing, s.addGroup(v, g)...)
 	}
 	return v, missing
 }
 
-// join adds to a view the parts of a group whose files are all in the set, and returns the other
-// parts. The caller must hold Set.mu.
-func (s *Set) join(v *View, g *Group) (missing []Part) {
+// addGroup adds a member to a view with the parts of a group whose files are all in the set. It returns
+// the other parts. The caller must hold Set.mu.
+func (s *Set) addGroup(v *View, g *Group) (missing []Part) {
 	first := g.Parts[0]
 	e, sym := s.files[fileKey{first.Shard, KindShard}], s.files[fileKey{first.Symbols, KindSymbols}]
 	// Without the shard or its symbols no part can be searched.
@@ -28,7 +28,7 @@ func (s *Set) join(v *View, g *Group) (missing []Part) {
 		return g.Parts
 	}
 
-	m := &member{entry: e, sh: e.sh, sym: sym, joined: &joined{group: g}, parts: g.Parts}
+	m := &member{entry: e, sh: e.sh, sym: sym, groupView: &groupView{group: g}, parts: g.Parts}
 	if len(g.sides) > 0 {
 		m.dead = make([]*entry, len(g.Parts))
 	}
@@ -40,45 +40,46 @@ func (s *Set) join(v *View, g *Group) (missing []Part) {
 	}
 
 	if len(missing) > 0 {
-		m.group = nil // a part of the group must not pass for the whole
-		m.parts, m.dead = present(g.Parts, m.dead)
+		m.group = nil // without all parts, the result must not be cached as that of the group
+		m.parts, m.dead = withDeadFiles(g.Parts, m.dead)
 		if len(m.parts) == 0 {
 			return missing
 		}
 	}
 
-	v.hold(m)
+	v.addMember(m)
 	return missing
 }
 
-// present returns the parts whose side files are in the set, with those side files.
-func present(parts []Part, dead []*entry) (have []Part, sides []*entry) {
+// withDeadFiles returns the parts that have no .dead file, or whose .dead file is in the set, with the
+// entries of these files.
+func withDeadFiles(parts []Part, dead []*entry) (have []Part, haveDead []*entry) {
 	for i, p := range parts {
 		if p.Dead.IsZero() || dead[i] != nil {
-			have, sides = append(have, p), append(sides, dead[i])
+			have, haveDead = append(have, p), append(haveDead, dead[i])
 		}
 	}
-	return have, sides
+	return have, haveDead
 }
 
-// hold adds a member to a view with a reference to each of its files. The caller must hold Set.mu.
-func (v *View) hold(m *member) {
+// addMember adds a member to a view, and counts a reference to each of its files, so that they stay open.
+// The caller must hold Set.mu.
+func (v *View) addMember(m *member) {
 	v.members = append(v.members, m)
 
-	from := len(v.held)
-	v.held = append(v.held, m.entry)
+	from := len(v.entries)
+	v.entries = append(v.entries, m.entry)
 	if m.sym != nil {
-		v.held = append(v.held, m.sym)
+		v.entries = append(v.entries, m.sym)
 	}
 
 	for _, e := range m.dead {
 		if e != nil {
-			v.held = append(v.held, e)
+			v.entries = append(v.entries, e)
 		}
 	}
 
-	// An entry with references stays open.
-	for _, e := range v.held[from:] {
+	for _, e := range v.entries[from:] {
 		e.refs++
 	}
 }

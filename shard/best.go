@@ -15,8 +15,8 @@ type bestLine struct {
 	weight     float32
 }
 
-// bestLines returns the lines of the document on which matches begin, with their weights. The spans
-// must be in order, and at least one.
+// bestLines returns the lines of the document on which matches begin, with their weights. spans must
+// be in order and not empty.
 func (e *evaluator) bestLines(spans []match.Span) ([]bestLine, error) {
 	if err := e.t.decodeRange(spans[0].Start, spans[len(spans)-1].End); err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ type matchedText struct {
 // ignored.
 //
 //	weight = sum over the texts of the line of 1 / (matches of the text in the file)
-//	       + 1 for each text that stands right behind another one
+//	       + 1 for each text that follows another one directly
 //
 //	[func] Walk        1/3
 //	// a [tree]              1/2
@@ -66,7 +66,7 @@ func weighLines(content []byte, spans []match.Span) []bestLine {
 		last = sp.Start
 
 		l := &lines[len(lines)-1]
-		if i > l.first && texts[i] != texts[i-1] && adjoins(content[spans[i-1].End:sp.Start]) {
+		if i > l.first && texts[i] != texts[i-1] && areAdjacent(content[spans[i-1].End:sp.Start]) {
 			l.weight++
 		}
 		if t := texts[i]; t.line != len(lines) {
@@ -111,9 +111,9 @@ func bestSpans(spans []match.Span, lines []bestLine, n int) []match.Span {
 	return best
 }
 
-// weigh sets the weight of each chunk to that of its heaviest line. Chunks, spans and lines must be
-// in the order of the file.
-func weigh(chunks []Chunk, spans []match.Span, lines []bestLine) {
+// setWeights sets the weight of each chunk to that of its heaviest line. chunks, spans and lines must be in
+// the order of the file.
+func setWeights(chunks []Chunk, spans []match.Span, lines []bestLine) {
 	at := 0 // index of the line that contains the present range
 	for i := range chunks {
 		for _, r := range chunks[i].Ranges {

@@ -36,7 +36,7 @@ func (d docSet) or(o docSet) docSet {
 	return d
 }
 
-// not returns the complement in a shard with that many documents.
+// not returns the complement in a shard with the given number of documents.
 func (d docSet) not(documents int) docSet {
 	out := newDocSet(documents)
 	if d == nil {

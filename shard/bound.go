@@ -18,30 +18,29 @@ type bound struct {
 	names []*nameSet          // by pattern; for opName
 	units [][]*trigram.Bitmap // by pattern of opContent, then by segment: candidate units; nil means none
 	syms  []*symbolHits       // by pattern; for opSymbol
-	feeds []bool              // by segment: it has a "\r"; nil while no pattern depends on line ends
+	hasCR []bool              // by segment: its text has a "\r"; nil if no pattern depends on line ends
 
-	coarse bool   // columns are not read yet: any condition on a column may hold
-	passed bool   // coarse made upper or lower skip a column
-	within docSet // documents whose columns are read; nil means all
+	skipColumns   bool   // upper and lower must not read columns: any condition on a column may hold
+	skippedColumn bool   // upper or lower has skipped a column because of skipColumns
+	within        docSet // documents that may still match: columns are read only for these; nil means all
 
 	defs       docSet       // documents that define a word of the query; nil when none does
 	defExact   docSet       // documents of defs that define the word in the query's case
 	defNames   map[int]bool // by number of a defining name: it has the query's case although case is ignored
-	cache      *blockCache  // nil where the search reads so much that it would only evict other blocks
+	cache      *blockCache  // nil if the search reads so much that it would only evict other blocks
 	docs       []uint32     // candidate documents, in order
 	candidates int          // candidate units
 	work       trigram.Work
 }
 
-// boundNode is what the lists of a shard say about a node.
+// boundNode has the repositories, revisions or languages of the shard for which a node holds.
 type boundNode struct {
 	repos *repoMasks // opRev, opRepos
 	langs []bool     // opLang: by language
 }
 
-// scratch holds the buffers with which one goroutine reads postings. A view may have thousands of
-// small shards, most of them without a candidate. So a buffer that one shard did not need serves
-// the next.
+// scratch has the buffers with which one goroutine reads postings. A view may have thousands of small
+// shards, most of them without a candidate, so the goroutine uses the same buffers for all of them.
 type scratch struct {
 	post  trigram.Scratch
 	spare []*trigram.Bitmap // free bitmaps
@@ -60,9 +59,9 @@ func (s *scratch) bitmap() *trigram.Bitmap {
 	return new(trigram.Bitmap)
 }
 
-// bind applies a plan to a member: it finds the documents that may match. It asks the cheapest
-// sources first: the lists of repositories, revisions and languages, then the postings. The columns
-// (paths, languages of occurrences) come last, for the documents that are left.
+// bind applies a plan to a member: it finds the documents that may match. It uses the cheapest data
+// first: the lists of repositories, revisions and languages of the shard, then the postings. The
+// columns (paths and languages of occurrences) come last, and only for the documents that are left.
 func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 	b := &bound{p: p, m: m, s: m.sh}
 	if b.s.m.documents == 0 {
@@ -74,10 +73,10 @@ func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 	b.units = make([][]*trigram.Bitmap, len(p.patterns))
 	b.syms = make([]*symbolHits, len(p.patterns))
 
-	if !b.possible(p.root) {
+	if !b.canMatch(p.root) {
 		return b, nil
 	}
-	if err := b.atoms(p.root); err != nil {
+	if err := b.prepareAtoms(p.root); err != nil {
 		return nil, err
 	}
 
@@ -86,15 +85,14 @@ func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 		b.within = alive
 	}
 	if len(p.contents) > 0 {
-		if err := b.postings(scratch); err != nil {
+		if err := b.searchPostings(scratch); err != nil {
 			return nil, err
 		}
 	}
 
-	// Read the columns of the few documents that are left. If the postings skipped no column, this
-	// is done already.
+	// Read the columns of the documents that are left, unless the step before has not skipped any.
 	filter := b.within
-	if len(p.contents) == 0 || b.passed {
+	if len(p.contents) == 0 || b.skippedColumn {
 		upper, err := b.upper(p.root)
 		if err != nil {
 			return nil, err
@@ -112,50 +110,47 @@ func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 		b.docs = append(b.docs, uint32(d))
 	}
 
-	// Documents that define a word of the query are decided first.
 	if len(b.docs) > 0 {
-		if err := b.definitions(); err != nil {
+		if err := b.findDefiners(); err != nil {
 			return nil, err
 		}
-		b.definitionsFirst()
+		b.moveDefinersFirst()
 	}
 
 	return b, nil
 }
 
-// postings narrows b.within to the documents in which the postings allow the content patterns to
+// searchPostings narrows b.within to the documents in which the postings allow the content patterns to
 // match. It reads no columns.
-func (b *bound) postings(scratch *scratch) error {
-	// Search each pattern on its own; upper combines the results.
+func (b *bound) searchPostings(scratch *scratch) error {
 	for _, i := range b.p.contents {
-		if err := b.search(i, scratch); err != nil {
+		if err := b.searchPattern(i, scratch); err != nil {
 			return err
 		}
 	}
-	if err := b.lineEnds(); err != nil {
+	if err := b.findCarriageReturns(); err != nil {
 		return err
 	}
 
-	// Skip the columns: they are read later, for the documents that the postings leave.
-	b.coarse = true
+	// Do not read columns yet: bind reads them later, for the documents that are left.
+	b.skipColumns = true
 	upper, err := b.upper(b.p.root)
-	b.coarse = false
+	b.skipColumns = false
 	b.within = upper.and(b.within)
 	return err
 }
 
-// lineEnds finds the segments that have a "\r", if a pattern depends on it.
-func (b *bound) lineEnds() error {
+// findCarriageReturns finds the segments that have a "\r", if a pattern depends on line ends.
+func (b *bound) findCarriageReturns() error {
 	for _, i := range b.p.contents {
 		if !b.p.patterns[i].m.ReadsLineEnds() {
 			continue
 		}
 
-		// One answer serves all patterns.
-		b.feeds = make([]bool, b.s.post.Segments())
-		for seg := range b.feeds {
+		b.hasCR = make([]bool, b.s.post.Segments())
+		for seg := range b.hasCR {
 			var err error
-			if b.feeds[seg], err = b.s.post.HasByte(seg, '\r'); err != nil {
+			if b.hasCR[seg], err = b.s.post.HasByte(seg, '\r'); err != nil {
 				return err
 			}
 		}
@@ -165,9 +160,9 @@ func (b *bound) lineEnds() error {
 	return nil
 }
 
-// possible reports whether the shard can have a match, by its lists of repositories, revisions and
-// languages. It visits every node, because it also prepares what the columns are compared with.
-func (b *bound) possible(n *node) bool {
+// canMatch reports whether the shard can have a match, by its lists of repositories, revisions and
+// languages. It also sets b.nodes, so it visits every node, even if the result is known.
+func (b *bound) canMatch(n *node) bool {
 	switch n.op {
 	case opConst:
 		return n.yes
@@ -188,30 +183,30 @@ func (b *bound) possible(n *node) bool {
 		b.nodes[n.slot].langs = langs
 		return any
 
-	// Visit every member, also when the result is known.
 	case opAnd:
 		all := true
 		for _, sub := range n.subs {
-			all = b.possible(sub) && all
+			all = b.canMatch(sub) && all
 		}
 		return all
 
 	case opOr:
 		any := false
 		for _, sub := range n.subs {
-			any = b.possible(sub) || any
+			any = b.canMatch(sub) || any
 		}
 		return any
 
-	// A Not rules nothing out: what it negates may be absent from every document.
+	// A Not rules nothing out: its member may hold for no document.
 	case opNot:
-		b.possible(n.subs[0])
+		b.canMatch(n.subs[0])
 	}
 	return true
 }
 
-// atoms finds the symbols that the query asks for and prepares the name sets.
-func (b *bound) atoms(n *node) error {
+// prepareAtoms matches the patterns of symbols with the names of the shard, and makes the name set of each
+// pattern of paths.
+func (b *bound) prepareAtoms(n *node) error {
 	var err error
 	switch n.op {
 	case opName:
@@ -227,21 +222,21 @@ func (b *bound) atoms(n *node) error {
 
 	for _, sub := range n.subs {
 		if err == nil {
-			err = b.atoms(sub)
+			err = b.prepareAtoms(sub)
 		}
 	}
 	return err
 }
 
-// pass reports whether columns are skipped for now, and remembers that one was.
-func (b *bound) pass() bool {
-	b.passed = b.passed || b.coarse
-	return b.coarse
+// skipColumn reports whether the caller must skip a column, because of b.skipColumns, and then sets b.skippedColumn.
+func (b *bound) skipColumn() bool {
+	b.skippedColumn = b.skippedColumn || b.skipColumns
+	return b.skipColumns
 }
 
-// wide reports whether so many documents are left that the postings of paths cost less than
-// matching the paths of each document.
-func (b *bound) wide() bool {
+// hasManyDocs reports whether so many documents are left that searching the path index costs less than
+// matching the paths of each of them.
+func (b *bound) hasManyDocs() bool {
 	if b.within == nil {
 		return true
 	}
@@ -249,16 +244,16 @@ func (b *bound) wide() bool {
 	for _, word := range b.within {
 		n += bits.OnesCount64(word)
 	}
-	return n >= leastPaths
+	return n >= minIndexedPaths
 }
 
-// scan returns the documents of b.within that have an occurrence for which holds is true. With all,
-// holds must be true for every occurrence.
-func (b *bound) scan(holds func(o int) bool, all bool) docSet {
+// scanOccurrences returns the documents of b.within that have an occurrence for which holds returns true. If all
+// is set, holds must return true for every occurrence.
+func (b *bound) scanOccurrences(holds func(o int) bool, all bool) docSet {
 	documents := b.s.m.documents
 	set := newDocSet(documents)
 	for d := b.within.next(0, documents); d >= 0; d = b.within.next(d+1, documents) {
-		// One occurrence can decide: a true one makes "any" true, a false one makes "all" false.
+		// A true one decides "any", a false one decides "all".
 		yes := all
 		for o, end := int(b.s.docOccur.At(d)), int(b.s.docOccur.At(d+1)); o < end; o++ {
 			if holds(o) != all {
@@ -273,25 +268,25 @@ func (b *bound) scan(holds func(o int) bool, all bool) docSet {
 	return set
 }
 
-// skipped returns the documents that are kept by name only.
-func (b *bound) skipped() docSet {
+// skippedSet returns the documents without content in the index.
+func (b *bound) skippedSet() docSet {
 	set := newDocSet(b.s.m.documents)
-	for _, d := range b.s.skipped() {
+	for _, d := range b.s.skippedDocs() {
 		set.add(int(d))
 	}
 	return set
 }
 
-// hasLang returns a condition for scan: the occurrence has the language of the node.
+// hasLang returns a condition for scanOccurrences: the occurrence has the language of the node.
 func (b *bound) hasLang(n *node) func(o int) bool {
 	langs := b.nodes[n.slot].langs
 	return func(o int) bool { return langs[b.s.occLang.At(o)] }
 }
 
-// hasName returns a condition for scan: the path of the occurrence matches the pattern of the node.
+// hasName returns a condition for scanOccurrences: the path of the occurrence matches the pattern of the node.
 func (b *bound) hasName(n *node) func(o int) bool {
 	names := b.names[n.pat]
-	return func(o int) bool { return names.learn(b.s, b.s.occPath.At(o)) }
+	return func(o int) bool { return names.matchPath(b.s, b.s.occPath.At(o)) }
 }
 
 // upper returns a superset of the documents that satisfy a node; nil stands for
@@ -301,7 +296,6 @@ func (b *bound) hasName(n *node) func(o int) bool {
 func (b *bound) upper(n *node) (docSet, error) {
 	s := b.s
 	switch n.op {
-	// These need no look at any document.
 	case opConst:
 		if !n.yes {
 			return newDocSet(s.m.documents), nil
@@ -309,29 +303,29 @@ func (b *bound) upper(n *node) (docSet, error) {
 	case opRepos, opRev:
 		return b.upperRepos(n), nil
 
-	// The columns decide, unless they are skipped for now.
+	// Columns decide, unless they are skipped.
 	case opLang:
 		if n.name == SkippedLanguage {
-			return b.skipped(), nil
+			return b.skippedSet(), nil
 		}
-		if !b.pass() {
-			return b.scan(b.hasLang(n), false), nil
+		if !b.skipColumn() {
+			return b.scanOccurrences(b.hasLang(n), false), nil
 		}
 	case opName:
-		if b.pass() {
+		if b.skipColumn() {
 			break
 		}
-		if names := b.names[n.pat]; b.wide() && names.learnAll(s) {
+		if names := b.names[n.pat]; b.hasManyDocs() && names.matchAllPaths(s) {
 			return names.documents(s).and(b.within), nil
 		}
-		return b.scan(b.hasName(n), false), nil
+		return b.scanOccurrences(b.hasName(n), false), nil
 
-	// The symbols and the postings decide.
+	// Symbols and postings decide.
 	case opSymbol:
-		return b.syms[n.pat].docs(s.m.documents), nil
+		return b.syms[n.pat].copySet(s.m.documents), nil
 	case opContent:
 		if b.units[n.pat] != nil {
-			return b.docsOf(b.units[n.pat]), nil
+			return b.documentsOf(b.units[n.pat]), nil
 		}
 
 	// These combine the bounds of their members.
@@ -377,32 +371,30 @@ func (b *bound) unite(subs []*node, bound func(*node) (docSet, error)) (docSet, 
 }
 
 // upperRepos returns a superset of the documents in the repositories and revisions of n; nil stands
-// for all documents. If one answer holds for the whole shard, it reads no column.
+// for all documents. It reads no column if n holds for all of the shard, or for nothing in it.
 func (b *bound) upperRepos(n *node) docSet {
 	masks := b.nodes[n.slot].repos
 	bits := masks.bits
 	switch {
-	// The lists alone may answer for all documents.
 	case masks.all:
 		return nil
 	case masks.none:
 		return newDocSet(b.s.m.documents)
-	case b.pass():
+	case b.skipColumn():
 		return nil
 	}
 
-	return b.scan(func(o int) bool {
+	return b.scanOccurrences(func(o int) bool {
 		i := b.s.occRepo.At(o)
 		r := b.m.repos[i]
 		return r != nil && bits[i]&r.mask(b.s, o) != 0
 	}, false)
 }
 
-// lower returns documents that are known to satisfy a node, whichever of their occurrences and
-// revisions counts.
+// lower returns documents that certainly satisfy a node, in all of their occurrences and revisions.
 func (b *bound) lower(n *node) (docSet, error) {
 	s := b.s
-	if (n.op == opRepos || n.op == opLang || n.op == opName) && b.pass() {
+	if (n.op == opRepos || n.op == opLang || n.op == opName) && b.skipColumn() {
 		return newDocSet(s.m.documents), nil
 	}
 
@@ -412,22 +404,22 @@ func (b *bound) lower(n *node) (docSet, error) {
 			return nil, nil
 		}
 
-	// The columns decide.
+	// Columns decide.
 	case opRepos:
 		bits := b.nodes[n.slot].repos.bits
-		return b.scan(func(o int) bool {
+		return b.scanOccurrences(func(o int) bool {
 			i := s.occRepo.At(o)
 			return b.m.repos[i] == nil || bits[i] != 0
 		}, true), nil
 	case opLang:
-		return b.scan(b.hasLang(n), true), nil
+		return b.scanOccurrences(b.hasLang(n), true), nil
 	case opName:
-		if b.wide() {
-			b.names[n.pat].learnAll(s)
+		if b.hasManyDocs() {
+			b.names[n.pat].matchAllPaths(s)
 		}
-		return b.scan(b.hasName(n), true), nil
+		return b.scanOccurrences(b.hasName(n), true), nil
 	case opSymbol:
-		return b.syms[n.pat].docs(s.m.documents), nil
+		return b.syms[n.pat].copySet(s.m.documents), nil
 
 	// These combine the bounds of their members.
 	case opNot:
@@ -441,13 +433,12 @@ func (b *bound) lower(n *node) (docSet, error) {
 	return newDocSet(s.m.documents), nil
 }
 
-// search sets the candidate units of a pattern, from an earlier search or from the postings.
-func (b *bound) search(pat int, scratch *scratch) error {
-	if b.recall(pat, scratch) {
+// searchPattern sets b.units of a pattern to its candidate units, from an earlier search or the postings.
+func (b *bound) searchPattern(pat int, scratch *scratch) error {
+	if b.loadCandidates(pat, scratch) {
 		return nil
 	}
 
-	// Ask the postings of each segment.
 	s := b.s
 	units, sum := newUnits(s), 0
 	scratch.post.Work = trigram.Work{}
@@ -470,21 +461,20 @@ func (b *bound) search(pat int, scratch *scratch) error {
 		sum += n
 	}
 
-	// Add the work of all segments.
 	b.work.Lookups += scratch.post.Work.Lookups
 	b.work.Lists += scratch.post.Work.Lists
 	b.work.Bytes += scratch.post.Work.Bytes
 	b.candidates += sum
 	b.units[pat] = units
-	b.remember(pat, sum)
+	b.storeCandidates(pat, sum)
 	return nil
 }
 
 // newUnits returns room for the candidates of a pattern, by segment.
 func newUnits(s *shard) []*trigram.Bitmap { return make([]*trigram.Bitmap, len(s.content)) }
 
-// docsOf returns the documents that own candidate units.
-func (b *bound) docsOf(units []*trigram.Bitmap) docSet {
+// documentsOf returns the documents that own candidate units.
+func (b *bound) documentsOf(units []*trigram.Bitmap) docSet {
 	s := b.s
 	set, d := newDocSet(s.m.documents), 0
 	for seg, bitmap := range units {
@@ -495,7 +485,7 @@ func (b *bound) docsOf(units []*trigram.Bitmap) docSet {
 		start, limit := s.segStart[seg], s.segStart[seg+1]-s.segStart[seg]
 		for u := bitmap.Next(0); u >= 0 && u < limit; {
 			// One candidate unit is enough: continue after the document that owns it.
-			d = s.documentFrom(d, start+u)
+			d = s.findDocument(d, start+u)
 			set.add(d)
 			u = bitmap.Next(int(s.docUnit.At(d+1)) - start)
 		}
@@ -503,9 +493,9 @@ func (b *bound) docsOf(units []*trigram.Bitmap) docSet {
 	return set
 }
 
-// recall sets the candidates of a pattern to those of an earlier search. It reports whether there
-// are any.
-func (b *bound) recall(pat int, scratch *scratch) bool {
+// loadCandidates sets b.units of a pattern to the result of an earlier search. It returns false if that is not
+// cached.
+func (b *bound) loadCandidates(pat int, scratch *scratch) bool {
 	rows, ok := b.s.found.get(b.p.patterns[pat].formula)
 	if !ok {
 		return false
@@ -532,15 +522,15 @@ func (b *bound) recall(pat int, scratch *scratch) bool {
 	return true
 }
 
-// remember keeps the n candidates of a pattern for later searches, unless they are very many:
-// setting their bits again would take longer than asking the postings.
-func (b *bound) remember(pat, n int) {
-	most := max(keepRows, b.s.m.units)
-	if n > most/4 || len(b.p.patterns[pat].text.Pattern) > keepPattern {
+// storeCandidates caches the n candidate units of a pattern for later searches. It does not cache very many,
+// because setting their bits again would take longer than searching the postings.
+func (b *bound) storeCandidates(pat, n int) {
+	maxRows := max(keepRows, b.s.m.units)
+	if n > maxRows/4 || len(b.p.patterns[pat].text.Pattern) > keepPattern {
 		return
 	}
 
-	// Count rows in the shard, not in the segment: then one list serves all segments.
+	// The cache has rows of the shard, so that one list has the units of all segments.
 	named := namedUnits{formula: b.p.patterns[pat].formula, rows: make([]uint32, 0, n)}
 	for seg, bitmap := range b.units[pat] {
 		if bitmap == nil {
@@ -551,5 +541,5 @@ func (b *bound) remember(pat, n int) {
 		}
 	}
 
-	b.s.found.put(named, most)
+	b.s.found.put(named, maxRows)
 }

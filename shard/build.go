@@ -19,22 +19,20 @@ func Build(ctx context.Context, dir string, src Source, opt BuildOptions) ([]Bui
 	}
 
 	// Compute order and sizes first, because progress is reported in bytes of the source.
-	order := arrange(blobs)
+	order := sortBlobs(blobs)
 	var total, done int64
 	for _, b := range blobs {
 		total += b.Size
 	}
 
-	var end ending // finishes the slice before while the next one is built
+	var end finisher // finishes the previous slice while the next one is built
 	for _, slice := range cutSlices(blobs, order, opt) {
 		b := newBuilder(repos, blobs, opt)
 		b.progress = func(n int64) { opt.Progress(done+n, total) }
 		err := b.build(ctx, dir, src, slice)
 
-		// Wait until the slice before is finished.
+		// Wait until the previous slice is finished. If it failed, drop the file of this one too.
 		end.wait()
-
-		// If the slice before failed, give up this one's file too.
 		if err == nil && end.err != nil {
 			b.out.Abort()
 		}
@@ -42,8 +40,7 @@ func Build(ctx context.Context, dir string, src Source, opt BuildOptions) ([]Bui
 			return nil, err
 		}
 
-		// Finish this slice while the next one is built.
-		end.begin(b)
+		end.start(b)
 		for _, i := range slice {
 			done += blobs[i].Size
 		}
@@ -61,26 +58,26 @@ func (s *Set) Build(ctx context.Context, src Source, opt BuildOptions) ([]Built,
 	return Build(ctx, s.dir, src, opt)
 }
 
-// ending finishes one slice after the other, each while the next one is built. Finishing takes one
+// finisher finishes one slice after the other, each while the next one is built. Finishing takes one
 // goroutine and waits for the disk.
-type ending struct {
+type finisher struct {
 	done  chan struct{}
 	built []Built
 	err   error
 }
 
-// begin starts to finish a slice. The caller must have waited for the slice before.
-func (e *ending) begin(b *builder) {
+// start starts to finish a slice. The caller must have waited for the slice before.
+func (e *finisher) start(b *builder) {
 	e.done = make(chan struct{})
 	go func() {
 		defer close(e.done)
-		built, err := b.end()
+		built, err := b.finish()
 		e.built, e.err = append(e.built, built...), errors.Join(e.err, err)
 	}()
 }
 
 // wait waits for the slice that begin started to finish, if there is one.
-func (e *ending) wait() {
+func (e *finisher) wait() {
 	if e.done != nil {
 		<-e.done
 	}
@@ -100,7 +97,6 @@ func checkSource(repos []Repository, blobs []Blob) error {
 		}
 	}
 
-	// Blob ids must be git's, and places must be in repositories of the source.
 	for _, b := range blobs {
 		if len(b.OID) != 40 && len(b.OID) != 64 {
 			return fmt.Errorf("build shard: blob id %q is neither SHA-1 nor SHA-256", b.OID)
@@ -114,10 +110,10 @@ func checkSource(repos []Repository, blobs []Blob) error {
 	return nil
 }
 
-// arrange returns the order of the documents: by repository, then by category (code, documentation,
-// generated, tests, vendored), then by path, which puts similar texts together. The best place of a
-// blob decides.
-func arrange(blobs []Blob) []int {
+// sortBlobs returns the order of the documents, as indexes of blobs: by repository, then by category
+// (code, documentation, generated, tests, vendored), then by path, which puts similar texts together.
+// The first occurrence of a blob in this order decides. A blob without an occurrence has no document.
+func sortBlobs(blobs []Blob) []int {
 	type key struct {
 		repo  int
 		kind  category
@@ -125,22 +121,21 @@ func arrange(blobs []Blob) []int {
 		index int
 	}
 
-	// Find the best place of each blob. A blob without a place has no document.
 	keys := make([]key, 0, len(blobs))
 	for i, b := range blobs {
 		if len(b.Occurrences) == 0 {
 			continue
 		}
 
-		best := key{repo: 1 << 30}
+		first := key{repo: 1 << 30}
 		for _, o := range b.Occurrences {
 			k := key{o.Repo, categoryOf(o.Path), o.Path, i}
-			if k.repo < best.repo || k.repo == best.repo && (k.kind < best.kind || k.kind == best.kind && k.path < best.path) {
-				best = k
+			if k.repo < first.repo || k.repo == first.repo && (k.kind < first.kind || k.kind == first.kind && k.path < first.path) {
+				first = k
 			}
 		}
 
-		keys = append(keys, best)
+		keys = append(keys, first)
 	}
 
 	// The id breaks ties, so that the order depends on the source alone.
@@ -155,12 +150,12 @@ func arrange(blobs []Blob) []int {
 	return order
 }
 
-// cutSlices cuts the order into slices of about equal text. A slice has at most the limit and one
-// more document. With a limit of 10, texts of 4 4 4 4 4 are n = 2 slices with a goal of 10: {4 4 4}
-// {4 4}.
+// cutSlices cuts the order into slices with about equal amounts of text. A slice may exceed SliceBytes
+// by part of one document. With a limit of 10, texts of 4 4 4 4 4 become n = 2 slices with a goal of 10
+// each: {4 4 4} {4 4}.
 func cutSlices(blobs []Blob, order []int, opt BuildOptions) [][]int {
 	size := func(i int) int64 {
-		if opt.fate(blobs[i]) != indexed {
+		if opt.skipReason(blobs[i]) != indexed {
 			return 0
 		}
 		return blobs[i].Size
@@ -184,7 +179,6 @@ func cutSlices(blobs []Blob, order []int, opt BuildOptions) [][]int {
 	for k, i := range order {
 		sum += size(i)
 
-		// The slice is full, and documents are left for the next.
 		if sum >= goal && k+1 < len(order) && n > 1 {
 			cuts = append(cuts, order[start:k+1])
 			start, sum = k+1, 0
@@ -197,9 +191,9 @@ func cutSlices(blobs []Blob, order []int, opt BuildOptions) [][]int {
 	return cuts
 }
 
-// fate returns why the content of a blob will be left out, as far as its size tells before it is
-// read.
-func (o BuildOptions) fate(b Blob) skip {
+// skipReason returns why the content of a blob is left out of the index, if its size decides that; otherwise
+// indexed. For a blob that is packed, it returns what was decided before.
+func (o BuildOptions) skipReason(b Blob) skip {
 	if known, ok := o.known[b.OID]; ok {
 		return known.skip
 	}
@@ -209,7 +203,7 @@ func (o BuildOptions) fate(b Blob) skip {
 	return indexed
 }
 
-// alwaysIndexed reports whether a blob is indexed whatever its size and its number of trigrams.
+// alwaysIndexed reports whether MaxFileSize and MaxTrigrams do not apply to a blob.
 func alwaysIndexed(b Blob, opt BuildOptions) bool {
 	if known, ok := opt.known[b.OID]; ok {
 		return known.skip == indexed

@@ -28,10 +28,10 @@ type builder struct {
 	langs     map[string]int
 	masks     map[uint64]int // number of each mask: its index in maskList
 	maskList  []uint64
-	skipped   int     // documents kept by name only
-	inRepo    []int   // occurrences, by repository
+	skipped   int     // documents without content in the index
+	inRepo    []int   // number of occurrences, by repository
 	shares    []share // by repository
-	blockBase int64   // where the content section of the present segment starts in the file
+	blockBase int64   // where the content section of the current segment starts in the file
 
 	// The columns as the file has them: numbers of 4 bytes, little endian.
 	blockEnd, unitLine         []byte // by unit
@@ -40,7 +40,7 @@ type builder struct {
 
 	occPath     []occurrenceRow // rows of the occurrence columns, which are written at the end
 	done        int64           // bytes of the blobs written so far
-	contentOpen bool            // the content section of the present segment is open
+	contentOpen bool            // the content section of the current segment has been started
 }
 
 // occurrenceRow is one occurrence. Paths get their numbers only when all of them are known.
@@ -71,24 +71,24 @@ func (b *builder) build(ctx context.Context, dir string, src Source, order []int
 	}
 
 	// A segment is written when it is full: the postings in memory do not grow with the shard.
-	b.post = trigram.New(trigram.Options{Emit: b.segment})
+	b.post = trigram.New(trigram.Options{Emit: b.addPostings})
 	defer b.post.Close()
 
-	err = b.train(ctx, src, order)
+	err = b.trainDictionary(ctx, src, order)
 	if err == nil {
-		err = b.documents(ctx, src, order)
+		err = b.buildDocuments(ctx, src, order)
 	}
 
-	// A file without a name is safe to drop: nobody has seen it.
 	if err != nil {
 		b.out.Abort()
 	}
 	return err
 }
 
-// end writes the columns after the documents and gives the file its name.
-func (b *builder) end() (built []Built, err error) {
-	b.columns()
+// finish writes the columns after the documents, gives the file its name, and describes each repository's
+// part of it.
+func (b *builder) finish() (built []Built, err error) {
+	b.writeColumns()
 	id, size, err := b.out.Finish()
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (b *builder) end() (built []Built, err error) {
 	// A repository without a document in this file has no part in it.
 	for i, n := range b.inRepo {
 		if n > 0 {
-			repoPart := b.shares[i].built(Part{Repo: b.repos[i].ID, Shard: id}, size, &b.m)
+			repoPart := b.shares[i].describe(Part{Repo: b.repos[i].ID, Shard: id}, size, &b.m)
 			repoPart.Occurrences, repoPart.Skipped = n, b.skipped
 			built = append(built, repoPart)
 		}
@@ -105,17 +105,16 @@ func (b *builder) end() (built []Built, err error) {
 	return built, nil
 }
 
-// segment writes the postings of a segment after its content: the file has
-// content 0, postings 0, content 1, postings 1, and so on. The postings' writer
-// calls it when a segment is complete.
-func (b *builder) segment(postings ...[]byte) error {
+// addPostings writes the postings of a segment after its content: the file has content 0, postings 0,
+// content 1, postings 1, and so on. The trigram writer calls it when a segment is complete.
+func (b *builder) addPostings(postings ...[]byte) error {
 	b.closeContent()
 	b.out.Add(secText+file.SectionID(b.m.segments), postings...)
 	b.m.segments++
 	return b.out.Err()
 }
 
-// openContent begins the sections of content.
+// openContent starts the content section of the current segment, unless it has been started.
 func (b *builder) openContent() {
 	if !b.contentOpen {
 		b.out.Begin(secBlocks + file.SectionID(b.m.segments))
@@ -135,20 +134,20 @@ type encoded struct {
 	index int // in builder.blobs
 	text  []byte
 	form
-	always    bool     // it is indexed whatever its size
-	generated bool     // a generator wrote it
+	always    bool     // MaxTrigrams does not apply
+	generated bool     // its first lines say that a program has written it
 	langs     []string // by occurrence
 	blocks    span     // range in batch.blocks
 	units     span     // range in batch.ends and batch.lines
 }
 
-// The size of a batch, which goes from stage to stage at once.
+// The greatest size of a batch.
 const (
 	batchBytes = 1 << 20 // bytes of text, about
 	batchDocs  = 4096
 )
 
-// batch is a run of documents, with the buffers that they share.
+// batch is some documents that go through the pipeline together, with the buffers that they share.
 type batch struct {
 	docs    []encoded
 	buf     []byte        // texts
@@ -158,13 +157,13 @@ type batch struct {
 	encoded chan struct{} // closed by the encoder when it is done
 }
 
-// encode finds the languages and makes the blocks of the documents of a batch. This work needs no
-// other documents, so encoders run side by side.
-func (b *builder) encode(enc *lz.Encoder, t *batch) {
+// encodeBatch finds the languages and makes the blocks of the documents of a batch. Several goroutines may
+// call it, for different batches.
+func (b *builder) encodeBatch(enc *lz.Encoder, t *batch) {
 	t.blocks, t.ends, t.lines = t.blocks[:0], t.ends[:0], t.lines[:0]
 	for i := range t.docs {
 		e := &t.docs[i]
-		b.classify(e)
+		b.setLanguages(e)
 
 		from, unit := len(t.blocks), len(t.ends)
 		if e.skip == indexed && len(e.text) > 0 {
@@ -191,26 +190,25 @@ func (t *batch) compress(enc *lz.Encoder, text []byte) {
 	}
 }
 
-// textOf returns how many bytes of text some blobs have, as far as their sizes tell before they are
-// read.
-func (b *builder) textOf(order []int) (text int64) {
+// countText returns how many bytes some blobs have together, without those that are too large to be
+// indexed.
+func (b *builder) countText(order []int) (text int64) {
 	for _, i := range order {
-		if b.opt.fate(b.blobs[i]) == indexed {
+		if b.opt.skipReason(b.blobs[i]) == indexed {
 			text += b.blobs[i].Size
 		}
 	}
 	return text
 }
 
-// classify finds the language of a document at each of its paths.
-func (b *builder) classify(e *encoded) {
+// setLanguages sets the language of a document at each of its paths, and whether it is generated.
+func (b *builder) setLanguages(e *encoded) {
 	x := &b.blobs[e.index]
 	e.langs = e.langs[:0]
 	if e.skip == indexed {
 		e.generated = isGenerated(e.text)
 	}
 
-	// Each path of a blob has a language of its own.
 	for _, o := range x.Occurrences {
 		if e.skip != indexed {
 			e.langs = append(e.langs, SkippedLanguage)
@@ -220,17 +218,17 @@ func (b *builder) classify(e *encoded) {
 	}
 }
 
-// write appends the documents of a batch to the file and the columns.
-func (b *builder) write(t *batch) error {
+// writeBatch appends the documents of a batch to the file and the columns.
+func (b *builder) writeBatch(t *batch) error {
 	for i := range t.docs {
 		e := &t.docs[i]
 
 		// Postings come first: they may end the segment that this document's content would go to.
-		if err := b.postings(e); err != nil {
+		if err := b.indexText(e); err != nil {
 			return errBlob(b.blobs[e.index].OID, err)
 		}
 
-		if err := b.document(t, e); err != nil {
+		if err := b.addDocument(t, e); err != nil {
 			return errBlob(b.blobs[e.index].OID, err)
 		}
 
@@ -241,9 +239,10 @@ func (b *builder) write(t *batch) error {
 	return b.out.Err()
 }
 
-// postings adds the text of a document to the postings. It must come before document, because it
-// may end a segment: then the content of this document belongs to the next one.
-func (b *builder) postings(e *encoded) error {
+// indexText adds the text of a document to the postings. If the text has too many trigrams, it marks
+// the document as skipped. It must be called before addDocument, because it may end a segment, and
+// then the content of this document belongs to the next one.
+func (b *builder) indexText(e *encoded) error {
 	if e.skip != indexed || len(e.text) == 0 {
 		return nil
 	}
@@ -253,7 +252,7 @@ func (b *builder) postings(e *encoded) error {
 	}
 
 	_, _, err := b.post.Add(e.text, limit)
-	// With so many trigrams the file would be a candidate of every search. Keep only its name.
+	// With so many trigrams the document would be a candidate in every search.
 	if errors.Is(err, trigram.ErrTrigrams) {
 		e.skip = skippedTrigrams
 		for k := range e.langs {
@@ -264,9 +263,9 @@ func (b *builder) postings(e *encoded) error {
 	return err
 }
 
-// document appends a document to the columns, and its blocks to the file. The caller must have
+// addDocument appends a document to the columns, and its blocks to the file. The caller must have
 // added its postings.
-func (b *builder) document(t *batch, e *encoded) error {
+func (b *builder) addDocument(t *batch, e *encoded) error {
 	x := &b.blobs[e.index]
 	b.docUnit = binary.LittleEndian.AppendUint32(b.docUnit, uint32(b.m.units))
 	b.docSize = binary.LittleEndian.AppendUint32(b.docSize, uint32(min(x.Size, 1<<32-1)))
@@ -276,7 +275,7 @@ func (b *builder) document(t *batch, e *encoded) error {
 	b.docSkip = append(b.docSkip, e.form.byte())
 
 	b.docOccur = binary.LittleEndian.AppendUint32(b.docOccur, uint32(len(b.occPath)))
-	b.occurrences(x, e)
+	b.addOccurrences(x, e)
 
 	// All ids have one width: zeros fill up a SHA-1 in a file with SHA-256.
 	id, err := hex.DecodeString(x.OID)
@@ -309,22 +308,21 @@ func (b *builder) document(t *batch, e *encoded) error {
 	return b.out.Err()
 }
 
-// occurrences appends the places of a blob. They are sorted, so that the bytes of
-// the file do not depend on the order of the source.
-func (b *builder) occurrences(x *Blob, e *encoded) {
+// addOccurrences appends the occurrences of a blob, sorted by repository, path and revisions, so that the
+// bytes of the file do not depend on the order of the source.
+func (b *builder) addOccurrences(x *Blob, e *encoded) {
 	order := make([]int, len(x.Occurrences))
 	for i := range order {
 		order[i] = i
 	}
 
-	// Order the places by repository, path and revisions.
 	slices.SortFunc(order, func(i, j int) int {
 		p, q := x.Occurrences[i], x.Occurrences[j]
 		return cmp.Or(p.Repo-q.Repo, cmp.Compare(p.Path, q.Path), cmp.Compare(p.Mask, q.Mask))
 	})
 
-	// A blob counts once for each of its repositories.
-	last := -1 // repository of the previous place
+	// A blob counts once in the share of each of its repositories.
+	last := -1 // repository of the previous occurrence
 	for _, i := range order {
 		o, lang := x.Occurrences[i], SkippedLanguage
 		if o.Repo != last {
@@ -336,7 +334,7 @@ func (b *builder) occurrences(x *Blob, e *encoded) {
 			}
 		}
 
-		// Each place has a language of its own: the same bytes may be named .h and .c.
+		// The same bytes may be named .h and .c, which are different languages.
 		if i < len(e.langs) {
 			lang = e.langs[i]
 		}
@@ -346,7 +344,6 @@ func (b *builder) occurrences(x *Blob, e *encoded) {
 			kind = generatedCode
 		}
 
-		// Add one row for all columns of occurrences.
 		b.occPath = append(b.occPath, occurrenceRow{o.Repo, o.Path, b.maskNumber(o.Mask), b.langNumber(lang), kind})
 		b.inRepo[o.Repo]++
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// blockCache holds decoded blocks of content, and pages of the names of symbols. People ask about the same places
-// again and again, and copying a block costs a tenth of decoding it. A search that
-// reads very many blocks passes the cache by: it would only evict all the others.
+// blockCache caches decoded blocks of content, and pages of the names of symbols. Searches often read
+// the same files again, and copying a block takes a tenth of the time of decoding it. A search that
+// reads very many blocks bypasses the cache, because it would only evict all others.
 //
-// It is set-associative: a block's number selects a row of four slots. In a row the
-// least recently used slot is replaced. No lock is held longer than a copy takes.
+// It is set-associative: the hash of a block selects a row of four slots. In a row, a new block
+// replaces the least recently used one. No lock is held longer than a copy takes.
 type blockCache struct {
 	rows  []blockRow
 	bytes atomic.Int64 // allocated by all slots
@@ -64,19 +64,17 @@ func (c *blockCache) get(f *file.File, row int, dst []byte) bool {
 // find returns a block of the row and moves it to the front. The caller must hold the lock until
 // the block is copied.
 func (r *blockRow) find(f *file.File, row int) (text []byte, ok bool) {
-	// Looking through four slots costs nothing compared with the copy.
 	for i := range r.slots {
 		if s := &r.slots[i]; s.f == f && s.row == row {
 			text = s.text
-			r.first(i)
+			r.moveToFront(i)
 			return text, true
 		}
 	}
 	return nil, false
 }
 
-// Page implements symbols.PageCache. Decoding a page of names costs far more than copying it, and a
-// page is no larger than a block.
+// Page implements symbols.PageCache. A page of names is no larger than a block.
 func (c *blockCache) Page(f *file.File, number int, dst []byte) ([]byte, bool) {
 	r := c.rowOf(f, number)
 	r.mu.Lock()
@@ -88,8 +86,8 @@ func (c *blockCache) Page(f *file.File, number int, dst []byte) ([]byte, bool) {
 // KeepPage implements symbols.PageCache.
 func (c *blockCache) KeepPage(f *file.File, number int, text []byte) { c.put(f, number, text) }
 
-// first moves a slot to the front.
-func (r *blockRow) first(i int) {
+// moveToFront moves a slot to the front.
+func (r *blockRow) moveToFront(i int) {
 	if i > 0 {
 		s := r.slots[i]
 		copy(r.slots[1:i+1], r.slots[:i])
@@ -116,5 +114,5 @@ func (c *blockCache) put(f *file.File, row int, text []byte) {
 	}
 
 	s.f, s.row, s.text = f, row, append(s.text[:0], text...)
-	r.first(i)
+	r.moveToFront(i)
 }

@@ -7,17 +7,17 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// candidates caches the units that the postings of a shard named for recent formulas. A file never
-// changes, so the cache never goes stale.
+// candidates caches the candidate units of a shard for recent formulas. A file never changes, so
+// entries stay valid.
 type candidates struct {
 	mu      sync.Mutex // guards the fields below
 	entries []namedUnits
 	rows    int // in all entries
 }
 
-// namedUnits holds the candidate units of a formula as rows of the shard, ascending.
+// namedUnits has the candidate units of a formula as rows of the shard, ascending.
 type namedUnits struct {
-	formula *trigram.Formula // belongs to a pattern that [patterns] keeps
+	formula *trigram.Formula // compared by address: [patterns] returns the same pattern for the same text
 	rows    []uint32
 }
 
@@ -39,18 +39,17 @@ func (c *candidates) get(f *trigram.Formula) (rows []uint32, ok bool) {
 	return nil, false
 }
 
-// put caches the rows of a formula. It drops the oldest entries while all rows are more than the
-// limit.
-func (c *candidates) put(n namedUnits, most int) {
+// put caches the rows of a formula. It drops the oldest entries while there are more than maxRows rows
+// in all.
+func (c *candidates) put(n namedUnits, maxRows int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if slices.ContainsFunc(c.entries, func(k namedUnits) bool { return k.formula == n.formula }) {
 		return
 	}
 
-	// The entries are in the order of age: drop the oldest.
-	drop := 0
-	for c.rows+len(n.rows) > most || len(c.entries)-drop == keepNamed {
+	drop := 0 // the oldest entries come first
+	for c.rows+len(n.rows) > maxRows || len(c.entries)-drop == keepNamed {
 		c.rows -= len(c.entries[drop].rows)
 		drop++
 	}

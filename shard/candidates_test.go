@@ -63,7 +63,7 @@ func TestCandidates_repeatedSearchGivesTheSameAnswer(t *testing.T) {
 	wg.Wait()
 }
 
-func TestCandidates_cacheIsBounded(t *testing.T) {
+func TestCandidates_cacheStaysWithinItsLimits(t *testing.T) {
 	t.Parallel()
 	var c candidates
 	var formulas []*trigram.Formula

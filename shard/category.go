@@ -2,8 +2,8 @@ package shard
 
 import "strings"
 
-// category says how early a reader wants to see a file. Documents stand in a shard in the order of
-// these constants, so that a search which stops early has seen the better ones.
+// category says how early a reader wants to see a file. The documents of a shard are in the order of
+// these constants, so that a search that stops early finds the better files.
 type category uint8
 
 const (
@@ -29,19 +29,18 @@ var dirCategories = map[string]dirMask{
 	"doc": docDir, "docs": docDir, "documentation": docDir, "man": docDir,
 }
 
-// dirMask is the union of what the directories of a path say.
+// dirMask is a set of kinds of directories: those that a path has.
 type dirMask uint8
 
 const (
 	vendorDir dirMask = 1 << iota
 	testDir
-	specDir   // tests where the language calls them specs; elsewhere perhaps documentation
-	sampleDir // ranks with tests, but is none
+	specDir   // tests, if the language calls them specs; otherwise perhaps documentation
+	sampleDir // ranked as tests
 	docDir
 )
 
-// dirsOf returns what the directories of a path say. Looking each of them up in a map costs a tenth
-// of searching the path for each name.
+// dirsOf returns the kinds of the directories in a path.
 func dirsOf(path string) (m dirMask) {
 	for {
 		i := strings.IndexByte(path, '/')
@@ -61,8 +60,8 @@ var (
 	docEnds = []string{".md", ".rst", ".txt", ".adoc", ".html", ".po", ".pot", ".tex", ".1", ".7"}
 )
 
-// categoryOf returns the category of a path by its names alone. No content is read yet, because the
-// category decides the order of reading.
+// categoryOf returns the category of a file by its path alone, because the category decides in which
+// order a build reads files.
 func categoryOf(path string) category {
 	lower := strings.ToLower(path)
 	base := lower[strings.LastIndexByte(lower, '/')+1:]
@@ -108,6 +107,6 @@ const (
 	RankVendored  = int(vendoredCode)
 )
 
-// PathRank orders paths by how likely a reader wants to see them first: source,
-// then documentation, generated files, tests, and what others wrote.
+// PathRank returns the rank of a path, the lowest for files that a reader most likely wants to see
+// first: source, then documentation, generated files, tests, and vendored files.
 func PathRank(path string) int { return int(categoryOf(path)) }

@@ -21,22 +21,23 @@ type chunker struct {
 	e       *evaluator
 	context int
 	around  bool
-	stopped *atomic.Bool // the request has ended, so nobody needs the result
+	stopped *atomic.Bool // set when the request has ended: then the chunker may return early
 
-	before, behind lineOfContext
+	before, behind contextCache
 	w              walker
 }
 
-// lineOfContext caches the end of the context before or after a line, for the latest line.
-type lineOfContext struct {
-	line, at int
-	known    bool
+// contextCache caches where the context before or after a line ends, for the latest line.
+type contextCache struct {
+	line  int // offset of the start of the line, or of its end
+	at    int // offset of the end of the context
+	known bool
 }
 
-// chunks makes chunks of whole lines around spans, with lines of context. Chunks that touch or
+// makeChunks makes chunks of whole lines around spans, with lines of context. Chunks that touch or
 // overlap become one: with two lines of context, matches in lines 10, 12 and 30 are the chunks 8 to
 // 14 and 28 to 32. A chunk of an overlong line has only the part around the match.
-func (s *search) chunks(e *evaluator, spans []match.Span) ([]Chunk, error) {
+func (s *search) makeChunks(e *evaluator, spans []match.Span) ([]Chunk, error) {
 	c := &chunker{e: e, context: s.r.ContextLines, around: s.r.Around, stopped: &s.stopped}
 	var out []Chunk
 	for i := 0; i < len(spans); {
@@ -45,7 +46,7 @@ func (s *search) chunks(e *evaluator, spans []match.Span) ([]Chunk, error) {
 			return nil, err
 		}
 
-		// The next span joins this chunk while its lines touch it.
+		// Add the next spans to this chunk while their lines touch it.
 		k := i + 1
 		for ; k < len(spans) && !c.stopped.Load(); k++ {
 			a, b, err := c.shownRange(spans[k])
@@ -60,7 +61,7 @@ func (s *search) chunks(e *evaluator, spans []match.Span) ([]Chunk, error) {
 			to = max(to, b)
 		}
 
-		made, err := c.chunk(from, to, spans[i:k])
+		made, err := c.makeChunk(from, to, spans[i:k])
 		if err != nil || c.stopped.Load() {
 			return nil, err
 		}
@@ -85,7 +86,7 @@ func (c *chunker) shownRange(sp match.Span) (from, to int, err error) {
 		return 0, 0, err
 	}
 
-	// A match that ends with a newline ends its last line.
+	// The newline at the end of a match belongs to the last line of the match.
 	last := sp.End
 	if sp.End > sp.Start {
 		last--
@@ -97,7 +98,7 @@ func (c *chunker) shownRange(sp match.Span) (from, to int, err error) {
 	if to-sp.End > longLine {
 		return from, c.e.t.runeStart(sp.End + cutMargin), nil
 	}
-	to, err = c.contextBehind(to)
+	to, err = c.contextAfter(to)
 	return from, to, err
 }
 
@@ -123,12 +124,12 @@ func (c *chunker) contextBefore(from int) (int, error) {
 		}
 		at = start
 	}
-	c.before = lineOfContext{from, at, true}
+	c.before = contextCache{from, at, true}
 	return at, nil
 }
 
-// contextBehind returns where the context after a line ends. The line ends at to.
-func (c *chunker) contextBehind(to int) (int, error) {
+// contextAfter returns where the context after a line ends. The line ends at to.
+func (c *chunker) contextAfter(to int) (int, error) {
 	if c.behind.known && c.behind.line == to {
 		return c.behind.at, nil
 	}
@@ -148,21 +149,21 @@ func (c *chunker) contextBehind(to int) (int, error) {
 		}
 		at = end
 	}
-	c.behind = lineOfContext{to, at, true}
+	c.behind = contextCache{to, at, true}
 	return at, nil
 }
 
-// chunk makes one chunk of the bytes [from, to).
-func (c *chunker) chunk(from, to int, spans []match.Span) (out Chunk, err error) {
+// makeChunk makes one chunk of the bytes [from, to).
+func (c *chunker) makeChunk(from, to int, spans []match.Span) (out Chunk, err error) {
 	t := &c.e.t
 	if err := t.decodeRange(from, to); err != nil {
 		return Chunk{}, err
 	}
-	if err := c.measure(&out, from, to); err != nil {
+	if err := c.setCuts(&out, from, to); err != nil {
 		return Chunk{}, err
 	}
 
-	// Copy the text: the buffer serves the next document.
+	// Copy the text, because the next document overwrites the buffer.
 	out.Content = append([]byte(nil), t.buf[from:to]...)
 	out.Start = c.w.moveTo(from)
 	out.Ranges = make([]Range, 0, len(spans))
@@ -172,14 +173,14 @@ func (c *chunker) chunk(from, to int, spans []match.Span) (out Chunk, err error)
 	}
 
 	if out.Symbols, err = c.e.symbolsOf(spans); err == nil && c.around {
-		out.Around, err = c.e.around(out)
+		out.Around, err = c.e.definitionsAround(out)
 	}
 	return out, err
 }
 
-// measure sets how many bytes the chunk leaves out of its first and its last line, and moves the
-// walker to the first.
-func (c *chunker) measure(out *Chunk, from, to int) error {
+// setCuts sets out.Before and out.After: how many bytes the chunk leaves out of its first and its last
+// line. It moves the walker to the first line.
+func (c *chunker) setCuts(out *Chunk, from, to int) error {
 	t := &c.e.t
 	if to < t.size && t.buf[to-1] != '\n' {
 		end, err := t.lineEnd(to)
@@ -195,7 +196,7 @@ func (c *chunker) measure(out *Chunk, from, to int) error {
 	}
 	out.Before = uint32(from - line)
 
-	// The chunk before ended in the same line: the walker continues.
+	// If the previous chunk ended in the same line, the walker need not count it again.
 	if c.w.text != nil && c.w.lineStart == line && c.w.at <= from {
 		c.w.text = t.buf
 		return nil
@@ -205,9 +206,9 @@ func (c *chunker) measure(out *Chunk, from, to int) error {
 	return err
 }
 
-// First returns the chunk with its first n ranges and that many lines of context around them. It
-// removes what is around the other ranges: that would tell how many matches a shard had found
-// before the answer was cut.
+// First returns the chunk with its first n ranges and context lines of context after them. It removes
+// the text around the other ranges, so that the result does not depend on how many matches a shard
+// had found before the answer was cut.
 func (c Chunk) First(n, context int) Chunk {
 	c.Ranges = c.Ranges[:n]
 
@@ -225,13 +226,13 @@ func (c Chunk) First(n, context int) Chunk {
 		end = max(end, endOfLine(c.Content, at))
 	}
 
-	// End the chunk as if there were no other ranges.
-	if c.length(last, end) > longLine {
+	// End the chunk where shownRange would end it without the other ranges.
+	if c.lengthInFile(last, end) > longLine {
 		return c.cutAt(runeStart(c.Content, last+cutMargin))
 	}
 	for range context {
 		next := endOfLine(c.Content, end)
-		if c.length(end, next) > longLine {
+		if c.lengthInFile(end, next) > longLine {
 			return c.cutAt(runeStart(c.Content, end+cutMargin))
 		}
 		end = next
@@ -239,9 +240,9 @@ func (c Chunk) First(n, context int) Chunk {
 	return c.cutAt(end)
 }
 
-// length returns the number of bytes that the file has from an offset in Content to the end of a
-// line.
-func (c *Chunk) length(from, end int) int {
+// lengthInFile returns the number of bytes in the file from an offset in Content to the end of a line. end
+// is the end of the line in Content, which may leave out the rest of its last line.
+func (c *Chunk) lengthInFile(from, end int) int {
 	if end == len(c.Content) {
 		end += int(c.After)
 	}
@@ -253,7 +254,7 @@ func (c Chunk) cutAt(at int) Chunk {
 	at = min(at, len(c.Content))
 	after := 0
 	if at == 0 || c.Content[at-1] != '\n' {
-		after = c.length(at, endOfLine(c.Content, at))
+		after = c.lengthInFile(at, endOfLine(c.Content, at))
 	}
 	c.Content, c.After = c.Content[:at], uint32(after)
 	return c
@@ -269,15 +270,14 @@ func endOfLine(text []byte, at int) int {
 	return len(text)
 }
 
-// walker turns offsets into positions. Offsets must not become smaller from call to call, because
-// it counts each line and rune once.
+// walker turns ascending offsets into positions. It counts each line and rune once.
 type walker struct {
 	text      []byte
-	at        int    // newlines before it are counted
-	lineStart int    // where the present line begins
-	line      uint32 // its number
-	column    uint32 // runes of the line before columnAt
-	columnAt  int
+	at        int    // offset up to which newlines are counted
+	lineStart int    // where the current line begins
+	line      uint32 // number of the current line
+	column    uint32 // runes of the current line before columnAt
+	columnAt  int    // offset up to which runes are counted
 }
 
 // moveTo moves the walker to an offset and returns its position.
@@ -290,8 +290,8 @@ func (w *walker) moveTo(i int) Position {
 	}
 	w.at = i
 
-	// Move on to the column, but only to the start of the rune that contains the offset: half a
-	// rune would count twice. Bytes inside a rune are a column each.
+	// Count runes up to the start of the rune that contains the offset, because a part of a rune
+	// would be counted again by the next call. Each byte inside a rune is a column.
 	whole := runeStart(w.text, i)
 	w.column, w.columnAt = w.column+uint32(utf8.RuneCount(w.text[w.columnAt:whole])), whole
 	return Position{Offset: uint32(i), Line: w.line, Column: w.column + uint32(i-whole) + 1}

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// columns writes everything after the content and the postings.
-func (b *builder) columns() {
-	// The last of these columns have one more entry: the end of the last document.
+// writeColumns writes everything after the content and the postings.
+func (b *builder) writeColumns() {
+	// These columns have one more entry: the end of the last document.
 	le := binary.LittleEndian
 	b.docUnit = le.AppendUint32(b.docUnit, uint32(b.m.units))
 	b.docOccur = le.AppendUint32(b.docOccur, uint32(len(b.occPath)))
@@ -23,7 +23,7 @@ func (b *builder) columns() {
 	b.out.Add(secDocID, b.docID)
 
 	// By occurrence.
-	paths := b.pathTable()
+	paths := b.writePaths()
 	var path, mask []byte
 	var repo, lang []byte
 	kind := make([]byte, 0, len(b.occPath))
@@ -50,14 +50,13 @@ func (b *builder) columns() {
 	b.out.Add(secMeta, b.m.append(nil))
 }
 
-// pathTable writes the distinct paths, sorted, and returns their numbers.
-func (b *builder) pathTable() map[string]int {
+// writePaths writes the distinct paths, sorted, and returns their numbers.
+func (b *builder) writePaths() map[string]int {
 	all := make([]string, len(b.occPath))
 	for i, o := range b.occPath {
 		all[i] = o.path
 	}
 
-	// Write a path once, however many repositories or revisions have it.
 	slices.Sort(all)
 	all = slices.Compact(all)
 

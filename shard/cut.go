@@ -3,9 +3,8 @@ package shard
 // CutMark replaces the bytes that are left out of an overlong line.
 const CutMark = "…"
 
-// CutLine returns a copy of a line, cut around its matches in [from, to) as a chunk cuts it, with a
-// mark at each cut. The length of the result is bounded: if the matches reach too far, only their
-// beginning is shown.
+// CutLine returns a copy of a line, cut around its matches in [from, to) as a chunk cuts it, with
+// CutMark at each cut. If [from, to) is very long, it cuts the end of it, too.
 func CutLine(line []byte, from, to int) []byte {
 	start, end := 0, len(line)
 	to = min(to, from+longLine)

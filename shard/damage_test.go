@@ -143,8 +143,8 @@ func damagedAnswer(t *testing.T, home, name string, data []byte, parts []Part, w
 	return noticed
 }
 
-// TestSearch_fileTruncatedWhileMapped truncates a file while it is open.
-func TestSearch_fileTruncatedWhileMapped(t *testing.T) {
+// TestSearch_reportsAFileTruncatedWhileMapped truncates a file while it is open.
+func TestSearch_reportsAFileTruncatedWhileMapped(t *testing.T) {
 	t.Parallel()
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
 	text := strings.Repeat("some text with a lock in it\n", 20000)
@@ -163,7 +163,7 @@ func TestSearch_fileTruncatedWhileMapped(t *testing.T) {
 }
 
 // A truncated side file is quarantined, and not the shard through which it is read.
-func TestSearch_truncatedSideFileIsNamed(t *testing.T) {
+func TestSearch_reportsATruncatedSideFile(t *testing.T) {
 	t.Parallel()
 	set, parts := symbolWorld().built(t, t.TempDir(), false, BuildOptions{})
 	var calls atomic.Int64
@@ -188,7 +188,7 @@ func TestSearch_truncatedSideFileIsNamed(t *testing.T) {
 
 // A search that still reads a damaged file may report the damage again after a new copy has taken
 // its place. The new copy stays.
-func TestDamagedFile_aNewCopyOfItStays(t *testing.T) {
+func TestQuarantine_keepsANewCopyOfADamagedFile(t *testing.T) {
 	t.Parallel()
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
 	w.trees = append(w.trees, map[string][]string{"a.c": {strings.Repeat("some text with a lock in it\n", 20000)}})

@@ -13,10 +13,10 @@ import (
 // A .dead file says how a later generation reads the occurrences of one repository in an older
 // shard:
 //
-//	meta     name of the shard, the repository with its present revisions, and
-//	         from: for each bit of a mask now the bit of the shard that it comes from
+//	meta     name of the shard, the repository with its revisions in this generation, and
+//	         from: for each bit of a mask in this generation, the bit in the shard that it equals
 //	occurs   file.Column32: the occurrences for which that is wrong, sorted
-//	masks    file.Column64: their masks now; 0 for a dead one
+//	masks    file.Column64: their masks in this generation; 0 for a dead one
 //
 // An example. The shard has HEAD as bit 0, and occurrences 0, 1, 2 with mask 1. A
 // push changes the file of occurrence 1, and adds a tag on the old commit as bit 1:
@@ -85,9 +85,9 @@ func (c *change) write(dir string, v file.Versions) (FileID, int64, error) {
 	return w.Finish()
 }
 
-// remap moves the bits of a shard's mask to the positions that from gives them: remap({0 0 noBit
-// ...}, 0b1) = 0b11.
-func remap(from []uint8, mask uint64) uint64 {
+// mapBits returns the mask of a generation for a mask of the shard: bit i of the result is bit from[i] of
+// mask. For from = {0 0 noBit ...} and mask 0b1 it is 0b11.
+func mapBits(from []uint8, mask uint64) uint64 {
 	var out uint64
 	for i, f := range from {
 		if f < maxRevisions && mask>>f&1 != 0 {
@@ -100,13 +100,13 @@ func remap(from []uint8, mask uint64) uint64 {
 // ready reads and checks the file once. Every other method calls it first.
 func (d *deadFile) ready() error {
 	d.once.Do(func() {
-		d.err = d.f.Blame(d.load())
+		d.err = d.f.Blame(d.readSections())
 	})
 	return d.err
 }
 
-// load reads and checks the file's sections. Callers use ready, which loads only once.
-func (d *deadFile) load() error {
+// readSections reads and checks the sections of the file. Only ready calls it, once.
+func (d *deadFile) readSections() error {
 	b, err := d.f.Bytes(secDeadMeta)
 	if err != nil {
 		return err
@@ -137,8 +137,8 @@ func (d *deadFile) load() error {
 	return nil
 }
 
-// view returns how to read repository i of the shard.
-func (d *deadFile) view(s *shard, i int) (*repoView, error) {
+// viewOf returns how to read repository i of the shard.
+func (d *deadFile) viewOf(s *shard, i int) (*repoView, error) {
 	if err := d.ready(); err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (d *deadFile) view(s *shard, i int) (*repoView, error) {
 	v := &repoView{id: d.repo.ID, revisions: d.repo.Revisions, always: ^uint64(0), changed: map[uint32]uint64{}}
 	v.masks = make([]uint64, s.masks.Len())
 	for k := range v.masks {
-		v.masks[k] = remap(d.from, s.masks.At(k))
+		v.masks[k] = mapBits(d.from, s.masks.At(k))
 	}
 
 	// Add the occurrences that changed on their own.
@@ -165,8 +165,6 @@ func (d *deadFile) view(s *shard, i int) (*repoView, error) {
 		v.changed[d.occurs.At(k)] = d.masks.At(k)
 	}
 
-	// Collect the bits that all occurrences of the repository have (always), and that any has
-	// (ever).
 	for o := range s.m.occurs {
 		if int(s.occRepo.At(o)) != i {
 			continue

@@ -10,7 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
-// symbolHits is what a pattern matches among the symbol names of a shard.
+// symbolHits are the symbol names of a shard in which a pattern matches.
 type symbolHits struct {
 	names []symbols.Hit // sorted by number
 	set   docSet        // documents that define one of the names; nil if the shard has no symbols
@@ -30,8 +30,8 @@ func (m *member) matchSymbols(p *pattern) (*symbolHits, error) {
 	return h, err
 }
 
-// docs returns a copy of the set, for a shard with that many documents.
-func (h *symbolHits) docs(documents int) docSet {
+// copySet returns a copy of the set, for a shard with that many documents.
+func (h *symbolHits) copySet(documents int) docSet {
 	if h.set == nil {
 		return newDocSet(documents)
 	}
@@ -40,9 +40,9 @@ func (h *symbolHits) docs(documents int) docSet {
 
 func (h *symbolHits) has(doc int) bool { return h.set != nil && h.set.has(doc) }
 
-// definitions finds the documents that define a symbol whose name is a word of the query. A reader
-// most likely wants these. They are decided first, so that an early stop cannot miss them.
-func (b *bound) definitions() error {
+// findDefiners finds the documents that define a symbol whose name is a word of the query, and sets
+// b.defs, b.defExact and b.defNames. A reader most likely wants these documents.
+func (b *bound) findDefiners() error {
 	if b.m.sym == nil {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (b *bound) definitions() error {
 			continue
 		}
 
-		err := b.m.sym.sym.Defining(p.text.Pattern, p.text.Fold, func(number int, exact bool, doc int) {
+		err := b.m.sym.sym.FindName(p.text.Pattern, p.text.Fold, func(number int, exact bool, doc int) {
 			if b.defs == nil {
 				b.defs, b.defExact, b.defNames = newDocSet(b.s.m.documents), newDocSet(b.s.m.documents), map[int]bool{}
 			}
@@ -84,24 +84,23 @@ func isName(s string) bool {
 	return len(s) > 1
 }
 
-// definersJudged is how many documents are ordered by what they define, if they define a name in
-// the case of the query. Reading the symbols of more documents would cost too much.
-const definersJudged = 512
+// maxScoredDefiners is for how many documents moveDefinersFirst reads the symbols. Reading those of more
+// documents would take too long.
+const maxScoredDefiners = 512
 
-// definitionsFirst moves the defining documents to the front, the best definitions first. A common
-// name may have more definers than a search that stops early decides.
-func (b *bound) definitionsFirst() {
+// moveDefinersFirst moves the documents that define a word of the query to the front of b.docs, those
+// with the best definitions first: a search that stops early must not miss them.
+func (b *bound) moveDefinersFirst() {
 	if b.defs == nil {
 		return
 	}
 	type definer struct {
 		doc   uint32
-		worth float64
+		score float64
 	}
 
-	// Part the documents that define the name from the others.
 	var definers []definer
-	var held symbols.Recent
+	var recent symbols.Recent
 	others, judged := make([]uint32, 0, len(b.docs)), 0
 	for _, doc := range b.docs {
 		if !b.defs.has(int(doc)) {
@@ -109,19 +108,17 @@ func (b *bound) definitionsFirst() {
 			continue
 		}
 
-		// Reading symbols costs a little, so only the first definers are judged.
 		d := definer{doc, scoreDefinition}
 		if b.defExact.has(int(doc)) {
-			d.worth += scoreExact
-			if judged++; judged <= definersJudged {
-				d.worth = b.definition(int(doc), &held)
+			d.score += scoreExact
+			if judged++; judged <= maxScoredDefiners {
+				d.score = b.bestDefinition(int(doc), &recent)
 			}
 		}
 		definers = append(definers, d)
 	}
 
-	// The best definers, then the others.
-	slices.SortStableFunc(definers, func(x, y definer) int { return cmp.Compare(y.worth, x.worth) })
+	slices.SortStableFunc(definers, func(x, y definer) int { return cmp.Compare(y.score, x.score) })
 	b.docs = b.docs[:0]
 	for _, d := range definers {
 		b.docs = append(b.docs, d.doc)
@@ -129,9 +126,9 @@ func (b *bound) definitionsFirst() {
 	b.docs = append(b.docs, others...)
 }
 
-// definition returns the score of the best symbol that a document defines under a
+// bestDefinition returns the score of the best symbol that a document defines under a
 // word of the query; 0 if it defines none.
-func (b *bound) definition(doc int, held *symbols.Recent) float64 {
+func (b *bound) bestDefinition(doc int, recent *symbols.Recent) float64 {
 	if b.defs == nil || !b.defs.has(doc) {
 		return 0
 	}
@@ -139,8 +136,8 @@ func (b *bound) definition(doc int, held *symbols.Recent) float64 {
 	best := 0.0
 	y := b.m.sym.sym
 
-	// A damaged symbols file is reported elsewhere: here it only costs rank.
-	_ = y.Rows(doc, held, func(r symbols.Row) bool {
+	// Ignore damage: the search reports it when it reads the symbols of a match.
+	_ = y.Rows(doc, recent, func(r symbols.Row) bool {
 		if exact, ok := b.defNames[r.Name]; ok {
 			score := scoreDefinition + scoreKind[KindRank(y.Kind(r.Kind))]
 			if exact {
@@ -153,8 +150,7 @@ func (b *bound) definition(doc int, held *symbols.Recent) float64 {
 	return best
 }
 
-// findSymbols appends the places in the document where a symbol's name matches the pattern of an
-// opSymbol.
+// findSymbols appends the spans of the document at which the name of a symbol matches pattern pat.
 func (e *evaluator) findSymbols(pat int, spans []match.Span) ([]match.Span, error) {
 	h := e.b.syms[pat]
 	if !h.has(e.doc) {
@@ -228,15 +224,14 @@ func (e *evaluator) symbolsOf(spans []match.Span) ([]Symbol, error) {
 	return out, err
 }
 
-// around returns for each range of a chunk the definition that encloses its line; nil if none does.
-func (e *evaluator) around(c Chunk) (out []Symbol, err error) {
+// definitionsAround returns for each range of a chunk the definition that encloses its line; nil if none does.
+func (e *evaluator) definitionsAround(c Chunk) (out []Symbol, err error) {
 	if e.b.m.sym == nil {
 		return nil, nil
 	}
 
 	lines := make([]symbols.Line, len(c.Ranges))
 
-	// Find where the line of each range begins and ends in the document.
 	for i, r := range c.Ranges {
 		from, err := e.t.lineStart(int(r.Start.Offset))
 		if err != nil {

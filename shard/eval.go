@@ -11,8 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// evaluator decides documents, one after the other. Each goroutine of a search has its own
-// evaluator, which keeps its buffers from document to document.
+// evaluator decides which documents satisfy the query, one after the other. Each goroutine of a search
+// has its own evaluator, which reuses its buffers for all documents.
 type evaluator struct {
 	p *plan
 	b *bound
@@ -21,9 +21,9 @@ type evaluator struct {
 	scratch scratch
 	symbols symbols.Recent
 
-	doc    int          // the present document
-	found  []finding    // by pattern: what is known about the present document
-	used   []bool       // by pattern: the present result shows its matches
+	doc    int          // the current document
+	found  []finding    // by pattern: its matches in the current document, as far as they are known
+	used   []bool       // by pattern: its matches are shown in the current result
 	joined []match.Span // buffer of spans
 	regexp int          // documents searched with a regular expression
 
@@ -33,7 +33,7 @@ type evaluator struct {
 	recency float64
 }
 
-// finding is what is known about a content pattern in the present document.
+// finding has the matches of a content pattern in the current document, as far as they are known.
 type finding struct {
 	state findState
 	spans []match.Span // in order, not overlapping; complete only when state is foundAll
@@ -48,9 +48,9 @@ const (
 	foundAll
 )
 
-// evaluator returns an evaluator for the plan of the search. It reuses buffers of earlier searches:
-// most searches are short, and making buffers would cost as much as answering.
-func (s *search) evaluator() *evaluator {
+// newEvaluator returns an evaluator for the plan of the search. It reuses buffers of earlier searches,
+// because allocating them would take as long as a short search.
+func (s *search) newEvaluator() *evaluator {
 	e, ok := s.v.set.spare.Get().(*evaluator)
 	if !ok {
 		e = &evaluator{}
@@ -62,15 +62,15 @@ func (s *search) evaluator() *evaluator {
 	return e
 }
 
-// Larger buffers are not kept for the next search.
+// The largest buffers that reuseBuffers keeps for the next search.
 const (
 	keepText  = 4 << 20
 	keepSpans = 64 << 10
 )
 
-// recycle keeps the buffers of e, and the bitmaps of runs, so that the next search need not
-// allocate them. It drops very large ones.
-func (s *search) recycle(e *evaluator, runs ...*run) {
+// reuseBuffers stores the buffers of e, and the bitmaps of runs, for the next search, except very large
+// ones.
+func (s *search) reuseBuffers(e *evaluator, runs ...*run) {
 	for _, r := range runs {
 		if r.b == nil {
 			continue
@@ -87,7 +87,6 @@ func (s *search) recycle(e *evaluator, runs ...*run) {
 		r.b.units = nil
 	}
 
-	// A buffer that grew for one huge document is not worth keeping.
 	if cap(e.t.buf) > keepText {
 		e.t.buf = nil
 	}
@@ -98,29 +97,28 @@ func (s *search) recycle(e *evaluator, runs ...*run) {
 		}
 	}
 
-	*e = evaluator{found: e.found, used: e.used, joined: e.joined[:0], scratch: e.scratch, symbols: e.symbols.Room(), t: text{buf: e.t.buf, decoded: e.t.decoded}}
+	*e = evaluator{found: e.found, used: e.used, joined: e.joined[:0], scratch: e.scratch, symbols: e.symbols.ReuseBuffers(), t: text{buf: e.t.buf, decoded: e.t.decoded}}
 	s.v.set.spare.Put(e)
 }
 
-// moveTo makes a document of a shard the present one.
+// moveTo makes a document of a shard the current one.
 func (e *evaluator) moveTo(b *bound, doc int) {
 	e.b, e.doc = b, doc
 	e.t.cache = b.cache
-	e.t.open(b.s, doc)
+	e.t.moveTo(b.s, doc)
 	for _, i := range e.p.contents {
 		e.found[i].state = unknown
 	}
 }
 
-// holds returns those revisions of mask for which the occurrence satisfies the
-// node. Since a revision is a bit, And, Or and Not are operations on masks:
+// revisionsHolding returns the revisions in mask for which the occurrence satisfies the node. Since a revision is
+// a bit, And, Or and Not are operations on masks:
 //
-//	holds(not a, 0b0111) = 0b0111 &^ holds(a, 0b0111)
-func (e *evaluator) holds(n *node, occ int, mask uint64) (uint64, error) {
+//	revisionsHolding(not a, 0b0111) = 0b0111 &^ revisionsHolding(a, 0b0111)
+func (e *evaluator) revisionsHolding(n *node, occ int, mask uint64) (uint64, error) {
 	s := e.b.s
 	yes := false
 
-	// These are facts about the occurrence or the document.
 	switch n.op {
 	case opConst:
 		yes = n.yes
@@ -133,31 +131,30 @@ func (e *evaluator) holds(n *node, occ int, mask uint64) (uint64, error) {
 	case opSymbol:
 		yes = e.b.syms[n.pat].has(e.doc)
 
-	// Only this case reads text, so the plan puts it after those above.
+	// Only this case reads text, so the plan puts it last.
 	case opContent:
 		var err error
-		if yes, err = e.contains(n.pat); err != nil {
+		if yes, err = e.hasMatch(n.pat); err != nil {
 			return 0, err
 		}
 
-	// These combine what their members hold.
 	case opNot:
-		not, err := e.holds(n.subs[0], occ, mask)
+		not, err := e.revisionsHolding(n.subs[0], occ, mask)
 		return mask &^ not, err
 	case opAnd:
-		// Ask a member only about revisions that all members before it allow.
+		// Evaluate each member only for revisions for which all members before it hold.
 		for _, sub := range n.subs {
 			var err error
-			if mask, err = e.holds(sub, occ, mask); mask == 0 || err != nil {
+			if mask, err = e.revisionsHolding(sub, occ, mask); mask == 0 || err != nil {
 				return 0, err
 			}
 		}
 		return mask, nil
 	case opOr:
-		// Ask a member only about revisions that no member before it allows.
+		// Evaluate each member only for revisions for which no member before it holds.
 		var any uint64
 		for _, sub := range n.subs {
-			m, err := e.holds(sub, occ, mask&^any)
+			m, err := e.revisionsHolding(sub, occ, mask&^any)
 			if err != nil {
 				return 0, err
 			}
@@ -174,16 +171,16 @@ func (e *evaluator) holds(n *node, occ int, mask uint64) (uint64, error) {
 	return 0, nil
 }
 
-// contains reports whether a content pattern matches in the document. If the query has only this
-// pattern and its matches will be shown, it collects all matches at once.
-func (e *evaluator) contains(pat int) (bool, error) {
+// hasMatch reports whether a content pattern matches in the document. If the query has only this
+// pattern and its matches will be shown, it finds all matches at once; otherwise only the first.
+func (e *evaluator) hasMatch(pat int) (bool, error) {
 	f := &e.found[pat]
 	if f.state == unknown {
 		limit := 1
 		if len(e.p.contents) == 1 && !e.filesOnly {
 			limit = -1
 		}
-		if err := e.find(pat, limit); err != nil {
+		if err := e.findMatches(pat, limit); err != nil {
 			return false, err
 		}
 	}
@@ -195,7 +192,7 @@ func (e *evaluator) allMatches(pat int) ([]match.Span, error) {
 	// An earlier call may have stopped at a limit.
 	f := &e.found[pat]
 	if f.state != foundAll && f.state != foundNone {
-		if err := e.find(pat, -1); err != nil {
+		if err := e.findMatches(pat, -1); err != nil {
 			return nil, err
 		}
 	}
@@ -205,9 +202,10 @@ func (e *evaluator) allMatches(pat int) ([]match.Span, error) {
 	return f.spans, nil
 }
 
-// find looks for up to limit matches of a pattern in the document; a negative limit means all. It
-// reads the candidate units, and around them as far as the reach of the pattern says.
-func (e *evaluator) find(pat, limit int) error {
+// findMatches finds up to limit matches of a pattern in the document and stores them in e.found; a negative
+// limit means all. It reads the candidate units, and the text around them as the reach of the pattern
+// requires.
+func (e *evaluator) findMatches(pat, limit int) error {
 	f, p := &e.found[pat], e.p.patterns[pat]
 	f.spans = f.spans[:0]
 	f.state = foundNone
@@ -220,7 +218,6 @@ func (e *evaluator) find(pat, limit int) error {
 		e.regexp++
 	}
 
-	// Read around the candidates as far as a match can reach: its start, its line, or the document.
 	var err error
 	switch p.reach {
 	case reachStart:
@@ -230,11 +227,11 @@ func (e *evaluator) find(pat, limit int) error {
 
 	// Read the whole document, but only if one of its units is a candidate.
 	case reachDocument:
-		if _, b := e.run(e.b.units[pat], 0); b < 0 {
+		if _, b := e.nextRun(e.b.units[pat], 0); b < 0 {
 			return nil
 		}
-		if err = e.t.load(0, e.t.units-1); err == nil {
-			f.spans = e.matches(p, f.spans, e.t.buf, limit)
+		if err = e.t.decodeUnits(0, e.t.units-1); err == nil {
+			f.spans = e.appendMatches(p, f.spans, e.t.buf, limit)
 		}
 	}
 
@@ -249,18 +246,18 @@ func (e *evaluator) find(pat, limit int) error {
 	return err
 }
 
-// matches appends up to limit matches of a pattern in a text of the present document.
-func (e *evaluator) matches(p *pattern, spans []match.Span, text []byte, limit int) []match.Span {
-	if e.b.feeds != nil && !e.b.feeds[e.b.s.segmentOf(e.t.row)] {
+// appendMatches appends up to limit matches of a pattern in text, a part of the current document.
+func (e *evaluator) appendMatches(p *pattern, spans []match.Span, text []byte, limit int) []match.Span {
+	if e.b.hasCR != nil && !e.b.hasCR[e.b.s.segmentOf(e.t.row)] {
 		return p.m.AppendUnix(spans, text, limit)
 	}
 	return p.m.Append(spans, text, limit)
 }
 
-// run returns the first and the last unit of the next run of candidate units at or after unit u of
-// the document. It returns -1 and -1 if there is none. With candidates 2, 3, 4 and 9: run(0) = 2,
-// 4; run(3) = 3, 4; run(5) = 9, 9.
-func (e *evaluator) run(units []*trigram.Bitmap, u int) (first, last int) {
+// nextRun returns the first and the last unit of the next run of neighbouring candidate units at or after
+// unit u of the document, or -1 and -1 if there is none. With the candidates 2, 3, 4 and 9 it returns
+// 2, 4 for u = 0, 3, 4 for u = 3, and 9, 9 for u = 5.
+func (e *evaluator) nextRun(units []*trigram.Bitmap, u int) (first, last int) {
 	// Bitmaps count units from the start of the segment.
 	seg := e.b.s.segmentOf(e.t.row)
 	base := e.t.row - e.b.s.segStart[seg]
@@ -280,13 +277,12 @@ func (e *evaluator) run(units []*trigram.Bitmap, u int) (first, last int) {
 	return first, last
 }
 
-// findStarts looks for matches that start in candidate units. The text before done is searched: the
-// next match starts there or later.
+// findStarts finds the matches that start in candidate units. done is the offset at which the next
+// match may start, because the text before it has been searched.
 func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, limit int) error {
 	done := 0
-	// Take one run of neighbouring candidate units at a time.
 	for u := 0; limit < 0 || len(f.spans) < limit; {
-		a, b := e.run(units, u)
+		a, b := e.nextRun(units, u)
 		if a < 0 {
 			break
 		}
@@ -301,23 +297,22 @@ func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, 
 			continue
 		}
 
-		start, end, err := e.startRegion(p, a, b, from, to)
+		start, end, err := e.decodeRegion(p, a, b, from, to)
 		if err != nil {
 			return err
 		}
 
-		// The region may have matches that start outside of the run: owned drops them.
 		have := len(f.spans)
-		f.spans = e.matches(p, f.spans, e.t.buf[start:end], rest(limit, have))
-		shift(f.spans[have:], start)
+		f.spans = e.appendMatches(p, f.spans, e.t.buf[start:end], remainingLimit(limit, have))
+		shiftSpans(f.spans[have:], start)
 
-		// An expression is searched for up to the end of its line. Candidates there are done too,
-		// or a line would be read once for each candidate.
+		// An expression was searched up to the end of the line. Skip the candidates in the rest of
+		// that line, so that a long line is not searched once for each candidate.
 		if p.longest < 0 {
 			to = max(to, end)
 			done = to
 		}
-		f.spans = ownedSpans(f.spans, have, from, to)
+		f.spans = spansStartingIn(f.spans, have, from, to)
 		if n := len(f.spans); n > have {
 			done = max(done, f.spans[n-1].End)
 		}
@@ -325,21 +320,21 @@ func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, 
 	return nil
 }
 
-// startRegion decodes the text that decides which matches start in [from, to), the bytes that units
-// a to b own. It returns the range of that text.
-func (e *evaluator) startRegion(p *pattern, a, b, from, to int) (start, end int, err error) {
-	if err := e.t.load(a, b); err != nil {
+// decodeRegion decodes the text that a search for the matches that start in [from, to) must read, and
+// returns its range. The bytes [from, to) belong to the units a to b.
+func (e *evaluator) decodeRegion(p *pattern, a, b, from, to int) (start, end int, err error) {
+	if err := e.t.decodeUnits(a, b); err != nil {
 		return 0, 0, err
 	}
 
-	// A literal ends after its longest match.
+	// No match of a literal is longer than p.longest.
 	if p.longest >= 0 {
 		end = min(to+p.longest-1, e.t.size)
 		return from, end, e.t.decodeRange(from, end)
 	}
 
-	// An expression that looks behind itself needs the line in which it starts. Within its line it
-	// matches as it does in the whole text.
+	// An expression with ^ or \b needs the text before the match, from the start of the line: within
+	// its line it matches as it does in the whole text.
 	start = from
 	if p.lookBehind && from > 0 {
 		if start, err = e.firstLine(p, a, from); err != nil {
@@ -354,9 +349,9 @@ func (e *evaluator) startRegion(p *pattern, a, b, from, to int) (start, end int,
 	return start, end, err
 }
 
-// firstLine returns the start of the first line that can have a match in a run of candidates. The
-// run begins at unit a and at offset from. Mostly the line that began in the unit before has no
-// match (Formula.MayBegin), so that unit is not read.
+// firstLine returns the start of the first line that can have a match in a run of candidates, which
+// begins with unit a at offset from. If the line at from has begun in the unit before,
+// Formula.MayBegin mostly shows that it has no match, so that the unit before need not be decoded.
 func (e *evaluator) firstLine(p *pattern, a, from int) (int, error) {
 	if from > 0 && from == a*trigram.UnitSize {
 		text := e.t.buf[from:e.t.readableEnd(a)]
@@ -367,9 +362,9 @@ func (e *evaluator) firstLine(p *pattern, a, from int) (int, error) {
 	return e.t.lineStart(from)
 }
 
-// ownedSpans drops the spans from index have on that do not start in [from, to). They are found
-// with the units that own their start.
-func ownedSpans(spans []match.Span, have, from, to int) []match.Span {
+// spansStartingIn drops, from index have on, the spans that do not start in [from, to). They are found with
+// the unit in which they start.
+func spansStartingIn(spans []match.Span, have, from, to int) []match.Span {
 	for len(spans) > have && spans[len(spans)-1].Start >= to {
 		spans = spans[:len(spans)-1]
 	}
@@ -381,12 +376,12 @@ func ownedSpans(spans []match.Span, have, from, to int) []match.Span {
 	return append(spans[:have], spans[skip:]...)
 }
 
-// findLines looks for matches in the lines that touch candidate units. The text before done is
+// findLines finds the matches in the lines that touch candidate units. The text before done has been
 // searched, so that no line is searched twice.
 func (e *evaluator) findLines(f *finding, p *pattern, units []*trigram.Bitmap, limit int) error {
 	done := 0
 	for u := 0; limit < 0 || len(f.spans) < limit; {
-		a, b := e.run(units, u)
+		a, b := e.nextRun(units, u)
 		if a < 0 {
 			break
 		}
@@ -394,7 +389,7 @@ func (e *evaluator) findLines(f *finding, p *pattern, units []*trigram.Bitmap, l
 
 		from, _ := trigram.Span(e.t.size, uint32(a))
 		_, to := trigram.Span(e.t.size, uint32(b))
-		if err := e.t.load(a, b); err != nil {
+		if err := e.t.decodeUnits(a, b); err != nil {
 			return err
 		}
 
@@ -403,8 +398,8 @@ func (e *evaluator) findLines(f *finding, p *pattern, units []*trigram.Bitmap, l
 			return err
 		}
 
-		// Search up to the end of the last line that touches unit b. An empty line right after the
-		// unit may be a match of the unit too.
+		// Search up to the end of the last line that touches unit b. If that is the end of the unit,
+		// include the next line, because an empty line there may be a match of unit b.
 		end := e.t.size
 		if to < e.t.size {
 			if end, err = e.t.lineEnd(to - 1); err != nil {
@@ -423,10 +418,10 @@ func (e *evaluator) findLines(f *finding, p *pattern, units []*trigram.Bitmap, l
 		}
 
 		have := len(f.spans)
-		f.spans = e.matches(p, f.spans, e.t.buf[start:end], rest(limit, have))
-		shift(f.spans[have:], start)
+		f.spans = e.appendMatches(p, f.spans, e.t.buf[start:end], remainingLimit(limit, have))
+		shiftSpans(f.spans[have:], start)
 
-		// Continue at the first unit that is not searched to its end.
+		// Skip the units that have been searched to their ends.
 		done = end
 		for u < e.t.units {
 			if _, owned := trigram.Span(e.t.size, uint32(u)); owned > done {
@@ -438,16 +433,16 @@ func (e *evaluator) findLines(f *finding, p *pattern, units []*trigram.Bitmap, l
 	return nil
 }
 
-// rest returns how many of limit matches are missing; a negative limit means all.
-func rest(limit, have int) int {
+// remainingLimit returns how many more matches may be found; a negative limit means all.
+func remainingLimit(limit, have int) int {
 	if limit < 0 {
 		return -1
 	}
 	return limit - have
 }
 
-// shift moves spans from the beginning of a region to its place in the text.
-func shift(spans []match.Span, by int) {
+// shiftSpans adds the start of a region to spans in it, which makes them offsets in the document.
+func shiftSpans(spans []match.Span, by int) {
 	for i := range spans {
 		spans[i].Start += by
 		spans[i].End += by
@@ -457,12 +452,9 @@ func shift(spans []match.Span, by int) {
 // markShown marks the patterns whose matches explain why an occurrence was found: the positive
 // patterns in the branches of the query that hold.
 func (e *evaluator) markShown(n *node, occ int, mask uint64) error {
-	// A pattern marks itself.
 	switch n.op {
 	case opContent, opSymbol:
 		e.used[n.pat] = true
-
-	// All members of an And hold, but not all of an Or.
 	case opAnd:
 		for _, sub := range n.subs {
 			if err := e.markShown(sub, occ, mask); err != nil {
@@ -471,9 +463,8 @@ func (e *evaluator) markShown(n *node, occ int, mask uint64) error {
 		}
 	case opOr:
 		for _, sub := range n.subs {
-			// A branch that does not hold may match here too, but that is not why the file was
-			// found.
-			held, err := e.holds(sub, occ, mask)
+			// Do not show the matches of a branch that does not hold.
+			held, err := e.revisionsHolding(sub, occ, mask)
 			if err != nil {
 				return err
 			}
@@ -487,9 +478,9 @@ func (e *evaluator) markShown(n *node, occ int, mask uint64) error {
 	return nil
 }
 
-// spans returns the matches to show in the content of an occurrence that satisfies the query in the
-// revisions of mask. It joins the matches of all marked patterns, in order, without overlaps.
-func (e *evaluator) spans(occ int, mask uint64) ([]match.Span, error) {
+// spansToShow returns the matches to show in the content of an occurrence that satisfies the query in the
+// revisions of mask: those of all patterns that markShown marks, in order, without overlaps.
+func (e *evaluator) spansToShow(occ int, mask uint64) ([]match.Span, error) {
 	clear(e.used)
 	if err := e.markShown(e.p.root, occ, mask); err != nil {
 		return nil, err
@@ -511,7 +502,6 @@ func (e *evaluator) spans(occ int, mask uint64) ([]match.Span, error) {
 		return e.allMatches(last)
 	}
 
-	// Join the matches of several patterns, then sort them.
 	e.joined = e.joined[:0]
 	for i := range e.used {
 		if !e.used[i] {
@@ -537,8 +527,8 @@ func (e *evaluator) spans(occ int, mask uint64) ([]match.Span, error) {
 	return e.joined, nil
 }
 
-// withoutOverlaps sorts spans and drops each that overlaps one kept before. Of two
-// that overlap, the one that starts earlier is kept, then the longer one:
+// withoutOverlaps sorts spans and drops each that overlaps an earlier one in the result. Of two that
+// overlap it prefers the one that starts earlier, then the longer one:
 //
 //	{0 4} {3 9} {4 6} {4 5}  ->  {0 4} {4 6}
 func withoutOverlaps(spans []match.Span) []match.Span {

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// gate shares the cores among the searches of a node. Each goroutine of a search holds a slot while
-// it works, and offers it to others after each piece. Goroutines wait in two lanes: a search begins
-// in the light lane and moves to the heavy one after it has used heavyAfter. The light lane goes
-// first, but every fourth slot goes to the heavy lane.
+// gate shares the cores among the searches of a node. A goroutine of a search takes a slot to work,
+// and offers it to others after each piece of work. Goroutines wait in two lanes: a search begins in
+// the light lane and moves to the heavy one after it has used heavyAfter. A free slot goes to the light
+// lane, except every heavyTurn-th.
 type gate struct {
 	mu    sync.Mutex         // guards the fields below
-	free  int                // free slots; nobody waits while one is free
+	free  int                // free slots; no goroutine waits while there is one
 	lanes [2][]chan struct{} // waiting goroutines: light, heavy
-	turn  int
+	turn  int                // number of slots that were handed over
 }
 
-// heavyAfter is how much time, summed over cores, a search may use before it makes room for others.
+// heavyAfter is how much time, summed over cores, a search may use in the light lane.
 const heavyAfter = 20 * time.Millisecond
 
-// heavyTurn is how often a slot goes to a waiting heavy search: every fourth time. So light
-// searches cannot starve heavy ones.
+// heavyTurn says that every fourth slot goes to the heavy lane, so that light searches cannot starve
+// heavy ones.
 const heavyTurn = 4
 
 const (
@@ -56,8 +56,8 @@ func (g *gate) enter(ctx context.Context, lane int) error {
 	case <-ctx.Done():
 	}
 
-	// ctx has ended. If we still wait, leave the lane. Otherwise somebody has handed us a slot
-	// meanwhile, and we hand it on.
+	// ctx has ended. Leave the lane. If ready is not in the lane any more, another goroutine has handed
+	// over a slot: pass it on.
 	g.mu.Lock()
 	for i, c := range g.lanes[lane] {
 		if c == ready {
@@ -82,12 +82,12 @@ func (g *gate) tryEnter() bool {
 	return true
 }
 
-// leave hands the slot to the goroutine that has waited longest in the lane whose turn it is.
+// leave hands the slot of the caller to the goroutine that has waited longest in the lane whose turn it
+// is, or frees it.
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 
-	// Every heavyTurn-th slot goes to the heavy lane, so that light searches cannot starve it.
 	lane := light
 	if len(g.lanes[light]) == 0 || len(g.lanes[heavy]) > 0 && g.turn%heavyTurn == heavyTurn-1 {
 		lane = heavy
@@ -104,8 +104,9 @@ func (g *gate) leave() {
 	close(next)
 }
 
-// yield hands the slot on if a goroutine waits that goes first, and then waits for another slot. If
-// it returns an error, it holds no slot.
+// yield hands the slot of the caller to a waiting goroutine, and then waits for another slot. It returns
+// at once if no goroutine waits, or if the caller is heavy and only heavy ones wait. After an error the
+// caller has no slot.
 func (g *gate) yield(ctx context.Context, lane int) error {
 	g.mu.Lock()
 	waiting := len(g.lanes[light]) > 0 || lane == light && len(g.lanes[heavy]) > 0

@@ -14,7 +14,7 @@ import (
 
 // More viewers than a shard caches joins for, who may see different repositories of a pack, search
 // in turn. Each gets the answer of a fresh set.
-func TestRepositoryJoins_areCachedForSeveralViewers(t *testing.T) {
+func TestGroupViews_areCachedForSeveralViewers(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(57, 1))
 	w := randomWorld(r)
@@ -40,7 +40,7 @@ func TestRepositoryJoins_areCachedForSeveralViewers(t *testing.T) {
 		unsearched int
 	}
 	var all []asked
-	for len(all) < 2*groupsKept*3 {
+	for len(all) < 2*maxGroupViews*3 {
 		mask := r.Uint32()
 		g := whole.Within(func(repo uint32) bool { return mask>>(repo%32)&1 == 1 })
 		for _, rev := range []string{"HEAD", "refs/tags/v1.0", "refs/heads/old"} {
@@ -92,14 +92,14 @@ func TestRepositoryJoins_areCachedForSeveralViewers(t *testing.T) {
 	}
 	wg.Wait()
 
-	if n := len(set.files[fileKey{whole.Parts[0].Shard, KindShard}].sh.joins.last); n < 2 || n > groupsKept {
-		t.Errorf("%d groups are kept, want 2 to %d", n, groupsKept)
+	if n := len(set.files[fileKey{whole.Parts[0].Shard, KindShard}].sh.groupViews.last); n < 2 || n > maxGroupViews {
+		t.Errorf("%d groups are kept, want 2 to %d", n, maxGroupViews)
 	}
 }
 
 // The cached joins stay below their limit in bytes, except for the last join of each file. A group
 // with the same parts but another pointer is found. Closing a file subtracts its joins.
-func TestRepositoryJoins_areBoundedInBytes(t *testing.T) {
+func TestGroupViews_stayWithinTheirByteLimit(t *testing.T) {
 	t.Parallel()
 	groupOf := func(n int) *Group {
 		parts := make([]Part, n)
@@ -110,19 +110,19 @@ func TestRepositoryJoins_areBoundedInBytes(t *testing.T) {
 	}
 
 	var total atomic.Int64
-	files := make([]joins, 10)
+	files := make([]groupViewCache, 10)
 	for round := range 5 {
 		for i := range files {
 			n := 20_000 + 10*round + i
-			files[i].put(&joined{group: groupOf(n), repos: make([]*repoView, n)}, &total)
+			files[i].put(&groupView{group: groupOf(n), repos: make([]*repoView, n)}, &total)
 			if files[i].get(groupOf(n)) == nil {
 				t.Fatalf("file %d forgets its last group", i)
 			}
 		}
 	}
 
-	one := (&joined{group: groupOf(20_300), repos: make([]*repoView, 20_300)}).bytes()
-	if most := joinedBytes + int64(len(files))*one; total.Load() > most || total.Load() == 0 {
+	one := (&groupView{group: groupOf(20_300), repos: make([]*repoView, 20_300)}).bytes()
+	if most := maxGroupViewBytes + int64(len(files))*one; total.Load() > most || total.Load() == 0 {
 		t.Errorf("%d bytes, at most %d", total.Load(), most)
 	}
 	for i := range files {

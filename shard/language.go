@@ -12,8 +12,8 @@ import (
 	"github.com/go-enry/go-enry/v2/data"
 )
 
-// TrimClassifier frees 4 of the 11 MB of go-enry's classifier: what it knows about languages that
-// the file name alone decides. Several goroutines may call it; only the first call has an effect.
+// TrimClassifier frees 4 of the 11 MB of go-enry's classifier: the data about languages that never
+// share an extension with another one. Several goroutines may call it; only the first call has an effect.
 var TrimClassifier = sync.OnceFunc(func() {
 	open := map[string]bool{}
 	for _, languages := range data.LanguagesByExtension {
@@ -24,25 +24,25 @@ var TrimClassifier = sync.OnceFunc(func() {
 	maps.DeleteFunc(data.TokensLogProbabilities, func(l string, _ map[string]float64) bool { return !open[l] })
 })
 
-// SkippedLanguage is the language of files that are kept by name only.
+// SkippedLanguage is the language of files whose content is not in the index.
 const SkippedLanguage = "skipped"
 
-// headBytesForLanguage is how many bytes of a file are read if its name fits several languages. All
-// distinguishing marks are there, and reading it is cheap compared with the rest of a build.
+// headBytesForLanguage is how many bytes of a file languageOf reads if several languages have its
+// extension.
 const headBytesForLanguage = 4 << 10
 
-// LanguageOfPath names the language of a file of which nothing but the path is known.
+// LanguageOfPath returns the language of a file by its path alone.
 func LanguageOfPath(p string) string { return languageOf(p, nil) }
 
-// languageOf names the language of a file as go-enry does, but cheaper: the name
-// alone decides where it can, a few marks decide for the most frequent extensions,
-// and only the rest is read by go-enry's expressions and its classifier.
+// languageOf returns the language of a file as go-enry does, but faster: the name decides if it can,
+// and a few marks in the text decide for the most frequent extensions. Only for the other files it
+// calls go-enry's expressions and its classifier.
 func languageOf(p string, content []byte) string {
 	if l := enry.GetLanguagesByFilename(p, nil, nil); len(l) == 1 {
 		return l[0]
 	}
 
-	// Several languages share these extensions, and marks tell them apart cheaply.
+	// For these extensions, marks in the text tell the languages apart.
 	head := content[:min(len(content), headBytesForLanguage)]
 	switch ext := path.Ext(p); ext {
 	case ".h":
@@ -65,7 +65,7 @@ func languageOf(p string, content []byte) string {
 		return byExt[0]
 	}
 
-	// The extension says nothing. Ask the first line, then the name without extensions, as in
+	// The extension is unknown. Try the first line, then the name without extensions, as in
 	// Dockerfile.prod.
 	if len(byExt) == 0 {
 		name, _, _ := strings.Cut(path.Base(p), ".")
@@ -76,11 +76,11 @@ func languageOf(p string, content []byte) string {
 		}
 		return ""
 	}
-	return chosen(p, head, byExt)
+	return chooseLanguage(p, head, byExt)
 }
 
-// chosen returns which of several languages a file with this head has.
-func chosen(p string, head []byte, languages []string) string {
+// chooseLanguage returns which of several languages a file with this path and head has.
+func chooseLanguage(p string, head []byte, languages []string) string {
 	ext := path.Ext(p)
 	for _, m := range marks {
 		if m.ext == ext && m.in(head) {
@@ -88,7 +88,7 @@ func chosen(p string, head []byte, languages []string) string {
 		}
 	}
 
-	// Ask the expressions, then the interpreter that a script names.
+	// Try the expressions, then the interpreter that a script names.
 	for _, strategy := range []enry.Strategy{enry.GetLanguagesByContent, enry.GetLanguagesByShebang} {
 		found := strategy(p, head, languages)
 		if len(found) == 1 {
@@ -99,9 +99,8 @@ func chosen(p string, head []byte, languages []string) string {
 		}
 	}
 
-	// Nothing distinguishes the languages. The classifier compares words, unless there are none or
-	// they mislead.
-	if l := usual[ext]; l != "" && (misleading[ext] || len(bytes.TrimSpace(head)) == 0) {
+	// Let the classifier compare words, unless the file has none or the classifier is often wrong.
+	if l := usualLanguage[ext]; l != "" && (classifierFails[ext] || len(bytes.TrimSpace(head)) == 0) {
 		return l
 	}
 	TrimClassifier()
@@ -118,18 +117,18 @@ var marks = []struct {
 }{
 	{".inc", "PHP", func(head []byte) bool { return bytes.Contains(head, []byte("<?php")) }},
 	{".m", "MATLAB", func(head []byte) bool {
-		line := func(word string) bool { return bytes.HasPrefix(head, []byte(word)) || after(head, '\n', word) }
+		line := func(word string) bool { return bytes.HasPrefix(head, []byte(word)) || hasAfter(head, '\n', word) }
 		return line("function ") || line("classdef ")
 	}},
 }
 
-// misleading lists extensions whose files nearly all have the usual language. The classifier takes
-// their data tables for another language.
-var misleading = map[string]bool{".cs": true, ".pl": true, ".pm": true, ".ts": true}
+// classifierFails lists extensions for which the classifier is often wrong, because it takes data tables
+// for another language. Nearly all of these files have the usual language.
+var classifierFails = map[string]bool{".cs": true, ".pl": true, ".pm": true, ".ts": true}
 
-// usual maps an extension to its most frequent language. It decides where nothing in a file does: a
-// part of a file, a few lines, or a path alone.
-var usual = map[string]string{
+// usualLanguage maps an extension to its most frequent language. It decides if the content of a file does not,
+// for example if only the path is known.
+var usualLanguage = map[string]string{
 	".cfg": "INI",
 	".cs":  "C#",
 	".fs":  "F#",
@@ -152,20 +151,20 @@ var usual = map[string]string{
 // headerLanguage distinguishes the languages of .h files by marks of C++ and
 // Objective-C, each searched for by its rarest byte.
 func headerLanguage(head []byte) string {
-	if after(head, '@', "interface", "protocol", "class", "import") || after(head, '#', "import") {
+	if hasAfter(head, '@', "interface", "protocol", "class", "import") || hasAfter(head, '#', "import") {
 		return "Objective-C"
 	}
 
-	if after(head, '\n', "class ", "namespace ", "template") || before(head, ':', "public") ||
-		after(head, ':', ":") && bytes.Contains(head, []byte("std::")) ||
-		after(head, '"', `C++"`) && bytes.Contains(head, []byte(`extern "C++"`)) {
+	if hasAfter(head, '\n', "class ", "namespace ", "template") || hasBefore(head, ':', "public") ||
+		hasAfter(head, ':', ":") && bytes.Contains(head, []byte("std::")) ||
+		hasAfter(head, '"', `C++"`) && bytes.Contains(head, []byte(`extern "C++"`)) {
 		return "C++"
 	}
 	return "C"
 }
 
-// after reports whether one of the words follows a byte somewhere in the text.
-func after(text []byte, b byte, words ...string) bool {
+// hasAfter reports whether one of the words follows a byte somewhere in the text.
+func hasAfter(text []byte, b byte, words ...string) bool {
 	for i := bytes.IndexByte(text, b); i >= 0; i = bytes.IndexByte(text, b) {
 		text = text[i+1:]
 		for _, w := range words {
@@ -177,8 +176,8 @@ func after(text []byte, b byte, words ...string) bool {
 	return false
 }
 
-// before reports whether a word is directly before a byte, anywhere in the text.
-func before(text []byte, b byte, word string) bool {
+// hasBefore reports whether a word is directly before a byte, anywhere in the text.
+func hasBefore(text []byte, b byte, word string) bool {
 	for at := 0; ; at++ {
 		i := bytes.IndexByte(text[at:], b)
 		if i < 0 {
@@ -234,24 +233,24 @@ func assemblyLanguage(head []byte) string {
 		}
 	}
 
-	if found == "" && !slices.ContainsFunc(marks68000, func(m string) bool { return after(head, m[0], m[1:]) }) {
+	if found == "" && !slices.ContainsFunc(marks68000, func(m string) bool { return hasAfter(head, m[0], m[1:]) }) {
 		return "Assembly"
 	}
 	return found
 }
 
-// plainData reports whether a YAML or JSON file has no sign of the dialects that go-enry knows: API
+// plainData reports whether a YAML or JSON file is none of the dialects that go-enry distinguishes: API
 // descriptions, and YAML with tabs.
 func plainData(head []byte) bool {
 	return !bytes.Contains(head, []byte("swagger")) && !bytes.Contains(head, []byte("openapi")) &&
-		!bytes.HasPrefix(head, []byte{'\t'}) && !after(head, '\n', "\t")
+		!bytes.HasPrefix(head, []byte{'\t'}) && !hasAfter(head, '\n', "\t")
 }
 
-// isGenerated reports whether the top of a file has words that generators write.
+// isGenerated reports whether the first lines of a file say that a program has written it.
 func isGenerated(content []byte) bool {
 	head := content[:min(len(content), 1024)]
 
-	// Few files have "enerated", so only those are searched further.
+	// Few files have "enerated", so the other words are rarely searched for.
 	return bytes.Contains(head, []byte("DO NOT EDIT")) || bytes.Contains(head, []byte("enerated")) &&
 		(bytes.Contains(head, []byte("@generated")) || bytes.Contains(head, []byte("automatically generated")) ||
 			bytes.Contains(head, []byte("Autogenerated by")))

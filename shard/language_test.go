@@ -43,7 +43,7 @@ func TestLanguage_decidedByMarksAgreesWithEnry(t *testing.T) {
 // A part of a file has the same language as the whole.
 func TestLanguage_emptyFileHasTheUsualLanguage(t *testing.T) {
 	t.Parallel()
-	for ext, want := range usual {
+	for ext, want := range usualLanguage {
 		if got := languageOf("a"+ext, []byte("\n\n")); got != want {
 			t.Errorf("a%s: %s, want %s", ext, got, want)
 		}

@@ -157,7 +157,7 @@ func lookThrough(t *testing.T, s *search, e *evaluator) (looks int64, shown int)
 	}
 	e.found, e.used = make([]finding, len(s.p.patterns)), make([]bool, len(s.p.patterns))
 	e.moveTo(b, 0)
-	spans, err := e.spans(0, 1)
+	spans, err := e.spansToShow(0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func lookThrough(t *testing.T, s *search, e *evaluator) (looks int64, shown int)
 	for _, c := range chunks {
 		shown += len(c.Ranges)
 	}
-	return e.t.looks, shown
+	return e.t.searchedBytes, shown
 }
 
 // If its client goes, a search stops in the middle of a file, in either round.

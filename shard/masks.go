@@ -2,9 +2,9 @@ package shard
 
 import "github.com/shoalsearch/shoal/shard/query"
 
-// masksOf returns which revisions of each repository satisfy a node. A pack has thousands of
-// repositories, so the last answer about revisions is cached.
-func (j *joined) masksOf(n *node) *repoMasks {
+// masksOf returns the revisions of each repository for which an opRev or opRepos node holds. A pack has
+// thousands of repositories, so the latest result for an opRev is cached.
+func (j *groupView) masksOf(n *node) *repoMasks {
 	if n.op == opRev {
 		if known := j.last.Load(); known != nil && known.name == n.name {
 			return known
@@ -23,7 +23,7 @@ func (j *joined) masksOf(n *node) *repoMasks {
 			m.bits[i] = ^uint64(0)
 		}
 
-		// A repository without an occurrence in this shard decides nothing.
+		// Ignore a repository without an occurrence in this shard.
 		if r.ever != 0 {
 			m.all = m.all && m.bits[i]&r.always != 0
 			m.none = m.none && m.bits[i]&r.ever == 0

@@ -12,9 +12,8 @@ import (
 // stemSeed seeds the hashes of stems, which are never stored.
 var stemSeed = maphash.MakeSeed()
 
-// stemsByDocument returns for each document the hash of its stem: the letters and
-// digits of its file name without extension, in lower case. They are made when they
-// are first asked for, at 30 ns a document.
+// stemsByDocument returns for each document the hash of its stem: the letters and digits of its file
+// name without extension, in lower case. The first call computes them, in 30 ns a document.
 func (s *shard) stemsByDocument() []uint32 {
 	s.stemOnce.Do(func() {
 		s.stems = make([]uint32, s.m.documents)
@@ -98,10 +97,10 @@ func stemsOf(literal string) []uint32 {
 	return hashes
 }
 
-// namedFirst moves documents to the front whose file names resemble a literal of the query, after
-// those that define it. If a search stops early and no symbols are known, they most likely have the
-// definition.
-func (b *bound) namedFirst() {
+// moveNamedFirst moves the documents whose file names resemble a literal of the query to the front of
+// b.docs, after those that define one. If no symbols are known, they most likely have the definition,
+// and a search that stops early must not miss them.
+func (b *bound) moveNamedFirst() {
 	var stems []uint32
 	for _, p := range b.p.patterns {
 		if p.text.Field == query.Content && !p.text.Regexp && p.positive {
@@ -113,13 +112,13 @@ func (b *bound) namedFirst() {
 		return
 	}
 
-	// This is a Bloom filter with one hash: it rejects most documents.
+	// A Bloom filter with one hash rejects most documents.
 	var sieve [4]uint64
 	for _, h := range stems {
 		sieve[h>>6&3] |= 1 << (h & 63)
 	}
 
-	// Skip the documents that define something.
+	// Skip the documents that define a word of the query, which are at the front.
 	byDoc := b.s.stemsByDocument()
 	to := 0
 	if b.defs != nil {

@@ -1,11 +1,11 @@
 package shard
 
-// nameSet caches which paths of a shard match a pattern. One goroutine fills it while it binds a
-// plan; afterwards many goroutines read it.
+// nameSet caches which paths of a shard match a pattern. One goroutine fills it in bind; afterwards
+// many goroutines read it.
 type nameSet struct {
 	p              *pattern
-	known, matches []uint64 // a bit for each path
-	all            bool     // every path is known
+	known, matches []uint64 // a bit for each path: whether the result is known, and the result
+	all            bool     // the result is known for every path
 }
 
 func newNameSet(p *pattern, s *shard) *nameSet {
@@ -22,8 +22,8 @@ func (n *nameSet) has(s *shard, path uint32) bool {
 	return n.p.m.Matches(s.path(int(path)))
 }
 
-// learn reports whether the pattern matches in a path, and caches the answer.
-func (n *nameSet) learn(s *shard, path uint32) bool {
+// matchPath reports whether the pattern matches in a path, and caches the result.
+func (n *nameSet) matchPath(s *shard, path uint32) bool {
 	yes := n.has(s, path)
 	bit := uint64(1) << (path & 63)
 
@@ -34,13 +34,13 @@ func (n *nameSet) learn(s *shard, path uint32) bool {
 	return yes
 }
 
-// learnAll matches the pattern with all paths that the path index allows. If it reports true, the
-// answer for every path is known.
-func (n *nameSet) learnAll(s *shard) bool {
+// matchAllPaths matches the pattern with the candidates of the path index. It returns false if the index
+// gives too many candidates; otherwise the result for every path is known.
+func (n *nameSet) matchAllPaths(s *shard) bool {
 	if n.all {
 		return true
 	}
-	n.all = s.pathIndex().candidates(n.p.formula, func(p int) {
+	n.all = s.pathIndex().eachCandidate(n.p.formula, func(p int) {
 		if n.p.m.Matches(s.path(p)) {
 			n.matches[p>>6] |= 1 << (p & 63)
 		}
@@ -53,7 +53,7 @@ func (n *nameSet) learnAll(s *shard) bool {
 	return n.all
 }
 
-// documents returns the documents with a matching path. The caller must have called learnAll with
+// documents returns the documents with a matching path. The caller must have called matchAllPaths with
 // success.
 func (n *nameSet) documents(s *shard) docSet {
 	set, x := newDocSet(s.m.documents), s.pathIndex()

@@ -6,16 +6,16 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// Rebuild is the progress of rebuilding files of earlier versions. They are not damaged, and answer
-// until then if this program can read their version.
+// Rebuild is the progress of rebuilding files of earlier versions. Until then they are searched, if this
+// program can read their version.
 type Rebuild struct {
 	Left   int       // files of an earlier version that are in use
-	Unread int       // of these, files that this program cannot read: their text is missing until then
+	Unread int       // of these, files that this program cannot read: their text cannot be searched
 	Of     int       // the highest value of Left since it was last 0
 	Began  time.Time // when Left last became more than 0
 }
 
-// Older counts the files that have an older version than new ones.
+// Older counts the files whose version is older than the one in which files are written now.
 func (s *Set) Older() Rebuild {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,7 +26,7 @@ func (s *Set) Older() Rebuild {
 func (s *Set) older() Rebuild {
 	r, written := &s.rebuild, s.versions()
 	r.Left, r.Unread = 0, 0
-	for _, unused := range s.unread {
+	for _, unused := range s.unreadable {
 		if unused.IsZero() {
 			r.Unread++
 		}
@@ -48,6 +48,6 @@ func (s *Set) older() Rebuild {
 // versions returns the versions in which files are written now.
 func (s *Set) versions() file.Versions { return s.opt.Formats.Written(s.opt.Level()) }
 
-// Written names the versions in which files are written now. Another version makes another file of
-// the same text.
+// Written returns the versions in which files are written now, as text. The same source gives other
+// bytes in another version.
 func (s *Set) Written() string { return s.versions().String() }

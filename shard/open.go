@@ -39,28 +39,28 @@ type shard struct {
 	base                       []repoView     // by repository, as the file was written
 	repoIndexes                map[uint32]int // index of each repository by its id; nil if there are few
 
-	joins     joins         // of the groups searched last
-	joinBytes *atomic.Int64 // of the joins of all files of the set
+	groupViews     groupViewCache // cached views of the groups that were searched last
+	groupViewBytes *atomic.Int64  // bytes of the cached views of all files of the set
 
-	found candidates // of earlier searches
+	found candidates // candidate units of earlier searches
 
 	stemOnce sync.Once // guards the field below
 	stems    []uint32  // see stemsByDocument
 
-	pathBytes *atomic.Int64 // of the path indexes of all files of the set
+	pathBytes *atomic.Int64 // bytes of the path indexes of all files of the set
 	pathMu    sync.Mutex    // guards the field below, and is held while the index is built
-	pathPost  *pathIndex    // nil means not asked for yet
+	pathPost  *pathIndex    // nil before the first use
 
 	skipOnce sync.Once // guards the field below
-	skips    []uint32  // see skipped
+	skips    []uint32  // see skippedDocs
 
 	listOnce sync.Once // guards the field below
 	list     *skipList
 }
 
-// skipped returns the documents that are kept by name only, which are few, in
-// ascending order. The list is shared.
-func (s *shard) skipped() []uint32 {
+// skippedDocs returns the documents without content in the index, in ascending order. They are few. The
+// caller must not change the list.
+func (s *shard) skippedDocs() []uint32 {
 	s.skipOnce.Do(func() {
 		for d, why := range s.docSkip {
 			if formOf(why).skip != indexed {
@@ -74,13 +74,13 @@ func (s *shard) skipped() []uint32 {
 // ready reads and checks the columns once. Every use of the shard calls it first.
 func (s *shard) ready() error {
 	s.once.Do(func() {
-		s.err = s.f.Blame(s.load())
+		s.err = s.f.Blame(s.readSections())
 	})
 	return s.err
 }
 
-// load reads and checks the shard's sections. Callers use ready, which loads only once.
-func (s *shard) load() error {
+// readSections reads and checks the sections of the shard. Only ready calls it, once.
+func (s *shard) readSections() error {
 	b, err := s.f.Bytes(secMeta)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s *shard) load() error {
 	}
 
 	// Columns are mapped, not copied: check only their lengths.
-	for _, c := range s.layout() {
+	for _, c := range s.columnPlaces() {
 		if *c.to, err = s.f.Bytes(c.id); err != nil {
 			return err
 		}
@@ -106,27 +106,24 @@ func (s *shard) load() error {
 		return err
 	}
 
-	// Check the numbers once, so that no query has to.
-	if err := s.check(); err != nil {
+	if err := s.checkColumns(); err != nil {
 		return err
 	}
 	return s.openPostings()
 }
 
-// columnPlace says which field a column goes to, and how long it must be.
-type columnPlace struct {
+// columnTarget says which field a column goes to, and how long it must be.
+type columnTarget struct {
 	id    file.SectionID
 	to    *[]byte
 	width int
 	rows  int
 }
 
-// layout lists the columns whose length follows from the counts in meta.
-func (s *shard) layout() []columnPlace {
+// columnPlaces lists the columns whose length follows from the counts in meta.
+func (s *shard) columnPlaces() []columnTarget {
 	m := s.m
-
-	// A column has exactly width times rows bytes, so that no row lies beyond its end.
-	return []columnPlace{
+	return []columnTarget{
 		// By unit.
 		{secBlockEnd, (*[]byte)(&s.blockEnd), 4, m.units},
 		{secUnitLine, (*[]byte)(&s.unitLine), 4, m.units},
@@ -150,18 +147,17 @@ func (s *shard) layout() []columnPlace {
 	}
 }
 
-// check makes sure that no number in a column points outside of another, so that
-// searching need not check anything. With units and occurrences as rows,
+// checkColumns checks that no number in a column points outside of another column, so that searches can index
+// with them unchecked. The rules are
 //
 //	docUnit[0] = 0    docUnit[d+1] = docUnit[d] + units of document d     docUnit[documents] = units
 //	docOccur[0] = 0   docOccur[d+1] >= docOccur[d]                        docOccur[documents] = occurs
 //	pathEnd[p+1] >= pathEnd[p]                                            pathEnd[paths-1] = len(paths)
-func (s *shard) check() error {
+func (s *shard) checkColumns() error {
 	m := s.m
 	wrong := func(what string) error { return fmt.Errorf("%w: %s", ErrDamaged, what) }
 
-	// unit and occ are where the rows of the next document must begin.
-	unit, occ := uint32(0), uint32(0)
+	unit, occ := uint32(0), uint32(0) // where the units and occurrences of the next document must begin
 	for d := range m.documents {
 		from, to := s.docUnit.At(d), s.docUnit.At(d+1)
 		units := uint32(0)
@@ -187,7 +183,6 @@ func (s *shard) check() error {
 		return wrong("number of units or occurrences")
 	}
 
-	// The paths stand one after the other, so their ends must ascend.
 	end := uint32(0)
 	for p := range m.paths {
 		if s.pathEnd.At(p) < end {
@@ -202,8 +197,8 @@ func (s *shard) check() error {
 	return s.checkOccurrences()
 }
 
-// checkOccurrences checks the columns of occurrences. It also collects which revisions each
-// repository has everywhere (always) and anywhere (ever).
+// checkOccurrences checks the columns of occurrences. It also sets s.base: for each repository, the
+// revisions that all of its occurrences have (always), and those that any has (ever).
 func (s *shard) checkOccurrences() error {
 	m := s.m
 	masks := make([]uint64, s.masks.Len())
@@ -211,7 +206,6 @@ func (s *shard) checkOccurrences() error {
 		masks[i] = s.masks.At(i)
 	}
 
-	// always begins with all bits and loses those that an occurrence lacks; ever begins with none.
 	s.base = make([]repoView, len(m.repos))
 	for i, r := range m.repos {
 		s.base[i] = repoView{id: r.ID, revisions: r.Revisions, masks: masks, always: ^uint64(0)}
@@ -252,8 +246,8 @@ func (s *shard) repoIndex(repo uint32) (int, bool) {
 	return i, i >= 0
 }
 
-// openPostings opens the segments of postings and finds the content of each. The lists are a sixth
-// of the text, so they are checked page by page when they are read.
+// openPostings opens the segments of postings and finds the content section of each. The lists are
+// large, so their checksums are checked page by page when they are read.
 func (s *shard) openPostings() error {
 	m := s.m
 	if m.segments > maxSegments {
@@ -278,7 +272,6 @@ func (s *shard) openPostings() error {
 		s.dict = s.f.Data()[d.Offset : d.Offset+d.Length]
 	}
 
-	// Verify the checksum before each read of a list.
 	post, err := trigram.Open(segments, func(segment, from, n int) error {
 		return s.f.Touch(offsets[segment]+int64(from), int64(n))
 	})
@@ -340,9 +333,9 @@ func (s *shard) shareOf(repo int) share {
 	return has
 }
 
-// documentFrom returns the document that owns a unit row. It is d or a later one, probably a near
-// one. Steps of 1, 2, 4 and so on find a bound, then binary search finds the document.
-func (s *shard) documentFrom(d, row int) int {
+// findDocument returns the document that has a unit row. It must be d or a later one, and is probably
+// near: steps of 1, 2, 4 and so on find an upper bound, then binary search finds the document.
+func (s *shard) findDocument(d, row int) int {
 	step := 1
 	for d+step < s.m.documents && int(s.docUnit.At(d+step)) <= row {
 		d += step
@@ -372,8 +365,9 @@ func (s *shard) oid(doc int) string {
 	return hex.EncodeToString(id)
 }
 
-// skipList lists the occurrences of a shard that are kept by name only. Rows with the same
-// repository and the same mask are a class. In a set of rows, each class has whole words.
+// skipList lists the occurrences of a shard whose document has no content in the index. Each is a row.
+// Rows with the same repository and the same mask are a class. In a set of rows, which has a bit for
+// each row, each class begins at a whole word.
 //
 //	class    repo 0, mask 0        repo 0, mask 3    repo 2, mask 0
 //	rows     0 ... 69              70 71             72
@@ -396,5 +390,5 @@ type skipClass struct {
 // words returns how many words of a set belong to the class.
 func (k *skipClass) words() int { return (k.rows + 63) / 64 }
 
-// last returns the bits of the class's last word that belong to rows.
-func (k *skipClass) last() uint64 { return ^uint64(0) >> (-k.rows & 63) }
+// lastWordMask returns a mask of the bits in the last word of the class that stand for rows.
+func (k *skipClass) lastWordMask() uint64 { return ^uint64(0) >> (-k.rows & 63) }

@@ -9,14 +9,12 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// Pack writes the documents of several parts, usually small ones of different repositories, into
-// new shard files. A search pays for each file, and thousands of small files cost more than their
-// text.
+// Pack writes the documents of several parts, usually small ones of different repositories, into new
+// shard files, because a search takes time for each file. It reads only the parts, never a mirror. The
+// returned parts replace the given ones.
 //
-// It reads only the parts, never a mirror. The returned parts replace those given; other parts of
-// the same generations may stay beside them. [Set.Symbolize] copies the symbols, with the old parts
-// as known ones. The files are not in the set yet: the caller first makes sure that something keeps
-// them, then calls Add.
+// The caller copies the symbols with [Set.Symbolize], with the old parts as known ones. Pack does not
+// add the files to the set: the caller must first make sure that Retain keeps them, and then call Add.
 func (s *Set) Pack(ctx context.Context, parts []Part, opt BuildOptions) ([]Built, error) {
 	// The view keeps the parts open until the new file is written, even if somebody removes them.
 	v, missing := s.Acquire(parts)
@@ -30,7 +28,7 @@ func (s *Set) Pack(ctx context.Context, parts []Part, opt BuildOptions) ([]Built
 	if err != nil {
 		return nil, fmt.Errorf("pack shards: %w", err)
 	}
-	opt.known = src.known // the limits were applied when the documents were first indexed
+	opt.known = src.known // keep the decisions about size limits and encodings of the first build
 
 	built, err := s.Build(ctx, src, opt)
 	if err != nil {
@@ -43,12 +41,12 @@ func (s *Set) Pack(ctx context.Context, parts []Part, opt BuildOptions) ([]Built
 type viewSource struct {
 	repos []Repository
 	blobs []Blob
-	spots []spot          // where the text of each blob is
+	spots []textSource    // by blob: the document that has its text
 	known map[string]form // by blob id
 }
 
-// spot says where a text is: in a document of a member.
-type spot struct {
+// textSource is a document of a member.
+type textSource struct {
 	m   *member
 	doc int
 }
@@ -57,16 +55,16 @@ type spot struct {
 // so that the same parts give the same file.
 func newViewSource(v *View) (*viewSource, error) {
 	src := &viewSource{known: map[string]form{}}
-	places := map[uint32]map[place]uint64{} // by repository id
-	spots := map[string]spot{}
+	places := map[uint32]map[occurrenceKey]uint64{} // by repository id
+	spots := map[string]textSource{}
 	infos := map[uint32]Repository{}
 
 	for _, m := range v.members {
 		if err := m.ready(); err != nil {
-			v.set.quarantine(m.culprit(err), err)
+			v.set.quarantine(m.damagedEntry(err), err)
 			return nil, err
 		}
-		src.collect(m, infos, places, spots)
+		src.addMember(m, infos, places, spots)
 	}
 
 	// Number the repositories by their ids.
@@ -95,16 +93,15 @@ func newViewSource(v *View) (*viewSource, error) {
 	return src, nil
 }
 
-// collect adds the repositories of a member, and the documents that at least one of their revisions
+// addMember adds the repositories of a member, and its documents that at least one revision of them
 // still has.
-func (src *viewSource) collect(m *member, infos map[uint32]Repository, places map[uint32]map[place]uint64, spots map[string]spot) {
-	// Add the repositories as this generation knows them.
+func (src *viewSource) addMember(m *member, infos map[uint32]Repository, places map[uint32]map[occurrenceKey]uint64, spots map[string]textSource) {
 	sh := m.sh
 	for i, r := range m.repos {
 		if r != nil {
 			infos[r.id] = Repository{ID: r.id, Name: sh.m.repos[i].Name, Revisions: r.revisions}
 			if places[r.id] == nil {
-				places[r.id] = map[place]uint64{}
+				places[r.id] = map[occurrenceKey]uint64{}
 			}
 		}
 	}
@@ -122,14 +119,13 @@ func (src *viewSource) collect(m *member, infos map[uint32]Repository, places ma
 				continue
 			}
 
-			// One blob at one path of a repository has one entry: its revisions.
-			key := place{string(sh.path(int(sh.occPath.At(o)))), sh.oid(d)}
+			key := occurrenceKey{string(sh.path(int(sh.occPath.At(o)))), sh.oid(d)}
 			places[r.id][key] |= mask
 
-			// Prefer a copy with content: another member may have left it out.
+			// Prefer a document with content, because another member may have left it out.
 			if known, ok := src.known[key.oid]; !ok || known.skip != indexed {
 				src.known[key.oid] = formOf(sh.docSkip[d])
-				spots[key.oid] = spot{m, d}
+				spots[key.oid] = textSource{m, d}
 			}
 		}
 	}
@@ -150,8 +146,8 @@ func (src *viewSource) Read(ctx context.Context, want []int, use func(i int, con
 
 		// Reading the mapped memory of a damaged file may fault.
 		err := file.Guard(func() error {
-			t.open(sp.m.sh, sp.doc)
-			return t.load(0, t.units-1)
+			t.moveTo(sp.m.sh, sp.doc)
+			return t.decodeUnits(0, t.units-1)
 		})
 
 		if err != nil {

@@ -9,8 +9,8 @@ import "github.com/shoalsearch/shoal/trigram"
 //	arch/x86/kernel/traps.c, arch/x86/kernel/tsc.c, ...   block 17
 //	arch/x86/kvm/mmu/mmu.c, ...                           block 18
 //
-// It is built when a large shard is first asked for a path, and takes a third of the bytes of the
-// paths. Beyond pathIndexBytes in all a shard has none.
+// The first search for a path in a large shard builds it. It takes a third of the bytes of the paths. If
+// the indexes of all shards take pathIndexBytes, no more are built.
 type pathIndex struct {
 	post   *trigram.Index // nil means no index: every path must be matched
 	starts []int          // first path of each block, then the number of paths
@@ -19,19 +19,19 @@ type pathIndex struct {
 	docs     []uint32
 	docStart []uint32 // where each path begins in docs, then the length of docs
 
-	bytes int64 // in all
+	bytes int64 // of memory that the index takes
 }
 
 // Limits of a pathIndex.
 const (
-	leastPaths = 2048 // paths; a smaller shard has no index
-	blockBytes = 1024 // bytes of paths in a block, about
+	minIndexedPaths = 2048 // paths; a shard with fewer has no index
+	blockBytes      = 1024 // bytes of paths in a block, about
 
 	pathIndexBytes = 128 << 20 // of the indexes of a set, about five million files
 )
 
-// pathIndex returns the index of the paths. It builds the index on first use if the set has room.
-// An index that others had to make room for would be built again and again.
+// pathIndex returns the index of the paths. It builds the index on first use if the set has room. It
+// never drops the index of another shard, because then indexes would be built again and again.
 func (s *shard) pathIndex() *pathIndex {
 	s.pathMu.Lock()
 	defer s.pathMu.Unlock()
@@ -59,10 +59,10 @@ func (s *shard) dropPathIndex() {
 // buildPathIndex indexes the paths of a shard. The index is empty if the shard has few paths, or if
 // there is no memory left for it.
 func (s *shard) buildPathIndex() *pathIndex {
-	if s.m.paths < leastPaths || s.pathBytes.Load() >= pathIndexBytes {
+	if s.m.paths < minIndexedPaths || s.pathBytes.Load() >= pathIndexBytes {
 		return &pathIndex{}
 	}
-	segments, starts := blocksOf(s.m.paths, s.path)
+	segments, starts := indexPaths(s.m.paths, s.path)
 	if segments == nil {
 		return &pathIndex{}
 	}
@@ -94,9 +94,9 @@ func (s *shard) buildPathIndex() *pathIndex {
 	return x
 }
 
-// blocksOf makes the postings of n paths, and returns where the blocks begin. It returns nil if the
+// indexPaths makes the postings of n paths, and returns where the blocks begin. It returns nil if the
 // paths do not fit into one segment.
-func blocksOf(n int, path func(int) []byte) (segments [][]byte, starts []int) {
+func indexPaths(n int, path func(int) []byte) (segments [][]byte, starts []int) {
 	w := trigram.New(trigram.Options{Emit: func(parts ...[]byte) error {
 		var segment []byte
 		for _, p := range parts {
@@ -113,14 +113,13 @@ func blocksOf(n int, path func(int) []byte) (segments [][]byte, starts []int) {
 			starts = append(starts, p)
 		}
 
-		// A path begins and ends as a document does: after one newline, before two.
+		// As at the ends of a document, a newline precedes each path and two follow it.
 		block = append(append(block, path(p)...), '\n', '\n')
 		if len(block) < blockBytes && p < n-1 {
 			continue
 		}
 
-		// A block with a very long path takes several units, and only the first would count: then
-		// there is no index.
+		// With a very long path, a block would take several units: then there is no index.
 		if _, units, err := w.Add(block, 0); err != nil || units > 1 || len(starts) > trigram.SegmentUnits {
 			return nil, nil
 		}
@@ -133,9 +132,9 @@ func blocksOf(n int, path func(int) []byte) (segments [][]byte, starts []int) {
 	return segments, append(starts, n)
 }
 
-// candidates calls each for every path that a formula allows. It returns false, without a call, if
-// these are too many to be useful.
-func (x *pathIndex) candidates(f *trigram.Formula, each func(path int)) bool {
+// eachCandidate calls each with every path that may satisfy a formula. It returns false, without a call,
+// if there is no index or too many paths may satisfy it.
+func (x *pathIndex) eachCandidate(f *trigram.Formula, each func(path int)) bool {
 	if x.post == nil {
 		return false
 	}

@@ -27,7 +27,7 @@ func pathsFor(r *rand.Rand, n int) []string {
 
 func indexOf(t *testing.T, paths []string) *pathIndex {
 	t.Helper()
-	segments, starts := blocksOf(len(paths), func(p int) []byte { return []byte(paths[p]) })
+	segments, starts := indexPaths(len(paths), func(p int) []byte { return []byte(paths[p]) })
 	post, err := trigram.Open(segments, nil)
 	if err != nil || segments == nil {
 		t.Fatalf("there are no postings: %v", err)
@@ -58,7 +58,7 @@ func TestPathIndex_findsEveryMatchingPath(t *testing.T) {
 			t.Fatalf("%+v: %v", texts[i], err)
 		}
 		looked := make([]bool, len(paths))
-		if !x.candidates(p.formula, func(at int) { looked[at] = true }) {
+		if !x.eachCandidate(p.formula, func(at int) { looked[at] = true }) {
 			continue
 		}
 		narrow++
@@ -74,7 +74,7 @@ func TestPathIndex_findsEveryMatchingPath(t *testing.T) {
 }
 
 // If few paths match a pattern, only similar paths are read.
-func TestPathIndex_readsFewPaths(t *testing.T) {
+func TestPathIndex_readsFewPathsWithoutAMatch(t *testing.T) {
 	t.Parallel()
 	var paths []string
 	for i := range 50_000 {
@@ -87,7 +87,7 @@ func TestPathIndex_readsFewPaths(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := 0
-		if !x.candidates(p.formula, func(int) { n++ }) || n > most {
+		if !x.eachCandidate(p.formula, func(int) { n++ }) || n > most {
 			t.Errorf("%s: %d of %d paths are looked at, want at most %d", expr, n, len(paths), most)
 		}
 	}
@@ -96,7 +96,7 @@ func TestPathIndex_readsFewPaths(t *testing.T) {
 // The memory of all indexes is bounded. Without room for an index, the answer is the same.
 func TestPathIndex_staysWithinItsBytes(t *testing.T) {
 	t.Parallel()
-	const paths = leastPaths + 500
+	const paths = minIndexedPaths + 500
 	w := oneFile("lock")
 	for i := range paths {
 		w.trees[0][fmt.Sprintf("dir%d/file%04d.c", i/100, i)] = []string{fmt.Sprint("lock", i)}

@@ -8,11 +8,11 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// pathSets caches which rows of a skipList match a pattern of paths. People leave out tests, or
-// look at one directory, in search after search.
+// pathSets caches which rows of a skipList match a pattern of paths, because many searches use the same
+// patterns, for example to exclude tests.
 type pathSets struct {
 	cache   *lru.Cache[pathSetKey, docSet]
-	matched atomic.Int64 // how many paths were matched with a pattern, in all
+	matched atomic.Int64 // number of paths that were matched with a pattern; for tests
 }
 
 // pathSetKey identifies a set by its shard file and its pattern.
@@ -27,17 +27,16 @@ const pathSetBytes = 16 << 20
 
 func newPathSets() *pathSets { return &pathSets{cache: lru.New[pathSetKey, docSet](pathSetBytes)} }
 
-// matching returns the rows whose paths match a pattern. If ctx ends, some may be missing.
-func (c *pathSets) matching(ctx context.Context, s *shard, p *pattern) docSet {
+// matchingRows returns the rows whose paths match a pattern. If ctx ends, some may be missing.
+func (c *pathSets) matchingRows(ctx context.Context, s *shard, p *pattern) docSet {
 	id, _, _ := ParseFileName(s.f.Name())
 	key := pathSetKey{id, p.text}
 	if set, ok := c.cache.Get(key); ok {
 		return set
 	}
 
-	// If the index of paths answers for all of them, no path is matched here.
 	l, names := s.skipList(), newNameSet(p, s)
-	if !names.learnAll(s) {
+	if !names.matchAllPaths(s) {
 		c.matched.Add(int64(len(l.rows)))
 	}
 	set := make(docSet, l.words)

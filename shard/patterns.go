@@ -6,8 +6,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// patterns caches recently compiled patterns. The same search comes again and again, with another
-// page or filter. An automaton that has read text need not build its states anew.
+// patterns caches recently compiled patterns, because users often repeat a search with another page or
+// filter. A cached automaton already has the states that earlier searches needed.
 type patterns struct {
 	mu   sync.Mutex // guards the fields below
 	all  map[query.Text]*pattern
@@ -17,12 +17,12 @@ type patterns struct {
 
 // Limits of the cache.
 const (
-	keepPatterns = 64
-	keepPattern  = 200 // bytes
+	keepPatterns = 64  // patterns
+	keepPattern  = 200 // bytes of the longest pattern
 )
 
-// compile returns a pattern for one search. Searches share what the automaton has learned, but each
-// copy has its own stop.
+// compile returns a pattern for one search. Searches share the states of the automaton, but stopping
+// one of them does not stop the others.
 func (k *patterns) compile(t query.Text) (*pattern, error) {
 	if k == nil || len(t.Pattern) > keepPattern {
 		return compile(t)
@@ -31,8 +31,7 @@ func (k *patterns) compile(t query.Text) (*pattern, error) {
 	first := k.all[t]
 	k.mu.Unlock()
 
-	// Compile outside of the lock: two searches may compile the same pattern, and the cache keeps
-	// the first.
+	// Compile without the lock. If two searches compile the same pattern, add keeps the first.
 	if first == nil {
 		var err error
 		if first, err = compile(t); err != nil {
@@ -41,7 +40,6 @@ func (k *patterns) compile(t query.Text) (*pattern, error) {
 		k.add(t, first)
 	}
 
-	// Share the states but not the stop: one search must not end another.
 	c := *first
 	c.m = first.m.Again()
 	return &c, nil
@@ -58,7 +56,6 @@ func (k *patterns) add(t query.Text, c *pattern) {
 		k.all = map[query.Text]*pattern{}
 	}
 
-	// The list is a ring: next is the oldest.
 	if len(k.list) < keepPatterns {
 		k.list = append(k.list, t)
 	} else {

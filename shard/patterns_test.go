@@ -48,9 +48,9 @@ func TestCompiledPatterns_areCached(t *testing.T) {
 	}
 }
 
-// TestCompiledPatterns_cacheIsBounded compiles more patterns than are cached, from several goroutines. The
+// TestCompiledPatterns_cacheStaysWithinItsLimit compiles more patterns than are cached, from several goroutines. The
 // oldest are dropped, and every result is right.
-func TestCompiledPatterns_cacheIsBounded(t *testing.T) {
+func TestCompiledPatterns_cacheStaysWithinItsLimit(t *testing.T) {
 	t.Parallel()
 	var k patterns
 	var wg sync.WaitGroup

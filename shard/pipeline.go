@@ -9,9 +9,9 @@ import (
 	"github.com/shoalsearch/shoal/shard/lz"
 )
 
-// pipeline carries batches of documents through the three stages of a build. A
-// batch goes to an encoder and, at once, to the end of the writer's queue, so that
-// batches are written in the order of reading, whichever encoder is faster:
+// pipeline passes batches of documents through the three stages of a build: the reader, the encoders
+// and the writer. The reader sends a batch to the encoders and at the same time to the writer, which
+// waits until it is encoded. So batches are written in the order of reading, whichever is encoded first:
 //
 //	reader -> work  -> encoders      close t.encoded when t is done
 //	       -> write -> writer        waits for t.encoded, then t goes back
@@ -22,11 +22,11 @@ type pipeline struct {
 	room    int // bytes of text that fit into a batch
 
 	work, write, free chan *batch
-	finished          chan struct{}
+	finished          chan struct{} // each encoder and the writer send one value at their end
 }
 
-// newPipeline returns a pipeline for that much text. Most repositories are small: one batch, one
-// encoder, no more memory than their text.
+// newPipeline returns a pipeline for text bytes of text. A small repository gets one encoder and small
+// batches.
 func newPipeline(b *builder, text int64) *pipeline {
 	workers := b.opt.Workers
 	if workers <= 0 {
@@ -47,21 +47,19 @@ func newPipeline(b *builder, text int64) *pipeline {
 	return p
 }
 
-// documents reads, encodes and writes all documents. The reader, the encoders
-// and the writer, which also makes the postings, each have a goroutine.
-func (b *builder) documents(ctx context.Context, src Source, order []int) error {
+// buildDocuments reads, encodes and writes all documents. It is the reader; each encoder, and the writer,
+// which also makes the postings, has its own goroutine.
+func (b *builder) buildDocuments(ctx context.Context, src Source, order []int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
-	p := newPipeline(b, b.textOf(order))
-
-	// Batches reach the writer in the order of reading, whichever is encoded first.
+	p := newPipeline(b, b.countText(order))
 	for range p.workers {
-		go p.encode()
+		go p.runEncoder()
 	}
-	go p.writeAll(cancel)
+	go p.runWriter(cancel)
 
-	err := p.read(ctx, src, order)
+	err := p.runReader(ctx, src, order)
 
 	// The encoders and the writer end when their channels are closed. Wait for all of them.
 	close(p.work)
@@ -76,8 +74,8 @@ func (b *builder) documents(ctx context.Context, src Source, order []int) error 
 	return err
 }
 
-// get returns an empty batch for the reader.
-func (p *pipeline) get() *batch {
+// takeBatch returns an empty batch for the reader.
+func (p *pipeline) takeBatch() *batch {
 	t := <-p.free
 	if t.buf == nil {
 		t.buf = make([]byte, 0, p.room+p.room/4)
@@ -86,31 +84,30 @@ func (p *pipeline) get() *batch {
 	return t
 }
 
-// enqueue hands a full batch to an encoder and to the writer.
+// enqueue sends a full batch to the encoders and to the writer.
 func (p *pipeline) enqueue(t *batch) { p.work <- t; p.write <- t }
 
-// encode runs one encoder.
-func (p *pipeline) encode() {
+// runEncoder runs one encoder.
+func (p *pipeline) runEncoder() {
 	defer func() { p.finished <- struct{}{} }()
 	enc := lz.NewEncoder(p.b.dict)
 	defer enc.Release()
 	for t := range p.work {
-		p.b.encode(enc, t)
+		p.b.encodeBatch(enc, t)
 		close(t.encoded)
 	}
 }
 
-// writeAll runs the writer. After an error it stops the reader and empties the queue, because the
+// runWriter runs the writer. After an error it stops the reader and empties the queue, because the
 // reader waits for free batches.
-func (p *pipeline) writeAll(stop context.CancelCauseFunc) {
+func (p *pipeline) runWriter(stop context.CancelCauseFunc) {
 	defer func() { p.finished <- struct{}{} }()
 
 	var failed error
 	for t := range p.write {
-		// Its turn has come, but it may not be encoded yet.
 		<-t.encoded
 		if failed == nil {
-			if failed = p.b.write(t); failed != nil {
+			if failed = p.b.writeBatch(t); failed != nil {
 				stop(failed)
 			}
 		}
@@ -127,30 +124,30 @@ func (p *pipeline) writeAll(stop context.CancelCauseFunc) {
 	}
 }
 
-// read runs the reader: it fills batches with the documents in order. It does not ask the source
-// for documents that are kept by name only. With the order 4, 7, 2, 9, where blob 7 is too large,
-// it asks for 4, 2 and 9, and adds 7 when 2 arrives.
-func (p *pipeline) read(ctx context.Context, src Source, order []int) error {
+// runReader runs the reader: it fills batches with the documents in order. It does not read documents that
+// are too large to be indexed. With the order 4, 7, 2, 9, where blob 7 is too large, it reads 4, 2 and 9,
+// and adds 7 before 2.
+func (p *pipeline) runReader(ctx context.Context, src Source, order []int) error {
 	b := p.b
 	var want []int
 	for _, i := range order {
-		if b.opt.fate(b.blobs[i]) == indexed {
+		if b.opt.skipReason(b.blobs[i]) == indexed {
 			want = append(want, i)
 		}
 	}
 
-	f := filler{p: p, t: p.get(), order: order}
+	f := filler{p: p, t: p.takeBatch(), order: order}
 
 	err := src.Read(ctx, want, func(i int, content []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return f.document(i, content)
+		return f.addText(i, content)
 	})
 
-	// Add the documents by name only that come after the last one read.
+	// Add the skipped documents after the last one that was read.
 	if err == nil {
-		f.upTo(-1)
+		f.addSkipped(-1)
 	}
 
 	p.enqueue(f.t)
@@ -163,31 +160,30 @@ func (p *pipeline) read(ctx context.Context, src Source, order []int) error {
 // filler fills batches, one after the other.
 type filler struct {
 	p     *pipeline
-	t     *batch // being filled
+	t     *batch // the batch that is being filled
 	order []int  // blobs that are not in a batch yet
-	text  []byte // buffer of the content that was decoded last
+	text  []byte // buffer for decoded content
 }
 
-// upTo adds the blobs before blob i, which are kept by name only. With -1 it adds all that are
-// left.
-func (f *filler) upTo(i int) {
+// addSkipped adds the blobs before blob i, which are all skipped. With -1 it adds all that are left.
+func (f *filler) addSkipped(i int) {
 	b := f.p.b
 	for len(f.order) > 0 && f.order[0] != i {
-		f.add(encoded{index: f.order[0], form: form{skip: b.opt.fate(b.blobs[f.order[0]])}})
+		f.addDocument(encoded{index: f.order[0], form: form{skip: b.opt.skipReason(b.blobs[f.order[0]])}})
 		f.order = f.order[1:]
 	}
 }
 
-// document adds blob i, and before it the blobs that are kept by name only.
-func (f *filler) document(i int, content []byte) error {
+// addText adds blob i with its content, and before it the skipped blobs that precede it.
+func (f *filler) addText(i int, content []byte) error {
 	b := f.p.b
-	f.upTo(i)
+	f.addSkipped(i)
 	if len(f.order) == 0 {
 		return fmt.Errorf("index blob %s: read out of order", b.blobs[i].OID)
 	}
 	f.order = f.order[1:]
 
-	text, of := b.decode(f.text[:0], i, content)
+	text, of := b.decodeText(f.text[:0], i, content)
 	if of > charset.UTF8Mark && cap(text) <= batchBytes {
 		f.text = text
 	}
@@ -196,45 +192,45 @@ func (f *filler) document(i int, content []byte) error {
 	switch {
 	case charset.Binary(text, of):
 		e.skip = skippedBinary
-	case len(text) > maxDocument: // decoding made it longer than it is in git
+	case len(text) > maxDocument: // in UTF-8 it is longer than in git
 		e.skip = skippedLarge
 	default:
-		e.text = f.copy(text)
+		e.text = f.copyText(text)
 	}
-	f.add(e)
+	f.addDocument(e)
 	return nil
 }
 
-// decode returns the text of blob i. It decodes into buf, unless the content is the text already,
-// as it is when packing.
-func (b *builder) decode(buf []byte, i int, content []byte) ([]byte, charset.Encoding) {
+// decodeText returns the text of blob i in UTF-8, and its encoding in git. It decodes into buf, except when
+// packing, where the content is UTF-8 already.
+func (b *builder) decodeText(buf []byte, i int, content []byte) ([]byte, charset.Encoding) {
 	if known, ok := b.opt.known[b.blobs[i].OID]; ok {
 		return content, known.charset
 	}
 	return charset.Decode(buf, content)
 }
 
-// copy copies a text into the batch. If the buffer would have to grow, it begins the next batch
+// copyText copies a text into the batch. If the buffer would have to grow, it begins the next batch
 // first.
-func (f *filler) copy(content []byte) []byte {
+func (f *filler) copyText(content []byte) []byte {
 	if len(f.t.buf)+len(content) > cap(f.t.buf) && len(f.t.docs) > 0 {
-		f.next()
+		f.nextBatch()
 	}
 	at := len(f.t.buf)
 	f.t.buf = append(f.t.buf, content...)
 	return f.t.buf[at:len(f.t.buf):len(f.t.buf)]
 }
 
-// add adds a document, and begins the next batch if this one is full.
-func (f *filler) add(e encoded) {
+// addDocument adds a document, and begins the next batch if this one is full.
+func (f *filler) addDocument(e encoded) {
 	f.t.docs = append(f.t.docs, e)
 	if len(f.t.buf) >= batchBytes || len(f.t.docs) >= batchDocs {
-		f.next()
+		f.nextBatch()
 	}
 }
 
-// next begins the next batch.
-func (f *filler) next() {
+// nextBatch begins the next batch.
+func (f *filler) nextBatch() {
 	f.p.enqueue(f.t)
-	f.t = f.p.get()
+	f.t = f.p.takeBatch()
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// op is the kind of a node of a plan. The constants are in the order of cost: an And asks its
+// op is the kind of a node of a plan. The constants are in the order of cost: an And evaluates its
 // cheapest member first.
 type op uint8
 
@@ -30,7 +30,7 @@ const (
 	opOr
 )
 
-// node is a part of a compiled query, which is asked of many shards.
+// node is a part of a compiled query.
 type node struct {
 	op    op
 	subs  []*node
@@ -48,10 +48,10 @@ type pattern struct {
 	m       *match.Matcher
 	formula *trigram.Formula
 	reach   reach
-	// longest is the most bytes that a match of a literal can have. It is -1 for an expression and
-	// for a whole word: with reachStart their matches end in the line in which they start.
+	// longest is the greatest length of a match of a literal, in bytes. It is -1 for an expression and
+	// for a whole word: with reachStart, their matches end in the line in which they start.
 	longest    int
-	lookBehind bool // a match depends on what stands before it, as with ^ or \b
+	lookBehind bool // a match depends on the text before it, as with ^ or \b
 	positive   bool // the query has it outside of any Not, so its matches are shown
 }
 
@@ -75,14 +75,14 @@ type plan struct {
 	root     *node
 	patterns []*pattern
 	contents []int    // indices of the patterns in the content
-	words    [][]byte // words that a file must all contain, in the order of the query; nil if fewer than two
+	words    [][]byte // see requiredWords
 	symbols  bool     // the query has an opSymbol
-	named    bool     // matches of a pattern in paths are shown
+	named    bool     // a pattern of paths has matches that are shown
 	untagged bool     // find only documents whose symbols are not known
-	slots    int
+	slots    int      // number of nodes
 }
 
-// stop cuts the matchers short. The plan must not be used afterwards.
+// stop makes the matchers return early, with wrong results. The plan must not be used afterwards.
 func (p *plan) stop() {
 	for _, c := range p.patterns {
 		c.m.Stop()
@@ -95,7 +95,7 @@ const maxNodes = 10_000
 // newPlan compiles a query. Its atoms about repositories must be resolved.
 func newPlan(q query.Q, known *patterns) (*plan, error) {
 	p := &plan{known: known}
-	root, err := p.add(q, true)
+	root, err := p.addNode(q, true)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,6 @@ func newPlan(q query.Q, known *patterns) (*plan, error) {
 	p.root = root
 	p.words = p.requiredWords()
 
-	// Find out what the query asks of a shard: other columns need not be read.
 	for i, t := range p.patterns {
 		if t.text.Field == query.Content {
 			p.contents = append(p.contents, i)
@@ -114,8 +113,8 @@ func newPlan(q query.Q, known *patterns) (*plan, error) {
 	return p, nil
 }
 
-// add makes the node of q. positive is false below a Not.
-func (p *plan) add(q query.Q, positive bool) (*node, error) {
+// addNode makes the node of q. positive is false below a Not.
+func (p *plan) addNode(q query.Q, positive bool) (*node, error) {
 	n := &node{slot: p.slots}
 	if p.slots++; p.slots > maxNodes {
 		return nil, fmt.Errorf("plan search: more than %d terms", maxNodes)
@@ -137,7 +136,7 @@ func (p *plan) add(q query.Q, positive bool) (*node, error) {
 	case *query.Text:
 		var err error
 		n.op = [...]op{opContent, opName, opSymbol}[q.Field]
-		n.pat, err = p.pattern(*q, positive)
+		n.pat, err = p.addPattern(*q, positive)
 		return n, err
 
 	// Operators get their members below.
@@ -151,9 +150,8 @@ func (p *plan) add(q query.Q, positive bool) (*node, error) {
 		return nil, fmt.Errorf("plan search: %s is not resolved", q)
 	}
 
-	// Put the cheapest member first.
 	for _, s := range subs {
-		sub, err := p.add(s, positive)
+		sub, err := p.addNode(s, positive)
 		if err != nil {
 			return nil, err
 		}
@@ -164,10 +162,9 @@ func (p *plan) add(q query.Q, positive bool) (*node, error) {
 	return n, nil
 }
 
-// pattern compiles a text and returns its index. A repeated text is compiled once.
-func (p *plan) pattern(t query.Text, positive bool) (int, error) {
+// addPattern compiles a text and returns its index. A repeated text is compiled once.
+func (p *plan) addPattern(t query.Text, positive bool) (int, error) {
 	for i, have := range p.patterns {
-		// If one of several uses is positive, matches are shown where its branch holds.
 		if have.text == t {
 			have.positive = have.positive || positive
 			return i, nil
@@ -192,7 +189,6 @@ func compile(t query.Text) (*pattern, error) {
 	}
 	c := &pattern{text: t, name: []byte(t.Pattern), m: m, longest: -1}
 
-	// The postings can look for a literal as it is, but an expression must be taken apart.
 	if t.Regexp {
 		err = c.planRegexp()
 	} else {
@@ -234,10 +230,9 @@ func (c *pattern) planRegexp() error {
 
 	c.formula = trigram.FromRegexp(re, t.Fold)
 
-	// Less than the whole document is enough only if every match stays in its line, and the
-	// postings can tell where it is.
+	// If a match may cross lines, or the postings do not show where it is, read the whole document.
 	scope := c.formula.Scope()
-	if !inLine(re) || scope == trigram.ScopeDocument {
+	if !staysInLine(re) || scope == trigram.ScopeDocument {
 		c.reach = reachDocument
 		return nil
 	}
@@ -245,7 +240,7 @@ func (c *pattern) planRegexp() error {
 	c.reach = reachLine
 
 	// An empty match has no byte, so no unit owns its start.
-	if scope == trigram.ScopeStart && !nullable(re) {
+	if scope == trigram.ScopeStart && !matchesEmpty(re) {
 		c.reach, c.lookBehind = reachStart, t.WordBegins || looksBehind(re)
 	}
 	return nil
@@ -274,8 +269,8 @@ func longestFold(lit string, fold bool) int {
 	return n
 }
 
-// nullable reports whether an expression matches the empty text.
-func nullable(re *syntax.Regexp) bool {
+// matchesEmpty reports whether an expression matches the empty text.
+func matchesEmpty(re *syntax.Regexp) bool {
 	// Operators that read a rune match no empty text; a literal may have no rune.
 	switch re.Op {
 	case syntax.OpLiteral, syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL, syntax.OpNoMatch:
@@ -283,15 +278,15 @@ func nullable(re *syntax.Regexp) bool {
 
 	// A repetition matches the empty text if it allows zero times or if its part does.
 	case syntax.OpRepeat:
-		return re.Min == 0 || nullable(re.Sub[0])
+		return re.Min == 0 || matchesEmpty(re.Sub[0])
 	case syntax.OpPlus, syntax.OpCapture:
-		return nullable(re.Sub[0])
+		return matchesEmpty(re.Sub[0])
 
-	// In a sequence all parts must match the empty text, of alternatives one.
+	// All parts of a sequence must match the empty text, or one of the alternatives.
 	case syntax.OpConcat:
-		return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !nullable(sub) })
+		return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !matchesEmpty(sub) })
 	case syntax.OpAlternate:
-		return slices.ContainsFunc(re.Sub, nullable)
+		return slices.ContainsFunc(re.Sub, matchesEmpty)
 	}
 	return true
 }
@@ -305,9 +300,9 @@ func looksBehind(re *syntax.Regexp) bool {
 	return slices.ContainsFunc(re.Sub, looksBehind)
 }
 
-// inLine reports whether every match of an expression lies inside one line and does not depend on
+// staysInLine reports whether every match of an expression lies inside one line, and does not depend on
 // other lines.
-func inLine(re *syntax.Regexp) bool {
+func staysInLine(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpBeginText, syntax.OpEndText, syntax.OpAnyChar:
 		return false
@@ -322,7 +317,7 @@ func inLine(re *syntax.Regexp) bool {
 			}
 		}
 	}
-	return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !inLine(sub) })
+	return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !staysInLine(sub) })
 }
 
 // requiredWords returns the words that a file must all contain, in the order of the query; nil if

@@ -4,8 +4,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// Reach returns a query for the files that could satisfy q if their content and symbols were
-// unknown. unknown is false if q depends on neither.
+// Reach returns a query without conditions on content and symbols, which all files satisfy that
+// satisfy q for some content and symbols. unknown says that q has such conditions.
 func Reach(q query.Q) (reached query.Q, unknown bool) {
 	switch n := q.(type) {
 	// Unknown content may match, so the atom becomes true.

@@ -16,25 +16,24 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// render is the second round of a search: it sorts the hits and renders the files of the first
-// ones.
+// render is the second round of a search: it sorts the hits and renders the files of the best ones.
 func (s *search) render(ctx context.Context) (*Result, error) {
 	res := &Result{Cut: s.cut}
 
-	hits := s.hits(res)
+	hits := s.collectHits(res)
 	s.stats.Planning = s.planning
 
-	chosen := s.choose(s.best(hits))
+	chosen := s.chooseHits(s.bestHits(hits))
 	if len(chosen) < len(hits) {
 		res.Cut, res.More = true, true
 	}
 
-	files, err := s.files(ctx, chosen)
+	files, err := s.renderFiles(ctx, chosen)
 	if err != nil {
 		return nil, err
 	}
 
-	s.show(res, files)
+	s.addFiles(res, files)
 
 	// Rendering may have found more files damaged.
 	for _, r := range s.runs {
@@ -47,9 +46,9 @@ func (s *search) render(ctx context.Context) (*Result, error) {
 	return res, nil
 }
 
-// hits returns the hits of the first round after the cursor, in the order of shards and pieces. It
-// counts all hits, and records in res what is missing.
-func (s *search) hits(res *Result) []hit {
+// collectHits returns the hits of the first round that come after the cursor, in the order of shards and
+// pieces. It counts all hits in s.stats, and sets in res what is missing.
+func (s *search) collectHits(res *Result) []hit {
 	var hits []hit
 	for _, r := range s.runs {
 		if r.failed {
@@ -57,10 +56,10 @@ func (s *search) hits(res *Result) []hit {
 			continue
 		}
 
-		// An early stop left out the pieces after the limit.
+		// An early stop leaves out the pieces after the limit.
 		counted := r.pieces[:min(r.limit, len(r.pieces))]
 		for _, pc := range counted {
-			hits = s.count(hits, pc.hits)
+			hits = s.countHits(hits, pc.hits)
 		}
 		for _, pc := range r.pieces[len(counted):] {
 			s.stats.FilesSkipped += len(pc.docs)
@@ -72,7 +71,6 @@ func (s *search) hits(res *Result) []hit {
 			continue
 		}
 
-		// The query asks for symbols, but this shard does not have those of all files.
 		if s.p.symbols && r.m.hasUnknownSymbols() {
 			res.Untagged = true
 		}
@@ -80,27 +78,27 @@ func (s *search) hits(res *Result) []hit {
 	return hits
 }
 
-// count counts the hits of a piece, and appends those after the cursor.
-func (s *search) count(hits, more []hit) []hit {
+// countHits adds the hits of a piece to s.stats, and appends those after the cursor to hits.
+func (s *search) countHits(hits, more []hit) []hit {
 	s.stats.Files += len(more)
 	for _, h := range more {
-		s.stats.TotalMatches += h.ranges()
+		s.stats.TotalMatches += h.countMatches()
 	}
 	if s.r.After == nil {
 		return append(hits, more...)
 	}
 
 	for _, h := range more {
-		if s.behind(&h, s.r.After) {
+		if s.isAfterCursor(&h, s.r.After) {
 			hits = append(hits, h)
 		}
 	}
 	return hits
 }
 
-// show adds rendered files to the result, as many as memory allows. It sets res.Cut if it leaves
-// anything out.
-func (s *search) show(res *Result, files []renderedFile) {
+// addFiles adds rendered files to the result, up to the memory limit. It sets res.Cut if it leaves out
+// anything.
+func (s *search) addFiles(res *Result, files []renderedFile) {
 	memory := s.r.MemoryLimit
 	for i := range files {
 		f := &files[i]
@@ -124,9 +122,9 @@ func (s *search) show(res *Result, files []renderedFile) {
 	}
 }
 
-// order compares files by score, then by names. The order is total, so that the same request always
-// has the same answer.
-func (s *search) order(a, b hit) int {
+// compareHits compares two hits: the higher score comes first, then repository, path, revisions and blob id
+// decide. No two hits are equal, so the same request always has the same answer.
+func (s *search) compareHits(a, b hit) int {
 	if a.score != b.score {
 		return cmp.Compare(b.score, a.score)
 	}
@@ -144,10 +142,10 @@ func (s *search) order(a, b hit) int {
 	return cmp.Compare(a.oid(), b.oid())
 }
 
-// best returns the first hits, sorted: as many as may be shown if each had one match. An exhaustive
-// search has a hundred times as many, so it does not sort them all. top grows to twice the number,
-// is sorted and cut in half. From then on only hits that come before its last one are added.
-func (s *search) best(hits []hit) []hit {
+// bestHits returns the first limit hits, sorted. limit is how many may be shown if each has one match. It
+// does not sort all hits, because an exhaustive search has many more: top grows to twice the limit, is
+// sorted and cut in half. From then on it adds only hits that come before the last one in top.
+func (s *search) bestHits(hits []hit) []hit {
 	limit := max(1, s.r.MaxMatches)
 	if s.r.MaxFiles > 0 {
 		limit = min(limit, s.r.MaxFiles)
@@ -156,18 +154,18 @@ func (s *search) best(hits []hit) []hit {
 	top, full := hits[:0], false
 	var last hit // the last hit of top when it was cut: hits after it are not shown
 	for _, n := range hits {
-		if full && s.order(n, last) >= 0 {
+		if full && s.compareHits(n, last) >= 0 {
 			continue
 		}
 
 		if top = append(top, n); len(top) == 2*limit {
-			slices.SortFunc(top, s.order)
+			slices.SortFunc(top, s.compareHits)
 			top, full = top[:limit], true
 			last = top[limit-1]
 		}
 	}
 
-	slices.SortFunc(top, s.order)
+	slices.SortFunc(top, s.compareHits)
 	return top[:min(len(top), limit)]
 }
 
@@ -200,31 +198,31 @@ func (n hit) rawPath() []byte {
 
 func (n hit) oid() string { return n.run.b.s.oid(int(n.doc)) }
 
-// choose returns the first hits that together have enough matches to show.
-func (s *search) choose(hits []hit) []hit {
+// chooseHits returns the first hits, up to MaxFiles, that together have MaxMatches matches.
+func (s *search) chooseHits(hits []hit) []hit {
 	left := s.r.MaxMatches
 	for i, n := range hits {
 		if left <= 0 || s.r.MaxFiles > 0 && i >= s.r.MaxFiles {
 			return hits[:i]
 		}
-		left -= s.weight(n)
+		left -= s.limitCost(n)
 	}
 	return hits
 }
 
-// renderedFile is a rendered file with the facts that show needs.
+// renderedFile is a rendered file with what addFiles needs to know.
 type renderedFile struct {
 	File
-	all   int   // places that may be shown
-	shown int   // places that are shown
+	all   int   // matches that may be shown
+	shown int   // matches that are shown
 	bytes int64 // memory that it takes
-	done  bool  // it was rendered to its end: without damage or a stop
+	done  bool  // rendering ended without an error or a stop
 }
 
-// files renders the files of hits, on all free cores.
-func (s *search) files(ctx context.Context, hits []hit) ([]renderedFile, error) {
-	began := clock.Now()
-	w := &rendering{hits: hits, shown: s.allot(hits), out: make([]renderedFile, len(hits))}
+// renderFiles renders the files of hits, on all free cores.
+func (s *search) renderFiles(ctx context.Context, hits []hit) ([]renderedFile, error) {
+	start := clock.Now()
+	w := &rendering{hits: hits, shown: s.allotMatches(hits), out: make([]renderedFile, len(hits))}
 
 	// A search that has used much time waits in the heavy lane.
 	lane := light
@@ -232,31 +230,30 @@ func (s *search) files(ctx context.Context, hits []hit) ([]renderedFile, error) 
 		lane = heavy
 	}
 	if err := s.gate.enter(ctx, lane); err != nil {
-		return w.out, s.ended(err)
+		return w.out, s.cutAtDeadline(err)
 	}
 
-	// Start as many helpers as there are free slots and enough hits, so that no helper waits for a
-	// slot.
+	// Start a helper for each renderAlone hits, as long as there are free slots.
 	var wg sync.WaitGroup
 	for extra := 0; extra < len(hits)/renderAlone && s.gate.tryEnter(); extra++ {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			s.renderAll(ctx, w, began)
+			s.renderAll(ctx, w, start)
 		}()
 	}
 
-	s.renderAll(ctx, w, began)
+	s.renderAll(ctx, w, start)
 	wg.Wait()
-	s.spent += clock.Since(began)
+	s.spent += clock.Since(start)
 
 	if err := ctx.Err(); err != nil {
-		return w.out, s.ended(err)
+		return w.out, s.cutAtDeadline(err)
 	}
 	return w.out, s.err
 }
 
-// rendering is the hits that several goroutines render together.
+// rendering has the hits that several goroutines render together.
 type rendering struct {
 	hits  []hit
 	shown []int          // by hit: matches that it may show
@@ -266,10 +263,11 @@ type rendering struct {
 }
 
 // renderAll is the loop of one goroutine: it renders the next hit until none is left or the memory
-// is full. It starts with a slot of the gate and gives it up at the end.
-func (s *search) renderAll(ctx context.Context, w *rendering, began time.Time) {
-	e := s.evaluator()
-	defer s.recycle(e)
+// limit is reached. The caller has a slot of the gate, which renderAll releases. start is when the
+// second round started.
+func (s *search) renderAll(ctx context.Context, w *rendering, start time.Time) {
+	e := s.newEvaluator()
+	defer s.reuseBuffers(e)
 
 	for w.memory.Load() <= s.r.MemoryLimit && ctx.Err() == nil {
 		i := int(w.next.Add(1)) - 1
@@ -278,7 +276,7 @@ func (s *search) renderAll(ctx context.Context, w *rendering, began time.Time) {
 		}
 
 		// A damaged file costs only its own hits.
-		err := file.Guard(func() error { return s.file(e, w.hits[i], w.shown[i], &w.out[i]) })
+		err := file.Guard(func() error { return s.renderFile(e, w.hits[i], w.shown[i], &w.out[i]) })
 		w.out[i].done = err == nil && !s.stopped.Load()
 		if err != nil {
 			if err := s.dropRun(w.hits[i].run, err); err != nil {
@@ -288,22 +286,22 @@ func (s *search) renderAll(ctx context.Context, w *rendering, began time.Time) {
 		}
 		w.memory.Add(w.out[i].bytes)
 
-		// Between files, a search that has taken long lets short ones go first. A short search is
-		// not interrupted: files are small, and a turn of a heavy search is a whole piece.
-		if s.spent+clock.Since(began) > heavyAfter && s.gate.yield(ctx, heavy) != nil {
+		// After each file, a heavy search lets waiting ones go first. A light search goes on, because
+		// files are small, and it would wait for a whole piece of a heavy search.
+		if s.spent+clock.Since(start) > heavyAfter && s.gate.yield(ctx, heavy) != nil {
 			return
 		}
 	}
 	s.gate.leave()
 }
 
-// allot returns how many matches each hit may show. With 10 matches to show, hits with 7, 5 and 4
-// matches get 7, 3 and 0. A hit without matches takes one.
-func (s *search) allot(hits []hit) []int {
+// allotMatches returns how many matches of each hit may be shown. With a limit of 10 matches, hits with 7, 5
+// and 4 matches get 7, 3 and 0. A hit without matches uses one.
+func (s *search) allotMatches(hits []hit) []int {
 	shown := make([]int, len(hits))
 	left := s.r.MaxMatches
 	for i, h := range hits {
-		shown[i] = min(left, s.weight(h))
+		shown[i] = min(left, s.limitCost(h))
 		left -= shown[i]
 	}
 	return shown
@@ -312,8 +310,8 @@ func (s *search) allot(hits []hit) []int {
 // renderAlone is the number of files for which one goroutine is enough.
 const renderAlone = 16
 
-// file renders the file of a hit with at most shown of its matches.
-func (s *search) file(e *evaluator, n hit, shown int, out *renderedFile) error {
+// renderFile renders the file of a hit to out, with at most shown of its matches.
+func (s *search) renderFile(e *evaluator, n hit, shown int, out *renderedFile) error {
 	b := n.run.b
 	sh, o := b.s, int(n.occ)
 	e.moveTo(b, int(n.doc))
@@ -327,9 +325,9 @@ func (s *search) file(e *evaluator, n hit, shown int, out *renderedFile) error {
 	f.Skipped, f.Encoding = stored.skip.reason(), stored.charset.String()
 	f.Revisions = n.revisions()
 
-	// Matches in the content use the limit first. Matches beyond MaxPerFile only count: they do not
-	// make the answer incomplete.
-	out.all, out.shown = s.showable(n), min(shown, n.ranges()-int(n.before))
+	// Show matches in the content first, then those in the path. Matches beyond MaxPerFile do not make
+	// the answer incomplete.
+	out.all, out.shown = s.countShowable(n), min(shown, n.countMatches()-int(n.before))
 	var names []match.Span
 	if n.names > 0 {
 		names = e.nameSpans(o)
@@ -340,10 +338,9 @@ func (s *search) file(e *evaluator, n hit, shown int, out *renderedFile) error {
 	inside := min(int(n.content)-before, shown)
 	f.NameMatch = nameRanges(f.Path, names[:min(len(names), shown-inside)])
 
-	// spans needs the text again, because the first round kept only numbers. It evaluates only the
-	// branches of an Or again.
+	// Find the matches again, because the first round has stored only their number.
 	if inside > 0 && !s.r.NoChunks {
-		spans, err := e.spans(o, n.mask)
+		spans, err := e.spansToShow(o, n.mask)
 		if err != nil {
 			return err
 		}
@@ -355,7 +352,7 @@ func (s *search) file(e *evaluator, n hit, shown int, out *renderedFile) error {
 	shiftBy(f.Chunks, stored.charset.Base())
 
 	if s.r.Whole && e.t.units > 0 {
-		if err := e.t.load(0, e.t.units-1); err != nil {
+		if err := e.t.decodeUnits(0, e.t.units-1); err != nil {
 			return err
 		}
 		f.Content = append([]byte(nil), e.t.buf...)
@@ -368,33 +365,33 @@ func (s *search) file(e *evaluator, n hit, shown int, out *renderedFile) error {
 	return nil
 }
 
-// bestChunks renders the chunks of that many spans: of the first ones or, with MaxPerFile, of those
-// on the best lines.
-func (s *search) bestChunks(e *evaluator, spans []match.Span, inside int) ([]Chunk, error) {
+// bestChunks renders the chunks of n spans: of the first ones or, with MaxPerFile, of those on the best
+// lines.
+func (s *search) bestChunks(e *evaluator, spans []match.Span, n int) ([]Chunk, error) {
 	if s.r.MaxPerFile == 0 {
-		return s.chunks(e, spans[:inside])
+		return s.makeChunks(e, spans[:n])
 	}
 
-	// Weigh all matches of the file, also those that are not shown: they tell which text is rare.
+	// Weigh the lines by all matches of the file, which show what text is rare in it.
 	lines, err := e.bestLines(spans)
 	if err != nil {
 		return nil, err
 	}
-	chunks, err := s.chunks(e, bestSpans(spans, lines, inside))
+	chunks, err := s.makeChunks(e, bestSpans(spans, lines, n))
 	if err != nil {
 		return nil, err
 	}
-	weigh(chunks, spans, lines)
+	setWeights(chunks, spans, lines)
 	return chunks, nil
 }
 
-// nameSpans returns where the positive patterns of names match in the path of an occurrence.
+// nameSpans returns the matches of patterns of paths in the path of an occurrence, without those of
+// negated patterns.
 func (e *evaluator) nameSpans(occ int) []match.Span {
 	if !e.p.named {
 		return nil
 	}
 
-	// A negated pattern has no match to show.
 	path := e.b.s.path(int(e.b.s.occPath.At(occ)))
 	var spans []match.Span
 	for _, p := range e.p.patterns {
@@ -405,9 +402,9 @@ func (e *evaluator) nameSpans(occ int) []match.Span {
 	return withoutOverlaps(spans)
 }
 
-// behind reports whether a hit has places after a cursor, and sets h.before to the number of its
-// places before it.
-func (s *search) behind(h *hit, c *Cursor) bool {
+// isAfterCursor reports whether a hit has matches after a cursor, and sets h.before to the number of its
+// matches before the cursor.
+func (s *search) isAfterCursor(h *hit, c *Cursor) bool {
 	order := cmp.Or(
 		cmp.Compare(c.Score, float64(h.score)),
 		strings.Compare(h.repoName(s), c.Repo),
@@ -417,7 +414,7 @@ func (s *search) behind(h *hit, c *Cursor) bool {
 	)
 	if order == 0 {
 		h.before = int32(c.Shown)
-		return c.Shown < h.ranges()
+		return c.Shown < h.countMatches()
 	}
 	return order > 0
 }

@@ -16,5 +16,5 @@ type resources struct {
 	tables *symbols.Tables
 
 	quarantine func(e *entry, cause error) // moves a damaged file aside
-	release    func(held []*entry)         // ends the use of files
+	release    func(entries []*entry)      // see Set.release
 }

@@ -10,30 +10,28 @@ import (
 )
 
 const (
-	sampleBlobs   = 400 // most documents that the dictionary is made of
-	sampleWindows = 8   // most pieces of each document
+	sampleBlobs   = 400 // greatest number of documents that the dictionary is made of
+	sampleWindows = 8   // greatest number of samples of each document
 	// A dictionary has at most one byte for each dictShare bytes of text.
 	dictShare = 64
-	// smallestDict is the smallest dictionary worth making: that of a megabyte of text. A smaller
-	// file is soon rewritten in a pack, and making a dictionary takes as long as the rest of the
+	// smallestDict is the size of the smallest dictionary that is made: for a megabyte of text. A
+	// smaller file is soon rewritten in a pack, and making a dictionary would double the time of its
 	// build.
 	smallestDict = 16 << 10
 )
 
-// train makes the dictionary of the file from documents evenly spread over the order, and writes
+// trainDictionary makes the dictionary of the file from documents evenly spread over the order, and writes
 // it.
-func (b *builder) train(ctx context.Context, src Source, order []int) error {
-	// Only indexed documents have content in the file.
+func (b *builder) trainDictionary(ctx context.Context, src Source, order []int) error {
 	var text int64
 	var fit []int
 	for _, i := range order {
-		if x := b.blobs[i]; x.Size > 0 && x.Size <= b.opt.MaxFileSize && b.opt.fate(x) == indexed {
+		if x := b.blobs[i]; x.Size > 0 && x.Size <= b.opt.MaxFileSize && b.opt.skipReason(x) == indexed {
 			text += x.Size
 			fit = append(fit, i)
 		}
 	}
 
-	// A small file is not worth a dictionary.
 	size := min(text/dictShare, lz.MaxDict)
 	if size < smallestDict {
 		return nil
@@ -48,10 +46,9 @@ func (b *builder) train(ctx context.Context, src Source, order []int) error {
 		}
 	}
 
-	// Take samples of text only: binary content is not in the index.
 	var samples [][]byte
 	err := src.Read(ctx, want, func(i int, content []byte) error {
-		if text, of := b.decode(nil, i, content); !charset.Binary(text, of) {
+		if text, of := b.decodeText(nil, i, content); !charset.Binary(text, of) {
 			samples = appendSamples(samples, text)
 		}
 		return nil

@@ -32,9 +32,8 @@ const (
 // wants the function than a member.
 var scoreKind = [...]float64{2000, 1000, 0, -1500}
 
-// KindRank orders kinds of symbols, as universal-ctags names them: 0 for functions and types, 1 for
-// values, 2 for members and the rest, 3 for keys of configuration. An "implementation" of Rust ranks last: it adds to a type
-// that is defined elsewhere.
+// KindRank returns the rank of a kind of symbols, as universal-ctags names it: 0 for functions and
+// types, 1 for values, 2 for all others, 3 for keys of configuration.
 func KindRank(kind string) int {
 	switch kind {
 	case "function", "method", "class", "struct", "interface", "trait", "type", "typedef", "enum", "union", "macro", "module", "namespace",
@@ -55,17 +54,17 @@ var scoreCategory = [...]float64{plainCode: 0, documentation: 60, generatedCode:
 // scoreLooks is how many matches of a file are scored.
 const scoreLooks = 24
 
-// score ranks an occurrence of the present document by its first matches.
+// score returns the score of an occurrence of the current document. It scores its first matches.
 func (s *search) score(e *evaluator, r *run, occ int, spans []match.Span) float64 {
 	sh := r.b.s
 
-	// The best match counts. Symbols tell of definitions without a look at matches.
-	best, most := e.b.definition(e.doc, &e.symbols), s.p.bestUse()
-	for i := 0; best < most && i < min(len(spans), scoreLooks); i++ {
+	// The best definition or match counts.
+	best, limit := e.b.bestDefinition(e.doc, &e.symbols), s.p.bestUse()
+	for i := 0; best < limit && i < min(len(spans), scoreLooks); i++ {
 		best = max(best, e.scoreSpan(spans[i]))
 	}
 
-	score := best + e.together(spans) + scoreCount*math.Log2(float64(1+len(spans)))
+	score := best + e.scoreTogether(spans) + scoreCount*math.Log2(float64(1+len(spans)))
 	if len(spans) > 0 {
 		score += scoreEarly / (1 + float64(spans[0].Start)/4096)
 	}
@@ -75,11 +74,11 @@ func (s *search) score(e *evaluator, r *run, occ int, spans []match.Span) float6
 	score -= scoreCategory[min(int(kind), len(scoreCategory)-1)]
 	score += scoreRecency * e.recencyOf(s, r.m.repos[sh.occRepo.At(occ)])
 
-	// Rounding makes equal files have equal scores: then their names decide.
-	return math.Round(score)
+	return math.Round(score) // so that equal files have equal scores, and their names decide
 }
 
-// bestUse returns the highest score that scoreSpan can return, so that score stops there.
+// bestUse returns the highest score that scoreSpan can return. When score has found such a match, it
+// does not look at others.
 func (p *plan) bestUse() float64 {
 	best := float64(scoreShape)
 	for _, c := range p.patterns {
@@ -93,8 +92,8 @@ func (p *plan) bestUse() float64 {
 	return best
 }
 
-// recencyOf returns how recent a repository is. It asks once for a run of documents of one
-// repository.
+// recencyOf returns how recent a repository is. It caches the result, because documents of one
+// repository follow each other.
 func (e *evaluator) recencyOf(s *search, repo *repoView) float64 {
 	if s.r.Rank != nil && repo != e.ranked {
 		e.ranked = repo
@@ -114,10 +113,10 @@ func (e *evaluator) scoreSpan(sp match.Span) float64 {
 		return scoreDefinition // it is a symbol's name: the text was not read
 	}
 
-	low, high := e.t.around(sp, scoreSight)
+	low, high := e.t.decodedAround(sp, scoreSight)
 	score := scoreShapeOf(text, sp, low, high)
 	switch {
-	case score < scoreWord || !e.exact(text[sp.Start:sp.End]):
+	case score < scoreWord || !e.hasQueryCase(text[sp.Start:sp.End]):
 		return score
 	case score < scoreShape:
 		return score + scoreExactWord
@@ -125,9 +124,9 @@ func (e *evaluator) scoreSpan(sp match.Span) float64 {
 	return score + scoreExactShape
 }
 
-// exact reports whether a match is a word of the query in the same case, although the query ignores
-// case.
-func (e *evaluator) exact(found []byte) bool {
+// hasQueryCase reports whether the text of a match equals a word of the query in its case, although the query
+// ignores case.
+func (e *evaluator) hasQueryCase(found []byte) bool {
 	for _, p := range e.p.patterns {
 		if p.text.Fold && !p.text.Regexp && p.text.Field == query.Content && string(found) == p.text.Pattern {
 			return true
@@ -141,7 +140,6 @@ func scoreShapeOf(text []byte, sp match.Span, low, high int) float64 {
 	left := sp.Start == low || symbols.IsBorder(text[sp.Start-1], text[sp.Start])
 	right := sp.End == high || symbols.IsBorder(text[sp.End-1], text[sp.End])
 
-	// A match inside of a word is a part of something else.
 	switch {
 	case !left && !right:
 		return 0
@@ -168,8 +166,8 @@ func scoreShapeOf(text []byte, sp match.Span, low, high int) float64 {
 // scoreSight is how many bytes on each side of a match scoring reads.
 const scoreSight = 128
 
-// definers are the words that define a name which follows them directly.
-var definers = [][]byte{
+// definingWords are the words that define the name directly after them.
+var definingWords = [][]byte{
 	[]byte("func "), []byte("def "), []byte("class "), []byte("struct "), []byte("interface "), []byte("type "),
 	[]byte("enum "), []byte("union "), []byte("trait "), []byte("fn "), []byte("#define "), []byte("module "),
 	[]byte("namespace "), []byte("typedef "), []byte("function "), []byte("macro_rules! "), []byte("sub "),
@@ -179,7 +177,7 @@ var definers = [][]byte{
 // looksDefined guesses whether a line defines the word between before and after.
 func looksDefined(before, after []byte) bool {
 	after = bytes.TrimRight(after, " \t\r")
-	if d := definer(before); d != nil {
+	if d := endingWord(before); d != nil {
 		return !looksUsed(d, after)
 	}
 	if looksCDefined(before, after) {
@@ -194,12 +192,12 @@ func looksDefined(before, after []byte) bool {
 		bytes.HasPrefix(after, []byte(" = (")) && bytes.Contains(after, []byte("=>"))
 }
 
-// definer returns the definer that a text ends with; nil if none.
-func definer(before []byte) []byte {
+// endingWord returns the word of definers with which a text ends; nil if there is none.
+func endingWord(before []byte) []byte {
 	if n := len(before); n == 0 || before[n-1] != ' ' {
 		return nil
 	}
-	for _, d := range definers {
+	for _, d := range definingWords {
 		if bytes.HasSuffix(before, d) {
 			return d
 		}
@@ -207,9 +205,9 @@ func definer(before []byte) []byte {
 	return nil
 }
 
-// looksUsed reports whether the line only uses a name after a definer: "struct list;" declares it,
-// and "struct list *next" is of that type. A macro, a constant and a type may end with ; or * and
-// still be defined.
+// looksUsed reports whether a line only uses a name after a word of definers: "struct list;" declares
+// it, and "struct list *next" declares a variable of that type. After #define, const and type, the line
+// is a definition even if it ends with ; or has a *.
 func looksUsed(definer, after []byte) bool {
 	if len(after) == 0 || definer[0] == '#' || string(definer) == "const " || string(definer) == "type " {
 		return false
@@ -230,8 +228,8 @@ func looksCDefined(before, after []byte) bool {
 	return bytes.IndexByte(before, '(') < 0 && bytes.IndexByte(before, '=') < 0
 }
 
-// scoreName scores the name of the file: whether it is a word of the query (list.c for "list").
-// With only, the file has no match in its content, and a match in the name counts.
+// scoreName scores the name of the file: whether it is, or contains, a word of the query (list.c for
+// "list"). If only is set, the file has no match in its content, and a match in the name counts, too.
 func (e *evaluator) scoreName(occ int, only bool) float64 {
 	path := e.b.s.path(int(e.b.s.occPath.At(occ)))
 	base := path[bytes.LastIndexByte(path, '/')+1:]

@@ -36,20 +36,18 @@ func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 	}
 	p.untagged = r.untagged
 
-	// An expression can take long in a single document.
+	// The end of ctx stops the matchers, because an expression can take long in a single document.
 	stop := context.AfterFunc(ctx, p.stop)
 	defer stop()
 
 	s := &search{v: v, r: r, p: p, gate: v.set.gate}
-
-	// Each shard file has a run of its own.
 	for _, m := range v.members {
 		s.runs = append(s.runs, &run{m: m})
 	}
 
 	s.planning = clock.Since(start)
 
-	// From here on the end of ctx also stops the matchers. A stopped matcher returns wrong results.
+	// The end of ctx also sets s.stopped, because a stopped matcher returns wrong results.
 	defer context.AfterFunc(ctx, s.stop)()
 
 	if err := s.firstRound(ctx, start); err != nil {
@@ -57,7 +55,7 @@ func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 	}
 
 	res, err := s.render(ctx)
-	s.recycle(s.evaluator(), s.runs...)
+	s.reuseBuffers(s.newEvaluator(), s.runs...)
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +63,8 @@ func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 	return res, nil
 }
 
-// remainder returns the rest of a duration beside a part of it. Parts are summed over goroutines, so a
-// part may be longer than the whole.
+// remainder returns whole without part, but at least 0: part is summed over goroutines, so it may be
+// longer than whole.
 func remainder(whole, part time.Duration) time.Duration { return max(0, whole-part) }
 
 const (
@@ -75,11 +73,11 @@ const (
 )
 
 const (
-	// cacheCandidates is how many units an exhaustive search may read from a shard through the
-	// cache. A larger one bypasses it.
+	// cacheCandidates is how many candidate units an exhaustive search may have in a shard to use
+	// the block cache.
 	cacheCandidates = 5 << 10
-	// cacheUnits is how many units of a search go through the cache if the search may stop early
-	// and has more than cacheCandidates.
+	// cacheUnits is how many units a search that may stop early reads through the block cache, if it
+	// has more than cacheCandidates.
 	cacheUnits = 4 * pieceUnits
 )
 
@@ -90,18 +88,18 @@ type search struct {
 	p    *plan
 	gate *gate
 
-	stopped atomic.Bool // matchers were stopped: what they say is wrong
+	stopped atomic.Bool // matchers were stopped, so their results are wrong
 
-	mu       sync.Mutex // guards the fields below
-	runs     []*run     // by member
-	next     int        // index of the run to bind next
-	ready    []*run     // bound runs with pieces that nobody has taken yet
-	busy     int        // goroutines at work, which may still add to ready
-	spent    time.Duration
+	mu       sync.Mutex    // guards the fields below
+	runs     []*run        // by member
+	next     int           // index of the run to bind next
+	ready    []*run        // bound runs with pieces that no goroutine has taken yet
+	busy     int           // number of goroutines at work
+	spent    time.Duration // time of all goroutines together
 	planning time.Duration
 	stats    Stats
-	err      error
-	cut      bool
+	err      error // the first error
+	cut      bool  // the deadline has ended the search early
 }
 
 // run is the work of a search in one shard. At any time
@@ -131,22 +129,22 @@ type piece struct {
 	ended   bool
 }
 
-// The size of a piece, in posting units. It is enough work to be worth handing out. It is so little
-// that a light search waits at most a few milliseconds for a heavy one's piece to end. If a search
-// may stop early, the first piece is small, because its documents may be enough, and each piece is
-// twice the one before.
+// The size of a piece, in posting units. A piece takes at most a few milliseconds, because a light
+// search may have to wait for the end of a heavy one's piece. If a search may stop early, the first
+// piece is small, because its documents may be enough, and each piece is twice as large as the one
+// before.
 const (
-	pieceUnits = 512
-	pieceAll   = 64 // if all matches are counted
-	pieceFirst = 16
-	pieceDocs  = 256 // most documents in a piece
+	pieceUnits = 512 // the largest piece, if the search may stop early
+	pieceAll   = 64  // every piece, if all matches are counted
+	pieceFirst = 16  // the first piece, if the search may stop early
+	pieceDocs  = 256 // greatest number of documents in a piece
 )
 
-// A search that need not count all matches stops when it has enough to choose from by rank. Over
-// all shards, enough is stopFactor times the shown number, at least stopLeast. Each shard
-// contributes its share, but at least stopShare times the shown number, because the other shards
-// may have none. If matches are rare, a better choice is not worth reading everything: the number
-// halves after each stopUnits units, down to the shown number.
+// A search that need not count all matches stops when it has enough to choose from by rank. Over all
+// shards, enough is stopFactor times the number shown, at least stopLeast. Each shard contributes its
+// share, but at least stopShare times the number shown, because the other shards may have none. If
+// matches are rare, the search must not read everything: the number halves after each stopUnits units,
+// down to the number shown.
 const (
 	stopFactor = 4
 	stopShare  = 2
@@ -154,16 +152,15 @@ const (
 	stopUnits  = 12 * pieceUnits
 )
 
-// enough returns how many matches end the search of a shard after that many units. For 10 matches
-// shown and one shard it is 250 at first, 125 after 6,144 units, 62 after 12,288, and so on down to
-// 10.
-func (s *search) enough(shown, units int) int {
+// enoughMatches returns with how many matches the search of a shard stops after it has read units units. For
+// 10 matches shown and one shard it is 250 at first, 125 after 6,144 units, 62 after 12,288, and so on
+// down to 10.
+func (s *search) enoughMatches(shown, units int) int {
 	choice := max(shown*stopShare, max(shown*stopFactor, stopLeast)/max(s.r.Shards, 1))
-
 	return max(shown, choice>>(units/stopUnits))
 }
 
-// stop makes matchers that are at work in a long text give up.
+// stop makes the matchers return early, with wrong results, and sets s.stopped.
 func (s *search) stop() {
 	s.stopped.Store(true)
 	for _, p := range s.p.patterns {
@@ -171,8 +168,8 @@ func (s *search) stop() {
 	}
 }
 
-// firstRound runs the first round in nine tenths of the time left: the second round needs the rest to
-// show what was found.
+// firstRound runs the first round. It may use nine tenths of the time until the deadline of ctx, so that
+// the second round can render the hits. start is when the search started.
 func (s *search) firstRound(ctx context.Context, now time.Time) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -180,30 +177,28 @@ func (s *search) firstRound(ctx context.Context, now time.Time) error {
 		defer cancel()
 	}
 
-	return s.work(ctx)
+	return s.runFirstRound(ctx)
 }
 
-// work runs the first round on this goroutine and on as many helpers as there are free cores.
-func (s *search) work(ctx context.Context) error {
+// runFirstRound runs the first round on this goroutine and on helpers, as long as there are free cores.
+func (s *search) runFirstRound(ctx context.Context) error {
 	if err := s.gate.enter(ctx, light); err != nil {
-		return s.ended(err)
+		return s.cutAtDeadline(err)
 	}
 
-	// The loop starts helpers, which may start more. Wait for all of them.
-	var wg sync.WaitGroup
+	var wg sync.WaitGroup // of the helpers that loop starts
 	s.busy = 1
-	s.loop(ctx, &wg)
+	s.runTasks(ctx, &wg)
 	wg.Wait()
 
 	err := s.err
 	s.err = nil // the second round begins without an error
-
-	return s.ended(err)
+	return s.cutAtDeadline(err)
 }
 
-// ended turns the error of a deadline into a cut answer, as Search promises. It returns other
-// errors.
-func (s *search) ended(err error) error {
+// cutAtDeadline returns an error of the search. For that of a deadline it sets s.cut and returns nil: Search
+// returns what was found so far.
+func (s *search) cutAtDeadline(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.cut = true
 		return nil
@@ -211,26 +206,24 @@ func (s *search) ended(err error) error {
 	return err
 }
 
-// loop runs tasks until there are none. It starts with a slot of the gate and gives it up at the
-// end.
-func (s *search) loop(ctx context.Context, wg *sync.WaitGroup) {
-	e := s.evaluator()
-	lane, inside := light, true // inside: we hold a slot
+// runTasks runs tasks until there are none. The caller has a slot of the gate, which loop releases.
+func (s *search) runTasks(ctx context.Context, wg *sync.WaitGroup) {
+	e := s.newEvaluator()
+	lane, hasSlot := light, true
 	reported := e.t.bytes
 	for {
-		task := s.take(ctx, e, wg)
+		task := s.nextTask(ctx, e, wg)
 		if task == nil {
 			break
 		}
 
-		// Guard turns a fault in a mapped file into an error.
-		began := clock.Now()
+		start := clock.Now()
 		err := file.Guard(task)
 		s.r.Progress.Add(0, 0, 0, int64(e.t.bytes-reported))
 		reported = e.t.bytes
 
 		s.mu.Lock()
-		s.spent += clock.Since(began)
+		s.spent += clock.Since(start)
 		if s.spent > heavyAfter {
 			lane = heavy
 		}
@@ -239,15 +232,13 @@ func (s *search) loop(ctx context.Context, wg *sync.WaitGroup) {
 		}
 		s.mu.Unlock()
 
-		// Between tasks, let a waiting search of a lighter lane go first.
 		if err := s.gate.yield(ctx, lane); err != nil {
 			s.fail(err)
-			inside = false
+			hasSlot = false
 			break
 		}
 	}
 
-	// Add what this goroutine read.
 	s.mu.Lock()
 	s.busy--
 	s.stats.ContentBytes += e.t.bytes
@@ -256,9 +247,8 @@ func (s *search) loop(ctx context.Context, wg *sync.WaitGroup) {
 	s.stats.RegexpsConsidered += e.regexp
 	s.mu.Unlock()
 
-	// Keep the buffers for the next search.
-	s.recycle(e)
-	if inside {
+	s.reuseBuffers(e)
+	if hasSlot {
 		s.gate.leave()
 	}
 }
@@ -272,11 +262,10 @@ func (s *search) fail(err error) {
 	}
 }
 
-// take returns the next task, or nil if there is none. The task either evaluates a piece of a run
-// whose bounds are known, or computes the bounds of the next run. If more tasks are waiting, take
-// starts another goroutine.
-func (s *search) take(ctx context.Context, e *evaluator, wg *sync.WaitGroup) func() error {
-	// If ctx has ended, the search ends here, between two tasks.
+// nextTask returns the next task for the goroutine with evaluator e, or nil if there is none. A task either
+// decides a piece of a bound run, or binds the next run. If there are more tasks, take starts another
+// goroutine.
+func (s *search) nextTask(ctx context.Context, e *evaluator, wg *sync.WaitGroup) func() error {
 	if err := ctx.Err(); err != nil {
 		s.fail(err)
 	}
@@ -287,36 +276,36 @@ func (s *search) take(ctx context.Context, e *evaluator, wg *sync.WaitGroup) fun
 		return nil
 	}
 
-	// Pieces come first: what they find may make binding the other runs unnecessary.
-	if r := s.wanted(); r != nil {
+	// Decide pieces first, because they may have enough matches.
+	if r := s.nextPieceRun(); r != nil {
 		i := r.next
 		r.next++
-		if s.next < len(s.runs) || s.wanted() != nil {
-			s.help(ctx, wg)
+		if s.next < len(s.runs) || s.nextPieceRun() != nil {
+			s.startHelper(ctx, wg)
 		}
-		return func() error { return s.decide(ctx, e, r, i) }
+		return func() error { return s.decidePiece(ctx, e, r, i) }
 	}
 
 	if s.next < len(s.runs) {
 		r := s.runs[s.next]
 		s.next++
 		if s.next < len(s.runs) {
-			s.help(ctx, wg)
+			s.startHelper(ctx, wg)
 		}
 		return func() error { return s.bind(e, r) }
 	}
 	return nil
 }
 
-// wanted returns the first run with a piece that should be decided now; nil if none. The caller
+// nextPieceRun returns the first run with a piece that should be decided now; nil if none. The caller
 // must hold s.mu.
-func (s *search) wanted() *run {
+func (s *search) nextPieceRun() *run {
 	for i := 0; i < len(s.ready); {
 		r := s.ready[i]
 		switch {
 		case r.next >= r.limit:
 			s.ready = slices.Delete(s.ready, i, i+1)
-		case s.worth(r):
+		case s.worthStarting(r):
 			return r
 		default:
 			i++
@@ -325,27 +314,27 @@ func (s *search) wanted() *run {
 	return nil
 }
 
-// worth reports whether the next piece of a run is likely to count. A search that may stop early
-// does not start a piece if those at work will probably find enough. It expects as many matches per
-// unit in the started pieces as in the finished ones: with k units finished and b units started,
+// worthStarting reports whether a goroutine should start the next piece of a run. A search that may stop early
+// does not start it if the pieces that are being decided will probably find enough. It expects as many
+// matches per unit in these as in the finished pieces: with k units finished and b units started,
 //
-//	expected(b) = sum * b / k   and the piece is wanted while   expected(b) < enough(b)
+//	expected(b) = sum * b / k   and the piece is started while   expected(b) < enough(b)
 //
-// A goroutine without a piece ends. Whoever finishes a piece asks again.
-func (s *search) worth(r *run) bool {
+// The other goroutines end. A goroutine that finishes a piece asks again.
+func (s *search) worthStarting(r *run) bool {
 	if s.r.CountAll || r.next == r.done {
 		return true
 	}
 	if r.done == 0 {
-		return false // nothing is known yet: wait for the first piece
+		return false // wait for the first piece
 	}
 
 	k, b := r.pieces[r.done-1].units, r.pieces[r.next-1].units
-	return float64(r.sum)*float64(b) < float64(s.enough(s.r.MaxMatches, b))*float64(k)
+	return float64(r.sum)*float64(b) < float64(s.enoughMatches(s.r.MaxMatches, b))*float64(k)
 }
 
-// help starts another goroutine if a core is free. The caller must hold s.mu.
-func (s *search) help(ctx context.Context, wg *sync.WaitGroup) {
+// startHelper starts another goroutine if a core is free. The caller must hold s.mu.
+func (s *search) startHelper(ctx context.Context, wg *sync.WaitGroup) {
 	if !s.gate.tryEnter() {
 		return
 	}
@@ -355,13 +344,13 @@ func (s *search) help(ctx context.Context, wg *sync.WaitGroup) {
 
 	go func() {
 		defer wg.Done()
-		s.loop(ctx, wg)
+		s.runTasks(ctx, wg)
 	}()
 }
 
 // bind finds the candidates of a run and cuts them into pieces.
 func (s *search) bind(e *evaluator, r *run) error {
-	began := clock.Now()
+	start := clock.Now()
 	err := file.Guard(func() error {
 		if err := r.m.ready(); err != nil {
 			return err
@@ -380,22 +369,21 @@ func (s *search) bind(e *evaluator, r *run) error {
 		r.b.cache = s.v.set.cache
 	}
 
-	// A search that counts everything reads all documents anyway: their order does not matter.
+	// The order matters only if the search may stop early.
 	if !s.r.CountAll {
-		r.b.namedFirst()
+		r.b.moveNamedFirst()
 	}
 
 	if s.r.OnePerRepo {
 		r.repoFound = make([]atomic.Bool, len(r.m.repos))
 	}
 
-	r.cut(s.r.CountAll)
+	r.makePieces(s.r.CountAll)
 	s.r.Progress.Add(int64(len(r.b.docs)), 0, 0, 0)
 
-	// All runs share these counters.
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.planning += clock.Since(began)
+	s.planning += clock.Since(start)
 	s.stats.ShardFiles += r.m.sh.m.documents
 	s.stats.NgramLookups += r.b.work.Lookups
 	s.stats.IndexBytes += r.b.work.Bytes
@@ -414,54 +402,51 @@ func (s *search) bind(e *evaluator, r *run) error {
 	return nil
 }
 
-// dropRun gives up the run of a damaged file and quarantines the file. It returns any other error,
-// which ends the search.
+// dropRun handles an error of a run. If a file is damaged, it quarantines the file, and the run has no
+// hits; the search goes on. It returns any other error.
 func (s *search) dropRun(r *run, err error) error {
 	if !errors.Is(err, ErrDamaged) {
 		return err
 	}
 
-	// Remove the file from the set first, so that no later search gets it.
-	s.v.set.quarantine(r.m.culprit(err), err)
+	s.v.set.quarantine(r.m.damagedEntry(err), err)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	// Take no more pieces of the run. Its hits so far do not count.
 	r.failed = true
 	r.limit = 0
-
 	return nil
 }
 
-// cut makes the pieces. It cuts by the candidates alone, never by the number of cores. With all
-// false, pieces have about 16, 32, 64 ... 512 units:
+// makePieces cuts the candidate documents into pieces. all says that all matches are counted. Otherwise pieces
+// have about 16, 32, 64 ... 512 units. The number of cores has no effect, so that the answer does not
+// depend on it:
 //
 //	documents of 10, 3, 5, 20, 15 units  ->  {10 3 5} {20 15}
-func (r *run) cut(all bool) {
-	size, most := pieceFirst, pieceUnits
+func (r *run) makePieces(all bool) {
+	size, maxSize := pieceFirst, pieceUnits
 	if all {
-		size, most = pieceAll, pieceAll
+		size, maxSize = pieceAll, pieceAll
 	}
 
 	docs := r.b.docs
-	start := 0  // first document of the present piece
+	start := 0  // first document of the current piece
 	units := 0  // units of all documents so far
 	before := 0 // units of the complete pieces
 	for i, d := range docs {
 		units += int(r.b.s.docUnit.At(int(d)+1) - r.b.s.docUnit.At(int(d)))
 
-		// The last piece is what is left, however small.
 		full := units-before >= size || i-start+1 >= pieceDocs
 		if full || i == len(docs)-1 {
 			r.pieces = append(r.pieces, piece{docs: docs[start : i+1], units: units})
-			start, before, size = i+1, units, min(2*size, most)
+			start, before, size = i+1, units, min(2*size, maxSize)
 		}
 	}
 }
 
-// decide decides the documents of the i-th piece of a run.
-func (s *search) decide(ctx context.Context, e *evaluator, r *run, i int) error {
+// decidePiece decides the documents of the i-th piece of a run.
+func (s *search) decidePiece(ctx context.Context, e *evaluator, r *run, i int) error {
 	pc := &r.pieces[i]
 	for k, d := range pc.docs {
 		if k&15 == 15 { // often enough to stop soon, seldom enough to cost nothing
@@ -472,13 +457,13 @@ func (s *search) decide(ctx context.Context, e *evaluator, r *run, i int) error 
 
 		e.moveTo(r.b, int(d))
 
-		// Deep in a large result, the cache would only lose other blocks.
+		// After the first units of a large result, caching would only evict other blocks.
 		if pc.units >= cacheUnits && r.b.candidates > cacheCandidates {
 			e.t.cache = nil
 		}
 
 		have := len(pc.hits)
-		err := s.collect(ctx, e, r, pc)
+		err := s.decideDocument(ctx, e, r, pc)
 
 		// A stopped matcher may have missed matches of this document: drop its hits.
 		if s.stopped.Load() {
@@ -507,19 +492,18 @@ func (s *search) decide(ctx context.Context, e *evaluator, r *run, i int) error 
 		r.done++
 
 		last := r.pieces[r.done-1].units
-		if !s.r.CountAll && r.sum >= s.enough(s.r.MaxMatches, last) && r.done < r.limit {
+		if !s.r.CountAll && r.sum >= s.enoughMatches(s.r.MaxMatches, last) && r.done < r.limit {
 			r.limit = r.done
 		}
 	}
 	return nil
 }
 
-// collect decides the occurrences of the present document and adds a hit to the piece for each that
-// satisfies the query.
-func (s *search) collect(ctx context.Context, e *evaluator, r *run, pc *piece) error {
+// decideDocument adds a hit to the piece for each occurrence of the current document that satisfies the query.
+func (s *search) decideDocument(ctx context.Context, e *evaluator, r *run, pc *piece) error {
 	sh := r.b.s
 	for o := int(sh.docOccur.At(e.doc)); o < int(sh.docOccur.At(e.doc+1)); o++ {
-		// Skip an occurrence of another view, or one that no live revision has.
+		// Skip a repository that is not in the view, or of which a file is found with OnePerRepo.
 		number := sh.occRepo.At(o)
 		repo := r.m.repos[number]
 		if repo == nil || r.repoFound != nil && r.repoFound[number].Load() {
@@ -530,7 +514,7 @@ func (s *search) collect(ctx context.Context, e *evaluator, r *run, pc *piece) e
 			continue
 		}
 
-		mask, err := e.holds(s.p.root, o, mask)
+		mask, err := e.revisionsHolding(s.p.root, o, mask)
 		if err != nil {
 			return err
 		}
@@ -541,7 +525,7 @@ func (s *search) collect(ctx context.Context, e *evaluator, r *run, pc *piece) e
 		// Find all matches, so that they can be counted and scored.
 		var spans, names []match.Span
 		if !s.r.FilesOnly {
-			if spans, err = e.spans(o, mask); err != nil {
+			if spans, err = e.spansToShow(o, mask); err != nil {
 				return err
 			}
 			names = e.nameSpans(o)
@@ -550,11 +534,10 @@ func (s *search) collect(ctx context.Context, e *evaluator, r *run, pc *piece) e
 			return err // a stopped pattern may have missed matches
 		}
 
-		// A hit is small. Its text is rendered only if it is shown.
 		h := hit{run: r, doc: uint32(e.doc), occ: uint32(o), mask: mask, content: int32(len(spans)), names: int32(len(names))}
 		h.score = float32(s.score(e, r, o, spans))
 		pc.hits = append(pc.hits, h)
-		pc.matches += s.weight(h)
+		pc.matches += s.limitCost(h)
 		if r.repoFound != nil {
 			r.repoFound[number].Store(true)
 		}

@@ -175,10 +175,10 @@ func TestRender_yieldsToLightSearches(t *testing.T) {
 	if s.p, err = newPlan(s.r.Q, &set.known); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.work(ctx); err != nil {
+	if err := s.runFirstRound(ctx); err != nil {
 		t.Fatal(err)
 	}
-	hits := s.hits(&Result{})
+	hits := s.collectHits(&Result{})
 
 	// Rank is called once for each file.
 	files, served := 0, make(chan struct{})
@@ -206,7 +206,7 @@ func TestRender_yieldsToLightSearches(t *testing.T) {
 		}
 		return "r", 0
 	}
-	if _, err := s.files(ctx, hits); err != nil || files < 40 {
+	if _, err := s.renderFiles(ctx, hits); err != nil || files < 40 {
 		t.Errorf("%d files, %v", files, err)
 	}
 	if g.free != 1 {

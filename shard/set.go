@@ -27,15 +27,15 @@ type Set struct {
 	dir string
 	opt SetOptions
 
-	joinBytes atomic.Int64 // of the joins of all files
-	pathBytes atomic.Int64 // of the path indexes of all files
+	groupViewBytes atomic.Int64 // bytes of the cached group views of all files
+	pathBytes      atomic.Int64 // bytes of the path indexes of all files
 
-	mu      sync.Mutex // guards the fields below
-	files   map[fileKey]*entry
-	unread  map[fileKey]time.Time // files of a version too old to read, and since when Retain finds each unused
-	rebuild Rebuild
-	idle    sync.Cond // signalled when an entry loses its last reader
-	closed  bool
+	mu         sync.Mutex // guards the fields below
+	files      map[fileKey]*entry
+	unreadable map[fileKey]time.Time // files of a version too old to read, and since when Retain finds each unused
+	rebuild    Rebuild
+	idle       sync.Cond // signalled when an entry loses its last reader
+	closed     bool
 }
 
 // fileKey identifies a file of the set.
@@ -64,8 +64,8 @@ type SetOptions struct {
 	Damaged func(name string, err error)
 }
 
-// quarantineDir is the directory for damaged files, inside the directory of the set. Somebody may
-// look at them.
+// quarantineDir is the directory for damaged files, inside the directory of the set, where an operator
+// can examine them.
 const quarantineDir = "damaged"
 
 // OpenSet opens the files in dir, which it makes if it is missing. It removes files that a crash
@@ -90,7 +90,7 @@ func OpenSet(dir string, opt SetOptions) (*Set, error) {
 		return nil, fmt.Errorf("open index directory: %w", err)
 	}
 
-	s := &Set{dir: dir, opt: opt, files: map[fileKey]*entry{}, unread: map[fileKey]time.Time{}}
+	s := &Set{dir: dir, opt: opt, files: map[fileKey]*entry{}, unreadable: map[fileKey]time.Time{}}
 	s.resources = &resources{gate: newGate(opt.Workers), cache: newBlockCache(), names: newPathSets(), tables: new(symbols.Tables), quarantine: s.quarantine, release: s.release}
 	s.idle.L = &s.mu
 
@@ -108,7 +108,7 @@ func OpenSet(dir string, opt SetOptions) (*Set, error) {
 		}
 		switch err := s.Add(name); {
 		case errors.Is(err, file.ErrOlder):
-			s.unread[key] = time.Time{}
+			s.unreadable[key] = time.Time{}
 		case err != nil && !errors.Is(err, ErrDamaged):
 			_ = s.Close()
 			return nil, err
@@ -122,7 +122,6 @@ func (s *Set) Close() error {
 	s.mu.Lock()
 	s.closed = true
 
-	// Wait releases the lock, but closed keeps new readers out.
 	for key, e := range s.files {
 		for e.refs > 0 {
 			s.idle.Wait()
@@ -139,7 +138,7 @@ func (s *Set) Close() error {
 func (s *Set) closeFile(e *entry) {
 	e.f.Close()
 	if e.sh != nil {
-		e.sh.joins.drop(&s.joinBytes)
+		e.sh.groupViews.drop(&s.groupViewBytes)
 		e.sh.dropPathIndex()
 	}
 }
@@ -214,7 +213,7 @@ func (s *Set) Add(names ...string) error {
 			return fmt.Errorf("open %q: not the name of an index file: %w", name, fs.ErrInvalid)
 		}
 
-		e, err := s.open(filepath.Join(s.dir, name), key.kind)
+		e, err := s.openEntry(filepath.Join(s.dir, name), key.kind)
 		if err != nil {
 			if errors.Is(err, ErrDamaged) {
 				s.putAside(name, err)
@@ -228,7 +227,7 @@ func (s *Set) Add(names ...string) error {
 			e.f.Close()
 		} else {
 			if s.files[key] = e; e.sh != nil {
-				e.sh.joinBytes, e.sh.pathBytes = &s.joinBytes, &s.pathBytes
+				e.sh.groupViewBytes, e.sh.pathBytes = &s.groupViewBytes, &s.pathBytes
 			}
 		}
 		s.mu.Unlock()
@@ -236,13 +235,12 @@ func (s *Set) Add(names ...string) error {
 	return nil
 }
 
-func (s *Set) open(path string, kind FileKind) (*entry, error) {
+func (s *Set) openEntry(path string, kind FileKind) (*entry, error) {
 	f, err := file.Open(path, kind, s.opt.Formats)
 	if err != nil {
 		return nil, err
 	}
 
-	// Open checked the head. The rest is read when a search asks.
 	e := &entry{size: f.Size(), f: f}
 	switch kind {
 	case KindShard:
@@ -261,14 +259,13 @@ func (s *Set) quarantine(e *entry, cause error) {
 	name := e.f.Name()
 	key, _ := keyOf(name)
 
-	// A reader of an old file may find it damaged after a new copy has taken its place.
+	// If a new copy of the file is in the set, a reader has found the old one damaged: do nothing.
 	s.mu.Lock()
 	if s.files[key] != e {
 		s.mu.Unlock()
 		return
 	}
 
-	// No later search gets the file. Its last reader closes it.
 	delete(s.files, key)
 	e.gone = true
 	if e.refs == 0 {
@@ -311,7 +308,6 @@ func (s *Set) Import(ctx context.Context, name string, r io.Reader) error {
 		return fmt.Errorf("import index file: %w", err)
 	}
 
-	// The name is the hash, so another node cannot pass off other bytes as this file.
 	sum := sha256.New()
 	_, err = io.Copy(io.MultiWriter(f, sum), contextReader{ctx, r})
 	if err == nil && FileID(sum.Sum(nil)) != key.id {
@@ -323,7 +319,6 @@ func (s *Set) Import(ctx context.Context, name string, r io.Reader) error {
 		err = s.opt.Formats.Check(name, head[:n], key.kind)
 	}
 
-	// Only a complete file gets its name.
 	if err == nil {
 		err = file.Publish(f, filepath.Join(s.dir, name))
 	}
@@ -385,8 +380,7 @@ func (s *Set) Retain(live func(name string) bool, grace time.Duration) (removed 
 			continue
 		}
 
-		// Readers may have the file mapped: its name goes now, its bytes when the last mapping
-		// ends.
+		// Readers may have the file mapped. The kernel keeps its bytes until the last of them ends.
 		if rm := os.Remove(filepath.Join(s.dir, name)); rm != nil && !errors.Is(rm, fs.ErrNotExist) {
 			err = errors.Join(err, fmt.Errorf("remove index file: %w", rm))
 			continue
@@ -400,15 +394,15 @@ func (s *Set) Retain(live func(name string) bool, grace time.Duration) (removed 
 		removed = append(removed, name)
 	}
 
-	for key, since := range s.unread {
+	for key, since := range s.unreadable {
 		name := key.id.Name(key.kind)
 		if live(name) {
 			continue
 		}
 		if since.IsZero() {
-			s.unread[key] = now
+			s.unreadable[key] = now
 		} else if now.Sub(since) >= grace && os.Remove(filepath.Join(s.dir, name)) == nil {
-			delete(s.unread, key)
+			delete(s.unreadable, key)
 			removed = append(removed, name)
 		}
 	}
@@ -432,7 +426,6 @@ func (s *Set) Verify(ctx context.Context, name string) error {
 	}
 	defer r.Close()
 
-	// The name is the hash of the bytes.
 	sum := sha256.New()
 	if _, err := io.Copy(sum, contextReader{ctx, r}); err != nil {
 		return fmt.Errorf("verify %s: %w", name, err)
@@ -469,7 +462,7 @@ func (s *Set) release(entries []*entry) {
 // CacheSize is how much memory a cache takes.
 type CacheSize struct {
 	Name        string
-	Bytes, Most int64 // now, and at most
+	Bytes, Most int64 // the size now, and the greatest size
 }
 
 // Caches returns the size of each cache that searches of the set use. It is safe for concurrent
@@ -477,7 +470,7 @@ type CacheSize struct {
 func (s *Set) Caches() []CacheSize {
 	return []CacheSize{
 		{"blocks", s.cache.bytes.Load(), cacheRows * cacheWays * cacheBlock},
-		{"groups", s.joinBytes.Load(), joinedBytes},
+		{"groups", s.groupViewBytes.Load(), maxGroupViewBytes},
 		{"paths", s.names.cache.Size(), pathSetBytes},
 		{"path postings", s.pathBytes.Load(), pathIndexBytes},
 		{"codes of symbols", s.tables.Bytes(), symbols.TableBytes},

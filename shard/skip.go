@@ -34,8 +34,8 @@ func (s skip) reason() string {
 	return ""
 }
 
-// form is what secDocSkip says about a document: why its content is not in the index, and how its
-// bytes in git are encoded. Content in the index is UTF-8.
+// form is an entry of secDocSkip: why the content of a document is not in the index, and the encoding of
+// its bytes in git. Content in the index is UTF-8.
 type form struct {
 	skip    skip
 	charset charset.Encoding
@@ -59,7 +59,6 @@ const (
 
 // withDefaults fills in the defaults that BuildOptions documents.
 func (o BuildOptions) withDefaults() BuildOptions {
-	// These decide which files are kept by name only.
 	if o.MaxFileSize <= 0 {
 		o.MaxFileSize = defaultMaxFileSize
 	}
@@ -67,7 +66,6 @@ func (o BuildOptions) withDefaults() BuildOptions {
 		o.MaxTrigrams = defaultMaxTrigrams
 	}
 
-	// These decide how large shards get, and when they are rewritten.
 	if o.SliceBytes <= 0 {
 		o.SliceBytes = defaultSliceBytes
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// Repository is what a shard knows about a repository, apart from its files. Other layers add the
-// names and links that people see; the name here only orders results.
+// Repository describes a repository in a shard. The name only orders results; other layers know the
+// names and links that people see.
 type Repository struct {
 	ID        uint32 // id in the catalog
 	Name      string
@@ -24,15 +24,15 @@ type Revision struct {
 	Time   time.Time
 }
 
-// Blob is one distinct content with all places where it occurs.
+// Blob is one distinct content with all of its occurrences.
 type Blob struct {
 	OID         string // hex
 	Size        int64  // bytes
 	Occurrences []Occurrence
 }
 
-// Occurrence is a place of a blob: a path of one repository in some of its revisions. If two
-// occurrences of a shard have the same repository and path, their masks do not overlap.
+// Occurrence is a path at which some revisions of a repository have a blob. If two occurrences in a shard
+// have the same repository and path, their masks do not overlap.
 type Occurrence struct {
 	Repo int    // index into [Source.Repositories]
 	Path string // bytes as git has them
@@ -46,9 +46,9 @@ type Source interface {
 	Repositories() []Repository
 	// Blobs returns every unique blob once, in any order.
 	Blobs() []Blob
-	// Read calls use with the content of Blobs()[i] for each i of want, in the order of want. The
-	// content is valid only during the call. An error of use ends the reading and is returned
-	// unchanged. A blob that cannot be read is an error.
+	// Read calls use with the content of Blobs()[i] for each i in want, in the order of want. The
+	// content is valid only during the call. If use fails, Read returns that error. It also fails if
+	// it cannot read a blob.
 	Read(ctx context.Context, want []int, use func(i int, content []byte) error) error
 }
 
@@ -61,10 +61,10 @@ type BuildOptions struct {
 	SliceBytes  int64                  // bytes of text in one shard file; one document may exceed it; 0 means 512 MiB
 	Workers     int                    // goroutines; 0 means GOMAXPROCS
 	Progress    func(done, total int64)
-	DeltaLimit  int     // shards of one repository from which Update folds; 0 means 8
-	DeadLimit   float64 // share of dead documents above which Update folds; 0 means 0.25
+	DeltaLimit  int     // from so many shards of one repository on, Update rewrites small ones; 0 means 8
+	DeadLimit   float64 // Update rewrites a shard with a greater share of dead documents; 0 means 0.25
 
-	known    map[string]form // by blob id, when packing: contents that are decoded already
+	known    map[string]form // by blob id, when packing: how the document was indexed before; its content is UTF-8
 	versions file.Versions   // versions of the files; zero means the newest
 }
 
@@ -85,14 +85,14 @@ type share struct {
 	documents int
 }
 
-// add counts a document with that much text.
+// add counts a document with text bytes of text.
 func (s *share) add(text int64) {
 	s.text += text
 	s.documents++
 }
 
-// built describes the share in a file of size bytes.
-func (s *share) built(part Part, size int64, m *meta) Built {
+// describe describes the part of a repository with this share, in a file of size bytes.
+func (s *share) describe(part Part, size int64, m *meta) Built {
 	b := Built{Part: part, Bytes: size, TextBytes: s.text, Documents: s.documents}
 	if len(m.repos) > 1 {
 		b.Pack = max(m.textBytes, 1)
@@ -101,8 +101,8 @@ func (s *share) built(part Part, size int64, m *meta) Built {
 	return b
 }
 
-// Part is one piece of a repository's generation: a shard file, read for one of its repositories,
-// with the side files that change how it is read.
+// Part is a shard file with the side files that change how it is read, for one of the repositories in
+// it. A generation of a repository, which is a state of its index, consists of parts.
 type Part struct {
 	Repo    uint32 // id of the repository
 	Shard   FileID // of [KindShard]

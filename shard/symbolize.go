@@ -16,16 +16,15 @@ type Untagged = symbols.Untagged
 // Tagger finds the definitions in texts.
 type Tagger = symbols.Tagger
 
-// Symbolize writes the symbols file of a part and returns the part with it. The file is not in the
-// set yet: the caller first makes sure that something keeps it, then calls Add.
+// Symbolize writes the symbols file of a part and returns the part with it. It does not add the file to
+// the set: the caller must first make sure that Retain keeps it, and then call Add.
 //
-// It copies the symbols of documents that known parts have tagged. Documents whose symbols the
-// known parts could not find are tagged anew only if again is set. If tag fails for a text, the
-// symbols of that text stay unknown. Only the end of ctx ends the work.
+// It copies the symbols of documents from the known parts, and calls tag for the others. Where tag
+// failed for the known parts, it calls tag only if again is set. If tag fails for a text, the symbols of
+// that text stay unknown.
 func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, again bool, tag Tagger) (Part, error) {
 	p.Symbols = FileID{}
 
-	// Read the documents of the shard once more.
 	v, missing := s.Acquire([]Part{p})
 	defer v.Release()
 	if len(missing) > 0 {
@@ -34,11 +33,11 @@ func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, again bool, t
 
 	m := v.members[0]
 	if err := m.ready(); err != nil {
-		s.quarantine(m.culprit(err), err)
+		s.quarantine(m.damagedEntry(err), err)
 		return p, fmt.Errorf("symbolize: %w", err)
 	}
 
-	// Other parts may have tagged the same bytes already. Files of an earlier version lack symbols.
+	// Do not copy from files of an earlier version, which lack some symbols.
 	old, _ := s.Acquire(known)
 	defer old.Release()
 
@@ -83,8 +82,8 @@ func (m *member) symbolsKey(doc int) (symbols.Key, bool) {
 func (m *member) textReader() func(doc int, dst []byte) ([]byte, string, error) {
 	var t text
 	return func(doc int, dst []byte) ([]byte, string, error) {
-		t.open(m.sh, doc)
-		if err := t.load(0, t.units-1); err != nil {
+		t.moveTo(m.sh, doc)
+		if err := t.decodeUnits(0, t.units-1); err != nil {
 			return nil, "", err
 		}
 		o := int(m.sh.docOccur.At(doc)) // first path of the document
@@ -99,8 +98,7 @@ func (s *Set) UnknownSymbols(p Part) (documents, tries int) {
 	v, _ := s.Acquire([]Part{p})
 	defer v.Release()
 	for _, m := range v.members {
-		// A pack has thousands of repositories, and each asks alone: join the part only if some
-		// document needs it.
+		// Check the symbols before m.ready, which is slow for a pack of thousands of repositories.
 		if m.sym == nil || m.symbolsReady() != nil || len(m.sym.sym.Unknown()) == 0 || m.ready() != nil {
 			continue
 		}

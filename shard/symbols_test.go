@@ -206,7 +206,7 @@ func TestSymbolSearch_countsFilesWithUnknownSymbols(t *testing.T) {
 	}
 }
 
-func TestUnknownSymbols_needNoJoinWhereAllAreKnown(t *testing.T) {
+func TestUnknownSymbols_buildsNoGroupViewIfAllAreKnown(t *testing.T) {
 	t.Parallel()
 	w := symbolWorld()
 	delete(w.trees[0], "broken.go")
@@ -218,9 +218,9 @@ func TestUnknownSymbols_needNoJoinWhereAllAreKnown(t *testing.T) {
 	}
 
 	// Each repository of a pack is asked about, so a join for each would take the square of them.
-	before := set.joinBytes.Load()
-	if n, _ := set.UnknownSymbols(part); n != 0 || set.joinBytes.Load() != before {
-		t.Errorf("%d files are unknown, %d bytes of joins, before %d", n, set.joinBytes.Load(), before)
+	before := set.groupViewBytes.Load()
+	if n, _ := set.UnknownSymbols(part); n != 0 || set.groupViewBytes.Load() != before {
+		t.Errorf("%d files are unknown, %d bytes of joins, before %d", n, set.groupViewBytes.Load(), before)
 	}
 }
 

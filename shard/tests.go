@@ -9,10 +9,10 @@ import (
 // naming is how tests are named in some languages. Marks, starts and names are in lower case and
 // match in any case.
 type naming struct {
-	marks  []string // anything in a name, with the dot before its extension; or its end, with the extension
+	marks  []string // parts of a name that end with the dot of an extension; or ends of a name, with the extension
 	starts []string // beginnings of a name
 	names  []string // whole names, without the extension
-	ends   []string // ends of a name, in this case only: FooTest is a test, Latest is none
+	ends   []string // ends of a name without the extension, in exactly this case: FooTest is a test, Latest is not
 }
 
 // The naming of most languages. Other languages add to it.
@@ -80,7 +80,7 @@ func isTest(path, lower string, dirs dirMask) bool {
 		return true
 	}
 
-	// Compare the case, without the extension: lower case may change the length of the extension.
+	// Cut the extension from path, not from lower, which may have another length.
 	return n.ends != nil && suffixAny(path[:strings.LastIndexByte(path, '.')], n.ends)
 }
 
@@ -103,8 +103,7 @@ func TestPaths() string {
 		begin + anyOf(dirsWith(testDir)) + "/",
 		begin + anyOf(dirsWith(specDir)) + "/" + all + `\.` + anyOf(extsWith(hasSpecs)) + ending,
 
-		// The rules of most languages do not apply to Go files. An expression can exclude them only
-		// in this way.
+		// The rules of most languages do not apply to Go files, which notGo excludes.
 		begin + anyOf(testStarts) + "(?:" + notGo + "|go)?" + ending,
 		anyOf(testMarks) + "(?:" + notGo + ")?" + ending,
 	}

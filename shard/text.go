@@ -10,40 +10,41 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// text is the content of one document, decoded only where it was needed. Offsets in the buffer are
-// offsets in the document, so that neighbouring units are neighbours in the buffer.
+// text is the content of one document. Only the units that were needed are decoded. Offsets in the
+// buffer are offsets in the document.
 //
 //	unit          0        1        2        3
-//	have        true              true     true
+//	decoded     true              true     true
 //	buf       |aaaaaaaa|a.......|cccccccc|dddd|     the overlap of unit 0 reaches into 1
 type text struct {
-	s       *shard
-	row     int          // row of the document's first unit in the shard
-	units   int          // units of the document
-	size    int          // bytes of the document
-	seg     file.Section // content section of the segment
-	first   int          // row of the segment's first unit
-	buf     []byte
-	decoded []bool      // by unit: it is decoded
-	bytes   int64       // bytes decoded, of all documents
-	index   int64       // compressed bytes read, of all documents
-	loads   int         // documents with a decoded unit
-	began   bool        // a unit of the present document is decoded
-	found   knownLine   // in the present document
-	looks   int64       // bytes searched for the ends of lines, of all documents
-	cache   *blockCache // nil means to bypass it
+	s             *shard
+	row           int          // row of the document's first unit in the shard
+	units         int          // units of the document
+	size          int          // bytes of the document
+	seg           file.Section // content section of the segment
+	first         int          // row of the segment's first unit
+	buf           []byte
+	decoded       []bool      // by unit: it is decoded
+	bytes         int64       // bytes decoded, of all documents
+	index         int64       // compressed bytes read, of all documents
+	loads         int         // documents with a decoded unit
+	hasUnit       bool        // a unit of the current document is decoded
+	found         knownLine   // in the current document
+	searchedBytes int64       // bytes searched for the ends of lines, of all documents; for tests
+	cache         *blockCache // nil to bypass the cache
 }
 
-// knownLine caches the ends of the latest line, so that they are found once and not once a match.
-// No newline lies in [start, startTo) or in [endFrom, end-1). The zero value is true of every text.
+// knownLine caches the start and the end of the latest line, so that a line with many matches is
+// searched once. There is no newline in [start, startTo) or in [endFrom, end-1). The zero value means
+// that nothing is known.
 type knownLine struct{ start, startTo, endFrom, end int }
 
-// open makes another document the present one. Nothing of it is decoded yet.
-func (t *text) open(s *shard, doc int) {
+// moveTo makes a document the current one. None of its units is decoded yet.
+func (t *text) moveTo(s *shard, doc int) {
 	t.s = s
 	t.size = 0
 	t.units = int(s.docUnit.At(doc+1) - s.docUnit.At(doc))
-	t.began = false
+	t.hasUnit = false
 	t.found = knownLine{}
 	if t.units == 0 {
 		t.buf = t.buf[:0]
@@ -55,7 +56,7 @@ func (t *text) open(s *shard, doc int) {
 	seg := s.segmentOf(t.row)
 	t.seg, t.first = s.content[seg], s.segStart[seg]
 
-	// The decoder writes a little beyond the end: Slack is room for that.
+	// The decoder may write Slack bytes beyond the end.
 	if cap(t.buf) < t.size+lz.Slack {
 		t.buf = make([]byte, t.size, t.size+t.size/4+lz.Slack)
 	}
@@ -68,26 +69,27 @@ func (t *text) open(s *shard, doc int) {
 	clear(t.decoded)
 }
 
-// readableEnd returns the end of the readable text when unit u is decoded.
+// readableEnd returns the end of the text that decoding unit u makes readable: the unit with its
+// overlap.
 func (t *text) readableEnd(u int) int {
 	return min(u*trigram.UnitSize+trigram.UnitSize+trigram.Overlap, t.size)
 }
 
-// load decodes the units from a to b, both included.
-func (t *text) load(a, b int) error {
+// decodeUnits decodes the units from a to b, both included.
+func (t *text) decodeUnits(a, b int) error {
 	for u := a; u <= b && u < t.units; u++ {
 		if t.decoded[u] {
 			continue
 		}
-		if err := t.decode(u); err != nil {
+		if err := t.decodeUnit(u); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// decode decodes a unit, or copies it from the cache.
-func (t *text) decode(u int) error {
+// decodeUnit decodes a unit, or copies it from the cache.
+func (t *text) decodeUnit(u int) error {
 	s, row := t.s, t.row+u
 	start := u * trigram.UnitSize
 	dst := t.buf[start:t.readableEnd(u)]
@@ -97,7 +99,7 @@ func (t *text) decode(u int) error {
 		return nil
 	}
 
-	// Find the block. Ends count from the start of the segment's content.
+	// The block is [from, to) in the content of the segment.
 	from := uint32(0)
 	if row > t.first {
 		from = s.blockEnd.At(row - 1)
@@ -142,8 +144,8 @@ func (t *text) countLoaded(u, size int, read int64) {
 	t.decoded[u] = true
 	t.bytes += int64(size)
 	t.index += read
-	if !t.began {
-		t.began = true
+	if !t.hasUnit {
+		t.hasUnit = true
 		t.loads++
 	}
 }
@@ -157,11 +159,11 @@ func (t *text) unitAt(offset int) int {
 func (t *text) decodeRange(from, to int) error {
 	a, b := t.unitAt(from), t.unitAt(max(to-1, from))
 
-	// The overlap of the unit before may be enough.
+	// The overlap of unit b-1 may be enough.
 	if b > a && t.readableEnd(b-1) >= to {
 		b--
 	}
-	return t.load(a, b)
+	return t.decodeUnits(a, b)
 }
 
 // lineStart returns where the line begins that contains the byte at offset.
@@ -171,21 +173,20 @@ func (t *text) lineStart(offset int) (int, error) {
 		return k.start, nil
 	}
 
-	// The text before startTo is searched already.
+	// If the offset is after startTo, search only back to there.
 	start, floor := 0, 0
 	if offset > k.startTo {
 		start, floor = k.start, k.startTo
 	}
 
-	// Search backward, unit by unit: most lines begin in the unit at hand, which is decoded.
 	for end := offset; end > floor; {
 		u := t.unitAt(end - 1)
-		if err := t.load(u, u); err != nil {
+		if err := t.decodeUnits(u, u); err != nil {
 			return 0, err
 		}
 
 		from := max(u*trigram.UnitSize, floor)
-		t.looks += int64(end - from)
+		t.searchedBytes += int64(end - from)
 		if i := bytes.LastIndexByte(t.buf[from:end], '\n'); i >= 0 {
 			start = from + i + 1
 			break
@@ -203,32 +204,32 @@ func (t *text) lineEnd(offset int) (int, error) {
 		return k.end, nil
 	}
 
-	end, err := t.nextLine(offset)
+	end, err := t.findLineEnd(offset)
 	if err == nil {
 		t.found.endFrom, t.found.end = offset, end
 	}
 	return end, err
 }
 
-// nextLine returns the offset after the next newline, or the text's size if there is none. It
-// decodes no more blocks than it must.
-func (t *text) nextLine(offset int) (int, error) {
+// findLineEnd returns the offset after the next newline, or the size of the text if there is none. It
+// decodes as few units as possible.
+func (t *text) findLineEnd(offset int) (int, error) {
 	for from := offset; from < t.size; {
 		u := t.unitAt(from)
 
-		// The overlap of the unit before may show the end, so that no other block is decoded.
+		// The newline may be in the overlap of a unit that is already decoded.
 		if u > 0 && !t.decoded[u] && t.decoded[u-1] && from < t.readableEnd(u-1) {
 			if i := bytes.IndexByte(t.buf[from:t.readableEnd(u-1)], '\n'); i >= 0 {
 				return from + i + 1, nil
 			}
 		}
 
-		if err := t.load(u, u); err != nil {
+		if err := t.decodeUnits(u, u); err != nil {
 			return 0, err
 		}
 
 		to := t.readableEnd(u)
-		t.looks += int64(to - from)
+		t.searchedBytes += int64(to - from)
 		if i := bytes.IndexByte(t.buf[from:to], '\n'); i >= 0 {
 			return from + i + 1, nil
 		}
@@ -247,19 +248,18 @@ func (t *text) lineNumber(offset int) (uint32, error) {
 	}
 
 	u := t.unitAt(offset)
-	if err := t.load(u, u); err != nil {
+	if err := t.decodeUnits(u, u); err != nil {
 		return 0, err
 	}
 	from := u * trigram.UnitSize
 	return t.s.unitLine.At(t.row+u) + uint32(bytes.Count(t.buf[from:offset], newline)) + 1, nil
 }
 
-// around returns how far the text around a span is decoded, up to sight bytes on each side. It
-// decodes nothing, so that a score depends only on what the search had to read anyway.
-func (t *text) around(sp match.Span, sight int) (low, high int) {
+// decodedAround returns the range of decoded text around a span, up to sight bytes on each side. It decodes
+// nothing, so that scoring needs no further reads.
+func (t *text) decodedAround(sp match.Span, sight int) (low, high int) {
 	u := t.unitAt(sp.Start)
 
-	// Use the unit before only if it is decoded.
 	low = u * trigram.UnitSize
 	if u > 0 && t.decoded[u-1] {
 		low -= trigram.UnitSize

@@ -8,52 +8,50 @@ import (
 	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
-// The weights of words that stand together. Each outweighs all that the words score alone: a search
-// for `func main` wants "func main(".
+// The weights of words of the query that are close to each other. Each outweighs the rest of a score: a
+// search for `func main` wants "func main(".
 const (
 	scoreAdjacent = 60_000 // next to each other, in the order of the query
 	scoreSameLine = 20_000
 	scoreRun      = 40_000 // times the share of the words that stand next to each other
 )
 
-// Together reports whether a file with this score has the words of the query next to each other:
-// everything else in a score adds up to less.
+// Together reports whether a file with this score has the words of the query next to each other, because
+// the rest of a score is less than scoreAdjacent-1000.
 func Together(score float64) bool { return score >= scoreAdjacent-1000 }
 
 const (
-	togetherLooks = 2000 // matches of a file that are examined
-	togetherGap   = 3    // most signs between neighbouring words
+	togetherLooks = 2000 // greatest number of matches of a file that are examined
+	togetherGap   = 3    // greatest number of punctuation bytes between words that are next to each other
 )
 
-// together scores how close together the words of the query are in the current document.
-func (e *evaluator) together(spans []match.Span) float64 {
+// scoreTogether scores how close together the words of the query are in the current document.
+func (e *evaluator) scoreTogether(spans []match.Span) float64 {
 	words := e.p.words
 	if words == nil {
 		return 0
 	}
 
-	best := e.longestRun(spans, words)
-	// Only the first matches are examined, so that a document full of the words is not read to its
-	// end.
+	best := e.scoreRunOfWords(spans, words)
 	for _, sp := range spans[:min(len(spans), togetherLooks)] {
 		if !e.t.decoded[e.t.unitAt(sp.Start)] || !bytes.EqualFold(e.t.buf[sp.Start:sp.End], words[0]) {
 			continue
 		}
 
-		low, high := e.t.around(sp, scoreSight)
-		if follow(e.t.buf[sp.End:high], words[1:]) {
+		low, high := e.t.decodedAround(sp, scoreSight)
+		if isFollowedBy(e.t.buf[sp.End:high], words[1:]) {
 			return scoreAdjacent
 		}
-		if best < scoreSameLine && onLine(e.t.buf[low:high], sp.Start-low, words[1:]) {
+		if best < scoreSameLine && lineHasAll(e.t.buf[low:high], sp.Start-low, words[1:]) {
 			best = scoreSameLine
 		}
 	}
 	return best
 }
 
-// longestRun scores the longest run of query words that stand next to each other in the order of
-// the query. A run must have three words or half of them.
-func (e *evaluator) longestRun(spans []match.Span, words [][]byte) float64 {
+// scoreRunOfWords scores the longest run of words that are next to each other in the order of the query. A
+// shorter run than three words and half of the query scores 0.
+func (e *evaluator) scoreRunOfWords(spans []match.Span, words [][]byte) float64 {
 	if len(words) < 3 {
 		return 0
 	}
@@ -65,7 +63,7 @@ func (e *evaluator) longestRun(spans []match.Span, words [][]byte) float64 {
 			continue
 		}
 		next := last + 1
-		follows := i > 0 && run > 0 && next < len(words) && bytes.EqualFold(e.t.buf[sp.Start:sp.End], words[next]) && adjoins(e.t.buf[spans[i-1].End:sp.Start])
+		follows := i > 0 && run > 0 && next < len(words) && bytes.EqualFold(e.t.buf[sp.Start:sp.End], words[next]) && areAdjacent(e.t.buf[spans[i-1].End:sp.Start])
 		if follows {
 			run, last = run+1, next
 		} else {
@@ -79,8 +77,9 @@ func (e *evaluator) longestRun(spans []match.Span, words [][]byte) float64 {
 	return scoreRun * float64(longest) / float64(len(words))
 }
 
-// adjoins reports whether words are neighbours with this text between them.
-func adjoins(between []byte) bool {
+// areAdjacent reports whether two words with this text between them are next to each other: it has no other
+// word and at most togetherGap punctuation bytes.
+func areAdjacent(between []byte) bool {
 	signs := 0
 	for _, c := range between {
 		switch {
@@ -93,11 +92,11 @@ func adjoins(between []byte) bool {
 	return len(between) > 0 && signs <= togetherGap && len(between) < scoreSight
 }
 
-// follow reports whether a text begins with words, each after a gap of blanks, line breaks and at
+// isFollowedBy reports whether a text begins with words, each after a gap of blanks, line breaks and at
 // most togetherGap other bytes: "main" follows in " main(", "->main" and " = main", but not in
 // "domain" nor in "(x) main". Earlier words may repeat between them, because a query has each word
 // once: "int f(void *a, void *b)" has two voids.
-func follow(text []byte, words [][]byte) bool {
+func isFollowedBy(text []byte, words [][]byte) bool {
 	for i := 0; i < len(words); {
 		w := words[i]
 		gap, signs := 0, 0
@@ -132,15 +131,14 @@ func startsFold(text, word []byte) bool {
 	return len(text) >= len(word) && bytes.EqualFold(text[:len(word)], word)
 }
 
-// onLine reports whether the line that contains offset at has all words.
-func onLine(text []byte, at int, words [][]byte) bool {
+// lineHasAll reports whether the line that contains offset at has all words.
+func lineHasAll(text []byte, at int, words [][]byte) bool {
 	from := bytes.LastIndexByte(text[:at], '\n') + 1
 	to := len(text)
 	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
 		to = at + i
 	}
 
-	// Ignore case: a line with all words is worth more, however they are written.
 	for _, w := range words {
 		if !containsFold(text[from:to], w) {
 			return false

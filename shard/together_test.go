@@ -7,7 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-func TestSpans_tellWhetherTheyFollowOrShareALine(t *testing.T) {
+func TestWords_areRecognizedAsAdjacentOrOnOneLine(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		text, first string
@@ -33,10 +33,10 @@ func TestSpans_tellWhetherTheyFollowOrShareALine(t *testing.T) {
 		for _, w := range tt.rest {
 			words = append(words, []byte(w))
 		}
-		if got := follow([]byte(tt.text)[len(tt.first):], words); got != tt.next {
+		if got := isFollowedBy([]byte(tt.text)[len(tt.first):], words); got != tt.next {
 			t.Errorf("%q: next to each other %t, want %t", tt.text, got, tt.next)
 		}
-		if got := onLine([]byte(tt.text), 0, words); got != tt.line {
+		if got := lineHasAll([]byte(tt.text), 0, words); got != tt.line {
 			t.Errorf("%q: on a line %t, want %t", tt.text, got, tt.line)
 		}
 	}

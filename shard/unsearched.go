@@ -10,12 +10,12 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// CountUnsearched counts the files that are kept by name only and that q could match: a search for
-// q has not looked into them. If ctx ends, the count may be too low.
+// CountUnsearched counts the files without content in the index that q could match if their content
+// were known. If ctx ends, the count may be too low.
 //
-// It counts without a search. A shard lists its files by name only in classes of one repository and
-// one set of revisions. All files of a class have the same answer to everything but a pattern of
-// paths, and such a pattern is a set of bits.
+// It needs no search. A shard lists such files in classes with the same repository and revisions
+// (skipList). Every condition except a pattern of paths has the same result for all files of a class,
+// and the result of a pattern of paths is a set of bits.
 func (v *View) CountUnsearched(ctx context.Context, q query.Q) (int, error) {
 	reached, unknown := Reach(q)
 	if !unknown {
@@ -44,14 +44,14 @@ func (v *View) CountUnsearched(ctx context.Context, q query.Q) (int, error) {
 	return sum, nil
 }
 
-// countSkipped counts the files of a member that are kept by name only and satisfy a plan without
+// countSkipped counts the files of a member that have no content in the index and satisfy a plan without
 // content patterns.
 func (m *member) countSkipped(ctx context.Context, p *plan, names *pathSets) (int, error) {
 	if err := m.ready(); err != nil {
 		return 0, err
 	}
 
-	// Most searches name a revision and nothing else that applies here: that count is cached.
+	// For most searches only a condition on the revision is left, and that count is cached.
 	revision := p.root.op == opRev
 	if known := m.skips.Load(); revision && known != nil && known.revision == p.root.name {
 		return known.files, nil
@@ -61,7 +61,7 @@ func (m *member) countSkipped(ctx context.Context, p *plan, names *pathSets) (in
 	if len(c.list.rows) == 0 || !c.prepare(p, p.root, names) {
 		return 0, nil
 	}
-	n := c.count(p.root)
+	n := c.countRows(p.root)
 
 	// Do not cache a count that was cut short.
 	if revision && ctx.Err() == nil {
@@ -90,7 +90,7 @@ func (c *skipCounter) prepare(p *plan, n *node, names *pathSets) bool {
 	case opRepos:
 		c.masks[n.slot] = c.m.masksOf(n)
 	case opName:
-		c.paths[n.pat] = names.matching(c.ctx, c.m.sh, p.patterns[n.pat])
+		c.paths[n.pat] = names.matchingRows(c.ctx, c.m.sh, p.patterns[n.pat])
 	}
 
 	for _, sub := range n.subs {
@@ -101,9 +101,9 @@ func (c *skipCounter) prepare(p *plan, n *node, names *pathSets) bool {
 	return c.ctx.Err() == nil
 }
 
-// count adds up the classes. Rows whose revisions a later generation changed are removed from their
-// classes and counted on their own.
-func (c *skipCounter) count(root *node) int {
+// countRows counts the rows for which the root holds, class by class. It counts the rows whose revisions a
+// later generation has changed one by one.
+func (c *skipCounter) countRows(root *node) int {
 	changed, changedAlive := c.m.changedSkips(c.list)
 	sum := 0
 	for i := range c.list.classes {
@@ -116,23 +116,23 @@ func (c *skipCounter) count(root *node) int {
 		if repo == nil {
 			continue
 		}
-		sum += c.countIn(root, skipRange{k.repo, repo.masks[k.mask], k.word, k.words()}, k.last(), changed)
+		sum += c.countRange(root, skipRange{k.repo, repo.masks[k.mask], k.word, k.words()}, k.lastWordMask(), changed)
 	}
 
 	for _, a := range changedAlive {
 		bit := uint64(1) << (a.bit & 63)
 		in := skipRange{a.repo, a.mask, a.bit >> 6, 1}
-		if set := c.union(root, in); set.bits == nil && set.all || set.bits != nil && set.bits[0]&bit != 0 {
+		if set := c.rowsInAnyRevision(root, in); set.bits == nil && set.all || set.bits != nil && set.bits[0]&bit != 0 {
 			sum++
 		}
 	}
 	return sum
 }
 
-// countIn counts the rows of a range for which the root holds in any revision. last has the bits of
-// the last word that stand for rows.
-func (c *skipCounter) countIn(root *node, in skipRange, last uint64, changed docSet) int {
-	set := c.union(root, in)
+// countRange counts the rows of a range for which the root holds in any revision, without the changed
+// rows. last has the bits of the last word that stand for rows.
+func (c *skipCounter) countRange(root *node, in skipRange, last uint64, changed docSet) int {
+	set := c.rowsInAnyRevision(root, in)
 	if set.bits == nil && !set.all {
 		return 0
 	}
@@ -161,22 +161,22 @@ type skipRange struct {
 	word, words int
 }
 
-// rowSet is a set of the rows of a range: some bits, or all or none if bits is nil.
+// rowSet is a set of the rows of a range. If bits is nil, it has all rows or none, as all says.
 type rowSet struct {
 	all  bool
 	bits []uint64
 }
 
-// union returns the rows for which the root holds in any revision of the range. It evaluates
-// revisions together if every node says the same about them.
+// rowsInAnyRevision returns the rows for which the root holds in any revision of the range. It evaluates revisions
+// together if every node has the same result for them.
 //
-//	mask 0b111, rev:a holds in 0b001    ->    asked for the bits 0b001 and 0b110
-func (c *skipCounter) union(root *node, in skipRange) rowSet {
+//	mask 0b111, rev:a holds in 0b001    ->    evaluate 0b001 and 0b110
+func (c *skipCounter) rowsInAnyRevision(root *node, in skipRange) rowSet {
 	if in.mask == 0 {
 		return rowSet{}
 	}
 
-	alike := []uint64{in.mask}
+	alike := []uint64{in.mask} // sets of revisions for which every node has the same result
 	for _, n := range c.revs {
 		held := c.masks[n.slot].bits[in.repo]
 		for i, part := range alike {
@@ -189,14 +189,14 @@ func (c *skipCounter) union(root *node, in skipRange) rowSet {
 
 	set := rowSet{}
 	for _, revisions := range alike {
-		set = set.or(c.holds(root, in, revisions))
+		set = set.or(c.rowsHolding(root, in, revisions))
 	}
 	return set
 }
 
-// holds returns the rows of a range for which a node holds. Every node must say the same about all
-// of the revisions.
-func (c *skipCounter) holds(n *node, in skipRange, revisions uint64) rowSet {
+// rowsHolding returns the rows of a range for which a node holds in revisions. Every node must have the same
+// result for all of them.
+func (c *skipCounter) rowsHolding(n *node, in skipRange, revisions uint64) rowSet {
 	switch n.op {
 	case opConst:
 		return rowSet{all: n.yes}
@@ -207,18 +207,18 @@ func (c *skipCounter) holds(n *node, in skipRange, revisions uint64) rowSet {
 	case opName:
 		return rowSet{bits: c.paths[n.pat][in.word : in.word+in.words]}
 	case opNot:
-		return c.holds(n.subs[0], in, revisions).not()
+		return c.rowsHolding(n.subs[0], in, revisions).not()
 
 	case opAnd:
 		set := rowSet{all: true}
 		for _, sub := range n.subs {
-			set = set.and(c.holds(sub, in, revisions))
+			set = set.and(c.rowsHolding(sub, in, revisions))
 		}
 		return set
 	case opOr:
 		set := rowSet{}
 		for _, sub := range n.subs {
-			set = set.or(c.holds(sub, in, revisions))
+			set = set.or(c.rowsHolding(sub, in, revisions))
 		}
 		return set
 	}

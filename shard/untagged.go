@@ -8,7 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/symbol"
 )
 
-// UntaggedFiles are files with unknown symbols. A query for symbols could not look into them.
+// UntaggedFiles are files with unknown symbols, in which a query for symbols finds nothing.
 type UntaggedFiles struct {
 	Count int
 	First []UntaggedFile // at most firstUntagged of them
@@ -20,7 +20,7 @@ type UntaggedFile struct {
 	Path string
 }
 
-// firstUntagged is how many files are named.
+// firstUntagged is the greatest length of UntaggedFiles.First.
 const firstUntagged = 3
 
 // Untagged returns the files with unknown symbols that q could match. If ctx ends, some may be
@@ -39,7 +39,8 @@ func (v *View) Untagged(ctx context.Context, q query.Q) (UntaggedFiles, error) {
 	return out, nil
 }
 
-// reachSymbols returns q for files with unknown symbols: a condition on symbols becomes true.
+// reachSymbols returns q with true in place of each condition on symbols, also of a negated one: the
+// query that a file with unknown symbols may satisfy.
 func reachSymbols(q query.Q) query.Q {
 	switch n := q.(type) {
 	case *query.Text:
@@ -89,7 +90,7 @@ func (m *member) hasUnknownSymbols() bool {
 // set.
 func (m *member) untaggedDocs() docSet {
 	docs := newDocSet(m.sh.m.documents)
-	unknown := symbol.Can // languages whose files were not looked at
+	unknown := symbol.Can // reports whether the files of a language have unknown symbols
 	if m.sym != nil {
 		for _, u := range m.sym.sym.Unknown() {
 			docs.add(u.Doc)

@@ -8,14 +8,16 @@ import (
 	"slices"
 )
 
-// Update writes the next generation of the one repository of src from the parts of the present one.
-// It reads only blobs that the present parts do not have at the same path, and writes side files
-// for what they lose. It folds parts into new shards where that is cheaper. The returned parts
-// replace all of old; their files are in the set. Old parts that are missing or damaged are built
-// anew.
+// Update writes the next generation of the index of src, which has one repository, from old, the parts
+// of the current generation. It writes a new shard, the delta, with the blobs that old does not have at
+// the same path. For occurrences that are gone it writes .dead files. If many parts are small or have
+// many dead documents, it rewrites them: their documents go into the delta, too. Documents of parts that
+// are missing or damaged are read again.
 //
-//	present   s1 {a b c d e}     s2 {f}         a push changes the files b and f
-//	next      s1, .dead {b}      s3 {b f}       s2 is all dead and dropped
+// The returned parts replace all of old; their files are in the set.
+//
+//	current   s1 {a b c d e}     s2 {f}         a push changes the files b and f
+//	next      s1, .dead {b}      s3 {b f}       all documents of s2 are dead, so it is dropped
 func (s *Set) Update(ctx context.Context, old []Part, src Source, opt BuildOptions) ([]Built, error) {
 	opt = opt.withDefaults()
 	repos := src.Repositories()
@@ -26,11 +28,10 @@ func (s *Set) Update(ctx context.Context, old []Part, src Source, opt BuildOptio
 	v, _ := s.Acquire(old)
 	defer v.Release()
 
-	// Collect the present parts that can be read.
 	u := &update{repo: repos[0], src: src, blobs: src.Blobs(), opt: opt}
 	for _, m := range v.members {
 		if err := m.ready(); err != nil {
-			s.quarantine(m.culprit(err), err)
+			s.quarantine(m.damagedEntry(err), err)
 			continue
 		}
 
@@ -39,23 +40,22 @@ func (s *Set) Update(ctx context.Context, old []Part, src Source, opt BuildOptio
 		}
 	}
 
-	// Large parts come first: a place that several parts have stays in the largest.
+	// Large parts come first, so that an occurrence in several parts stays in the largest.
 	slices.SortStableFunc(u.prior, func(a, b *prior) int { return cmp.Compare(b.text, a.text) })
 
-	// Folding a part gives its places to other parts or to the delta. That may make the next part
-	// worth folding.
-	u.match()
-	for u.fold() {
-		u.match()
+	// Dropping a part moves its occurrences to other parts or to the delta, after which another part
+	// may have to be dropped.
+	u.assignOccurrences()
+	for u.dropParts() {
+		u.assignOccurrences()
 	}
 
-	// Parts that stay keep their file; the rest becomes a new file.
-	built, err := u.keep(s)
+	built, err := u.keepParts(s)
 	if err != nil {
 		return nil, err
 	}
 
-	fresh, err := s.Build(ctx, u.rest(), opt)
+	fresh, err := s.Build(ctx, u.deltaSource(), opt)
 	if err != nil {
 		return nil, err
 	}
@@ -76,12 +76,12 @@ type update struct {
 	src   Source
 	blobs []Blob
 	opt   BuildOptions
-	prior []*prior
-	fresh [][]Occurrence // by blob: the places that no kept part has
+	prior []*prior       // the parts that stay
+	fresh [][]Occurrence // by blob: the occurrences that no part in prior has
 	delta int64          // bytes of the blobs in fresh
 }
 
-// prior is a part of the present generation, and what the next generation needs of it.
+// prior is a part of the current generation, with the masks of its occurrences in the next one.
 type prior struct {
 	m           *member
 	part        Part
@@ -89,7 +89,7 @@ type prior struct {
 	want        []uint64 // by occurrence of the shard: its mask in the next generation; 0 means dead
 	occurrences int      // number of the repository's occurrences
 	alive       int      // number of those that stay alive
-	share                // what the repository has of the file
+	share                // the share of the repository in the file
 }
 
 // newPrior returns the part of a repository in a member; nil if there is none.
@@ -107,23 +107,22 @@ func newPrior(m *member, repo uint32) *prior {
 	return nil
 }
 
-// place identifies an occurrence across generations: a blob at a path.
-type place struct {
+// occurrenceKey identifies an occurrence of a repository in all generations: a blob at a path.
+type occurrenceKey struct {
 	path string
 	oid  string
 }
 
-// match assigns each occurrence of the next generation to the part that already has it, otherwise
+// assignOccurrences assigns each occurrence of the next generation to the part that already has it, otherwise
 // to the delta.
-func (u *update) match() {
-	holders := u.holders()
+func (u *update) assignOccurrences() {
+	holders := u.findHolders()
 
 	u.fresh, u.delta = make([][]Occurrence, len(u.blobs)), 0
 	for i, b := range u.blobs {
 		for _, o := range b.Occurrences {
-			s, ok := holders[place{o.Path, b.OID}]
+			s, ok := holders[occurrenceKey{o.Path, b.OID}]
 
-			// A part that has the blob at this path keeps it; only its revisions may have changed.
 			if !ok {
 				u.fresh[i] = append(u.fresh[i], o)
 				continue
@@ -140,20 +139,19 @@ func (u *update) match() {
 	}
 }
 
-// holder is an occurrence in a part of the present generation.
+// holder is an occurrence in a part of the current generation.
 type holder struct {
 	p   *prior
 	occ int
 }
 
-// holders maps every place of the present generation to the first part that has it. It resets what
-// the parts will have in the next generation.
-func (u *update) holders() map[place]holder {
-	holders := map[place]holder{}
+// findHolders maps each occurrence of the current generation to the first part that has it. It also resets
+// want, occurrences and alive of all parts.
+func (u *update) findHolders() map[occurrenceKey]holder {
+	holders := map[occurrenceKey]holder{}
 	for _, p := range u.prior {
 		sh := p.m.sh
 
-		// A place that several parts have belongs to the first.
 		p.want, p.occurrences, p.alive = make([]uint64, sh.m.occurs), 0, 0
 		for d := range sh.m.documents {
 			for o := int(sh.docOccur.At(d)); o < int(sh.docOccur.At(d+1)); o++ {
@@ -162,7 +160,7 @@ func (u *update) holders() map[place]holder {
 				}
 
 				p.occurrences++
-				key := place{string(sh.path(int(sh.occPath.At(o)))), sh.oid(d)}
+				key := occurrenceKey{string(sh.path(int(sh.occPath.At(o)))), sh.oid(d)}
 				if _, taken := holders[key]; !taken {
 					holders[key] = holder{p, o}
 				}
@@ -172,11 +170,11 @@ func (u *update) holders() map[place]holder {
 	return holders
 }
 
-// fold drops parts that are better rewritten, and reports whether it dropped any. It drops a part
-// that is mostly dead, or the smallest parts if there are too many. A part is folded only with
-// others that are together at least a quarter as large, so each byte is rewritten a logarithmic
-// number of times.
-func (u *update) fold() bool {
+// dropParts drops parts from u.prior, so that their documents go into the delta, and reports whether it
+// dropped any. It drops a part with too many dead occurrences, or the smallest parts if there are too
+// many. It drops a part only together with others that have at least a quarter of its size, so each byte
+// is rewritten a logarithmic number of times.
+func (u *update) dropParts() bool {
 	for i, p := range u.prior {
 		if dead := p.occurrences - p.alive; float64(dead) > u.opt.DeadLimit*float64(p.occurrences) {
 			u.prior = slices.Delete(u.prior, i, i+1)
@@ -192,8 +190,8 @@ func (u *update) fold() bool {
 		return false
 	}
 
-	// Drop parts from the smallest up. Stop when one is more than four times the sum of those
-	// before it and few enough are left.
+	// Drop parts, the smallest first, until few enough are left and the next is more than four times
+	// as large as the dropped ones together.
 	sum, keep := u.delta, len(u.prior)
 	for keep > whole {
 		size := u.prior[keep-1].text
@@ -209,31 +207,31 @@ func (u *update) fold() bool {
 	return folded
 }
 
-// keep writes the side files of the parts that stay, and returns those parts.
-func (u *update) keep(s *Set) ([]Built, error) {
+// keepParts writes the .dead files of the parts that stay, and returns these parts. It leaves out a part
+// without a live occurrence.
+func (u *update) keepParts(s *Set) ([]Built, error) {
 	var built []Built
 	for _, p := range u.prior {
-		// Leave out a part without anything in the next generation.
 		if p.alive == 0 {
 			continue
 		}
 
-		part, err := p.next(s, u.repo)
+		part, err := p.nextPart(s, u.repo)
 		if err != nil {
 			return nil, err
 		}
 
-		b := p.share.built(part, p.m.entry.size, p.m.sh.m)
+		b := p.share.describe(part, p.m.entry.size, p.m.sh.m)
 		b.Occurrences = p.alive
 		built = append(built, b)
 	}
 	return built, nil
 }
 
-// next returns the part as the next generation reads it. It writes a side file if that differs from
-// the shard. The side file has a bit of the shard for each bit of the next generation, and the
-// masks of the occurrences for which that is wrong.
-func (p *prior) next(s *Set, repo Repository) (part Part, err error) {
+// nextPart returns the part of the next generation. If its masks or revisions differ from those in the
+// shard, it writes a .dead file with the bits of sourceBits and the masks of the occurrences for which
+// these are wrong.
+func (p *prior) nextPart(s *Set, repo Repository) (part Part, err error) {
 	part, sh := p.part, p.m.sh
 
 	c := change{shard: sh.f.Name(), repo: repo, from: p.sourceBits()}
@@ -243,16 +241,14 @@ func (p *prior) next(s *Set, repo Repository) (part Part, err error) {
 			continue
 		}
 
-		// Most occurrences follow from moving bits: write only the others.
 		base := sh.masks.At(int(sh.occMask.At(o)))
 		same = same && base == want
-		if remap(c.from, base) != want {
+		if mapBits(c.from, base) != want {
 			c.occurs = append(c.occurs, uint32(o))
 			c.masks = append(c.masks, want)
 		}
 	}
 
-	// Without a difference the shard needs no side file.
 	if same && slices.EqualFunc(repo.Revisions, sh.m.repos[p.index].Revisions, sameRevision) {
 		part.Dead = FileID{}
 		return part, nil
@@ -293,7 +289,7 @@ func (p *prior) sourceBits() []uint8 {
 			continue
 		}
 
-		// A bit must beat noBit, which is right wherever the bit is not wanted.
+		// Begin with noBit, which is right for the occurrences that do not have the bit.
 		best := 0
 		for pr, n := range count {
 			if pr.want>>j&1 == 0 {
@@ -317,10 +313,9 @@ func (p *prior) sourceBits() []uint8 {
 	return from
 }
 
-// rest returns a source of the blobs that no index file of the repository has yet. The delta is
-// built from them.
-func (u *update) rest() Source {
-	r := &restSource{u: u}
+// deltaSource returns a source with the occurrences in u.fresh, from which the delta is built.
+func (u *update) deltaSource() Source {
+	r := &someBlobs{u: u}
 	for i, occurrences := range u.fresh {
 		if occurrences != nil {
 			b := u.blobs[i]
@@ -332,18 +327,18 @@ func (u *update) rest() Source {
 	return r
 }
 
-// restSource is a source with some blobs of another source.
-type restSource struct {
+// someBlobs is a source with some blobs of another source.
+type someBlobs struct {
 	u     *update
 	blobs []Blob
 	index []int // by blob: its index in the other source
 }
 
-func (r *restSource) Repositories() []Repository { return []Repository{r.u.repo} }
-func (r *restSource) Blobs() []Blob              { return r.blobs }
+func (r *someBlobs) Repositories() []Repository { return []Repository{r.u.repo} }
+func (r *someBlobs) Blobs() []Blob              { return r.blobs }
 
 // Read implements Source. r has only some blobs of the source, so their indexes are translated.
-func (r *restSource) Read(ctx context.Context, want []int, use func(i int, content []byte) error) error {
+func (r *someBlobs) Read(ctx context.Context, want []int, use func(i int, content []byte) error) error {
 	all := make([]int, len(want))
 	back := make(map[int]int, len(want))
 	for k, i := range want {

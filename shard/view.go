@@ -16,15 +16,15 @@ import (
 // View is a fixed list of parts to search. It is safe for concurrent use.
 type View struct {
 	set     *resources
-	held    []*entry
+	entries []*entry
 	members []*member
 	once    sync.Once // guards Release
 }
 
-// Group is the parts of one shard file with the same symbols file: one part for a shard of one
+// Group is the parts with the same shard file and the same symbols file: one part for a shard of one
 // repository, one for each repository of a pack. [Groups] makes groups, and they are immutable.
-// Searches of the same parts should use the same group, because results for the latest groups are
-// cached with the file.
+// Searches of the same parts should use the same group, because each file caches how to read its latest
+// groups.
 type Group struct {
 	Parts []Part // not empty
 
@@ -118,20 +118,20 @@ type entry struct {
 type member struct {
 	entry *entry
 	sh    *shard
-	parts []Part   // parts of the group whose files are all here
-	dead  []*entry // by part, nil for none; nil if no part has one
-	sym   *entry   // nil while there are no symbols
+	parts []Part   // the parts of the group whose files are all in the set
+	dead  []*entry // by part: its .dead file, nil if it has none; nil if no part has one
+	sym   *entry   // nil if there is no symbols file
 
 	once sync.Once // guards the fields below
 	err  error
-	*joined
+	*groupView
 }
 
-// joined is a group applied to its shard: how to read each repository.
-type joined struct {
-	group *Group      // nil if some of its parts are not here
+// groupView says how to read each repository of a group in the shard of the group.
+type groupView struct {
+	group *Group      // nil if some of its parts are not in the set
 	repos []*repoView // by index of the repository in the shard; nil if the group does not have it
-	full  bool        // every repository of the shard is in the group and nothing in it is dead
+	full  bool        // the group has every repository of the shard, and no occurrence is dead
 
 	documents int // number of documents in the shard
 
@@ -143,32 +143,31 @@ type joined struct {
 	changedRows  docSet
 	changedAlive []changedSkip
 
-	last  atomic.Pointer[repoMasks] // the latest answer about revisions: the next query nearly always asks for the same
+	last  atomic.Pointer[repoMasks] // the latest result for an opRev node: most queries have the same
 	skips atomic.Pointer[skipCount] // the latest count, for the same reason
 }
 
-// Joins are cached, because people who see different repositories search in turn. A file caches the
-// last groupsKept joins, and all files together joinedBytes. Beyond that each file still caches its
-// last join, which the next search needs.
+// Limits of the caches of group views. Several are cached, because users with access to different
+// repositories search different groups of the same file.
 const (
-	groupsKept  = 8
-	joinedBytes = 64 << 20
+	maxGroupViews     = 8        // views for one file
+	maxGroupViewBytes = 64 << 20 // bytes for all files; above that a file still caches its latest view
 )
 
-// joins caches the latest joins of a file. It is safe for concurrent use.
-type joins struct {
-	mu   sync.Mutex // guards the field below
-	last []*joined  // the newest comes first
+// groupViewCache caches the group views of a file that were used last. It is safe for concurrent use.
+type groupViewCache struct {
+	mu   sync.Mutex   // guards the field below
+	last []*groupView // the newest comes first
 }
 
-// get returns the join of a group; nil if it is not cached. A group with the same parts counts as
-// the same, because each state of the catalog makes new groups.
-func (c *joins) get(g *Group) *joined {
+// get returns the cached view of a group; nil if there is none. The group may be another one with the
+// same parts, because each state of the catalog has its own groups.
+func (c *groupViewCache) get(g *Group) *groupView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := slices.IndexFunc(c.last, func(j *joined) bool { return j.group == g })
+	i := slices.IndexFunc(c.last, func(j *groupView) bool { return j.group == g })
 	if i < 0 {
-		i = slices.IndexFunc(c.last, func(j *joined) bool { return j.group.Same(g) })
+		i = slices.IndexFunc(c.last, func(j *groupView) bool { return j.group.Same(g) })
 	}
 	if i < 0 {
 		return nil
@@ -180,21 +179,21 @@ func (c *joins) get(g *Group) *joined {
 	return j
 }
 
-// put caches a join in place of the one that was searched longest ago. total counts the bytes of
-// all files.
-func (c *joins) put(j *joined, total *atomic.Int64) {
+// put adds a view to the cache, and drops those that were used longest ago while there are too many.
+// total is the number of bytes of the cached views of all files.
+func (c *groupViewCache) put(j *groupView, total *atomic.Int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = slices.Insert(c.last, 0, j)
 	total.Add(j.bytes())
-	for len(c.last) > groupsKept || len(c.last) > 1 && total.Load() > joinedBytes {
+	for len(c.last) > maxGroupViews || len(c.last) > 1 && total.Load() > maxGroupViewBytes {
 		total.Add(-c.last[len(c.last)-1].bytes())
 		c.last = slices.Delete(c.last, len(c.last)-1, len(c.last))
 	}
 }
 
 // drop empties the cache when the file is closed.
-func (c *joins) drop(total *atomic.Int64) {
+func (c *groupViewCache) drop(total *atomic.Int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, j := range c.last {
@@ -203,10 +202,10 @@ func (c *joins) drop(total *atomic.Int64) {
 	c.last = nil
 }
 
-// bytes returns about how much memory a join takes: its parts, how each repository is read, the
-// masks of the last revisions, and a bit for each document.
-func (j *joined) bytes() int64 {
-	const perRepo = 8 + 8 // its view and its mask
+// bytes returns about how much memory a group view takes: its parts, a view and a mask for each
+// repository, and a bit for each document.
+func (j *groupView) bytes() int64 {
+	const perRepo = 8 + 8
 	return j.group.Bytes() + int64(len(j.repos))*perRepo + int64(j.documents)/8
 }
 
@@ -214,8 +213,8 @@ func (j *joined) bytes() int64 {
 type repoView struct {
 	id        uint32
 	revisions []Revision
-	masks     []uint64          // by mask number: the revisions of this generation
-	changed   map[uint32]uint64 // by occurrence: its mask, where masks is wrong
+	masks     []uint64          // by number of a mask in the shard: the mask in this generation
+	changed   map[uint32]uint64 // by occurrence: its mask, if that in masks is wrong
 	always    uint64            // revisions that every live occurrence has
 	ever      uint64            // revisions that any occurrence has
 }
@@ -230,37 +229,37 @@ func (r *repoView) mask(s *shard, o int) uint64 {
 	return r.masks[s.occMask.At(o)]
 }
 
-// Release gives the files back. The view must not be used afterwards, but the results of its
+// Release ends the use of the files. The view must not be used afterwards, but the results of its
 // searches stay valid.
 func (v *View) Release() {
-	v.once.Do(func() { v.set.release(v.held) })
+	v.once.Do(func() { v.set.release(v.entries) })
 }
 
 // ready reads the columns and the side files once. Every use of the member calls it first.
 func (m *member) ready() error {
-	m.once.Do(func() { m.err = file.Guard(m.load) })
+	m.once.Do(func() { m.err = file.Guard(m.prepare) })
 	return m.err
 }
 
-// load prepares the shard and its symbols for a search. Callers use ready, which loads only once.
-func (m *member) load() error {
+// prepare reads the shard and the symbols of the member, and sets m.groupView, from the cache if it is
+// there. Only ready calls it, once.
+func (m *member) prepare() error {
 	if err := m.sh.ready(); err != nil {
 		return err
 	}
 
-	// An earlier search may have joined this group already.
-	known := (*joined)(nil)
+	var cached *groupView
 	if m.group != nil {
-		known = m.sh.joins.get(m.group)
+		cached = m.sh.groupViews.get(m.group)
 	}
-	if known != nil {
-		m.joined = known
+	if cached != nil {
+		m.groupView = cached
 	} else {
-		if err := m.join(); err != nil {
+		if err := m.buildGroupView(); err != nil {
 			return err
 		}
 		if m.group != nil {
-			m.sh.joins.put(m.joined, m.sh.joinBytes)
+			m.sh.groupViews.put(m.groupView, m.sh.groupViewBytes)
 		}
 	}
 
@@ -270,8 +269,8 @@ func (m *member) load() error {
 	return nil
 }
 
-// symbolsReady reads the shard and the symbols once, without the parts. It is for a member with
-// symbols.
+// symbolsReady reads the shard and the symbols, once, without making the group view. The member must
+// have a symbols file.
 func (m *member) symbolsReady() error {
 	return file.Guard(func() error {
 		if err := m.sh.ready(); err != nil {
@@ -281,8 +280,8 @@ func (m *member) symbolsReady() error {
 	})
 }
 
-// join finds out how to read each repository of the parts.
-func (m *member) join() error {
+// buildGroupView sets the fields of the group view: how to read each repository of the parts.
+func (m *member) buildGroupView() error {
 	s := m.sh
 	m.repos = make([]*repoView, len(s.m.repos))
 	m.documents = s.m.documents
@@ -296,7 +295,7 @@ func (m *member) join() error {
 		m.repos[i] = &s.base[i]
 		if !p.Dead.IsZero() {
 			m.full = false
-			v, err := m.dead[k].dead.view(s, i)
+			v, err := m.dead[k].dead.viewOf(s, i)
 			if err != nil {
 				return err
 			}
@@ -304,7 +303,6 @@ func (m *member) join() error {
 		}
 	}
 
-	// Another repository with occurrences in the shard makes the join less than full.
 	for i, r := range m.repos {
 		if r == nil && s.base[i].ever != 0 {
 			m.full = false
@@ -313,14 +311,14 @@ func (m *member) join() error {
 	return nil
 }
 
-// alive returns the documents with a live occurrence; nil means all of the shard. The set is
-// shared. few reports that they are less than half of the shard.
+// alive returns the documents with a live occurrence; nil means all of the shard. The caller must not
+// change the set. few says that they are less than half of the shard.
 func (m *member) alive() (set docSet, few bool) {
 	if m.full {
 		return nil, false
 	}
 
-	j, s := m.joined, m.sh
+	j, s := m.groupView, m.sh
 	j.once.Do(func() {
 		j.living = newDocSet(s.m.documents)
 
@@ -338,14 +336,12 @@ func (m *member) alive() (set docSet, few bool) {
 	return j.living, 2*j.count < s.m.documents
 }
 
-// culprit returns the file that an error of damage is about: the file that the error names, or the
-// one in which a fault happened. Otherwise it is the shard, because all other files are read
-// through it.
-func (m *member) culprit(err error) *entry {
+// damagedEntry returns the entry of the damaged file for an error: the file that the error names, or the one
+// whose memory could not be read. If it is none of the side files, it returns the shard.
+func (m *member) damagedEntry(err error) *entry {
 	named, fault := (*file.DamagedError)(nil), (*file.FaultError)(nil)
 	byName, byPlace := errors.As(err, &named), errors.As(err, &fault)
 
-	// A fault has no file name, only the address that could not be read.
 	for _, e := range append([]*entry{m.sym}, m.dead...) {
 		if e != nil && (byName && e.f.Name() == named.File || byPlace && e.f.Holds(fault.Address)) {
 			return e
@@ -354,20 +350,19 @@ func (m *member) culprit(err error) *entry {
 	return m.entry
 }
 
-// changedSkip is a row whose revisions a later generation changed.
+// changedSkip is a row of a skipList whose revisions a later generation has changed.
 type changedSkip struct {
 	bit, repo int
 	mask      uint64
 }
 
-// skipCount is how many files of a group are kept by name only in a revision. It is immutable.
+// skipCount is how many files of a group have no content in the index in a revision. It is immutable.
 type skipCount struct {
 	revision string
 	files    int
 }
 
-// repoMasks is the answer of an opRepos or opRev node for each repository of a group. It is
-// immutable.
+// repoMasks is the result of an opRepos or opRev node for each repository of a group. It is immutable.
 type repoMasks struct {
 	name      string   // pattern of revisions
 	bits      []uint64 // by index of the repository in the shard: revisions for which the node holds

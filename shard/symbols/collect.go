@@ -9,11 +9,10 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// Write finds the symbols of some texts and writes them into a file in dir. Symbols of
-// documents that older files know are copied instead of tagged. An error of tag for one
-// text leaves the symbols of that text unknown; only the end of ctx, or a text that cannot be
-// read, ends the whole. Texts whose symbols an older file does not know are tried once more
-// with again; else they stay unknown.
+// Write finds the symbols of some texts and writes them into a file in dir. It copies the symbols of
+// documents that older files have, and calls tag for the others. If tag reports an error for a text,
+// its symbols stay unknown. Write fails only at the end of ctx, or if it cannot read a text. Where
+// tag has failed for an older file, Write calls it again only if again is set.
 func Write(ctx context.Context, dir string, texts Texts, known []Known, again bool, tag Tagger) (file.ID, error) {
 	c := &collector{
 		texts: texts, tag: tag, docs: make([][]byte, texts.Count), extents: make([][]byte, texts.Count),
@@ -21,15 +20,15 @@ func Write(ctx context.Context, dir string, texts Texts, known []Known, again bo
 		names: newInterner(), parents: newInterner(), kinds: map[string]uint32{},
 	}
 
-	// Known symbols first: a document that has its rows is not tagged any more.
+	// run tags only the documents that have no rows yet.
 	if err := c.copyKnown(ctx, known); err != nil {
 		return file.ID{}, err
 	}
 
-	if err := c.run(ctx); err != nil {
+	if err := c.tagDocuments(ctx); err != nil {
 		return file.ID{}, err
 	}
-	return c.write(ctx, dir)
+	return c.writeFile(ctx, dir)
 }
 
 // collector collects the symbols of a shard.
@@ -38,48 +37,48 @@ type collector struct {
 	tag   Tagger
 	docs  [][]byte // by document: its rows, as appendRow writes them; nil while not known
 
-	extents [][]byte // by document: how far its rows last, as extentWriter writes it
+	extents [][]byte // by document: where the definitions of its rows end, as extentWriter writes it
 
 	again bool    // try documents that failed before
-	tries []uint8 // by document: attempts that failed, or the last is under way
+	tries []uint8 // by document: attempts to tag it that failed, and one more while an attempt runs
 
-	mu      sync.Mutex // guards the fields below
-	names   *interner
-	parents *interner // of keys as parentKey makes them
-	kinds   map[string]uint32
-	kindsBy []string // by number
-	next    int      // the next document to be tagged
-	err     error
+	mu        sync.Mutex // guards the fields below
+	names     *interner
+	parents   *interner // of keys as appendParentKey makes them
+	kinds     map[string]uint32
+	kindNames []string // by number
+	next      int      // the next document to be tagged
+	err       error
 }
 
 // errNoRoom reports more than 4 GiB of names.
 var errNoRoom = errors.New("too many names of symbols")
 
-// The amount of text that the tagger gets at once. It is less if other cores would have nothing to
-// do.
+// A batch is the documents that the tagger gets in one call. Its size in bytes of text is between
+// these limits, and each goroutine gets at least batchesPerWorker batches.
 const (
-	leastGroup = 16 << 10
-	mostGroup  = 512 << 10
-	groupShare = 8 // groups for each goroutine, at least
+	minBatch         = 16 << 10
+	maxBatch         = 512 << 10
+	batchesPerWorker = 8
 )
 
-// run tags the documents, on each core one group of them at a time.
-func (c *collector) run(ctx context.Context) error {
+// tagDocuments tags the documents that have no rows yet, on all cores.
+func (c *collector) tagDocuments(ctx context.Context) error {
 	var wg sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0) + 1
-	group := min(max(int(c.texts.Bytes)/(workers*groupShare), leastGroup), mostGroup)
+	batch := min(max(int(c.texts.Bytes)/(workers*batchesPerWorker), minBatch), maxBatch)
 
 	for range workers {
 		wg.Go(func() {
-			w := tagging{c: c, group: group, read: c.texts.Reader()}
+			w := tagging{c: c, batch: batch, read: c.texts.Reader()}
 			for more := true; more; {
-				// Files are mapped: reading one that was cut short is a fault, which becomes an error.
+				// Files are mapped. Guard turns the fault at reading a truncated one into an error.
 				err := file.Guard(func() (err error) {
-					more, err = w.next(ctx)
+					more, err = w.tagBatch(ctx)
 					return err
 				})
 				if err != nil {
-					c.fail(err)
+					c.setError(err)
 					return
 				}
 			}
@@ -90,12 +89,13 @@ func (c *collector) run(ctx context.Context) error {
 	return c.err
 }
 
-// take returns the next document to be tagged; false when there is none, or an error.
-func (c *collector) take(ctx context.Context) (int, bool) {
+// takeDocument returns the number of the next document to be tagged. It returns false if there is none left,
+// or if collecting has failed, as at the end of ctx.
+func (c *collector) takeDocument(ctx context.Context) (int, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	// Documents from next on are nobody's yet: done writes only those that were taken.
+	// No goroutine writes to documents from next on, so docs and tries may be read here.
 	for c.next < len(c.docs) && (c.docs[c.next] != nil || c.tries[c.next] > 0 && !c.again) {
 		c.next++
 	}
@@ -109,8 +109,8 @@ func (c *collector) take(ctx context.Context) (int, bool) {
 	return doc, c.err == nil && doc < len(c.docs)
 }
 
-// fail remembers the first error; it ends the collecting.
-func (c *collector) fail(err error) {
+// setError stores the first error. After it, takeDocument returns no more documents.
+func (c *collector) setError(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil {
@@ -118,26 +118,25 @@ func (c *collector) fail(err error) {
 	}
 }
 
-// maxKinds is how many kinds are believed: two bytes hold their numbers, and that of "".
+// maxKinds is how many kinds get a number, which has two bytes. All further kinds get that of "".
 const maxKinds = 1<<16 - 1
 
-// kindNumberLocked returns the number of a kind. c.mu is held, unless nobody else is at
-// work.
+// kindNumberLocked returns the number of a kind. The caller holds c.mu, or no other goroutine uses c.
 func (c *collector) kindNumberLocked(kind string) uint32 {
-	if len(c.kindsBy) >= maxKinds {
-		kind = "" // nobody has so many: this is no list of kinds
+	if len(c.kindNames) >= maxKinds {
+		kind = "" // no tagger has so many kinds, so these are wrong
 	}
 
 	n, ok := c.kinds[kind]
 	if !ok {
-		n = uint32(len(c.kindsBy))
+		n = uint32(len(c.kindNames))
 		c.kinds[kind] = n
-		c.kindsBy = append(c.kindsBy, kind)
+		c.kindNames = append(c.kindNames, kind)
 	}
 	return n
 }
 
-// parentKey appends what collector.parents has for a parent: its name, a zero, its kind.
-func parentKey(dst, name []byte, kind string) []byte {
+// appendParentKey appends the key of a parent in collector.parents: its name, a zero byte, its kind.
+func appendParentKey(dst, name []byte, kind string) []byte {
 	return append(append(append(dst, name...), 0), kind...)
 }

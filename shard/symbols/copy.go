@@ -8,13 +8,13 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// copyKnown copies the symbols of the documents that older files know.
+// copyKnown copies the symbols of the documents for which an older file has them.
 func (c *collector) copyKnown(ctx context.Context, known []Known) error {
 	if len(known) == 0 {
 		return nil
 	}
 
-	want := map[Key]int{} // documents whose symbols are not known yet
+	want := map[Key]int{} // documents without symbols so far
 	for doc := range c.docs {
 		if key, ok := c.texts.Key(doc); ok {
 			want[key] = doc
@@ -29,8 +29,8 @@ func (c *collector) copyKnown(ctx context.Context, known []Known) error {
 			if !ok || !wanted {
 				continue
 			}
-			// Another file may have the symbols that this one lacks.
-			if tries := k.File.tries(doc); tries > 0 {
+			// If this file has no symbols for the document, another one may have them.
+			if tries := k.File.failedTries(doc); tries > 0 {
 				c.tries[to] = uint8(tries)
 			} else {
 				old.docs = append(old.docs, copiedDoc{doc, to})
@@ -38,7 +38,7 @@ func (c *collector) copyKnown(ctx context.Context, known []Known) error {
 			}
 		}
 
-		if err := file.Guard(old.run); err != nil {
+		if err := file.Guard(old.copyDocuments); err != nil {
 			return fmt.Errorf("copy known symbols: %w", err)
 		}
 		if err := ctx.Err(); err != nil {
@@ -48,30 +48,33 @@ func (c *collector) copyKnown(ctx context.Context, known []Known) error {
 	return nil
 }
 
-// copying copies symbols from an older file: of its names those that are used, page by
-// page, then the rows with their new numbers.
+// copying copies the symbols of some documents from an older file. First it numbers the names that
+// occur in them, page by page. Then it copies the rows, with the new numbers.
 type copying struct {
 	c      *collector
 	from   *File
 	docs   []copiedDoc
 	recent Recent
 
-	names   []uint32 // by old number: 0 unused, 1 used, from firstName on the new number
-	parents []uint32 // by old number: the new number and one, 0 for none yet
+	names   []uint32 // by old number: nameUnused, nameUsed, or the new number + firstName
+	parents []uint32 // by old number: the new number + 1; 0 if it has none yet
 }
 
-// firstName is what copying.names has for new number 0.
-const firstName = 2
+// Values of copying.names.
+const (
+	nameUnused = iota
+	nameUsed   // no new number yet
+	firstName  // the name has new number 0
+)
 
 // copiedDoc is a document: its numbers in the old and in the new shard.
 type copiedDoc struct{ from, to int }
 
-// run copies the documents in docs.
-func (o *copying) run() error {
-	// Which names are used.
+// copyDocuments copies the documents in docs.
+func (o *copying) copyDocuments() error {
 	for _, d := range o.docs {
 		err := o.from.Rows(d.from, &o.recent, func(r Row) bool {
-			o.names[r.Name] = 1
+			o.names[r.Name] = nameUsed
 			return true
 		})
 		if err != nil {
@@ -79,36 +82,36 @@ func (o *copying) run() error {
 		}
 	}
 
-	if err := o.number(); err != nil {
+	if err := o.renumberNames(); err != nil {
 		return err
 	}
 	for _, d := range o.docs {
-		if err := o.copy(d); err != nil {
+		if err := o.copyRows(d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// number gives new numbers to the names that are used.
-func (o *copying) number() error {
+// renumberNames gives a new number to each name with nameUsed.
+func (o *copying) renumberNames() error {
 	var buf []byte
 	var err error
 	for p := range o.from.pageName.Len() {
 		n := int(o.from.pageName.At(p))
-		if buf, err = o.from.page(p, buf); err != nil {
+		if buf, err = o.from.decodePage(p, buf); err != nil {
 			return err
 		}
 
-		// Names are one per line in a page; n is the number of the next.
+		// A page has one name per line; n is the number of the next.
 		for text := buf; len(text) > 0 && n < len(o.names); n++ {
 			name, rest, _ := bytes.Cut(text, newline)
 			text = rest
-			if o.names[n] != 1 {
+			if o.names[n] != nameUsed {
 				continue
 			}
 
-			number, ok := o.c.names.number(name, o.c.names.hash(name))
+			number, ok := o.c.names.intern(name, o.c.names.hash(name))
 			if !ok {
 				return errNoRoom
 			}
@@ -118,8 +121,8 @@ func (o *copying) number() error {
 	return nil
 }
 
-// copy copies the rows of a document.
-func (o *copying) copy(d copiedDoc) error {
+// copyRows copies the rows of a document.
+func (o *copying) copyRows(d copiedDoc) error {
 	coded, before := []byte{}, Row{}
 	var failed error
 	err := o.from.Rows(d.from, &o.recent, func(r Row) bool {
@@ -128,13 +131,15 @@ func (o *copying) copy(d copiedDoc) error {
 			return false
 		}
 
-		// Names, kinds and parents get the numbers of the new file.
+		// Replace the numbers of name, kind and parent by those in the new file.
 		r.Name = int(o.names[r.Name] - firstName)
 		r.Kind = int(o.c.kindNumberLocked(o.from.kinds[r.Kind]))
 		if r.Parent > 0 {
-			if r.Parent, failed = o.parent(r.Parent - 1); failed != nil {
+			number, err := o.renumberParent(r.Parent - 1)
+			if failed = err; err != nil {
 				return false
 			}
+			r.Parent = number + 1
 		}
 
 		// Rows are differences to the row before.
@@ -151,22 +156,22 @@ func (o *copying) copy(d copiedDoc) error {
 		return err
 	}
 
-	// The rows are the same in number and order, so their extents are, too.
+	// The order of the rows is unchanged, so their extents are, too.
 	o.c.docs[d.to] = coded
-	o.c.extents[d.to], err = o.from.extentsOf(d.from, nil)
+	o.c.extents[d.to], err = o.from.decodeExtents(d.from, nil)
 	return err
 }
 
-// parent returns the new number of a parent, and one.
-func (o *copying) parent(n int) (int, error) {
+// renumberParent returns the new number of a parent by its old one.
+func (o *copying) renumberParent(n int) (int, error) {
 	if o.parents[n] == 0 {
 		p := o.from.parents[n]
-		key := parentKey(nil, []byte(p.name), p.kind)
-		number, ok := o.c.parents.number(key, o.c.parents.hash(key))
+		key := appendParentKey(nil, []byte(p.name), p.kind)
+		number, ok := o.c.parents.intern(key, o.c.parents.hash(key))
 		if !ok {
 			return 0, errNoRoom
 		}
 		o.parents[n] = number + 1
 	}
-	return int(o.parents[n]), nil
+	return int(o.parents[n] - 1), nil
 }

@@ -53,13 +53,13 @@ func TestEncode_writesTheDocumentedExample(t *testing.T) {
 			t.Errorf("extent %d: %d, want %d", i, got, want)
 		}
 	}
-	if text, ok := unfront(make([]byte, 0, pageBytes), page); !ok || string(text) != "Able\nable\napply\n" {
+	if text, ok := decodeFront(make([]byte, 0, pageBytes), page); !ok || string(text) != "Able\nable\napply\n" {
 		t.Errorf("page %q, %v", text, ok)
 	}
 	r := refReader{b: refs}
 	for i, want := range documents {
 		var got []uint32
-		if err := r.next().each(3, func(doc int) { got = append(got, uint32(doc)) }); err != nil || !slices.Equal(got, want) {
+		if err := r.readReference().forEach(3, func(doc int) { got = append(got, uint32(doc)) }); err != nil || !slices.Equal(got, want) {
 			t.Errorf("documents of %s: %v, %v, want %v", names[i], got, err, want)
 		}
 	}

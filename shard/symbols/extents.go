@@ -7,16 +7,16 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// extentWriter writes how far the rows of a document last, for those that last
-// longer than their line: the number of rows passed over since the last one that
-// does, and the bytes from the name to the end of its last line. Where the
-// functions of a file last 300, 0 and 90 bytes that is
+// extentWriter writes the extents of the rows of a document. The extent of a definition that spans
+// several lines is the number of bytes from its name to the end of its last line; others have none. For
+// each row with an extent it writes how many rows without one come before it, and then the extent. If
+// the functions of a file have extents of 300, none and 90 bytes, that is
 //
-//	00 ac 02   no row passed over, 300 bytes
-//	01 5a      one row passed over, 90 bytes
+//	00 ac 02   no row before, 300 bytes
+//	01 5a      one row before, 90 bytes
 type extentWriter struct {
 	coded  []byte
-	passed uint64
+	passed uint64 // rows without an extent since the last one with an extent
 }
 
 func (w *extentWriter) reset() { w.coded, w.passed = w.coded[:0], 0 }
@@ -35,19 +35,18 @@ func (w *extentWriter) add(extent int) {
 // extentReader reads what extentWriter writes.
 type extentReader struct {
 	b         []byte
-	passed    uint64 // rows to pass over before the next extent
-	begun     bool   // passed is read
-	malformed bool   // it ended in bytes that are no extents
+	passed    uint64 // rows without an extent before the next one with an extent
+	hasPassed bool   // passed has been read
+	malformed bool   // the bytes are damaged: reading stopped
 }
 
 // next returns the extent of the next row, 0 for none.
 func (r *extentReader) next() int {
-	// Rows without an extent are counted together: passed of them come first.
-	if !r.begun {
+	if !r.hasPassed {
 		if len(r.b) == 0 {
 			return 0
 		}
-		r.passed, r.begun = r.uint(), true
+		r.passed, r.hasPassed = r.readUint(), true
 	}
 
 	if r.passed > 0 {
@@ -55,11 +54,11 @@ func (r *extentReader) next() int {
 		return 0
 	}
 
-	r.begun = false
-	return int(r.uint() & (1<<40 - 1))
+	r.hasPassed = false
+	return int(r.readUint() & (1<<40 - 1))
 }
 
-func (r *extentReader) uint() uint64 {
+func (r *extentReader) readUint() uint64 {
 	v, n := binary.Uvarint(r.b)
 	if n <= 0 {
 		r.b, r.malformed = nil, true
@@ -82,9 +81,9 @@ func (c *collector) extentColumn() (extents, ends []byte) {
 // newline.
 type Line struct{ Start, End int }
 
-// Around finds the enclosing definition of each of some ascending lines: of the definitions that
-// span several lines and include the line, the last one that begins. It calls use with the index of
-// each line that has one.
+// Around finds the innermost definition around each of some ascending lines: of the definitions that
+// span several lines and include the line, the one that begins last. For each line with such a
+// definition it calls use with the index of the line.
 func (y *File) Around(doc int, lines []Line, recent *Recent, use func(line int, s Symbol)) error {
 	open, err := y.openRows(doc, recent)
 	if err != nil {
@@ -92,7 +91,8 @@ func (y *File) Around(doc int, lines []Line, recent *Recent, use func(line int, 
 	}
 
 	for i, line := range lines {
-		// The last that has begun, or one around it that has not ended yet.
+		// Take the last row that begins before the end of the line, or the first around it that ends
+		// after the start of the line.
 		at := sort.Search(len(open), func(k int) bool { return open[k].Offset >= line.End }) - 1
 		for at >= 0 && open[at].end <= line.Start {
 			at = open[at].longer
@@ -101,7 +101,6 @@ func (y *File) Around(doc int, lines []Line, recent *Recent, use func(line int, 
 			continue
 		}
 
-		// Only now are names decoded, which may cost a page each.
 		s, err := y.Symbol(open[at].Row, recent)
 		if err != nil {
 			return err
@@ -127,33 +126,32 @@ type openRow struct {
 // openRows returns the rows of a document that span several lines. They are valid until the next
 // call.
 func (y *File) openRows(doc int, recent *Recent) ([]openRow, error) {
-	if recent.of(y); recent.openDoc == doc+1 {
+	if recent.switchTo(y); recent.openDocPlus1 == doc+1 {
 		return recent.open, nil
 	}
 
-	// Without an extent no row lasts: the rows need not be decoded.
-	recent.openDoc = 0
-	extents, err := y.extentsOf(doc, recent.extents)
+	recent.openDocPlus1 = 0
+	extents, err := y.decodeExtents(doc, recent.extents)
 	if len(extents) == 0 || err != nil {
 		return nil, err
 	}
 	recent.extents = extents
-	rows, err := y.rows(doc, recent)
+	rows, err := y.decodeRows(doc, recent)
 	if err != nil {
 		return nil, err
 	}
 
 	recent.open = recent.open[:0]
-	if !recent.nest(rows, &extentReader{b: extents}) {
+	if !recent.setOpen(rows, &extentReader{b: extents}) {
 		return nil, y.f.Damaged("extents of document %d", doc)
 	}
-	recent.openDoc = doc + 1
+	recent.openDocPlus1 = doc + 1
 	return recent.open, nil
 }
 
-// extentsOf decodes the extents of a document's symbols into buf. extentWriter describes the
+// decodeExtents decodes the extents of a document's symbols into buf. extentWriter describes the
 // format.
-func (y *File) extentsOf(doc int, buf []byte) ([]byte, error) {
+func (y *File) decodeExtents(doc int, buf []byte) ([]byte, error) {
 	coded := file.Entry(y.extents, y.extentEnd, doc)
 	if len(coded) == 0 {
 		return nil, nil
@@ -165,9 +163,9 @@ func (y *File) extentsOf(doc int, buf []byte) ([]byte, error) {
 	return extents, nil
 }
 
-// nest appends the rows that last to open. It reports false where the extents are
-// damaged.
-func (h *Recent) nest(rows []Row, extents *extentReader) bool {
+// setOpen sets h.open to the rows that have an extent, with their links to longer rows. It reports false
+// if the extents are damaged.
+func (h *Recent) setOpen(rows []Row, extents *extentReader) bool {
 	stack, dst := h.nested[:0], h.open
 	for _, row := range rows {
 		extent := extents.next()
@@ -178,8 +176,8 @@ func (h *Recent) nest(rows []Row, extents *extentReader) bool {
 			continue
 		}
 
-		// The ends of dst at stack[0], stack[1], ... fall: those that end no later than this
-		// row does come off, and the next one is the last that ends behind it.
+		// stack has the rows in dst that may be the longer one of a later row. Each ends before the
+		// one below it in the stack. Remove those that end no later than this row.
 		end := row.Offset + extent
 		for len(stack) > 0 && dst[stack[len(stack)-1]].end <= end {
 			stack = stack[:len(stack)-1]

@@ -18,7 +18,7 @@ type File struct {
 
 	once      sync.Once // guards the fields below
 	err       error
-	shard     string
+	shard     string // name of the shard file
 	documents int
 	names     int
 	kinds     []string
@@ -48,18 +48,18 @@ type parent struct{ name, kind string }
 // files. Nothing is read yet.
 func Open(f *file.File, tables *Tables) *File { return &File{f: f, tables: tables} }
 
-// Ready reads and checks the columns, once, and checks that the symbols belong to a shard with that
-// many documents. The caller must call it first.
+// Ready reads and checks the columns, once, and checks that the symbols belong to the given shard file
+// with that many documents. The caller must call it before any other method.
 func (y *File) Ready(shard string, documents int) error {
-	y.once.Do(func() { y.err = y.f.Blame(y.load()) })
+	y.once.Do(func() { y.err = y.f.Blame(y.readSections()) })
 	if y.err == nil && (y.shard != shard || y.documents != documents) {
 		return y.f.Damaged("it belongs to %s", y.shard)
 	}
 	return y.err
 }
 
-// load reads and checks the file's sections. Callers use Ready, which loads only once.
-func (y *File) load() error {
+// readSections reads and checks the sections of the file. Only Ready calls it, once.
+func (y *File) readSections() error {
 	b, err := y.f.Bytes(secMeta)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (y *File) load() error {
 		return err
 	}
 
-	// The codes first: everything else is written in them.
+	// The other sections are written in these codes.
 	if err := y.loadCodes(); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (y *File) load() error {
 	return y.openPostings()
 }
 
-// loadUnknown reads which documents have symbols that are not known.
+// loadUnknown reads the list of the documents whose symbols are not known.
 func (y *File) loadUnknown() error {
 	b, err := y.f.Bytes(secUnknown)
 	if err != nil {
@@ -123,8 +123,8 @@ func (y *File) loadUnknown() error {
 // Unknown lists the documents whose symbols are not known, by number. The list is shared.
 func (y *File) Unknown() []Unknown { return y.unknown }
 
-// tries returns how many attempts at the symbols of a document failed; 0 if they are known.
-func (y *File) tries(doc int) int {
+// failedTries returns how many attempts at the symbols of a document failed; 0 if they are known.
+func (y *File) failedTries(doc int) int {
 	i := sort.Search(len(y.unknown), func(i int) bool { return y.unknown[i].Doc >= doc })
 	if i == len(y.unknown) || y.unknown[i].Doc != doc {
 		return 0
@@ -139,9 +139,8 @@ func (y *File) loadCodes() error {
 		return err
 	}
 
+	// The order in which collector.writeFile adds these columns.
 	all := []**code{&y.code.parents, &y.code.pages, &y.code.refs, &y.code.docs, &y.code.extents}
-
-	// The order of coded.add: each code belongs to one section.
 	if len(b) != len(all)*codeBytes {
 		return fmt.Errorf("%w: size of the codes", file.ErrDamaged)
 	}
@@ -173,8 +172,8 @@ func (y *File) loadParents(kinds []string) error {
 	for i := range y.parents {
 		shared, rest, kind := d.Uint(), d.Text(), d.Uint()
 
-		// A name may repeat all of the one before: unbounded, a small damaged file would ask for
-		// memory that grows with the square of its size.
+		// Limit the names, because each may repeat all of the one before: otherwise a small damaged
+		// file could need memory that grows with the square of its size.
 		if d.Err() != nil || shared > uint64(len(before)) || len(rest) > MaxName-int(shared) || kind >= uint64(len(kinds)) {
 			return fmt.Errorf("%w: parent %d", file.ErrDamaged, i)
 		}
@@ -185,8 +184,8 @@ func (y *File) loadParents(kinds []string) error {
 	return nil
 }
 
-// loadColumns reads the columns and makes sure that they fit together, so that the queries
-// need not check anything.
+// loadColumns reads the columns and checks that they have the same number of rows and that their
+// offsets ascend, so that queries can index with them unchecked.
 func (y *File) loadColumns() error {
 	for _, c := range []struct {
 		id file.SectionID
@@ -205,7 +204,7 @@ func (y *File) loadColumns() error {
 		}
 	}
 
-	// One row a page in the columns of pages, one a document in the others.
+	// The columns of pages have one row a page, the others one row a document.
 	pages := y.pageEnd.Len()
 	sized := y.pageSize.Len() == pages && y.pageName.Len() == pages && y.firstEnd.Len() == pages && y.refEnd.Len() == pages &&
 		y.docEnd.Len() == y.documents && y.extentEnd.Len() == y.documents
@@ -235,11 +234,11 @@ func ascending(c file.Column32, limit int) bool {
 	return int(before) <= limit
 }
 
-// openPostings opens the postings of the pages. They are small and checked as a whole.
+// openPostings opens the postings of the pages. They are small, so it checks all of their bytes.
 func (y *File) openPostings() error {
 	var segments [][]byte
 	for i := file.SectionID(0); ; i++ {
-		// Segments are numbered without a gap, so the first that is not there ends them.
+		// Segments are numbered without a gap, so the first missing number is the end.
 		s := y.f.Find(secPostings + i)
 		if s.Length == 0 {
 			break
@@ -258,7 +257,7 @@ func (y *File) openPostings() error {
 		return fmt.Errorf("%w: %w", file.ErrDamaged, err)
 	}
 
-	// A page is one unit: with another number of units, the postings would name pages that are not there.
+	// A page is one unit. If there were more units than pages, the postings would name missing pages.
 	units := 0
 	for i := range segments {
 		units += post.Units(i)
@@ -271,8 +270,8 @@ func (y *File) openPostings() error {
 	return nil
 }
 
-// damage names the file in an error of the postings.
-func (y *File) damage(err error) error {
+// nameFile adds the name of the file to an error that says the postings are corrupt.
+func (y *File) nameFile(err error) error {
 	if errors.Is(err, trigram.ErrCorrupt) {
 		return y.f.Damaged("%w", err)
 	}

@@ -16,11 +16,11 @@ import (
 //	"abac"   0, 10, 0, 11   ->   bits 0 1 0 0 1 1 from the lowest up   ->   byte 0x32
 
 const (
-	codeBits  = 11          // of the longest code
-	codeBytes = 1 << 8 >> 1 // of a written code: half a byte for each length
+	codeBits  = 11          // bits of the longest code
+	codeBytes = 1 << 8 >> 1 // bytes of the written lengths of all codes: half a byte each
 )
 
-// huffmanCode has for each byte its bits, the first one lowest.
+// huffmanCode has the code of each byte, whose first bit is the lowest.
 type huffmanCode struct {
 	length [1 << 8]uint8 // 0: the byte does not occur
 	bits   [1 << 8]uint16
@@ -29,29 +29,28 @@ type huffmanCode struct {
 // newHuffmanCode makes a code for bytes with these counts.
 func newHuffmanCode(counts *[1 << 8]int) *huffmanCode {
 	c := &huffmanCode{}
-	c.lengths(counts)
+	c.setLengths(counts)
 
 	next := firstCodes(&c.length)
 	for b, n := range c.length {
 		if n > 0 {
-			c.bits[b] = reversed(next[n], n)
+			c.bits[b] = reverseBits(next[n], n)
 			next[n]++
 		}
 	}
 	return c
 }
 
-// lengths sets the lengths of the codes by Huffman's algorithm: the two rarest trees are
-// joined until one is left, and each time the codes of their bytes get a bit longer. trees
-// is sorted by count, the rarest last.
-func (c *huffmanCode) lengths(counts *[1 << 8]int) {
+// setLengths sets the lengths of the codes by Huffman's algorithm: it merges the two rarest trees until
+// one is left, and each time the codes of their bytes get a bit longer.
+func (c *huffmanCode) setLengths(counts *[1 << 8]int) {
 	type tree struct {
 		count int
 		bytes []byte
 	}
 
-	// A tree of one leaf for each byte that is there.
-	var trees []tree
+	// Begin with a tree of one leaf for each byte that occurs.
+	var trees []tree // sorted by count, the rarest last
 	for b, n := range counts {
 		if n > 0 {
 			trees = append(trees, tree{n, []byte{byte(b)}})
@@ -60,32 +59,31 @@ func (c *huffmanCode) lengths(counts *[1 << 8]int) {
 	byCount := func(a, b tree) int { return cmp.Compare(b.count, a.count) }
 	slices.SortStableFunc(trees, byCount)
 
-	// One byte alone still takes a bit.
+	// A single byte gets a code of one bit.
 	if len(trees) == 1 {
 		c.length[trees[0].bytes[0]] = 1
 	}
 
 	for len(trees) > 1 {
 		a, b := trees[len(trees)-2], trees[len(trees)-1]
-		joined := tree{a.count + b.count, slices.Concat(a.bytes, b.bytes)}
-		for _, x := range joined.bytes {
+		merged := tree{a.count + b.count, slices.Concat(a.bytes, b.bytes)}
+		for _, x := range merged.bytes {
 			c.length[x]++
 		}
 
-		// The joined tree takes its place among the others.
 		trees = trees[:len(trees)-2]
-		at, _ := slices.BinarySearchFunc(trees, joined, byCount)
-		trees = slices.Insert(trees, at, joined)
+		at, _ := slices.BinarySearchFunc(trees, merged, byCount)
+		trees = slices.Insert(trees, at, merged)
 	}
 
-	c.limit()
+	c.limitLengths()
 }
 
-// limit cuts codes that are longer than codeBits, and makes shorter ones longer until all
-// have room, by Kraft's inequality:
+// limitLengths shortens codes that are longer than codeBits, and lengthens others until a prefix code with
+// these lengths exists, by Kraft's inequality:
 //
 //	sum of 1<<(codeBits-length) over all bytes <= 1<<codeBits
-func (c *huffmanCode) limit() {
+func (c *huffmanCode) limitLengths() {
 	used := 0
 	for b, n := range c.length {
 		if n > codeBits {
@@ -96,7 +94,7 @@ func (c *huffmanCode) limit() {
 		}
 	}
 
-	// The longest of the others cost least.
+	// Lengthen the longest of the others, because their bytes are the rarest.
 	for n := uint8(codeBits - 1); used > 1<<codeBits && n > 0; {
 		b := slices.Index(c.length[:], n)
 		if b < 0 {
@@ -108,8 +106,8 @@ func (c *huffmanCode) limit() {
 	}
 }
 
-// firstCodes returns the first code of each length of a canonical code: codes of a length
-// follow each other, shorter ones come first.
+// firstCodes returns the first code of each length. The code is canonical: the codes of one length
+// are consecutive numbers, and shorter codes come before longer ones.
 func firstCodes(length *[1 << 8]uint8) (next [codeBits + 1]uint16) {
 	var count [codeBits + 1]uint16
 	for _, n := range length {
@@ -124,9 +122,8 @@ func firstCodes(length *[1 << 8]uint8) (next [codeBits + 1]uint16) {
 	return next
 }
 
-// reversed returns a code of n bits with its bits in the opposite order: the first one
-// lowest.
-func reversed(code uint16, n uint8) (out uint16) {
+// reverseBits returns a code of n bits in reverse order, so that its first bit is the lowest.
+func reverseBits(code uint16, n uint8) (out uint16) {
 	for range n {
 		out = out<<1 | code&1
 		code >>= 1
@@ -134,18 +131,18 @@ func reversed(code uint16, n uint8) (out uint16) {
 	return out
 }
 
-// appendTo writes the lengths; a canonical code follows from them.
-func (c *huffmanCode) appendTo(dst []byte) []byte {
+// appendLengths appends the lengths of the codes, from which a reader computes the canonical code.
+func (c *huffmanCode) appendLengths(dst []byte) []byte {
 	for i := 0; i < len(c.length); i += 2 {
 		dst = append(dst, c.length[i]|c.length[i+1]<<4)
 	}
 	return dst
 }
 
-// encode appends the codes of src. acc has n bits that are not written yet.
+// encode appends the codes of src.
 func (c *huffmanCode) encode(dst, src []byte) []byte {
-	// Six bytes are written at once, as eight of which two are taken back. n < 48 before each byte, so
-	// acc never has more than 47 + codeBits bits.
+	// acc has n bits that are not written yet. Six bytes are written at once: eight are appended, and
+	// the last two dropped. n < 48 before each byte, so acc never has more than 47 + codeBits bits.
 	acc, n := uint64(0), uint(0)
 	for _, b := range src {
 		acc |= uint64(c.bits[b]) << n
@@ -163,16 +160,16 @@ func (c *huffmanCode) encode(dst, src []byte) []byte {
 	return dst
 }
 
-// huffmanTable decodes: it has, for each value of the next tableBits bits, the codes at their
-// start.
+// huffmanTable decodes. Its index is the next tableBits bits of the input; the entry has the one or
+// two codes with which these bits begin.
 type huffmanTable [1 << tableBits]codeEntry
 
 // tableBits is more than codeBits, so that often two short codes are decoded at once.
 const tableBits = 12
 
-// codeEntry is, from the lowest bits up: a byte, the byte after it, the bits of the first,
-// the bits of both, and how many bytes they are: 0 if no code begins so, 1 if the second is
-// not complete.
+// codeEntry has one or two decoded bytes, packed from the lowest bits up: the first byte (8 bits), the
+// second (8), the length of the code of the first (4), the length of both codes (5), and the number of
+// bytes: 0 if no code begins with these bits, 1 if only the first code is complete.
 type codeEntry uint32
 
 func newEntry(first, second byte, bits, both uint8, n int) codeEntry {
@@ -183,14 +180,14 @@ func (e codeEntry) bits() uint { return uint(e >> 16 & 15) }
 func (e codeEntry) both() uint { return uint(e >> 20 & 31) }
 func (e codeEntry) len() int   { return int(e >> 25) }
 
-// codeLengths reads a code that appendTo has written: the bits for each byte, 0 for a byte that does
-// not occur. It returns [file.ErrDamaged] for what is no code.
-func codeLengths(written []byte) (*[1 << 8]uint8, error) {
+// readLengths reads the lengths of the codes that appendLengths has written; 0 means that the byte does
+// not occur. It returns [file.ErrDamaged] if no code has such lengths.
+func readLengths(written []byte) (*[1 << 8]uint8, error) {
 	if len(written) != codeBytes {
 		return nil, fmt.Errorf("%w: size of a code", file.ErrDamaged)
 	}
 
-	// The lengths, four bits each. With L = codeBits, sum of 2^(L-length) <= 2^L.
+	// A length has four bits. Lengths of a code satisfy Kraft's inequality, as in limitLengths.
 	length, used := new([1 << 8]uint8), 0
 	for i := range length {
 		n := written[i/2] >> (i % 2 * 4) & 15
@@ -208,9 +205,9 @@ func codeLengths(written []byte) (*[1 << 8]uint8, error) {
 	return length, nil
 }
 
-// newHuffmanTable makes the table of a code that appendTo has written.
+// newHuffmanTable makes the table of a code whose lengths appendLengths has written.
 func newHuffmanTable(written []byte) (*huffmanTable, error) {
-	length, err := codeLengths(written)
+	length, err := readLengths(written)
 	if err != nil {
 		return nil, err
 	}
@@ -222,18 +219,18 @@ func newHuffmanTable(written []byte) (*huffmanTable, error) {
 			continue
 		}
 
-		// A code of n bits fills each place of the table whose lowest n bits it is.
-		for i := int(reversed(next[n], n)); i < len(t); i += 1 << n {
+		// Set all entries whose index ends in these n bits.
+		for i := int(reverseBits(next[n], n)); i < len(t); i += 1 << n {
 			t[i] = newEntry(byte(b), 0, n, n, 1)
 		}
 		next[n]++
 	}
-	t.join()
+	t.joinPairs()
 	return t, nil
 }
 
-// join makes one entry of two codes where the bits after the first are a whole code.
-func (t *huffmanTable) join() {
+// joinPairs adds a second code to each entry in which a whole code follows the first.
+func (t *huffmanTable) joinPairs() {
 	single := *t
 	for i, e := range single {
 		if e == 0 {
@@ -247,14 +244,14 @@ func (t *huffmanTable) join() {
 	}
 }
 
-// decode decompresses src into dst, and reports whether src was long enough. In both loops dst[:i]
-// is done, and acc has the next n bits of the codes, the first one lowest.
+// decode decompresses src into dst. It returns false if src is too short or damaged. In both loops
+// dst[:i] is decoded, and acc has the next n bits of src, the first one lowest.
 func (t *huffmanTable) decode(dst, src []byte) bool {
 	acc, n := uint64(0), uint(0)
 	i := 0
 
-	// While there is room for eight bytes and eight are left: the accumulator is
-	// filled without a branch to 56 bits or more, which are four entries.
+	// While both slices have eight bytes left: fill acc without a branch to 56 bits or more, which
+	// are enough for four entries.
 	for len(dst)-i >= 8 && len(src) >= 8 {
 		acc |= binary.LittleEndian.Uint64(src) << n
 		src = src[(63-n)/8:]
@@ -268,7 +265,7 @@ func (t *huffmanTable) decode(dst, src []byte) bool {
 			acc >>= e.both()
 			n -= e.both()
 		}
-		if e == 0 { // and so is each that follows one
+		if e == 0 { // an entry 0 consumes no bits, so all later entries are 0 as well
 			return false
 		}
 	}
@@ -293,12 +290,13 @@ func (t *huffmanTable) decode(dst, src []byte) bool {
 	return true
 }
 
-// appendCoded appends the size of src and its codes.
+// appendCoded appends the length of src and then the codes of its bytes.
 func (c *huffmanCode) appendCoded(dst, src []byte) []byte {
 	return c.encode(binary.AppendUvarint(dst, uint64(len(src))), src)
 }
 
-// decodeCoded decodes what appendCoded has written into buf, which grows.
+// decodeCoded decodes what appendCoded has written, into buf or a larger slice. It returns false if
+// src is damaged.
 func (t *huffmanTable) decodeCoded(buf, src []byte) ([]byte, bool) {
 	size, w := binary.Uvarint(src)
 	if w <= 0 || size > 8*uint64(len(src)-w) {

@@ -17,7 +17,7 @@ func checkHuffman(t *testing.T, text, like []byte) {
 		counts[b]++
 	}
 	code := newHuffmanCode(&counts)
-	table, err := newHuffmanTable(code.appendTo(nil))
+	table, err := newHuffmanTable(code.appendLengths(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func checkHuffman(t *testing.T, text, like []byte) {
 	}
 }
 
-func TestHuffman_decodesWhatItEncodes(t *testing.T) {
+func TestHuffman_decodeUndoesEncode(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for n := range 300 {

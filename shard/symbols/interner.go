@@ -6,18 +6,18 @@ import (
 	"hash/maphash"
 )
 
-// interner gives names numbers in the order in which they first come. There are millions
-// of them: they lie in chunks of bytes and the hash table has no pointers, so the garbage
-// collector has nothing to look at.
+// interner numbers distinct names in the order in which they come. There are millions of names, so
+// neither the chunks that store them nor the hash table has pointers: the garbage collector need not
+// scan them.
 type interner struct {
 	seed   maphash.Seed
 	chunks [][]byte // for each name its length in two bytes, then its bytes
-	at     []uint32 // by number: its place in chunks
+	at     []uint32 // by number: its position in chunks, which is index of the chunk * chunkBytes + offset
 	slots  []uint64 // hash table with open addressing: hash, and in the lower half number + 1; 0 is free
 }
 
-// chunkBytes is the size of a chunk. A place is number of the chunk * chunkBytes + offset.
-// The first one grows to it, since a small repository has few names.
+// chunkBytes is the size of a chunk. The first ones start smaller and grow, since a small repository
+// has few names.
 const (
 	chunkBytes = 1 << 16
 	firstChunk = 1 << 10
@@ -27,11 +27,12 @@ func newInterner() *interner {
 	return &interner{seed: maphash.MakeSeed(), slots: make([]uint64, 1<<10)}
 }
 
-// hash returns the hash that number wants.
+// hash returns the hash of a name, which the caller passes to intern.
 func (t *interner) hash(name []byte) uint32 { return uint32(maphash.Bytes(t.seed, name) >> 32) }
 
-// number returns the number of a name; false if there is no room for a new one.
-func (t *interner) number(name []byte, hash uint32) (uint32, bool) {
+// intern returns the number of a name, and adds the name if it is new. It returns false if there is
+// no room for it.
+func (t *interner) intern(name []byte, hash uint32) (uint32, bool) {
 	// Linear probing ends at a free slot: grow leaves at least an eighth of them.
 	mask := uint32(len(t.slots) - 1)
 	i := hash & mask
@@ -41,12 +42,12 @@ func (t *interner) number(name []byte, hash uint32) (uint32, bool) {
 		}
 	}
 
-	place, ok := t.add(name)
+	at, ok := t.appendName(name)
 	if !ok {
 		return 0, false
 	}
 
-	t.at = append(t.at, place)
+	t.at = append(t.at, at)
 	t.slots[i] = uint64(hash)<<32 | uint64(len(t.at))
 
 	if len(t.at) > len(t.slots)/8*7 {
@@ -55,8 +56,8 @@ func (t *interner) number(name []byte, hash uint32) (uint32, bool) {
 	return uint32(len(t.at) - 1), true
 }
 
-// add appends a name to the chunks.
-func (t *interner) add(name []byte) (place uint32, ok bool) {
+// appendName appends a name to the chunks and returns its position, or false if there is no room.
+func (t *interner) appendName(name []byte) (at uint32, ok bool) {
 	if 2+len(name) > chunkBytes {
 		return 0, false
 	}
@@ -71,13 +72,13 @@ func (t *interner) add(name []byte) (place uint32, ok bool) {
 	}
 
 	c := t.chunks[last]
-	place = uint32(last*chunkBytes + len(c))
+	at = uint32(last*chunkBytes + len(c))
 	c = binary.LittleEndian.AppendUint16(c, uint16(len(name)))
 	t.chunks[last] = append(c, name...)
-	return place, true
+	return at, true
 }
 
-// grow doubles the table.
+// grow doubles the hash table.
 func (t *interner) grow() {
 	slots := make([]uint64, 2*len(t.slots))
 	mask := uint32(len(slots) - 1)
@@ -86,7 +87,7 @@ func (t *interner) grow() {
 			continue
 		}
 
-		// Names in the table differ from each other, so the first free slot is the place.
+		// All names in the table are different, so take the first free slot.
 		i := uint32(s>>32) & mask
 		for slots[i] != 0 {
 			i = (i + 1) & mask
@@ -107,5 +108,5 @@ func (t *interner) name(n uint32) []byte {
 	return c[2:end:end]
 }
 
-// drop frees the table, when no more numbers are needed.
-func (t *interner) drop() { t.slots = nil }
+// dropTable frees the hash table. After that no name can be added.
+func (t *interner) dropTable() { t.slots = nil }

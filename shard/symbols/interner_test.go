@@ -15,7 +15,7 @@ func TestNames_areSortedWithoutRegardToCase(t *testing.T) {
 	list := []string{"zebra", "Able", "able", "ABLE", "ablebodied", "Ablebodied", "a", "[", "@", "`", "{", "eightbyt", "EIGHTBYT", "eightbyte", "Ähre", "ähre", "prefix_of_eight_b", "prefix_of_eight_A", "PREFIX_of_eight_a", "İ", "ſ", "K"}
 	names := newInterner()
 	for _, s := range list {
-		names.number([]byte(s), names.hash([]byte(s)))
+		names.intern([]byte(s), names.hash([]byte(s)))
 	}
 	checkSorted(t, names, list)
 }
@@ -28,7 +28,7 @@ func checkSorted(t *testing.T, names *interner, list []string) {
 		return cmp.Or(strings.Compare(strings.ToLower(a), strings.ToLower(b)), strings.Compare(a, b))
 	})
 	var got []string
-	for _, n := range sortedNames(names) {
+	for _, n := range sortNames(names) {
 		got = append(got, string(names.name(n)))
 	}
 	if !slices.Equal(got, want) {
@@ -54,7 +54,7 @@ func FuzzInterner_numbersNamesLikeAMap(f *testing.F) {
 				list = append(list, string(name))
 			}
 			// A hash of few values makes them meet in the table.
-			if got, ok := names.number(name, names.hash(name)&7); !ok || got != want {
+			if got, ok := names.intern(name, names.hash(name)&7); !ok || got != want {
 				t.Fatalf("number of %q is %d, %v, want %d", name, got, ok, want)
 			}
 		}

@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// locate finds the names in their lines. It drops those that do not stand there, as
-// generated ones, and those that are only imported, and sorts the rest by offset.
-func (w *tagging) locate(t Untagged) {
+// locateNames finds the offset of the name of each row in text t, and sorts the rows by it. It drops rows
+// whose name is not in their line, such as generated names, and names that are only imported.
+func (w *tagging) locateNames(t Untagged) {
 	byLine := func(a, b taggedRow) int { return cmp.Compare(a.line, b.line) }
 	if !slices.IsSortedFunc(w.rows, byLine) {
 		slices.SortStableFunc(w.rows, byLine)
 	}
 
-	// Lines and rows go forward together.
 	found := w.rows[:0]
 	lines := lineReader{text: t.Content, number: 1, end: -1}
 	var parts []taggedRow // of selectors
@@ -25,11 +24,11 @@ func (w *tagging) locate(t Untagged) {
 			break // the text ends before it
 		}
 
-		at := lines.find(firstPart(t.Language, w.name(&r)))
+		at := lines.findName(firstPart(t.Language, w.name(&r)))
 		if at < 0 {
-			at = w.unspace(&r, &lines)
+			at = w.findWithoutBlank(&r, &lines)
 		}
-		if at >= 0 && !imported(t.Language, w.kinds[r.kind].name, t.Content[min(at+int(r.end-r.at), len(t.Content)):]) {
+		if at >= 0 && !isImport(t.Language, w.kinds[r.kind].name, t.Content[min(at+int(r.end-r.at), len(t.Content)):]) {
 			r.offset = uint32(at)
 			found = append(found, r)
 			if isObjectiveC(t.Language) {
@@ -49,8 +48,7 @@ func (w *tagging) locate(t Untagged) {
 		slices.SortStableFunc(w.rows, byOffset)
 	}
 
-	// Offsets are known now, and with them how long each symbol lasts.
-	w.measure(t.Content)
+	w.measureExtents(t.Content)
 }
 
 func isObjectiveC(language string) bool { return strings.HasPrefix(language, "Objective-C") }
@@ -93,15 +91,15 @@ func (w *tagging) appendParts(rows []taggedRow, r taggedRow, text []byte) []tagg
 	return rows
 }
 
-// unspace searches for the name of a C++ operator without the blank that ctags adds. If it finds
-// it, the row gets this name.
-func (w *tagging) unspace(r *taggedRow, lines *lineReader) int {
+// findWithoutBlank searches for the name of a C++ operator without the blank that ctags adds, such as
+// `operator+`. If it finds that name, it gives it to the row and returns the offset; otherwise -1.
+func (w *tagging) findWithoutBlank(r *taggedRow, lines *lineReader) int {
 	sign, ok := bytes.CutPrefix(w.name(r), []byte("operator "))
 	if !ok {
 		return -1
 	}
 
-	at := lines.find(slices.Concat([]byte("operator"), sign))
+	at := lines.findName(slices.Concat([]byte("operator"), sign))
 	if at >= 0 {
 		r.at = uint32(len(w.bytes))
 		w.bytes = append(append(w.bytes, "operator"...), sign...)
@@ -110,9 +108,9 @@ func (w *tagging) unspace(r *taggedRow, lines *lineReader) int {
 	return at
 }
 
-// measure sets the extent of each symbol with a known last line: the bytes from its name to the end
+// measureExtents sets the extent of each symbol with a known last line: the bytes from its name to the end
 // of that line.
-func (w *tagging) measure(text []byte) {
+func (w *tagging) measureExtents(text []byte) {
 	w.lineEnd = w.lineEnd[:0]
 	at := 0 // where the next line begins
 
@@ -161,8 +159,9 @@ func (l *lineReader) goTo(number uint32) bool {
 	return l.number == number
 }
 
-// find returns the position of a name in the line or shortly before it; -1 if there is none.
-func (l *lineReader) find(name []byte) int {
+// findName returns the offset of a name in the line or in the linesBefore lines before it; -1 if it is in
+// none of them.
+func (l *lineReader) findName(name []byte) int {
 	if l.end < 0 {
 		if l.end = bytes.IndexByte(l.text[l.start:], '\n') + l.start; l.end < l.start {
 			l.end = len(l.text)
@@ -195,8 +194,8 @@ func wordIn(line, name []byte) int {
 	return first
 }
 
-// linesBefore is how many lines before its own a name is looked for: parsers that have read
-// ahead report the line that they have reached.
+// linesBefore is in how many lines before the reported one findName searches. Some parsers of ctags
+// read ahead, and report the line that they have reached.
 const linesBefore = 3
 
 // wordBefore returns the position of a name as a whole word in the last lines of a text, searching
@@ -212,7 +211,7 @@ func wordBefore(text, name []byte) int {
 		start := bytes.LastIndexByte(text, '\n') + 1
 		line := text[start:]
 
-		// Away from its line, a name within a longer word is no proof.
+		// In other lines than the reported one, the name must be a whole word.
 		if at := wordIn(line, name); at >= 0 && (at == 0 || IsBorder(line[at-1], line[at])) {
 			if end := at + len(name); end == len(line) || IsBorder(line[end-1], line[end]) {
 				return start + at
@@ -223,10 +222,10 @@ func wordBefore(text, name []byte) int {
 	return -1
 }
 
-// imported reports whether a name is defined elsewhere, by its kind and by what follows it.
-// In TypeScript an import and a type of its own are both aliases, but the latter goes on as
-// `type T = ...` or `type T<V> = ...`. In Python a name given to an import is a namespace.
-func imported(language, kind string, after []byte) bool {
+// isImport reports whether a symbol is an import, which is defined elsewhere. after is the text after
+// its name. In TypeScript, ctags calls both an import and a type definition an alias, but a definition
+// goes on as `type T = ...` or `type T<V> = ...`. In Python it calls a name for an import a namespace.
+func isImport(language, kind string, after []byte) bool {
 	switch language {
 	case "TypeScript", "TSX":
 		after = bytes.TrimLeft(after, " \t")

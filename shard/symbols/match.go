@@ -10,11 +10,11 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// Pattern is what is looked for in names.
+// Pattern is an expression to search names for.
 type Pattern struct {
 	Matcher *match.Matcher
-	Formula *trigram.Formula // of what it matches
-	InLine  bool             // whether it matches depends on the line alone
+	Formula *trigram.Formula // the condition that every match implies
+	InLine  bool             // the expression matches in a line of a text as it does in the line alone
 }
 
 // Hit is a name, and where in it a pattern first matches.
@@ -34,11 +34,11 @@ func (y *File) Match(p Pattern, use func(doc int)) ([]Hit, error) {
 	for seg := range y.post.Segments() {
 		units.Clear()
 		if _, err := y.post.Search(seg, p.Formula, nil, &scratch, &units); err != nil {
-			return nil, y.damage(err)
+			return nil, y.nameFile(err)
 		}
 
 		for u := units.Next(0); u >= 0 && u < y.post.Units(seg); u = units.Next(u + 1) {
-			if err := s.page(base + u); err != nil {
+			if err := s.matchPage(base + u); err != nil {
 				return nil, err
 			}
 		}
@@ -57,19 +57,19 @@ type nameSearch struct {
 	hits []Hit
 }
 
-// page asks the pattern about the names of a page.
-func (s *nameSearch) page(number int) error {
+// matchPage appends the matching names of a page to s.hits.
+func (s *nameSearch) matchPage(number int) error {
 	var err error
-	if s.buf, err = s.y.page(number, s.buf); err != nil {
+	if s.buf, err = s.y.decodePage(number, s.buf); err != nil {
 		return err
 	}
-	s.refs.open(number)
+	s.refs.goToPage(number)
 	first := s.y.pageName.At(number)
 
 	text := s.buf
 	for n := 0; len(text) > 0; n++ {
-		// In most pages few names match: a pattern that knows only lines is asked about all
-		// of the page at once.
+		// In most pages few names match. If the expression can be matched against many lines at
+		// once, skip to the next match.
 		if s.p.InLine {
 			at, _, ok := s.p.Matcher.Next(text, 0)
 			if !ok {
@@ -89,33 +89,32 @@ func (s *nameSearch) page(number int) error {
 		}
 
 		s.hits = append(s.hits, Hit{first + uint32(n), uint16(start), uint16(end)})
-		if err := s.refs.each(n, s.use); err != nil {
+		if err := s.refs.forEach(n, s.use); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Defining finds the names equal to name, with fold in any case, and calls use with the
-// number of each and each document that defines it; exact says that the case is the same,
-// too.
-func (y *File) Defining(name string, fold bool, use func(number int, exact bool, doc int)) error {
+// FindName finds the names equal to name; with fold it ignores case. It calls use for each such name
+// and each document that defines it. exact says that the name is equal with its case.
+func (y *File) FindName(name string, fold bool, use func(number int, exact bool, doc int)) error {
 	want := strings.ToLower(name)
 	first := func(page int) string { return strings.ToLower(string(file.Entry(y.first, y.firstEnd, page))) }
 
-	// Names are sorted by their lower case. The first of those that are equal may be at the
-	// end of the page before the first page that begins with one.
+	// Names are sorted by their lower case. Start one page before the first page that begins with
+	// such a name, because the page before may end with one.
 	p := max(sort.Search(y.firstEnd.Len(), func(i int) bool { return first(i) >= want })-1, 0)
 
 	refs := pageRefs{y: y}
 	var buf []byte
 	var err error
 	for ; p < y.firstEnd.Len() && first(p) <= want; p++ {
-		if buf, err = y.page(p, buf); err != nil {
+		if buf, err = y.decodePage(p, buf); err != nil {
 			return err
 		}
 
-		refs.open(p)
+		refs.goToPage(p)
 		n := 0
 		for text := buf; len(text) > 0; n++ {
 			line, rest, _ := bytes.Cut(text, newline)
@@ -126,7 +125,7 @@ func (y *File) Defining(name string, fold bool, use func(number int, exact bool,
 			}
 
 			number := int(y.pageName.At(p)) + n
-			if err := refs.each(n, func(doc int) { use(number, exact, doc) }); err != nil {
+			if err := refs.forEach(n, func(doc int) { use(number, exact, doc) }); err != nil {
 				return err
 			}
 		}

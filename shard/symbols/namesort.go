@@ -9,28 +9,27 @@ import (
 	"unicode/utf8"
 )
 
-// sortKey stands for a name while names are sorted: eight bytes of its lower case from some
-// depth on, and its number.
+// sortKey is what nameSorter compares: eight bytes of a name in lower case, from some offset on.
 type sortKey struct {
 	bytes  uint64
 	number uint32
 }
 
-// sortedNames returns the numbers of the names, sorted by lower case and then as they are.
+// sortNames returns the numbers of the names, sorted by lower case and then as they are.
 // Names have long prefixes in common, so they are compared eight bytes at a time: those
 // that are equal so far are sorted again by the next eight.
 //
 //	depth 0   "mutex_lo" "mutex_lo" "mutex_un"
 //	depth 8   "ck"       "ck_slow"
-func sortedNames(t *interner) []uint32 {
-	s := nameSorter{t: t, low: map[uint32][]byte{}}
+func sortNames(t *interner) []uint32 {
+	s := nameSorter{t: t, lower: map[uint32][]byte{}} // fills low below
 	keys := make([]sortKey, t.len())
 	for i := range keys {
 		n := uint32(i)
 
-		// lower8 knows only ASCII; elsewhere the lower case may even have another length.
+		// lower8 converts only ASCII. The lower case of other letters may have another length.
 		if name := t.name(n); !isASCII(name) {
-			s.low[n] = []byte(strings.ToLower(string(name)))
+			s.lower[n] = []byte(strings.ToLower(string(name)))
 		}
 		keys[i].number = n
 	}
@@ -45,19 +44,18 @@ func sortedNames(t *interner) []uint32 {
 
 // nameSorter sorts names by multikey quicksort, eight bytes a key.
 type nameSorter struct {
-	t   *interner
-	low map[uint32][]byte // the lower case of names beyond ASCII
+	t     *interner
+	lower map[uint32][]byte // the lower case of names beyond ASCII
 }
 
 // sort sorts names that are equal in their first depth bytes.
 func (s *nameSorter) sort(keys []sortKey, depth int) {
-	// The next eight bytes of each, as a number that sorts alike.
 	for i := range keys {
-		keys[i].bytes = s.at(keys[i].number, depth)
+		keys[i].bytes = s.keyAt(keys[i].number, depth)
 	}
 	slices.SortFunc(keys, func(a, b sortKey) int { return cmp.Compare(a.bytes, b.bytes) })
 
-	// Runs of equal keys: sort them by what follows.
+	// Sort each run of equal keys by the bytes that follow.
 	for from := 0; from < len(keys); {
 		to := from + 1
 		for to < len(keys) && keys[to].bytes == keys[from].bytes {
@@ -76,20 +74,20 @@ func (s *nameSorter) sort(keys []sortKey, depth int) {
 	}
 }
 
-// at returns eight bytes of the lower case of a name, the first one highest, with zeros
-// after its end: no name has a zero.
-func (s *nameSorter) at(number uint32, depth int) uint64 {
+// keyAt returns eight bytes of the lower case of a name, from offset depth on, as a number that sorts as
+// they do. Zeros follow the end of the name; no name contains a zero.
+func (s *nameSorter) keyAt(number uint32, depth int) uint64 {
 	name := s.t.name(number)
-	if len(s.low) > 0 {
-		if low, ok := s.low[number]; ok {
-			return head(low[min(depth, len(low)):])
+	if len(s.lower) > 0 {
+		if low, ok := s.lower[number]; ok {
+			return firstEight(low[min(depth, len(low)):])
 		}
 	}
-	return lower8(head(name[min(depth, len(name)):]))
+	return lower8(firstEight(name[min(depth, len(name)):]))
 }
 
-// head returns the first eight bytes of b as a number: the numbers sort as the bytes do.
-func head(b []byte) uint64 {
+// firstEight returns the first eight bytes of b as a number: the numbers sort as the bytes do.
+func firstEight(b []byte) uint64 {
 	if len(b) >= 8 {
 		return binary.BigEndian.Uint64(b)
 	}
@@ -100,13 +98,13 @@ func head(b []byte) uint64 {
 	return v
 }
 
-// lower8 converts eight ASCII bytes to lower case. In each byte, the top bit of fromA is set if it
-// is at least 'A', and that of behindZ if it is beyond 'Z'. For letters between them, 0x80 >> 2 is
-// the bit 0x20 to set.
+// lower8 converts eight ASCII bytes to lower case. The top bit of a byte of fromA is set if the byte
+// is at least 'A', that of afterZ if it is greater than 'Z'. A capital has the first without the
+// second: moved right by two, that bit is 0x20, the difference to the small letter.
 func lower8(v uint64) uint64 {
 	const ones = 0x0101010101010101
-	fromA, behindZ := v+ones*(0x80-'A'), v+ones*(0x80-'Z'-1)
-	return v | (fromA&^behindZ&(ones*0x80))>>2
+	fromA, afterZ := v+ones*(0x80-'A'), v+ones*(0x80-'Z'-1)
+	return v | (fromA&^afterZ&(ones*0x80))>>2
 }
 
 // isASCII reports whether all bytes are ASCII.

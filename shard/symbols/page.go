@@ -11,9 +11,9 @@ import (
 // pageBytes is the greatest size of a page of names in full: one unit of postings.
 const pageBytes = 4096
 
-// frontPage is the greatest size of a front-coded page, in which each name is the number of
-// bytes that it shares with the one before, the rest of it, and a newline. Sorted names
-// have much in common, and the compression of a page sees only what they have not.
+// frontPage is the greatest size of a front-coded page. A front-coded name is the number of bytes that
+// it shares with the name before, the rest of it, and a newline. Sorted names have long prefixes in
+// common, so a front-coded page compresses better.
 const frontPage = 2 * pageBytes
 
 // appendFront appends a front-coded name.
@@ -25,12 +25,12 @@ func appendFront(dst, before, name []byte) []byte {
 	return append(append(append(dst, byte(n)), name[n:]...), '\n')
 }
 
-// unfront writes the names of a page in full, each with a newline, to dst, which has room
-// for pageBytes bytes.
-func unfront(dst, coded []byte) ([]byte, bool) {
+// decodeFront decodes a front-coded page: it appends the full names, each with a newline, to dst, which
+// is empty and has a capacity of pageBytes. It returns false if the page is damaged.
+func decodeFront(dst, coded []byte) ([]byte, bool) {
 	before := dst // the name before, in dst
 	for len(coded) > 0 {
-		// The count of shared bytes may itself be that of a newline, 10.
+		// The byte with the number of shared bytes may equal a newline, 10.
 		shared, end := int(coded[0]), bytes.IndexByte(coded, '\n')
 		if shared == '\n' {
 			end = bytes.IndexByte(coded[1:], '\n') + 1
@@ -46,13 +46,15 @@ func unfront(dst, coded []byte) ([]byte, bool) {
 	return dst, true
 }
 
-// page decodes a page of names into buf.
-func (y *File) page(i int, buf []byte) ([]byte, error) {
-	var front [frontPage + lz.Slack]byte // both stay on the stack
-	var room [pageBytes / 2]byte
-	coded := front[:y.pageSize.At(i)]
+// decodePage decodes page i into buf, or a larger slice if buf has too little room: Huffman codes to an lz
+// block, then to a front-coded page, then to full names.
+func (y *File) decodePage(i int, buf []byte) ([]byte, error) {
+	// Both arrays stay on the stack.
+	var frontBuf [frontPage + lz.Slack]byte
+	var blockBuf [pageBytes / 2]byte
+	coded := frontBuf[:y.pageSize.At(i)]
 
-	block, ok := y.code.pages.decodeCoded(room[:0], file.Entry(y.pages, y.pageEnd, i))
+	block, ok := y.code.pages.decodeCoded(blockBuf[:0], file.Entry(y.pages, y.pageEnd, i))
 	if !ok {
 		return nil, y.f.Damaged("page %d: codes", i)
 	}
@@ -63,73 +65,74 @@ func (y *File) page(i int, buf []byte) ([]byte, error) {
 	if cap(buf) < pageBytes {
 		buf = make([]byte, pageBytes)
 	}
-	page, ok := unfront(buf[:0], coded)
+	page, ok := decodeFront(buf[:0], coded)
 	if !ok {
 		return nil, y.f.Damaged("page %d: names do not follow each other", i)
 	}
 	return page, nil
 }
 
-// Recent has what a goroutine decoded last. All chunks of a document need its rows and their ends,
-// and names that are needed together are on few pages. The zero value is empty.
+// Recent is a cache, for one goroutine, of what it decoded last from one file. All chunks of a
+// document need its rows and their ends, and names that are needed together are on few pages. The zero
+// value is empty.
 type Recent struct {
-	// Cache keeps pages of names for whoever asks for them next; nil for none.
+	// Cache, if not nil, is a cache of decoded pages that several goroutines share.
 	Cache PageCache
 
-	y *File
+	y *File // the file of all below
 
-	doc  int // document of rows, and one; 0 for none
-	rows []Row
+	docPlus1 int // number of the document of rows + 1; 0 if rows is empty
+	rows     []Row
 
-	openDoc int // document of open, and one; 0 for none
-	open    []openRow
-	nested  []int // for building open
+	openDocPlus1 int // number of the document of open + 1; 0 if open is empty
+	open         []openRow
+	nested       []int // buffer for the stack of setOpen
 
-	coded, extents []byte // of which rows and open were made
+	coded, extents []byte // buffers for the decoded bytes of rows and extents
 	pages          [recentPages]recentPage
 
-	named int    // number of text, and one; 0 for none
-	text  string // the name that was asked for last
+	namePlus1 int    // number of the name text + 1; 0 if there is none
+	name      string // the last decoded name
 }
 
-// PageCache keeps pages of names, at most 4,096 bytes each, by their file and number.
+// PageCache caches pages of names, at most 4,096 bytes each, by their file and number.
 // It is safe for concurrent use.
 type PageCache interface {
-	// Page appends a page to dst, if it is there.
+	// Page appends a page to dst. It returns false if the page is not in the cache.
 	Page(f *file.File, number int, dst []byte) ([]byte, bool)
-	// KeepPage keeps a copy of a page.
+	// KeepPage stores a copy of a page.
 	KeepPage(f *file.File, number int, text []byte)
 }
 
-// recentPages is how many pages of names are kept: the page p at p % recentPages.
+// recentPages is how many pages a Recent has. Page p is in slot p % recentPages.
 const recentPages = 16
 
-// recentPage is a page in full. Its number and one, 0 for none, tells which.
+// recentPage is a decoded page.
 type recentPage struct {
-	number int
-	text   []byte
+	numberPlus1 int // number of the page + 1; 0 if the slot is empty
+	text        []byte
 }
 
-// of forgets the data of another file.
-func (h *Recent) of(y *File) {
+// switchTo makes y the file of the cache. If that was another file, it empties the cache.
+func (h *Recent) switchTo(y *File) {
 	if h.y == y {
 		return
 	}
 
-	h.y, h.doc, h.openDoc, h.named = y, 0, 0, 0
+	h.y, h.docPlus1, h.openDocPlus1, h.namePlus1 = y, 0, 0, 0
 	for i := range h.pages {
-		h.pages[i].number = 0
+		h.pages[i].numberPlus1 = 0
 	}
 }
 
-// The largest buffers that are kept for the next search.
+// The largest buffers that ReuseBuffers passes on.
 const (
 	keepRows  = 2048
 	keepBytes = 64 << 10
 )
 
-// Room returns an empty Recent with the buffers of this one.
-func (h *Recent) Room() Recent {
+// ReuseBuffers returns an empty Recent that reuses the buffers of this one, unless they are large.
+func (h *Recent) ReuseBuffers() Recent {
 	out := Recent{Cache: h.Cache}
 	if cap(h.rows) <= keepRows {
 		out.rows = h.rows
@@ -147,27 +150,27 @@ func (h *Recent) Room() Recent {
 	return out
 }
 
-// load gets a page out of the cache, or decodes it.
-func (h *Recent) load(number int, buf []byte) ([]byte, error) {
+// readPage returns a page from the shared cache, or decodes it and stores it there.
+func (h *Recent) readPage(number int, buf []byte) ([]byte, error) {
 	if h.Cache == nil {
-		return h.y.page(number, buf)
+		return h.y.decodePage(number, buf)
 	}
 	if text, ok := h.Cache.Page(h.y.f, number, buf[:0]); ok {
 		return text, nil
 	}
 
-	text, err := h.y.page(number, buf)
+	text, err := h.y.decodePage(number, buf)
 	if err == nil {
 		h.Cache.KeepPage(h.y.f, number, text)
 	}
 	return text, err
 }
 
-// name returns the text of a name by its number.
-func (y *File) name(n int, recent *Recent) (string, error) {
-	// Adjacent lines are mostly in the same definition.
-	if recent.of(y); recent.named == n+1 {
-		return recent.text, nil
+// decodeName returns the text of a name by its number.
+func (y *File) decodeName(n int, recent *Recent) (string, error) {
+	// The results of a search often ask for the same name several times in a row.
+	if recent.switchTo(y); recent.namePlus1 == n+1 {
+		return recent.name, nil
 	}
 
 	p := sort.Search(y.pageName.Len(), func(i int) bool { return int(y.pageName.At(i)) > n }) - 1
@@ -175,20 +178,17 @@ func (y *File) name(n int, recent *Recent) (string, error) {
 		return "", y.f.Damaged("name %d", n)
 	}
 
-	kept := &recent.pages[p%recentPages]
-	if kept.number != p+1 {
-		// A decoding that fails leaves a page of no number.
-		kept.number = 0
-		text, err := recent.load(p, kept.text)
+	slot := &recent.pages[p%recentPages]
+	if slot.numberPlus1 != p+1 {
+		slot.numberPlus1 = 0 // load overwrites the text, even if it fails
+		text, err := recent.readPage(p, slot.text)
 		if err != nil {
 			return "", err
 		}
-		kept.number, kept.text = p+1, text
+		slot.numberPlus1, slot.text = p+1, text
 	}
 
-	page := kept.text
-
-	// Count names down from the first of the page: skip of them come before n.
+	page := slot.text
 	for skip := n - int(y.pageName.At(p)); ; skip-- {
 		line, rest, ok := bytes.Cut(page, newline)
 		if !ok {
@@ -196,8 +196,8 @@ func (y *File) name(n int, recent *Recent) (string, error) {
 		}
 
 		if skip == 0 {
-			recent.named, recent.text = n+1, string(line)
-			return recent.text, nil
+			recent.namePlus1, recent.name = n+1, string(line)
+			return recent.name, nil
 		}
 
 		page = rest

@@ -8,8 +8,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// pageRefs reads the references of the names of a page. They are decoded when the first
-// name asks.
+// pageRefs reads the references of the names of a page: for each name the documents that define it.
+// The first call of forEach on a page decodes them.
 type pageRefs struct {
 	y    *File
 	page int
@@ -19,12 +19,12 @@ type pageRefs struct {
 	buf  []byte
 }
 
-// open goes to a page.
-func (p *pageRefs) open(page int) { p.page, p.r, p.next, p.read = page, refReader{}, 0, false }
+// goToPage moves to a page.
+func (p *pageRefs) goToPage(page int) { p.page, p.r, p.next, p.read = page, refReader{}, 0, false }
 
-// each calls use with the documents of a name, by its index in the page. Indices must grow
-// from call to call: next <= name.
-func (p *pageRefs) each(name int, use func(int)) error {
+// forEach calls use with each document that defines a name, given by its index in the page. The index
+// must be greater than in the call before.
+func (p *pageRefs) forEach(name int, use func(int)) error {
 	if !p.read {
 		var ok bool
 		if p.buf, ok = p.y.code.refs.decodeCoded(p.buf, file.Entry(p.y.refs, p.y.refEnd, p.page)); !ok {
@@ -33,12 +33,12 @@ func (p *pageRefs) each(name int, use func(int)) error {
 		p.r.b, p.read = p.buf, true
 	}
 
-	// References have no index within a row, so read over those of earlier names.
+	// References can only be read in order, so skip those of earlier names.
 	var docs reference
 	for ; p.next <= name; p.next++ {
-		docs = p.r.next()
+		docs = p.r.readReference()
 	}
-	return p.y.f.Blame(docs.each(p.y.documents, use))
+	return p.y.f.Blame(docs.forEach(p.y.documents, use))
 }
 
 // refReader reads the references of the names of a page one after the other. The first
@@ -51,12 +51,12 @@ type refReader struct {
 
 // reference is the documents of a name: the first one, and the gaps to the others.
 type reference struct {
-	first int // -1: the bytes are no reference
+	first int // -1 if the bytes are damaged
 	gaps  []byte
 }
 
-// next reads the reference of the next name.
-func (r *refReader) next() reference {
+// readReference reads the reference of the next name of the page.
+func (r *refReader) readReference() reference {
 	head, w := binary.Uvarint(r.b)
 	if w <= 0 {
 		r.b = nil
@@ -80,8 +80,8 @@ func (r *refReader) next() reference {
 	return ref
 }
 
-// appendReference writes what refReader reads. docs ascend; before is the first document of
-// the name before in the page.
+// appendReference appends the reference of a name as refReader reads it. docs, ascending, are the
+// documents that define the name; before is the first document of the name before.
 func appendReference(dst []byte, before int, docs []uint32) []byte {
 	// Zigzag: a small distance of either sign is a small number.
 	step := int64(docs[0]) - int64(before)
@@ -106,11 +106,11 @@ func appendReference(dst []byte, before int, docs []uint32) []byte {
 // uvarintSize returns how many bytes a number takes.
 func uvarintSize(v uint32) int { return (bits.Len32(v|1) + 6) / 7 }
 
-// each calls use with the documents.
-func (r reference) each(documents int, use func(int)) error {
+// forEach calls use with each document. It returns an error if one is not below documents, the number of
+// documents of the shard.
+func (r reference) forEach(documents int, use func(int)) error {
 	doc, gaps := r.first, r.gaps
 	for {
-		// The caller indexes with doc, whatever the file says.
 		if uint(doc) >= uint(documents) {
 			return fmt.Errorf("%w: document of a symbol", file.ErrDamaged)
 		}
@@ -130,29 +130,30 @@ func (r reference) each(documents int, use func(int)) error {
 	}
 }
 
-// references collects for each name the documents that define it: these are counted first,
-// then written side by side.
+// references collects the documents that define each name, in two passes over all rows:
+// countDocument counts those of each name, then addDocument stores them, after allocateLists.
 type references struct {
-	end  []uint32 // by name: first how many documents, then where they end in docs
-	last []uint32 // by name: the document counted or added last, and one
-	docs []uint32
+	end  []uint32 // by name: in the first pass the number of documents, then where they end in docs
+	last []uint32 // by name: the last document of this pass + 1; 0 if there was none
+	docs []uint32 // the documents of all names, one name after the other
 }
 
 func newReferences(names int) references {
 	return references{end: make([]uint32, names), last: make([]uint32, names)}
 }
 
-// count counts a document of a name; documents come in order.
-func (r *references) count(name, doc int) {
+// countDocument counts a document that defines a name. Documents come in order, and a repeated one counts
+// once.
+func (r *references) countDocument(name, doc int) {
 	if r.last[name] != uint32(doc)+1 {
 		r.last[name] = uint32(doc) + 1
 		r.end[name]++
 	}
 }
 
-// place allocates the lists. It turns the count of each name in end into the position where its
+// allocateLists allocates the lists. It turns the count of each name in end into the position where its
 // list begins; add then moves it to where the list ends.
-func (r *references) place() {
+func (r *references) allocateLists() {
 	sum := uint32(0)
 	for i, n := range r.end {
 		r.end[i] = sum
@@ -162,8 +163,8 @@ func (r *references) place() {
 	r.docs = make([]uint32, sum)
 }
 
-// add adds a document of a name, in the same order.
-func (r *references) add(name, doc int) {
+// addDocument stores a document of a name. Documents come in the same order as in the first pass.
+func (r *references) addDocument(name, doc int) {
 	if r.last[name] != uint32(doc)+1 {
 		r.last[name] = uint32(doc) + 1
 		r.docs[r.end[name]] = uint32(doc)
@@ -171,8 +172,8 @@ func (r *references) add(name, doc int) {
 	}
 }
 
-// of returns the documents of a name.
-func (r *references) of(name int) []uint32 {
+// documents returns the documents that define a name.
+func (r *references) documents(name int) []uint32 {
 	if name == 0 {
 		return r.docs[:r.end[0]]
 	}

@@ -12,14 +12,13 @@ type Row struct {
 	Offset int // of the name in the document
 	Name   int // its number
 	Kind   int // its number, see [File.Kind]
-	Parent int // number of the parent, and one; 0 for none
+	Parent int // number of the parent + 1; 0 if it has none
 }
 
-// appendRow writes a row as rowReader reads it, given the row before of the same document:
-// the bytes between them with a bit for "kind and parent follow", the distance of the
-// names, and kind and parent if they differ.
+// appendRow appends a row as rowReader reads it. before is the row before in the same document, or the
+// zero Row. It writes the difference of the offsets with a bit for "kind and parent follow", the
+// difference of the names, and then kind and parent if they are not those of the row before.
 func appendRow(dst []byte, before, r Row) []byte {
-	// Neighbours mostly have the same kind and parent, so one bit says so for both.
 	gap := uint64(r.Offset-before.Offset) << 1
 	if r.Kind != before.Kind || r.Parent != before.Parent {
 		gap |= 1
@@ -39,17 +38,17 @@ func appendRow(dst []byte, before, r Row) []byte {
 type rowReader struct {
 	b         []byte
 	row       Row
-	malformed bool // it ended in bytes that are no row
+	malformed bool // the bytes are damaged: reading stopped
 }
 
-// next reads a row. It reports false at the end.
+// next reads the next row into r.row. It returns false at the end, or if the bytes are damaged.
 func (r *rowReader) next() bool {
 	if len(r.b) == 0 {
 		return false
 	}
-	gap, step := r.uint(), r.uint()
+	gap, step := r.readUint(), r.readUint()
 	if gap&1 != 0 {
-		r.row.Kind, r.row.Parent = int(r.uint()&(1<<40-1)), int(r.uint()&(1<<40-1))
+		r.row.Kind, r.row.Parent = int(r.readUint()&(1<<40-1)), int(r.readUint()&(1<<40-1))
 	}
 
 	r.row.Offset += int(gap >> 1 & (1<<40 - 1))
@@ -57,8 +56,8 @@ func (r *rowReader) next() bool {
 	return !r.malformed
 }
 
-// uint reads a number; most have one byte.
-func (r *rowReader) uint() uint64 {
+// readUint reads a number; most have one byte. If the bytes are damaged it sets malformed and returns 0.
+func (r *rowReader) readUint() uint64 {
 	if len(r.b) > 0 && r.b[0] < 0x80 {
 		v := r.b[0]
 		r.b = r.b[1:]
@@ -66,8 +65,6 @@ func (r *rowReader) uint() uint64 {
 	}
 
 	v, n := binary.Uvarint(r.b)
-
-	// Without bytes left, next ends, and who reads sees malformed.
 	if n <= 0 {
 		r.b, r.malformed = nil, true
 		return 0
@@ -76,7 +73,7 @@ func (r *rowReader) uint() uint64 {
 	return v
 }
 
-// Rows calls use with the symbols of a document, by offset, until it returns false.
+// Rows calls use with the symbols of a document, by offset, until use returns false.
 func (y *File) Rows(doc int, recent *Recent, use func(Row) bool) error {
 	return y.RowsFrom(doc, 0, recent, use)
 }
@@ -84,7 +81,7 @@ func (y *File) Rows(doc int, recent *Recent, use func(Row) bool) error {
 // RowsFrom calls use with the symbols of a document whose names begin at or after an offset, until
 // use returns false.
 func (y *File) RowsFrom(doc, offset int, recent *Recent, use func(Row) bool) error {
-	rows, err := y.rows(doc, recent)
+	rows, err := y.decodeRows(doc, recent)
 	if err != nil {
 		return err
 	}
@@ -97,20 +94,19 @@ func (y *File) RowsFrom(doc, offset int, recent *Recent, use func(Row) bool) err
 	return nil
 }
 
-// rows decodes the symbols of a document. They are valid until the next call.
-func (y *File) rows(doc int, recent *Recent) ([]Row, error) {
+// decodeRows decodes the symbols of a document, sorted by offset. They are valid until the next call.
+func (y *File) decodeRows(doc int, recent *Recent) ([]Row, error) {
 	coded := file.Entry(y.docs, y.docEnd, doc)
 	if len(coded) == 0 {
 		return nil, nil
 	}
 
-	// A document is asked about once for each of its chunks, in a row.
-	if recent.of(y); recent.doc == doc+1 {
+	// A search asks for the rows of a document once for each of its chunks.
+	if recent.switchTo(y); recent.docPlus1 == doc+1 {
 		return recent.rows, nil
 	}
 
-	// A decoding that fails leaves rows of no document.
-	recent.doc = 0
+	recent.docPlus1 = 0 // decoding overwrites the rows, even if it fails
 	var ok bool
 	if recent.coded, ok = y.code.docs.decodeCoded(recent.coded, coded); !ok {
 		return nil, y.f.Damaged("symbols of document %d", doc)
@@ -119,7 +115,7 @@ func (y *File) rows(doc int, recent *Recent) ([]Row, error) {
 	recent.rows = recent.rows[:0]
 	r := rowReader{b: recent.coded}
 	for r.next() {
-		// Names, kinds and parents are indexed with what was read, so a damaged row ends here.
+		// Callers index with these numbers unchecked.
 		if uint(r.row.Name) >= uint(y.names) || r.row.Kind >= len(y.kinds) || r.row.Parent > len(y.parents) || r.row.Offset > maxOffset {
 			r.malformed = true
 			break
@@ -130,16 +126,16 @@ func (y *File) rows(doc int, recent *Recent) ([]Row, error) {
 	if r.malformed {
 		return nil, y.f.Damaged("symbols of document %d", doc)
 	}
-	recent.doc = doc + 1
+	recent.docPlus1 = doc + 1
 	return recent.rows, nil
 }
 
 // Kind returns the name of a kind in universal-ctags.
 func (y *File) Kind(number int) string { return y.kinds[number] }
 
-// Symbol returns the words of a row.
+// Symbol returns the name, kind and parent of a row as text.
 func (y *File) Symbol(r Row, recent *Recent) (Symbol, error) {
-	name, err := y.name(r.Name, recent)
+	name, err := y.decodeName(r.Name, recent)
 	s := Symbol{Name: name, Kind: y.kinds[r.Kind]}
 	if r.Parent > 0 {
 		s.ParentName, s.ParentKind = y.parents[r.Parent-1].name, y.parents[r.Parent-1].kind

@@ -12,8 +12,8 @@ type Symbol struct {
 	ParentName, ParentKind string
 }
 
-// Definition is a symbol and the line that defines it, on its way from the
-// tagger: the names are valid during the call that hands them over.
+// Definition is a symbol and the line that defines it, as the tagger reports it. Name and ParentName
+// are valid only during the call that passes them.
 type Definition struct {
 	Name       []byte
 	Kind       string
@@ -28,13 +28,13 @@ type Untagged struct {
 	Path     string
 	Language string // as go-enry names it
 	Content  []byte
-	Tries    int // attempts that failed: the more there were, the more time the next has
+	Tries    int // attempts that failed; each gives the next attempt more time
 }
 
-// Tagger calls use with the definitions in each text, in any order, and then done with the
-// index of the text. An error given to done voids the definitions: those of the text are not
-// known. done may come again for a text that is tried again; the last time counts. A Tagger is
-// called from several goroutines. Its own error ends the whole.
+// Tagger finds the definitions in texts. For each text it calls use with its definitions, in any order,
+// and then done with the index of the text. If err is not nil, these definitions are dropped, and the
+// symbols of the text stay unknown. If the Tagger tries a text again, it calls use and done again, and
+// the last call of done counts. Several goroutines call a Tagger. If it returns an error, [Write] fails.
 type Tagger func(ctx context.Context, texts []Untagged, use func(Definition), done func(i int, err error)) error
 
 // Key is what the symbols of a document depend on.
@@ -43,8 +43,7 @@ type Key struct {
 	OID      string // of the blob
 }
 
-// Texts are the documents of a shard, by numbers from 0. Its functions are called from
-// several goroutines.
+// Texts are the documents of a shard, numbered from 0. Several goroutines call its functions.
 type Texts struct {
 	Shard string // name of the file of the shard
 	Count int
@@ -77,7 +76,7 @@ type Unknown struct {
 // room for it.
 const MaxName = 1024
 
-// maxKind is the longest kind that is believed, in bytes.
+// maxKind is the length of the longest kind in bytes. Longer ones are replaced by "".
 const maxKind = 100
 
 // maxOffset is the greatest offset of a symbol.

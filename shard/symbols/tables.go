@@ -7,11 +7,11 @@ import (
 	"unsafe"
 )
 
-// Tables keeps the decoding tables of the files that were read last, up to TableBytes. A table is
-// larger than the symbols of a small repository. It is safe for concurrent use.
+// Tables is a cache of Huffman decoding tables, of at most TableBytes. All files share it, because a
+// table is larger than the symbols of a small repository. It is safe for concurrent use.
 type Tables struct {
 	mu    sync.Mutex // guards the field below
-	kept  []*code    // those with a table, the oldest first
+	codes []*code    // the codes that have a table, the oldest table first
 	bytes atomic.Int64
 }
 
@@ -23,44 +23,44 @@ const bytesPerTable = int64(unsafe.Sizeof(huffmanTable{}))
 // Bytes returns the memory that the tables take.
 func (t *Tables) Bytes() int64 { return t.bytes.Load() }
 
-// keep counts the new table of a code, and drops the oldest tables beyond the bound.
-func (t *Tables) keep(c *code) {
+// addTable adds the new table of a code to the cache, and drops the oldest tables above TableBytes.
+func (t *Tables) addTable(c *code) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.kept = append(t.kept, c)
+	t.codes = append(t.codes, c)
 	drop := 0
 	for total := t.bytes.Add(bytesPerTable); total > TableBytes; drop++ {
-		t.kept[drop].made.Store(nil)
+		t.codes[drop].table.Store(nil)
 		total = t.bytes.Add(-bytesPerTable)
 	}
-	t.kept = slices.Delete(t.kept, 0, drop)
+	t.codes = slices.Delete(t.codes, 0, drop)
 }
 
-// code is the code of a section. It is safe for concurrent use after newCode.
+// code is the Huffman code of one section. It is safe for concurrent use.
 type code struct {
-	written []byte
-	all     *Tables
-	made    atomic.Pointer[huffmanTable] // nil while nobody needs it
+	written []byte // the lengths, as appendLengths writes them
+	tables  *Tables
+	table   atomic.Pointer[huffmanTable] // nil before the first use and after it was dropped
 }
 
-// newCode checks a code that appendTo has written.
+// newCode checks the lengths that appendLengths has written, and returns their code.
 func newCode(written []byte, all *Tables) (*code, error) {
-	if _, err := codeLengths(written); err != nil {
+	if _, err := readLengths(written); err != nil {
 		return nil, err
 	}
-	return &code{written: written, all: all}, nil
+	return &code{written: written, tables: all}, nil
 }
 
-// decodeCoded decodes with the table of the code, which it makes at the first use.
+// decodeCoded decodes src as huffmanTable.decodeCoded does. It makes the table if there is none.
 func (c *code) decodeCoded(buf, src []byte) ([]byte, bool) {
-	t := c.made.Load()
+	t := c.table.Load()
 	if t == nil {
 		var err error
 		if t, err = newHuffmanTable(c.written); err != nil {
 			return nil, false
 		}
-		if c.made.CompareAndSwap(nil, t) {
-			c.all.keep(c)
+		if c.table.CompareAndSwap(nil, t) {
+			c.tables.addTable(c)
 		}
 	}
 	return t.decodeCoded(buf, src)

@@ -14,7 +14,7 @@ func TestDecodingTables_stayWithinTheirBound(t *testing.T) {
 		counts[b]++
 	}
 	made := newHuffmanCode(&counts)
-	written, coded := made.appendTo(nil), made.appendCoded(nil, text)
+	written, coded := made.appendLengths(nil), made.appendCoded(nil, text)
 
 	// More codes than the bound has room for, read by two goroutines, twice: the second round finds
 	// most tables dropped.
@@ -41,7 +41,7 @@ func TestDecodingTables_stayWithinTheirBound(t *testing.T) {
 
 	kept := int64(0)
 	for _, c := range codes {
-		if c.made.Load() != nil {
+		if c.table.Load() != nil {
 			kept += bytesPerTable
 		}
 	}

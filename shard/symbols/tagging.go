@@ -7,148 +7,147 @@ import (
 	"slices"
 )
 
-// tagging is what one goroutine of a collector keeps from document to document. Symbols stay
-// numbers and bytes all the way: a string for each name would cost more than all the rest.
+// tagging tags documents in one goroutine of a collector. It stores names as numbers and bytes,
+// because a string for each would cost more than all else.
 type tagging struct {
 	c     *collector
-	group int // bytes of text that are tagged together
+	batch int // bytes of text in a batch
 	read  func(doc int, dst []byte) (text []byte, path string, err error)
-	kinds []taggedKind // met so far
+	kinds []taggedKind // the kinds so far
 
-	docs  []int      // documents being tagged
-	texts []Untagged // of docs
-	room  []byte     // their contents
+	// The current batch.
+	docs     []int      // numbers of its documents
+	texts    []Untagged // by index in docs
+	contents []byte     // the contents of texts
 
-	rows    []taggedRow    // symbols of one document
-	parents []taggedParent // of rows
-	bytes   []byte         // the names of both
-	coded   []byte
+	// The current document.
+	rows    []taggedRow    // its symbols
+	parents []taggedParent // the parents of rows
+	bytes   []byte         // the names of rows and the keys of parents
+	coded   []byte         // buffer for encodeRows
 	extents extentWriter
-	lineEnd []uint32 // where the lines of the document end
+	lineEnd []uint32 // by line: the offset of its end
 }
 
 // taggedRow is a symbol of the document.
 type taggedRow struct {
 	line, offset uint32
-	last, extent uint32 // line, and bytes from offset to its end; 0 where it is that of the name, or not known
-	at, end      uint32 // where its name is in bytes
-	hash, name   uint32 // of the name; its number
-	kind         uint32 // index in kinds, later the number
-	parent       uint32 // index in parents and one, later the number and one; 0 for none
+	last, extent uint32 // last line, and bytes from offset to its end; 0 if that is the line of the name, or unknown
+	at, end      uint32 // its name is tagging.bytes[at:end]
+	hash, name   uint32 // hash and number of its name
+	kind         uint32 // index in tagging.kinds; assignNumbers replaces it by the collector's number
+	parent       uint32 // index in tagging.parents + 1, 0 if it has none; assignNumbers replaces it by the collector's number + 1
 }
 
 // taggedParent is a parent of symbols of the document.
 type taggedParent struct {
-	at, end uint32 // where its key (parentKey) is in bytes
-	name    uint32 // how many bytes of the key are the name
-	kind    string
-	number  uint32 // and one; 0 until a row needs it
+	at, end     uint32 // its key (appendParentKey) is tagging.bytes[at:end]
+	name        uint32 // length of the name, which is the start of the key
+	kind        string
+	numberPlus1 uint32 // the collector's number + 1; 0 while it has none
 }
 
-// taggedKind is a kind, with its number and one; 0 until a row needs it.
+// taggedKind is a kind of symbols.
 type taggedKind struct {
-	name   string
-	number uint32
+	name        string
+	numberPlus1 uint32 // the collector's number + 1; 0 while it has none
 }
 
-// next tags the next documents. It reports false when there are no more.
-func (w *tagging) next(ctx context.Context) (more bool, err error) {
-	w.docs, w.texts, w.room = w.docs[:0], w.texts[:0], w.room[:0]
-
-	// Contents lie side by side in room, which serves the next group, too.
-	for more = true; more && len(w.room) < w.group; {
+// tagBatch tags the next batch of documents. It returns false if no more are left.
+func (w *tagging) tagBatch(ctx context.Context) (more bool, err error) {
+	w.docs, w.texts, w.contents = w.docs[:0], w.texts[:0], w.contents[:0]
+	for more = true; more && len(w.contents) < w.batch; {
 		var doc int
-		if doc, more = w.c.take(ctx); !more {
+		if doc, more = w.c.takeDocument(ctx); !more {
 			break
 		}
 
-		if err := w.open(doc); err != nil {
+		if err := w.readDocument(doc); err != nil {
 			return false, err
 		}
 	}
 
-	w.clear()
-	return more, w.c.tag(ctx, w.texts, w.add, w.done)
+	w.clearRows()
+	return more, w.c.tag(ctx, w.texts, w.addDefinition, w.finishText)
 }
 
-// open adds a document to those to be tagged.
-func (w *tagging) open(doc int) error {
+// readDocument reads the text of a document and adds it to the batch. It counts the attempt in c.tries.
+func (w *tagging) readDocument(doc int) error {
 	key, ok := w.c.texts.Key(doc)
 	if !ok {
 		return nil
 	}
-	from := len(w.room)
-	room, path, err := w.read(doc, w.room)
+	from := len(w.contents)
+	room, path, err := w.read(doc, w.contents)
 	if err != nil {
 		return err
 	}
 
-	// If room has moved, the contents before stay valid where they were.
-	w.room = room
+	// If read has moved the contents to a larger slice, earlier texts still refer to the old one.
+	w.contents = room
 	w.docs = append(w.docs, doc)
 	w.texts = append(w.texts, Untagged{path, key.Language, room[from:len(room):len(room)], int(w.c.tries[doc])})
 	w.c.tries[doc] = min(w.c.tries[doc], math.MaxUint8-1) + 1
 	return nil
 }
 
-// clear makes room for the symbols of the next document.
-func (w *tagging) clear() { w.rows, w.parents, w.bytes = w.rows[:0], w.parents[:0], w.bytes[:0] }
+// clearRows makes room for the symbols of the next document.
+func (w *tagging) clearRows() { w.rows, w.parents, w.bytes = w.rows[:0], w.parents[:0], w.bytes[:0] }
 
-// done ends text i: it stores the symbols that add was given. After an error it drops them, so that
-// the text's symbols stay unknown.
-func (w *tagging) done(i int, err error) {
+// finishText ends text i: it stores the symbols that addDefinition has collected. If err is not nil it drops
+// them, so that the symbols of the text stay unknown.
+func (w *tagging) finishText(i int, err error) {
 	if err == nil {
-		w.locate(w.texts[i])
-		if w.number() {
+		w.locateNames(w.texts[i])
+		if w.assignNumbers() {
 			doc := w.docs[i]
-			w.c.docs[doc], w.c.extents[doc] = w.encode()
+			w.c.docs[doc], w.c.extents[doc] = w.encodeRows()
 		}
 	}
-	w.clear()
+	w.clearRows()
 }
 
-// add receives a definition from the tagger.
-func (w *tagging) add(d Definition) {
-	// A page has a name a line, and the keys that names are sorted by end in zeros.
+// addDefinition adds a definition that the tagger reports for the current document.
+func (w *tagging) addDefinition(d Definition) {
+	// A page has one name per line, and sort keys end in zeros: a name must have neither.
 	if len(d.Name) == 0 || len(d.Name) > MaxName || bytes.IndexByte(d.Name, '\n') >= 0 || bytes.IndexByte(d.Name, 0) >= 0 {
 		return
 	}
 
-	row := taggedRow{line: d.Line, last: d.End, kind: w.kind(d.Kind), at: uint32(len(w.bytes))}
+	row := taggedRow{line: d.Line, last: d.End, kind: w.kindIndex(d.Kind), at: uint32(len(w.bytes))}
 	w.bytes = append(w.bytes, d.Name...)
 	row.end = uint32(len(w.bytes))
 
 	if len(d.ParentName) > 0 && len(d.ParentName) <= MaxName {
-		row.parent = w.parent(d.ParentName, d.ParentKind)
+		row.parent = w.parentIndex(d.ParentName, d.ParentKind)
 	}
 	w.rows = append(w.rows, row)
 }
 
-// kind returns the index of a kind. There are few, and each comes often.
-func (w *tagging) kind(kind string) uint32 {
-	// So long a word is no kind: what an outside program says is not believed.
-	if len(kind) > maxKind {
-		kind = ""
+// kindIndex returns the index of a kind in w.kinds, and adds it if it is new.
+func (w *tagging) kindIndex(kindIndex string) uint32 {
+	if len(kindIndex) > maxKind { // ctags is wrong
+		kindIndex = ""
 	}
 
 	for i := range w.kinds {
-		if w.kinds[i].name == kind {
+		if w.kinds[i].name == kindIndex {
 			return uint32(i)
 		}
 	}
 
-	w.kinds = append(w.kinds, taggedKind{name: kind})
+	w.kinds = append(w.kinds, taggedKind{name: kindIndex})
 	return uint32(len(w.kinds) - 1)
 }
 
-// parent returns the index of a parent, and one. Most symbols have the parent of the one
-// before.
-func (w *tagging) parent(name []byte, kind string) uint32 {
+// parentIndex returns the index of a parent in w.parents, plus 1. It adds the parent unless that of the
+// symbol before is the same, which is the most frequent case.
+func (w *tagging) parentIndex(name []byte, kind string) uint32 {
 	if len(kind) > maxKind {
 		kind = ""
 	}
 
-	// An earlier equal parent is not looked for: parentNumberLocked gives both one number, by their key.
+	// w.parents may have the same parent several times: parentNumberLocked gives them one number.
 	if n := len(w.parents); n > 0 {
 		if p := w.parents[n-1]; p.kind == kind && bytes.Equal(w.bytes[p.at:p.at+p.name], name) {
 			return uint32(n)
@@ -156,7 +155,7 @@ func (w *tagging) parent(name []byte, kind string) uint32 {
 	}
 
 	p := taggedParent{at: uint32(len(w.bytes)), name: uint32(len(name)), kind: kind}
-	w.bytes = parentKey(w.bytes, name, kind)
+	w.bytes = appendParentKey(w.bytes, name, kind)
 	p.end = uint32(len(w.bytes))
 	w.parents = append(w.parents, p)
 	return uint32(len(w.parents))
@@ -164,30 +163,29 @@ func (w *tagging) parent(name []byte, kind string) uint32 {
 
 func (w *tagging) name(r *taggedRow) []byte { return w.bytes[r.at:r.end] }
 
-// number replaces names, kinds and parents by their numbers. It reports false if there is no room
-// for more. Unused ones get no number.
-func (w *tagging) number() bool {
+// assignNumbers replaces the names, kinds and parents of the rows by the collector's numbers. It returns
+// false if an interner has no room for more.
+func (w *tagging) assignNumbers() bool {
 	c := w.c
 
 	for i := range w.rows {
 		w.rows[i].hash = c.names.hash(w.name(&w.rows[i]))
 	}
 
-	// All at once under the lock, with the hashes ready.
 	c.mu.Lock()
 	defer c.mu.Unlock()
-
-	// The rows' own numbers become those of the whole file.
 	for i := range w.rows {
 		r, ok := &w.rows[i], true
-		if r.name, ok = c.names.number(w.name(r), r.hash); !ok {
+		if r.name, ok = c.names.intern(w.name(r), r.hash); !ok {
 			return false
 		}
 
 		if r.parent > 0 {
-			if r.parent, ok = w.parentNumberLocked(&w.parents[r.parent-1]); !ok {
+			number, ok := w.parentNumberLocked(&w.parents[r.parent-1])
+			if !ok {
 				return false
 			}
+			r.parent = number + 1
 		}
 
 		r.kind = w.kindNumberLocked(r.kind)
@@ -195,31 +193,31 @@ func (w *tagging) number() bool {
 	return true
 }
 
-// parentNumberLocked returns the number of a parent, and one. c.mu is held.
+// parentNumberLocked returns the collector's number of a parent. It returns false if the interner has
+// no room for more. The caller holds w.c.mu.
 func (w *tagging) parentNumberLocked(p *taggedParent) (uint32, bool) {
-	if p.number == 0 {
+	if p.numberPlus1 == 0 {
 		key := w.bytes[p.at:p.end]
-		n, ok := w.c.parents.number(key, w.c.parents.hash(key))
+		n, ok := w.c.parents.intern(key, w.c.parents.hash(key))
 		if !ok {
 			return 0, false
 		}
-		p.number = n + 1
+		p.numberPlus1 = n + 1
 	}
-	return p.number, true
+	return p.numberPlus1 - 1, true
 }
 
-// kindNumberLocked returns the number of a kind by its index. c.mu is held.
-func (w *tagging) kindNumberLocked(place uint32) uint32 {
-	k := &w.kinds[place]
-	if k.number == 0 {
-		k.number = w.c.kindNumberLocked(k.name) + 1
+// kindNumberLocked returns the collector's number of w.kinds[i]. The caller holds w.c.mu.
+func (w *tagging) kindNumberLocked(i uint32) uint32 {
+	k := &w.kinds[i]
+	if k.numberPlus1 == 0 {
+		k.numberPlus1 = w.c.kindNumberLocked(k.name) + 1
 	}
-	return k.number - 1
+	return k.numberPlus1 - 1
 }
 
-// encode returns the rows and their extents as the collector keeps them, without
-// duplicates.
-func (w *tagging) encode() (rows, extents []byte) {
+// encodeRows returns the rows and their extents as the collector stores them, without duplicates.
+func (w *tagging) encodeRows() (rows, extents []byte) {
 	w.coded = w.coded[:0]
 	w.extents.reset()
 	before := Row{}
@@ -237,6 +235,6 @@ func (w *tagging) encode() (rows, extents []byte) {
 		before = row
 	}
 
-	// The buffers serve the next document; what is kept has no room to spare.
+	// The next document reuses the buffers. The results are exactly as large as needed.
 	return append(make([]byte, 0, len(w.coded)), w.coded...), slices.Clone(w.extents.coded)
 }

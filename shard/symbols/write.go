@@ -12,15 +12,15 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// ranks is the order of the names, kinds or parents of a collector. All are sorted, so that
-// the order in which documents were tagged leaves no trace in the file.
+// ranks is the sorted order of the names, kinds or parents of a collector. Their rank is their number
+// in the file, so the file does not depend on the order in which documents were tagged.
 type ranks struct {
-	order []uint32 // numbers, sorted by what they stand for
-	rank  []uint32 // by number: its index in order
+	order []uint32 // the collector's numbers, sorted by name, kind or parent
+	rank  []uint32 // by collector's number: its index in order
 }
 
-// ranked returns the ranks of numbers in this order.
-func ranked(order []uint32) ranks {
+// makeRanks returns ranks with the given order.
+func makeRanks(order []uint32) ranks {
 	r := ranks{order, make([]uint32, len(order))}
 	for i, n := range order {
 		r.rank[n] = uint32(i)
@@ -28,38 +28,37 @@ func ranked(order []uint32) ranks {
 	return r
 }
 
-// rankedBy sorts the numbers below n.
-func rankedBy(n int, compare func(a, b uint32) int) ranks {
+// sortRanks returns ranks of the numbers 0 to n-1, sorted by compare.
+func sortRanks(n int, compare func(a, b uint32) int) ranks {
 	order := make([]uint32, n)
 	for i := range order {
 		order[i] = uint32(i)
 	}
 	slices.SortFunc(order, compare)
-	return ranked(order)
+	return makeRanks(order)
 }
 
-// parent returns a parent by its number.
-func (c *collector) parent(n uint32) parent {
+// parentByNumber returns a parent by its number.
+func (c *collector) parentByNumber(n uint32) parent {
 	key := c.parents.name(n)
 	end := bytes.LastIndexByte(key, 0)
 	return parent{string(key[:end]), string(key[end+1:])}
 }
 
-// write writes the file into dir.
-func (c *collector) write(ctx context.Context, dir string) (file.ID, error) {
-	// Numbers were given as names came; in the file they are ranks.
-	c.names.drop()
-	c.parents.drop()
+// writeFile writes the file into dir. The numbers of names, kinds and parents become ranks.
+func (c *collector) writeFile(ctx context.Context, dir string) (file.ID, error) {
+	c.names.dropTable()
+	c.parents.dropTable()
 
-	names := ranked(sortedNames(c.names))
-	kinds := rankedBy(len(c.kindsBy), func(a, b uint32) int { return cmp.Compare(c.kindsBy[a], c.kindsBy[b]) })
+	names := makeRanks(sortNames(c.names))
+	kinds := sortRanks(len(c.kindNames), func(a, b uint32) int { return cmp.Compare(c.kindNames[a], c.kindNames[b]) })
 
 	list := make([]parent, c.parents.len())
 	for i := range list {
-		list[i] = c.parent(uint32(i))
+		list[i] = c.parentByNumber(uint32(i))
 	}
 
-	parents := rankedBy(len(list), func(a, b uint32) int {
+	parents := sortRanks(len(list), func(a, b uint32) int {
 		p, q := &list[a], &list[b]
 		return cmp.Or(cmp.Compare(p.name, q.name), cmp.Compare(p.kind, q.kind))
 	})
@@ -72,31 +71,31 @@ func (c *collector) write(ctx context.Context, dir string) (file.ID, error) {
 	if err != nil {
 		return file.ID{}, err
 	}
-	columns := coded{w: w}
+	columns := columnWriter{w: w}
 
-	// The sections, in the order of File.code: parents, pages, refs, docs, extents.
-	meta := c.meta(len(names.order), kinds.order)
+	// Add the coded columns in the order of File.loadCodes: parents, pages, refs, docs, extents.
+	meta := c.encodeMeta(len(names.order), kinds.order)
 	writeParents(meta, &columns, list, parents.order)
 	w.Add(secMeta, meta.B)
 
-	docs, ends, refs := c.columns(names, kinds, parents)
+	docs, ends, refs := c.encodeRows(names, kinds, parents)
 	if err := c.writePages(w, &columns, names.order, refs); err != nil {
 		w.Abort()
 		return file.ID{}, err
 	}
 
-	columns.add(secDocs, docs, secDocEnd, ends)
+	columns.addColumn(secDocs, docs, secDocEnd, ends)
 	extents, ends := c.extentColumn()
-	columns.add(secExtents, extents, secExtentEnd, ends)
+	columns.addColumn(secExtents, extents, secExtentEnd, ends)
 	w.Add(secCodes, columns.codes)
-	w.Add(secUnknown, c.unknown())
+	w.Add(secUnknown, c.encodeUnknown())
 
 	id, _, err := w.Finish()
 	return id, err
 }
 
-// unknown returns the section of that name.
-func (c *collector) unknown() []byte {
+// encodeUnknown encodes the section "unknown": the documents that have a text but no symbols.
+func (c *collector) encodeUnknown() []byte {
 	var list []Unknown
 	for doc := range c.docs {
 		if _, text := c.texts.Key(doc); text && c.docs[doc] == nil {
@@ -115,35 +114,34 @@ func (c *collector) unknown() []byte {
 	return e.B
 }
 
-// meta begins the section of that name; the kinds of the parents follow.
-func (c *collector) meta(names int, kinds []uint32) *file.Encoder {
+// encodeMeta encodes the section "meta", except for the kinds of the parents, which writeParents adds.
+func (c *collector) encodeMeta(names int, kinds []uint32) *file.Encoder {
 	e := &file.Encoder{}
 	e.Text(c.texts.Shard)
 	e.Uint(uint64(len(c.docs)))
 	e.Uint(uint64(names))
 	e.Uint(uint64(len(kinds)))
 	for _, n := range kinds {
-		e.Text(c.kindsBy[n])
+		e.Text(c.kindNames[n])
 	}
 	return e
 }
 
-// coded writes columns in Huffman codes, each with a code of its own, in the order of
-// File.code.
-type coded struct {
+// columnWriter writes columns in Huffman codes, each column with a code of its own.
+type columnWriter struct {
 	w     *file.Writer
-	codes []byte // the codes so far, as in the file
+	codes []byte // the section "codes" so far
 }
 
-// add writes the entries of blob, which end at ends, each one coded alone, and where they end
-// then.
-func (c *coded) add(id file.SectionID, blob []byte, endID file.SectionID, ends file.Column32) {
+// addColumn writes a column as section id. Its entries lie side by side in blob, and ends has the end of each.
+// It encodes each entry alone, and writes the new ends as section endID, if that is not 0.
+func (c *columnWriter) addColumn(id file.SectionID, blob []byte, endID file.SectionID, ends file.Column32) {
 	var counts [1 << 8]int
 	for _, b := range blob {
 		counts[b]++
 	}
 	code := newHuffmanCode(&counts)
-	c.codes = code.appendTo(c.codes)
+	c.codes = code.appendLengths(c.codes)
 
 	var out []byte
 	outEnds := make([]byte, 0, len(ends))
@@ -163,7 +161,7 @@ func (c *coded) add(id file.SectionID, blob []byte, endID file.SectionID, ends f
 
 // writeParents writes the parents, front-coded: how many bytes the name shares with the one
 // before, the rest of it, and its kind by its index in meta.
-func writeParents(meta *file.Encoder, c *coded, list []parent, order []uint32) {
+func writeParents(meta *file.Encoder, c *columnWriter, list []parent, order []uint32) {
 	var kinds []string
 	var e file.Encoder
 	e.Uint(uint64(len(order)))
@@ -171,14 +169,13 @@ func writeParents(meta *file.Encoder, c *coded, list []parent, order []uint32) {
 	for _, n := range order {
 		p := list[n]
 
-		// Parents have kinds of their own, numbered as they come: few, so a list will do.
+		// The kinds of parents are numbered as they come. They are few, so a list is fast enough.
 		kind := slices.Index(kinds, p.kind)
 		if kind < 0 {
 			kind = len(kinds)
 			kinds = append(kinds, p.kind)
 		}
 
-		// Sorted, neighbours share beginnings.
 		shared := 0
 		for shared < len(before) && shared < len(p.name) && before[shared] == p.name[shared] {
 			shared++
@@ -194,12 +191,12 @@ func writeParents(meta *file.Encoder, c *coded, list []parent, order []uint32) {
 	for _, k := range kinds {
 		meta.Text(k)
 	}
-	c.add(secParents, e.B, 0, binary.LittleEndian.AppendUint32(nil, uint32(len(e.B))))
+	c.addColumn(secParents, e.B, 0, binary.LittleEndian.AppendUint32(nil, uint32(len(e.B))))
 }
 
-// columns returns the rows of the documents with ranks for numbers, where those of each
-// document end, and the documents of each name.
-func (c *collector) columns(names, kinds, parents ranks) (docs, ends []byte, refs references) {
+// encodeRows encodes the rows of all documents, with ranks in place of the collector's numbers. It returns
+// them with the end of each document's rows, and the documents that define each name.
+func (c *collector) encodeRows(names, kinds, parents ranks) (docs, ends []byte, refs references) {
 	refs = newReferences(len(names.order))
 	for d, coded := range c.docs {
 		var before Row
@@ -211,23 +208,22 @@ func (c *collector) columns(names, kinds, parents ranks) (docs, ends []byte, ref
 
 			docs = appendRow(docs, before, row)
 			before = row
-			refs.count(row.Name, d)
+			refs.countDocument(row.Name, d)
 		}
 		ends = binary.LittleEndian.AppendUint32(ends, uint32(len(docs)))
 	}
 
-	// Now that they are counted, the documents of each name are put side by side.
-	refs.place()
+	refs.allocateLists()
 	for d, coded := range c.docs {
 		for r := (rowReader{b: coded}); r.next(); {
-			refs.add(int(names.rank[r.row.Name]), d)
+			refs.addDocument(int(names.rank[r.row.Name]), d)
 		}
 	}
 	return docs, ends, refs
 }
 
 // writePages writes the names in pages, with their postings and references.
-func (c *collector) writePages(w *file.Writer, columns *coded, names []uint32, refs references) error {
+func (c *collector) writePages(w *file.Writer, columns *columnWriter, names []uint32, refs references) error {
 	segment := file.SectionID(0)
 	post := trigram.New(trigram.Options{Emit: func(parts ...[]byte) error {
 		w.Add(secPostings+segment, parts...)
@@ -236,32 +232,29 @@ func (c *collector) writePages(w *file.Writer, columns *coded, names []uint32, r
 	}})
 	defer post.Close()
 
-	// Pages are compressed with a dictionary made of names.
-	dict := c.dictionary(names)
+	dict := c.trainDictionary(names)
 	p := pageWriter{names: c.names, order: names, refs: refs, enc: lz.NewEncoder(dict)}
 	defer p.enc.Release()
 
-	// A page is full when the next name has no room in it.
 	for i, n := range names {
 		name := c.names.name(n)
 		if len(p.page)+len(name)+1 > pageBytes {
-			if err := p.flush(i, post); err != nil {
+			if err := p.addPage(i, post); err != nil {
 				return err
 			}
 		}
 		p.page = append(append(p.page, name...), '\n')
 	}
 
-	if err := p.flush(len(names), post); err != nil {
+	if err := p.addPage(len(names), post); err != nil {
 		return err
 	}
 	if err := post.Finish(); err != nil {
 		return err
 	}
 
-	// Columns that were collected page by page.
-	columns.add(secPages, p.blocks, secPageEnd, p.blockEnd)
-	columns.add(secRefs, p.ref, secRefEnd, p.refEnd)
+	columns.addColumn(secPages, p.blocks, secPageEnd, p.blockEnd)
+	columns.addColumn(secRefs, p.ref, secRefEnd, p.refEnd)
 	w.Add(secPageSize, p.size)
 	w.Add(secPageName, p.number)
 	w.Add(secFirst, p.first)
@@ -275,16 +268,17 @@ func (c *collector) writePages(w *file.Writer, columns *coded, names []uint32, r
 const (
 	dictRuns     = 1 << 10
 	dictRunBytes = 1 << 10
-	dictFrom     = 4 * dictRuns * 64 // with fewer names it is not worth its bytes
+	dictFrom     = 4 * dictRuns * 64 // with fewer names, a dictionary takes more than it saves
 )
 
-// dictionary returns the dictionary that the pages are compressed with, nil for none.
-func (c *collector) dictionary(names []uint32) []byte {
+// trainDictionary makes the dictionary that compresses the pages, from a sample of the names. It returns
+// nil if there are too few names.
+func (c *collector) trainDictionary(names []uint32) []byte {
 	if len(names) < dictFrom {
 		return nil
 	}
 
-	// Runs from all over the alphabet, coded as pages are.
+	// The samples are front-coded, as pages are.
 	samples := make([][]byte, dictRuns)
 	for i := range samples {
 		var run, before []byte
@@ -306,14 +300,16 @@ type pageWriter struct {
 	refs  references
 	enc   *lz.Encoder
 
-	start                                                        int    // first name of the page being filled
-	page, coded                                                  []byte // its names, in full and front-coded
+	start       int    // rank of the first name of the current page
+	page, coded []byte // names of the current page, in full and front-coded
+
+	// Columns of all pages so far, as in File.
 	blocks, blockEnd, size, number, first, firstEnd, ref, refEnd []byte
 }
 
-// flush writes the page that is being filled. The next page begins with the name that has the
-// number next.
-func (p *pageWriter) flush(next int, post *trigram.Writer) error {
+// addPage adds the current page to the columns and the postings. The next page begins with the name of
+// rank next.
+func (p *pageWriter) addPage(next int, post *trigram.Writer) error {
 	if len(p.page) == 0 {
 		return nil
 	}
@@ -322,8 +318,6 @@ func (p *pageWriter) flush(next int, post *trigram.Writer) error {
 	}
 
 	le := binary.LittleEndian
-
-	// Names front-coded; for each a reference to the documents that define it.
 	p.coded = p.coded[:0]
 	var before []byte
 	first := 0 // first document of the name before
@@ -332,7 +326,7 @@ func (p *pageWriter) flush(next int, post *trigram.Writer) error {
 		p.coded = appendFront(p.coded, before, name)
 		before = name
 
-		docs := p.refs.of(i)
+		docs := p.refs.documents(i)
 		p.ref = appendReference(p.ref, first, docs)
 		first = int(docs[0])
 	}
@@ -347,7 +341,6 @@ func (p *pageWriter) flush(next int, post *trigram.Writer) error {
 	p.firstEnd = le.AppendUint32(p.firstEnd, uint32(len(p.first)))
 	p.refEnd = le.AppendUint32(p.refEnd, uint32(len(p.ref)))
 
-	// The next page begins with the next name.
 	p.page, p.start = p.page[:0], next
 	return nil
 }
