@@ -24,7 +24,7 @@ func reformatted(t *testing.T) (r *repo, m *Mirror, base, head string) {
 
 // Git lists files that differ only in blanks, but prints no patch for them. The reader must not
 // take the patch of the next file for theirs.
-func TestDiff_canIgnoreWhitespace(t *testing.T) {
+func TestDiff_omitsWhitespaceChangesOnRequest(t *testing.T) {
 	t.Parallel()
 	_, m, base, head := reformatted(t)
 	const want = "M c.bin>c.bin binary\nM d mode>d mode\nM e real>e real\n@@ -1,3 +1,3 @@\n one\n two\n-three\n+THREE\n" +

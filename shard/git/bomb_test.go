@@ -271,7 +271,7 @@ func TestDeltaBombs_areRefused(t *testing.T) {
 
 // A git that needs more memory than it may fails with its own kind of error, and does not affect
 // others.
-func TestGit_memoryIsBounded(t *testing.T) {
+func TestGit_failsAboveItsMemoryLimit(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		memory int64

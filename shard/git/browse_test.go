@@ -81,7 +81,7 @@ func counted(ctx context.Context, m *Mirror, q LogQuery) (LogPage, error) {
 	}
 }
 
-func TestLog_filtersAndReturnsPages(t *testing.T) {
+func TestLog_returnsFilteredCommitsInPages(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	ctx := within(t)
@@ -261,7 +261,7 @@ func TestDiff_coversEveryKindOfEntryAndName(t *testing.T) {
 	}
 }
 
-func TestDiff_isBounded(t *testing.T) {
+func TestDiff_isCutAtItsByteLimit(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -281,7 +281,7 @@ func TestDiff_isBounded(t *testing.T) {
 	}
 }
 
-func TestBlame_namesTheCommitOfEachLine(t *testing.T) {
+func TestBlame_returnsTheCommitOfEachLine(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	head := r.git("rev-parse", "main")
@@ -318,7 +318,7 @@ func TestBlame_namesTheCommitOfEachLine(t *testing.T) {
 	}
 }
 
-func TestMirrorMaintenance_keepsEverythingReadable(t *testing.T) {
+func TestMirrorMaintenance_keepsAllObjectsReadable(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	m, ctx := newMirror(t), within(t)

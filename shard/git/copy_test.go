@@ -22,7 +22,7 @@ func stateOf(t *testing.T, m *Mirror) string {
 	return refs + "\n" + string(head)
 }
 
-func TestMirrorCopy_followsItsMirror(t *testing.T) {
+func TestMirrorCopy_equalsItsMirrorAfterEachSync(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"sha1", "sha256"} {
 		ctx := within(t)
@@ -79,7 +79,7 @@ func TestMirrorCopy_followsItsMirror(t *testing.T) {
 	}
 }
 
-func TestMirrorCopy_aBrokenOneChangesNothing(t *testing.T) {
+func TestMirrorCopy_refusesABrokenTransferUnchanged(t *testing.T) {
 	t.Parallel()
 	ctx := within(t)
 	_, from := story(t)

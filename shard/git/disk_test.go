@@ -8,7 +8,7 @@ import (
 
 // Remotes that send without end fill only a part of the disk, in any number, and whenever they
 // begin and end.
-func TestDiskRoom_fetchesTogetherLeaveSomeFree(t *testing.T) {
+func TestDiskRoom_concurrentFetchesLeaveFreeSpace(t *testing.T) {
 	t.Parallel()
 	const disk = 1 << 40
 	for seed := range uint64(200) {
@@ -42,7 +42,7 @@ func TestDiskRoom_fetchesTogetherLeaveSomeFree(t *testing.T) {
 	}
 }
 
-func TestDiskRoom_oneFetchHasAQuarterAndAFewTheRest(t *testing.T) {
+func TestDiskRoom_grantsAQuarterOfTheFreeSpaceToEachFetch(t *testing.T) {
 	t.Parallel()
 	var shared diskRoom
 	none := func(string) int64 { return 0 }

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-func TestFetch_followsBranchesAndTags(t *testing.T) {
+func TestFetch_updatesBranchesAndTags(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -539,7 +539,7 @@ func (b *brake) Write(p []byte) (int, error) {
 	return b.ResponseWriter.Write(p)
 }
 
-func TestFetch_endsWithItsContextAndTimeout(t *testing.T) {
+func TestFetch_stopsAtItsContextAndTimeout(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	address := serve(t, filepath.Dir(r.dir), stall("", 0)) + "/source.git"
@@ -581,7 +581,7 @@ func TestFetch_remakesAMirrorWithDamagedObjects(t *testing.T) {
 
 // A remote that sends without end does not fill the disk, and the files of a failed try are removed
 // before the next one.
-func TestFetch_leavesRoomOnTheDisk(t *testing.T) {
+func TestFetch_failsBeforeItFillsTheDisk(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("the files of git are bounded on Linux only")

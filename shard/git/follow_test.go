@@ -9,7 +9,7 @@ import (
 
 // Log follows a file through its renames, and shows its name in each commit. Each page except the
 // last says that there are more.
-func TestLog_followsRenames(t *testing.T) {
+func TestLog_findsCommitsBeforeARename(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	text := strings.Repeat("a line that stays\n", 20)

@@ -62,7 +62,7 @@ func TestLocalRepository_linkedElsewhereSaysWhatToConfigure(t *testing.T) {
 
 // Files in a user's directory lead only to repositories of that user. Without the checks, each of
 // these would show another repository to everybody.
-func TestHostileLocalRepository_leadsToNoOther(t *testing.T) {
+func TestHostileLocalRepository_cannotShowAnotherRepository(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string

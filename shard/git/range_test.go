@@ -9,7 +9,7 @@ import (
 )
 
 // Every query about commits can exclude the history of another commit.
-func TestCommitQueries_canExcludeAnotherHistory(t *testing.T) {
+func TestCommitQueries_omitCommitsOfAnExcludedHistory(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}

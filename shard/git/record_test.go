@@ -75,7 +75,7 @@ func TestCommits_longTextsAreShortened(t *testing.T) {
 }
 
 // A page of many commits stays within the limit of an answer, and contains every commit.
-func TestLog_pageOfLongCommitsIsBounded(t *testing.T) {
+func TestLog_shortensAPageOfLongCommits(t *testing.T) {
 	t.Parallel()
 	r, head := wordy(t, 120, 40<<10)
 	m := fetched(t, r.url())

@@ -93,7 +93,7 @@ func TestTrace_listsAddedAndRemovedLines(t *testing.T) {
 	}
 }
 
-func TestTrace_saysWhereItRanOutOfTime(t *testing.T) {
+func TestTrace_reportsTheCommitAtWhichTimeEnded(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	head := r.git("rev-parse", "main")
@@ -142,7 +142,7 @@ func TestLog_findsWordsInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestLog_canLeaveOutMerges(t *testing.T) {
+func TestLog_omitsMergesOnRequest(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -162,7 +162,7 @@ func TestLog_canLeaveOutMerges(t *testing.T) {
 	}
 }
 
-func TestBlame_canBeLimitedToSomeLines(t *testing.T) {
+func TestBlame_returnsOnlyTheRequestedLines(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	head := r.git("rev-parse", "main")
@@ -186,7 +186,7 @@ func TestBlame_canBeLimitedToSomeLines(t *testing.T) {
 	}
 }
 
-func TestDiff_canOnlyCount(t *testing.T) {
+func TestDiff_countsLinesWithoutHunksOnRequest(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	base, head := r.git("rev-parse", "main~3"), r.git("rev-parse", "main")

@@ -194,7 +194,7 @@ func TestTreeUnion_agreesWithGitLsTree(t *testing.T) {
 	}
 }
 
-func TestListTree_goesLevelByLevel(t *testing.T) {
+func TestListTree_listsEntriesUpToADepth(t *testing.T) {
 	t.Parallel()
 	_, m, head := strange(t)
 	ctx := within(t)
@@ -277,7 +277,7 @@ func TestReadFile_acceptsAnyName(t *testing.T) {
 	}
 }
 
-func TestReadFile_readsALargeFileInPart(t *testing.T) {
+func TestReadFile_returnsSomeLinesOfALargeFile(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	line := strings.Repeat("x", 99) + "\n"

@@ -54,7 +54,7 @@ func TestManifestFormats_returnTheUsedPackages(t *testing.T) {
 	}
 }
 
-func TestVersionRange_fitsVersions(t *testing.T) {
+func TestPackageName_matchesExactlyOrInPart(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		asked, name string

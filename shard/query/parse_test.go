@@ -394,7 +394,7 @@ func TestParse_readsNestedGroupsInLinearTime(t *testing.T) {
 	}
 }
 
-func TestLanguage_knowsNamesAndAliases(t *testing.T) {
+func TestLanguage_acceptsNamesAndAliases(t *testing.T) {
 	t.Parallel()
 	for _, info := range enrydata.LanguageInfoByID {
 		for _, name := range append([]string{info.Name, strings.ToUpper(info.Name)}, info.Aliases...) {

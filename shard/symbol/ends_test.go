@@ -335,7 +335,7 @@ func bothEnds(t *testing.T, p *Pool, f File) (pairs [][2]uint32) {
 	return pairs
 }
 
-func TestDefinitionEnds_ofCtagsWin(t *testing.T) {
+func TestDefinitionEnds_preferThoseFromCtags(t *testing.T) {
 	t.Parallel()
 	text := "class A {\n  f() {\n    1\n  }\n  g() {\n    1\n  }\n}\n"
 	for _, c := range []struct {

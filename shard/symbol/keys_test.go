@@ -102,7 +102,7 @@ url: http://x
 }
 
 // Data must not flood the symbols of code.
-func TestKeys_leavesDataOut(t *testing.T) {
+func TestConfigurationKeys_omitLargeDataFiles(t *testing.T) {
 	t.Parallel()
 	var many strings.Builder
 	for i := range mostKeys + 1 {

@@ -85,7 +85,7 @@ func openFake(t *testing.T, o Options) *Pool {
 	return p
 }
 
-func TestCtagsPool_aBadFileFailsAlone(t *testing.T) {
+func TestCtagsPool_aBadFileDoesNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 2, Timeout: 60 * time.Second})
 	var wg sync.WaitGroup
@@ -171,7 +171,7 @@ func TestCtagsPool_timeLimitGrowsWithAttempts(t *testing.T) {
 	}
 }
 
-func TestCtagsPool_aCancelledCallEnds(t *testing.T) {
+func TestCtagsPool_returnsWhenItsContextEnds(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 1})
 	ctx, cancel := context.WithCancel(t.Context())
