@@ -12,13 +12,11 @@ import (
 	"github.com/shoalsearch/shoal/node/lru"
 )
 
-// authorsKept is the greatest length of a list of authors that is cached: one of millions is not
-// worth the memory.
-const authorsKept = 50_000
-
+// Limits of a list of authors.
 const (
-	authorsMost = 64 << 20 // bytes in a list of authors
-	authorCost  = 200      // bytes that each author takes besides the texts
+	maxCachedAuthors = 50_000   // authors in the longest list that is cached
+	maxAuthorBytes   = 64 << 20 // bytes of memory for a list
+	authorCost       = 200      // bytes of memory for an author, besides the texts
 )
 
 // Author is an author with the number of their commits.
@@ -30,7 +28,7 @@ type Author struct {
 // authors counts the commits of each author.
 type authors struct {
 	*base
-	known *lru.Cache[string, []Author] // by filter
+	lists *lru.Cache[string, []Author] // by filter
 
 	counted *lru.Cache[string, together] // by mirror and filter
 }
@@ -38,8 +36,8 @@ type authors struct {
 // authorID identifies an author.
 type authorID struct{ name, email string }
 
-// Authors counts the commits of each author, in a path or in all of the history. The result is
-// sorted by commits, most first, then by name and e-mail. people maps names and addresses to
+// Authors counts the commits of each author that changed a path, or all commits if path is empty. The
+// result is sorted by commits, most first, then by name and e-mail. people maps names and addresses to
 // authors; nil uses those in the commits.
 func (h *authors) Authors(ctx context.Context, commit, path string, people *Mailmap) ([]Author, error) {
 	q := LogQuery{Commit: commit, Path: path}
@@ -52,7 +50,7 @@ func (h *authors) Authors(ctx context.Context, commit, path string, people *Mail
 	if people != nil {
 		key = people.oid + "\x00" + key
 	}
-	if known, ok := h.known.Get(key); ok {
+	if known, ok := h.lists.Get(key); ok {
 		return slices.Clone(known), nil
 	}
 
@@ -66,18 +64,18 @@ func (h *authors) Authors(ctx context.Context, commit, path string, people *Mail
 		return nil, fmt.Errorf("count authors: %w", err)
 	}
 
-	out := mostFirst(counts)
+	out := sortAuthors(counts)
 
-	// A longer list would evict all others from the cache.
-	if len(out) < authorsKept {
-		h.known.Put(key, out, 1)
+	if len(out) < maxCachedAuthors {
+		h.lists.Put(key, out, 1)
 	}
 	return slices.Clone(out), nil
 }
 
-// countAuthors reads the name and the address of each commit, with a NUL after each.
+// countAuthors reads the name and the address of the author of each commit, with a NUL after each, and
+// adds the commits to counts.
 func countAuthors(r io.Reader, people *Mailmap, counts map[authorID]int) error {
-	in, held := newRecords(r), 0
+	in, size := newRecords(r), 0 // size is the memory of counts in bytes
 	for {
 		name, err := in.field(maxPerson)
 		if err != nil {
@@ -90,20 +88,19 @@ func countAuthors(r io.Reader, people *Mailmap, counts map[authorID]int) error {
 			return err
 		}
 
-		// Count before the list grows.
 		name, email = people.Author(name, email)
 		id := authorID{name, email}
 		if counts[id] == 0 {
-			if held += len(name) + len(email) + authorCost; held > authorsMost {
-				return fmt.Errorf("the list of authors takes more than %d MB; ask for those of a path: %w", authorsMost>>20, ErrTooLarge)
+			if size += len(name) + len(email) + authorCost; size > maxAuthorBytes {
+				return fmt.Errorf("the list of authors takes more than %d MB; ask for those of a path: %w", maxAuthorBytes>>20, ErrTooLarge)
 			}
 		}
 		counts[id]++
 	}
 }
 
-// mostFirst sorts authors by their commits.
-func mostFirst(counts map[authorID]int) []Author {
+// sortAuthors returns the authors in counts, sorted as Authors says.
+func sortAuthors(counts map[authorID]int) []Author {
 	out := make([]Author, 0, len(counts))
 	for id, n := range counts {
 		out = append(out, Author{Name: id.name, Email: id.email, Commits: n})

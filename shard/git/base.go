@@ -38,8 +38,8 @@ func (b *base) with(ctx context.Context, use func(reader) error) error {
 // refs returns the mirror's references. It reads them only if a fetch has changed them.
 func (b *base) refs(ctx context.Context) (*refState, error) {
 	for {
-		// A fetch may change the references while they are read. Then keep refuses the state, and
-		// they are read again.
+		// If a fetch changes the references while they are read, cacheRefs refuses the state: read
+		// them again.
 		b.mu.Lock()
 		s, fetched := b.state, b.fetched
 		b.mu.Unlock()
@@ -57,16 +57,16 @@ func (b *base) refs(ctx context.Context) (*refState, error) {
 		if err != nil {
 			return nil, err
 		}
-		if b.keep(s, fetched) {
+		if b.cacheRefs(s, fetched) {
 			return s, nil
 		}
 	}
 }
 
-// keep caches a state, unless a fetch has changed the references since it was read. Otherwise a
-// caller that has just fetched would get the old references, and would index a repository that is
-// being copied as an empty one.
-func (b *base) keep(s *refState, fetched uint64) bool {
+// cacheRefs caches a state of the references and returns true. fetched is b.fetched before the state was
+// read: if a fetch has changed the references since then, keep returns false, because a caller that has
+// just fetched must not get old references.
+func (b *base) cacheRefs(s *refState, fetched uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fetched != fetched {
@@ -76,12 +76,12 @@ func (b *base) keep(s *refState, fetched uint64) bool {
 	return true
 }
 
-// forget drops the cached state of the references.
-func (b *base) forget() {
+// dropCachedRefs drops the cached state of the references.
+func (b *base) dropCachedRefs() {
 	b.mu.Lock()
 	b.state, b.fetched = nil, b.fetched+1
 	b.mu.Unlock()
 }
 
-// manyAnswers is how many answers of most kinds a mirror caches.
+// manyAnswers is the size of most caches of a mirror, in results.
 const manyAnswers = 64

@@ -19,8 +19,8 @@ import (
 type BlameQuery struct {
 	Commit, Path string
 	First, Last  int           // lines, from 1; 0 means the whole file
-	Within       time.Duration // time limit for some lines: then the lines found so far are the answer, with Late set
-	Verbatim     bool          // also use commits listed in .git-blame-ignore-revs of the default branch
+	Within       time.Duration // time limit if First is set; after it, the result has the lines found so far, and Late is set
+	Verbatim     bool          // do not skip the commits listed in .git-blame-ignore-revs of the default branch
 }
 
 // BlameRange is a run of lines that one commit wrote.
@@ -36,44 +36,43 @@ type BlameCommit struct {
 	Hash, Summary           string
 	AuthorName, AuthorEmail string
 	AuthorTime              time.Time
-	PreviousHash            string // commit that had the lines before; may be empty
-	PreviousPath            string
-	Edge                    bool // the repository is shallow and lacks its parents, so older commits may have written its lines
+	PreviousHash            string // the commit before it that changed the file; may be empty
+	PreviousPath            string // path of the file in that commit
+	Edge                    bool   // the repository is shallow and lacks its parents, so older commits may have written its lines
 }
 
 // blames finds which commits wrote the lines of files.
 type blames struct {
 	*base
-	files *files
-	rules *rulesReader
-	tasks *run.Tasks          // work that continues after its caller has left
-	known *run.Flights[Blame] // cached, because readers of a blame come back to it
+	files  *files
+	rules  *rulesReader
+	tasks  *run.Tasks          // runs work that continues after its caller has returned
+	cached *run.Flights[Blame] // blames of whole files
 }
 
 // Blame says which commit wrote each line of a file. The ranges are in the order of lines, and
 // neighbours have different commits.
 type Blame struct {
 	Ranges  []BlameRange
-	Commits map[string]BlameCommit
-	Late    bool // time ran out before all lines were found: the others are in no range
-	Past    int  // lines that an ignored commit changed last, and that have another commit here
+	Commits map[string]BlameCommit // by hash
+	Late    bool                   // time ran out before all lines were found: the others are in no range
+	Past    int                    // number of lines that an ignored commit changed last; their range names the commit before
 }
 
 const (
 	blameTime = 28 * time.Second // callers wait at most half a minute
-	maxBlame  = 8 << 20          // bytes of a file
+	maxBlame  = 8 << 20          // bytes of the largest file that is blamed whole
 )
 
-// Blame finds which commits wrote the lines of a file. A whole file over 8 MiB is ErrTooLarge,
-// because the answer would take too long. A binary file is ErrBinary. The result is shared: the
-// caller must not change it.
+// Blame finds which commits wrote the lines of a file. It returns ErrTooLarge for a whole file of more
+// than maxBlame bytes, which would take too long, and ErrBinary for a binary file. The caller must not
+// change the result.
 func (h *blames) Blame(ctx context.Context, q BlameQuery) (Blame, error) {
 	s, err := h.files.Source(ctx, q.Commit, q.Path, SourceOptions{Lines: 1, MaxBytes: 8000})
 	if err != nil {
 		return Blame{}, err
 	}
 
-	// Looking at the start of the file is cheap; a blame of a file that is not text is not.
 	q.Path = s.Path
 	switch {
 	case s.Binary:
@@ -82,22 +81,22 @@ func (h *blames) Blame(ctx context.Context, q BlameQuery) (Blame, error) {
 		return Blame{}, fmt.Errorf("%q is larger than %d MiB: %w", q.Path, maxBlame>>20, ErrTooLarge)
 	}
 
-	looked := ctx
+	limited := ctx
 	if q.First > 0 {
 		var cancel context.CancelFunc
-		looked, cancel = context.WithTimeout(ctx, q.Within)
+		limited, cancel = context.WithTimeout(ctx, q.Within)
 		defer cancel()
 	}
-	b, err := h.blame(ctx, looked, q, nil)
+	b, err := h.blame(ctx, limited, q, nil)
 	if err != nil || q.Verbatim {
 		return b, err
 	}
-	return h.blamePast(ctx, looked, q, b)
+	return h.blameSkippingIgnored(ctx, limited, q, b)
 }
 
-// blamePast returns a blame that skips the ignored commits. If these wrote no line, it returns the
-// blame made without skipping.
-func (h *blames) blamePast(ctx, looked context.Context, q BlameQuery, all Blame) (Blame, error) {
+// blameSkippingIgnored returns a blame that skips the ignored commits. all is the blame without skipping; if no
+// ignored commit is in it, blameSkippingIgnored returns all. limited is ctx with the time limit of q.
+func (h *blames) blameSkippingIgnored(ctx, limited context.Context, q BlameQuery, all Blame) (Blame, error) {
 	r, err := h.rules.rules(ctx)
 	if err != nil {
 		return Blame{}, err
@@ -112,14 +111,14 @@ func (h *blames) blamePast(ctx, looked context.Context, q BlameQuery, all Blame)
 		return all, nil
 	}
 
-	// If no time is left to skip them, their lines are unknown.
+	// No time is left to skip them, so leave out their lines.
 	if all.Late {
 		all.Ranges = slices.DeleteFunc(all.Ranges, func(r BlameRange) bool { return ignored[r.Commit] })
 		return all, nil
 	}
 
-	// Git needs the whole list: behind one ignored commit may be another.
-	past, err := h.blame(ctx, looked, q, r.ignored)
+	// Give git the whole list, because another ignored commit may have written the lines before.
+	past, err := h.blame(ctx, limited, q, r.ignored)
 	if err != nil {
 		return Blame{}, err
 	}
@@ -129,7 +128,7 @@ func (h *blames) blamePast(ctx, looked context.Context, q BlameQuery, all Blame)
 	return past, nil
 }
 
-// linesOf returns how many lines some commits wrote.
+// countLines returns how many lines some commits wrote.
 func linesOf(b Blame, commits map[string]bool) (n int) {
 	for _, r := range b.Ranges {
 		if commits[r.Commit] {
@@ -139,17 +138,16 @@ func linesOf(b Blame, commits map[string]bool) (n int) {
 	return n
 }
 
-// blame finds which commits wrote the lines of an existing file, and skips the ignored commits. A
-// blame of a whole file is cached.
-func (h *blames) blame(ctx, looked context.Context, q BlameQuery, ignored map[string]bool) (Blame, error) {
+// blame finds which commits wrote the lines of an existing file, and skips the ignored commits. It
+// caches the blame of a whole file. limited is ctx with the time limit of q.
+func (h *blames) blame(ctx, limited context.Context, q BlameQuery, ignored map[string]bool) (Blame, error) {
 	edge, err := shallowOf(h.dir)
 	if err != nil {
 		return Blame{}, err
 	}
 	if q.First > 0 {
-		b, err := h.runBlame(looked, q, ignored, edge)
-		// If time is over, the lines found so far are the answer.
-		if looked.Err() != nil && ctx.Err() == nil {
+		b, err := h.runBlame(limited, q, ignored, edge)
+		if limited.Err() != nil && ctx.Err() == nil {
 			b.Late, err = true, nil
 		}
 		return b, err
@@ -157,17 +155,18 @@ func (h *blames) blame(ctx, looked context.Context, q BlameQuery, ignored map[st
 
 	key := fmt.Sprint(h.dir, "\x00", q.Commit, q.Path, "\x00", edge.mark(), idsOf(ignored))
 	size := func(b Blame) int64 { return int64(300 + 120*len(b.Ranges) + 600*len(b.Commits)) }
-	return h.known.Do(ctx, h.tasks, key, size, func(ctx context.Context) (Blame, error) {
+	return h.cached.Do(ctx, h.tasks, key, size, func(ctx context.Context) (Blame, error) {
 		return h.runBlame(ctx, q, ignored, edge)
 	})
 }
 
-// idsOf returns the ids, one a line.
+// idsOf returns the ids as text, one a line.
 func idsOf(ids map[string]bool) string { return boundary(ids).text() }
 
-// runBlame runs git blame. With an error it returns the lines found before it.
+// runBlame runs git blame. After an error it returns the error and the lines found so far. edge has the
+// commits whose parents are missing.
 func (h *blames) runBlame(ctx context.Context, q BlameQuery, ignored map[string]bool, edge boundary) (Blame, error) {
-	// Git cuts UTF-16 into other lines.
+	// In UTF-16, the lines of git are not those of the text; p converts between them.
 	p, err := h.files.pieces(ctx, q.Commit, q.Path)
 	if err != nil {
 		return Blame{}, err
@@ -191,7 +190,7 @@ func (h *blames) runBlame(ctx context.Context, q BlameQuery, ignored map[string]
 	if err = c.Stream(ctx, b.read); err != nil {
 		err = fmt.Errorf("blame: %w", err)
 	}
-	b.join()
+	b.mergeRuns()
 	p.join(&b.blame, first, last)
 	for id, one := range b.blame.Commits {
 		one.Edge = edge[id]
@@ -200,10 +199,11 @@ func (h *blames) runBlame(ctx context.Context, q BlameQuery, ignored map[string]
 	return b.blame, err
 }
 
+// blameReader parses the output of git blame.
 type blameReader struct {
 	blame Blame
-	paths map[string]string // equal paths are stored once
-	room  *room             // for the texts in the answer
+	paths map[string]string // by path as git prints it; each is stored once
+	room  *room             // limits the memory of the texts in the result
 }
 
 func newBlameReader() *blameReader {
@@ -230,7 +230,6 @@ func (b *blameReader) read(r io.Reader) error {
 
 		f := strings.Fields(line)
 
-		// The first line of a run says where it is; its last line names the file.
 		switch {
 		case at == nil && len(f) == 4 && pack.IsID(f[0]):
 			at = &BlameRange{Commit: f[0]}
@@ -243,8 +242,7 @@ func (b *blameReader) read(r io.Reader) error {
 		case at == nil:
 			return fmt.Errorf("git blame said %.80q", line)
 		default:
-			// This is a fact about the commit. The name of the file ends the run.
-			b.fact(at, line)
+			b.readField(at, line)
 			if strings.HasPrefix(line, "filename ") {
 				b.blame.Ranges = append(b.blame.Ranges, *at)
 				at = nil
@@ -253,8 +251,8 @@ func (b *blameReader) read(r io.Reader) error {
 	}
 }
 
-// join sorts the runs by line, and joins neighbours of the same commit and file.
-func (b *blameReader) join() {
+// mergeRuns sorts the runs by line, and joins neighbours of the same commit and file.
+func (b *blameReader) mergeRuns() {
 	runs := b.blame.Ranges
 
 	// Git prints runs commit by commit.
@@ -273,14 +271,13 @@ func (b *blameReader) join() {
 	}
 }
 
-// fact reads a line with a field of a commit, such as its author.
-func (b *blameReader) fact(at *BlameRange, line string) {
+// readField reads a line with a field of a commit, such as its author.
+func (b *blameReader) readField(at *BlameRange, line string) {
 	c := b.blame.Commits[at.Commit]
 	c.Hash = at.Commit
 
 	key, value, _ := strings.Cut(line, " ")
 
-	// These are author and time, the commit before, and the path of the file.
 	switch key {
 	case "author":
 		c.AuthorName = b.room.take(value, maxPerson)

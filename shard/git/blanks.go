@@ -15,11 +15,12 @@ import (
 //	NUL
 //	diff --git a/b b/b                        a has no patch
 //
-// So the text after the list belongs to the file that it names, not to the next file of the list.
+// So a patch belongs to the file that it names, not to the next file of the list.
 
-// passBlank skips files of the list for which git printed nothing, starting at the next one. this
-// reports whether git's text is about a file.
-func (d *diffReader) passBlank(this func(f *FileDiff) bool) error {
+// skipBlankFiles moves d.file to the file to which the next text of git belongs. It skips the files before
+// it, which differ only in blanks, and adds them to d.blank. this reports whether the text belongs to a
+// file.
+func (d *diffReader) skipBlankFiles(this func(f *FileDiff) bool) error {
 	if !d.o.IgnoreBlanks {
 		return nil
 	}
@@ -28,16 +29,15 @@ func (d *diffReader) passBlank(this func(f *FileDiff) bool) error {
 		d.file++
 	}
 
-	// After the end of a complete list nothing can follow. Fail, because otherwise the answer would
-	// lack changes.
+	// The text belongs to no file of a complete list. Fail, because the result would lack its changes.
 	if d.file == len(d.diff.Files) && !d.diff.Cut {
 		return errors.New("git diff-tree told of a file that it had not listed")
 	}
 	return nil
 }
 
-// passRest skips the files that are left after git's last text.
-func (d *diffReader) passRest() {
+// skipRemainingBlank adds the files after git's last text, which differ only in blanks, to d.blank.
+func (d *diffReader) skipRemainingBlank() {
 	for i := d.file; d.o.IgnoreBlanks && i < len(d.diff.Files); i++ {
 		if d.diff.Files[i].mayBeBlank() {
 			d.blank = append(d.blank, i)
@@ -51,7 +51,6 @@ func (d *diffReader) dropBlank() {
 		return
 	}
 
-	// Both lists have the same order.
 	kept, blank := d.diff.Files[:0], d.blank
 	for i, f := range d.diff.Files {
 		if len(blank) > 0 && blank[0] == i {
@@ -67,14 +66,13 @@ func (d *diffReader) dropBlank() {
 // unchanged.
 func (f *FileDiff) mayBeBlank() bool { return f.Status == 'M' && f.OldMode == f.NewMode }
 
-// heads reports whether a line begins the patch of a file. Only the beginning of a very long line
-// is known.
-func (f *FileDiff) heads(line []byte) bool {
+// isFirstLine reports whether a line is the first line of the patch of a file. A very long line was cut.
+func (f *FileDiff) isFirstLine(line []byte) bool {
 	head := []byte("diff --git " + quoted("a/"+f.OldPath) + " " + quoted("b/"+f.NewPath))
 	return bytes.Equal(line, head) || len(line) >= maxLine && bytes.HasPrefix(head, line)
 }
 
-// quoted returns a path as git writes it with core.quotePath off: see unquote.
+// quote returns a path as git writes it with core.quotePath off. It is the inverse of unquote.
 func quoted(s string) string {
 	plain := true
 	for i := range len(s) {

@@ -21,7 +21,7 @@ import (
 //	    buf, err = b.Next(buf[:0])   // io.EOF after the last
 //	}
 //
-// It reads from the packs of the mirror, and asks git for the few blobs in no pack.
+// It reads from the packs of the mirror, and asks git for the few blobs that are in no pack.
 type Blobs struct {
 	ctx     context.Context
 	base    *base
@@ -66,17 +66,17 @@ func (b *Blobs) Read(dst []byte, oid string) ([]byte, error) {
 		return dst, fmt.Errorf("%.80q is no object id", oid)
 	}
 
-	// A damaged object may be intact in another place that git knows.
+	// If the packs do not have the blob intact, git may find another copy.
 	if id, err := hex.DecodeString(oid); err == nil {
 		if out, err := b.store.Read(dst, pack.Blob, id); err == nil {
 			return out, nil
 		}
 	}
-	return b.ask(dst, oid)
+	return b.readByGit(dst, oid)
 }
 
-// ask reads a blob with git.
-func (b *Blobs) ask(dst []byte, oid string) ([]byte, error) {
+// readByGit reads a blob with git.
+func (b *Blobs) readByGit(dst []byte, oid string) ([]byte, error) {
 	err := b.base.with(b.ctx, func(c reader) error {
 		return c.Contents(oid, func(info run.ObjectInfo, r io.Reader) error {
 			if info.Kind != "blob" {

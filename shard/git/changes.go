@@ -14,34 +14,33 @@ import (
 // Changes is the difference between the files of two commits, in the order of their paths.
 // Submodules are not files.
 type Changes struct {
-	Now  []Entry  // files that the other commit lacks or has differently, without sizes
-	Gone []string // paths of the other commit that are missing or different
+	Now  []Entry  // files that are new or different in the second commit, without sizes
+	Gone []string // paths of files in the first commit that are missing or different in the second
 	Cut  bool     // there are more changes than requested, so Now and Gone are empty
 }
 
 // comparer compares the trees of commits.
 type comparer struct {
 	*base
-	known *lru.Cache[string, *Changes] // by the ids of both commits
+	cached *lru.Cache[string, *Changes] // by the ids of both commits
 }
 
-// Changes compares two commits without reading files. It skips subtrees that both share, so
-// comparing neighbours in history costs little. It lists at most most paths. The result is shared:
-// the caller must not change it.
-func (h *comparer) Changes(ctx context.Context, base, commit string, most int) (*Changes, error) {
+// Changes compares two commits, first base and then commit, without reading files. It skips subtrees
+// that both share, so comparing neighbours in history is fast. If there are more than maxPaths paths,
+// the result only has Cut set. The caller must not change the result.
+func (h *comparer) Changes(ctx context.Context, base, commit string, maxPaths int) (*Changes, error) {
 	for _, c := range []string{base, commit} {
 		if err := checkCommit(c); err != nil {
 			return nil, err
 		}
 	}
 
-	key := fmt.Sprint(base, commit, most)
-	if known, ok := h.known.Get(key); ok {
+	key := fmt.Sprint(base, commit, maxPaths)
+	if known, ok := h.cached.Get(key); ok {
 		return known, nil
 	}
 
-	// Walk the trees of both commits side by side.
-	d := &differ{most: most}
+	d := &differ{maxPaths: maxPaths}
 	err := h.with(ctx, func(c reader) error {
 		d.c = c
 		was, err := c.rootTree(base)
@@ -54,10 +53,10 @@ func (h *comparer) Changes(ctx context.Context, base, commit string, most int) (
 			return err
 		}
 
-		return d.trees(was, is, "", 0)
+		return d.compareTrees(was, is, "", 0)
 	})
 
-	// Too many differences are a valid result, which is cached too.
+	// Too many changes are a valid result.
 	if errors.Is(err, run.ErrStop) {
 		d.out, err = Changes{Cut: true}, nil
 	}
@@ -66,20 +65,21 @@ func (h *comparer) Changes(ctx context.Context, base, commit string, most int) (
 		return nil, fmt.Errorf("compare trees: %w", err)
 	}
 
-	h.known.Put(key, &d.out, 1)
+	h.cached.Put(key, &d.out, 1)
 	return &d.out, nil
 }
 
 // differ compares trees.
 type differ struct {
-	c    reader
-	most int
-	read int // number of pairs of trees
-	out  Changes
+	c        reader
+	maxPaths int
+	read     int // number of pairs of trees compared so far
+	out      Changes
 }
 
-// trees compares two trees at a path. One of them may be missing.
-func (d *differ) trees(was, is, path string, depth int) error {
+// compareTrees compares two trees at a path, given by their ids. One of them may be missing: "". It returns
+// run.ErrStop if there are too many changes.
+func (d *differ) compareTrees(was, is, path string, depth int) error {
 	if was == is {
 		return nil
 	}
@@ -92,17 +92,17 @@ func (d *differ) trees(was, is, path string, depth int) error {
 		return run.ErrStop
 	}
 
-	old, err := d.entriesOf(was)
+	old, err := d.readEntries(was)
 	if err != nil {
 		return err
 	}
 
-	now, err := d.entriesOf(is)
+	now, err := d.readEntries(is)
 	if err != nil {
 		return err
 	}
 
-	// Both are sorted by sortName, so a merge meets each name once.
+	// Both are sorted by sortName: merge them.
 	for len(old) > 0 || len(now) > 0 {
 		order := 0
 		switch {
@@ -114,7 +114,7 @@ func (d *differ) trees(was, is, path string, depth int) error {
 			order = strings.Compare(old[0].sortName(), now[0].sortName())
 		}
 
-		// Take what each side has under the smaller name.
+		// Take the entry with the smaller name, from both sides if both have it.
 		var a, b treeEntry
 		if order <= 0 {
 			a, old = old[0], old[1:]
@@ -122,15 +122,15 @@ func (d *differ) trees(was, is, path string, depth int) error {
 		if order >= 0 {
 			b, now = now[0], now[1:]
 		}
-		if err := d.entries(a, b, join(path, cmp.Or(a.name, b.name)), depth); err != nil {
+		if err := d.compareEntries(a, b, join(path, cmp.Or(a.name, b.name)), depth); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// entriesOf reads a tree. A missing tree has no entries.
-func (d *differ) entriesOf(oid string) (all []treeEntry, err error) {
+// readEntries reads a tree. A missing tree has no entries.
+func (d *differ) readEntries(oid string) (all []treeEntry, err error) {
 	if oid == "" {
 		return nil, nil
 	}
@@ -149,8 +149,8 @@ func (e *treeEntry) sortName() string {
 	return e.name
 }
 
-// entries compares the entries of two trees with one name. One may be missing.
-func (d *differ) entries(a, b treeEntry, path string, depth int) error {
+// compareEntries compares the entries of two trees with one name. One may be missing.
+func (d *differ) compareEntries(a, b treeEntry, path string, depth int) error {
 	if a == b {
 		return nil
 	}
@@ -161,7 +161,7 @@ func (d *differ) entries(a, b treeEntry, path string, depth int) error {
 		d.out.Now = append(d.out.Now, Entry{Path: path, Kind: b.kind, OID: b.oid, Size: -1})
 	}
 
-	if max(len(d.out.Gone), len(d.out.Now)) > d.most {
+	if max(len(d.out.Gone), len(d.out.Now)) > d.maxPaths {
 		return run.ErrStop
 	}
 
@@ -173,12 +173,12 @@ func (d *differ) entries(a, b treeEntry, path string, depth int) error {
 	if b.kind == Dir {
 		is = b.oid
 	}
-	return d.trees(was, is, path, depth+1)
+	return d.compareTrees(was, is, path, depth+1)
 }
 
-// Nearest returns the index of the commit of among that is closest in time to another, the first if
-// several are equally close: commits of about the same time have most files in common. It returns
-// -1 if the mirror has none of them.
+// Nearest returns the index of the commit in among whose time is closest to that of commit, the first if
+// several are equally close: such a commit probably has most files in common with it. It returns -1 if
+// the mirror does not have commit, or none in among.
 func (h *comparer) Nearest(ctx context.Context, commit string, among []string) (int, error) {
 	best, distance := -1, int64(0)
 	err := h.with(ctx, func(c reader) error {
@@ -188,7 +188,6 @@ func (h *comparer) Nearest(ctx context.Context, commit string, among []string) (
 		}
 
 		for i, other := range among {
-			// Nothing is closer than the commit itself.
 			if other == commit {
 				best = i
 				return nil

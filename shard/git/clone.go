@@ -25,8 +25,8 @@ import (
 //
 // Everything unusual is left to git.
 
-// fetchLocal fetches from a repository in a directory of this machine. If git is needed, it sees a
-// view of the directory.
+// fetchLocal fetches from a repository in a directory of this machine. If git must do it, git gets a
+// view of the directory (view.go).
 func (u *updater) fetchLocal(ctx context.Context, dir string, remote Remote, o FetchOptions) (Fetched, error) {
 	f, err := openForeign(dir, remote.Within)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,12 +42,12 @@ func (u *updater) fetchLocal(ctx context.Context, dir string, remote Remote, o F
 		return Fetched{}, fmt.Errorf("list %s: %w", remote, errManyRefs)
 	}
 	if err == nil && !f.partial() {
-		if done, ok := u.quick(ctx, f, there); ok {
+		if done, ok := u.fetchWithoutGit(ctx, f, there); ok {
 			return done, nil
 		}
 	}
 
-	// Otherwise git fetches from a view. As in Fetch, a damaged mirror is made again once.
+	// Let git fetch from a view. As in Fetch, make a damaged mirror again, once.
 	if err := f.scan(ctx); err != nil {
 		return Fetched{}, fmt.Errorf("list %s: %w", remote, err)
 	}
@@ -62,8 +62,8 @@ func (u *updater) fetchLocal(ctx context.Context, dir string, remote Remote, o F
 	return done, err
 }
 
-// fetchView fetches from a view of a directory, which it puts into the mirror meanwhile. It removes
-// a mirror that it made if that got nothing.
+// fetchView fetches from a view of a directory, which it makes inside the mirror and removes at the end.
+// If it has made the mirror and the fetch fails, it removes the mirror.
 func (u *updater) fetchView(ctx context.Context, f *foreign, remote Remote, o FetchOptions) (done Fetched, err error) {
 	config, err := f.viewConfig(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func (u *updater) fetchView(ctx context.Context, f *foreign, remote Remote, o Fe
 		}
 	}()
 
-	// The view is a directory of ours, which git trusts.
+	// Git trusts the view, because this process has made it.
 	view := filepath.Join(u.dir, viewName)
 	if err := os.RemoveAll(view); err != nil { // from a fetch that was killed
 		return Fetched{}, err
@@ -90,29 +90,27 @@ func (u *updater) fetchView(ctx context.Context, f *foreign, remote Remote, o Fe
 
 	defer os.RemoveAll(view)
 
-	if err := f.view(ctx, view, config); err != nil {
+	if err := f.makeView(ctx, view, config); err != nil {
 		return Fetched{}, fmt.Errorf("show %s to git: %w", remote, err)
 	}
 
-	// A new mirror starts with the packs that may be copied; git fetches the rest.
 	if fresh {
-		u.seed(ctx, f)
+		u.copyPacksIfPossible(ctx, f)
 	}
 
-	// From here on it is an ordinary fetch.
 	from := source{Remote: Remote{URL: LocalURL(view)}, shown: remote.String(), local: f}
 	there, err := list(ctx, from, o)
 	if err != nil {
 		return Fetched{}, err
 	}
-	return u.follow(ctx, from, o, there)
+	return u.updateTo(ctx, from, o, there)
 }
 
-// seed copies the packs of a directory into a new mirror, so that the first fetch finds nearly all
-// objects there: copying bytes costs much less than packing and indexing them. The copies are our
-// own files, never links. If anything fails, the fetch only has more to do, and it checks that
-// everything is there.
-func (u *updater) seed(ctx context.Context, f *foreign) {
+// copyPacksIfPossible copies the packs of a directory into a new mirror, so that the first fetch finds nearly all
+// objects there: copying is much faster than packing and indexing. It never makes links to foreign
+// files. If anything fails, it leaves the work to the fetch, which also checks that all objects are
+// there.
+func (u *updater) copyPacksIfPossible(ctx context.Context, f *foreign) {
 	if f.partial() {
 		return
 	}
@@ -129,7 +127,7 @@ func (u *updater) copyPacks(ctx context.Context, f *foreign) ([]string, error) {
 		return packs, err
 	}
 
-	// An index that somebody else made may be forged, so git makes a new one.
+	// The indexes may be forged, so let git make new ones.
 	for _, name := range packs {
 		c := u.git("index-pack", "-o", name+".idx", name+".pack")
 		c.Timeout, c.Writes = copyTime, true
@@ -140,9 +138,9 @@ func (u *updater) copyPacks(ctx context.Context, f *foreign) ([]string, error) {
 	return packs, nil
 }
 
-// quick fetches without the transport of git, if that is possible. It reports false if it did
-// nothing.
-func (u *updater) quick(ctx context.Context, f *foreign, there *listing) (Fetched, bool) {
+// fetchWithoutGit fetches without the transport of git, if that is possible: if nothing is new, or if there is no
+// mirror yet. Otherwise it changes nothing and returns false.
+func (u *updater) fetchWithoutGit(ctx context.Context, f *foreign, there *listing) (Fetched, bool) {
 	have, err := formatOf(u.dir)
 	if err != nil || have != "" && have != there.format() {
 		return Fetched{}, false
@@ -160,12 +158,10 @@ func (u *updater) quick(ctx context.Context, f *foreign, there *listing) (Fetche
 
 	done := Fetched{Refs: len(there.refs), DefaultBranch: strings.TrimPrefix(symref, "refs/heads/")}
 
-	// For an existing mirror this works only if nothing is new.
 	if have != "" {
-		return done, u.shows(want, head)
+		return done, u.hasRefs(want, head)
 	}
 
-	// There is no mirror: copy the repository.
 	if err := f.scan(ctx); err != nil {
 		return Fetched{}, false
 	}
@@ -173,9 +169,9 @@ func (u *updater) quick(ctx context.Context, f *foreign, there *listing) (Fetche
 		return Fetched{}, false
 	}
 
-	defer u.forget()
+	defer u.dropCachedRefs()
 
-	if err := u.clone(ctx, f, want, head); err != nil {
+	if err := u.fillMirror(ctx, f, want, head); err != nil {
 		_ = u.discard()
 		return Fetched{}, false
 	}
@@ -184,8 +180,9 @@ func (u *updater) quick(ctx context.Context, f *foreign, there *listing) (Fetche
 	return done, true
 }
 
-// shows reports whether the mirror has exactly these references and this HEAD.
-func (u *updater) shows(want map[string]string, head string) bool {
+// hasRefs reports whether the mirror has exactly the references in want, and the given text in its file
+// HEAD.
+func (u *updater) hasRefs(want map[string]string, head string) bool {
 	if u.sweep() != nil {
 		return false
 	}
@@ -198,8 +195,8 @@ func (u *updater) shows(want map[string]string, head string) bool {
 	return err == nil && strings.TrimSpace(string(text)) == head
 }
 
-// clone fills a new mirror from a directory that was scanned.
-func (u *updater) clone(ctx context.Context, f *foreign, refs map[string]string, head string) error {
+// fillMirror fills a new mirror with the objects of a scanned directory, and sets its references and HEAD.
+func (u *updater) fillMirror(ctx context.Context, f *foreign, refs map[string]string, head string) error {
 	packs, err := u.copyPacks(ctx, f)
 	if err != nil {
 		return err
@@ -210,7 +207,7 @@ func (u *updater) clone(ctx context.Context, f *foreign, refs map[string]string,
 		}
 	}
 
-	// Objects that git packed are complete; copied packs must be checked.
+	// Copied packs may lack objects. Packs that git has made are complete.
 	if len(packs) > 0 {
 		if err := u.checkConnected(ctx, refs); err != nil {
 			return err
@@ -219,8 +216,8 @@ func (u *updater) clone(ctx context.Context, f *foreign, refs map[string]string,
 	return u.writeRefs(refs, head)
 }
 
-// packFrom packs all objects that the references of another directory lead to into the mirror. With
-// rest it packs only objects in no copied pack.
+// packFrom packs all objects that references of a foreign repository lead to into the mirror. If rest is
+// set, it packs only objects that are in no pack there.
 func (u *updater) packFrom(ctx context.Context, f *foreign, refs map[string]string, rest bool) error {
 	objects := f.stores[0].path
 	if strings.ContainsAny(objects, ":\"\n") { // the list of directories cannot contain these

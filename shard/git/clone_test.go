@@ -65,7 +65,7 @@ func TestCloneLocal_equalsAGitClone(t *testing.T) {
 				if err != nil || f.partial() {
 					return Fetched{}, false
 				}
-				return m.quick(ctx, f, there)
+				return m.fetchWithoutGit(ctx, f, there)
 			}
 			f, ok := quick()
 			if ok != tt.quick {
@@ -105,7 +105,7 @@ func (m *Mirror) viaGit(t *testing.T, r *repo) error {
 	if err != nil {
 		return err
 	}
-	_, err = m.follow(within(t), from, FetchOptions{}, there)
+	_, err = m.updateTo(within(t), from, FetchOptions{}, there)
 	return err
 }
 
@@ -124,7 +124,7 @@ func TestObjectSizes_agreeWithGit(t *testing.T) {
 	r, ctx := newRepo(t), within(t)
 	h := &stream{}
 	var files []string
-	for i := range 2*measureShare + 100 {
+	for i := range 2*blobsPerWorker + 100 {
 		files = append(files, fmt.Sprintf("d%d/f%d", i%40, i), fmt.Sprint(i))
 	}
 	text := strings.Repeat("a line of a file that is changed little\n", 50)
@@ -143,7 +143,7 @@ func TestObjectSizes_agreeWithGit(t *testing.T) {
 	}
 	got = append(got, Blob{OID: runGit(t, m.dir, []byte("loose\n"), "hash-object", "-w", "--stdin")})
 	want := slices.Clone(got)
-	if err := errors.Join(m.measure(ctx, got), m.measureByGit(ctx, all(want))); err != nil {
+	if err := errors.Join(m.setSizes(ctx, got), m.setSizesByGit(ctx, all(want))); err != nil {
 		t.Fatal(err)
 	}
 	for i := range got {
@@ -151,11 +151,11 @@ func TestObjectSizes_agreeWithGit(t *testing.T) {
 			t.Fatalf("%s: %d bytes, want %d", got[i].OID, got[i].Size, want[i].Size)
 		}
 	}
-	if rest := m.measurePacked(ctx, got); len(rest) != 1 {
+	if rest := m.setPackedSizes(ctx, got); len(rest) != 1 {
 		t.Errorf("git is asked for %d, want 1", len(rest))
 	}
 	missing := []Blob{{OID: strings.Repeat("ab", 20)}}
-	if err := m.measure(ctx, missing); err == nil {
+	if err := m.setSizes(ctx, missing); err == nil {
 		t.Error("a blob that is not there has a size")
 	}
 }
@@ -203,7 +203,7 @@ func TestSmallMirror_readsAgreeWithGit(t *testing.T) {
 	}
 	dir := must(os.OpenRoot(r.dir))(t)
 	defer dir.Close()
-	if loose, err := pack.Refs(dir); err != nil || len(loose) != 3 || !maps.Equal(loose, must(m.heads(ctx))(t)) {
+	if loose, err := pack.Refs(dir); err != nil || len(loose) != 3 || !maps.Equal(loose, must(m.readRefNames(ctx))(t)) {
 		t.Errorf("files of references: %v, %v", loose, err)
 	}
 }

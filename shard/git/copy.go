@@ -20,7 +20,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// A copy of a mirror travels as text lines and then a pack:
+// A copy of a mirror is sent as text lines and then a pack:
 //
 //	shoal mirror 1
 //	sha1
@@ -33,8 +33,8 @@ import (
 // The copy of a shallow repository has version 2. Between the references and the pack it has the
 // number of commits whose parents are missing, and their ids, one a line.
 //
-// The pack ends with its checksum, so a truncated stream is noticed. Before the references move,
-// the receiver checks that all objects are there that they lead to.
+// The pack ends with its checksum, so the receiver notices a truncated stream. Before it changes its
+// references, it checks that it has all objects that they lead to.
 const (
 	copyMagic    = "shoal mirror 1"
 	shallowMagic = "shoal mirror 2" // for a shallow repository; older nodes refuse it, and would otherwise fail at its pack
@@ -45,15 +45,15 @@ type copier struct{ *updater }
 
 const copyTime = 2 * time.Hour
 
-// Tips returns the sorted ids of the objects that the references lead to. Another node may leave
-// out of its stream what they reach. An empty or missing mirror has none. A shallow mirror lacks
-// the history before its boundary, so it adds a mark of the boundary: only a mirror with the same
-// boundary may leave out what it has.
+// Tips returns the sorted ids of the objects that the references point to, for Export of another node,
+// which leaves out all that is reachable from them. An empty or missing mirror has none. A shallow
+// mirror adds a mark of its boundary, before which it lacks the history: Export ignores the ids if its
+// mirror has another boundary.
 func (k *copier) Tips(ctx context.Context) ([]string, error) {
 	if format, err := formatOf(k.dir); err != nil || format == "" {
 		return nil, err
 	}
-	refs, err := k.heads(ctx)
+	refs, err := k.readRefNames(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (k *copier) Export(ctx context.Context, have []string, w io.Writer) error {
 		return fmt.Errorf("the mirror was never fetched: %w", ErrEmpty)
 	}
 
-	refs, err := k.heads(ctx)
+	refs, err := k.readRefNames(ctx)
 	if err != nil {
 		return err
 	}
@@ -86,13 +86,12 @@ func (k *copier) Export(ctx context.Context, have []string, w io.Writer) error {
 		return err
 	}
 
-	// The header lists all references. The pack has what lies between the tips of the other side
-	// and these.
+	// The header lists all references. The pack has the objects that they reach and have does not.
 	cut, err := shallowOf(k.dir)
 	if err != nil {
 		return err
 	}
-	known, err := k.present(ctx, have, cut)
+	known, err := k.knownIDs(ctx, have, cut)
 	if err != nil {
 		return err
 	}
@@ -127,9 +126,10 @@ func (k *copier) Export(ctx context.Context, have []string, w io.Writer) error {
 	})
 }
 
-// present returns those ids from another copy that are also in this mirror, which has a boundary of
-// its own. With another boundary nothing is known about the history of an id.
-func (k *copier) present(ctx context.Context, ids []string, cut boundary) ([]string, error) {
+// knownIDs returns the ids, from Tips of another node, that are also in this mirror. cut is the boundary of
+// this mirror. If the other node has another boundary, present returns none, because that node may lack
+// the history of an id.
+func (k *copier) knownIDs(ctx context.Context, ids []string, cut boundary) ([]string, error) {
 	theirs := boundary(nil).mark()
 	for _, id := range ids {
 		if strings.HasPrefix(id, "shallow ") {
@@ -142,7 +142,7 @@ func (k *copier) present(ctx context.Context, ids []string, cut boundary) ([]str
 
 	var out []string
 	err := k.with(ctx, func(c reader) error {
-		// Ask many questions at once. The answers come in their order.
+		// Ask about many ids at once. The answers come in the order of the ids.
 		for first := 0; first < len(ids); first += askAhead {
 			part := slices.Clone(ids[first:min(len(ids), first+askAhead)])
 			part = slices.DeleteFunc(part, func(id string) bool { return !pack.IsID(id) })
@@ -168,9 +168,9 @@ func (k *copier) present(ctx context.Context, ids []string, cut boundary) ([]str
 	return out, err
 }
 
-// Import makes the mirror equal to the one that wrote the stream, with moved and deleted
-// references. On an error the references stay as they were. Only a stream with another hash
-// algorithm replaces the mirror first, and a mirror that turns out to be damaged is removed.
+// Import makes the mirror equal to the one that wrote the stream, also its changed and deleted
+// references. After an error the references are as before, with two exceptions: a stream with another
+// hash algorithm replaces the mirror first, and a mirror that turns out to be damaged is removed.
 func (k *copier) Import(ctx context.Context, r io.Reader) error {
 	release, err := k.acquire(ctx)
 	if err != nil {
@@ -178,8 +178,8 @@ func (k *copier) Import(ctx context.Context, r io.Reader) error {
 	}
 	defer release()
 
-	if err := k.take(ctx, r); err != nil {
-		// A broken stream may have left damage. If ctx has ended, git cannot be asked.
+	if err := k.receive(ctx, r); err != nil {
+		// A broken stream may have damaged the mirror. Sound cannot check it if ctx has ended.
 		if ctx.Err() == nil && !k.Sound(ctx) {
 			err = errors.Join(err, k.discard())
 		}
@@ -188,9 +188,9 @@ func (k *copier) Import(ctx context.Context, r io.Reader) error {
 	return nil
 }
 
-// take reads a copy of a mirror, as Export wrote it, into this mirror. The caller must hold the
+// receive reads a copy of a mirror, as Export wrote it, into this mirror. The caller must hold the
 // lock of the mirror for writing.
-func (k *copier) take(ctx context.Context, r io.Reader) error {
+func (k *copier) receive(ctx context.Context, r io.Reader) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	to, err := readHeader(in)
 	if err != nil {
@@ -200,10 +200,10 @@ func (k *copier) take(ctx context.Context, r io.Reader) error {
 	if _, err := k.prepare(ctx, to.format); err != nil {
 		return fmt.Errorf("prepare mirror: %w", err)
 	}
-	defer k.forget()
+	defer k.dropCachedRefs()
 
-	// Move no reference before all objects are there that they lead to.
-	if err := k.takePack(ctx, in); err != nil {
+	// Receive and check all objects before any reference is changed.
+	if err := k.receivePack(ctx, in); err != nil {
 		return fmt.Errorf("read the pack of a copy: %w", err)
 	}
 	cut, err := shallowOf(k.dir)
@@ -213,19 +213,19 @@ func (k *copier) take(ctx context.Context, r io.Reader) error {
 	if maps.Equal(cut, to.cut) {
 		err = k.checkConnected(ctx, to.refs)
 	} else {
-		err = k.connectedTo(ctx, to.refs, to.cut)
+		err = k.checkConnectedTo(ctx, to.refs, to.cut)
 	}
 	if err != nil {
 		return fmt.Errorf("the copy lacks objects: %w", err)
 	}
 
-	// While the references move, both boundaries apply, so that git misses no parents.
+	// While the references change, use both boundaries, so that git does not look for missing parents.
 	both := maps.Clone(to.cut)
 	maps.Copy(both, cut)
 	if err := both.write(filepath.Join(k.dir, shallowFile)); err != nil {
 		return err
 	}
-	if err := k.move(ctx, to.refs); err != nil {
+	if err := k.setRefs(ctx, to.refs); err != nil {
 		return fmt.Errorf("move references: %w", err)
 	}
 	if err := to.cut.write(filepath.Join(k.dir, shallowFile)); err != nil {
@@ -236,7 +236,7 @@ func (k *copier) take(ctx context.Context, r io.Reader) error {
 	if !isRef {
 		symref = ""
 	}
-	_, err = k.point(ctx, symref, to.head)
+	_, err = k.setHEAD(ctx, symref, to.head)
 	return err
 }
 
@@ -257,7 +257,6 @@ func readHeader(in *bufio.Reader) (to copyHeader, err error) {
 		}
 	}
 
-	// Check each line: a copy may come from anywhere.
 	to.format, to.head = lines[1], lines[2]
 	n, err := strconv.Atoi(lines[3])
 	known := lines[0] == copyMagic || lines[0] == shallowMagic
@@ -280,7 +279,6 @@ func readHeader(in *bufio.Reader) (to copyHeader, err error) {
 		oid, name, _ := strings.Cut(line, " ")
 		mine := strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/") || name == headRef
 
-		// Accept only branches, tags and our own reference.
 		if !pack.IsID(oid) || !mine {
 			return to, fmt.Errorf("a reference is %.80q", line)
 		}
@@ -329,8 +327,8 @@ func shortLine(in *bufio.Reader) (string, error) {
 	return string(line[:len(line)-1]), nil
 }
 
-// takePack adds the objects of a pack, which may have none.
-func (k *copier) takePack(ctx context.Context, in *bufio.Reader) error {
+// receivePack reads a pack and adds its objects to the mirror. The pack may have none.
+func (k *copier) receivePack(ctx context.Context, in *bufio.Reader) error {
 	start, err := in.Peek(12)
 	if err != nil {
 		return io.ErrUnexpectedEOF
@@ -345,22 +343,22 @@ func (k *copier) takePack(ctx context.Context, in *bufio.Reader) error {
 		return err
 	}
 
-	// The count can be trusted: one of our nodes has read these objects before.
+	// Use the count for the memory limit without a check, because another node of the cluster sends it.
 	c := k.git("index-pack", "--stdin", "--fix-thin")
 	c.Stdin, c.Timeout, c.Writes = in, copyTime, true
 	c.Memory = c.Allowance() + run.ObjectMemory*int64(count)
 	return c.Run(ctx)
 }
 
-// checkConnected checks that all objects are there that the references lead to.
+// checkConnected checks that the mirror has all objects that refs lead to.
 func (u *updater) checkConnected(ctx context.Context, refs map[string]string) error {
 	return u.walkObjects(ctx, refs, nil, "--not", "--all")
 }
 
-// connectedTo checks that the mirror has all history of refs, down to the boundary cut instead of
-// its own. It also checks the mirror's own references, because another boundary may need more
-// history.
-func (k *copier) connectedTo(ctx context.Context, refs map[string]string, cut boundary) error {
+// checkConnectedTo checks that the mirror has all history of refs, down to the boundary cut instead of its
+// own. It does not assume that the history of the mirror's own references is complete, because another
+// boundary may need more of it.
+func (k *copier) checkConnectedTo(ctx context.Context, refs map[string]string, cut boundary) error {
 	there := filepath.Join(k.dir, "shallow.copied")
 	if err := cut.write(there); err != nil {
 		return err
@@ -369,9 +367,9 @@ func (k *copier) connectedTo(ctx context.Context, refs map[string]string, cut bo
 	return k.walkObjects(ctx, refs, []string{"GIT_SHALLOW_FILE=" + there}) // a missing file means all of the history to git
 }
 
-// walkObjects makes git walk all objects that references lead to. It fails if one is missing. but has
-// further arguments of rev-list, which leave objects out.
-func (u *updater) walkObjects(ctx context.Context, refs map[string]string, env []string, but ...string) error {
+// walkObjects makes git walk all objects that refs lead to, and fails if one is missing. exclude has
+// further arguments of rev-list, which exclude objects from the walk.
+func (u *updater) walkObjects(ctx context.Context, refs map[string]string, env []string, exclude ...string) error {
 	if len(refs) == 0 {
 		return nil
 	}
@@ -381,14 +379,15 @@ func (u *updater) walkObjects(ctx context.Context, refs map[string]string, env [
 	}
 
 	c := u.git("rev-list", "--objects", "--stdin", "--quiet")
-	c.Args = append(c.Args, but...)
+	c.Args = append(c.Args, exclude...)
 	c.Stdin, c.Env, c.Timeout = &tips, env, copyTime
 	return c.Run(ctx)
 }
 
-// move sets the references. It deletes old ones first: a/b cannot be made while there is an a.
-func (k *copier) move(ctx context.Context, refs map[string]string) error {
-	here, err := k.heads(ctx)
+// setRefs makes the references of the mirror equal to refs. It deletes old ones first, because git cannot
+// make a/b while there is an a.
+func (k *copier) setRefs(ctx context.Context, refs map[string]string) error {
+	here, err := k.readRefNames(ctx)
 	if err != nil {
 		return err
 	}
@@ -406,7 +405,7 @@ func (k *copier) move(ctx context.Context, refs map[string]string) error {
 		}
 	}
 
-	// Run git twice: in one run the old names would still be in the way.
+	// Run git twice, because in one run it would make new references before it deletes old ones.
 	for _, script := range []*bytes.Buffer{&gone, &moved} {
 		if script.Len() == 0 {
 			continue

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	countTime = 30 * time.Second       // time limit for counting what a filter selects
-	countWait = 300 * time.Millisecond // time that a reader waits for the count
-	countMost = 2                      // counts at a time for one mirror
+	countTime = 30 * time.Second       // time limit for counting the commits of a query
+	countWait = 300 * time.Millisecond // time that a request waits for the count
+	maxCounts = 2                      // greatest number of counts at a time in one mirror
 )
 
 // errCounting means that enough counts are running already.
 var errCounting = errors.New("other commits are counted")
 
-// count counts the commits that a filter selects, and caches the number, because all pages of a
-// list need the same. A page does not wait long: the count continues, and the next page has it.
-// atLeast reports that it is not known yet.
+// count counts the commits of a query, whose arguments for git are filter, and caches the number for all
+// pages of the list. It waits only countWait: then it returns atLeast, the counting continues, and a
+// later page gets the number.
 func (h *logs) count(ctx context.Context, q LogQuery, filter []string) (total int, atLeast bool) {
 	count := func(ctx context.Context) (int, error) {
 		return h.totals.Do(ctx, h.tasks, q.key(filter), func(int) int64 { return 1 }, func(ctx context.Context) (int, error) {
-			// Nobody waits longer for an exact number.
+			// Do not wait if maxCounts counts are running already.
 			select {
 			case h.counting <- struct{}{}:
 				defer func() { <-h.counting }()
@@ -34,9 +34,9 @@ func (h *logs) count(ctx context.Context, q LogQuery, filter []string) (total in
 				return 0, errCounting
 			}
 
-			n, err := h.countRead(ctx, q)
+			n, err := h.countByGraph(ctx, q)
 			if errors.Is(err, pack.ErrAskGit) {
-				n, err = h.countAll(ctx, q, filter)
+				n, err = h.countByGit(ctx, q, filter)
 			}
 			return n, err
 		})
@@ -49,8 +49,8 @@ func (h *logs) count(ctx context.Context, q LogQuery, filter []string) (total in
 	return n, err != nil
 }
 
-// countRead counts with the commit graph and the packs.
-func (h *logs) countRead(ctx context.Context, q LogQuery) (n int, err error) {
+// countByGraph counts the commits of a query with the commit graph and the packs.
+func (h *logs) countByGraph(ctx context.Context, q LogQuery) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
 
@@ -73,12 +73,13 @@ func (h *logs) countRead(ctx context.Context, q LogQuery) (n int, err error) {
 	}
 }
 
-// countAll lets git count the commits of a query.
-func (h *logs) countAll(ctx context.Context, q LogQuery, filter []string) (int, error) {
+// countByGit lets git count the commits of a query.
+func (h *logs) countByGit(ctx context.Context, q LogQuery, filter []string) (int, error) {
 	c := h.git("log", "--no-show-signature", "--no-patch", "--format=tformat:x") // rev-list has no --use-mailmap
 	c.Timeout, c.Limit = countTime, 4<<30
 
-	// Without a filter git counts by itself, which is faster than printing.
+	// Without a path or another condition (filter has only the start), git can count by itself, which
+	// is faster than printing.
 	if len(filter) == 3 {
 		c.Args = append([]string{"rev-list", "--count"}, filter...)
 		out, err := c.Output(ctx)

@@ -67,7 +67,7 @@ type Diff struct {
 	Cut   bool       // a limit removed something
 	late  bool       // the limit was a time limit
 
-	Total   int  // number of files, also those not in Files
+	Total   int  // number of changed files, also of those that are not in Files
 	AtLeast bool // there are more files than Total
 }
 
@@ -79,13 +79,13 @@ const (
 // diffs compares commits line by line.
 type diffs struct {
 	*base
-	files *files
-	tasks *run.Tasks         // work that continues after its caller has left
-	known *run.Flights[Diff] // cached, because readers of a part often read on
+	files  *files
+	tasks  *run.Tasks         // runs work that continues after its caller has returned
+	cached *run.Flights[Diff] // cached, because many readers of a part ask for the next one
 }
 
-// Diff compares two commits directly (two dots), and finds renames. A limit on bytes removes hunks,
-// but never the names of files. The result is shared: the caller must not change it.
+// Diff compares two commits directly (two dots), and finds renames. MaxBytes limits the hunks, but not
+// the names of files. The caller must not change the result.
 func (h *diffs) Diff(ctx context.Context, base, head string, o DiffOptions) (Diff, error) {
 	path, err := cleanPath(o.Path)
 	if err != nil {
@@ -107,16 +107,15 @@ func (h *diffs) Diff(ctx context.Context, base, head string, o DiffOptions) (Dif
 		}
 	}
 
-	// Two commits never change, so their difference can be cached.
 	key := fmt.Sprint(h.dir, "\x00", base, head, path, "\x00", o.Context, o.MaxBytes, o.MaxFiles, o.Stat, o.IgnoreBlanks, o.Skip, o.Limit)
 	size := func(d Diff) int64 { return d.size() }
-	return h.known.Do(ctx, h.tasks, key, size, func(ctx context.Context) (Diff, error) {
+	return h.cached.Do(ctx, h.tasks, key, size, func(ctx context.Context) (Diff, error) {
 		return h.diff(ctx, base, head, path, o)
 	})
 }
 
-// size returns about how much memory a difference takes; negative if it must not be cached because
-// it may be larger the next time. It uses round numbers for each file, hunk and path.
+// size returns about how much memory a difference takes. For one that a time limit has cut it returns
+// -1, because it must not be cached: it may be complete the next time.
 func (d *Diff) size() int64 {
 	n := int64(100)
 	for i := range d.Files {
@@ -127,21 +126,20 @@ func (d *Diff) size() int64 {
 		}
 	}
 
-	// With more time the answer may have more.
 	if d.late {
 		return -1
 	}
 	return n
 }
 
-// diff compares two commits below a clean path. All options are set.
+// diff compares two commits below a clean path. The caller has set all limits in o.
 func (h *diffs) diff(ctx context.Context, base, head, path string, o DiffOptions) (Diff, error) {
 	around := 3
 	if o.Context != 0 {
 		around = max(0, o.Context)
 	}
 
-	// Ask for the list of files, and then for numbers or patches.
+	// Git prints the list of files, and then the numbers of lines or the patches.
 	c := h.git("diff-tree", "-r", "-z", "-M", "--raw", "--no-ext-diff", "--no-textconv")
 	if o.Stat {
 		c.Args = append(c.Args, "--numstat")
@@ -158,14 +156,13 @@ func (h *diffs) diff(ctx context.Context, base, head, path string, o DiffOptions
 	}
 	c.Timeout, c.Limit = diffTime, 8<<30
 
-	// Read while git writes: its output may be longer than what is kept.
 	d := &diffReader{o: o}
 	err := c.Stream(ctx, func(r io.Reader) error {
 		d.in = newRecords(r)
 		return d.read()
 	})
 
-	// If the time is over, return what was read until then.
+	// After the time limit, return what was read so far.
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && len(d.diff.Files) > 0 {
 		d.cutFrom(d.file)
 		d.diff.late, err = true, nil
@@ -176,7 +173,7 @@ func (h *diffs) diff(ctx context.Context, base, head, path string, o DiffOptions
 	}
 	d.dropBlank()
 	d.takePart()
-	err = h.decode(ctx, base, head, d, around)
+	err = h.compareDecodable(ctx, base, head, d, around)
 	return d.diff, err
 }
 
@@ -186,26 +183,26 @@ type diffReader struct {
 	o     DiffOptions
 	in    *records
 	diff  Diff
-	file  int   // index of the file whose patch is being read
-	blank []int // indexes of the files that differ only in blanks
-	bytes int   // of hunks so far
-	paths int   // bytes of the paths so far
-	long  []byte
-	body  []byte // of the hunk that is being read
+	file  int    // index of the file whose patch is being read
+	blank []int  // indexes of the files that differ only in blanks
+	bytes int    // bytes of hunks so far
+	paths int    // bytes of paths so far
+	long  []byte // buffer for a line that is longer than the buffer of in
+	body  []byte // body of the hunk that is being read
 }
 
-// read reads git's whole output.
+// read reads the output of git diff-tree.
 func (d *diffReader) read() error {
-	if err := d.raw(); err != nil {
+	if err := d.readList(); err != nil {
 		return err
 	}
 	if d.o.Stat {
-		return d.numbers()
+		return d.readNumbers()
 	}
 
 	d.file = -1
-	half := false // a type change has two patches; the first was read
-	line, err := d.line()
+	half := false // the first of the two patches of a type change was read
+	line, err := d.readLine()
 	for err == nil {
 		if !bytes.HasPrefix(line, []byte("diff --git ")) {
 			return fmt.Errorf("git diff-tree said %.80q", line)
@@ -216,29 +213,29 @@ func (d *diffReader) read() error {
 			half = true
 		} else {
 			d.file, half = d.file+1, false
-			if err := d.passBlank(func(f *FileDiff) bool { return f.heads(line) }); err != nil {
+			if err := d.skipBlankFiles(func(f *FileDiff) bool { return f.isFirstLine(line) }); err != nil {
 				return err
 			}
 		}
 
-		// The rest is beyond MaxFiles, or beyond the requested part.
-		if d.file >= len(d.diff.Files) || d.partIsRead() {
+		// The next files are beyond MaxFiles, or after the requested part.
+		if d.file >= len(d.diff.Files) || d.isPastPart() {
 			return run.ErrStop
 		}
-		line, err = d.patch(&d.diff.Files[d.file])
+		line, err = d.readPatch(&d.diff.Files[d.file])
 	}
 
 	if err == io.EOF {
 		d.file++
-		d.passRest()
+		d.skipRemainingBlank()
 		return nil
 	}
 	return err
 }
 
-// raw reads the list of files:
+// readList reads the list of files into d.diff.Files:
 // ":100644 100644 <oid> <oid> M" NUL path NUL, two paths for a rename.
-func (d *diffReader) raw() error {
+func (d *diffReader) readList() error {
 	for {
 		first, err := d.in.src.Peek(1)
 		if err == io.EOF {
@@ -294,20 +291,20 @@ func (d *diffReader) raw() error {
 		d.paths += len(file.OldPath) + len(file.NewPath)
 		if len(d.diff.Files) == d.o.MaxFiles || d.paths > maxPaths {
 			d.diff.Cut, d.diff.AtLeast = true, true
-			continue // the list must be read to its end
+			continue // read the list to its end, because the patches follow
 		}
 
 		d.diff.Files = append(d.diff.Files, file)
 	}
 }
 
-// numbers reads how many lines each file gained and lost: "12 TAB 3 TAB path NUL", for a rename "12
-// TAB 3 TAB NUL old NUL new NUL", and dashes for a binary file.
-func (d *diffReader) numbers() error {
+// readNumbers reads how many lines were added to and removed from each file: "12 TAB 3 TAB path NUL", for a
+// rename "12 TAB 3 TAB NUL old NUL new NUL", and dashes for a binary file.
+func (d *diffReader) readNumbers() error {
 	for ; ; d.file++ {
 		text, length, err := d.in.next(maxPath + maxField)
 		if err == io.EOF {
-			d.passRest()
+			d.skipRemainingBlank()
 			return nil
 		}
 		if err != nil {
@@ -327,14 +324,14 @@ func (d *diffReader) numbers() error {
 			}
 		}
 
-		// Shorten the path as raw has done.
+		// Shorten a long path as readList has done.
 		path := fields[2]
 		if length -= len(entry) - len(path); length > maxPath {
 			path = shortened(path[:maxPath], length)
 		}
 
-		// Only a file without a rename can be missing here, and it has one name.
-		if err := d.passBlank(func(f *FileDiff) bool { return f.NewPath == path }); err != nil {
+		// Files that differ only in blanks are missing here. They are not renamed, so compare one name.
+		if err := d.skipBlankFiles(func(f *FileDiff) bool { return f.NewPath == path }); err != nil {
 			return err
 		}
 		if d.file >= len(d.diff.Files) { // the rest is beyond MaxFiles
@@ -348,9 +345,9 @@ func (d *diffReader) numbers() error {
 	}
 }
 
-// line reads a line without its newline; of a very long line only the beginning. The result is
+// readLine reads a line without its newline; of a very long line only the beginning. The result is
 // valid until the next call.
-func (d *diffReader) line() ([]byte, error) {
+func (d *diffReader) readLine() ([]byte, error) {
 	part, err := d.in.src.ReadSlice('\n')
 	if err == nil {
 		return part[:len(part)-1], nil
@@ -376,10 +373,10 @@ func (d *diffReader) line() ([]byte, error) {
 	}
 }
 
-// patch reads the patch of a file, up to the line that begins the next patch.
-func (d *diffReader) patch(f *FileDiff) (next []byte, err error) {
+// readPatch reads the patch of a file, and returns the first line of the next patch.
+func (d *diffReader) readPatch(f *FileDiff) (next []byte, err error) {
 	for {
-		line, err := d.line()
+		line, err := d.readLine()
 		if err != nil {
 			return nil, err
 		}
@@ -390,13 +387,13 @@ func (d *diffReader) patch(f *FileDiff) (next []byte, err error) {
 		case bytes.HasPrefix(line, []byte("Binary files ")):
 			f.Binary = true
 
-		// Read a hunk, unless the patches are long enough already.
+		// Read a hunk, unless there are MaxBytes of hunks already.
 		case bytes.HasPrefix(line, []byte("@@ ")):
 			if d.bytes > d.o.MaxBytes && d.o.Limit == 0 {
 				d.cutFrom(d.file)
 				return nil, run.ErrStop
 			}
-			if err := d.hunk(f, string(line)); err != nil {
+			if err := d.readHunk(f, string(line)); err != nil {
 				return nil, err
 			}
 		}
@@ -413,17 +410,17 @@ func (d *diffReader) cutFrom(i int) {
 	}
 }
 
-// hunk reads as many lines as its header says.
-func (d *diffReader) hunk(f *FileDiff, header string) error {
+// readHunk reads the lines of a hunk, as many as its header says, and adds it to f.
+func (d *diffReader) readHunk(f *FileDiff, header string) error {
 	h, err := parseHunkHeader(header)
 	if err != nil {
 		return err
 	}
 
-	// Before each line, oldLeft and newLeft of these lines are still to come.
+	// oldLeft and newLeft are how many lines of the old and the new file still follow.
 	d.body = d.body[:0]
 	for oldLeft, newLeft := h.Old.Lines, h.New.Lines; oldLeft > 0 || newLeft > 0 || d.noNewlineFollows(); {
-		line, err := d.line()
+		line, err := d.readLine()
 		if err != nil {
 			return err
 		}
@@ -439,12 +436,11 @@ func (d *diffReader) hunk(f *FileDiff, header string) error {
 			f.Added++
 		}
 
-		// Hunks of other parts are read only to reach the text after them.
+		// Skip the text of a hunk that is not in the requested part.
 		if !d.isInPart() {
 			continue
 		}
 
-		// A line counts even if it is not kept.
 		d.bytes += len(line) + 1
 		if d.bytes <= d.o.MaxBytes {
 			d.body = append(append(d.body, line...), '\n')
@@ -460,10 +456,12 @@ func (d *diffReader) hunk(f *FileDiff, header string) error {
 	return nil
 }
 
-// withoutMarks removes the byte order mark from the first line of each side, because it is not part
-// of the line. It stays if only one side has it: then it is the change.
+// withoutMarks removes the byte order mark from the first line of the old and of the new file in the
+// body of a hunk, unless only one of them has it: then the mark is the change.
 func withoutMarks(h Hunk, body []byte) []byte {
 	const mark = "\ufeff"
+	// first returns the offset of the text of line 1 of a side, whose lines begin with one of signs;
+	// -1 if the hunk does not have line 1.
 	first := func(start int, signs string) int {
 		for at := 0; start == 1 && at < len(body); at += bytes.IndexByte(body[at:], '\n') + 1 {
 			if strings.IndexByte(signs, body[at]) >= 0 {
@@ -511,7 +509,6 @@ func parseHunkHeader(line string) (Hunk, error) {
 	}{{old, &h.Old}, {next, &h.New}} {
 		start, lines, many := strings.Cut(x.text, ",")
 
-		// Without a count it is one line.
 		x.to.Lines = 1
 		var err error
 		if x.to.Start, err = strconv.Atoi(start); err != nil {

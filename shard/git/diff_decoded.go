@@ -15,29 +15,30 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// Git calls a text in UTF-16 or UTF-32 binary. So both sides of such a file are decoded into files
-// outside of a repository, which git then compares. A missing side has no file:
+// For git, a text in UTF-16 or UTF-32 is binary. So diffs.decode writes both sides of such a file in UTF-8
+// to files outside of a repository, and lets git compare these. A missing side has no file:
 //
-//	<mirror>/tmp_objdir-.../old/000000      a fetch removes what a killed process leaves
+//	<mirror>/tmp_objdir-.../old/000000      if the process is killed, the next fetch removes it
 //	<mirror>/tmp_objdir-.../new/000000
 //	<mirror>/tmp_objdir-.../new/000001
 
 // Limits of decoding in one difference. Other files stay binary.
 const (
-	decodedLooks = 1000     // files that git calls binary and that are read
-	decodedBytes = 32 << 20 // bytes in git, of both sides
+	maxDecodedFiles = 1000     // files that are read to find out whether they are text
+	maxDecodedBytes = 32 << 20 // bytes in git, of both sides of all files
 )
 
-// decoded is the files that are decoded for one difference.
+// decoded is the directory of the files that are decoded for one difference.
 type decoded struct {
 	dir  string
 	left int64 // bytes that may still be decoded
 	at   []int // by file in dir: its index in the difference
 }
 
-// decode adds the changes of decoded texts to files that git calls binary.
-func (h *diffs) decode(ctx context.Context, base, head string, d *diffReader, around int) (err error) {
-	w := &decoded{left: decodedBytes}
+// compareDecodable replaces the changes of files in UTF-16 and UTF-32, which are binary for git, by those of their
+// texts.
+func (h *diffs) compareDecodable(ctx context.Context, base, head string, d *diffReader, around int) (err error) {
+	w := &decoded{left: maxDecodedBytes}
 	defer func() {
 		if w.dir != "" {
 			err = errors.Join(err, os.RemoveAll(w.dir))
@@ -46,7 +47,7 @@ func (h *diffs) decode(ctx context.Context, base, head string, d *diffReader, ar
 
 	looks := 0
 	for i := range d.diff.Files {
-		if f := &d.diff.Files[i]; f.mayBeCoded() && looks < decodedLooks {
+		if f := &d.diff.Files[i]; f.mayBeUTF16() && looks < maxDecodedFiles {
 			looks++
 			if err := h.decodeFile(ctx, w, base, head, i, f); err != nil {
 				return fmt.Errorf("decode %q and %q: %w", f.OldPath, f.NewPath, err)
@@ -59,15 +60,16 @@ func (h *diffs) decode(ctx context.Context, base, head string, d *diffReader, ar
 	return d.compareDecoded(ctx, w, around)
 }
 
-// mayBeCoded reports whether a file may have an encoding that git does not know. Git takes a short
-// text without a NUL for UTF-8.
-func (f *FileDiff) mayBeCoded() bool {
+// mayBeUTF16 reports whether a file may be text in UTF-16 or UTF-32: git says that it is binary, or, if
+// the text has no NUL, a hunk contains a byte order mark.
+func (f *FileDiff) mayBeUTF16() bool {
 	marked := func(h Hunk) bool { return strings.Contains(h.Body, "\xff\xfe") || strings.Contains(h.Body, "\xfe\xff") }
 	ordinary := func(mode string) bool { return mode == "000000" || strings.HasPrefix(mode, "100") }
 	return (f.Binary || slices.ContainsFunc(f.Hunks, marked)) && ordinary(f.OldMode) && ordinary(f.NewMode)
 }
 
-// decodeFile writes the texts of both sides of a file, if one of them must be decoded.
+// decodeFile writes the texts of both sides of file i to w, if at least one of them is in UTF-16 or
+// UTF-32, and both are text.
 func (h *diffs) decodeFile(ctx context.Context, w *decoded, base, head string, i int, f *FileDiff) error {
 	coded := false
 	var texts [2][]byte // nil for a missing side
@@ -101,7 +103,7 @@ func (h *diffs) decodeFile(ctx context.Context, w *decoded, base, head string, i
 		if text == nil {
 			continue
 		}
-		if err := w.write(h.dir, [2]string{"old", "new"}[side], text); err != nil {
+		if err := w.writeSide(h.dir, [2]string{"old", "new"}[side], text); err != nil {
 			return err
 		}
 	}
@@ -109,8 +111,8 @@ func (h *diffs) decodeFile(ctx context.Context, w *decoded, base, head string, i
 	return nil
 }
 
-// write writes one side of the next file.
-func (w *decoded) write(mirror, side string, text []byte) (err error) {
+// writeSide writes one side, "old" or "new", of the next file.
+func (w *decoded) writeSide(mirror, side string, text []byte) (err error) {
 	if w.dir == "" {
 		if w.dir, err = os.MkdirTemp(mirror, "tmp_objdir-decoded-*"); err != nil {
 			return err
@@ -122,19 +124,19 @@ func (w *decoded) write(mirror, side string, text []byte) (err error) {
 	return os.WriteFile(filepath.Join(w.dir, side, fmt.Sprintf("%06d", len(w.at))), text, 0o600)
 }
 
-// compareDecoded reads the changes of the files that were written.
+// compareDecoded lets git compare the files in w, and stores their changes in d.
 func (d *diffReader) compareDecoded(ctx context.Context, w *decoded, around int) error {
 	o := d.o
 	o.Skip, o.Limit, o.MaxBytes = 0, 0, max(0, d.o.MaxBytes-d.bytes)
 	if o.Stat {
-		around, o.MaxBytes = 0, decodedBytes*4 // no line may be missing from the count
+		around, o.MaxBytes = 0, maxDecodedBytes*4 // no line may be missing from the count
 	}
 	c := &run.Command{Args: []string{"diff", "--no-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--unified=" + strconv.Itoa(around)}}
 	if o.IgnoreBlanks {
 		c.Args = append(c.Args, "--ignore-all-space")
 	}
 	c.Args = append(c.Args, "--", filepath.Join(w.dir, "old"), filepath.Join(w.dir, "new"))
-	c.Timeout, c.Limit, c.Stored = diffTime, 8<<30, decodedBytes
+	c.Timeout, c.Limit, c.Stored = diffTime, 8<<30, maxDecodedBytes
 
 	in := &diffReader{o: o}
 	for _, i := range w.at {
@@ -145,7 +147,7 @@ func (d *diffReader) compareDecoded(ctx context.Context, w *decoded, around int)
 
 	err := c.Stream(ctx, func(r io.Reader) error {
 		in.in = newRecords(r)
-		return in.patches()
+		return in.readPatches()
 	})
 	// Exit code 1 means that files differ.
 	if failed := (*run.Failure)(nil); err != nil && !(errors.As(err, &failed) && failed.Exit == 1) {
@@ -159,26 +161,27 @@ func (d *diffReader) compareDecoded(ctx context.Context, w *decoded, around int)
 		}
 	}
 	d.diff.Cut = d.diff.Cut || in.diff.Cut
-	d.dropAlike(w.at)
+	d.dropBlankDecoded(w.at)
 	return nil
 }
 
-// patches reads patches of files whose names are their indexes.
-func (d *diffReader) patches() error {
-	line, err := d.line()
+// readPatches reads patches of files whose names are their indexes in d.diff.Files.
+func (d *diffReader) readPatches() error {
+	line, err := d.readLine()
 	for err == nil {
 		name := string(line[strings.LastIndexByte(string(line), '/')+1:])
 		if d.file, err = strconv.Atoi(name); err != nil || d.file >= len(d.diff.Files) {
 			return fmt.Errorf("git diff said %.80q", line)
 		}
-		line, err = d.patch(&d.diff.Files[d.file])
+		line, err = d.readPatch(&d.diff.Files[d.file])
 	}
 	return ignoreEOF(err)
 }
 
-// dropAlike removes those files from the list that differ only in blanks, if blanks are ignored.
-func (d *diffReader) dropAlike(of []int) {
-	for _, i := range slices.Backward(of) {
+// dropBlankDecoded removes, if blanks are ignored, those of the files with the given indexes that differ only in
+// blanks.
+func (d *diffReader) dropBlankDecoded(indexes []int) {
+	for _, i := range slices.Backward(indexes) {
 		if f := &d.diff.Files[i]; d.o.IgnoreBlanks && f.mayBeBlank() && f.Added+f.Removed == 0 {
 			d.diff.Files = slices.Delete(d.diff.Files, i, i+1)
 			d.diff.Total--

@@ -2,8 +2,8 @@ package git
 
 import "sync"
 
-// leastRoom is how many bytes a fetch may receive even on a full disk: most fetches need less.
-const leastRoom = 1 << 20
+// minGrant is how many bytes a fetch may receive even on a full disk: most fetches need less.
+const minGrant = 1 << 20
 
 // diskRoom is the disk space that the fetches of a node share. It is safe for concurrent use.
 type diskRoom struct {
@@ -11,11 +11,11 @@ type diskRoom struct {
 	granted map[string]int64 // bytes that each fetch may receive, by the directory of its mirror
 }
 
-// take grants a fetch a quarter of the bytes that are free and not granted to other fetches.
-// written returns what a fetch has received so far. So all fetches together leave some of the disk
-// free, whatever the remotes send. If free is 0, which means unknown, there is no limit, and most
-// is 0. done ends the grant.
-func (r *diskRoom) take(dir string, free int64, written func(dir string) int64) (most int64, done func()) {
+// grant grants the fetch of a mirror a quarter of the free bytes that are not granted to other fetches, so
+// that all fetches together leave some of the disk free. free is the number of free bytes; if it is 0,
+// which means unknown, limit is 0: no limit. written returns how many bytes a fetch has received so far,
+// by the directory of its mirror. The caller must call done at the end of the fetch.
+func (r *diskRoom) grant(dir string, free int64, written func(dir string) int64) (limit int64, done func()) {
 	if free <= 0 {
 		return 0, func() {}
 	}
@@ -25,13 +25,13 @@ func (r *diskRoom) take(dir string, free int64, written func(dir string) int64) 
 	for other, bytes := range r.granted {
 		free -= max(bytes-written(other), 0)
 	}
-	most = max(free/4, leastRoom)
+	limit = max(free/4, minGrant)
 
 	if r.granted == nil {
 		r.granted = map[string]int64{}
 	}
-	r.granted[dir] = most
-	return most, func() {
+	r.granted[dir] = limit
+	return limit, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.granted, dir)

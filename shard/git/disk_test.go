@@ -21,7 +21,7 @@ func TestDiskRoom_concurrentFetchesLeaveFreeSpace(t *testing.T) {
 			dir := fmt.Sprint("mirror", r.IntN(12))
 			switch _, runs := grants[dir]; {
 			case !runs:
-				grants[dir], done[dir] = shared.take(dir, free, func(dir string) int64 { return wrote[dir] })
+				grants[dir], done[dir] = shared.grant(dir, free, func(dir string) int64 { return wrote[dir] })
 			case r.IntN(4) == 0: // the fetch ends, and its files are removed
 				done[dir]()
 				free += wrote[dir]
@@ -46,17 +46,17 @@ func TestDiskRoom_grantsAQuarterOfTheFreeSpaceToEachFetch(t *testing.T) {
 	t.Parallel()
 	var shared diskRoom
 	none := func(string) int64 { return 0 }
-	first, done := shared.take("a", 64<<20, none)
-	second, _ := shared.take("b", 64<<20, none)
+	first, done := shared.grant("a", 64<<20, none)
+	second, _ := shared.grant("b", 64<<20, none)
 	if first != 16<<20 || second != 12<<20 {
 		t.Errorf("grants of 64 MB are %d and %d MB, want 16 and 12", first>>20, second>>20)
 	}
 
 	done()
-	if again, _ := shared.take("c", 64<<20, none); again != 13<<20 {
+	if again, _ := shared.grant("c", 64<<20, none); again != 13<<20 {
 		t.Errorf("after the end of a fetch %d MB are granted, want 13", again>>20)
 	}
-	if least, _ := shared.take("d", 1, none); least != leastRoom {
-		t.Errorf("on a disk that is almost full %d bytes are granted, want %d", least, leastRoom)
+	if least, _ := shared.grant("d", 1, none); least != minGrant {
+		t.Errorf("on a disk that is almost full %d bytes are granted, want %d", least, minGrant)
 	}
 }

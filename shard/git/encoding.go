@@ -43,8 +43,8 @@ func plainName(name string) string {
 	return name
 }
 
-// inUTF8 returns a commit in UTF-8, as git shows it, whatever its header encoding says. The error
-// is ErrAskGit if only git can read it. A commit without that header is returned unchanged.
+// inUTF8 converts a commit from the encoding that its header names to UTF-8, as git does. It returns a
+// commit without such a header unchanged, and ErrAskGit for an encoding that it does not know.
 func inUTF8(text []byte) ([]byte, error) {
 	name := plainName(encodingOf(text))
 	if name == "" || name == "utf8" {
@@ -74,8 +74,8 @@ func encodingOf(text []byte) string {
 	return string(value)
 }
 
-// parseCommit parses a stored commit. ok is false if its text has an encoding that only git knows:
-// then the result has no texts.
+// parseCommit parses the object of a commit. ok is false if its encoding is unknown here: then the result
+// has only the hash, and the caller must ask git.
 func parseCommit(id, text []byte) (c Commit, ok bool) {
 	c.Hash, c.Parents = hex.EncodeToString(id), []string{}
 	text, err := inUTF8(text)
@@ -84,7 +84,7 @@ func parseCommit(id, text []byte) (c Commit, ok bool) {
 	}
 	head, message, _ := bytes.Cut(text, []byte("\n\n"))
 
-	// A damaged commit without a head is all message.
+	// A damaged commit may have no head, only a message.
 	if bytes.HasPrefix(text, []byte("\n")) {
 		head, message = nil, text[1:]
 	}
@@ -92,7 +92,6 @@ func parseCommit(id, text []byte) (c Commit, ok bool) {
 	for line := range bytes.Lines(head) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
 
-		// These are parents, author and committer.
 		switch key {
 		case "parent":
 			if len(c.Parents) < maxParents {
@@ -118,11 +117,10 @@ func parseIdentity(line string) (name, email string, t time.Time) {
 	return strings.TrimSpace(line[:open]), strings.TrimSpace(line[open+1 : end]), unixTime(seconds)
 }
 
-// splitMessage returns the first paragraph as one line, and the rest.
+// splitMessage splits the message of a commit as git does: the subject is the first paragraph as one
+// line, the body is the rest.
 func splitMessage(message string) (subject, body string) {
 	rest := skipBlank(message)
-
-	// As in git, the first paragraph ends at a blank line.
 	var lines []string
 	for rest != "" {
 		line, after, _ := strings.Cut(rest, "\n")

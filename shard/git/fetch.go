@@ -24,11 +24,11 @@ type Fetched struct {
 	Refs          int    // number of branches and tags in the mirror now
 }
 
-// Fetch brings the mirror to the state of the remote: all branches and tags, also moved and deleted
-// ones, and HEAD. It makes the mirror if there is none. It makes it again if the remote's hash
-// algorithm has changed, or if objects of the mirror are damaged. It never prompts and never hangs
-// (Timeout, Stall). After a failure the mirror is as it was or newer. A remote without news costs
-// one listing of its references.
+// Fetch updates the mirror to the state of the remote: all branches and tags, also changed and deleted
+// ones, and HEAD. It makes the mirror if there is none, and makes it again if the hash algorithm of the
+// remote has changed or objects of the mirror are damaged. It never prompts and never hangs (Timeout,
+// Stall). After a failure, the mirror has its old state or a newer one. If nothing is new, it only lists
+// the references of the remote.
 //
 // If HEAD leads to no commit but there are branches, then main, master or otherwise the first
 // branch by name replaces it.
@@ -52,19 +52,19 @@ func (u *updater) Fetch(ctx context.Context, remote Remote, o FetchOptions) (Fet
 		return Fetched{}, err
 	}
 
-	// The remote does not send missing or damaged objects again, because the mirror seems to have
-	// them. So the mirror is made again, once.
-	f, err := u.follow(ctx, from, o, there)
+	// A fetch cannot repair a damaged mirror, because the remote does not send objects that the mirror
+	// seems to have. Make the mirror again, once.
+	f, err := u.updateTo(ctx, from, o, there)
 	if err != nil && ctx.Err() == nil && u.mayBeDamaged(ctx, err) {
 		if err := u.discard(); err != nil {
 			return Fetched{}, err
 		}
-		return u.follow(ctx, from, o, there)
+		return u.updateTo(ctx, from, o, there)
 	}
 	return f, err
 }
 
-// mayBeDamaged reports whether a fetch may have failed because the mirror is damaged, and not
+// mayBeDamaged reports whether a fetch may have failed with err because the mirror is damaged, and not
 // because of the remote or a limit.
 func (u *updater) mayBeDamaged(ctx context.Context, err error) bool {
 	if errors.Is(err, ErrAuth) || errors.Is(err, ErrStalled) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrUnknown) || errors.Is(err, ErrDamaged) {
@@ -74,22 +74,22 @@ func (u *updater) mayBeDamaged(ctx context.Context, err error) bool {
 	return errors.As(err, &failed) && damage.MatchString(failed.Stderr) || !u.Sound(ctx)
 }
 
-// follow brings the references of the mirror to those of the remote, which are there.
-func (u *updater) follow(ctx context.Context, from source, o FetchOptions, there *listing) (Fetched, error) {
+// updateTo makes the references of the mirror equal to there, those of the remote, and fetches the objects
+// that they need.
+func (u *updater) updateTo(ctx context.Context, from source, o FetchOptions, there *listing) (Fetched, error) {
 	if _, err := u.prepare(ctx, there.format()); err != nil {
 		return Fetched{}, fmt.Errorf("prepare mirror: %w", err)
 	}
 
-	// Even a failed fetch may have moved references.
-	defer u.forget()
+	// Even a failed fetch may have changed references.
+	defer u.dropCachedRefs()
 
-	here, err := u.heads(ctx)
+	here, err := u.readRefNames(ctx)
 	if err != nil {
 		return Fetched{}, err
 	}
 
-	// Find what the mirror must have. A detached HEAD needs its own reference, or git would remove
-	// its commit as garbage.
+	// A detached HEAD needs a reference of its own, or git would remove its commit as garbage.
 	symref := there.defaultRef()
 	f := Fetched{
 		Refs:          len(there.refs),
@@ -108,23 +108,24 @@ func (u *updater) follow(ctx context.Context, from source, o FetchOptions, there
 		if err := u.transfer(ctx, from, o, detached); err != nil {
 			return Fetched{}, err
 		}
-		if err := u.drop(ctx, here, want); err != nil {
+		if err := u.deleteRefs(ctx, here, want); err != nil {
 			return Fetched{}, err
 		}
 	}
 
-	moved, err := u.point(ctx, symref, there.head)
+	moved, err := u.setHEAD(ctx, symref, there.head)
 	f.Changed = f.Changed || moved
 	return f, err
 }
 
-// defaultRef returns the branch for HEAD; empty if HEAD is detached or there is no branch.
+// defaultRef returns the full name of the branch for HEAD; empty if HEAD is detached or there is no
+// branch. If HEAD names no existing branch, it chooses main, master or the first branch by name.
 func (l *listing) defaultRef() string {
 	if l.refs[l.symref] != "" && strings.HasPrefix(l.symref, "refs/heads/") {
 		return l.symref
 	}
 
-	// Collect the branches at HEAD, and all branches.
+	// same has the branches at the commit of HEAD.
 	var same, all []string
 	for name, oid := range l.refs {
 		if !strings.HasPrefix(name, "refs/heads/") {
@@ -139,8 +140,8 @@ func (l *listing) defaultRef() string {
 
 	candidates := all
 	if l.head != "" {
-		// HEAD is detached, or an old server does not tell its branch. A branch at the same commit
-		// shows the same files.
+		// HEAD is detached, or the server is old and does not name its branch: choose a branch at the
+		// same commit.
 		candidates = same
 	}
 	slices.Sort(candidates)
@@ -157,7 +158,7 @@ func (l *listing) defaultRef() string {
 	return ""
 }
 
-// transfer runs git fetch.
+// transfer runs git fetch for all branches and tags, and for HEAD if it is detached.
 func (u *updater) transfer(ctx context.Context, from source, o FetchOptions, detached bool) error {
 	c, addr, err := commandFor(from.Remote, o, "fetch", "--quiet", "--force", "--prune", "--no-tags", "--no-write-fetch-head",
 		"--no-auto-maintenance", "--no-recurse-submodules", "--no-show-forced-updates", "--update-shallow", uploadPack, "--end-of-options")
@@ -179,7 +180,7 @@ func (u *updater) transfer(ctx context.Context, from source, o FetchOptions, det
 	// A remote that never stops sending must not fill the disk.
 	if c.File = o.Most; c.File <= 0 {
 		var done func()
-		c.File, done = u.disk.take(u.dir, run.FreeAt(u.dir), receivedBytes)
+		c.File, done = u.disk.grant(u.dir, run.FreeAt(u.dir), receivedBytes)
 		defer done()
 	}
 
@@ -198,20 +199,19 @@ func (u *updater) transfer(ctx context.Context, from source, o FetchOptions, det
 		return nil
 	}
 
-	// Git leaves an incomplete pack behind, and the next try would receive as much again: remove
-	// it.
-	largest, left := u.takeAwayHalves()
+	// Git leaves an incomplete pack behind, which the next fetch does not use.
+	largest, removeErr := u.removeIncompletePacks()
 	if c.File > 0 && largest >= c.File {
 		err = fmt.Errorf("the remote sends more than %d MB, which is all that may be received with the room that is free on the disk and that no other fetch may need: %w", c.File>>20, ErrTooLarge)
 	}
-	return errors.Join(fmt.Errorf("fetch %s: %w", from, err), left)
+	return errors.Join(fmt.Errorf("fetch %s: %w", from, err), removeErr)
 }
 
-// takeAwayHalves removes incomplete packs, and returns the size of the largest. No fetch may be
+// removeIncompletePacks removes incomplete packs, and returns the size of the largest. No fetch may be
 // running.
-func (u *updater) takeAwayHalves() (largest int64, err error) {
+func (u *updater) removeIncompletePacks() (largest int64, err error) {
 	var errs []error
-	eachHalf(u.dir, func(path string, size int64) {
+	eachIncompletePack(u.dir, func(path string, size int64) {
 		largest = max(largest, size)
 		errs = append(errs, os.Remove(path))
 	})
@@ -220,12 +220,12 @@ func (u *updater) takeAwayHalves() (largest int64, err error) {
 
 // receivedBytes returns the size of the packs that a running fetch is writing.
 func receivedBytes(dir string) (bytes int64) {
-	eachHalf(dir, func(_ string, size int64) { bytes += size })
+	eachIncompletePack(dir, func(_ string, size int64) { bytes += size })
 	return bytes
 }
 
-// eachHalf calls use with each incomplete pack of a repository and its size.
-func eachHalf(dir string, use func(path string, size int64)) {
+// eachIncompletePack calls use with each incomplete pack of a repository and its size.
+func eachIncompletePack(dir string, use func(path string, size int64)) {
 	run.EachPack(dir, func(path string, e os.DirEntry) {
 		if !strings.HasPrefix(e.Name(), "tmp_") {
 			return
@@ -238,13 +238,11 @@ func eachHalf(dir string, use func(path string, size int64)) {
 	})
 }
 
-// drop deletes references that git fetch --prune leaves: all of them if the remote is empty, and
-// that of a HEAD that is no longer detached.
-func (u *updater) drop(ctx context.Context, here, want map[string]string) error {
+// deleteRefs deletes the references that git fetch --prune does not delete: all of them if the remote is empty,
+// and headRef if HEAD is no longer detached. here has the references of the mirror, want those that it
+// must have.
+func (u *updater) deleteRefs(ctx context.Context, here, want map[string]string) error {
 	var script bytes.Buffer
-
-	// If HEAD is a branch, no refspec names the reference of a detached HEAD, so no fetch prunes
-	// it.
 	for name := range here {
 		if want[name] == "" && (name == headRef || len(want) == 0) {
 			fmt.Fprintf(&script, "delete %s\x00\x00", name)
@@ -261,9 +259,9 @@ func (u *updater) drop(ctx context.Context, here, want map[string]string) error 
 	return c.Run(ctx)
 }
 
-// announcedMemory returns how many bytes of memory a fetch that ran out of memory needs. The first
-// bytes of the incomplete pack say how many objects the remote announced. It returns 0 if that is
-// not the reason. It removes the incomplete pack.
+// announcedMemory returns how many bytes of memory a fetch that ran out of memory needs for the objects
+// that the remote has announced. Their number is at the start of the incomplete pack, which it removes.
+// It returns 0 if they are too few to be the reason.
 func (u *updater) announcedMemory() (memory int64) {
 	run.EachPack(u.dir, func(path string, _ os.DirEntry) {
 		if !strings.HasPrefix(filepath.Base(path), "tmp_") {
@@ -283,7 +281,6 @@ func (u *updater) announcedMemory() (memory int64) {
 		}
 	})
 
-	// If this fits into the usual memory, memory ran out for another reason.
 	if memory < run.GitMemory/4 {
 		return 0
 	}

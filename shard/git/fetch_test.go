@@ -90,7 +90,7 @@ func TestReferences_readDuringAFetchAreNotCached(t *testing.T) {
 	h.commit("refs/heads/main", 1, "Ann", "one", "a.txt", "1\n")
 	r.load(h)
 	m := fetched(t, r.url())
-	m.forget()
+	m.dropCachedRefs()
 	m.mu.Lock()
 	before := m.fetched
 	m.mu.Unlock()
@@ -102,7 +102,7 @@ func TestReferences_readDuringAFetchAreNotCached(t *testing.T) {
 	if _, err := m.Fetch(t.Context(), Remote{URL: r.url()}, FetchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if m.keep(old, before) {
+	if m.cacheRefs(old, before) {
 		t.Error("what was read before the fetch is remembered after it")
 	}
 	now, err := m.refs(t.Context())

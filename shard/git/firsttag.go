@@ -23,25 +23,25 @@ type FirstTag struct {
 	Name    string // short name; "" if no tag has the commit
 	Release string // if Name is a pre-release, such as v2.0-rc1: the first release; "" if there is none yet
 	Tags    int    // number of tags in the mirror
-	Late    bool   // time ran out: empty names are unknown
+	Late    bool   // time ran out: a tag for an empty name may exist
 	Whole   string // if Name is a tag for a part of the repository, such as globset-0.4.17: the first tag that is only a version; "" if there is none
 }
 
 // tagOrders finds the first tags that have a commit.
 type tagOrders struct {
 	*base
-	last atomic.Pointer[tagOrder] // nil before the first question
+	last atomic.Pointer[tagOrder] // for the latest state of the references; nil before the first use
 }
 
-// tagOrder is the sorted tags of one state of the references, with cached answers.
+// tagOrder has the sorted tags of one state of the references, and cached results.
 type tagOrder struct {
 	state  *refState
-	oldest []agedTag                    // the oldest comes first
+	oldest []agedTag                    // all tags, the oldest first
 	firsts *lru.Cache[string, FirstTag] // by commit
 }
 
-// order returns the order of the tags. It is computed once for each state of the references.
-func (h *tagOrders) order(s *refState) *tagOrder {
+// sortedTags returns the sorted tags of a state of the references. It caches those of the latest state.
+func (h *tagOrders) sortedTags(s *refState) *tagOrder {
 	if o := h.last.Load(); o != nil && o.state == s {
 		return o
 	}
@@ -59,8 +59,8 @@ func (h *tagOrders) FirstTag(ctx context.Context, commit string) (FirstTag, erro
 	return h.firstTagIn(ctx, firstTagTime, commit)
 }
 
-// firstTagIn finds the first tag that contains a commit, within a time limit.
-func (h *tagOrders) firstTagIn(ctx context.Context, most time.Duration, commit string) (first FirstTag, err error) {
+// firstTagIn is FirstTag with a time limit.
+func (h *tagOrders) firstTagIn(ctx context.Context, limit time.Duration, commit string) (first FirstTag, err error) {
 	if err := checkCommit(commit); err != nil {
 		return first, err
 	}
@@ -68,13 +68,13 @@ func (h *tagOrders) firstTagIn(ctx context.Context, most time.Duration, commit s
 	if err != nil || len(refs.tags) == 0 {
 		return first, err
 	}
-	order := h.order(refs)
+	order := h.sortedTags(refs)
 	if known, ok := order.firsts.Get(commit); ok {
 		return known, nil
 	}
 
 	first.Tags = len(refs.tags)
-	first.Late, err = h.reaching(ctx, most, commit, func(d *reach) error { return first.among(d, order.oldest) })
+	first.Late, err = h.withReach(ctx, limit, commit, func(d *reach) error { return first.setFrom(d, order.oldest) })
 	if err != nil {
 		return FirstTag{}, fmt.Errorf("find the first tag with a commit: %w", err)
 	}
@@ -84,20 +84,19 @@ func (h *tagOrders) firstTagIn(ctx context.Context, most time.Duration, commit s
 	return first, nil
 }
 
-// Having returns those of some refs that have a commit in their history. It takes at most two
-// seconds. late reports that missing refs may have it too.
+// Having returns those of refs that have a commit in their history. It takes at most two seconds. late
+// says that time ran out, so that other refs may have it, too.
 func (h *tagOrders) Having(ctx context.Context, commit string, refs []Ref) (kept []Ref, late bool, err error) {
 	return h.havingIn(ctx, firstTagTime, commit, refs)
 }
 
-// havingIn returns those of refs that have a commit in their history. It takes at most the time
-// most; late reports that missing refs may have it too.
-func (h *tagOrders) havingIn(ctx context.Context, most time.Duration, commit string, refs []Ref) (kept []Ref, late bool, err error) {
+// havingIn is Having with a time limit.
+func (h *tagOrders) havingIn(ctx context.Context, limit time.Duration, commit string, refs []Ref) (kept []Ref, late bool, err error) {
 	if err := checkCommit(commit); err != nil {
 		return nil, false, err
 	}
 
-	late, err = h.reaching(ctx, most, commit, func(d *reach) error {
+	late, err = h.withReach(ctx, limit, commit, func(d *reach) error {
 		for _, ref := range refs {
 			has, err := d.has(ref.Commit)
 			if err != nil {
@@ -115,10 +114,11 @@ func (h *tagOrders) havingIn(ctx context.Context, most time.Duration, commit str
 	return kept, late, nil
 }
 
-// reaching calls do with a reach for a commit. It reports late if the time limit was reached.
-func (h *tagOrders) reaching(ctx context.Context, most time.Duration, commit string, do func(*reach) error) (late bool, err error) {
-	err = h.inHistory(ctx, most, func(c *chronicle, shallow boundary, late func() error) error {
-		d, err := c.reaching(commit)
+// withReach calls do with a reach for a commit. If the time limit ends do early, it returns late and no
+// error.
+func (h *tagOrders) withReach(ctx context.Context, limit time.Duration, commit string, do func(*reach) error) (late bool, err error) {
+	err = h.inHistory(ctx, limit, func(c *chronicle, shallow boundary, late func() error) error {
+		d, err := c.newReach(commit)
 		if err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (h *tagOrders) reaching(ctx context.Context, most time.Duration, commit str
 	return false, err
 }
 
-// agedTag is a tag with what its name tells.
+// agedTag is a tag with the parts of its name.
 type agedTag struct {
 	Ref
 	series string // text before the version, such as globset- or v; the whole name if it has no version
@@ -139,7 +139,7 @@ type agedTag struct {
 	pre    bool   // the version is a pre-release
 }
 
-// newAgedTag returns a tag with what its name tells: its series and the kind of release.
+// newAgedTag parses the name of a tag.
 func newAgedTag(tag Ref) agedTag {
 	series := tag.Name
 	if i := strings.IndexAny(series, "0123456789"); i >= 0 {
@@ -148,18 +148,19 @@ func newAgedTag(tag Ref) agedTag {
 	return agedTag{tag, series, versionAlone.MatchString(tag.Name), isPreRelease(tag.Name)}
 }
 
-// bare reports whether the name has no version, such as nightly.
-func (t *agedTag) bare() bool { return t.series == t.Name }
+// hasNoVersion reports whether the name has no version, as nightly.
+func (t *agedTag) hasNoVersion() bool { return t.series == t.Name }
 
-// among sets the first of the tags that has the commit, and the first releases.
-func (f *FirstTag) among(d *reach, tags []agedTag) error {
+// setFrom sets Name, Release and Whole, given all tags, the oldest first. d tells which tags have the
+// commit.
+func (f *FirstTag) setFrom(d *reach, tags []agedTag) error {
 	var name *agedTag
 	for i := range tags {
 		tag := &tags[i]
 
-		// Look only at tags that may still matter: each look walks through the history.
-		release := name != nil && name.pre && f.Release == "" && !tag.pre && (name.bare() || tag.series == name.series)
-		whole := name != nil && !name.whole && !name.bare() && f.Whole == "" && !tag.pre && tag.whole
+		// Skip tags that cannot be any of the three, because d.has walks through the history.
+		release := name != nil && name.pre && f.Release == "" && !tag.pre && (name.hasNoVersion() || tag.series == name.series)
+		whole := name != nil && !name.whole && !name.hasNoVersion() && f.Whole == "" && !tag.pre && tag.whole
 		if name != nil && !release && !whole {
 			continue
 		}
@@ -187,37 +188,35 @@ var versionAlone = regexp.MustCompile(`(?i)^(?:v|ver|version|rel|release)?[-._/]
 // preRelease matches the end of a name such as v2.0-rc1, 3.0.0b2 or v1.0.0-beta.3.
 var preRelease = regexp.MustCompile(`(?i)(?:rc|alpha|beta|pre|preview|dev|snapshot|nightly|canary|\d[ab])[-._]?\d*$`)
 
-// isPreRelease reports whether a tag is named like a pre-release, or like no version at all, such
-// as nightly.
+// isPreRelease reports whether the name of a tag is that of a pre-release, or has no version, as nightly.
 func isPreRelease(name string) bool {
 	return preRelease.MatchString(name) || !strings.ContainsAny(name, "0123456789")
 }
 
-// reach tells which commits have a given commit in their history. It walks each commit once for all
-// questions. It skips commits that are too near to the root, because the generation of a commit is
-// above those of its parents.
+// reach tells which commits have a given commit, the target, in their history. All calls of has together
+// walk each commit once. has skips commits whose generation is not greater than that of the target,
+// because the generation of a commit is greater than those of its parents.
 type reach struct {
-	c          *chronicle
-	of         uint32
-	generation uint32 // generation of the commit; 0 = unknown
-	inGraph    bool   // the commit is in the graph, which also has all of its ancestors
-	seen, yes  bits   // commits that were walked, and those that have the commit
-	way        []step // from the commit of the question to the present one
-	stop       func() error
-	shallow    boundary
-	steps      int
-	near       []uint32
+	c           *chronicle
+	target      uint32       // position of the target
+	generation  uint32       // generation of the target; 0 if unknown
+	inGraph     bool         // the target is in the graph, which also has all of its ancestors
+	seen, yes   bits         // commits that were walked, and those that have the target
+	path        []step       // commits from the argument of has to the current one
+	stop        func() error // returns an error to stop the walk
+	shallow     boundary
+	steps       int
+	nearParents []uint32 // parents of the current commit
 }
 
-// step is a commit on the way, and how many of its parents were visited.
+// step is a commit in reach.way, and how many of its parents were visited.
 type step struct {
 	pos  uint32
 	seen int32
 }
 
-// reaching returns a reach for a commit. The reach tells of other commits whether that commit is in
-// their history.
-func (c *chronicle) reaching(commit string) (*reach, error) {
+// newReach returns a reach whose target is a commit.
+func (c *chronicle) newReach(commit string) (*reach, error) {
 	id, err := hex.DecodeString(commit)
 	if err != nil {
 		return nil, err
@@ -227,7 +226,7 @@ func (c *chronicle) reaching(commit string) (*reach, error) {
 		return nil, err
 	}
 
-	d := &reach{c: c, of: pos, inGraph: int(pos) < c.graph.Commits()}
+	d := &reach{c: c, target: pos, inGraph: int(pos) < c.graph.Commits()}
 	if d.inGraph {
 		d.generation = c.graph.Generation(pos)
 	}
@@ -235,8 +234,7 @@ func (c *chronicle) reaching(commit string) (*reach, error) {
 	return d, nil
 }
 
-// has reports whether a commit is the given one, or has it in its history. The error is errLate if
-// stop says so.
+// has reports whether a commit is the target or has it in its history. It fails if d.stop does.
 func (d *reach) has(commit string) (bool, error) {
 	id, err := hex.DecodeString(commit)
 	if err != nil {
@@ -247,30 +245,30 @@ func (d *reach) has(commit string) (bool, error) {
 		return false, err
 	}
 
-	// Walk depth first: when the commit is found, all commits on the way have it.
-	for d.enter(from); len(d.way) > 0; d.steps++ {
+	// Walk depth first. When a commit that has the target is found, all commits in d.way have it.
+	for d.enter(from); len(d.path) > 0; d.steps++ {
 		if d.steps&1023 == 1023 {
 			if err := d.stop(); err != nil {
 				return false, err
 			}
 		}
 
-		top := &d.way[len(d.way)-1]
-		if d.near, err = d.parents(top.pos); err != nil {
+		top := &d.path[len(d.path)-1]
+		if d.nearParents, err = d.parents(top.pos); err != nil {
 			return false, err
 		}
-		if int(top.seen) == len(d.near) {
-			d.way = d.way[:len(d.way)-1]
+		if int(top.seen) == len(d.nearParents) {
+			d.path = d.path[:len(d.path)-1]
 			continue
 		}
 
-		next := d.near[top.seen]
+		next := d.nearParents[top.seen]
 		top.seen++
 		if d.yes.has(next) {
-			for _, s := range d.way {
+			for _, s := range d.path {
 				d.yes.add(s.pos)
 			}
-			d.way = d.way[:0]
+			d.path = d.path[:0]
 			return true, nil
 		}
 		d.enter(next)
@@ -278,22 +276,22 @@ func (d *reach) has(commit string) (bool, error) {
 	return d.yes.has(from), nil
 }
 
-// enter moves on to a commit if its history must be searched, at most once: a damaged graph may
-// have a circle.
+// enter appends a commit to d.way if its history must be searched and was not yet. So a cycle in a damaged
+// graph does no harm.
 func (d *reach) enter(pos uint32) {
 	if !d.yes.has(pos) && !d.seen.has(pos) && d.mayHave(pos) {
 		d.seen.add(pos)
-		d.way = append(d.way, step{pos: pos})
+		d.path = append(d.path, step{pos: pos})
 	}
 }
 
-// mayHave reports by the graph alone whether a commit can be a descendant.
+// mayHave reports whether a commit may be a descendant of the target, by the graph alone.
 func (d *reach) mayHave(pos uint32) bool {
 	switch {
 	case int(pos) >= d.c.graph.Commits():
 		return true
 	case !d.inGraph:
-		return false // otherwise the graph would lack one of its ancestors
+		return false // the graph has all ancestors of pos, and the target is not in it
 	}
 	// Graphs of old versions of git have no generations: 0 is less than any other.
 	g := d.c.graph.Generation(pos)
@@ -304,7 +302,7 @@ func (d *reach) parents(pos uint32) ([]uint32, error) {
 	if d.shallow != nil && d.shallow[hex.EncodeToString(d.c.id(pos))] {
 		return nil, nil
 	}
-	return d.c.parents(d.near[:0], pos)
+	return d.c.parents(d.nearParents[:0], pos)
 }
 
 // bits is a set of positions.

@@ -27,7 +27,7 @@ import (
 //     directory must not be able to show others what only we may read.
 //   - The package opens files below directory handles, opens only regular files, and limits
 //     how much it reads.
-//   - The package never runs git in it: see [foreign.view].
+//   - The package never runs git in it: see [foreign.makeView].
 //
 // The caller must close it.
 type foreign struct {

@@ -259,20 +259,20 @@ func (w *lastWalk) step() (err error) {
 		}
 	}()
 
-	w.near = w.near[:0]
+	w.parents = w.parents[:0]
 	if !w.shallow[hex.EncodeToString(w.c.id(pos))] {
-		if w.near, err = w.c.parents(w.near, pos); err != nil {
+		if w.parents, err = w.c.parents(w.parents, pos); err != nil {
 			return err
 		}
 	}
 
 	// The filter of the graph answers for most commits without reading a tree.
-	if w.key != nil && len(w.near) > 0 && int(pos) < w.c.graph.Commits() && w.c.graph.Unchanged(pos, w.key) {
-		w.hand(w.near[0], entries)
+	if w.key != nil && len(w.parents) > 0 && int(pos) < w.c.graph.Commits() && w.c.graph.Unchanged(pos, w.key) {
+		w.hand(w.parents[0], entries)
 		return nil
 	}
 
-	for _, parent := range w.near {
+	for _, parent := range w.parents {
 		same, err := w.sameIn(parent)
 		if err != nil {
 			return err
@@ -302,7 +302,7 @@ func (w *lastWalk) sameIn(pos uint32) ([]uint64, error) {
 	dir := treeItem{mode: "40000", id: string(w.c.tree(pos))}
 	if w.path != nil {
 		var err error
-		if dir, err = w.look(pos); err != nil {
+		if dir, err = w.entryAtPath(pos); err != nil {
 			return nil, err
 		}
 	}

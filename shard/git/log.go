@@ -60,7 +60,7 @@ func newLogs(b *base, tasks *run.Tasks, pages *run.Flights[LogPage]) *logs {
 		tasks:    tasks,
 		pages:    pages,
 		totals:   run.NewFlights[int](manyAnswers),
-		counting: make(chan struct{}, countMost),
+		counting: make(chan struct{}, maxCounts),
 		single:   lru.New[string, Commit](manyAnswers),
 	}
 }

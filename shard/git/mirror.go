@@ -95,11 +95,11 @@ func (ps *Processes) Open(dir string) *Mirror {
 		lasts:       &lasts{logs: l, files: f, known: ps.lasts},
 		removals:    &removals{logs: l, files: f, known: lru.New[string, Gone](manyAnswers)},
 		tagOrders:   &tagOrders{base: b},
-		authors:     &authors{base: b, known: lru.New[string, []Author](manyAnswers), counted: ps.counted},
+		authors:     &authors{base: b, lists: lru.New[string, []Author](manyAnswers), counted: ps.counted},
 		rulesReader: rules,
-		blames:      &blames{base: b, files: f, rules: rules, tasks: tasks, known: ps.blames},
-		diffs:       &diffs{base: b, files: f, tasks: tasks, known: ps.diffs},
-		comparer:    &comparer{base: b, known: lru.New[string, *Changes](4)},
+		blames:      &blames{base: b, files: f, rules: rules, tasks: tasks, cached: ps.blames},
+		diffs:       &diffs{base: b, files: f, tasks: tasks, cached: ps.diffs},
+		comparer:    &comparer{base: b, cached: lru.New[string, *Changes](4)},
 	}
 
 	u.turn <- struct{}{}

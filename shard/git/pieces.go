@@ -125,6 +125,6 @@ func (p pieces) join(b *Blame, first, last int) {
 			joined.blame.Ranges = append(joined.blame.Ranges, BlameRange{Commit: best.Commit, Path: best.Path, First: line, Lines: 1})
 		}
 	}
-	joined.join()
+	joined.mergeRuns()
 	b.Ranges = joined.blame.Ranges
 }

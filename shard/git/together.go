@@ -100,8 +100,8 @@ func countTogether(r io.Reader, counts map[string]int) (commits, looked int, err
 			end()
 			continue
 		}
-		if held += len(field); held > authorsMost {
-			return 0, 0, fmt.Errorf("the files of these commits take more than %d MB: %w", authorsMost>>20, ErrTooLarge)
+		if held += len(field); held > maxAuthorBytes {
+			return 0, 0, fmt.Errorf("the files of these commits take more than %d MB: %w", maxAuthorBytes>>20, ErrTooLarge)
 		}
 		files = append(files, strings.TrimPrefix(field, "\n"))
 	}

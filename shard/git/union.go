@@ -52,21 +52,21 @@ func (f *files) Union(ctx context.Context, commits []string) ([]Blob, error) {
 
 	var blobs []Blob
 	err := f.with(ctx, func(c reader) (err error) {
-		blobs, err = unite(c, commits, maxEntries, f.listing())
+		blobs, err = listBlobs(c, commits, maxEntries, f.listMemory())
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return blobs, f.measure(ctx, blobs)
+	return blobs, f.setSizes(ctx, blobs)
 }
 
-// listing returns how many bytes of memory a list of files may take.
-func (f *files) listing() int64 { return run.ListMemory + run.ListShare*run.StoredIn(f.dir) }
+// listMemory returns how many bytes of memory a list of files may take.
+func (f *files) listMemory() int64 { return run.ListMemory + run.ListShare*run.StoredIn(f.dir) }
 
-// unite lists the distinct blobs of some commits, without sizes. It fails if there are too many
-// files, or if they take too much memory.
-func unite(from reader, commits []string, most int, memory int64) ([]Blob, error) {
+// listBlobs lists the distinct blobs of some commits, without sizes. It returns ErrTooLarge if there are more
+// than maxFiles files, or if their list takes more than memory bytes.
+func listBlobs(from reader, commits []string, maxFiles int, memory int64) ([]Blob, error) {
 	var roots []branch
 	for i, commit := range commits {
 		oid, err := from.rootTree(commit)
@@ -74,63 +74,65 @@ func unite(from reader, commits []string, most int, memory int64) ([]Blob, error
 			return nil, err
 		}
 
-		// Read a tree that several commits share only once.
 		roots = mergeBranch(roots, branch{kind: Dir, oid: oid, in: 1 << i})
 	}
 
 	root := &dirNode{from: roots}
-	g := &grower{from: from, most: most, left: memory, known: map[string]*dirNode{}}
-	if err := g.grow(root); err != nil {
+	g := &treeReader{from: from, maxNames: maxFiles, left: memory, known: map[string]*dirNode{}}
+	if err := g.readAll(root); err != nil {
 		return nil, err
 	}
 
-	// Check before making any path: a few trees may lead to any number of paths.
-	if err := root.weigh(0); err != nil {
+	// A few trees may lead to any number of paths, so count them before making any.
+	if err := root.countPaths(0); err != nil {
 		return nil, err
 	}
 
-	if root.files > int64(most) || root.bytes > g.left {
+	if root.files > int64(maxFiles) || root.bytes > g.left {
 		return nil, fmt.Errorf("%d files, whose paths take %d MB: %w", root.files, root.bytes>>20, ErrTooLarge)
 	}
 
 	u := &union{index: map[string]int{}}
-	u.emit(root, "")
+	u.addBlobs(root, "")
 	return u.blobs, nil
 }
 
-// measure finds the sizes in the headers in the packs, and asks git about blobs in no pack.
-func (f *files) measure(ctx context.Context, blobs []Blob) error {
-	// Starting a reader costs as much as reading many headers.
-	workers := min(runtime.GOMAXPROCS(0), 1+len(blobs)/measureShare)
+// setSizes sets the sizes of blobs. It reads them from the packs, and asks git about blobs in no pack.
+func (f *files) setSizes(ctx context.Context, blobs []Blob) error {
+	workers := min(runtime.GOMAXPROCS(0), 1+len(blobs)/blobsPerWorker)
 	rest := make([][]*Blob, workers)
 	var wg sync.WaitGroup
 	for k := range workers {
-		wg.Go(func() { rest[k] = f.measurePacked(ctx, blobs[k*len(blobs)/workers:(k+1)*len(blobs)/workers]) })
+		wg.Go(func() { rest[k] = f.setPackedSizes(ctx, blobs[k*len(blobs)/workers:(k+1)*len(blobs)/workers]) })
 	}
 	wg.Wait()
 
-	if left := slices.Concat(rest...); len(left) > 0 {
-		return f.measureByGit(ctx, left)
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	return ctx.Err()
+	if unpacked := slices.Concat(rest...); len(unpacked) > 0 {
+		return f.setSizesByGit(ctx, unpacked)
+	}
+	return nil
 }
 
 // Batch sizes of measure.
 const (
-	measureShare = 4096 // number of blobs that is worth a goroutine
-	measureGive  = 512  // headers to read before giving back the memory they are mapped to
+	blobsPerWorker = 4096 // blobs for each goroutine, because starting one costs as much as reading many headers
+	dropAfter      = 512  // headers to read before the pages of the packs are dropped from memory
 )
 
-// measurePacked sets the sizes of the blobs that are in packs, and returns the others.
-func (f *files) measurePacked(ctx context.Context, blobs []Blob) (rest []*Blob) {
+// setPackedSizes sets the sizes of the blobs that are in packs, and returns the others. If ctx ends, it
+// returns early, and some sizes are not set.
+func (f *files) setPackedSizes(ctx context.Context, blobs []Blob) (rest []*Blob) {
 	store, err := pack.Open(f.dir)
 	if err != nil {
-		store = &pack.Store{} // git reports what is wrong
+		store = &pack.Store{} // it has no objects, so setSizesByGit asks git, which reports what is wrong
 	}
 	defer store.Close()
 
 	for i := range blobs {
-		if i%measureGive == measureGive-1 {
+		if i%dropAfter == dropAfter-1 {
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -149,21 +151,20 @@ func (f *files) measurePacked(ctx context.Context, blobs []Blob) (rest []*Blob) 
 	return rest
 }
 
-// measureByGit asks a new process, which answers in large writes. That is several times cheaper
-// than a process that answers each question at once.
-func (f *files) measureByGit(ctx context.Context, blobs []*Blob) error {
+// setSizesByGit asks git for the sizes of blobs. It starts a process that buffers its answers, which is
+// several times faster than one of the pool.
+func (f *files) setSizesByGit(ctx context.Context, blobs []*Blob) error {
 	c := f.git("cat-file", "--batch-check=%(objecttype) %(objectsize)", "--buffer")
 	c.Timeout, c.Limit = 10*time.Minute, 1<<40
 
-	// One goroutine asks while this one reads the answers. It ends when it has asked everything, or
-	// when questions is closed, which happens before the wait.
+	// A goroutine writes the questions while this one reads the answers: writing all of them first
+	// would fill both pipes, and both sides would block. The goroutine ends after the last question,
+	// or when questions is closed, which happens before the wait.
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	questions, w := io.Pipe()
 	defer questions.Close()
 	c.Stdin = questions
-
-	// Asking everything first would fill both pipes, and both sides would block.
 	asking.Go(func() {
 		lines := bufio.NewWriterSize(w, 64<<10)
 		for i := range blobs {
@@ -194,14 +195,15 @@ func (f *files) measureByGit(ctx context.Context, blobs []*Blob) error {
 	})
 }
 
-// branch is a blob or directory that some of the commits have at a path.
+// branch is a blob or a directory that some of the commits have at a path.
 type branch struct {
 	kind Kind
 	oid  string
-	in   uint64
+	in   uint64 // bit i: commits[i] has it
 }
 
-// mergeBranch adds b to a list, or adds its commits to an equal branch.
+// mergeBranch adds b to a list. If the list has a branch with the same object, it adds the commits of b
+// to that one.
 func mergeBranch(to []branch, b branch) []branch {
 	for i := range to {
 		if to[i].oid == b.oid && to[i].kind == b.kind {
@@ -219,17 +221,18 @@ type dirNode struct {
 	from    []branch
 	entries []dirEntry // by name, directories as if their names ended with a slash
 
+	// weigh sets these.
 	state  weighState
 	files  int64 // number of files on paths below it
-	bytes  int64 // bytes for listing those, without the path of the node itself
+	bytes  int64 // bytes of memory for listing these, without the path of the node itself
 	height int   // levels of directories below it
 }
 
-// dirEntry is a name, with the blobs and the directory that commits have there.
+// dirEntry is a name in a directory, with the blobs and the directory that the commits have there.
 type dirEntry struct {
 	name  string
 	blobs []branch
-	below *dirNode
+	below *dirNode // nil if no commit has a directory there
 }
 
 // Estimates of memory in bytes.
@@ -238,20 +241,19 @@ const (
 	fileMemory  = 160 // for a file in the list, besides its path
 )
 
-// grower reads directories.
-type grower struct {
-	from  reader
-	most  int                 // limit on the names to read
-	read  int                 // names read so far
-	left  int64               // bytes of memory left
-	known map[string]*dirNode // by tree objects
+// treeReader reads the directories of a tree.
+type treeReader struct {
+	from     reader
+	maxNames int                 // limit on the names to read
+	read     int                 // names read so far
+	left     int64               // bytes of memory left
+	known    map[string]*dirNode // by appendKey
 }
 
-// grow reads the whole tree below a node, one level at a time, so that many questions run at once.
-func (g *grower) grow(root *dirNode) error {
+// readAll reads the whole tree below a node, one level at a time, so that it can ask for many trees at once.
+func (g *treeReader) readAll(root *dirNode) error {
 	level := []*dirNode{root}
 	for depth := 0; len(level) > 0; depth++ {
-		// Others decide how deep the tree is.
 		if depth > run.MaxDepth {
 			return run.ErrDeep
 		}
@@ -260,14 +262,14 @@ func (g *grower) grow(root *dirNode) error {
 			return err
 		}
 
-		level = g.below(level)
+		level = g.nextLevel(level)
 	}
 	return nil
 }
 
-// readLevel reads the trees of all nodes of a level. It asks for all of them together; answers come
-// in the order of the questions.
-func (g *grower) readLevel(level []*dirNode) error {
+// readLevel reads the trees of all nodes of a level, and sets the entries of the nodes. It asks for all
+// trees together, and gets them in the same order.
+func (g *treeReader) readLevel(level []*dirNode) error {
 	type owner struct{ node, from int } // index in level, then in from
 	var oids []string
 	var owners []owner // owners[i] has the tree oids[i]
@@ -278,26 +280,24 @@ func (g *grower) readLevel(level []*dirNode) error {
 		}
 	}
 
-	// A node may have several trees: then join their entries by name.
-	var gather map[string]int // entries of the node by name, when it is made of several trees
+	// byName finds the entries of the current node by name, if it has several trees to merge.
+	var byName map[string]int
 	err := g.from.trees(oids, func(i int, entries []treeEntry) error {
 		n, k := level[owners[i].node], owners[i].from
 		if k == 0 {
-			gather = nil
+			byName = nil
 			if len(n.from) > 1 {
-				gather = make(map[string]int, len(entries))
+				byName = make(map[string]int, len(entries))
 			}
 		}
-
-		// charge fails before the lists take too much memory.
-		n.take(n.from[k].in, entries, gather)
-		return g.charge(entries)
+		n.addEntries(n.from[k].in, entries, byName)
+		return g.countMemory(entries)
 	})
 	if err != nil {
 		return err
 	}
 
-	// The entries of a single tree are sorted already.
+	// Sort merged entries; those of a single tree are sorted already.
 	for _, n := range level {
 		if len(n.from) > 1 {
 			slices.SortFunc(n.entries, func(a, b dirEntry) int { return cmp.Compare(a.sortName(), b.sortName()) })
@@ -306,22 +306,22 @@ func (g *grower) readLevel(level []*dirNode) error {
 	return nil
 }
 
-// charge counts the memory for the entries of a tree.
-func (g *grower) charge(entries []treeEntry) error {
+// countMemory counts the memory for the entries of a tree. It returns ErrTooLarge if there is too little left.
+func (g *treeReader) countMemory(entries []treeEntry) error {
 	g.read += len(entries)
 	for i := range entries {
 		g.left -= entryMemory + int64(len(entries[i].name))
 	}
-	if g.read > g.most || g.left < 0 {
+	if g.read > g.maxNames || g.left < 0 {
 		return fmt.Errorf("the directories have more than %d names, or names that take too much memory: %w", g.read, ErrTooLarge)
 	}
 	return nil
 }
 
-// take adds the entries of one of the node's trees. If there are several trees, at finds entries by
-// name.
-func (n *dirNode) take(in uint64, entries []treeEntry, at map[string]int) {
-	if at == nil {
+// addEntries adds the entries of a tree, which the commits in have, to the entries of the node. byName maps the
+// names so far to their indexes; nil if the node has only this tree.
+func (n *dirNode) addEntries(in uint64, entries []treeEntry, byName map[string]int) {
+	if byName == nil {
 		n.entries = make([]dirEntry, 0, len(entries))
 	}
 
@@ -330,20 +330,18 @@ func (n *dirNode) take(in uint64, entries []treeEntry, at map[string]int) {
 			continue
 		}
 
-		// Find the entry of that name, from this tree or from an earlier one.
 		i, known := -1, false
-		if at != nil {
-			i, known = at[e.name]
+		if byName != nil {
+			i, known = byName[e.name]
 		}
 		if !known {
 			i = len(n.entries)
 			n.entries = append(n.entries, dirEntry{name: e.name})
-			if at != nil {
-				at[e.name] = i
+			if byName != nil {
+				byName[e.name] = i
 			}
 		}
 
-		// Add a file or symlink here. A directory is read with the next level.
 		d := &n.entries[i]
 		b := branch{kind: e.kind, oid: e.oid, in: in}
 		if e.kind != Dir {
@@ -359,9 +357,9 @@ func (n *dirNode) take(in uint64, entries []treeEntry, at map[string]int) {
 	}
 }
 
-// below returns the new directories in the nodes of a level. It replaces those that are known
-// already with their known nodes.
-func (g *grower) below(level []*dirNode) []*dirNode {
+// nextLevel returns the directories in the nodes of a level that are to be read next. For a directory with
+// the same trees as an earlier one, it sets the entry to the node of the earlier one.
+func (g *treeReader) nextLevel(level []*dirNode) []*dirNode {
 	var next []*dirNode
 	var key []byte
 	for _, n := range level {
@@ -371,7 +369,6 @@ func (g *grower) below(level []*dirNode) []*dirNode {
 				continue
 			}
 
-			// The same trees give the same node, at any path.
 			key = d.below.appendKey(key[:0])
 			if known := g.known[string(key)]; known != nil {
 				d.below = known
@@ -406,15 +403,15 @@ const (
 // unbounded is greater than any limit; the sum of two fits an int64.
 const unbounded = math.MaxInt64 / 4
 
-// weigh counts the files on all paths below a node and the memory for listing them, without listing
+// countPaths counts the files on all paths below a node and the memory for listing them, without listing
 // them:
 //
 //	files(n) = blobs of n + sum of files(d)
 //	bytes(n) = blobs of n * fileMemory + their names + sum of bytes(d) + files(d) * len("name of d/")
 //
-// over the directories d in n. It weighs each node once. A directory inside itself, which a forged
-// index can show, is too large.
-func (n *dirNode) weigh(depth int) error {
+// over the directories d in n. It counts each node once. It returns run.ErrDeep for a directory inside
+// itself, which a forged pack index can contain.
+func (n *dirNode) countPaths(depth int) error {
 	switch {
 	case n.state == isWeighed:
 		return nil
@@ -422,7 +419,6 @@ func (n *dirNode) weigh(depth int) error {
 		return run.ErrDeep
 	}
 
-	// A node that is found again in this state is inside itself.
 	n.state = weighing
 	for i := range n.entries {
 		e := &n.entries[i]
@@ -431,7 +427,7 @@ func (n *dirNode) weigh(depth int) error {
 		n.bytes += blobs * int64(fileMemory+len(e.name))
 
 		if d := e.below; d != nil {
-			if err := d.weigh(depth + 1); err != nil {
+			if err := d.countPaths(depth + 1); err != nil {
 				return err
 			}
 			n.files += d.files
@@ -439,7 +435,7 @@ func (n *dirNode) weigh(depth int) error {
 			n.bytes += d.bytes + min(d.files, unbounded/maxName/2)*int64(len(e.name)+1)
 		}
 
-		// Shared directories can make any number of paths, so cap the counts.
+		// Shared directories can lead to any number of paths, so cap the counts.
 		n.files, n.bytes = min(n.files, unbounded), min(n.bytes, unbounded)
 	}
 
@@ -456,8 +452,8 @@ type union struct {
 	index map[string]int // by object id
 }
 
-// emit visits a tree in git's order and adds its blobs.
-func (u *union) emit(n *dirNode, path string) {
+// addBlobs adds the blobs below a node at a path, in git's order.
+func (u *union) addBlobs(n *dirNode, path string) {
 	for i := range n.entries {
 		e := &n.entries[i]
 		full := join(path, e.name)
@@ -473,7 +469,7 @@ func (u *union) emit(n *dirNode, path string) {
 		}
 
 		if e.below != nil {
-			u.emit(e.below, full)
+			u.addBlobs(e.below, full)
 		}
 	}
 }

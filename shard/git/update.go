@@ -21,11 +21,11 @@ import (
 type updater struct {
 	*base
 	disk  *diskRoom     // shared by the fetches of a node
-	turn  chan struct{} // holds one token; its owner may change the mirror
-	swept atomic.Bool   // files left by a killed process are removed
+	turn  chan struct{} // has one token; who takes it may change the mirror
+	swept atomic.Bool   // sweep has removed the files of a killed process
 }
 
-// acquire waits until the caller may change the mirror.
+// acquire waits until the caller may change the mirror. The caller must call release afterwards.
 func (u *updater) acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case <-u.turn:
@@ -35,11 +35,11 @@ func (u *updater) acquire(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// headRef keeps git from removing the commit of a detached HEAD.
+// headRef is a reference to the commit of a detached HEAD, so that git does not remove it as garbage.
 const headRef = "refs/shoal/head"
 
-// prepare makes sure that a repository with the right hash algorithm exists ("" means any), and
-// removes what a killed process has left. fresh reports that it has made the repository.
+// prepare makes sure that the mirror exists and has the hash algorithm format ("" means any), and removes
+// what a killed process has left. fresh says that it has made the mirror.
 func (u *updater) prepare(ctx context.Context, format string) (fresh bool, err error) {
 	have, err := formatOf(u.dir)
 	if err != nil {
@@ -50,8 +50,8 @@ func (u *updater) prepare(ctx context.Context, format string) (fresh bool, err e
 		return false, u.sweep()
 	}
 
-	// There is no complete mirror, or it has another hash algorithm, so make a new one. The mark is
-	// written last: a mirror with the mark is complete.
+	// There is no mirror, it is incomplete, or it has another hash algorithm: make a new one. The file
+	// mark says that a mirror is complete, so it is written last.
 	if err := u.discard(); err != nil {
 		return false, err
 	}
@@ -79,13 +79,11 @@ func (u *updater) initialize(format string) error {
 	return os.WriteFile(filepath.Join(u.dir, "HEAD"), []byte("ref: refs/heads/main\n"), 0o644)
 }
 
-// discard removes the mirror. It renames it first, so that no reader sees half of it.
+// discard removes the mirror. It renames it first, so that no reader sees an incomplete mirror.
 func (u *updater) discard() error {
-	// Processes have files of the mirror open, and would still answer from them.
-	u.pool.Reset()
-	u.forget()
+	u.pool.Reset() // idle processes have files of the mirror open
+	u.dropCachedRefs()
 
-	// A directory from an earlier call may still have the name.
 	old := u.dir + ".old"
 	if err := os.RemoveAll(old); err != nil {
 		return err
@@ -97,8 +95,8 @@ func (u *updater) discard() error {
 	return os.RemoveAll(old)
 }
 
-// sweep removes what a killed git has left: half packs, and locks. No lock is in use then, since
-// only this process writes here. It runs once for each Mirror.
+// sweep removes what a killed git has left: incomplete packs, and locks, which are not in use, because
+// only this process writes to the mirror. It runs once for each Mirror.
 func (u *updater) sweep() error {
 	if u.swept.Swap(true) {
 		return nil
@@ -112,7 +110,6 @@ func (u *updater) sweep() error {
 			return err
 		}
 
-		// Remove half packs, and the objects of an unfinished fetch.
 		name := d.Name()
 		if d.IsDir() && strings.HasPrefix(name, "tmp_objdir-") {
 			os.RemoveAll(path)
@@ -128,8 +125,8 @@ func (u *updater) sweep() error {
 	})
 }
 
-// heads reads the references of the mirror.
-func (u *updater) heads(ctx context.Context) (map[string]string, error) {
+// readRefNames reads the references of the mirror: the id of each by its full name.
+func (u *updater) readRefNames(ctx context.Context) (map[string]string, error) {
 	if refs, ok := u.refFiles(); ok {
 		return refs, nil
 	}
@@ -144,8 +141,9 @@ func (u *updater) heads(ctx context.Context) (map[string]string, error) {
 	return refs, err
 }
 
-// point sets HEAD to a branch, or else to a commit. Without either it does nothing.
-func (u *updater) point(ctx context.Context, symref, commit string) (moved bool, err error) {
+// setHEAD sets HEAD to the branch symref, or if that is empty to commit. If both are empty it does nothing.
+// moved says that HEAD has changed.
+func (u *updater) setHEAD(ctx context.Context, symref, commit string) (moved bool, err error) {
 	old, err := os.ReadFile(filepath.Join(u.dir, "HEAD"))
 	if err != nil {
 		return false, err
@@ -162,7 +160,7 @@ func (u *updater) point(ctx context.Context, symref, commit string) (moved bool,
 		return false, nil
 	}
 
-	// Do not write an unchanged file: whoever watches the mirror would see a change.
+	// Do not write an unchanged file, because its new time would look like a change.
 	if strings.TrimSpace(string(old)) == want {
 		return false, nil
 	}
@@ -183,8 +181,8 @@ func (u *updater) writeRefs(refs map[string]string, head string) error {
 	return u.replace("HEAD", []byte(head+"\n"))
 }
 
-// replace writes a file of the mirror so that readers see the old text or the new one. It takes
-// git's own lock.
+// replace writes a file of the mirror, such that readers see either the old text or the new one. It takes
+// the lock that git takes, too.
 func (u *updater) replace(name string, text []byte) error {
 	path := filepath.Join(u.dir, name)
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {

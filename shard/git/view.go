@@ -15,18 +15,18 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// A view is our own git directory that shows a foreign repository to git:
+// A view is a git directory inside the mirror through which git reads a foreign repository:
 //
 //	config                    the few settings that say how to read it
 //	HEAD, packed-refs, refs/, reftable/, shallow     copies
 //	objects/info/alternates   where its objects are
 //
-// So git reads only objects from the foreign directory. It reads no configuration, which may
-// include any file of the machine or name programs, no hooks, and no reference that is a pipe.
+// So git reads only objects from the foreign directory. It does not read its configuration, which may
+// include any file of the machine or name programs, its hooks, or a reference that is a pipe.
 const viewName = "view"
 
-// view makes a view of the repository in a new directory. config comes from viewConfig.
-func (f *foreign) view(ctx context.Context, to string, config []byte) error {
+// makeView makes a view of the repository in the new directory to. config comes from viewConfig.
+func (f *foreign) makeView(ctx context.Context, to string, config []byte) error {
 	for _, name := range []string{"objects/info", "refs"} {
 		if err := os.MkdirAll(filepath.Join(to, name), 0o700); err != nil {
 			return err
@@ -46,7 +46,7 @@ func (f *foreign) view(ctx context.Context, to string, config []byte) error {
 		return err
 	}
 
-	// Copy references as files: git understands all their forms.
+	// Copy the files of references, because git can read all their formats.
 	left := int64(maxViewRefs)
 	for _, name := range []string{"packed-refs", "refs", "reftable"} {
 		if err := f.copyTree(ctx, name, to, &left); err != nil {
@@ -59,7 +59,6 @@ func (f *foreign) view(ctx context.Context, to string, config []byte) error {
 		return err
 	}
 
-	// The objects stay where they are, and git borrows them.
 	var stores strings.Builder
 	for _, s := range f.stores {
 		if strings.ContainsAny(s.path, "\n\"") {
@@ -109,15 +108,14 @@ func (f *foreign) viewConfig(ctx context.Context) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// copyTree copies a file, or the files below a directory, at most left bytes in all. It skips a
-// file that does not exist.
+// copyTree copies a file, or the files below a directory, to the directory to. It fails if they have more
+// than left bytes, from which it subtracts their sizes. It skips a file that does not exist.
 func (f *foreign) copyTree(ctx context.Context, name, to string, left *int64) error {
 	one := func(name string, _ fs.DirEntry) error {
 		if strings.HasSuffix(name, ".lock") {
 			return nil
 		}
 
-		// Skip a file that has disappeared.
 		in, info, err := pack.OpenFile(f.common, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -128,9 +126,8 @@ func (f *foreign) copyTree(ctx context.Context, name, to string, left *int64) er
 		}
 		defer in.Close()
 
-		// All files together may take at most left bytes.
-		const file = 512 // the least that a file counts
-		if *left -= info.Size() + file; *left < 0 {
+		const fileCost = 512 // bytes that a file counts, besides its content
+		if *left -= info.Size() + fileCost; *left < 0 {
 			return fmt.Errorf("%s: %w", name, ErrTooLarge)
 		}
 
@@ -142,7 +139,6 @@ func (f *foreign) copyTree(ctx context.Context, name, to string, left *int64) er
 		return errors.Join(ctx.Err(), copyTo(path, io.LimitReader(in, info.Size())))
 	}
 
-	// Copy a directory file by file.
 	info, err := f.common.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -27,7 +27,7 @@ type chronicle struct {
 	byID   map[string]uint32
 	buf    []byte
 
-	ask func(kind pack.Kind, id []byte) ([]byte, error) // reads what the packs lack; nil means that the caller asks git for everything then
+	ask func(kind pack.Kind, id []byte) ([]byte, error) // reads an object that is in no pack; nil: methods return ErrAskGit instead
 }
 
 // extra is a commit that the graph lacks.
@@ -57,9 +57,9 @@ func (c *chronicle) close() {
 	c.graph.Close()
 }
 
-// inHistory calls do with the history of the repository, in which git reads what the packs lack.
-// late returns errLate once most of the time has passed, and an error when ctx ends.
-func (b *base) inHistory(ctx context.Context, most time.Duration, do func(c *chronicle, shallow boundary, late func() error) error) error {
+// inHistory calls do with the history of the repository, which asks git for objects in no pack. late
+// returns errLate after the time limit, and an error when ctx has ended; do must call it now and then.
+func (b *base) inHistory(ctx context.Context, limit time.Duration, do func(c *chronicle, shallow boundary, late func() error) error) error {
 	c, err := openChronicle(b.dir)
 	if err != nil {
 		return err
@@ -73,15 +73,14 @@ func (b *base) inHistory(ctx context.Context, most time.Duration, do func(c *chr
 	}
 
 	now := b.now
-	began := now()
+	start := now()
 	late := func() error {
-		if now().Sub(began) >= most {
+		if now().Sub(start) >= limit {
 			return errLate
 		}
 		return context.Cause(ctx)
 	}
 
-	// The graph is mapped, and Protect turns a fault while reading it into an error.
 	return pack.Protect(func() error { return do(c, shallow, late) })
 }
 
@@ -109,11 +108,11 @@ func (c *chronicle) commit(id []byte) (found Commit, ok bool, err error) {
 	return found, ok, nil
 }
 
-// position finds a commit, and reads it if the graph lacks it. The positions of such commits follow
-// the graph's:
+// position returns the position of a commit. If the graph lacks the commit, position reads it and adds it
+// to c.extras:
 //
 //	0 ... graph.Commits()-1                   commits of the graph
-//	graph.Commits() ... +len(extras)-1        extras, as they were met
+//	graph.Commits() ... +len(extras)-1        extras, in the order in which they were read
 func (c *chronicle) position(id []byte) (uint32, error) {
 	if pos, ok := c.graph.Find(id); ok {
 		return pos, nil
@@ -125,7 +124,6 @@ func (c *chronicle) position(id []byte) (uint32, error) {
 		return 0, pack.ErrAskGit
 	}
 
-	// The graph lacks it, so the commit itself names its parents.
 	text, err := c.object(pack.Commit, id)
 	if err != nil {
 		return 0, err
@@ -237,24 +235,24 @@ func (c *chronicle) parents(dst []uint32, pos uint32) ([]uint32, error) {
 	return dst, nil
 }
 
-// walk visits the history in the order of git log: of all commits with a visited child, the newest
-// comes next. With a path, it skips a commit that has the same content there as one of its parents,
-// and follows only that parent.
+// walk visits the history in the order of git log: of all commits with a visited child, the newest comes
+// next. With a path, it skips a commit that has the same content there as one of its parents, and visits
+// only that parent.
 type walk struct {
 	c            *chronicle
-	since, until int64 // seconds since 1970
-	noMerges     bool
-	path         []string
+	since, until int64    // return only commits between these times, in seconds since 1970
+	noMerges     bool     // return no merges
+	path         []string // elements of the path; nil without a path
 	key          *pack.PathKey
 
-	seen    bits
+	seen    bits // commits that were put into the queue
 	queue   queue
-	order   uint32
+	order   uint32       // number of commits that were put into the queue
 	stop    func() error // returns an error to stop the walk; called now and then
 	steps   int
-	reached int64 // date of the last commit that was visited
-	near    []uint32
-	trees   map[string]treeItem // by id of a tree and the path in it
+	reached int64               // date of the last commit that was visited
+	parents []uint32            // parents of that commit
+	trees   map[string]treeItem // by id of a tree and number of path elements above it
 }
 
 // treeItem is the entry of a tree at a path; an empty id means that there is none.
@@ -263,14 +261,13 @@ type treeItem struct {
 	id   string
 }
 
-// maxTrees is how many answers about trees are cached.
+// maxTrees is the greatest length of walk.trees.
 const maxTrees = 20_000
 
 // walk starts a walk at a commit. An empty path means the whole history.
 func (c *chronicle) walk(commit, path string) (*walk, error) {
 	w := &walk{c: c, since: math.MinInt64, until: math.MaxInt64, seen: make(bits, c.graph.Commits()/64+1)}
 
-	// Only a path needs trees.
 	if path != "" {
 		w.path, w.key, w.trees = strings.Split(path, "/"), pack.NewPathKey(path), map[string]treeItem{}
 	}
@@ -285,12 +282,12 @@ func (c *chronicle) walk(commit, path string) (*walk, error) {
 		return nil, err
 	}
 
-	w.see(pos)
+	w.enqueue(pos)
 	return w, nil
 }
 
-// see puts a commit into the queue, unless it was there before.
-func (w *walk) see(pos uint32) {
+// enqueue puts a commit into the queue, unless it has been there before.
+func (w *walk) enqueue(pos uint32) {
 	if w.seen.has(pos) {
 		return
 	}
@@ -302,8 +299,8 @@ func (w *walk) see(pos uint32) {
 // errLate means that a walk ran out of time.
 var errLate = errors.New("out of time")
 
-// next returns the next commit. It returns io.EOF after the last one, and errLate if the walk's
-// stop does.
+// next returns the next commit that fits the filters of the walk. It returns io.EOF after the last one, and
+// the error of stop if that returns one.
 func (w *walk) next() (pos uint32, err error) {
 	ok := false
 	err = pack.Protect(func() error {
@@ -318,20 +315,20 @@ func (w *walk) next() (pos uint32, err error) {
 				return io.EOF
 			}
 
-			// Stop if all of the history is older than since. The time of the commit alone does not
-			// tell that: the clocks of its parents may have been ahead.
+			// Skip a commit if it and all of its history are older than since. Its own time is not
+			// enough, because the clocks of its parents may have been ahead.
 			at := w.queue.pop()
 			pos, w.reached = at.pos, at.date
 			if w.c.latest(pos) < w.since {
 				continue
 			}
 
-			changed, err := w.follow(pos)
+			changed, err := w.enqueueParents(pos)
 			if err != nil {
 				return err
 			}
 
-			merge := len(w.near) > 1
+			merge := len(w.parents) > 1
 			ok = changed && at.date >= w.since && at.date <= w.until && !(w.noMerges && merge)
 		}
 		return nil
@@ -339,61 +336,60 @@ func (w *walk) next() (pos uint32, err error) {
 	return pos, err
 }
 
-// follow adds the parents of a commit to the queue, and reports whether the commit changed the
+// enqueueParents adds the parents of a commit to the queue, and reports whether the commit changed the
 // path.
-func (w *walk) follow(pos uint32) (changed bool, err error) {
-	if w.near, err = w.c.parents(w.near[:0], pos); err != nil {
+func (w *walk) enqueueParents(pos uint32) (changed bool, err error) {
+	if w.parents, err = w.c.parents(w.parents[:0], pos); err != nil {
 		return false, err
 	}
 	if w.path == nil {
-		for _, p := range w.near {
-			w.see(p)
+		for _, p := range w.parents {
+			w.enqueue(p)
 		}
 		return true, nil
 	}
 
-	// The filter of the graph answers for most commits without reading a tree.
-	if len(w.near) > 0 && int(pos) < w.c.graph.Commits() && w.c.graph.Unchanged(pos, w.key) {
-		w.see(w.near[0])
+	// For most commits, the filter of the graph shows that the path is unchanged, without reading trees.
+	if len(w.parents) > 0 && int(pos) < w.c.graph.Commits() && w.c.graph.Unchanged(pos, w.key) {
+		w.enqueue(w.parents[0])
 		return false, nil
 	}
 
-	mine, err := w.look(pos)
+	mine, err := w.entryAtPath(pos)
 	if err != nil {
 		return false, err
 	}
 
-	if len(w.near) == 0 {
+	if len(w.parents) == 0 {
 		return mine.id != "", nil
 	}
 
-	// If a merge took the path from one parent, follow only that one.
-	for _, p := range w.near {
-		theirs, err := w.look(p)
+	// If the path is the same as in one parent, visit only that parent.
+	for _, p := range w.parents {
+		theirs, err := w.entryAtPath(p)
 		if err != nil {
 			return false, err
 		}
 
 		if mine == theirs {
-			w.see(p)
+			w.enqueue(p)
 			return false, nil
 		}
 	}
 
-	// The commit differs from all its parents, so follow all of them.
-	for _, p := range w.near {
-		w.see(p)
+	for _, p := range w.parents {
+		w.enqueue(p)
 	}
 	return true, nil
 }
 
-// look finds the entry of a commit at the path.
-func (w *walk) look(pos uint32) (treeItem, error) {
-	return w.within(w.c.tree(pos), 0)
+// entryAtPath returns the entry at the path in the tree of a commit.
+func (w *walk) entryAtPath(pos uint32) (treeItem, error) {
+	return w.entryInTree(w.c.tree(pos), 0)
 }
 
-// within finds the entry of a tree at the path from element at on.
-func (w *walk) within(tree []byte, at int) (treeItem, error) {
+// entryInTree returns the entry in a tree at w.path[at:].
+func (w *walk) entryInTree(tree []byte, at int) (treeItem, error) {
 	key := string(append([]byte{byte(at), byte(at >> 8)}, tree...))
 	if f, ok := w.trees[key]; ok {
 		return f, nil
@@ -404,11 +400,10 @@ func (w *walk) within(tree []byte, at int) (treeItem, error) {
 		return treeItem{}, err
 	}
 
-	// The path continues, so this entry has to be a directory.
 	f, err := lookInTree(text, w.path[at], len(tree))
 	if err == nil && at+1 < len(w.path) {
 		if f.mode == "40000" {
-			f, err = w.within([]byte(f.id), at+1)
+			f, err = w.entryInTree([]byte(f.id), at+1)
 		} else {
 			f = treeItem{}
 		}
@@ -464,7 +459,7 @@ type queuedCommit struct {
 	pos   uint32
 }
 
-// queue is a binary heap with the newest commit on top; of equally new ones, the one that came
+// queue is a binary heap with the newest commit on top; of equally new ones, the one that was pushed
 // first. Unlike package heap it does not allocate for each commit.
 //
 //	not before(i, (i-1)/2)   for 0 < i < len

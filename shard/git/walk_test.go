@@ -79,8 +79,8 @@ func asGit(t *testing.T, ctx context.Context, m *Mirror, q LogQuery) {
 			return
 		}
 	}
-	n, err := m.countRead(ctx, q)
-	if all, _ := m.countAll(ctx, q, filter); err != nil || n != all {
+	n, err := m.countByGraph(ctx, q)
+	if all, _ := m.countByGit(ctx, q, filter); err != nil || n != all {
 		t.Errorf("%+v: %d commits, %v, git counts %d", q, n, err, all)
 	}
 }
