@@ -77,13 +77,13 @@ func (h *authors) Authors(ctx context.Context, commit, path string, people *Mail
 func countAuthors(r io.Reader, people *Mailmap, counts map[authorID]int) error {
 	in, size := newRecords(r), 0 // size is the memory of counts in bytes
 	for {
-		name, err := in.field(maxPerson)
+		name, err := in.readField(maxPerson)
 		if err != nil {
 			return ignoreEOF(err)
 		}
 
 		// A name without an address means that the output was truncated.
-		email, err := in.part(maxPerson)
+		email, err := in.readInnerField(maxPerson)
 		if err != nil {
 			return err
 		}

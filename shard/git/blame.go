@@ -176,7 +176,7 @@ func (h *blames) runBlame(ctx context.Context, q BlameQuery, ignored map[string]
 	c := h.git("blame", "--incremental")
 	if q.First > 0 {
 		first, last = q.First, q.Last
-		from, to := p.lines(first, last)
+		from, to := p.gitLines(first, last)
 		c.Args = append(c.Args, fmt.Sprintf("-L%d,%d", from, to))
 	}
 	if len(ignored) > 0 {
@@ -191,7 +191,7 @@ func (h *blames) runBlame(ctx context.Context, q BlameQuery, ignored map[string]
 		err = fmt.Errorf("blame: %w", err)
 	}
 	b.mergeRuns()
-	p.join(&b.blame, first, last)
+	p.convertBlame(&b.blame, first, last)
 	for id, one := range b.blame.Commits {
 		one.Edge = edge[id]
 		b.blame.Commits[id] = one
@@ -280,22 +280,22 @@ func (b *blameReader) readField(at *BlameRange, line string) {
 
 	switch key {
 	case "author":
-		c.AuthorName = b.room.take(value, maxPerson)
+		c.AuthorName = b.room.shorten(value, maxPerson)
 	case "author-mail":
-		c.AuthorEmail = b.room.take(strings.Trim(value, "<>"), maxPerson)
+		c.AuthorEmail = b.room.shorten(strings.Trim(value, "<>"), maxPerson)
 	case "author-time":
 		c.AuthorTime = unixTime(value)
 	case "summary":
-		c.Summary = b.room.take(value, maxSubject)
+		c.Summary = b.room.shorten(value, maxSubject)
 
 	case "previous":
 		hash, path, _ := strings.Cut(value, " ")
-		c.PreviousHash, c.PreviousPath = hash, b.room.take(unquote(path), maxPath)
+		c.PreviousHash, c.PreviousPath = hash, b.room.shorten(unquote(path), maxPath)
 
 	case "filename":
 		// Thousands of runs have the same path.
 		if _, known := b.paths[value]; !known {
-			b.paths[value] = b.room.take(unquote(value), maxPath)
+			b.paths[value] = b.room.shorten(unquote(value), maxPath)
 		}
 		at.Path = b.paths[value]
 	}

@@ -37,11 +37,11 @@ func (u *updater) fetchLocal(ctx context.Context, dir string, remote Remote, o F
 	}
 	defer f.close()
 
-	there, err := f.listing()
+	there, err := f.readRefs()
 	if errors.Is(err, pack.ErrManyRefs) {
 		return Fetched{}, fmt.Errorf("list %s: %w", remote, errManyRefs)
 	}
-	if err == nil && !f.partial() {
+	if err == nil && !f.mayLackHistory() {
 		if done, ok := u.fetchWithoutGit(ctx, f, there); ok {
 			return done, nil
 		}
@@ -111,7 +111,7 @@ func (u *updater) fetchView(ctx context.Context, f *foreign, remote Remote, o Fe
 // files. If anything fails, it leaves the work to the fetch, which also checks that all objects are
 // there.
 func (u *updater) copyPacksIfPossible(ctx context.Context, f *foreign) {
-	if f.partial() {
+	if f.mayLackHistory() {
 		return
 	}
 	if _, err := u.copyPacks(ctx, f); err != nil {
@@ -122,8 +122,8 @@ func (u *updater) copyPacksIfPossible(ctx context.Context, f *foreign) {
 // copyPacks copies the packs of a scanned repository into the mirror. It makes new indexes for
 // packs whose own indexes are not trusted.
 func (u *updater) copyPacks(ctx context.Context, f *foreign) ([]string, error) {
-	packs, err := f.copyPacks(ctx, filepath.Join(u.dir, "objects", "pack"), f.trusted())
-	if err != nil || f.trusted() {
+	packs, err := f.copyPacks(ctx, filepath.Join(u.dir, "objects", "pack"), f.hasTrustedIndexes())
+	if err != nil || f.hasTrustedIndexes() {
 		return packs, err
 	}
 

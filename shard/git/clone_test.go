@@ -61,8 +61,8 @@ func TestCloneLocal_equalsAGitClone(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer f.close()
-				there, err := f.listing()
-				if err != nil || f.partial() {
+				there, err := f.readRefs()
+				if err != nil || f.mayLackHistory() {
 					return Fetched{}, false
 				}
 				return m.fetchWithoutGit(ctx, f, there)

@@ -256,7 +256,7 @@ func (d *diffReader) readList() error {
 		}
 
 		// Read modes, ids and status.
-		head, err := d.in.part(maxField)
+		head, err := d.in.readInnerField(maxField)
 		if err != nil {
 			return err
 		}
@@ -267,7 +267,7 @@ func (d *diffReader) readList() error {
 		}
 
 		// Read one path, or two for a renamed file.
-		path, err := d.in.part(maxPath)
+		path, err := d.in.readInnerField(maxPath)
 		if err != nil {
 			return err
 		}
@@ -282,7 +282,7 @@ func (d *diffReader) readList() error {
 
 		// Read both paths: the next row begins after them.
 		case 'R', 'C':
-			if file.NewPath, err = d.in.part(maxPath); err != nil {
+			if file.NewPath, err = d.in.readInnerField(maxPath); err != nil {
 				return err
 			}
 			file.Similarity, _ = strconv.Atoi(f[4][1:])
@@ -302,7 +302,7 @@ func (d *diffReader) readList() error {
 // rename "12 TAB 3 TAB NUL old NUL new NUL", and dashes for a binary file.
 func (d *diffReader) readNumbers() error {
 	for ; ; d.file++ {
-		text, length, err := d.in.next(maxPath + maxField)
+		text, length, err := d.in.readBytes(maxPath + maxField)
 		if err == io.EOF {
 			d.skipRemainingBlank()
 			return nil
@@ -319,7 +319,7 @@ func (d *diffReader) readNumbers() error {
 
 		// The names of a rename follow separately.
 		for skip := 0; fields[2] == "" && skip < 2; skip++ {
-			if _, _, err := d.in.next(0); err != nil {
+			if _, _, err := d.in.readBytes(0); err != nil {
 				return err
 			}
 		}

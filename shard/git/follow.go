@@ -90,7 +90,7 @@ func (h *logs) followFile(ctx context.Context, revision, path string, skip, limi
 //	<fields> NEWLINE R095 NUL old NUL new NUL       or C
 func readFollowed(in *records, use func(c Commit, name string) error) error {
 	for {
-		c, err := in.commit()
+		c, err := in.readCommit()
 		if err == io.EOF {
 			return nil
 		}
@@ -98,7 +98,7 @@ func readFollowed(in *records, use func(c Commit, name string) error) error {
 			return err
 		}
 
-		status, err := in.part(maxField)
+		status, err := in.readInnerField(maxField)
 		if err != nil {
 			return err
 		}
@@ -107,9 +107,9 @@ func readFollowed(in *records, use func(c Commit, name string) error) error {
 		}
 
 		// The second name of a rename is the one in the commit. Before it, git follows the first.
-		name, err := in.text(maxPath)
+		name, err := in.readText(maxPath)
 		if err == nil && strings.IndexByte("RC", status[1]) >= 0 {
-			name, err = in.text(maxPath)
+			name, err = in.readText(maxPath)
 		}
 		if err != nil {
 			return err

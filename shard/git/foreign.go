@@ -60,9 +60,9 @@ const (
 	maxStoreFiles = 20_000_000
 )
 
-// openForeign opens the repository whose root is dir. No path in it may lead out of within; if
-// within is empty, that is the parent of dir. The error is fs.ErrNotExist if dir is not the root of
-// a repository, and ErrOutside if something leads out.
+// openForeign opens the repository whose root is dir. No path in it may lead out of the directory
+// within; empty means the parent of dir. The error is fs.ErrNotExist if dir is not the root of a
+// repository, and ErrOutside if something leads out.
 func openForeign(dir, within string) (_ *foreign, err error) {
 	f := &foreign{asked: filepath.Clean(dir)}
 	defer func() {
@@ -71,13 +71,12 @@ func openForeign(dir, within string) (_ *foreign, err error) {
 		}
 	}()
 
-	// Find the directory that paths may not leave, then the root.
 	within = filepath.Clean(cmp.Or(within, filepath.Dir(f.asked)))
 	if f.within, err = filepath.EvalSymlinks(within); err != nil {
 		return nil, err
 	}
 
-	if err := f.enter(within); err != nil {
+	if err := f.findRoot(within); err != nil {
 		return nil, err
 	}
 
@@ -111,9 +110,9 @@ func (f *foreign) close() {
 	f.stores, f.head, f.common = nil, nil, nil
 }
 
-// enter finds the root. A symbolic link between the directory of the connection and the root has to
-// belong to the owner of its target or to the user root.
-func (f *foreign) enter(within string) (err error) {
+// findRoot sets root and owner. A symbolic link between within, the directory of the connection, and
+// the root has to belong to the owner of the root or to the user root.
+func (f *foreign) findRoot(within string) (err error) {
 	if f.root, err = filepath.EvalSymlinks(f.asked); err != nil {
 		return err
 	}
@@ -125,19 +124,17 @@ func (f *foreign) enter(within string) (err error) {
 		return fmt.Errorf("%s is not a directory: %w", f.asked, fs.ErrNotExist)
 	}
 
-	// From here on everything has to belong to the owner of the root.
 	f.owner = ownerOf(info)
 	if !inside(f.within, f.root) {
-		return f.outside(f.asked, f.root)
+		return f.outsideError(f.asked, f.root)
 	}
 
-	// Check each link below the directory of the connection.
 	rest, err := filepath.Rel(within, f.asked)
 	if err != nil || !filepath.IsLocal(rest) {
-		return f.outside(f.asked, f.root)
+		return f.outsideError(f.asked, f.root)
 	}
 
-	// Resolve one element at a time, to see links in the middle too.
+	// Check each element of the path, as there may be links in the middle too.
 	at := within
 	for name := range strings.SplitSeq(rest, string(filepath.Separator)) {
 		at = filepath.Join(at, name)
@@ -153,7 +150,8 @@ func (f *foreign) enter(within string) (err error) {
 	return nil
 }
 
-// dotGit returns the path that the .git of the root leads to; empty if the root has no .git.
+// dotGit returns the git directory that the .git of the root is or names; empty if the root has no
+// .git.
 func (f *foreign) dotGit() (string, error) {
 	path := filepath.Join(f.root, ".git")
 	info, err := os.Lstat(path)
@@ -184,7 +182,7 @@ func (f *foreign) dotGit() (string, error) {
 		return "", err
 	}
 
-	// The line is "gitdir: <path>", relative to the work tree.
+	// The line is "gitdir: <path>". The path may be relative to the work tree.
 	to, ok := strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")
 	if !ok {
 		return "", nil
@@ -192,10 +190,10 @@ func (f *foreign) dotGit() (string, error) {
 	return absolute(f.root, to), nil
 }
 
-// openGitDir opens a directory if git would take it for a git directory: it contains HEAD, and it
-// has objects and references, its own or those of the repository that a work tree belongs to.
+// openGitDir opens a directory if it is a git directory: it has HEAD, and it has objects and
+// references, either its own or those of the repository that a work tree belongs to.
 func (f *foreign) openGitDir(path string) (ok bool, err error) {
-	dir, err := f.place(path)
+	dir, err := f.resolveDir(path)
 	if err != nil || dir == "" {
 		return false, err
 	}
@@ -219,19 +217,20 @@ func (f *foreign) openGitDir(path string) (ok bool, err error) {
 }
 
 // openCommon opens the directory that all work trees of a repository share, and its objects. The
-// file commondir names it; without that file it is the git directory.
+// file commondir in the git directory names it; without that file it is the git directory itself.
+// ok is false if it has no objects or no references.
 func (f *foreign) openCommon(gitDir string) (ok bool, err error) {
 	dir := gitDir
 	text, err := pack.ReadFile(f.head, "commondir", maxPointer)
 	if err == nil {
-		if dir, err = f.place(absolute(gitDir, strings.TrimSpace(string(text)))); err != nil || dir == "" {
+		if dir, err = f.resolveDir(absolute(gitDir, strings.TrimSpace(string(text)))); err != nil || dir == "" {
 			return false, err
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
 
-	// Open it once: later checks and reads use this handle, even if the name then leads elsewhere.
+	// Later checks and reads use this handle, as the path may lead elsewhere then.
 	if f.common, err = os.OpenRoot(dir); err != nil {
 		return false, err
 	}
@@ -256,7 +255,7 @@ func (f *foreign) openCommon(gitDir string) (ok bool, err error) {
 	return true, f.addStore(filepath.Join(dir, "objects"))
 }
 
-// addStore opens a directory of objects, and those that it borrows from.
+// addStore adds a directory of objects, and those that it borrows from, to the stores.
 func (f *foreign) addStore(path string) error {
 	for _, s := range f.stores {
 		if s.path == path {
@@ -268,7 +267,6 @@ func (f *foreign) addStore(path string) error {
 		return fmt.Errorf("%s borrows objects from more than %d directories: %w", f.asked, maxStores, ErrTooLarge)
 	}
 
-	// Keep the handle, so that later reads use the same directory.
 	dir, err := os.OpenRoot(path)
 	if err != nil {
 		return err
@@ -294,8 +292,7 @@ func (f *foreign) addStore(path string) error {
 			return fmt.Errorf("%s borrows objects from a directory of a quoted name: %w", f.asked, ErrOutside)
 		}
 
-		// Each of those may borrow from others.
-		to, err := f.place(absolute(path, line))
+		to, err := f.resolveDir(absolute(path, line))
 		if err != nil {
 			return fmt.Errorf("alternates: %w", err)
 		}
@@ -304,6 +301,7 @@ func (f *foreign) addStore(path string) error {
 			continue // git reports what is missing
 		}
 
+		// It may borrow from others too.
 		if err := f.addStore(to); err != nil {
 			return err
 		}
@@ -311,9 +309,9 @@ func (f *foreign) addStore(path string) error {
 	return nil
 }
 
-// place resolves a path in the repository to a directory, without symbolic links; empty if there is
-// none. The error is ErrOutside if we may not read that directory.
-func (f *foreign) place(path string) (string, error) {
+// resolveDir returns the directory that a path in the repository leads to, without symbolic links;
+// empty if there is none. The error is ErrOutside if we may not read that directory.
+func (f *foreign) resolveDir(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return "", nil
@@ -323,7 +321,7 @@ func (f *foreign) place(path string) (string, error) {
 	}
 
 	if !inside(f.within, real) {
-		return "", f.outside(path, real)
+		return "", f.outsideError(path, real)
 	}
 
 	info, err := os.Stat(real)
@@ -338,11 +336,10 @@ func (f *foreign) place(path string) (string, error) {
 	return real, nil
 }
 
-// outside returns the error for a path that leads out of the directory of the connection. real is
-// where it leads.
-func (f *foreign) outside(path, real string) error {
+// outsideError returns the error for a path that leads to real, which is outside of the directory of
+// the connection.
+func (f *foreign) outsideError(path, real string) error {
 	switch path {
-	// The path may lead to the repository itself: then the error names its real path.
 	case f.asked:
 		return fmt.Errorf("%s leads to %s, which is not below %s: name %s in the url of a connection if it is meant: %w", f.asked, real, f.within, real, ErrOutside)
 	case real:
@@ -358,6 +355,7 @@ func inside(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
+// absolute returns a path as it is, or below base if it is relative.
 func absolute(base, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -365,6 +363,7 @@ func absolute(base, path string) string {
 	return filepath.Join(base, path)
 }
 
+// ownerOf returns the id of the user that a file belongs to.
 func ownerOf(info fs.FileInfo) uint32 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return s.Uid
@@ -372,7 +371,7 @@ func ownerOf(info fs.FileInfo) uint32 {
 	return 0
 }
 
-// config returns the text of the configuration; empty if there is none.
+// config reads the configuration; empty if there is none.
 func (f *foreign) config() ([]byte, error) {
 	text, err := pack.ReadFile(f.common, "config", maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -381,17 +380,17 @@ func (f *foreign) config() ([]byte, error) {
 	return text, err
 }
 
-// has reports whether the repository contains a file or directory.
-func (f *foreign) has(name string) bool {
+// hasFile reports whether the common directory has a file or directory of this name.
+func (f *foreign) hasFile(name string) bool {
 	_, err := f.common.Lstat(name)
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// partial reports whether its own packs may lack a part of the history.
-func (f *foreign) partial() bool { return f.has("shallow") || len(f.stores) > 1 }
+// mayLackHistory reports whether the repository's own packs may lack a part of its history.
+func (f *foreign) mayLackHistory() bool { return f.hasFile("shallow") || len(f.stores) > 1 }
 
-// scan checks that every file git might open among the objects is an ordinary file. It adds up
-// their sizes on disk.
+// scan checks that every file of the stores is an ordinary file, as git may open any of them. It sets
+// bytes and loose.
 func (f *foreign) scan(ctx context.Context) error {
 	f.bytes, f.loose = 0, false
 	files := 0
@@ -409,7 +408,7 @@ func (f *foreign) scan(ctx context.Context) error {
 				f.bytes += run.Occupied(info)
 			}
 
-			// A loose object lies in a directory whose name is the first byte of its id.
+			// A loose object is in a directory whose name has the two digits of the first byte of its id.
 			f.loose = f.loose || len(path.Dir(name)) == 2
 			return ctx.Err()
 		})
@@ -420,20 +419,19 @@ func (f *foreign) scan(ctx context.Context) error {
 	return nil
 }
 
-// listing reads the references. The error is pack.ErrAskGit if git has to read them from a view.
-func (f *foreign) listing() (*listing, error) {
+// readRefs reads the branches, the tags and HEAD. The error is pack.ErrAskGit if git has to read them
+// from a view.
+func (f *foreign) readRefs() (*listing, error) {
 	text, err := f.config()
-	if err != nil || f.head == nil || !ordinary(text) || f.has("commondir") {
+	if err != nil || f.head == nil || !hasPlainRefs(text) || f.hasFile("commondir") {
 		return nil, pack.ErrAskGit
 	}
 
-	// Read loose and packed references without git.
 	all, err := pack.Refs(f.common)
 	if err != nil {
 		return nil, err
 	}
 
-	// Take branches and tags. If there are none, only git can say what HEAD is.
 	there := &listing{refs: map[string]string{}}
 	for name, oid := range all {
 		if strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/") {
@@ -441,7 +439,7 @@ func (f *foreign) listing() (*listing, error) {
 		}
 	}
 
-	if len(there.refs) == 0 {
+	if len(there.refs) == 0 { // only git can say what HEAD is
 		return nil, pack.ErrAskGit
 	}
 
@@ -456,7 +454,7 @@ func (f *foreign) listing() (*listing, error) {
 	switch {
 	case symbolic && there.refs[to] != "":
 		there.symref, there.head = to, there.refs[to]
-	case symbolic: // unborn
+	case symbolic: // its branch has no commit yet
 	case pack.IsID(value):
 		there.head = value
 	default:
@@ -465,27 +463,27 @@ func (f *foreign) listing() (*listing, error) {
 	return there, nil
 }
 
-// ordinary reports whether a configuration has no setting that changes the references of a
-// repository or hides some of them.
-func ordinary(config []byte) bool {
-	small := bytes.ToLower(config)
+// hasPlainRefs reports whether a configuration has no setting that changes how references are
+// stored, or hides some of them.
+func hasPlainRefs(config []byte) bool {
+	lower := bytes.ToLower(config)
 	for _, word := range []string{"refstorage", "hiderefs", "namespace", "include", "worktreeconfig", "partialclone"} {
-		if bytes.Contains(small, []byte(word)) {
+		if bytes.Contains(lower, []byte(word)) {
 			return false
 		}
 	}
 	return true
 }
 
-// copyPacks copies the packs of a scanned repository into one of our directories, and their indexes
-// if indexes is set. It returns the paths of the copies. It fails for a promisor pack, for a pack
-// with holes, which git never writes, and, if indexes is set, for a pack without an index.
+// copyPacks copies the packs of a repository into one of our directories, and their indexes if
+// indexes is set. Call scan before. It returns the paths of the copies without an ending. It fails
+// for the packs of a partial clone, for a pack with holes, which git never writes, and, if indexes is
+// set, for a pack without an index.
 func (f *foreign) copyPacks(ctx context.Context, to string, indexes bool) (packs []string, err error) {
 	own := f.stores[0].dir
-
-	// A promisor pack lacks some of its objects.
 	var names []string
 	err = pack.Walk(own, "pack", func(name string, _ fs.DirEntry) error {
+		// Such a file marks a pack of a partial clone, which lacks some objects.
 		if strings.HasSuffix(name, ".promisor") {
 			return errors.New("a partial clone")
 		}
@@ -521,10 +519,10 @@ func (f *foreign) copyPacks(ctx context.Context, to string, indexes bool) (packs
 	return packs, nil
 }
 
-// trusted reports whether the indexes of the packs belong to root or to our own user. An index says
-// where each object is. A forged one could show other contents under the id of an object, also to
-// readers who have that object from another repository.
-func (f *foreign) trusted() bool { return f.owner == 0 || int(f.owner) == os.Geteuid() }
+// hasTrustedIndexes reports whether the repository belongs to root or to our own user, so that the
+// indexes of its packs can be used. An index says where each object is. A forged one could show other
+// contents under the id of an object, also to readers who have that object from another repository.
+func (f *foreign) hasTrustedIndexes() bool { return f.owner == 0 || int(f.owner) == os.Geteuid() }
 
 // copyWhole copies a file into a new one. It fails if the file has holes.
 func copyWhole(from *os.Root, name, to string) error {

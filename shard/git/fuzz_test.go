@@ -39,7 +39,7 @@ func FuzzGitOutputReaders_neverPanic(f *testing.F) {
 				t.Errorf("a blame has the range %+v", r)
 			}
 		}
-		newRecords(bytes.NewReader(data)).commits(func(Commit) error { return nil })
+		newRecords(bytes.NewReader(data)).readCommits(func(Commit) error { return nil })
 		readFollowed(newRecords(bytes.NewReader(data)), func(Commit, string) error { return nil })
 		if to, err := readHeader(bufio.NewReader(bytes.NewReader(data))); err == nil {
 			for name := range to.refs {

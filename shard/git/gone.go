@@ -12,8 +12,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// goneTime is the time limit for searching the history for one path: a caller waits who knows
-// already that the path is missing.
+// goneTime is the time limit for searching the history for one path. It is short, as the caller waits
+// with what it knows already: the path is missing.
 const goneTime = 2 * time.Second
 
 // goneNames limits how many new files of a commit git compares with as many removed files, to find
@@ -29,11 +29,11 @@ type Gone struct {
 	Late    bool   // time ran out, and nothing is known
 }
 
-// removals finds where paths left the history.
+// removals finds the commits that removed paths.
 type removals struct {
 	*logs
-	files *files
-	known *lru.Cache[string, Gone] // by commit and path
+	files  *files
+	cached *lru.Cache[string, Gone] // by commit and path
 }
 
 // Gone finds the newest commit, in the history of another, that removed a path which does not exist
@@ -44,8 +44,8 @@ func (h *removals) Gone(ctx context.Context, commit, path string) (Gone, error) 
 	return h.goneIn(ctx, goneTime, commit, path)
 }
 
-// goneIn is like Gone, with its own time limit.
-func (h *removals) goneIn(ctx context.Context, most time.Duration, commit, path string) (Gone, error) {
+// goneIn is like Gone, with another time limit.
+func (h *removals) goneIn(ctx context.Context, limit time.Duration, commit, path string) (Gone, error) {
 	if err := checkCommit(commit); err != nil {
 		return Gone{}, err
 	}
@@ -55,29 +55,28 @@ func (h *removals) goneIn(ctx context.Context, most time.Duration, commit, path 
 	}
 
 	key := fmt.Sprint(commit, "\x00", path)
-	if known, ok := h.known.Get(key); ok {
+	if known, ok := h.cached.Get(key); ok {
 		return known, nil
 	}
 
-	looked, cancel := context.WithTimeout(ctx, most)
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	g, err := h.lookForGone(looked, commit, path)
+	g, err := h.lookForGone(limited, commit, path)
 
-	// The time limit was reached, not the caller's. A removal that was found is an answer, but it
-	// is not cached: with more time the new name may be found.
-	if looked.Err() != nil && ctx.Err() == nil {
+	// If only our time limit is over, a removal that was found is an answer. It is not cached, as
+	// with more time the new name may be found.
+	if limited.Err() != nil && ctx.Err() == nil {
 		g.Late = g.Last == ""
 		return g, nil
 	}
 	if err != nil {
 		return Gone{}, fmt.Errorf("look for a path that is gone: %w", err)
 	}
-	h.known.Put(key, g, 1)
+	h.cached.Put(key, g, 1)
 	return g, nil
 }
 
-// lookForGone is Gone after the checks of its arguments. With an error it also returns what it has
-// found so far.
+// lookForGone does the work of Gone. With an error it also returns what it has found so far.
 func (h *removals) lookForGone(ctx context.Context, commit, path string) (g Gone, err error) {
 	// The newest change of a missing path is its removal: the walk skips commits whose parents do
 	// not have it either.
@@ -86,13 +85,13 @@ func (h *removals) lookForGone(ctx context.Context, commit, path string) (g Gone
 		return g, err
 	}
 
-	// The path exists.
+	// If the path exists after that change, it is not gone.
 	removal := page.Commits[0]
 	if _, there, err := h.kindAt(ctx, removal.Hash, path); there || err != nil {
 		return g, err
 	}
 
-	// All parents had the path: otherwise the walk would have followed one that had not.
+	// All parents had the path: otherwise the walk would have gone on to one that lacked it.
 	for _, parent := range removal.Parents {
 		kind, there, err := h.kindAt(ctx, parent, path)
 		if err != nil {
@@ -138,14 +137,14 @@ func (h *removals) newName(ctx context.Context, parent, commit, path string) (to
 	err = c.Stream(ctx, func(r io.Reader) error {
 		in := newRecords(r)
 		for {
-			if _, err := in.field(maxField); err != nil {
+			if _, err := in.readField(maxField); err != nil {
 				return ignoreEOF(err)
 			}
-			old, err := in.part(maxPath)
+			old, err := in.readInnerField(maxPath)
 			if err != nil {
 				return err
 			}
-			now, err := in.part(maxPath)
+			now, err := in.readInnerField(maxPath)
 			if err != nil {
 				return err
 			}

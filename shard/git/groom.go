@@ -19,7 +19,7 @@ const (
 	groomTime = time.Hour
 	manyPacks = 20 // packs from which on they are joined
 
-	briefHistory = 16 // commits of a mirror that needs no graph
+	briefHistory = 16 // greatest number of commits of a mirror that needs no graph
 )
 
 // Groom makes the mirror fast to read: packed references, few packs, a commit graph with filters of
@@ -37,7 +37,7 @@ func (u *updater) Groom(ctx context.Context) error {
 	}
 
 	if u.looseRefs() {
-		if err := u.groom(ctx, "pack-refs", "--all"); err != nil {
+		if err := u.runStep(ctx, "pack-refs", "--all"); err != nil {
 			return err
 		}
 	}
@@ -50,12 +50,12 @@ func (u *updater) Groom(ctx context.Context) error {
 	}
 
 	if len(packs) > manyPacks {
-		if err := u.groom(ctx, "repack", "--quiet", "-d", "--geometric=2", "--write-midx"); err != nil {
+		if err := u.runStep(ctx, "repack", "--quiet", "-d", "--geometric=2", "--write-midx"); err != nil {
 			return err
 		}
 	}
 
-	threw, err := u.prune(ctx)
+	removed, err := u.prune(ctx)
 	if err != nil {
 		return err
 	}
@@ -68,22 +68,22 @@ func (u *updater) Groom(ctx context.Context) error {
 	if s == nil || len(s.byName) == 0 && s.head == "" {
 		return nil
 	}
-	if !threw && u.brief(s) {
+	if !removed && u.needsNoGraph(s) {
 		return nil
 	}
 
 	// A fetch of a few commits adds a small layer. A graph that contains deleted commits must be
 	// rewritten.
 	split := "--split"
-	if threw {
+	if removed {
 		split = "--split=replace"
 	}
-	return u.groom(ctx, "commit-graph", "write", "--reachable", "--changed-paths", split, "--no-progress")
+	return u.runStep(ctx, "commit-graph", "write", "--reachable", "--changed-paths", split, "--no-progress")
 }
 
-// brief reports whether a mirror has no commit graph yet, and so few commits that reading them all
+// needsNoGraph reports whether a mirror has no commit graph yet, and so few commits that reading them all
 // is faster than writing one.
-func (u *updater) brief(s *refState) bool {
+func (u *updater) needsNoGraph(s *refState) bool {
 	if graphs, err := filepath.Glob(filepath.Join(escapeGlob(u.dir), "objects/info/commit-graph*")); err != nil || len(graphs) > 0 {
 		return false
 	}
@@ -105,8 +105,8 @@ func (u *updater) brief(s *refState) bool {
 	return fewCommits(store, tips, briefHistory)
 }
 
-// groom runs one step of Groom.
-func (u *updater) groom(ctx context.Context, args ...string) error {
+// runStep runs one step of Groom.
+func (u *updater) runStep(ctx context.Context, args ...string) error {
 	c := u.git(args...)
 	c.Timeout, c.Writes = groomTime, true
 	if err := c.Run(ctx); err != nil {
@@ -129,8 +129,8 @@ func escapeGlob(path string) string {
 const pruned = "shoal-pruned"
 
 // prune removes, at most once a week, objects that no reference has led to for two weeks: the
-// commits of forced pushes and deleted branches.
-func (u *updater) prune(ctx context.Context) (threw bool, err error) {
+// commits of forced pushes and deleted branches. removed is true if it may have removed some.
+func (u *updater) prune(ctx context.Context) (removed bool, err error) {
 	const week = 7 * 24 * time.Hour
 	touched := filepath.Join(u.dir, pruned)
 	info, err := os.Stat(touched)
@@ -142,10 +142,10 @@ func (u *updater) prune(ctx context.Context) (threw bool, err error) {
 	}
 
 	// Unreachable objects become loose, unless they are old; then old loose objects are removed.
-	if err := u.groom(ctx, "repack", "--quiet", "-d", "-A", "--unpack-unreachable=2.weeks.ago"); err != nil {
+	if err := u.runStep(ctx, "repack", "--quiet", "-d", "-A", "--unpack-unreachable=2.weeks.ago"); err != nil {
 		return false, err
 	}
-	if err := u.groom(ctx, "prune", "--expire=2.weeks.ago"); err != nil {
+	if err := u.runStep(ctx, "prune", "--expire=2.weeks.ago"); err != nil {
 		return true, err
 	}
 

@@ -38,30 +38,29 @@ type LastChange struct {
 }
 
 const (
-	lastTime    = 5 * time.Second
-	lastEntries = 10_000
-	lastTrees   = 2000 // former directories whose common entries are cached
+	lastTime       = 5 * time.Second
+	maxLastEntries = 10_000
+	maxLastTrees   = 2000 // trees in lastWalk.same
 )
 
 // lasts finds the last changes of the entries of directories.
 type lasts struct {
 	*logs
-	files *files
-	known *run.Flights[*LastChanges] // cached, because readers come back to a directory
+	files  *files
+	cached *run.Flights[*LastChanges] // cached, because readers come back to a directory
 }
 
 // Last finds the last change of each entry of a directory in one walk through the history. When its
-// time is over it returns what it has found: a query with From as its commit continues there. The
-// result is shared: the caller must not change it.
+// time is over, it returns what it has found. To find the rest, the caller asks again with From as
+// the commit. The caller must not change the result, which is cached.
 func (h *lasts) Last(ctx context.Context, q LastQuery) (*LastChanges, error) {
 	if q.Max <= 0 {
-		q.Max = lastEntries
+		q.Max = maxLastEntries
 	}
 	if q.Time <= 0 {
 		q.Time = lastTime
 	}
 
-	// Its errors are those of a listing.
 	dir, err := h.files.Stat(ctx, q.Commit, q.Path)
 	if err != nil {
 		return nil, err
@@ -71,7 +70,7 @@ func (h *lasts) Last(ctx context.Context, q LastQuery) (*LastChanges, error) {
 	}
 
 	key := fmt.Sprint(h.dir, "\x00", q.Commit, "\x00", dir.Path, "\x00", q.Max, q.Time)
-	found, err := h.known.Do(ctx, h.tasks, key, (*LastChanges).size, func(ctx context.Context) (*LastChanges, error) {
+	found, err := h.cached.Do(ctx, h.tasks, key, (*LastChanges).size, func(ctx context.Context) (*LastChanges, error) {
 		return h.last(ctx, q, dir)
 	})
 	if err != nil {
@@ -106,19 +105,18 @@ func (h *lasts) last(ctx context.Context, q LastQuery, dir Entry) (out *LastChan
 		}
 		w.shallow = shallow
 
-		if err := w.run(late); err != nil {
+		if err := w.walkBack(late); err != nil {
 			return err
 		}
-		out, foreign, err = w.changes()
+		out, foreign, err = w.result()
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	// Only git can read these commits.
-	known, err := h.readCommits(ctx, foreign)
-	for _, c := range known {
+	commits, err := h.readCommits(ctx, foreign)
+	for _, c := range commits {
 		c.Body, c.Parents = "", nil
 		out.Commits[c.Hash] = c
 	}
@@ -131,18 +129,18 @@ func (h *lasts) last(ctx context.Context, q LastQuery, dir Entry) (out *LastChan
 //	a parent has it in the same state    it moves to the first such parent
 //	no parent has                        the commit is its last change
 //
-// This is what git log does with a path. The newest commit comes first, so that entries which reach
-// a commit in several ways continue together.
+// This is what git log does with a path. The walk always takes the newest commit that entries wait
+// at, so that entries which reach a commit in several ways move on together.
 type lastWalk struct {
 	*walk
 	shallow boundary
 
 	entries []lastEntry
-	byName  map[string]int      // into entries
-	cut     bool                // there are more entries
-	pending map[uint32][]int    // by position of a commit: the entries at it
-	same    map[string][]uint64 // by id of a tree: a bit for each entry that is the same there
-	none    []uint64            // the same for a missing directory
+	byName  map[string]int      // index in entries
+	cut     bool                // the directory has more entries
+	pending map[uint32][]int    // by position of a commit: the entries that wait there
+	same    map[string][]uint64 // by id of a tree: a bit for each entry that has the same state there
+	none    []uint64            // the bits for a missing directory
 }
 
 // lastEntry is an entry during the walk.
@@ -154,9 +152,9 @@ type lastEntry struct {
 	at    uint32 // present commit; if found, the last change
 }
 
-// lastWalk puts the first entries of a directory at a commit.
-func (c *chronicle) lastWalk(commit string, dir Entry, most int) (*lastWalk, error) {
-	along, err := c.walk(commit, dir.Path)
+// lastWalk returns a walk in which the entries of a directory, at most maxEntries, wait at a commit.
+func (c *chronicle) lastWalk(commit string, dir Entry, maxEntries int) (*lastWalk, error) {
+	base, err := c.walk(commit, dir.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -170,23 +168,23 @@ func (c *chronicle) lastWalk(commit string, dir Entry, most int) (*lastWalk, err
 		return nil, err
 	}
 
-	w := &lastWalk{walk: along, byName: map[string]int{}, pending: map[uint32][]int{}, same: map[string][]uint64{}}
-	if err := w.list(text, len(id), most); err != nil {
+	w := &lastWalk{walk: base, byName: map[string]int{}, pending: map[uint32][]int{}, same: map[string][]uint64{}}
+	if err := w.addEntries(text, len(id), maxEntries); err != nil {
 		return nil, err
 	}
 	w.none = make([]uint64, (len(w.entries)+63)/64)
 
-	// The walk starts with one commit in its queue.
+	// All entries wait at the commit, which is the only one in the queue.
 	all := make([]int, len(w.entries))
 	for i := range all {
 		all[i] = i
 	}
-	w.hand(w.queue.pop().pos, all)
+	w.moveEntries(w.queue.pop().pos, all)
 	return w, nil
 }
 
-// list takes the first entries of a tree object, in the order of a listing.
-func (w *lastWalk) list(tree []byte, idBytes, most int) error {
+// addEntries adds the entries of a tree object, at most maxEntries, directories first.
+func (w *lastWalk) addEntries(tree []byte, idBytes, maxEntries int) error {
 	listed, err := parseTree(tree, idBytes)
 	if err != nil {
 		return err
@@ -198,7 +196,7 @@ func (w *lastWalk) list(tree []byte, idBytes, most int) error {
 		if _, twice := w.byName[e.name]; twice {
 			continue
 		}
-		if w.cut = len(w.entries) == most; w.cut {
+		if w.cut = len(w.entries) == maxEntries; w.cut {
 			break
 		}
 
@@ -212,8 +210,8 @@ func (w *lastWalk) list(tree []byte, idBytes, most int) error {
 	return nil
 }
 
-// hand moves entries, with their memory, to a commit.
-func (w *lastWalk) hand(pos uint32, entries []int) {
+// moveEntries lets entries wait at a commit. The caller must not use the slice afterwards.
+func (w *lastWalk) moveEntries(pos uint32, entries []int) {
 	if len(entries) == 0 {
 		return
 	}
@@ -227,15 +225,17 @@ func (w *lastWalk) hand(pos uint32, entries []int) {
 	w.order++
 }
 
-// run walks until each entry is found or time is over, which is no error.
-func (w *lastWalk) run(late func() error) error {
+// walkBack walks until each entry is found. late returns errLate when the time is over: then the walk
+// ends without an error.
+func (w *lastWalk) walkBack(late func() error) error {
 	for len(w.queue) > 0 {
-		err := w.step()
+		err := w.moveNewest()
 		if err == nil {
 			err = late()
 		}
 
-		// With too many commits outside the graph, start another walk.
+		// It also ends if there are too many commits outside of the graph: the caller starts another
+		// walk where this one has ended.
 		if errors.Is(err, errLate) || errors.Is(err, pack.ErrAskGit) && len(w.c.extras) == maxExtras {
 			return nil
 		}
@@ -246,8 +246,9 @@ func (w *lastWalk) run(late func() error) error {
 	return nil
 }
 
-// step takes the newest commit and moves its entries on to its parents.
-func (w *lastWalk) step() (err error) {
+// moveNewest takes the newest commit. It moves each entry that waits there to a parent with the same
+// state. For the others the commit is the last change.
+func (w *lastWalk) moveNewest() (err error) {
 	pos := w.queue.pop().pos
 	entries := w.pending[pos]
 	delete(w.pending, pos)
@@ -255,7 +256,7 @@ func (w *lastWalk) step() (err error) {
 	// If this fails, the entries stay where they are.
 	defer func() {
 		if err != nil {
-			w.hand(pos, entries)
+			w.moveEntries(pos, entries)
 		}
 	}()
 
@@ -268,26 +269,26 @@ func (w *lastWalk) step() (err error) {
 
 	// The filter of the graph answers for most commits without reading a tree.
 	if w.key != nil && len(w.parents) > 0 && int(pos) < w.c.graph.Commits() && w.c.graph.Unchanged(pos, w.key) {
-		w.hand(w.parents[0], entries)
+		w.moveEntries(w.parents[0], entries)
 		return nil
 	}
 
 	for _, parent := range w.parents {
-		same, err := w.sameIn(parent)
+		same, err := w.sameEntries(parent)
 		if err != nil {
 			return err
 		}
 
-		// Entries that move on come first; their order does not matter.
-		on := 0
+		// Swap the entries that move to this parent to the front; their order does not matter.
+		moved := 0
 		for k, i := range entries {
 			if same[i/64]&(1<<(i%64)) != 0 {
-				entries[on], entries[k] = i, entries[on]
-				on++
+				entries[moved], entries[k] = i, entries[moved]
+				moved++
 			}
 		}
-		w.hand(parent, entries[:on:on])
-		entries = entries[on:]
+		w.moveEntries(parent, entries[:moved:moved])
+		entries = entries[moved:]
 	}
 
 	for _, i := range entries {
@@ -296,9 +297,9 @@ func (w *lastWalk) step() (err error) {
 	return nil
 }
 
-// sameIn returns a bit for each entry that a commit has in the same state as the directory at the
-// start.
-func (w *lastWalk) sameIn(pos uint32) ([]uint64, error) {
+// sameEntries returns a bit for each entry, set if the directory in a commit has the entry in the same
+// state as at the start.
+func (w *lastWalk) sameEntries(pos uint32) ([]uint64, error) {
 	dir := treeItem{mode: "40000", id: string(w.c.tree(pos))}
 	if w.path != nil {
 		var err error
@@ -317,20 +318,20 @@ func (w *lastWalk) sameIn(pos uint32) ([]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	same, err := w.compare(text, len(dir.id))
+	same, err := w.compareTree(text, len(dir.id))
 	if err != nil {
 		return nil, err
 	}
 
-	if len(w.same) == lastTrees {
+	if len(w.same) == maxLastTrees {
 		clear(w.same)
 	}
 	w.same[dir.id] = same
 	return same, nil
 }
 
-// compare compares a tree object with the entries.
-func (w *lastWalk) compare(tree []byte, idBytes int) ([]uint64, error) {
+// compareTree returns a bit for each entry, set if a tree object has the entry in the same state.
+func (w *lastWalk) compareTree(tree []byte, idBytes int) ([]uint64, error) {
 	same := make([]uint64, len(w.none))
 	for len(tree) > 0 {
 		mode, name, id, rest, ok := nextInTree(tree, idBytes)
@@ -353,9 +354,8 @@ func (w *lastWalk) compare(tree []byte, idBytes int) ([]uint64, error) {
 	return same, nil
 }
 
-// changes returns the results of the walk. foreign lists the commits that only git itself can
-// decode.
-func (w *lastWalk) changes() (out *LastChanges, foreign []string, err error) {
+// result returns what the walk has found. foreign lists the commits that only git can decode.
+func (w *lastWalk) result() (out *LastChanges, foreign []string, err error) {
 	// Entries that still wait have From instead.
 	for pos, entries := range w.pending {
 		for _, i := range entries {
@@ -373,9 +373,8 @@ func (w *lastWalk) changes() (out *LastChanges, foreign []string, err error) {
 			continue
 		}
 
-		// Store each commit once, because many entries have the same.
 		out.Entries[i] = LastChange{Name: e.name, Commit: hash}
-		if _, known := out.Commits[hash]; known {
+		if _, known := out.Commits[hash]; known { // many entries have the same commit
 			continue
 		}
 
@@ -387,7 +386,7 @@ func (w *lastWalk) changes() (out *LastChanges, foreign []string, err error) {
 			foreign = append(foreign, hash)
 		}
 		c.Body, c.Parents = "", nil
-		texts.takeCommit(&c)
+		texts.shortenCommit(&c)
 		out.Commits[hash] = c
 	}
 	return out, foreign, nil

@@ -80,7 +80,7 @@ func TestLastChanges_agreeWithGit(t *testing.T) {
 		if err := m.Groom(within(t)); err != nil {
 			t.Fatal(err)
 		}
-		m.lasts.known = run.NewFlights[*LastChanges](0) // a cache without room
+		m.lasts.cached = run.NewFlights[*LastChanges](0) // a cache without room
 		check()
 	}
 }

@@ -261,7 +261,7 @@ func (h *logs) texts(ctx context.Context, c *chronicle, ids [][]byte) (list []Co
 		if !ok {
 			foreign = append(foreign, one.Hash)
 		}
-		texts.takeCommit(&one)
+		texts.shortenCommit(&one)
 		list = append(list, one)
 	}
 

@@ -22,7 +22,7 @@ func (h *logs) askLog(ctx context.Context, q LogQuery, filter []string) (page Lo
 		c.Timeout, c.Limit = within, 4<<30
 
 		err = c.Stream(ctx, func(r io.Reader) error {
-			return newRecords(r).commits(func(c Commit) error {
+			return newRecords(r).readCommits(func(c Commit) error {
 				page.Commits = append(page.Commits, c)
 				return nil
 			})
@@ -171,7 +171,7 @@ func (h *logs) readCommit(ctx context.Context, commit string) (found Commit, err
 	c := h.git("log", "-z", "--no-show-signature", "--no-patch", "--max-count=1", commitFormat, "--end-of-options", commit, "--")
 	c.Limit = 4 << 30 // reading limits what is kept
 	err = c.Stream(ctx, func(r io.Reader) error {
-		return newRecords(r).commits(func(c Commit) error {
+		return newRecords(r).readCommits(func(c Commit) error {
 			found = c
 			return nil
 		})
@@ -190,7 +190,7 @@ func (h *logs) readCommits(ctx context.Context, commits []string) (list []Commit
 	c.Stdin = strings.NewReader(strings.Join(commits, "\n") + "\n")
 	c.Limit = 4 << 30 // reading limits what is kept
 	err = c.Stream(ctx, func(r io.Reader) error {
-		return newRecords(r).commits(func(c Commit) error {
+		return newRecords(r).readCommits(func(c Commit) error {
 			list = append(list, c)
 			return nil
 		})

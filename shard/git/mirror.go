@@ -84,7 +84,7 @@ func (ps *Processes) Open(dir string) *Mirror {
 	u := &updater{base: b, disk: &ps.disk, turn: make(chan struct{}, 1)}
 	tasks := run.NewTasks()
 	l := newLogs(b, tasks, ps.pages)
-	rules := &rulesReader{base: b, files: f, known: lru.New[string, rules](manyAnswers)}
+	rules := &rulesReader{base: b, files: f, cached: lru.New[string, rules](manyAnswers)}
 	m := &Mirror{
 		base:        b,
 		updater:     u,
@@ -92,8 +92,8 @@ func (ps *Processes) Open(dir string) *Mirror {
 		files:       f,
 		logs:        l,
 		traces:      &traces{l},
-		lasts:       &lasts{logs: l, files: f, known: ps.lasts},
-		removals:    &removals{logs: l, files: f, known: lru.New[string, Gone](manyAnswers)},
+		lasts:       &lasts{logs: l, files: f, cached: ps.lasts},
+		removals:    &removals{logs: l, files: f, cached: lru.New[string, Gone](manyAnswers)},
 		tagOrders:   &tagOrders{base: b},
 		authors:     &authors{base: b, lists: lru.New[string, []Author](manyAnswers), counted: ps.counted},
 		rulesReader: rules,

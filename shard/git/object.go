@@ -57,15 +57,15 @@ func commitSeconds(commit []byte) (string, bool) {
 	return strings.Clone(fields[0]), err == nil && n >= 0
 }
 
-// treeOf returns the tree that the first line of a commit names.
+// treeOf returns the id of the tree of a commit.
 func treeOf(commit []byte) (tree string, ok bool) {
 	line, _, _ := bytes.Cut(commit, newline)
 	tree, ok = strings.CutPrefix(string(line), "tree ")
 	return tree, ok && pack.IsID(tree)
 }
 
-// fewCommits reports whether some commits and all their ancestors are at most most commits.
-func fewCommits(s *pack.Store, tips []string, most int) bool {
+// fewCommits reports whether some commits and all their ancestors are at most limit commits.
+func fewCommits(s *pack.Store, tips []string, limit int) bool {
 	seen := map[string]bool{}
 	for len(tips) > 0 {
 		tip := tips[len(tips)-1]
@@ -76,7 +76,7 @@ func fewCommits(s *pack.Store, tips []string, most int) bool {
 		seen[tip] = true
 
 		kind, content, err := readObject(s, tip)
-		if err != nil || kind != pack.Commit || len(seen) > most {
+		if err != nil || kind != pack.Commit || len(seen) > limit {
 			return false
 		}
 

@@ -64,26 +64,26 @@ const (
 )
 
 // Ancestry lists tips and their ancestors, except for not and its ancestors, parents before
-// children. most limits the list to the newest commits, since to those after a time; 0 and the zero
-// time mean no limit. A commit of not that the mirror lacks is ignored.
-func (h *traces) Ancestry(ctx context.Context, tips, not []string, most int, since time.Time) (ids []string, err error) {
-	// A process costs as much as the whole history of a small repository.
-	if since.IsZero() && (most == 0 || most >= shortHistory) {
-		if ids, ok := h.short(ctx, tips, not); ok {
+// children. limit limits the list to so many of the newest commits, since to those after a time; 0
+// and the zero time mean no limit. A commit of not that the mirror lacks is ignored.
+func (h *traces) Ancestry(ctx context.Context, tips, not []string, limit int, since time.Time) (ids []string, err error) {
+	// A process takes as long as reading the whole history of a small repository.
+	if since.IsZero() && (limit == 0 || limit >= shortHistory) {
+		if ids, ok := h.ancestryWithoutGit(ctx, tips, not); ok {
 			return ids, nil
 		}
 	}
 
 	c := h.git("rev-list", "--date-order", "--ignore-missing", "--stdin")
-	if most > 0 {
-		c.Args = append(c.Args, "--max-count="+strconv.Itoa(most))
+	if limit > 0 {
+		c.Args = append(c.Args, "--max-count="+strconv.Itoa(limit))
 	}
 	if !since.IsZero() {
 		c.Args = append(c.Args, "--since-as-filter="+gitTime(since))
 	}
 	for _, id := range tips {
-		// Git would silently ignore missing commits here.
-		if err := h.has(ctx, id); err != nil {
+		// With --ignore-missing git would silently ignore a missing tip.
+		if err := h.checkHasCommit(ctx, id); err != nil {
 			return nil, err
 		}
 	}
@@ -108,12 +108,12 @@ func (h *traces) Ancestry(ctx context.Context, tips, not []string, most int, sin
 	return ids, err
 }
 
-// shortHistory is how many commits are walked over here before git is asked.
+// shortHistory is the greatest number of commits that are listed without git.
 const shortHistory = 500
 
-// short lists the ancestors of tips that are not ancestors of not, without starting git. ok is
-// false if git must be used: for a long or shallow history, and for commits in no pack.
-func (h *traces) short(ctx context.Context, tips, not []string) (ids []string, ok bool) {
+// ancestryWithoutGit lists what Ancestry lists without limits, without starting git. ok is false if
+// git must be used: for a long or shallow history, and for commits in no pack.
+func (h *traces) ancestryWithoutGit(ctx context.Context, tips, not []string) (ids []string, ok bool) {
 	err := h.inHistory(ctx, patchTime, func(c *chronicle, shallow boundary, _ func() error) error {
 		if len(shallow) > 0 {
 			return pack.ErrAskGit
@@ -134,8 +134,8 @@ func (h *traces) short(ctx context.Context, tips, not []string) (ids []string, o
 	return ids, err == nil
 }
 
-// parentsFirst calls use for the ancestors of a commit, parents first, except those in seen. Beyond
-// shortHistory commits it returns [pack.ErrAskGit].
+// parentsFirst calls use for a commit and its ancestors, parents first, except those in seen, to
+// which it adds them. If seen gets more than shortHistory commits, it returns [pack.ErrAskGit].
 func (c *chronicle) parentsFirst(commit string, seen map[uint32]bool, use func(pos uint32)) error {
 	id, err := hex.DecodeString(commit)
 	if err != nil {
@@ -146,11 +146,11 @@ func (c *chronicle) parentsFirst(commit string, seen map[uint32]bool, use func(p
 		return err
 	}
 
-	// Each open commit has the parents behind it that are still to be looked at. Commits that are
-	// open count as seen: no commit is its own ancestor.
+	// open is the path from the commit to the current one. Commits that are open count as seen: no
+	// commit is its own ancestor.
 	type step struct {
 		pos  uint32
-		left []uint32
+		left []uint32 // its parents that were not visited yet
 	}
 	var open []step
 	enter := func(pos uint32) error {
@@ -184,8 +184,9 @@ func (c *chronicle) parentsFirst(commit string, seen map[uint32]bool, use func(p
 	return nil
 }
 
-// has reports an error where the mirror lacks a commit. A small commit in a pack needs no process.
-func (h *traces) has(ctx context.Context, id string) error {
+// checkHasCommit returns an error if the mirror lacks a commit. It needs no process for a small
+// commit in a pack.
+func (h *traces) checkHasCommit(ctx context.Context, id string) error {
 	return h.with(ctx, func(r reader) error {
 		return r.Contents(id, func(o run.ObjectInfo, _ io.Reader) error {
 			if o.Kind == "" {
@@ -201,14 +202,14 @@ func (h *traces) has(ctx context.Context, id string) error {
 // have. It needs memory for one patch.
 //
 // Git compares all of them in one run. After an error, for example about a tree that needs too much
-// memory, the caller may retry with alone: each commit is then read separately, and one that fails
-// has Unread set.
+// memory, the caller may try again with alone set: each commit is then read separately, and one that
+// fails gets Unread set.
 func (h *traces) Patches(ctx context.Context, ids []string, alone bool, to PatchReader) error {
 	cut, err := shallowOf(h.dir)
 	if err != nil {
 		return err
 	}
-	// Without the parents of a commit, git would say that it added everything.
+	// Do not read the files of a commit whose parents are missing: git would say that it added all.
 	if i := slices.IndexFunc(ids, func(id string) bool { return cut[id] }); i >= 0 {
 		if err := h.Patches(ctx, ids[:i], alone, to); err != nil {
 			return err
@@ -222,9 +223,10 @@ func (h *traces) Patches(ctx context.Context, ids []string, alone bool, to Patch
 		return h.readPatches(ctx, ids, to, true)
 	}
 
+	// Read each commit twice: first only to find out whether it can be read.
 	for i := range ids {
 		one := ids[i : i+1]
-		err := h.readPatches(ctx, one, nobody{}, true)
+		err := h.readPatches(ctx, one, discardPatches{}, true)
 		switch {
 		case err == nil:
 			err = h.readPatches(ctx, one, to, true)
@@ -238,13 +240,13 @@ func (h *traces) Patches(ctx context.Context, ids []string, alone bool, to Patch
 	return nil
 }
 
-// nobody takes everything: it finds out whether a commit can be read.
-type nobody struct{}
+// discardPatches ignores what it gets. It serves to find out whether a commit can be read.
+type discardPatches struct{}
 
-func (nobody) Commit(*PatchCommit) error { return nil }
-func (nobody) File(*PatchFile) error     { return nil }
+func (discardPatches) Commit(*PatchCommit) error { return nil }
+func (discardPatches) File(*PatchFile) error     { return nil }
 
-// unreadReader hands on heads of commits as unread.
+// unreadReader passes commits on with Unread set.
 type unreadReader struct{ PatchReader }
 
 func (r unreadReader) Commit(c *PatchCommit) error {
@@ -252,8 +254,8 @@ func (r unreadReader) Commit(c *PatchCommit) error {
 	return r.PatchReader.Commit(c)
 }
 
-// readPatches passes the given commits, read with one git process, to to. With files, it also
-// passes what they changed.
+// readPatches reads commits with one git process and passes them to to. If files is set, it also
+// passes the files that they changed.
 func (h *traces) readPatches(ctx context.Context, ids []string, to PatchReader, files bool) error {
 	if len(ids) == 0 {
 		return nil
@@ -270,7 +272,7 @@ func (h *traces) readPatches(ctx context.Context, ids []string, to PatchReader, 
 	p := &patchParser{to: to}
 	err := c.Stream(ctx, func(r io.Reader) error {
 		p.in = newRecords(r)
-		return p.read()
+		return p.readAll()
 	})
 	if err == nil && p.commits < len(ids) {
 		err = fmt.Errorf("git diff-tree left out %d of %d commits", len(ids)-p.commits, len(ids))
@@ -297,29 +299,30 @@ type patchParser struct {
 	to      PatchReader
 	commits int // so far
 
-	line    []byte // read last, without its newline
-	cut     bool   // it was longer than MaxPatch
+	line    []byte // the current line, without its newline
+	cut     bool   // its end is missing, as it is longer than MaxPatch
 	f       PatchFile
-	open    bool // f is being read
+	open    bool // f is a file of which more may follow
 	inHunk  bool
-	parents int // of the combined difference that is read; 0 for an ordinary one
-	old     int // line numbers in a combined hunk
-	now     int
+	parents int // of the merge whose combined patch is read; 0 for another commit
+	old     int // in a hunk of a merge: number of the next line in the parents
+	now     int // and in the merge
 }
 
-func (p *patchParser) read() error {
+// readAll reads all commits and passes them on.
+func (p *patchParser) readAll() error {
 	for {
 		first, err := p.in.src.Peek(1)
 		if err == io.EOF {
-			return p.close()
+			return p.endFile()
 		}
 		if err != nil {
 			return err
 		}
 		if first[0] == 0 {
-			err = p.head()
-		} else if err = p.next(); err == nil {
-			err = p.take()
+			err = p.readHead()
+		} else if err = p.readLine(); err == nil {
+			err = p.parseLine()
 		}
 		if err != nil {
 			return err
@@ -327,28 +330,28 @@ func (p *patchParser) read() error {
 	}
 }
 
-// head reads the head of a commit.
-func (p *patchParser) head() error {
-	if err := p.close(); err != nil {
+// readHead ends the current file, then reads the head of a commit and passes it on.
+func (p *patchParser) readHead() error {
+	if err := p.endFile(); err != nil {
 		return err
 	}
 	_, _ = p.in.src.Discard(1)
 
-	*p.in.room = answerTexts // each commit counts alone
+	*p.in.room = answerTexts // the limit is for each commit
 	var c PatchCommit
 	var seconds [2]string
 	var err error
-	if c.ID, err = p.in.part(maxField); err != nil {
+	if c.ID, err = p.in.readInnerField(maxField); err != nil {
 		return err
 	}
-	if c.Parents, err = p.in.parents(); err != nil {
+	if c.Parents, err = p.in.readParents(); err != nil {
 		return err
 	}
 	for _, f := range []struct {
-		to   *string
-		most int
+		to       *string
+		maxBytes int
 	}{{&c.Author, 2 * maxPerson}, {&seconds[0], maxField}, {&c.Committer, 2 * maxPerson}, {&seconds[1], maxField}, {&c.Message, patchMessage}} {
-		if *f.to, err = p.in.part(f.most); err != nil {
+		if *f.to, err = p.in.readInnerField(f.maxBytes); err != nil {
 			return err
 		}
 	}
@@ -358,8 +361,8 @@ func (p *patchParser) head() error {
 	return p.to.Commit(&c)
 }
 
-// next reads a line, of which it keeps MaxPatch bytes and a little more.
-func (p *patchParser) next() error {
+// readLine reads the next line into p.line. It keeps only a little more than MaxPatch bytes.
+func (p *patchParser) readLine() error {
 	p.line, p.cut = p.line[:0], false
 	for {
 		part, err := p.in.src.ReadSlice('\n')
@@ -375,29 +378,30 @@ func (p *patchParser) next() error {
 	}
 }
 
-// take reads the line as a part of the file that is open.
-func (p *patchParser) take() error {
+// parseLine takes the current line, which is in no head of a commit.
+func (p *patchParser) parseLine() error {
 	line := p.line
 	switch {
 	case bytes.HasPrefix(line, []byte("diff --git ")):
-		return p.begin(diffPath(string(line[len("diff --git "):])), 0)
+		return p.beginFile(diffPath(string(line[len("diff --git "):])), 0)
 	case bytes.HasPrefix(line, []byte("diff --combined ")):
-		return p.begin(unquote(string(line[len("diff --combined "):])), 1)
+		return p.beginFile(unquote(string(line[len("diff --combined "):])), 1)
 	case !p.open:
-		return nil // the empty line behind a head
+		return nil // the empty line after the head of a commit
 	case bytes.HasPrefix(line, []byte("@@")):
-		return p.hunk(string(line[:min(len(line), 1<<10)]))
+		return p.beginHunk(string(line[:min(len(line), 1<<10)]))
 	case p.inHunk:
-		p.changed(line)
+		p.addHunkLine(line)
 	default:
-		p.fact(string(line[:min(len(line), maxPath)]))
+		p.parseHeader(string(line[:min(len(line), maxPath)]))
 	}
 	return nil
 }
 
-// begin ends the file before, and begins a file of the commit.
-func (p *patchParser) begin(path string, parents int) error {
-	if err := p.close(); err != nil {
+// beginFile ends the current file and begins another. parents is 0, or 1 in a merge, as long as the
+// number of its parents is unknown.
+func (p *patchParser) beginFile(path string, parents int) error {
+	if err := p.endFile(); err != nil {
 		return err
 	}
 	p.f = PatchFile{Path: path, Status: 'M', Hunks: p.f.Hunks[:0], Removed: p.f.Removed[:0], Added: p.f.Added[:0]}
@@ -405,8 +409,9 @@ func (p *patchParser) begin(path string, parents int) error {
 	return nil
 }
 
-// close passes on the current file. For a merge, only its own lines count as changes.
-func (p *patchParser) close() error {
+// endFile passes on the current file, if there is one. It omits a file of a merge without lines of
+// its own.
+func (p *patchParser) endFile() error {
 	if !p.open {
 		return nil
 	}
@@ -416,24 +421,27 @@ func (p *patchParser) close() error {
 	} else if p.parents > 0 && len(p.f.Hunks) == 0 {
 		return nil
 	}
-	for i := range p.f.Hunks {
-		p.f.Hunks[i].place(p.parents > 0)
+	if p.parents > 0 {
+		for i := range p.f.Hunks {
+			p.f.Hunks[i].setEmptyStarts()
+		}
 	}
 	return p.to.File(&p.f)
 }
 
-// place makes the start of an empty side of a merge's hunk the line before it, as git names it.
-func (h *PatchHunk) place(own bool) {
+// setEmptyStarts makes the start of a side without lines the line before it, as git does for other
+// hunks.
+func (h *PatchHunk) setEmptyStarts() {
 	for _, side := range []*DiffRange{&h.Old, &h.New} {
-		if own && side.Lines == 0 {
+		if side.Lines == 0 {
 			side.Start--
 		}
 	}
 }
 
-// fact parses a line between the name of a file and its hunks: the file's mode, a rename, or that
+// parseHeader parses a line between the name of a file and its hunks: the file's mode, a rename, or that
 // it is binary.
-func (p *patchParser) fact(line string) {
+func (p *patchParser) parseHeader(line string) {
 	switch {
 	case strings.HasPrefix(line, "new file mode "):
 		p.f.Status = 'A'
@@ -448,8 +456,8 @@ func (p *patchParser) fact(line string) {
 	}
 }
 
-// hunk begins a hunk.
-func (p *patchParser) hunk(line string) error {
+// beginHunk parses the line that begins a hunk.
+func (p *patchParser) beginHunk(line string) error {
 	p.inHunk = true
 	if p.parents == 0 {
 		h, err := parseHunkHeader(line)
@@ -460,13 +468,13 @@ func (p *patchParser) hunk(line string) error {
 		return nil
 	}
 
-	// "@@@ -1,2 -3 +1,4 @@@": one more sign than there are parents. Its own lines make hunks.
+	// "@@@ -1,2 -3 +1,4 @@@" has one more @ than the merge has parents. addMergeLine makes the hunks.
 	ranges := strings.Fields(line)
 	p.parents = len(ranges[0]) - 1
 	if p.parents < 2 || len(ranges) < p.parents+2 {
 		return fmt.Errorf("git diff-tree said %.80q", line)
 	}
-	// Numbers of lines are not read: of a file that the merge deletes git says +1,18446744073709551615.
+	// Ignore the numbers of lines: for a file that a merge deletes, git prints +1,18446744073709551615.
 	var err error
 	for i, to := range map[int]*int{1: &p.old, 1 + p.parents: &p.now} {
 		start, _, _ := strings.Cut(ranges[i][1:], ",")
@@ -477,8 +485,8 @@ func (p *patchParser) hunk(line string) error {
 	return nil
 }
 
-// changed takes a line of a hunk.
-func (p *patchParser) changed(line []byte) {
+// addHunkLine adds a line of a hunk to the file, unless the file is huge.
+func (p *patchParser) addHunkLine(line []byte) {
 	if p.cut || len(p.f.Added)+len(p.f.Removed)+len(line) > MaxPatch {
 		p.f.Huge = true
 	}
@@ -487,15 +495,15 @@ func (p *patchParser) changed(line []byte) {
 		return
 	}
 	if p.parents > 0 {
-		p.combined(line[:signs], line[signs:])
+		p.addMergeLine(line[:signs], line[signs:])
 		return
 	}
 	h := &p.f.Hunks[len(p.f.Hunks)-1]
-	p.keep(h, line[0], line[1:])
+	p.addLine(h, line[0], line[1:])
 }
 
-// keep adds a changed line to its hunk.
-func (p *patchParser) keep(h *PatchHunk, sign byte, text []byte) {
+// addLine adds an added or removed line to the file, and counts it in the hunk.
+func (p *patchParser) addLine(h *PatchHunk, sign byte, text []byte) {
 	switch sign {
 	case '+':
 		p.f.Added = append(append(p.f.Added, text...), '\n')
@@ -506,20 +514,27 @@ func (p *patchParser) keep(h *PatchHunk, sign byte, text []byte) {
 	}
 }
 
-// combined takes a line of a merge, with a sign for each parent. It is the merge's own
-// where all parents have the same sign.
-func (p *patchParser) combined(signs, text []byte) {
+// addMergeLine takes a line of a merge, with a sign for each parent:
+//
+//	++  no parent has the line: the merge added it
+//	--  all parents have the line: the merge removed it
+//	+   only the second parent has it
+//	 -  only the second parent has it, and the merge lacks it
+//
+// Only lines of the first two kinds are lines of the merge's own hunks.
+func (p *patchParser) addMergeLine(signs, text []byte) {
 	own := len(bytes.Trim(signs, string(signs[:1]))) == 0 && signs[0] != ' '
-	gone := bytes.IndexByte(signs, '-') >= 0
+	gone := bytes.IndexByte(signs, '-') >= 0 // the merge lacks the line
 	if own && !p.f.Huge {
 		h := p.ownHunk()
-		p.keep(h, signs[0], text)
+		p.addLine(h, signs[0], text)
 		if gone {
 			h.Old.Lines++
 		} else {
 			h.New.Lines++
 		}
 	}
+	// The first parent counts for the numbers of old lines.
 	if gone && signs[0] == '-' || !gone && signs[0] == ' ' {
 		p.old++
 	}
@@ -528,7 +543,7 @@ func (p *patchParser) combined(signs, text []byte) {
 	}
 }
 
-// ownHunk returns the hunk of a merge's own lines that continues here, or a new one.
+// ownHunk returns the last hunk of a merge's own lines if it ends at the current line, or a new one.
 func (p *patchParser) ownHunk() *PatchHunk {
 	if n := len(p.f.Hunks); n > 0 {
 		h := &p.f.Hunks[n-1]
@@ -540,15 +555,14 @@ func (p *patchParser) ownHunk() *PatchHunk {
 	return &p.f.Hunks[len(p.f.Hunks)-1]
 }
 
-// diffPath returns the path in "a/P b/P" if both are equal. Renamed files have other lines with
-// their paths.
+// diffPath returns the path in "a/P b/P" or in the quoted form of it, where both have the same
+// length. For a renamed file the result is wrong, but other lines name its paths.
 func diffPath(names string) string {
+	half := len(names) / 2
 	if strings.HasPrefix(names, `"`) {
-		if half := len(names) / 2; half > 0 {
-			return strings.TrimPrefix(unquote(names[:half]), "a/")
-		}
+		return strings.TrimPrefix(unquote(names[:half]), "a/")
 	}
-	if half := len(names) / 2; half > 2 {
+	if half > 2 {
 		return names[2:half]
 	}
 	return ""

@@ -29,7 +29,7 @@ type piece struct {
 // ambiguousBytes is the length in bytes of a part of a line that may occur anywhere.
 const ambiguousBytes = 16
 
-// pieces reads the lines of a file.
+// pieces returns the pieces of a file.
 func (f *files) pieces(ctx context.Context, commit, path string) (pieces, error) {
 	head, err := f.Source(ctx, commit, path, SourceOptions{Lines: 1, MaxBytes: 4})
 	if err != nil || head.Encoding <= charset.UTF8Mark {
@@ -51,7 +51,8 @@ var newlines = map[charset.Encoding]string{
 // "\n", also within the characters of such an encoding.
 func piecesOf(file []byte, of charset.Encoding) (out pieces) {
 	newline := newlines[of]
-	git, first := 1, 0 // git's current line, and the one in which the current line of the text begins; 0 before it begins
+	git := 1   // git's current line
+	first := 0 // git's line in which the current line of the text begins; 0 between two lines
 	for at := len(newline); at < len(file); at += len(newline) {
 		if first == 0 {
 			first = git
@@ -67,13 +68,13 @@ func piecesOf(file []byte, of charset.Encoding) (out pieces) {
 		out = append(out, piece{first: first, last: git})
 	}
 
-	out.weigh(bytes.SplitAfter(file, []byte{'\n'}))
+	out.findTelling(bytes.SplitAfter(file, []byte{'\n'}))
 	return out
 }
 
-// weigh finds the lines that identify a line of the text: all except short ones, or the longest if
-// all are short.
-func (p pieces) weigh(lines [][]byte) {
+// findTelling sets telling for each line of the text: all of git's lines except short ones, or the
+// longest if all are short.
+func (p pieces) findTelling(lines [][]byte) {
 	for i := range p {
 		at := &p[i]
 		longest := at.first
@@ -91,17 +92,17 @@ func (p pieces) weigh(lines [][]byte) {
 	}
 }
 
-// lines returns the first and last of git's lines in some lines of the text.
-func (p pieces) lines(first, last int) (int, int) {
+// gitLines converts the numbers of the first and last line of a part of the text to git's.
+func (p pieces) gitLines(first, last int) (int, int) {
 	if p == nil || first < 1 || first > len(p) {
 		return first, last
 	}
 	return p[first-1].first, p[min(last, len(p))-1].last
 }
 
-// join converts a blame of git's lines into one of the text's lines, from first on. If several
-// commits wrote a line, it belongs to the newest of them.
-func (p pieces) join(b *Blame, first, last int) {
+// convertBlame converts a blame of git's lines into one of the text's lines from first to last. If
+// several commits wrote a line, it belongs to the newest of them.
+func (p pieces) convertBlame(b *Blame, first, last int) {
 	if p == nil {
 		return
 	}
@@ -112,7 +113,7 @@ func (p pieces) join(b *Blame, first, last int) {
 		}
 	}
 
-	joined := &blameReader{}
+	converted := &blameReader{}
 	for line := first; line <= min(last, len(p)); line++ {
 		var best BlameRange
 		for _, git := range p[line-1].telling {
@@ -122,9 +123,9 @@ func (p pieces) join(b *Blame, first, last int) {
 			}
 		}
 		if best.Commit != "" {
-			joined.blame.Ranges = append(joined.blame.Ranges, BlameRange{Commit: best.Commit, Path: best.Path, First: line, Lines: 1})
+			converted.blame.Ranges = append(converted.blame.Ranges, BlameRange{Commit: best.Commit, Path: best.Path, First: line, Lines: 1})
 		}
 	}
-	joined.mergeRuns()
-	b.Ranges = joined.blame.Ranges
+	converted.mergeRuns()
+	b.Ranges = converted.blame.Ranges
 }

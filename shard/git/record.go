@@ -11,8 +11,8 @@ import (
 )
 
 // Whoever may push decides how long the texts of a repository are, and some hundred bytes of a pack
-// can decompress to any length. So the readers measure a text before they hold it: they shorten one
-// that is longer than these limits while they read it, and say so in the text.
+// can decompress to any length. So the readers shorten a text that is longer than these limits while
+// they read it, and say so in the text.
 const (
 	maxSubject = 16 << 10 // bytes, as all below
 	maxBody    = 64 << 10
@@ -23,7 +23,7 @@ const (
 	maxRefName = 1 << 10 // the longest name a caller may ask for
 
 	answerTexts = 4 << 20 // all texts of one answer
-	leastText   = 256     // each text, once the others in the answer have used up answerTexts
+	leastText   = 256     // of each text, after the others in the answer have used up answerTexts
 )
 
 // room counts the bytes of text that an answer may still take.
@@ -34,14 +34,14 @@ func newRoom() *room {
 	return &r
 }
 
-// most returns how many bytes to keep of a text whose own limit is alone.
-func (r *room) most(alone int) int { return min(alone, max(int(*r), leastText)) }
+// allowed returns how many bytes to keep of a text that may have at most maxBytes.
+func (r *room) allowed(maxBytes int) int { return min(maxBytes, max(int(*r), leastText)) }
 
-// take shortens a text to what it may take, and counts it. The result is a copy, so the longer text
+// shorten shortens a text to what is allowed, and counts it. The result is a copy, so the longer text
 // can be freed.
-func (r *room) take(text string, alone int) string {
-	if most := r.most(alone); len(text) > most {
-		text = shortened(text[:most], len(text))
+func (r *room) shorten(text string, maxBytes int) string {
+	if n := r.allowed(maxBytes); len(text) > n {
+		text = shortened(text[:n], len(text))
 	} else {
 		text = strings.Clone(text)
 	}
@@ -49,15 +49,15 @@ func (r *room) take(text string, alone int) string {
 	return text
 }
 
-// takeCommit shortens the texts of a commit.
-func (r *room) takeCommit(c *Commit) {
-	c.AuthorName, c.AuthorEmail = r.take(c.AuthorName, maxPerson), r.take(c.AuthorEmail, maxPerson)
-	c.Subject, c.Body = r.take(c.Subject, maxSubject), r.take(c.Body, maxBody)
+// shortenCommit shortens the texts of a commit.
+func (r *room) shortenCommit(c *Commit) {
+	c.AuthorName, c.AuthorEmail = r.shorten(c.AuthorName, maxPerson), r.shorten(c.AuthorEmail, maxPerson)
+	c.Subject, c.Body = r.shorten(c.Subject, maxSubject), r.shorten(c.Body, maxBody)
 }
 
 // shortened returns the beginning of a text with a remark on the full length.
 func shortened(begin string, length int) string {
-	// Drop half a letter at the end: it would be displayed as damage.
+	// Drop an incomplete letter at the end: it would be displayed as damage.
 	for i := 0; i < utf8.UTFMax && i < len(begin); i++ {
 		if c := begin[len(begin)-1-i]; utf8.RuneStart(c) {
 			if !utf8.FullRuneInString(begin[len(begin)-1-i:]) {
@@ -86,8 +86,7 @@ type Commit struct {
 // commitFormat ends each field with a NUL, which messages cannot contain.
 const commitFormat = "--format=%H%x00%P%x00%an%x00%ae%x00%at%x00%ct%x00%s%x00%b"
 
-// records reads the output of git, with a NUL after each field. All text of a repository that comes
-// through a pipe passes through it.
+// records reads fields with a NUL after each, from the output of git.
 type records struct {
 	src  *bufio.Reader
 	room *room // for the texts in the answer
@@ -98,22 +97,22 @@ func newRecords(r io.Reader) *records {
 	return &records{src: bufio.NewReaderSize(r, 64<<10), room: newRoom()}
 }
 
-// next reads up to the next NUL and keeps at most most bytes; length is the full length. The text
+// readBytes reads a field and keeps at most its first maxBytes; length is the full length. The text
 // is valid until the next call. The error is io.EOF if nothing follows, and io.ErrUnexpectedEOF if
 // the NUL is missing.
-func (r *records) next(most int) (text []byte, length int, err error) {
+func (r *records) readBytes(maxBytes int) (text []byte, length int, err error) {
 	r.buf = r.buf[:0]
 	for {
 		part, err := r.src.ReadSlice(0)
-		whole := err == nil
-		if whole {
+		ends := err == nil
+		if ends {
 			part = part[:len(part)-1]
 		}
 		length += len(part)
-		r.buf = append(r.buf, part[:min(len(part), max(0, most-len(r.buf)))]...)
+		r.buf = append(r.buf, part[:min(len(part), max(0, maxBytes-len(r.buf)))]...)
 
 		switch {
-		case whole:
+		case ends:
 			return r.buf, length, nil
 		case err == io.EOF && length > 0:
 			return r.buf, length, io.ErrUnexpectedEOF
@@ -123,46 +122,47 @@ func (r *records) next(most int) (text []byte, length int, err error) {
 	}
 }
 
-// field reads a field and shortens it to most bytes.
-func (r *records) field(most int) (string, error) {
-	text, length, err := r.next(most)
+// readField reads a field and shortens it to maxBytes. Its error is io.EOF if nothing follows.
+func (r *records) readField(maxBytes int) (string, error) {
+	text, length, err := r.readBytes(maxBytes)
 	if length > len(text) {
 		return shortened(string(text), length), err
 	}
 	return string(text), err
 }
 
-// part reads a field in the middle of a record, where the end of the output is an error.
-func (r *records) part(most int) (string, error) {
-	s, err := r.field(most)
+// readInnerField reads a field in the middle of a record: the end of the output there is
+// io.ErrUnexpectedEOF.
+func (r *records) readInnerField(maxBytes int) (string, error) {
+	s, err := r.readField(maxBytes)
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
 	return s, err
 }
 
-// text reads a field in the middle of a record, and counts it towards the size of the answer.
-func (r *records) text(alone int) (string, error) {
-	s, err := r.part(r.room.most(alone))
+// readText is like readInnerField, and counts the field towards the size of the answer.
+func (r *records) readText(maxBytes int) (string, error) {
+	s, err := r.readInnerField(r.room.allowed(maxBytes))
 	*r.room -= room(len(s))
 	return s, err
 }
 
-// commit reads one commit as commitFormat prints it. The error is io.EOF at the end of the output.
-func (r *records) commit() (c Commit, err error) {
-	if c.Hash, err = r.field(maxField); err != nil {
+// readCommit reads one commit as commitFormat prints it. The error is io.EOF at the end of the output.
+func (r *records) readCommit() (c Commit, err error) {
+	if c.Hash, err = r.readField(maxField); err != nil {
 		return c, err
 	}
 
 	var seconds [2]string
-	parents, err := r.parents()
+	parents, err := r.readParents()
 	c.Parents = parents
 	for _, f := range []struct {
-		to   *string
-		most int
+		to       *string
+		maxBytes int
 	}{{&c.AuthorName, maxPerson}, {&c.AuthorEmail, maxPerson}, {&seconds[0], maxField}, {&seconds[1], maxField}, {&c.Subject, maxSubject}, {&c.Body, maxBody}} {
 		if err == nil {
-			*f.to, err = r.text(f.most)
+			*f.to, err = r.readText(f.maxBytes)
 		}
 	}
 
@@ -171,10 +171,10 @@ func (r *records) commit() (c Commit, err error) {
 	return c, err
 }
 
-// parents reads the ids of the parents, and keeps only the first if there are too many.
-func (r *records) parents() ([]string, error) {
+// readParents reads a field with the ids of the parents, and keeps the first maxParents.
+func (r *records) readParents() ([]string, error) {
 	const id = 64 + 1 // bytes of the longest id and a blank
-	text, length, err := r.next(maxParents * id)
+	text, length, err := r.readBytes(maxParents * id)
 	ids := strings.Fields(string(text))
 
 	// The last id may be incomplete.
@@ -187,10 +187,10 @@ func (r *records) parents() ([]string, error) {
 	return ids[:min(len(ids), maxParents)], err
 }
 
-// commits reads commits until the end of the output.
-func (r *records) commits(use func(Commit) error) error {
+// readCommits calls use with each commit until the end of the output.
+func (r *records) readCommits(use func(Commit) error) error {
 	for {
-		c, err := r.commit()
+		c, err := r.readCommit()
 		if err == nil {
 			err = use(c)
 		}
@@ -213,6 +213,7 @@ func readLine(in *bufio.Reader) (string, error) {
 	return line, err
 }
 
+// ignoreEOF returns nil for io.EOF, and any other error as it is.
 func ignoreEOF(err error) error {
 	if err == io.EOF {
 		return nil

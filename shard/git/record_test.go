@@ -100,7 +100,7 @@ func TestRecordReader_agreesWithSplitting(t *testing.T) {
 			in := newRecords(iotest.HalfReader(strings.NewReader(text)))
 			fields := strings.Split(text, "\x00")
 			for _, want := range fields[:len(fields)-1] {
-				if got, length, err := in.next(most); err != nil || length != len(want) || string(got) != want[:min(most, len(want))] {
+				if got, length, err := in.readBytes(most); err != nil || length != len(want) || string(got) != want[:min(most, len(want))] {
 					t.Errorf("%.20q, %d bytes at most: %.20q of %d, %v; want %.20q", text, most, got, length, err, want)
 				}
 			}
@@ -108,7 +108,7 @@ func TestRecordReader_agreesWithSplitting(t *testing.T) {
 			if fields[len(fields)-1] != "" {
 				want = io.ErrUnexpectedEOF
 			}
-			if _, _, err := in.next(most); err != want {
+			if _, _, err := in.readBytes(most); err != want {
 				t.Errorf("%.20q, %d bytes at most: ends with %v, want %v", text, most, err, want)
 			}
 		}

@@ -174,7 +174,8 @@ type listing struct {
 	symref string            // full name of the branch that HEAD names; empty if detached or unknown
 }
 
-// format returns the hash algorithm of the remote; empty if unknown.
+// format returns the hash algorithm of the remote, by the length of an id; empty if it has no
+// references.
 func (l *listing) format() string {
 	for _, oid := range l.refs {
 		if len(oid) == 64 {
@@ -206,9 +207,9 @@ func list(ctx context.Context, from source, o FetchOptions) (*listing, error) {
 	l := &listing{refs: map[string]string{}}
 	err = c.Stream(ctx, func(r io.Reader) error { return l.read(r) })
 
-	// The repository is empty, or there is no repository at all.
+	// Without references, the repository is empty or there is no repository at all.
 	if err == nil && len(l.refs) == 0 && l.head == "" && !strings.HasPrefix(addr, "file:") {
-		err = speaksGit(ctx, *c)
+		err = checkSpeaksGit(ctx, *c)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", from, err)
@@ -216,9 +217,10 @@ func list(ctx context.Context, from source, o FetchOptions) (*listing, error) {
 	return l, nil
 }
 
-// speaksGit repeats the listing and looks for packets of git's protocol. A web page, such as the
-// sign-in page of a proxy, lists no references either, and must not empty the mirror.
-func speaksGit(ctx context.Context, c run.Command) error {
+// checkSpeaksGit repeats the listing and returns an error if no packets of git's protocol came. A web
+// page, such as the sign-in page of a proxy, lists no references either, and must not empty the
+// mirror.
+func checkSpeaksGit(ctx context.Context, c run.Command) error {
 	// GIT_TRACE_PACKET prints packets only for git's own protocol.
 	c.Env = append(slices.Clip(c.Env), "GIT_TRACE_PACKET=1")
 	said, err := c.Complaints(ctx)
@@ -236,7 +238,7 @@ func speaksGit(ctx context.Context, c run.Command) error {
 //	<oid> TAB refs/tags/v1
 //	<oid> TAB refs/tags/v1^{}        the target of the tag: ignored
 func (l *listing) read(r io.Reader) error {
-	lines, held := bufio.NewScanner(r), 0
+	lines, nameBytes := bufio.NewScanner(r), 0
 	lines.Buffer(nil, 1<<20)
 
 	for lines.Scan() {
@@ -254,8 +256,8 @@ func (l *listing) read(r io.Reader) error {
 			l.refs[name] = value
 
 			// The remote decides how many there are, so limit the memory they take.
-			held += len(name)
-			if len(l.refs) > pack.MaxRefs || held > maxRefBytes {
+			nameBytes += len(name)
+			if len(l.refs) > pack.MaxRefs || nameBytes > maxRefBytes {
 				return errManyRefs
 			}
 		}

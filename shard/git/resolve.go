@@ -25,14 +25,14 @@ func (b *base) Resolve(ctx context.Context, ref string) (commit string, err erro
 		return "", err
 	}
 
-	// The text names a branch or tag, or looks like the beginning of an id.
 	suffix := suffixes.FindString(ref)
 	base := strings.TrimSuffix(ref, suffix)
-	commit = s.named(base)
+	commit = s.commitOf(base)
 	if commit != "" && suffix == "" {
 		return commit, nil
 	}
 
+	// If it names no branch or tag, it must be the beginning of an id.
 	if commit == "" {
 		if err := checkRef(ref); err != nil {
 			return "", err
@@ -46,7 +46,7 @@ func (b *base) Resolve(ctx context.Context, ref string) (commit string, err erro
 		commit = base
 	}
 
-	// Git gets only ids with suffixes.
+	// Git gets only an id with the suffixes, never a name.
 	name := commit + suffix + "^{commit}"
 	commit = ""
 	err = b.with(ctx, func(c reader) error {
@@ -87,8 +87,8 @@ func (b *base) FullName(ctx context.Context, ref string) (string, error) {
 	return s.fullName(ref), nil
 }
 
-// named returns the commit of a branch or tag, by any of its names.
-func (s *refState) named(name string) string {
+// commitOf returns the commit of a branch or tag, by any of its names; empty if there is none.
+func (s *refState) commitOf(name string) string {
 	switch name {
 	case "", "HEAD", "@":
 		return s.head

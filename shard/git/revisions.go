@@ -42,9 +42,8 @@ func (b *base) Revisions(ctx context.Context, branches, tags Matcher) (revs []Re
 	}
 	first := len(revs)
 
-	// HEAD's branch is already in the list.
 	matching := append(choose(s.branches, branches), choose(s.tags, tags)...)
-	matching = slices.DeleteFunc(matching, func(r Ref) bool { return r.Head })
+	matching = slices.DeleteFunc(matching, func(r Ref) bool { return r.Head }) // it is in the list already
 
 	commits := map[string]bool{s.head: true} // len(commits) <= 64
 	for i, r := range matching {

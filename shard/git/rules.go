@@ -28,18 +28,18 @@ type rules struct {
 // rulesReader reads those files and caches their content.
 type rulesReader struct {
 	*base
-	files *files
-	known *lru.Cache[string, rules] // by commit of HEAD
+	files  *files
+	cached *lru.Cache[string, rules] // by commit of HEAD
 }
 
-// rules reads how to read the history. The default branch says so for all revisions, as it does for
-// git in a bare repository: an old revision lacks later corrections.
+// rules reads the rules of the default branch. They count for all revisions, as git does it in a bare
+// repository: an old revision lacks later corrections.
 func (h *rulesReader) rules(ctx context.Context) (r rules, err error) {
 	s, err := h.refs(ctx)
 	if err != nil || s.head == "" {
 		return r, err
 	}
-	if known, ok := h.known.Get(s.head); ok {
+	if known, ok := h.cached.Get(s.head); ok {
 		return known, nil
 	}
 
@@ -52,7 +52,7 @@ func (h *rulesReader) rules(ctx context.Context) (r rules, err error) {
 		return r, err
 	}
 	r.ignored = parseIgnored(text)
-	h.known.Put(s.head, r, 1)
+	h.cached.Put(s.head, r, 1)
 	return r, nil
 }
 
@@ -156,17 +156,19 @@ func parseMailmap(oid string, text []byte) *Mailmap {
 	return m
 }
 
-// cutIdentity cuts `Name <address>` off the start of a line.
-func cutIdentity(line string, empty bool) (who identity, rest string, ok bool) {
+// cutIdentity cuts `Name <address>` off the start of a line. The address may be empty if emptyEmail
+// is set.
+func cutIdentity(line string, emptyEmail bool) (who identity, rest string, ok bool) {
 	name, after, open := strings.Cut(line, "<")
 	email, rest, closed := strings.Cut(after, ">")
-	if !open || !closed || email == "" && !empty {
+	if !open || !closed || email == "" && !emptyEmail {
 		return who, "", false
 	}
 	return identity{strings.TrimSpace(name), email}, rest, true
 }
 
-// add adds a rule. It replaces an earlier rule for the same author.
+// add adds a rule: the author of in a commit is the person to. It replaces an earlier rule for the
+// same author.
 func (m *Mailmap) add(to, of identity) {
 	key := asciiLower(of.email)
 	e := m.byEmail[key]

@@ -15,7 +15,6 @@ func (f *files) Scan(ctx context.Context, files []Entry, maxSize int64, visit fu
 		maxSize = 2 << 20
 	}
 
-	// Find the sizes first: they decide which files to skip.
 	read, err := f.Sized(ctx, files)
 	if err != nil {
 		return err

@@ -72,9 +72,9 @@ func (b boundary) write(name string) error {
 	}
 
 	// Git may read the file at any moment, so it must appear as a whole.
-	half := name + ".new"
-	if err := os.WriteFile(half, []byte(b.text()), 0o644); err != nil {
+	temp := name + ".new"
+	if err := os.WriteFile(temp, []byte(b.text()), 0o644); err != nil {
 		return err
 	}
-	return os.Rename(half, name)
+	return os.Rename(temp, name)
 }

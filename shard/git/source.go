@@ -147,9 +147,9 @@ func (s *Source) readWhole(in *bufio.Reader) error {
 // number of the next line.
 func (s *Source) readLines(in *bufio.Reader, o SourceOptions) error {
 	s.Total = -1
-	line, last := 1, byte('\n')
+	line, last := 1, byte('\n') // last is the last byte that was read
 	for {
-		// This is a line, or a part of one that is longer than the buffer.
+		// A part is a line, or a piece of a line that is longer than the buffer.
 		part, err := in.ReadSlice('\n')
 		if err != nil && err != bufio.ErrBufferFull && err != io.EOF {
 			return err
@@ -160,14 +160,14 @@ func (s *Source) readLines(in *bufio.Reader, o SourceOptions) error {
 		last = part[len(part)-1]
 
 		if line >= o.FirstLine && (o.Lines == 0 || line < o.FirstLine+o.Lines) {
-			s.take(part, o.MaxBytes)
+			s.addPart(part, o.MaxBytes)
 		}
 		if last == '\n' {
 			line++
 		}
 
-		past := s.Cut || o.Lines != 0 && line >= o.FirstLine+o.Lines
-		if past && !o.Count && !atEnd(in) {
+		done := s.Cut || o.Lines != 0 && line >= o.FirstLine+o.Lines
+		if done && !o.Count && !atEnd(in) {
 			return nil
 		}
 	}
@@ -185,12 +185,12 @@ func atEnd(in *bufio.Reader) bool {
 	return err == io.EOF
 }
 
-// take adds a part of the selected lines, up to most bytes in all.
-func (s *Source) take(part []byte, most int64) {
+// addPart adds a part of the selected lines to Content, which may have at most maxBytes.
+func (s *Source) addPart(part []byte, maxBytes int64) {
 	if s.Cut {
 		return
 	}
-	if over := int64(len(s.Content)+len(part)) - most; over > 0 {
+	if over := int64(len(s.Content)+len(part)) - maxBytes; over > 0 {
 		part = part[:max(0, int64(len(part))-over)]
 		s.Cut = true
 	}

@@ -60,7 +60,7 @@ func (b *base) readRefs(ctx context.Context) (*refState, error) {
 		return nil, fmt.Errorf("read references: %w", err)
 	}
 	for _, f := range lines {
-		if err := s.add(ctx, b, f); err != nil {
+		if err := s.addRef(ctx, b, f); err != nil {
 			return nil, err
 		}
 	}
@@ -92,7 +92,7 @@ func (b *base) refLines(ctx context.Context) ([][]string, error) {
 		return lines, nil
 	}
 
-	// If there are many, running git once is faster than reading as many files.
+	// Running git once is faster than reading many files.
 	c := b.git("for-each-ref", "--format="+refFormat)
 	c.Limit, c.Timeout = 1<<30, 5*time.Minute
 	var lines [][]string
@@ -107,12 +107,12 @@ func (b *base) refLines(ctx context.Context) ([][]string, error) {
 	return lines, err
 }
 
-// eachRef reads the output of git for-each-ref, with a NUL after each of so many fields. The first
-// field is the name.
+// eachRef reads the output of git for-each-ref, which has so many fields for each reference, with a
+// NUL after each field. It calls use with the fields; the first is the name.
 func eachRef(in *records, fields int, use func(f []string)) error {
 	for n := 0; ; n++ {
-		// The field begins with the line break of the line before.
-		name, err := in.field(maxPath)
+		// A line break ends each line, so it is at the beginning of the next name.
+		name, err := in.readField(maxPath)
 		if name == "\n" && err == io.ErrUnexpectedEOF {
 			return nil
 		}
@@ -125,7 +125,7 @@ func eachRef(in *records, fields int, use func(f []string)) error {
 
 		f := append(make([]string, 0, fields), strings.TrimPrefix(name, "\n"))
 		for len(f) < fields {
-			part, err := in.part(maxField)
+			part, err := in.readInnerField(maxField)
 			if err != nil {
 				return err
 			}
@@ -143,7 +143,6 @@ func (b *base) fewRefLines() (lines [][]string, ok bool) {
 		return nil, false
 	}
 
-	// There are few enough to read the object of each.
 	store, err := pack.Open(b.dir)
 	if err != nil {
 		return nil, false
@@ -181,8 +180,8 @@ func (b *base) fewRefLines() (lines [][]string, ok bool) {
 	return lines, true
 }
 
-// add adds the reference in a line of refFormat, unless it leads to no commit.
-func (s *refState) add(ctx context.Context, b *base, f []string) error {
+// addRef adds the reference with the fields of refFormat, unless it leads to no commit.
+func (s *refState) addRef(ctx context.Context, b *base, f []string) error {
 	r := Ref{Full: f[0]}
 	seconds := ""
 
@@ -221,11 +220,11 @@ func (s *refState) add(ctx context.Context, b *base, f []string) error {
 	return nil
 }
 
-// peel follows a chain of tags; the commit is empty if it ends elsewhere.
+// peel returns the commit that a tag leads to, also by other tags, and the time of the commit. The
+// commit is empty if the tag leads to another object.
 func (b *base) peel(ctx context.Context, oid string) (commit string, t time.Time, err error) {
 	id := ""
 	err = b.with(ctx, func(p reader) error {
-		// A tag may lead to a tag. Git follows them all.
 		info, err := p.Info(oid + "^{commit}")
 		if err != nil || info.Kind != "commit" {
 			return err

@@ -75,10 +75,10 @@ func (h *authors) Together(ctx context.Context, commit, path string) (files []Fi
 	return slices.Clone(files), commits, cut, nil
 }
 
-// countTogether reads a mark before each commit, then its files. It returns how many commits count,
-// and how many it has read.
+// countTogether reads commits, each a mark and then its files. It adds the files to counts, and
+// returns how many commits count, and how many it has read.
 func countTogether(r io.Reader, counts map[string]int) (commits, looked int, err error) {
-	in, held := newRecords(r), 0
+	in, size := newRecords(r), 0
 	var files []string
 	end := func() {
 		if len(files) > 0 && len(files) <= TogetherFiles {
@@ -90,7 +90,7 @@ func countTogether(r io.Reader, counts map[string]int) (commits, looked int, err
 		files = files[:0]
 	}
 	for {
-		field, err := in.field(maxField)
+		field, err := in.readField(maxField)
 		if err != nil {
 			end()
 			return commits, looked, ignoreEOF(err)
@@ -100,7 +100,7 @@ func countTogether(r io.Reader, counts map[string]int) (commits, looked int, err
 			end()
 			continue
 		}
-		if held += len(field); held > maxAuthorBytes {
+		if size += len(field); size > maxAuthorBytes {
 			return 0, 0, fmt.Errorf("the files of these commits take more than %d MB: %w", maxAuthorBytes>>20, ErrTooLarge)
 		}
 		files = append(files, strings.TrimPrefix(field, "\n"))

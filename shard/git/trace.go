@@ -23,14 +23,15 @@ import (
 // ErrBadFilter means that git cannot look for such a change.
 var ErrBadFilter = fmt.Errorf("%w: not a change that git can look for", fs.ErrInvalid)
 
-// TraceQuery selects commits by what they changed. Exactly one of Text, Expr and Lines is set.
+// TraceQuery selects commits by what they changed in files. Exactly one of Text, Expr and Lines is
+// set.
 type TraceQuery struct {
-	Commit   string // id of the commit to start from
-	Not      string // an id: leave out its history; "" leaves out nothing
-	Path     string // only changes in this file or directory; the file if Lines is set
-	Text     string // commits that change how often this text occurs in a file
-	Expr     string // commits that change a line which matches this expression
-	Lines    [2]int // first and last line, from 1, of the file Path in Commit: commits that change one of them
+	Commit   string // the id of the newest commit to look at
+	Not      string // the id of a commit: omit it and its ancestors; "" omits nothing
+	Path     string // look only at changes in this file or directory; the file if Lines is set
+	Text     string // select the commits that change how often this text occurs in a file
+	Expr     string // select the commits that add or remove a line which matches this expression
+	Lines    [2]int // select the commits that change one of these lines of the file Path, first and last, from 1, as numbered in Commit
 	NoMerges bool
 	Since    time.Time
 	Until    time.Time
@@ -43,31 +44,33 @@ type TraceQuery struct {
 type TracePage struct {
 	LogPage
 
-	Paths map[string][]string // by commit: the files with such a change
-	// If the trace of lines stopped before their beginning: their place in the parent of the last
-	// commit of the page.
+	Paths map[string][]string // by id of a commit: the files in which it made a selected change
+
+	// If older commits may have changed the lines of the query: the path and the numbers of these
+	// lines in the parent of the last commit of the page. The query for the next page has them as
+	// Path and Lines.
 	From      string
 	FromLines [2]int
 
-	Changed map[string]ChangedLines // by commit, for the first commits of the page, if the query has a text or an expression
-	Unread  []string                // paths of files that may contain such a change but are too large to read
+	Changed map[string]ChangedLines // by id of a commit, for the first commits of the page, if the query has Text or Expr
+	Unread  []string                // paths of files that may have a selected change, but are too large to read
 }
 
 const (
-	traceTime  = 5 * time.Second
-	traceFirst = 64 // first number of commits that git compares at a time; small, as users want the newest most
-	traceMost  = 2048
-	tracePaths = 10       // greatest number of paths listed for a commit
-	maxPatch   = 16 << 20 // bytes of one change of the traced lines
-	maxEntry   = 64 << 10 // bytes of the entry of a file: a merge has any number of parents
+	traceTime     = 5 * time.Second
+	traceBatchMin = 64 // commits that git compares in the first batch; few, so that users soon see the newest
+	traceBatchMax = 2048
+	tracePaths    = 10       // greatest number of paths listed for a commit
+	maxPatch      = 16 << 20 // bytes of the patch of one commit, for traced lines
+	maxEntry      = 64 << 10 // bytes of the entry of a file: a merge has any number of parents
 )
 
-// traces lists the commits that made a change.
+// traces finds the commits that made a change.
 type traces struct{ *logs }
 
 // Trace lists the commits that changed a text, or some lines of a file. It compares each commit
-// with its parents, which takes long. When the time is over it returns what it has found, and sets
-// Reached.
+// with its parents, which takes long. When the time is over, it returns what it has found, and sets
+// Reached to the time of the first commit that it has not compared.
 func (h *traces) Trace(ctx context.Context, q TraceQuery) (TracePage, error) {
 	if q.Limit <= 0 {
 		q.Limit = 50
@@ -86,29 +89,28 @@ func (h *traces) Trace(ctx context.Context, q TraceQuery) (TracePage, error) {
 		return TracePage{}, err
 	}
 
-	// Trace the history of some lines, or find the commits that touch a text.
 	var page TracePage
 	if q.Lines[0] > 0 {
 		page, err = h.followLines(ctx, q)
 	} else {
-		page, err = h.compare(ctx, q)
+		page, err = h.traceText(ctx, q)
 	}
 	if err != nil {
 		return TracePage{}, fmt.Errorf("trace a change: %w", err)
 	}
 
-	// References move, so look them up now.
+	// The commits were read without their references.
 	for i := range page.Commits {
 		page.Commits[i] = page.Commits[i].withRefs(s)
 	}
 	return page, nil
 }
 
-// check returns an error for a query that git would misunderstand.
+// check returns an error for a query that git would misunderstand, and cleans its path.
 func (q *TraceQuery) check() error {
 	for _, text := range []string{q.Text, q.Expr} {
 		if strings.IndexByte(text, 0) >= 0 || len(text) > 1000 {
-			return fmt.Errorf("a change is looked for by at most 1,000 bytes: %w", ErrBadFilter)
+			return fmt.Errorf("a text or an expression to search changes for has at most 1,000 bytes and no NUL: %w", ErrBadFilter)
 		}
 	}
 	path, err := cleanPath(q.Path)
@@ -121,26 +123,26 @@ func (q *TraceQuery) logQuery() LogQuery {
 	return LogQuery{Commit: q.Commit, Not: q.Not, Path: q.Path, Since: q.Since, Until: q.Until, NoMerges: q.NoMerges}
 }
 
-// compare lists commits, newest first, and lets git compare them in batches, until it has a page or
-// the time is over.
-func (h *traces) compare(ctx context.Context, q TraceQuery) (page TracePage, err error) {
-	// looked limits the time for comparing; ctx has the time of the caller.
-	looked, cancel := context.WithTimeout(ctx, q.Time)
+// traceText finds the commits that changed the text or expression of the query, newest first, until
+// it has a page or the time is over.
+func (h *traces) traceText(ctx context.Context, q TraceQuery) (page TracePage, err error) {
+	// limited has the time limit of the query; ctx has that of the caller.
+	limited, cancel := context.WithTimeout(ctx, q.Time)
 	defer cancel()
 
 	own := newChangeReader(q)
-	found, err := h.compareEach(looked, q, &page, own)
+	found, err := h.findChanges(limited, q, &page, own)
 	page.Unread, page.Changed = own.unread, own.lines
 
 	switch {
 	case err == nil:
-	case looked.Err() != nil && ctx.Err() == nil: // the time is over, which is no error
+	case limited.Err() != nil && ctx.Err() == nil: // the time of the query is over, which is no error
 		page.AtLeast = true
 	default:
 		return page, err
 	}
 
-	// The page is a part of what was found.
+	// Skip and Limit select the page from what was found.
 	page.AtLeast = page.AtLeast || !page.Reached.IsZero()
 	page.Total = len(found)
 	found = found[min(q.Skip, len(found)):]
@@ -151,12 +153,13 @@ func (h *traces) compare(ctx context.Context, q TraceQuery) (page TracePage, err
 	return page, err
 }
 
-// compareEach lets git compare the commits of a list until it has a page. It returns the commits
-// with the change, newest first; with an error, those found before the error.
-func (h *traces) compareEach(ctx context.Context, q TraceQuery, page *TracePage, own *changeReader) (found []string, err error) {
+// findChanges compares commits in batches, by git and own, until it has found enough for a page. It
+// returns the ids of the commits with the change, newest first; with an error, those found before
+// the error. It sets the Paths of the page.
+func (h *traces) findChanges(ctx context.Context, q TraceQuery, page *TracePage, own *changeReader) (found []string, err error) {
 	page.Paths = map[string][]string{}
 	err = h.listBatches(ctx, q, func(batch []string, first time.Time) error {
-		// The search has stopped here unless this batch is compared.
+		// If the search stops before this batch is compared, it has reached this time.
 		page.Reached = first
 		if len(found) >= q.Skip+q.Limit {
 			return run.ErrStop
@@ -170,8 +173,8 @@ func (h *traces) compareEach(ctx context.Context, q TraceQuery, page *TracePage,
 	return found, err
 }
 
-// listBatches calls use with the commits to compare, newest first, and the time of the first of
-// each batch. If use returns run.ErrStop, it ends without an error.
+// listBatches lists the commits to compare, newest first. It calls use with the ids of each batch
+// and the time of its first commit. If use returns run.ErrStop, it ends without an error.
 func (h *traces) listBatches(ctx context.Context, q TraceQuery, use func([]string, time.Time) error) error {
 	all := q.logQuery()
 	args, err := all.arguments()
@@ -179,13 +182,13 @@ func (h *traces) listBatches(ctx context.Context, q TraceQuery, use func([]strin
 		return err
 	}
 
-	// One git lists the commits while others compare them.
+	// This git process lists the commits while others compare them.
 	c := h.git("rev-list", "--timestamp")
 	c.Args = append(c.Args, args...)
 	c.Timeout, c.Limit = q.Time+time.Second, 4<<30
 	return c.Stream(ctx, func(r io.Reader) error {
 		in := bufio.NewReaderSize(r, 64<<10)
-		for size := traceFirst; ; size = min(2*size, traceMost) {
+		for size := traceBatchMin; ; size = min(2*size, traceBatchMax) {
 			batch, first, err := nextCommits(in, size)
 			if len(batch) == 0 || err != nil && err != io.EOF {
 				return ignoreEOF(err)
@@ -197,9 +200,10 @@ func (h *traces) listBatches(ctx context.Context, q TraceQuery, use func([]strin
 	})
 }
 
-// nextCommits reads lines with a time and a commit, "1700000000 <id>". It returns the first time.
-func nextCommits(in *bufio.Reader, most int) (commits []string, first time.Time, err error) {
-	for len(commits) < most {
+// nextCommits reads up to limit lines with a time and a commit, "1700000000 <id>". It returns the
+// ids and the first time.
+func nextCommits(in *bufio.Reader, limit int) (commits []string, first time.Time, err error) {
+	for len(commits) < limit {
 		line, err := readLine(in)
 		if err != nil {
 			return commits, first, err
@@ -217,11 +221,10 @@ func nextCommits(in *bufio.Reader, most int) (commits []string, first time.Time,
 	return commits, first, nil
 }
 
-// changedFiles returns the command that compares commits with their parents and prints the given
-// form.
-func (h *traces) changedFiles(q TraceQuery, commits []string, form ...string) *run.Command {
+// diffCommand returns the git diff-tree that compares commits with their parents, with more options.
+func (h *traces) diffCommand(q TraceQuery, commits []string, options ...string) *run.Command {
 	c := h.git("diff-tree", "--stdin", "-r", "--root", "--no-renames", "--no-ext-diff", "--no-textconv")
-	c.Args = append(append(c.Args, form...), "--")
+	c.Args = append(append(c.Args, options...), "--")
 	if q.Path != "" {
 		c.Args = append(c.Args, q.Path)
 	}
@@ -230,8 +233,8 @@ func (h *traces) changedFiles(q TraceQuery, commits []string, form ...string) *r
 	return c
 }
 
-// pickaxe returns the options that make git list only files with the change. If exact is false, git
-// lists a few files more.
+// pickaxe returns the options of git that omit files without a selected change. If exact is false,
+// git also lists some files without one.
 func (q *TraceQuery) pickaxe() (args []string, exact bool, err error) {
 	if strings.Contains(q.Text, "\n") {
 		return []string{"--pickaxe-regex", "-S" + strings.ReplaceAll(quoteExtended(q.Text), "\n", "\r?\n")}, true, nil
@@ -243,20 +246,20 @@ func (q *TraceQuery) pickaxe() (args []string, exact bool, err error) {
 	return []string{"--text", "-G" + expr}, exact, err // without --text git skips files that contain a NUL
 }
 
-// compareBatch adds the commits of a batch that have the change. Git compares all their files, and
-// own reads those that git cannot read.
+// compareBatch adds the commits of a batch with a selected change to found, and their files to the
+// page. Git compares all files, and own compares those that git cannot.
 func (h *traces) compareBatch(ctx context.Context, q TraceQuery, batch []string, found *[]string, page *TracePage, own *changeReader) error {
-	look, exact, err := q.pickaxe()
+	pickaxe, exact, err := q.pickaxe()
 	if err != nil {
 		return err
 	}
-	c := h.changedFiles(q, batch, append(slices.Clone(look), "-z", "--raw")...)
+	c := h.diffCommand(q, batch, append(slices.Clone(pickaxe), "-z", "--raw")...)
 
-	group, both := errgroup.WithContext(ctx)
-	group.Go(func() error { return h.readBatch(both, own, batch) })
-	byGit := map[string][]changedFile{}
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return h.readBatch(groupCtx, own, batch) })
+	byGit := map[string][]changedFile{} // by id of a commit
 	group.Go(func() error {
-		return differences(both, c, func(commit, entry, path string) error {
+		return readDifferences(groupCtx, c, func(commit, entry, path string) error {
 			byGit[commit] = append(byGit[commit], changedFile{path, entry})
 			return nil
 		})
@@ -265,15 +268,16 @@ func (h *traces) compareBatch(ctx context.Context, q TraceQuery, batch []string,
 		return err
 	}
 	if !exact {
-		if err := h.keepMatches(ctx, q, look, byGit); err != nil {
+		if err := h.keepMatches(ctx, q, pickaxe, byGit); err != nil {
 			return err
 		}
 	}
 
+	// Join both results, in the order of the batch.
 	for _, commit := range batch {
 		var paths []string
 		for _, file := range byGit[commit] {
-			if !own.judged[[2]string{commit, file.path}] {
+			if !own.gitIgnored[[2]string{commit, file.path}] {
 				paths = append(paths, file.path)
 			}
 		}
@@ -288,33 +292,34 @@ func (h *traces) compareBatch(ctx context.Context, q TraceQuery, batch []string,
 // changedFile is a file that a commit changed, with its entry as git prints it.
 type changedFile struct{ path, entry string }
 
-// keepMatches removes the files in which no changed line matches the expression itself.
-func (h *traces) keepMatches(ctx context.Context, q TraceQuery, look []string, byGit map[string][]changedFile) error {
+// keepMatches removes the files in which no changed line matches the expression itself. Git has found
+// them with pickaxe, the options for an expression that matches more.
+func (h *traces) keepMatches(ctx context.Context, q TraceQuery, pickaxe []string, byGit map[string][]changedFile) error {
 	if len(byGit) == 0 {
 		return nil
 	}
 	p := &patchLines{wanted: q.lineMatcher(), found: map[string]ChangedLines{}, matches: map[string]bool{}}
-	if err := h.patches(q, slices.Collect(maps.Keys(byGit)), look).Stream(ctx, p.read); err != nil {
+	if err := h.patchCommand(q, slices.Collect(maps.Keys(byGit)), pickaxe).Stream(ctx, p.read); err != nil {
 		return err
 	}
 	for commit, files := range byGit {
 		byGit[commit] = slices.DeleteFunc(files, func(f changedFile) bool {
-			fields := strings.Fields(f.entry)
+			fields := strings.Fields(f.entry) // two modes, two ids and a status
 			return len(fields) == 5 && !p.matches[commit+" "+fields[2]+".."+fields[3]]
 		})
 	}
 	return nil
 }
 
-// differences runs a git diff-tree that prints each commit followed by its files, and calls use
-// with each file:
+// readDifferences runs a command of diffCommand with -z and --raw. It prints each commit followed by
+// its files. use gets each file with the commit:
 //
 //	<commit> NUL :100644 100644 <oid> <oid> M NUL path NUL ...
-func differences(ctx context.Context, c *run.Command, use func(commit, entry, path string) error) error {
+func readDifferences(ctx context.Context, c *run.Command, use func(commit, entry, path string) error) error {
 	return c.Stream(ctx, func(r io.Reader) error {
 		in, commit := newRecords(r), ""
 		for {
-			field, err := in.field(maxEntry)
+			field, err := in.readField(maxEntry)
 			if err != nil {
 				return ignoreEOF(err)
 			}
@@ -324,7 +329,7 @@ func differences(ctx context.Context, c *run.Command, use func(commit, entry, pa
 			}
 
 			// A field that is no id is the entry of a file. Its path follows.
-			path, err := in.part(maxPath)
+			path, err := in.readInnerField(maxPath)
 			if err != nil || commit == "" || !strings.HasPrefix(field, ":") {
 				return fmt.Errorf("git diff-tree said %.80q", field)
 			}
@@ -338,13 +343,13 @@ func differences(ctx context.Context, c *run.Command, use func(commit, entry, pa
 // followLines lets git follow lines of a file back through its history. Git prints each commit with
 // the patch of those lines, which shows where they were before.
 func (h *traces) followLines(ctx context.Context, q TraceQuery) (page TracePage, err error) {
-	walked := q.logQuery()
-	walked.Path = "" // git takes the file from -L
-	args, err := walked.arguments()
+	filter := q.logQuery()
+	filter.Path = "" // git takes the file from -L
+	args, err := filter.arguments()
 	if err != nil {
 		return page, err
 	}
-	looked, cancel := context.WithTimeout(ctx, q.Time)
+	limited, cancel := context.WithTimeout(ctx, q.Time)
 	defer cancel()
 
 	f := &lineFollower{q: q, page: &page, mark: rand.Text()}
@@ -355,41 +360,43 @@ func (h *traces) followLines(ctx context.Context, q TraceQuery) (page TracePage,
 	c.Timeout = q.Time + time.Second
 
 	page.Paths = map[string][]string{}
-	err = c.Stream(looked, func(r io.Reader) error { return f.read(newRecords(r)) })
+	err = c.Stream(limited, func(r io.Reader) error { return f.readAll(newRecords(r)) })
 
-	// The time for the search is over, but not the caller's, so return what was found.
-	if looked.Err() != nil && ctx.Err() == nil {
+	// If the time of the query is over, but not the caller's, return what was found.
+	if limited.Err() != nil && ctx.Err() == nil {
 		page.AtLeast, err = true, nil
 	}
 	page.Total = f.seen
-	if !page.AtLeast {
+	if !page.AtLeast { // no older commit changed the lines
 		page.From = ""
 	}
 	return page, err
 }
 
-// lineFollower reads the output of git log -L: for each commit the fields of its format, each with
-// a NUL after it, then the patch, up to the NUL and the mark of the next commit. The lines of a
-// patch may contain a NUL but not the mark, as each run uses a new mark.
+// lineFollower reads the output of git log -L:
+//
+//	NUL mark <commit> NUL <parents> NUL ... <body> NUL <patch> NUL mark <commit> ...
+//
+// A patch may contain a NUL, but not the mark, which is new for each run.
 type lineFollower struct {
 	q    TraceQuery
 	mark string
 	page *TracePage
-	seen int
+	seen int // commits read
 }
 
-// read reads all commits, or as many as a page has.
-func (f *lineFollower) read(in *records) error {
-	if _, last, err := f.patch(in); err != nil || last {
+// readAll reads all commits, or as many as the page needs, into the page.
+func (f *lineFollower) readAll(in *records) error {
+	if _, last, err := f.readPatch(in); err != nil || last {
 		return err
 	}
 
 	for {
-		c, err := in.commit()
+		c, err := in.readCommit()
 		if err != nil {
 			return ignoreEOF(err)
 		}
-		patch, last, err := f.patch(in)
+		patch, last, err := f.readPatch(in)
 		if err != nil {
 			return fmt.Errorf("read the change of these lines in commit %.10s: %w", c.Hash, err)
 		}
@@ -399,9 +406,9 @@ func (f *lineFollower) read(in *records) error {
 			return run.ErrStop
 		}
 		if f.seen > f.q.Skip {
-			f.keep(c, patch)
+			f.addCommit(c, patch)
 		} else {
-			*in.room = answerTexts // the page does not contain it
+			*in.room = answerTexts // its texts take no room, as the page does not contain it
 		}
 		if last {
 			return nil
@@ -409,10 +416,10 @@ func (f *lineFollower) read(in *records) error {
 	}
 }
 
-// patch reads up to the mark of the next commit. The last patch ends with the output.
-func (f *lineFollower) patch(in *records) (patch []byte, last bool, err error) {
+// readPatch reads a patch, and the mark of the next commit. The last patch ends with the output.
+func (f *lineFollower) readPatch(in *records) (patch []byte, last bool, err error) {
 	for {
-		part, length, err := in.next(maxPatch)
+		part, length, err := in.readBytes(maxPatch)
 		if patch = append(patch, part...); length > len(part) || len(patch) > maxPatch {
 			return nil, false, fmt.Errorf("it takes more than %d MB: %w", maxPatch>>20, ErrTooLarge)
 		}
@@ -430,11 +437,12 @@ func (f *lineFollower) patch(in *records) (patch []byte, last bool, err error) {
 	}
 }
 
-// keep adds a commit to the page, and the place of the lines before it, which its patch shows.
-func (f *lineFollower) keep(c Commit, patch []byte) {
+// addCommit adds a commit to the page, and sets From and FromLines to the place of the lines before
+// that commit, which its patch shows.
+func (f *lineFollower) addCommit(c Commit, patch []byte) {
 	f.page.Commits = append(f.page.Commits, c)
 
-	// All hunks have their old lines in [first, last].
+	// first and last are of the old lines of all hunks.
 	first, last := 0, 0
 	for line := range bytes.Lines(patch) {
 		text := strings.TrimSuffix(string(line), "\n")
@@ -443,8 +451,6 @@ func (f *lineFollower) keep(c Commit, patch []byte) {
 			f.page.From = strings.TrimPrefix(text, "--- a/")
 		case strings.HasPrefix(text, "+++ b/"):
 			f.page.Paths[c.Hash] = slices.Compact(append(f.page.Paths[c.Hash], strings.TrimPrefix(text, "+++ b/")))
-
-		// Remember where the lines were before: the query for the next page uses that.
 		case strings.HasPrefix(text, "@@ -"):
 			h, err := parseHunkHeader(text)
 			if err != nil {
@@ -461,20 +467,20 @@ func (f *lineFollower) keep(c Commit, patch []byte) {
 	f.page.FromLines = [2]int{max(first, 1), max(last, first, 1)}
 }
 
-// ParseLines parses "path:first-last", or "path:line".
+// ParseLines parses "path:first-last", or "path:line". A line may have an L before it, as in
+// "a.c:L3-L5".
 func ParseLines(text string) (path string, first, last int, ok bool) {
-	i := strings.LastIndexByte(text, ':')
-	if i <= 0 {
+	colon := strings.LastIndexByte(text, ':') // the last, as a path may contain colons
+	if colon <= 0 {
 		return "", 0, 0, false
 	}
 
-	// Use the last colon, as a path may contain colons.
-	from, to, both := strings.Cut(text[i+1:], "-")
+	from, to, both := strings.Cut(text[colon+1:], "-")
 	if !both {
 		to = from
 	}
 
 	first, err1 := strconv.Atoi(strings.TrimPrefix(from, "L"))
 	last, err2 := strconv.Atoi(strings.TrimPrefix(to, "L"))
-	return text[:i], first, last, err1 == nil && err2 == nil && first >= 1 && last >= first
+	return text[:colon], first, last, err1 == nil && err2 == nil && first >= 1 && last >= first
 }

@@ -34,7 +34,7 @@ func gitExpr(expr string) (posix string, exact bool, err error) {
 		// Git sees an empty line after the end of a changed line, so match the line end itself.
 		w.lineEnd = "\r?\n"
 	}
-	w.write(parsed)
+	w.writeExpr(parsed)
 	switch {
 	case w.size > maxGitExpr:
 		return "", false, fmt.Errorf("the expression takes git more than %d bytes with its repetitions written out: %w", maxGitExpr, ErrBadFilter)
@@ -44,28 +44,31 @@ func gitExpr(expr string) (posix string, exact bool, err error) {
 	return w.String(), !w.loose, nil
 }
 
-// mostForms is the greatest number of byte sequences in a class. A class with more matches all
+// maxForms is the greatest number of byte sequences in a class. A class with more matches all
 // letters that are not ASCII.
-const mostForms = 64
+const maxForms = 64
 
+// posixWriter writes an expression in the syntax of POSIX.
 type posixWriter struct {
 	strings.Builder
 	lineEnd string
-	times   int  // how often the current part will be repeated
+	times   int  // how often the repetitions around the current part repeat it
 	size    int  // bytes, with repetitions written out
 	outside bool // the expression contains a letter that no line contains
 	loose   bool // the result matches lines that the expression does not match
 }
 
+// put writes a text, and counts its bytes as often as it is repeated.
 func (w *posixWriter) put(s string) {
 	w.WriteString(s)
 	w.size += w.times * len(s)
 }
 
+// noMatch is an expression that matches nothing.
 const noMatch = "a^"
 
-// write writes an expression in POSIX syntax.
-func (w *posixWriter) write(re *syntax.Regexp) {
+// writeExpr writes a parsed expression. It stops once the result is too long.
+func (w *posixWriter) writeExpr(re *syntax.Regexp) {
 	if w.size > maxGitExpr {
 		return
 	}
@@ -77,12 +80,12 @@ func (w *posixWriter) write(re *syntax.Regexp) {
 	case syntax.OpLiteral:
 		for _, r := range re.Rune {
 			w.outside = w.outside || r == 0 || r == '\n'
-			w.letter(r, re.Flags&syntax.FoldCase != 0)
+			w.writeLetter(r, re.Flags&syntax.FoldCase != 0)
 		}
 	case syntax.OpCharClass:
-		w.class(re.Rune)
+		w.writeClass(re.Rune)
 	case syntax.OpAnyCharNotNL, syntax.OpAnyChar:
-		w.class([]rune{0, unicode.MaxRune})
+		w.writeClass([]rune{0, unicode.MaxRune})
 	case syntax.OpBeginLine, syntax.OpBeginText:
 		w.put("^")
 	case syntax.OpEndLine, syntax.OpEndText:
@@ -93,19 +96,20 @@ func (w *posixWriter) write(re *syntax.Regexp) {
 		w.put(`\B`)
 	case syntax.OpConcat:
 		for _, sub := range re.Sub {
-			w.write(sub)
+			w.writeExpr(sub)
 		}
 	case syntax.OpAlternate:
-		w.group(re.Sub, "|")
+		w.writeGroup(re.Sub, "|")
 	default:
-		w.repeat(re)
+		w.writeRepeat(re)
 	}
 }
 
-// repeat writes a group and its repetition. Greedy or not makes no difference to whether a line
-// matches.
-func (w *posixWriter) repeat(re *syntax.Regexp) {
-	// Any number of letters is any number of bytes. The same is nearly true of many letters.
+// writeRepeat writes a group, or a repeated expression as a group with its repetition. Whether the
+// repetition is greedy makes no difference to whether a line matches.
+func (w *posixWriter) writeRepeat(re *syntax.Regexp) {
+	// Any number of letters is any number of bytes, so .* needs no class. For .{0,30} allow 120
+	// bytes, which is nearly the same.
 	sub, bytesOf := re.Sub[0].Op, 1
 	if anyLetter := sub == syntax.OpAnyCharNotNL || sub == syntax.OpAnyChar; anyLetter && re.Op != syntax.OpQuest && (re.Op != syntax.OpRepeat || re.Max > 20) {
 		bytesOf = utf8.UTFMax
@@ -114,7 +118,7 @@ func (w *posixWriter) repeat(re *syntax.Regexp) {
 	} else {
 		times := w.times
 		w.times *= max(1, re.Max, re.Min)
-		w.group(re.Sub, "")
+		w.writeGroup(re.Sub, "")
 		w.times = times
 	}
 	switch re.Op {
@@ -133,22 +137,22 @@ func (w *posixWriter) repeat(re *syntax.Regexp) {
 	}
 }
 
-// group writes expressions in brackets, separated by between.
-func (w *posixWriter) group(subs []*syntax.Regexp, between string) {
+// writeGroup writes expressions in parentheses, with a separator between two of them.
+func (w *posixWriter) writeGroup(subs []*syntax.Regexp, separator string) {
 	w.put("(")
 	for i, sub := range subs {
 		if i > 0 {
-			w.put(between)
+			w.put(separator)
 		}
-		w.write(sub)
+		w.writeExpr(sub)
 	}
 	w.put(")")
 }
 
-// letter writes a letter, or all letters that differ from it only in case.
-func (w *posixWriter) letter(r rune, fold bool) {
+// writeLetter writes a letter, or all letters that differ from it only in case.
+func (w *posixWriter) writeLetter(r rune, fold bool) {
 	if r == utf8.RuneError { // any byte outside of a letter matches it too
-		w.class([]rune{r, r})
+		w.writeClass([]rune{r, r})
 		return
 	}
 	if next := unicode.SimpleFold(r); !fold || next == r {
@@ -175,8 +179,9 @@ func quoteExtended(s string) string {
 	return b.String()
 }
 
-// class writes the letters of some ranges, given as pairs of first and last.
-func (w *posixWriter) class(ranges []rune) {
+// writeClass writes an expression for one letter in any of some ranges, given as pairs of first and
+// last letter. forms are the alternatives of it.
+func (w *posixWriter) writeClass(ranges []rune) {
 	var ascii [utf8.RuneSelf]bool
 	var forms []string
 	for i := 0; i+1 < len(ranges); i += 2 {
@@ -191,7 +196,7 @@ func (w *posixWriter) class(ranges []rune) {
 			forms, w.loose = append(forms, "[\x80-\xff]"), true // a byte outside of a letter counts as U+FFFD
 		}
 	}
-	if len(forms) > mostForms {
+	if len(forms) > maxForms {
 		forms, w.loose = []string{"[\xc2-\xf4][\x80-\xbf]{1,3}", "[\x80-\xff]"}, true
 	}
 	if ascii['\n'] = false; slices.Contains(ascii[:], true) {

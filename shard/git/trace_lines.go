@@ -14,25 +14,26 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// ChangedLines is how a commit changed the lines that a trace looks for.
+// ChangedLines says how a commit changed the lines that match a trace.
 type ChangedLines struct {
-	Added, Removed int
-	Lines          []string // the first of them, each after + or -
+	Added, Removed int      // numbers of matching lines
+	Lines          []string // the first of them, each with a + or - before it
 }
 
 const (
 	tracedCommits = 20          // greatest number of commits on a page whose lines are listed
 	tracedLines   = 4           // greatest number of lines listed for a commit
-	tracedBytes   = 32 << 20    // bytes of patches that are read for them
-	tracedTime    = time.Second // time for all of them
-	tracedLength  = 2000        // bytes of a line
+	tracedBytes   = 32 << 20    // greatest number of bytes of patches that are read for a page
+	tracedTime    = time.Second // time limit for reading them
+	tracedLength  = 2000        // greatest number of bytes of a listed line
 )
 
-// changedLines reads the patches of the first commits of a page and lists the lines that match. It
-// omits the lines of a commit that it does not reach in time, or whose patch is too long.
+// changedLines reads the patches of the first commits of a page, and adds the matching lines to
+// page.Changed, which has those that own has found. It omits the lines of a commit that it does not
+// reach in time, or whose patch is too long.
 func (h *traces) changedLines(ctx context.Context, q TraceQuery, page *TracePage, own *changeReader) {
 	wanted := q.lineMatcher()
-	look, _, err := q.pickaxe()
+	pickaxe, _, err := q.pickaxe()
 	if wanted == nil || len(page.Commits) == 0 || err != nil {
 		return
 	}
@@ -41,30 +42,30 @@ func (h *traces) changedLines(ctx context.Context, q TraceQuery, page *TracePage
 	for _, commit := range page.Commits[:min(len(page.Commits), tracedCommits)] {
 		ids = append(ids, commit.Hash)
 	}
-	c := h.patches(q, ids, look)
+	c := h.patchCommand(q, ids, pickaxe)
 	c.Timeout, c.Limit = tracedTime, tracedBytes
 
-	// If reading fails, as when the time ends, keep what was read before.
+	// If reading fails, for example because the time is over, keep what was read before.
 	p := &patchLines{wanted: wanted, coded: own.coded, found: map[string]ChangedLines{}}
 	if err := c.Stream(ctx, p.read); err != nil {
 		delete(p.found, p.commit) // read only in part
 	}
-	for commit, git := range p.found {
-		own := page.Changed[commit]
-		git.Added, git.Removed, git.Lines = git.Added+own.Added, git.Removed+own.Removed, append(git.Lines, own.Lines...)
-		git.Lines = git.Lines[:min(len(git.Lines), tracedLines)]
-		page.Changed[commit] = git
+	for commit, sum := range p.found {
+		byOwn := page.Changed[commit]
+		sum.Added, sum.Removed, sum.Lines = sum.Added+byOwn.Added, sum.Removed+byOwn.Removed, append(sum.Lines, byOwn.Lines...)
+		sum.Lines = sum.Lines[:min(len(sum.Lines), tracedLines)]
+		page.Changed[commit] = sum
 	}
 }
 
-// patches returns the command that prints the patches of the files with the change, without context
-// lines.
-func (h *traces) patches(q TraceQuery, commits, look []string) *run.Command {
-	return h.changedFiles(q, commits, append(slices.Clone(look), "--patch", "--unified=0", "--full-index", "--no-color")...)
+// patchCommand returns the command that prints the patches of the files that pickaxe selects,
+// without context lines.
+func (h *traces) patchCommand(q TraceQuery, commits, pickaxe []string) *run.Command {
+	return h.diffCommand(q, commits, append(slices.Clone(pickaxe), "--patch", "--unified=0", "--full-index", "--no-color")...)
 }
 
-// lineMatcher returns a function that reports whether a line matches, with any line end; nil if a
-// single line cannot match.
+// lineMatcher returns a function that reports whether a line of a file matches the query; nil if the
+// query has a text of several lines, which no single line matches.
 func (q *TraceQuery) lineMatcher() func(line string) bool {
 	if strings.Contains(q.Text, "\n") {
 		return nil
@@ -95,10 +96,10 @@ func (q *TraceQuery) lineMatcher() func(line string) bool {
 //	+two
 type patchLines struct {
 	wanted func(line string) bool
-	coded  map[string]bool // ids of blobs in which git finds no lines
+	coded  map[string]bool // by id of a blob: whether a changeReader has read it, as git finds no lines in it
 	commit string          // the current commit
-	inHunk bool            // a line that begins with a sign is a line of a file
-	skip   bool            // another reader lists the lines of this file
+	inHunk bool            // the next line is in a hunk of a file that is not skipped
+	skip   bool            // a changeReader has listed the lines of this file
 	found  map[string]ChangedLines
 
 	file    string          // the ids of the current file, as "<oid>..<oid>"
@@ -116,18 +117,18 @@ func (p *patchLines) read(r io.Reader) error {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		p.line(line)
+		p.readLine(line)
 	}
 }
 
-// line reads the next line of the patches.
-func (p *patchLines) line(line string) {
+// readLine takes the next line of the patches.
+func (p *patchLines) readLine(line string) {
 	switch {
 	case pack.IsID(line):
 		p.commit, p.inHunk = line, false
 		p.found[p.commit] = ChangedLines{}
 
-	// This begins the head of a file, which contains --- and +++.
+	// The head of a file begins. Its lines with --- and +++ are no lines of the file.
 	case strings.HasPrefix(line, "diff "):
 		p.inHunk, p.skip = false, false
 	case !p.inHunk && strings.HasPrefix(line, "index "):
@@ -137,12 +138,13 @@ func (p *patchLines) line(line string) {
 	case strings.HasPrefix(line, "@@"):
 		p.inHunk = !p.skip
 	case p.inHunk && line != "" && p.wanted(line[1:]):
-		p.keep(line)
+		p.addMatch(line)
 	}
 }
 
-// keep counts an added or removed line that matches, and keeps the first ones of each commit.
-func (p *patchLines) keep(line string) {
+// addMatch counts a line of a hunk that matches, and keeps it if it is among the first ones of the
+// commit.
+func (p *patchLines) addMatch(line string) {
 	c := p.found[p.commit]
 	switch line[0] {
 	case '+':

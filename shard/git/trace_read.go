@@ -16,41 +16,42 @@ import (
 // in UTF-16 or UTF-32, and takes a byte order mark for a part of the first line. It does not
 // compare merges at all.
 type changeReader struct {
-	with  func(use func(reader) error) error
+	with  func(use func(reader) error) error // calls use with a reader of objects
 	q     TraceQuery
-	line  func(line string) bool // nil if a single line cannot match
+	line  func(line string) bool // of lineMatcher
 	coded map[string]bool        // by id of a blob: whether it begins with a byte order mark
 
-	judged map[[2]string]bool      // commits and files of the batch for which git's answer does not count
-	paths  map[string][]string     // files with the change, by commit
-	lines  map[string]ChangedLines // by commit
-	unread []string                // paths of files that are too large, sorted
+	gitIgnored map[[2]string]bool      // commits and files of the batch for which git's answer does not count
+	paths      map[string][]string     // by id of a commit: its files with a selected change
+	lines      map[string]ChangedLines // by id of a commit
+	unread     []string                // paths of files that are too large, sorted
 }
 
 const (
-	mostRead  = 16 << 20 // greatest size in bytes of a file that is read
-	mostCoded = 200_000  // blobs whose encoding is cached
+	maxReadFile   = 16 << 20 // greatest size in bytes of a file that is read
+	maxCodedBlobs = 200_000  // blobs whose encoding is cached
 )
 
 func newChangeReader(q TraceQuery) *changeReader {
 	return &changeReader{q: q, line: q.lineMatcher(), coded: map[string]bool{}, paths: map[string][]string{}, lines: map[string]ChangedLines{}}
 }
 
-// readBatch reads what a batch of commits changed; for a merge, the files that differ from all its
-// parents.
+// readBatch lets r read the files that a batch of commits changed; for a merge, those that differ
+// from the files of all its parents.
 func (h *traces) readBatch(ctx context.Context, r *changeReader, batch []string) error {
-	c := h.changedFiles(r.q, batch, "-c", "-z", "--raw")
-	r.judged = map[[2]string]bool{}
+	c := h.diffCommand(r.q, batch, "-c", "-z", "--raw")
+	r.gitIgnored = map[[2]string]bool{}
 	r.with = func(use func(reader) error) error { return h.with(ctx, use) }
-	return differences(ctx, c, r.file)
+	return readDifferences(ctx, c, r.readFile)
 }
 
-// file reads all versions of one changed file. Its entry has a colon for each parent, the modes of
-// the file in the parents and in the commit, and its ids in the same order:
+// readFile compares all versions of one changed file, if git cannot: in a merge, or if a version
+// begins with a byte order mark. Its entry has a colon for each parent, the modes of the file in the
+// parents and in the commit, and its ids in the same order:
 //
 //	:100644 100644 <oid> <oid> M
 //	::100644 100644 100644 <oid> <oid> <oid> MM
-func (r *changeReader) file(commit, entry, path string) error {
+func (r *changeReader) readFile(commit, entry, path string) error {
 	fields := strings.Fields(strings.TrimLeft(entry, ":"))
 	sides := len(fields) / 2
 	if len(fields) != 2*sides+1 { // more parents than fit into a record
@@ -58,26 +59,26 @@ func (r *changeReader) file(commit, entry, path string) error {
 		return nil
 	}
 	ids := fields[sides : 2*sides]
-	read := sides > 2 // a merge
+	needed := sides > 2 // a merge
 	for i, mode := range fields[:sides] {
 		if mode == "160000" || mode == "000000" {
 			ids[i] = "" // a commit of another repository, or no file
-		} else if !read {
+		} else if !needed {
 			coded, err := r.isCoded(ids[i])
 			if err != nil {
 				return err
 			}
-			read = coded
+			needed = coded
 		}
 	}
-	if !read {
+	if !needed {
 		return nil
 	}
 
-	r.judged[[2]string{commit, path}] = true
+	r.gitIgnored[[2]string{commit, path}] = true
 	texts := make([][]byte, sides)
 	for i, id := range ids {
-		text, whole, err := r.text(id)
+		text, whole, err := r.readText(id)
 		if err != nil {
 			return err
 		}
@@ -87,7 +88,7 @@ func (r *changeReader) file(commit, entry, path string) error {
 		}
 		texts[i] = text
 	}
-	r.compare(commit, path, texts[:sides-1], texts[sides-1])
+	r.addIfChanged(commit, path, texts[:sides-1], texts[sides-1])
 	return nil
 }
 
@@ -97,26 +98,27 @@ func (r *changeReader) isCoded(id string) (coded bool, err error) {
 	if known {
 		return coded, nil
 	}
-	err = r.contents(id, func(_ int64, in io.Reader) error {
+	err = r.withContent(id, func(_ int64, in io.Reader) error {
 		var head [4]byte
 		n, _ := io.ReadFull(in, head[:]) // a shorter blob gives fewer bytes
 		coded = charset.Of(head[:n]) != charset.None
 		return nil
 	})
-	if len(r.coded) == mostCoded {
+	if len(r.coded) == maxCodedBlobs {
 		clear(r.coded)
 	}
 	r.coded[id] = coded
 	return coded, err
 }
 
-// text reads and decodes a blob; whole is false if it is too large.
-func (r *changeReader) text(id string) (text []byte, whole bool, err error) {
+// readText reads a blob and converts it to UTF-8; whole is false if it is too large. The id "" means
+// no text.
+func (r *changeReader) readText(id string) (text []byte, whole bool, err error) {
 	if id == "" {
 		return nil, true, nil
 	}
-	err = r.contents(id, func(size int64, in io.Reader) error {
-		if whole = size <= mostRead; !whole {
+	err = r.withContent(id, func(size int64, in io.Reader) error {
+		if whole = size <= maxReadFile; !whole {
 			return nil
 		}
 		content, err := io.ReadAll(in)
@@ -126,8 +128,8 @@ func (r *changeReader) text(id string) (text []byte, whole bool, err error) {
 	return text, whole, err
 }
 
-// contents calls read with the content of a blob and its size in bytes.
-func (r *changeReader) contents(id string, read func(size int64, in io.Reader) error) error {
+// withContent calls read with the content of a blob, and its size in bytes.
+func (r *changeReader) withContent(id string, read func(size int64, in io.Reader) error) error {
 	err := r.with(func(c reader) error {
 		return c.Contents(id, func(info run.ObjectInfo, in io.Reader) error { return read(info.Size, in) })
 	})
@@ -137,18 +139,20 @@ func (r *changeReader) contents(id string, read func(size int64, in io.Reader) e
 	return nil
 }
 
+// tooLarge adds a path to unread.
 func (r *changeReader) tooLarge(path string) {
 	if i, known := slices.BinarySearch(r.unread, path); !known {
 		r.unread = slices.Insert(r.unread, i, path)
 	}
 }
 
-// compare records a changed file if the commit changed how often, or in which lines, the query
-// matches in it. For a merge the file must differ from that of each parent.
-func (r *changeReader) compare(commit, path string, before [][]byte, now []byte) {
-	count, lines := r.matches(now)
+// addIfChanged adds a file to the result if the commit changed how often, or in which lines, the
+// query matches in it. before has the file in each parent, and the matches must differ from those in
+// all of them.
+func (r *changeReader) addIfChanged(commit, path string, before [][]byte, now []byte) {
+	count, lines := r.findMatches(now)
 	for _, text := range before {
-		if n, old := r.matches(text); n == count && (r.q.Text != "" || slices.Equal(old, lines)) {
+		if n, old := r.findMatches(text); n == count && (r.q.Text != "" || slices.Equal(old, lines)) {
 			return
 		}
 	}
@@ -156,15 +160,16 @@ func (r *changeReader) compare(commit, path string, before [][]byte, now []byte)
 		r.paths[commit] = append(r.paths[commit], path)
 	}
 
-	_, old := r.matches(before[0])
+	_, old := r.findMatches(before[0])
 	c := r.lines[commit]
-	c.add("-", missingLines(old, lines))
-	c.add("+", missingLines(lines, old))
+	c.addLines("-", missingLines(old, lines))
+	c.addLines("+", missingLines(lines, old))
 	r.lines[commit] = c
 }
 
-// matches counts the occurrences in a text, and lists its matching lines.
-func (r *changeReader) matches(text []byte) (n int, lines []string) {
+// findMatches counts the occurrences of the query's text in a file, if it has one, and lists the
+// matching lines.
+func (r *changeReader) findMatches(text []byte) (n int, lines []string) {
 	if r.q.Text != "" {
 		n = bytes.Count(bytes.ReplaceAll(text, []byte("\r\n"), newline), []byte(r.q.Text))
 	}
@@ -181,24 +186,23 @@ func (r *changeReader) matches(text []byte) (n int, lines []string) {
 
 // missingLines lists the lines of a that b lacks, or contains less often.
 func missingLines(a, b []string) (out []string) {
-	often := map[string]int{}
+	unpaired := map[string]int{} // how many of this line in b have no partner in a so far
 	for _, line := range b {
-		often[line]++
+		unpaired[line]++
 	}
 	for _, line := range a {
-		if often[line]--; often[line] < 0 {
+		if unpaired[line]--; unpaired[line] < 0 {
 			out = append(out, line)
 		}
 	}
 	return out
 }
 
-// add adds lines with the sign + or -.
-func (c *ChangedLines) add(sign string, lines []string) {
-	switch sign {
-	case "+":
+// addLines counts lines with the sign + or -, and keeps the first ones.
+func (c *ChangedLines) addLines(sign string, lines []string) {
+	if sign == "+" {
 		c.Added += len(lines)
-	default:
+	} else {
 		c.Removed += len(lines)
 	}
 	for _, line := range lines[:min(len(lines), max(0, tracedLines-len(c.Lines)))] {
