@@ -8,9 +8,9 @@ import (
 )
 
 // asyncWriter hashes and writes buffers, in order, on its own goroutine, while the caller fills the
-// next buffer. end waits for the goroutine. Buffers go round:
+// next buffer. finish waits for the goroutine. Buffers go round:
 //
-//	write(full one) -> full -> run: hash, write -> free -> write's result
+//	enqueue(full one) -> full -> run: hash, write -> free -> result of enqueue
 //
 // At any time buffers in full + free + in use = asyncBuffers.
 type asyncWriter struct {
@@ -21,7 +21,7 @@ type asyncWriter struct {
 	done chan struct{}
 	err  atomic.Pointer[error]
 
-	pos, begun int64 // bytes written, and how many of them the disk has been told to write
+	pos, started int64 // bytes written, and how many of them were passed to writeback
 }
 
 // writebackBytes is how much is written before the disk is told to start. Without that, the sync at
@@ -44,42 +44,40 @@ func newAsyncWriter(file *os.File, sum hash.Hash) *asyncWriter {
 func (a *asyncWriter) run() {
 	defer close(a.done)
 	for buf := range a.full {
-		if a.failed() == nil {
+		if a.firstError() == nil {
 			a.sum.Write(buf)
 			if _, err := a.file.Write(buf); err != nil {
 				err = fmt.Errorf("write index file: %w", err)
 				a.err.Store(&err)
 			}
 
-			// Start early what Finish would wait for.
-			if a.pos += int64(len(buf)); a.pos-a.begun >= writebackBytes {
-				writeback(a.file, a.begun, a.pos-a.begun)
-				a.begun = a.pos
+			if a.pos += int64(len(buf)); a.pos-a.started >= writebackBytes {
+				writeback(a.file, a.started, a.pos-a.started)
+				a.started = a.pos
 			}
 		}
 		a.free <- buf[:0]
 	}
 }
 
-// write passes a full buffer on and returns an empty one.
-func (a *asyncWriter) write(buf []byte) []byte {
-	// This waits while all buffers are full.
+// enqueue passes a full buffer to the goroutine and returns an empty one. It waits for that if all
+// buffers are full.
+func (a *asyncWriter) enqueue(buf []byte) []byte {
 	a.full <- buf
 	return <-a.free
 }
 
-// failed returns the first error so far.
-func (a *asyncWriter) failed() error {
+// firstError returns the first error so far.
+func (a *asyncWriter) firstError() error {
 	if err := a.err.Load(); err != nil {
 		return *err
 	}
 	return nil
 }
 
-// end waits until everything is written.
-func (a *asyncWriter) end() error {
-	// Closing the channel ends the goroutine after it has written all queued buffers.
+// finish waits until everything is written, and ends the goroutine.
+func (a *asyncWriter) finish() error {
 	close(a.full)
 	<-a.done
-	return a.failed()
+	return a.firstError()
 }

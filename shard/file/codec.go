@@ -48,8 +48,8 @@ func (d *Decoder) Uint() uint64 {
 	return v
 }
 
-// Count reads the number of elements that follow. Each has at least one byte, so damaged bytes
-// cannot ask for more memory than the section has.
+// Count reads the number of elements that follow. Each has at least one byte, so a larger number than
+// the rest has bytes is damage. So damaged bytes cannot make a reader allocate too much memory.
 func (d *Decoder) Count() int {
 	v := d.Uint()
 	if v > uint64(len(d.b)) {
@@ -92,7 +92,7 @@ func (c Column64) Len() int { return len(c) / 8 }
 // Len returns how many numbers there are.
 func (c Column32) Len() int { return len(c) / 4 }
 
-// Entry returns entry i of blob. ends has the end of each entry.
+// Entry returns entry i of blob, which has entries one after the other. ends has the end of each.
 func Entry(blob []byte, ends Column32, i int) []byte {
 	from := uint32(0)
 	if i > 0 {

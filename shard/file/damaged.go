@@ -30,7 +30,7 @@ func (f *File) Damaged(format string, args ...any) error {
 	return &DamagedError{File: f.name, Err: fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))}
 }
 
-// Blame adds the name of the file to an error of damage without a name.
+// Blame returns err with the name of the file, if err is about damage and names no file.
 func (f *File) Blame(err error) error {
 	named := (*DamagedError)(nil)
 	if err == nil || errors.As(err, &named) || !errors.Is(err, ErrDamaged) {

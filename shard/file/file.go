@@ -127,7 +127,7 @@ func (f *File) Touch(offset, n int64) error {
 		return nil
 	}
 
-	// If two goroutines check a page at once, both get the same result.
+	// Two goroutines may check a page at once: both get the same result.
 	for p := offset / pageBytes; p <= (offset+n-1)/pageBytes; p++ {
 		word, bit := &f.checked[p>>6], uint64(1)<<(p&63)
 		if word.Load()&bit != 0 {

@@ -37,8 +37,8 @@ type table struct {
 	end      int64    // offset of the table
 }
 
-// castagnoli returns the CRC-32C of some bytes.
-func castagnoli(p []byte) uint32 { return crc32.Checksum(p, crc32.MakeTable(crc32.Castagnoli)) }
+// checksum returns the CRC-32C of some bytes.
+func checksum(p []byte) uint32 { return crc32.Checksum(p, crc32.MakeTable(crc32.Castagnoli)) }
 
 // appendTable appends the table and the tail of a file. t.end is the length of the file before
 // them.
@@ -47,7 +47,6 @@ func appendTable(dst []byte, t *table) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(t.sections)))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(t.pages)))
 
-	// Write the sections, then a checksum for each page.
 	for _, s := range t.sections {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(s.ID))
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(s.Offset))
@@ -58,7 +57,7 @@ func appendTable(dst []byte, t *table) []byte {
 	}
 
 	// The tail is at the very end, where a reader starts.
-	sum := castagnoli(dst[start:])
+	sum := checksum(dst[start:])
 	length := len(dst) - start
 
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(t.end))
@@ -72,7 +71,6 @@ func appendTable(dst []byte, t *table) []byte {
 func readTable(file []byte, kind Kind) (*table, error) {
 	damaged := func(what string) error { return fmt.Errorf("%w: %s", ErrDamaged, what) }
 
-	// The head says what the file is.
 	if len(file) < HeadBytes+tailBytes {
 		return nil, damaged("too short")
 	}
@@ -96,9 +94,8 @@ func readTable(file []byte, kind Kind) (*table, error) {
 		return nil, damaged("table out of place")
 	}
 
-	// Read the table itself.
 	body := file[end : end+length]
-	if castagnoli(body) != binary.LittleEndian.Uint32(tail[16:]) {
+	if checksum(body) != binary.LittleEndian.Uint32(tail[16:]) {
 		return nil, damaged("table checksum")
 	}
 	return parseTable(body, int64(end))
@@ -110,7 +107,7 @@ func parseTable(body []byte, end int64) (*table, error) {
 	sections, pages := binary.LittleEndian.Uint32(body), binary.LittleEndian.Uint32(body[4:])
 	body = body[8:]
 
-	// Both counts determine the length, so neither can ask for more than there is.
+	// The length of the table must be that of the counts, so the tables below are not larger.
 	if sections > maxSections || int64(len(body)) != int64(sections)*24+int64(pages)*4 ||
 		int64(pages) != (end+pageBytes-1)/pageBytes {
 		return nil, fmt.Errorf("%w: table size", ErrDamaged)
@@ -138,8 +135,8 @@ func parseTable(body []byte, end int64) (*table, error) {
 	return t, nil
 }
 
-// Seal applies a change to the head and the sections and corrects the checksums, as a bug of the
-// writer or another version would leave the file. It is for tests.
+// Seal changes the head and the sections of a file and corrects the checksums. So tests make files
+// that a bug of the writer or another version could have written.
 func Seal(data []byte, kind Kind, change func(data []byte)) error {
 	t, err := readTable(data, kind)
 	if err != nil {
@@ -148,7 +145,7 @@ func Seal(data []byte, kind Kind, change func(data []byte)) error {
 	change(data[:t.end])
 
 	for p := range t.pages {
-		t.pages[p] = castagnoli(data[p*pageBytes : min((p+1)*pageBytes, int(t.end))])
+		t.pages[p] = checksum(data[p*pageBytes : min((p+1)*pageBytes, int(t.end))])
 	}
 	copy(data[t.end:], appendTable(nil, t))
 	return nil

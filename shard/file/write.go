@@ -55,13 +55,13 @@ func NewWriter(dir string, kind Kind, v Versions) (*Writer, error) {
 
 // Write appends to the section that Begin started.
 func (w *Writer) Write(p []byte) (int, error) {
-	n := len(p)
+	written := len(p)
 	for len(p) > 0 {
-		// Write up to the end of the page: then its checksum is complete.
-		room := min(len(p), pageBytes-int(w.pos%pageBytes))
-		w.page = crc32.Update(w.page, w.crc, p[:room])
-		w.buf = append(w.buf, p[:room]...)
-		w.pos += int64(room)
+		// At the end of a page its checksum is complete.
+		n := min(len(p), pageBytes-int(w.pos%pageBytes))
+		w.page = crc32.Update(w.page, w.crc, p[:n])
+		w.buf = append(w.buf, p[:n]...)
+		w.pos += int64(n)
 		if w.pos%pageBytes == 0 {
 			w.t.pages = append(w.t.pages, w.page)
 			w.page = 0
@@ -70,9 +70,9 @@ func (w *Writer) Write(p []byte) (int, error) {
 		if len(w.buf) >= writeBytes {
 			w.flush()
 		}
-		p = p[room:]
+		p = p[n:]
 	}
-	return n, w.err
+	return written, w.err
 }
 
 // Err returns the first error so far.
@@ -81,26 +81,27 @@ func (w *Writer) Err() error { return w.err }
 // Pos returns how many bytes were written so far.
 func (w *Writer) Pos() int64 { return w.pos }
 
-// flush passes the collected bytes to the goroutine that hashes and writes them. A later call of
-// flush sees its errors.
+// flush passes the collected bytes to the goroutine that hashes and writes them. An error of the
+// goroutine is set in a later call.
 func (w *Writer) flush() {
 	if w.async == nil {
 		w.async = newAsyncWriter(w.file, w.sum)
 	}
 	if w.err == nil {
-		w.err = w.async.failed()
+		w.err = w.async.firstError()
 	}
 
-	if w.buf = w.async.write(w.buf); w.buf == nil {
+	if w.buf = w.async.enqueue(w.buf); w.buf == nil {
 		w.buf = make([]byte, 0, 2*writeBytes)
 	}
 }
 
-// last writes the rest of the buffer. If it is the whole file, it is written without a goroutine.
-func (w *Writer) last() {
+// flushLast writes the rest of the buffer, and waits until all is written. It starts no goroutine if
+// the buffer has the whole file.
+func (w *Writer) flushLast() {
 	if w.async != nil {
-		w.async.write(w.buf)
-		w.settle()
+		w.async.enqueue(w.buf)
+		w.waitForWrites()
 		return
 	}
 	if w.err == nil {
@@ -111,10 +112,10 @@ func (w *Writer) last() {
 	}
 }
 
-// settle waits until all flushed bytes are written.
-func (w *Writer) settle() {
+// waitForWrites waits until all flushed bytes are written.
+func (w *Writer) waitForWrites() {
 	if w.async != nil {
-		if err := w.async.end(); w.err == nil {
+		if err := w.async.finish(); w.err == nil {
 			w.err = err
 		}
 		w.async = nil
@@ -157,7 +158,7 @@ func (w *Writer) Finish() (id ID, size int64, err error) {
 	w.buf = append(w.buf, tail...)
 	size = w.pos + int64(len(tail))
 
-	w.last()
+	w.flushLast()
 	if w.err != nil {
 		w.Abort()
 		return ID{}, 0, w.err
@@ -173,7 +174,7 @@ func (w *Writer) Finish() (id ID, size int64, err error) {
 
 // Abort removes the unfinished file.
 func (w *Writer) Abort() {
-	w.settle()
+	w.waitForWrites()
 	_ = w.file.Close()
 	_ = os.Remove(w.file.Name())
 }
@@ -181,7 +182,7 @@ func (w *Writer) Abort() {
 // Publish syncs a written file and gives it its final name, so that the name never stands for half
 // a file, even after a crash.
 func Publish(f *os.File, path string) error {
-	// From now on the file is read-only. It must be on the disk before it gets its name.
+	// The file must be on the disk before it gets its name.
 	err := errors.Join(f.Chmod(0o400), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
@@ -198,8 +199,8 @@ func Publish(f *os.File, path string) error {
 	return nil
 }
 
+// syncDir waits until the names in a directory are on the disk.
 func syncDir(dir string) error {
-	// A directory cannot be written to, but it can be synced.
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

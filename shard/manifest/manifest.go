@@ -32,13 +32,13 @@ func Known(path string) bool { return formatOf(path) != nil }
 
 // Read lists the uses in a file by line. The path decides its format, which must be known.
 func Read(path string, text []byte) (uses []Use, err error) {
-	// Anybody writes these files. One that upsets a parser must not hide the others.
+	// Anybody writes these files. If one makes a parser panic, the caller must still read the others.
 	defer func() {
 		if p := recover(); p != nil {
 			uses, err = nil, fmt.Errorf("it cannot be parsed: %v", p)
 		}
 	}()
-	if depth(text) > maxDepth {
+	if bracketDepth(text) > maxDepth {
 		return nil, fmt.Errorf("its brackets are nested more than %d deep", maxDepth)
 	}
 
@@ -55,19 +55,19 @@ func Read(path string, text []byte) (uses []Use, err error) {
 	return slices.Compact(uses), nil
 }
 
-// depth returns the largest nesting depth of brackets in a text.
-func depth(text []byte) (most int) {
-	now := 0
+// bracketDepth returns the largest nesting depth of brackets in a text.
+func bracketDepth(text []byte) (largest int) {
+	depth := 0
 	for _, c := range text {
 		switch c {
 		case '[', '{':
-			now++
-			most = max(most, now)
+			depth++
+			largest = max(largest, depth)
 		case ']', '}':
-			now = max(0, now-1)
+			depth = max(0, depth-1)
 		}
 	}
-	return most
+	return largest
 }
 
 // Paths matches the paths of all manifests and lock files.
@@ -82,6 +82,7 @@ var Paths = func() string {
 // pathExpr matches paths whose last parts match an expression.
 func pathExpr(files string) string { return `(?:^|/)(?:` + files + `)$` }
 
+// formatOf returns the format of a file; nil if it has none.
 func formatOf(path string) *format {
 	i := slices.IndexFunc(formats, func(f format) bool { return f.path.MatchString(path) })
 	if i < 0 {
@@ -90,12 +91,12 @@ func formatOf(path string) *format {
 	return &formats[i]
 }
 
-// Mention returns an expression for texts that may name a library: Python allows dashes, dots and
-// underscores in one name, and many files leave out a part of it.
+// Mention returns an expression that matches all ways in which files may write the name of a library.
+// Python takes dashes, dots and underscores for the same, and Maven names are written in two parts.
 func Mention(name string) string {
 	expr := separators.ReplaceAllString(regexp.QuoteMeta(strings.Trim(name, "/:")), `[-_.]`)
-	expr = unnamed.ReplaceAllString(expr, ".")
-	// The parts of a Maven name are on separate lines.
+	expr = notInNames.ReplaceAllString(expr, ".")
+	// The two parts of a Maven name are on separate lines: search for the second.
 	if _, artifact, ok := strings.Cut(expr, ":"); ok {
 		expr = artifact
 	}
@@ -104,36 +105,36 @@ func Mention(name string) string {
 
 var (
 	separators = regexp.MustCompile(`\\\.|[-_]`)
-	unnamed    = regexp.MustCompile(`["\s]`) // no name has these
+	notInNames = regexp.MustCompile(`["\s]`)
 )
 
 // Match is how a name fits the name of a library.
 type Match int
 
-// The matches. Part is some of its parts from the start or the end, as acme of acme/store.
+// The values of Match. Part means the first or last parts of a name, as acme is of acme/store.
 const (
 	None Match = iota
 	Part
 	Exact
 )
 
-// Fits compares the name that somebody asks about with one that a file has.
+// Fits compares the name that a user asks about with a name in a file.
 func Fits(asked, name string) Match {
-	a, n := folded(asked), folded(name)
+	asked, name = normalized(asked), normalized(name)
 	switch {
-	case a == n, majorVersion.ReplaceAllString(n, "") == a:
+	case asked == name, majorVersion.ReplaceAllString(name, "") == asked:
 		return Exact
-	case strings.HasPrefix(n, a+"/"), strings.HasSuffix(n, "/"+a):
+	case strings.HasPrefix(name, asked+"/"), strings.HasSuffix(name, "/"+asked):
 		return Part
 	}
 	return None
 }
 
-// majorVersion ends the path of a Go module.
+// majorVersion matches the major version at the end of the path of a Go module.
 var majorVersion = regexp.MustCompile(`/v\d+$`)
 
-// folded returns a name in the form in which names are compared.
-func folded(name string) string {
+// normalized returns a name in the form in which names are compared.
+func normalized(name string) string {
 	name = strings.Trim(strings.ToLower(name), "/:")
 	return strings.NewReplacer("_", "-", ".", "-", ":", "/").Replace(name)
 }

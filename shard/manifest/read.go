@@ -9,12 +9,13 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// expr returns a reader that finds uses by an expression with the groups name, version and kind.
-// kind is the kind of uses without such a group.
-func expr(kind, text string) func([]byte) ([]Use, error) {
-	re := regexp.MustCompile(text)
+// readByExpr returns a function that finds uses of libraries in a text by an expression with groups:
+// name, optionally version and kind, and group for a part of the name before a colon. kind is the kind
+// of uses that have no such group.
+func readByExpr(kind, expr string) func([]byte) ([]Use, error) {
+	re := regexp.MustCompile(expr)
 	return func(text []byte) (uses []Use, _ error) {
-		at := linesOf(text)
+		ends := lineEnds(text)
 		for _, m := range re.FindAllSubmatchIndex(text, -1) {
 			u := Use{Kind: kind}
 			for i, group := range re.SubexpNames() {
@@ -25,7 +26,7 @@ func expr(kind, text string) func([]byte) ([]Use, error) {
 				case "group":
 					u.Name = value + ":"
 				case "name":
-					u.Name, u.Line = u.Name+value, at.at(m[2*i])
+					u.Name, u.Line = u.Name+value, ends.lineOf(m[2*i])
 				case "version":
 					u.Version = value
 				case "kind":
@@ -44,26 +45,27 @@ func expr(kind, text string) func([]byte) ([]Use, error) {
 type place struct {
 	in, name, version, scope string
 
-	kind  string     // without a scope
-	split func(*Use) // mends a name that has more in it; nil for none
+	kind  string     // the kind of uses without a scope
+	split func(*Use) // moves what is no name out of the name; nil if names are plain
 }
 
-// at reads the uses at some places of a tree.
-func at(parse func([]byte) (*node, error), places ...place) func([]byte) ([]Use, error) {
+// readPlaces returns a function that parses a text into a tree, and reads the uses of libraries at
+// some places of the tree.
+func readPlaces(parse func([]byte) (*node, error), places ...place) func([]byte) ([]Use, error) {
 	return func(text []byte) (uses []Use, err error) {
 		root, err := parse(text)
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range places {
-			root.each(p.in, func(n *node) { uses = append(uses, p.use(n)) })
+			root.eachAt(p.in, func(n *node) { uses = append(uses, p.readUse(n)) })
 		}
 		return uses, nil
 	}
 }
 
-// use reads one use of a library from a node of the tree.
-func (p *place) use(n *node) Use {
+// readUse reads the use of a library from a node at this place.
+func (p *place) readUse(n *node) Use {
 	u := Use{Name: n.key, Version: n.value, Kind: p.kind, Line: n.line}
 	if n.key == "" {
 		u.Name, u.Version = n.value, ""
@@ -83,43 +85,44 @@ func (p *place) use(n *node) Use {
 	return u
 }
 
-// cargo describes a place in Cargo.toml, where a library may have an alias.
-func cargo(in, kind string) place {
+// cargoPlace describes a place in Cargo.toml, where a library may have an alias.
+func cargoPlace(in, kind string) place {
 	return place{in: in, name: "package", version: "version", kind: kind}
 }
 
-// parsePom lists the libraries of a pom.xml, wherever they stand: with the values of
-// properties, and by the names by which they are known, of a group and an artifact.
+// parsePom parses a pom.xml into a tree with a node "use" for each library, wherever it is in the
+// file. Its name is group:artifact, as people write it. Properties are replaced by their values.
 func parsePom(text []byte) (*node, error) {
 	root, err := parseXML(text)
 	if err != nil {
 		return nil, err
 	}
-	pairs := []string{}
-	root.each("project/properties/*", func(p *node) { pairs = append(pairs, "${"+p.key+"}", p.value) })
+	pairs := []string{} // each property as it is used, and its value
+	root.eachAt("project/properties/*", func(p *node) { pairs = append(pairs, "${"+p.key+"}", p.value) })
 	for _, of := range []string{"groupId", "artifactId", "version"} {
 		pairs = append(pairs, "${project."+of+"}", cmp.Or(root.text("project/"+of), root.text("project/parent/"+of)))
 	}
 	properties := strings.NewReplacer(pairs...)
 
+	// dependencyKind is "managed" below dependencyManagement, which only declares versions.
 	out := &node{}
-	var collect func(n *node, managed string)
-	collect = func(n *node, managed string) {
+	var collect func(n *node, dependencyKind string)
+	collect = func(n *node, dependencyKind string) {
 		for _, c := range n.children {
-			kind := map[string]string{"dependency": managed, "plugin": "plugin", "extension": "plugin", "parent": "parent"}
-			scope, use := kind[c.key]
-			if artifact := c.find("artifactId"); use && artifact != nil {
+			kinds := map[string]string{"dependency": dependencyKind, "plugin": "plugin", "extension": "plugin", "parent": "parent"}
+			kind, isUse := kinds[c.key]
+			if artifact := c.find("artifactId"); isUse && artifact != nil {
 				group := cmp.Or(c.text("groupId"), "org.apache.maven.plugins")
 				out.add(&node{key: "use", line: c.line, children: []*node{
 					{key: "name", value: properties.Replace(group + ":" + artifact.value), line: artifact.line},
 					{key: "version", value: properties.Replace(c.text("version"))},
-					{key: "scope", value: cmp.Or(c.text("scope"), scope)},
+					{key: "scope", value: cmp.Or(c.text("scope"), kind)},
 				}})
 			}
 			if c.key == "dependencyManagement" {
 				collect(c, "managed")
 			} else {
-				collect(c, managed)
+				collect(c, dependencyKind)
 			}
 		}
 	}
@@ -127,13 +130,15 @@ func parsePom(text []byte) (*node, error) {
 	return out, nil
 }
 
-// parseCatalog puts the versions of a catalog of Gradle in place of their names.
+// parseCatalog parses a version catalog of Gradle. It brings the three ways to write a library or a
+// plugin into one: the children module or id, and version.
 func parseCatalog(text []byte) (*node, error) {
 	root, err := parseTOML(text)
 	if err != nil {
 		return nil, err
 	}
-	mend := func(n *node) {
+	normalize := func(n *node) {
+		// version.ref names a version of the table versions.
 		if ref := n.find("version/ref"); ref != nil {
 			found := cmp.Or(root.find("versions/"+ref.value), &node{})
 			n.find("version").value = cmp.Or(found.value, found.text("strictly"), found.text("require"), found.text("prefer"))
@@ -141,7 +146,7 @@ func parseCatalog(text []byte) (*node, error) {
 		if group, name := n.find("group"), n.find("name"); group != nil && name != nil {
 			n.add(&node{key: "module", value: group.value + ":" + name.value, line: n.line})
 		}
-		// All in one string.
+		// The value may be a string "group:name:version" or "id:version".
 		if parts := strings.SplitN(n.value, ":", 3); len(parts) > 1 {
 			version := parts[len(parts)-1]
 			name := strings.TrimSuffix(n.value, ":"+version)
@@ -150,11 +155,12 @@ func parseCatalog(text []byte) (*node, error) {
 			n.add(&node{key: "version", value: version, line: n.line})
 		}
 	}
-	root.each("libraries/*", mend)
-	root.each("plugins/*", mend)
+	root.eachAt("libraries/*", normalize)
+	root.eachAt("plugins/*", normalize)
 	return root, nil
 }
 
+// readGoMod reads the requirements and the replacements of a go.mod.
 func readGoMod(text []byte) (uses []Use, err error) {
 	f, err := modfile.Parse("go.mod", text, nil)
 	if err != nil {
@@ -176,11 +182,13 @@ func readGoMod(text []byte) (uses []Use, err error) {
 	return uses, nil
 }
 
+// gradleUses find the libraries and the plugins in a build script of Gradle.
 var gradleUses = []func([]byte) ([]Use, error){
-	expr("", `(?m)^[ \t]*["']?(?P<kind>\w+)["']?[ \t(]+(?:\w+[ (]+)?["'](?P<name>[\w.-]+:[\w.-]+)(?::(?P<version>[^"'@:\n]+))?["'@:]`),
-	expr("plugin", `(?m)^[ \t]*id[ \t(]+["'](?P<name>[\w.-]+)["']\)?[ \t]+version[ \t(]+["']?(?P<version>[^"'\n)]+)`),
+	readByExpr("", `(?m)^[ \t]*["']?(?P<kind>\w+)["']?[ \t(]+(?:\w+[ (]+)?["'](?P<name>[\w.-]+:[\w.-]+)(?::(?P<version>[^"'@:\n]+))?["'@:]`),
+	readByExpr("plugin", `(?m)^[ \t]*id[ \t(]+["'](?P<name>[\w.-]+)["']\)?[ \t]+version[ \t(]+["']?(?P<version>[^"'\n)]+)`),
 }
 
+// readGradle reads a build script of Gradle, first the libraries and then the plugins.
 func readGradle(text []byte) (uses []Use, _ error) {
 	for _, read := range gradleUses {
 		more, _ := read(text)
@@ -190,11 +198,11 @@ func readGradle(text []byte) (uses []Use, _ error) {
 }
 
 var (
-	dockerUses  = expr("image", `(?mi)^[ \t]*FROM[ \t]+(?:--\S+[ \t]+)?(?P<name>(?:[\w.-]+:\d+/)?[\w./-]+)(?:[:@](?P<version>[^\s@]+))?`)
+	dockerUses  = readByExpr("image", `(?mi)^[ \t]*FROM[ \t]+(?:--\S+[ \t]+)?(?P<name>(?:[\w.-]+:\d+/)?[\w./-]+)(?:[:@](?P<version>[^\s@]+))?`)
 	dockerStage = regexp.MustCompile(`(?mi)^[ \t]*FROM[ \t][^\n]*[ \t]AS[ \t]+(\S+)`)
 )
 
-// readDockerfile leaves out images that are an earlier stage of the same file.
+// readDockerfile reads the images of a Dockerfile, without those that are a stage of the same file.
 func readDockerfile(text []byte) ([]Use, error) {
 	stages := []string{"scratch"}
 	for _, m := range dockerStage.FindAllSubmatch(text, -1) {
@@ -206,8 +214,9 @@ func readDockerfile(text []byte) ([]Use, error) {
 
 var requirement = regexp.MustCompile(`^([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*(?:@\s*)?(.*)$`)
 
-// pep508 splits a requirement of Python, as requests[socks]>=2.8; python_version < "3".
-func pep508(u *Use) {
+// splitRequirement splits the name of a use that is a requirement of Python, as
+// requests[socks]>=2.8; python_version < "3".
+func splitRequirement(u *Use) {
 	text, _, _ := strings.Cut(u.Name, ";")
 	u.Name, u.Version = "", ""
 	if m := requirement.FindStringSubmatch(strings.TrimSpace(text)); m != nil {
@@ -215,8 +224,8 @@ func pep508(u *Use) {
 	}
 }
 
-// conda splits numpy=1.26 and conda-forge::numpy>=1.
-func conda(u *Use) {
+// splitConda splits a name as numpy=1.26 or conda-forge::numpy>=1 into the name and the version.
+func splitConda(u *Use) {
 	_, name, ok := strings.Cut(u.Name, "::")
 	if !ok {
 		name = u.Name
@@ -227,8 +236,9 @@ func conda(u *Use) {
 	u.Name = name
 }
 
-// atSign splits zod@3.2.1, /@trpc/server@10.0.0(react@18.0.0) and the older /zod/3.2.1.
-func atSign(u *Use) {
+// splitAtSign splits a name as zod@3.2.1, /@trpc/server@10.0.0(react@18.0.0) or the older /zod/3.2.1
+// into the name and the version. Without a version there is no name.
+func splitAtSign(u *Use) {
 	name, _, _ := strings.Cut(strings.TrimPrefix(u.Name, "/"), "(")
 	i := strings.LastIndexByte(name, '@')
 	if i <= 0 {
@@ -239,8 +249,8 @@ func atSign(u *Use) {
 	}
 }
 
-// behindModules derives the name of a package from its installation directory.
-func behindModules(u *Use) {
+// cutNodeModules makes the directory in which a package is installed the name of the package.
+func cutNodeModules(u *Use) {
 	if i := strings.LastIndex(u.Name, "node_modules/"); i >= 0 {
 		u.Name = u.Name[i+len("node_modules/"):]
 	} else {

@@ -24,15 +24,16 @@ type node struct {
 	tables map[string]*node // of TOML, by key: a file may have very many
 }
 
+// add adds a child and returns it.
 func (n *node) add(child *node) *node {
 	n.children = append(n.children, child)
 	return child
 }
 
-// find returns the node at a path of keys, the last one where several are there; nil for none.
+// find returns the last node at a path of keys, see eachAt; nil if there is none.
 func (n *node) find(path string) (found *node) {
 	if path != "" {
-		n.each(path, func(c *node) { found = c })
+		n.eachAt(path, func(c *node) { found = c })
 	}
 	return found
 }
@@ -45,25 +46,25 @@ func (n *node) text(path string) string {
 	return ""
 }
 
-// each calls fn for the nodes at a path of keys with / between, of which * is any.
-func (n *node) each(path string, fn func(*node)) {
+// eachAt calls fn for the nodes at a path of keys with / between, of which * is any.
+func (n *node) eachAt(path string, fn func(*node)) {
 	key, rest, more := strings.Cut(path, "/")
 	for _, c := range n.children {
 		switch {
 		case key != "*" && key != c.key:
 		case more:
-			c.each(rest, fn)
+			c.eachAt(rest, fn)
 		default:
 			fn(c)
 		}
 	}
 }
 
-// lines finds the line of an offset.
-type lines []int // offsets of line ends
+// lines are the offsets of the newlines in a text.
+type lines []int
 
-// linesOf returns the offsets of the newlines in text.
-func linesOf(text []byte) (ends lines) {
+// lineEnds returns the lines of a text.
+func lineEnds(text []byte) (ends lines) {
 	for i, c := range text {
 		if c == '\n' {
 			ends = append(ends, i)
@@ -72,7 +73,8 @@ func linesOf(text []byte) (ends lines) {
 	return ends
 }
 
-func (l lines) at(offset int) int { return sort.SearchInts(l, offset) + 1 }
+// lineOf returns the number of the line of an offset, from 1.
+func (l lines) lineOf(offset int) int { return sort.SearchInts(l, offset) + 1 }
 
 // parseJSON reads JSON, in which comments and commas at the end are allowed.
 func parseJSON(text []byte) (*node, error) {
@@ -80,12 +82,12 @@ func parseJSON(text []byte) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jsonNode("", v, linesOf(text)), nil
+	return jsonNode("", v, lineEnds(text)), nil
 }
 
 // jsonNode converts a JSON value to a node.
 func jsonNode(key string, v hujson.Value, at lines) *node {
-	n := &node{key: key, line: at.at(v.StartOffset)}
+	n := &node{key: key, line: at.lineOf(v.StartOffset)}
 	switch v := v.Value.(type) {
 	case hujson.Literal:
 		if n.value = string(v); v.Kind() == '"' {
@@ -94,7 +96,7 @@ func jsonNode(key string, v hujson.Value, at lines) *node {
 	case *hujson.Object:
 		for _, m := range v.Members {
 			c := n.add(jsonNode(m.Name.Value.(hujson.Literal).String(), m.Value, at))
-			c.line = at.at(m.Name.StartOffset)
+			c.line = at.lineOf(m.Name.StartOffset)
 		}
 	case *hujson.Array:
 		for _, e := range v.Elements {
@@ -104,7 +106,7 @@ func jsonNode(key string, v hujson.Value, at lines) *node {
 	return n
 }
 
-// parseYAML reads all documents of a file as one.
+// parseYAML parses YAML. It joins all documents of a file in one tree.
 func parseYAML(text []byte) (*node, error) {
 	root := &node{}
 	for dec := yaml.NewDecoder(bytes.NewReader(text)); ; {
@@ -139,9 +141,10 @@ func yamlNode(key string, y *yaml.Node) *node {
 	return n
 }
 
+// parseTOML parses TOML.
 func parseTOML(text []byte) (*node, error) {
 	root := &node{}
-	table, at := root, linesOf(text)
+	table, at := root, lineEnds(text)
 	var p unstable.Parser
 	for p.Reset(text); p.NextExpression(); {
 		e := p.Expression()
@@ -164,7 +167,7 @@ func tomlKey(n *node, key unstable.Iterator, at lines) *node {
 		if last := len(n.children) - 1; last >= 0 && n.children[last].key == "" {
 			n = n.children[last]
 		}
-		name, line := string(key.Node().Data), at.at(int(key.Node().Raw.Offset))
+		name, line := string(key.Node().Data), at.lineOf(int(key.Node().Raw.Offset))
 		c := n.tables[name]
 		if c == nil {
 			c = n.add(&node{key: name, line: line})
@@ -186,7 +189,7 @@ func tomlValue(n *node, v *unstable.Node, at lines) {
 		case v.Kind == unstable.Array && c.Kind != unstable.Comment:
 			e := n.add(&node{line: n.line})
 			if c.Raw.Length > 0 {
-				e.line = at.at(int(c.Raw.Offset))
+				e.line = at.lineOf(int(c.Raw.Offset))
 			}
 			tomlValue(e, c, at)
 		case v.Kind == unstable.InlineTable:
@@ -198,7 +201,7 @@ func tomlValue(n *node, v *unstable.Node, at lines) {
 	}
 }
 
-// parseXML reads elements; attributes are children. Namespaces are left out.
+// parseXML parses XML. Attributes become children, and namespaces are left out.
 func parseXML(text []byte) (*node, error) {
 	root := &node{}
 	stack := []*node{root}

@@ -33,7 +33,7 @@ const maxTimeout = time.Hour
 
 // textAtom makes a Text from a word or a quoted text.
 func (p *parser) textAtom(value string, at int, quoted bool) (*Text, error) {
-	if err := p.count(at); err != nil {
+	if err := p.countAtom(at); err != nil {
 		return nil, err
 	}
 
@@ -53,29 +53,30 @@ func (p *parser) textAtom(value string, at int, quoted bool) (*Text, error) {
 	return &Text{Pattern: value, Regexp: true, WordBegins: p.words, WordEnds: p.words}, nil
 }
 
-// count counts an atom, and fails if there are too many.
-func (p *parser) count(at int) error {
+// countAtom counts an atom, and returns an error if there are too many.
+func (p *parser) countAtom(at int) error {
 	if p.atoms++; p.atoms > MaxAtoms {
 		return fail(at, "at most %d texts and filters in a query", MaxAtoms)
 	}
 	return nil
 }
 
-// filter reads the value of a filter, whose name has been read already.
-func (p *parser) filter(name prefix, end int) (Q, error) {
+// readFilter reads the value of a filter, whose name has been read already. A filter about the whole
+// query gives no tree.
+func (p *parser) readFilter(name prefix, end int) (Q, error) {
 	at := p.pos
 	if at >= end || isSpace(p.text[at]) {
 		return nil, fail(at, "a value right after %s (to search for that text, put it in quotes)", name)
 	}
 
 	// The value ends at the next blank, or at the closing quote.
-	value, quoted := p.value(end)
-	p.note(ValueToken, at, p.pos)
+	value, quoted := p.readValue(end)
+	p.addToken(ValueToken, at, p.pos)
 	if value == "" {
 		return nil, fail(at, "a value that is not empty after %s", name)
 	}
 
-	// The values of these filters are searched for.
+	// These filters search for their values.
 	switch name {
 	case contentPrefix, addedPrefix, removedPrefix, messagePrefix:
 		t, err := p.textAtom(value, at, quoted)
@@ -88,31 +89,31 @@ func (p *parser) filter(name prefix, end int) (Q, error) {
 		if quoted {
 			at++
 		} else if name == repoPrefix {
-			p.hintRevision(value, at)
+			p.addRevisionHint(value, at)
 		}
-		return p.pattern(name, value, at)
+		return p.patternAtom(name, value, at)
 	}
 
 	// The values of all other filters are words, not patterns.
 	if quoted {
 		value = unquote(value)
 	}
-	if err := name.row().check(value, at); err != nil {
+	if err := name.row().checkValue(value, at); err != nil {
 		return nil, err
 	}
-	if name.directive() {
-		return nil, p.directive(name, value, at)
+	if name.isDirective() {
+		return nil, p.applyDirective(name, value, at)
 	}
 
-	if err := p.count(at); err != nil {
+	if err := p.countAtom(at); err != nil {
 		return nil, err
 	}
-	return word(name, value, at)
+	return wordAtom(name, value, at)
 }
 
-// pattern makes the atom of a filter whose value is a regular expression.
-func (p *parser) pattern(name prefix, value string, at int) (Q, error) {
-	if err := p.count(at); err != nil {
+// patternAtom makes the atom of a filter whose value is a regular expression.
+func (p *parser) patternAtom(name prefix, value string, at int) (Q, error) {
+	if err := p.countAtom(at); err != nil {
 		return nil, err
 	}
 
@@ -120,7 +121,6 @@ func (p *parser) pattern(name prefix, value string, at int) (Q, error) {
 		return nil, err
 	}
 
-	// Only repo: becomes a set of repositories; the others are asked of each document or commit.
 	if name == repoPrefix {
 		return &Repo{Pattern: value}, nil
 	}
@@ -133,9 +133,8 @@ var textFields = map[prefix]Field{
 	addedPrefix: Added, removedPrefix: Removed, messagePrefix: Message, authorPrefix: Author, committerPrefix: Committer,
 }
 
-// word makes the atom of a filter whose value is a plain word.
-func word(name prefix, value string, at int) (Q, error) {
-	// Names of revisions and languages can be checked here.
+// wordAtom makes the atom of a filter whose value is a plain word.
+func wordAtom(name prefix, value string, at int) (Q, error) {
 	switch name {
 	case revPrefix:
 		if err := glob.Check(value); err != nil {
@@ -149,12 +148,12 @@ func word(name prefix, value string, at int) (Q, error) {
 		}
 		return &Lang{Name: lang}, nil
 
-	// A dependency is searched in the files that may name it.
+	// Files that may name a library, and that contain its name as a whole word.
 	case depPrefix:
 		name := `(?:^|[^\w-])(?:` + manifest.Mention(value) + `)(?:[^\w-]|$)`
 		return &And{Subs: []Q{&Text{Pattern: manifest.Paths, Regexp: true, Field: Name}, &Text{Pattern: name, Regexp: true}}}, nil
 
-	// These name repositories, which other layers look up.
+	// Conditions on repositories.
 	case contextPrefix:
 		return &Context{Name: value}, nil
 	case repoSetPrefix:
@@ -169,8 +168,6 @@ func word(name prefix, value string, at int) (Q, error) {
 			return nil, fail(at, "names of repositories with commas between after reposet:")
 		}
 		return &RepoSet{Names: names}, nil
-
-	// These are properties of repositories.
 	case archivedPrefix:
 		return &Flag{Kind: Archived, Value: value}, nil
 	case forkPrefix:
@@ -178,7 +175,7 @@ func word(name prefix, value string, at int) (Q, error) {
 	case visibilityPrefix:
 		return &Flag{Kind: Visibility, Value: value}, nil
 
-	// Commits, by when and how they came.
+	// Conditions on commits.
 	case mergePrefix:
 		return &Merge{Value: value}, nil
 	case sincePrefix, untilPrefix:
@@ -222,7 +219,7 @@ func Language(value string) (string, bool) {
 // are none.
 func nearLanguages(value string) string {
 	var near []string
-	for name := range data.ExtensionsByLanguage {
+	for name := range data.ExtensionsByLanguage { // a map whose keys are the names of all languages
 		if len(value) > 1 && len(name) >= len(value) && strings.EqualFold(name[:len(value)], value) {
 			near = append(near, strconv.Quote(name))
 		}
@@ -234,10 +231,9 @@ func nearLanguages(value string) string {
 	return strings.Join(near[:min(len(near), 3)], " or ")
 }
 
-// directive applies a filter that is about the whole query. If there are several, the last one
-// wins.
-func (p *parser) directive(name prefix, value string, at int) error {
-	// These say how to match and what to return.
+// applyDirective sets a field of the query from a filter that is about the whole query. If such a
+// filter occurs several times, the last one wins.
+func (p *parser) applyDirective(name prefix, value string, at int) error {
 	switch name {
 	case casePrefix:
 		p.out.Case = map[string]Case{"yes": CaseYes, "no": CaseNo, "auto": CaseAuto}[value]
@@ -245,7 +241,6 @@ func (p *parser) directive(name prefix, value string, at int) error {
 	case typePrefix:
 		p.out.Type = map[string]Type{"file": FileType, "repo": RepoType, "commit": CommitType, "diff": DiffType}[value]
 
-	// These are limits.
 	case countPrefix:
 		if value == "all" {
 			p.out.Count = CountAll
@@ -264,7 +259,6 @@ func (p *parser) directive(name prefix, value string, at int) error {
 		}
 		p.out.Timeout = d
 
-	// This is a date.
 	case atPrefix:
 		_, date, ok := parseDate(value)
 		if !ok {
@@ -282,7 +276,7 @@ func (p *parser) directive(name prefix, value string, at int) error {
 func checkRegexp(expr string, at int) error {
 	re, err := syntax.Parse(expr, RegexpFlags)
 	if err == nil {
-		if size(re) > MaxRegexpSize {
+		if regexpSize(re) > MaxRegexpSize {
 			return fail(at, "a smaller regular expression; its repetitions multiply to more than %d parts", MaxRegexpSize).withLength(len(expr))
 		}
 		return nil
@@ -297,16 +291,16 @@ func checkRegexp(expr string, at int) error {
 		return fail(at, "a smaller regular expression: %s", bad.Code).withLength(len(expr))
 	}
 
-	// Let the error point at the wrong part. A missing end has no position.
+	// Let the error point at the wrong part. If an end is missing, it points at the beginning.
 	if i := strings.Index(expr, bad.Expr); i > 0 {
 		at += i
 	}
 	return fail(at, "a regular expression in RE2 syntax: %s: %q", bad.Code, clip(bad.Expr)).withLength(cmp.Or(len(bad.Expr), len(expr)))
 }
 
-// size returns the number of nodes of re with its repetitions written out. Above MaxRegexpSize the
-// exact number does not matter.
-func size(re *syntax.Regexp) int {
+// regexpSize returns the number of nodes of re with its repetitions written out, or a number above
+// MaxRegexpSize if there are more.
+func regexpSize(re *syntax.Regexp) int {
 	n := 1
 	if re.Op == syntax.OpLiteral {
 		n = len(re.Rune)
@@ -314,12 +308,12 @@ func size(re *syntax.Regexp) int {
 
 	// Stop if it is too large: multiplying it could overflow.
 	for _, sub := range re.Sub {
-		if n += size(sub); n > MaxRegexpSize {
+		if n += regexpSize(sub); n > MaxRegexpSize {
 			return n
 		}
 	}
 
-	// Without an upper bound Max is -1, and Min copies are written out.
+	// Without an upper bound, Max is -1 and Min+1 copies are written out.
 	if re.Op == syntax.OpRepeat {
 		n *= max(re.Max, re.Min+1)
 	}
@@ -328,12 +322,12 @@ func size(re *syntax.Regexp) int {
 
 // clip shortens a part of a query for a message, without cutting a rune.
 func clip(s string) string {
-	const most = 60
-	if len(s) <= most {
+	const maxBytes = 60
+	if len(s) <= maxBytes {
 		return s
 	}
 
-	cut := most
+	cut := maxBytes
 	for cut > 0 && s[cut]&0xC0 == 0x80 {
 		cut--
 	}

@@ -2,8 +2,8 @@ package query
 
 import "time"
 
-// dates are the forms of dates that at: accepts, in UTC unless they have a zone, with the period
-// that each one names. at: means the end of the period.
+// dates are the forms of dates that filters accept, with the period that each one names. A date
+// without a zone is in UTC.
 var dates = []struct {
 	layout              string
 	years, months, days int
@@ -19,21 +19,20 @@ var dates = []struct {
 
 // parseDate returns the first and the last second of the period that a date names, in UTC.
 func parseDate(text string) (first, last time.Time, ok bool) {
-	for _, m := range dates {
-		t, err := time.Parse(m.layout, text)
+	for _, form := range dates {
+		first, err := time.Parse(form.layout, text)
 		if err != nil {
 			continue
 		}
 
-		// Go to the last second of the year, month or day.
-		first := t.UTC()
-		if end := t.AddDate(m.years, m.months, m.days); end.After(t) {
-			t = end.Add(-time.Second)
+		last := first
+		if end := first.AddDate(form.years, form.months, form.days); end.After(first) {
+			last = end.Add(-time.Second)
 		}
 
 		// In UTC the year may differ, and a year with five digits cannot be written back.
-		t = t.UTC()
-		return first, t, min(first.Year(), t.Year()) >= 0 && t.Year() <= 9999
+		first, last = first.UTC(), last.UTC()
+		return first, last, min(first.Year(), last.Year()) >= 0 && last.Year() <= 9999
 	}
 	return time.Time{}, time.Time{}, false
 }

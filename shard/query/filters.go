@@ -106,15 +106,16 @@ func (f *Filter) Sentence() string {
 // Written returns the names of the filter as people type them, such as "file: f:".
 func (f *Filter) Written() string { return strings.Join(f.Names, ": ") + ":" }
 
-// row returns the row of a filter.
+// row returns the row of a filter in the table filters.
 func (p prefix) row() *Filter {
 	return &filters[slices.IndexFunc(filters, func(f Filter) bool { return f.is == p })]
 }
 
+// String returns the usual name of the filter, with the colon.
 func (p prefix) String() string { return p.row().Names[0] + ":" }
 
-// check returns an error for a value that the filter does not accept.
-func (f *Filter) check(value string, at int) error {
+// checkValue returns an error for a value that the filter does not accept.
+func (f *Filter) checkValue(value string, at int) error {
 	if !f.Closed || slices.Contains(f.Values, value) {
 		return nil
 	}

@@ -8,11 +8,11 @@ import (
 )
 
 // Format writes q as a query text that Parse, with the same options, reads as an equal query. ok is
-// false if the language cannot express it, such as literals beside regular expressions, or a set of
-// repository ids.
+// false if no text gives that query, for example one with literals and regular expressions, or with
+// a set of repository ids.
 func Format(q *Query, opt Options) (text string, ok bool) {
 	f := &formatter{opt: opt, ok: true, c: q.Case}
-	f.q(q.Q, true)
+	f.writeTree(q.Q, true)
 
 	// Write case: only if it differs from the toggle.
 	toggle := CaseNo
@@ -20,80 +20,80 @@ func Format(q *Query, opt Options) (text string, ok bool) {
 		toggle = CaseYes
 	}
 	if q.Case != toggle {
-		f.word("case:" + [...]string{"no", "yes", "auto"}[q.Case])
+		f.writeWord("case:" + [...]string{"no", "yes", "auto"}[q.Case])
 	}
 
 	if q.Type != AnyType {
-		f.word("type:" + [...]string{"", "file", "repo", "commit", "diff"}[q.Type])
+		f.writeWord("type:" + [...]string{"", "file", "repo", "commit", "diff"}[q.Type])
 	}
 
 	switch {
 	case q.Count == CountAll:
-		f.word("count:all")
+		f.writeWord("count:all")
 	case q.Count > 0:
-		f.word("count:" + strconv.Itoa(q.Count))
+		f.writeWord("count:" + strconv.Itoa(q.Count))
 	}
 
 	if q.Timeout > 0 {
-		f.word("timeout:" + q.Timeout.String())
+		f.writeWord("timeout:" + q.Timeout.String())
 	}
 	if !q.At.IsZero() {
-		f.word("at:" + q.At.Format(time.RFC3339))
+		f.writeWord("at:" + q.At.Format(time.RFC3339))
 	}
 	return f.b.String(), f.ok
 }
 
-// formatter writes a query. ok becomes false if a part cannot be expressed.
+// formatter writes a query.
 type formatter struct {
 	opt Options
-	c   Case
+	c   Case // of the query
 	b   strings.Builder
-	ok  bool
+	ok  bool // the text so far gives the query
 }
 
-// word writes a word, after a blank if one is needed.
-func (f *formatter) word(s string) {
+// writeWord writes a word, after a blank if one is needed.
+func (f *formatter) writeWord(s string) {
 	if b := f.b.String(); b != "" && !strings.HasSuffix(b, "(") && !strings.HasSuffix(b, "-") {
 		f.b.WriteByte(' ')
 	}
 	f.b.WriteString(s)
 }
 
-// q writes a tree. Members of the topmost And need no parentheses.
-func (f *formatter) q(q Q, top bool) {
-	// Operators become a group in parentheses, or a minus.
+// writeTree writes a tree. top is set for the whole tree: if it is an And, its members need no
+// parentheses.
+func (f *formatter) writeTree(q Q, top bool) {
 	switch n := q.(type) {
 	case *And:
-		f.group(n.Subs, "", top)
+		f.writeGroup(n.Subs, "", top)
 	case *Or:
-		f.group(n.Subs, "or", false)
+		f.writeGroup(n.Subs, "or", false)
 	case *Not:
-		f.word("-")
-		f.q(n.Sub, false)
+		f.writeWord("-")
+		f.writeTree(n.Sub, false)
 
-	// An empty group matches nothing, and its negation everything.
+	// An empty group matches nothing, so its negation matches everything.
 	case Const:
 		if n {
-			f.word("-")
+			f.writeWord("-")
 		}
-		f.word("()")
+		f.writeWord("()")
 	default:
-		f.atom(q)
+		f.writeAtom(q)
 	}
 }
 
-// group writes an operator with its members; with bare it writes no parentheses.
-func (f *formatter) group(subs []Q, op string, bare bool) {
+// writeGroup writes the members of an operator, with op between them. If bare is set, it writes no
+// parentheses.
+func (f *formatter) writeGroup(subs []Q, op string, bare bool) {
 	if !bare {
-		f.word("(")
+		f.writeWord("(")
 	}
 
-	// An and has no word: its members follow each other.
 	for i, s := range subs {
 		if i > 0 && op != "" {
-			f.word(op)
+			f.writeWord(op)
 		}
-		f.q(s, false)
+		f.writeTree(s, false)
 	}
 
 	if !bare {
@@ -101,29 +101,28 @@ func (f *formatter) group(subs []Q, op string, bare bool) {
 	}
 }
 
-// atom writes an atom.
-func (f *formatter) atom(q Q) {
+// writeAtom writes an atom.
+func (f *formatter) writeAtom(q Q) {
 	switch n := q.(type) {
 	case *Text:
-		f.text(n)
+		f.writeText(n)
 	case *Repo:
-		f.fold(n.Fold, n.Pattern, true)
-		f.word("repo:" + f.regexp(n.Pattern))
+		f.checkCase(n.Fold, n.Pattern, true)
+		f.writeWord("repo:" + f.quoteRegexp(n.Pattern))
 	case *Lang:
-		f.word("lang:" + f.quote(n.Name))
+		f.writeWord("lang:" + f.quote(n.Name))
 	case *Rev:
-		f.word("rev:" + f.quote(n.Pattern))
+		f.writeWord("rev:" + f.quote(n.Pattern))
 	case *Context:
-		f.word("context:" + f.quote(n.Name))
+		f.writeWord("context:" + f.quote(n.Name))
 
-	// A name with a comma cannot be written.
 	case *RepoSet:
 		for _, name := range n.Names {
-			f.ok = f.ok && !strings.Contains(name, ",")
+			f.ok = f.ok && !strings.Contains(name, ",") // it would be two names
 		}
-		f.word("reposet:" + f.quote(strings.Join(n.Names, ",")))
+		f.writeWord("reposet:" + f.quote(strings.Join(n.Names, ",")))
 	case *Flag, *Merge, *Dates:
-		f.word(n.String())
+		f.writeWord(n.String())
 
 	// Other atoms have no form in the query language.
 	default:
@@ -131,21 +130,21 @@ func (f *formatter) atom(q Q) {
 	}
 }
 
-// text writes a Text.
-func (f *formatter) text(t *Text) {
-	f.fold(t.Fold, t.Pattern, t.Regexp)
-	always := t.Field == Name || t.Field == Symbol || t.Field == Author || t.Field == Committer // the value is a regular expression whatever the toggle says
+// writeText writes a Text.
+func (f *formatter) writeText(t *Text) {
+	f.checkCase(t.Fold, t.Pattern, t.Regexp)
+	alwaysRegexp := t.Field == Name || t.Field == Symbol || t.Field == Author || t.Field == Committer // whatever the toggle says
 
 	name, pattern := "", t.Pattern
 	if t.Field != Content {
 		name = fieldNames[t.Field] + ":"
 	}
 	switch {
-	case always:
+	case alwaysRegexp:
 		if !t.Regexp {
 			pattern = regexp.QuoteMeta(pattern)
 		}
-		f.word(name + f.regexp(pattern))
+		f.writeWord(name + f.quoteRegexp(pattern))
 
 	case t.WordBegins != f.opt.Words || t.WordEnds != f.opt.Words:
 		f.ok = false
@@ -155,29 +154,28 @@ func (f *formatter) text(t *Text) {
 		if !t.Regexp {
 			pattern = regexp.QuoteMeta(pattern)
 		}
-		f.word(name + f.regexp(pattern))
+		f.writeWord(name + f.quoteRegexp(pattern))
 	default:
 		f.ok = f.ok && !t.Regexp
-		f.word(name + f.quote(pattern))
+		f.writeWord(name + f.quote(pattern))
 	}
 }
 
-// fold sets ok to false if a pattern would be matched with another case when the formatted query is
-// parsed again.
-func (f *formatter) fold(fold bool, pattern string, regexp bool) {
+// checkCase sets ok to false if Parse would give the pattern another value of Fold than fold.
+func (f *formatter) checkCase(fold bool, pattern string, regexp bool) {
 	want := f.c == CaseNo || f.c == CaseAuto && !hasCapital(pattern, regexp)
 	f.ok = f.ok && want == fold
 }
 
-// quote quotes a text.
+// quote writes a text in quotes. An empty text cannot be written.
 func (f *formatter) quote(s string) string {
 	f.ok = f.ok && s != ""
 	return Quote(s)
 }
 
-// regexp quotes an expression.
-func (f *formatter) regexp(expr string) string {
-	escapes := len(expr) - len(strings.TrimRight(expr, `\`))
-	f.ok = f.ok && escapes%2 == 0 // it must not end in half an escape
+// quoteRegexp writes an expression in quotes, unless its last backslash would escape the quote.
+func (f *formatter) quoteRegexp(expr string) string {
+	backslashes := len(expr) - len(strings.TrimRight(expr, `\`)) // at the end
+	f.ok = f.ok && backslashes%2 == 0
 	return QuoteRegexp(expr)
 }

@@ -22,11 +22,11 @@ func (h Hint) String() string {
 }
 
 // foreignFilters are filters of other search engines whose names are no filters here. A row with
-// values applies only to words with one of these values, because other words are probably code.
+// values is only for those values: with another value the word is probably code.
 var foreignFilters = []struct {
 	names  []string
 	values []string // nil means any
-	say    string   // what does the same here, or that nothing does
+	say    string   // how to get the same here, or that nothing does that
 	ours   string   // our filter with the same values; "" if there is none
 }{
 	{[]string{"patterntype"}, []string{"keyword", "literal", "regexp", "standard", "structural"}, "whether words are expressions is a switch beside the query: isRegexEnabled, --regexp, .* in the box", ""},
@@ -52,14 +52,14 @@ var foreignFilters = []struct {
 	{[]string{"after", "since"}, nil, "type:commit since: searches commits from a day on", ""},
 }
 
-// hintRevision adds a hint for a repository with a revision after it, as other search engines write
-// it: repo:name@rev. The value begins at offset at.
-func (p *parser) hintRevision(value string, at int) {
+// addRevisionHint adds a hint if the value of a repo: filter has a revision after the name, as other
+// search engines write it: repo:name@rev. The value begins at offset at.
+func (p *parser) addRevisionHint(value string, at int) {
 	name, rev, ok := strings.Cut(value, "@")
 	if !ok || name == "" || rev == "" || strings.HasSuffix(name, `\`) || checkRegexp(name, at) != nil {
 		return
 	}
-	start := at - len("r:")
+	start := at - len("r:") // where the filter begins
 	if strings.HasSuffix(p.text[:at], repoPrefix.String()) {
 		start = at - len(repoPrefix.String())
 	}
@@ -70,8 +70,8 @@ func (p *parser) hintRevision(value string, at int) {
 	p.out.Hints = append(p.out.Hints, h)
 }
 
-// hint adds a hint for a word that was probably meant as a filter.
-func (p *parser) hint(word string, offset int) {
+// addHint adds a hint if a word is probably meant as a filter of another search engine.
+func (p *parser) addHint(word string, offset int) {
 	name, value, _ := strings.Cut(word, ":")
 	if value == "" || value[0] == ':' {
 		return // a name in C++ or Rust
@@ -81,8 +81,8 @@ func (p *parser) hint(word string, offset int) {
 		if !slices.Contains(f.names, strings.ToLower(name)) || f.values != nil && !slices.Contains(f.values, strings.ToLower(value)) {
 			continue
 		}
-		said := func(h Hint) bool { return h.Word == word }
-		if !slices.ContainsFunc(p.out.Hints, said) {
+		sameWord := func(h Hint) bool { return h.Word == word }
+		if !slices.ContainsFunc(p.out.Hints, sameWord) {
 			h := Hint{Offset: offset, Word: word, Say: f.say}
 			if f.ours != "" {
 				h.Ours = f.ours + ":" + value

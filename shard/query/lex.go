@@ -39,8 +39,8 @@ const (
 	mergePrefix
 )
 
-// regexp reports whether the value of the filter is always a regular expression.
-func (p prefix) regexp() bool {
+// takesRegexp reports whether the value of the filter is an expression whatever the options are.
+func (p prefix) takesRegexp() bool {
 	switch p {
 	case filePrefix, repoPrefix, symPrefix, authorPrefix, committerPrefix:
 		return true
@@ -48,13 +48,14 @@ func (p prefix) regexp() bool {
 	return false
 }
 
-// text reports whether the value is a text, or an expression with the toggle.
-func (p prefix) text() bool {
+// takesText reports whether the value of the filter is a text, or an expression if Options.Regexp is
+// set.
+func (p prefix) takesText() bool {
 	return p == contentPrefix || p == addedPrefix || p == removedPrefix || p == messagePrefix
 }
 
-// directive reports whether the filter is about the whole query, not about files.
-func (p prefix) directive() bool {
+// isDirective reports whether the filter is about the whole query, not about files.
+func (p prefix) isDirective() bool {
 	switch p {
 	case casePrefix, typePrefix, countPrefix, timeoutPrefix, atPrefix:
 		return true
@@ -62,9 +63,9 @@ func (p prefix) directive() bool {
 	return false
 }
 
-// prefixAt returns the filter at the start of text, and the length of its name with the colon. A
-// name with two colons (content::WebContents) is no filter: it is a name in C++, Rust or Perl.
-// The filters of changes are filters only if changes is set.
+// prefixAt returns the filter at the start of text, and the length of its name with the colon; 0 if
+// there is none. A name with two colons (content::WebContents) is no filter: it is a name in C++, Rust
+// or Perl. The filters of changes count only if changes is set.
 func prefixAt(text string, changes bool) (prefix, int) {
 	for _, e := range prefixes {
 		n := len(e.name)
@@ -84,8 +85,7 @@ func isSpace(c byte) bool {
 
 func hasSpace(s string) bool { return strings.ContainsAny(s, " \t\n\r\f\v") }
 
-// quoteEnd returns the offset of the quote that closes the one at text[i], or -1. Quoted
-// text may contain newlines.
+// quoteEnd returns the offset of the quote that closes the one at text[i], or -1.
 func quoteEnd(text string, i int) int {
 	for i++; i < len(text); i++ {
 		switch text[i] {
@@ -98,14 +98,14 @@ func quoteEnd(text string, i int) int {
 	return -1
 }
 
-// pairs finds the closing parenthesis of each opening one: out[i] is its offset, or -1. It reads
-// the text once, so that the parser need not search, however deep the groups are. Parentheses in
-// quoted text and escaped ones do not count. In a regular expression those in a character class do
-// not count either.
+// parenthesisPairs returns the offset of the closing parenthesis for each opening one; -1 for any
+// other byte. It reads the text once, so that the parser need not search, however deep the groups are.
+// Parentheses in quoted text and escaped ones do not count. In a regular expression those in a
+// character class do not count either.
 //
 //	foo (bar or "a)b") f:[)]+      with filters of regular expressions
 //	    ^            ^             is a pair; the others do not count
-func pairs(text string, regexp, changes bool) []int {
+func parenthesisPairs(text string, regexp, changes bool) []int {
 	l := &lexer{text: text, regexp: regexp, changes: changes, pair: make([]int, len(text))}
 	for i := range l.pair {
 		l.pair[i] = -1
@@ -127,7 +127,7 @@ func pairs(text string, regexp, changes bool) []int {
 type lexer struct {
 	text    string
 	regexp  bool // words are regular expressions
-	changes bool // the query is about changes
+	changes bool // the filters of changes count
 	at      int
 	pair    []int // by offset of an opening parenthesis: offset of the closing one, or -1
 	open    []int // stack of opening parentheses that are not closed yet
@@ -138,75 +138,74 @@ type lexer struct {
 // state reads a part of the text and returns the next state; nil means the end.
 type state func(*lexer) state
 
-// insideWord returns the state for the middle of a word.
-func insideWord(regexp bool) state {
+// stateInside returns the state for the middle of a word or of an expression.
+func stateInside(regexp bool) state {
 	if regexp {
 		return inRegexp
 	}
 	return inWord
 }
 
-// atWord reads up to the next word, group or filter, see lexer.
+// atWord is the state between two words.
 func atWord(l *lexer) state {
 	rest := l.text[l.at:]
 
-	// A minus negates only a group, quotes or a filter. Otherwise it begins a word.
+	// A minus is an operator only before a group, quotes or a filter. Otherwise it begins a word.
 	switch c := rest[0]; {
 	case isSpace(c), c == '-' && len(rest) > 1 && (rest[1] == '"' || rest[1] == '(' || isFilter(rest[1:], l.changes)):
 		l.at++
 		return atWord
 	case c == '(':
-		l.parenthesis()
+		l.takeParenthesis()
 		return atWord
 	case c == '"':
 		l.skipQuoted()
 		l.at++
-		return insideWord(l.regexp)
+		return stateInside(l.regexp)
 	}
 
-	// The value begins right after the colon, and its quotes hide parentheses too.
+	// The value of a filter begins right after the colon. Parentheses in its quotes do not count.
 	if name, n := prefixAt(rest, l.changes); n > 0 {
 		l.at += n
 		if l.at < len(l.text) && l.text[l.at] == '"' && l.skipQuoted() {
 			l.at++
 		}
-		return insideWord(name.regexp() || name.text() && l.regexp)
+		return stateInside(name.takesRegexp() || name.takesText() && l.regexp)
 	}
-	return insideWord(l.regexp)
+	return stateInside(l.regexp)
 }
 
-// inWord reads a plain word.
+// inWord is the state in a plain word.
 func inWord(l *lexer) state {
 	switch c := l.text[l.at]; {
 	case isSpace(c):
 		return atWord
 	case c == '(', c == ')':
-		l.parenthesis()
+		l.takeParenthesis()
 	default:
 		l.at++
 	}
 	return inWord
 }
 
-// inRegexp reads a word that is an expression.
+// inRegexp is the state in a word that is an expression.
 func inRegexp(l *lexer) state {
-	// Find the end of the word, and skip what may hide it.
 	switch c := l.text[l.at]; {
 	case isSpace(c):
 		return atWord
 	case c == '(', c == ')':
-		l.parenthesis()
+		l.takeParenthesis()
 
-	// An escape hides the next character, but not a blank, which ends the word.
+	// Skip an escape. A blank ends the word even after a backslash.
 	case c == '\\':
 		l.at++
 		if l.at < len(l.text) && !isSpace(l.text[l.at]) {
 			l.at++
 		}
 
-	// In a class, blanks and parentheses are members.
+	// Skip a class: parentheses in it are its members.
 	case c == '[' && l.at >= l.noClass:
-		l.class()
+		l.skipClass()
 		l.at++
 	default:
 		l.at++
@@ -214,8 +213,8 @@ func inRegexp(l *lexer) state {
 	return inRegexp
 }
 
-// skipQuoted moves to the quote that closes the present one. It reports false, and does not move,
-// if there is none.
+// skipQuoted moves from a quote to the one that closes it. If there is none, it does not move, and
+// returns false.
 func (l *lexer) skipQuoted() bool {
 	end := quoteEnd(l.text, l.at)
 	if end >= 0 {
@@ -224,8 +223,8 @@ func (l *lexer) skipQuoted() bool {
 	return end >= 0
 }
 
-// parenthesis opens a pair, or closes the latest open one.
-func (l *lexer) parenthesis() {
+// takeParenthesis moves past a parenthesis. It opens a pair, or closes the latest open one.
+func (l *lexer) takeParenthesis() {
 	if l.text[l.at] == '(' {
 		l.open = append(l.open, l.at)
 	} else if n := len(l.open) - 1; n >= 0 {
@@ -235,9 +234,9 @@ func (l *lexer) parenthesis() {
 	l.at++
 }
 
-// class moves to the bracket that closes the present character class. If none does in this word,
-// none does for a later class of the word either.
-func (l *lexer) class() {
+// skipClass moves from the bracket that opens a character class to the one that closes it. If there is
+// none in this word, it does not move, and notes that no later bracket of the word opens a class.
+func (l *lexer) skipClass() {
 	if end := classEnd(l.text, l.at); end >= 0 {
 		l.at = end
 		return
@@ -272,6 +271,7 @@ func classEnd(text string, i int) int {
 	return -1
 }
 
+// wordEnd returns the offset of the next blank from i on, or the length of the text.
 func wordEnd(text string, i int) int {
 	for i < len(text) && !isSpace(text[i]) {
 		i++
@@ -286,16 +286,15 @@ func Quote(text string) string {
 }
 
 // QuoteRegexp returns an expression in quotes, so that a query with the regular expression toggle
-// has it as one expression, where a backslash keeps its meaning. expr must not end in half an
-// escape. A newline becomes \n.
+// has it as one expression. A newline becomes \n. The last backslash of expr must not escape the
+// quote.
 func QuoteRegexp(expr string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 
 	for i := 0; i < len(expr); i++ {
-		// Copy a backslash together with the character that it escapes.
 		switch c := expr[i]; {
-		case c == '\\' && i+1 < len(expr):
+		case c == '\\' && i+1 < len(expr): // with the character that it escapes
 			b.WriteString(expr[i : i+2])
 			i++
 
@@ -311,15 +310,15 @@ func QuoteRegexp(expr string) string {
 	return b.String()
 }
 
-// Meant returns a query that a text which is no query may mean: its filters, and the rest as one
-// expression. If the rest is no expression either, it returns the whole text as one literal. It
-// returns "" if no query can contain the text.
+// Meant returns a query for a text that Parse refuses. With Regexp it has the filters of the text, and
+// the words between as expressions with blanks in them. If that is no query either, or without
+// Regexp, it searches for the whole text as one literal. It returns "" if that is too long.
 func Meant(text string, opt Options) string {
-	list := []string{Quote(text)}
+	candidates := []string{Quote(text)}
 	if opt.Regexp {
-		list = []string{oneExpression(text), QuoteRegexp(regexp.QuoteMeta(text))}
+		candidates = []string{oneExpression(text), QuoteRegexp(regexp.QuoteMeta(text))}
 	}
-	for _, q := range list {
+	for _, q := range candidates {
 		if _, err := Parse(q, opt); err == nil && q != "" {
 			return q
 		}
@@ -328,10 +327,10 @@ func Meant(text string, opt Options) string {
 }
 
 // oneExpression puts the text between filters in quotes, so that blanks do not split an expression
-// such as (a|b) +c. It returns "" if that text contains signs of the query language.
+// such as (a|b) +c. It returns "" if that text contains quotes or operators of the query language.
 func oneExpression(text string) string {
 	var out []string
-	start, end := -1, 0 // of the words since the last filter
+	start, end := -1, 0 // of the words since the last filter; start is -1 if there is none
 	for i := 0; i < len(text); {
 		if isSpace(text[i]) {
 			i++

@@ -10,9 +10,8 @@ import (
 	"github.com/shoalsearch/shoal/glob"
 )
 
-// withCase sets for each pattern whether it ignores case.
-func withCase(q Q, c Case) Q {
-	// Either the query decides for all patterns, or each pattern decides for itself.
+// setCase returns a tree in which Fold is set for each pattern that ignores case.
+func setCase(q Q, c Case) Q {
 	fold := func(pattern string, regexp bool) bool {
 		switch c {
 		case CaseYes:
@@ -41,13 +40,12 @@ func withCase(q Q, c Case) Q {
 // (\S, \pL), flags and group names do not count.
 func hasCapital(pattern string, regexp bool) bool {
 	for i := 0; i < len(pattern); {
-		if n := notText(pattern[i:]); regexp && n > 0 {
+		if n := nonTextLength(pattern[i:]); regexp && n > 0 {
 			i += n
 			continue
 		}
 
 		r, n := utf8.DecodeRuneInString(pattern[i:])
-
 		// A title-case letter such as ǅ also counts as a capital.
 		if unicode.IsUpper(r) || unicode.IsTitle(r) {
 			return true
@@ -57,9 +55,9 @@ func hasCapital(pattern string, regexp bool) bool {
 	return false
 }
 
-// notText returns how many bytes at the start of an expression are an escape, flags or a group
-// name.
-func notText(rest string) int {
+// nonTextLength returns how many bytes at the start of an expression are an escape, the name of a
+// class, flags, or the name of a group; 0 if it begins with text.
+func nonTextLength(rest string) int {
 	// An escape is \p{Greek}, \x{263A}, \x41, \pL, or one other letter.
 	switch {
 	case strings.HasPrefix(rest, `\p`), strings.HasPrefix(rest, `\P`), strings.HasPrefix(rest, `\x`):
@@ -95,33 +93,31 @@ func notText(rest string) int {
 // headRev is the revision that is searched if the query names none.
 const headRev = "HEAD"
 
-// withHead adds a Rev for HEAD to every branch of the tree without a Rev, as far up as possible.
-// Branches that name their revisions keep them:
+// addHeadRev adds a Rev for HEAD to every part of the tree that has no Rev, as far up as possible:
 //
 //	a                 a and HEAD
 //	a or rev:x b      (a and HEAD) or (rev:x and b)
-func withHead(q Q) Q {
+func addHeadRev(q Q) Q {
 	if !hasRev(q) {
 		return &And{Subs: []Q{q, &Rev{Pattern: headRev}}}
 	}
 
 	switch n := q.(type) {
-	// Each member of an Or counts on its own.
 	case *Or:
 		subs := make([]Q, len(n.Subs))
 		for i, s := range n.Subs {
-			subs[i] = withHead(s)
+			subs[i] = addHeadRev(s)
 		}
 		return &Or{Subs: subs}
 	case *And:
-		if slices.ContainsFunc(n.Subs, everyArmHasRev) {
+		if slices.ContainsFunc(n.Subs, needsRev) { // that member restricts the others too
 			return q
 		}
 
 		subs := make([]Q, len(n.Subs))
 		for i, s := range n.Subs {
 			if hasRev(s) {
-				s = withHead(s)
+				s = addHeadRev(s)
 			}
 			subs[i] = s
 		}
@@ -145,15 +141,14 @@ func hasRev(q Q) bool {
 	return false
 }
 
-// everyArmHasRev reports whether every way to satisfy q includes a Rev.
-func everyArmHasRev(q Q) bool {
+// needsRev reports whether every way to make q true includes a Rev.
+func needsRev(q Q) bool {
 	switch n := q.(type) {
-	// One member of an And is enough, because it restricts the other members too.
 	case *And:
-		return slices.ContainsFunc(n.Subs, everyArmHasRev)
+		return slices.ContainsFunc(n.Subs, needsRev)
 	case *Or:
 		for _, s := range n.Subs {
-			if !everyArmHasRev(s) {
+			if !needsRev(s) {
 				return false
 			}
 		}
@@ -177,7 +172,7 @@ func (q *Rev) Matcher() func(name, commit string, head bool) bool {
 	if text, plain := glob.Start(q.Pattern); !plain || text != q.Pattern {
 		globs, _ = glob.Compile(glob.Exact, q.Pattern) // the parser refuses a malformed glob
 	}
-	whole := strings.Contains(q.Pattern, "refs/")
+	full := strings.Contains(q.Pattern, "refs/") // the pattern is for full names
 	return func(name, commit string, _ bool) bool {
 		// Compare names before commits: the name of a branch may look like the start of a commit.
 		short := ShortRev(name)
@@ -185,7 +180,7 @@ func (q *Rev) Matcher() func(name, commit string, head bool) bool {
 			return true
 		}
 		if !globs.Empty() {
-			return whole && globs.Match(name) || !whole && globs.Match(short)
+			return full && globs.Match(name) || !full && globs.Match(short)
 		}
 
 		// Fewer digits would match commits by chance.
@@ -205,19 +200,18 @@ func ShortRev(name string) string {
 	return name
 }
 
-// literal returns the text of an expression that is only a literal. An expression with the
-// replacement character stays an expression, because it also matches bytes that are not UTF-8.
-func literal(expr string) (text string, ok bool) {
+// asLiteral returns the text of an expression that matches only one text; ok is false for any other
+// expression. One with the replacement character U+FFFD also matches bytes that are not UTF-8.
+func asLiteral(expr string) (text string, ok bool) {
 	re, err := syntax.Parse(expr, RegexpFlags)
 	if err != nil {
 		return "", false
 	}
 
-	// (?i)a is more than its text, whatever case the query has.
 	switch {
 	case re.Op == syntax.OpEmptyMatch:
 		return "", true
-	case re.Op == syntax.OpLiteral && re.Flags&syntax.FoldCase == 0:
+	case re.Op == syntax.OpLiteral && re.Flags&syntax.FoldCase == 0: // not (?i)a
 		text = string(re.Rune)
 		return text, !strings.ContainsRune(text, utf8.RuneError)
 	}

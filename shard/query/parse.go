@@ -95,30 +95,30 @@ func Parse(text string, opt Options) (*Query, error) {
 	return (&parser{text: text, regexp: opt.Regexp, words: opt.Words}).parse(opt)
 }
 
-// aboutChanges finds what makes a query one about changes.
+// aboutChanges matches texts that may have a filter type:commit or type:diff.
 var aboutChanges = regexp.MustCompile(`(?:^|[\s(])type:"?(?:commit|diff)`)
 
-// parse reads the whole text. The filters of changes count where the text says type:commit
-// or type:diff, and are text in all other queries.
+// parse parses the text. The filters of changes are filters in a query with type:commit or type:diff,
+// and text in all others.
 func (p *parser) parse(opt Options) (*Query, error) {
 	if aboutChanges.MatchString(p.text) {
-		again := *p
-		again.changes = true
-		if q, err := again.parseWhole(opt); err != nil || q.Type.Changes() {
-			*p = again
+		attempt := *p
+		attempt.changes = true
+		if q, err := attempt.parseWhole(opt); err != nil || q.Type.Changes() {
+			*p = attempt
 			return q, err
 		}
 	}
 	return p.parseWhole(opt)
 }
 
-// parseWhole reads the whole text in one of the two ways.
+// parseWhole parses the text, with p.changes for the filters of changes.
 func (p *parser) parseWhole(opt Options) (*Query, error) {
 	if len(p.text) > MaxLength {
 		return nil, fail(MaxLength, "a query of at most %d bytes; this one has %d", MaxLength, len(p.text)).withLength(len(p.text) - MaxLength)
 	}
 
-	// Neither an expression nor an answer in JSON can contain other bytes.
+	// Neither an expression nor an answer in JSON can contain bytes that are not UTF-8.
 	if i := invalidUTF8(p.text); i >= 0 {
 		return nil, fail(i, "text in UTF-8").withLength(1)
 	}
@@ -128,19 +128,18 @@ func (p *parser) parseWhole(opt Options) (*Query, error) {
 		p.out.Case = CaseYes
 	}
 
-	p.pair = pairs(p.text, opt.Regexp, p.changes)
-	q, err := p.or(len(p.text))
+	p.pair = parenthesisPairs(p.text, opt.Regexp, p.changes)
+	q, err := p.readOr(len(p.text))
 	if err != nil {
 		return nil, p.withLengthOf(err)
 	}
 
-	// A query with directives only searches everything.
-	if q == nil {
+	if q == nil { // there are only filters about the whole query
 		q = Const(true)
 	}
 
 	// Set the case first: Simplify turns \x41 into A, a capital that nobody wrote.
-	p.out.Q = Simplify(withHead(withCase(q, p.out.Case)))
+	p.out.Q = Simplify(addHeadRev(setCase(q, p.out.Case)))
 	return p.out, nil
 }
 
@@ -161,8 +160,8 @@ func (e *ParseError) withChoices(choices ...string) *ParseError {
 	return e
 }
 
-// withLengthOf sets the length of an error that has none: from its offset to the end of the latest
-// part that was read.
+// withLengthOf sets the length of an error that has none: from its offset to the end of what was
+// read.
 func (p *parser) withLengthOf(err error) error {
 	var bad *ParseError
 	if errors.As(err, &bad) && bad.Length == 0 {
@@ -189,30 +188,30 @@ type parser struct {
 	text    string
 	regexp  bool
 	words   bool
-	changes bool  // the query is about changes
-	pair    []int // see pairs
+	changes bool  // the filters of changes are filters
+	pair    []int // of parenthesisPairs
 	out     *Query
 
 	pos   int // offset of the next byte
 	depth int // nesting of groups
-	atoms int
+	atoms int // number of atoms so far
 
-	tell   bool // record the tokens
-	tokens []Token
+	recordTokens bool
+	tokens       []Token
 }
 
-// space skips blanks.
-func (p *parser) space(end int) {
+// skipSpace skips blanks.
+func (p *parser) skipSpace(end int) {
 	for p.pos < end && isSpace(p.text[p.pos]) {
 		p.pos++
 	}
 }
 
-// or reads alternatives up to end, which is the end of the text or of the group.
-func (p *parser) or(end int) (Q, error) {
+// readOr reads items and alternatives up to end, which is the end of the text or of the group.
+func (p *parser) readOr(end int) (Q, error) {
 	var arms []Q
 	for {
-		arm, err := p.and(end)
+		arm, err := p.readAnd(end)
 		if err != nil {
 			return nil, err
 		}
@@ -225,8 +224,8 @@ func (p *parser) or(end int) (Q, error) {
 			break
 		}
 
-		// and stopped at an operator, in capitals or not.
-		p.note(OrToken, p.pos, p.pos+len("or"))
+		// readAnd stopped at an operator.
+		p.addToken(OrToken, p.pos, p.pos+len("or"))
 		p.pos += len("or")
 	}
 
@@ -239,18 +238,18 @@ func (p *parser) or(end int) (Q, error) {
 	return &Or{Subs: arms}, nil
 }
 
-// and reads items up to end or to an operator.
-func (p *parser) and(end int) (Q, error) {
+// readAnd reads items up to end or to the operator or.
+func (p *parser) readAnd(end int) (Q, error) {
 	var subs []Q
 	for first := true; ; first = false {
-		p.space(end)
+		p.skipSpace(end)
 
 		// At the very start an operator is a word.
 		if p.pos >= end || !first && p.atOr(end) {
 			break
 		}
 
-		q, err := p.item(end)
+		q, err := p.readItem(end)
 		if err != nil {
 			return nil, err
 		}
@@ -268,7 +267,7 @@ func (p *parser) and(end int) (Q, error) {
 	return &And{Subs: subs}, nil
 }
 
-// atOr reports whether the parser is at an operator. Without text after it, it is a word.
+// atOr reports whether the parser is at the operator or. It is a word if no text follows.
 func (p *parser) atOr(end int) bool {
 	rest := p.text[p.pos:end]
 	if len(rest) < 3 || rest[:2] != "or" && rest[:2] != "OR" || !isSpace(rest[2]) {
@@ -283,30 +282,28 @@ func (p *parser) atOr(end int) bool {
 	return false
 }
 
-// item reads an item, and negates it if a minus precedes it.
-func (p *parser) item(end int) (Q, error) {
+// readItem reads an item, and negates it if a minus precedes it.
+func (p *parser) readItem(end int) (Q, error) {
 	at := p.pos
 	if p.text[at] != '-' || !p.negates(end) {
-		return p.positive(end)
+		return p.readPositive(end)
 	}
 
-	// Only a filter may have a blank after its minus. A filter about the whole query cannot be
-	// negated.
 	p.pos++
-	p.note(NotToken, at, p.pos)
-	p.space(end)
-	if name, n := prefixAt(p.text[p.pos:end], p.changes); n > 0 && name.directive() {
+	p.addToken(NotToken, at, p.pos)
+	p.skipSpace(end)
+	if name, n := prefixAt(p.text[p.pos:end], p.changes); n > 0 && name.isDirective() {
 		return nil, fail(at, "%s without a minus, because it speaks of the whole query", name).withLength(1)
 	}
 
-	q, err := p.positive(end)
+	q, err := p.readPositive(end)
 	if err != nil {
 		return nil, err
 	}
 	return p.negate(q, at)
 }
 
-// negates reports whether the minus here negates the text after it. Otherwise it is text, as in
+// negates reports whether the minus at p.pos negates what follows. Otherwise it is text, as in
 // ->next, --flag and -1.
 func (p *parser) negates(end int) bool {
 	next := p.pos + 1
@@ -314,7 +311,7 @@ func (p *parser) negates(end int) bool {
 		return false
 	}
 
-	// It negates a whole quoted text or group, and a filter, even after blanks.
+	// It negates a quoted text or a group that is closed, and a filter, which may follow after blanks.
 	switch c := p.text[next]; {
 	case c == '"':
 		e := quoteEnd(p.text, next)
@@ -328,12 +325,13 @@ func (p *parser) negates(end int) bool {
 		return isFilter(p.text[next:end], p.changes)
 	}
 
+	// It negates a word that begins like a name.
 	r, _ := utf8.DecodeRuneInString(p.text[next:end])
 	return r == '_' || unicode.IsLetter(r)
 }
 
-// negate returns the negation of q. A flag that excludes nothing (archived:yes) negated means what
-// readers expect: without archived repositories.
+// negate returns the negation of q. -archived:yes means archived:no, as readers expect, although
+// archived:yes excludes nothing.
 func (p *parser) negate(q Q, at int) (Q, error) {
 	if q == nil { // a group with directives only
 		return nil, nil
@@ -350,30 +348,30 @@ func (p *parser) negate(q Q, at int) (Q, error) {
 	return &Not{Sub: q}, nil
 }
 
-// positive reads an item without a minus.
-func (p *parser) positive(end int) (Q, error) {
+// readPositive reads an item without a minus.
+func (p *parser) readPositive(end int) (Q, error) {
 	at := p.pos
 	if name, n := prefixAt(p.text[at:end], p.changes); n > 0 {
 		p.pos += n
-		p.note(FilterToken, at, p.pos)
-		return p.filter(name, end)
+		p.addToken(FilterToken, at, p.pos)
+		return p.readFilter(name, end)
 	}
 
 	// A parenthesis that opens no group begins a word.
-	if p.text[at] == '(' && p.group(at, end) {
-		return p.parens(at)
+	if p.text[at] == '(' && p.opensGroup(at, end) {
+		return p.readGroup(at)
 	}
 
-	value, quoted := p.value(end)
-	p.note(WordToken, at, p.pos)
+	value, quoted := p.readValue(end)
+	p.addToken(WordToken, at, p.pos)
 	if !quoted {
-		p.hint(value, at)
+		p.addHint(value, at)
 	}
 	return p.textAtom(value, at, quoted)
 }
 
-// group reports whether the parenthesis at i opens a group of the query.
-func (p *parser) group(i, end int) bool {
+// opensGroup reports whether the parenthesis at i opens a group. Otherwise it begins a word.
+func (p *parser) opensGroup(i, end int) bool {
 	last := p.pair[i]
 	if last < 0 || last >= end {
 		return false
@@ -381,19 +379,17 @@ func (p *parser) group(i, end int) bool {
 	if last+1 < end && !isSpace(p.text[last+1]) && !hasSpace(p.text[i+1:last]) {
 		return false // code, such as (int)x
 	}
-
 	return !p.regexp || p.isQuery(i+1, last)
 }
 
-// isQuery reports whether text[i:end] can only be a query. It is the content of a parenthesis where
-// words are regular expressions. It is a query if it has blanks, or is a single filter, quoted text
-// or group.
+// isQuery reports whether text[i:end], the content of parentheses, can only be a query and not a part
+// of an expression: it is empty, has blanks, or is a filter, a quoted text or a group of such content.
 func (p *parser) isQuery(i, end int) bool {
 	for i < end && isSpace(p.text[i]) {
 		i++
 	}
 
-	// Check for blanks once: if this group has none, the groups inside have none.
+	// If this group has no blanks, the groups inside have none.
 	if i == end || hasSpace(p.text[i:end]) {
 		return true
 	}
@@ -403,13 +399,12 @@ func (p *parser) isQuery(i, end int) bool {
 			i++
 		}
 
-		// It is one filter or one quoted text, or a group whose content is a query.
 		switch {
 		case isFilter(p.text[i:end], p.changes):
 			return true
 		case p.text[i] == '"':
 			return quoteEnd(p.text, i) == end-1
-		case p.text[i] == '(' && p.pair[i] == end-1:
+		case p.text[i] == '(' && p.pair[i] == end-1: // look inside
 			i, end = i+1, end-1
 		default:
 			return false
@@ -418,34 +413,34 @@ func (p *parser) isQuery(i, end int) bool {
 	return true
 }
 
-// parens reads a group. An empty group matches nothing.
-func (p *parser) parens(at int) (Q, error) {
+// readGroup reads the group whose parenthesis is at at. An empty group matches nothing.
+func (p *parser) readGroup(at int) (Q, error) {
 	if p.depth++; p.depth > MaxDepth {
 		return nil, fail(at, "at most %d groups inside each other", MaxDepth)
 	}
 
 	last := p.pair[at]
 	p.pos = at + 1
-	p.note(OpenToken, at, p.pos)
-	p.space(last)
+	p.addToken(OpenToken, at, p.pos)
+	p.skipSpace(last)
 	empty := p.pos == last
-	q, err := p.or(last)
+	q, err := p.readOr(last)
 	if err != nil {
 		return nil, err
 	}
 
 	p.depth--
 	p.pos = last + 1
-	p.note(CloseToken, last, p.pos)
+	p.addToken(CloseToken, last, p.pos)
 	if empty {
 		return Const(false), nil
 	}
 	return q, nil
 }
 
-// value reads a quoted text, and removes its quotes, or a word. A quoted text directly in front of
-// other text is a word, unless it has a blank.
-func (p *parser) value(end int) (value string, quoted bool) {
+// readValue reads a word, or a quoted text, of which it returns the text without the quotes. A quoted
+// text directly in front of other text is a word, unless it has a blank.
+func (p *parser) readValue(end int) (value string, quoted bool) {
 	at := p.pos
 	if p.text[at] == '"' {
 		e := quoteEnd(p.text, at)

@@ -38,8 +38,7 @@ func Resolve(q Q, lookup func(atom Q) (*roaring.Bitmap, error)) (Q, error) {
 			return n
 		}
 
-		// Map cannot stop, so after an error lookup is not called any more.
-		if failed != nil {
+		if failed != nil { // Map cannot stop
 			return n
 		}
 

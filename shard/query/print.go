@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-func (q *And) String() string { return group("and", q.Subs) }
+func (q *And) String() string { return printGroup("and", q.Subs) }
 
-func (q *Or) String() string { return group("or", q.Subs) }
+func (q *Or) String() string { return printGroup("or", q.Subs) }
 
 func (q *Not) String() string { return "(not " + q.Sub.String() + ")" }
 
@@ -73,8 +73,8 @@ func (q *Flag) String() string {
 
 func (q *Repos) String() string { return "repos:" + q.Set.String() }
 
-// group prints an operator with its members.
-func group(op string, subs []Q) string {
+// printGroup returns an operator with its members as a text.
+func printGroup(op string, subs []Q) string {
 	var b strings.Builder
 	b.WriteString("(" + op)
 	for _, s := range subs {

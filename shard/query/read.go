@@ -31,7 +31,7 @@ type Reading struct {
 
 // Read parses a query text for a caller that shows how the text is understood.
 func Read(text string, opt Options) Reading {
-	p := &parser{text: text, regexp: opt.Regexp, words: opt.Words, tell: true}
+	p := &parser{text: text, regexp: opt.Regexp, words: opt.Words, recordTokens: true}
 	q, err := p.parse(opt)
 
 	r := Reading{Tokens: p.tokens, Query: q}
@@ -39,9 +39,9 @@ func Read(text string, opt Options) Reading {
 	return r
 }
 
-// note records a token for Read. A search does not need them.
-func (p *parser) note(kind TokenKind, start, end int) {
-	if p.tell {
+// addToken records a token if Read wants them.
+func (p *parser) addToken(kind TokenKind, start, end int) {
+	if p.recordTokens {
 		p.tokens = append(p.tokens, Token{kind, start, end})
 	}
 }

@@ -13,7 +13,6 @@ func Simplify(q Q) Q { return Map(q, simplify) }
 
 // simplify simplifies a node whose children are simplified.
 func simplify(q Q) Q {
-	// The members of operators are simplified already.
 	switch n := q.(type) {
 	case *And:
 		return combine(n.Subs, true)
@@ -27,7 +26,6 @@ func simplify(q Q) Q {
 			return s.Sub
 		}
 
-	// These may match nothing, or match by simpler means.
 	case *Text:
 		return simplifyText(n)
 	case *Repos:
@@ -42,32 +40,32 @@ func simplify(q Q) Q {
 // everywhere.
 func simplifyText(t *Text) Q {
 	if t.Regexp {
-		text, ok := literal(t.Pattern)
+		text, ok := asLiteral(t.Pattern)
 		if !ok {
 			return t
 		}
-		of := *t
-		of.Pattern, of.Regexp = text, false
-		t = &of
+		plain := *t
+		plain.Pattern, plain.Regexp = text, false
+		t = &plain
 	}
 
-	// Every document has the empty text, but not every one has a symbol.
+	// Every document contains the empty text, but not every one has a symbol.
 	if t.Pattern == "" && t.Field != Symbol {
 		return Const(true)
 	}
 	return t
 }
 
-// combine returns the And (all) or the Or of simplified members.
+// combine returns the And of simplified members, or the Or of them if all is false.
 func combine(subs []Q, all bool) Q {
 	c := combiner{all: all, seen: make(map[any]bool)}
 	if c.addAll(subs) {
 		return Const(!all)
 	}
 
-	// An empty set makes an And false, and disappears from an Or.
+	// An empty set makes an And false, and changes nothing in an Or.
 	if len(c.sets) > 0 {
-		set := merge(c.sets, all)
+		set := joinSets(c.sets, all)
 		if set.IsEmpty() && all {
 			return Const(false)
 		}
@@ -87,23 +85,22 @@ func combine(subs []Q, all bool) Q {
 	return &Or{Subs: c.out}
 }
 
-// combiner collects the members of an And (all) or an Or.
+// combiner collects the members of an And or an Or.
 type combiner struct {
-	all  bool
+	all  bool // the operator is And
 	out  []Q
 	sets []*roaring.Bitmap // sets of repositories, which become one set
 	seen map[any]bool      // keys of the members in out
 }
 
-// add adds a member. It reports whether the member decides the result: false in an And, true in an
-// Or.
+// add adds a member. It reports whether the member decides the result: the constant false in an And,
+// or true in an Or.
 func (c *combiner) add(s Q) (decided bool) {
-	// A constant decides the result or changes nothing.
 	switch n := s.(type) {
 	case Const:
 		return bool(n) != c.all
 
-	// The members of a nested node of the same kind become members.
+	// Instead of an operator of the same kind, add its members.
 	case *And:
 		if c.all {
 			return c.addAll(n.Subs)
@@ -113,13 +110,12 @@ func (c *combiner) add(s Q) (decided bool) {
 			return c.addAll(n.Subs)
 		}
 
-	// Sets are joined at the end.
 	case *Repos:
 		c.sets = append(c.sets, n.Set)
 		return false
 	}
 
-	if k := key(s); k != nil {
+	if k := atomKey(s); k != nil {
 		if c.seen[k] {
 			return false
 		}
@@ -132,8 +128,8 @@ func (c *combiner) add(s Q) (decided bool) {
 // addAll adds members until one decides the result.
 func (c *combiner) addAll(subs []Q) (decided bool) { return slices.ContainsFunc(subs, c.add) }
 
-// merge intersects (all) or unites sets.
-func merge(sets []*roaring.Bitmap, all bool) *roaring.Bitmap {
+// joinSets returns the intersection of sets, or the union if all is false.
+func joinSets(sets []*roaring.Bitmap, all bool) *roaring.Bitmap {
 	if len(sets) == 1 {
 		return sets[0]
 	}
@@ -143,9 +139,9 @@ func merge(sets []*roaring.Bitmap, all bool) *roaring.Bitmap {
 	return roaring.FastOr(sets...)
 }
 
-// key returns the same value for equal atoms; nil for nodes that are not compared.
-func key(q Q) any {
-	// Atoms are compared by value.
+// atomKey returns the same value for equal atoms, and for their negations; nil for nodes that are not
+// compared.
+func atomKey(q Q) any {
 	switch n := q.(type) {
 	case *Text:
 		return *n
@@ -165,9 +161,8 @@ func key(q Q) any {
 	case *Flag:
 		return *n
 
-	// Negations of equal nodes are equal.
 	case *Not:
-		if k := key(n.Sub); k != nil {
+		if k := atomKey(n.Sub); k != nil {
 			return [2]any{"not", k}
 		}
 	}
