@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// answer is one line of the output of ctags. Its fields are parts of that line. A field with
-// escapes is decoded into spare.
+// answer is one line of the output of ctags. Its fields are parts of that line, or of spare if they
+// have escapes.
 type answer struct {
 	kindOfAnswer []byte // tag, completed, error...
 	name         []byte
@@ -39,7 +39,7 @@ const signatureFormat = tagFormat + "\t%S"
 
 var wordTag = []byte("tag")
 
-// parse reads a line. It must be fast, because ctags writes a line for each of millions of symbols.
+// parse parses a line. It must be fast, because ctags writes a line for each of millions of symbols.
 func (a *answer) parse(line []byte) error {
 	if len(line) == 0 || line[0] < '0' || line[0] > '9' {
 		return a.parseObject(line)
@@ -47,7 +47,7 @@ func (a *answer) parse(line []byte) error {
 
 	rest, ok := bytes.CutSuffix(line, []byte{'\n'})
 
-	// Every answer has these fields: line, kind, kind of scope, name.
+	// Every tag has these fields.
 	var number []byte
 	for _, field := range []*[]byte{&number, &a.kind, &a.scopeKind, &a.name} {
 		i := bytes.IndexByte(rest, '\t')
@@ -57,7 +57,7 @@ func (a *answer) parse(line []byte) error {
 		*field, rest = rest[:i], rest[i+1:]
 	}
 
-	// After the scope only the end and the signature may follow.
+	// Then come the scope, the end and perhaps the signature.
 	a.scope, rest, _ = bytes.Cut(rest, []byte{'\t'})
 	end, signature, _ := bytes.Cut(rest, []byte{'\t'})
 	ok = ok && bytes.IndexByte(signature, '\t') < 0
@@ -77,18 +77,17 @@ func (a *answer) parse(line []byte) error {
 	return nil
 }
 
-// unescape decodes a field: \t and similar escapes, \x followed by two hexadecimal digits, and any
-// other character after a backslash as itself. It returns a field without a backslash unchanged;
-// otherwise it decodes into buf.
+// unescape decodes the escapes of a field: \t and similar ones, \x with two hexadecimal digits, and a
+// backslash before any other character, which stands for that character. It returns a field without
+// escapes as it is; otherwise it decodes into buf, and returns that too.
 func unescape(field, buf []byte) (plain, _ []byte) {
 	i := bytes.IndexByte(field, '\\')
 	if i < 0 {
 		return field, buf
 	}
 
+	// In each round copy the text up to a backslash, then decode the escape.
 	buf = buf[:0]
-
-	// Copy the text up to the backslash, then decode the escape.
 	for ; i >= 0 && i+1 < len(field); i = bytes.IndexByte(field, '\\') {
 		buf = append(buf, field[:i]...)
 
@@ -99,8 +98,7 @@ func unescape(field, buf []byte) (plain, _ []byte) {
 		case 'x':
 			n = min(4, len(field)-i)
 			v, err := strconv.ParseUint(string(field[i+2:i+n]), 16, 8)
-			// Without two digits after it, the backslash is an ordinary character.
-			if err != nil {
+			if err != nil { // without two digits it is no escape
 				buf = append(buf, field[i:i+n]...)
 				break
 			}
@@ -128,8 +126,7 @@ func lineNumber(b []byte) uint32 {
 	return line
 }
 
-// parseObject reads a flat JSON object. It may be a tag, because ctags without tagFormat writes all
-// answers as JSON.
+// parseObject parses a JSON object without nested values.
 func (a *answer) parseObject(line []byte) error {
 	*a = answer{spare: a.spare}
 
@@ -138,7 +135,6 @@ func (a *answer) parseObject(line []byte) error {
 		return fmt.Errorf("not an answer: %.80q", line)
 	}
 
-	// Read members with commas between them.
 	rest := line[1 : len(line)-1]
 	for {
 		rest = bytes.TrimLeft(rest, " ,")
@@ -146,7 +142,6 @@ func (a *answer) parseObject(line []byte) error {
 			return nil
 		}
 
-		// Read a key and a colon.
 		var key, value []byte
 		var ok bool
 		if key, rest, ok = cutString(rest); !ok {
@@ -158,7 +153,6 @@ func (a *answer) parseObject(line []byte) error {
 			break
 		}
 
-		// Read a string, or a number or word up to the comma.
 		rest = bytes.TrimLeft(rest[1:], " ")
 		if len(rest) > 0 && rest[0] == '"' {
 			if value, rest, ok = cutString(rest); !ok {
@@ -172,13 +166,13 @@ func (a *answer) parseObject(line []byte) error {
 			}
 			value, rest = rest[:i], rest[i:]
 		}
-		a.set(key, value)
+		a.setMember(key, value)
 	}
 	return fmt.Errorf("not an answer: %.80q", line)
 }
 
-// set stores a member of a JSON object. It ignores unknown members.
-func (a *answer) set(key, value []byte) {
+// setMember stores a member of a JSON object. It ignores unknown members.
+func (a *answer) setMember(key, value []byte) {
 	switch string(key) {
 	case "_type":
 		a.kindOfAnswer = value

@@ -21,21 +21,21 @@ import (
 // end: none is better than a wrong one. The text is read once, line by line, with a stack of the
 // open definitions.
 type ends struct {
-	marks []mark   // definitions that ctags has reported for the file so far
-	held  []Symbol // all symbols from the first one without an end on, so that their order stays
-	room  []byte   // text of the names and signatures in held
+	marks     []mark   // definitions that ctags has reported for the file so far
+	held      []Symbol // symbols that are passed on later: all from the first one without an end on, so that their order stays
+	nameBytes []byte   // copies of the names and signatures in held
 
-	open   []openDefinition // the deepest comes last
-	limits []uint32         // ends of the known definitions around the line, the smallest last
-	before uint32           // the last line that tells something
+	open     []openDefinition // the deepest comes last
+	limits   []uint32         // ends of the known definitions around the current line, the smallest last
+	lastLine uint32           // the last line that counts for the indentation
 }
 
 // mark is a definition of several lines, whose end is known or to be found.
 type mark struct {
 	line, end uint32
-	held      int // index of the symbol that needs the end; -1 if ctags told it
-	depth     int // length of the name of its scope: of two definitions in one line the inner one has more
-	text      bool
+	held      int  // index in ends.held of the symbol that needs the end; -1 if ctags told it
+	depth     int  // length of the name of its scope: of two definitions in one line the inner one has more
+	text      bool // it is no definition but a text of several lines
 }
 
 // openDefinition is a definition whose end has not been found yet.
@@ -48,10 +48,10 @@ type openDefinition struct {
 	braced bool   // it has a brace, so only a line that closes the brace is its end
 	value  bool   // a value follows, which may have its own braces
 	closed uint32 // last line of the definition, unless the next line continues it; 0 if unknown
-	over   bool   // with closed: nothing may continue it
+	final  bool   // with closed: nothing may continue it
 }
 
-// hasBody reports whether definitions of a kind have lines of their own.
+// hasBody reports whether definitions of a kind usually have several lines.
 func hasBody(kind string) bool {
 	switch kind {
 	case "function", "method", "getter", "setter", "generator", "singletonMethod", "class", "struct", "union", "enum", "interface",
@@ -63,21 +63,21 @@ func hasBody(kind string) bool {
 
 // Limits of the buffers that are kept from one file to the next: bytes of names, and symbols.
 const (
-	mostRoom = 1 << 20
-	mostHeld = 1 << 14
+	maxKeptBytes   = 1 << 20
+	maxKeptSymbols = 1 << 14
 )
 
-// reset forgets the file before.
+// reset prepares for the next file.
 func (e *ends) reset() {
-	if cap(e.room) > mostRoom || cap(e.held) > mostHeld {
+	if cap(e.nameBytes) > maxKeptBytes || cap(e.held) > maxKeptSymbols {
 		*e = ends{}
 	}
 	clear(e.held)
-	e.marks, e.held, e.room = e.marks[:0], e.held[:0], e.room[:0]
-	e.open, e.limits, e.before = e.open[:0], e.limits[:0], 0
+	e.marks, e.held, e.nameBytes = e.marks[:0], e.held[:0], e.nameBytes[:0]
+	e.open, e.limits, e.lastLine = e.open[:0], e.limits[:0], 0
 }
 
-// add receives a symbol. It passes it to use now, or leaves that to finish.
+// add takes a symbol that ctags has found. It passes the symbol to use now, or holds it until finish.
 func (e *ends) add(s Symbol, use func(Symbol)) {
 	wanted := s.End == 0 && hasBody(s.Kind)
 
@@ -95,25 +95,25 @@ func (e *ends) add(s Symbol, use func(Symbol)) {
 		use(s)
 		return
 	}
-	s.Name, s.ParentName, s.Signature = e.keep(s.Name), e.keep(s.ParentName), e.keep(s.Signature)
+	s.Name, s.ParentName, s.Signature = e.copyName(s.Name), e.copyName(s.ParentName), e.copyName(s.Signature)
 	e.held = append(e.held, s)
 }
 
-// keep copies a name. If room is reallocated, earlier copies stay valid.
-func (e *ends) keep(name []byte) []byte {
-	from := len(e.room)
-	e.room = append(e.room, name...)
-	return e.room[from:len(e.room):len(e.room)]
+// copyName copies a name into nameBytes. If that is reallocated, earlier copies stay valid.
+func (e *ends) copyName(name []byte) []byte {
+	from := len(e.nameBytes)
+	e.nameBytes = append(e.nameBytes, name...)
+	return e.nameBytes[from:len(e.nameBytes):len(e.nameBytes)]
 }
 
-// finish finds the ends of the held symbols, and passes the symbols to use.
+// finish finds the ends of the held symbols, and passes these to use. ctags has found all symbols of
+// the file.
 func (e *ends) finish(text []byte, use func(Symbol)) {
 	if len(e.held) == 0 {
 		return
 	}
 
-	// Only now all definitions of the file are known.
-	e.read(text)
+	e.setEnds(text)
 	for _, m := range e.marks {
 		if m.held >= 0 {
 			e.held[m.held].End = m.end
@@ -124,15 +124,15 @@ func (e *ends) finish(text []byte, use func(Symbol)) {
 	}
 }
 
-// read sets the missing ends of the marks.
-func (e *ends) read(text []byte) {
+// setEnds sets the missing ends of the marks, from the text of the file.
+func (e *ends) setEnds(text []byte) {
 	byLine := func(a, b mark) int { return cmp.Compare(a.line, b.line) }
 	if !slices.IsSortedFunc(e.marks, byLine) {
 		slices.SortStableFunc(e.marks, byLine)
 	}
 
-	next := 0
-	quoted := uint32(0) // last line that is text, not code
+	next := 0           // index of the next mark
+	quoted := uint32(0) // last line of a text of several lines
 	for number := uint32(1); len(text) > 0 && (next < len(e.marks) || len(e.open) > 0); number++ {
 		var line []byte
 		line, text, _ = bytes.Cut(text, newline)
@@ -144,30 +144,30 @@ func (e *ends) read(text []byte) {
 			next++
 		}
 
-		if next == first && e.inside(line) {
-			e.before = number
+		if next == first && e.isInside(line) {
+			e.lastLine = number
 			continue
 		}
 
 		l := newSourceLine(number, line)
-		if len(l.text) > 0 && (next > first || number > quoted && !l.silent()) {
-			e.close(&l)
-			e.before = number
+		if len(l.text) > 0 && (next > first || number > quoted && !l.saysNothing()) {
+			e.closeBefore(&l)
+			e.lastLine = number
 		}
-		e.begin(&l, first, next)
+		e.openAt(&l, first, next)
 	}
 
 	for len(e.open) > 0 {
-		e.pop(e.endBefore(&e.open[len(e.open)-1]))
+		e.popWithEnd(e.endBefore(&e.open[len(e.open)-1]))
 	}
 }
 
 var newline = []byte{'\n'}
 
-// inside reports whether no open definition can end in line. It is for lines in which none begins,
-// and is true for most: nothing is open, or the deepest definition has a brace and the line is
-// deeper.
-func (e *ends) inside(line []byte) bool {
+// isInside reports whether a line in which no definition begins can end none either: nothing is open,
+// or the deepest definition has a brace and the line is indented more. It is a fast test that is true
+// for most lines.
+func (e *ends) isInside(line []byte) bool {
 	if len(e.open) == 0 {
 		return true
 	}
@@ -178,7 +178,7 @@ func (e *ends) inside(line []byte) bool {
 		return false
 	}
 
-	// The line and the definition must be indented by the same character.
+	// The line and the definition must be indented only by the same character.
 	c := line[n]
 	if !(c == ' ' && d.in.columns == n || c == '\t' && d.in.columns == 8*n) {
 		return false
@@ -191,22 +191,20 @@ func (e *ends) inside(line []byte) bool {
 	return true
 }
 
-// begin opens the definition that begins in line l, so that its end is looked for. Its marks are
-// those from first to next.
-func (e *ends) begin(l *sourceLine, first, next int) {
+// openAt opens the definition that begins in line l, so that the next lines can end it. Of several it
+// opens the outermost. The marks of the line are those from first to next, without next.
+func (e *ends) openAt(l *sourceLine, first, next int) {
 	for len(e.limits) > 0 && e.limits[len(e.limits)-1] < l.number {
 		e.limits = e.limits[:len(e.limits)-1]
 	}
 
-	// Of several definitions on a line, the outer one owns the following lines.
-	outer, alone := -1, true
-
+	outer, alone := -1, true // index of the outermost mark, and whether no other is as far out
 	for i := first; i < next; i++ {
 		m := &e.marks[i]
 		switch {
 		case m.text:
 		case m.held < 0:
-			e.limit(m)
+			e.addLimit(m)
 		case outer < 0 || m.depth < e.marks[outer].depth:
 			outer, alone = i, true
 		case m.depth == e.marks[outer].depth:
@@ -229,9 +227,9 @@ func (e *ends) begin(l *sourceLine, first, next int) {
 	e.open = append(e.open, d)
 }
 
-// limit records an end that ctags knows. Ctags reports some definitions that reach beyond the one
-// around them: each counts up to its own end.
-func (e *ends) limit(m *mark) {
+// addLimit adds an end that ctags has told to limits, in order. Ctags reports some definitions that
+// reach beyond the one around them, so the end need not be the smallest.
+func (e *ends) addLimit(m *mark) {
 	i := len(e.limits)
 	for i > 0 && e.limits[i-1] < m.end {
 		i--
@@ -239,16 +237,17 @@ func (e *ends) limit(m *mark) {
 	e.limits = slices.Insert(e.limits, i, m.end)
 }
 
-// close ends the definitions that a line does not continue.
-func (e *ends) close(l *sourceLine) {
+// closeBefore removes the definitions that a line does not continue from the stack, and sets their
+// ends.
+func (e *ends) closeBefore(l *sourceLine) {
 	for len(e.open) > 0 {
 		d := &e.open[len(e.open)-1]
 		deeper, same := l.in.compare(d.in)
 
 		var end uint32
 		switch {
-		case deeper && d.closed > 0 && d.over:
-			// The line that closed it was probably text.
+		case deeper && d.closed > 0 && d.final:
+			// The line that closed it was probably text, so its end is unknown.
 		case deeper:
 			d.closed = 0
 			d.braced = d.braced || !d.value && l.text[len(l.text)-1] == '{'
@@ -262,12 +261,12 @@ func (e *ends) close(l *sourceLine) {
 		case l.in.shallower(d.in):
 			end = e.endBefore(d)
 		}
-		e.pop(end)
+		e.popWithEnd(end)
 	}
 }
 
-// pop removes the deepest definition from the stack. Its end is 0 if it is not clear.
-func (e *ends) pop(end uint32) {
+// popWithEnd removes the deepest definition from the stack and sets its end; 0 means unknown.
+func (e *ends) popWithEnd(end uint32) {
 	d := e.open[len(e.open)-1]
 	e.open = e.open[:len(e.open)-1]
 	if end > d.line && (d.limit == 0 || end <= d.limit) {
@@ -275,7 +274,8 @@ func (e *ends) pop(end uint32) {
 	}
 }
 
-// endBefore returns the end of a definition that has ended before a line which does not close it.
+// endBefore returns the end of a definition whose next line belongs to it no more and does not close
+// it; 0 if it is unknown.
 func (e *ends) endBefore(d *openDefinition) uint32 {
 	if d.closed > 0 {
 		return d.closed
@@ -283,34 +283,34 @@ func (e *ends) endBefore(d *openDefinition) uint32 {
 	if d.braced {
 		return 0
 	}
-	return e.before
+	return e.lastLine
 }
 
-// closeAt decides what a line as deep as a definition means for it: its end, or that it stays open,
-// perhaps until the next line confirms its end.
+// closeAt takes a line that is as deep as a definition. It returns the end of the definition, or that
+// it stays open. In that case closed may be set: the line is the end unless the next one continues it.
 func (e *ends) closeAt(d *openDefinition, l *sourceLine) (end uint32, stays bool) {
 	s := l.shape()
 
 	// The body may begin in a separate line, in Rust after a condition.
-	if !d.braced && (l.text[0] == '{' || l.word("where")) {
-		d.braced, d.closed, d.over = s.braces > 0, 0, false
+	if !d.braced && (l.text[0] == '{' || l.beginsWith("where")) {
+		d.braced, d.closed, d.final = s.braces > 0, 0, false
 		if s.isWhole() {
-			d.closed, d.over = l.number, true
+			d.closed, d.final = l.number, true
 		}
 		return 0, true
 	}
 
 	closes := bytes.IndexByte([]byte("})]>"), l.text[0]) >= 0
 	switch {
-	case d.closed > 0 || !closes && !l.closingWord():
+	case d.closed > 0 || !closes && !l.beginsWithClosingWord():
 		return e.endBefore(d), false
 
 	// A closing word, such as end, closes the definition unless a later line continues it.
 	case !closes:
-		d.closed, d.over = l.number, true
+		d.closed, d.final = l.number, true
 		return 0, true
 	case l.text[0] != '}' && d.braced && !d.header:
-		return 0, false // the brace is still open
+		return 0, false // the brace is still open, so this is not clear
 
 	// The line opens the next part, such as the body after the parameters.
 	case s.opens() && (d.header || l.text[0] != '}'):
@@ -319,11 +319,11 @@ func (e *ends) closeAt(d *openDefinition, l *sourceLine) (end uint32, stays bool
 	case s.opens() && !bytes.HasPrefix(l.text, []byte("},")):
 		return 0, false
 	case l.text[0] == '}' && !d.header || s.last == ';':
-		d.closed, d.over = l.number, true
+		d.closed, d.final = l.number, true
 		return 0, true
 	}
 
-	// If nothing follows, the end of the parameters is the end.
+	// The line ends the parameters. If nothing follows, it is the end.
 	d.closed, d.header, d.braced = l.number, false, false
 	return 0, true
 }

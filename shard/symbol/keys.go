@@ -15,29 +15,29 @@ import (
 // Keys of configuration are symbols, which ctags does not find. Data must not flood those of
 // code, so these are left out:
 //
-//   - files that are generated or locked, larger than mostKeyBytes, or with more than mostKeys keys
-//   - keys below elements of a list, and more than keyLevels deep
+//   - files that are generated or locked, larger than maxKeyBytes, or with more than maxKeys keys
+//   - keys below elements of a list, and more than maxKeyLevels deep
 //   - keys with blanks, as texts that are translated have
 //   - libraries that a manifest depends on
 //   - keys of objects of Kubernetes, which are the same in all: the object is a symbol with its kind and name
 const (
-	mostKeyBytes = 256 << 10
-	mostKeys     = 1000
-	keyLevels    = 3
-	mostKeyName  = 100
+	maxKeyBytes  = 256 << 10
+	maxKeys      = 1000
+	maxKeyLevels = 3
+	maxKeyName   = 100
 )
 
 // keyReaders has a row for each language whose keys are symbols.
 var keyReaders = map[string]func(*keys, []byte){
-	"YAML":               (*keys).yaml,
-	"JSON":               (*keys).json,
-	"JSON with Comments": (*keys).json,
-	"JSON5":              (*keys).json,
-	"TOML":               (*keys).toml,
-	"INI":                (*keys).toml,
-	"Java Properties":    (*keys).toml,
-	"HCL":                (*keys).hcl,
-	"Dockerfile":         (*keys).docker,
+	"YAML":               (*keys).readYAML,
+	"JSON":               (*keys).readJSON,
+	"JSON with Comments": (*keys).readJSON,
+	"JSON5":              (*keys).readJSON,
+	"TOML":               (*keys).readTOML,
+	"INI":                (*keys).readTOML,
+	"Java Properties":    (*keys).readTOML,
+	"HCL":                (*keys).readHCL,
+	"Dockerfile":         (*keys).readDocker,
 }
 
 // blockKinds are the kinds of blocks of HCL and of objects of Kubernetes. Any other one is called
@@ -47,7 +47,7 @@ var blockKinds = strings.Fields(`check data ephemeral job locals module output p
 	horizontalpodautoscaler ingress kustomization namespace networkpolicy persistentvolume persistentvolumeclaim pod
 	poddisruptionbudget replicaset role rolebinding secret service serviceaccount statefulset storageclass`)
 
-// blockKind returns the kind of a block that a file calls by a word.
+// blockKind returns the kind of a block of HCL or an object of Kubernetes, given its word in the file.
 func blockKind(word string) string {
 	if word = strings.ToLower(word); slices.Contains(blockKinds, word) {
 		return word
@@ -55,36 +55,36 @@ func blockKind(word string) string {
 	return "key"
 }
 
-// hasKeys reports whether keys of a file are symbols.
+// hasKeys reports whether the keys of a file are symbols.
 func hasKeys(file, language string) bool {
 	return HasKeys(language) && !strings.Contains(path.Base(file), "lock") && !strings.HasSuffix(file, ".min.json")
 }
 
 // keys collects the keys of a file.
 type keys struct {
-	found []key
-	open  []int // indexes of keys around the line, the deepest last
-	over  bool  // there are more than mostKeys
+	found   []key
+	open    []int // indexes in found of the keys around the current line, the deepest last
+	tooMany bool  // there are more than maxKeys
 
-	before int // the last line that says something
+	lastLine int // the last line so far that can belong to an open key
 }
 
-// key is a symbol, and how deep it is: in the columns of YAML, else in levels.
+// key is a symbol.
 type key struct {
 	name, parent, kind string
-	value              string // of YAML, if it is one word
-	line, last         int
-	depth              int
+	value              string // in YAML, if it is one word
+	line, last         int    // first and last line; last is 0 if it is the first one
+	depth              int    // in YAML the column, else the number of levels
 }
 
 // keysOf calls use with the keys of a file.
 func keysOf(f *File, use func(Symbol)) {
-	if len(f.Content) > mostKeyBytes || enry.IsGenerated(f.Path, f.Content) {
+	if len(f.Content) > maxKeyBytes || enry.IsGenerated(f.Path, f.Content) {
 		return
 	}
 	k := &keys{}
 	keyReaders[f.Language](k, f.Content)
-	if k.over {
+	if k.tooMany {
 		return
 	}
 	for _, x := range k.found {
@@ -96,56 +96,58 @@ func keysOf(f *File, use func(Symbol)) {
 	}
 }
 
-// close ends the keys that are at least as deep, with the last line that says something.
-func (k *keys) close(depth int) {
+// closeKeys ends the open keys of this depth or deeper, in lastLine.
+func (k *keys) closeKeys(depth int) {
 	for n := len(k.open); n > 0 && k.found[k.open[n-1]].depth >= depth; n-- {
-		if x := &k.found[k.open[n-1]]; k.before > x.line {
-			x.last = k.before
+		if x := &k.found[k.open[n-1]]; k.lastLine > x.line {
+			x.last = k.lastLine
 		}
 		k.open = k.open[:n-1]
 	}
 }
 
-// add takes a key of a line. It stays open until one comes that is as deep.
-func (k *keys) add(name string, line, depth int) {
-	k.addKind(name, "key", line, depth)
+// addKey adds a key, see addSymbol.
+func (k *keys) addKey(name string, line, depth int) {
+	k.addSymbol(name, "key", line, depth)
 }
 
-// addKind adds a symbol of a kind, and closes those at its depth or deeper.
-func (k *keys) addKind(name, kind string, line, depth int) {
-	k.close(depth)
-	k.before = line
+// addSymbol closes the keys of this depth or deeper, and adds a symbol, unless it is one of those that
+// are left out. The symbol stays open until the next one that is not deeper.
+func (k *keys) addSymbol(name, kind string, line, depth int) {
+	k.closeKeys(depth)
+	k.lastLine = line
 	parent, level := "", len(k.open)
 	if level > 0 {
-		around := k.found[k.open[level-1]]
-		parent = strings.TrimPrefix(around.parent+"."+around.name, ".")
-		if strings.HasSuffix(strings.ToLower(around.name), "dependencies") {
+		outer := k.found[k.open[level-1]]
+		parent = strings.TrimPrefix(outer.parent+"."+outer.name, ".")
+		if strings.HasSuffix(strings.ToLower(outer.name), "dependencies") { // the key is a library
 			return
 		}
 	}
 	switch {
-	case level >= keyLevels, name == "", len(name) > mostKeyName, strings.ContainsAny(name, " \t\"'`"):
+	case level >= maxKeyLevels, name == "", len(name) > maxKeyName, strings.ContainsAny(name, " \t\"'`"):
 		return
-	case len(k.found) >= mostKeys:
-		k.over = true
+	case len(k.found) >= maxKeys:
+		k.tooMany = true
 		return
 	}
 	k.found = append(k.found, key{name: name, parent: parent, kind: kind, line: line, depth: depth})
 	k.open = append(k.open, len(k.found)-1)
 }
 
-// yamlKey is a line that begins with a key; yamlBlock ends one whose value is a text on the
-// lines below.
+// yamlKey matches a line with a key, yamlName the value of a key if it is one word, and yamlBlock the
+// end of a line with a key whose value is a text on the lines below.
 var (
 	yamlKey   = regexp.MustCompile(`^( *)("[^"]*"|'[^']*'|[^\s#'"{}\[\],&*!|>%@-][^#'"{}\[\],&*!|>%@]*?|[\w.$/-]+)\s*:(?:\s|$)`)
 	yamlName  = regexp.MustCompile(`:\s+["']?([\w.-]+)["']?\s*(?:#.*)?$`)
 	yamlBlock = regexp.MustCompile(`:\s+(?:[&!]\S+\s+)*[|>][-+0-9]*\s*(?:#.*)?$`)
 )
 
-// yaml reads lines, not a tree: many files are templates, which no parser takes.
-func (k *keys) yaml(text []byte) {
-	number, start := 0, 0 // start: the first key of this document
-	quiet := -1           // lines deeper than this are of a list or a text; -1 for none
+// readYAML adds the keys of a YAML file. It reads lines and builds no tree, because many files are
+// templates, which no parser accepts.
+func (k *keys) readYAML(text []byte) {
+	number, start := 0, 0 // number of the line; index in found of the first key of this document
+	skipBelow := -1       // indentation of a list or a text: deeper lines belong to it; -1 for none
 	for row := range bytes.Lines(text) {
 		number++
 		line := strings.TrimRight(string(row), "\r\n")
@@ -155,37 +157,38 @@ func (k *keys) yaml(text []byte) {
 		case content == "" || content[0] == '#' || strings.HasPrefix(content, "{{") || strings.HasPrefix(content, "{%"):
 			continue
 		case indent == 0 && (strings.HasPrefix(line, "---") || line == "..."):
-			k.close(0)
-			k.kubernetes(start)
-			start, quiet = len(k.found), -1
+			k.closeKeys(0)
+			k.replaceByObject(start)
+			start, skipBelow = len(k.found), -1
 			continue
-		case quiet >= 0 && indent > quiet:
-			k.before = number
+		case skipBelow >= 0 && indent > skipBelow:
+			k.lastLine = number
 			continue
 		}
-		quiet = -1
+		skipBelow = -1
 		// The elements of a list may be indented like the key of the list.
 		if strings.HasPrefix(content, "- ") || content == "-" {
-			quiet, k.before = indent, number
+			skipBelow, k.lastLine = indent, number
 			continue
 		}
 		if m := yamlKey.FindStringSubmatch(line); m != nil {
-			k.add(strings.Trim(m[2], `"'`), number, indent)
+			k.addKey(strings.Trim(m[2], `"'`), number, indent)
 			if v := yamlName.FindStringSubmatch(line); v != nil && len(k.open) > 0 {
 				k.found[k.open[len(k.open)-1]].value = v[1]
 			}
 			if yamlBlock.MatchString(line) {
-				quiet = indent
+				skipBelow = indent
 			}
 		}
-		k.before = number
+		k.lastLine = number
 	}
-	k.close(0)
-	k.kubernetes(start)
+	k.closeKeys(0)
+	k.replaceByObject(start)
 }
 
-// kubernetes puts one symbol in place of the keys from start on, if they are an object of Kubernetes.
-func (k *keys) kubernetes(start int) {
+// replaceByObject removes the keys from start on if they are those of an object of Kubernetes, and adds
+// one symbol for the object.
+func (k *keys) replaceByObject(start int) {
 	var version, kind, name key
 	for _, x := range k.found[start:] {
 		switch x.parent + "." + x.name {
@@ -202,32 +205,33 @@ func (k *keys) kubernetes(start int) {
 	}
 	k.found = k.found[:start]
 	if name.value != "" && kind.value != "" {
-		k.found = append(k.found, key{name: name.value, kind: blockKind(kind.value), line: name.line, last: k.before})
+		k.found = append(k.found, key{name: name.value, kind: blockKind(kind.value), line: name.line, last: k.lastLine})
 	}
 }
 
-func (k *keys) json(text []byte) {
-	// It keeps the offsets: comments become blanks.
+// readJSON adds the keys of a JSON file, which may have comments.
+func (k *keys) readJSON(text []byte) {
+	// Comments become blanks, so lines stay the same.
 	plain, err := hujson.Standardize(bytes.Clone(text))
 	if err != nil {
 		return
 	}
 	d := json.NewDecoder(bytes.NewReader(plain))
 	line, at := 1, 0
-	lists := 0
-	var objects []bool // of the brackets that are open; the top one is the last
-	name := true       // the next string in an object is a name
+	lists := 0         // open lists
+	var objects []bool // for each open bracket, the innermost last: whether it opens an object
+	name := true       // the next string is a key, if it is in an object
 	for {
 		t, err := d.Token()
 		if err != nil {
 			return
 		}
-		now := int(d.InputOffset())
-		line += bytes.Count(plain[at:now], newline)
-		at = now
+		offset := int(d.InputOffset())
+		line += bytes.Count(plain[at:offset], newline)
+		at = offset
 		isName := name && len(objects) > 0 && objects[len(objects)-1]
 		if !isName && t != json.Delim('}') {
-			k.before = line
+			k.lastLine = line
 		}
 		switch t := t.(type) {
 		case json.Delim:
@@ -243,9 +247,9 @@ func (k *keys) json(text []byte) {
 				lists--
 			case '}':
 				if lists == 0 {
-					k.close(len(objects))
-					k.before = line
-					k.close(len(objects) - 1)
+					k.closeKeys(len(objects))
+					k.lastLine = line
+					k.closeKeys(len(objects) - 1)
 				}
 			}
 			objects = objects[:len(objects)-1]
@@ -254,7 +258,7 @@ func (k *keys) json(text []byte) {
 		case string:
 			if isName {
 				if lists == 0 {
-					k.add(t, line, len(objects))
+					k.addKey(t, line, len(objects))
 				}
 				name = false
 				continue
@@ -269,27 +273,29 @@ var (
 	tomlKey   = regexp.MustCompile(`^\s*("[^"]+"|'[^']+'|[\w.$/@*-]+)\s*[=:]\s*(.*)$`)
 )
 
-// toml adds the keys of a TOML file, or of a similar format with sections and keys.
-func (k *keys) toml(text []byte) {
-	number, lists, quote, inList := 0, 0, "", false
+// readTOML adds the keys of a TOML file, or of a similar format with sections and keys.
+func (k *keys) readTOML(text []byte) {
+	number := 0
+	lists, quote := 0, "" // open brackets of a list, and the quotes that end a text
+	inList := false       // in a table that is an element of a list
 	for row := range bytes.Lines(text) {
 		number++
 		line := strings.TrimSpace(string(row))
-		if quote != "" { // in a text of several lines
-			if k.before = number; strings.Contains(line, quote) {
+		if quote != "" {
+			if k.lastLine = number; strings.Contains(line, quote) {
 				quote = ""
 			}
 			continue
 		}
-		if lists > 0 { // in a list of several lines
-			k.before = number
+		if lists > 0 {
+			k.lastLine = number
 			lists += strings.Count(line, "[") - strings.Count(line, "]")
 			continue
 		}
 		if m := tomlTable.FindStringSubmatch(line); m != nil {
-			k.close(0)
+			k.closeKeys(0)
 			if inList = strings.HasPrefix(line, "[["); !inList {
-				k.add(strings.Trim(m[1], `"'`), number, 0)
+				k.addKey(strings.Trim(m[1], `"'`), number, 0)
 			}
 			continue
 		}
@@ -297,7 +303,7 @@ func (k *keys) toml(text []byte) {
 		if m == nil || inList {
 			continue
 		}
-		k.add(strings.Trim(m[1], `"'`), number, 1)
+		k.addKey(strings.Trim(m[1], `"'`), number, 1)
 		for _, q := range []string{`"""`, "'''"} {
 			if strings.Count(m[2], q)%2 == 1 {
 				quote = q
@@ -307,7 +313,7 @@ func (k *keys) toml(text []byte) {
 			lists = strings.Count(m[2], "[") - strings.Count(m[2], "]")
 		}
 	}
-	k.close(0)
+	k.closeKeys(0)
 }
 
 var (
@@ -317,16 +323,16 @@ var (
 	hclLabel   = regexp.MustCompile(`"([^"]*)"|([\w-]+)`)
 )
 
-// hcl reads blocks, which are called by their last label, and the keys in them.
-func (k *keys) hcl(text []byte) {
-	number, until := 0, ""
-	var brackets []byte // that are open: { of a block or an object, anything else of a list
+// readHCL adds the blocks of an HCL file, whose names are their last labels, and the keys in them.
+func (k *keys) readHCL(text []byte) {
+	number, until := 0, "" // until is the line that ends a text of several lines
+	var brackets []byte    // those that are open, the innermost last
 	for row := range bytes.Lines(text) {
 		number++
 		line := strings.TrimSpace(string(row))
 		switch {
 		case until != "":
-			if k.before = number; line == until {
+			if k.lastLine = number; line == until {
 				until = ""
 			}
 			continue
@@ -334,35 +340,35 @@ func (k *keys) hcl(text []byte) {
 			continue
 		case strings.ContainsRune("}])", rune(line[0])) && len(brackets) > 0:
 			if line[0] == '}' {
-				k.close(len(brackets))
+				k.closeKeys(len(brackets))
 			}
-			brackets, k.before = brackets[:len(brackets)-1], number
-			k.close(len(brackets))
+			brackets, k.lastLine = brackets[:len(brackets)-1], number
+			k.closeKeys(len(brackets))
 			continue
 		}
 		if m := hclHeredoc.FindStringSubmatch(line); m != nil {
 			until = m[1]
 		}
-		plain := !bytes.ContainsAny(brackets, "[(")
-		if m := hclBlock.FindStringSubmatch(line); m != nil && plain {
+		outsideLists := !bytes.ContainsAny(brackets, "[(")
+		if m := hclBlock.FindStringSubmatch(line); m != nil && outsideLists {
 			name, kind := m[1], "key"
 			if labels := hclLabel.FindAllStringSubmatch(m[2], -1); labels != nil {
 				last := labels[len(labels)-1]
 				name, kind = last[1]+last[2], blockKind(m[1])
 			}
-			k.addKind(name, kind, number, len(brackets))
+			k.addSymbol(name, kind, number, len(brackets))
 			brackets = append(brackets, '{')
 			continue
 		}
-		if m := hclKey.FindStringSubmatch(line); m != nil && plain {
-			k.add(m[1], number, len(brackets))
+		if m := hclKey.FindStringSubmatch(line); m != nil && outsideLists {
+			k.addKey(m[1], number, len(brackets))
 		}
 		if c := line[len(line)-1]; strings.IndexByte("{[(", c) >= 0 {
 			brackets = append(brackets, c)
 		}
-		k.before = number
+		k.lastLine = number
 	}
-	k.close(0)
+	k.closeKeys(0)
 }
 
 var (
@@ -370,21 +376,21 @@ var (
 	dockerFrom = regexp.MustCompile(`(?i)^\s*FROM\s(?:.*\sAS\s+([\w.-]+)\s*$)?`)
 )
 
-// docker reads stages, arguments and variables.
-func (k *keys) docker(text []byte) {
+// readDocker adds the stages, arguments and variables of a Dockerfile.
+func (k *keys) readDocker(text []byte) {
 	number := 0
 	for row := range bytes.Lines(text) {
 		number++
 		if m := dockerFrom.FindSubmatch(row); m != nil {
-			k.close(0)
-			k.addKind(string(m[1]), "stage", number, 0)
+			k.closeKeys(0)
+			k.addSymbol(string(m[1]), "stage", number, 0)
 		} else if m := dockerSet.FindSubmatch(row); m != nil {
-			k.add(string(m[1]), number, 1)
-			k.close(1)
+			k.addKey(string(m[1]), number, 1)
+			k.closeKeys(1)
 		}
 		if len(bytes.TrimSpace(row)) > 0 {
-			k.before = number
+			k.lastLine = number
 		}
 	}
-	k.close(0)
+	k.closeKeys(0)
 }

@@ -105,10 +105,10 @@ url: http://x
 func TestConfigurationKeys_omitLargeDataFiles(t *testing.T) {
 	t.Parallel()
 	var many strings.Builder
-	for i := range mostKeys + 1 {
+	for i := range maxKeys + 1 {
 		fmt.Fprintf(&many, "key%d: 1\n", i)
 	}
-	for name, text := range map[string]string{"many keys": many.String(), "many bytes": "a: " + strings.Repeat("x", mostKeyBytes)} {
+	for name, text := range map[string]string{"many keys": many.String(), "many bytes": "a: " + strings.Repeat("x", maxKeyBytes)} {
 		if got := keysIn("data.yaml", "YAML", text); got != "" {
 			t.Errorf("%s: %.100s", name, got)
 		}

@@ -29,8 +29,8 @@ func Has(file, language string) bool {
 	return ok
 }
 
-// nameFor returns the name under which ctags sees a file. It tells the language and nothing else.
-// ok is false for files without symbols.
+// nameFor returns a name for a file from which ctags knows its language, and as little else as
+// possible. ok is false for files without symbols.
 //
 //	include/list.h, C   f.c
 //	bin/build, Shell    f.sh
@@ -53,24 +53,25 @@ func nameFor(file, language string) (name string, ok bool) {
 	base := path.Base(file)
 	ext := path.Ext(base)
 	if want, ok := extensions[language]; ok && (ext == "" || ext == ".h" || ext == ".in" || ext == ".inc") {
-		if language == "Makefile" && plain(base) {
+		if language == "Makefile" && isPlainName(base) {
 			return base, true
 		}
 		return "f" + want, true
 	}
 
-	if plain(base) && len(base) <= 100 {
+	if isPlainName(base) && len(base) <= 100 {
 		return base, true
 	}
 
-	if !plain(ext) {
+	if !isPlainName(ext) {
 		return "", false
 	}
 	return "f" + ext, true
 }
 
-// plain reports whether s needs no quoting anywhere.
-func plain(s string) bool {
+// isPlainName reports whether s is a name of ASCII letters, digits and some signs that needs no
+// quoting anywhere.
+func isPlainName(s string) bool {
 	return s != "" && s[0] != '-' && strings.Trim(s, ".") != "" && strings.IndexFunc(s, func(r rune) bool {
 		return !(r == '.' || r == '_' || r == '-' || r == '+' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
 	}) < 0

@@ -12,8 +12,8 @@ type sourceLine struct {
 	in     indentation
 	text   []byte
 
-	known  bool // formed was computed
-	formed lineShape
+	known    bool // computed is set
+	computed lineShape
 }
 
 // newSourceLine splits a line into its indentation and its text, without trailing blanks.
@@ -26,9 +26,9 @@ func newSourceLine(number uint32, line []byte) sourceLine {
 	return sourceLine{number: number, in: in, text: rest}
 }
 
-// silent reports whether the line says nothing about the end of a definition: comments,
-// preprocessor lines and labels may be unindented anywhere.
-func (l *sourceLine) silent() bool {
+// saysNothing reports whether the indentation of the line says nothing about the end of a definition:
+// comments, preprocessor lines and labels may have any.
+func (l *sourceLine) saysNothing() bool {
 	if len(l.text) == 0 || l.text[0] == '#' || bytes.HasPrefix(l.text, []byte("//")) {
 		return true
 	}
@@ -57,15 +57,17 @@ func indentationOf(line []byte) (in indentation, rest []byte) {
 	return indentation{n, columns}, line[n:]
 }
 
+// compare reports whether a line is indented more than another, and whether it is indented the same.
 func (a indentation) compare(b indentation) (deeper, same bool) {
 	return a.bytes > b.bytes && a.columns > b.columns, a == b
 }
 
+// shallower reports whether a line is indented less than another.
 func (a indentation) shallower(b indentation) bool {
 	return a.bytes < b.bytes && a.columns < b.columns
 }
 
-// lineShape is what the brackets of a line tell about the lines that follow.
+// lineShape is what the code of a line tells about the lines that follow.
 type lineShape struct {
 	braces int  // number of opened minus closed braces
 	last   byte // last byte of its code, before a comment
@@ -73,21 +75,21 @@ type lineShape struct {
 	ended  bool // it ends with a closing brace or a semicolon, perhaps followed by a comma
 }
 
-// isWhole reports whether nothing that follows belongs to the line.
+// isWhole reports whether a definition in the line has no more lines.
 func (s lineShape) isWhole() bool { return s.ended && s.braces <= 0 }
 
 // opens reports whether the line ends with an opening bracket.
 func (s lineShape) opens() bool { return s.last != 0 && bytes.IndexByte([]byte("{([<"), s.last) >= 0 }
 
-// shape reads the line once, however many definitions ask.
+// shape returns the shape of the line, which it computes once.
 func (l *sourceLine) shape() lineShape {
 	if l.known {
-		return l.formed
+		return l.computed
 	}
 	l.known = true
 
 	code := l.text
-	s := &l.formed
+	s := &l.computed
 
 	for i, c := range code {
 		if i > 0 && startsComment(code, i) {
@@ -130,8 +132,8 @@ func startsComment(code []byte, i int) bool {
 	return len(rest) == 0 || rest[0] == ' '
 }
 
-// word reports whether the line begins with a word.
-func (l *sourceLine) word(word string) bool {
+// beginsWith reports whether the line begins with a word.
+func (l *sourceLine) beginsWith(word string) bool {
 	if !bytes.HasPrefix(l.text, []byte(word)) {
 		return false
 	}
@@ -141,11 +143,12 @@ func (l *sourceLine) word(word string) bool {
 	return notInWord(rune(l.text[len(word)]))
 }
 
+// notInWord reports whether a character cannot be a part of a word.
 func notInWord(r rune) bool {
 	return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
-// closingWord reports whether the line begins with a word that closes a block.
-func (l *sourceLine) closingWord() bool {
-	return slices.ContainsFunc([]string{"end", "fi", "done", "esac"}, l.word)
+// beginsWithClosingWord reports whether the line begins with a word that closes a block.
+func (l *sourceLine) beginsWithClosingWord() bool {
+	return slices.ContainsFunc([]string{"end", "fi", "done", "esac"}, l.beginsWith)
 }

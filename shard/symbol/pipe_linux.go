@@ -6,19 +6,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wide is the wanted size of a pipe, which every user may ask for.
-const wide = 1 << 20
+// pipeSize is the wanted size of a pipe, and the largest that every user may set.
+const pipeSize = 1 << 20
 
 // widen enlarges a pipe and returns its size.
 func widen(f *os.File) int {
 	size := 0
 	if c, err := f.SyscallConn(); err == nil {
 		_ = c.Control(func(fd uintptr) {
-			if _, err := unix.FcntlInt(fd, unix.F_SETPIPE_SZ, wide); err != nil {
+			if _, err := unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeSize); err != nil {
 				size, _ = unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0)
 				return
 			}
-			size = wide
+			size = pipeSize
 		})
 	}
 	return max(size, os.Getpagesize())

@@ -74,7 +74,6 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 		o.MaxSize = 4 << 20
 	}
 
-	// If a program exists, its error says more than that of a missing one.
 	names := []string{"universal-ctags", "ctags"}
 	if o.Command != "" {
 		names = []string{o.Command}
@@ -86,7 +85,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 		if err == nil {
 			return p, nil
 		}
-		if reason == nil || !errors.Is(err, exec.ErrNotFound) {
+		if reason == nil || !errors.Is(err, exec.ErrNotFound) { // what is wrong with a program says more than that one is missing
 			reason = err
 		}
 	}
@@ -106,19 +105,17 @@ func open(ctx context.Context, name string, o Options) (*Pool, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 
-	version, err := ask(ctx, path, "--version")
+	version, err := readOption(ctx, path, "--version")
 	if err != nil {
 		return nil, fmt.Errorf("%s --version: %w", path, err)
 	}
 
-	// Only universal-ctags has the interactive mode.
 	v := versionLine.FindString(version)
 	if v == "" {
 		return nil, fmt.Errorf("%s is not universal-ctags", path)
 	}
 
-	// Ask what this build can do.
-	features, err := ask(ctx, path, "--list-features")
+	features, err := readOption(ctx, path, "--list-features")
 	if err != nil {
 		return nil, fmt.Errorf("%s --list-features: %w", path, err)
 	}
@@ -131,24 +128,24 @@ func open(ctx context.Context, name string, o Options) (*Pool, error) {
 		return nil, fmt.Errorf("%s lacks the interactive mode", path)
 	}
 
-	// Newer versions write lines that are cheaper to read than JSON.
 	p := &Pool{options: o, path: path, version: v, mode: mode}
-	p.ready("--fields=+e", "--_xformat="+tagFormat)
+	p.makeSlots("--fields=+e", "--_xformat="+tagFormat)
 	return p, nil
 }
 
 // WithSignatures returns another pool of the same program that also finds the parameters of
 // functions. The caller must close it too.
 func (p *Pool) WithSignatures(processes int) *Pool {
-	wide := &Pool{options: p.options, path: p.path, version: p.version, mode: p.mode}
-	wide.options.Processes = processes
-	wide.ready("--fields=+eS", "--_xformat="+signatureFormat)
-	return wide
+	other := &Pool{options: p.options, path: p.path, version: p.version, mode: p.mode}
+	other.options.Processes = processes
+	other.makeSlots("--fields=+eS", "--_xformat="+signatureFormat)
+	return other
 }
 
-// ready prepares the slots of the pool. It starts no process.
-func (p *Pool) ready(format ...string) {
-	p.args = append([]string{"--options=NONE", "--quiet=yes", "--_interactive=" + p.mode, "--output-format=xref"}, format...)
+// makeSlots makes the slots of the pool, and the arguments for ctags with options for its output. It
+// starts no process.
+func (p *Pool) makeSlots(output ...string) {
+	p.args = append([]string{"--options=NONE", "--quiet=yes", "--_interactive=" + p.mode, "--output-format=xref"}, output...)
 
 	p.slots, p.done = make(chan *process, p.options.Processes), make(chan struct{})
 	for range p.options.Processes {
@@ -156,8 +153,8 @@ func (p *Pool) ready(format ...string) {
 	}
 }
 
-// ask returns the answer of ctags to one option.
-func ask(ctx context.Context, path, option string) (string, error) {
+// readOption returns what ctags prints for an option.
+func readOption(ctx context.Context, path, option string) (string, error) {
 	cmd := exec.CommandContext(ctx, path, "--options=NONE", "--quiet=yes", option)
 	cmd.Env = []string{}
 	cmd.WaitDelay = time.Second
@@ -167,14 +164,14 @@ func ask(ctx context.Context, path, option string) (string, error) {
 	return out.String(), err
 }
 
-// limitedWriter is a writer that fails when a command writes too much.
+// limitedWriter writes to a buffer, and fails instead of writing more than limit bytes.
 type limitedWriter struct {
-	to *bytes.Buffer
-	at int
+	to    *bytes.Buffer
+	limit int
 }
 
 func (l limitedWriter) Write(b []byte) (int, error) {
-	if l.to.Len()+len(b) > l.at {
+	if l.to.Len()+len(b) > l.limit {
 		return 0, io.ErrShortBuffer
 	}
 	return l.to.Write(b)
@@ -215,7 +212,7 @@ type File struct {
 // Then done is called a second time, and that call counts. Tag waits for a free process. It returns
 // an error only if ctx or the pool ends.
 func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done func(i int, err error)) error {
-	// Files without symbols need no process.
+	// Files without symbols, and those with keys, need no process.
 	var todo []task
 	for i, f := range files {
 		name, ok := nameFor(f.Path, f.Language)
@@ -228,7 +225,7 @@ func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done fun
 		case len(f.Content) > p.options.MaxSize:
 			done(i, fmt.Errorf("find symbols in %q: larger than %d bytes", f.Path, p.options.MaxSize))
 		default:
-			todo = append(todo, task{i, name, f.Content, p.limit(f.Tries)})
+			todo = append(todo, task{i, name, f.Content, p.timeLimit(f.Tries)})
 		}
 	}
 
@@ -236,7 +233,7 @@ func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done fun
 		return nil
 	}
 
-	// Wait for a process, which is returned in the end.
+	// Wait for a process, and return it or its successor in the end.
 	var proc *process
 	select {
 	case proc = <-p.slots:
@@ -247,7 +244,8 @@ func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done fun
 	}
 	defer func() { p.slots <- proc }()
 
-	// Each round answers n >= 0 of the files, and either fails the next one or makes progress.
+	// Each round finishes at least one file: n of them have their answer, and with an error the next
+	// one has failed.
 	for len(todo) > 0 {
 		select {
 		case <-p.done:
@@ -257,17 +255,18 @@ func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done fun
 
 		var n int
 		var err error
-		n, proc, err = p.tag(ctx, proc, todo, use, done)
+		n, proc, err = p.tagSome(ctx, proc, todo, use, done)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 
-		// A failure may be the fault of an earlier file, or of the machine.
+		// Try the failed file again in a new process, as an earlier file or the machine may be at
+		// fault.
 		if err != nil {
 			failed := todo[n]
 			explain := func(err error) error { return fmt.Errorf("find symbols in %q: %w", files[failed.number].Path, err) }
 			done(failed.number, explain(err))
-			if _, proc, err = p.tag(ctx, nil, []task{failed}, use, done); ctx.Err() != nil {
+			if _, proc, err = p.tagSome(ctx, nil, []task{failed}, use, done); ctx.Err() != nil {
 				return ctx.Err()
 			}
 			if err != nil {
@@ -285,23 +284,23 @@ var errClosed = errors.New("find symbols: pool is closed")
 
 // task is a file on its way to a process.
 type task struct {
-	number  int
-	name    string // name under which ctags sees it
-	content []byte
-	limit   time.Duration // CPU time
+	number    int
+	name      string // name under which ctags sees it
+	content   []byte
+	timeLimit time.Duration // CPU time
 }
 
-// mostDoubled is how often the time for a file is doubled at most.
-const mostDoubled = 4
+// maxDoublings is how often the time for a file is doubled at most.
+const maxDoublings = 4
 
-// limit returns the CPU time for a file after that many failed attempts.
-func (p *Pool) limit(tries int) time.Duration {
-	return p.options.Timeout << min(max(tries, 0), mostDoubled)
+// timeLimit returns the CPU time for a file after so many failed attempts.
+func (p *Pool) timeLimit(tries int) time.Duration {
+	return p.options.Timeout << min(max(tries, 0), maxDoublings)
 }
 
-// tag works on the first of the tasks. It returns how many have their answer, and the process if it
-// can be used again. An error is about the next task.
-func (p *Pool) tag(ctx context.Context, proc *process, todo []task, use func(Symbol), done func(int, error)) (int, *process, error) {
+// tagSome lets a process work on the first of the tasks; a nil process means a new one. It returns how
+// many have their answer, and the process if it can be used again. An error is about the next task.
+func (p *Pool) tagSome(ctx context.Context, proc *process, todo []task, use func(Symbol), done func(int, error)) (int, *process, error) {
 	if proc == nil {
 		var err error
 		if proc, err = p.start(); err != nil {
@@ -310,12 +309,11 @@ func (p *Pool) tag(ctx context.Context, proc *process, todo []task, use func(Sym
 	}
 
 	stop := context.AfterFunc(ctx, proc.kill)
-	n, err := proc.tag(todo, use, done)
-	why := proc.watch.end()
-	undisturbed := stop()
+	n, err := proc.tagSome(todo, use, done)
+	why := proc.watch.stop()
+	notKilled := stop()
 
-	// A process is used again only if nothing disturbed it.
-	if err == nil && why == "" && undisturbed && proc.files < filesPerProcess {
+	if err == nil && why == "" && notKilled && proc.files < filesPerProcess {
 		return n, proc, nil
 	}
 

@@ -165,7 +165,7 @@ func TestCtagsPool_timeLimitGrowsWithAttempts(t *testing.T) {
 	t.Parallel()
 	p := &Pool{options: Options{Timeout: time.Second}}
 	for tries, want := range []time.Duration{1, 2, 4, 8, 16, 16} {
-		if got := p.limit(tries); got != want*time.Second {
+		if got := p.timeLimit(tries); got != want*time.Second {
 			t.Errorf("after %d: %v", tries, got)
 		}
 	}

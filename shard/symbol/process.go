@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	filesPerProcess = 20_000 // then the process is replaced, because it may grow
+	filesPerProcess = 20_000 // after which the process is replaced, as its memory may grow
 	maxSymbols      = 200_000
 	maxAnswer       = 64 << 20 // bytes in the answer for one file
 	maxLine         = 1 << 20
-	maxKinds        = 1 << 10 // kinds that a process caches
+	maxKinds        = 1 << 10 // in process.kinds
 )
 
 // process is one running program. It belongs to one goroutine at a time; only kill may be called by
@@ -79,7 +79,7 @@ func (p *Pool) launch() (*process, error) {
 }
 
 // pacedReader reads the answers of ctags. Ctags writes a little at a time, and waking up for each
-// write costs more than the reading. So while much is left to do, the reader pauses and lets the
+// write takes more time than reading. So while ctags has much to do, the reader pauses and lets the
 // pipe fill.
 type pacedReader struct {
 	f    *os.File
@@ -88,7 +88,7 @@ type pacedReader struct {
 }
 
 const (
-	byteTime     = 20 * time.Nanosecond // time in which ctags reads a byte, about
+	byteTime     = 20 * time.Nanosecond // about the time that ctags needs for a byte
 	longestPause = 4 * time.Millisecond
 	leastPause   = 100 * time.Microsecond
 	answerBuffer = 128 << 10 // more than ctags writes in the longest pause
@@ -103,6 +103,7 @@ func (r *pacedReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// kill kills the process and its children.
 func (p *process) kill() { killGroup(p.cmd.Process) }
 
 // end kills the process and waits for it. It drops further output.
@@ -113,17 +114,18 @@ func (p *process) end() {
 	_ = p.cmd.Wait()
 }
 
-// tag sends the first of the tasks, as many as the pipe holds, so that ctags never waits for the
-// next file. Then it reads the answers. It returns how many came; an error is about the next task.
-func (p *process) tag(todo []task, use func(Symbol), done func(int, error)) (int, error) {
-	todo = p.pack(todo)
-	p.watch.begin(todo[0].limit)
+// tagSome sends the first of the tasks, as many as the pipe holds, so that ctags need not wait for the
+// next file. Then it reads the answers. It returns how many it has read; an error is about the next
+// task.
+func (p *process) tagSome(todo []task, use func(Symbol), done func(int, error)) (int, error) {
+	todo = p.fillSend(todo)
+	p.watch.begin(todo[0].timeLimit)
 
-	// If ctags ends before it has read everything, its answers tell how far it came.
+	// If writing fails, ctags has ended: the answers show after which file.
 	_, writeErr := p.in.Write(p.send)
 	for n, t := range todo {
 		p.files++
-		if err := p.read(t.content, use); err != nil {
+		if err := p.readAnswer(t.content, use); err != nil {
 			if writeErr != nil {
 				err = fmt.Errorf("%w (write: %w)", err, writeErr)
 			}
@@ -133,20 +135,20 @@ func (p *process) tag(todo []task, use func(Symbol), done func(int, error)) (int
 		done(t.number, nil)
 		p.answer.todo -= len(t.content)
 
-		// Ctags was killed after this answer.
-		if n+1 < len(todo) && !p.watch.begin(todo[n+1].limit) {
+		// If ctags was killed after this answer, the next file is not at fault.
+		if n+1 < len(todo) && !p.watch.begin(todo[n+1].timeLimit) {
 			return n + 1, nil
 		}
 	}
 	return len(todo), nil
 }
 
-// pack fills send with the first tasks and returns these.
-func (p *process) pack(todo []task) []task {
+// fillSend writes the first tasks to send and returns them.
+func (p *process) fillSend(todo []task) []task {
 	p.send, p.answer.todo, p.answer.full = p.send[:0], 0, false
 	for n, t := range todo {
-		// The first task goes whatever its size: ctags reads a whole file before it answers. More
-		// bytes after it than the pipe holds would make both sides wait for each other.
+		// Send the first task whatever its size, because ctags reads a whole file before it answers.
+		// But if more followed than the pipe holds, ctags and this process would wait for each other.
 		if size := len(p.send) + len(t.name) + len(t.content) + headRoom; n > 0 && size > p.window {
 			return todo[:n]
 		}
@@ -161,20 +163,19 @@ func (p *process) pack(todo []task) []task {
 	return todo
 }
 
-// headRoom is more than the length of a file's header without its name.
+// headRoom is an upper bound for the length of the header of a file without the name.
 const headRoom = 100
 
-// read reads the program's answer for one file, and passes each symbol to use.
-func (p *process) read(content []byte, use func(Symbol)) error {
+// readAnswer reads the answer of ctags for one file, and passes each symbol to use.
+func (p *process) readAnswer(content []byte, use func(Symbol)) error {
 	p.ends.reset()
 	var a answer
 	for size, symbols := 0, 0; ; {
-		line, err := p.line()
+		line, err := p.readLine()
 		if err != nil {
 			return fmt.Errorf("read: %w", err)
 		}
 
-		// Limit the answer: a hostile file must not fill the memory.
 		if size += len(line); size > maxAnswer {
 			return errors.New("answer is too long")
 		}
@@ -204,8 +205,8 @@ func (p *process) read(content []byte, use func(Symbol)) error {
 	}
 }
 
-// line returns the next line, which is valid until the next call.
-func (p *process) line() ([]byte, error) {
+// readLine returns the next line, which is valid until the next call.
+func (p *process) readLine() ([]byte, error) {
 	line, err := p.out.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
 		return line, err
@@ -228,12 +229,12 @@ func (p *process) symbol(a *answer) (Symbol, bool) {
 		return Symbol{}, false
 	}
 
-	s := Symbol{Name: a.name, Kind: p.kind(a.kind), Line: a.line, End: a.end, Signature: a.signature}
+	s := Symbol{Name: a.name, Kind: p.ourKind(a.kind), Line: a.line, End: a.end, Signature: a.signature}
 	if hasRealName(a.scope) {
-		s.ParentName, s.ParentKind = a.scope, p.kind(a.scopeKind)
+		s.ParentName, s.ParentKind = a.scope, p.ourKind(a.scopeKind)
 	}
 
-	// Languages have different names for the function of a type.
+	// Ctags calls the methods of some languages functions.
 	if s.Kind == "function" && typeKinds[s.ParentKind] {
 		s.Kind = "method"
 	}
@@ -248,9 +249,8 @@ func hasRealName(name []byte) bool {
 	return len(name) > 0 && len(name) <= 1<<10 && !bytes.Contains(name, anonymous) && utf8.Valid(name)
 }
 
-// kind returns our name for a kind of ctags. It caches the name, so that a symbol needs no
-// allocation for it.
-func (p *process) kind(b []byte) string {
+// ourKind is like kindName. It caches the result, so that a symbol needs no allocation for it.
+func (p *process) ourKind(b []byte) string {
 	kind, ok := p.kinds[string(b)]
 	if !ok {
 		if len(p.kinds) >= maxKinds {
@@ -265,7 +265,7 @@ func (p *process) kind(b []byte) string {
 // typeKinds are the scopes whose functions are methods.
 var typeKinds = map[string]bool{"class": true, "struct": true, "interface": true, "trait": true, "implementation": true, "type": true}
 
-// kindName returns one name for a kind that languages name differently.
+// kindName returns our name for a kind of ctags: the same for kinds that differ only by language.
 func kindName(kind string) string {
 	switch kind {
 	case "func", "subroutine", "procedure":

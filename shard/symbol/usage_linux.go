@@ -53,7 +53,7 @@ func parseStat(stat []byte) (u usage, group int) {
 		return usage{}, -1
 	}
 
-	// Add user and system time, of the process and of its children.
+	// These are user and system time, of the process and of its children.
 	for _, f := range fields[11:15] {
 		ticks, _ := strconv.ParseInt(string(f), 10, 64)
 		u.cpu += time.Duration(ticks) * tick

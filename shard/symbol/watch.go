@@ -8,7 +8,8 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// wallFactor is how many times its CPU time a file may take: on a busy machine a process waits.
+// wallFactor is the limit of the time for a file, as a multiple of the limit of its CPU time. On a
+// busy machine a process waits much.
 const wallFactor = 30
 
 // watch kills a process that takes too much CPU time for a file, that does nothing, or that never
@@ -20,13 +21,13 @@ type watch struct {
 	pid  int
 	kill func()
 
-	mu    sync.Mutex // guards the fields below
-	timer *time.Timer
-	limit time.Duration
-	began time.Time // start of the file
-	seen  bool      // used is about this file
-	used  usage     // usage when it was last read
-	why   string    // why the process was killed; "" if it was not
+	mu       sync.Mutex // guards the fields below
+	timer    *time.Timer
+	limit    time.Duration
+	began    time.Time // start of the current file
+	measured bool      // used was read during the current file
+	used     usage     // the usage when it was read
+	why      string    // why the process was killed; "" if it was not
 }
 
 // usage is what the processes of a group have used so far.
@@ -45,17 +46,17 @@ func (w *watch) begin(limit time.Duration) bool {
 		return false
 	}
 
-	w.limit, w.began, w.seen = limit, clock.Now(), false
+	w.limit, w.began, w.measured = limit, clock.Now(), false
 	if w.timer == nil {
-		w.timer = time.AfterFunc(limit, w.look)
+		w.timer = time.AfterFunc(limit, w.check)
 	} else {
 		w.timer.Reset(limit)
 	}
 	return true
 }
 
-// end ends the time of the last file. It returns why the process was killed; "" if it was not.
-func (w *watch) end() string {
+// stop ends the time of the current file. It returns why the process was killed; "" if it was not.
+func (w *watch) stop() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.timer != nil {
@@ -64,14 +65,14 @@ func (w *watch) end() string {
 	return w.why
 }
 
-// look kills the process if the present file has taken too long. Otherwise it sets the timer again.
-func (w *watch) look() {
+// check kills the process if the current file has taken too long. Otherwise it sets the timer again.
+// The first check of a file only reads the CPU time.
+func (w *watch) check() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	// Another file has begun since the timer fired.
 	age := clock.Since(w.began)
-	if w.why != "" || age < w.limit {
+	if w.why != "" || age < w.limit { // another file has begun since the timer fired
 		return
 	}
 
@@ -80,17 +81,16 @@ func (w *watch) look() {
 	switch {
 	case !known || age >= wallFactor*w.limit:
 		w.why = fmt.Sprintf("gave up after %v", age.Round(time.Millisecond))
-	case w.seen && spent >= w.limit:
+	case w.measured && spent >= w.limit:
 		w.why = fmt.Sprintf("gave up after %v of CPU time", spent.Round(time.Millisecond))
-	case w.seen && spent == 0 && !now.busy && !w.used.busy:
+	case w.measured && spent == 0 && !now.busy && !w.used.busy:
 		w.why = fmt.Sprintf("gave up after %v: the program does nothing", age.Round(time.Millisecond))
 	default:
-		// The first look only reads the CPU time of the process.
 		next := w.limit
-		if w.seen {
+		if w.measured {
 			next = max(w.limit-spent, w.limit/8)
 		} else {
-			w.seen, w.used = true, now
+			w.measured, w.used = true, now
 		}
 		w.used.busy = now.busy
 		w.timer.Reset(next)
