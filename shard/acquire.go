@@ -18,8 +18,8 @@ func (s *Set) AcquireGroups(groups []*Group) (v *View, missing []Part) {
 	return v, missing
 }
 
-// addGroup adds a member to a view with the parts of a group whose files are all in the set. It returns
-// the other parts. The caller must hold Set.mu.
+// addGroup adds a member to a view with the parts of a group whose files are all in the set. It
+// returns the other parts. The caller must hold Set.mu.
 func (s *Set) addGroup(v *View, g *Group) (missing []Part) {
 	first := g.Parts[0]
 	e, sym := s.files[fileKey{first.Shard, KindShard}], s.files[fileKey{first.Symbols, KindSymbols}]
@@ -51,8 +51,8 @@ func (s *Set) addGroup(v *View, g *Group) (missing []Part) {
 	return missing
 }
 
-// withDeadFiles returns the parts that have no .dead file, or whose .dead file is in the set, with the
-// entries of these files.
+// withDeadFiles returns the parts that have no .dead file, or whose .dead file is in the set, with
+// the entries of these files.
 func withDeadFiles(parts []Part, dead []*entry) (have []Part, haveDead []*entry) {
 	for i, p := range parts {
 		if p.Dead.IsZero() || dead[i] != nil {
@@ -62,8 +62,8 @@ func withDeadFiles(parts []Part, dead []*entry) (have []Part, haveDead []*entry)
 	return have, haveDead
 }
 
-// addMember adds a member to a view, and counts a reference to each of its files, so that they stay open.
-// The caller must hold Set.mu.
+// addMember adds a member to a view, and counts a reference to each of its files, so that they stay
+// open. The caller must hold Set.mu.
 func (v *View) addMember(m *member) {
 	v.members = append(v.members, m)
 

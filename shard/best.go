@@ -15,8 +15,8 @@ type bestLine struct {
 	weight     float32
 }
 
-// bestLines returns the lines of the document on which matches begin, with their weights. spans must
-// be in order and not empty.
+// bestLines returns the lines of the document on which matches begin, with their weights. spans
+// must be in order and not empty.
 func (e *evaluator) bestLines(spans []match.Span) ([]bestLine, error) {
 	if err := e.t.decodeRange(spans[0].Start, spans[len(spans)-1].End); err != nil {
 		return nil, err
@@ -111,8 +111,8 @@ func bestSpans(spans []match.Span, lines []bestLine, n int) []match.Span {
 	return best
 }
 
-// setWeights sets the weight of each chunk to that of its heaviest line. chunks, spans and lines must be in
-// the order of the file.
+// setWeights sets the weight of each chunk to that of its heaviest line. chunks, spans and lines
+// must be in the order of the file.
 func setWeights(chunks []Chunk, spans []match.Span, lines []bestLine) {
 	at := 0 // index of the line that contains the present range
 	for i := range chunks {

@@ -39,8 +39,9 @@ type boundNode struct {
 	langs []bool     // opLang: by language
 }
 
-// scratch has the buffers with which one goroutine reads postings. A view may have thousands of small
-// shards, most of them without a candidate, so the goroutine uses the same buffers for all of them.
+// scratch has the buffers with which one goroutine reads postings. A view may have thousands of
+// small shards, most of them without a candidate, so the goroutine uses the same buffers for all of
+// them.
 type scratch struct {
 	post  trigram.Scratch
 	spare []*trigram.Bitmap // free bitmaps
@@ -120,8 +121,8 @@ func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 	return b, nil
 }
 
-// searchPostings narrows b.within to the documents in which the postings allow the content patterns to
-// match. It reads no columns.
+// searchPostings narrows b.within to the documents in which the postings allow the content patterns
+// to match. It reads no columns.
 func (b *bound) searchPostings(scratch *scratch) error {
 	for _, i := range b.p.contents {
 		if err := b.searchPattern(i, scratch); err != nil {
@@ -204,8 +205,8 @@ func (b *bound) canMatch(n *node) bool {
 	return true
 }
 
-// prepareAtoms matches the patterns of symbols with the names of the shard, and makes the name set of each
-// pattern of paths.
+// prepareAtoms matches the patterns of symbols with the names of the shard, and makes the name set
+// of each pattern of paths.
 func (b *bound) prepareAtoms(n *node) error {
 	var err error
 	switch n.op {
@@ -228,14 +229,15 @@ func (b *bound) prepareAtoms(n *node) error {
 	return err
 }
 
-// skipColumn reports whether the caller must skip a column, because of b.skipColumns, and then sets b.skippedColumn.
+// skipColumn reports whether the caller must skip a column, because of b.skipColumns, and then sets
+// b.skippedColumn.
 func (b *bound) skipColumn() bool {
 	b.skippedColumn = b.skippedColumn || b.skipColumns
 	return b.skipColumns
 }
 
-// hasManyDocs reports whether so many documents are left that searching the path index costs less than
-// matching the paths of each of them.
+// hasManyDocs reports whether so many documents are left that searching the path index costs less
+// than matching the paths of each of them.
 func (b *bound) hasManyDocs() bool {
 	if b.within == nil {
 		return true
@@ -247,8 +249,8 @@ func (b *bound) hasManyDocs() bool {
 	return n >= minIndexedPaths
 }
 
-// scanOccurrences returns the documents of b.within that have an occurrence for which holds returns true. If all
-// is set, holds must return true for every occurrence.
+// scanOccurrences returns the documents of b.within that have an occurrence for which holds returns
+// true. If all is set, holds must return true for every occurrence.
 func (b *bound) scanOccurrences(holds func(o int) bool, all bool) docSet {
 	documents := b.s.m.documents
 	set := newDocSet(documents)
@@ -283,7 +285,8 @@ func (b *bound) hasLang(n *node) func(o int) bool {
 	return func(o int) bool { return langs[b.s.occLang.At(o)] }
 }
 
-// hasName returns a condition for scanOccurrences: the path of the occurrence matches the pattern of the node.
+// hasName returns a condition for scanOccurrences: the path of the occurrence matches the pattern
+// of the node.
 func (b *bound) hasName(n *node) func(o int) bool {
 	names := b.names[n.pat]
 	return func(o int) bool { return names.matchPath(b.s, b.s.occPath.At(o)) }
@@ -433,7 +436,8 @@ func (b *bound) lower(n *node) (docSet, error) {
 	return newDocSet(s.m.documents), nil
 }
 
-// searchPattern sets b.units of a pattern to its candidate units, from an earlier search or the postings.
+// searchPattern sets b.units of a pattern to its candidate units, from an earlier search or the
+// postings.
 func (b *bound) searchPattern(pat int, scratch *scratch) error {
 	if b.loadCandidates(pat, scratch) {
 		return nil
@@ -493,8 +497,8 @@ func (b *bound) documentsOf(units []*trigram.Bitmap) docSet {
 	return set
 }
 
-// loadCandidates sets b.units of a pattern to the result of an earlier search. It returns false if that is not
-// cached.
+// loadCandidates sets b.units of a pattern to the result of an earlier search. It returns false if
+// that is not cached.
 func (b *bound) loadCandidates(pat int, scratch *scratch) bool {
 	rows, ok := b.s.found.get(b.p.patterns[pat].formula)
 	if !ok {
@@ -522,8 +526,8 @@ func (b *bound) loadCandidates(pat int, scratch *scratch) bool {
 	return true
 }
 
-// storeCandidates caches the n candidate units of a pattern for later searches. It does not cache very many,
-// because setting their bits again would take longer than searching the postings.
+// storeCandidates caches the n candidate units of a pattern for later searches. It does not cache
+// very many, because setting their bits again would take longer than searching the postings.
 func (b *bound) storeCandidates(pat, n int) {
 	maxRows := max(keepRows, b.s.m.units)
 	if n > maxRows/4 || len(b.p.patterns[pat].text.Pattern) > keepPattern {

@@ -58,8 +58,8 @@ func (s *Set) Build(ctx context.Context, src Source, opt BuildOptions) ([]Built,
 	return Build(ctx, s.dir, src, opt)
 }
 
-// finisher finishes one slice after the other, each while the next one is built. Finishing takes one
-// goroutine and waits for the disk.
+// finisher finishes one slice after the other, each while the next one is built. Finishing takes
+// one goroutine and waits for the disk.
 type finisher struct {
 	done  chan struct{}
 	built []Built
@@ -110,9 +110,10 @@ func checkSource(repos []Repository, blobs []Blob) error {
 	return nil
 }
 
-// sortBlobs returns the order of the documents, as indexes of blobs: by repository, then by category
-// (code, documentation, generated, tests, vendored), then by path, which puts similar texts together.
-// The first occurrence of a blob in this order decides. A blob without an occurrence has no document.
+// sortBlobs returns the order of the documents, as indexes of blobs: by repository, then by
+// category (code, documentation, generated, tests, vendored), then by path, which puts similar
+// texts together. The first occurrence of a blob in this order decides. A blob without an
+// occurrence has no document.
 func sortBlobs(blobs []Blob) []int {
 	type key struct {
 		repo  int
@@ -150,9 +151,9 @@ func sortBlobs(blobs []Blob) []int {
 	return order
 }
 
-// cutSlices cuts the order into slices with about equal amounts of text. A slice may exceed SliceBytes
-// by part of one document. With a limit of 10, texts of 4 4 4 4 4 become n = 2 slices with a goal of 10
-// each: {4 4 4} {4 4}.
+// cutSlices cuts the order into slices with about equal amounts of text. A slice may exceed
+// SliceBytes by part of one document. With a limit of 10, texts of 4 4 4 4 4 become n = 2 slices
+// with a goal of 10 each: {4 4 4} {4 4}.
 func cutSlices(blobs []Blob, order []int, opt BuildOptions) [][]int {
 	size := func(i int) int64 {
 		if opt.skipReason(blobs[i]) != indexed {
@@ -191,8 +192,8 @@ func cutSlices(blobs []Blob, order []int, opt BuildOptions) [][]int {
 	return cuts
 }
 
-// skipReason returns why the content of a blob is left out of the index, if its size decides that; otherwise
-// indexed. For a blob that is packed, it returns what was decided before.
+// skipReason returns why the content of a blob is left out of the index, if its size decides that;
+// otherwise indexed. For a blob that is packed, it returns what was decided before.
 func (o BuildOptions) skipReason(b Blob) skip {
 	if known, ok := o.known[b.OID]; ok {
 		return known.skip

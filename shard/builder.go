@@ -85,8 +85,8 @@ func (b *builder) build(ctx context.Context, dir string, src Source, order []int
 	return err
 }
 
-// finish writes the columns after the documents, gives the file its name, and describes each repository's
-// part of it.
+// finish writes the columns after the documents, gives the file its name, and describes each
+// repository's part of it.
 func (b *builder) finish() (built []Built, err error) {
 	b.writeColumns()
 	id, size, err := b.out.Finish()
@@ -105,8 +105,8 @@ func (b *builder) finish() (built []Built, err error) {
 	return built, nil
 }
 
-// addPostings writes the postings of a segment after its content: the file has content 0, postings 0,
-// content 1, postings 1, and so on. The trigram writer calls it when a segment is complete.
+// addPostings writes the postings of a segment after its content: the file has content 0, postings
+// 0, content 1, postings 1, and so on. The trigram writer calls it when a segment is complete.
 func (b *builder) addPostings(postings ...[]byte) error {
 	b.closeContent()
 	b.out.Add(secText+file.SectionID(b.m.segments), postings...)
@@ -157,8 +157,8 @@ type batch struct {
 	encoded chan struct{} // closed by the encoder when it is done
 }
 
-// encodeBatch finds the languages and makes the blocks of the documents of a batch. Several goroutines may
-// call it, for different batches.
+// encodeBatch finds the languages and makes the blocks of the documents of a batch. Several
+// goroutines may call it, for different batches.
 func (b *builder) encodeBatch(enc *lz.Encoder, t *batch) {
 	t.blocks, t.ends, t.lines = t.blocks[:0], t.ends[:0], t.lines[:0]
 	for i := range t.docs {
@@ -239,9 +239,9 @@ func (b *builder) writeBatch(t *batch) error {
 	return b.out.Err()
 }
 
-// indexText adds the text of a document to the postings. If the text has too many trigrams, it marks
-// the document as skipped. It must be called before addDocument, because it may end a segment, and
-// then the content of this document belongs to the next one.
+// indexText adds the text of a document to the postings. If the text has too many trigrams, it
+// marks the document as skipped. It must be called before addDocument, because it may end a
+// segment, and then the content of this document belongs to the next one.
 func (b *builder) indexText(e *encoded) error {
 	if e.skip != indexed || len(e.text) == 0 {
 		return nil
@@ -308,8 +308,8 @@ func (b *builder) addDocument(t *batch, e *encoded) error {
 	return b.out.Err()
 }
 
-// addOccurrences appends the occurrences of a blob, sorted by repository, path and revisions, so that the
-// bytes of the file do not depend on the order of the source.
+// addOccurrences appends the occurrences of a blob, sorted by repository, path and revisions, so
+// that the bytes of the file do not depend on the order of the source.
 func (b *builder) addOccurrences(x *Blob, e *encoded) {
 	order := make([]int, len(x.Occurrences))
 	for i := range order {

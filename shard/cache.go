@@ -8,9 +8,9 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// blockCache caches decoded blocks of content, and pages of the names of symbols. Searches often read
-// the same files again, and copying a block takes a tenth of the time of decoding it. A search that
-// reads very many blocks bypasses the cache, because it would only evict all others.
+// blockCache caches decoded blocks of content, and pages of the names of symbols. Searches often
+// read the same files again, and copying a block takes a tenth of the time of decoding it. A search
+// that reads very many blocks bypasses the cache, because it would only evict all others.
 //
 // It is set-associative: the hash of a block selects a row of four slots. In a row, a new block
 // replaces the least recently used one. No lock is held longer than a copy takes.

@@ -39,8 +39,8 @@ func (c *candidates) get(f *trigram.Formula) (rows []uint32, ok bool) {
 	return nil, false
 }
 
-// put caches the rows of a formula. It drops the oldest entries while there are more than maxRows rows
-// in all.
+// put caches the rows of a formula. It drops the oldest entries while there are more than maxRows
+// rows in all.
 func (c *candidates) put(n namedUnits, maxRows int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

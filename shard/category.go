@@ -2,8 +2,8 @@ package shard
 
 import "strings"
 
-// category says how early a reader wants to see a file. The documents of a shard are in the order of
-// these constants, so that a search that stops early finds the better files.
+// category says how early a reader wants to see a file. The documents of a shard are in the order
+// of these constants, so that a search that stops early finds the better files.
 type category uint8
 
 const (
@@ -60,8 +60,8 @@ var (
 	docEnds = []string{".md", ".rst", ".txt", ".adoc", ".html", ".po", ".pot", ".tex", ".1", ".7"}
 )
 
-// categoryOf returns the category of a file by its path alone, because the category decides in which
-// order a build reads files.
+// categoryOf returns the category of a file by its path alone, because the category decides in
+// which order a build reads files.
 func categoryOf(path string) category {
 	lower := strings.ToLower(path)
 	base := lower[strings.LastIndexByte(lower, '/')+1:]

@@ -178,8 +178,8 @@ func (c *chunker) makeChunk(from, to int, spans []match.Span) (out Chunk, err er
 	return out, err
 }
 
-// setCuts sets out.Before and out.After: how many bytes the chunk leaves out of its first and its last
-// line. It moves the walker to the first line.
+// setCuts sets out.Before and out.After: how many bytes the chunk leaves out of its first and its
+// last line. It moves the walker to the first line.
 func (c *chunker) setCuts(out *Chunk, from, to int) error {
 	t := &c.e.t
 	if to < t.size && t.buf[to-1] != '\n' {
@@ -206,9 +206,9 @@ func (c *chunker) setCuts(out *Chunk, from, to int) error {
 	return err
 }
 
-// First returns the chunk with its first n ranges and context lines of context after them. It removes
-// the text around the other ranges, so that the result does not depend on how many matches a shard
-// had found before the answer was cut.
+// First returns the chunk with its first n ranges and context lines of context after them. It
+// removes the text around the other ranges, so that the result does not depend on how many matches
+// a shard had found before the answer was cut.
 func (c Chunk) First(n, context int) Chunk {
 	c.Ranges = c.Ranges[:n]
 
@@ -240,8 +240,8 @@ func (c Chunk) First(n, context int) Chunk {
 	return c.cutAt(end)
 }
 
-// lengthInFile returns the number of bytes in the file from an offset in Content to the end of a line. end
-// is the end of the line in Content, which may leave out the rest of its last line.
+// lengthInFile returns the number of bytes in the file from an offset in Content to the end of a
+// line. end is the end of the line in Content, which may leave out the rest of its last line.
 func (c *Chunk) lengthInFile(from, end int) int {
 	if end == len(c.Content) {
 		end += int(c.After)

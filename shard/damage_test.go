@@ -245,8 +245,8 @@ func TestParseFileName_returnsKindAndHash(t *testing.T) {
 	}
 }
 
-// FuzzSearch_endsOnAChangedIndexFileWithValidChecksums changes bytes of a shard and corrects the checksums, as
-// a bug of the writer would. Searching it must end, whatever the answer is.
+// FuzzSearch_endsOnAChangedIndexFileWithValidChecksums changes bytes of a shard and corrects the
+// checksums, as a bug of the writer would. Searching it must end, whatever the answer is.
 func FuzzSearch_endsOnAChangedIndexFileWithValidChecksums(f *testing.F) {
 	w := randomWorld(rand.New(rand.NewPCG(9, 9)))
 	dir := f.TempDir()

@@ -85,8 +85,8 @@ func (c *change) write(dir string, v file.Versions) (FileID, int64, error) {
 	return w.Finish()
 }
 
-// mapBits returns the mask of a generation for a mask of the shard: bit i of the result is bit from[i] of
-// mask. For from = {0 0 noBit ...} and mask 0b1 it is 0b11.
+// mapBits returns the mask of a generation for a mask of the shard: bit i of the result is bit
+// from[i] of mask. For from = {0 0 noBit ...} and mask 0b1 it is 0b11.
 func mapBits(from []uint8, mask uint64) uint64 {
 	var out uint64
 	for i, f := range from {

@@ -84,12 +84,12 @@ func isName(s string) bool {
 	return len(s) > 1
 }
 
-// maxScoredDefiners is for how many documents moveDefinersFirst reads the symbols. Reading those of more
-// documents would take too long.
+// maxScoredDefiners is for how many documents moveDefinersFirst reads the symbols. Reading those of
+// more documents would take too long.
 const maxScoredDefiners = 512
 
-// moveDefinersFirst moves the documents that define a word of the query to the front of b.docs, those
-// with the best definitions first: a search that stops early must not miss them.
+// moveDefinersFirst moves the documents that define a word of the query to the front of b.docs,
+// those with the best definitions first: a search that stops early must not miss them.
 func (b *bound) moveDefinersFirst() {
 	if b.defs == nil {
 		return
@@ -224,7 +224,8 @@ func (e *evaluator) symbolsOf(spans []match.Span) ([]Symbol, error) {
 	return out, err
 }
 
-// definitionsAround returns for each range of a chunk the definition that encloses its line; nil if none does.
+// definitionsAround returns for each range of a chunk the definition that encloses its line; nil if
+// none does.
 func (e *evaluator) definitionsAround(c Chunk) (out []Symbol, err error) {
 	if e.b.m.sym == nil {
 		return nil, nil

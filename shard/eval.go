@@ -11,8 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// evaluator decides which documents satisfy the query, one after the other. Each goroutine of a search
-// has its own evaluator, which reuses its buffers for all documents.
+// evaluator decides which documents satisfy the query, one after the other. Each goroutine of a
+// search has its own evaluator, which reuses its buffers for all documents.
 type evaluator struct {
 	p *plan
 	b *bound
@@ -48,8 +48,8 @@ const (
 	foundAll
 )
 
-// newEvaluator returns an evaluator for the plan of the search. It reuses buffers of earlier searches,
-// because allocating them would take as long as a short search.
+// newEvaluator returns an evaluator for the plan of the search. It reuses buffers of earlier
+// searches, because allocating them would take as long as a short search.
 func (s *search) newEvaluator() *evaluator {
 	e, ok := s.v.set.spare.Get().(*evaluator)
 	if !ok {
@@ -68,8 +68,8 @@ const (
 	keepSpans = 64 << 10
 )
 
-// reuseBuffers stores the buffers of e, and the bitmaps of runs, for the next search, except very large
-// ones.
+// reuseBuffers stores the buffers of e, and the bitmaps of runs, for the next search, except very
+// large ones.
 func (s *search) reuseBuffers(e *evaluator, runs ...*run) {
 	for _, r := range runs {
 		if r.b == nil {
@@ -111,8 +111,8 @@ func (e *evaluator) moveTo(b *bound, doc int) {
 	}
 }
 
-// revisionsHolding returns the revisions in mask for which the occurrence satisfies the node. Since a revision is
-// a bit, And, Or and Not are operations on masks:
+// revisionsHolding returns the revisions in mask for which the occurrence satisfies the node. Since
+// a revision is a bit, And, Or and Not are operations on masks:
 //
 //	revisionsHolding(not a, 0b0111) = 0b0111 &^ revisionsHolding(a, 0b0111)
 func (e *evaluator) revisionsHolding(n *node, occ int, mask uint64) (uint64, error) {
@@ -202,9 +202,9 @@ func (e *evaluator) allMatches(pat int) ([]match.Span, error) {
 	return f.spans, nil
 }
 
-// findMatches finds up to limit matches of a pattern in the document and stores them in e.found; a negative
-// limit means all. It reads the candidate units, and the text around them as the reach of the pattern
-// requires.
+// findMatches finds up to limit matches of a pattern in the document and stores them in e.found; a
+// negative limit means all. It reads the candidate units, and the text around them as the reach of
+// the pattern requires.
 func (e *evaluator) findMatches(pat, limit int) error {
 	f, p := &e.found[pat], e.p.patterns[pat]
 	f.spans = f.spans[:0]
@@ -254,9 +254,9 @@ func (e *evaluator) appendMatches(p *pattern, spans []match.Span, text []byte, l
 	return p.m.Append(spans, text, limit)
 }
 
-// nextRun returns the first and the last unit of the next run of neighbouring candidate units at or after
-// unit u of the document, or -1 and -1 if there is none. With the candidates 2, 3, 4 and 9 it returns
-// 2, 4 for u = 0, 3, 4 for u = 3, and 9, 9 for u = 5.
+// nextRun returns the first and the last unit of the next run of neighbouring candidate units at or
+// after unit u of the document, or -1 and -1 if there is none. With the candidates 2, 3, 4 and 9 it
+// returns 2, 4 for u = 0, 3, 4 for u = 3, and 9, 9 for u = 5.
 func (e *evaluator) nextRun(units []*trigram.Bitmap, u int) (first, last int) {
 	// Bitmaps count units from the start of the segment.
 	seg := e.b.s.segmentOf(e.t.row)
@@ -320,8 +320,8 @@ func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, 
 	return nil
 }
 
-// decodeRegion decodes the text that a search for the matches that start in [from, to) must read, and
-// returns its range. The bytes [from, to) belong to the units a to b.
+// decodeRegion decodes the text that a search for the matches that start in [from, to) must read,
+// and returns its range. The bytes [from, to) belong to the units a to b.
 func (e *evaluator) decodeRegion(p *pattern, a, b, from, to int) (start, end int, err error) {
 	if err := e.t.decodeUnits(a, b); err != nil {
 		return 0, 0, err
@@ -333,8 +333,8 @@ func (e *evaluator) decodeRegion(p *pattern, a, b, from, to int) (start, end int
 		return from, end, e.t.decodeRange(from, end)
 	}
 
-	// An expression with ^ or \b needs the text before the match, from the start of the line: within
-	// its line it matches as it does in the whole text.
+	// An expression with ^ or \b needs the text before the match, from the start of the line:
+	// within its line it matches as it does in the whole text.
 	start = from
 	if p.lookBehind && from > 0 {
 		if start, err = e.firstLine(p, a, from); err != nil {
@@ -362,8 +362,8 @@ func (e *evaluator) firstLine(p *pattern, a, from int) (int, error) {
 	return e.t.lineStart(from)
 }
 
-// spansStartingIn drops, from index have on, the spans that do not start in [from, to). They are found with
-// the unit in which they start.
+// spansStartingIn drops, from index have on, the spans that do not start in [from, to). They are
+// found with the unit in which they start.
 func spansStartingIn(spans []match.Span, have, from, to int) []match.Span {
 	for len(spans) > have && spans[len(spans)-1].Start >= to {
 		spans = spans[:len(spans)-1]
@@ -376,8 +376,8 @@ func spansStartingIn(spans []match.Span, have, from, to int) []match.Span {
 	return append(spans[:have], spans[skip:]...)
 }
 
-// findLines finds the matches in the lines that touch candidate units. The text before done has been
-// searched, so that no line is searched twice.
+// findLines finds the matches in the lines that touch candidate units. The text before done has
+// been searched, so that no line is searched twice.
 func (e *evaluator) findLines(f *finding, p *pattern, units []*trigram.Bitmap, limit int) error {
 	done := 0
 	for u := 0; limit < 0 || len(f.spans) < limit; {
@@ -398,8 +398,8 @@ func (e *evaluator) findLines(f *finding, p *pattern, units []*trigram.Bitmap, l
 			return err
 		}
 
-		// Search up to the end of the last line that touches unit b. If that is the end of the unit,
-		// include the next line, because an empty line there may be a match of unit b.
+		// Search up to the end of the last line that touches unit b. If that is the end of the
+		// unit, include the next line, because an empty line there may be a match of unit b.
 		end := e.t.size
 		if to < e.t.size {
 			if end, err = e.t.lineEnd(to - 1); err != nil {
@@ -478,8 +478,8 @@ func (e *evaluator) markShown(n *node, occ int, mask uint64) error {
 	return nil
 }
 
-// spansToShow returns the matches to show in the content of an occurrence that satisfies the query in the
-// revisions of mask: those of all patterns that markShown marks, in order, without overlaps.
+// spansToShow returns the matches to show in the content of an occurrence that satisfies the query
+// in the revisions of mask: those of all patterns that markShown marks, in order, without overlaps.
 func (e *evaluator) spansToShow(occ int, mask uint64) ([]match.Span, error) {
 	clear(e.used)
 	if err := e.markShown(e.p.root, occ, mask); err != nil {
@@ -527,8 +527,8 @@ func (e *evaluator) spansToShow(occ int, mask uint64) ([]match.Span, error) {
 	return e.joined, nil
 }
 
-// withoutOverlaps sorts spans and drops each that overlaps an earlier one in the result. Of two that
-// overlap it prefers the one that starts earlier, then the longer one:
+// withoutOverlaps sorts spans and drops each that overlaps an earlier one in the result. Of two
+// that overlap it prefers the one that starts earlier, then the longer one:
 //
 //	{0 4} {3 9} {4 6} {4 5}  ->  {0 4} {4 6}
 func withoutOverlaps(spans []match.Span) []match.Span {

@@ -8,9 +8,9 @@ import (
 )
 
 // gate shares the cores among the searches of a node. A goroutine of a search takes a slot to work,
-// and offers it to others after each piece of work. Goroutines wait in two lanes: a search begins in
-// the light lane and moves to the heavy one after it has used heavyAfter. A free slot goes to the light
-// lane, except every heavyTurn-th.
+// and offers it to others after each piece of work. Goroutines wait in two lanes: a search begins
+// in the light lane and moves to the heavy one after it has used heavyAfter. A free slot goes to
+// the light lane, except every heavyTurn-th.
 type gate struct {
 	mu    sync.Mutex         // guards the fields below
 	free  int                // free slots; no goroutine waits while there is one
@@ -21,8 +21,8 @@ type gate struct {
 // heavyAfter is how much time, summed over cores, a search may use in the light lane.
 const heavyAfter = 20 * time.Millisecond
 
-// heavyTurn says that every fourth slot goes to the heavy lane, so that light searches cannot starve
-// heavy ones.
+// heavyTurn says that every fourth slot goes to the heavy lane, so that light searches cannot
+// starve heavy ones.
 const heavyTurn = 4
 
 const (
@@ -56,8 +56,8 @@ func (g *gate) enter(ctx context.Context, lane int) error {
 	case <-ctx.Done():
 	}
 
-	// ctx has ended. Leave the lane. If ready is not in the lane any more, another goroutine has handed
-	// over a slot: pass it on.
+	// ctx has ended. Leave the lane. If ready is not in the lane any more, another goroutine has
+	// handed over a slot: pass it on.
 	g.mu.Lock()
 	for i, c := range g.lanes[lane] {
 		if c == ready {
@@ -82,8 +82,8 @@ func (g *gate) tryEnter() bool {
 	return true
 }
 
-// leave hands the slot of the caller to the goroutine that has waited longest in the lane whose turn it
-// is, or frees it.
+// leave hands the slot of the caller to the goroutine that has waited longest in the lane whose
+// turn it is, or frees it.
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,9 +104,9 @@ func (g *gate) leave() {
 	close(next)
 }
 
-// yield hands the slot of the caller to a waiting goroutine, and then waits for another slot. It returns
-// at once if no goroutine waits, or if the caller is heavy and only heavy ones wait. After an error the
-// caller has no slot.
+// yield hands the slot of the caller to a waiting goroutine, and then waits for another slot. It
+// returns at once if no goroutine waits, or if the caller is heavy and only heavy ones wait. After
+// an error the caller has no slot.
 func (g *gate) yield(ctx context.Context, lane int) error {
 	g.mu.Lock()
 	waiting := len(g.lanes[light]) > 0 || lane == light && len(g.lanes[heavy]) > 0

@@ -15,8 +15,8 @@ type hit struct {
 // countMatches returns the number of matches in the content and in the path of the file.
 func (h hit) countMatches() int { return int(h.content) + int(h.names) }
 
-// limitCost returns how many of MaxMatches the file uses. A file without a match in its text, as for
-// `lang:go`, uses one.
+// limitCost returns how many of MaxMatches the file uses. A file without a match in its text, as
+// for `lang:go`, uses one.
 func (s *search) limitCost(h hit) int { return max(1, s.countShowable(h)) }
 
 // countShowable returns how many matches of the file may be shown.

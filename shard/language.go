@@ -13,7 +13,8 @@ import (
 )
 
 // TrimClassifier frees 4 of the 11 MB of go-enry's classifier: the data about languages that never
-// share an extension with another one. Several goroutines may call it; only the first call has an effect.
+// share an extension with another one. Several goroutines may call it; only the first call has an
+// effect.
 var TrimClassifier = sync.OnceFunc(func() {
 	open := map[string]bool{}
 	for _, languages := range data.LanguagesByExtension {
@@ -34,9 +35,9 @@ const headBytesForLanguage = 4 << 10
 // LanguageOfPath returns the language of a file by its path alone.
 func LanguageOfPath(p string) string { return languageOf(p, nil) }
 
-// languageOf returns the language of a file as go-enry does, but faster: the name decides if it can,
-// and a few marks in the text decide for the most frequent extensions. Only for the other files it
-// calls go-enry's expressions and its classifier.
+// languageOf returns the language of a file as go-enry does, but faster: the name decides if it
+// can, and a few marks in the text decide for the most frequent extensions. Only for the other
+// files it calls go-enry's expressions and its classifier.
 func languageOf(p string, content []byte) string {
 	if l := enry.GetLanguagesByFilename(p, nil, nil); len(l) == 1 {
 		return l[0]
@@ -122,12 +123,12 @@ var marks = []struct {
 	}},
 }
 
-// classifierFails lists extensions for which the classifier is often wrong, because it takes data tables
-// for another language. Nearly all of these files have the usual language.
+// classifierFails lists extensions for which the classifier is often wrong, because it takes data
+// tables for another language. Nearly all of these files have the usual language.
 var classifierFails = map[string]bool{".cs": true, ".pl": true, ".pm": true, ".ts": true}
 
-// usualLanguage maps an extension to its most frequent language. It decides if the content of a file does not,
-// for example if only the path is known.
+// usualLanguage maps an extension to its most frequent language. It decides if the content of a
+// file does not, for example if only the path is known.
 var usualLanguage = map[string]string{
 	".cfg": "INI",
 	".cs":  "C#",
@@ -239,8 +240,8 @@ func assemblyLanguage(head []byte) string {
 	return found
 }
 
-// plainData reports whether a YAML or JSON file is none of the dialects that go-enry distinguishes: API
-// descriptions, and YAML with tabs.
+// plainData reports whether a YAML or JSON file is none of the dialects that go-enry distinguishes:
+// API descriptions, and YAML with tabs.
 func plainData(head []byte) bool {
 	return !bytes.Contains(head, []byte("swagger")) && !bytes.Contains(head, []byte("openapi")) &&
 		!bytes.HasPrefix(head, []byte{'\t'}) && !hasAfter(head, '\n', "\t")

@@ -7,8 +7,8 @@ import (
 	"github.com/go-enry/go-enry/v2"
 )
 
-// TestLanguage_decidedByMarksAgreesWithEnry compares decisions by marks with those of go-enry, which reads
-// the content.
+// TestLanguage_decidedByMarksAgreesWithEnry compares decisions by marks with those of go-enry,
+// which reads the content.
 func TestLanguage_decidedByMarksAgreesWithEnry(t *testing.T) {
 	t.Parallel()
 	contents := []string{

@@ -2,8 +2,8 @@ package shard
 
 import "github.com/shoalsearch/shoal/shard/query"
 
-// masksOf returns the revisions of each repository for which an opRev or opRepos node holds. A pack has
-// thousands of repositories, so the latest result for an opRev is cached.
+// masksOf returns the revisions of each repository for which an opRev or opRepos node holds. A pack
+// has thousands of repositories, so the latest result for an opRev is cached.
 func (j *groupView) masksOf(n *node) *repoMasks {
 	if n.op == opRev {
 		if known := j.last.Load(); known != nil && known.name == n.name {

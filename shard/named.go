@@ -12,8 +12,8 @@ import (
 // stemSeed seeds the hashes of stems, which are never stored.
 var stemSeed = maphash.MakeSeed()
 
-// stemsByDocument returns for each document the hash of its stem: the letters and digits of its file
-// name without extension, in lower case. The first call computes them, in 30 ns a document.
+// stemsByDocument returns for each document the hash of its stem: the letters and digits of its
+// file name without extension, in lower case. The first call computes them, in 30 ns a document.
 func (s *shard) stemsByDocument() []uint32 {
 	s.stemOnce.Do(func() {
 		s.stems = make([]uint32, s.m.documents)
@@ -97,9 +97,9 @@ func stemsOf(literal string) []uint32 {
 	return hashes
 }
 
-// moveNamedFirst moves the documents whose file names resemble a literal of the query to the front of
-// b.docs, after those that define one. If no symbols are known, they most likely have the definition,
-// and a search that stops early must not miss them.
+// moveNamedFirst moves the documents whose file names resemble a literal of the query to the front
+// of b.docs, after those that define one. If no symbols are known, they most likely have the
+// definition, and a search that stops early must not miss them.
 func (b *bound) moveNamedFirst() {
 	var stems []uint32
 	for _, p := range b.p.patterns {

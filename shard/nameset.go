@@ -34,8 +34,8 @@ func (n *nameSet) matchPath(s *shard, path uint32) bool {
 	return yes
 }
 
-// matchAllPaths matches the pattern with the candidates of the path index. It returns false if the index
-// gives too many candidates; otherwise the result for every path is known.
+// matchAllPaths matches the pattern with the candidates of the path index. It returns false if the
+// index gives too many candidates; otherwise the result for every path is known.
 func (n *nameSet) matchAllPaths(s *shard) bool {
 	if n.all {
 		return true
@@ -53,8 +53,8 @@ func (n *nameSet) matchAllPaths(s *shard) bool {
 	return n.all
 }
 
-// documents returns the documents with a matching path. The caller must have called matchAllPaths with
-// success.
+// documents returns the documents with a matching path. The caller must have called matchAllPaths
+// with success.
 func (n *nameSet) documents(s *shard) docSet {
 	set, x := newDocSet(s.m.documents), s.pathIndex()
 	yes := docSet(n.matches)

@@ -6,8 +6,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// Rebuild is the progress of rebuilding files of earlier versions. Until then they are searched, if this
-// program can read their version.
+// Rebuild is the progress of rebuilding files of earlier versions. Until then they are searched, if
+// this program can read their version.
 type Rebuild struct {
 	Left   int       // files of an earlier version that are in use
 	Unread int       // of these, files that this program cannot read: their text cannot be searched

@@ -58,8 +58,8 @@ type shard struct {
 	list     *skipList
 }
 
-// skippedDocs returns the documents without content in the index, in ascending order. They are few. The
-// caller must not change the list.
+// skippedDocs returns the documents without content in the index, in ascending order. They are few.
+// The caller must not change the list.
 func (s *shard) skippedDocs() []uint32 {
 	s.skipOnce.Do(func() {
 		for d, why := range s.docSkip {
@@ -147,8 +147,8 @@ func (s *shard) columnPlaces() []columnTarget {
 	}
 }
 
-// checkColumns checks that no number in a column points outside of another column, so that searches can index
-// with them unchecked. The rules are
+// checkColumns checks that no number in a column points outside of another column, so that searches
+// can index with them unchecked. The rules are
 //
 //	docUnit[0] = 0    docUnit[d+1] = docUnit[d] + units of document d     docUnit[documents] = units
 //	docOccur[0] = 0   docOccur[d+1] >= docOccur[d]                        docOccur[documents] = occurs
@@ -333,8 +333,9 @@ func (s *shard) shareOf(repo int) share {
 	return has
 }
 
-// findDocument returns the document that has a unit row. It must be d or a later one, and is probably
-// near: steps of 1, 2, 4 and so on find an upper bound, then binary search finds the document.
+// findDocument returns the document that has a unit row. It must be d or a later one, and is
+// probably near: steps of 1, 2, 4 and so on find an upper bound, then binary search finds the
+// document.
 func (s *shard) findDocument(d, row int) int {
 	step := 1
 	for d+step < s.m.documents && int(s.docUnit.At(d+step)) <= row {
@@ -365,9 +366,9 @@ func (s *shard) oid(doc int) string {
 	return hex.EncodeToString(id)
 }
 
-// skipList lists the occurrences of a shard whose document has no content in the index. Each is a row.
-// Rows with the same repository and the same mask are a class. In a set of rows, which has a bit for
-// each row, each class begins at a whole word.
+// skipList lists the occurrences of a shard whose document has no content in the index. Each is a
+// row. Rows with the same repository and the same mask are a class. In a set of rows, which has a
+// bit for each row, each class begins at a whole word.
 //
 //	class    repo 0, mask 0        repo 0, mask 3    repo 2, mask 0
 //	rows     0 ... 69              70 71             72

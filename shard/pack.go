@@ -9,12 +9,13 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// Pack writes the documents of several parts, usually small ones of different repositories, into new
-// shard files, because a search takes time for each file. It reads only the parts, never a mirror. The
-// returned parts replace the given ones.
+// Pack writes the documents of several parts, usually small ones of different repositories, into
+// new shard files, because a search takes time for each file. It reads only the parts, never a
+// mirror. The returned parts replace the given ones.
 //
-// The caller copies the symbols with [Set.Symbolize], with the old parts as known ones. Pack does not
-// add the files to the set: the caller must first make sure that Retain keeps them, and then call Add.
+// The caller copies the symbols with [Set.Symbolize], with the old parts as known ones. Pack does
+// not add the files to the set: the caller must first make sure that Retain keeps them, and then
+// call Add.
 func (s *Set) Pack(ctx context.Context, parts []Part, opt BuildOptions) ([]Built, error) {
 	// The view keeps the parts open until the new file is written, even if somebody removes them.
 	v, missing := s.Acquire(parts)

@@ -9,8 +9,8 @@ import "github.com/shoalsearch/shoal/trigram"
 //	arch/x86/kernel/traps.c, arch/x86/kernel/tsc.c, ...   block 17
 //	arch/x86/kvm/mmu/mmu.c, ...                           block 18
 //
-// The first search for a path in a large shard builds it. It takes a third of the bytes of the paths. If
-// the indexes of all shards take pathIndexBytes, no more are built.
+// The first search for a path in a large shard builds it. It takes a third of the bytes of the
+// paths. If the indexes of all shards take pathIndexBytes, no more are built.
 type pathIndex struct {
 	post   *trigram.Index // nil means no index: every path must be matched
 	starts []int          // first path of each block, then the number of paths
@@ -30,8 +30,8 @@ const (
 	pathIndexBytes = 128 << 20 // of the indexes of a set, about five million files
 )
 
-// pathIndex returns the index of the paths. It builds the index on first use if the set has room. It
-// never drops the index of another shard, because then indexes would be built again and again.
+// pathIndex returns the index of the paths. It builds the index on first use if the set has room.
+// It never drops the index of another shard, because then indexes would be built again and again.
 func (s *shard) pathIndex() *pathIndex {
 	s.pathMu.Lock()
 	defer s.pathMu.Unlock()
@@ -94,8 +94,8 @@ func (s *shard) buildPathIndex() *pathIndex {
 	return x
 }
 
-// indexPaths makes the postings of n paths, and returns where the blocks begin. It returns nil if the
-// paths do not fit into one segment.
+// indexPaths makes the postings of n paths, and returns where the blocks begin. It returns nil if
+// the paths do not fit into one segment.
 func indexPaths(n int, path func(int) []byte) (segments [][]byte, starts []int) {
 	w := trigram.New(trigram.Options{Emit: func(parts ...[]byte) error {
 		var segment []byte
@@ -132,8 +132,8 @@ func indexPaths(n int, path func(int) []byte) (segments [][]byte, starts []int) 
 	return segments, append(starts, n)
 }
 
-// eachCandidate calls each with every path that may satisfy a formula. It returns false, without a call,
-// if there is no index or too many paths may satisfy it.
+// eachCandidate calls each with every path that may satisfy a formula. It returns false, without a
+// call, if there is no index or too many paths may satisfy it.
 func (x *pathIndex) eachCandidate(f *trigram.Formula, each func(path int)) bool {
 	if x.post == nil {
 		return false

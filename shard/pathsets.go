@@ -8,8 +8,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// pathSets caches which rows of a skipList match a pattern of paths, because many searches use the same
-// patterns, for example to exclude tests.
+// pathSets caches which rows of a skipList match a pattern of paths, because many searches use the
+// same patterns, for example to exclude tests.
 type pathSets struct {
 	cache   *lru.Cache[pathSetKey, docSet]
 	matched atomic.Int64 // number of paths that were matched with a pattern; for tests

@@ -6,8 +6,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// patterns caches recently compiled patterns, because users often repeat a search with another page or
-// filter. A cached automaton already has the states that earlier searches needed.
+// patterns caches recently compiled patterns, because users often repeat a search with another page
+// or filter. A cached automaton already has the states that earlier searches needed.
 type patterns struct {
 	mu   sync.Mutex // guards the fields below
 	all  map[query.Text]*pattern
@@ -21,8 +21,8 @@ const (
 	keepPattern  = 200 // bytes of the longest pattern
 )
 
-// compile returns a pattern for one search. Searches share the states of the automaton, but stopping
-// one of them does not stop the others.
+// compile returns a pattern for one search. Searches share the states of the automaton, but
+// stopping one of them does not stop the others.
 func (k *patterns) compile(t query.Text) (*pattern, error) {
 	if k == nil || len(t.Pattern) > keepPattern {
 		return compile(t)

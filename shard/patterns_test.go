@@ -10,8 +10,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// TestCompiledPatterns_areCached compiles the same pattern twice: compiled data is shared, the stop is not,
-// and other options make another pattern.
+// TestCompiledPatterns_areCached compiles the same pattern twice: compiled data is shared, the stop
+// is not, and other options make another pattern.
 func TestCompiledPatterns_areCached(t *testing.T) {
 	t.Parallel()
 	var k patterns
@@ -48,8 +48,8 @@ func TestCompiledPatterns_areCached(t *testing.T) {
 	}
 }
 
-// TestCompiledPatterns_cacheStaysWithinItsLimit compiles more patterns than are cached, from several goroutines. The
-// oldest are dropped, and every result is right.
+// TestCompiledPatterns_cacheStaysWithinItsLimit compiles more patterns than are cached, from
+// several goroutines. The oldest are dropped, and every result is right.
 func TestCompiledPatterns_cacheStaysWithinItsLimit(t *testing.T) {
 	t.Parallel()
 	var k patterns

@@ -9,9 +9,10 @@ import (
 	"github.com/shoalsearch/shoal/shard/lz"
 )
 
-// pipeline passes batches of documents through the three stages of a build: the reader, the encoders
-// and the writer. The reader sends a batch to the encoders and at the same time to the writer, which
-// waits until it is encoded. So batches are written in the order of reading, whichever is encoded first:
+// pipeline passes batches of documents through the three stages of a build: the reader, the
+// encoders and the writer. The reader sends a batch to the encoders and at the same time to the
+// writer, which waits until it is encoded. So batches are written in the order of reading,
+// whichever is encoded first:
 //
 //	reader -> work  -> encoders      close t.encoded when t is done
 //	       -> write -> writer        waits for t.encoded, then t goes back
@@ -25,8 +26,8 @@ type pipeline struct {
 	finished          chan struct{} // each encoder and the writer send one value at their end
 }
 
-// newPipeline returns a pipeline for text bytes of text. A small repository gets one encoder and small
-// batches.
+// newPipeline returns a pipeline for text bytes of text. A small repository gets one encoder and
+// small batches.
 func newPipeline(b *builder, text int64) *pipeline {
 	workers := b.opt.Workers
 	if workers <= 0 {
@@ -47,8 +48,8 @@ func newPipeline(b *builder, text int64) *pipeline {
 	return p
 }
 
-// buildDocuments reads, encodes and writes all documents. It is the reader; each encoder, and the writer,
-// which also makes the postings, has its own goroutine.
+// buildDocuments reads, encodes and writes all documents. It is the reader; each encoder, and the
+// writer, which also makes the postings, has its own goroutine.
 func (b *builder) buildDocuments(ctx context.Context, src Source, order []int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -124,9 +125,9 @@ func (p *pipeline) runWriter(stop context.CancelCauseFunc) {
 	}
 }
 
-// runReader runs the reader: it fills batches with the documents in order. It does not read documents that
-// are too large to be indexed. With the order 4, 7, 2, 9, where blob 7 is too large, it reads 4, 2 and 9,
-// and adds 7 before 2.
+// runReader runs the reader: it fills batches with the documents in order. It does not read
+// documents that are too large to be indexed. With the order 4, 7, 2, 9, where blob 7 is too large,
+// it reads 4, 2 and 9, and adds 7 before 2.
 func (p *pipeline) runReader(ctx context.Context, src Source, order []int) error {
 	b := p.b
 	var want []int
@@ -165,7 +166,8 @@ type filler struct {
 	text  []byte // buffer for decoded content
 }
 
-// addSkipped adds the blobs before blob i, which are all skipped. With -1 it adds all that are left.
+// addSkipped adds the blobs before blob i, which are all skipped. With -1 it adds all that are
+// left.
 func (f *filler) addSkipped(i int) {
 	b := f.p.b
 	for len(f.order) > 0 && f.order[0] != i {
@@ -201,8 +203,8 @@ func (f *filler) addText(i int, content []byte) error {
 	return nil
 }
 
-// decodeText returns the text of blob i in UTF-8, and its encoding in git. It decodes into buf, except when
-// packing, where the content is UTF-8 already.
+// decodeText returns the text of blob i in UTF-8, and its encoding in git. It decodes into buf,
+// except when packing, where the content is UTF-8 already.
 func (b *builder) decodeText(buf []byte, i int, content []byte) ([]byte, charset.Encoding) {
 	if known, ok := b.opt.known[b.blobs[i].OID]; ok {
 		return content, known.charset

@@ -48,8 +48,8 @@ type pattern struct {
 	m       *match.Matcher
 	formula *trigram.Formula
 	reach   reach
-	// longest is the greatest length of a match of a literal, in bytes. It is -1 for an expression and
-	// for a whole word: with reachStart, their matches end in the line in which they start.
+	// longest is the greatest length of a match of a literal, in bytes. It is -1 for an expression
+	// and for a whole word: with reachStart, their matches end in the line in which they start.
 	longest    int
 	lookBehind bool // a match depends on the text before it, as with ^ or \b
 	positive   bool // the query has it outside of any Not, so its matches are shown
@@ -300,8 +300,8 @@ func looksBehind(re *syntax.Regexp) bool {
 	return slices.ContainsFunc(re.Sub, looksBehind)
 }
 
-// staysInLine reports whether every match of an expression lies inside one line, and does not depend on
-// other lines.
+// staysInLine reports whether every match of an expression lies inside one line, and does not
+// depend on other lines.
 func staysInLine(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpBeginText, syntax.OpEndText, syntax.OpAnyChar:

@@ -46,8 +46,8 @@ func (s *search) render(ctx context.Context) (*Result, error) {
 	return res, nil
 }
 
-// collectHits returns the hits of the first round that come after the cursor, in the order of shards and
-// pieces. It counts all hits in s.stats, and sets in res what is missing.
+// collectHits returns the hits of the first round that come after the cursor, in the order of
+// shards and pieces. It counts all hits in s.stats, and sets in res what is missing.
 func (s *search) collectHits(res *Result) []hit {
 	var hits []hit
 	for _, r := range s.runs {
@@ -96,8 +96,8 @@ func (s *search) countHits(hits, more []hit) []hit {
 	return hits
 }
 
-// addFiles adds rendered files to the result, up to the memory limit. It sets res.Cut if it leaves out
-// anything.
+// addFiles adds rendered files to the result, up to the memory limit. It sets res.Cut if it leaves
+// out anything.
 func (s *search) addFiles(res *Result, files []renderedFile) {
 	memory := s.r.MemoryLimit
 	for i := range files {
@@ -122,8 +122,8 @@ func (s *search) addFiles(res *Result, files []renderedFile) {
 	}
 }
 
-// compareHits compares two hits: the higher score comes first, then repository, path, revisions and blob id
-// decide. No two hits are equal, so the same request always has the same answer.
+// compareHits compares two hits: the higher score comes first, then repository, path, revisions and
+// blob id decide. No two hits are equal, so the same request always has the same answer.
 func (s *search) compareHits(a, b hit) int {
 	if a.score != b.score {
 		return cmp.Compare(b.score, a.score)
@@ -142,9 +142,10 @@ func (s *search) compareHits(a, b hit) int {
 	return cmp.Compare(a.oid(), b.oid())
 }
 
-// bestHits returns the first limit hits, sorted. limit is how many may be shown if each has one match. It
-// does not sort all hits, because an exhaustive search has many more: top grows to twice the limit, is
-// sorted and cut in half. From then on it adds only hits that come before the last one in top.
+// bestHits returns the first limit hits, sorted. limit is how many may be shown if each has one
+// match. It does not sort all hits, because an exhaustive search has many more: top grows to twice
+// the limit, is sorted and cut in half. From then on it adds only hits that come before the last
+// one in top.
 func (s *search) bestHits(hits []hit) []hit {
 	limit := max(1, s.r.MaxMatches)
 	if s.r.MaxFiles > 0 {
@@ -169,6 +170,8 @@ func (s *search) bestHits(hits []hit) []hit {
 	return top[:min(len(top), limit)]
 }
 
+// repoName returns the name of the repository of a hit: the present one if the request gives names,
+// else the one when the shard was built.
 func (n hit) repoName(s *search) string {
 	repo := n.run.b.s.occRepo.At(int(n.occ))
 	if s.r.Rank != nil {
@@ -286,8 +289,8 @@ func (s *search) renderAll(ctx context.Context, w *rendering, start time.Time) {
 		}
 		w.memory.Add(w.out[i].bytes)
 
-		// After each file, a heavy search lets waiting ones go first. A light search goes on, because
-		// files are small, and it would wait for a whole piece of a heavy search.
+		// After each file, a heavy search lets waiting ones go first. A light search goes on,
+		// because files are small, and it would wait for a whole piece of a heavy search.
 		if s.spent+clock.Since(start) > heavyAfter && s.gate.yield(ctx, heavy) != nil {
 			return
 		}
@@ -295,8 +298,8 @@ func (s *search) renderAll(ctx context.Context, w *rendering, start time.Time) {
 	s.gate.leave()
 }
 
-// allotMatches returns how many matches of each hit may be shown. With a limit of 10 matches, hits with 7, 5
-// and 4 matches get 7, 3 and 0. A hit without matches uses one.
+// allotMatches returns how many matches of each hit may be shown. With a limit of 10 matches, hits
+// with 7, 5 and 4 matches get 7, 3 and 0. A hit without matches uses one.
 func (s *search) allotMatches(hits []hit) []int {
 	shown := make([]int, len(hits))
 	left := s.r.MaxMatches
@@ -325,8 +328,8 @@ func (s *search) renderFile(e *evaluator, n hit, shown int, out *renderedFile) e
 	f.Skipped, f.Encoding = stored.skip.reason(), stored.charset.String()
 	f.Revisions = n.revisions()
 
-	// Show matches in the content first, then those in the path. Matches beyond MaxPerFile do not make
-	// the answer incomplete.
+	// Show matches in the content first, then those in the path. Matches beyond MaxPerFile do not
+	// make the answer incomplete.
 	out.all, out.shown = s.countShowable(n), min(shown, n.countMatches()-int(n.before))
 	var names []match.Span
 	if n.names > 0 {
@@ -365,8 +368,8 @@ func (s *search) renderFile(e *evaluator, n hit, shown int, out *renderedFile) e
 	return nil
 }
 
-// bestChunks renders the chunks of n spans: of the first ones or, with MaxPerFile, of those on the best
-// lines.
+// bestChunks renders the chunks of n spans: of the first ones or, with MaxPerFile, of those on the
+// best lines.
 func (s *search) bestChunks(e *evaluator, spans []match.Span, n int) ([]Chunk, error) {
 	if s.r.MaxPerFile == 0 {
 		return s.makeChunks(e, spans[:n])
@@ -402,8 +405,8 @@ func (e *evaluator) nameSpans(occ int) []match.Span {
 	return withoutOverlaps(spans)
 }
 
-// isAfterCursor reports whether a hit has matches after a cursor, and sets h.before to the number of its
-// matches before the cursor.
+// isAfterCursor reports whether a hit has matches after a cursor, and sets h.before to the number
+// of its matches before the cursor.
 func (s *search) isAfterCursor(h *hit, c *Cursor) bool {
 	order := cmp.Or(
 		cmp.Compare(c.Score, float64(h.score)),

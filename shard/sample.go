@@ -15,13 +15,13 @@ const (
 	// A dictionary has at most one byte for each dictShare bytes of text.
 	dictShare = 64
 	// smallestDict is the size of the smallest dictionary that is made: for a megabyte of text. A
-	// smaller file is soon rewritten in a pack, and making a dictionary would double the time of its
-	// build.
+	// smaller file is soon rewritten in a pack, and making a dictionary would double the time of
+	// its build.
 	smallestDict = 16 << 10
 )
 
-// trainDictionary makes the dictionary of the file from documents evenly spread over the order, and writes
-// it.
+// trainDictionary makes the dictionary of the file from documents evenly spread over the order, and
+// writes it.
 func (b *builder) trainDictionary(ctx context.Context, src Source, order []int) error {
 	var text int64
 	var fit []int

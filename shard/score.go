@@ -77,8 +77,8 @@ func (s *search) score(e *evaluator, r *run, occ int, spans []match.Span) float6
 	return math.Round(score) // so that equal files have equal scores, and their names decide
 }
 
-// bestUse returns the highest score that scoreSpan can return. When score has found such a match, it
-// does not look at others.
+// bestUse returns the highest score that scoreSpan can return. When score has found such a match,
+// it does not look at others.
 func (p *plan) bestUse() float64 {
 	best := float64(scoreShape)
 	for _, c := range p.patterns {
@@ -124,8 +124,8 @@ func (e *evaluator) scoreSpan(sp match.Span) float64 {
 	return score + scoreExactShape
 }
 
-// hasQueryCase reports whether the text of a match equals a word of the query in its case, although the query
-// ignores case.
+// hasQueryCase reports whether the text of a match equals a word of the query in its case, although
+// the query ignores case.
 func (e *evaluator) hasQueryCase(found []byte) bool {
 	for _, p := range e.p.patterns {
 		if p.text.Fold && !p.text.Regexp && p.text.Field == query.Content && string(found) == p.text.Pattern {
@@ -205,9 +205,9 @@ func endingWord(before []byte) []byte {
 	return nil
 }
 
-// looksUsed reports whether a line only uses a name after a word of definers: "struct list;" declares
-// it, and "struct list *next" declares a variable of that type. After #define, const and type, the line
-// is a definition even if it ends with ; or has a *.
+// looksUsed reports whether a line only uses a name after a word of definers: "struct list;"
+// declares it, and "struct list *next" declares a variable of that type. After #define, const and
+// type, the line is a definition even if it ends with ; or has a *.
 func looksUsed(definer, after []byte) bool {
 	if len(after) == 0 || definer[0] == '#' || string(definer) == "const " || string(definer) == "type " {
 		return false
@@ -228,8 +228,9 @@ func looksCDefined(before, after []byte) bool {
 	return bytes.IndexByte(before, '(') < 0 && bytes.IndexByte(before, '=') < 0
 }
 
-// scoreName scores the name of the file: whether it is, or contains, a word of the query (list.c for
-// "list"). If only is set, the file has no match in its content, and a match in the name counts, too.
+// scoreName scores the name of the file: whether it is, or contains, a word of the query (list.c
+// for "list"). If only is set, the file has no match in its content, and a match in the name
+// counts, too.
 func (e *evaluator) scoreName(occ int, only bool) float64 {
 	path := e.b.s.path(int(e.b.s.occPath.At(occ)))
 	base := path[bytes.LastIndexByte(path, '/')+1:]

@@ -7,9 +7,10 @@ import (
 )
 
 // ScoreText scores a file that is in no shard as a search would score it for the same matches, but
-// without symbols. So the files of a commit that is not indexed have the same order as in the index.
-// spans are the first matches in its content, in order; matches is the number of all. Without matches,
-// the path alone decides. Within one repository its scores can be compared with those of a search.
+// without symbols. So the files of a commit that is not indexed have the same order as in the
+// index. spans are the first matches in its content, in order; matches is the number of all.
+// Without matches, the path alone decides. Within one repository its scores can be compared with
+// those of a search.
 func ScoreText(path string, content []byte, spans []match.Span, matches int) float64 {
 	best := 0.0
 	for _, sp := range spans[:min(len(spans), scoreLooks)] {

@@ -63,8 +63,8 @@ func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 	return res, nil
 }
 
-// remainder returns whole without part, but at least 0: part is summed over goroutines, so it may be
-// longer than whole.
+// remainder returns whole without part, but at least 0: part is summed over goroutines, so it may
+// be longer than whole.
 func remainder(whole, part time.Duration) time.Duration { return max(0, whole-part) }
 
 const (
@@ -76,8 +76,8 @@ const (
 	// cacheCandidates is how many candidate units an exhaustive search may have in a shard to use
 	// the block cache.
 	cacheCandidates = 5 << 10
-	// cacheUnits is how many units a search that may stop early reads through the block cache, if it
-	// has more than cacheCandidates.
+	// cacheUnits is how many units a search that may stop early reads through the block cache, if
+	// it has more than cacheCandidates.
 	cacheUnits = 4 * pieceUnits
 )
 
@@ -140,11 +140,11 @@ const (
 	pieceDocs  = 256 // greatest number of documents in a piece
 )
 
-// A search that need not count all matches stops when it has enough to choose from by rank. Over all
-// shards, enough is stopFactor times the number shown, at least stopLeast. Each shard contributes its
-// share, but at least stopShare times the number shown, because the other shards may have none. If
-// matches are rare, the search must not read everything: the number halves after each stopUnits units,
-// down to the number shown.
+// A search that need not count all matches stops when it has enough to choose from by rank. Over
+// all shards, enough is stopFactor times the number shown, at least stopLeast. Each shard
+// contributes its share, but at least stopShare times the number shown, because the other shards
+// may have none. If matches are rare, the search must not read everything: the number halves after
+// each stopUnits units, down to the number shown.
 const (
 	stopFactor = 4
 	stopShare  = 2
@@ -152,9 +152,9 @@ const (
 	stopUnits  = 12 * pieceUnits
 )
 
-// enoughMatches returns with how many matches the search of a shard stops after it has read units units. For
-// 10 matches shown and one shard it is 250 at first, 125 after 6,144 units, 62 after 12,288, and so on
-// down to 10.
+// enoughMatches returns with how many matches the search of a shard stops after it has read units
+// units. For 10 matches shown and one shard it is 250 at first, 125 after 6,144 units, 62 after
+// 12,288, and so on down to 10.
 func (s *search) enoughMatches(shown, units int) int {
 	choice := max(shown*stopShare, max(shown*stopFactor, stopLeast)/max(s.r.Shards, 1))
 	return max(shown, choice>>(units/stopUnits))
@@ -168,8 +168,8 @@ func (s *search) stop() {
 	}
 }
 
-// firstRound runs the first round. It may use nine tenths of the time until the deadline of ctx, so that
-// the second round can render the hits. start is when the search started.
+// firstRound runs the first round. It may use nine tenths of the time until the deadline of ctx, so
+// that the second round can render the hits. start is when the search started.
 func (s *search) firstRound(ctx context.Context, now time.Time) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -180,7 +180,8 @@ func (s *search) firstRound(ctx context.Context, now time.Time) error {
 	return s.runFirstRound(ctx)
 }
 
-// runFirstRound runs the first round on this goroutine and on helpers, as long as there are free cores.
+// runFirstRound runs the first round on this goroutine and on helpers, as long as there are free
+// cores.
 func (s *search) runFirstRound(ctx context.Context) error {
 	if err := s.gate.enter(ctx, light); err != nil {
 		return s.cutAtDeadline(err)
@@ -196,8 +197,8 @@ func (s *search) runFirstRound(ctx context.Context) error {
 	return s.cutAtDeadline(err)
 }
 
-// cutAtDeadline returns an error of the search. For that of a deadline it sets s.cut and returns nil: Search
-// returns what was found so far.
+// cutAtDeadline returns an error of the search. For that of a deadline it sets s.cut and returns
+// nil: Search returns what was found so far.
 func (s *search) cutAtDeadline(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.cut = true
@@ -262,9 +263,9 @@ func (s *search) fail(err error) {
 	}
 }
 
-// nextTask returns the next task for the goroutine with evaluator e, or nil if there is none. A task either
-// decides a piece of a bound run, or binds the next run. If there are more tasks, take starts another
-// goroutine.
+// nextTask returns the next task for the goroutine with evaluator e, or nil if there is none. A
+// task either decides a piece of a bound run, or binds the next run. If there are more tasks, take
+// starts another goroutine.
 func (s *search) nextTask(ctx context.Context, e *evaluator, wg *sync.WaitGroup) func() error {
 	if err := ctx.Err(); err != nil {
 		s.fail(err)
@@ -297,8 +298,8 @@ func (s *search) nextTask(ctx context.Context, e *evaluator, wg *sync.WaitGroup)
 	return nil
 }
 
-// nextPieceRun returns the first run with a piece that should be decided now; nil if none. The caller
-// must hold s.mu.
+// nextPieceRun returns the first run with a piece that should be decided now; nil if none. The
+// caller must hold s.mu.
 func (s *search) nextPieceRun() *run {
 	for i := 0; i < len(s.ready); {
 		r := s.ready[i]
@@ -314,9 +315,10 @@ func (s *search) nextPieceRun() *run {
 	return nil
 }
 
-// worthStarting reports whether a goroutine should start the next piece of a run. A search that may stop early
-// does not start it if the pieces that are being decided will probably find enough. It expects as many
-// matches per unit in these as in the finished pieces: with k units finished and b units started,
+// worthStarting reports whether a goroutine should start the next piece of a run. A search that may
+// stop early does not start it if the pieces that are being decided will probably find enough. It
+// expects as many matches per unit in these as in the finished pieces: with k units finished and b
+// units started,
 //
 //	expected(b) = sum * b / k   and the piece is started while   expected(b) < enough(b)
 //
@@ -402,8 +404,8 @@ func (s *search) bind(e *evaluator, r *run) error {
 	return nil
 }
 
-// dropRun handles an error of a run. If a file is damaged, it quarantines the file, and the run has no
-// hits; the search goes on. It returns any other error.
+// dropRun handles an error of a run. If a file is damaged, it quarantines the file, and the run has
+// no hits; the search goes on. It returns any other error.
 func (s *search) dropRun(r *run, err error) error {
 	if !errors.Is(err, ErrDamaged) {
 		return err
@@ -419,9 +421,9 @@ func (s *search) dropRun(r *run, err error) error {
 	return nil
 }
 
-// makePieces cuts the candidate documents into pieces. all says that all matches are counted. Otherwise pieces
-// have about 16, 32, 64 ... 512 units. The number of cores has no effect, so that the answer does not
-// depend on it:
+// makePieces cuts the candidate documents into pieces. all says that all matches are counted.
+// Otherwise pieces have about 16, 32, 64 ... 512 units. The number of cores has no effect, so that
+// the answer does not depend on it:
 //
 //	documents of 10, 3, 5, 20, 15 units  ->  {10 3 5} {20 15}
 func (r *run) makePieces(all bool) {
@@ -499,7 +501,8 @@ func (s *search) decidePiece(ctx context.Context, e *evaluator, r *run, i int) e
 	return nil
 }
 
-// decideDocument adds a hit to the piece for each occurrence of the current document that satisfies the query.
+// decideDocument adds a hit to the piece for each occurrence of the current document that satisfies
+// the query.
 func (s *search) decideDocument(ctx context.Context, e *evaluator, r *run, pc *piece) error {
 	sh := r.b.s
 	for o := int(sh.docOccur.At(e.doc)); o < int(sh.docOccur.At(e.doc+1)); o++ {

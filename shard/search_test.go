@@ -214,8 +214,8 @@ func TestRender_yieldsToLightSearches(t *testing.T) {
 	}
 }
 
-// TestSearchSlots_lightSearchesPassHeavyOnes holds every slot of a gate while light and heavy searches
-// wait. Light ones go first, but every fourth slot goes to the heavy lane.
+// TestSearchSlots_lightSearchesPassHeavyOnes holds every slot of a gate while light and heavy
+// searches wait. Light ones go first, but every fourth slot goes to the heavy lane.
 func TestSearchSlots_lightSearchesPassHeavyOnes(t *testing.T) {
 	t.Parallel()
 	g := newGate(1)

@@ -64,8 +64,8 @@ type SetOptions struct {
 	Damaged func(name string, err error)
 }
 
-// quarantineDir is the directory for damaged files, inside the directory of the set, where an operator
-// can examine them.
+// quarantineDir is the directory for damaged files, inside the directory of the set, where an
+// operator can examine them.
 const quarantineDir = "damaged"
 
 // OpenSet opens the files in dir, which it makes if it is missing. It removes files that a crash

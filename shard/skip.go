@@ -34,8 +34,8 @@ func (s skip) reason() string {
 	return ""
 }
 
-// form is an entry of secDocSkip: why the content of a document is not in the index, and the encoding of
-// its bytes in git. Content in the index is UTF-8.
+// form is an entry of secDocSkip: why the content of a document is not in the index, and the
+// encoding of its bytes in git. Content in the index is UTF-8.
 type form struct {
 	skip    skip
 	charset charset.Encoding

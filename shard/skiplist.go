@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// skipList returns the list of occurrences without content in the index. The first call makes the list,
-// which takes four bytes for each.
+// skipList returns the list of occurrences without content in the index. The first call makes the
+// list, which takes four bytes for each.
 func (s *shard) skipList() *skipList {
 	s.listOnce.Do(func() { s.list = s.listSkips() })
 	return s.list
@@ -47,8 +47,8 @@ func (s *shard) listSkips() *skipList {
 	return l
 }
 
-// bitOf returns the number of the bit that stands for an occurrence in sets of rows; false if it is not
-// in the list.
+// bitOf returns the number of the bit that stands for an occurrence in sets of rows; false if it is
+// not in the list.
 func (l *skipList) bitOf(s *shard, o uint32) (bit int, ok bool) {
 	repo, mask := int(s.occRepo.At(int(o))), int(s.occMask.At(int(o)))
 	i, ok := slices.BinarySearchFunc(l.classes, skipClass{repo: repo, mask: mask}, func(a, b skipClass) int {
@@ -62,8 +62,8 @@ func (l *skipList) bitOf(s *shard, o uint32) (bit int, ok bool) {
 	return k.word*64 + at, ok
 }
 
-// changedSkips returns the rows whose revisions a later generation has changed, and the new revisions
-// of those that are not dead. rows is nil if there are none.
+// changedSkips returns the rows whose revisions a later generation has changed, and the new
+// revisions of those that are not dead. rows is nil if there are none.
 func (m *member) changedSkips(l *skipList) (rows docSet, alive []changedSkip) {
 	j, s := m.groupView, m.sh
 	j.skipOnce.Do(func() {

@@ -31,8 +31,8 @@ type Blob struct {
 	Occurrences []Occurrence
 }
 
-// Occurrence is a path at which some revisions of a repository have a blob. If two occurrences in a shard
-// have the same repository and path, their masks do not overlap.
+// Occurrence is a path at which some revisions of a repository have a blob. If two occurrences in a
+// shard have the same repository and path, their masks do not overlap.
 type Occurrence struct {
 	Repo int    // index into [Source.Repositories]
 	Path string // bytes as git has them
@@ -47,8 +47,8 @@ type Source interface {
 	// Blobs returns every unique blob once, in any order.
 	Blobs() []Blob
 	// Read calls use with the content of Blobs()[i] for each i in want, in the order of want. The
-	// content is valid only during the call. If use fails, Read returns that error. It also fails if
-	// it cannot read a blob.
+	// content is valid only during the call. If use fails, Read returns that error. It also fails
+	// if it cannot read a blob.
 	Read(ctx context.Context, want []int, use func(i int, content []byte) error) error
 }
 
@@ -101,8 +101,8 @@ func (s *share) describe(part Part, size int64, m *meta) Built {
 	return b
 }
 
-// Part is a shard file with the side files that change how it is read, for one of the repositories in
-// it. A generation of a repository, which is a state of its index, consists of parts.
+// Part is a shard file with the side files that change how it is read, for one of the repositories
+// in it. A generation of a repository, which is a state of its index, consists of parts.
 type Part struct {
 	Repo    uint32 // id of the repository
 	Shard   FileID // of [KindShard]

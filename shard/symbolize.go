@@ -16,12 +16,12 @@ type Untagged = symbols.Untagged
 // Tagger finds the definitions in texts.
 type Tagger = symbols.Tagger
 
-// Symbolize writes the symbols file of a part and returns the part with it. It does not add the file to
-// the set: the caller must first make sure that Retain keeps it, and then call Add.
+// Symbolize writes the symbols file of a part and returns the part with it. It does not add the
+// file to the set: the caller must first make sure that Retain keeps it, and then call Add.
 //
 // It copies the symbols of documents from the known parts, and calls tag for the others. Where tag
-// failed for the known parts, it calls tag only if again is set. If tag fails for a text, the symbols of
-// that text stay unknown.
+// failed for the known parts, it calls tag only if again is set. If tag fails for a text, the
+// symbols of that text stay unknown.
 func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, again bool, tag Tagger) (Part, error) {
 	p.Symbols = FileID{}
 

@@ -35,8 +35,8 @@ type text struct {
 }
 
 // knownLine caches the start and the end of the latest line, so that a line with many matches is
-// searched once. There is no newline in [start, startTo) or in [endFrom, end-1). The zero value means
-// that nothing is known.
+// searched once. There is no newline in [start, startTo) or in [endFrom, end-1). The zero value
+// means that nothing is known.
 type knownLine struct{ start, startTo, endFrom, end int }
 
 // moveTo makes a document the current one. None of its units is decoded yet.
@@ -211,8 +211,8 @@ func (t *text) lineEnd(offset int) (int, error) {
 	return end, err
 }
 
-// findLineEnd returns the offset after the next newline, or the size of the text if there is none. It
-// decodes as few units as possible.
+// findLineEnd returns the offset after the next newline, or the size of the text if there is none.
+// It decodes as few units as possible.
 func (t *text) findLineEnd(offset int) (int, error) {
 	for from := offset; from < t.size; {
 		u := t.unitAt(from)
@@ -255,8 +255,8 @@ func (t *text) lineNumber(offset int) (uint32, error) {
 	return t.s.unitLine.At(t.row+u) + uint32(bytes.Count(t.buf[from:offset], newline)) + 1, nil
 }
 
-// decodedAround returns the range of decoded text around a span, up to sight bytes on each side. It decodes
-// nothing, so that scoring needs no further reads.
+// decodedAround returns the range of decoded text around a span, up to sight bytes on each side. It
+// decodes nothing, so that scoring needs no further reads.
 func (t *text) decodedAround(sp match.Span, sight int) (low, high int) {
 	u := t.unitAt(sp.Start)
 

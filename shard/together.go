@@ -8,16 +8,16 @@ import (
 	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
-// The weights of words of the query that are close to each other. Each outweighs the rest of a score: a
-// search for `func main` wants "func main(".
+// The weights of words of the query that are close to each other. Each outweighs the rest of a
+// score: a search for `func main` wants "func main(".
 const (
 	scoreAdjacent = 60_000 // next to each other, in the order of the query
 	scoreSameLine = 20_000
 	scoreRun      = 40_000 // times the share of the words that stand next to each other
 )
 
-// Together reports whether a file with this score has the words of the query next to each other, because
-// the rest of a score is less than scoreAdjacent-1000.
+// Together reports whether a file with this score has the words of the query next to each other,
+// because the rest of a score is less than scoreAdjacent-1000.
 func Together(score float64) bool { return score >= scoreAdjacent-1000 }
 
 const (
@@ -49,8 +49,8 @@ func (e *evaluator) scoreTogether(spans []match.Span) float64 {
 	return best
 }
 
-// scoreRunOfWords scores the longest run of words that are next to each other in the order of the query. A
-// shorter run than three words and half of the query scores 0.
+// scoreRunOfWords scores the longest run of words that are next to each other in the order of the
+// query. A shorter run than three words and half of the query scores 0.
 func (e *evaluator) scoreRunOfWords(spans []match.Span, words [][]byte) float64 {
 	if len(words) < 3 {
 		return 0
@@ -77,8 +77,8 @@ func (e *evaluator) scoreRunOfWords(spans []match.Span, words [][]byte) float64 
 	return scoreRun * float64(longest) / float64(len(words))
 }
 
-// areAdjacent reports whether two words with this text between them are next to each other: it has no other
-// word and at most togetherGap punctuation bytes.
+// areAdjacent reports whether two words with this text between them are next to each other: it has
+// no other word and at most togetherGap punctuation bytes.
 func areAdjacent(between []byte) bool {
 	signs := 0
 	for _, c := range between {
@@ -92,10 +92,10 @@ func areAdjacent(between []byte) bool {
 	return len(between) > 0 && signs <= togetherGap && len(between) < scoreSight
 }
 
-// isFollowedBy reports whether a text begins with words, each after a gap of blanks, line breaks and at
-// most togetherGap other bytes: "main" follows in " main(", "->main" and " = main", but not in
-// "domain" nor in "(x) main". Earlier words may repeat between them, because a query has each word
-// once: "int f(void *a, void *b)" has two voids.
+// isFollowedBy reports whether a text begins with words, each after a gap of blanks, line breaks
+// and at most togetherGap other bytes: "main" follows in " main(", "->main" and " = main", but not
+// in "domain" nor in "(x) main". Earlier words may repeat between them, because a query has each
+// word once: "int f(void *a, void *b)" has two voids.
 func isFollowedBy(text []byte, words [][]byte) bool {
 	for i := 0; i < len(words); {
 		w := words[i]

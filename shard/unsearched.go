@@ -14,8 +14,8 @@ import (
 // were known. If ctx ends, the count may be too low.
 //
 // It needs no search. A shard lists such files in classes with the same repository and revisions
-// (skipList). Every condition except a pattern of paths has the same result for all files of a class,
-// and the result of a pattern of paths is a set of bits.
+// (skipList). Every condition except a pattern of paths has the same result for all files of a
+// class, and the result of a pattern of paths is a set of bits.
 func (v *View) CountUnsearched(ctx context.Context, q query.Q) (int, error) {
 	reached, unknown := Reach(q)
 	if !unknown {
@@ -44,8 +44,8 @@ func (v *View) CountUnsearched(ctx context.Context, q query.Q) (int, error) {
 	return sum, nil
 }
 
-// countSkipped counts the files of a member that have no content in the index and satisfy a plan without
-// content patterns.
+// countSkipped counts the files of a member that have no content in the index and satisfy a plan
+// without content patterns.
 func (m *member) countSkipped(ctx context.Context, p *plan, names *pathSets) (int, error) {
 	if err := m.ready(); err != nil {
 		return 0, err
@@ -101,8 +101,8 @@ func (c *skipCounter) prepare(p *plan, n *node, names *pathSets) bool {
 	return c.ctx.Err() == nil
 }
 
-// countRows counts the rows for which the root holds, class by class. It counts the rows whose revisions a
-// later generation has changed one by one.
+// countRows counts the rows for which the root holds, class by class. It counts the rows whose
+// revisions a later generation has changed one by one.
 func (c *skipCounter) countRows(root *node) int {
 	changed, changedAlive := c.m.changedSkips(c.list)
 	sum := 0
@@ -129,8 +129,8 @@ func (c *skipCounter) countRows(root *node) int {
 	return sum
 }
 
-// countRange counts the rows of a range for which the root holds in any revision, without the changed
-// rows. last has the bits of the last word that stand for rows.
+// countRange counts the rows of a range for which the root holds in any revision, without the
+// changed rows. last has the bits of the last word that stand for rows.
 func (c *skipCounter) countRange(root *node, in skipRange, last uint64, changed docSet) int {
 	set := c.rowsInAnyRevision(root, in)
 	if set.bits == nil && !set.all {
@@ -167,8 +167,8 @@ type rowSet struct {
 	bits []uint64
 }
 
-// rowsInAnyRevision returns the rows for which the root holds in any revision of the range. It evaluates revisions
-// together if every node has the same result for them.
+// rowsInAnyRevision returns the rows for which the root holds in any revision of the range. It
+// evaluates revisions together if every node has the same result for them.
 //
 //	mask 0b111, rev:a holds in 0b001    ->    evaluate 0b001 and 0b110
 func (c *skipCounter) rowsInAnyRevision(root *node, in skipRange) rowSet {
@@ -194,8 +194,8 @@ func (c *skipCounter) rowsInAnyRevision(root *node, in skipRange) rowSet {
 	return set
 }
 
-// rowsHolding returns the rows of a range for which a node holds in revisions. Every node must have the same
-// result for all of them.
+// rowsHolding returns the rows of a range for which a node holds in revisions. Every node must have
+// the same result for all of them.
 func (c *skipCounter) rowsHolding(n *node, in skipRange, revisions uint64) rowSet {
 	switch n.op {
 	case opConst:

@@ -39,8 +39,8 @@ func (v *View) Untagged(ctx context.Context, q query.Q) (UntaggedFiles, error) {
 	return out, nil
 }
 
-// reachSymbols returns q with true in place of each condition on symbols, also of a negated one: the
-// query that a file with unknown symbols may satisfy.
+// reachSymbols returns q with true in place of each condition on symbols, also of a negated one:
+// the query that a file with unknown symbols may satisfy.
 func reachSymbols(q query.Q) query.Q {
 	switch n := q.(type) {
 	case *query.Text:

@@ -8,11 +8,11 @@ import (
 	"slices"
 )
 
-// Update writes the next generation of the index of src, which has one repository, from old, the parts
-// of the current generation. It writes a new shard, the delta, with the blobs that old does not have at
-// the same path. For occurrences that are gone it writes .dead files. If many parts are small or have
-// many dead documents, it rewrites them: their documents go into the delta, too. Documents of parts that
-// are missing or damaged are read again.
+// Update writes the next generation of the index of src, which has one repository, from old, the
+// parts of the current generation. It writes a new shard, the delta, with the blobs that old does
+// not have at the same path. For occurrences that are gone it writes .dead files. If many parts are
+// small or have many dead documents, it rewrites them: their documents go into the delta, too.
+// Documents of parts that are missing or damaged are read again.
 //
 // The returned parts replace all of old; their files are in the set.
 //
@@ -43,8 +43,8 @@ func (s *Set) Update(ctx context.Context, old []Part, src Source, opt BuildOptio
 	// Large parts come first, so that an occurrence in several parts stays in the largest.
 	slices.SortStableFunc(u.prior, func(a, b *prior) int { return cmp.Compare(b.text, a.text) })
 
-	// Dropping a part moves its occurrences to other parts or to the delta, after which another part
-	// may have to be dropped.
+	// Dropping a part moves its occurrences to other parts or to the delta, after which another
+	// part may have to be dropped.
 	u.assignOccurrences()
 	for u.dropParts() {
 		u.assignOccurrences()
@@ -113,8 +113,8 @@ type occurrenceKey struct {
 	oid  string
 }
 
-// assignOccurrences assigns each occurrence of the next generation to the part that already has it, otherwise
-// to the delta.
+// assignOccurrences assigns each occurrence of the next generation to the part that already has it,
+// otherwise to the delta.
 func (u *update) assignOccurrences() {
 	holders := u.findHolders()
 
@@ -145,8 +145,8 @@ type holder struct {
 	occ int
 }
 
-// findHolders maps each occurrence of the current generation to the first part that has it. It also resets
-// want, occurrences and alive of all parts.
+// findHolders maps each occurrence of the current generation to the first part that has it. It also
+// resets want, occurrences and alive of all parts.
 func (u *update) findHolders() map[occurrenceKey]holder {
 	holders := map[occurrenceKey]holder{}
 	for _, p := range u.prior {
@@ -170,10 +170,10 @@ func (u *update) findHolders() map[occurrenceKey]holder {
 	return holders
 }
 
-// dropParts drops parts from u.prior, so that their documents go into the delta, and reports whether it
-// dropped any. It drops a part with too many dead occurrences, or the smallest parts if there are too
-// many. It drops a part only together with others that have at least a quarter of its size, so each byte
-// is rewritten a logarithmic number of times.
+// dropParts drops parts from u.prior, so that their documents go into the delta, and reports
+// whether it dropped any. It drops a part with too many dead occurrences, or the smallest parts if
+// there are too many. It drops a part only together with others that have at least a quarter of its
+// size, so each byte is rewritten a logarithmic number of times.
 func (u *update) dropParts() bool {
 	for i, p := range u.prior {
 		if dead := p.occurrences - p.alive; float64(dead) > u.opt.DeadLimit*float64(p.occurrences) {
@@ -190,8 +190,8 @@ func (u *update) dropParts() bool {
 		return false
 	}
 
-	// Drop parts, the smallest first, until few enough are left and the next is more than four times
-	// as large as the dropped ones together.
+	// Drop parts, the smallest first, until few enough are left and the next is more than four
+	// times as large as the dropped ones together.
 	sum, keep := u.delta, len(u.prior)
 	for keep > whole {
 		size := u.prior[keep-1].text
@@ -207,8 +207,8 @@ func (u *update) dropParts() bool {
 	return folded
 }
 
-// keepParts writes the .dead files of the parts that stay, and returns these parts. It leaves out a part
-// without a live occurrence.
+// keepParts writes the .dead files of the parts that stay, and returns these parts. It leaves out a
+// part without a live occurrence.
 func (u *update) keepParts(s *Set) ([]Built, error) {
 	var built []Built
 	for _, p := range u.prior {
@@ -228,9 +228,9 @@ func (u *update) keepParts(s *Set) ([]Built, error) {
 	return built, nil
 }
 
-// nextPart returns the part of the next generation. If its masks or revisions differ from those in the
-// shard, it writes a .dead file with the bits of sourceBits and the masks of the occurrences for which
-// these are wrong.
+// nextPart returns the part of the next generation. If its masks or revisions differ from those in
+// the shard, it writes a .dead file with the bits of sourceBits and the masks of the occurrences
+// for which these are wrong.
 func (p *prior) nextPart(s *Set, repo Repository) (part Part, err error) {
 	part, sh := p.part, p.m.sh
 
@@ -262,8 +262,8 @@ func sameRevision(a, b Revision) bool {
 	return a.Name == b.Name && a.Commit == b.Commit && a.Bit == b.Bit
 }
 
-// sourceBits chooses for each bit of the next generation the bit of the shard that is right for most
-// occurrences. If HEAD was bit 0 of the shard and is bit 1 now, and only three files changed,
+// sourceBits chooses for each bit of the next generation the bit of the shard that is right for
+// most occurrences. If HEAD was bit 0 of the shard and is bit 1 now, and only three files changed,
 // from[1] is 0: three exceptions instead of a mask for every file. noBit means that no occurrence
 // has the bit.
 func (p *prior) sourceBits() []uint8 {

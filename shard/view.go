@@ -21,10 +21,10 @@ type View struct {
 	once    sync.Once // guards Release
 }
 
-// Group is the parts with the same shard file and the same symbols file: one part for a shard of one
-// repository, one for each repository of a pack. [Groups] makes groups, and they are immutable.
-// Searches of the same parts should use the same group, because each file caches how to read its latest
-// groups.
+// Group is the parts with the same shard file and the same symbols file: one part for a shard of
+// one repository, one for each repository of a pack. [Groups] makes groups, and they are immutable.
+// Searches of the same parts should use the same group, because each file caches how to read its
+// latest groups.
 type Group struct {
 	Parts []Part // not empty
 
@@ -154,14 +154,15 @@ const (
 	maxGroupViewBytes = 64 << 20 // bytes for all files; above that a file still caches its latest view
 )
 
-// groupViewCache caches the group views of a file that were used last. It is safe for concurrent use.
+// groupViewCache caches the group views of a file that were used last. It is safe for concurrent
+// use.
 type groupViewCache struct {
 	mu   sync.Mutex   // guards the field below
 	last []*groupView // the newest comes first
 }
 
-// get returns the cached view of a group; nil if there is none. The group may be another one with the
-// same parts, because each state of the catalog has its own groups.
+// get returns the cached view of a group; nil if there is none. The group may be another one with
+// the same parts, because each state of the catalog has its own groups.
 func (c *groupViewCache) get(g *Group) *groupView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,8 +180,8 @@ func (c *groupViewCache) get(g *Group) *groupView {
 	return j
 }
 
-// put adds a view to the cache, and drops those that were used longest ago while there are too many.
-// total is the number of bytes of the cached views of all files.
+// put adds a view to the cache, and drops those that were used longest ago while there are too
+// many. total is the number of bytes of the cached views of all files.
 func (c *groupViewCache) put(j *groupView, total *atomic.Int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -241,8 +242,8 @@ func (m *member) ready() error {
 	return m.err
 }
 
-// prepare reads the shard and the symbols of the member, and sets m.groupView, from the cache if it is
-// there. Only ready calls it, once.
+// prepare reads the shard and the symbols of the member, and sets m.groupView, from the cache if it
+// is there. Only ready calls it, once.
 func (m *member) prepare() error {
 	if err := m.sh.ready(); err != nil {
 		return err
@@ -269,8 +270,8 @@ func (m *member) prepare() error {
 	return nil
 }
 
-// symbolsReady reads the shard and the symbols, once, without making the group view. The member must
-// have a symbols file.
+// symbolsReady reads the shard and the symbols, once, without making the group view. The member
+// must have a symbols file.
 func (m *member) symbolsReady() error {
 	return file.Guard(func() error {
 		if err := m.sh.ready(); err != nil {
@@ -311,8 +312,8 @@ func (m *member) buildGroupView() error {
 	return nil
 }
 
-// alive returns the documents with a live occurrence; nil means all of the shard. The caller must not
-// change the set. few says that they are less than half of the shard.
+// alive returns the documents with a live occurrence; nil means all of the shard. The caller must
+// not change the set. few says that they are less than half of the shard.
 func (m *member) alive() (set docSet, few bool) {
 	if m.full {
 		return nil, false
@@ -336,8 +337,8 @@ func (m *member) alive() (set docSet, few bool) {
 	return j.living, 2*j.count < s.m.documents
 }
 
-// damagedEntry returns the entry of the damaged file for an error: the file that the error names, or the one
-// whose memory could not be read. If it is none of the side files, it returns the shard.
+// damagedEntry returns the entry of the damaged file for an error: the file that the error names,
+// or the one whose memory could not be read. If it is none of the side files, it returns the shard.
 func (m *member) damagedEntry(err error) *entry {
 	named, fault := (*file.DamagedError)(nil), (*file.FaultError)(nil)
 	byName, byPlace := errors.As(err, &named), errors.As(err, &fault)
@@ -356,13 +357,15 @@ type changedSkip struct {
 	mask      uint64
 }
 
-// skipCount is how many files of a group have no content in the index in a revision. It is immutable.
+// skipCount is how many files of a group have no content in the index in a revision. It is
+// immutable.
 type skipCount struct {
 	revision string
 	files    int
 }
 
-// repoMasks is the result of an opRepos or opRev node for each repository of a group. It is immutable.
+// repoMasks is the result of an opRepos or opRev node for each repository of a group. It is
+// immutable.
 type repoMasks struct {
 	name      string   // pattern of revisions
 	bits      []uint64 // by index of the repository in the shard: revisions for which the node holds

@@ -48,8 +48,9 @@ func (t *tables) startUnit() {
 	t.epoch++
 }
 
-// extractUnit writes the distinct trigram numbers of a window into ids and returns how many there are. ids
-// must have room for one number a byte. Most windows have no escape, so extractDirect is enough.
+// extractUnit writes the distinct trigram numbers of a window into ids and returns how many there
+// are. ids must have room for one number a byte. Most windows have no escape, so extractDirect is
+// enough.
 func (t *tables) extractUnit(ids []uint32, window []byte) (int, error) {
 	t.startUnit()
 	n, escapes := t.extractDirect(ids, window)
@@ -61,8 +62,8 @@ func (t *tables) extractUnit(ids []uint32, window []byte) (int, error) {
 
 // extractDirect extracts the trigrams of a window without an escape, into ids[:n]. escapes is the
 // bitwise or of all classes: if it has the bit escape, ids are wrong. It writes every number to
-// ids[n], but increments n only for a new one: a branch on "new" would be mispredicted all the time.
-// Before each trigram
+// ids[n], but increments n only for a new one: a branch on "new" would be mispredicted all the
+// time. Before each trigram
 //
 //	ids[:n] = the distinct numbers so far, and first = stride3 * class of its first byte
 func (t *tables) extractDirect(ids []uint32, window []byte) (n int, escapes uint32) {
@@ -94,8 +95,8 @@ func (t *tables) extractDirect(ids []uint32, window []byte) (n int, escapes uint
 	return n, escapes
 }
 
-// extractEscapes extracts the trigrams of a window with an escape, and returns how many there are. It starts
-// the unit again, because extractDirect has marked numbers in lastEpoch that are wrong.
+// extractEscapes extracts the trigrams of a window with an escape, and returns how many there are.
+// It starts the unit again, because extractDirect has marked numbers in lastEpoch that are wrong.
 func (t *tables) extractEscapes(ids []uint32, window []byte) (int, error) {
 	if t.escapeIDs == nil {
 		extra, err := allocOffHeap[uint32](1 << 24)
@@ -107,7 +108,8 @@ func (t *tables) extractEscapes(ids []uint32, window []byte) (int, error) {
 
 	t.startUnit()
 
-	// As in extractDirect, but with folded bytes, and a trigram with an escape gets a number on demand.
+	// As in extractDirect, but with folded bytes, and a trigram with an escape gets a number on
+	// demand.
 	n := 0
 	b0, b1 := foldByte[window[0]], foldByte[window[1]]
 	c0, c1 := uint32(classOf[b0]), uint32(classOf[b1])

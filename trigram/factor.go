@@ -7,11 +7,11 @@ const maxFactor = 56
 // maxTriple is the greatest number of trigrams that are looked up for one position of a factor.
 const maxTriple = 4096
 
-// replaceAnchors returns the sequence without anchors. If edges is set, it turns the line anchors at the
-// start and the end of the sequence into newlines: `a$` becomes an a and a newline or carriage
-// return, because a line may end in "\r\n". It drops all other anchors, because in the middle of a
-// match nothing is known about their surroundings. In place of a dropped $ it puts a gap for a
-// carriage return.
+// replaceAnchors returns the sequence without anchors. If edges is set, it turns the line anchors
+// at the start and the end of the sequence into newlines: `a$` becomes an a and a newline or
+// carriage return, because a line may end in "\r\n". It drops all other anchors, because in the
+// middle of a match nothing is known about their surroundings. In place of a dropped $ it puts a
+// gap for a carriage return.
 func (s seq) replaceAnchors(edges bool) seq {
 	first, last := 0, len(s)
 	for first < last && s[first].kind == elemBOL {
@@ -78,9 +78,9 @@ func (s seq) makeNode(edges bool) *node {
 	return makeSeq(subs)
 }
 
-// byteConditions returns the conditions of the elements [i, end), which are single bytes or classes: its
-// factors and its longest run, in the order of their starts. Factors overlap by two bytes, so that
-// no trigram is lost. The first condition starts at i if any condition does.
+// byteConditions returns the conditions of the elements [i, end), which are single bytes or
+// classes: its factors and its longest run, in the order of their starts. Factors overlap by two
+// bytes, so that no trigram is lost. The first condition starts at i if any condition does.
 func (s seq) byteConditions(i, end int) []*node {
 	var subs []*node
 	run, runAt := s.bestRun(i, min(end, i+maxFactor-2))
@@ -107,8 +107,8 @@ func (s seq) byteConditions(i, end int) []*node {
 	}
 }
 
-// makeFactor returns one factor for the elements [i, end), or nil if it rules out too little or costs
-// too much. It extends a short factor by the bytes that may follow.
+// makeFactor returns one factor for the elements [i, end), or nil if it rules out too little or
+// costs too much. It extends a short factor by the bytes that may follow.
 func (s seq) makeFactor(i, end int) *node {
 	n := &node{op: opFactor}
 	for _, e := range s[i:end] {
@@ -190,18 +190,18 @@ func dedup(s []int) []int {
 }
 
 const (
-	// cheapTriple is how many trigrams a position may have to be looked up in addition to a position
-	// of single bytes.
+	// cheapTriple is how many trigrams a position may have to be looked up in addition to a
+	// position of single bytes.
 	cheapTriple = 32
 	// someTriple is how many it may have to be looked up in addition to a cheaper position with
 	// classes.
 	someTriple = 256
 )
 
-// trimToLookups chooses which trigrams of the factor to look up, and cuts the factor down to them. If two
-// bytes are cheaper than any trigram, it keeps only these. A factor too short for either is cut to a
-// first byte that has no class of its own, if it has one, because such a byte is rare. Otherwise trim empties
-// the factor.
+// trimToLookups chooses which trigrams of the factor to look up, and cuts the factor down to them.
+// If two bytes are cheaper than any trigram, it keeps only these. A factor too short for either is
+// cut to a first byte that has no class of its own, if it has one, because such a byte is rare.
+// Otherwise trim empties the factor.
 func (n *node) trimToLookups() {
 	best, cost := -1, maxTriple+1 // the cheapest position of three bytes
 	for i := 0; i+3 <= len(n.set); i++ {
@@ -230,8 +230,9 @@ func (n *node) trimToLookups() {
 	}
 }
 
-// pickPositions chooses the positions to look up: best, which is the cheapest, and all others that are cheap
-// enough beside it. cost is the number of trigrams at best. It cuts the factor down to these.
+// pickPositions chooses the positions to look up: best, which is the cheapest, and all others that
+// are cheap enough beside it. cost is the number of trigrams at best. It cuts the factor down to
+// these.
 func (n *node) pickPositions(best, cost int) {
 	limit := someTriple
 	if cost == 1 {
@@ -271,8 +272,8 @@ func (s seq) bestRun(i, end int) (best *node, at int) {
 }
 
 // makeRun returns the run of a class that begins at element i; set has the bytes of the class. It
-// returns nil if the run is too short to rule out anything, or if it has so many single bytes that a
-// factor rules out more.
+// returns nil if the run is too short to rule out anything, or if it has so many single bytes that
+// a factor rules out more.
 func (s seq) makeRun(i, class int, set byteSet) *node {
 	count, classes, special := 0, 0, false
 	for _, e := range s[i:] {

@@ -44,8 +44,9 @@ const (
 	maxCopies = 64   // copies made of a counted repetition
 )
 
-// hasFixedLength reports whether all matches of the sequence have the same length: it has no gap and no
-// alternative, and a line end only at its end, because elsewhere that may be one byte or two.
+// hasFixedLength reports whether all matches of the sequence have the same length: it has no gap
+// and no alternative, and a line end only at its end, because elsewhere that may be one byte or
+// two.
 func (s seq) hasFixedLength() bool {
 	ended := false
 	for _, e := range s {
@@ -57,8 +58,8 @@ func (s seq) hasFixedLength() bool {
 	return true
 }
 
-// beginsWithCondition reports whether the first condition of the sequence begins at the first byte of a
-// match.
+// beginsWithCondition reports whether the first condition of the sequence begins at the first byte
+// of a match.
 func (s seq) beginsWithCondition() bool {
 	// An anchor at the edge becomes a newline, which is a byte like any other.
 	s = s.replaceAnchors(true)
@@ -98,8 +99,8 @@ func makeGap(alts []seq) elem {
 	return g
 }
 
-// makeAlt returns one element that matches any of the alternatives. If these have too many elements it
-// is a gap, because they are processed again for each use of the element.
+// makeAlt returns one element that matches any of the alternatives. If these have too many elements
+// it is a gap, because they are processed again for each use of the element.
 func makeAlt(alts []seq) elem {
 	a := makeGap(alts)
 	if w := countElems(alts); w <= maxWeight {
@@ -218,8 +219,8 @@ func (f *flattener) flattenLiteral(chars []char, fold bool) []seq {
 	return all
 }
 
-// flattenClass returns the alternatives for one rune, which s matches. If it may be a newline, a "\r" may
-// precede it.
+// flattenClass returns the alternatives for one rune, which s matches. If it may be a newline, a
+// "\r" may precede it.
 func (f *flattener) flattenClass(s seq) []seq {
 	if !s[0].set.has('\n') {
 		return []seq{s}
@@ -278,8 +279,8 @@ func union(a, b []seq) []seq {
 	return all
 }
 
-// product returns the alternatives of a followed by b. It combines each of a with each of b. If that
-// makes too many, it first turns the alternatives of one side into a single element.
+// product returns the alternatives of a followed by b. It combines each of a with each of b. If
+// that makes too many, it first turns the alternatives of one side into a single element.
 func product(a, b []seq) []seq {
 	if len(a) == 0 || len(b) == 0 {
 		return nil
@@ -439,8 +440,8 @@ func foldClass(ascii byteSet, others []rune) (byteSet, []rune, bool) {
 	return ascii, others, special
 }
 
-// elemsOfOneLength returns the elements that match one of the runes if all encodings have one length,
-// otherwise nil. For é and è (C3 A9, C3 A8) they are C3, and one of A8 and A9.
+// elemsOfOneLength returns the elements that match one of the runes if all encodings have one
+// length, otherwise nil. For é and è (C3 A9, C3 A8) they are C3, and one of A8 and A9.
 func elemsOfOneLength(runes []rune) seq {
 	var s seq
 	for _, r := range runes {

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// flush ends the segment: it sorts the log, encodes every list and emits the segment. It encodes the
-// rows while it sorts, because the caller of Add waits for it. last says that no segment follows.
+// flush ends the segment: it sorts the log, encodes every list and emits the segment. It encodes
+// the rows while it sorts, because the caller of Add waits for it. last says that no segment
+// follows.
 func (w *Writer) flush(last bool) error {
 	if w.units%64 != 0 {
 		w.copyWordsToBlock()
@@ -81,8 +82,8 @@ func (w *Writer) sortLog(used []uint32) {
 	}
 }
 
-// encodeLists writes all posting lists in the order of their keys: those of the rows, of the sorted log,
-// and of trigrams with an escape. used is as in sortLog.
+// encodeLists writes all posting lists in the order of their keys: those of the rows, of the sorted
+// log, and of trigrams with an escape. used is as in sortLog.
 func (w *Writer) encodeLists(used []uint32) {
 	w.enc.reset(w.units)
 	direct, _ := slices.BinarySearch(used, directIDs)
@@ -199,7 +200,8 @@ func (w *Writer) escapeLists(used []uint32, direct int) []escapeList {
 	return list
 }
 
-// chooseNextRows chooses which trigrams have a row in the next segment, by their counts in this one.
+// chooseNextRows chooses which trigrams have a row in the next segment, by their counts in this
+// one.
 func (w *Writer) chooseNextRows(used []uint32) {
 	from := uint32(0)
 

@@ -165,8 +165,8 @@ func (n *node) String() string {
 	return "(" + strings.Join(parts, " | ") + ")"
 }
 
-// makeOr returns the condition that one of the alternatives holds; nil if one of them is always true.
-// edges says that they are the whole expression, so that line anchors become newlines.
+// makeOr returns the condition that one of the alternatives holds; nil if one of them is always
+// true. edges says that they are the whole expression, so that line anchors become newlines.
 func makeOr(alts []seq, edges bool) *node {
 	var subs []*node
 	seen := make(map[string]bool)

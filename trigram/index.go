@@ -107,8 +107,8 @@ type Work struct {
 	Bytes   int64 // of the lists read
 }
 
-// list is an entry of the dictionary: a posting list that is not read yet. Call [list.countAndCheck] before
-// reading it.
+// list is an entry of the dictionary: a posting list that is not read yet. Call
+// [list.countAndCheck] before reading it.
 type list struct {
 	key  uint32
 	kind uint8
@@ -216,8 +216,8 @@ func (c *cursor) nextBlock() bool {
 	return c.err == nil
 }
 
-// readEntry reads the next entry of the segment into c.l. It sets c.err and returns false if the entry is
-// damaged.
+// readEntry reads the next entry of the segment into c.l. It sets c.err and returns false if the
+// entry is damaged.
 func (c *cursor) readEntry() bool {
 	x, ok := c.readUvarint()
 	if !ok {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// orInto adds the units of a list to a set. It returns an error unless the list has as many units as
-// its entry says, ascending, and all below units, the number of units in the segment.
+// orInto adds the units of a list to a set. It returns an error unless the list has as many units
+// as its entry says, ascending, and all below units, the number of units in the segment.
 func (l *list) orInto(b *Bitmap, units int, w *Work) error {
 	if err := l.countAndCheck(w); err != nil {
 		return err
@@ -111,8 +111,9 @@ func (l *list) orFlat(b *Bitmap, units int) error {
 	return nil
 }
 
-// hasUnitsBeyond reports whether a set has units that the segment does not have. It looks only up to the
-// end of the slice of 256 units that contains the last unit, because no list can reach farther.
+// hasUnitsBeyond reports whether a set has units that the segment does not have. It looks only up
+// to the end of the slice of 256 units that contains the last unit, because no list can reach
+// farther.
 func hasUnitsBeyond(b *Bitmap, units int) bool {
 	words := (units + 63) / 64
 	for _, w := range b[words : (words+3)&^3] {

@@ -30,8 +30,8 @@ func manyWord(k int) string {
 	return [...]string{"alpha", "_beta", "gamma ", "delta(", "omega;", "lock_", "irq", "save", "work", "queue"}[k%10] + fmt.Sprint(k/10)
 }
 
-// TestCandidates_ofLongListsAgreeWithSets compares the candidates of literals with the documents that
-// have all of their trigrams, and the candidates of expressions with the matches.
+// TestCandidates_ofLongListsAgreeWithSets compares the candidates of literals with the documents
+// that have all of their trigrams, and the candidates of expressions with the matches.
 func TestCandidates_ofLongListsAgreeWithSets(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewSource(21))
@@ -71,8 +71,8 @@ func hasTrigrams(text, lit string) bool {
 	return true
 }
 
-// TestPostingList_andIntoAgreesWithIntersection compares andInto with a union and an intersection, for
-// lists of every kind, complete and truncated.
+// TestPostingList_andIntoAgreesWithIntersection compares andInto with a union and an intersection,
+// for lists of every kind, complete and truncated.
 func TestPostingList_andIntoAgreesWithIntersection(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewSource(22))

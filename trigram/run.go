@@ -46,8 +46,8 @@ var minRun = [runClasses]int{runDigit: 4, runUpper: 6, runHex: 6, runWord: 10}
 
 // longestRun returns the length of the longest run of bytes of a class, at most 255, or 0 if it is
 // shorter than minRun. Before each step text[:i] has no run longer than longest, and text[i-1] is
-// not of the class. So the search first looks at text[i+longest], the last byte of a longer run that
-// begins at i. That byte is mostly not of the class, and then the search goes on after it.
+// not of the class. So the search first looks at text[i+longest], the last byte of a longer run
+// that begins at i. That byte is mostly not of the class, and then the search goes on after it.
 func longestRun(text []byte, class int) uint8 {
 	bit, longest := uint8(1)<<class, minRun[class]-1
 	for i := 0; i+longest < len(text); {
@@ -90,10 +90,10 @@ const runBlocks = (UnitSize + 2*Overlap + 63) / 64
 // runMasks says for blocks of 64 bytes which of their bytes are in each run class.
 type runMasks [runBlocks][runClasses]uint64
 
-// longestRun returns the length of the longest run of bytes of a class in m[:blocks], as the function
-// longestRun does. For each block it only checks whether the block has a longer run than all blocks
-// before. That is seldom true, and takes the same few shifts for each block, so branches are
-// predicted well.
+// longestRun returns the length of the longest run of bytes of a class in m[:blocks], as the
+// function longestRun does. For each block it only checks whether the block has a longer run than
+// all blocks before. That is seldom true, and takes the same few shifts for each block, so branches
+// are predicted well.
 func (m *runMasks) longestRun(blocks, class int) uint8 {
 	longest, run := minRun[class]-1, 0 // run is the length of the run up to the start of the block
 	steps := stepsForLength(longest + 1)
@@ -121,16 +121,16 @@ func (m *runMasks) longestRun(blocks, class int) uint8 {
 	return uint8(min(longest, 255))
 }
 
-// steps are the shifts that find all runs of a certain length in a word. For length 6 they are 1, 2,
-// 2: w & w>>1 has a bit where a run of length 2 begins, the next step leaves the starts of runs of
-// length 4, the last those of length 6.
+// steps are the shifts that find all runs of a certain length in a word. For length 6 they are 1,
+// 2, 2: w & w>>1 has a bit where a run of length 2 begins, the next step leaves the starts of runs
+// of length 4, the last those of length 6.
 type steps struct {
 	by [8]uint8
 	n  int
 }
 
-// stepsForLength returns the steps that find runs of a length. For a length above 64, which no word has,
-// they find none.
+// stepsForLength returns the steps that find runs of a length. For a length above 64, which no word
+// has, they find none.
 func stepsForLength(length int) (s steps) {
 	for have := 1; have < min(length, 65); s.n++ {
 		step := min(have, length-have, 63)

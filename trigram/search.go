@@ -178,8 +178,8 @@ func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 	return nil
 }
 
-// listIfFew returns the members of a set if they are at most arrayLimit, otherwise nil: evalClasses then
-// has no limit. The result is valid until the next call.
+// listIfFew returns the members of a set if they are at most arrayLimit, otherwise nil: evalClasses
+// then has no limit. The result is valid until the next call.
 func (e *evaluation) listIfFew(among *Bitmap) []uint16 {
 	if among == nil || among.Count() > arrayLimit {
 		return nil
@@ -269,8 +269,8 @@ func (b *Bitmap) appendTo(ids []uint16) []uint16 {
 	return ids
 }
 
-// findExactLists appends the lists of the trigrams with single bytes to e.lists, the shortest first. It
-// reports false if one of them is empty.
+// findExactLists appends the lists of the trigrams with single bytes to e.lists, the shortest
+// first. It reports false if one of them is empty.
 func (e *evaluation) findExactLists(n *node, w *Work) (bool, error) {
 	from := len(e.lists)
 	for i := 0; i+3 <= len(n.set); i++ {
@@ -337,9 +337,9 @@ func (e *evaluation) evalClasses(set []byteSet, only []uint16, out *Bitmap) erro
 // lacks at most 1/allButShare of them, evalClasses takes all units, and reads no more lists.
 const allButShare = 8
 
-// addPrefix adds the units of all trigrams that begin with bytes a and b. Their third byte must be in
-// third; nil means any byte. If only is not nil, it adds only units of that list. Such trigrams are
-// a range of the dictionary.
+// addPrefix adds the units of all trigrams that begin with bytes a and b. Their third byte must be
+// in third; nil means any byte. If only is not nil, it adds only units of that list. Such trigrams
+// are a range of the dictionary.
 func (e *evaluation) addPrefix(a, b byte, third *byteSet, only []uint16, out *Bitmap) error {
 	prefix := uint32(a)<<16 | uint32(b)<<8
 	e.Work.Lookups++
@@ -411,8 +411,8 @@ func (e *evaluation) estimate(n *node) (int, error) {
 	return e.lists[from].n, nil
 }
 
-// evalSeq adds the units in which one condition of a sequence, the anchor, holds, and from which all
-// other conditions are in reach. The anchor is the first condition if matches must start in the
+// evalSeq adds the units in which one condition of a sequence, the anchor, holds, and from which
+// all other conditions are in reach. The anchor is the first condition if matches must start in the
 // candidates, otherwise the rarest one.
 func (e *evaluation) evalSeq(n *node, out *Bitmap) error {
 	// Order the conditions from the rarest on.

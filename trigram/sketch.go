@@ -53,8 +53,8 @@ func NewSketch(text []byte) *Sketch {
 // Size returns the bytes of memory that the sketch takes.
 func (s *Sketch) Size() int { return 8*(len(s.bits)+len(s.exact)) + 96 }
 
-// addTrigrams adds the trigrams that end in a text. last has the two folded bytes before the text. It
-// returns the last two folded bytes of the text.
+// addTrigrams adds the trigrams that end in a text. last has the two folded bytes before the text.
+// It returns the last two folded bytes of the text.
 func (s *Sketch) addTrigrams(last uint32, text []byte) uint32 {
 	// key has the last three bytes, above a free byte for the next one.
 	key := last << 8

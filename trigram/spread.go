@@ -1,8 +1,8 @@
 package trigram
 
-// requireInReach removes from set the units from which the condition n is not in reach ([reach]). ahead
-// says that n comes after the condition that holds in set, so that n must hold in the same unit or a
-// later one; otherwise in the same unit or an earlier one.
+// requireInReach removes from set the units from which the condition n is not in reach ([reach]).
+// ahead says that n comes after the condition that holds in set, so that n must hold in the same
+// unit or a later one; otherwise in the same unit or an earlier one.
 func (e *evaluation) requireInReach(set *Bitmap, n *node, ahead bool) error {
 	// Evaluate n only in units that are in reach of the set.
 	near, other, outer := e.borrow(), e.borrow(), e.within
@@ -59,8 +59,8 @@ func (e *evaluation) spread(b *Bitmap, ahead bool) error {
 	return nil
 }
 
-// spreadLine adds the units without a newline through which the line of a member goes on, before the
-// member or after it.
+// spreadLine adds the units without a newline through which the line of a member goes on, before
+// the member or after it.
 func (e *evaluation) spreadLine(b *Bitmap, ahead bool) {
 	if ahead {
 		// Go backward: a unit must be set before the unit before it is checked.
@@ -118,8 +118,8 @@ func (b *Bitmap) addPredecessors(docStarts *Bitmap) {
 	}
 }
 
-// addSuccessors adds to the set the unit after each of its units, if it is in the same document. It works
-// downwards, because each word needs the bits that the word before had at first.
+// addSuccessors adds to the set the unit after each of its units, if it is in the same document. It
+// works downwards, because each word needs the bits that the word before had at first.
 func (b *Bitmap) addSuccessors(docStarts *Bitmap) {
 	for i := len(b) - 1; i >= 0; i-- {
 		next := b[i] << 1

@@ -52,8 +52,8 @@ func Units(size int) uint32 {
 }
 
 // Span returns the bytes [from, to) of a document of size bytes that unit u owns, counted from 0
-// inside the document. Each byte belongs to one unit, though the window of the unit before may reach
-// over it. The last unit owns the tail.
+// inside the document. Each byte belongs to one unit, though the window of the unit before may
+// reach over it. The last unit owns the tail.
 func Span(size int, u uint32) (from, to int) {
 	from = int(u) * UnitSize
 	if u+1 >= Units(size) {

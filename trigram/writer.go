@@ -182,8 +182,8 @@ func (w *Writer) allocate() (err error) {
 	return w.reserveLog(logPairs)
 }
 
-// reserveLog makes room in the log for that many pairs. A document may need more than usual. The log
-// must be empty.
+// reserveLog makes room in the log for that many pairs. A document may need more than usual. The
+// log must be empty.
 func (w *Writer) reserveLog(pairs int) (err error) {
 	pairs = max(pairs, logPairs)
 	if len(w.log) >= pairs {
@@ -221,8 +221,8 @@ func (w *Writer) Close() {
 	*w = Writer{err: errors.New("trigram: writer is closed")}
 }
 
-// extractTrigrams finds the distinct trigrams of each unit of a document, and stores them in w.ids and
-// w.ends.
+// extractTrigrams finds the distinct trigrams of each unit of a document, and stores them in w.ids
+// and w.ends.
 func (w *Writer) extractTrigrams(content []byte) error {
 	n := int(Units(len(content)))
 	w.ids, w.ends = w.ids[:0], w.ends[:0]
@@ -244,8 +244,8 @@ func (w *Writer) extractTrigrams(content []byte) error {
 	return nil
 }
 
-// cutWindow returns the window of unit u of n: the byte before the unit, the unit, and the overlap. A
-// virtual newline stands before the document and two after it.
+// cutWindow returns the window of unit u of n: the byte before the unit, the unit, and the overlap.
+// A virtual newline stands before the document and two after it.
 func (w *Writer) cutWindow(content []byte, u, n int) []byte {
 	from, to := u*UnitSize, min((u+1)*UnitSize+Overlap, len(content))
 	if u > 0 && u < n-1 {
@@ -292,7 +292,8 @@ func (w *Writer) recordNewlinesAndRuns(content []byte, n int) {
 	}
 }
 
-// addUnits adds the units of the document to the segment: it writes their trigrams to rows or the log.
+// addUnits adds the units of the document to the segment: it writes their trigrams to rows or the
+// log.
 func (w *Writer) addUnits() {
 	at := uint32(0)
 	for _, end := range w.ends {
@@ -324,9 +325,9 @@ func (w *Writer) addUnit(ids []uint32) {
 	w.logged += addToRowsOrLog(&ids[0], len(ids), &w.hot[0], &w.word[0], 1<<(w.units&63), &w.log[w.logged])
 }
 
-// addToRowsOrLog writes the n trigrams of a unit to rows or the log. If a trigram has a row in hot, it sets
-// bit, which stands for the unit, in the word of that row. Otherwise it appends the trigram to log.
-// It returns how many it appended; log must have room for n.
+// addToRowsOrLog writes the n trigrams of a unit to rows or the log. If a trigram has a row in hot,
+// it sets bit, which stands for the unit, in the word of that row. Otherwise it appends the trigram
+// to log. It returns how many it appended; log must have room for n.
 //
 // It has no branch, because none could be predicted. A trigram without a row also sets a bit, in
 // row 0, which nobody reads. A trigram with a row is also logged, but the next one overwrites it.

@@ -122,8 +122,8 @@ func TestWriter_agreesWithANaiveIndex(t *testing.T) {
 	}
 }
 
-// TestWriter_reusedForASecondIndexWritesTheSameBytes builds indexes with one writer: a large one with rows, then
-// small ones whose data reuse its memory.
+// TestWriter_reusedForASecondIndexWritesTheSameBytes builds indexes with one writer: a large one
+// with rows, then small ones whose data reuse its memory.
 func TestWriter_reusedForASecondIndexWritesTheSameBytes(t *testing.T) {
 	t.Parallel()
 	docs, others := randomDocs(9, 3500, 4500), randomDocs(10, 3000, 4500)

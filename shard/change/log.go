@@ -197,7 +197,8 @@ func (s *generation) find(id string) (uint32, bool) {
 	return 0, false
 }
 
-// bits gives each distinct commit of the revisions a bit of its own. Commits after the 64th get none.
+// bits gives each distinct commit of the revisions a bit of its own. Commits after the 64th get
+// none.
 func bits(revisions []Tip) map[string]uint64 {
 	out := map[string]uint64{}
 	for _, r := range revisions {

@@ -379,8 +379,8 @@ func ask(t *testing.T, l asked, repo, text string, toggles query.Options, pages 
 	return out
 }
 
-// askInPages holds the pages of a search, in both orders, to the whole answer, and so the counts and
-// the marks.
+// askInPages holds the pages of a search, in both orders, to the whole answer, and so the counts
+// and the marks.
 func askInPages(t *testing.T, l asked, text string, req LogSearch, whole *LogMatches) {
 	t.Helper()
 	for _, best := range []bool{false, true} {

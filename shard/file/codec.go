@@ -48,8 +48,9 @@ func (d *Decoder) Uint() uint64 {
 	return v
 }
 
-// Count reads the number of elements that follow. Each has at least one byte, so a larger number than
-// the rest has bytes is damage. So damaged bytes cannot make a reader allocate too much memory.
+// Count reads the number of elements that follow. Each has at least one byte, so a larger number
+// than the rest has bytes is damage. So damaged bytes cannot make a reader allocate too much
+// memory.
 func (d *Decoder) Count() int {
 	v := d.Uint()
 	if v > uint64(len(d.b)) {

@@ -96,8 +96,8 @@ func (w *Writer) flush() {
 	}
 }
 
-// flushLast writes the rest of the buffer, and waits until all is written. It starts no goroutine if
-// the buffer has the whole file.
+// flushLast writes the rest of the buffer, and waits until all is written. It starts no goroutine
+// if the buffer has the whole file.
 func (w *Writer) flushLast() {
 	if w.async != nil {
 		w.async.enqueue(w.buf)

@@ -36,9 +36,9 @@ type authors struct {
 // authorID identifies an author.
 type authorID struct{ name, email string }
 
-// Authors counts the commits of each author that changed a path, or all commits if path is empty. The
-// result is sorted by commits, most first, then by name and e-mail. people maps names and addresses to
-// authors; nil uses those in the commits.
+// Authors counts the commits of each author that changed a path, or all commits if path is empty.
+// The result is sorted by commits, most first, then by name and e-mail. people maps names and
+// addresses to authors; nil uses those in the commits.
 func (h *authors) Authors(ctx context.Context, commit, path string, people *Mailmap) ([]Author, error) {
 	q := LogQuery{Commit: commit, Path: path}
 	filter, err := q.arguments()
@@ -72,8 +72,8 @@ func (h *authors) Authors(ctx context.Context, commit, path string, people *Mail
 	return slices.Clone(out), nil
 }
 
-// countAuthors reads the name and the address of the author of each commit, with a NUL after each, and
-// adds the commits to counts.
+// countAuthors reads the name and the address of the author of each commit, with a NUL after each,
+// and adds the commits to counts.
 func countAuthors(r io.Reader, people *Mailmap, counts map[authorID]int) error {
 	in, size := newRecords(r), 0 // size is the memory of counts in bytes
 	for {

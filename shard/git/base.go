@@ -63,9 +63,9 @@ func (b *base) refs(ctx context.Context) (*refState, error) {
 	}
 }
 
-// cacheRefs caches a state of the references and returns true. fetched is b.fetched before the state was
-// read: if a fetch has changed the references since then, keep returns false, because a caller that has
-// just fetched must not get old references.
+// cacheRefs caches a state of the references and returns true. fetched is b.fetched before the
+// state was read: if a fetch has changed the references since then, keep returns false, because a
+// caller that has just fetched must not get old references.
 func (b *base) cacheRefs(s *refState, fetched uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -64,9 +64,9 @@ const (
 	maxBlame  = 8 << 20          // bytes of the largest file that is blamed whole
 )
 
-// Blame finds which commits wrote the lines of a file. It returns ErrTooLarge for a whole file of more
-// than maxBlame bytes, which would take too long, and ErrBinary for a binary file. The caller must not
-// change the result.
+// Blame finds which commits wrote the lines of a file. It returns ErrTooLarge for a whole file of
+// more than maxBlame bytes, which would take too long, and ErrBinary for a binary file. The caller
+// must not change the result.
 func (h *blames) Blame(ctx context.Context, q BlameQuery) (Blame, error) {
 	s, err := h.files.Source(ctx, q.Commit, q.Path, SourceOptions{Lines: 1, MaxBytes: 8000})
 	if err != nil {
@@ -94,8 +94,9 @@ func (h *blames) Blame(ctx context.Context, q BlameQuery) (Blame, error) {
 	return h.blameSkippingIgnored(ctx, limited, q, b)
 }
 
-// blameSkippingIgnored returns a blame that skips the ignored commits. all is the blame without skipping; if no
-// ignored commit is in it, blameSkippingIgnored returns all. limited is ctx with the time limit of q.
+// blameSkippingIgnored returns a blame that skips the ignored commits. all is the blame without
+// skipping; if no ignored commit is in it, blameSkippingIgnored returns all. limited is ctx with
+// the time limit of q.
 func (h *blames) blameSkippingIgnored(ctx, limited context.Context, q BlameQuery, all Blame) (Blame, error) {
 	r, err := h.rules.rules(ctx)
 	if err != nil {
@@ -163,8 +164,8 @@ func (h *blames) blame(ctx, limited context.Context, q BlameQuery, ignored map[s
 // idsOf returns the ids as text, one a line.
 func idsOf(ids map[string]bool) string { return boundary(ids).text() }
 
-// runBlame runs git blame. After an error it returns the error and the lines found so far. edge has the
-// commits whose parents are missing.
+// runBlame runs git blame. After an error it returns the error and the lines found so far. edge has
+// the commits whose parents are missing.
 func (h *blames) runBlame(ctx context.Context, q BlameQuery, ignored map[string]bool, edge boundary) (Blame, error) {
 	// In UTF-16, the lines of git are not those of the text; p converts between them.
 	p, err := h.files.pieces(ctx, q.Commit, q.Path)

@@ -17,9 +17,9 @@ import (
 //
 // So a patch belongs to the file that it names, not to the next file of the list.
 
-// skipBlankFiles moves d.file to the file to which the next text of git belongs. It skips the files before
-// it, which differ only in blanks, and adds them to d.blank. this reports whether the text belongs to a
-// file.
+// skipBlankFiles moves d.file to the file to which the next text of git belongs. It skips the files
+// before it, which differ only in blanks, and adds them to d.blank. this reports whether the text
+// belongs to a file.
 func (d *diffReader) skipBlankFiles(this func(f *FileDiff) bool) error {
 	if !d.o.IgnoreBlanks {
 		return nil
@@ -29,7 +29,8 @@ func (d *diffReader) skipBlankFiles(this func(f *FileDiff) bool) error {
 		d.file++
 	}
 
-	// The text belongs to no file of a complete list. Fail, because the result would lack its changes.
+	// The text belongs to no file of a complete list. Fail, because the result would lack its
+	// changes.
 	if d.file == len(d.diff.Files) && !d.diff.Cut {
 		return errors.New("git diff-tree told of a file that it had not listed")
 	}
@@ -66,7 +67,8 @@ func (d *diffReader) dropBlank() {
 // unchanged.
 func (f *FileDiff) mayBeBlank() bool { return f.Status == 'M' && f.OldMode == f.NewMode }
 
-// isFirstLine reports whether a line is the first line of the patch of a file. A very long line was cut.
+// isFirstLine reports whether a line is the first line of the patch of a file. A very long line was
+// cut.
 func (f *FileDiff) isFirstLine(line []byte) bool {
 	head := []byte("diff --git " + quoted("a/"+f.OldPath) + " " + quoted("b/"+f.NewPath))
 	return bytes.Equal(line, head) || len(line) >= maxLine && bytes.HasPrefix(head, line)

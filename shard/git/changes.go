@@ -25,9 +25,9 @@ type comparer struct {
 	cached *lru.Cache[string, *Changes] // by the ids of both commits
 }
 
-// Changes compares two commits, first base and then commit, without reading files. It skips subtrees
-// that both share, so comparing neighbours in history is fast. If there are more than maxPaths paths,
-// the result only has Cut set. The caller must not change the result.
+// Changes compares two commits, first base and then commit, without reading files. It skips
+// subtrees that both share, so comparing neighbours in history is fast. If there are more than
+// maxPaths paths, the result only has Cut set. The caller must not change the result.
 func (h *comparer) Changes(ctx context.Context, base, commit string, maxPaths int) (*Changes, error) {
 	for _, c := range []string{base, commit} {
 		if err := checkCommit(c); err != nil {
@@ -77,8 +77,8 @@ type differ struct {
 	out      Changes
 }
 
-// compareTrees compares two trees at a path, given by their ids. One of them may be missing: "". It returns
-// run.ErrStop if there are too many changes.
+// compareTrees compares two trees at a path, given by their ids. One of them may be missing: "". It
+// returns run.ErrStop if there are too many changes.
 func (d *differ) compareTrees(was, is, path string, depth int) error {
 	if was == is {
 		return nil
@@ -176,9 +176,9 @@ func (d *differ) compareEntries(a, b treeEntry, path string, depth int) error {
 	return d.compareTrees(was, is, path, depth+1)
 }
 
-// Nearest returns the index of the commit in among whose time is closest to that of commit, the first if
-// several are equally close: such a commit probably has most files in common with it. It returns -1 if
-// the mirror does not have commit, or none in among.
+// Nearest returns the index of the commit in among whose time is closest to that of commit, the
+// first if several are equally close: such a commit probably has most files in common with it. It
+// returns -1 if the mirror does not have commit, or none in among.
 func (h *comparer) Nearest(ctx context.Context, commit string, among []string) (int, error) {
 	best, distance := -1, int64(0)
 	err := h.with(ctx, func(c reader) error {

@@ -25,8 +25,8 @@ import (
 //
 // Everything unusual is left to git.
 
-// fetchLocal fetches from a repository in a directory of this machine. If git must do it, git gets a
-// view of the directory (view.go).
+// fetchLocal fetches from a repository in a directory of this machine. If git must do it, git gets
+// a view of the directory (view.go).
 func (u *updater) fetchLocal(ctx context.Context, dir string, remote Remote, o FetchOptions) (Fetched, error) {
 	f, err := openForeign(dir, remote.Within)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,8 +62,8 @@ func (u *updater) fetchLocal(ctx context.Context, dir string, remote Remote, o F
 	return done, err
 }
 
-// fetchView fetches from a view of a directory, which it makes inside the mirror and removes at the end.
-// If it has made the mirror and the fetch fails, it removes the mirror.
+// fetchView fetches from a view of a directory, which it makes inside the mirror and removes at the
+// end. If it has made the mirror and the fetch fails, it removes the mirror.
 func (u *updater) fetchView(ctx context.Context, f *foreign, remote Remote, o FetchOptions) (done Fetched, err error) {
 	config, err := f.viewConfig(ctx)
 	if err != nil {
@@ -106,10 +106,10 @@ func (u *updater) fetchView(ctx context.Context, f *foreign, remote Remote, o Fe
 	return u.updateTo(ctx, from, o, there)
 }
 
-// copyPacksIfPossible copies the packs of a directory into a new mirror, so that the first fetch finds nearly all
-// objects there: copying is much faster than packing and indexing. It never makes links to foreign
-// files. If anything fails, it leaves the work to the fetch, which also checks that all objects are
-// there.
+// copyPacksIfPossible copies the packs of a directory into a new mirror, so that the first fetch
+// finds nearly all objects there: copying is much faster than packing and indexing. It never makes
+// links to foreign files. If anything fails, it leaves the work to the fetch, which also checks
+// that all objects are there.
 func (u *updater) copyPacksIfPossible(ctx context.Context, f *foreign) {
 	if f.mayLackHistory() {
 		return
@@ -138,8 +138,8 @@ func (u *updater) copyPacks(ctx context.Context, f *foreign) ([]string, error) {
 	return packs, nil
 }
 
-// fetchWithoutGit fetches without the transport of git, if that is possible: if nothing is new, or if there is no
-// mirror yet. Otherwise it changes nothing and returns false.
+// fetchWithoutGit fetches without the transport of git, if that is possible: if nothing is new, or
+// if there is no mirror yet. Otherwise it changes nothing and returns false.
 func (u *updater) fetchWithoutGit(ctx context.Context, f *foreign, there *listing) (Fetched, bool) {
 	have, err := formatOf(u.dir)
 	if err != nil || have != "" && have != there.format() {
@@ -180,8 +180,8 @@ func (u *updater) fetchWithoutGit(ctx context.Context, f *foreign, there *listin
 	return done, true
 }
 
-// hasRefs reports whether the mirror has exactly the references in want, and the given text in its file
-// HEAD.
+// hasRefs reports whether the mirror has exactly the references in want, and the given text in its
+// file HEAD.
 func (u *updater) hasRefs(want map[string]string, head string) bool {
 	if u.sweep() != nil {
 		return false
@@ -195,7 +195,8 @@ func (u *updater) hasRefs(want map[string]string, head string) bool {
 	return err == nil && strings.TrimSpace(string(text)) == head
 }
 
-// fillMirror fills a new mirror with the objects of a scanned directory, and sets its references and HEAD.
+// fillMirror fills a new mirror with the objects of a scanned directory, and sets its references
+// and HEAD.
 func (u *updater) fillMirror(ctx context.Context, f *foreign, refs map[string]string, head string) error {
 	packs, err := u.copyPacks(ctx, f)
 	if err != nil {
@@ -216,8 +217,8 @@ func (u *updater) fillMirror(ctx context.Context, f *foreign, refs map[string]st
 	return u.writeRefs(refs, head)
 }
 
-// packFrom packs all objects that references of a foreign repository lead to into the mirror. If rest is
-// set, it packs only objects that are in no pack there.
+// packFrom packs all objects that references of a foreign repository lead to into the mirror. If
+// rest is set, it packs only objects that are in no pack there.
 func (u *updater) packFrom(ctx context.Context, f *foreign, refs map[string]string, rest bool) error {
 	objects := f.stores[0].path
 	if strings.ContainsAny(objects, ":\"\n") { // the list of directories cannot contain these

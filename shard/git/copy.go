@@ -33,8 +33,8 @@ import (
 // The copy of a shallow repository has version 2. Between the references and the pack it has the
 // number of commits whose parents are missing, and their ids, one a line.
 //
-// The pack ends with its checksum, so the receiver notices a truncated stream. Before it changes its
-// references, it checks that it has all objects that they lead to.
+// The pack ends with its checksum, so the receiver notices a truncated stream. Before it changes
+// its references, it checks that it has all objects that they lead to.
 const (
 	copyMagic    = "shoal mirror 1"
 	shallowMagic = "shoal mirror 2" // for a shallow repository; older nodes refuse it, and would otherwise fail at its pack
@@ -45,10 +45,10 @@ type copier struct{ *updater }
 
 const copyTime = 2 * time.Hour
 
-// Tips returns the sorted ids of the objects that the references point to, for Export of another node,
-// which leaves out all that is reachable from them. An empty or missing mirror has none. A shallow
-// mirror adds a mark of its boundary, before which it lacks the history: Export ignores the ids if its
-// mirror has another boundary.
+// Tips returns the sorted ids of the objects that the references point to, for Export of another
+// node, which leaves out all that is reachable from them. An empty or missing mirror has none. A
+// shallow mirror adds a mark of its boundary, before which it lacks the history: Export ignores the
+// ids if its mirror has another boundary.
 func (k *copier) Tips(ctx context.Context) ([]string, error) {
 	if format, err := formatOf(k.dir); err != nil || format == "" {
 		return nil, err
@@ -126,9 +126,9 @@ func (k *copier) Export(ctx context.Context, have []string, w io.Writer) error {
 	})
 }
 
-// knownIDs returns the ids, from Tips of another node, that are also in this mirror. cut is the boundary of
-// this mirror. If the other node has another boundary, present returns none, because that node may lack
-// the history of an id.
+// knownIDs returns the ids, from Tips of another node, that are also in this mirror. cut is the
+// boundary of this mirror. If the other node has another boundary, present returns none, because
+// that node may lack the history of an id.
 func (k *copier) knownIDs(ctx context.Context, ids []string, cut boundary) ([]string, error) {
 	theirs := boundary(nil).mark()
 	for _, id := range ids {
@@ -169,8 +169,9 @@ func (k *copier) knownIDs(ctx context.Context, ids []string, cut boundary) ([]st
 }
 
 // Import makes the mirror equal to the one that wrote the stream, also its changed and deleted
-// references. After an error the references are as before, with two exceptions: a stream with another
-// hash algorithm replaces the mirror first, and a mirror that turns out to be damaged is removed.
+// references. After an error the references are as before, with two exceptions: a stream with
+// another hash algorithm replaces the mirror first, and a mirror that turns out to be damaged is
+// removed.
 func (k *copier) Import(ctx context.Context, r io.Reader) error {
 	release, err := k.acquire(ctx)
 	if err != nil {
@@ -219,7 +220,8 @@ func (k *copier) receive(ctx context.Context, r io.Reader) error {
 		return fmt.Errorf("the copy lacks objects: %w", err)
 	}
 
-	// While the references change, use both boundaries, so that git does not look for missing parents.
+	// While the references change, use both boundaries, so that git does not look for missing
+	// parents.
 	both := maps.Clone(to.cut)
 	maps.Copy(both, cut)
 	if err := both.write(filepath.Join(k.dir, shallowFile)); err != nil {
@@ -343,7 +345,8 @@ func (k *copier) receivePack(ctx context.Context, in *bufio.Reader) error {
 		return err
 	}
 
-	// Use the count for the memory limit without a check, because another node of the cluster sends it.
+	// Use the count for the memory limit without a check, because another node of the cluster sends
+	// it.
 	c := k.git("index-pack", "--stdin", "--fix-thin")
 	c.Stdin, c.Timeout, c.Writes = in, copyTime, true
 	c.Memory = c.Allowance() + run.ObjectMemory*int64(count)
@@ -355,9 +358,9 @@ func (u *updater) checkConnected(ctx context.Context, refs map[string]string) er
 	return u.walkObjects(ctx, refs, nil, "--not", "--all")
 }
 
-// checkConnectedTo checks that the mirror has all history of refs, down to the boundary cut instead of its
-// own. It does not assume that the history of the mirror's own references is complete, because another
-// boundary may need more of it.
+// checkConnectedTo checks that the mirror has all history of refs, down to the boundary cut instead
+// of its own. It does not assume that the history of the mirror's own references is complete,
+// because another boundary may need more of it.
 func (k *copier) checkConnectedTo(ctx context.Context, refs map[string]string, cut boundary) error {
 	there := filepath.Join(k.dir, "shallow.copied")
 	if err := cut.write(there); err != nil {
@@ -367,8 +370,8 @@ func (k *copier) checkConnectedTo(ctx context.Context, refs map[string]string, c
 	return k.walkObjects(ctx, refs, []string{"GIT_SHALLOW_FILE=" + there}) // a missing file means all of the history to git
 }
 
-// walkObjects makes git walk all objects that refs lead to, and fails if one is missing. exclude has
-// further arguments of rev-list, which exclude objects from the walk.
+// walkObjects makes git walk all objects that refs lead to, and fails if one is missing. exclude
+// has further arguments of rev-list, which exclude objects from the walk.
 func (u *updater) walkObjects(ctx context.Context, refs map[string]string, env []string, exclude ...string) error {
 	if len(refs) == 0 {
 		return nil
@@ -384,8 +387,8 @@ func (u *updater) walkObjects(ctx context.Context, refs map[string]string, env [
 	return c.Run(ctx)
 }
 
-// setRefs makes the references of the mirror equal to refs. It deletes old ones first, because git cannot
-// make a/b while there is an a.
+// setRefs makes the references of the mirror equal to refs. It deletes old ones first, because git
+// cannot make a/b while there is an a.
 func (k *copier) setRefs(ctx context.Context, refs map[string]string) error {
 	here, err := k.readRefNames(ctx)
 	if err != nil {

@@ -20,9 +20,9 @@ const (
 // errCounting means that enough counts are running already.
 var errCounting = errors.New("other commits are counted")
 
-// count counts the commits of a query, whose arguments for git are filter, and caches the number for all
-// pages of the list. It waits only countWait: then it returns atLeast, the counting continues, and a
-// later page gets the number.
+// count counts the commits of a query, whose arguments for git are filter, and caches the number
+// for all pages of the list. It waits only countWait: then it returns atLeast, the counting
+// continues, and a later page gets the number.
 func (h *logs) count(ctx context.Context, q LogQuery, filter []string) (total int, atLeast bool) {
 	count := func(ctx context.Context) (int, error) {
 		return h.totals.Do(ctx, h.tasks, q.key(filter), func(int) int64 { return 1 }, func(ctx context.Context) (int, error) {
@@ -78,8 +78,8 @@ func (h *logs) countByGit(ctx context.Context, q LogQuery, filter []string) (int
 	c := h.git("log", "--no-show-signature", "--no-patch", "--format=tformat:x") // rev-list has no --use-mailmap
 	c.Timeout, c.Limit = countTime, 4<<30
 
-	// Without a path or another condition (filter has only the start), git can count by itself, which
-	// is faster than printing.
+	// Without a path or another condition (filter has only the start), git can count by itself,
+	// which is faster than printing.
 	if len(filter) == 3 {
 		c.Args = append([]string{"rev-list", "--count"}, filter...)
 		out, err := c.Output(ctx)

@@ -84,8 +84,8 @@ type diffs struct {
 	cached *run.Flights[Diff] // cached, because many readers of a part ask for the next one
 }
 
-// Diff compares two commits directly (two dots), and finds renames. MaxBytes limits the hunks, but not
-// the names of files. The caller must not change the result.
+// Diff compares two commits directly (two dots), and finds renames. MaxBytes limits the hunks, but
+// not the names of files. The caller must not change the result.
 func (h *diffs) Diff(ctx context.Context, base, head string, o DiffOptions) (Diff, error) {
 	path, err := cleanPath(o.Path)
 	if err != nil {
@@ -114,7 +114,8 @@ func (h *diffs) Diff(ctx context.Context, base, head string, o DiffOptions) (Dif
 	})
 }
 
-// size returns about how much memory a difference takes. For one that a time limit has cut it returns
+// size returns about how much memory a difference takes. For one that a time limit has cut it
+// returns
 // -1, because it must not be cached: it may be complete the next time.
 func (d *Diff) size() int64 {
 	n := int64(100)
@@ -298,8 +299,8 @@ func (d *diffReader) readList() error {
 	}
 }
 
-// readNumbers reads how many lines were added to and removed from each file: "12 TAB 3 TAB path NUL", for a
-// rename "12 TAB 3 TAB NUL old NUL new NUL", and dashes for a binary file.
+// readNumbers reads how many lines were added to and removed from each file: "12 TAB 3 TAB path
+// NUL", for a rename "12 TAB 3 TAB NUL old NUL new NUL", and dashes for a binary file.
 func (d *diffReader) readNumbers() error {
 	for ; ; d.file++ {
 		text, length, err := d.in.readBytes(maxPath + maxField)
@@ -330,7 +331,8 @@ func (d *diffReader) readNumbers() error {
 			path = shortened(path[:maxPath], length)
 		}
 
-		// Files that differ only in blanks are missing here. They are not renamed, so compare one name.
+		// Files that differ only in blanks are missing here. They are not renamed, so compare one
+		// name.
 		if err := d.skipBlankFiles(func(f *FileDiff) bool { return f.NewPath == path }); err != nil {
 			return err
 		}
@@ -456,11 +458,12 @@ func (d *diffReader) readHunk(f *FileDiff, header string) error {
 	return nil
 }
 
-// withoutMarks removes the byte order mark from the first line of the old and of the new file in the
-// body of a hunk, unless only one of them has it: then the mark is the change.
+// withoutMarks removes the byte order mark from the first line of the old and of the new file in
+// the body of a hunk, unless only one of them has it: then the mark is the change.
 func withoutMarks(h Hunk, body []byte) []byte {
 	const mark = "\ufeff"
-	// first returns the offset of the text of line 1 of a side, whose lines begin with one of signs;
+	// first returns the offset of the text of line 1 of a side, whose lines begin with one of
+	// signs;
 	// -1 if the hunk does not have line 1.
 	first := func(start int, signs string) int {
 		for at := 0; start == 1 && at < len(body); at += bytes.IndexByte(body[at:], '\n') + 1 {

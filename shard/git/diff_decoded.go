@@ -15,8 +15,9 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// For git, a text in UTF-16 or UTF-32 is binary. So diffs.decode writes both sides of such a file in UTF-8
-// to files outside of a repository, and lets git compare these. A missing side has no file:
+// For git, a text in UTF-16 or UTF-32 is binary. So diffs.decode writes both sides of such a file
+// in UTF-8 to files outside of a repository, and lets git compare these. A missing side has no
+// file:
 //
 //	<mirror>/tmp_objdir-.../old/000000      if the process is killed, the next fetch removes it
 //	<mirror>/tmp_objdir-.../new/000000
@@ -35,8 +36,8 @@ type decoded struct {
 	at   []int // by file in dir: its index in the difference
 }
 
-// compareDecodable replaces the changes of files in UTF-16 and UTF-32, which are binary for git, by those of their
-// texts.
+// compareDecodable replaces the changes of files in UTF-16 and UTF-32, which are binary for git, by
+// those of their texts.
 func (h *diffs) compareDecodable(ctx context.Context, base, head string, d *diffReader, around int) (err error) {
 	w := &decoded{left: maxDecodedBytes}
 	defer func() {
@@ -60,8 +61,8 @@ func (h *diffs) compareDecodable(ctx context.Context, base, head string, d *diff
 	return d.compareDecoded(ctx, w, around)
 }
 
-// mayBeUTF16 reports whether a file may be text in UTF-16 or UTF-32: git says that it is binary, or, if
-// the text has no NUL, a hunk contains a byte order mark.
+// mayBeUTF16 reports whether a file may be text in UTF-16 or UTF-32: git says that it is binary,
+// or, if the text has no NUL, a hunk contains a byte order mark.
 func (f *FileDiff) mayBeUTF16() bool {
 	marked := func(h Hunk) bool { return strings.Contains(h.Body, "\xff\xfe") || strings.Contains(h.Body, "\xfe\xff") }
 	ordinary := func(mode string) bool { return mode == "000000" || strings.HasPrefix(mode, "100") }
@@ -178,8 +179,8 @@ func (d *diffReader) readPatches() error {
 	return ignoreEOF(err)
 }
 
-// dropBlankDecoded removes, if blanks are ignored, those of the files with the given indexes that differ only in
-// blanks.
+// dropBlankDecoded removes, if blanks are ignored, those of the files with the given indexes that
+// differ only in blanks.
 func (d *diffReader) dropBlankDecoded(indexes []int) {
 	for _, i := range slices.Backward(indexes) {
 		if f := &d.diff.Files[i]; d.o.IgnoreBlanks && f.mayBeBlank() && f.Added+f.Removed == 0 {

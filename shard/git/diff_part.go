@@ -1,10 +1,12 @@
 package git
 
-// DiffOptions.Skip and Limit select a part of a difference. Git must compare all files to find renames,
-// so diffReader skips the patches before the part, and stops after it. If blanks are ignored it reads all
-// patches, because only the patch of a file shows whether the file has changes.
+// DiffOptions.Skip and Limit select a part of a difference. Git must compare all files to find
+// renames, so diffReader skips the patches before the part, and stops after it. If blanks are
+// ignored it reads all patches, because only the patch of a file shows whether the file has
+// changes.
 
-// indexInPart returns the index of the current file among the files that do not differ only in blanks.
+// indexInPart returns the index of the current file among the files that do not differ only in
+// blanks.
 func (d *diffReader) indexInPart() int { return d.file - len(d.blank) }
 
 // isInPart reports whether the current file is in the requested part.
@@ -12,7 +14,8 @@ func (d *diffReader) isInPart() bool {
 	return d.o.Limit == 0 || d.indexInPart() >= d.o.Skip && d.indexInPart()-d.o.Skip < d.o.Limit
 }
 
-// isPastPart reports whether the current file is after the requested part, so that reading can stop.
+// isPastPart reports whether the current file is after the requested part, so that reading can
+// stop.
 func (d *diffReader) isPastPart() bool {
 	return d.o.Limit > 0 && !d.o.IgnoreBlanks && d.indexInPart() >= d.o.Skip && !d.isInPart()
 }

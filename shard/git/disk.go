@@ -11,10 +11,11 @@ type diskRoom struct {
 	granted map[string]int64 // bytes that each fetch may receive, by the directory of its mirror
 }
 
-// grant grants the fetch of a mirror a quarter of the free bytes that are not granted to other fetches, so
-// that all fetches together leave some of the disk free. free is the number of free bytes; if it is 0,
-// which means unknown, limit is 0: no limit. written returns how many bytes a fetch has received so far,
-// by the directory of its mirror. The caller must call done at the end of the fetch.
+// grant grants the fetch of a mirror a quarter of the free bytes that are not granted to other
+// fetches, so that all fetches together leave some of the disk free. free is the number of free
+// bytes; if it is 0, which means unknown, limit is 0: no limit. written returns how many bytes a
+// fetch has received so far, by the directory of its mirror. The caller must call done at the end
+// of the fetch.
 func (r *diskRoom) grant(dir string, free int64, written func(dir string) int64) (limit int64, done func()) {
 	if free <= 0 {
 		return 0, func() {}

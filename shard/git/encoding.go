@@ -43,8 +43,9 @@ func plainName(name string) string {
 	return name
 }
 
-// inUTF8 converts a commit from the encoding that its header names to UTF-8, as git does. It returns a
-// commit without such a header unchanged, and ErrAskGit for an encoding that it does not know.
+// inUTF8 converts a commit from the encoding that its header names to UTF-8, as git does. It
+// returns a commit without such a header unchanged, and ErrAskGit for an encoding that it does not
+// know.
 func inUTF8(text []byte) ([]byte, error) {
 	name := plainName(encodingOf(text))
 	if name == "" || name == "utf8" {
@@ -74,8 +75,8 @@ func encodingOf(text []byte) string {
 	return string(value)
 }
 
-// parseCommit parses the object of a commit. ok is false if its encoding is unknown here: then the result
-// has only the hash, and the caller must ask git.
+// parseCommit parses the object of a commit. ok is false if its encoding is unknown here: then the
+// result has only the hash, and the caller must ask git.
 func parseCommit(id, text []byte) (c Commit, ok bool) {
 	c.Hash, c.Parents = hex.EncodeToString(id), []string{}
 	text, err := inUTF8(text)
@@ -117,8 +118,8 @@ func parseIdentity(line string) (name, email string, t time.Time) {
 	return strings.TrimSpace(line[:open]), strings.TrimSpace(line[open+1 : end]), unixTime(seconds)
 }
 
-// splitMessage splits the message of a commit as git does: the subject is the first paragraph as one
-// line, the body is the rest.
+// splitMessage splits the message of a commit as git does: the subject is the first paragraph as
+// one line, the body is the rest.
 func splitMessage(message string) (subject, body string) {
 	rest := skipBlank(message)
 	var lines []string

@@ -24,11 +24,11 @@ type Fetched struct {
 	Refs          int    // number of branches and tags in the mirror now
 }
 
-// Fetch updates the mirror to the state of the remote: all branches and tags, also changed and deleted
-// ones, and HEAD. It makes the mirror if there is none, and makes it again if the hash algorithm of the
-// remote has changed or objects of the mirror are damaged. It never prompts and never hangs (Timeout,
-// Stall). After a failure, the mirror has its old state or a newer one. If nothing is new, it only lists
-// the references of the remote.
+// Fetch updates the mirror to the state of the remote: all branches and tags, also changed and
+// deleted ones, and HEAD. It makes the mirror if there is none, and makes it again if the hash
+// algorithm of the remote has changed or objects of the mirror are damaged. It never prompts and
+// never hangs (Timeout, Stall). After a failure, the mirror has its old state or a newer one. If
+// nothing is new, it only lists the references of the remote.
 //
 // If HEAD leads to no commit but there are branches, then main, master or otherwise the first
 // branch by name replaces it.
@@ -52,8 +52,8 @@ func (u *updater) Fetch(ctx context.Context, remote Remote, o FetchOptions) (Fet
 		return Fetched{}, err
 	}
 
-	// A fetch cannot repair a damaged mirror, because the remote does not send objects that the mirror
-	// seems to have. Make the mirror again, once.
+	// A fetch cannot repair a damaged mirror, because the remote does not send objects that the
+	// mirror seems to have. Make the mirror again, once.
 	f, err := u.updateTo(ctx, from, o, there)
 	if err != nil && ctx.Err() == nil && u.mayBeDamaged(ctx, err) {
 		if err := u.discard(); err != nil {
@@ -64,8 +64,8 @@ func (u *updater) Fetch(ctx context.Context, remote Remote, o FetchOptions) (Fet
 	return f, err
 }
 
-// mayBeDamaged reports whether a fetch may have failed with err because the mirror is damaged, and not
-// because of the remote or a limit.
+// mayBeDamaged reports whether a fetch may have failed with err because the mirror is damaged, and
+// not because of the remote or a limit.
 func (u *updater) mayBeDamaged(ctx context.Context, err error) bool {
 	if errors.Is(err, ErrAuth) || errors.Is(err, ErrStalled) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrUnknown) || errors.Is(err, ErrDamaged) {
 		return false
@@ -74,8 +74,8 @@ func (u *updater) mayBeDamaged(ctx context.Context, err error) bool {
 	return errors.As(err, &failed) && damage.MatchString(failed.Stderr) || !u.Sound(ctx)
 }
 
-// updateTo makes the references of the mirror equal to there, those of the remote, and fetches the objects
-// that they need.
+// updateTo makes the references of the mirror equal to there, those of the remote, and fetches the
+// objects that they need.
 func (u *updater) updateTo(ctx context.Context, from source, o FetchOptions, there *listing) (Fetched, error) {
 	if _, err := u.prepare(ctx, there.format()); err != nil {
 		return Fetched{}, fmt.Errorf("prepare mirror: %w", err)
@@ -140,8 +140,8 @@ func (l *listing) defaultRef() string {
 
 	candidates := all
 	if l.head != "" {
-		// HEAD is detached, or the server is old and does not name its branch: choose a branch at the
-		// same commit.
+		// HEAD is detached, or the server is old and does not name its branch: choose a branch at
+		// the same commit.
 		candidates = same
 	}
 	slices.Sort(candidates)
@@ -207,8 +207,8 @@ func (u *updater) transfer(ctx context.Context, from source, o FetchOptions, det
 	return errors.Join(fmt.Errorf("fetch %s: %w", from, err), removeErr)
 }
 
-// removeIncompletePacks removes incomplete packs, and returns the size of the largest. No fetch may be
-// running.
+// removeIncompletePacks removes incomplete packs, and returns the size of the largest. No fetch may
+// be running.
 func (u *updater) removeIncompletePacks() (largest int64, err error) {
 	var errs []error
 	eachIncompletePack(u.dir, func(path string, size int64) {
@@ -238,9 +238,9 @@ func eachIncompletePack(dir string, use func(path string, size int64)) {
 	})
 }
 
-// deleteRefs deletes the references that git fetch --prune does not delete: all of them if the remote is empty,
-// and headRef if HEAD is no longer detached. here has the references of the mirror, want those that it
-// must have.
+// deleteRefs deletes the references that git fetch --prune does not delete: all of them if the
+// remote is empty, and headRef if HEAD is no longer detached. here has the references of the
+// mirror, want those that it must have.
 func (u *updater) deleteRefs(ctx context.Context, here, want map[string]string) error {
 	var script bytes.Buffer
 	for name := range here {
@@ -259,9 +259,9 @@ func (u *updater) deleteRefs(ctx context.Context, here, want map[string]string) 
 	return c.Run(ctx)
 }
 
-// announcedMemory returns how many bytes of memory a fetch that ran out of memory needs for the objects
-// that the remote has announced. Their number is at the start of the incomplete pack, which it removes.
-// It returns 0 if they are too few to be the reason.
+// announcedMemory returns how many bytes of memory a fetch that ran out of memory needs for the
+// objects that the remote has announced. Their number is at the start of the incomplete pack, which
+// it removes. It returns 0 if they are too few to be the reason.
 func (u *updater) announcedMemory() (memory int64) {
 	run.EachPack(u.dir, func(path string, _ os.DirEntry) {
 		if !strings.HasPrefix(filepath.Base(path), "tmp_") {

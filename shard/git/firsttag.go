@@ -40,7 +40,8 @@ type tagOrder struct {
 	firsts *lru.Cache[string, FirstTag] // by commit
 }
 
-// sortedTags returns the sorted tags of a state of the references. It caches those of the latest state.
+// sortedTags returns the sorted tags of a state of the references. It caches those of the latest
+// state.
 func (h *tagOrders) sortedTags(s *refState) *tagOrder {
 	if o := h.last.Load(); o != nil && o.state == s {
 		return o
@@ -84,8 +85,8 @@ func (h *tagOrders) firstTagIn(ctx context.Context, limit time.Duration, commit 
 	return first, nil
 }
 
-// Having returns those of refs that have a commit in their history. It takes at most two seconds. late
-// says that time ran out, so that other refs may have it, too.
+// Having returns those of refs that have a commit in their history. It takes at most two seconds.
+// late says that time ran out, so that other refs may have it, too.
 func (h *tagOrders) Having(ctx context.Context, commit string, refs []Ref) (kept []Ref, late bool, err error) {
 	return h.havingIn(ctx, firstTagTime, commit, refs)
 }
@@ -114,8 +115,8 @@ func (h *tagOrders) havingIn(ctx context.Context, limit time.Duration, commit st
 	return kept, late, nil
 }
 
-// withReach calls do with a reach for a commit. If the time limit ends do early, it returns late and no
-// error.
+// withReach calls do with a reach for a commit. If the time limit ends do early, it returns late
+// and no error.
 func (h *tagOrders) withReach(ctx context.Context, limit time.Duration, commit string, do func(*reach) error) (late bool, err error) {
 	err = h.inHistory(ctx, limit, func(c *chronicle, shallow boundary, late func() error) error {
 		d, err := c.newReach(commit)
@@ -151,8 +152,8 @@ func newAgedTag(tag Ref) agedTag {
 // hasNoVersion reports whether the name has no version, as nightly.
 func (t *agedTag) hasNoVersion() bool { return t.series == t.Name }
 
-// setFrom sets Name, Release and Whole, given all tags, the oldest first. d tells which tags have the
-// commit.
+// setFrom sets Name, Release and Whole, given all tags, the oldest first. d tells which tags have
+// the commit.
 func (f *FirstTag) setFrom(d *reach, tags []agedTag) error {
 	var name *agedTag
 	for i := range tags {
@@ -188,14 +189,15 @@ var versionAlone = regexp.MustCompile(`(?i)^(?:v|ver|version|rel|release)?[-._/]
 // preRelease matches the end of a name such as v2.0-rc1, 3.0.0b2 or v1.0.0-beta.3.
 var preRelease = regexp.MustCompile(`(?i)(?:rc|alpha|beta|pre|preview|dev|snapshot|nightly|canary|\d[ab])[-._]?\d*$`)
 
-// isPreRelease reports whether the name of a tag is that of a pre-release, or has no version, as nightly.
+// isPreRelease reports whether the name of a tag is that of a pre-release, or has no version, as
+// nightly.
 func isPreRelease(name string) bool {
 	return preRelease.MatchString(name) || !strings.ContainsAny(name, "0123456789")
 }
 
-// reach tells which commits have a given commit, the target, in their history. All calls of has together
-// walk each commit once. has skips commits whose generation is not greater than that of the target,
-// because the generation of a commit is greater than those of its parents.
+// reach tells which commits have a given commit, the target, in their history. All calls of has
+// together walk each commit once. has skips commits whose generation is not greater than that of
+// the target, because the generation of a commit is greater than those of its parents.
 type reach struct {
 	c           *chronicle
 	target      uint32       // position of the target
@@ -276,8 +278,8 @@ func (d *reach) has(commit string) (bool, error) {
 	return d.yes.has(from), nil
 }
 
-// enter appends a commit to d.way if its history must be searched and was not yet. So a cycle in a damaged
-// graph does no harm.
+// enter appends a commit to d.way if its history must be searched and was not yet. So a cycle in a
+// damaged graph does no harm.
 func (d *reach) enter(pos uint32) {
 	if !d.yes.has(pos) && !d.seen.has(pos) && d.mayHave(pos) {
 		d.seen.add(pos)

@@ -110,8 +110,8 @@ func (f *foreign) close() {
 	f.stores, f.head, f.common = nil, nil, nil
 }
 
-// findRoot sets root and owner. A symbolic link between within, the directory of the connection, and
-// the root has to belong to the owner of the root or to the user root.
+// findRoot sets root and owner. A symbolic link between within, the directory of the connection,
+// and the root has to belong to the owner of the root or to the user root.
 func (f *foreign) findRoot(within string) (err error) {
 	if f.root, err = filepath.EvalSymlinks(f.asked); err != nil {
 		return err
@@ -336,8 +336,8 @@ func (f *foreign) resolveDir(path string) (string, error) {
 	return real, nil
 }
 
-// outsideError returns the error for a path that leads to real, which is outside of the directory of
-// the connection.
+// outsideError returns the error for a path that leads to real, which is outside of the directory
+// of the connection.
 func (f *foreign) outsideError(path, real string) error {
 	switch path {
 	case f.asked:
@@ -389,8 +389,8 @@ func (f *foreign) hasFile(name string) bool {
 // mayLackHistory reports whether the repository's own packs may lack a part of its history.
 func (f *foreign) mayLackHistory() bool { return f.hasFile("shallow") || len(f.stores) > 1 }
 
-// scan checks that every file of the stores is an ordinary file, as git may open any of them. It sets
-// bytes and loose.
+// scan checks that every file of the stores is an ordinary file, as git may open any of them. It
+// sets bytes and loose.
 func (f *foreign) scan(ctx context.Context) error {
 	f.bytes, f.loose = 0, false
 	files := 0
@@ -408,7 +408,8 @@ func (f *foreign) scan(ctx context.Context) error {
 				f.bytes += run.Occupied(info)
 			}
 
-			// A loose object is in a directory whose name has the two digits of the first byte of its id.
+			// A loose object is in a directory whose name has the two digits of the first byte of
+			// its id.
 			f.loose = f.loose || len(path.Dir(name)) == 2
 			return ctx.Err()
 		})
@@ -419,8 +420,8 @@ func (f *foreign) scan(ctx context.Context) error {
 	return nil
 }
 
-// readRefs reads the branches, the tags and HEAD. The error is pack.ErrAskGit if git has to read them
-// from a view.
+// readRefs reads the branches, the tags and HEAD. The error is pack.ErrAskGit if git has to read
+// them from a view.
 func (f *foreign) readRefs() (*listing, error) {
 	text, err := f.config()
 	if err != nil || f.head == nil || !hasPlainRefs(text) || f.hasFile("commondir") {
@@ -477,8 +478,8 @@ func hasPlainRefs(config []byte) bool {
 
 // copyPacks copies the packs of a repository into one of our directories, and their indexes if
 // indexes is set. Call scan before. It returns the paths of the copies without an ending. It fails
-// for the packs of a partial clone, for a pack with holes, which git never writes, and, if indexes is
-// set, for a pack without an index.
+// for the packs of a partial clone, for a pack with holes, which git never writes, and, if indexes
+// is set, for a pack without an index.
 func (f *foreign) copyPacks(ctx context.Context, to string, indexes bool) (packs []string, err error) {
 	own := f.stores[0].dir
 	var names []string
@@ -520,8 +521,9 @@ func (f *foreign) copyPacks(ctx context.Context, to string, indexes bool) (packs
 }
 
 // hasTrustedIndexes reports whether the repository belongs to root or to our own user, so that the
-// indexes of its packs can be used. An index says where each object is. A forged one could show other
-// contents under the id of an object, also to readers who have that object from another repository.
+// indexes of its packs can be used. An index says where each object is. A forged one could show
+// other contents under the id of an object, also to readers who have that object from another
+// repository.
 func (f *foreign) hasTrustedIndexes() bool { return f.owner == 0 || int(f.owner) == os.Geteuid() }
 
 // copyWhole copies a file into a new one. It fails if the file has holes.

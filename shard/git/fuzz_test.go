@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzGitOutputReaders_neverPanic gives the readers of git's output texts that git would never print.
-// They must return errors, and never more than their input.
+// FuzzGitOutputReaders_neverPanic gives the readers of git's output texts that git would never
+// print. They must return errors, and never more than their input.
 func FuzzGitOutputReaders_neverPanic(f *testing.F) {
 	f.Add([]byte("100644 name\x00aaaaaaaaaaaaaaaaaaaa40000 dir\x00bbbbbbbbbbbbbbbbbbbb"))
 	f.Add([]byte(":100644 100644 a b M\x00path\x00\x00diff --git a/x b/x\n@@ -1,2 +1 @@ head\n-a\n-b\n+c\n\\ No newline\n"))

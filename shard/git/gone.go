@@ -12,8 +12,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// goneTime is the time limit for searching the history for one path. It is short, as the caller waits
-// with what it knows already: the path is missing.
+// goneTime is the time limit for searching the history for one path. It is short, as the caller
+// waits with what it knows already: the path is missing.
 const goneTime = 2 * time.Second
 
 // goneNames limits how many new files of a commit git compares with as many removed files, to find

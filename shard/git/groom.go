@@ -81,8 +81,8 @@ func (u *updater) Groom(ctx context.Context) error {
 	return u.runStep(ctx, "commit-graph", "write", "--reachable", "--changed-paths", split, "--no-progress")
 }
 
-// needsNoGraph reports whether a mirror has no commit graph yet, and so few commits that reading them all
-// is faster than writing one.
+// needsNoGraph reports whether a mirror has no commit graph yet, and so few commits that reading
+// them all is faster than writing one.
 func (u *updater) needsNoGraph(s *refState) bool {
 	if graphs, err := filepath.Glob(filepath.Join(escapeGlob(u.dir), "objects/info/commit-graph*")); err != nil || len(graphs) > 0 {
 		return false

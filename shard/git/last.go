@@ -152,7 +152,8 @@ type lastEntry struct {
 	at    uint32 // present commit; if found, the last change
 }
 
-// lastWalk returns a walk in which the entries of a directory, at most maxEntries, wait at a commit.
+// lastWalk returns a walk in which the entries of a directory, at most maxEntries, wait at a
+// commit.
 func (c *chronicle) lastWalk(commit string, dir Entry, maxEntries int) (*lastWalk, error) {
 	base, err := c.walk(commit, dir.Path)
 	if err != nil {
@@ -225,8 +226,8 @@ func (w *lastWalk) moveEntries(pos uint32, entries []int) {
 	w.order++
 }
 
-// walkBack walks until each entry is found. late returns errLate when the time is over: then the walk
-// ends without an error.
+// walkBack walks until each entry is found. late returns errLate when the time is over: then the
+// walk ends without an error.
 func (w *lastWalk) walkBack(late func() error) error {
 	for len(w.queue) > 0 {
 		err := w.moveNewest()
@@ -234,8 +235,8 @@ func (w *lastWalk) walkBack(late func() error) error {
 			err = late()
 		}
 
-		// It also ends if there are too many commits outside of the graph: the caller starts another
-		// walk where this one has ended.
+		// It also ends if there are too many commits outside of the graph: the caller starts
+		// another walk where this one has ended.
 		if errors.Is(err, errLate) || errors.Is(err, pack.ErrAskGit) && len(w.c.extras) == maxExtras {
 			return nil
 		}
@@ -246,8 +247,8 @@ func (w *lastWalk) walkBack(late func() error) error {
 	return nil
 }
 
-// moveNewest takes the newest commit. It moves each entry that waits there to a parent with the same
-// state. For the others the commit is the last change.
+// moveNewest takes the newest commit. It moves each entry that waits there to a parent with the
+// same state. For the others the commit is the last change.
 func (w *lastWalk) moveNewest() (err error) {
 	pos := w.queue.pop().pos
 	entries := w.pending[pos]
@@ -297,8 +298,8 @@ func (w *lastWalk) moveNewest() (err error) {
 	return nil
 }
 
-// sameEntries returns a bit for each entry, set if the directory in a commit has the entry in the same
-// state as at the start.
+// sameEntries returns a bit for each entry, set if the directory in a commit has the entry in the
+// same state as at the start.
 func (w *lastWalk) sameEntries(pos uint32) ([]uint64, error) {
 	dir := treeItem{mode: "40000", id: string(w.c.tree(pos))}
 	if w.path != nil {

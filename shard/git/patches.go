@@ -202,8 +202,8 @@ func (h *traces) checkHasCommit(ctx context.Context, id string) error {
 // have. It needs memory for one patch.
 //
 // Git compares all of them in one run. After an error, for example about a tree that needs too much
-// memory, the caller may try again with alone set: each commit is then read separately, and one that
-// fails gets Unread set.
+// memory, the caller may try again with alone set: each commit is then read separately, and one
+// that fails gets Unread set.
 func (h *traces) Patches(ctx context.Context, ids []string, alone bool, to PatchReader) error {
 	cut, err := shallowOf(h.dir)
 	if err != nil {
@@ -439,8 +439,8 @@ func (h *PatchHunk) setEmptyStarts() {
 	}
 }
 
-// parseHeader parses a line between the name of a file and its hunks: the file's mode, a rename, or that
-// it is binary.
+// parseHeader parses a line between the name of a file and its hunks: the file's mode, a rename, or
+// that it is binary.
 func (p *patchParser) parseHeader(line string) {
 	switch {
 	case strings.HasPrefix(line, "new file mode "):
@@ -468,13 +468,15 @@ func (p *patchParser) beginHunk(line string) error {
 		return nil
 	}
 
-	// "@@@ -1,2 -3 +1,4 @@@" has one more @ than the merge has parents. addMergeLine makes the hunks.
+	// "@@@ -1,2 -3 +1,4 @@@" has one more @ than the merge has parents. addMergeLine makes the
+	// hunks.
 	ranges := strings.Fields(line)
 	p.parents = len(ranges[0]) - 1
 	if p.parents < 2 || len(ranges) < p.parents+2 {
 		return fmt.Errorf("git diff-tree said %.80q", line)
 	}
-	// Ignore the numbers of lines: for a file that a merge deletes, git prints +1,18446744073709551615.
+	// Ignore the numbers of lines: for a file that a merge deletes, git prints
+	// +1,18446744073709551615.
 	var err error
 	for i, to := range map[int]*int{1: &p.old, 1 + p.parents: &p.now} {
 		start, _, _ := strings.Cut(ranges[i][1:], ",")
@@ -543,7 +545,8 @@ func (p *patchParser) addMergeLine(signs, text []byte) {
 	}
 }
 
-// ownHunk returns the last hunk of a merge's own lines if it ends at the current line, or a new one.
+// ownHunk returns the last hunk of a merge's own lines if it ends at the current line, or a new
+// one.
 func (p *patchParser) ownHunk() *PatchHunk {
 	if n := len(p.f.Hunks); n > 0 {
 		h := &p.f.Hunks[n-1]

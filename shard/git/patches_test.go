@@ -27,7 +27,8 @@ func TestAncestry_refusesCommitsThatAreNotThere(t *testing.T) {
 	}
 }
 
-// A short history is walked over here, a long one by git: both give the same commits, parents first.
+// A short history is walked over here, a long one by git: both give the same commits, parents
+// first.
 func TestAncestry_agreesWithGit(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)

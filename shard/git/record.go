@@ -11,8 +11,8 @@ import (
 )
 
 // Whoever may push decides how long the texts of a repository are, and some hundred bytes of a pack
-// can decompress to any length. So the readers shorten a text that is longer than these limits while
-// they read it, and say so in the text.
+// can decompress to any length. So the readers shorten a text that is longer than these limits
+// while they read it, and say so in the text.
 const (
 	maxSubject = 16 << 10 // bytes, as all below
 	maxBody    = 64 << 10
@@ -37,8 +37,8 @@ func newRoom() *room {
 // allowed returns how many bytes to keep of a text that may have at most maxBytes.
 func (r *room) allowed(maxBytes int) int { return min(maxBytes, max(int(*r), leastText)) }
 
-// shorten shortens a text to what is allowed, and counts it. The result is a copy, so the longer text
-// can be freed.
+// shorten shortens a text to what is allowed, and counts it. The result is a copy, so the longer
+// text can be freed.
 func (r *room) shorten(text string, maxBytes int) string {
 	if n := r.allowed(maxBytes); len(text) > n {
 		text = shortened(text[:n], len(text))
@@ -148,7 +148,8 @@ func (r *records) readText(maxBytes int) (string, error) {
 	return s, err
 }
 
-// readCommit reads one commit as commitFormat prints it. The error is io.EOF at the end of the output.
+// readCommit reads one commit as commitFormat prints it. The error is io.EOF at the end of the
+// output.
 func (r *records) readCommit() (c Commit, err error) {
 	if c.Hash, err = r.readField(maxField); err != nil {
 		return c, err

@@ -106,6 +106,7 @@ type FetchOptions struct {
 	Most    int64         // limit on the received bytes; 0 means a quarter of the volume's free space that no other fetch has reserved
 }
 
+// timeout returns the time limit for the whole fetch.
 func (o FetchOptions) timeout() time.Duration {
 	if o.Timeout <= 0 {
 		return 2 * time.Hour
@@ -113,6 +114,7 @@ func (o FetchOptions) timeout() time.Duration {
 	return o.Timeout
 }
 
+// stall returns the time limit for receiving next to nothing.
 func (o FetchOptions) stall() time.Duration {
 	if o.Stall <= 0 {
 		return time.Minute
@@ -217,8 +219,8 @@ func list(ctx context.Context, from source, o FetchOptions) (*listing, error) {
 	return l, nil
 }
 
-// checkSpeaksGit repeats the listing and returns an error if no packets of git's protocol came. A web
-// page, such as the sign-in page of a proxy, lists no references either, and must not empty the
+// checkSpeaksGit repeats the listing and returns an error if no packets of git's protocol came. A
+// web page, such as the sign-in page of a proxy, lists no references either, and must not empty the
 // mirror.
 func checkSpeaksGit(ctx context.Context, c run.Command) error {
 	// GIT_TRACE_PACKET prints packets only for git's own protocol.

@@ -32,8 +32,8 @@ type rulesReader struct {
 	cached *lru.Cache[string, rules] // by commit of HEAD
 }
 
-// rules reads the rules of the default branch. They count for all revisions, as git does it in a bare
-// repository: an old revision lacks later corrections.
+// rules reads the rules of the default branch. They count for all revisions, as git does it in a
+// bare repository: an old revision lacks later corrections.
 func (h *rulesReader) rules(ctx context.Context) (r rules, err error) {
 	s, err := h.refs(ctx)
 	if err != nil || s.head == "" {

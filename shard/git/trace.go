@@ -221,7 +221,8 @@ func nextCommits(in *bufio.Reader, limit int) (commits []string, first time.Time
 	return commits, first, nil
 }
 
-// diffCommand returns the git diff-tree that compares commits with their parents, with more options.
+// diffCommand returns the git diff-tree that compares commits with their parents, with more
+// options.
 func (h *traces) diffCommand(q TraceQuery, commits []string, options ...string) *run.Command {
 	c := h.git("diff-tree", "--stdin", "-r", "--root", "--no-renames", "--no-ext-diff", "--no-textconv")
 	c.Args = append(append(c.Args, options...), "--")
@@ -292,8 +293,8 @@ func (h *traces) compareBatch(ctx context.Context, q TraceQuery, batch []string,
 // changedFile is a file that a commit changed, with its entry as git prints it.
 type changedFile struct{ path, entry string }
 
-// keepMatches removes the files in which no changed line matches the expression itself. Git has found
-// them with pickaxe, the options for an expression that matches more.
+// keepMatches removes the files in which no changed line matches the expression itself. Git has
+// found them with pickaxe, the options for an expression that matches more.
 func (h *traces) keepMatches(ctx context.Context, q TraceQuery, pickaxe []string, byGit map[string][]changedFile) error {
 	if len(byGit) == 0 {
 		return nil
@@ -311,8 +312,8 @@ func (h *traces) keepMatches(ctx context.Context, q TraceQuery, pickaxe []string
 	return nil
 }
 
-// readDifferences runs a command of diffCommand with -z and --raw. It prints each commit followed by
-// its files. use gets each file with the commit:
+// readDifferences runs a command of diffCommand with -z and --raw. It prints each commit followed
+// by its files. use gets each file with the commit:
 //
 //	<commit> NUL :100644 100644 <oid> <oid> M NUL path NUL ...
 func readDifferences(ctx context.Context, c *run.Command, use func(commit, entry, path string) error) error {

@@ -64,8 +64,8 @@ func (h *traces) patchCommand(q TraceQuery, commits, pickaxe []string) *run.Comm
 	return h.diffCommand(q, commits, append(slices.Clone(pickaxe), "--patch", "--unified=0", "--full-index", "--no-color")...)
 }
 
-// lineMatcher returns a function that reports whether a line of a file matches the query; nil if the
-// query has a text of several lines, which no single line matches.
+// lineMatcher returns a function that reports whether a line of a file matches the query; nil if
+// the query has a text of several lines, which no single line matches.
 func (q *TraceQuery) lineMatcher() func(line string) bool {
 	if strings.Contains(q.Text, "\n") {
 		return nil

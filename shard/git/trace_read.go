@@ -46,8 +46,8 @@ func (h *traces) readBatch(ctx context.Context, r *changeReader, batch []string)
 }
 
 // readFile compares all versions of one changed file, if git cannot: in a merge, or if a version
-// begins with a byte order mark. Its entry has a colon for each parent, the modes of the file in the
-// parents and in the commit, and its ids in the same order:
+// begins with a byte order mark. Its entry has a colon for each parent, the modes of the file in
+// the parents and in the commit, and its ids in the same order:
 //
 //	:100644 100644 <oid> <oid> M
 //	::100644 100644 100644 <oid> <oid> <oid> MM
@@ -111,8 +111,8 @@ func (r *changeReader) isCoded(id string) (coded bool, err error) {
 	return coded, err
 }
 
-// readText reads a blob and converts it to UTF-8; whole is false if it is too large. The id "" means
-// no text.
+// readText reads a blob and converts it to UTF-8; whole is false if it is too large. The id ""
+// means no text.
 func (r *changeReader) readText(id string) (text []byte, whole bool, err error) {
 	if id == "" {
 		return nil, true, nil
@@ -147,8 +147,8 @@ func (r *changeReader) tooLarge(path string) {
 }
 
 // addIfChanged adds a file to the result if the commit changed how often, or in which lines, the
-// query matches in it. before has the file in each parent, and the matches must differ from those in
-// all of them.
+// query matches in it. before has the file in each parent, and the matches must differ from those
+// in all of them.
 func (r *changeReader) addIfChanged(commit, path string, before [][]byte, now []byte) {
 	count, lines := r.findMatches(now)
 	for _, text := range before {

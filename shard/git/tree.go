@@ -140,7 +140,7 @@ func (c reader) trees(oids []string, use func(i int, entries []treeEntry) error)
 			return err
 		}
 		for i, oid := range part {
-			content, err := c.next(oid, "tree", maxTree)
+			content, err := c.readAnswer(oid, "tree", maxTree)
 			if err != nil {
 				return err
 			}
@@ -154,8 +154,9 @@ func (c reader) trees(oids []string, use func(i int, entries []treeEntry) error)
 	return nil
 }
 
-// next reads the answer to an earlier question.
-func (c reader) next(oid, kind string, limit int64) ([]byte, error) {
+// readAnswer reads the content of an object that was asked for before. It returns an error if the
+// object is of another kind, or has more than limit bytes.
+func (c reader) readAnswer(oid, kind string, limit int64) ([]byte, error) {
 	info, err := c.Answer()
 	if err != nil {
 		return nil, err

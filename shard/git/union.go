@@ -64,8 +64,8 @@ func (f *files) Union(ctx context.Context, commits []string) ([]Blob, error) {
 // listMemory returns how many bytes of memory a list of files may take.
 func (f *files) listMemory() int64 { return run.ListMemory + run.ListShare*run.StoredIn(f.dir) }
 
-// listBlobs lists the distinct blobs of some commits, without sizes. It returns ErrTooLarge if there are more
-// than maxFiles files, or if their list takes more than memory bytes.
+// listBlobs lists the distinct blobs of some commits, without sizes. It returns ErrTooLarge if
+// there are more than maxFiles files, or if their list takes more than memory bytes.
 func listBlobs(from reader, commits []string, maxFiles int, memory int64) ([]Blob, error) {
 	var roots []branch
 	for i, commit := range commits {
@@ -97,7 +97,8 @@ func listBlobs(from reader, commits []string, maxFiles int, memory int64) ([]Blo
 	return u.blobs, nil
 }
 
-// setSizes sets the sizes of blobs. It reads them from the packs, and asks git about blobs in no pack.
+// setSizes sets the sizes of blobs. It reads them from the packs, and asks git about blobs in no
+// pack.
 func (f *files) setSizes(ctx context.Context, blobs []Blob) error {
 	workers := min(runtime.GOMAXPROCS(0), 1+len(blobs)/blobsPerWorker)
 	rest := make([][]*Blob, workers)
@@ -122,8 +123,8 @@ const (
 	dropAfter      = 512  // headers to read before the pages of the packs are dropped from memory
 )
 
-// setPackedSizes sets the sizes of the blobs that are in packs, and returns the others. If ctx ends, it
-// returns early, and some sizes are not set.
+// setPackedSizes sets the sizes of the blobs that are in packs, and returns the others. If ctx
+// ends, it returns early, and some sizes are not set.
 func (f *files) setPackedSizes(ctx context.Context, blobs []Blob) (rest []*Blob) {
 	store, err := pack.Open(f.dir)
 	if err != nil {
@@ -151,15 +152,15 @@ func (f *files) setPackedSizes(ctx context.Context, blobs []Blob) (rest []*Blob)
 	return rest
 }
 
-// setSizesByGit asks git for the sizes of blobs. It starts a process that buffers its answers, which is
-// several times faster than one of the pool.
+// setSizesByGit asks git for the sizes of blobs. It starts a process that buffers its answers,
+// which is several times faster than one of the pool.
 func (f *files) setSizesByGit(ctx context.Context, blobs []*Blob) error {
 	c := f.git("cat-file", "--batch-check=%(objecttype) %(objectsize)", "--buffer")
 	c.Timeout, c.Limit = 10*time.Minute, 1<<40
 
 	// A goroutine writes the questions while this one reads the answers: writing all of them first
-	// would fill both pipes, and both sides would block. The goroutine ends after the last question,
-	// or when questions is closed, which happens before the wait.
+	// would fill both pipes, and both sides would block. The goroutine ends after the last
+	// question, or when questions is closed, which happens before the wait.
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	questions, w := io.Pipe()
@@ -202,8 +203,8 @@ type branch struct {
 	in   uint64 // bit i: commits[i] has it
 }
 
-// mergeBranch adds b to a list. If the list has a branch with the same object, it adds the commits of b
-// to that one.
+// mergeBranch adds b to a list. If the list has a branch with the same object, it adds the commits
+// of b to that one.
 func mergeBranch(to []branch, b branch) []branch {
 	for i := range to {
 		if to[i].oid == b.oid && to[i].kind == b.kind {
@@ -250,7 +251,8 @@ type treeReader struct {
 	known    map[string]*dirNode // by appendKey
 }
 
-// readAll reads the whole tree below a node, one level at a time, so that it can ask for many trees at once.
+// readAll reads the whole tree below a node, one level at a time, so that it can ask for many trees
+// at once.
 func (g *treeReader) readAll(root *dirNode) error {
 	level := []*dirNode{root}
 	for depth := 0; len(level) > 0; depth++ {
@@ -267,8 +269,8 @@ func (g *treeReader) readAll(root *dirNode) error {
 	return nil
 }
 
-// readLevel reads the trees of all nodes of a level, and sets the entries of the nodes. It asks for all
-// trees together, and gets them in the same order.
+// readLevel reads the trees of all nodes of a level, and sets the entries of the nodes. It asks for
+// all trees together, and gets them in the same order.
 func (g *treeReader) readLevel(level []*dirNode) error {
 	type owner struct{ node, from int } // index in level, then in from
 	var oids []string
@@ -306,7 +308,8 @@ func (g *treeReader) readLevel(level []*dirNode) error {
 	return nil
 }
 
-// countMemory counts the memory for the entries of a tree. It returns ErrTooLarge if there is too little left.
+// countMemory counts the memory for the entries of a tree. It returns ErrTooLarge if there is too
+// little left.
 func (g *treeReader) countMemory(entries []treeEntry) error {
 	g.read += len(entries)
 	for i := range entries {
@@ -318,8 +321,8 @@ func (g *treeReader) countMemory(entries []treeEntry) error {
 	return nil
 }
 
-// addEntries adds the entries of a tree, which the commits in have, to the entries of the node. byName maps the
-// names so far to their indexes; nil if the node has only this tree.
+// addEntries adds the entries of a tree, which the commits in have, to the entries of the node.
+// byName maps the names so far to their indexes; nil if the node has only this tree.
 func (n *dirNode) addEntries(in uint64, entries []treeEntry, byName map[string]int) {
 	if byName == nil {
 		n.entries = make([]dirEntry, 0, len(entries))
@@ -357,8 +360,9 @@ func (n *dirNode) addEntries(in uint64, entries []treeEntry, byName map[string]i
 	}
 }
 
-// nextLevel returns the directories in the nodes of a level that are to be read next. For a directory with
-// the same trees as an earlier one, it sets the entry to the node of the earlier one.
+// nextLevel returns the directories in the nodes of a level that are to be read next. For a
+// directory with the same trees as an earlier one, it sets the entry to the node of the earlier
+// one.
 func (g *treeReader) nextLevel(level []*dirNode) []*dirNode {
 	var next []*dirNode
 	var key []byte
@@ -403,14 +407,14 @@ const (
 // unbounded is greater than any limit; the sum of two fits an int64.
 const unbounded = math.MaxInt64 / 4
 
-// countPaths counts the files on all paths below a node and the memory for listing them, without listing
-// them:
+// countPaths counts the files on all paths below a node and the memory for listing them, without
+// listing them:
 //
 //	files(n) = blobs of n + sum of files(d)
 //	bytes(n) = blobs of n * fileMemory + their names + sum of bytes(d) + files(d) * len("name of d/")
 //
-// over the directories d in n. It counts each node once. It returns run.ErrDeep for a directory inside
-// itself, which a forged pack index can contain.
+// over the directories d in n. It counts each node once. It returns run.ErrDeep for a directory
+// inside itself, which a forged pack index can contain.
 func (n *dirNode) countPaths(depth int) error {
 	switch {
 	case n.state == isWeighed:

@@ -35,11 +35,12 @@ func (u *updater) acquire(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// headRef is a reference to the commit of a detached HEAD, so that git does not remove it as garbage.
+// headRef is a reference to the commit of a detached HEAD, so that git does not remove it as
+// garbage.
 const headRef = "refs/shoal/head"
 
-// prepare makes sure that the mirror exists and has the hash algorithm format ("" means any), and removes
-// what a killed process has left. fresh says that it has made the mirror.
+// prepare makes sure that the mirror exists and has the hash algorithm format ("" means any), and
+// removes what a killed process has left. fresh says that it has made the mirror.
 func (u *updater) prepare(ctx context.Context, format string) (fresh bool, err error) {
 	have, err := formatOf(u.dir)
 	if err != nil {
@@ -50,8 +51,8 @@ func (u *updater) prepare(ctx context.Context, format string) (fresh bool, err e
 		return false, u.sweep()
 	}
 
-	// There is no mirror, it is incomplete, or it has another hash algorithm: make a new one. The file
-	// mark says that a mirror is complete, so it is written last.
+	// There is no mirror, it is incomplete, or it has another hash algorithm: make a new one. The
+	// file mark says that a mirror is complete, so it is written last.
 	if err := u.discard(); err != nil {
 		return false, err
 	}
@@ -95,8 +96,8 @@ func (u *updater) discard() error {
 	return os.RemoveAll(old)
 }
 
-// sweep removes what a killed git has left: incomplete packs, and locks, which are not in use, because
-// only this process writes to the mirror. It runs once for each Mirror.
+// sweep removes what a killed git has left: incomplete packs, and locks, which are not in use,
+// because only this process writes to the mirror. It runs once for each Mirror.
 func (u *updater) sweep() error {
 	if u.swept.Swap(true) {
 		return nil
@@ -141,8 +142,8 @@ func (u *updater) readRefNames(ctx context.Context) (map[string]string, error) {
 	return refs, err
 }
 
-// setHEAD sets HEAD to the branch symref, or if that is empty to commit. If both are empty it does nothing.
-// moved says that HEAD has changed.
+// setHEAD sets HEAD to the branch symref, or if that is empty to commit. If both are empty it does
+// nothing. moved says that HEAD has changed.
 func (u *updater) setHEAD(ctx context.Context, symref, commit string) (moved bool, err error) {
 	old, err := os.ReadFile(filepath.Join(u.dir, "HEAD"))
 	if err != nil {
@@ -181,8 +182,8 @@ func (u *updater) writeRefs(refs map[string]string, head string) error {
 	return u.replace("HEAD", []byte(head+"\n"))
 }
 
-// replace writes a file of the mirror, such that readers see either the old text or the new one. It takes
-// the lock that git takes, too.
+// replace writes a file of the mirror, such that readers see either the old text or the new one. It
+// takes the lock that git takes, too.
 func (u *updater) replace(name string, text []byte) error {
 	path := filepath.Join(u.dir, name)
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {

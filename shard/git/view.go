@@ -21,8 +21,8 @@ import (
 //	HEAD, packed-refs, refs/, reftable/, shallow     copies
 //	objects/info/alternates   where its objects are
 //
-// So git reads only objects from the foreign directory. It does not read its configuration, which may
-// include any file of the machine or name programs, its hooks, or a reference that is a pipe.
+// So git reads only objects from the foreign directory. It does not read its configuration, which
+// may include any file of the machine or name programs, its hooks, or a reference that is a pipe.
 const viewName = "view"
 
 // makeView makes a view of the repository in the new directory to. config comes from viewConfig.
@@ -108,8 +108,9 @@ func (f *foreign) viewConfig(ctx context.Context) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// copyTree copies a file, or the files below a directory, to the directory to. It fails if they have more
-// than left bytes, from which it subtracts their sizes. It skips a file that does not exist.
+// copyTree copies a file, or the files below a directory, to the directory to. It fails if they
+// have more than left bytes, from which it subtracts their sizes. It skips a file that does not
+// exist.
 func (f *foreign) copyTree(ctx context.Context, name, to string, left *int64) error {
 	one := func(name string, _ fs.DirEntry) error {
 		if strings.HasSuffix(name, ".lock") {

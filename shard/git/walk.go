@@ -57,8 +57,9 @@ func (c *chronicle) close() {
 	c.graph.Close()
 }
 
-// inHistory calls do with the history of the repository, which asks git for objects in no pack. late
-// returns errLate after the time limit, and an error when ctx has ended; do must call it now and then.
+// inHistory calls do with the history of the repository, which asks git for objects in no pack.
+// late returns errLate after the time limit, and an error when ctx has ended; do must call it now
+// and then.
 func (b *base) inHistory(ctx context.Context, limit time.Duration, do func(c *chronicle, shallow boundary, late func() error) error) error {
 	c, err := openChronicle(b.dir)
 	if err != nil {
@@ -108,8 +109,8 @@ func (c *chronicle) commit(id []byte) (found Commit, ok bool, err error) {
 	return found, ok, nil
 }
 
-// position returns the position of a commit. If the graph lacks the commit, position reads it and adds it
-// to c.extras:
+// position returns the position of a commit. If the graph lacks the commit, position reads it and
+// adds it to c.extras:
 //
 //	0 ... graph.Commits()-1                   commits of the graph
 //	graph.Commits() ... +len(extras)-1        extras, in the order in which they were read
@@ -235,9 +236,9 @@ func (c *chronicle) parents(dst []uint32, pos uint32) ([]uint32, error) {
 	return dst, nil
 }
 
-// walk visits the history in the order of git log: of all commits with a visited child, the newest comes
-// next. With a path, it skips a commit that has the same content there as one of its parents, and visits
-// only that parent.
+// walk visits the history in the order of git log: of all commits with a visited child, the newest
+// comes next. With a path, it skips a commit that has the same content there as one of its parents,
+// and visits only that parent.
 type walk struct {
 	c            *chronicle
 	since, until int64    // return only commits between these times, in seconds since 1970
@@ -299,8 +300,8 @@ func (w *walk) enqueue(pos uint32) {
 // errLate means that a walk ran out of time.
 var errLate = errors.New("out of time")
 
-// next returns the next commit that fits the filters of the walk. It returns io.EOF after the last one, and
-// the error of stop if that returns one.
+// next returns the next commit that fits the filters of the walk. It returns io.EOF after the last
+// one, and the error of stop if that returns one.
 func (w *walk) next() (pos uint32, err error) {
 	ok := false
 	err = pack.Protect(func() error {
@@ -336,8 +337,8 @@ func (w *walk) next() (pos uint32, err error) {
 	return pos, err
 }
 
-// enqueueParents adds the parents of a commit to the queue, and reports whether the commit changed the
-// path.
+// enqueueParents adds the parents of a commit to the queue, and reports whether the commit changed
+// the path.
 func (w *walk) enqueueParents(pos uint32) (changed bool, err error) {
 	if w.parents, err = w.c.parents(w.parents[:0], pos); err != nil {
 		return false, err
@@ -349,7 +350,8 @@ func (w *walk) enqueueParents(pos uint32) (changed bool, err error) {
 		return true, nil
 	}
 
-	// For most commits, the filter of the graph shows that the path is unchanged, without reading trees.
+	// For most commits, the filter of the graph shows that the path is unchanged, without reading
+	// trees.
 	if len(w.parents) > 0 && int(pos) < w.c.graph.Commits() && w.c.graph.Unchanged(pos, w.key) {
 		w.enqueue(w.parents[0])
 		return false, nil
@@ -459,8 +461,8 @@ type queuedCommit struct {
 	pos   uint32
 }
 
-// queue is a binary heap with the newest commit on top; of equally new ones, the one that was pushed
-// first. Unlike package heap it does not allocate for each commit.
+// queue is a binary heap with the newest commit on top; of equally new ones, the one that was
+// pushed first. Unlike package heap it does not allocate for each commit.
 //
 //	not before(i, (i-1)/2)   for 0 < i < len
 type queue []queuedCommit

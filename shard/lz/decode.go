@@ -92,9 +92,9 @@ func decode(dst, block, dict []byte, fast bool) error {
 	return nil
 }
 
-// copyMatch copies a match of length bytes to dst[o:], from offset bytes before o. If that is before the
-// start of dst, it copies from the dictionary. It stops at the end of dst. It returns how many bytes it
-// copied, or -1 if the match begins before the dictionary or goes beyond its end.
+// copyMatch copies a match of length bytes to dst[o:], from offset bytes before o. If that is
+// before the start of dst, it copies from the dictionary. It stops at the end of dst. It returns
+// how many bytes it copied, or -1 if the match begins before the dictionary or goes beyond its end.
 func copyMatch(dst, dict []byte, o, offset, length int) int {
 	// The match begins in the dictionary, offset-o bytes before its end.
 	if offset > o {
@@ -114,8 +114,9 @@ func copyMatch(dst, dict []byte, o, offset, length int) int {
 	return length
 }
 
-// copyRepeating copies length bytes within dst to dst[o:], from offset bytes before o. If that overlaps the
-// copy, each round copies twice as much as the one before: "ab" -> "abab" -> "abababab".
+// copyRepeating copies length bytes within dst to dst[o:], from offset bytes before o. If that
+// overlaps the copy, each round copies twice as much as the one before: "ab" -> "abab" ->
+// "abababab".
 func copyRepeating(dst []byte, o, offset, length int) {
 	end := o + length
 	for o < end {
@@ -125,8 +126,9 @@ func copyRepeating(dst []byte, o, offset, length int) {
 	}
 }
 
-// readLength reads the bytes of a length that begin at offset i of the block, and adds them to n. It
-// returns the offset after them and the sum, which is -1 if the block ends before the length does.
+// readLength reads the bytes of a length that begin at offset i of the block, and adds them to n.
+// It returns the offset after them and the sum, which is -1 if the block ends before the length
+// does.
 func readLength(block []byte, i, n int) (next, sum int) {
 	for i < len(block) {
 		b := int(block[i])

@@ -11,9 +11,9 @@ import "unsafe"
 //go:noescape
 func decodeShort(dst *byte, o, lastOut int, block *byte, r, end, l, lastLit int, dict *byte, dictLen, span int, lengths *[256]uint16) (r2, l2, o2 int)
 
-// decodeCommon decodes common sequences with decodeShort, which copies wideCopy bytes at once: it must stop
-// before such a copy could pass the capacity of a slice. r, l and o are as in decode; it returns
-// their new values.
+// decodeCommon decodes common sequences with decodeShort, which copies wideCopy bytes at once: it
+// must stop before such a copy could pass the capacity of a slice. r, l and o are as in decode; it
+// returns their new values.
 func decodeCommon(dst, block, dict []byte, r, end, l, o int) (int, int, int) {
 	lastOut, lastLit := min(len(dst)-1, cap(dst)-Slack), cap(block)-2*wideCopy
 	if o > lastOut || l > lastLit {

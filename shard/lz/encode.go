@@ -77,8 +77,8 @@ func (e *Encoder) setDict(dict []byte) {
 // hash returns the hash of the first seven bytes of eight.
 func hash(x uint64) uint64 { return x << (64 - 8*hashed) * prime }
 
-// extraHashBits returns the 16 bits of a hash that a table stores above a position. If they differ, the
-// text at that position differs, so that it need not be read.
+// extraHashBits returns the 16 bits of a hash that a table stores above a position. If they differ,
+// the text at that position differs, so that it need not be read.
 func extraHashBits(h uint64) uint32 { return uint32(h>>16) & 0xffff0000 }
 
 // Encode appends the compressed form of src (at most MaxBlock bytes) to dst.
@@ -136,8 +136,8 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 	return e.out.appendBlock(dst, e.text[margin+anchor:margin+end])
 }
 
-// matchLength returns how many bytes from i and from at are equal, up to end. A match that begins in the
-// dictionary ends there.
+// matchLength returns how many bytes from i and from at are equal, up to end. A match that begins
+// in the dictionary ends there.
 func (e *Encoder) matchLength(text unsafe.Pointer, i, at, end int) int {
 	// If at is in the block, dict-at is 0 or less, and the second line makes it large.
 	room := e.dict - at
@@ -164,8 +164,8 @@ func (e *Encoder) matchLength(text unsafe.Pointer, i, at, end int) int {
 	return min(length, room)
 }
 
-// matchLengthBefore returns how many bytes before i equal those before at, at most 8. It does not go back beyond
-// anchor, nor from the block into the dictionary.
+// matchLengthBefore returns how many bytes before i equal those before at, at most 8. It does not
+// go back beyond anchor, nor from the block into the dictionary.
 func (e *Encoder) matchLengthBefore(text unsafe.Pointer, i, at, anchor int) int {
 	before := at
 	if at >= e.dict {

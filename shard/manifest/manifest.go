@@ -32,7 +32,8 @@ func Known(path string) bool { return formatOf(path) != nil }
 
 // Read lists the uses in a file by line. The path decides its format, which must be known.
 func Read(path string, text []byte) (uses []Use, err error) {
-	// Anybody writes these files. If one makes a parser panic, the caller must still read the others.
+	// Anybody writes these files. If one makes a parser panic, the caller must still read the
+	// others.
 	defer func() {
 		if p := recover(); p != nil {
 			uses, err = nil, fmt.Errorf("it cannot be parsed: %v", p)
@@ -91,8 +92,9 @@ func formatOf(path string) *format {
 	return &formats[i]
 }
 
-// Mention returns an expression that matches all ways in which files may write the name of a library.
-// Python takes dashes, dots and underscores for the same, and Maven names are written in two parts.
+// Mention returns an expression that matches all ways in which files may write the name of a
+// library. Python takes dashes, dots and underscores for the same, and Maven names are written in
+// two parts.
 func Mention(name string) string {
 	expr := separators.ReplaceAllString(regexp.QuoteMeta(strings.Trim(name, "/:")), `[-_.]`)
 	expr = notInNames.ReplaceAllString(expr, ".")

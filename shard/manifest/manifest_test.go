@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestManifestFormats_returnTheUsedPackages reads a file of each format. A section of the samples is a path, a content, and
-// the uses in it.
+// TestManifestFormats_returnTheUsedPackages reads a file of each format. A section of the samples
+// is a path, a content, and the uses in it.
 func TestManifestFormats_returnTheUsedPackages(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/formats.txt")
@@ -79,7 +79,8 @@ func TestPackageName_matchesExactlyOrInPart(t *testing.T) {
 	}
 }
 
-// TestReadManifest_reportsABrokenFile shows that a broken file is told of, in time and without a panic.
+// TestReadManifest_reportsABrokenFile shows that a broken file is told of, in time and without a
+// panic.
 func TestReadManifest_reportsABrokenFile(t *testing.T) {
 	t.Parallel()
 	for path, text := range map[string]string{

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// readByExpr returns a function that finds uses of libraries in a text by an expression with groups:
-// name, optionally version and kind, and group for a part of the name before a colon. kind is the kind
-// of uses that have no such group.
+// readByExpr returns a function that finds uses of libraries in a text by an expression with
+// groups: name, optionally version and kind, and group for a part of the name before a colon. kind
+// is the kind of uses that have no such group.
 func readByExpr(kind, expr string) func([]byte) ([]Use, error) {
 	re := regexp.MustCompile(expr)
 	return func(text []byte) (uses []Use, _ error) {
@@ -236,8 +236,8 @@ func splitConda(u *Use) {
 	u.Name = name
 }
 
-// splitAtSign splits a name as zod@3.2.1, /@trpc/server@10.0.0(react@18.0.0) or the older /zod/3.2.1
-// into the name and the version. Without a version there is no name.
+// splitAtSign splits a name as zod@3.2.1, /@trpc/server@10.0.0(react@18.0.0) or the older
+// /zod/3.2.1 into the name and the version. Without a version there is no name.
 func splitAtSign(u *Use) {
 	name, _, _ := strings.Cut(strings.TrimPrefix(u.Name, "/"), "(")
 	i := strings.LastIndexByte(name, '@')

@@ -41,9 +41,9 @@ func (m *machine) stepBack(s, n *state, b byte) {
 	}
 }
 
-// stepPending reads b in a state s with pending continuation bytes. If done, n is the state after b.
-// Otherwise the pending bytes are not UTF-8: stepPending has read them as broken bytes, and the caller
-// must read b with the returned threads.
+// stepPending reads b in a state s with pending continuation bytes. If done, n is the state after
+// b. Otherwise the pending bytes are not UTF-8: stepPending has read them as broken bytes, and the
+// caller must read b with the returned threads.
 func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool) {
 	k := int(s.npend)
 
@@ -92,8 +92,8 @@ func (m *machine) stepBrokenBack(s, n *state) []uint32 {
 	return m.stepBrokenFirst(s, n, int(s.npend))
 }
 
-// stepBrokenFirst reads the first count pending bytes of s as broken bytes, and returns the threads after
-// them. It does not decide the assertions after the last of them.
+// stepBrokenFirst reads the first count pending bytes of s as broken bytes, and returns the threads
+// after them. It does not decide the assertions after the last of them.
 func (m *machine) stepBrokenFirst(s, n *state, count int) []uint32 {
 	threads := s.threads
 	for i := range count {
@@ -110,8 +110,8 @@ func (m *machine) stepBrokenFirst(s, n *state, count int) []uint32 {
 	return threads
 }
 
-// resolveBetween decides assertions, as resolve does, between two broken bytes or a broken byte and a rune.
-// left is the number of pending bytes that are still to be read. open is as in resolve.
+// resolveBetween decides assertions, as resolve does, between two broken bytes or a broken byte and
+// a rune. left is the number of pending bytes that are still to be read. open is as in resolve.
 func (m *machine) resolveBetween(threads []uint32, n *state, left int, open bool) []uint32 {
 	before := n.delta
 	n.delta = noMatch

@@ -72,8 +72,8 @@ func newOrigin(text []byte) origin {
 	return o
 }
 
-// findCRLF returns the offset of the first "\r\n" from an offset on; the length of the text if there is
-// none.
+// findCRLF returns the offset of the first "\r\n" from an offset on; the length of the text if
+// there is none.
 func (o *origin) findCRLF(from int) int {
 	if i := bytes.Index(o.text[from:], crlf); i >= 0 {
 		return from + i

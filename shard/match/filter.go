@@ -9,7 +9,8 @@ const (
 	priceTriple = 0.07 // to search one byte of text for several strings
 )
 
-// estimatePrice estimates the cost of a need for each byte of text: finding candidates and checking them.
+// estimatePrice estimates the cost of a need for each byte of text: finding candidates and checking
+// them.
 func (n *need) estimatePrice() float64 {
 	if len(n.strings) == 1 {
 		return priceOne + priceLook*newLiteral(n.strings[0]).chance
@@ -18,8 +19,8 @@ func (n *need) estimatePrice() float64 {
 	return priceTriple + priceLook*c
 }
 
-// rarestTriple returns the offset in the strings at which the three bytes of all strings together are
-// rarest, and the probability that one of these triples is at a given byte of text.
+// rarestTriple returns the offset in the strings at which the three bytes of all strings together
+// are rarest, and the probability that one of these triples is at a given byte of text.
 func rarestTriple(strings [][]elem) (at int, least float64) {
 	shortest := maxBytes
 	for _, s := range strings {
@@ -177,7 +178,8 @@ func (f *filter) next(c *cursor, from int) int {
 	return -1
 }
 
-// matchesStart reports whether text begins with one of f's strings, if a newline is assumed before it.
+// matchesStart reports whether text begins with one of f's strings, if a newline is assumed before
+// it.
 func (f *filter) matchesStart(text []byte) bool {
 	for _, s := range f.strings {
 		if n := countMatching(s[1:], text); n == len(s)-1 || f.trail && n == len(s)-2 && n == len(text) {
@@ -187,8 +189,8 @@ func (f *filter) matchesStart(text []byte) bool {
 	return false
 }
 
-// findAtEnd returns the least offset, from an offset on, at which one of f's strings matches up to the end
-// of the text, if a newline is assumed after it. It returns -1 if there is none.
+// findAtEnd returns the least offset, from an offset on, at which one of f's strings matches up to
+// the end of the text, if a newline is assumed after it. It returns -1 if there is none.
 func (f *filter) findAtEnd(text []byte, from int) int {
 	shift := 0
 	if f.lead {
@@ -230,8 +232,8 @@ func (f *filter) matchesAt(text []byte, at int) bool {
 	return false
 }
 
-// earliestStart returns an offset from which the automaton must start, at least lo. No match that contains
-// the candidate at, or ends there, starts before it.
+// earliestStart returns an offset from which the automaton must start, at least lo. No match that
+// contains the candidate at, or ends there, starts before it.
 func (f *filter) earliestStart(text []byte, lo, at int) int {
 	low := at
 	switch {

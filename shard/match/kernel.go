@@ -9,9 +9,9 @@ import (
 // matches in either case.
 type pair struct{ b1, f1, b2, f2 byte }
 
-// nibbles maps each byte to a set of eight buckets, one bit each: those that lo has for the lower four
-// bits of the byte and hi for the upper four. So it may report too many buckets: with 'a' (0x61)
-// and 'r' (0x72) in a bucket, 'b' (0x62) and 'q' (0x71) seem to be in it too.
+// nibbles maps each byte to a set of eight buckets, one bit each: those that lo has for the lower
+// four bits of the byte and hi for the upper four. So it may report too many buckets: with 'a'
+// (0x61) and 'r' (0x72) in a bucket, 'b' (0x62) and 'q' (0x71) seem to be in it too.
 type nibbles struct{ lo, hi [16]byte }
 
 // add puts a byte into a bucket.
@@ -23,8 +23,8 @@ func (n *nibbles) add(b, bucket byte) {
 // buckets returns the buckets of a byte.
 func (n *nibbles) buckets(b byte) byte { return n.lo[b&15] & n.hi[b>>4] }
 
-// byteSet is an exact set of bytes below 0x80, with either all bytes from 0x80 on or none. Bytes with
-// the same upper four bits share a bucket, so there are no false members.
+// byteSet is an exact set of bytes below 0x80, with either all bytes from 0x80 on or none. Bytes
+// with the same upper four bits share a bucket, so there are no false members.
 type byteSet struct {
 	table nibbles
 	high  uint64 // all ones if it has the bytes from 0x80 on, else 0
@@ -174,9 +174,9 @@ func (c *cursor) next(from int) int {
 	}
 }
 
-// fillWindow finds the candidates of a window that starts at from. The first window has 256 bytes, later
-// ones up to 4 KiB, because many texts are short, and often a match comes early. The last window goes
-// beyond the end of the text, as if newlines followed.
+// fillWindow finds the candidates of a window that starts at from. The first window has 256 bytes,
+// later ones up to 4 KiB, because many texts are short, and often a match comes early. The last
+// window goes beyond the end of the text, as if newlines followed.
 func (c *cursor) fillWindow(from int) {
 	follows := from == c.end
 	c.base = from
@@ -190,8 +190,8 @@ func (c *cursor) fillWindow(from int) {
 		return
 	}
 
-	// Copy the rest of the text and append newlines, because fill reads whole blocks and reach bytes
-	// after them.
+	// Copy the rest of the text and append newlines, because fill reads whole blocks and reach
+	// bytes after them.
 	n := copy(c.tail[:], c.text[from:])
 	blocks := n>>6 + 1
 	copy(c.tail[n:blocks<<6+c.f.reach()], newlines[:])

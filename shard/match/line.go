@@ -5,8 +5,8 @@ import (
 	"regexp"
 )
 
-// nextEmptyMatch returns the next match of a pattern that matches only the empty text: only the first
-// match in each line counts.
+// nextEmptyMatch returns the next match of a pattern that matches only the empty text: only the
+// first match in each line counts.
 func (m *Matcher) nextEmptyMatch(s *scratch, text []byte, from int) (start, end int, ok bool) {
 	// Read the whole line of from: if an earlier match is in it, that one counts.
 	line := bytes.LastIndexByte(text[:from], '\n') + 1

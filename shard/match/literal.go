@@ -109,8 +109,8 @@ func newLiteral(elems []elem) *literal {
 	return best
 }
 
-// choosePair chooses the rarest pair of bytes in the core. A pair is more frequent than the product of
-// the frequencies of its bytes; the factors for that are estimates.
+// choosePair chooses the rarest pair of bytes in the core. A pair is more frequent than the product
+// of the frequencies of its bytes; the factors for that are estimates.
 func (l *literal) choosePair() {
 	n := min(len(l.core), maxReach)
 
@@ -204,7 +204,8 @@ func (l *literal) fill(c *cursor, src []byte, blocks int, _ bool) uint64 {
 	return findPairs(&c.bits, src[l.o1:], src[l.o2:], blocks, &l.pair)
 }
 
-// next returns the first match that starts at from or later. c is a cursor over the candidates of l.
+// next returns the first match that starts at from or later. c is a cursor over the candidates of
+// l.
 func (l *literal) next(c *cursor, from int) (start, end int, ok bool) {
 	// With ^, a match at the start of the text has no newline before it, so the cursor misses it.
 	if l.newlineBefore > 0 && from == 0 {
@@ -221,8 +222,8 @@ func (l *literal) next(c *cursor, from int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// matchAround returns the match whose core is at offset at. It returns false if there is none, or if it
-// starts before from.
+// matchAround returns the match whose core is at offset at. It returns false if there is none, or
+// if it starts before from.
 func (l *literal) matchAround(text []byte, at, from int) (start, end int, ok bool) {
 	if !l.hasCore(text, at) {
 		return 0, 0, false
@@ -247,8 +248,8 @@ func (l *literal) matchAround(text []byte, at, from int) (start, end int, ok boo
 	return start, end, l.before|l.after == 0 || holds(text, start, l.before) && holds(text, end, l.after)
 }
 
-// hasCore reports whether the core is at an offset. An empty core is not at the end of the text, because
-// an empty line ends with a newline.
+// hasCore reports whether the core is at an offset. An empty core is not at the end of the text,
+// because an empty line ends with a newline.
 func (l *literal) hasCore(text []byte, at int) bool {
 	if len(text)-at < max(1, len(l.core)) {
 		return false
@@ -364,8 +365,8 @@ func literalOf(re *syntax.Regexp) *literal {
 	return l
 }
 
-// emptyLine returns a literal that finds empty lines: the offset between two newlines, and the start
-// of a text that begins with a newline. There is no line after the last newline.
+// emptyLine returns a literal that finds empty lines: the offset between two newlines, and the
+// start of a text that begins with a newline. There is no line after the last newline.
 func emptyLine() *literal {
 	newline := elem{b: '\n'}
 	return &literal{

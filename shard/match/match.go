@@ -323,8 +323,8 @@ func (m *Matcher) next(s *scratch, text []byte, from int) (start, end int, ok bo
 	return start, end, err == nil
 }
 
-// nextEnd returns the end of the first match in text[from:], and an offset lo at or before the start
-// of that match. It uses the automaton, and the filter if there is one.
+// nextEnd returns the end of the first match in text[from:], and an offset lo at or before the
+// start of that match. It uses the automaton, and the filter if there is one.
 func (m *Matcher) nextEnd(s *scratch, text []byte, from int) (lo, end int, ok bool) {
 	var err error
 	switch {
@@ -339,8 +339,8 @@ func (m *Matcher) nextEnd(s *scratch, text []byte, from int) (lo, end int, ok bo
 	return lo, end, err == nil && end >= 0
 }
 
-// nextEndByLines is nextEnd for a pattern whose matches contain no newline: it runs the automaton over each
-// line with a candidate. end is -1 if there is no match.
+// nextEndByLines is nextEnd for a pattern whose matches contain no newline: it runs the automaton
+// over each line with a candidate. end is -1 if there is no match.
 func (m *Matcher) nextEndByLines(s *scratch, text []byte, from int) (lo, end int, err error) {
 	for from <= len(text) {
 		at := m.filter.next(&s.cursor, from)
@@ -373,9 +373,9 @@ func (s *scratch) endOfLine(text []byte, at int) int {
 	return s.lineEnd
 }
 
-// nextEndAcrossLines is nextEnd for a pattern whose matches may contain a newline: it runs the automaton over
-// the text from the first candidate on. While no match has begun, it skips to the next candidate. end
-// is -1 if there is no match.
+// nextEndAcrossLines is nextEnd for a pattern whose matches may contain a newline: it runs the
+// automaton over the text from the first candidate on. While no match has begun, it skips to the
+// next candidate. end is -1 if there is no match.
 func (m *Matcher) nextEndAcrossLines(s *scratch, text []byte, from int) (lo, end int, err error) {
 	at := m.filter.next(&s.cursor, from)
 	if at < 0 {
@@ -397,7 +397,8 @@ func (m *Matcher) nextEndAcrossLines(s *scratch, text []byte, from int) (lo, end
 	return lo, end, err
 }
 
-// runeStart returns the start of the rune that contains the byte at an offset, but not less than lo.
+// runeStart returns the start of the rune that contains the byte at an offset, but not less than
+// lo.
 func runeStart(text []byte, lo, at int) int {
 	for i := at; i >= lo && i > at-utf8.UTFMax && at < len(text); i-- {
 		if utf8.RuneStart(text[i]) {

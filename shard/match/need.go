@@ -21,9 +21,9 @@ type need struct {
 	trail   bool     // $ makes the strings end with the newline after the match
 }
 
-// needFinder walks a concatenation from left to right and finds its cheapest need. run has all strings
-// that the elements so far can match. Each element extends all of them. If there would be too many
-// strings, or the strings of an element are not known, run ends and a new one begins:
+// needFinder walks a concatenation from left to right and finds its cheapest need. run has all
+// strings that the elements so far can match. Each element extends all of them. If there would be
+// too many strings, or the strings of an element are not known, run ends and a new one begins:
 //
 //	x[12](a|bc)+z   run {x} -> {x1 x2} -> {x1a x1bc x2a x2bc}; + ends it; then {z}
 type needFinder struct {
@@ -213,8 +213,8 @@ func (g *needFinder) offerRun(trail bool) {
 	g.takeIfCheaper(&need{strings: g.run, before: g.before, lead: g.lead, trail: trail})
 }
 
-// takeIfCheaper sets g.best to n if n is cheaper. It ignores a need with a string that is empty, or is only
-// the newline of an anchor.
+// takeIfCheaper sets g.best to n if n is cheaper. It ignores a need with a string that is empty, or
+// is only the newline of an anchor.
 func (g *needFinder) takeIfCheaper(n *need) {
 	newline := 0 // its length in each string
 	if n.lead {
@@ -230,8 +230,8 @@ func (g *needFinder) takeIfCheaper(n *need) {
 	}
 }
 
-// addAlternation offers the union of the needs of all branches, if each branch has one. Then it continues
-// after the alternation, whose matches have at most n bytes.
+// addAlternation offers the union of the needs of all branches, if each branch has one. Then it
+// continues after the alternation, whose matches have at most n bytes.
 func (g *needFinder) addAlternation(re *syntax.Regexp, n int) {
 	g.endRun(0)
 	union := &need{before: g.before}
@@ -264,8 +264,8 @@ func (g *needFinder) addAlternation(re *syntax.Regexp, n int) {
 	g.endRun(n)
 }
 
-// allStrings returns all strings that re matches: exact(`a[bc]?`) = {ab ac a}. It returns nil if they
-// are too many or cannot be written as bytes.
+// allStrings returns all strings that re matches: exact(`a[bc]?`) = {ab ac a}. It returns nil if
+// they are too many or cannot be written as bytes.
 func allStrings(re *syntax.Regexp) [][]elem {
 	switch re.Op {
 	case syntax.OpCapture:
@@ -290,8 +290,8 @@ func allStrings(re *syntax.Regexp) [][]elem {
 	return nil
 }
 
-// literalStrings returns all strings that a literal matches, or nil if they are too many or cannot be
-// written as bytes.
+// literalStrings returns all strings that a literal matches, or nil if they are too many or cannot
+// be written as bytes.
 func literalStrings(re *syntax.Regexp) [][]elem {
 	var out []elem
 	for _, r := range re.Rune {

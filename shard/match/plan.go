@@ -83,8 +83,8 @@ func countInsts(re *syntax.Regexp) int {
 	return min(n, 1<<30)
 }
 
-// matchLengths returns the least and the greatest length of a match in bytes; longest is -1 if there is
-// no limit. shortest is 0 exactly if re can match the empty text somewhere:
+// matchLengths returns the least and the greatest length of a match in bytes; longest is -1 if
+// there is no limit. shortest is 0 exactly if re can match the empty text somewhere:
 //
 //	ab?c      2, 12      a rune has up to four bytes
 //	(a|bc)+   1, -1
@@ -253,10 +253,10 @@ func beginsWithAssertion(prog *syntax.Prog) bool {
 	return false
 }
 
-// makeClasses divides the 256 bytes into classes: the program treats all bytes of a class alike. Classes
-// start where the ranges of runes in the program begin and end, and where UTF-8 or assertions
-// distinguish bytes. For `[a-f]x` they start at 0, 'a', 'g', 'x', 'y' and the borders of UTF-8 from
-// 0x80 on.
+// makeClasses divides the 256 bytes into classes: the program treats all bytes of a class alike.
+// Classes start where the ranges of runes in the program begin and end, and where UTF-8 or
+// assertions distinguish bytes. For `[a-f]x` they start at 0, 'a', 'g', 'x', 'y' and the borders of
+// UTF-8 from 0x80 on.
 func (p *plan) makeClasses() {
 	var marks [257]bool // by byte: a class starts with it; one more, for the end of the last range
 	for _, b := range []int{0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5} {

@@ -47,8 +47,8 @@ type program struct {
 	moved []bool // by slot: it carries markers, not bytes of a class
 }
 
-// stop is a position in the ops, from which on all results depend on the markers of one register. If a
-// window has none of these markers, the rest of the ops can be skipped.
+// stop is a position in the ops, from which on all results depend on the markers of one register.
+// If a window has none of these markers, the rest of the ops can be skipped.
 type stop struct {
 	op     int // index of the op after the stop
 	slot   int // the first slot of the ops after it
@@ -143,8 +143,9 @@ func (b *builder) setRegister(s byteSet) int {
 	return r
 }
 
-// addWithStops appends the ops for the whole expression, with a stop after each part of its concatenation.
-// m is the register with the markers before re; chain returns the register with the markers after it.
+// addWithStops appends the ops for the whole expression, with a stop after each part of its
+// concatenation. m is the register with the markers before re; chain returns the register with the
+// markers after it.
 func (b *builder) addWithStops(re *syntax.Regexp, m int) int {
 	if re.Op == syntax.OpCapture {
 		return b.addWithStops(re.Sub[0], m)
@@ -230,8 +231,8 @@ func countEqual(subs []*syntax.Regexp) int {
 	return n
 }
 
-// addCopies appends the ops for n copies of re, which is a single class if n > 1. m and the result are as
-// in addWithStops.
+// addCopies appends the ops for n copies of re, which is a single class if n > 1. m and the result
+// are as in addWithStops.
 func (b *builder) addCopies(re *syntax.Regexp, n, m int) int {
 	if n == 1 {
 		return b.add(re, m)
@@ -240,9 +241,9 @@ func (b *builder) addCopies(re *syntax.Regexp, n, m int) int {
 	return b.moveMarkers(s, n, m)
 }
 
-// moveMarkers appends the ops that move the markers of register m over n bytes of set s, and returns
-// the register with the moved markers. A rune beyond ASCII may take more bytes: then it moves the
-// markers over any number of further bytes.
+// moveMarkers appends the ops that move the markers of register m over n bytes of set s, and
+// returns the register with the moved markers. A rune beyond ASCII may take more bytes: then it
+// moves the markers over any number of further bytes.
 func (b *builder) moveMarkers(s byteSet, n, m int) int {
 	c := b.setRegister(s)
 	more := n > longestShift || s.high != 0
@@ -270,8 +271,8 @@ func (b *builder) moveMarkers(s byteSet, n, m int) int {
 	return m
 }
 
-// star appends the op that moves the markers of register m over any number of bytes of s, and returns
-// the register with the moved markers.
+// star appends the op that moves the markers of register m over any number of bytes of s, and
+// returns the register with the moved markers.
 func (b *builder) star(s byteSet, m int) int {
 	return b.emit(op{code: opStar, a: m, b: b.setRegister(s)})
 }
@@ -448,9 +449,9 @@ func (p *program) hasNoMarkers(c *cursor, at stop, blocks int) bool {
 	return markers == 0
 }
 
-// skipRest sets the result of the ops after a stop without running them, because they have no markers:
-// no candidates, and only the carries that depend on the last byte. A carry that depends on earlier
-// bytes has no effect without a marker.
+// skipRest sets the result of the ops after a stop without running them, because they have no
+// markers: no candidates, and only the carries that depend on the last byte. A carry that depends
+// on earlier bytes has no effect without a marker.
 func (p *program) skipRest(c *cursor, at stop, window []byte) {
 	clear(c.bits[:len(window)>>6])
 	clear(c.carry[at.slot:])
@@ -470,8 +471,8 @@ func (p *program) startCarries(c *cursor) {
 	p.setCarries(c, 0, last == '\n', syntax.IsWordChar(lookAt(last)))
 }
 
-// setCarries sets the carries of slots from on that depend on the byte before the window. line says that
-// this byte ends a line, word that it belongs to a word.
+// setCarries sets the carries of slots from on that depend on the byte before the window. line says
+// that this byte ends a line, word that it belongs to a word.
 func (p *program) setCarries(c *cursor, from int, line, word bool) {
 	if line {
 		setCarryOf(c, p.line, from)

@@ -86,8 +86,8 @@ func (r *runs) fill(c *cursor, src []byte, blocks int, _ bool) (any uint64) {
 	return any
 }
 
-// findRuns returns the bits of a at which n ones in a row begin. b is the word after a; n is 1 to 64. Each
-// step doubles the length of the rows that remain: 1, 2, 4 and so on.
+// findRuns returns the bits of a at which n ones in a row begin. b is the word after a; n is 1 to
+// 64. Each step doubles the length of the rows that remain: 1, 2, 4 and so on.
 func findRuns(a, b uint64, n int) uint64 {
 	for have := 1; have < n && a != 0; {
 		by := min(have, n-have)

@@ -25,12 +25,12 @@ func (m *machine) contextBefore(text []byte, at int) prevKind { return m.kindOf(
 // contextAfter returns the kind of the rune after an offset, which assertions need.
 func (m *machine) contextAfter(text []byte, at int) prevKind { return m.kindOf(runeAt(text, at)) }
 
-// forward returns the end of the leftmost-first match that starts in text[from:] and ends at limit or
-// before, or -1. It reads at most the byte at limit, which decides whether a match ends there. If any
-// is set, it returns the end of the first match that it finds.
+// forward returns the end of the leftmost-first match that starts in text[from:] and ends at limit
+// or before, or -1. It reads at most the byte at limit, which decides whether a match ends there.
+// If any is set, it returns the end of the first match that it finds.
 //
-// If skip is not nil, forward calls it in an idle state with the current offset, and continues at the
-// offset that skip returns; at -1 it stops.
+// If skip is not nil, forward calls it in an idle state with the current offset, and continues at
+// the offset that skip returns; at -1 it stops.
 func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at int) int) (int, error) {
 	stop := min(limit+1, len(text))
 	s := m.start(m.contextBefore(text, from))

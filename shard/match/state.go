@@ -25,8 +25,8 @@ import (
 // $ hold, which is a match with delta 0: it ended before '\n'.
 //
 // Only one goroutine at a time may use a machine. Its number of transitions and threads is limited;
-// beyond the limit it drops all states. Some expressions need a new state at almost every byte, which
-// is slow, so it checks stop whenever it computes a new transition.
+// beyond the limit it drops all states. Some expressions need a new state at almost every byte,
+// which is slow, so it checks stop whenever it computes a new transition.
 type machine struct {
 	p       *plan
 	prog    *syntax.Prog
@@ -87,8 +87,8 @@ const (
 // prevRune is one rune of each kind.
 var prevRune = [...]rune{prevOther: ' ', prevWord: 'a', prevLine: '\n', prevLetter: 'é', prevNone: -1}
 
-// kindOf returns the kind of a rune; -1 stands for no rune. It distinguishes letters beyond ASCII only
-// if a match must begin or end a word.
+// kindOf returns the kind of a rune; -1 stands for no rune. It distinguishes letters beyond ASCII
+// only if a match must begin or end a word.
 func (m *machine) kindOf(r rune) prevKind {
 	switch {
 	case r < 0:
@@ -148,7 +148,8 @@ func (m *machine) start(prev prevKind) uint32 {
 	}
 	var threads []uint32
 
-	// Forward, resolve starts threads at each byte. In reverse they start only at the end of the match.
+	// Forward, resolve starts threads at each byte. In reverse they start only at the end of the
+	// match.
 	if m.reverse {
 		m.marks.clear()
 		threads = m.follow(m.a[:0], uint32(m.prog.Start))
@@ -198,8 +199,8 @@ func (m *machine) intern(s *state) uint32 {
 	return t
 }
 
-// looksBehind reports whether a thread of s may come to an assertion about the rune before, such as ^
-// or \b, before it reads another rune.
+// looksBehind reports whether a thread of s may come to an assertion about the rune before, such as
+// ^ or \b, before it reads another rune.
 func (m *machine) looksBehind(s *state) bool {
 	if s.npend > 0 {
 		return false // in the middle of a rune: the step over its first byte has decided the assertions
@@ -281,8 +282,9 @@ func lookAt(b byte) rune {
 	return rune(b)
 }
 
-// extendRune reads b as the next byte of the unfinished rune of s, and returns the rune. If bytes are
-// still missing, it adds b to s and returns -1 and more. If b does not belong to the rune, it returns -1.
+// extendRune reads b as the next byte of the unfinished rune of s, and returns the rune. If bytes
+// are still missing, it adds b to s and returns -1 and more. If b does not belong to the rune, it
+// returns -1.
 func extendRune(s *state, b byte) (r rune, more bool) {
 	if b < 0x80 || b > 0xBF {
 		return -1, false
@@ -332,10 +334,10 @@ func (m *machine) stepBroken(s *state, n *state) []uint32 {
 	return threads
 }
 
-// resolve decides the assertions for which threads wait, given the next rune, and starts new threads.
-// It returns the threads that will read the next rune, and stores a match in n. open says that only
-// the first byte of the next rune is known: threads whose assertion depends on the whole rune continue
-// to wait.
+// resolve decides the assertions for which threads wait, given the next rune, and starts new
+// threads. It returns the threads that will read the next rune, and stores a match in n. open says
+// that only the first byte of the next rune is known: threads whose assertion depends on the whole
+// rune continue to wait.
 func (m *machine) resolve(threads []uint32, n *state, next rune, open bool) []uint32 {
 	ctx := m.assertionsBetween(n.prev, next, open)
 
@@ -474,8 +476,9 @@ func (m *machine) followWith(out []uint32, pc uint32, assertion func(pc uint32, 
 	return out, match
 }
 
-// matchAtEnd returns the delta of state from if no further byte is read after it; noMatch if no match ends
-// there. next is the rune after the bytes that were read (in reverse, before them); -1 if there is none.
+// matchAtEnd returns the delta of state from if no further byte is read after it; noMatch if no
+// match ends there. next is the rune after the bytes that were read (in reverse, before them); -1
+// if there is none.
 func (m *machine) matchAtEnd(from uint32, next rune) int8 {
 	s := &m.states[from>>m.p.shift]
 	if next < 0 && s.atEnd != notYet {

@@ -7,8 +7,9 @@ import (
 )
 
 // Whole words: the rune before a match, or the one after it, or both, must not be a word character.
-// The match itself may begin and end with any rune, so `C++` and `#include` are words too. `\b` in an
-// expression still means what it means in RE2: ASCII only, and with a word character on one side.
+// The match itself may begin and end with any rune, so `C++` and `#include` are words too. `\b` in
+// an expression still means what it means in RE2: ASCII only, and with a word character on one
+// side.
 //
 // A program for whole words has an assertion before its first instruction and one before its match:
 //
@@ -48,9 +49,10 @@ func runeAt(text []byte, at int) rune {
 	return r
 }
 
-// addWordAssertions adds assertions to a program: before a match if begins is set, after it if ends is set. It
-// also adds a last instruction to which no other leads: resolve gives it to a thread that has read
-// nothing and waits for the end of a word, so that decideWaiting can ignore its empty match.
+// addWordAssertions adds assertions to a program: before a match if begins is set, after it if ends
+// is set. It also adds a last instruction to which no other leads: resolve gives it to a thread
+// that has read nothing and waits for the end of a word, so that decideWaiting can ignore its empty
+// match.
 func addWordAssertions(prog *syntax.Prog, begins, ends bool) {
 	last := uint32(len(prog.Inst))
 	before := syntax.Inst{Op: syntax.InstEmptyWidth, Out: uint32(prog.Start)}
@@ -72,8 +74,9 @@ func addWordAssertions(prog *syntax.Prog, begins, ends bool) {
 	prog.Start = int(last) + 1
 }
 
-// assertionsBetween returns the assertions that hold between a rune of kind prev and rune next. open says that
-// only the first byte of next is known: then clearBehind, which depends on all of it, is left out.
+// assertionsBetween returns the assertions that hold between a rune of kind prev and rune next.
+// open says that only the first byte of next is known: then clearBehind, which depends on all of
+// it, is left out.
 func (m *machine) assertionsBetween(prev prevKind, next rune, open bool) syntax.EmptyOp {
 	ctx := syntax.EmptyOpContext(prevRune[prev], next)
 	if !m.p.words {
@@ -94,9 +97,9 @@ func (m *machine) isWaiting(pc uint32) bool {
 	return in.Op == syntax.InstEmptyWidth && syntax.EmptyOp(in.Arg) == clearBehind
 }
 
-// decideWaiting decides the assertions of threads that wait for a whole rune, now that r is complete.
-// back is the delta of a match that ends before r: the number of bytes of r without the last. It
-// returns the threads that will read r.
+// decideWaiting decides the assertions of threads that wait for a whole rune, now that r is
+// complete. back is the delta of a match that ends before r: the number of bytes of r without the
+// last. It returns the threads that will read r.
 func (m *machine) decideWaiting(n *state, threads []uint32, r rune, back int) []uint32 {
 	if !m.p.words {
 		return threads

@@ -61,8 +61,8 @@ func (p *parser) countAtom(at int) error {
 	return nil
 }
 
-// readFilter reads the value of a filter, whose name has been read already. A filter about the whole
-// query gives no tree.
+// readFilter reads the value of a filter, whose name has been read already. A filter about the
+// whole query gives no tree.
 func (p *parser) readFilter(name prefix, end int) (Q, error) {
 	at := p.pos
 	if at >= end || isSpace(p.text[at]) {

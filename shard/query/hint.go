@@ -52,8 +52,8 @@ var foreignFilters = []struct {
 	{[]string{"after", "since"}, nil, "type:commit since: searches commits from a day on", ""},
 }
 
-// addRevisionHint adds a hint if the value of a repo: filter has a revision after the name, as other
-// search engines write it: repo:name@rev. The value begins at offset at.
+// addRevisionHint adds a hint if the value of a repo: filter has a revision after the name, as
+// other search engines write it: repo:name@rev. The value begins at offset at.
 func (p *parser) addRevisionHint(value string, at int) {
 	name, rev, ok := strings.Cut(value, "@")
 	if !ok || name == "" || rev == "" || strings.HasSuffix(name, `\`) || checkRegexp(name, at) != nil {

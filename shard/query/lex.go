@@ -48,8 +48,8 @@ func (p prefix) takesRegexp() bool {
 	return false
 }
 
-// takesText reports whether the value of the filter is a text, or an expression if Options.Regexp is
-// set.
+// takesText reports whether the value of the filter is a text, or an expression if Options.Regexp
+// is set.
 func (p prefix) takesText() bool {
 	return p == contentPrefix || p == addedPrefix || p == removedPrefix || p == messagePrefix
 }
@@ -64,8 +64,8 @@ func (p prefix) isDirective() bool {
 }
 
 // prefixAt returns the filter at the start of text, and the length of its name with the colon; 0 if
-// there is none. A name with two colons (content::WebContents) is no filter: it is a name in C++, Rust
-// or Perl. The filters of changes count only if changes is set.
+// there is none. A name with two colons (content::WebContents) is no filter: it is a name in C++,
+// Rust or Perl. The filters of changes count only if changes is set.
 func prefixAt(text string, changes bool) (prefix, int) {
 	for _, e := range prefixes {
 		n := len(e.name)
@@ -99,8 +99,8 @@ func quoteEnd(text string, i int) int {
 }
 
 // parenthesisPairs returns the offset of the closing parenthesis for each opening one; -1 for any
-// other byte. It reads the text once, so that the parser need not search, however deep the groups are.
-// Parentheses in quoted text and escaped ones do not count. In a regular expression those in a
+// other byte. It reads the text once, so that the parser need not search, however deep the groups
+// are. Parentheses in quoted text and escaped ones do not count. In a regular expression those in a
 // character class do not count either.
 //
 //	foo (bar or "a)b") f:[)]+      with filters of regular expressions
@@ -234,8 +234,9 @@ func (l *lexer) takeParenthesis() {
 	l.at++
 }
 
-// skipClass moves from the bracket that opens a character class to the one that closes it. If there is
-// none in this word, it does not move, and notes that no later bracket of the word opens a class.
+// skipClass moves from the bracket that opens a character class to the one that closes it. If there
+// is none in this word, it does not move, and notes that no later bracket of the word opens a
+// class.
 func (l *lexer) skipClass() {
 	if end := classEnd(l.text, l.at); end >= 0 {
 		l.at = end
@@ -310,8 +311,8 @@ func QuoteRegexp(expr string) string {
 	return b.String()
 }
 
-// Meant returns a query for a text that Parse refuses. With Regexp it has the filters of the text, and
-// the words between as expressions with blanks in them. If that is no query either, or without
+// Meant returns a query for a text that Parse refuses. With Regexp it has the filters of the text,
+// and the words between as expressions with blanks in them. If that is no query either, or without
 // Regexp, it searches for the whole text as one literal. It returns "" if that is too long.
 func Meant(text string, opt Options) string {
 	candidates := []string{Quote(text)}

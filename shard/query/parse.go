@@ -98,8 +98,8 @@ func Parse(text string, opt Options) (*Query, error) {
 // aboutChanges matches texts that may have a filter type:commit or type:diff.
 var aboutChanges = regexp.MustCompile(`(?:^|[\s(])type:"?(?:commit|diff)`)
 
-// parse parses the text. The filters of changes are filters in a query with type:commit or type:diff,
-// and text in all others.
+// parse parses the text. The filters of changes are filters in a query with type:commit or
+// type:diff, and text in all others.
 func (p *parser) parse(opt Options) (*Query, error) {
 	if aboutChanges.MatchString(p.text) {
 		attempt := *p
@@ -311,7 +311,8 @@ func (p *parser) negates(end int) bool {
 		return false
 	}
 
-	// It negates a quoted text or a group that is closed, and a filter, which may follow after blanks.
+	// It negates a quoted text or a group that is closed, and a filter, which may follow after
+	// blanks.
 	switch c := p.text[next]; {
 	case c == '"':
 		e := quoteEnd(p.text, next)
@@ -382,8 +383,9 @@ func (p *parser) opensGroup(i, end int) bool {
 	return !p.regexp || p.isQuery(i+1, last)
 }
 
-// isQuery reports whether text[i:end], the content of parentheses, can only be a query and not a part
-// of an expression: it is empty, has blanks, or is a filter, a quoted text or a group of such content.
+// isQuery reports whether text[i:end], the content of parentheses, can only be a query and not a
+// part of an expression: it is empty, has blanks, or is a filter, a quoted text or a group of such
+// content.
 func (p *parser) isQuery(i, end int) bool {
 	for i < end && isSpace(p.text[i]) {
 		i++
@@ -438,8 +440,8 @@ func (p *parser) readGroup(at int) (Q, error) {
 	return q, nil
 }
 
-// readValue reads a word, or a quoted text, of which it returns the text without the quotes. A quoted
-// text directly in front of other text is a word, unless it has a blank.
+// readValue reads a word, or a quoted text, of which it returns the text without the quotes. A
+// quoted text directly in front of other text is a word, unless it has a blank.
 func (p *parser) readValue(end int) (value string, quoted bool) {
 	at := p.pos
 	if p.text[at] == '"' {

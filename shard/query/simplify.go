@@ -93,8 +93,8 @@ type combiner struct {
 	seen map[any]bool      // keys of the members in out
 }
 
-// add adds a member. It reports whether the member decides the result: the constant false in an And,
-// or true in an Or.
+// add adds a member. It reports whether the member decides the result: the constant false in an
+// And, or true in an Or.
 func (c *combiner) add(s Q) (decided bool) {
 	switch n := s.(type) {
 	case Const:
@@ -139,8 +139,8 @@ func joinSets(sets []*roaring.Bitmap, all bool) *roaring.Bitmap {
 	return roaring.FastOr(sets...)
 }
 
-// atomKey returns the same value for equal atoms, and for their negations; nil for nodes that are not
-// compared.
+// atomKey returns the same value for equal atoms, and for their negations; nil for nodes that are
+// not compared.
 func atomKey(q Q) any {
 	switch n := q.(type) {
 	case *Text:

@@ -39,7 +39,8 @@ const signatureFormat = tagFormat + "\t%S"
 
 var wordTag = []byte("tag")
 
-// parse parses a line. It must be fast, because ctags writes a line for each of millions of symbols.
+// parse parses a line. It must be fast, because ctags writes a line for each of millions of
+// symbols.
 func (a *answer) parse(line []byte) error {
 	if len(line) == 0 || line[0] < '0' || line[0] > '9' {
 		return a.parseObject(line)
@@ -77,9 +78,9 @@ func (a *answer) parse(line []byte) error {
 	return nil
 }
 
-// unescape decodes the escapes of a field: \t and similar ones, \x with two hexadecimal digits, and a
-// backslash before any other character, which stands for that character. It returns a field without
-// escapes as it is; otherwise it decodes into buf, and returns that too.
+// unescape decodes the escapes of a field: \t and similar ones, \x with two hexadecimal digits, and
+// a backslash before any other character, which stands for that character. It returns a field
+// without escapes as it is; otherwise it decodes into buf, and returns that too.
 func unescape(field, buf []byte) (plain, _ []byte) {
 	i := bytes.IndexByte(field, '\\')
 	if i < 0 {

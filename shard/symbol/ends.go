@@ -77,7 +77,8 @@ func (e *ends) reset() {
 	e.open, e.limits, e.lastLine = e.open[:0], e.limits[:0], 0
 }
 
-// add takes a symbol that ctags has found. It passes the symbol to use now, or holds it until finish.
+// add takes a symbol that ctags has found. It passes the symbol to use now, or holds it until
+// finish.
 func (e *ends) add(s Symbol, use func(Symbol)) {
 	wanted := s.End == 0 && hasBody(s.Kind)
 
@@ -106,8 +107,8 @@ func (e *ends) copyName(name []byte) []byte {
 	return e.nameBytes[from:len(e.nameBytes):len(e.nameBytes)]
 }
 
-// finish finds the ends of the held symbols, and passes these to use. ctags has found all symbols of
-// the file.
+// finish finds the ends of the held symbols, and passes these to use. ctags has found all symbols
+// of the file.
 func (e *ends) finish(text []byte, use func(Symbol)) {
 	if len(e.held) == 0 {
 		return
@@ -164,9 +165,9 @@ func (e *ends) setEnds(text []byte) {
 
 var newline = []byte{'\n'}
 
-// isInside reports whether a line in which no definition begins can end none either: nothing is open,
-// or the deepest definition has a brace and the line is indented more. It is a fast test that is true
-// for most lines.
+// isInside reports whether a line in which no definition begins can end none either: nothing is
+// open, or the deepest definition has a brace and the line is indented more. It is a fast test that
+// is true for most lines.
 func (e *ends) isInside(line []byte) bool {
 	if len(e.open) == 0 {
 		return true
@@ -191,8 +192,8 @@ func (e *ends) isInside(line []byte) bool {
 	return true
 }
 
-// openAt opens the definition that begins in line l, so that the next lines can end it. Of several it
-// opens the outermost. The marks of the line are those from first to next, without next.
+// openAt opens the definition that begins in line l, so that the next lines can end it. Of several
+// it opens the outermost. The marks of the line are those from first to next, without next.
 func (e *ends) openAt(l *sourceLine, first, next int) {
 	for len(e.limits) > 0 && e.limits[len(e.limits)-1] < l.number {
 		e.limits = e.limits[:len(e.limits)-1]
@@ -274,8 +275,8 @@ func (e *ends) popWithEnd(end uint32) {
 	}
 }
 
-// endBefore returns the end of a definition whose next line belongs to it no more and does not close
-// it; 0 if it is unknown.
+// endBefore returns the end of a definition whose next line belongs to it no more and does not
+// close it; 0 if it is unknown.
 func (e *ends) endBefore(d *openDefinition) uint32 {
 	if d.closed > 0 {
 		return d.closed
@@ -286,8 +287,9 @@ func (e *ends) endBefore(d *openDefinition) uint32 {
 	return e.lastLine
 }
 
-// closeAt takes a line that is as deep as a definition. It returns the end of the definition, or that
-// it stays open. In that case closed may be set: the line is the end unless the next one continues it.
+// closeAt takes a line that is as deep as a definition. It returns the end of the definition, or
+// that it stays open. In that case closed may be set: the line is the end unless the next one
+// continues it.
 func (e *ends) closeAt(d *openDefinition, l *sourceLine) (end uint32, stays bool) {
 	s := l.shape()
 

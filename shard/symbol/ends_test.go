@@ -419,8 +419,9 @@ func TestDefinitionEnds_allocateNothingPerLine(t *testing.T) {
 	}
 }
 
-// FuzzDefinitionEnds_areNestedAndInTheFile checks that ends lie in the file, that ctags' own ends stay, that no end is beyond a
-// known definition around it, and that definitions are nested or apart.
+// FuzzDefinitionEnds_areNestedAndInTheFile checks that ends lie in the file, that ctags' own ends
+// stay, that no end is beyond a known definition around it, and that definitions are nested or
+// apart.
 func FuzzDefinitionEnds_areNestedAndInTheFile(f *testing.F) {
 	f.Add("class A {\n  f() {\n  }\n}\n", []byte{1, 0, 2, 0})
 	f.Add("fn f(\n  a,\n) -> T\nwhere\n  T: X,\n{\n\t}\n}\n", []byte{1, 0, 3, 7, 4, 0})

@@ -47,7 +47,8 @@ var blockKinds = strings.Fields(`check data ephemeral job locals module output p
 	horizontalpodautoscaler ingress kustomization namespace networkpolicy persistentvolume persistentvolumeclaim pod
 	poddisruptionbudget replicaset role rolebinding secret service serviceaccount statefulset storageclass`)
 
-// blockKind returns the kind of a block of HCL or an object of Kubernetes, given its word in the file.
+// blockKind returns the kind of a block of HCL or an object of Kubernetes, given its word in the
+// file.
 func blockKind(word string) string {
 	if word = strings.ToLower(word); slices.Contains(blockKinds, word) {
 		return word
@@ -111,8 +112,8 @@ func (k *keys) addKey(name string, line, depth int) {
 	k.addSymbol(name, "key", line, depth)
 }
 
-// addSymbol closes the keys of this depth or deeper, and adds a symbol, unless it is one of those that
-// are left out. The symbol stays open until the next one that is not deeper.
+// addSymbol closes the keys of this depth or deeper, and adds a symbol, unless it is one of those
+// that are left out. The symbol stays open until the next one that is not deeper.
 func (k *keys) addSymbol(name, kind string, line, depth int) {
 	k.closeKeys(depth)
 	k.lastLine = line
@@ -135,8 +136,8 @@ func (k *keys) addSymbol(name, kind string, line, depth int) {
 	k.open = append(k.open, len(k.found)-1)
 }
 
-// yamlKey matches a line with a key, yamlName the value of a key if it is one word, and yamlBlock the
-// end of a line with a key whose value is a text on the lines below.
+// yamlKey matches a line with a key, yamlName the value of a key if it is one word, and yamlBlock
+// the end of a line with a key whose value is a text on the lines below.
 var (
 	yamlKey   = regexp.MustCompile(`^( *)("[^"]*"|'[^']*'|[^\s#'"{}\[\],&*!|>%@-][^#'"{}\[\],&*!|>%@]*?|[\w.$/-]+)\s*:(?:\s|$)`)
 	yamlName  = regexp.MustCompile(`:\s+["']?([\w.-]+)["']?\s*(?:#.*)?$`)
@@ -186,8 +187,8 @@ func (k *keys) readYAML(text []byte) {
 	k.replaceByObject(start)
 }
 
-// replaceByObject removes the keys from start on if they are those of an object of Kubernetes, and adds
-// one symbol for the object.
+// replaceByObject removes the keys from start on if they are those of an object of Kubernetes, and
+// adds one symbol for the object.
 func (k *keys) replaceByObject(start int) {
 	var version, kind, name key
 	for _, x := range k.found[start:] {

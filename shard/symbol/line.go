@@ -26,8 +26,8 @@ func newSourceLine(number uint32, line []byte) sourceLine {
 	return sourceLine{number: number, in: in, text: rest}
 }
 
-// saysNothing reports whether the indentation of the line says nothing about the end of a definition:
-// comments, preprocessor lines and labels may have any.
+// saysNothing reports whether the indentation of the line says nothing about the end of a
+// definition: comments, preprocessor lines and labels may have any.
 func (l *sourceLine) saysNothing() bool {
 	if len(l.text) == 0 || l.text[0] == '#' || bytes.HasPrefix(l.text, []byte("//")) {
 		return true
@@ -57,7 +57,8 @@ func indentationOf(line []byte) (in indentation, rest []byte) {
 	return indentation{n, columns}, line[n:]
 }
 
-// compare reports whether a line is indented more than another, and whether it is indented the same.
+// compare reports whether a line is indented more than another, and whether it is indented the
+// same.
 func (a indentation) compare(b indentation) (deeper, same bool) {
 	return a.bytes > b.bytes && a.columns > b.columns, a == b
 }

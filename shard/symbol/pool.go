@@ -142,8 +142,8 @@ func (p *Pool) WithSignatures(processes int) *Pool {
 	return other
 }
 
-// makeSlots makes the slots of the pool, and the arguments for ctags with options for its output. It
-// starts no process.
+// makeSlots makes the slots of the pool, and the arguments for ctags with options for its output.
+// It starts no process.
 func (p *Pool) makeSlots(output ...string) {
 	p.args = append([]string{"--options=NONE", "--quiet=yes", "--_interactive=" + p.mode, "--output-format=xref"}, output...)
 
@@ -244,8 +244,8 @@ func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done fun
 	}
 	defer func() { p.slots <- proc }()
 
-	// Each round finishes at least one file: n of them have their answer, and with an error the next
-	// one has failed.
+	// Each round finishes at least one file: n of them have their answer, and with an error the
+	// next one has failed.
 	for len(todo) > 0 {
 		select {
 		case <-p.done:
@@ -298,8 +298,9 @@ func (p *Pool) timeLimit(tries int) time.Duration {
 	return p.options.Timeout << min(max(tries, 0), maxDoublings)
 }
 
-// tagSome lets a process work on the first of the tasks; a nil process means a new one. It returns how
-// many have their answer, and the process if it can be used again. An error is about the next task.
+// tagSome lets a process work on the first of the tasks; a nil process means a new one. It returns
+// how many have their answer, and the process if it can be used again. An error is about the next
+// task.
 func (p *Pool) tagSome(ctx context.Context, proc *process, todo []task, use func(Symbol), done func(int, error)) (int, *process, error) {
 	if proc == nil {
 		var err error

@@ -114,9 +114,9 @@ func (p *process) end() {
 	_ = p.cmd.Wait()
 }
 
-// tagSome sends the first of the tasks, as many as the pipe holds, so that ctags need not wait for the
-// next file. Then it reads the answers. It returns how many it has read; an error is about the next
-// task.
+// tagSome sends the first of the tasks, as many as the pipe holds, so that ctags need not wait for
+// the next file. Then it reads the answers. It returns how many it has read; an error is about the
+// next task.
 func (p *process) tagSome(todo []task, use func(Symbol), done func(int, error)) (int, error) {
 	todo = p.fillSend(todo)
 	p.watch.begin(todo[0].timeLimit)
@@ -147,8 +147,9 @@ func (p *process) tagSome(todo []task, use func(Symbol), done func(int, error)) 
 func (p *process) fillSend(todo []task) []task {
 	p.send, p.answer.todo, p.answer.full = p.send[:0], 0, false
 	for n, t := range todo {
-		// Send the first task whatever its size, because ctags reads a whole file before it answers.
-		// But if more followed than the pipe holds, ctags and this process would wait for each other.
+		// Send the first task whatever its size, because ctags reads a whole file before it
+		// answers. But if more followed than the pipe holds, ctags and this process would wait for
+		// each other.
 		if size := len(p.send) + len(t.name) + len(t.content) + headRoom; n > 0 && size > p.window {
 			return todo[:n]
 		}

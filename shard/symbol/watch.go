@@ -65,8 +65,8 @@ func (w *watch) stop() string {
 	return w.why
 }
 
-// check kills the process if the current file has taken too long. Otherwise it sets the timer again.
-// The first check of a file only reads the CPU time.
+// check kills the process if the current file has taken too long. Otherwise it sets the timer
+// again. The first check of a file only reads the CPU time.
 func (w *watch) check() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

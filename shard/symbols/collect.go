@@ -9,10 +9,10 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// Write finds the symbols of some texts and writes them into a file in dir. It copies the symbols of
-// documents that older files have, and calls tag for the others. If tag reports an error for a text,
-// its symbols stay unknown. Write fails only at the end of ctx, or if it cannot read a text. Where
-// tag has failed for an older file, Write calls it again only if again is set.
+// Write finds the symbols of some texts and writes them into a file in dir. It copies the symbols
+// of documents that older files have, and calls tag for the others. If tag reports an error for a
+// text, its symbols stay unknown. Write fails only at the end of ctx, or if it cannot read a text.
+// Where tag has failed for an older file, Write calls it again only if again is set.
 func Write(ctx context.Context, dir string, texts Texts, known []Known, again bool, tag Tagger) (file.ID, error) {
 	c := &collector{
 		texts: texts, tag: tag, docs: make([][]byte, texts.Count), extents: make([][]byte, texts.Count),
@@ -89,8 +89,8 @@ func (c *collector) tagDocuments(ctx context.Context) error {
 	return c.err
 }
 
-// takeDocument returns the number of the next document to be tagged. It returns false if there is none left,
-// or if collecting has failed, as at the end of ctx.
+// takeDocument returns the number of the next document to be tagged. It returns false if there is
+// none left, or if collecting has failed, as at the end of ctx.
 func (c *collector) takeDocument(ctx context.Context) (int, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +121,8 @@ func (c *collector) setError(err error) {
 // maxKinds is how many kinds get a number, which has two bytes. All further kinds get that of "".
 const maxKinds = 1<<16 - 1
 
-// kindNumberLocked returns the number of a kind. The caller holds c.mu, or no other goroutine uses c.
+// kindNumberLocked returns the number of a kind. The caller holds c.mu, or no other goroutine uses
+// c.
 func (c *collector) kindNumberLocked(kind string) uint32 {
 	if len(c.kindNames) >= maxKinds {
 		kind = "" // no tagger has so many kinds, so these are wrong
@@ -136,7 +137,8 @@ func (c *collector) kindNumberLocked(kind string) uint32 {
 	return n
 }
 
-// appendParentKey appends the key of a parent in collector.parents: its name, a zero byte, its kind.
+// appendParentKey appends the key of a parent in collector.parents: its name, a zero byte, its
+// kind.
 func appendParentKey(dst, name []byte, kind string) []byte {
 	return append(append(append(dst, name...), 0), kind...)
 }

@@ -8,9 +8,9 @@ import (
 )
 
 // extentWriter writes the extents of the rows of a document. The extent of a definition that spans
-// several lines is the number of bytes from its name to the end of its last line; others have none. For
-// each row with an extent it writes how many rows without one come before it, and then the extent. If
-// the functions of a file have extents of 300, none and 90 bytes, that is
+// several lines is the number of bytes from its name to the end of its last line; others have none.
+// For each row with an extent it writes how many rows without one come before it, and then the
+// extent. If the functions of a file have extents of 300, none and 90 bytes, that is
 //
 //	00 ac 02   no row before, 300 bytes
 //	01 5a      one row before, 90 bytes
@@ -81,8 +81,8 @@ func (c *collector) extentColumn() (extents, ends []byte) {
 // newline.
 type Line struct{ Start, End int }
 
-// Around finds the innermost definition around each of some ascending lines: of the definitions that
-// span several lines and include the line, the one that begins last. For each line with such a
+// Around finds the innermost definition around each of some ascending lines: of the definitions
+// that span several lines and include the line, the one that begins last. For each line with such a
 // definition it calls use with the index of the line.
 func (y *File) Around(doc int, lines []Line, recent *Recent, use func(line int, s Symbol)) error {
 	open, err := y.openRows(doc, recent)
@@ -91,8 +91,8 @@ func (y *File) Around(doc int, lines []Line, recent *Recent, use func(line int, 
 	}
 
 	for i, line := range lines {
-		// Take the last row that begins before the end of the line, or the first around it that ends
-		// after the start of the line.
+		// Take the last row that begins before the end of the line, or the first around it that
+		// ends after the start of the line.
 		at := sort.Search(len(open), func(k int) bool { return open[k].Offset >= line.End }) - 1
 		for at >= 0 && open[at].end <= line.Start {
 			at = open[at].longer
@@ -163,8 +163,8 @@ func (y *File) decodeExtents(doc int, buf []byte) ([]byte, error) {
 	return extents, nil
 }
 
-// setOpen sets h.open to the rows that have an extent, with their links to longer rows. It reports false
-// if the extents are damaged.
+// setOpen sets h.open to the rows that have an extent, with their links to longer rows. It reports
+// false if the extents are damaged.
 func (h *Recent) setOpen(rows []Row, extents *extentReader) bool {
 	stack, dst := h.nested[:0], h.open
 	for _, row := range rows {

@@ -48,8 +48,8 @@ type parent struct{ name, kind string }
 // files. Nothing is read yet.
 func Open(f *file.File, tables *Tables) *File { return &File{f: f, tables: tables} }
 
-// Ready reads and checks the columns, once, and checks that the symbols belong to the given shard file
-// with that many documents. The caller must call it before any other method.
+// Ready reads and checks the columns, once, and checks that the symbols belong to the given shard
+// file with that many documents. The caller must call it before any other method.
 func (y *File) Ready(shard string, documents int) error {
 	y.once.Do(func() { y.err = y.f.Blame(y.readSections()) })
 	if y.err == nil && (y.shard != shard || y.documents != documents) {
@@ -257,7 +257,8 @@ func (y *File) openPostings() error {
 		return fmt.Errorf("%w: %w", file.ErrDamaged, err)
 	}
 
-	// A page is one unit. If there were more units than pages, the postings would name missing pages.
+	// A page is one unit. If there were more units than pages, the postings would name missing
+	// pages.
 	units := 0
 	for i := range segments {
 		units += post.Units(i)

@@ -41,8 +41,8 @@ func newHuffmanCode(counts *[1 << 8]int) *huffmanCode {
 	return c
 }
 
-// setLengths sets the lengths of the codes by Huffman's algorithm: it merges the two rarest trees until
-// one is left, and each time the codes of their bytes get a bit longer.
+// setLengths sets the lengths of the codes by Huffman's algorithm: it merges the two rarest trees
+// until one is left, and each time the codes of their bytes get a bit longer.
 func (c *huffmanCode) setLengths(counts *[1 << 8]int) {
 	type tree struct {
 		count int
@@ -79,8 +79,8 @@ func (c *huffmanCode) setLengths(counts *[1 << 8]int) {
 	c.limitLengths()
 }
 
-// limitLengths shortens codes that are longer than codeBits, and lengthens others until a prefix code with
-// these lengths exists, by Kraft's inequality:
+// limitLengths shortens codes that are longer than codeBits, and lengthens others until a prefix
+// code with these lengths exists, by Kraft's inequality:
 //
 //	sum of 1<<(codeBits-length) over all bytes <= 1<<codeBits
 func (c *huffmanCode) limitLengths() {
@@ -141,8 +141,9 @@ func (c *huffmanCode) appendLengths(dst []byte) []byte {
 
 // encode appends the codes of src.
 func (c *huffmanCode) encode(dst, src []byte) []byte {
-	// acc has n bits that are not written yet. Six bytes are written at once: eight are appended, and
-	// the last two dropped. n < 48 before each byte, so acc never has more than 47 + codeBits bits.
+	// acc has n bits that are not written yet. Six bytes are written at once: eight are appended,
+	// and the last two dropped. n < 48 before each byte, so acc never has more than 47 + codeBits
+	// bits.
 	acc, n := uint64(0), uint(0)
 	for _, b := range src {
 		acc |= uint64(c.bits[b]) << n
@@ -167,9 +168,9 @@ type huffmanTable [1 << tableBits]codeEntry
 // tableBits is more than codeBits, so that often two short codes are decoded at once.
 const tableBits = 12
 
-// codeEntry has one or two decoded bytes, packed from the lowest bits up: the first byte (8 bits), the
-// second (8), the length of the code of the first (4), the length of both codes (5), and the number of
-// bytes: 0 if no code begins with these bits, 1 if only the first code is complete.
+// codeEntry has one or two decoded bytes, packed from the lowest bits up: the first byte (8 bits),
+// the second (8), the length of the code of the first (4), the length of both codes (5), and the
+// number of bytes: 0 if no code begins with these bits, 1 if only the first code is complete.
 type codeEntry uint32
 
 func newEntry(first, second byte, bits, both uint8, n int) codeEntry {
@@ -180,8 +181,8 @@ func (e codeEntry) bits() uint { return uint(e >> 16 & 15) }
 func (e codeEntry) both() uint { return uint(e >> 20 & 31) }
 func (e codeEntry) len() int   { return int(e >> 25) }
 
-// readLengths reads the lengths of the codes that appendLengths has written; 0 means that the byte does
-// not occur. It returns [file.ErrDamaged] if no code has such lengths.
+// readLengths reads the lengths of the codes that appendLengths has written; 0 means that the byte
+// does not occur. It returns [file.ErrDamaged] if no code has such lengths.
 func readLengths(written []byte) (*[1 << 8]uint8, error) {
 	if len(written) != codeBytes {
 		return nil, fmt.Errorf("%w: size of a code", file.ErrDamaged)

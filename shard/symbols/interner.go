@@ -7,8 +7,8 @@ import (
 )
 
 // interner numbers distinct names in the order in which they come. There are millions of names, so
-// neither the chunks that store them nor the hash table has pointers: the garbage collector need not
-// scan them.
+// neither the chunks that store them nor the hash table has pointers: the garbage collector need
+// not scan them.
 type interner struct {
 	seed   maphash.Seed
 	chunks [][]byte // for each name its length in two bytes, then its bytes
@@ -16,8 +16,8 @@ type interner struct {
 	slots  []uint64 // hash table with open addressing: hash, and in the lower half number + 1; 0 is free
 }
 
-// chunkBytes is the size of a chunk. The first ones start smaller and grow, since a small repository
-// has few names.
+// chunkBytes is the size of a chunk. The first ones start smaller and grow, since a small
+// repository has few names.
 const (
 	chunkBytes = 1 << 16
 	firstChunk = 1 << 10

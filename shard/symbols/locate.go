@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// locateNames finds the offset of the name of each row in text t, and sorts the rows by it. It drops rows
-// whose name is not in their line, such as generated names, and names that are only imported.
+// locateNames finds the offset of the name of each row in text t, and sorts the rows by it. It
+// drops rows whose name is not in their line, such as generated names, and names that are only
+// imported.
 func (w *tagging) locateNames(t Untagged) {
 	byLine := func(a, b taggedRow) int { return cmp.Compare(a.line, b.line) }
 	if !slices.IsSortedFunc(w.rows, byLine) {
@@ -91,8 +92,9 @@ func (w *tagging) appendParts(rows []taggedRow, r taggedRow, text []byte) []tagg
 	return rows
 }
 
-// findWithoutBlank searches for the name of a C++ operator without the blank that ctags adds, such as
-// `operator+`. If it finds that name, it gives it to the row and returns the offset; otherwise -1.
+// findWithoutBlank searches for the name of a C++ operator without the blank that ctags adds, such
+// as `operator+`. If it finds that name, it gives it to the row and returns the offset; otherwise
+// -1.
 func (w *tagging) findWithoutBlank(r *taggedRow, lines *lineReader) int {
 	sign, ok := bytes.CutPrefix(w.name(r), []byte("operator "))
 	if !ok {
@@ -108,8 +110,8 @@ func (w *tagging) findWithoutBlank(r *taggedRow, lines *lineReader) int {
 	return at
 }
 
-// measureExtents sets the extent of each symbol with a known last line: the bytes from its name to the end
-// of that line.
+// measureExtents sets the extent of each symbol with a known last line: the bytes from its name to
+// the end of that line.
 func (w *tagging) measureExtents(text []byte) {
 	w.lineEnd = w.lineEnd[:0]
 	at := 0 // where the next line begins
@@ -159,8 +161,8 @@ func (l *lineReader) goTo(number uint32) bool {
 	return l.number == number
 }
 
-// findName returns the offset of a name in the line or in the linesBefore lines before it; -1 if it is in
-// none of them.
+// findName returns the offset of a name in the line or in the linesBefore lines before it; -1 if it
+// is in none of them.
 func (l *lineReader) findName(name []byte) int {
 	if l.end < 0 {
 		if l.end = bytes.IndexByte(l.text[l.start:], '\n') + l.start; l.end < l.start {
@@ -222,9 +224,10 @@ func wordBefore(text, name []byte) int {
 	return -1
 }
 
-// isImport reports whether a symbol is an import, which is defined elsewhere. after is the text after
-// its name. In TypeScript, ctags calls both an import and a type definition an alias, but a definition
-// goes on as `type T = ...` or `type T<V> = ...`. In Python it calls a name for an import a namespace.
+// isImport reports whether a symbol is an import, which is defined elsewhere. after is the text
+// after its name. In TypeScript, ctags calls both an import and a type definition an alias, but a
+// definition goes on as `type T = ...` or `type T<V> = ...`. In Python it calls a name for an
+// import a namespace.
 func isImport(language, kind string, after []byte) bool {
 	switch language {
 	case "TypeScript", "TSX":

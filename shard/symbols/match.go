@@ -96,8 +96,8 @@ func (s *nameSearch) matchPage(number int) error {
 	return nil
 }
 
-// FindName finds the names equal to name; with fold it ignores case. It calls use for each such name
-// and each document that defines it. exact says that the name is equal with its case.
+// FindName finds the names equal to name; with fold it ignores case. It calls use for each such
+// name and each document that defines it. exact says that the name is equal with its case.
 func (y *File) FindName(name string, fold bool, use func(number int, exact bool, doc int)) error {
 	want := strings.ToLower(name)
 	first := func(page int) string { return strings.ToLower(string(file.Entry(y.first, y.firstEnd, page))) }

@@ -74,8 +74,8 @@ func (s *nameSorter) sort(keys []sortKey, depth int) {
 	}
 }
 
-// keyAt returns eight bytes of the lower case of a name, from offset depth on, as a number that sorts as
-// they do. Zeros follow the end of the name; no name contains a zero.
+// keyAt returns eight bytes of the lower case of a name, from offset depth on, as a number that
+// sorts as they do. Zeros follow the end of the name; no name contains a zero.
 func (s *nameSorter) keyAt(number uint32, depth int) uint64 {
 	name := s.t.name(number)
 	if len(s.lower) > 0 {
@@ -98,9 +98,9 @@ func firstEight(b []byte) uint64 {
 	return v
 }
 
-// lower8 converts eight ASCII bytes to lower case. The top bit of a byte of fromA is set if the byte
-// is at least 'A', that of afterZ if it is greater than 'Z'. A capital has the first without the
-// second: moved right by two, that bit is 0x20, the difference to the small letter.
+// lower8 converts eight ASCII bytes to lower case. The top bit of a byte of fromA is set if the
+// byte is at least 'A', that of afterZ if it is greater than 'Z'. A capital has the first without
+// the second: moved right by two, that bit is 0x20, the difference to the small letter.
 func lower8(v uint64) uint64 {
 	const ones = 0x0101010101010101
 	fromA, afterZ := v+ones*(0x80-'A'), v+ones*(0x80-'Z'-1)

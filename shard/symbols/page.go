@@ -11,9 +11,9 @@ import (
 // pageBytes is the greatest size of a page of names in full: one unit of postings.
 const pageBytes = 4096
 
-// frontPage is the greatest size of a front-coded page. A front-coded name is the number of bytes that
-// it shares with the name before, the rest of it, and a newline. Sorted names have long prefixes in
-// common, so a front-coded page compresses better.
+// frontPage is the greatest size of a front-coded page. A front-coded name is the number of bytes
+// that it shares with the name before, the rest of it, and a newline. Sorted names have long
+// prefixes in common, so a front-coded page compresses better.
 const frontPage = 2 * pageBytes
 
 // appendFront appends a front-coded name.
@@ -25,8 +25,8 @@ func appendFront(dst, before, name []byte) []byte {
 	return append(append(append(dst, byte(n)), name[n:]...), '\n')
 }
 
-// decodeFront decodes a front-coded page: it appends the full names, each with a newline, to dst, which
-// is empty and has a capacity of pageBytes. It returns false if the page is damaged.
+// decodeFront decodes a front-coded page: it appends the full names, each with a newline, to dst,
+// which is empty and has a capacity of pageBytes. It returns false if the page is damaged.
 func decodeFront(dst, coded []byte) ([]byte, bool) {
 	before := dst // the name before, in dst
 	for len(coded) > 0 {
@@ -46,8 +46,8 @@ func decodeFront(dst, coded []byte) ([]byte, bool) {
 	return dst, true
 }
 
-// decodePage decodes page i into buf, or a larger slice if buf has too little room: Huffman codes to an lz
-// block, then to a front-coded page, then to full names.
+// decodePage decodes page i into buf, or a larger slice if buf has too little room: Huffman codes
+// to an lz block, then to a front-coded page, then to full names.
 func (y *File) decodePage(i int, buf []byte) ([]byte, error) {
 	// Both arrays stay on the stack.
 	var frontBuf [frontPage + lz.Slack]byte
@@ -73,8 +73,8 @@ func (y *File) decodePage(i int, buf []byte) ([]byte, error) {
 }
 
 // Recent is a cache, for one goroutine, of what it decoded last from one file. All chunks of a
-// document need its rows and their ends, and names that are needed together are on few pages. The zero
-// value is empty.
+// document need its rows and their ends, and names that are needed together are on few pages. The
+// zero value is empty.
 type Recent struct {
 	// Cache, if not nil, is a cache of decoded pages that several goroutines share.
 	Cache PageCache

@@ -22,8 +22,8 @@ type pageRefs struct {
 // goToPage moves to a page.
 func (p *pageRefs) goToPage(page int) { p.page, p.r, p.next, p.read = page, refReader{}, 0, false }
 
-// forEach calls use with each document that defines a name, given by its index in the page. The index
-// must be greater than in the call before.
+// forEach calls use with each document that defines a name, given by its index in the page. The
+// index must be greater than in the call before.
 func (p *pageRefs) forEach(name int, use func(int)) error {
 	if !p.read {
 		var ok bool
@@ -106,8 +106,8 @@ func appendReference(dst []byte, before int, docs []uint32) []byte {
 // uvarintSize returns how many bytes a number takes.
 func uvarintSize(v uint32) int { return (bits.Len32(v|1) + 6) / 7 }
 
-// forEach calls use with each document. It returns an error if one is not below documents, the number of
-// documents of the shard.
+// forEach calls use with each document. It returns an error if one is not below documents, the
+// number of documents of the shard.
 func (r reference) forEach(documents int, use func(int)) error {
 	doc, gaps := r.first, r.gaps
 	for {
@@ -142,8 +142,8 @@ func newReferences(names int) references {
 	return references{end: make([]uint32, names), last: make([]uint32, names)}
 }
 
-// countDocument counts a document that defines a name. Documents come in order, and a repeated one counts
-// once.
+// countDocument counts a document that defines a name. Documents come in order, and a repeated one
+// counts once.
 func (r *references) countDocument(name, doc int) {
 	if r.last[name] != uint32(doc)+1 {
 		r.last[name] = uint32(doc) + 1
@@ -151,8 +151,8 @@ func (r *references) countDocument(name, doc int) {
 	}
 }
 
-// allocateLists allocates the lists. It turns the count of each name in end into the position where its
-// list begins; add then moves it to where the list ends.
+// allocateLists allocates the lists. It turns the count of each name in end into the position where
+// its list begins; add then moves it to where the list ends.
 func (r *references) allocateLists() {
 	sum := uint32(0)
 	for i, n := range r.end {

@@ -15,9 +15,9 @@ type Row struct {
 	Parent int // number of the parent + 1; 0 if it has none
 }
 
-// appendRow appends a row as rowReader reads it. before is the row before in the same document, or the
-// zero Row. It writes the difference of the offsets with a bit for "kind and parent follow", the
-// difference of the names, and then kind and parent if they are not those of the row before.
+// appendRow appends a row as rowReader reads it. before is the row before in the same document, or
+// the zero Row. It writes the difference of the offsets with a bit for "kind and parent follow",
+// the difference of the names, and then kind and parent if they are not those of the row before.
 func appendRow(dst []byte, before, r Row) []byte {
 	gap := uint64(r.Offset-before.Offset) << 1
 	if r.Kind != before.Kind || r.Parent != before.Parent {
@@ -56,7 +56,8 @@ func (r *rowReader) next() bool {
 	return !r.malformed
 }
 
-// readUint reads a number; most have one byte. If the bytes are damaged it sets malformed and returns 0.
+// readUint reads a number; most have one byte. If the bytes are damaged it sets malformed and
+// returns 0.
 func (r *rowReader) readUint() uint64 {
 	if len(r.b) > 0 && r.b[0] < 0x80 {
 		v := r.b[0]
@@ -94,7 +95,8 @@ func (y *File) RowsFrom(doc, offset int, recent *Recent, use func(Row) bool) err
 	return nil
 }
 
-// decodeRows decodes the symbols of a document, sorted by offset. They are valid until the next call.
+// decodeRows decodes the symbols of a document, sorted by offset. They are valid until the next
+// call.
 func (y *File) decodeRows(doc int, recent *Recent) ([]Row, error) {
 	coded := file.Entry(y.docs, y.docEnd, doc)
 	if len(coded) == 0 {

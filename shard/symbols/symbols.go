@@ -12,8 +12,8 @@ type Symbol struct {
 	ParentName, ParentKind string
 }
 
-// Definition is a symbol and the line that defines it, as the tagger reports it. Name and ParentName
-// are valid only during the call that passes them.
+// Definition is a symbol and the line that defines it, as the tagger reports it. Name and
+// ParentName are valid only during the call that passes them.
 type Definition struct {
 	Name       []byte
 	Kind       string
@@ -31,10 +31,11 @@ type Untagged struct {
 	Tries    int // attempts that failed; each gives the next attempt more time
 }
 
-// Tagger finds the definitions in texts. For each text it calls use with its definitions, in any order,
-// and then done with the index of the text. If err is not nil, these definitions are dropped, and the
-// symbols of the text stay unknown. If the Tagger tries a text again, it calls use and done again, and
-// the last call of done counts. Several goroutines call a Tagger. If it returns an error, [Write] fails.
+// Tagger finds the definitions in texts. For each text it calls use with its definitions, in any
+// order, and then done with the index of the text. If err is not nil, these definitions are
+// dropped, and the symbols of the text stay unknown. If the Tagger tries a text again, it calls use
+// and done again, and the last call of done counts. Several goroutines call a Tagger. If it returns
+// an error, [Write] fails.
 type Tagger func(ctx context.Context, texts []Untagged, use func(Definition), done func(i int, err error)) error
 
 // Key is what the symbols of a document depend on.

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// Tables is a cache of Huffman decoding tables, of at most TableBytes. All files share it, because a
-// table is larger than the symbols of a small repository. It is safe for concurrent use.
+// Tables is a cache of Huffman decoding tables, of at most TableBytes. All files share it, because
+// a table is larger than the symbols of a small repository. It is safe for concurrent use.
 type Tables struct {
 	mu    sync.Mutex // guards the field below
 	codes []*code    // the codes that have a table, the oldest table first

@@ -71,7 +71,8 @@ func (w *tagging) tagBatch(ctx context.Context) (more bool, err error) {
 	return more, w.c.tag(ctx, w.texts, w.addDefinition, w.finishText)
 }
 
-// readDocument reads the text of a document and adds it to the batch. It counts the attempt in c.tries.
+// readDocument reads the text of a document and adds it to the batch. It counts the attempt in
+// c.tries.
 func (w *tagging) readDocument(doc int) error {
 	key, ok := w.c.texts.Key(doc)
 	if !ok {
@@ -94,8 +95,8 @@ func (w *tagging) readDocument(doc int) error {
 // clearRows makes room for the symbols of the next document.
 func (w *tagging) clearRows() { w.rows, w.parents, w.bytes = w.rows[:0], w.parents[:0], w.bytes[:0] }
 
-// finishText ends text i: it stores the symbols that addDefinition has collected. If err is not nil it drops
-// them, so that the symbols of the text stay unknown.
+// finishText ends text i: it stores the symbols that addDefinition has collected. If err is not nil
+// it drops them, so that the symbols of the text stay unknown.
 func (w *tagging) finishText(i int, err error) {
 	if err == nil {
 		w.locateNames(w.texts[i])
@@ -140,8 +141,8 @@ func (w *tagging) kindIndex(kindIndex string) uint32 {
 	return uint32(len(w.kinds) - 1)
 }
 
-// parentIndex returns the index of a parent in w.parents, plus 1. It adds the parent unless that of the
-// symbol before is the same, which is the most frequent case.
+// parentIndex returns the index of a parent in w.parents, plus 1. It adds the parent unless that of
+// the symbol before is the same, which is the most frequent case.
 func (w *tagging) parentIndex(name []byte, kind string) uint32 {
 	if len(kind) > maxKind {
 		kind = ""
@@ -163,8 +164,8 @@ func (w *tagging) parentIndex(name []byte, kind string) uint32 {
 
 func (w *tagging) name(r *taggedRow) []byte { return w.bytes[r.at:r.end] }
 
-// assignNumbers replaces the names, kinds and parents of the rows by the collector's numbers. It returns
-// false if an interner has no room for more.
+// assignNumbers replaces the names, kinds and parents of the rows by the collector's numbers. It
+// returns false if an interner has no room for more.
 func (w *tagging) assignNumbers() bool {
 	c := w.c
 
@@ -193,8 +194,8 @@ func (w *tagging) assignNumbers() bool {
 	return true
 }
 
-// parentNumberLocked returns the collector's number of a parent. It returns false if the interner has
-// no room for more. The caller holds w.c.mu.
+// parentNumberLocked returns the collector's number of a parent. It returns false if the interner
+// has no room for more. The caller holds w.c.mu.
 func (w *tagging) parentNumberLocked(p *taggedParent) (uint32, bool) {
 	if p.numberPlus1 == 0 {
 		key := w.bytes[p.at:p.end]

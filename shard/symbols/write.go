@@ -12,8 +12,8 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// ranks is the sorted order of the names, kinds or parents of a collector. Their rank is their number
-// in the file, so the file does not depend on the order in which documents were tagged.
+// ranks is the sorted order of the names, kinds or parents of a collector. Their rank is their
+// number in the file, so the file does not depend on the order in which documents were tagged.
 type ranks struct {
 	order []uint32 // the collector's numbers, sorted by name, kind or parent
 	rank  []uint32 // by collector's number: its index in order
@@ -114,7 +114,8 @@ func (c *collector) encodeUnknown() []byte {
 	return e.B
 }
 
-// encodeMeta encodes the section "meta", except for the kinds of the parents, which writeParents adds.
+// encodeMeta encodes the section "meta", except for the kinds of the parents, which writeParents
+// adds.
 func (c *collector) encodeMeta(names int, kinds []uint32) *file.Encoder {
 	e := &file.Encoder{}
 	e.Text(c.texts.Shard)
@@ -133,8 +134,9 @@ type columnWriter struct {
 	codes []byte // the section "codes" so far
 }
 
-// addColumn writes a column as section id. Its entries lie side by side in blob, and ends has the end of each.
-// It encodes each entry alone, and writes the new ends as section endID, if that is not 0.
+// addColumn writes a column as section id. Its entries lie side by side in blob, and ends has the
+// end of each. It encodes each entry alone, and writes the new ends as section endID, if that is
+// not 0.
 func (c *columnWriter) addColumn(id file.SectionID, blob []byte, endID file.SectionID, ends file.Column32) {
 	var counts [1 << 8]int
 	for _, b := range blob {
@@ -194,8 +196,8 @@ func writeParents(meta *file.Encoder, c *columnWriter, list []parent, order []ui
 	c.addColumn(secParents, e.B, 0, binary.LittleEndian.AppendUint32(nil, uint32(len(e.B))))
 }
 
-// encodeRows encodes the rows of all documents, with ranks in place of the collector's numbers. It returns
-// them with the end of each document's rows, and the documents that define each name.
+// encodeRows encodes the rows of all documents, with ranks in place of the collector's numbers. It
+// returns them with the end of each document's rows, and the documents that define each name.
 func (c *collector) encodeRows(names, kinds, parents ranks) (docs, ends []byte, refs references) {
 	refs = newReferences(len(names.order))
 	for d, coded := range c.docs {
@@ -271,8 +273,8 @@ const (
 	dictFrom     = 4 * dictRuns * 64 // with fewer names, a dictionary takes more than it saves
 )
 
-// trainDictionary makes the dictionary that compresses the pages, from a sample of the names. It returns
-// nil if there are too few names.
+// trainDictionary makes the dictionary that compresses the pages, from a sample of the names. It
+// returns nil if there are too few names.
 func (c *collector) trainDictionary(names []uint32) []byte {
 	if len(names) < dictFrom {
 		return nil
@@ -307,8 +309,8 @@ type pageWriter struct {
 	blocks, blockEnd, size, number, first, firstEnd, ref, refEnd []byte
 }
 
-// addPage adds the current page to the columns and the postings. The next page begins with the name of
-// rank next.
+// addPage adds the current page to the columns and the postings. The next page begins with the name
+// of rank next.
 func (p *pageWriter) addPage(next int, post *trigram.Writer) error {
 	if len(p.page) == 0 {
 		return nil

@@ -11,8 +11,8 @@ import (
 //	entry ──▶ base ──▶ base ──▶ ... ──▶ whole text, or a cached one
 //	chain[0]  chain[1]  ...
 //
-// Then it applies the deltas, from the last of the chain to the first, each to the result of the one
-// before. It fails if a result is larger than maxText, or than an object of the kind may be.
+// Then it applies the deltas, from the last of the chain to the first, each to the result of the
+// one before. It fails if a result is larger than maxText, or than an object of the kind may be.
 func (s *Store) readDelta(dst []byte, kind Kind, f *file, e entry) ([]byte, error) {
 	maxSize := min(maxSizeOf(kind), maxText)
 	text, err := s.readChain(kind, f, e)
@@ -37,8 +37,8 @@ func (s *Store) readDelta(dst []byte, kind Kind, f *file, e entry) ([]byte, erro
 	return dst, err
 }
 
-// readChain sets s.chain to the deltas from an entry to the first base that is cached or stored whole, and
-// returns the text of that base.
+// readChain sets s.chain to the deltas from an entry to the first base that is cached or stored
+// whole, and returns the text of that base.
 func (s *Store) readChain(kind Kind, f *file, e entry) ([]byte, error) {
 	s.chain = s.chain[:0]
 	for e.kind != kind {
@@ -66,8 +66,8 @@ func (s *Store) readChain(kind Kind, f *file, e entry) ([]byte, error) {
 	return s.buf[0], nil
 }
 
-// applyEntry reads the delta of an entry, applies it to a base text and appends the result, which may have
-// maxSize bytes.
+// applyEntry reads the delta of an entry, applies it to a base text and appends the result, which
+// may have maxSize bytes.
 func (s *Store) applyEntry(dst, text []byte, f *file, e entry, maxSize int) (_ []byte, err error) {
 	if s.delta, _, err = s.inflate(s.delta[:0], f, e, maxText); err != nil {
 		return dst, err
@@ -75,8 +75,8 @@ func (s *Store) applyEntry(dst, text []byte, f *file, e entry, maxSize int) (_ [
 	return applyDelta(dst, text, s.delta, maxSize)
 }
 
-// applyDelta applies a delta to its base and appends the result. It returns errLarge if the result has
-// more than maxSize bytes. A delta is
+// applyDelta applies a delta to its base and appends the result. It returns errLarge if the result
+// has more than maxSize bytes. A delta is
 //
 //	size of the base, size of the result, each 7 bits a byte, the lowest first
 //	0nnnnnnn              the n bytes that follow
@@ -136,9 +136,9 @@ func applyDelta(dst, base, delta []byte, maxSize int) ([]byte, error) {
 	return dst, nil
 }
 
-// readDeltaSizes reads the sizes at the start of a delta. It returns the size of the result, and the
-// operations that follow. It checks that the size of the base is right, and that the result has at most
-// maxSize bytes.
+// readDeltaSizes reads the sizes at the start of a delta. It returns the size of the result, and
+// the operations that follow. It checks that the size of the base is right, and that the result has
+// at most maxSize bytes.
 func readDeltaSizes(base, delta []byte, maxSize int) (size int, ops []byte, err error) {
 	baseSize, n := binary.Uvarint(delta)
 	if n <= 0 || baseSize != uint64(len(base)) {
@@ -155,8 +155,8 @@ func readDeltaSizes(base, delta []byte, maxSize int) (size int, ops []byte, err 
 	return int(resultSize), delta[n+m:], nil
 }
 
-// bases caches the latest texts to which deltas were applied, because objects that are read one after
-// the other often have the same base.
+// bases caches the latest texts to which deltas were applied, because objects that are read one
+// after the other often have the same base.
 type bases struct {
 	texts map[baseKey][]byte
 	order []baseKey // in the order in which they came

@@ -25,8 +25,8 @@ func wrapAskGit(err error) error {
 	return fmt.Errorf("%w: %w", ErrAskGit, err)
 }
 
-// Protect calls f. If f reads a mapped file beyond its end, because somebody has truncated it, Protect
-// returns ErrAskGit. Callers of [Graph.ID] and [Graph.Tree] need it.
+// Protect calls f. If f reads a mapped file beyond its end, because somebody has truncated it,
+// Protect returns ErrAskGit. Callers of [Graph.ID] and [Graph.Tree] need it.
 func Protect(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 

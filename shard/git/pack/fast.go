@@ -8,13 +8,13 @@ const (
 	fastOut = 3 + 258 + 32 // it writes three literals and a match of 258 bytes, in 16 bytes at once
 )
 
-// lastOut returns the last position of dst from which inflateFast may make a step. A step may use the
-// capacity after the end of dst, so that nearly all of a text is made in steps. The caller must check
-// with checkEnd whether a step went beyond the end.
+// lastOut returns the last position of dst from which inflateFast may make a step. A step may use
+// the capacity after the end of dst, so that nearly all of a text is made in steps. The caller must
+// check with checkEnd whether a step went beyond the end.
 func lastOut(dst []byte) int { return min(len(dst), cap(dst)-fastOut) }
 
-// inflateFast decompresses a block in steps, while both slices have room for a step. It returns the new
-// position in dst and whether it reached the end of the block. Before each step
+// inflateFast decompresses a block in steps, while both slices have room for a step. It returns the
+// new position in dst and whether it reached the end of the block. Before each step
 //
 //	at  + fastIn  <= len(src)
 //	out + fastOut <= cap(dst)      out <= len(dst)
@@ -112,8 +112,8 @@ func checkEnd(dst []byte, out int) error {
 	return nil
 }
 
-// copyMatch copies length bytes from distance bytes before to, and up to 15 more. If distance is less
-// than length, it repeats the bytes that it writes.
+// copyMatch copies length bytes from distance bytes before to, and up to 15 more. If distance is
+// less than length, it repeats the bytes that it writes.
 func copyMatch(to, from unsafe.Pointer, distance, length int) {
 	if distance >= 16 {
 		for k := 0; k < length; k += 16 {

@@ -16,9 +16,9 @@ var ErrSpecial = errors.New("not an ordinary file")
 // ErrTooLarge means that a file has more bytes than its kind may have.
 var ErrTooLarge = errors.New("the file is too large")
 
-// OpenFile opens an ordinary file below root for reading. The file may be hostile: OpenFile does not
-// follow a path out of root, does not block at a pipe, and opens no device. For these it returns
-// ErrSpecial.
+// OpenFile opens an ordinary file below root for reading. The file may be hostile: OpenFile does
+// not follow a path out of root, does not block at a pipe, and opens no device. For these it
+// returns ErrSpecial.
 func OpenFile(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	// Opening some devices has effects, so look first.
 	if info, err := root.Lstat(name); err != nil {
@@ -66,8 +66,8 @@ func ReadFile(root *os.Root, name string, maxSize int64) ([]byte, error) {
 // maxLevels is the greatest depth of directories for Walk.
 const maxLevels = 128
 
-// Walk calls use for each entry below a directory of root that is not a directory, with its path from
-// root, in no order. It does not follow symbolic links. A missing directory counts as empty.
+// Walk calls use for each entry below a directory of root that is not a directory, with its path
+// from root, in no order. It does not follow symbolic links. A missing directory counts as empty.
 func Walk(root *os.Root, dir string, use func(name string, d fs.DirEntry) error) error {
 	return walk(root, dir, 0, use)
 }

@@ -12,8 +12,8 @@ import (
 //
 //	(murmur3(seed1, path) + n * murmur3(seed2, path)) mod size     0 <= n < hashes
 
-// PathKey has the hashes of a path with which [Graph.Unchanged] looks it up in filters: by version of
-// the filter (1 or 2), the two hashes of the path and of each directory above it.
+// PathKey has the hashes of a path with which [Graph.Unchanged] looks it up in filters: by version
+// of the filter (1 or 2), the two hashes of the path and of each directory above it.
 type PathKey [3][][2]uint32
 
 // NewPathKey returns the key of a path, which has no slash at its ends.
@@ -35,8 +35,8 @@ func NewPathKey(path string) *PathKey {
 	}
 }
 
-// Unchanged reports whether a path is certainly the same in the commit at pos as in its first parent.
-// False means unknown.
+// Unchanged reports whether a path is certainly the same in the commit at pos as in its first
+// parent. False means unknown.
 func (g *Graph) Unchanged(pos uint32, k *PathKey) bool {
 	l, i := g.findLayer(pos)
 	if l.ends == nil {

@@ -153,8 +153,8 @@ func (l *layer) parse(g *Graph) error {
 	return nil
 }
 
-// parseHeader checks the header: the version, and that the number of layers and the length of ids agree
-// with the layers below.
+// parseHeader checks the header: the version, and that the number of layers and the length of ids
+// agree with the layers below.
 func (l *layer) parseHeader(g *Graph) error {
 	d := l.data
 

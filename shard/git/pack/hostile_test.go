@@ -96,7 +96,8 @@ func TestApplyDelta_appliesTheDocumentedExample(t *testing.T) {
 // way, with the cost of growing them.
 const mostOfRead = 6 * maxText
 
-// FuzzObjectStore_hostilePackIsBounded reads hostile packs with hostile indexes, after correcting the checksums.
+// FuzzObjectStore_hostilePackIsBounded reads hostile packs with hostile indexes, after correcting
+// the checksums.
 func FuzzObjectStore_hostilePackIsBounded(f *testing.F) {
 	w := packtest.NewWriter()
 	w.Bomb()
@@ -204,7 +205,8 @@ func FuzzApplyDelta_hostileDeltaIsBounded(f *testing.F) {
 	})
 }
 
-// FuzzCommitGraph_hostileOneIsBounded reads a hostile commit graph, as the only layer and on top of a correct one.
+// FuzzCommitGraph_hostileOneIsBounded reads a hostile commit graph, as the only layer and on top of
+// a correct one.
 func FuzzCommitGraph_hostileOneIsBounded(f *testing.F) {
 	dir := empty(f)
 	git(f, dir, story(30), "fast-import", "--quiet")

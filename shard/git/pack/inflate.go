@@ -64,8 +64,8 @@ type stream struct {
 	n   uint   // number of bits in buf
 }
 
-// fill loads buf with at least 56 bits, or with all that are left. Bits of buf beyond n are zero; take
-// does not return them.
+// fill loads buf with at least 56 bits, or with all that are left. Bits of buf beyond n are zero;
+// take does not return them.
 func (b *stream) fill() {
 	if b.at+8 <= len(b.src) {
 		b.buf |= binary.LittleEndian.Uint64(b.src[b.at:]) << (b.n & 63)
@@ -144,7 +144,8 @@ func (f *inflater) inflate(dst, src []byte) (int, error) {
 	return end, nil
 }
 
-// copyStored copies a block that is not compressed to dst[out:], and returns the new position in dst.
+// copyStored copies a block that is not compressed to dst[out:], and returns the new position in
+// dst.
 func (b *stream) copyStored(dst []byte, out int) (int, error) {
 	// Return whole bytes to the input. The rest of a byte is padding.
 	at := b.at - int(b.n>>3)
@@ -164,8 +165,8 @@ func (b *stream) copyStored(dst []byte, out int) (int, error) {
 	return out + copy(dst[out:], b.src[at+4:b.at]), nil
 }
 
-// inflateBlock decompresses a block to dst[out:], and returns the new position in dst. It uses inflateFast
-// while both slices have enough room, and otherwise checks every access.
+// inflateBlock decompresses a block to dst[out:], and returns the new position in dst. It uses
+// inflateFast while both slices have enough room, and otherwise checks every access.
 func (f *inflater) inflateBlock(dst []byte, out int, b *stream) (int, error) {
 	for {
 		if b.at <= len(b.src)-fastIn && out <= lastOut(dst) {
@@ -215,8 +216,8 @@ func (f *inflater) inflateBlock(dst []byte, out int, b *stream) (int, error) {
 	}
 }
 
-// takeCode takes the next code and its extra bits from the stream. first is how many bits index the first
-// table. It returns the entry of the code, and the bits that it took.
+// takeCode takes the next code and its extra bits from the stream. first is how many bits index the
+// first table. It returns the entry of the code, and the bits that it took.
 func (b *stream) takeCode(table []uint32, first uint) (e uint32, code uint64, ok bool) {
 	e = table[b.buf&(1<<first-1)]
 	if e&entryMore != 0 {

@@ -145,8 +145,8 @@ func (f *file) close() {
 	*f = file{}
 }
 
-// touch records that n bytes were read at an offset. If more than maxInMemory bytes are in memory, it
-// releases them.
+// touch records that n bytes were read at an offset. If more than maxInMemory bytes are in memory,
+// it releases them.
 func (f *file) touch(at, n int) {
 	f.touched += n
 	if page := at / aroundFault; page != f.lastFault {
@@ -158,14 +158,15 @@ func (f *file) touch(at, n int) {
 	}
 }
 
-// dropPages drops the pages of the pack from memory. The kernel reads them again at the next access.
+// dropPages drops the pages of the pack from memory. The kernel reads them again at the next
+// access.
 func (f *file) dropPages() {
 	f.touched, f.lastFault = 0, -1
 	_ = syscall.Madvise(f.data, syscall.MADV_DONTNEED)
 }
 
-// find returns the index of an object, and whether the pack has it. The ids that begin with the byte b
-// are at
+// find returns the index of an object, and whether the pack has it. The ids that begin with the
+// byte b are at
 //
 //	fanout[b-1] <= i < fanout[b]
 func (f *file) find(id []byte) (int, bool) {
@@ -228,7 +229,8 @@ func (e entry) isDelta() bool { return e.kind == offDelta || e.kind == refDelta 
 func (f *file) readEntry(at int) (entry, error) {
 	e := entry{at: at, body: at}
 	end := len(f.data) - f.idBytes
-	// next returns the next byte. At the end of the pack it returns 0 and moves body beyond the end.
+	// next returns the next byte. At the end of the pack it returns 0 and moves body beyond the
+	// end.
 	next := func() uint64 {
 		if e.body >= end {
 			e.body = end + 1

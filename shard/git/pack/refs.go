@@ -69,7 +69,8 @@ func readLooseRef(root *os.Root, name string, refs map[string]string) error {
 	return nil
 }
 
-// readPackedRefs adds the references in the file packed-refs to refs, except those that are there already.
+// readPackedRefs adds the references in the file packed-refs to refs, except those that are there
+// already.
 //
 //	# pack-refs with: peeled fully-peeled sorted
 //	<id> refs/heads/main

@@ -44,9 +44,9 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Store reads objects from the packs of a repository, which are mapped into memory. A read takes a few
-// microseconds, about a hundredth of the time that asking a git process takes. It is not safe for
-// concurrent use: each goroutine opens its own.
+// Store reads objects from the packs of a repository, which are mapped into memory. A read takes a
+// few microseconds, about a hundredth of the time that asking a git process takes. It is not safe
+// for concurrent use: each goroutine opens its own.
 type Store struct {
 	dir    string
 	files  []*file   // those with most objects come first
@@ -58,12 +58,12 @@ type Store struct {
 	delta []byte    // the delta that is being applied
 }
 
-// maxText is the greatest size, in bytes, of a result of a delta. Without it, a pack of some hundred
-// bytes could make the store allocate any number of gigabytes.
+// maxText is the greatest size, in bytes, of a result of a delta. Without it, a pack of some
+// hundred bytes could make the store allocate any number of gigabytes.
 const maxText = 16 << 20
 
-// The greatest sizes of objects that the store reads, in bytes. The caller asks git for larger ones,
-// and cuts its output.
+// The greatest sizes of objects that the store reads, in bytes. The caller asks git for larger
+// ones, and cuts its output.
 const (
 	maxMessage = 1 << 20 // commit or tag
 	maxTree    = 32 << 20
@@ -98,8 +98,8 @@ func (s *Store) Close() {
 	*s = Store{}
 }
 
-// mapPacks maps the packs that are in the directory now. If a pack disappears during this, that is no
-// error, because git has moved its objects to another pack.
+// mapPacks maps the packs that are in the directory now. If a pack disappears during this, that is
+// no error, because git has moved its objects to another pack.
 func (s *Store) mapPacks() error {
 	dir := filepath.Join(s.dir, "objects", "pack")
 	info, err := os.Stat(dir)
@@ -143,8 +143,8 @@ func (s *Store) mapPacks() error {
 	return nil
 }
 
-// reload maps the packs again if any were added or removed. It returns false if nothing has changed or
-// it failed.
+// reload maps the packs again if any were added or removed. It returns false if nothing has changed
+// or it failed.
 func (s *Store) reload() bool {
 	info, err := os.Stat(filepath.Join(s.dir, "objects", "pack"))
 	if err != nil || info.ModTime().Equal(s.opened) {
@@ -169,15 +169,16 @@ func (s *Store) FreeBuffers() {
 	s.DropPages()
 }
 
-// DropPages drops the pages of all packs from memory. The kernel reads them again at the next access.
+// DropPages drops the pages of all packs from memory. The kernel reads them again at the next
+// access.
 func (s *Store) DropPages() {
 	for _, f := range s.files {
 		f.dropPages()
 	}
 }
 
-// findObject returns the pack that has an object, and the index of the object in it. If no pack has it,
-// it looks for new packs, and then returns errMissing.
+// findObject returns the pack that has an object, and the index of the object in it. If no pack has
+// it, it looks for new packs, and then returns errMissing.
 func (s *Store) findObject(id []byte) (*file, int, error) {
 	for range 2 {
 		for _, f := range s.files {
@@ -210,8 +211,9 @@ func (s *Store) Info(id []byte) (kind Kind, size int64, err error) {
 	return kind, size, wrapAskGit(err)
 }
 
-// readInfo returns the kind and the size of the object with index i. For an object stored as a delta, the
-// kind is that of the base at the end of its chain, and the size is at the start of its own delta.
+// readInfo returns the kind and the size of the object with index i. For an object stored as a
+// delta, the kind is that of the base at the end of its chain, and the size is at the start of its
+// own delta.
 func (s *Store) readInfo(f *file, i int) (kind Kind, size int64, err error) {
 	at, err := f.offset(i)
 	if err != nil {
@@ -261,8 +263,8 @@ func (s *Store) resultSize(f *file, e entry) (int64, error) {
 	return int64(size), nil
 }
 
-// Read appends the text of an object of the given kind to dst. Every error wraps ErrAskGit; after it,
-// the result has the length of dst.
+// Read appends the text of an object of the given kind to dst. Every error wraps ErrAskGit; after
+// it, the result has the length of dst.
 func (s *Store) Read(dst []byte, kind Kind, id []byte) (out []byte, err error) {
 	out = dst
 	err = Protect(func() error {
@@ -280,8 +282,9 @@ func (s *Store) Read(dst []byte, kind Kind, id []byte) (out []byte, err error) {
 	return out, nil
 }
 
-// Get appends the text of an object of any kind to dst, and returns the kind. It fails if the text has
-// more than maxSize bytes. Every error wraps ErrAskGit; after it, the result has the length of dst.
+// Get appends the text of an object of any kind to dst, and returns the kind. It fails if the text
+// has more than maxSize bytes. Every error wraps ErrAskGit; after it, the result has the length of
+// dst.
 func (s *Store) Get(dst []byte, id []byte, maxSize int64) (Kind, []byte, error) {
 	kind, size, err := s.Info(id)
 	if err == nil && size > maxSize {
@@ -294,8 +297,8 @@ func (s *Store) Get(dst []byte, id []byte, maxSize int64) (Kind, []byte, error) 
 	return kind, dst, err
 }
 
-// readObject appends the object with index i of a pack, and checks it: for an object stored whole by the
-// checksum in the index, for one made of deltas by its id.
+// readObject appends the object with index i of a pack, and checks it: for an object stored whole
+// by the checksum in the index, for one made of deltas by its id.
 func (s *Store) readObject(dst []byte, kind Kind, f *file, i int, id []byte) ([]byte, error) {
 	at, err := f.offset(i)
 	if err != nil {
@@ -329,7 +332,8 @@ func (s *Store) readObject(dst []byte, kind Kind, f *file, i int, id []byte) ([]
 	return dst, nil
 }
 
-// HasID reports whether an object with this kind and text has the given id, which is a hash of both.
+// HasID reports whether an object with this kind and text has the given id, which is a hash of
+// both.
 func HasID(kind Kind, text, id []byte) bool {
 	var sum hash.Hash = sha1.New()
 	if len(id) == sha256.Size {

@@ -51,10 +51,10 @@ func makeCodeEntries() (t [19]uint32) {
 	return t
 }
 
-// makeTable fills a table of codes. sizes has the length of the code of each symbol, entries its entry.
-// The first table has 1<<first entries; its index is the next first bits of the input. For longer
-// codes it has an entry that leads to a second table, after it, whose index is the bits that follow.
-// table must have room for all of them.
+// makeTable fills a table of codes. sizes has the length of the code of each symbol, entries its
+// entry. The first table has 1<<first entries; its index is the next first bits of the input. For
+// longer codes it has an entry that leads to a second table, after it, whose index is the bits that
+// follow. table must have room for all of them.
 //
 // The codes are canonical. Sorted by length and then by symbol, each code is the one before plus
 // one. With the lengths 1, 2, 3, 3 they are 0, 10, 110, 111.
@@ -81,8 +81,8 @@ type sortedSymbols struct {
 	partial bool // the code is not complete: some bits do not begin with any code
 }
 
-// sort orders the symbols by the length of their codes, which is at most 15. It returns an error if no
-// prefix code has such lengths. The code must be complete, unless it has at most one symbol:
+// sort orders the symbols by the length of their codes, which is at most 15. It returns an error if
+// no prefix code has such lengths. The code must be complete, unless it has at most one symbol:
 //
 //	sum of 2^-length = 1
 func (s *sortedSymbols) sort(sizes []uint8) error {
@@ -224,8 +224,8 @@ func (f *inflater) useFixedTables() {
 // codeOrder is the order in which the lengths of the code of lengths are stored.
 var codeOrder = [...]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
 
-// readTables reads the codes at the start of a block and makes their tables. The lengths of the codes
-// are written in a code of their own, which comes first.
+// readTables reads the codes at the start of a block and makes their tables. The lengths of the
+// codes are written in a code of their own, which comes first.
 func (f *inflater) readTables(b *stream) error {
 	f.fixed = false
 	head, ok := b.take(14)

@@ -7,8 +7,8 @@ import (
 	"github.com/shoalsearch/shoal/node/lru"
 )
 
-// Flights computes an answer once for all concurrent callers with the same key, and caches the latest
-// answers, which must never change. The work stops when no caller waits anymore.
+// Flights computes an answer once for all concurrent callers with the same key, and caches the
+// latest answers, which must never change. The work stops when no caller waits anymore.
 type Flights[T any] struct {
 	maxBytes int64 // greatest number of bytes of all cached answers
 	cached   *lru.Cache[string, T]
@@ -32,9 +32,9 @@ type flight[T any] struct {
 }
 
 // Do returns the answer for a key: from the cache, or from work that already runs for the key;
-// otherwise it runs work. The work runs in owner, so that it continues for other callers if ctx ends.
-// size returns how many bytes the answer takes in the cache; negative means that it must not be
-// cached.
+// otherwise it runs work. The work runs in owner, so that it continues for other callers if ctx
+// ends. size returns how many bytes the answer takes in the cache; negative means that it must not
+// be cached.
 func (f *Flights[T]) Do(ctx context.Context, owner *Tasks, key string, size func(T) int64, work func(context.Context) (T, error)) (T, error) {
 	f.mu.Lock()
 	if v, ok := f.cached.Get(key); ok {
@@ -104,7 +104,8 @@ func (f *Flights[T]) start(ctx context.Context, owner *Tasks, key string, size f
 	return r
 }
 
-// stopWaiting is called by a caller that stops waiting. If no other caller waits, it stops the work.
+// stopWaiting is called by a caller that stops waiting. If no other caller waits, it stops the
+// work.
 func (f *Flights[T]) stopWaiting(key string, r *flight[T]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

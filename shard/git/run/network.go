@@ -45,8 +45,8 @@ func Proxied(u *url.URL) (address string, secrets []string, err error) {
 }
 
 // caVariables returns variables that make git trust the certificate authorities that this process
-// trusts, because not every build of curl reads SSL_CERT_FILE and SSL_CERT_DIR. If GIT_SSL_CAINFO or
-// GIT_SSL_CAPATH is set, it does not replace that.
+// trusts, because not every build of curl reads SSL_CERT_FILE and SSL_CERT_DIR. If GIT_SSL_CAINFO
+// or GIT_SSL_CAPATH is set, it does not replace that.
 func caVariables() (env []string) {
 	if file := os.Getenv("SSL_CERT_FILE"); file != "" {
 		env = append(env, "GIT_PROXY_SSL_CAINFO="+file)

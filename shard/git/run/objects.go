@@ -7,8 +7,9 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
-// objects reads objects from the packs of a mirror, which it maps at the first use. For large objects
-// and those in no pack it returns false, and the caller asks git. It is not safe for concurrent use.
+// objects reads objects from the packs of a mirror, which it maps at the first use. For large
+// objects and those in no pack it returns false, and the caller asks git. It is not safe for
+// concurrent use.
 type objects struct {
 	dir   string
 	store *pack.Store
@@ -68,8 +69,8 @@ func (o *objects) Info(id []byte) (info ObjectInfo, ok bool) {
 	return ObjectInfo{Kind: kind.String(), Size: size}, true
 }
 
-// Small reads an object of at most smallObject bytes by its id, in hex. The content is valid until the
-// next call. It returns false if the caller must ask git.
+// Small reads an object of at most smallObject bytes by its id, in hex. The content is valid until
+// the next call. It returns false if the caller must ask git.
 func (o *objects) Small(name string) (info ObjectInfo, content []byte, ok bool) {
 	if !pack.IsID(name) || !o.openPacks() {
 		return info, nil, false

@@ -22,8 +22,8 @@ const (
 )
 
 // Processes limits how many git processes answer questions about single objects, for all mirrors
-// together. Starting a process takes milliseconds, asking a running one microseconds, so a process is
-// reused for a while. If there are too many, the one that has been idle longest is ended.
+// together. Starting a process takes milliseconds, asking a running one microseconds, so a process
+// is reused for a while. If there are too many, the one that has been idle longest is ended.
 type Processes struct {
 	now func() time.Time
 
@@ -132,8 +132,8 @@ func (p *Pool) take(ctx context.Context) (*CatFile, error) {
 	return c, nil
 }
 
-// takeToken takes a token for a new process: a free one, or that of the process that has been idle longest,
-// which it ends. If there is neither, it waits for a token.
+// takeToken takes a token for a new process: a free one, or that of the process that has been idle
+// longest, which it ends. If there is neither, it waits for a token.
 func (ps *Processes) takeToken(ctx context.Context) error {
 	select {
 	case <-ps.free:
@@ -179,8 +179,8 @@ func (p *Pool) putBack(c *CatFile) {
 	}
 }
 
-// makeIdle makes a process idle. It returns false if the process must be ended instead: its mirror was
-// closed or replaced, it has unread answers, or a caller waits for a token.
+// makeIdle makes a process idle. It returns false if the process must be ended instead: its mirror
+// was closed or replaced, it has unread answers, or a caller waits for a token.
 func (p *Pool) makeIdle(c *CatFile) bool {
 	ps := p.all
 	ps.mu.Lock()
@@ -318,11 +318,12 @@ func (c *CatFile) kill() {
 	}
 }
 
-// hasUnreadAnswers reports whether the process cannot be asked again, because answers have not been read.
+// hasUnreadAnswers reports whether the process cannot be asked again, because answers have not been
+// read.
 func (c *CatFile) hasUnreadAnswers() bool { return !c.Aligned || c.Asked != 0 }
 
-// end closes the input, at which the process exits, and waits for it. If an answer has not been read, it
-// kills the process.
+// end closes the input, at which the process exits, and waits for it. If an answer has not been
+// read, it kills the process.
 func (c *CatFile) end() {
 	c.Packs.close()
 	if c.cmd == nil {
@@ -420,8 +421,8 @@ func (c *CatFile) Info(name string) (ObjectInfo, error) {
 	return info, err
 }
 
-// Contents calls read with an object and its contents. read need not read all of them. For a missing
-// object, the kind is empty and there are no contents.
+// Contents calls read with an object and its contents. read need not read all of them. For a
+// missing object, the kind is empty and there are no contents.
 func (c *CatFile) Contents(name string, read func(ObjectInfo, io.Reader) error) error {
 	if err := c.Live(); err != nil {
 		return err
@@ -458,8 +459,8 @@ func (c *CatFile) Contents(name string, read func(ObjectInfo, io.Reader) error) 
 // maxSkip is how many bytes skip reads at most; for more, starting a new process is cheaper.
 const maxSkip = 4 << 20
 
-// skipRest reads and drops the last rest bytes of an answer and its newline, unless they are too many: then
-// Aligned stays false, and the process is ended.
+// skipRest reads and drops the last rest bytes of an answer and its newline, unless they are too
+// many: then Aligned stays false, and the process is ended.
 func (c *CatFile) skipRest(rest int64) {
 	if rest > maxSkip {
 		return

@@ -65,8 +65,8 @@ func enlargePipe(f *os.File) {
 	}
 }
 
-// limitMemory limits the memory that a process, and each of its children, may write to. Memory that it
-// maps to read, such as packs and their indexes, does not count.
+// limitMemory limits the memory that a process, and each of its children, may write to. Memory that
+// it maps to read, such as packs and their indexes, does not count.
 func limitMemory(p *os.Process, bytes int64) {
 	limit := unix.Rlimit{Cur: uint64(bytes), Max: uint64(bytes)}
 	// If this fails, the process has ended and needs no limit.

@@ -61,8 +61,8 @@ var fixedConfig = []string{
 	"submodule.recurse", "false",
 }
 
-// passedVariables are the environment variables that git gets unchanged: where programs are, and which
-// certificate authorities to trust.
+// passedVariables are the environment variables that git gets unchanged: where programs are, and
+// which certificate authorities to trust.
 var passedVariables = []string{"PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"}
 
 // environ returns the whole environment of a run.
@@ -121,8 +121,8 @@ func (c *Command) environ() []string {
 	return append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(n))
 }
 
-// newProcess returns a command that is ready to start, and the buffer for the end of its error output.
-// When ctx ends, the whole process group is killed.
+// newProcess returns a command that is ready to start, and the buffer for the end of its error
+// output. When ctx ends, the whole process group is killed.
 func (c *Command) newProcess(ctx context.Context) (*exec.Cmd, *tail) {
 	cmd := exec.CommandContext(ctx, "git", c.Args...)
 
@@ -134,7 +134,8 @@ func (c *Command) newProcess(ctx context.Context) (*exec.Cmd, *tail) {
 	complaint := &tail{}
 	cmd.Stderr = complaint
 
-	// Processes that git starts may outlive it and keep its output open, so do not wait long for them.
+	// Processes that git starts may outlive it and keep its output open, so do not wait long for
+	// them.
 	cmd.SysProcAttr = ownGroup(c.Writes)
 	cmd.Cancel = func() error { return killGroup(cmd.Process) }
 	cmd.WaitDelay = 5 * time.Second
@@ -246,7 +247,8 @@ func (c *Command) name() string {
 	return c.Args[0]
 }
 
-// newFailure returns the error of a run that failed: err is the error of Wait, complaint the error output.
+// newFailure returns the error of a run that failed: err is the error of Wait, complaint the error
+// output.
 func (c *Command) newFailure(err error, complaint *tail) error {
 	f := &Failure{Command: c.name(), Exit: -1, Stderr: removeSecrets(complaint.String(), c.Secrets)}
 	var exit *exec.ExitError
