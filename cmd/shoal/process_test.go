@@ -26,12 +26,16 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
+// buildDir is the directory of the product's binary; "" if no test needed it.
+var buildDir string
+
 // built builds the product's binary once for all tests of the package.
 var built = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "shoal-test-")
 	if err != nil {
 		return "", err
 	}
+	buildDir = dir
 	file := filepath.Join(dir, "shoal")
 	out, err := exec.Command("go", "build", "-o", file, "github.com/shoalsearch/shoal/cmd/shoal").CombinedOutput()
 	if err != nil {
@@ -42,8 +46,8 @@ var built = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if file, err := built(); err == nil || file != "" {
-		os.RemoveAll(filepath.Dir(file))
+	if buildDir != "" {
+		os.RemoveAll(buildDir)
 	}
 	os.Exit(code)
 }
