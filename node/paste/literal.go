@@ -11,6 +11,7 @@ import (
 type Pattern struct {
 	Expr string // RE2; matches within one line
 	Text string // for display: the literal words, with an ellipsis for the rest
+	Name bool   // the name of a flag or a setting, which is short but says all
 }
 
 // Limits of patterns.
@@ -29,6 +30,7 @@ var variable = regexp.MustCompile(strings.Join([]string{
 	`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`,
 	`\b(?:[0-9]+:[A-Z] )?[0-9]{1,2} [A-Z][a-z]{2} [0-9]{4} [0-9:.]+`, `\b[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.,]+(?:Z|[+-][0-9:]+)?)?`,
 	`\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?::[0-9]+)?`,
+	`(?:\bat )?[\w.@/\\-]+\.[a-z]{1,5}:[0-9]+(?::[0-9]+)?\b`,
 	`(?:[A-Za-z]:\\|~?/)?(?:[\w.@-]+[\\/]){2,}[\w.@-]*`, `/[\w.@-]+`,
 	`\b0x[0-9a-fA-F]+\b`, `\b[0-9a-f]{7,64}\b`,
 	`\$?\{[^{}\s]*\}`, `%[-+# 0]*[0-9]*(?:\.[0-9]+)?(?:l|ll|h|z)?[a-zA-Z]\b`, `%[0-9]+\$[a-z]\b`,
@@ -44,13 +46,18 @@ const hole = "\x00"
 
 // Literal returns patterns for the parts of a text that the source likely has, the longest first.
 // It leaves out values, then what precedes the message; then it tries single parts, and last it
-// leaves out one word at a time.
+// leaves out one word at a time. For a flag or a setting it looks for where its name is quoted.
 func Literal(text string) []Pattern {
+	if names := settingPatterns(text); names != nil {
+		return names
+	}
+
 	// The message precedes the frames of a call stack.
 	if m := Read(text); m.Trace() && len(m.Places) > 0 && m.Places[0].at > 0 {
 		text = text[:m.Places[0].at]
 	}
 	text = strings.ToValidUTF8(text[:min(len(text), maxMessage)], " ")
+	lines := strings.Split(strings.TrimSpace(text), "\n")
 	text = strings.Join(strings.Fields(strings.ReplaceAll(text, "\u00a0", " ")), " ")
 
 	c := &collector{}
@@ -63,6 +70,14 @@ func Literal(text string) []Pattern {
 		}
 		text = inner
 		c.add(withHoles(text))
+	}
+
+	// The source may have each line of a message, and each sentence, on a line of its own.
+	if len(lines) > 1 {
+		c.addAll(withoutPrefixes(lines))
+	}
+	if sentences := sentence.Split(withHoles(text), -1); len(sentences) > 2 {
+		c.addAll(sentences)
 	}
 
 	// The message may be quoted, as in msg="failed to open".
@@ -175,7 +190,19 @@ func exprOf(text string) (expr, words string) {
 var (
 	word   = regexp.MustCompile(`\pL{2}`)
 	border = regexp.MustCompile(`: |; |\. |, | - | — `)
+
+	// sentence matches the end of a sentence.
+	sentence = regexp.MustCompile(`[.!?] `)
 )
+
+// withoutPrefixes returns the lines of a message with holes, without what precedes them.
+func withoutPrefixes(lines []string) []string {
+	var out []string
+	for _, line := range lines {
+		out = append(out, withHoles(messagePrefix.ReplaceAllString(strings.TrimSpace(line), "")))
+	}
+	return out
+}
 
 // withoutOne adds a pattern for lines that have all words of a text but one. That one may be a
 // value that looks like a word.
@@ -195,6 +222,9 @@ func (c *collector) withoutOne(text string) {
 func (c *collector) runs(text string) {
 	words := strings.Fields(strings.ReplaceAll(text, hole, " "+hole+" "))
 	words = words[:min(len(words), mostWords)]
+	for len(words) > 0 && !word.MatchString(words[len(words)-1]) {
+		words = words[:len(words)-1]
+	}
 	for _, n := range []int{(len(words) + 1) / 2, (len(words) + 2) / 3} {
 		if n < 3 {
 			continue

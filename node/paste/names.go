@@ -16,14 +16,26 @@ type Name struct {
 // qualified matches a text that is only a name with its scope, perhaps with a call:
 // pkg.(*Type).Method(0xc0001b2000), ns::Class::method, Class#method, a.b.C.m().
 var qualified = regexp.MustCompile(`^(?:new |func |await |&|\*)?` +
-	`((?:[\pL_][\pL\pN_./%@~-]*/)?(?:[\pL_$][\pL\pN_$]*|\(\*?[\pL\pN_]+\))(?:<[^<>]*>|\[[^\[\]]*\])?` +
-	`(?:(?:\.|::|#|->)(?:\(\*?[\pL\pN_]+(?:\[[^\]]*\])?\)|~?[\pL_$<][\pL\pN_$>-]*)(?:::<[^<>]*>|<[^<>]*>|\[[^\[\]]*\])?)+)` +
-	`(?:\([^\n]*\)?)?[;:,]?$`)
+	`(\\?(?:[\pL_][\pL\pN_./%@~-]*/)?(?:[\pL_$][\pL\pN_$]*|\(\*?[\pL\pN_]+\))(?:<[^<>]*>|\[[^\[\]]*\])?` +
+	`(?:(?:\.|::|#|->|\\)(?:\(\*?[\pL\pN_]+(?:\[[^\]]*\])?\)|~?[\pL_$<][\pL\pN_$>-]*)(?:::<[^<>]*>|<[^<>]*>|\[[^\[\]]*\])?)+)` +
+	`(?:\([^\n]*\)?|/[0-9]{1,2})?[;:,]?$`)
+
+// wrapped matches a name within the signs of a document or a comment: {@link a.B#c()}, `+"`a.b`"+`,
+// :func:`+"`~a.b`"+`, <see cref="M:A.B"/>.
+var wrapped = regexp.MustCompile("^(?:\\{@\\w+ ([^{}]+)\\}|:(?:\\w+:)+`~?([^`]+)`|`{1,2}([^`]+)`{1,2}|<see(?:also)? cref=\"(?:[A-Z]:)?([^\"]+)\" ?/>|@see ([^\\s]+))[.,;]?$")
+
+// unwrapped returns the name within such signs, or the text.
+func unwrapped(text string) string {
+	if m := wrapped.FindStringSubmatch(text); m != nil {
+		return strings.TrimSpace(strings.Join(m[1:], ""))
+	}
+	return text
+}
 
 // names returns the name if the whole text is one, else the names of frames. A text such as
 // dict.c can be a name and a path.
 func (r *reader) names() []Name {
-	m := qualified.FindStringSubmatch(strings.TrimSpace(r.text))
+	m := qualified.FindStringSubmatch(unwrapped(strings.TrimSpace(r.text)))
 	if m == nil {
 		return r.frames()
 	}
@@ -50,15 +62,36 @@ var frameForms = []*regexp.Regexp{
 	re(`(?:\[<[0-9a-f]+>\] )?(?P<name>[\pL_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+`),
 }
 
-// frames returns the names of frames without a file, without duplicates, in the order of the
-// text.
+// saidForms are messages of linkers and interpreters about a name that they did not find. Groups are
+// those of frameForms. To add one, add a row here and a row to the test.
+var saidForms = []*regexp.Regexp{
+	// undefined reference to `acme::Cart::add(int)'     undefined symbol: acme::Cart::add(int)
+	re("(?i:undefined reference to|undefined symbols?:|unresolved external symbol) [`'\"]?(?:[\\w<>*&]+:? ){0,4}(?P<name>[\\pL_][\\w:~]*::[\\w~]+)"),
+	// cannot import name 'add' from 'acme.cart'
+	re(`cannot import name '(?P<name>\w+)' from '(?P<program>[\w.]+)'`),
+	// module 'acme.cart' has no attribute 'add'
+	re(`'(?P<program>[\w.]+)' (?:object )?has no attribute '(?P<name>\w+)'`),
+}
+
+// frames returns the names of frames without a file, or else the names of messages.
 func (r *reader) frames() []Name {
+	if names := r.namesOf(frameForms); names != nil {
+		for i := range names {
+			names[i].Frame = true
+		}
+		return names
+	}
+	return r.namesOf(saidForms)
+}
+
+// namesOf returns the names of some forms, without duplicates, in the order of the text.
+func (r *reader) namesOf(forms []*regexp.Regexp) []Name {
 	type found struct {
 		at int
 		Name
 	}
 	var all []found
-	for _, form := range frameForms {
+	for _, form := range forms {
 		for _, m := range form.FindAllStringSubmatchIndex(r.text, mostFrames) {
 			if !r.claim(m[0], m[1]) {
 				continue
@@ -73,7 +106,6 @@ func (r *reader) frames() []Name {
 			if len(n.Scope) == 0 {
 				n.Scope = strings.FieldsFunc(group("program"), func(r rune) bool { return r == '-' || r == '.' })
 			}
-			n.Frame = true
 			all = append(all, found{m[0], n})
 		}
 	}

@@ -221,6 +221,16 @@ func TestPastedText_tellsNamesCommitsAndGlobsApart(t *testing.T) {
 		{"ns::Map<int>::find(key)", "name ns.Map > find"},
 		{"a.b.C.m", "name a.b.C > m"},
 		{"cart->add()", "name cart > add"},
+		{`\Acme\Shop\Cart::add()`, "name Acme.Shop.Cart > add"},
+		{"Acme.Cart.add/3", "name Acme.Cart > add"},
+		{"{@link acme.Cart#add(int)}", "name acme.Cart > add"},
+		{":py:meth:`~acme.Cart.add`", "name acme.Cart > add"},
+		{"`acme::Cart::add`", "name acme.Cart > add"},
+		{`<see cref="M:Acme.Cart.Add"/>`, "name Acme.Cart > Add"},
+		{"main.cc:(.text+0x1f): undefined reference to `acme::Cart::add(std::basic_string<char>, int)'", "name acme.Cart > add"},
+		{`error LNK2019: unresolved external symbol "public: void __cdecl acme::Cart::add(int)"`, "name acme.Cart > add"},
+		{"ImportError: cannot import name 'add' from 'acme.cart' (/x/acme)", "name acme.cart > add"},
+		{"AttributeError: module 'acme.cart' has no attribute 'add'", "name acme.cart > add"},
 		{"tokio::spawn::{{closure}}", ""},
 		{"/usr/bin/redis-server *:6379(dictAdd+0x45)[0x55a1]\nredis-server(zfree+0x1b) [0x4147]", "name redis.server > dictAdd; name redis.server > zfree"},
 		{"3   redis-server   0x0000000104a3 dictAdd + 123", "name redis.server > dictAdd"},
@@ -313,6 +323,19 @@ func TestMessagePattern_findsTheSourceOfAMessage(t *testing.T) {
 		{"# Can't open the append-only file x.aof.1: Permission denied", `"Can't open the append-only file %s: %s"`},
 		{"requests.exceptions.MissingSchema: Invalid URL 'x': No scheme supplied. Perhaps you meant https://x?", `f"Invalid URL {url!r}: No scheme supplied. "`},
 		{"failed to open store: set log info: failed to get last index", `fmt.Errorf("set log info: %s", err)`},
+		// The source has the text in pieces.
+		{"TypeError: The view function for 'index' did not return a valid response. The function either returned None or ended without a return statement.", `" return a valid response. The function either returned"`},
+		{"Error: Failed to find the application in module 'wsgi'. Use 'wsgi:name' to specify one.", `"Failed to find the application in module"`},
+		{"RuntimeError: Working outside of it.\n\nThis typically means that you used something that needed\nthe current application.", "This typically means that you used something that needed"},
+		{"RuntimeError: Working outside of it. This typically means that you used something that needed the current application. To solve this, read the manual.", "Working outside of it."},
+		{"acme deprecated app.send(status): Use app.sendStatus(status) instead at routes/index.js:12:9", "deprecate('app.send(status): Use app.sendStatus(status) instead')"},
+		// Flags and settings are looked for by their names.
+		{"-raft-addr", `fs.StringVar(&c.RaftAddr, "raft-addr", "localhost:4002", "")`},
+		{"serverd -node-id 1 -raft-addr 127.0.0.1:4002 ~/node.1", `RaftAddrFlag = "raft-addr"`},
+		{"$ tool sub --dry-run=client", `cmd.Flags().Bool('dry-run', false)`},
+		{"-DUSE_JEMALLOC", "CFLAGS+= -DUSE_JEMALLOC"},
+		{"maxmemory-policy allkeys-lru", `createEnumConfig("maxmemory-policy", NULL)`},
+		{"server.http.port = 8080", "server.http.port: 80"},
 		{"Could not find module 'left-pad' in 3 places", `Error("Could not find module '%s' in %zu places")`},
 	} {
 		found := false
@@ -321,7 +344,7 @@ func TestMessagePattern_findsTheSourceOfAMessage(t *testing.T) {
 			found = found || re("(?i)"+p.Expr).MatchString(c.source)
 		}
 		if !found {
-			t.Errorf("no pattern of %q finds %s: %q", c.message, c.source, patterns)
+			t.Errorf("no pattern of %q finds %s: %+v", c.message, c.source, patterns)
 		}
 	}
 }
@@ -331,7 +354,7 @@ func TestMessagePattern_isValidAndBounded(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "  ", "12 34", `"x"`, "a b", "0xdeadbeef", "%s %d", "(((", "it's"} {
 		if got := Literal(text); len(got) > 0 {
-			t.Errorf("%q has the patterns %q", text, got)
+			t.Errorf("%q has the patterns %+v", text, got)
 		}
 	}
 	long := Literal(strings.Repeat("some [words (of a long* message: ", 4000))

@@ -191,37 +191,11 @@ func (g *targets) files(path string) []Target {
 	}
 
 	out := bestFits(parts, found, cut)
-	if !cut && len(found) > 0 && len(parts) > 1 && revisionOf(&found[0]) == "" && !slices.ContainsFunc(out, func(t Target) bool { return fitsPlace(parts, t.Path) }) {
+	if !cut && len(found) > 0 && len(parts) > 1 && revisionOf(&found[0]) == "" && !slices.ContainsFunc(out, func(t Target) bool { return fitsPlace(parts, t.Repository, t.Path) }) {
 		// The file may be in an older revision.
 		older, cut := g.filesEndingAt("rev:* ", strings.Join(parts[max(0, len(parts)-2):], "/"))
 		if was := bestFits(parts, older, cut); len(was) > 0 {
 			return was
-		}
-	}
-	return out
-}
-
-// fitsPlace reports whether a file shares more than its name with a pasted path, or is at the root.
-func fitsPlace(parts []string, path string) bool {
-	return commonEnd(parts, strings.Split(path, "/")) > 1 || !strings.Contains(path, "/")
-}
-
-// bestFits returns the files that fit the parts of a pasted path best. A name alone only fits if
-// one file has it.
-func bestFits(parts []string, found []search.File, cut bool) []Target {
-	best := 0
-	var out []Target
-	for i := range found {
-		f := &found[i]
-		score := likeness(parts, f.Repository, f.Path)
-		if score == 0 && len(parts) > 2 || score == 0 && (len(found) > 1 || cut) || score < best {
-			continue
-		}
-		if score > best {
-			best, out = score, nil
-		}
-		if len(out) < mostTargets-1 {
-			out = append(out, Target{Kind: FileTarget, Repository: f.Repository, Revision: revisionOf(f), Path: f.Path, Language: f.Language})
 		}
 	}
 	return out
@@ -261,51 +235,6 @@ func revisionOf(f *search.File) string {
 		rev = cmp.Or(rev, short)
 	}
 	return rev
-}
-
-// likeness rates how well a file fits the parts of a pasted path; 0 if only the name fits. It
-// is highest if the whole path of the file fits, with parts of the repository's name before it:
-//
-//	home/x/redis/src/dict.c   github.com/redis/redis  src/dict.c   all of the path, and the repository
-//	site-packages/flask/app.py  .../flask  src/flask/app.py        two parts, and the repository's name
-func likeness(parts []string, repo, path string) int {
-	file := strings.Split(path, "/")
-	n := commonEnd(parts, file)
-	score := 10 * (n - 1)
-	if n == len(parts) {
-		return score + 5
-	}
-
-	rest := parts[:len(parts)-n]
-	if n == len(file) {
-		score += 10 * commonEnd(rest, strings.Split(repo, "/"))
-		// A file at the root has no directory that could differ.
-		if n > 1 {
-			score += 5
-		}
-	}
-	for _, dir := range file[:len(file)-n] {
-		if slices.Contains(rest, dir) {
-			score++
-		}
-	}
-	name := repo[strings.LastIndexByte(repo, '/')+1:]
-	if slices.ContainsFunc(parts[:len(parts)-1], func(p string) bool {
-		// A directory of a package cache has a version after the name.
-		plain, _, _ := strings.Cut(p, "@")
-		return strings.EqualFold(plain, name) || strings.HasPrefix(strings.ToLower(p), strings.ToLower(name)+"-")
-	}) {
-		score += 4
-	}
-	return score
-}
-
-// commonEnd counts the parts that two lists share at the end, in any case.
-func commonEnd(a, b []string) (n int) {
-	for n < len(a) && n < len(b) && strings.EqualFold(a[len(a)-1-n], b[len(b)-1-n]) {
-		n++
-	}
-	return n
 }
 
 // globs returns a search for each pattern that matches files.
@@ -471,6 +400,10 @@ func scopeFit(scope []string, repo, path, parent string) (score int) {
 		case slices.Contains(around, part):
 			score += weight
 		}
+	}
+	// Plug.Adapters.Test.Conn has all parts of Plug.Conn.
+	if score > 0 && strings.EqualFold(strings.Join(parents, "."), strings.Join(scope, ".")) {
+		score++
 	}
 	return score
 }

@@ -152,12 +152,13 @@ func newLibrary() *library {
 	return &library{
 		files: []string{
 			"host/redis:src/dict.c", "host/redis:src/dict.h", "host/redis:tests/dict.c", "host/flask:src/flask/app.py", "host/flask:examples/app.py",
-			"host/express:index.js", "host/express@4.18:lib/router/layer.js", "host/rqlite:store/store.go", "host/other:pkg/store/store.go",
+			"host/express:index.js", "host/express@4.18:lib/router/layer.js", "host/express@4.18:lib/router/index.js", "host/rqlite:store/store.go", "host/other:pkg/store/store.go",
 			"host/secret:src/vault.c", "host/secret:src/dict.c", "host/redis@feature/x:src/new.c",
 			"host/express:test/Layer.js", "ho.st/team/tool:cmd/main.go", "host/tests:test/message.c", "host/tests:docs/message.md",
 		},
 		lines: map[string]string{
 			"host/redis:src/dict.c": `"failed to open %q (attempt %d): permission denied"`, "host/secret:src/vault.c": `"vault %d is sealed for %s"`,
+			"host/express:lib/router/layer.js": "the old message of %d routers is gone", "host/redis:src/dict.h": `"key of either vault or of %d others is lost", "cache-policy"`,
 			"host/tests:test/message.c": `"failed to open 3 (attempt 4): permission denied, and more"`, "host/tests:docs/message.md": `an error: nobody repeats it`,
 		},
 		commits:  map[string]string{"host/redis": "c18ff05665cb195190fbbd37235e15b2b86ebb63", "host/secret": "5ec4e7000000000000000000000000000000beef", "host/rqlite": "aaaa111", "ho.st/team/tool": "dddd444", "host/flask": "bbbb222", "host/express": "cccc333"},
@@ -211,6 +212,8 @@ func TestGoTo_findsWhatExists(t *testing.T) {
 		{"(node_modules/express/lib/router/layer.js:95:5)", "file host/express@4.18:lib/router/layer.js:95"},
 		{"/go/src/github.com/rqlite/rqlite/store/store.go:41 +0x1d", "file host/rqlite:store/store.go:41"},
 		{"/root/go/pkg/mod/github.com/rqlite/rqlite@v8.1.0/store/store.go:41", "file host/rqlite:store/store.go:41"},
+		{`D:\work\node_modules\express\lib\router\index.js:458:13`, "file host/express@4.18:lib/router/index.js:458"},
+		{"/srv/express/index.js:4", "file host/express:index.js:4"},
 		{"lib/router/layer.js", "file host/express@4.18:lib/router/layer.js"},
 		{"lib/nosuch/index.js", ""}, // the file at the root is another one
 		{"a/src/app.py", "file host/flask:src/flask/app.py"},
@@ -289,6 +292,9 @@ func TestNearestMatch_findsTheFormatStringOfAMessage(t *testing.T) {
 		{"vault 7 is sealed for bob", "vault … is sealed for", "src/vault.c", true},
 		{"nothing has this at all", "", "", true},
 		{"failed to open 3 (attempt 4): permission denied, and more", "failed to open … (attempt", "src/dict.c", false}, // a test repeats all of it
+		{"the old message of 3 routers is gone", "the old message of … routers is gone", "lib/router/layer.js", false},  // only an older revision has it
+		{"key of either vault or of 3 others is lost", "key of either vault or of … others is lost", "src/dict.h", false},
+		{"cache-policy lru", "cache-policy", "src/dict.h", false},
 		{"an error: nobody repeats it but a document", "an error: nobody repeats", "docs/message.md", false},
 	} {
 		got := s.Nearest(t.Context(), catalog.Viewer{All: c.all}, search.Request{Query: c.text}, &search.Response{})
@@ -308,6 +314,11 @@ func TestNearestMatch_findsTheFormatStringOfAMessage(t *testing.T) {
 		if got := s.Nearest(t.Context(), catalog.Guest(), req, found); got != nil {
 			t.Errorf("%+v is answered with %q", req, got.Parts)
 		}
+	}
+	// A test repeats the message, and the source file that has its words has them apart.
+	repeated := &search.Response{Files: []search.File{{Path: "test/message.c", Score: 60_000}, {Path: "src/dict.c", Score: 900}}}
+	if got := s.Nearest(t.Context(), catalog.Guest(), search.Request{Query: "failed to open 3 (attempt 4): permission denied"}, repeated); got == nil || got.Response.Files[0].Path != "src/dict.c" {
+		t.Errorf("a message that a test repeats is answered with %+v", got)
 	}
 	apart := &search.Response{Files: []search.File{{Score: 900}}}
 	if got := s.Nearest(t.Context(), catalog.Guest(), search.Request{Query: "(error) failed to open"}, apart); got == nil || got.Parts != "failed to open" {

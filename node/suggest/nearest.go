@@ -1,6 +1,8 @@
 package suggest
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -27,7 +29,10 @@ type Nearest struct {
 const (
 	nearestTime = 1500 * time.Millisecond
 	leastWords  = 3   // in a query, to search for its parts
+	eitherWords = 6   // in a query with "or", which is an operator, to search for its parts
+	oldWords    = 4   // in a query, to search for its parts in old revisions too
 	leastShare  = 0.5 // of the letters, if files have all words apart
+	leastRun    = 7   // words in a row that are enough too
 	sourceShare = 0.3 // of the letters, if only tests and documents have more
 )
 
@@ -41,48 +46,90 @@ func (s *Suggester) Nearest(ctx context.Context, v catalog.Viewer, req search.Re
 		return nil
 	}
 
-	patterns := paste.Literal(text)
-	if strings.HasPrefix(text, "-") && !strings.Contains(text, " ") {
-		// A flag of a program, which the query language takes as a negation.
-		patterns = []paste.Pattern{{Expr: regexp.QuoteMeta(text), Text: text}}
+	n := &nearest{s: s, viewer: v, asked: req, found: resp, filters: filters, patterns: paste.Literal(text)}
+	if found := n.first(ctx, ""); found != nil || len(strings.Fields(text)) < oldWords || strings.Contains(filters, "rev:") {
+		return cmp.Or(found, n.fallback)
 	}
+	// A later version may not have the message any more.
+	return cmp.Or(n.first(ctx, "rev:* "), n.fallback)
+}
 
-	ctx, cancel := context.WithTimeout(ctx, max(nearestTime, s.d.Within))
+// nearest is one call of Nearest.
+type nearest struct {
+	s        *Suggester
+	viewer   catalog.Viewer
+	asked    search.Request
+	found    *search.Response // the answer to asked
+	filters  string           // ends with a space
+	patterns []paste.Pattern
+	fallback *Nearest // the best match in tests and documents
+}
+
+// first returns the answer for the first pattern that source files match, in the default branches
+// or in the revisions that rev names.
+func (n *nearest) first(ctx context.Context, rev string) *Nearest {
+	ctx, cancel := context.WithTimeout(ctx, max(nearestTime, n.s.d.Within))
 	defer cancel()
-	var fallback *Nearest // the best match in tests and documents
-	for _, p := range patterns {
-		least := 0.0
-		switch {
-		case fallback != nil || resp.Together():
-			least = sourceShare
-		case len(resp.Files) > 0:
-			least = leastShare
-		}
-		if letterShare(p.Text, patterns[0].Text) < least {
+	for _, p := range n.patterns {
+		if !n.enough(&p) {
 			continue
 		}
-		near := req
-		near.Query, near.Regexp, near.CaseSensitive, near.Facets = filters+query.QuoteRegexp(p.Expr), true, false, false
+		near := n.asked
+		near.Query, near.Regexp, near.CaseSensitive, near.Facets = rev+n.filters+query.QuoteRegexp(p.Expr), true, false, false
 		near.After, near.Pages, near.Progress = "", false, nil
-		r, err := s.d.Search.Search(ctx, v, near)
+		r, err := n.s.d.Search.Search(ctx, n.viewer, near)
 		if err != nil || len(r.Files) == 0 {
 			continue
 		}
-		slices.SortStableFunc(r.Files, func(a, b search.File) int { return sourceRank(&b) - sourceRank(&a) })
+		slices.SortStableFunc(r.Files, func(a, b search.File) int {
+			order := sourceRank(&b) - sourceRank(&a)
+			switch {
+			case order != 0:
+			case p.Name:
+				order = namesIn(&b, p.Text) - namesIn(&a, p.Text)
+			case strings.Contains(p.Expr, "|"):
+				order = longestMatch(&b) - longestMatch(&a)
+			}
+			return order
+		})
 		if sourceRank(&r.Files[0]) == 1 {
 			return &Nearest{p.Text, near, r}
 		}
-		if fallback == nil && len(resp.Files) == 0 {
-			fallback = &Nearest{p.Text, near, r}
+		if n.fallback == nil && len(n.found.Files) == 0 {
+			n.fallback = &Nearest{p.Text, near, r}
 		}
 	}
-	return fallback
+	return nil
+}
+
+// enough reports whether a pattern has enough of the text to be better than what was found.
+func (n *nearest) enough(p *paste.Pattern) bool {
+	share := letterShare(p.Text, n.patterns[0].Text)
+	switch {
+	case p.Name:
+		return true
+	case n.fallback != nil || n.found.Together():
+		return share >= sourceShare
+	case len(n.found.Files) > 0:
+		return share >= leastShare || longestRun(p.Text) >= leastRun
+	}
+	return true
+}
+
+// longestRun counts the words of the longest part of a text without ellipsis.
+func longestRun(text string) (longest int) {
+	for part := range strings.SplitSeq(text, "…") {
+		longest = max(longest, len(strings.Fields(part)))
+	}
+	return longest
 }
 
 // prose matches documents by their extension.
 var (
 	prose = regexp.MustCompile(`(?i)\.(?:md|markdown|rst|txt|adoc|html?|aml)\z`)
-	tests = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(shard.TestPaths()) })
+	tests = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(shard.TestPaths() + `|(?i:(?:^|/)[^/]*[_-]tests?/)`)
+	})
 )
 
 // sourceRank is 1 for a file that may print a message, 0 for tests and documents, which only
@@ -100,11 +147,52 @@ func lacksPhrase(req search.Request, resp *search.Response) bool {
 	if len(resp.Files) == 0 && len(resp.Repositories) == 0 {
 		return true
 	}
-	n := 0
+	words, least := 0, leastWords
 	if q, err := query.Parse(req.Query, query.Options{CaseSensitive: req.CaseSensitive}); err == nil {
-		n = query.Words(q.Q)
+		words = query.Words(q.Q)
+		if hasOr(q.Q) {
+			words, least = len(strings.Fields(req.Query)), eitherWords
+		}
 	}
-	return n == 0 && strings.HasPrefix(req.Query, "-") || n >= leastWords && (!resp.Together() || !slices.ContainsFunc(resp.Files, func(f search.File) bool { return sourceRank(&f) == 1 }))
+	switch {
+	case words == 0:
+		return strings.HasPrefix(req.Query, "-")
+	case words < least && !paste.IsSetting(req.Query):
+		return false
+	}
+	return !slices.ContainsFunc(resp.Files, func(f search.File) bool { return shard.Together(f.Score) && sourceRank(&f) == 1 })
+}
+
+// hasOr reports whether a query has alternatives.
+func hasOr(q query.Q) bool {
+	or := false
+	query.Map(q, func(q query.Q) query.Q {
+		if _, is := q.(*query.Or); is {
+			or = true
+		}
+		return q
+	})
+	return or
+}
+
+// namesIn counts the parts of a text with ellipses that the lines of a file have.
+func namesIn(f *search.File, text string) (n int) {
+	for name := range strings.SplitSeq(text, " … ") {
+		if slices.ContainsFunc(f.Chunks, func(c shard.Chunk) bool { return bytes.Contains(c.Content, []byte(name)) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// longestMatch returns the bytes of the longest match in a file.
+func longestMatch(f *search.File) (longest int) {
+	for _, c := range f.Chunks {
+		for _, r := range c.Ranges {
+			longest = max(longest, int(r.End.Offset)-int(r.Start.Offset))
+		}
+	}
+	return longest
 }
 
 // letterShare returns the share of a text's letters that its literal parts have.

@@ -1,0 +1,89 @@
+package suggest
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+// fitsPlace reports whether a file shares more than its name with a pasted path. A file at the root
+// has no directory to share. It does not fit if the pasted path has directories between the
+// repository and the name: express/lib/router/index.js is not index.js.
+func fitsPlace(parts []string, repo, path string) bool {
+	if strings.Contains(path, "/") {
+		return commonEnd(parts, strings.Split(path, "/")) > 1
+	}
+	name := repo[strings.LastIndexByte(repo, '/')+1:]
+	at := slices.IndexFunc(parts, func(part string) bool { return namesRepository(part, name) })
+	return at < 0 || at >= len(parts)-2
+}
+
+// namesRepository reports whether a directory of a pasted path has the name of a repository. A
+// directory of a package cache has a version after it.
+func namesRepository(dir, name string) bool {
+	plain, _, _ := strings.Cut(dir, "@")
+	return strings.EqualFold(plain, name) || strings.HasPrefix(strings.ToLower(dir), strings.ToLower(name)+"-")
+}
+
+// bestFits returns the files that fit the parts of a pasted path best. A name alone only fits if
+// one file has it.
+func bestFits(parts []string, found []search.File, cut bool) []Target {
+	best := 0
+	var out []Target
+	for i := range found {
+		f := &found[i]
+		score := likeness(parts, f.Repository, f.Path)
+		if score == 0 && len(parts) > 2 || score == 0 && (len(found) > 1 || cut) || score < best {
+			continue
+		}
+		if score > best {
+			best, out = score, nil
+		}
+		if len(out) < mostTargets-1 {
+			out = append(out, Target{Kind: FileTarget, Repository: f.Repository, Revision: revisionOf(f), Path: f.Path, Language: f.Language})
+		}
+	}
+	return out
+}
+
+// likeness rates how well a file fits the parts of a pasted path; 0 if only the name fits. It
+// is highest if the whole path of the file fits, with parts of the repository's name before it:
+//
+//	home/x/redis/src/dict.c   github.com/redis/redis  src/dict.c   all of the path, and the repository
+//	site-packages/flask/app.py  .../flask  src/flask/app.py        two parts, and the repository's name
+func likeness(parts []string, repo, path string) int {
+	file := strings.Split(path, "/")
+	n := commonEnd(parts, file)
+	score := 10 * (n - 1)
+	if n == len(parts) {
+		return score + 5
+	}
+
+	rest := parts[:len(parts)-n]
+	if n == len(file) {
+		score += 10 * commonEnd(rest, strings.Split(repo, "/"))
+		// A file at the root has no directory that could differ.
+		if n > 1 {
+			score += 5
+		}
+	}
+	for _, dir := range file[:len(file)-n] {
+		if slices.Contains(rest, dir) {
+			score++
+		}
+	}
+	name := repo[strings.LastIndexByte(repo, '/')+1:]
+	if slices.ContainsFunc(parts[:len(parts)-1], func(dir string) bool { return namesRepository(dir, name) }) {
+		score += 4
+	}
+	return score
+}
+
+// commonEnd counts the parts that two lists share at the end, in any case.
+func commonEnd(a, b []string) (n int) {
+	for n < len(a) && n < len(b) && strings.EqualFold(a[len(a)-1-n], b[len(b)-1-n]) {
+		n++
+	}
+	return n
+}
