@@ -79,6 +79,15 @@ func TestHighlighter_guessesTheStateAtTheStartOfAPart(t *testing.T) {
 		{"Python", "    x = \"\"\"\n", false},
 		{"Python", "    return \"\"\"\n", false},
 		{"Python", "\"\"\"\n", false},
+		{"Python", "    This requires an active request or application context, and calls\n    :meth:`x`\n", true},
+		{"Python", "    if name not in list or not other is None and x:\n", false},
+		{"Python", "    raise TypeError(\"this is a text of several words\")  # and a comment of several words\n", false},
+		{"Python", "    x()\n    \"\"\"a text of several words\n", false},
+		{"C", "   the table is resized while it is read\n   if (x)\n", true},
+		{"C", "static const unsigned long long int name = 1;\n", false},
+		{"Go", "package lex scans the source code", true},
+		{"JavaScript", "  <p>Click here to see more</p>\n", false},
+		{"SQL", "select name from people where id in\n", false},
 	} {
 		if open := For(c.language).Enter([]byte(c.part)) != 0; open != c.open {
 			t.Errorf("%s %q: open is %t", c.language, c.part, open)

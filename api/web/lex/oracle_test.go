@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -235,4 +236,57 @@ func grammar(t *testing.T, l chroma.Lexer, text []byte) (out []lex.Class, ok boo
 		}
 	}
 	return out, len(out) >= len(text)
+}
+
+// TestHighlighter_coloursPiecesLikeTheirFile colours pieces of three lines, as results have them,
+// of the files below SHOAL_TEST_SOURCES. It prints how many lines have other colours than in their
+// file.
+func TestHighlighter_coloursPiecesLikeTheirFile(t *testing.T) {
+	dirs := strings.Fields(os.Getenv("SHOAL_TEST_SOURCES"))
+	if len(dirs) == 0 {
+		t.Skip("NOT RUN: SHOAL_TEST_SOURCES names no directory of sources (make test-colours SOURCES=... does)")
+	}
+	files := sources(t, dirs)
+	fmt.Println("| language | lines | other colours, of 1,000 | without a guess |\n|---|---|---|---|")
+	for _, of := range languages {
+		l := lex.For(of.ours)
+		lines, wrong, plain := 0, 0, 0
+		for ending := range strings.FieldsSeq(of.endings) {
+			for _, text := range files[ending] {
+				n, w, p := pieces(l, text)
+				lines, wrong, plain = lines+n, wrong+w, plain+p
+			}
+		}
+		if lines > 0 {
+			fmt.Printf("| %s | %d | %.1f | %.1f |\n", of.ours, lines, 1000*ratio(wrong, lines), 1000*ratio(plain, lines))
+		}
+	}
+}
+
+// pieces counts the lines of all pieces of a text, those that have other colours than in the text,
+// and those that would if a piece never began within a comment.
+func pieces(l *lex.Lang, text []byte) (lines, wrong, plain int) {
+	all := bytes.SplitAfter(text, []byte{'\n'})
+	whole := make([][]lex.Span, len(all))
+	state := lex.State(0)
+	for i, line := range all {
+		whole[i], state = l.Line(bytes.TrimRight(line, "\n"), state, nil)
+	}
+
+	const size = 3
+	for first := 0; first+size <= len(all); first++ {
+		guessed, none := l.Enter(bytes.Join(all[first:first+size], nil)), lex.State(0)
+		for i := first; i < first+size; i++ {
+			var spans []lex.Span
+			line := bytes.TrimRight(all[i], "\n")
+			lines++
+			if spans, guessed = l.Line(line, guessed, nil); !slices.Equal(spans, whole[i]) {
+				wrong++
+			}
+			if spans, none = l.Line(line, none, nil); !slices.Equal(spans, whole[i]) {
+				plain++
+			}
+		}
+	}
+	return lines, wrong, plain
 }
