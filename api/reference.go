@@ -164,6 +164,9 @@ var elsewhere = []struct{ prefix, sentence string }{
 // unknownPath returns the failure for an unknown path.
 func unknownPath(path string) *failure {
 	f := &failure{Status: 404, Code: codeNotFound, Message: "This API endpoint does not exist"}
+	if !strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/scim/") {
+		f.Message = "Nothing has this address"
+	}
 	for _, x := range elsewhere {
 		if strings.HasPrefix(path, x.prefix) {
 			f.Message += ". " + x.sentence

@@ -53,16 +53,19 @@ func (p *overview) docs(ctx context.Context, v *layout.Visit) error {
 		Doc           *document
 		Found         []foundManual
 		Searched      bool
+		Map           bool // the page that lists the others
 	}{Query: strings.TrimSpace(v.Query.Get("q"))}
 
 	if data.Query != "" && utf8.ValidString(data.Query) {
 		data.Searched, data.Found = true, findManuals(strings.Fields(strings.ToLower(data.Query)))
 		return v.Show(layout.Head{Title: "Documentation", Page: "docs"}, docsTemplate, data)
 	}
-	i := slices.IndexFunc(manuals, func(m manual) bool { return m.path == name })
+	i := slices.IndexFunc(manuals, func(m manual) bool { return m.path == name || m.path == name+".md" })
 	if i < 0 {
 		return call.Fail(call.ErrNotFound, "There is no such page of the documentation: /docs lists them.")
 	}
+
+	data.Map, name = manuals[i].path == docsMap, manuals[i].path
 
 	// Other addresses are not served, so that links lead nowhere.
 	site := p.markdownSite("md", 0)
