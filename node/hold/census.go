@@ -38,7 +38,7 @@ type Tally struct {
 	LeftOut     *roaring.Bitmap // has more revisions than are indexed
 	Emptied     *roaring.Bitmap // the last fetch found no commit, although its host does not call it empty
 
-	copies []*roaring.Bitmap // by number of live holders: indexed repositories whose scarcest file has so many
+	copies []*roaring.Bitmap // copies[n]: indexed repositories whose scarcest file has n live holders
 
 	Units map[uint64]int           // by unit of placement: number of mirrors and shards in it
 	Bytes map[uint32]int64         // by number of a member: bytes of shards that it has confirmed
@@ -51,7 +51,7 @@ type fileUse struct {
 	bytes int64 // bytes of the file; of a pack only the shares of these repositories
 }
 
-// At returns the tally of a view while some members are alive.
+// At returns the tally of a view. live are the members that can be reached.
 func (c *Census) At(view *catalog.View, live Live) *Tally {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,8 +68,15 @@ func (c *Census) At(view *catalog.View, live Live) *Tally {
 		c.view, c.live, c.files, c.tally = nil, maps.Clone(live), map[string]*fileUse{}, newTally(len(live))
 	}
 
-	f := censusUpdate{c, c.tally.clone(), view.Shown(), view, roaring.BitmapOf(changes.Repos...), map[string]bool{}}
-	f.widen(&changes)
+	f := censusUpdate{
+		Census: c,
+		tally:  c.tally.clone(),
+		shown:  view.Shown(),
+		to:     view,
+		repos:  roaring.BitmapOf(changes.Repos...),
+		keys:   map[string]bool{},
+	}
+	f.addAffected(&changes)
 	f.countJobs(&changes)
 	f.countData()
 	f.countRepos()
@@ -116,9 +123,10 @@ type censusUpdate struct {
 	keys  map[string]bool // files whose use or holders may have changed
 }
 
-// widen adds what depends on the changes. The job of a repository decides whether it has failed. A
-// member that no longer holds a file may leave its repositories with too few copies.
-func (f *censusUpdate) widen(changes *catalog.Changes) {
+// addAffected adds the repositories and files that must be counted again. A changed index job may
+// mean that its repository has failed. A changed holder may leave the repositories of a file with
+// too few copies.
+func (f *censusUpdate) addAffected(changes *catalog.Changes) {
 	for _, key := range changes.Jobs {
 		if key.Kind == catalog.JobIndex {
 			f.repos.Add(catalog.SubjectRepo(key.Subject))
@@ -138,8 +146,8 @@ func (f *censusUpdate) widen(changes *catalog.Changes) {
 	f.read += int(f.repos.GetCardinality())
 }
 
-// eachRecord calls each for the old record of a repository with -1, and for the new one with 1. It
-// skips a record that does not exist or is hidden.
+// eachRecord calls each(old record, -1) and each(new record, 1), so that the old counts are
+// subtracted and the new ones added. It skips a record that does not exist or is hidden.
 func (f *censusUpdate) eachRecord(id catalog.RepoID, each func(repo *catalog.Repo, by int)) {
 	if f.view != nil {
 		if old := f.view.Repo(id); old != nil && f.shown(old) {
@@ -190,8 +198,8 @@ func (f *censusUpdate) countJob(view *catalog.View, key catalog.JobKey, by int) 
 	f.tally.Jobs[j.State] += by
 }
 
-// countData corrects how many units there are to place, and how many bytes of files each node
-// holds, for the repositories that changed.
+// countData corrects the units and the bytes that each node holds, for the repositories that
+// changed.
 func (f *censusUpdate) countData() {
 	for it := f.repos.Iterator(); it.HasNext(); {
 		f.eachRecord(it.Next(), func(repo *catalog.Repo, _ int) {
@@ -203,12 +211,12 @@ func (f *censusUpdate) countData() {
 
 	f.countBytes(f.view, -1)
 	for it := f.repos.Iterator(); it.HasNext(); {
-		f.eachRecord(it.Next(), f.use)
+		f.eachRecord(it.Next(), f.countRepoData)
 	}
 	f.countBytes(f.to, 1)
 }
 
-// countBytes adds the bytes of the files to their holders in a view, or subtracts them.
+// countBytes adds the bytes of f.keys to their holders in a view (by = 1), or subtracts them (-1).
 func (f *censusUpdate) countBytes(view *catalog.View, by int64) {
 	for key := range f.keys {
 		if use := f.files[key]; use != nil && view != nil {
@@ -219,12 +227,14 @@ func (f *censusUpdate) countBytes(view *catalog.View, by int64) {
 	}
 }
 
-// use adds what a repository uses, or subtracts it with -1.
-func (f *censusUpdate) use(repo *catalog.Repo, by int) {
-	f.putUnit(place.GroupOf(repo.ID), by)
+// countRepoData adds the units and files of one repository (by = 1), or subtracts them (-1). A unit
+// is data that is placed as a whole: all small repositories of a group, or one slice of a large
+// repository.
+func (f *censusUpdate) countRepoData(repo *catalog.Repo, by int) {
+	f.addToUnit(place.GroupOf(repo.ID), by)
 	for _, s := range repo.Shards {
 		if s.Slice != 0 {
-			f.putUnit(UnitOf(repo.ID, s), by)
+			f.addToUnit(UnitOf(repo.ID, s), by)
 		}
 		for key := range FilesOf(repo.ID, s) {
 			use := f.files[key]
@@ -233,6 +243,7 @@ func (f *censusUpdate) use(repo *catalog.Repo, by int) {
 				f.files[key] = use
 			}
 
+			// Only the sizes of shards are known, so side files count no bytes.
 			setMember(use.repos, repo.ID, by > 0)
 			if key == catalog.ShardKey(s.ID) {
 				use.bytes += int64(by) * s.Bytes
@@ -244,15 +255,17 @@ func (f *censusUpdate) use(repo *catalog.Repo, by int) {
 	}
 }
 
-func (f *censusUpdate) putUnit(unit uint64, by int) {
+// addToUnit adds by to the number of mirrors and shards in a unit.
+func (f *censusUpdate) addToUnit(unit uint64, by int) {
 	f.tally.Units[unit] += by
 	if f.tally.Units[unit] == 0 {
 		delete(f.tally.Units, unit)
 	}
 }
 
-func setMember(set *roaring.Bitmap, id catalog.RepoID, in bool) {
-	if in {
+// setMember adds a repository to a set, or removes it.
+func setMember(set *roaring.Bitmap, id catalog.RepoID, contained bool) {
+	if contained {
 		set.Add(id)
 	} else {
 		set.Remove(id)
@@ -317,13 +330,13 @@ func (t *Tally) Shortage(copies int) Shortage {
 	return s
 }
 
-// FirstNames returns the names of the repositories in a set that sort first, up to a number.
-func FirstNames(view *catalog.View, set *roaring.Bitmap, most int) (names []string) {
+// FirstNames returns the names of the repositories in a set in alphabetical order, up to maxNames.
+func FirstNames(view *catalog.View, set *roaring.Bitmap, maxNames int) (names []string) {
 	// In a large set the first names are soon found in the list of all names. A small set is
 	// sorted.
 	if int(set.GetCardinality()) > view.RepoCount()/8 {
 		for repo := range view.ReposByName() {
-			if len(names) == most {
+			if len(names) == maxNames {
 				break
 			}
 			if set.Contains(repo.ID) {
@@ -337,5 +350,5 @@ func FirstNames(view *catalog.View, set *roaring.Bitmap, most int) (names []stri
 		names = append(names, view.Repo(it.Next()).Name)
 	}
 	slices.Sort(names)
-	return names[:min(len(names), most)]
+	return names[:min(len(names), maxNames)]
 }

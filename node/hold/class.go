@@ -12,8 +12,8 @@ import (
 // copied as a whole, so repositories share a pack only if the same members should hold them. Such
 // repositories are a class. The name of the class is the subject of its pack job.
 
-// packOwn is the text, in bytes, from which on a repository keeps its own file.
-const packOwn = 32 << 20
+// ownFileText: a repository with more bytes of text keeps its own file.
+const ownFileText = 32 << 20
 
 // ClassFile is a shard file as used by the repositories of one class.
 type ClassFile struct {
@@ -49,24 +49,25 @@ func ClassesOf(view *catalog.View) *Classes {
 		changing[catalog.SubjectRepo(j.Subject)] = true
 	}
 
-	c, alone := &Classes{Files: map[string]map[string]*ClassFile{}, byGroup: map[uint64]string{}}, memberCount(view) < 2
+	alone := memberCount(view) < 2
+	c := &Classes{Files: map[string]map[string]*ClassFile{}, byGroup: map[uint64]string{}}
 	for repo := range view.Repos() {
 		if repo.Orphaned() || !repo.Indexed() {
 			continue
 		}
 
-		class := c.class(view, repo, alone)
+		class := c.classOfRepo(view, repo, alone)
 		if class == "" {
 			continue
 		}
 
 		for _, s := range repo.Shards {
-			// Slices and files above packOwn are large: joining them gains nothing.
-			if s.Slice != 0 || s.Pack == 0 && s.Text > packOwn {
+			// Slices and files above ownFileText are large: joining them gains nothing.
+			if s.Slice != 0 || s.Pack == 0 && s.Text > ownFileText {
 				continue
 			}
 
-			f := c.file(view, class, s)
+			f := c.addFile(view, class, s)
 			f.Live += s.Text
 			if !changing[repo.ID] {
 				f.Text += s.Text
@@ -77,19 +78,19 @@ func ClassesOf(view *catalog.View) *Classes {
 	return c
 }
 
-// class returns the class of a repository; "" while nobody knows which members should hold it.
-func (c *Classes) class(view *catalog.View, repo *catalog.Repo, alone bool) string {
+// classOfRepo returns the class of a repository; "" while nobody knows which members should hold it.
+func (c *Classes) classOfRepo(view *catalog.View, repo *catalog.Repo, alone bool) string {
 	group := place.GroupOf(repo.ID)
 	class, ok := c.byGroup[group]
 	if !ok {
-		class = classOf(view, group, alone)
+		class = classOfGroup(view, group, alone)
 		c.byGroup[group] = class
 	}
 	return class
 }
 
-// file returns a file of a class, and adds it on first use.
-func (c *Classes) file(view *catalog.View, class string, s catalog.ShardRef) *ClassFile {
+// addFile returns the ClassFile of a shard in a class. It makes one on first use.
+func (c *Classes) addFile(view *catalog.View, class string, s catalog.ShardRef) *ClassFile {
 	files := c.Files[class]
 	if files == nil {
 		files = map[string]*ClassFile{}
@@ -126,9 +127,9 @@ func memberCount(view *catalog.View) int {
 	return n
 }
 
-// classOf returns the class of a placement group; "" while nobody knows which members should hold
-// it. A cluster of one member places nothing and has one class.
-func classOf(view *catalog.View, group uint64, alone bool) string {
+// classOfGroup returns the class of a placement group; "" while nobody knows which members should
+// hold it. A cluster of one member places nothing and has one class.
+func classOfGroup(view *catalog.View, group uint64, alone bool) string {
 	g := view.Group(group)
 	if g == nil {
 		if alone {

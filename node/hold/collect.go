@@ -16,11 +16,11 @@ type Collector struct {
 	files   *Files
 	busy    func(id catalog.RepoID) bool // reports whether a job works on the mirror of a repository here
 	log     *slog.Logger
-	damaged chan struct{} // a file was put aside: look for losses
+	damaged chan struct{} // signals that a file was put aside, so that losses are looked for
 
-	looked   uint64                       // index of the view when losses were last reported
-	began    bool                         // all mirrors were checked once
-	orphaned map[catalog.RepoID]time.Time // unwanted mirrors, and since when they are unwanted
+	lossesIndex    uint64                       // index of the view when losses were last reported
+	mirrorsChecked bool                         // all mirrors were checked once
+	orphaned       map[catalog.RepoID]time.Time // unwanted mirrors, and since when they are unwanted
 
 	// removed are the mirrors that this node has removed. A catalog entry that was under way may
 	// still name this node as a holder of one.
@@ -44,14 +44,14 @@ func NewCollector(cluster Cluster, files *Files, busy func(id catalog.RepoID) bo
 func (c *Collector) Damaged() {
 	select {
 	case c.damaged <- struct{}{}:
-	default: // the next look is due already
+	default: // a signal is waiting already
 	}
 }
 
 // How often the collector works.
 const (
-	currentEnough = 30 * time.Second // a view older than this deletes nothing
-	collectEvery  = time.Second
+	maxViewAge   = 30 * time.Second // a view older than this deletes nothing
+	collectEvery = time.Second
 )
 
 // Run removes from this node what it no longer should hold, until ctx ends.
@@ -69,34 +69,35 @@ func (c *Collector) Run(ctx context.Context) error {
 			return nil
 		case <-c.damaged:
 			next.Stop()
-			c.looked = 0
+			c.lossesIndex = 0
 		case <-next.C:
 		}
 	}
 }
 
-// Collect collects once.
+// Collect removes garbage and reports losses once.
 func (c *Collector) Collect(ctx context.Context) {
-	if c.cluster.Ready() != nil || c.cluster.Age() > currentEnough || c.cluster.View().Index() == 0 {
+	if c.cluster.Ready() != nil || c.cluster.Age() > maxViewAge || c.cluster.View().Index() == 0 {
 		return // the view may be out of date: delete nothing
 	}
 
-	// Read the guards before the view: a file leaves its guard only after a view names it.
-	live := c.files.keptFiles(c.cluster.View())
+	// Read the guards before the view. A guard ends only after a view names the file, so each file
+	// is in one of the two.
+	live := c.files.unpublishedFiles(c.cluster.View())
 	view := c.cluster.View()
-	held := heldBy(view, c.cluster.Self())
+	held := heldKeys(view, c.cluster.Self())
 
 	c.removeFiles(view, held, live)
 	c.removeMirrors(view)
 
 	// Do not look for losses again before something changes.
-	if view.Index() != c.looked && c.reportLosses(ctx, view, held) {
-		c.looked, c.began = view.Index(), true
+	if view.Index() != c.lossesIndex && c.reportLosses(ctx, view, held) {
+		c.lossesIndex, c.mirrorsChecked = view.Index(), true
 	}
 }
 
-// heldBy returns the keys of the files that a node holds in a view.
-func heldBy(view *catalog.View, node string) map[string]bool {
+// heldKeys returns the keys of the files that a node holds in a view.
+func heldKeys(view *catalog.View, node string) map[string]bool {
 	held := map[string]bool{}
 	self := view.Member(node)
 	if self == nil {
@@ -123,7 +124,7 @@ func (c *Collector) removeFiles(view *catalog.View, held, live map[string]bool) 
 	}
 }
 
-// addNeeded adds the files to live that a node should have or that it holds.
+// addNeeded adds to live the files that a node should hold, or holds by the catalog.
 func addNeeded(view *catalog.View, self string, held, live map[string]bool) {
 	for repo := range view.Repos() {
 		group := RepoTargets(view, repo.ID)
@@ -149,16 +150,16 @@ func addNeeded(view *catalog.View, self string, held, live map[string]bool) {
 // removeMirrors removes the mirrors that this node no longer needs.
 func (c *Collector) removeMirrors(view *catalog.View) {
 	mirrors, now := c.files.Mirrors, c.files.now()
-	ids, strange, err := mirrors.Names()
+	ids, others, err := mirrors.Names()
 	if err != nil {
 		c.log.Error("mirrors could not be listed", "err", err)
 		return
 	}
 
-	for _, name := range strange {
-		mirrors.dropStrange(name)
+	for _, name := range others {
+		mirrors.dropOther(name)
 	}
-	mirrors.measure(ids, now)
+	mirrors.measureDue(ids, now)
 
 	grace := view.File().Settings.RepoGarbageCollectionGrace
 	for _, id := range ids {
@@ -203,7 +204,7 @@ func wantsMirror(view *catalog.View, id catalog.RepoID, self string) bool {
 // them from another holder, or the plan finds that nobody has them and asks for a new index. The
 // result is false if the report failed and must be repeated.
 func (c *Collector) reportLosses(ctx context.Context, view *catalog.View, held map[string]bool) bool {
-	lost, repos := c.losses(view, held)
+	lost, repos := c.findLosses(view, held)
 	if len(lost) == 0 {
 		return true
 	}
@@ -224,9 +225,9 @@ func (c *Collector) reportLosses(ctx context.Context, view *catalog.View, held m
 	return true
 }
 
-// losses returns the keys of files that this node holds by the catalog but does not have, and the
+// findLosses returns the keys of files that this node holds by the catalog but does not have, and the
 // number of their repositories.
-func (c *Collector) losses(view *catalog.View, held map[string]bool) (lost []string, repos int) {
+func (c *Collector) findLosses(view *catalog.View, held map[string]bool) (lost []string, repos int) {
 	for repo := range view.Repos() {
 		// A job is about to change the files of the repository.
 		if c.busy(repo.ID) {
@@ -242,9 +243,9 @@ func (c *Collector) losses(view *catalog.View, held map[string]bool) (lost []str
 			}
 		}
 
-		// Checking every mirror each time would cost a system call for each. Only a removal can
-		// lose one, so check those.
-		if key := catalog.MirrorKey(repo.ID); held[key] && (!c.began || c.removed[repo.ID]) && !c.files.Mirrors.Has(repo.ID) {
+		// A check of a mirror costs a system call. Only a removal can lose one, so after the first
+		// round check only removed ones.
+		if key := catalog.MirrorKey(repo.ID); held[key] && (!c.mirrorsChecked || c.removed[repo.ID]) && !c.files.Mirrors.Has(repo.ID) {
 			lost = append(lost, key)
 		}
 
@@ -253,5 +254,5 @@ func (c *Collector) losses(view *catalog.View, held map[string]bool) (lost []str
 		}
 	}
 	slices.Sort(lost)
-	return slices.Compact(lost), repos // each repository of a pack misses it
+	return slices.Compact(lost), repos // a pack was added once for each of its repositories
 }

@@ -94,7 +94,7 @@ func (c *Copier) Run(ctx context.Context) error {
 	defer wg.Wait()
 	for {
 		changed := c.cluster.Changed()
-		took := c.look(ctx, &wg)
+		took := c.copyMissing(ctx, &wg)
 
 		// A look over many repositories takes time: the pause grows with it.
 		if !clock.Wait(ctx, max(copyLook, min(copyShare*took, copyIdle))) {
@@ -111,9 +111,9 @@ func (c *Copier) Run(ctx context.Context) error {
 	}
 }
 
-// look starts the missing copies and confirms what is here. It returns how long it took to find
-// them: milliseconds with many repositories.
-func (c *Copier) look(ctx context.Context, wg *sync.WaitGroup) time.Duration {
+// copyMissing starts to copy what this node lacks, and confirms what it has. It returns how long the
+// decision took, which grows with the number of repositories.
+func (c *Copier) copyMissing(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	view := c.cluster.View()
 	// A node with an old catalog might copy deleted data.
 	if c.cluster.Ready() != nil || view.Index() == 0 {
@@ -121,29 +121,29 @@ func (c *Copier) look(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	}
 
 	began := c.opt.Now()
-	w := c.scene(ctx, view).decide()
-	c.forget(view, w)
+	w := c.newScene(ctx, view).decide()
+	c.forgetUnwanted(view, w)
 	took := c.opt.Now().Sub(began)
 
 	for name, from := range w.files {
-		c.start(ctx, wg, name, func() error { return c.from.File(ctx, name, from) })
+		c.startCopy(ctx, wg, name, func() error { return c.from.CopyFile(ctx, name, from) })
 	}
 	for id, from := range w.mirrors {
-		c.start(ctx, wg, catalog.MirrorKey(id), func() error {
-			if err := c.from.Mirror(ctx, id, from); err != nil {
+		c.startCopy(ctx, wg, catalog.MirrorKey(id), func() error {
+			if err := c.from.CopyMirror(ctx, id, from); err != nil {
 				return err
 			}
 			return c.files.Mirrors.Get(id).Groom(ctx)
 		})
 	}
 
-	// Confirm what came since the last look. The copies started now are confirmed later.
-	c.confirm(ctx, w)
+	// Confirm what has arrived. The copies started now are confirmed by a later call.
+	c.confirmHeld(ctx, w)
 	return took
 }
 
-// scene returns the inputs for the decisions of this node in a view.
-func (c *Copier) scene(ctx context.Context, view *catalog.View) *scene {
+// newScene returns the inputs for the decisions of this node in a view.
+func (c *Copier) newScene(ctx context.Context, view *catalog.View) *scene {
 	packs := RewritesOf(view)
 	// The functions read the present state: since the view a node may have died, and a file may
 	// have come.
@@ -158,20 +158,20 @@ func (c *Copier) scene(ctx context.Context, view *catalog.View) *scene {
 		busy:   c.opt.Busy,
 		fresh:  func(repo *catalog.Repo) bool { return c.Fresh(ctx, view, repo) },
 		rewritten: func(repo catalog.RepoID, id string, live int) bool {
-			return packs.Due(repo, id) && c.mayWait(id, live)
+			return packs.Due(repo, id) && c.mayWaitForPart(id, live)
 		},
 	}
 }
 
-// mayWait reports whether the copy of a pack can wait for the part of it that belongs here. It can
-// on the first look, and then for a limited time.
-func (c *Copier) mayWait(id string, live int) bool {
+// mayWaitForPart reports whether this node can still wait for a part of a pack instead of copying
+// the pack. The wait starts at the first call. It is shorter if the pack has fewer live copies than
+// wanted.
+func (c *Copier) mayWaitForPart(id string, live int) bool {
 	wait := partWait
 	if live < c.opt.Replicas {
 		wait = partHurry
 	}
 
-	// The first look starts the time.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	since, ok := c.rewritten[id]
@@ -182,8 +182,8 @@ func (c *Copier) mayWait(id string, live int) bool {
 	return c.opt.Now().Sub(since) < wait
 }
 
-// forget drops what is known about packs, files and repositories that are no longer wanted.
-func (c *Copier) forget(view *catalog.View, w *work) {
+// forgetUnwanted drops what is known about packs, files and repositories that are no longer wanted.
+func (c *Copier) forgetUnwanted(view *catalog.View, w *work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id := range c.rewritten {
@@ -192,16 +192,15 @@ func (c *Copier) forget(view *catalog.View, w *work) {
 		}
 	}
 
-	// If nothing was tried for so long after the pause, the file is wanted no more, or it has
-	// waited so long for its turn that its count may restart. Dropping it earlier would lose the
-	// count of a file without a source for a moment.
+	// No attempt for copyWait after the pause: the file is no longer wanted, or its count may start
+	// again. Do not forget it sooner, because a file may have no live holder for a moment.
 	for key, f := range c.failed {
 		if c.opt.Now().Sub(f.until) > copyWait && !c.active[key] {
 			delete(c.failed, key)
 		}
 	}
 
-	// There are at most as many entries as repositories, so this walk is rare.
+	// Look for removed repositories only if there are some.
 	if len(c.fresh) > view.RepoCount() {
 		for id := range c.fresh {
 			if view.Repo(id) == nil {
@@ -211,8 +210,8 @@ func (c *Copier) forget(view *catalog.View, w *work) {
 	}
 }
 
-// confirm reports to the catalog what this node holds now, and what it gives up.
-func (c *Copier) confirm(ctx context.Context, w *work) {
+// confirmHeld reports to the catalog what this node holds now, and what it gives up.
+func (c *Copier) confirmHeld(ctx context.Context, w *work) {
 	// Confirm in parts, so that no log entry grows with the size of the disk.
 	for len(w.held)+len(w.giveUps) > 0 {
 		h, g := min(len(w.held), confirmMax), min(len(w.giveUps), confirmMax)
@@ -224,11 +223,12 @@ func (c *Copier) confirm(ctx context.Context, w *work) {
 	}
 }
 
-// start runs a copy, unless it is running already or failed a short time ago.
-func (c *Copier) start(ctx context.Context, wg *sync.WaitGroup, key string, run func() error) {
+// startCopy runs a copy, unless it is running already or failed a short time ago.
+func (c *Copier) startCopy(ctx context.Context, wg *sync.WaitGroup, key string, run func() error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// More copies than copiesIn only wait. Too many waiting copies would be decided by an old view.
+	// Only copiesIn copies run at once, the others wait. Limit those: after a long wait the view
+	// that asked for the copy is out of date.
 	if c.active[key] || len(c.active) >= 4*copiesIn || c.opt.Now().Before(c.failed[key].until) {
 		return
 	}
@@ -255,8 +255,8 @@ func (c *Copier) start(ctx context.Context, wg *sync.WaitGroup, key string, run 
 	})
 }
 
-// Fresh reports whether this node's mirror has the commits of the live generation under their
-// names.
+// Fresh reports whether in this node's mirror the branches and tags of the live generation name
+// its commits.
 func (c *Copier) Fresh(ctx context.Context, view *catalog.View, repo *catalog.Repo) bool {
 	// A generation never changes, so a positive result stays valid for this mirror.
 	found := freshness{repo.GenerationAt, c.files.Mirrors.Get(repo.ID)}
@@ -293,7 +293,7 @@ func (c *Copier) Fresh(ctx context.Context, view *catalog.View, repo *catalog.Re
 // Moves returns how many copies are running or waiting for repositories that somebody may see.
 // Copies for hidden repositories do not count, because nobody may learn that those exist.
 func (c *Copier) Moves(view *catalog.View) int {
-	mirrors, files := c.moving()
+	mirrors, files := c.listMoving()
 	if len(mirrors)+len(files) == 0 {
 		return 0
 	}
@@ -327,9 +327,9 @@ func (c *Copier) Moves(view *catalog.View) int {
 	return n
 }
 
-// moving returns the mirrors and the files that are being copied or wait to be. Files have their
+// listMoving returns the mirrors and the files that are being copied or wait to be. Files have their
 // ids in the catalog.
-func (c *Copier) moving() (mirrors []catalog.RepoID, files map[string]bool) {
+func (c *Copier) listMoving() (mirrors []catalog.RepoID, files map[string]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	files = map[string]bool{}

@@ -69,10 +69,10 @@ func TestCopyRepository_asksAnotherSourceAfterDamagedBytes(t *testing.T) {
 	if err := errors.Join(os.Remove(path), os.WriteFile(path, raw, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.nodes["n3"].transfers.File(t.Context(), file, []string{"n1"}); err == nil || m.nodes["n3"].files.Has(file) {
+	if err := m.nodes["n3"].transfers.CopyFile(t.Context(), file, []string{"n1"}); err == nil || m.nodes["n3"].files.Has(file) {
 		t.Errorf("damaged bytes were taken: %v", err)
 	}
-	if err := m.nodes["n3"].transfers.File(t.Context(), file, []string{"n1", "n2"}); err != nil || !m.nodes["n3"].files.Has(file) {
+	if err := m.nodes["n3"].transfers.CopyFile(t.Context(), file, []string{"n1", "n2"}); err != nil || !m.nodes["n3"].files.Has(file) {
 		t.Errorf("the second source was not asked: %v", err)
 	}
 }
@@ -98,7 +98,7 @@ func TestCopyCounts_ignoreHiddenRepositories(t *testing.T) {
 	look := func(want int) {
 		t.Helper()
 		of := m.nodes["n2"].copier
-		w := of.scene(t.Context(), m.View()).decide()
+		w := of.newScene(t.Context(), m.View()).decide()
 		if len(w.files) != 1 || len(w.mirrors) != 1 {
 			t.Fatalf("wanted are the files %v and mirrors %v", w.files, w.mirrors)
 		}
@@ -165,7 +165,7 @@ func TestTransfer_refusesNamesOfOtherFiles(t *testing.T) {
 	t.Parallel()
 	m := newTeam(t, 2)
 	for _, name := range []string{"", "../cluster.key", "node.json", strings.Repeat("a", 64), strings.Repeat("a", 64) + ".txt", "/etc/passwd"} {
-		if err := m.nodes["n1"].transfers.File(t.Context(), name, []string{"n2"}); err == nil {
+		if err := m.nodes["n1"].transfers.CopyFile(t.Context(), name, []string{"n2"}); err == nil {
 			t.Errorf("%q was copied", name)
 		}
 		r, err := calls{m, "n1"}.Stream(t.Context(), "n2", MethodFile, []byte(name))
@@ -186,14 +186,14 @@ func TestSecondCopy_isMadeBeforePublication(t *testing.T) {
 	m, file := oneRepository(t, 3, "n1", "n2")
 
 	first := m.nodes["n1"].transfers
-	if got := first.Second(t.Context(), 1, []string{file}); got != "n2" || !m.nodes["n2"].files.Has(file) {
+	if got := first.CopyBeforePublish(t.Context(), 1, []string{file}); got != "n2" || !m.nodes["n2"].files.Has(file) {
 		t.Errorf("the second copy is on %q", got)
 	}
 	m.Lose("n2")
-	if got := first.Second(t.Context(), 1, []string{file}); got != "" {
+	if got := first.CopyBeforePublish(t.Context(), 1, []string{file}); got != "" {
 		t.Errorf("with n2 away the second copy is on %q", got)
 	}
-	if got := first.Second(t.Context(), 1, nil); got != "" {
+	if got := first.CopyBeforePublish(t.Context(), 1, nil); got != "" {
 		t.Errorf("a generation without files has a second copy on %q", got)
 	}
 }
@@ -221,10 +221,10 @@ func TestFileCollector_reportsMissingFilesForCopying(t *testing.T) {
 	if got := m.View().Holders(key); len(got) != 1 || got[0] != "n2" {
 		t.Errorf("after the loss it is held by %q", got)
 	}
-	if m.nodes["n1"].transfers.Lost(m.View(), m.View().Repo(1)) {
+	if m.nodes["n1"].transfers.AnyFileLost(m.View(), m.View().Repo(1)) {
 		t.Error("it is lost, though n2 has it")
 	}
-	m.nodes["n1"].transfers.Gather(t.Context(), m.View().Repo(1))
+	m.nodes["n1"].transfers.CopyMissingFiles(t.Context(), m.View().Repo(1))
 	if !m.nodes["n1"].files.Complete(m.View().Repo(1)) {
 		t.Error("it was not gathered")
 	}
@@ -233,7 +233,7 @@ func TestFileCollector_reportsMissingFilesForCopying(t *testing.T) {
 
 	forget("n1")
 	forget("n2")
-	if !m.nodes["n1"].transfers.Lost(m.View(), m.View().Repo(1)) {
+	if !m.nodes["n1"].transfers.AnyFileLost(m.View(), m.View().Repo(1)) {
 		t.Error("nobody has it, and it is not lost")
 	}
 }
@@ -249,7 +249,7 @@ func TestFileCollector_deletesNothingWithAnOldCatalog(t *testing.T) {
 	old := NewCollector(aged{n}, n.files, func(catalog.RepoID) bool { return false }, n.copier.opt.Log)
 	for range 3 {
 		old.Collect(context.Background())
-		m.Pass(currentEnough)
+		m.Pass(maxViewAge)
 	}
 	if !n.files.Has(file) || !n.files.Mirrors.Has(1) {
 		t.Error("a node that hears of no leader has deleted what it holds")
@@ -264,7 +264,7 @@ func TestFileCollector_deletesNothingWithAnOldCatalog(t *testing.T) {
 type aged struct{ *mate }
 
 // Age implements Cluster.
-func (aged) Age() time.Duration { return currentEnough + 1 }
+func (aged) Age() time.Duration { return maxViewAge + 1 }
 
 // A repository that a configuration dropped stays for a while, with copies where they belong. A
 // drained node gives it away: otherwise the drain would take as long.
@@ -318,7 +318,7 @@ func TestCopyRepository_copiesAMirrorAgainThatWasGivenAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := m.nodes["n1"]
-	if w := n.copier.scene(t.Context(), m.View()).decide(); !slices.Contains(w.giveUps, catalog.MirrorKey(1)) || len(w.mirrors) != 1 {
+	if w := n.copier.newScene(t.Context(), m.View()).decide(); !slices.Contains(w.giveUps, catalog.MirrorKey(1)) || len(w.mirrors) != 1 {
 		t.Errorf("without its mirror it gives up %q and copies %v", w.giveUps, w.mirrors)
 	}
 	m.settle()

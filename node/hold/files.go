@@ -13,7 +13,7 @@ import (
 // does not name them yet. It is safe for concurrent use.
 //
 //	an attempt writes a file      Adopt: guarded until the attempt releases it, by then a view names it
-//	another node will publish it  awaitPublication: kept until the repository has a later generation, or for a minute
+//	another node will publish it  awaitPublication: stays until the repository has a later generation, or for a minute
 type Files struct {
 	*shard.Set
 	Mirrors *Mirrors
@@ -90,8 +90,8 @@ func (f *Files) awaitPublication(call prefetchCall, until time.Time) {
 	}
 }
 
-// keptFiles returns the files that must stay although no view up to this one names them.
-func (f *Files) keptFiles(view *catalog.View) map[string]bool {
+// unpublishedFiles returns the files that must stay although no view up to this one names them.
+func (f *Files) unpublishedFiles(view *catalog.View) map[string]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 

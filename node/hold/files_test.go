@@ -18,11 +18,11 @@ func TestCopiedFile_isKeptUntilTheNextGeneration(t *testing.T) {
 	f := NewFiles(nil, nil, w.Now)
 
 	f.awaitPublication(prefetchCall{Names: []string{"a.shard"}, Repo: repo.ID, Generation: repo.GenerationAt}, w.Now().Add(time.Hour))
-	if !f.keptFiles(w.View())["a.shard"] {
+	if !f.unpublishedFiles(w.View())["a.shard"] {
 		t.Error("a file whose generation is about to be published is not kept")
 	}
 	w.Index(repo.ID, "n1")
-	if f.keptFiles(w.View())["a.shard"] {
+	if f.unpublishedFiles(w.View())["a.shard"] {
 		t.Error("a file of a published generation is still kept for its publication")
 	}
 }

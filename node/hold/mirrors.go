@@ -35,12 +35,12 @@ type mirrorSize struct {
 	next  time.Time // time of the next measurement
 }
 
-// Limits of measuring mirrors. Without a fetch a mirror grows only by maintenance, and a round of
-// the collector must stay short.
+// Limits of measuring mirrors. The collector measures a few in each round, so that the round stays
+// short. Between fetches a mirror hardly grows.
 const (
-	measureEvery = time.Minute
-	measureMost  = 32      // mirrors in one round
-	measureFiles = 100_000 // files of one mirror; a packed mirror has a few dozen
+	measureEvery     = time.Minute
+	maxMeasured      = 32      // mirrors in one round
+	maxMeasuredFiles = 100_000 // files of one mirror; a packed mirror has a few dozen
 )
 
 // OpenMirrors returns the mirrors in dir, which it makes if it is missing.
@@ -71,7 +71,7 @@ func (ms *Mirrors) Has(id catalog.RepoID) bool {
 }
 
 // Names returns the ids of the repositories with a directory here, and the names of other entries.
-func (ms *Mirrors) Names() (ids []catalog.RepoID, strange []string, err error) {
+func (ms *Mirrors) Names() (ids []catalog.RepoID, others []string, err error) {
 	entries, err := os.ReadDir(ms.dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("mirrors: %w", err)
@@ -81,13 +81,13 @@ func (ms *Mirrors) Names() (ids []catalog.RepoID, strange []string, err error) {
 	for _, e := range entries {
 		n, err := strconv.ParseUint(strings.TrimSuffix(e.Name(), ".git"), 10, 32)
 		if err != nil || !strings.HasSuffix(e.Name(), ".git") {
-			strange = append(strange, e.Name())
+			others = append(others, e.Name())
 			continue
 		}
 
 		ids = append(ids, catalog.RepoID(n))
 	}
-	return ids, strange, nil
+	return ids, others, nil
 }
 
 // Drop closes a mirror and deletes it.
@@ -108,8 +108,8 @@ func (ms *Mirrors) Drop(id catalog.RepoID) error {
 	return os.RemoveAll(gone)
 }
 
-// dropStrange deletes an entry that is not a mirror.
-func (ms *Mirrors) dropStrange(name string) error {
+// dropOther deletes an entry that is not a mirror.
+func (ms *Mirrors) dropOther(name string) error {
 	return os.RemoveAll(filepath.Join(ms.dir, filepath.Base(name)))
 }
 
@@ -134,8 +134,8 @@ func (ms *Mirrors) Changed(id catalog.RepoID) {
 	ms.sizes[id] = s
 }
 
-// measure measures the mirrors that are due, a limited number of them, those waiting longest first.
-func (ms *Mirrors) measure(ids []catalog.RepoID, now time.Time) {
+// measureDue measures up to maxMeasured mirrors that are due, those waiting longest first.
+func (ms *Mirrors) measureDue(ids []catalog.RepoID, now time.Time) {
 	ms.mu.Lock()
 
 	known := make(map[catalog.RepoID]bool, len(ids))
@@ -153,11 +153,10 @@ func (ms *Mirrors) measure(ids []catalog.RepoID, now time.Time) {
 		}
 	}
 
-	// Each measurement walks the disk, so take a few, those waiting longest.
 	slices.SortFunc(due, func(a, b catalog.RepoID) int {
 		return cmp.Or(ms.sizes[a].next.Compare(ms.sizes[b].next), cmp.Compare(a, b))
 	})
-	due = due[:min(len(due), measureMost)]
+	due = due[:min(len(due), maxMeasured)]
 
 	for _, id := range due {
 		// Set the time before the walk: a fetch that ends during the walk marks the mirror again.
@@ -167,7 +166,7 @@ func (ms *Mirrors) measure(ids []catalog.RepoID, now time.Time) {
 	ms.mu.Unlock()
 
 	for _, id := range due {
-		bytes := sizeOf(ms.path(id))
+		bytes := dirSize(ms.path(id))
 		ms.mu.Lock()
 		if s, ok := ms.sizes[id]; ok {
 			s.bytes = bytes
@@ -177,8 +176,8 @@ func (ms *Mirrors) measure(ids []catalog.RepoID, now time.Time) {
 	}
 }
 
-// sizeOf returns the bytes of the files below dir. Files that come and go meanwhile do not matter.
-func sizeOf(dir string) (sum int64) {
+// dirSize returns the bytes of the files below dir. Files that come and go meanwhile do not matter.
+func dirSize(dir string) (sum int64) {
 	files := 0
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -186,7 +185,7 @@ func sizeOf(dir string) (sum int64) {
 		}
 
 		// An estimate of a huge mirror is enough.
-		if files++; files > measureFiles {
+		if files++; files > maxMeasuredFiles {
 			return filepath.SkipAll
 		}
 

@@ -7,25 +7,25 @@ import (
 	"github.com/shoalsearch/shoal/node/place"
 )
 
-const placeBatch = 500 // groups of one command
+const placeBatch = 500 // groups in one command
 
 // Placement is the input of a placement plan.
 type Placement struct {
 	View    *catalog.View
 	Nodes   []Node
-	Copies  int
-	Balance bool
+	Copies  int  // wanted copies of everything
+	Balance bool // also move data from full nodes to empty ones
 }
 
-// Place returns commands that set which members should hold which units, where that differs from
-// the catalog. A cluster of one member places nothing: everything is there.
+// Place returns commands that set which members should hold which units (see place.Unit), where
+// that differs from the catalog. A cluster of one member places nothing: everything is there.
 func Place(in Placement) []catalog.Command {
-	members := in.members()
+	members := in.placeMembers()
 	if len(members) < 2 {
 		return nil
 	}
 
-	units, numbers := in.units()
+	units, numbers := in.collectUnits()
 	targets := place.Plan(members, units, in.Copies, in.Balance)
 
 	var groups []catalog.Group
@@ -49,8 +49,8 @@ func Place(in Placement) []catalog.Command {
 	return cmds
 }
 
-// members returns the nodes that package place may give data to.
-func (in *Placement) members() []place.Member {
+// placeMembers returns the nodes that package place may give data to.
+func (in *Placement) placeMembers() []place.Member {
 	var members []place.Member
 	for _, n := range in.Nodes {
 		// Gossip knows this node, but it is not a member yet and has no number.
@@ -72,21 +72,24 @@ func (in *Placement) members() []place.Member {
 // unknownBytes is the assumed size of a repository without an index, while no repository has one.
 const unknownBytes = 1 << 20
 
-// units returns what is placed: the groups that have a repository, and the slices of large
-// repositories. If a unit was never placed, its holders count as its present targets, so that the
-// first plan moves little.
+// mirrorShare: a mirror is assumed to need 1/mirrorShare of the bytes of the indexed text.
+const mirrorShare = 4
+
+// collectUnits returns the units to place, with their numbers: the groups that have a repository,
+// and the slices of large repositories. If a unit was never placed, its holders count as its present
+// targets, so that the first plan moves little.
 //
-// A repository that is not indexed yet counts as much as an average one. A young cluster is placed
-// when next to nothing is indexed: if that weighed nothing, all of it could lie on the first two
-// nodes.
-func (in *Placement) units() (units []place.Unit, numbers []uint64) {
+// A repository that is not indexed yet counts as much as an average one. A new cluster is placed
+// before its repositories are indexed. If these counted nothing, the first two nodes could get all
+// of them.
+func (in *Placement) collectUnits() (units []place.Unit, numbers []uint64) {
 	u := &unitList{view: in.View, at: map[uint64]int{}}
 	for repo := range in.View.Repos() {
-		u.add(repo)
+		u.addRepo(repo)
 	}
 
 	// The average is known only after all repositories were added.
-	u.weighYoung()
+	u.weighUnindexed()
 	return u.units, u.numbers
 }
 
@@ -97,54 +100,60 @@ type unitList struct {
 	numbers []uint64
 	at      map[uint64]int // index in units by number
 
-	young   []uint64 // group of each repository that is not indexed yet
-	indexed int64    // number of indexed repositories
-	bytes   int64    // bytes of the indexed repositories
+	unindexed []uint64 // group of each repository that is not indexed yet
+	indexed   int64    // number of indexed repositories
+	bytes     int64    // bytes of the indexed repositories
 }
 
-// unit returns the unit with a number, and adds it on first use.
-func (l *unitList) unit(number uint64) *place.Unit {
+// addUnit returns the unit with a number, and adds it on first use.
+func (l *unitList) addUnit(number uint64) *place.Unit {
 	i, ok := l.at[number]
 	if !ok {
 		i = len(l.units)
 		l.at[number] = i
-		l.units, l.numbers = append(l.units, place.Unit{Key: number, Targets: TargetsOf(l.view, number)}), append(l.numbers, number)
+		l.units = append(l.units, place.Unit{Key: number, Targets: TargetsOf(l.view, number)})
+		l.numbers = append(l.numbers, number)
 	}
 	return &l.units[i]
 }
 
-// add adds a repository and its shards.
-func (l *unitList) add(repo *catalog.Repo) {
+// addRepo adds a repository and its shards.
+func (l *unitList) addRepo(repo *catalog.Repo) {
 	// A group that was never placed stays where its data was built.
 	number := place.GroupOf(repo.ID)
-	if group := l.unit(number); l.view.Group(number) == nil && len(group.Targets) == 0 {
+	if group := l.addUnit(number); l.view.Group(number) == nil && len(group.Targets) == 0 {
 		group.Targets = l.view.Holders(catalog.MirrorKey(repo.ID))
 	}
 
 	if repo.Indexed() {
 		l.indexed++
 	} else {
-		l.young = append(l.young, number)
+		l.unindexed = append(l.unindexed, number)
 	}
 
 	for _, s := range repo.Shards {
-		u := l.unit(UnitOf(repo.ID, s))
+		u := l.addUnit(UnitOf(repo.ID, s))
 		u.Bytes += s.Bytes
-		l.bytes += s.Bytes + s.Text/4
-		if u.Key >= place.Groups && len(u.Targets) == 0 && l.view.Group(u.Key) == nil {
+
+		// A slice that was never placed stays where it was built, too.
+		if s.Slice != 0 && len(u.Targets) == 0 && l.view.Group(u.Key) == nil {
 			u.Targets = l.view.Holders(catalog.ShardKey(s.ID))
 		}
-		l.unit(number).Bytes += s.Text / 4 // an estimate of the mirror
+
+		// The mirror is in the repository's group.
+		mirror := s.Text / mirrorShare
+		l.addUnit(number).Bytes += mirror
+		l.bytes += s.Bytes + mirror
 	}
 }
 
-// weighYoung gives repositories that are not indexed yet the average size of the others.
-func (l *unitList) weighYoung() {
-	usual := int64(unknownBytes)
+// weighUnindexed gives repositories that are not indexed yet the average size of the others.
+func (l *unitList) weighUnindexed() {
+	average := int64(unknownBytes)
 	if l.indexed > 0 {
-		usual = max(l.bytes/l.indexed, 1)
+		average = max(l.bytes/l.indexed, 1)
 	}
-	for _, number := range l.young {
-		l.unit(number).Bytes += usual
+	for _, number := range l.unindexed {
+		l.addUnit(number).Bytes += average
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 // How often placement balances.
 const (
-	balanceAfter = 10 * time.Minute // data moves for balance this often, after members change, and after growth
-	grownBy      = 4                // growth means that all is indexed and a quarter was added since; a young cluster is placed before sizes are known
+	balanceAfter = 10 * time.Minute // data moves for balance this often; sooner after members change or data grows
+	grownBy      = 4                // data has grown if 1/grownBy was added since the last balancing, and no first index is under way
 )
 
 // Placer runs Place while this node is the leader. It belongs to one goroutine.
@@ -49,16 +49,16 @@ func (p *Placer) Forget() { p.last = placerState{} }
 // the disks only now and then.
 func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) {
 	now := p.now()
-	finger := Fingerprint(nodes)
-	balance := finger != p.last.members || now.Sub(p.last.at) >= balanceAfter
+	fingerprint := Fingerprint(nodes)
+	balance := fingerprint != p.last.members || now.Sub(p.last.at) >= balanceAfter
 
 	if !balance && p.last.index == view.Index() {
 		return
 	}
 
 	// Growth alone moves data only in quiet times. No balancing happens while it is postponed.
-	balance = balance || Calm(view) && indexBytes(view) > p.last.bytes+p.last.bytes/grownBy
-	balance = balance && !p.putOff(view, nodes, now)
+	balance = balance || FirstIndexesDone(view) && indexBytes(view) > p.last.bytes+p.last.bytes/grownBy
+	balance = balance && !p.mustPostpone(view, nodes, now)
 
 	cmds := Place(Placement{View: view, Nodes: nodes, Copies: p.copies, Balance: balance})
 	for _, cmd := range cmds {
@@ -76,15 +76,15 @@ func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) {
 	// Remember the result only if all commands were accepted.
 	p.last.index = view.Index()
 	if balance {
-		p.last.members, p.last.at, p.last.bytes = finger, now, indexBytes(view)
+		p.last.members, p.last.at, p.last.bytes = fingerprint, now, indexBytes(view)
 	}
 }
 
-// putOff reports whether balancing is postponed: a member is silent, or lost copies are not
+// mustPostpone reports whether balancing is postponed: a member is silent, or lost copies are not
 // replaced yet. Missing copies come first, but for ten minutes at most: a copy that cannot be made
 // must not keep a new member empty.
-func (p *Placer) putOff(view *catalog.View, nodes []Node, now time.Time) bool {
-	if !someoneSilent(nodes) && !underReplicated(view, nodes, p.copies) {
+func (p *Placer) mustPostpone(view *catalog.View, nodes []Node, now time.Time) bool {
+	if !anyMemberSilent(nodes) && !underReplicated(view, nodes, p.copies) {
 		p.last.since = time.Time{}
 		return false
 	}
@@ -94,8 +94,8 @@ func (p *Placer) putOff(view *catalog.View, nodes []Node, now time.Time) bool {
 	return now.Sub(p.last.since) < balanceAfter
 }
 
-// someoneSilent reports whether a member is silent that may be back soon.
-func someoneSilent(nodes []Node) bool {
+// anyMemberSilent reports whether a member is silent that may be back soon.
+func anyMemberSilent(nodes []Node) bool {
 	return slices.ContainsFunc(nodes, func(n Node) bool { return !n.Alive && !n.Gone() })
 }
 
@@ -127,8 +127,8 @@ func underReplicated(view *catalog.View, nodes []Node, copies int) bool {
 	return false
 }
 
-// Calm reports whether no repository is about to get its first index.
-func Calm(view *catalog.View) bool {
+// FirstIndexesDone reports whether no repository is about to get its first index.
+func FirstIndexesDone(view *catalog.View) bool {
 	for j := range view.JobsOfKind(catalog.JobIndex, catalog.JobRunning, catalog.JobWaiting) {
 		if r := view.Repo(catalog.SubjectRepo(j.Subject)); r != nil && !r.Indexed() {
 			return false
@@ -147,7 +147,8 @@ func indexBytes(view *catalog.View) (sum int64) {
 	return sum
 }
 
-// Fingerprint returns a text that stays the same while data can be on the same members.
+// Fingerprint returns a string of what placement depends on: the members, their zones, and which of
+// them are full or closed. Equal strings mean that placement has no reason to move data.
 func Fingerprint(nodes []Node) string {
 	sorted := slices.SortedFunc(slices.Values(nodes), func(a, b Node) int { return cmp.Compare(a.ID, b.ID) })
 

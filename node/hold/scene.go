@@ -50,7 +50,7 @@ const (
 
 // decide compares what the view wants on this node with what is here.
 //
-//	target, not here           copy by hash, then confirm; of a mirror that it counts as a holder of, give up first
+//	target, not here           copy by hash, then confirm; if the catalog names this node as a holder of a mirror, give up first
 //	target, here               confirm
 //	no target, others have it  give up; the collector deletes it after the grace period
 func (s *scene) decide() *work {
@@ -66,17 +66,17 @@ func (s *scene) decide() *work {
 			continue
 		}
 
-		s.mirror(repo, targets, w)
+		s.decideMirror(repo, targets, w)
 
 		// A slice of a large repository has its own placement.
 		for _, ref := range repo.Shards {
-			of := targets
+			shardTargets := targets
 			if ref.Slice != 0 {
 				if own := TargetsOf(s.view, UnitOf(repo.ID, ref)); len(own) > 0 {
-					of = own
+					shardTargets = own
 				}
 			}
-			s.shard(repo, ref, of, w)
+			s.decideShard(repo, ref, shardTargets, w)
 		}
 	}
 
@@ -100,8 +100,8 @@ func (s *scene) targets(repo *catalog.Repo) (ids []string, placed bool) {
 	return []string{s.self}, false
 }
 
-// shard decides about the files of a shard of a repository.
-func (s *scene) shard(repo *catalog.Repo, ref catalog.ShardRef, targets []string, w *work) {
+// decideShard decides about the files of a shard of a repository.
+func (s *scene) decideShard(repo *catalog.Repo, ref catalog.ShardRef, targets []string, w *work) {
 	wanted := slices.Contains(targets, s.self)
 	for key, file := range FilesOf(repo.ID, ref) {
 		if w.verdicts[key] == want {
@@ -135,8 +135,8 @@ func (s *scene) shard(repo *catalog.Repo, ref catalog.ShardRef, targets []string
 	}
 }
 
-// mirror decides about the mirror of a repository.
-func (s *scene) mirror(repo *catalog.Repo, targets []string, w *work) {
+// decideMirror decides about the mirror of a repository.
+func (s *scene) decideMirror(repo *catalog.Repo, targets []string, w *work) {
 	// A job is writing the mirror.
 	if s.busy(repo.ID) {
 		return
@@ -159,15 +159,16 @@ func (s *scene) mirror(repo *catalog.Repo, targets []string, w *work) {
 		return
 	}
 
-	// The mirror was removed while this node was no target. Now it is a target again: other nodes
-	// must not count on its copy.
+	// The mirror was removed while this node was no target. Now it is a target again, but still
+	// named as a holder: give up, so that no other node relies on this copy.
 	if held && !s.stored(repo.ID) {
 		w.giveUps = append(w.giveUps, key)
 	}
 
 	from := s.sources(key)
+	// Ask the node of the last index job first: it has the newest mirror.
 	if j := s.view.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID)); j != nil {
-		if i := slices.Index(from, j.Node); i > 0 { // the last indexer has the newest mirror
+		if i := slices.Index(from, j.Node); i > 0 {
 			from[0], from[i] = from[i], from[0]
 		}
 	}
@@ -177,8 +178,8 @@ func (s *scene) mirror(repo *catalog.Repo, targets []string, w *work) {
 }
 
 // mayGiveUp reports whether this node may give up its copy: every target has confirmed its copy and
-// is alive, and as many live copies remain as are wanted. If the targets are too few, the holders
-// with lower numbers stay, so that two nodes do not rely on each other.
+// is alive, and as many live copies remain as are wanted. If there are too few targets, holders
+// with lower numbers keep their copies too. Two nodes that both give up would lose the last copy.
 //
 //	given up  =>  targets ⊆ live holders  and  |targets ∪ {holders before this one} live| >= wanted
 func (s *scene) mayGiveUp(key string, targets []string) bool {
@@ -195,11 +196,11 @@ func (s *scene) mayGiveUp(key string, targets []string) bool {
 			remain++
 		}
 	}
-	return remain >= min(s.wanted, s.takers())
+	return remain >= min(s.wanted, s.countReceivers())
 }
 
-// takers returns how many members are alive and may hold data.
-func (s *scene) takers() int {
+// countReceivers returns how many members are alive and may get data.
+func (s *scene) countReceivers() int {
 	n := 0
 	for m := range s.view.Members() {
 		if m.State == catalog.MemberAlive && s.alive(m.ID) {
@@ -220,12 +221,13 @@ func sources(view *catalog.View, key, self string, alive func(node string) bool)
 	return orderBy(self+key, view.Holders(key), func(id string) bool { return id != self && alive(id) })
 }
 
-// waitsForRewrite reports whether copying a pack waits. When repositories of a pack move, their new
-// class needs only a part of it. A member of the class that has the pack writes that part to a new
-// file, with what else moved, and the others copy that file. Until then the old holders serve.
-// Copying does not wait if no live member of the class has the pack, and not for long.
+// waitsForRewrite reports whether this node should wait instead of copying a pack. After
+// repositories move to other nodes, these need only a part of the pack. One of them that has the
+// whole pack writes that part to a new file, and the others copy the new file. Until then the old
+// holders serve the repositories. There is no use in waiting if no such node is alive.
 func (s *scene) waitsForRewrite(repo catalog.RepoID, id string, w *work) bool {
-	live, writers := 0, 0
+	live := 0    // copies of the pack
+	writers := 0 // of these: on nodes that should hold the repository
 
 	targets := RepoTargets(s.view, repo)
 	for _, node := range s.view.Holders(catalog.ShardKey(id)) {
@@ -238,7 +240,6 @@ func (s *scene) waitsForRewrite(repo catalog.RepoID, id string, w *work) bool {
 		}
 	}
 
-	// Without a member that has the pack, nobody would write the part.
 	if writers == 0 || !s.rewritten(repo, id, live) {
 		return false
 	}
@@ -246,7 +247,7 @@ func (s *scene) waitsForRewrite(repo catalog.RepoID, id string, w *work) bool {
 	return true
 }
 
-// orderBy returns the wanted ids in an order that depends on the key.
+// orderBy returns the ids that wanted accepts, in a pseudorandom order that depends on the key.
 func orderBy(key string, ids []string, wanted func(id string) bool) []string {
 	var out []string
 	for _, id := range ids {

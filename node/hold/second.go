@@ -15,11 +15,11 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// Second asks another node to copy the files of a generation that is about to be published, and
-// returns that node. It returns "" if no node copies them in time; then this node publishes alone.
-// The catalog learns of both copies at once, so the generation survives if this node dies in that
-// moment.
-func (t *Transfers) Second(ctx context.Context, repo catalog.RepoID, names []string) (node string) {
+// CopyBeforePublish makes another node copy the files of a generation that is about to be
+// published, and returns that node. So the generation survives if this node dies right after it has
+// published. The result is "" if no node copies the files in time: the caller publishes without a
+// second copy.
+func (t *Transfers) CopyBeforePublish(ctx context.Context, repo catalog.RepoID, names []string) (node string) {
 	if t.opt.Replicas < 2 || len(names) == 0 {
 		return ""
 	}
@@ -35,7 +35,7 @@ func (t *Transfers) Second(ctx context.Context, repo catalog.RepoID, names []str
 
 	ctx, cancel := context.WithTimeout(ctx, secondTime)
 	defer cancel()
-	for _, node := range neighbours(view, repo, names, t.files.Size) {
+	for _, node := range secondCopyNodes(view, repo, names, t.files.Size) {
 		if node == t.cluster.Self() || !t.cluster.Alive(node) {
 			continue
 		}
@@ -69,10 +69,10 @@ func (t *Transfers) prefetch(ctx context.Context, node string, in []byte) error 
 	return err
 }
 
-// neighbours returns the nodes that should have a repository, and those that have some of the files
-// already. Nodes with most of the bytes come first: a push leaves a pack as it is, and the pack
-// need not be copied for what the push added.
-func neighbours(view *catalog.View, id catalog.RepoID, names []string, size func(name string) int64) []string {
+// secondCopyNodes returns the nodes to ask for a second copy: those that should have the repository,
+// and those that have some of the files already. Nodes with most of the bytes come first. After a
+// push, they have the pack and copy only the small new files.
+func secondCopyNodes(view *catalog.View, id catalog.RepoID, names []string, size func(name string) int64) []string {
 	ids, held := RepoTargets(view, id), map[string]int64{}
 	for _, name := range names {
 		file, _, _ := strings.Cut(name, ".")

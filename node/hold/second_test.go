@@ -22,7 +22,7 @@ func TestSecondCopy_goesToANodeWithMostOfTheBytes(t *testing.T) {
 
 	names := []string{pack + ".shard", delta + ".shard"}
 	ask := func() string {
-		return strings.Join(neighbours(w.View(), 1, names, func(string) int64 { return 10 }), " ")
+		return strings.Join(secondCopyNodes(w.View(), 1, names, func(string) int64 { return 10 }), " ")
 	}
 	if got := ask(); got != "n2 n1 n3" {
 		t.Errorf("n1 and n2 have the pack, n2 and n3 should: asked are %s", got)

@@ -32,8 +32,9 @@ func (l Live) Copies(view *catalog.View, key string) int {
 	return n
 }
 
-// Searchable reports whether each shard of a repository has a live holder. After a catalog was
-// restored, or while the last holders are away, none has one until the repository is indexed again.
+// Searchable reports whether each shard of a repository has a live holder. That is not so while all
+// holders of a shard are away. After a catalog was restored, it is not so until the repository is
+// indexed again.
 func (l Live) Searchable(view *catalog.View, repo *catalog.Repo) bool {
 	return repo.Indexed() && !slices.ContainsFunc(repo.Shards, func(s catalog.ShardRef) bool {
 		return l.Copies(view, catalog.ShardKey(s.ID)) == 0

@@ -175,7 +175,7 @@ func (m *team) mirror(id catalog.RepoID, n *mate, text string) string {
 // look lets the copier of a node look once, and waits for the copies that it starts.
 func (m *team) look(node string) {
 	var wg sync.WaitGroup
-	m.nodes[node].copier.look(m.t.Context(), &wg)
+	m.nodes[node].copier.copyMissing(m.t.Context(), &wg)
 	wg.Wait()
 }
 

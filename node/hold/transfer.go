@@ -26,11 +26,11 @@ const (
 
 // Limits of copying.
 const (
-	copiesIn     = 4           // streams into this node at once
-	copiesOut    = 4           // streams out of this node at once
+	copiesIn     = 4           // concurrent streams into this node
+	copiesOut    = 4           // concurrent streams out of this node
 	copyRate     = 256 << 20   // bytes a second into this node
-	secondTime   = time.Minute // most time that a publication waits for a second copy
-	prefetchHold = time.Minute // time that files copied before their publication stay
+	secondTime   = time.Minute // longest wait of a publication for a second copy
+	prefetchHold = time.Minute // how long files stay that were copied before their publication
 )
 
 // mirrorCall asks for a mirror.
@@ -97,9 +97,9 @@ func (t *Transfers) Handle(c *cluster.Cluster) {
 	c.Handle(MethodPrefetch, t.servePrefetch)
 }
 
-// File copies a file from the first of the nodes that has it. It does nothing if the file is here
+// CopyFile copies a file from the first of the nodes that has it. It does nothing if the file is here
 // already.
-func (t *Transfers) File(ctx context.Context, name string, from []string) error {
+func (t *Transfers) CopyFile(ctx context.Context, name string, from []string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (t *Transfers) File(ctx context.Context, name string, from []string) error 
 	}
 
 	// Take a slot only if a copy is needed.
-	leave, err := t.enter(ctx)
+	leave, err := t.acquireInSlot(ctx)
 	if err != nil {
 		return err
 	}
@@ -117,15 +117,15 @@ func (t *Transfers) File(ctx context.Context, name string, from []string) error 
 	// The first success ends the loop. If all nodes fail, the error is that of the last.
 	err = fmt.Errorf("copy %s: no node has it", name)
 	for _, node := range from {
-		if err = t.file(ctx, name, node); err == nil || ctx.Err() != nil {
+		if err = t.copyFileFrom(ctx, name, node); err == nil || ctx.Err() != nil {
 			return err
 		}
 	}
 	return err
 }
 
-// file copies an index file from a node.
-func (t *Transfers) file(ctx context.Context, name, node string) error {
+// copyFileFrom copies an index file from a node.
+func (t *Transfers) copyFileFrom(ctx context.Context, name, node string) error {
 	stream, err := t.calls.Stream(ctx, node, MethodFile, []byte(name))
 	if err != nil {
 		return fmt.Errorf("copy %s from %s: %w", name, node, err)
@@ -138,9 +138,9 @@ func (t *Transfers) file(ctx context.Context, name, node string) error {
 	return nil
 }
 
-// Mirror makes the mirror of a repository equal to that of the first of the nodes that has one.
-func (t *Transfers) Mirror(ctx context.Context, id catalog.RepoID, from []string) error {
-	leave, err := t.enter(ctx)
+// CopyMirror makes the mirror of a repository equal to that of the first of the nodes that has one.
+func (t *Transfers) CopyMirror(ctx context.Context, id catalog.RepoID, from []string) error {
+	leave, err := t.acquireInSlot(ctx)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (t *Transfers) Mirror(ctx context.Context, id catalog.RepoID, from []string
 
 	err = errors.New("no node has it")
 	for _, node := range from {
-		if err = t.mirror(ctx, id, in, node); err == nil || ctx.Err() != nil {
+		if err = t.copyMirrorFrom(ctx, id, in, node); err == nil || ctx.Err() != nil {
 			break
 		}
 	}
@@ -169,8 +169,8 @@ func (t *Transfers) Mirror(ctx context.Context, id catalog.RepoID, from []string
 	return nil
 }
 
-// mirror copies a repository's mirror from a node. in is the request.
-func (t *Transfers) mirror(ctx context.Context, id catalog.RepoID, in []byte, node string) error {
+// copyMirrorFrom copies a repository's mirror from a node. in is the request.
+func (t *Transfers) copyMirrorFrom(ctx context.Context, id catalog.RepoID, in []byte, node string) error {
 	stream, err := t.calls.Stream(ctx, node, MethodMirror, in)
 	if err != nil {
 		return err
@@ -179,25 +179,25 @@ func (t *Transfers) mirror(ctx context.Context, id catalog.RepoID, in []byte, no
 	return t.files.Mirrors.Get(id).Import(ctx, &reader{ctx: ctx, r: stream, rate: t.rate, count: &t.copied})
 }
 
-// Gather copies the missing files of a repository's live generation. If one cannot be copied, it
-// stops: the repository is built instead.
-func (t *Transfers) Gather(ctx context.Context, repo *catalog.Repo) {
+// CopyMissingFiles copies the missing files of a repository's live generation from other nodes. It
+// stops at the first failure, because then the caller builds the whole repository again.
+func (t *Transfers) CopyMissingFiles(ctx context.Context, repo *catalog.Repo) {
 	view := t.cluster.View()
 	for _, s := range repo.Shards {
 		for key, file := range FilesOf(repo.ID, s) {
 			if t.files.Has(file) {
 				continue
 			}
-			if err := t.File(ctx, file, sources(view, key, t.cluster.Self(), t.cluster.Alive)); err != nil {
+			if err := t.CopyFile(ctx, file, sources(view, key, t.cluster.Self(), t.cluster.Alive)); err != nil {
 				return
 			}
 		}
 	}
 }
 
-// Lost reports whether a file of the live generation is neither on this node nor on another live
-// node.
-func (t *Transfers) Lost(view *catalog.View, repo *catalog.Repo) bool {
+// AnyFileLost reports whether a file of the live generation is neither on this node nor on another
+// live node.
+func (t *Transfers) AnyFileLost(view *catalog.View, repo *catalog.Repo) bool {
 	for _, s := range repo.Shards {
 		for key, file := range FilesOf(repo.ID, s) {
 			if !t.files.Has(file) && len(sources(view, key, t.cluster.Self(), t.cluster.Alive)) == 0 {
@@ -208,6 +208,7 @@ func (t *Transfers) Lost(view *catalog.View, repo *catalog.Repo) bool {
 	return false
 }
 
+// serveFile sends an index file to another node.
 func (t *Transfers) serveFile(ctx context.Context, _ cluster.Peer, in []byte, out io.Writer) error {
 	name := string(in)
 	if err := checkName(name); err != nil {
@@ -215,7 +216,7 @@ func (t *Transfers) serveFile(ctx context.Context, _ cluster.Peer, in []byte, ou
 	}
 
 	// Copies share the disk with searches: only a few run at once.
-	if err := enter(ctx, t.out); err != nil {
+	if err := acquireSlot(ctx, t.out); err != nil {
 		return err
 	}
 	defer func() { <-t.out }()
@@ -229,6 +230,7 @@ func (t *Transfers) serveFile(ctx context.Context, _ cluster.Peer, in []byte, ou
 	return err
 }
 
+// serveMirror sends the commits of a mirror that another node lacks.
 func (t *Transfers) serveMirror(ctx context.Context, _ cluster.Peer, in []byte, out io.Writer) error {
 	var call mirrorCall
 	if err := json.Unmarshal(in, &call); err != nil {
@@ -239,7 +241,7 @@ func (t *Transfers) serveMirror(ctx context.Context, _ cluster.Peer, in []byte, 
 	}
 
 	// An export reads the whole mirror: only a few run at once.
-	if err := enter(ctx, t.out); err != nil {
+	if err := acquireSlot(ctx, t.out); err != nil {
 		return err
 	}
 	defer func() { <-t.out }()
@@ -259,12 +261,12 @@ func (t *Transfers) servePrefetch(ctx context.Context, from cluster.Peer, in []b
 	release := t.files.Guard(call.Names)
 	defer release()
 	for _, name := range call.Names {
-		if err := t.File(ctx, name, []string{from.Node}); err != nil {
+		if err := t.CopyFile(ctx, name, []string{from.Node}); err != nil {
 			return nil, err
 		}
 	}
 
-	// From here on await keeps the files, until the publication or a timeout.
+	// When the guard ends, the files stay until the publication or a timeout.
 	t.files.awaitPublication(call, t.opt.Now().Add(prefetchHold))
 	return nil, nil
 }
@@ -272,20 +274,20 @@ func (t *Transfers) servePrefetch(ctx context.Context, from cluster.Peer, in []b
 // errDisk is the error of copying to a full disk.
 var errDisk = errors.New("the disk is nearly full")
 
-// enter takes a slot for a stream into this node.
-func (t *Transfers) enter(ctx context.Context) (leave func(), err error) {
+// acquireInSlot takes a slot for a stream into this node.
+func (t *Transfers) acquireInSlot(ctx context.Context) (leave func(), err error) {
 	if t.opt.Full != nil && t.opt.Full() {
 		return nil, errDisk
 	}
-	if err := enter(ctx, t.in); err != nil {
+	if err := acquireSlot(ctx, t.in); err != nil {
 		return nil, err
 	}
 	return func() { <-t.in }, nil
 }
 
-func enter(ctx context.Context, places chan struct{}) error {
+func acquireSlot(ctx context.Context, slots chan struct{}) error {
 	select {
-	case places <- struct{}{}:
+	case slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

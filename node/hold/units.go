@@ -9,8 +9,8 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// UnitOf returns the number of the unit of placement of a shard: the group of its repository, or a
-// unit of its own for a slice of a large repository.
+// UnitOf returns the number of the placement unit that a shard belongs to: the group of its
+// repository, or a unit of its own for a slice of a large repository.
 func UnitOf(repo catalog.RepoID, s catalog.ShardRef) uint64 {
 	if s.Slice == 0 {
 		return place.GroupOf(repo)
@@ -103,8 +103,7 @@ func KeysOf(repo *catalog.Repo) iter.Seq[string] {
 	}
 }
 
-// Pieces returns the keys of everything that a repository needs, each with the unit that is placed
-// on nodes as a whole.
+// Pieces returns the keys of everything that a repository needs, each with its placement unit.
 func Pieces(repo *catalog.Repo) iter.Seq2[uint64, string] {
 	return func(yield func(unit uint64, key string) bool) {
 		if !yield(place.GroupOf(repo.ID), catalog.MirrorKey(repo.ID)) {

@@ -16,10 +16,10 @@ import (
 // errPermanent marks failures that a retry cannot fix.
 var errPermanent = errors.New("no use to try again")
 
-// errLost ends an attempt that no longer holds its job.
+// errLost ends an attempt whose job was granted to another attempt.
 var errLost = errors.New("the job was taken away")
 
-// errChanged ends an attempt whose input has changed.
+// errChanged ends an attempt whose input has changed, see Kind.Input.
 var errChanged = errors.New("what the job works by was changed")
 
 // errStopping ends an attempt because the node stops.
@@ -33,16 +33,16 @@ type attempt struct {
 	files   *hold.Files
 
 	cancel context.CancelCauseFunc
-	ending atomic.Bool // its final command has been sent; only the catalog decides then
-	guards []func()    // release the files that it has adopted
+	ending atomic.Bool // its command was sent: only the catalog's answer may end the attempt
+	guards []func()    // functions that release the adopted files
 	progress
 }
 
 // retryPropose is the pause between two tries to reach a leader.
 const retryPropose = 200 * time.Millisecond
 
-// record proposes a change and keeps the job running. Meanwhile ending is set, so that only the
-// catalog decides whether the attempt still holds the job.
+// record proposes a change and keeps the job running. Meanwhile ending is set, so that the runner
+// does not cancel the attempt while its proposal is under way.
 func (a *attempt) record(ctx context.Context, cmd catalog.Command) error {
 	a.ending.Store(true)
 	defer a.ending.Store(false)
@@ -65,13 +65,12 @@ func (a *attempt) finishNoted(ctx context.Context, cmd catalog.Command, note *ca
 // as the attempt holds the job.
 func (a *attempt) propose(ctx context.Context, cmds ...catalog.Command) error {
 	for {
-		// Only the lack of a leader is temporary.
 		err := commit(ctx, a.cluster, cmds...)
 		if err == nil || !errors.Is(err, cluster.ErrNoLeader) {
 			return err
 		}
 
-		// Another attempt holds the job now, so the catalog would refuse this proposal.
+		// If another attempt holds the job now, the catalog would refuse this proposal.
 		if !a.holds() {
 			return errLost
 		}
@@ -87,8 +86,8 @@ func (a *attempt) holds() bool {
 	return now != nil && now.Fence == a.job.Fence && now.State == catalog.JobRunning
 }
 
-// ended reports whether this attempt's own command has ended its job successfully.
-func (a *attempt) ended() bool {
+// succeeded reports whether this attempt's own command has ended its job successfully.
+func (a *attempt) succeeded() bool {
 	now := a.cluster.View().Job(a.job.Kind, a.job.Subject)
 	return now != nil && now.Fence == a.job.Fence && now.State == catalog.JobDone
 }
@@ -115,13 +114,13 @@ func (a *attempt) subject() string {
 	return a.job.Subject
 }
 
-// commit proposes commands and waits until this node has applied them. Once there is an index they
-// are committed. Then the error of a slow node does not count: commit keeps waiting while ctx
-// lasts.
-func commit(ctx context.Context, a Cluster, cmds ...catalog.Command) error {
-	index, results, err := a.ProposeAll(ctx, cmds...)
+// commit proposes commands and waits until this node has applied them.
+func commit(ctx context.Context, c Cluster, cmds ...catalog.Command) error {
+	index, results, err := c.ProposeAll(ctx, cmds...)
+
+	// An error with an index: the commands are committed, but this node is slow to apply them.
 	if err != nil && index > 0 {
-		err = a.Await(ctx, index)
+		err = c.Await(ctx, index)
 	}
 	if err == nil && results[0].Err != nil {
 		err = fmt.Errorf("%s: %w", catalog.CommandName(cmds[0]), results[0].Err)

@@ -68,16 +68,16 @@ func (o BuildOptions) With(s config.Settings) shard.BuildOptions {
 // optionsKey returns a key of everything that index files depend on besides the commits.
 func (b *builder) optionsKey() string {
 	s := b.settings()
-	return hash(indexFormat, b.files.Written(), fmt.Sprint(s.MaxFileSize), fmt.Sprint(s.MaxTrigramCount), strings.Join(b.opt.Always(), "\x00"), b.opt.TaggerName)
+	return hashParts(indexFormat, b.files.Written(), fmt.Sprint(s.MaxFileSize), fmt.Sprint(s.MaxTrigramCount), strings.Join(b.opt.Always(), "\x00"), b.opt.TaggerName)
 }
 
-// sliceFrom returns from which index size in bytes on the shards of a repository are placed one by
-// one, so that many nodes search it together.
-func (b *builder) sliceFrom() int64 { return 4 * cmp.Or(b.opt.SliceBytes, 512<<20) }
+// minSlicedBytes returns the index size in bytes from which on each shard of a repository is placed
+// on its own, so that many nodes search the repository together.
+func (b *builder) minSlicedBytes() int64 { return 4 * cmp.Or(b.opt.SliceBytes, 512<<20) }
 
 // acquireProcessor waits for a slot to use the processors.
 func (b *builder) acquireProcessor(ctx context.Context, a *attempt) (release func(), err error) {
-	a.step("waiting for a processor")
+	a.setStep("waiting for a processor")
 	select {
 	case b.slots <- struct{}{}:
 		return func() { <-b.slots }, nil
@@ -89,22 +89,22 @@ func (b *builder) acquireProcessor(ctx context.Context, a *attempt) (release fun
 // build builds the shards of the next generation. It adds to the live shards if these are here and
 // were built with the same options.
 func (b *builder) build(ctx context.Context, a *attempt, repo *catalog.Repo, src *source, options string) ([]shard.Built, error) {
-	a.step("building")
+	a.setStep("building")
 	opt := b.options()
-	opt.Progress, src.read = a.count, a.addBytes
-	if src.text() >= largeBuild {
+	opt.Progress, src.read = a.setCount, a.addBytes
+	if src.totalSize() >= largeBuild {
 		defer heap.Small()()
 	}
 
-	if optionsOf(repo.InputKey) == options && len(repo.Shards) > 0 && b.files.Complete(repo) {
+	if optionsPart(repo.InputKey) == options && len(repo.Shards) > 0 && b.files.Complete(repo) {
 		return b.files.Update(ctx, hold.Parts(repo), src, opt)
 	}
 	return b.files.Build(ctx, src, opt)
 }
 
-// symbols finds the symbols of shards that have none. Texts in known shards keep their symbols.
-// again retries the texts for which known has no symbols.
-func (b *builder) symbols(ctx context.Context, a *attempt, known []shard.Part, built []shard.Built, again bool) error {
+// addSymbols finds the symbols of the built shards that have none. It copies the symbols of texts
+// that are in the known shards. If again is set, it retries the texts on which ctags failed there.
+func (b *builder) addSymbols(ctx context.Context, a *attempt, known []shard.Part, built []shard.Built, again bool) error {
 	tag := func(ctx context.Context, texts []shard.Untagged, use func(shard.Definition), done func(int, error)) error {
 		err := b.opt.Tagger(ctx, texts, use, done)
 		for range texts {

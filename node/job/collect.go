@@ -25,7 +25,7 @@ func (c *collector) kind() Kind {
 		PerNode: func(s config.Settings) int { return s.MaxRepoGarbageCollectionJobs },
 		Timeout: always(collectTime),
 		Look:    LookRepos, Enqueue: enqueueCollections,
-		Blocked: func(p *planner, j *catalog.Job) bool { return p.runs(catalog.JobIndex, j.Subject) },
+		Blocked: func(p *planner, j *catalog.Job) bool { return p.isRunning(catalog.JobIndex, j.Subject) },
 		Run:     c.collect,
 	}
 }
@@ -33,12 +33,12 @@ func (c *collector) kind() Kind {
 // enqueueCollections enqueues the collection of orphaned repositories after their grace period.
 func enqueueCollections(p *planner) {
 	for r := range p.in.View.Repos() {
-		// Until then, a connection that lists it again finds it unchanged.
+		// During the grace period a connection may list the repository again and get it unchanged.
 		if r.Kept(p.in.Now) || !p.elapsed(r.OrphanedAt, p.settings.RepoGarbageCollectionGrace) {
 			continue
 		}
 		subject := catalog.RepoSubject(r.ID)
-		if !p.idle(p.in.View.Job(catalog.JobCollect, subject), p.settings.ReindexInterval) {
+		if !p.mayEnqueue(p.in.View.Job(catalog.JobCollect, subject), p.settings.ReindexInterval) {
 			continue
 		}
 		if !p.add(&catalog.EnqueueJob{Kind: catalog.JobCollect, Subject: subject}) {
@@ -47,6 +47,7 @@ func enqueueCollections(p *planner) {
 	}
 }
 
+// collect removes the repository of a job from the catalog.
 func (c *collector) collect(ctx context.Context, a *attempt) error {
 	name := a.subject()
 	if err := a.finish(ctx, &catalog.FinishCollect{Repo: catalog.SubjectRepo(a.job.Subject), Fence: a.job.Fence}); err != nil {

@@ -17,22 +17,22 @@ import (
 )
 
 // Follower asks the hosts of connections about twice a minute which repositories were pushed to,
-// and notifies the pollers of all nodes. One node asks for each credential. If two nodes do so
-// after a partition, that only costs calls. Nothing of this enters the log of the cluster.
+// and notifies the pollers of all nodes. For each credential one node asks. During a partition two
+// may ask, which only costs calls. Nothing of this enters the cluster's log.
 type Follower struct {
 	cluster Cluster
 	hosts   host.Tools
 	tell    Tell
-	// told returns when the last look of any node began, for a connection with this definition;
-	// zero: never.
+	// lastLook returns when any node last began to ask the host of a connection with this
+	// definition; zero: never.
 	lastLook func(connection, hash string) time.Time
 	log      *slog.Logger
 	now      func() time.Time
 
 	mu    sync.Mutex // guards the fields below
 	known map[string]*followed
-	hooks map[string]bool // connections with a webhook call since the last round
-	hints map[string]bool // connections to list as soon as that is allowed
+	hooks map[string]bool // connections whose webhook was called since the last round
+	hints map[string]bool // connections that should be listed soon, see Hint
 }
 
 // Tell sends a signal to a node, possibly this one.
@@ -44,25 +44,25 @@ type Signal struct {
 	Hook       bool // a webhook was called; all other fields are empty
 
 	Name    string        // name of the host's API that was asked
-	Targets []string      // selections that the look covers
-	Sure    bool          // a repository without a new mark was not pushed to
+	Targets []string      // selections of the connection that the answer covers
+	Sure    bool          // a repository without a new mark was certainly not pushed to
 	Lag     time.Duration // for how long after a mark further pushes may go unnoticed
-	Every   time.Duration // between two looks
+	Every   time.Duration // pause between two looks
 	Problem string        // why the last look failed; "": it did not
-	Hash    string        // of the definition of the connection
+	Hash    string        // hash of the definition of the connection
 	Since   time.Time     // start of the last successful look; zero: none
-	Marks   []host.Mark   // of the last minutes
+	Marks   []host.Mark   // marks of the last minutes
 }
 
 // followed is the state of a connection that this node asks for.
 type followed struct {
-	hash    string // of its definition
+	hash    string // hash of its definition
 	host    host.Host
-	next    time.Time
+	next    time.Time // start of the next look
 	running bool
 	since   time.Time // start of the last successful look
 	recent  map[string]recentMark
-	others  map[string]time.Time // repositories that the connection does not have: time of the look-up by external id
+	others  map[string]time.Time // by external id: when a repository was looked up that the catalog lacks
 }
 
 // recentMark is a mark that is repeated in each signal for a while, so that a node that missed one
@@ -74,21 +74,21 @@ type recentMark struct {
 
 const (
 	remember    = 10 * time.Minute // how long marks are repeated
-	overlap     = 5 * time.Minute  // of two looks, since the host's clock and index are inexact
+	overlap     = 5 * time.Minute  // a look begins this long before the last one, since the host's clock and index are inexact
 	firstLook   = 24 * time.Hour   // how far back the first look reaches
 	lookTime    = 10 * time.Minute // time limit of a look
-	tellTime    = 5 * time.Second
+	tellTime    = 5 * time.Second  // time limit of sending a signal
 	othersAgain = time.Hour        // pause between look-ups of a repository that the connection leaves out
 	listPause   = 10 * time.Minute // pause between listings for new repositories
 	maxLookups  = 50               // repositories to look up after one look; the next look continues
 )
 
-func newFollower(c Cluster, hosts host.Tools, tell Tell, told func(connection, hash string) time.Time, log *slog.Logger, now func() time.Time) *Follower {
+func newFollower(c Cluster, hosts host.Tools, tell Tell, lastLook func(connection, hash string) time.Time, log *slog.Logger, now func() time.Time) *Follower {
 	return &Follower{
 		cluster:  c,
 		hosts:    hosts,
 		tell:     tell,
-		lastLook: told,
+		lastLook: lastLook,
 		log:      log,
 		now:      now,
 		known:    map[string]*followed{},
@@ -103,13 +103,13 @@ func (f *Follower) Run(ctx context.Context) error {
 	defer wg.Wait()
 
 	for {
-		for _, conn := range f.due() {
-			wg.Go(func() { f.look(ctx, conn) })
+		for _, conn := range f.dueConnections() {
+			wg.Go(func() { f.lookForPushes(ctx, conn) })
 		}
 
 		// A webhook call needs no look: only notify the other nodes.
-		for _, name := range f.called() {
-			f.spread(ctx, &Signal{Connection: name, Hook: true})
+		for _, name := range f.takeCalled() {
+			f.sendToAll(ctx, &Signal{Connection: name, Hook: true})
 		}
 
 		f.listHinted(ctx)
@@ -162,8 +162,8 @@ func (f *Follower) listHinted(ctx context.Context) {
 	}
 }
 
-// called returns the connections whose webhook was called since the last time.
-func (f *Follower) called() (names []string) {
+// takeCalled returns the connections whose webhook was called since the last takeCalled.
+func (f *Follower) takeCalled() (names []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name := range f.hooks {
@@ -173,8 +173,8 @@ func (f *Follower) called() (names []string) {
 	return names
 }
 
-// due returns the connections to look at now, marked as running.
-func (f *Follower) due() (due []config.Connection) {
+// dueConnections returns the connections to look at now, marked as running.
+func (f *Follower) dueConnections() (due []config.Connection) {
 	view, members, now := f.cluster.View(), f.cluster.Members(), f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -214,7 +214,7 @@ func (f *Follower) due() (due []config.Connection) {
 func askerOf(members []cluster.Member, conn config.Connection) (node string) {
 	key := askerKey(conn)
 	for _, m := range members {
-		if m.Alive && m.State == catalog.MemberAlive && (node == "" || asksRather(key, m.ID, node)) {
+		if m.Alive && m.State == catalog.MemberAlive && (node == "" || prefersAsker(key, m.ID, node)) {
 			node = m.ID
 		}
 	}
@@ -224,23 +224,23 @@ func askerOf(members []cluster.Member, conn config.Connection) (node string) {
 // askerKey returns the key that decides which node asks the host of a connection.
 func askerKey(conn config.Connection) uint64 { return place.Key(host.CredentialKey(conn)) }
 
-// asksRather reports whether node is preferred over than.
-func asksRather(key uint64, node, than string) bool {
-	return place.Score(key, place.Member{ID: node}) > place.Score(key, place.Member{ID: than})
+// prefersAsker reports whether node should ask the host rather than other.
+func prefersAsker(key uint64, node, other string) bool {
+	return place.Score(key, place.Member{ID: node}) > place.Score(key, place.Member{ID: other})
 }
 
-// look asks the host of a connection about pushes, and notifies all nodes.
-func (f *Follower) look(ctx context.Context, conn config.Connection) {
+// lookForPushes asks the host of a connection about pushes, and notifies all nodes.
+func (f *Follower) lookForPushes(ctx context.Context, conn config.Connection) {
 	name := conn.Shared().Name
 	f.mu.Lock()
 	k := f.known[name]
 	f.mu.Unlock()
 
 	// Only this goroutine uses k while it is marked as running.
-	signal := f.ask(ctx, conn, k)
+	signal := f.askHost(ctx, conn, k)
 	if ctx.Err() == nil {
-		f.spread(ctx, signal)
-		f.listNew(ctx, conn, k)
+		f.sendToAll(ctx, signal)
+		f.enqueueIfNew(ctx, conn, k)
 	}
 
 	f.mu.Lock()
@@ -248,8 +248,8 @@ func (f *Follower) look(ctx context.Context, conn config.Connection) {
 	k.next, k.running = f.now().Add(signal.Every), false
 }
 
-// ask asks the host once, and returns the signal.
-func (f *Follower) ask(ctx context.Context, conn config.Connection, k *followed) *Signal {
+// askHost asks the host once, and returns the signal.
+func (f *Follower) askHost(ctx context.Context, conn config.Connection, k *followed) *Signal {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	row, _ := host.SignalOf(conn)
@@ -262,12 +262,13 @@ func (f *Follower) ask(ctx context.Context, conn config.Connection, k *followed)
 	}
 	began := f.now()
 
-	calls, err := k.changed(ctx, conn, f.hosts, began, row.Lag, &signal.Targets)
-	// A failed look has no result, so the next one begins at the same time.
+	targets, calls, err := k.addMarks(ctx, conn, f.hosts, began, row.Lag)
+	// After a failure k.since stays, so the next look covers the same time, too.
 	if err != nil {
-		signal.Problem, signal.Targets = short(err.Error()), nil
+		signal.Problem = clipError(err.Error())
 		signal.Every = max(signal.Every, waitAfter(err, began))
 	} else {
+		signal.Targets = targets
 		k.since = began
 		signal.Every = row.Every(calls, allowance(k.host))
 	}
@@ -284,47 +285,48 @@ func (f *Follower) ask(ctx context.Context, conn config.Connection, k *followed)
 	return signal
 }
 
-// changed adds the new marks of a host to k.recent, and returns the number of calls.
-func (k *followed) changed(ctx context.Context, conn config.Connection, tools host.Tools, now time.Time, lag time.Duration, targets *[]string) (calls int, err error) {
+// addMarks asks the host and adds the new marks to k.recent. It returns the selections that the
+// answer covers, and the number of calls.
+func (k *followed) addMarks(ctx context.Context, conn config.Connection, tools host.Tools, now time.Time, lag time.Duration) (targets []string, calls int, err error) {
 	if k.host == nil {
 		if k.host, err = host.Open(conn, tools); err != nil {
-			return 0, err
+			return nil, 0, err
 		}
 	}
 
 	changer, ok := k.host.(host.Changer)
 	if !ok {
-		return 0, errors.New("the host does not tell of pushes")
+		return nil, 0, errors.New("the host does not tell of pushes")
 	}
 
-	// Let looks overlap, because the host may register a push late. All nodes know the results of
-	// another node's looks.
+	// Let looks overlap, because the host may register a push late. Another node may have made the
+	// last look: this node got its marks, too.
 	since := now.Add(-firstLook)
 	if k.since.After(since) {
 		since = k.since.Add(-overlap - lag)
 	}
 
 	before := allowance(k.host).Calls
-	*targets, err = changer.Changed(ctx, since, func(m host.Mark) {
+	targets, err = changer.Changed(ctx, since, func(m host.Mark) {
 		if old, known := k.recent[m.ExternalID]; !known || stampOf(old.mark) != stampOf(m) {
 			k.recent[m.ExternalID] = recentMark{m, now}
 		}
 	})
-	return int(allowance(k.host).Calls - before), err
+	return targets, int(allowance(k.host).Calls - before), err
 }
 
 // waitAfter returns how long to leave a host alone after a failure.
 func waitAfter(err error, now time.Time) time.Duration {
-	var told interface{ NotBefore() time.Time }
-	if errors.As(err, &told) && told.NotBefore().After(now) {
-		return told.NotBefore().Sub(now)
+	var limited interface{ NotBefore() time.Time }
+	if errors.As(err, &limited) && limited.NotBefore().After(now) {
+		return limited.NotBefore().Sub(now)
 	}
 	return 2 * time.Minute
 }
 
-// spread sends a signal to all live nodes. A node that misses it gets the same marks with the next
+// sendToAll sends a signal to all live nodes. A node that misses it gets the same marks with the next
 // one.
-func (f *Follower) spread(ctx context.Context, s *Signal) {
+func (f *Follower) sendToAll(ctx context.Context, s *Signal) {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
 
@@ -344,9 +346,9 @@ func (f *Follower) spread(ctx context.Context, s *Signal) {
 	wg.Wait()
 }
 
-// listNew enqueues a listing if the host reports a repository that the catalog lacks, and that the
-// connection selects.
-func (f *Follower) listNew(ctx context.Context, conn config.Connection, k *followed) {
+// enqueueIfNew enqueues a listing of a connection if a mark names a repository that the connection
+// selects and the catalog lacks.
+func (f *Follower) enqueueIfNew(ctx context.Context, conn config.Connection, k *followed) {
 	view, now := f.cluster.View(), f.now()
 	j := view.Job(catalog.JobSync, conn.Shared().Name)
 	finder, ok := k.host.(host.Finder)
@@ -356,7 +358,7 @@ func (f *Follower) listNew(ctx context.Context, conn config.Connection, k *follo
 		return
 	}
 
-	// Look these up again, and keep the list short.
+	// Forget old look-ups, so that these repositories are looked up again.
 	maps.DeleteFunc(k.others, func(_ string, at time.Time) bool { return now.Sub(at) >= othersAgain })
 
 	// Each look-up costs a call, and a host may report all of its repositories.

@@ -142,12 +142,12 @@ func newPushWorld(t *testing.T, nodes int) *pushWorld {
 func (w *pushWorld) round(t *testing.T, pass time.Duration) (polled []catalog.RepoID) {
 	t.Helper()
 	w.Pass(pass)
-	for _, conn := range w.follow.due() {
-		w.follow.look(t.Context(), conn)
+	for _, conn := range w.follow.dueConnections() {
+		w.follow.lookForPushes(t.Context(), conn)
 	}
-	polled = w.poll.due(10)
+	polled = w.poll.duePolls(10)
 	for _, id := range polled {
-		w.poll.note(id, "", false, false)
+		w.poll.recordPoll(id, "", false, false)
 	}
 	return polled
 }
@@ -157,7 +157,7 @@ func (w *pushWorld) round(t *testing.T, pass time.Duration) (polled []catalog.Re
 func TestPushFollower_reportedPushesReplacePolling(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
-	w.round(t, 2*slack)
+	w.round(t, 2*clockSlack)
 	index := w.View().Index()
 	for range 200 {
 		if due := w.round(t, 31*time.Second); len(due) != 0 {
@@ -198,7 +198,7 @@ func TestPushFollower_reportedPushesReplacePolling(t *testing.T) {
 func TestPushFollower_pollsIfTheHostIsSilent(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
-	w.round(t, 2*slack)
+	w.round(t, 2*clockSlack)
 	w.server.mu.Lock()
 	w.server.down = true
 	w.server.mu.Unlock()
@@ -223,7 +223,7 @@ func TestPushFollower_pollsOnlyNewPushesAfterARestart(t *testing.T) {
 	w.Pass(10 * time.Hour)
 	w.poll.began = w.Now()
 	w.server.push(1, w.Now().Add(-time.Hour))
-	if due := w.poll.due(10); len(due) != 0 {
+	if due := w.poll.duePolls(10); len(due) != 0 {
 		t.Errorf("before the first word of the host %v are polled", due)
 	}
 	if due := w.round(t, time.Second); !slices.Equal(due, []catalog.RepoID{1}) {
@@ -238,9 +238,9 @@ func TestPushFollower_oneNodeAsksForAll(t *testing.T) {
 	asking := 0
 	for _, n := range []string{"n1", "n2", "n3"} {
 		f := newFollower(w.Node(n), w.follow.hosts, w.follow.tell, w.follow.lastLook, w.follow.log, w.Now)
-		for _, conn := range f.due() {
+		for _, conn := range f.dueConnections() {
 			asking++
-			f.look(t.Context(), conn)
+			f.lookForPushes(t.Context(), conn)
 		}
 	}
 	slices.Sort(w.told)
@@ -258,7 +258,7 @@ func TestPushFollower_takeoverContinuesFromTheLastLook(t *testing.T) {
 	for id := range int64(20) {
 		w.server.push(id+1, w.Now().Add(-time.Hour))
 	}
-	w.round(t, 2*slack)
+	w.round(t, 2*clockSlack)
 
 	calls := func(told func(string, string) time.Time) int {
 		w.server.mu.Lock()
@@ -266,8 +266,8 @@ func TestPushFollower_takeoverContinuesFromTheLastLook(t *testing.T) {
 		w.server.mu.Unlock()
 		w.Pass(time.Minute)
 		f := newFollower(w.Node("n1"), w.follow.hosts, w.follow.tell, told, w.follow.log, w.Now)
-		for _, conn := range f.due() {
-			f.ask(t.Context(), conn, f.known[conn.Shared().Name])
+		for _, conn := range f.dueConnections() {
+			f.askHost(t.Context(), conn, f.known[conn.Shared().Name])
 		}
 		w.server.mu.Lock()
 		defer w.server.mu.Unlock()
@@ -405,10 +405,10 @@ func TestPollInterval_isHalfOfTheTimeSinceTheLastPush(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for age, want := range map[time.Duration]time.Duration{
-		0: busiest, time.Minute: busiest, 10 * time.Minute: 5 * time.Minute, -time.Hour: time.Hour,
+		0: busyPause, time.Minute: busyPause, 10 * time.Minute: 5 * time.Minute, -time.Hour: time.Hour,
 		time.Hour: 30 * time.Minute, 3 * time.Hour: time.Hour, 1000 * time.Hour: time.Hour,
 	} {
-		got := adaptive(&catalog.Repo{ID: 1, RepoFacts: catalog.RepoFacts{PushedAt: now.Add(-age)}}, poll{}, now, time.Hour)
+		got := adaptivePause(&catalog.Repo{ID: 1, RepoFacts: catalog.RepoFacts{PushedAt: now.Add(-age)}}, poll{}, now, time.Hour)
 		if got > want || got < want*9/10 {
 			t.Errorf("a push %v ago: %v, want %v", age, got, want)
 		}

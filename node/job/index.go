@@ -41,7 +41,7 @@ func (x *indexer) kind() Kind {
 	}
 }
 
-// rebuildWait is how long after an index job lost data is built again.
+// rebuildWait is the time after an index job during which its data does not count as lost.
 const rebuildWait = 10 * time.Second
 
 // enqueueIndexes enqueues the first index job of new repositories, and one for repositories whose
@@ -53,29 +53,29 @@ func enqueueIndexes(p *planner) {
 		}
 		subject := catalog.RepoSubject(r.ID)
 		j := p.in.View.Job(catalog.JobIndex, subject)
-		due := p.idle(j, p.settings.ReindexInterval) && (!r.Indexed() || p.dataLost(r))
+		due := p.mayEnqueue(j, p.settings.ReindexInterval) && (!r.Indexed() || p.dataLost(r))
 		if due && !p.add(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: subject}) {
 			return
 		}
 	}
 }
 
-// dataLost reports whether some part of a repository's generation has no holder, or only lost ones.
-// It must then be built from the remote again. A generation that was just made gets some time.
+// dataLost reports whether the mirror or a file of a repository has no holder, or only lost ones, so
+// that the repository must be indexed again. A new generation gets rebuildWait first.
 func (p *planner) dataLost(r *catalog.Repo) bool {
 	if !p.elapsed(r.IndexedAt, min(rebuildWait, p.settings.ReindexInterval)) {
 		return false
 	}
 	for key := range hold.KeysOf(r) {
-		if !slices.ContainsFunc(p.in.View.Holders(key), p.stays) {
+		if !slices.ContainsFunc(p.in.View.Holders(key), p.notLost) {
 			return true
 		}
 	}
 	return false
 }
 
-// stays reports whether a node is there, or may come back soon.
-func (p *planner) stays(id string) bool {
+// notLost reports whether a node is there, or may come back soon.
+func (p *planner) notLost(id string) bool {
 	n := p.node(id)
 	return n != nil && !n.Lost()
 }
@@ -83,7 +83,7 @@ func (p *planner) stays(id string) bool {
 // indexBlocked reports whether a repository is an orphan, or is being collected.
 func indexBlocked(p *planner, j *catalog.Job) bool {
 	r := p.in.View.Repo(catalog.SubjectRepo(j.Subject))
-	return r == nil || r.Orphaned() || p.runs(catalog.JobCollect, j.Subject)
+	return r == nil || r.Orphaned() || p.isRunning(catalog.JobCollect, j.Subject)
 }
 
 // indexHome returns the preferred nodes for indexing a repository; none: any node. Of the nodes
@@ -97,7 +97,7 @@ func indexHome(p *planner, j *catalog.Job) (home []string, bound bool) {
 	}
 
 	// Ignore nodes that take no jobs.
-	closed := func(id string) bool { return !p.open(id) }
+	closed := func(id string) bool { return !p.nodeTakesJobs(id) }
 	targets := slices.DeleteFunc(hold.RepoTargets(p.in.View, repo.ID), closed)
 	holders := slices.DeleteFunc(p.in.View.Holders(catalog.MirrorKey(repo.ID)), closed)
 
@@ -107,23 +107,23 @@ func indexHome(p *planner, j *catalog.Job) (home []string, bound bool) {
 	}
 
 	// Among these, prefer one that should hold the data, so that nothing is copied twice.
-	home = nodesWithMost(holders, func(id string) int64 { return heldOf(p.in.View, repo, id) })
-	if both := slices.DeleteFunc(slices.Clone(home), func(id string) bool { return !slices.Contains(targets, id) }); len(both) > 0 {
+	home = nodesWithMost(holders, func(id string) int64 { return heldBytes(p.in.View, repo, id) })
+	notTarget := func(id string) bool { return !slices.Contains(targets, id) }
+	if both := slices.DeleteFunc(slices.Clone(home), notTarget); len(both) > 0 {
 		home = both
 	}
 	return home, false
 }
 
-// heldOf returns how many bytes of the live generation of a repository a node has. Side files have
-// an unknown size and count as one.
-func heldOf(view *catalog.View, repo *catalog.Repo, node string) (held int64) {
+// heldBytes returns how many bytes of the live generation of a repository a node has, plus one for
+// each file. The size of side files is unknown: they count only as one.
+func heldBytes(view *catalog.View, repo *catalog.Repo, node string) (held int64) {
 	for _, s := range repo.Shards {
 		for key := range hold.FilesOf(repo.ID, s) {
 			if !view.Holds(node, key) {
 				continue
 			}
 
-			// Count one per file, so that side files make a difference, too.
 			held++
 			if key == catalog.ShardKey(s.ID) {
 				held += s.Bytes
@@ -133,10 +133,10 @@ func heldOf(view *catalog.View, repo *catalog.Repo, node string) (held int64) {
 	return held
 }
 
-// index fetches a repository and makes its new generation searchable. If the mirror is damaged, it
-// is cloned again, because retrying would not help.
+// index runs an index job. If the mirror is damaged, it clones the mirror again and runs the job a
+// second time.
 func (x *indexer) index(ctx context.Context, a *attempt) error {
-	err := x.once(ctx, a)
+	err := x.indexOnce(ctx, a)
 	if errors.Is(err, git.ErrBeyond) {
 		return fmt.Errorf("%w: %w", err, errPermanent)
 	}
@@ -145,7 +145,7 @@ func (x *indexer) index(ctx context.Context, a *attempt) error {
 	}
 
 	// Discard the mirror only if it is really damaged: a clone is expensive.
-	a.step("checking the mirror")
+	a.setStep("checking the mirror")
 	mirror := a.files.Mirrors.Get(catalog.SubjectRepo(a.job.Subject))
 	if mirror.Sound(ctx) {
 		return err
@@ -155,7 +155,7 @@ func (x *indexer) index(ctx context.Context, a *attempt) error {
 	if err := mirror.Discard(ctx); err != nil {
 		return fmt.Errorf("remove a damaged mirror: %w", err)
 	}
-	return x.once(ctx, a)
+	return x.indexOnce(ctx, a)
 }
 
 // mirrorError is a failure after the fetch. A damaged mirror may be the cause.
@@ -164,8 +164,8 @@ type mirrorError struct{ error }
 // Unwrap returns the failure.
 func (e mirrorError) Unwrap() error { return e.error }
 
-// once fetches, builds and publishes. It publishes the text before it looks for symbols.
-func (x *indexer) once(ctx context.Context, a *attempt) error {
+// indexOnce fetches the mirror, builds the shards and publishes them. Then it adds the symbols.
+func (x *indexer) indexOnce(ctx context.Context, a *attempt) error {
 	began := x.now()
 	repo := a.cluster.View().Repo(catalog.SubjectRepo(a.job.Subject))
 	if repo == nil {
@@ -177,14 +177,14 @@ func (x *indexer) once(ctx context.Context, a *attempt) error {
 		return fmt.Errorf("not fetched: %s: %w", repo.Unfetchable, errPermanent)
 	}
 
-	in, err := x.fetch(ctx, a, repo)
+	in, err := x.fetchMirror(ctx, a, repo)
 	if noRemote(err) {
-		return x.missing(ctx, repo, err)
+		return x.explainMissing(ctx, repo, err)
 	}
 	if err != nil {
 		return err
 	}
-	if err := x.choose(ctx, a, in); err != nil {
+	if err := x.chooseRevisions(ctx, a, in); err != nil {
 		return mirrorError{err}
 	}
 
@@ -204,7 +204,7 @@ func (x *indexer) once(ctx context.Context, a *attempt) error {
 		return err
 	}
 	x.logIndexed(a, repo, built, began)
-	x.groom(ctx, a, in)
+	x.groomMirror(ctx, a, in)
 
 	if !tag {
 		return nil
@@ -216,15 +216,15 @@ func (x *indexer) once(ctx context.Context, a *attempt) error {
 type input struct {
 	repo    *catalog.Repo // record at the start of the run
 	mirror  *git.Mirror
-	changed bool           // the fetch brought something
-	revs    []git.Revision // to index
-	options string         // key of the build options
-	fin     *catalog.FinishIndex
+	changed bool                 // the fetch has changed the mirror
+	revs    []git.Revision       // to index
+	options string               // key of the build options
+	fin     *catalog.FinishIndex // the command that publishes
 }
 
-// fetch updates the mirror from the remote.
-func (x *indexer) fetch(ctx context.Context, a *attempt, repo *catalog.Repo) (*input, error) {
-	a.step("fetching")
+// fetchMirror updates the mirror from the remote.
+func (x *indexer) fetchMirror(ctx context.Context, a *attempt, repo *catalog.Repo) (*input, error) {
+	a.setStep("fetching")
 	limit := a.cluster.View().File().Settings.RepoIndexTimeout
 	mirror, fetched, err := x.remotes.fetch(ctx, repo, git.FetchOptions{Timeout: limit})
 	if err != nil {
@@ -234,15 +234,16 @@ func (x *indexer) fetch(ctx context.Context, a *attempt, repo *catalog.Repo) (*i
 	return &input{repo: repo, mirror: mirror, changed: fetched.Changed, fin: fin}, nil
 }
 
-// choose finds the revisions to index, and computes the key of the input.
-func (x *indexer) choose(ctx context.Context, a *attempt, in *input) (err error) {
+// chooseRevisions finds the revisions to index, and computes the key of the input.
+func (x *indexer) chooseRevisions(ctx context.Context, a *attempt, in *input) (err error) {
 	revs, leftOut, err := x.remotes.revisions(ctx, in.mirror, in.repo)
 	if err != nil {
 		return err
 	}
 
-	// Log it only when the number changes.
 	in.revs, in.fin.LeftOut = revs, uint32(leftOut)
+
+	// Log it only when the number changes.
 	if leftOut > 0 && in.fin.LeftOut != in.repo.LeftOut {
 		x.log.Warn("more revisions match than are indexed", "repo", in.repo.Name, "left_out", leftOut, "limit", git.MaxRevisions)
 	}
@@ -254,7 +255,6 @@ func (x *indexer) choose(ctx context.Context, a *attempt, in *input) (err error)
 		}
 	}
 
-	// If the key is unchanged, there is nothing to build.
 	in.options = x.builder.optionsKey()
 	in.fin.InputKey = inputKey(wantedKey(in.options, a.cluster.View(), in.repo), in.fin.Revisions)
 	return nil
@@ -267,15 +267,16 @@ func (x *indexer) endIfSame(ctx context.Context, a *attempt, in *input) (done bo
 		return false, nil
 	}
 
-	here := a.files.Complete(repo)
-	untagged := x.builder.opt.Tagger != nil && slices.ContainsFunc(repo.Shards, func(s catalog.ShardRef) bool { return s.Symbols == "" })
+	here := a.files.Complete(repo) // all files are on this node
+	tags := x.builder.opt.Tagger != nil
+	untagged := tags && slices.ContainsFunc(repo.Shards, func(s catalog.ShardRef) bool { return s.Symbols == "" })
 	switch {
 	case here && untagged: // an attempt ended between text and symbols
 		return true, x.symbolize(ctx, a, in, liveFiles(repo), false)
-	case here && x.builder.opt.Tagger != nil && unknownSymbols(a.files, repo) > 0:
+	case here && tags && unknownSymbols(a.files, repo) > 0: // ctags failed on some files
 		return true, x.symbolize(ctx, a, in, withoutUnknown(a.files, repo), true)
-	case here, !untagged && !x.copies.Lost(a.cluster.View(), repo):
-		return true, x.unchanged(ctx, a, in, here)
+	case here, !untagged && !x.copies.AnyFileLost(a.cluster.View(), repo):
+		return true, x.finishUnchanged(ctx, a, in, here)
 	}
 	return false, nil
 }
@@ -300,9 +301,10 @@ func withoutUnknown(files *hold.Files, repo *catalog.Repo) []shard.Built {
 	return built
 }
 
-// unchanged ends a job that has nothing to build. A changed key is recorded even if it selects the
-// same commits; otherwise every poll would enqueue a job. Files on other nodes are not copied here.
-func (x *indexer) unchanged(ctx context.Context, a *attempt, in *input, here bool) error {
+// finishUnchanged ends a job that has nothing to build. If only the key has changed, it records the
+// new key, because otherwise every poll would enqueue a job. here means that all files are on this
+// node.
+func (x *indexer) finishUnchanged(ctx context.Context, a *attempt, in *input, here bool) error {
 	in.fin.Unchanged, in.fin.Shards = in.fin.InputKey == in.repo.InputKey, in.repo.Shards
 	if !here {
 		in.fin.Holder = ""
@@ -338,13 +340,13 @@ func (x *indexer) build(ctx context.Context, a *attempt, in *input) ([]shard.Bui
 	}
 	defer release()
 
-	a.step("listing files")
+	a.setStep("listing files")
 	src, err := newSource(ctx, in.mirror, in.repo, in.revs)
 	if err != nil {
 		return nil, err
 	}
 
-	x.copies.Gather(ctx, in.repo) // to build on top of the live shards
+	x.copies.CopyMissingFiles(ctx, in.repo) // to build on top of the live shards
 	built, err := x.builder.build(ctx, a, in.repo, src, in.options)
 	if err != nil {
 		return nil, fmt.Errorf("build: %w", err)
@@ -352,8 +354,8 @@ func (x *indexer) build(ctx context.Context, a *attempt, in *input) ([]shard.Bui
 	return built, nil
 }
 
-// publish opens the files, makes a second copy of them, and switches the repository to them. If
-// more is set, the job continues.
+// publish makes the built files the live generation of the repository: it opens them, has another
+// node copy them, and proposes the command. If more is set, the job continues afterwards.
 func (x *indexer) publish(ctx context.Context, a *attempt, fin *catalog.FinishIndex, built []shard.Built, more bool) error {
 	var names []string
 	var bytes int64
@@ -365,21 +367,21 @@ func (x *indexer) publish(ctx context.Context, a *attempt, fin *catalog.FinishIn
 	}
 
 	// Place the shards of a large repository one by one, so that many nodes search it.
-	if bytes >= x.builder.sliceFrom() && len(built) > 1 {
+	if bytes >= x.builder.minSlicedBytes() && len(built) > 1 {
 		for i := range fin.Shards {
 			fin.Shards[i].Slice = uint16(i + 1)
 		}
 	}
 
-	// Adopt the files: no view names them yet, but they must not be removed.
+	// No view names the files yet: adopt them, so that the collector does not remove them.
 	if err := a.adopt(names...); err != nil {
 		return err
 	}
 
-	a.step("copying")
-	fin.Second = x.copies.Second(ctx, fin.Repo, names)
+	a.setStep("copying")
+	fin.Second = x.copies.CopyBeforePublish(ctx, fin.Repo, names)
 
-	a.step("publishing")
+	a.setStep("publishing")
 	propose := a.finish
 	if fin.Continue = more; more {
 		propose = a.record
@@ -390,19 +392,19 @@ func (x *indexer) publish(ctx context.Context, a *attempt, fin *catalog.FinishIn
 	return nil
 }
 
-// groom repacks the mirror if a fetch has changed it. A failure is logged, not returned.
-func (x *indexer) groom(ctx context.Context, a *attempt, in *input) {
+// groomMirror repacks the mirror if a fetch has changed it. A failure is logged, not returned.
+func (x *indexer) groomMirror(ctx context.Context, a *attempt, in *input) {
 	if !in.changed {
 		return
 	}
-	a.step("grooming")
+	a.setStep("grooming")
 	if err := in.mirror.Groom(ctx); err != nil && ctx.Err() == nil {
 		x.log.Warn("mirror could not be groomed", "repo", in.repo.Name, "err", err)
 	}
 }
 
-// symbolize adds symbols to a generation that is already searchable. again retries the files on
-// which ctags failed.
+// symbolize adds symbols to a generation that is already searchable. If again is set, it retries the
+// files on which ctags failed.
 func (x *indexer) symbolize(ctx context.Context, a *attempt, in *input, built []shard.Built, again bool) error {
 	release, err := x.builder.acquireProcessor(ctx, a)
 	if err != nil {
@@ -410,13 +412,13 @@ func (x *indexer) symbolize(ctx context.Context, a *attempt, in *input, built []
 	}
 	defer release()
 
-	a.step("finding symbols")
+	a.setStep("finding symbols")
 
-	// Copy the symbols of unchanged files from the shards on this node.
+	// addSymbols copies the symbols of unchanged files from the live shards on this node.
 	known := slices.DeleteFunc(hold.Parts(in.repo), func(p shard.Part) bool {
 		return slices.ContainsFunc(p.Files(), func(f string) bool { return !a.files.Has(f) })
 	})
-	if err := x.builder.symbols(ctx, a, known, built, again); err != nil {
+	if err := x.builder.addSymbols(ctx, a, known, built, again); err != nil {
 		return err
 	}
 	return x.publish(ctx, a, in.fin, built, false)

@@ -19,10 +19,10 @@ import (
 // indexFormat changes if the same input would give other shards of the same versions.
 const indexFormat = "3"
 
-// wantedKey returns the first two parts of the key: what is wanted of a repository.
+// wantedKey returns the first two parts of the key that a repository should have.
 func wantedKey(options string, view *catalog.View, repo *catalog.Repo) string {
-	branches, tags := globs(view, repo)
-	return options + "." + hash(strings.Join(branches, "\x00"), strings.Join(tags, "\x00"))
+	branches, tags := revisionGlobs(view, repo)
+	return options + "." + hashParts(strings.Join(branches, "\x00"), strings.Join(tags, "\x00"))
 }
 
 // wantedKeys caches the wantedKey of many repositories: those with the same connections share it.
@@ -32,10 +32,8 @@ type wantedKeys struct {
 	known   map[string]string // by the names of the connections
 }
 
-// keyOf returns the index key that the repository should have. It is computed once for all
-// repositories with the same connections.
+// keyOf returns the wantedKey of a repository.
 func (w *wantedKeys) keyOf(repo *catalog.Repo) string {
-	// The key depends only on the connections.
 	names := ""
 	for i, link := range repo.Connections {
 		if i > 0 {
@@ -45,8 +43,6 @@ func (w *wantedKeys) keyOf(repo *catalog.Repo) string {
 	}
 
 	key, ok := w.known[names]
-
-	// Few connections serve many repositories.
 	if !ok {
 		key = wantedKey(w.options, w.view, repo)
 		if w.known == nil {
@@ -63,26 +59,26 @@ func inputKey(wanted string, revs []catalog.Revision) string {
 	for _, rev := range revs {
 		parts = append(parts, rev.Name, rev.Commit)
 	}
-	return wanted + "." + hash(parts...)
+	return wanted + "." + hashParts(parts...)
 }
 
-// wantedOf returns the first two parts of a key.
-func wantedOf(key string) string {
+// wantedPart returns the first two parts of a key.
+func wantedPart(key string) string {
 	return key[:max(strings.LastIndexByte(key, '.'), 0)]
 }
 
-// optionsOf returns the first part of a key.
-func optionsOf(key string) string {
+// optionsPart returns the first part of a key.
+func optionsPart(key string) string {
 	options, _, _ := strings.Cut(key, ".")
 	return options
 }
 
 // sameBuild reports whether two inputs give the same shards.
 func sameBuild(a, b string) bool {
-	return optionsOf(a) == optionsOf(b) && a[strings.LastIndexByte(a, '.')+1:] == b[strings.LastIndexByte(b, '.')+1:]
+	return optionsPart(a) == optionsPart(b) && a[strings.LastIndexByte(a, '.')+1:] == b[strings.LastIndexByte(b, '.')+1:]
 }
 
-func hash(parts ...string) string {
+func hashParts(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
 		fmt.Fprintf(h, "%d:%s", len(p), p)

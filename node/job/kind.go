@@ -54,8 +54,8 @@ const (
 // kinds is the table of kinds.
 type kinds []Kind
 
-// of returns the row of a kind, or nil if this version does not run it.
-func (ks kinds) of(job catalog.JobKind) *Kind {
+// find returns the row of a kind, or nil if this version does not run it.
+func (ks kinds) find(job catalog.JobKind) *Kind {
 	for i := range ks {
 		if ks[i].Job == job {
 			return &ks[i]
@@ -64,17 +64,17 @@ func (ks kinds) of(job catalog.JobKind) *Kind {
 	return nil
 }
 
-// perNode returns how many jobs of the kind may run on a node.
-func (k *Kind) perNode(s config.Settings) int { return limit(k.PerNode, s) }
+// perNode returns how many jobs of the kind may run on a node at the same time.
+func (k *Kind) perNode(s config.Settings) int { return limitOf(k.PerNode, s) }
 
 // perCluster returns how many jobs of the kind may run in the cluster.
-func (k *Kind) perCluster(s config.Settings) int { return limit(k.PerCluster, s) }
+func (k *Kind) perCluster(s config.Settings) int { return limitOf(k.PerCluster, s) }
 
-func limit(of func(config.Settings) int, s config.Settings) int {
-	if of == nil {
+func limitOf(get func(config.Settings) int, s config.Settings) int {
+	if get == nil {
 		return math.MaxInt
 	}
-	return of(s)
+	return get(s)
 }
 
 // always returns a function that ignores the settings.

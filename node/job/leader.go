@@ -21,18 +21,19 @@ type Leader struct {
 	placer  *hold.Placer
 	opt     LeaderOptions
 
-	lastAlive          map[string]time.Time // when each member was last alive
-	nextSync, nextRepo time.Time
-	nextPack           time.Time
-	packed             uint64 // index of the view at the last look for packs
-	config             uint64 // index of the configuration at the last look for syncs
-	repos              int    // number of repositories at the last look for repositories
-	nodes              string // the members and their states at that look
-	calm               idleView
+	lastAlive     map[string]time.Time // when each member was last alive
+	nextSync      time.Time            // when to look for due syncs of connections
+	nextRepo      time.Time            // when to look at all repositories
+	nextPack      time.Time            // when to look for packs
+	packLookIndex uint64               // index of the view at the last look for packs
+	configIndex   uint64               // index of the configuration at the last look for syncs
+	repoCount     int                  // number of repositories at the last look for repositories
+	fingerprint   string               // the members and their states at that look
+	idle          idleView
 }
 
-// idleView is the view of a look for repositories that found nothing to do. While the catalog
-// has the same data, only time can make something due.
+// idleView is the view of a look for repositories that found nothing to do. Until the catalog's data
+// changes, or the time until, another look would find nothing either.
 type idleView struct {
 	view  *catalog.View // nil after a look that found something
 	until time.Time
@@ -56,8 +57,8 @@ func newLeader(cluster Cluster, ks kinds, placer *hold.Placer, opt LeaderOptions
 	return &Leader{cluster: cluster, kinds: ks, placer: placer, opt: opt, lastAlive: map[string]time.Time{}}
 }
 
-// settle is the shortest pause between two plans: changes come in bursts.
-const settle = 20 * time.Millisecond
+// planPause is the shortest pause between two plans: changes come in bursts.
+const planPause = 20 * time.Millisecond
 
 // packEvery is the shortest time between two looks for packs.
 const packEvery = time.Second
@@ -70,17 +71,17 @@ func (l *Leader) Run(ctx context.Context) error {
 		if l.cluster.Leading() {
 			l.plan(ctx)
 		} else {
-			// What this node saw as leader is outdated: another node leads.
+			// The next time that this node leads, what it knows now will be out of date.
 			clear(l.lastAlive)
 			l.placer.Forget()
 		}
 
-		// Changes come in bursts: one plan covers all of a moment.
-		if !clock.Wait(ctx, settle) {
+		// Changes come in bursts: wait, so that one plan covers them.
+		if !clock.Wait(ctx, planPause) {
 			return nil
 		}
 
-		next := time.NewTimer(l.wait())
+		next := time.NewTimer(l.untilNextPlan())
 		select {
 		case <-ctx.Done():
 			next.Stop()
@@ -97,10 +98,10 @@ func (l *Leader) plan(ctx context.Context) {
 	now := l.opt.Ticks()
 	view := l.cluster.View()
 	config, repos := view.Config().Index, view.RepoCount()
-	in := Input{View: view, Now: l.cluster.Time(), Nodes: l.members(now)}
-	in.Look = l.looks(view, in.Nodes, now)
+	in := Input{View: view, Now: l.cluster.Time(), Nodes: l.planNodes(now)}
+	in.Look = l.dueLooks(view, in.Nodes, now)
 
-	// Place first: packs are built for the nodes that hold the repositories in the end.
+	// Place first, because a pack is built for the nodes that should hold it.
 	if in.Look&(LookRepos|LookPacks) != 0 {
 		l.placer.Place(ctx, view, in.Nodes)
 		view = l.cluster.View()
@@ -118,36 +119,36 @@ func (l *Leader) plan(ctx context.Context) {
 	// Schedule the next looks.
 	settings := view.File().Settings
 	if in.Look&LookConnections != 0 {
-		l.config = config
+		l.configIndex = config
 		l.nextSync = now.Add(settings.ResyncConnectionPollingInterval)
 	}
 
 	if in.Look&LookPacks != 0 {
-		l.packed = view.Index()
+		l.packLookIndex = view.Index()
 		l.nextPack = now.Add(max(packEvery, rest))
 	}
 
 	// A full plan may have left out repositories: look again at once.
 	if in.Look&LookRepos != 0 && len(cmds) < maxCommands {
-		l.repos, l.nodes, l.calm = repos, hold.Fingerprint(in.Nodes), idleView{}
+		l.repoCount, l.fingerprint, l.idle = repos, hold.Fingerprint(in.Nodes), idleView{}
 		if len(cmds) == 0 {
-			l.calm = idleView{view, now.Add(hold.Rest(5 * repos))}
+			l.idle = idleView{view, now.Add(hold.Rest(5 * repos))}
 		}
 		l.nextRepo = now.Add(max(settings.ReindexRepoPollingInterval, rest))
 	}
 }
 
-// looks returns the schedules that are due. A new configuration, and new repositories, make a look
+// dueLooks returns the schedules that are due. A new configuration, and new repositories, make a look
 // due at once.
-func (l *Leader) looks(view *catalog.View, nodes []hold.Node, now time.Time) (look Look) {
-	if !now.Before(l.nextSync) || view.Config().Index != l.config {
+func (l *Leader) dueLooks(view *catalog.View, nodes []hold.Node, now time.Time) (look Look) {
+	if !now.Before(l.nextSync) || view.Config().Index != l.configIndex {
 		look |= LookConnections
 	}
-	calm := l.calm.view != nil && now.Before(l.calm.until) && l.calm.view.SameData(view)
-	if !now.Before(l.nextRepo) && !calm || view.RepoCount() != l.repos || hold.Fingerprint(nodes) != l.nodes {
+	stillIdle := l.idle.view != nil && now.Before(l.idle.until) && l.idle.view.SameData(view)
+	if !now.Before(l.nextRepo) && !stillIdle || view.RepoCount() != l.repoCount || hold.Fingerprint(nodes) != l.fingerprint {
 		look |= LookRepos
 	}
-	if !now.Before(l.nextPack) && view.Index() != l.packed {
+	if !now.Before(l.nextPack) && view.Index() != l.packLookIndex {
 		look |= LookPacks
 	}
 	return look
@@ -168,12 +169,12 @@ func (l *Leader) propose(ctx context.Context, cmds []catalog.Command) bool {
 	return false
 }
 
-// members returns the members as the planner sees them.
-func (l *Leader) members(now time.Time) []hold.Node {
+// planNodes returns the members as the planner sees them.
+func (l *Leader) planNodes(now time.Time) []hold.Node {
 	members := l.cluster.Members()
 	nodes := make([]hold.Node, 0, len(members))
 	for _, m := range members {
-		// A member that this leader has not seen yet counts as seen now.
+		// A member that this leader has never found alive gets the full time from now on.
 		if m.Alive || l.lastAlive[m.ID].IsZero() {
 			l.lastAlive[m.ID] = now
 		}
@@ -201,13 +202,13 @@ func replaced(members []cluster.Member, m cluster.Member) bool {
 	})
 }
 
-// wait returns the time until the next plan.
-func (l *Leader) wait() time.Duration {
-	// At most a second: a node that becomes silent does not change the catalog.
+// untilNextPlan returns the time until the next plan, at most a second: a node may become silent,
+// which does not change the catalog.
+func (l *Leader) untilNextPlan() time.Duration {
 	now := l.opt.Ticks()
 	repos := l.nextRepo
-	if l.calm.until.After(repos) {
-		repos = l.calm.until
+	if l.idle.until.After(repos) {
+		repos = l.idle.until
 	}
 	next := min(l.nextSync.Sub(now), repos.Sub(now))
 	return min(max(next, time.Millisecond), time.Second)

@@ -23,22 +23,22 @@ func TestJobPlanner_restsWhileNothingChanges(t *testing.T) {
 		l.plan(t.Context())
 		w.Pass(time.Minute)
 	}
-	if l.calm.view == nil {
+	if l.idle.view == nil {
 		t.Fatal("there is always something to do")
 	}
 
-	l.calm.until = w.Now().Add(time.Hour)
+	l.idle.until = w.Now().Add(time.Hour)
 	w.Pass(30 * time.Minute)
 	l.nextSync = w.Now().Add(time.Hour)
-	if look := l.looks(w.View(), l.members(w.Now()), w.Now()); look&LookRepos != 0 {
+	if look := l.dueLooks(w.View(), l.planNodes(w.Now()), w.Now()); look&LookRepos != 0 {
 		t.Error("repositories are looked at though nothing has changed")
 	}
-	if wait := l.wait(); wait != time.Second {
+	if wait := l.untilNextPlan(); wait != time.Second {
 		t.Errorf("the next plan is in %v, want a second", wait)
 	}
 
 	w.Confirm("n1", catalog.MirrorKey(1))
-	if look := l.looks(w.View(), l.members(w.Now()), w.Now()); look&LookRepos == 0 {
+	if look := l.dueLooks(w.View(), l.planNodes(w.Now()), w.Now()); look&LookRepos == 0 {
 		t.Error("repositories are not looked at though the catalog has other data")
 	}
 }
@@ -66,10 +66,10 @@ func TestJobPlanner_worksWithAClockSetBack(t *testing.T) {
 	w.Lose("n2")
 
 	date, ticks = date.Add(-time.Hour), ticks.Add(hold.LostAfter)
-	if look := l.looks(w.View(), l.members(ticks), ticks); look&LookRepos == 0 {
+	if look := l.dueLooks(w.View(), l.planNodes(ticks), ticks); look&LookRepos == 0 {
 		t.Error("repositories are not looked at")
 	}
-	if n := l.members(ticks)[1]; !n.Lost() || n.Gone() {
+	if n := l.planNodes(ticks)[1]; !n.Lost() || n.Gone() {
 		t.Errorf("the silent node is %+v", n)
 	}
 }

@@ -13,9 +13,11 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// heldSince returns since when all held repositories are missing; zero: none is held.
+// A held repository is missing from a listing, but stays until a later listing confirms that.
+
+// heldSince returns since when all held repositories are missing; zero: none is held. A newly held
+// repository restarts the wait for all.
 func heldSince(known *catalog.Connection, fin *catalog.FinishListing, now time.Time) time.Time {
-	// A newly held repository restarts the wait for all.
 	fresh := roaring.BitmapOf(fin.HeldRepos...)
 	fresh.AndNot(roaring.BitmapOf(known.HeldRepos...))
 	switch {
@@ -27,9 +29,10 @@ func heldSince(known *catalog.Connection, fin *catalog.FinishListing, now time.T
 	return known.HeldAt
 }
 
-// incomplete records in the command which targets were listed only in part. It returns the targets
-// that count as gone, because the host has lacked them for long.
-func (l *listing) incomplete(fin *catalog.FinishListing, known *catalog.Connection, now time.Time) map[string]bool {
+// recordIncomplete records in fin which targets were listed only in part: nothing may be removed
+// from these. It returns the targets that count as gone, because the host has lacked them for
+// lostWait.
+func (l *listing) recordIncomplete(fin *catalog.FinishListing, known *catalog.Connection, now time.Time) map[string]bool {
 	lost := map[string]bool{}
 	for k := range l.issues {
 		i := &l.issues[k]
@@ -38,7 +41,7 @@ func (l *listing) incomplete(fin *catalog.FinishListing, known *catalog.Connecti
 		// Without a target the whole listing is affected: it must not remove anything.
 		case i.Target == "":
 			fin.Complete = false
-		case lostTarget(known, i, now):
+		case isLostTarget(known, i, now):
 			lost[i.Target], i.Partial = true, false
 		default:
 			fin.Partial = append(fin.Partial, i.Target)
@@ -60,9 +63,8 @@ const (
 	lostWait = 7 * 24 * time.Hour
 )
 
-// lostTarget reports whether the host has reported a target as missing for lostWait, at every
-// listing.
-func lostTarget(known *catalog.Connection, i *host.Issue, now time.Time) bool {
+// isLostTarget reports whether every listing since lostWait has found a target missing.
+func isLostTarget(known *catalog.Connection, i *host.Issue, now time.Time) bool {
 	if i.Code != host.TargetNotFound || known.Hash != known.Synced {
 		return false
 	}
@@ -71,25 +73,25 @@ func lostTarget(known *catalog.Connection, i *host.Issue, now time.Time) bool {
 	})
 }
 
-// tooMany reports whether so many repositories are missing that a fault of the host, the token or a
-// proxy is more likely than their deletion.
-func tooMany(missing, linked int) bool {
+// tooManyMissing reports whether so many repositories are missing that a fault of the host, the
+// token or a proxy is more likely than their deletion.
+func tooManyMissing(missing, linked int) bool {
 	return missing > shrinkCount && float64(missing) > shrinkShare*float64(linked)
 }
 
-// decideMissing decides about the repositories that a complete listing misses. Those that the connection's
-// definition leaves out are removed. The host is asked for each other one by its id, and may say
-// that it is gone. If many are missing at once, or all of a lost target, they stay until a second
-// listing an hour later agrees, or an owner accepts it.
+// decideMissing decides which of the repositories that a complete listing misses stay, and records
+// them in fin. If the connection's definition was edited, none stays. If many are missing, or all of
+// a lost target, they are held until a listing an hour later misses them too, or an owner accepts
+// their removal. For each of the others it asks the host.
 func (l *listing) decideMissing(ctx context.Context, h host.Host, known *catalog.Connection, lost map[string]bool, now time.Time, fin *catalog.FinishListing) error {
-	missing, linked := l.missing(fin.Partial)
+	missing, linked := l.findMissing(fin.Partial)
 	finder, ok := h.(host.Finder)
 	edited := known.Hash != known.Synced
 	if !ok || edited || len(missing) == 0 {
 		return nil
 	}
 
-	// Repositories that an earlier listing missed have waited since then. Count the others.
+	// Count the missing repositories that are not held yet.
 	held := roaring.BitmapOf(known.HeldRepos...)
 	fresh := len(missing)
 	for _, r := range missing {
@@ -97,34 +99,34 @@ func (l *listing) decideMissing(ctx context.Context, h host.Host, known *catalog
 			fresh--
 		}
 	}
-	shrank, shrinksMore := tooMany(len(missing), linked), tooMany(fresh, linked)
+	shrank := tooManyMissing(len(missing), linked)
+	shrinksMore := tooManyMissing(fresh, linked)
 	waited := !known.HeldAt.IsZero() && now.Sub(known.HeldAt) >= shrinkWait
 
-	// Hold a suspect repository until it has waited. Ask the host for the others.
 	var hold, ask []*catalog.Repo
 	for _, r := range missing {
-		was := held.Contains(r.repo.ID)
-		suspect := lost[r.target] || shrank && (was || shrinksMore)
+		wasHeld := held.Contains(r.repo.ID)
+		suspect := lost[r.target] || shrank && (wasHeld || shrinksMore)
 		switch {
 		case !suspect:
 			ask = append(ask, r.repo)
-		case known.Accepted || was && waited: // removed
+		case known.Accepted || wasHeld && waited: // removed
 		default:
 			hold = append(hold, r.repo)
 		}
 	}
 
-	l.hold(fin, hold, linked)
-	return l.ask(ctx, finder, ask, fin)
+	l.holdMissing(fin, hold, linked)
+	return l.lookUpMissing(ctx, finder, ask, fin)
 }
 
-// hold keeps missing repositories until a second listing misses them, too.
-func (l *listing) hold(fin *catalog.FinishListing, missing []*catalog.Repo, linked int) {
+// holdMissing records that missing repositories stay until a second listing misses them, too.
+func (l *listing) holdMissing(fin *catalog.FinishListing, missing []*catalog.Repo, linked int) {
 	if len(missing) == 0 {
 		return
 	}
 
-	// Kept leaves them in the catalog. HeldRepos are for the next listing to confirm.
+	// Kept makes the catalog keep them. HeldRepos tells the next listing which it must confirm.
 	for _, r := range missing {
 		fin.Kept = append(fin.Kept, r.ID)
 		fin.HeldRepos = append(fin.HeldRepos, r.ID)
@@ -135,8 +137,9 @@ func (l *listing) hold(fin *catalog.FinishListing, missing []*catalog.Repo, link
 		len(missing), linked, missing[0].Name)})
 }
 
-// ask asks the host for repositories one by one. If the host gives no answer, the repository stays.
-func (l *listing) ask(ctx context.Context, finder host.Finder, missing []*catalog.Repo, fin *catalog.FinishListing) error {
+// lookUpMissing asks the host for each repository by its id. A repository stays if the host still has
+// it or gives no answer.
+func (l *listing) lookUpMissing(ctx context.Context, finder host.Finder, missing []*catalog.Repo, fin *catalog.FinishListing) error {
 	for _, r := range missing {
 		found, chosen, err := finder.Lookup(ctx, r.ExternalID)
 		switch {
@@ -161,19 +164,18 @@ type missingRepo struct {
 	target string
 }
 
-// missing returns the repositories of the connection that the listing misses, except those that
-// were left out or whose selection was listed only in part. linked is the number of all
+// findMissing returns the repositories of the connection that the listing misses. It skips those that
+// the connection leaves out, and those whose target is in partial. linked is the number of all
 // repositories of the connection.
-func (l *listing) missing(partial []string) (missing []missingRepo, linked int) {
+func (l *listing) findMissing(partial []string) (missing []missingRepo, linked int) {
 	for repo := range l.view().Repos() {
 		for _, link := range repo.Connections {
 			if link.Name != l.job.Subject {
 				continue
 			}
 
-			// Count all, to judge the share of missing ones.
 			linked++
-			if !l.has(repo, link) && !slices.Contains(partial, link.Target) && !l.leftOut[repo.ExternalID] {
+			if !l.contains(repo, link) && !slices.Contains(partial, link.Target) && !l.leftOut[repo.ExternalID] {
 				missing = append(missing, missingRepo{repo, link.Target})
 			}
 		}
@@ -181,20 +183,20 @@ func (l *listing) missing(partial []string) (missing []missingRepo, linked int) 
 	return missing, linked
 }
 
-// has reports whether the listing contains a repository of the connection.
-func (l *listing) has(repo *catalog.Repo, link catalog.RepoConnection) bool {
+// contains reports whether the listing contains a repository of the connection.
+func (l *listing) contains(repo *catalog.Repo, link catalog.RepoConnection) bool {
 	return l.unchanged[repo.ID] || link.Seen == l.job.Fence
 }
 
-// gone returns the repositories to remove from the connection: the listing misses them, and there
-// is no reason to keep them. Those of incomplete targets stay, and count in fin.Total.
-func (l *listing) gone(fin *catalog.FinishListing) (gone []catalog.RepoID) {
+// findGone returns the repositories to remove from the connection: the listing misses them, and
+// fin.Kept does not have them. Those of incomplete targets stay, and are added to fin.Total.
+func (l *listing) findGone(fin *catalog.FinishListing) (gone []catalog.RepoID) {
 	kept := roaring.BitmapOf(fin.Kept...)
 
 	for repo := range l.view().Repos() {
 		for _, link := range repo.Connections {
 			switch {
-			case link.Name != l.job.Subject || l.has(repo, link) || kept.Contains(repo.ID):
+			case link.Name != l.job.Subject || l.contains(repo, link) || kept.Contains(repo.ID):
 			case slices.Contains(fin.Partial, link.Target):
 				fin.Total++
 			default:

@@ -24,8 +24,8 @@ type listing struct {
 	restoreHeap func()     // ends the settings of the garbage collector for a large listing; nil: not set
 	page        []catalog.ListedRepo
 	count       int                     // number of repositories so far
-	written     int                     // of them, new or changed ones
-	unchanged   map[catalog.RepoID]bool // of them, unchanged ones
+	written     int                     // number of new or changed ones
+	unchanged   map[catalog.RepoID]bool // the unchanged ones
 	leftOut     map[string]bool         // external ids that the connection leaves out
 	excluded    map[host.Reason]uint32
 	issues      []host.Issue
@@ -63,8 +63,8 @@ func (l *listing) Repo(ctx context.Context, repo host.Repo) error {
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.giveWay(view, &repo)
-	l.note(view, &repo)
+	l.useOwnName(view, &repo)
+	l.noteProblems(view, &repo)
 
 	// Listed repositories become garbage at once, so keep the heap small.
 	if l.count++; l.count == largeListing {
@@ -72,7 +72,7 @@ func (l *listing) Repo(ctx context.Context, repo host.Repo) error {
 	}
 
 	// An unchanged repository needs no log entry.
-	entry := listed(view, repo)
+	entry := toListedRepo(view, repo)
 	if known := view.Listed(l.job.Subject, &entry); known != nil {
 		l.unchanged[known.ID] = true
 		return nil
@@ -82,21 +82,21 @@ func (l *listing) Repo(ctx context.Context, repo host.Repo) error {
 	if len(l.page) < catalog.MaxPage {
 		return nil
 	}
-	return l.write(ctx)
+	return l.writePage(ctx)
 }
 
-// note records what operators should know about a repository.
-func (l *listing) note(view *catalog.View, repo *host.Repo) {
+// noteProblems records what operators should know about a repository.
+func (l *listing) noteProblems(view *catalog.View, repo *host.Repo) {
 	if repo.Unfetchable != "" {
 		l.issues = append(l.issues, host.Issue{Code: host.NotFetchable, Target: repo.Name, Text: repo.Unfetchable})
 	}
-	if w := shadow(view, repo); w != "" {
+	if w := shadowWarning(view, repo); w != "" {
 		l.shadowed = append(l.shadowed, w)
 	}
 }
 
-// write writes the collected page.
-func (l *listing) write(ctx context.Context) error {
+// writePage proposes the collected page. The caller holds the mutex.
+func (l *listing) writePage(ctx context.Context) error {
 	if len(l.page) == 0 {
 		return nil
 	}
@@ -108,10 +108,11 @@ func (l *listing) write(ctx context.Context) error {
 	return nil
 }
 
+// flush writes the last page.
 func (l *listing) flush(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.write(ctx)
+	return l.writePage(ctx)
 }
 
 // Issue implements host.Sink.
@@ -132,8 +133,9 @@ func (l *listing) Skip(externalID string, why host.Reason) {
 // Progress implements host.Sink.
 func (l *listing) Progress(done, total int) { l.progress(int64(done), int64(total)) }
 
-// finish returns the command that ends the listing.
-func (l *listing) finish(ctx context.Context, h host.Host, known *catalog.Connection, now time.Time) (*catalog.FinishListing, error) {
+// finishCommand returns the command that ends the listing of a connection. known is the
+// connection's record from before.
+func (l *listing) finishCommand(ctx context.Context, h host.Host, known *catalog.Connection, now time.Time) (*catalog.FinishListing, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	fin := &catalog.FinishListing{Total: uint32(l.count), FinishSync: catalog.FinishSync{
@@ -144,20 +146,20 @@ func (l *listing) finish(ctx context.Context, h host.Host, known *catalog.Connec
 		Listed:     uint32(l.written),
 	}}
 
-	// Issues decide what the listing may remove: nothing at all, or nothing of a target.
-	l.issues = append(l.issues, expiry(allowance(h).Expires, now)...)
+	l.issues = append(l.issues, expiryWarning(allowance(h).Expires, now)...)
 
-	lost := l.incomplete(fin, known, now)
+	// Issues decide what the listing may remove: nothing at all, or nothing of a target.
+	lost := l.recordIncomplete(fin, known, now)
 
 	// An incomplete listing does not tell what is gone.
 	if fin.Complete {
 		if err := l.decideMissing(ctx, h, known, lost, now, fin); err != nil {
 			return nil, err
 		}
-		fin.Gone = l.gone(fin)
+		fin.Gone = l.findGone(fin)
 	}
 
-	fin.Again = again(l.issues, heldSince(known, fin, now), now)
+	fin.Again = repeatAt(l.issues, heldSince(known, fin, now), now)
 	fin.Warnings = l.warnings()
 	for _, i := range l.issues {
 		fin.Issues = append(fin.Issues, catalog.ListingIssue{Code: string(i.Code), Target: i.Target, Text: i.Text, Partial: i.Partial})
@@ -170,15 +172,15 @@ func (l *listing) finish(ctx context.Context, h host.Host, known *catalog.Connec
 	return fin, nil
 }
 
-// giveWay renames a local repository after its directory, if another connection lists its claimed
-// name. A claim never takes or hides a listed repository. A warning tells about it.
-func (l *listing) giveWay(view *catalog.View, repo *host.Repo) {
+// useOwnName renames a local repository after its directory if another connection lists the name that
+// it claims, so that a claim never hides a listed repository. It adds a warning.
+func (l *listing) useOwnName(view *catalog.View, repo *host.Repo) {
 	known := view.RepoByName(repo.Name)
 	if repo.OwnName == "" || known == nil || known.CloneURL == repo.Remote.URL {
 		return
 	}
 
-	// Only another connection's repository counts: this one may list it repeatedly.
+	// If only this connection lists the name, there is no clash.
 	other := slices.IndexFunc(known.Connections, func(c catalog.RepoConnection) bool { return c.Name != l.job.Subject })
 	if other < 0 {
 		return
@@ -203,19 +205,19 @@ func (l *listing) warnings() []string {
 		out = append(out, text)
 	}
 
-	// Thousands of local clones may clash; some of them show the cause.
-	for _, kind := range [][]string{l.renamed, l.shadowed} {
-		out = append(out, kind[:min(len(kind), maxShadowed)]...)
-		if more := len(kind) - maxShadowed; more > 0 {
+	// Thousands of local clones may clash: name some of them.
+	for _, clashes := range [][]string{l.renamed, l.shadowed} {
+		out = append(out, clashes[:min(len(clashes), maxShadowed)]...)
+		if more := len(clashes) - maxShadowed; more > 0 {
 			out = append(out, fmt.Sprintf("and %d more local repositories have names that other connections list", more))
 		}
 	}
 	return out
 }
 
-// shadow returns a warning if a repository without an external id has the name of another
+// shadowWarning returns a warning if a repository without an external id has the name of another
 // connection's repository with another URL. It is then not indexed under that name.
-func shadow(view *catalog.View, repo *host.Repo) string {
+func shadowWarning(view *catalog.View, repo *host.Repo) string {
 	known := view.RepoByName(repo.Name)
 	if repo.ExternalID != "" || known == nil || known.CloneURL == repo.Remote.URL || len(known.Connections) == 0 {
 		return ""
@@ -223,9 +225,9 @@ func shadow(view *catalog.View, repo *host.Repo) string {
 	return fmt.Sprintf("%s is the name of another repository of connection %s: %s is not indexed under it; give it a remote.origin.url or move it to a directory of another name", repo.Name, known.Connections[0].Name, repo.Remote.URL)
 }
 
-// listed converts a listed repository to the catalog's form. Facts that the host does not know stay
-// as the last index job found them.
-func listed(view *catalog.View, repo host.Repo) catalog.ListedRepo {
+// toListedRepo converts a listed repository to the catalog's form. It takes facts that the host does
+// not tell from the catalog, where the last index job has put them.
+func toListedRepo(view *catalog.View, repo host.Repo) catalog.ListedRepo {
 	facts := catalog.RepoFacts{
 		DisplayName: repo.DisplayName,
 		HostKind:    repo.HostType,

@@ -102,7 +102,7 @@ func (w *world) syncBy(s host.Host) {
 	if err := l.flush(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
-	fin, err := l.finish(w.t.Context(), s, known, w.Now())
+	fin, err := l.finishCommand(w.t.Context(), s, known, w.Now())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -233,11 +233,11 @@ func TestListingJob_warnsOfATokenThatExpiresSoon(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	for days, want := range map[int]int{13: 1, 15: 0, -1: 1} {
-		if got := expiry(now.AddDate(0, 0, days), now); len(got) != want {
+		if got := expiryWarning(now.AddDate(0, 0, days), now); len(got) != want {
 			t.Errorf("%d days before its end: %+v", days, got)
 		}
 	}
-	if got := expiry(time.Time{}, now); got != nil {
+	if got := expiryWarning(time.Time{}, now); got != nil {
 		t.Errorf("of a token without an end: %+v", got)
 	}
 }

@@ -22,7 +22,7 @@ const (
 // one of its answers after the other.
 type ownWorld struct {
 	*world
-	sync    *owns
+	sync    *accountSyncer
 	answers []string // numbers of repositories; "401", "403!", "other", ...
 	asked   int
 	anew    int // how often another token was requested
@@ -42,7 +42,7 @@ func newOwnWorld(t *testing.T) *ownWorld {
 	s.Do(&catalog.PutAccount{Account: catalog.User{ID: "ann", Email: "ann@x", Role: catalog.RoleMember, State: catalog.AccountActive}})
 	s.Do(&catalog.LinkIdentity{Identity: catalog.Identity{Provider: ownProvider, Subject: "7", Account: "ann"}})
 	s.give()
-	s.sync = &owns{log: slog.New(slog.DiscardHandler), open: s.open}
+	s.sync = &accountSyncer{log: slog.New(slog.DiscardHandler), open: s.open}
 	return s
 }
 
@@ -200,7 +200,7 @@ func TestJobPlan_schedulesAccountSyncs(t *testing.T) {
 	tell("and does", "grant account_permissions gitea:h.example 7")
 
 	// The limit is for the whole cluster, from the present configuration.
-	k := s.kinds.of(catalog.JobAccountSync)
+	k := s.kinds.find(catalog.JobAccountSync)
 	if got := k.perCluster(s.View().File().Settings); got != 8 {
 		t.Errorf("%d at once", got)
 	}

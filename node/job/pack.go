@@ -41,14 +41,14 @@ func (x *packer) kind() Kind {
 // they are.
 func (x *packer) pack(ctx context.Context, a *attempt) error {
 	began, view := x.now(), a.cluster.View()
-	files, err := x.choose(a, view)
+	files, err := x.chooseFiles(a, view)
 	if err != nil {
 		return err
 	}
 
 	p := newPacking(a.job, files)
 	if len(files) > 0 {
-		if err := x.join(ctx, a, p); err != nil {
+		if err := x.buildPack(ctx, a, p); err != nil {
 			return err
 		}
 	}
@@ -56,11 +56,11 @@ func (x *packer) pack(ctx context.Context, a *attempt) error {
 	// Copy the pack before publishing it: afterwards the small files are removed.
 	p.fin.Holder = a.cluster.Self()
 	if len(p.fin.Repos) > 0 {
-		a.step("copying")
-		p.fin.Second = x.copies.Second(ctx, p.fin.Repos[0].Repo, p.names())
+		a.setStep("copying")
+		p.fin.Second = x.copies.CopyBeforePublish(ctx, p.fin.Repos[0].Repo, p.fileNames())
 	}
 
-	a.step("publishing")
+	a.setStep("publishing")
 	if err := a.finish(ctx, p.fin); err != nil {
 		return fmt.Errorf("publish: %w", err)
 	}
@@ -71,20 +71,21 @@ func (x *packer) pack(ctx context.Context, a *attempt) error {
 	return nil
 }
 
-// choose returns the files to join, of those on this node. It returns an error if there are files
-// to join, but not here yet.
-func (x *packer) choose(a *attempt, view *catalog.View) ([]*hold.ClassFile, error) {
-	all, calm := packable(view)[a.job.Subject], hold.Calm(view)
-	here := slices.DeleteFunc(slices.Clone(all), func(f *hold.ClassFile) bool { return !hasSides(a.files, f) })
-	files := choosePack(here, calm)
-	if len(files) == 0 && len(choosePack(all, calm)) > 0 {
+// chooseFiles returns those files on this node that the job should join. If only files of other nodes
+// could be joined, it returns an error: the job is retried after they were copied here.
+func (x *packer) chooseFiles(a *attempt, view *catalog.View) ([]*hold.ClassFile, error) {
+	all := packableFiles(view)[a.job.Subject]
+	settled := hold.FirstIndexesDone(view)
+	here := slices.DeleteFunc(slices.Clone(all), func(f *hold.ClassFile) bool { return !hasAllFiles(a.files, f) })
+	files := choosePack(here, settled)
+	if len(files) == 0 && len(choosePack(all, settled)) > 0 {
 		return nil, errors.New("the files are not here yet")
 	}
 	return files, nil
 }
 
-// hasSides reports whether this node has a file with all of its side files.
-func hasSides(on *hold.Files, f *hold.ClassFile) bool {
+// hasAllFiles reports whether this node has a file with all of its side files.
+func hasAllFiles(on *hold.Files, f *hold.ClassFile) bool {
 	for _, repo := range f.Repos {
 		for _, s := range repo.Shards {
 			// Skip other files of the repository.
@@ -109,12 +110,13 @@ type packing struct {
 	built []shard.Built
 }
 
-// newPacking returns a job's plan to pack files: which repositories are in them, and which of their
-// shards.
+// newPacking returns the packing of a job: the repositories that use the files, and their shards in
+// them.
 func newPacking(j *catalog.Job, files []*hold.ClassFile) *packing {
 	p := &packing{fin: &catalog.FinishPack{Subject: j.Subject, Fence: j.Fence}}
 
-	from, done := map[string]bool{}, map[catalog.RepoID]bool{}
+	from := map[string]bool{} // ids of the files
+	done := map[catalog.RepoID]bool{}
 	for _, f := range files {
 		from[f.ID] = true
 		p.fin.From = append(p.fin.From, f.ID)
@@ -143,39 +145,40 @@ func newPacking(j *catalog.Job, files []*hold.ClassFile) *packing {
 	return p
 }
 
-// join builds the pack, with its symbols if the files have any.
-func (x *packer) join(ctx context.Context, a *attempt, p *packing) error {
+// buildPack builds the pack, with its symbols if the files have any.
+func (x *packer) buildPack(ctx context.Context, a *attempt, p *packing) error {
 	release, err := x.builder.acquireProcessor(ctx, a)
 	if err != nil {
 		return err
 	}
 	defer release()
 
-	a.step("packing")
+	a.setStep("packing")
 
 	opt := x.builder.options()
-	opt.Progress, opt.Workers = a.count, 1
+	opt.Progress, opt.Workers = a.setCount, 1
 	if p.built, err = a.files.Pack(ctx, p.parts, opt); err != nil {
 		return err
 	}
 
-	if err := a.adopt(p.names()...); err != nil {
+	if err := a.adopt(p.fileNames()...); err != nil {
 		return err
 	}
 
-	// Files without symbols get none from joining.
+	// Join symbols only if some file has symbols.
 	if slices.ContainsFunc(p.parts, func(part shard.Part) bool { return !part.Symbols.IsZero() }) {
-		a.step("joining symbols")
-		if err := x.symbols(ctx, a, p); err != nil {
+		a.setStep("joining symbols")
+		if err := x.joinSymbols(ctx, a, p); err != nil {
 			return err
 		}
 	}
-	p.share(a.files.Size)
+	p.recordShares(a.files.Size)
 	return nil
 }
 
-// symbols copies the symbols of the parts. Only texts without symbols are tagged.
-func (x *packer) symbols(ctx context.Context, a *attempt, p *packing) error {
+// joinSymbols copies the symbols of the parts into the symbols files of the packs. It runs ctags only
+// on texts without symbols.
+func (x *packer) joinSymbols(ctx context.Context, a *attempt, p *packing) error {
 	tag := x.builder.opt.Tagger
 	if tag == nil {
 		tag = func(context.Context, []shard.Untagged, func(shard.Definition), func(int, error)) error { return nil }
@@ -202,31 +205,32 @@ func (x *packer) symbols(ctx context.Context, a *attempt, p *packing) error {
 	return nil
 }
 
-// share records which part of the packs each repository gets.
-func (p *packing) share(size func(name string) int64) {
-	numbers, places := map[shard.FileID]int{}, map[catalog.RepoID]int{}
+// recordShares records which part of the packs each repository gets.
+func (p *packing) recordShares(size func(name string) int64) {
+	packIndex := map[shard.FileID]int{}   // index in p.fin.Packs
+	repoIndex := map[catalog.RepoID]int{} // index in p.fin.Repos
 	for i, repo := range p.fin.Repos {
-		places[repo.Repo] = i
+		repoIndex[repo.Repo] = i
 	}
 
 	for _, b := range p.built {
 		// The command names each pack once; shares refer to it by index.
-		n, ok := numbers[b.Shard]
+		n, ok := packIndex[b.Shard]
 		if !ok {
 			n = len(p.fin.Packs)
-			numbers[b.Shard] = n
+			packIndex[b.Shard] = n
 			p.fin.Packs = append(p.fin.Packs, catalog.ShardRef{
 				ID: b.Shard.String(), Symbols: b.Symbols.String(), Bytes: size(b.Shard.Name(shard.KindShard)), Pack: b.Pack,
 			})
 		}
 
-		repo := &p.fin.Repos[places[b.Repo]]
+		repo := &p.fin.Repos[repoIndex[b.Repo]]
 		repo.Shares = append(repo.Shares, catalog.PackShare{Pack: uint32(n), Docs: uint32(b.Documents), Text: b.TextBytes})
 	}
 }
 
-// names returns the files of the packs.
-func (p *packing) names() []string {
+// fileNames returns the files of the packs.
+func (p *packing) fileNames() []string {
 	var names []string
 	for _, b := range p.built {
 		names = append(names, b.Files()...)

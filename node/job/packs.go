@@ -22,15 +22,15 @@ import (
 
 // Limits of packing.
 const (
-	packText   = 512 << 20 // bytes of text in a pack
-	packRepos  = 16 << 10  // repositories in a pack
-	packLeast  = 8         // least files for a pack
-	packMany   = 2048      // the same while repositories wait for their first index
-	packGrowth = 3         // a file is written again only with others that have this multiple of its text
+	maxPackText      = 512 << 20 // bytes of text in a pack
+	maxPackRepos     = 16 << 10  // repositories in a pack
+	minPackFiles     = 8         // least number of files to join
+	minPackFilesBusy = 2048      // the same while repositories wait for their first index
+	packGrowth       = 3         // a file is written again only with others that have this multiple of its text
 )
 
-// packable returns the files that may be packed, by the subject of their class.
-func packable(view *catalog.View) map[string][]*hold.ClassFile {
+// packableFiles returns the files that may be packed, by the subject of their class.
+func packableFiles(view *catalog.View) map[string][]*hold.ClassFile {
 	out := map[string][]*hold.ClassFile{}
 	for class, files := range hold.ClassesOf(view).Files {
 		for _, f := range files {
@@ -42,21 +42,22 @@ func packable(view *catalog.View) map[string][]*hold.ClassFile {
 	return out
 }
 
-// choosePack returns the files of a class to join: the smallest ones as far as the rule of growth
-// allows, if there are enough, and worn ones. So each byte is written a logarithmic number of
-// times, and again when as much has died.
-func choosePack(files []*hold.ClassFile, calm bool) []*hold.ClassFile {
+// choosePack returns the files of a class to join: the smallest ones as far as packGrowth allows, if
+// there are enough, and those with much dead text. So each byte is written a logarithmic number of
+// times, and once more when as many bytes are dead. settled means that no repository waits for its
+// first index.
+func choosePack(files []*hold.ClassFile, settled bool) []*hold.ClassFile {
 	slices.SortFunc(files, func(a, b *hold.ClassFile) int { return cmp.Or(cmp.Compare(a.Text, b.Text), cmp.Compare(a.ID, b.ID)) })
 
-	least := packLeast
-	if !calm {
-		least = packMany
+	least := minPackFiles
+	if !settled {
+		least = minPackFilesBusy
 	}
 
 	// From small to large: a file joins the smaller ones if these have enough text.
 	take, sum, repos := 0, int64(0), 0
 	for i, f := range files {
-		if sum+f.Text > packText || repos+len(f.Repos) > packRepos {
+		if sum+f.Text > maxPackText || repos+len(f.Repos) > maxPackRepos {
 			break
 		}
 		if f.Text*packGrowth <= sum {
@@ -75,9 +76,9 @@ func choosePack(files []*hold.ClassFile, calm bool) []*hold.ClassFile {
 		sum += f.Text
 	}
 
-	// Dead text costs each search, so also take worn files of any size.
+	// Dead text slows down each search, so also take worn files, whatever their size.
 	for _, f := range files[take:] {
-		if f.Worn() && sum+f.Text <= packText {
+		if f.Worn() && sum+f.Text <= maxPackText {
 			chosen = append(chosen, f)
 			sum += f.Text
 		}
@@ -87,37 +88,37 @@ func choosePack(files []*hold.ClassFile, calm bool) []*hold.ClassFile {
 
 // enqueuePacks enqueues pack jobs for classes with enough files.
 func enqueuePacks(p *planner) {
-	calm, classes := hold.Calm(p.in.View), p.packClasses()
+	settled := hold.FirstIndexesDone(p.in.View)
+	classes := p.packClasses()
 	for _, subject := range slices.Sorted(maps.Keys(classes)) {
 		j := p.in.View.Job(catalog.JobPack, subject)
-		if !p.idle(j, p.settings.ReindexInterval) || len(choosePack(classes[subject], calm)) == 0 {
+		if !p.mayEnqueue(j, p.settings.ReindexInterval) || len(choosePack(classes[subject], settled)) == 0 {
 			continue
 		}
 		if !p.add(&catalog.EnqueueJob{Kind: catalog.JobPack, Subject: subject}) {
-			return
+			return // the plan is full
 		}
 	}
 }
 
 // packClasses returns the files that may be packed, cached for this plan.
 func (p *planner) packClasses() map[string][]*hold.ClassFile {
-	if p.packable == nil {
-		p.packable = packable(p.in.View)
+	if p.packCache == nil {
+		p.packCache = packableFiles(p.in.View)
 	}
-	return p.packable
+	return p.packCache
 }
 
-// packHome returns the live nodes that should hold the files of a class; bound tells whether only
-// those count. It prefers those with most of the files: a newcomer may have none yet.
+// packHome returns the live nodes that should hold the files of a class. Of these it returns those
+// that have most of the files already. bound means that no other node may run the job.
 func packHome(p *planner, j *catalog.Job) (home []string, bound bool) {
 	members, _ := catalog.SubjectMembers(j.Subject)
 	for _, number := range members {
-		if m := p.in.View.MemberNumber(number); m != nil && p.open(m.ID) {
+		if m := p.in.View.MemberNumber(number); m != nil && p.nodeTakesJobs(m.ID) {
 			home = append(home, m.ID)
 		}
 	}
 
-	// Compare bytes of text: present files need no copy.
 	files := p.packClasses()[j.Subject]
 	return nodesWithMost(home, func(id string) (held int64) {
 		for _, f := range files {

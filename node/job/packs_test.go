@@ -38,8 +38,8 @@ func TestChoosePack_mergesSmallIndexFiles(t *testing.T) {
 		{"a pack that the small ones do not outweigh", sizes(append([]int64{3}, eight...)...), true, 8},
 		{"one that they do", sizes(append([]int64{2}, eight...)...), true, 9},
 		{"steps of growth", sizes(1, 4, 16, 64, 256, 1024, 4096, 16384, 65536), true, 0},
-		{"more text than a pack takes", sizes(slices.Repeat([]int64{packText / 10}, 25)...), true, 10},
-		{"large files alone", sizes(slices.Repeat([]int64{packText/2 + 1}, 9)...), true, 0},
+		{"more text than a pack takes", sizes(slices.Repeat([]int64{maxPackText / 10}, 25)...), true, 10},
+		{"large files alone", sizes(slices.Repeat([]int64{maxPackText/2 + 1}, 9)...), true, 0},
 	} {
 		if got := choosePack(c.files, c.calm); len(got) != c.want {
 			t.Errorf("%s: %d files, want %d", c.what, len(got), c.want)
@@ -78,7 +78,7 @@ func TestChoosePack_keepsFilesAndWritesFew(t *testing.T) {
 			}
 		}
 		steps := math.Log(float64(came)/float64(smallest)) / math.Log(packGrowth+1)
-		if len(files) > packLeast+3*int(steps) || float64(written) > steps*float64(came) {
+		if len(files) > minPackFiles+3*int(steps) || float64(written) > steps*float64(came) {
 			t.Errorf("seed %d: %d files after 3,000, each byte written %.1f times; growth allows %.1f", seed, len(files), float64(written)/float64(came), steps)
 		}
 	}
@@ -102,7 +102,7 @@ func packed(t *testing.T, n, nodes int) *world {
 // classes returns the files of each class as "subject: ids of repositories".
 func (w *world) classes() string {
 	var lines []string
-	for subject, files := range packable(w.View()) {
+	for subject, files := range packableFiles(w.View()) {
 		n := 0
 		for _, f := range files {
 			n += len(f.Repos)
@@ -123,7 +123,7 @@ func TestJobPlan_packsIndexedRepositories(t *testing.T) {
 	w.expect("one is indexed, eight are packed", "enqueue pack all\ngrant index 9")
 	w.expect("and granted", "grant pack all")
 	j := w.View().Job(catalog.JobPack, "all")
-	fin := newPacking(j, choosePack(packable(w.View())["all"], true)).fin
+	fin := newPacking(j, choosePack(packableFiles(w.View())["all"], true)).fin
 	pack := fmt.Sprintf("%064x", 99)
 	fin.Packs = []catalog.ShardRef{{ID: pack, Bytes: 40, Pack: 80}}
 	for i := range fin.Repos {
@@ -181,7 +181,7 @@ func TestPackJob_aHolderWritesTheMovedPart(t *testing.T) {
 	w.expect("all are packed", "enqueue pack n1+n2")
 	w.expect("by one of the pair", "grant pack n1+n2")
 	j := w.View().Job(catalog.JobPack, "n1+n2")
-	fin := newPacking(j, choosePack(packable(w.View())["n1+n2"], true)).fin
+	fin := newPacking(j, choosePack(packableFiles(w.View())["n1+n2"], true)).fin
 	pack := fmt.Sprintf("%064x", 99)
 	fin.Packs, fin.Holder, fin.Second = []catalog.ShardRef{{ID: pack, Bytes: 60, Pack: 120}}, "n1", "n2"
 	for i := range fin.Repos {

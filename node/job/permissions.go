@@ -43,8 +43,8 @@ type Answers struct {
 	Oldest   time.Time `json:"oldest,omitzero"` // oldest good answer
 }
 
-// good counts a good answer.
-func (a *Answers) good(at time.Time) {
+// addGood counts an answer that still counts, given at a time.
+func (a *Answers) addGood(at time.Time) {
 	a.Answered++
 	if at.After(a.Newest) {
 		a.Newest = at
@@ -61,7 +61,7 @@ type Permissions struct {
 	index uint64     // index of the view of last
 	last  *PermissionState
 
-	asked  *roaring.Bitmap            // repositories whose hosts were asked, at that view
+	asked  *roaring.Bitmap            // result of askedRepos at that view
 	bySite map[string]*roaring.Bitmap // the same, by host
 }
 
@@ -70,13 +70,13 @@ func (p *Permissions) Of(view *catalog.View) *PermissionState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.last == nil || p.index != view.Index() {
-		p.last, p.index = p.count(view), view.Index()
+		p.last, p.index = p.countState(view), view.Index()
 	}
 	return p.last
 }
 
-// count counts, for the status, how far permissions are synced, by code host.
-func (p *Permissions) count(view *catalog.View) *PermissionState {
+// countState computes the state at a view.
+func (p *Permissions) countState(view *catalog.View) *PermissionState {
 	settings := view.File().Settings
 	s := &PermissionState{
 		Sync:        view.PermissionSync(),
@@ -87,7 +87,7 @@ func (p *Permissions) count(view *catalog.View) *PermissionState {
 		return s
 	}
 
-	// A host gets a row as soon as something is asked of it.
+	// at returns the row of a host, and adds it on first use.
 	hosts := map[string]*HostPermissions{}
 	at := func(site string) *HostPermissions {
 		h := hosts[site]
@@ -112,7 +112,7 @@ func (p *Permissions) count(view *catalog.View) *PermissionState {
 		s.ReposRunning++
 	}
 
-	s.Unlinked = unlinked(view)
+	s.Unlinked = countUnlinked(view)
 	return s
 }
 
@@ -134,7 +134,7 @@ func countPeople(view *catalog.View, at func(site string) *HostPermissions) {
 		case r.Stale:
 			a.Ended++
 		default:
-			a.good(r.At)
+			a.addGood(r.At)
 		}
 
 		if AccessIssue(view.Job(catalog.JobAccountSync, catalog.ReaderKey(x.Site, x.Subject))) != "" {
@@ -145,7 +145,7 @@ func countPeople(view *catalog.View, at func(site string) *HostPermissions) {
 
 // countRepoAnswers counts the repositories whose hosts are asked.
 func (p *Permissions) countRepoAnswers(view *catalog.View, at func(site string) *HostPermissions) {
-	p.follow(view)
+	p.updateAsked(view)
 	failing, answered := roaring.New(), roaring.New()
 	for j := range view.JobsOfKind(catalog.JobRepoSync, catalog.JobFailed, catalog.JobBackoff) {
 		if AccessIssue(j) != "" {
@@ -153,7 +153,7 @@ func (p *Permissions) countRepoAnswers(view *catalog.View, at func(site string) 
 		}
 	}
 
-	// Iterate once for the times. Count everything else by sets.
+	// Read the time of each answer once. Set operations count everything else.
 	times := make([]time.Time, 0, p.asked.GetCardinality())
 	numbers := make([]catalog.RepoID, 0, cap(times))
 	for x := range view.Accesses() {
@@ -172,15 +172,15 @@ func (p *Permissions) countRepoAnswers(view *catalog.View, at func(site string) 
 
 		for i, id := range numbers {
 			if wanted.Contains(id) && !ended.Contains(id) {
-				a.good(times[i])
+				a.addGood(times[i])
 			}
 		}
 	}
 }
 
-// follow updates p.asked and p.bySite to a view.
-func (p *Permissions) follow(view *catalog.View) {
-	asked := askedOf(view)
+// updateAsked brings p.asked and p.bySite up to date with a view.
+func (p *Permissions) updateAsked(view *catalog.View) {
+	asked := askedRepos(view)
 	if asked == p.asked {
 		return
 	}
@@ -205,9 +205,9 @@ func (p *Permissions) follow(view *catalog.View) {
 	p.asked = asked
 }
 
-// askedOf returns the repositories whose hosts are asked who may read them, with the token of a
-// connection.
-func askedOf(view *catalog.View) *roaring.Bitmap {
+// askedRepos returns the repositories for which a connection's token is used to ask the host who may
+// read them.
+func askedRepos(view *catalog.View) *roaring.Bitmap {
 	wanted := view.Asked()
 	return view.CachedSet("asked by a connection", func() func(*catalog.Repo) bool {
 		asked := map[string]bool{} // by connection: whether its host tells about readers
@@ -220,8 +220,8 @@ func askedOf(view *catalog.View) *roaring.Bitmap {
 	})
 }
 
-// unlinked counts the active accounts without an identity at a code host.
-func unlinked(view *catalog.View) (n int) {
+// countUnlinked counts the active accounts without an identity at a code host.
+func countUnlinked(view *catalog.View) (n int) {
 	linked := func(x *catalog.Identity) bool { return view.SiteOfIdentity(x) != "" }
 	for a := range view.Accounts() {
 		if a.State == catalog.AccountActive && !slices.ContainsFunc(view.IdentitiesOf(a.ID), linked) {

@@ -31,7 +31,7 @@ const (
 func plan(ks kinds, in Input) []catalog.Command {
 	p := newPlanner(ks, in)
 
-	// Revoke first: the remaining jobs count as running and limit the grants.
+	// Revoke first, because the jobs that stay limit how many can be granted.
 	p.revoke()
 	for _, k := range ks {
 		if k.Look&in.Look != 0 {
@@ -48,9 +48,9 @@ type planner struct {
 	settings  config.Settings
 	out       []catalog.Command
 	running   map[string]map[catalog.JobKind]int // by node
-	total     map[catalog.JobKind]int
-	packable  map[string][]*hold.ClassFile // cache of packClasses
-	lookCount int                          // number of waiting jobs looked at
+	total     map[catalog.JobKind]int            // sum of running
+	packCache map[string][]*hold.ClassFile       // cache of packClasses
+	lookCount int                                // number of waiting jobs looked at, for tests
 }
 
 func newPlanner(ks kinds, in Input) *planner {
@@ -82,8 +82,8 @@ func (p *planner) node(id string) *hold.Node {
 	return nil
 }
 
-// open reports whether a node takes jobs.
-func (p *planner) open(id string) bool {
+// nodeTakesJobs reports whether the node with an id may get jobs.
+func (p *planner) nodeTakesJobs(id string) bool {
 	n := p.node(id)
 	return n != nil && takesJobs(n)
 }
@@ -95,9 +95,9 @@ func (p *planner) elapsed(since time.Time, d time.Duration) bool {
 	return !p.in.Now.Before(since.Add(d))
 }
 
-// idle reports whether a job may be enqueued again: it never ran, is done, or failed for good at
-// least retry ago.
-func (p *planner) idle(j *catalog.Job, retry time.Duration) bool {
+// mayEnqueue reports whether a job may be enqueued again: it never ran, is done, or failed for good
+// at least retry ago.
+func (p *planner) mayEnqueue(j *catalog.Job, retry time.Duration) bool {
 	return j == nil || j.State == catalog.JobDone || j.State == catalog.JobFailed && p.elapsed(j.FinishedAt, retry)
 }
 
@@ -105,23 +105,22 @@ func (p *planner) idle(j *catalog.Job, retry time.Duration) bool {
 // their deadline. It counts the others as running.
 func (p *planner) revoke() {
 	for j := range p.in.View.JobsOf(catalog.JobRunning) {
-		if why := p.lost(j); why != "" {
+		if why := p.revokeReason(j); why != "" {
 			p.add(&catalog.RevokeJob{Kind: j.Kind, Subject: j.Subject, Fence: j.Fence, Reason: why, NotBefore: p.in.Now})
 			continue
 		}
-		p.count(j.Node, j.Kind)
+		p.countRunning(j.Node, j.Kind)
 	}
 }
 
-// lost returns why a running job must be taken from its node; "" if it need not.
-func (p *planner) lost(j *catalog.Job) string {
+// revokeReason returns why a running job must be taken from its node; "" if it need not.
+func (p *planner) revokeReason(j *catalog.Job) string {
 	n := p.node(j.Node)
 
-	// A restarted node has a new epoch, and none of its old jobs.
 	switch {
 	case n == nil:
 		return "its node was removed"
-	case n.Epoch != j.Epoch:
+	case n.Epoch != j.Epoch: // the epoch changes with each start
 		return "its node has restarted"
 	case n.Lost():
 		return "its node cannot be reached"
@@ -131,8 +130,8 @@ func (p *planner) lost(j *catalog.Job) string {
 	return ""
 }
 
-// count counts one running job of a node.
-func (p *planner) count(node string, kind catalog.JobKind) {
+// countRunning counts one running job of a node.
+func (p *planner) countRunning(node string, kind catalog.JobKind) {
 	if p.running[node] == nil {
 		p.running[node] = map[catalog.JobKind]int{}
 	}
@@ -141,67 +140,68 @@ func (p *planner) count(node string, kind catalog.JobKind) {
 }
 
 // grant grants waiting jobs to nodes: requests by people first, then first indexes, then the
-// longest waiting. It stops when the nodes are full, because thousands of jobs may wait.
+// longest waiting. Each kind of job has a queue in this order. grant always takes the first job of
+// all queues, until the nodes are full: thousands of jobs may wait.
 func (p *planner) grant() {
-	var lines []line
+	var queues []jobQueue
 	for i := range p.kinds {
 		if k := &p.kinds[i]; p.hasRoom(k) {
-			l := line{kind: k}
+			q := jobQueue{kind: k}
 			var stop func()
-			l.next, stop = iter.Pull(p.in.View.JobsToGrant(k.Job, p.in.Now))
+			q.next, stop = iter.Pull(p.in.View.JobsToGrant(k.Job, p.in.Now))
 			defer stop()
-			if l.step(p) {
-				lines = append(lines, l)
+			if q.advance(p) {
+				queues = append(queues, q)
 			}
 		}
 	}
 
-	for len(lines) > 0 {
-		at := firstLine(lines)
-		l := &lines[at]
-		full := p.grantTo(l.kind, l.head)
+	for len(queues) > 0 {
+		at := firstQueue(queues)
+		q := &queues[at]
+		full := p.grantJob(q.kind, q.head)
 		if len(p.out) >= maxCommands {
 			return
 		}
-		if full || !l.step(p) {
-			lines = slices.Delete(lines, at, at+1)
+		if full || !q.advance(p) {
+			queues = slices.Delete(queues, at, at+1)
 		}
 	}
 }
 
-// line is the queue of waiting jobs of a kind.
-type line struct {
+// jobQueue is the queue of waiting jobs of a kind.
+type jobQueue struct {
 	kind *Kind
-	head *catalog.Job
-	next func() (*catalog.Job, bool)
+	head *catalog.Job                // first job
+	next func() (*catalog.Job, bool) // returns the job after it, or false
 }
 
-// step advances to the next job. It returns false at the end.
-func (l *line) step(p *planner) (ok bool) {
+// advance moves the queue to its next job. It returns false at the end.
+func (l *jobQueue) advance(p *planner) (ok bool) {
 	l.head, ok = l.next()
 	p.lookCount++
 	return ok
 }
 
-// firstLine returns the index of the line whose head is to be granted first.
-func firstLine(lines []line) (first int) {
-	for i := range lines {
-		if lines[i].head.GrantedBefore(lines[first].head) {
+// firstQueue returns the index of the queue whose head must be granted first.
+func firstQueue(queues []jobQueue) (first int) {
+	for i := range queues {
+		if queues[i].head.GrantedBefore(queues[first].head) {
 			first = i
 		}
 	}
 	return first
 }
 
-// grantTo grants a job, if it may begin and a node has room. full means that no node has room for
+// grantJob grants a job, if it may begin and a node has room. full means that no node has room for
 // another job of this kind.
-func (p *planner) grantTo(k *Kind, j *catalog.Job) (full bool) {
+func (p *planner) grantJob(k *Kind, j *catalog.Job) (full bool) {
 	if k.Blocked != nil && k.Blocked(p, j) {
 		return false
 	}
 
-	// No suitable node has room. Other jobs of the kind may suit other nodes.
-	n := p.choose(k, j)
+	// If no suitable node has room, another job of this kind may still suit another node.
+	n := p.chooseNode(k, j)
 	if n == nil {
 		return false
 	}
@@ -213,7 +213,7 @@ func (p *planner) grantTo(k *Kind, j *catalog.Job) (full bool) {
 		Epoch:    n.Epoch,
 		Deadline: p.in.Now.Add(k.Timeout(p.settings)),
 	})
-	p.count(n.ID, j.Kind)
+	p.countRunning(n.ID, j.Kind)
 	return !p.hasRoom(k)
 }
 
@@ -224,21 +224,21 @@ func (p *planner) hasRoom(k *Kind) bool {
 	})
 }
 
-// runs reports whether a job is running.
-func (p *planner) runs(kind catalog.JobKind, subject string) bool {
+// isRunning reports whether a job is running.
+func (p *planner) isRunning(kind catalog.JobKind, subject string) bool {
 	j := p.in.View.Job(kind, subject)
 	return j != nil && j.State == catalog.JobRunning
 }
 
-// choose returns the node to run a job: a home node if there are any, then the least busy, then the
-// one with the best score.
-func (p *planner) choose(k *Kind, j *catalog.Job) *hold.Node {
+// chooseNode returns the node to run a job: a home node if there are any, then the least busy, then
+// the one with the best score.
+func (p *planner) chooseNode(k *Kind, j *catalog.Job) *hold.Node {
 	var home []string
 	if k.Home != nil {
 		var bound bool
-		// Bound to nodes that are all absent: wait.
-		if home, bound = k.Home(p, j); bound && len(home) == 0 {
-			return nil
+		home, bound = k.Home(p, j)
+		if bound && len(home) == 0 {
+			return nil // only nodes that are away may run the job
 		}
 	}
 
@@ -255,17 +255,18 @@ func (p *planner) choose(k *Kind, j *catalog.Job) *hold.Node {
 		if !takesJobs(n) || len(home) > 0 && !slices.Contains(home, n.ID) || p.running[n.ID][k.Job] >= k.perNode(p.settings) {
 			continue
 		}
-		if best == nil || p.better(key, n, best, k.Job) {
+		if best == nil || p.prefersNode(key, n, best, k.Job) {
 			best = n
 		}
 	}
 	return best
 }
 
-// better reports whether n suits a job better than than.
-func (p *planner) better(key uint64, n, than *hold.Node, kind catalog.JobKind) bool {
+// prefersNode reports whether n should run a job rather than other: it runs fewer jobs of the kind,
+// or as many and has the higher score for the key.
+func (p *planner) prefersNode(key uint64, n, other *hold.Node, kind catalog.JobKind) bool {
 	score := func(n *hold.Node) float64 { return place.Score(key, place.Member{ID: n.ID, Weight: n.Weight}) }
-	return cmp.Or(cmp.Compare(p.running[n.ID][kind], p.running[than.ID][kind]), cmp.Compare(score(than), score(n))) < 0
+	return cmp.Or(cmp.Compare(p.running[n.ID][kind], p.running[other.ID][kind]), cmp.Compare(score(other), score(n))) < 0
 }
 
 // nodesWithMost returns the nodes with the highest value of held.

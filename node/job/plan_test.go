@@ -19,7 +19,7 @@ const oneConnection = `{"connections": {"a": {"type": "git", "url": "file:///x"}
 
 // table returns the rows of all kinds, without their dependencies.
 func table() kinds {
-	return kinds{(&syncer{}).kind(), (&indexer{}).kind(), (&collector{}).kind(), (&packer{}).kind(), (&readers{}).kind(), (&owns{}).kind()}
+	return kinds{(&syncer{}).kind(), (&indexer{}).kind(), (&collector{}).kind(), (&packer{}).kind(), (&readerSyncer{}).kind(), (&accountSyncer{}).kind()}
 }
 
 // world is a cluster whose jobs a test plans step by step.
@@ -182,10 +182,10 @@ func TestIndexJob_prefersNodesWithTheFiles(t *testing.T) {
 		w.Do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: "1"})
 		// The score decides between equals. Make each of them busy in turn.
 		var on []string
-		p, k := newPlanner(w.kinds, Input{View: w.View(), Nodes: w.nodes}), w.kinds.of(catalog.JobIndex)
-		for n := p.choose(k, w.View().Job(catalog.JobIndex, "1")); n != nil && !slices.Contains(on, n.ID); n = p.choose(k, w.View().Job(catalog.JobIndex, "1")) {
+		p, k := newPlanner(w.kinds, Input{View: w.View(), Nodes: w.nodes}), w.kinds.find(catalog.JobIndex)
+		for n := p.chooseNode(k, w.View().Job(catalog.JobIndex, "1")); n != nil && !slices.Contains(on, n.ID); n = p.chooseNode(k, w.View().Job(catalog.JobIndex, "1")) {
 			on = append(on, n.ID)
-			p.count(n.ID, catalog.JobIndex)
+			p.countRunning(n.ID, catalog.JobIndex)
 		}
 		slices.Sort(on)
 		if got := strings.Join(on, " "); got != step.on {
@@ -234,7 +234,7 @@ func TestSilentNode_isReplacedByALaterMemberAtItsAddress(t *testing.T) {
 	w := newWorld(t, oneConnection, 3)
 	l := newLeader(w.Node("n1"), w.kinds, nil, LeaderOptions{})
 	replacedNow := func() (out []string) {
-		for _, n := range l.members(w.Now()) {
+		for _, n := range l.planNodes(w.Now()) {
 			if n.Replaced {
 				out = append(out, n.ID)
 			}

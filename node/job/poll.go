@@ -15,10 +15,10 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// Poller fetches the mirrors of this node and enqueues index jobs for changed ones. It polls at
-// once if the host reports a push, see Hear. Otherwise it polls the sooner the more recent the last
-// push was, but at least every reindexInterval. A poll without news enters nothing in the cluster's
-// log. If two nodes poll a repository after a partition, that only costs a fetch.
+// Poller fetches the mirrors of this node and enqueues index jobs for changed ones. It polls a
+// repository at once if the host reports a push, see Hear. Otherwise it polls recently pushed ones
+// more often, and each at least every reindexInterval. A poll without news enters nothing in the
+// cluster's log. During a partition two nodes may poll a repository, which only costs a fetch.
 type Poller struct {
 	cluster Cluster
 	remotes *remotes
@@ -33,30 +33,30 @@ type Poller struct {
 	mu      sync.Mutex // guards the fields below
 	polls   map[catalog.RepoID]poll
 	signals map[string]*connectionSignal // by connection
-	calm    calmness
+	quiet   quietTime
 	queue   []candidate // to poll when a running poll ends, in order
-	anew    []candidate // to index for a reason other than a push, in order
+	reindex []candidate // to index because settings or file versions have changed, in order
 }
 
-// maxQueue limits how many polls one round queues. At one round a second and 3 ms of CPU per poll,
-// they take a seventh of a core.
+// maxQueue limits how many polls one round queues. With one round a second and 3 ms of CPU per poll,
+// polling takes a seventh of a core.
 const maxQueue = 50
 
-// maxAnewJobs is the number of waiting index jobs up to which the poller enqueues more for changed
-// settings or file versions. So only so many jobs delay a push.
+// maxAnewJobs: while more index jobs wait, the poller enqueues none for changed settings or file
+// versions, so that a push does not wait behind them.
 const maxAnewJobs = 128
 
-// calmness avoids looking at all repositories while the same repositories, with the same options,
-// cannot be due.
-type calmness struct {
+// quietTime says until when no repository can be due, so that the poller need not look at all of
+// them.
+type quietTime struct {
 	view    *catalog.View
 	options string
-	until   time.Time // while the repositories are the same
-	rest    time.Time // whatever changes
+	until   time.Time // counts only while the repositories are as in view
+	rest    time.Time // counts whatever changes
 }
 
-// holds reports whether nothing can be due yet.
-func (c *calmness) holds(view *catalog.View, options string, now time.Time) bool {
+// nothingDue reports whether no repository can be due yet.
+func (c *quietTime) nothingDue(view *catalog.View, options string, now time.Time) bool {
 	if c.view == nil || c.options != options {
 		return false
 	}
@@ -70,9 +70,9 @@ type poll struct {
 	running bool
 	begun   time.Time // start of the running poll
 
-	stamp    string    // of the last push, as reported by the host
+	stamp    string    // stampOf the last push that the host reported
 	due      bool      // the host has reported a push since the last poll began
-	hotUntil time.Time // until then the host may fail to report further pushes
+	hotUntil time.Time // until then the host may not report further pushes
 	changed  time.Time // when a poll last found something new
 }
 
@@ -96,119 +96,126 @@ func (p *Poller) Run(ctx context.Context) error {
 	defer wg.Wait()
 	for {
 		settings := p.cluster.View().File().Settings
-		for _, id := range p.due(settings.MaxRepoIndexingJobs) {
+		for _, id := range p.duePolls(settings.MaxRepoIndexingJobs) {
 			// Continue with the next repository, without waiting for the next round.
 			wg.Go(func() {
-				for more := true; more && ctx.Err() == nil; id, more = p.another() {
+				for more := true; more && ctx.Err() == nil; id, more = p.nextQueued() {
 					p.poll(ctx, id)
 				}
 			})
 		}
-		p.askAnew(ctx)
+		p.enqueueReindexes(ctx)
 		if !clock.Wait(ctx, min(max(settings.ReindexRepoPollingInterval, 10*time.Millisecond), time.Minute)) {
 			return nil
 		}
 	}
 }
 
-// due returns the repositories to poll now, marked as running. limit bounds the running polls.
-func (p *Poller) due(limit int) []catalog.RepoID {
+// duePolls returns the repositories to poll now, and marks them as running. At most limit polls run.
+func (p *Poller) duePolls(limit int) []catalog.RepoID {
 	view, now := p.cluster.View(), p.now()
 	wanted := wantedKeys{options: p.options(), view: view}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.calm.holds(view, wanted.options, now) {
+	if p.quiet.nothingDue(view, wanted.options, now) {
 		return nil
 	}
 
-	// Repositories that other nodes poll become due here too, and stay due.
+	// next is when to look at all repositories again. A repository that another node polls stays due
+	// here, so its time does not count.
 	next := now.Add(min(othersPause, view.File().Settings.ReindexInterval))
 	var ready []candidate
-	p.queue, p.anew = nil, nil
+	p.queue, p.reindex = nil, nil
 	for repo := range view.Repos() {
 		if p.polls[repo.ID].running || repo.Orphaned() || !repo.Indexed() || repo.Unfetchable != "" {
 			continue
 		}
 
 		key := wanted.keyOf(repo)
-		at := p.next(view, repo, key, now)
+		at := p.nextPoll(view, repo, key, now)
 		if now.Before(at) {
 			if at.Before(next) {
 				next = at
 			}
-		} else if c := (candidate{repo, at, key}); p.mine(view, repo) && (p.polls[repo.ID].due || !rests(view, repo.ID, now)) {
-			// If it is outdated, its index job will fetch it.
-			if p.outdated(repo, key) {
-				p.anew = append(p.anew, c)
-			} else {
-				ready = append(ready, c)
-			}
+			continue
+		}
+		if !p.pollsHere(view, repo) || !p.polls[repo.ID].due && waitsLong(view, repo.ID, now) {
+			continue
+		}
+
+		// An outdated repository needs no poll, because its index job will fetch it.
+		c := candidate{repo, at, key}
+		if p.outdated(repo, key) {
+			p.reindex = append(p.reindex, c)
+		} else {
+			ready = append(ready, c)
 		}
 	}
 
-	// If there are too many, sort them.
-	room := max(0, limit-p.clean(view))
+	// If there are too many, queue the less urgent ones, and look again in the next round.
+	room := max(0, limit-p.forgetGone(view))
 	if len(ready) > room {
-		p.order(ready)
-		ready, p.queue, next = ready[:room], ready[room:min(len(ready), room+maxQueue)], now
+		p.sortByUrgency(ready)
+		ready, p.queue = ready[:room], ready[room:min(len(ready), room+maxQueue)]
+		next = now
 	}
-	if p.order(p.anew); len(p.anew) > 0 {
+	p.sortByUrgency(p.reindex)
+	if len(p.reindex) > 0 {
 		next = now
 	}
 
 	var due []catalog.RepoID
 	for _, c := range ready {
-		p.begin(c)
+		p.markRunning(c)
 		due = append(due, c.repo.ID)
 	}
 
-	// A longer queue goes on at once.
-	p.calm = calmness{view: view, options: wanted.options, until: next}
+	p.quiet = quietTime{view: view, options: wanted.options, until: next}
 	if next.After(now) {
-		p.calm.rest = now.Add(hold.Rest(view.RepoCount()))
+		p.quiet.rest = now.Add(hold.Rest(view.RepoCount()))
 	}
 	return due
 }
 
-// candidate is a repository that may be polled, since the time at.
+// candidate is a repository that is due.
 type candidate struct {
 	repo   *catalog.Repo
-	at     time.Time
-	wanted string // its wantedKey
+	at     time.Time // since when it is due
+	wanted string    // its wantedKey
 }
 
 // outdated reports whether a repository must be indexed for changed settings or file versions, and
 // no job was enqueued for that yet. The caller holds the mutex.
 func (p *Poller) outdated(repo *catalog.Repo, wanted string) bool {
 	s := p.polls[repo.ID]
-	return !s.due && wantedOf(repo.InputKey) != wanted && s.wanted != wanted
+	return !s.due && wantedPart(repo.InputKey) != wanted && s.wanted != wanted
 }
 
-// begin marks a repository as running. The caller holds the mutex.
-func (p *Poller) begin(c candidate) {
+// markRunning marks a repository as running. The caller holds the mutex.
+func (p *Poller) markRunning(c candidate) {
 	s := p.polls[c.repo.ID]
 	s.running, s.begun, s.due = true, p.now(), false
 	p.polls[c.repo.ID] = s
 }
 
-// another returns the next queued repository, or false.
-func (p *Poller) another() (catalog.RepoID, bool) {
+// nextQueued returns the next queued repository, or false.
+func (p *Poller) nextQueued() (catalog.RepoID, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.queue) > 0 {
 		c := p.queue[0]
 		p.queue = p.queue[1:]
 		if !p.polls[c.repo.ID].running {
-			p.begin(c)
+			p.markRunning(c)
 			return c.repo.ID, true
 		}
 	}
 	return 0, false
 }
 
-// askAnew enqueues index jobs for changed settings or file versions. It keeps the queue short, so
-// that a push does not wait long.
-func (p *Poller) askAnew(ctx context.Context) {
+// enqueueReindexes enqueues index jobs for changed settings or file versions, while fewer than
+// maxAnewJobs wait.
+func (p *Poller) enqueueReindexes(ctx context.Context) {
 	room := maxAnewJobs
 	for range p.cluster.View().JobsOfKind(catalog.JobIndex, catalog.JobWaiting) {
 		if room--; room == 0 {
@@ -217,8 +224,8 @@ func (p *Poller) askAnew(ctx context.Context) {
 	}
 
 	p.mu.Lock()
-	some := p.anew[:min(room, len(p.anew))]
-	p.anew = p.anew[len(some):]
+	some := p.reindex[:min(room, len(p.reindex))]
+	p.reindex = p.reindex[len(some):]
 	p.mu.Unlock()
 	if len(some) == 0 {
 		return
@@ -242,10 +249,10 @@ func (p *Poller) askAnew(ctx context.Context) {
 	}
 }
 
-// order sorts candidates: the longest waiting first. Those that wait for changed settings are equal
-// in this; of these the most searched go first, then those with the newest push.
-func (p *Poller) order(ready []candidate) {
-	heat := func(r *catalog.Repo) (most time.Duration) {
+// sortByUrgency sorts candidates: the longest waiting first, then the most searched, then those with
+// the newest push.
+func (p *Poller) sortByUrgency(ready []candidate) {
+	searchTime := func(r *catalog.Repo) (most time.Duration) {
 		for _, s := range r.Shards {
 			most = max(most, p.searched(hold.PartOf(r.ID, s).Shard))
 		}
@@ -253,13 +260,13 @@ func (p *Poller) order(ready []candidate) {
 	}
 
 	slices.SortFunc(ready, func(a, b candidate) int {
-		return cmp.Or(a.at.Compare(b.at), cmp.Compare(heat(b.repo), heat(a.repo)), b.repo.PushedAt.Compare(a.repo.PushedAt))
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(searchTime(b.repo), searchTime(a.repo)), b.repo.PushedAt.Compare(a.repo.PushedAt))
 	})
 }
 
-// clean forgets repositories that left the catalog, and counts the running polls. The caller holds
-// the mutex.
-func (p *Poller) clean(view *catalog.View) (running int) {
+// forgetGone forgets repositories that left the catalog, and counts the running polls. The caller
+// holds the mutex.
+func (p *Poller) forgetGone(view *catalog.View) (running int) {
 	for id, s := range p.polls {
 		if s.running {
 			running++
@@ -289,10 +296,9 @@ func (p *Poller) Polls() (running int, longest catalog.RepoID, began time.Time) 
 // othersPause is the longest pause between two looks at all repositories.
 const othersPause = time.Second
 
-// mine reports whether this node polls a repository: the live holder of its mirror with the best
-// score does.
-func (p *Poller) mine(view *catalog.View, repo *catalog.Repo) bool {
-	// All nodes compute the same result, without agreeing on it.
+// pollsHere reports whether this node should poll a repository. All nodes compute the same node: the
+// live holder of the mirror with the best score.
+func (p *Poller) pollsHere(view *catalog.View, repo *catalog.Repo) bool {
 	best, bestScore := "", 0.0
 	for _, id := range view.Holders(catalog.MirrorKey(repo.ID)) {
 		if !p.cluster.Alive(id) {
@@ -311,28 +317,27 @@ const pollTime = 15 * time.Minute
 // poll fetches a mirror, and enqueues an index job if something is new. It also does so after a
 // failure: the job then shows the failure, and is retried with back-off.
 func (p *Poller) poll(ctx context.Context, id catalog.RepoID) {
-	wanted, changed, err := p.look(ctx, id)
+	wanted, changed, err := p.checkForNews(ctx, id)
 	if ctx.Err() != nil {
 		return
 	}
 
-	ask := changed || err != nil
-	if ask {
+	enqueued := false
+	if changed || err != nil {
+		// If the proposal fails, the next poll finds the change again.
 		_, perr := p.cluster.Propose(ctx, &catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(id)})
-
-		// If the proposal fails, the next poll finds it again.
-		ask = perr == nil || refused(perr)
+		enqueued = perr == nil || refused(perr)
 	}
-	p.note(id, wanted, ask, changed)
+	p.recordPoll(id, wanted, enqueued, changed)
 }
 
-// note records the result of a poll.
-func (p *Poller) note(id catalog.RepoID, wanted string, asked, changed bool) {
+// recordPoll records the result of a poll. enqueued means that it has enqueued an index job.
+func (p *Poller) recordPoll(id catalog.RepoID, wanted string, enqueued, changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.polls[id]
 	s.running, s.at = false, p.now()
-	if asked {
+	if enqueued {
 		s.wanted = wanted
 	}
 	if changed {
@@ -341,12 +346,13 @@ func (p *Poller) note(id catalog.RepoID, wanted string, asked, changed bool) {
 	p.polls[id] = s
 }
 
-// look reports whether a repository should be indexed again.
-func (p *Poller) look(ctx context.Context, id catalog.RepoID) (wanted string, changed bool, err error) {
+// checkForNews fetches the mirror of a repository. changed reports whether the repository should be
+// indexed again; wanted is its wantedKey.
+func (p *Poller) checkForNews(ctx context.Context, id catalog.RepoID) (wanted string, changed bool, err error) {
 	view := p.cluster.View()
 	repo := view.Repo(id)
 
-	// A running job finds it anyway.
+	// A running job fetches the mirror anyway.
 	if repo == nil || p.busy(id) {
 		return "", false, nil
 	}
@@ -370,7 +376,7 @@ func (p *Poller) look(ctx context.Context, id catalog.RepoID) (wanted string, ch
 		names = append(names, catalog.Revision{Name: rev.Name, Commit: rev.Commit})
 	}
 
-	// A changed number of left-out revisions counts, too: people see it.
+	// A changed number of left-out revisions counts, too, because pages show it.
 	changed = inputKey(wanted, names) != repo.InputKey || uint32(leftOut) != repo.LeftOut
-	return wanted, changed || p.copies.Lost(view, repo), nil
+	return wanted, changed || p.copies.AnyFileLost(view, repo), nil
 }

@@ -32,13 +32,13 @@ func (p *progress) start(now time.Time) {
 	p.now.Started, p.now.Step = now, "starting"
 }
 
-func (p *progress) step(name string) {
+func (p *progress) setStep(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now.Step, p.now.Done, p.now.Total = name, 0, 0
 }
 
-func (p *progress) count(done, total int64) {
+func (p *progress) setCount(done, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now.Done, p.now.Total = done, total
@@ -76,8 +76,8 @@ func (r *Runner) Running() []Progress {
 	return all
 }
 
-// short cuts an error text to 500 bytes on one line.
-func short(s string) string {
+// clipError cuts an error text to 500 bytes on one line.
+func clipError(s string) string {
 	s = strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "?")
 	if len(s) > 500 {
 		s = strings.ToValidUTF8(s[:497], "") + "..."

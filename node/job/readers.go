@@ -12,36 +12,36 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// readers asks code hosts who may read repositories, and writes the answers into the catalog.
-type readers struct {
+// readerSyncer asks code hosts who may read repositories, and writes the answers into the catalog.
+type readerSyncer struct {
 	hosts host.Tools
 	log   *slog.Logger
 }
 
 const (
-	readersTime = 30 * time.Minute // time limit of an attempt
-	leastOld    = 72 * time.Hour   // an answer younger than this always counts
-	ageBatch    = 1000             // repositories in one command
+	readerSyncTime = 30 * time.Minute // time limit of an attempt
+	leastOld       = 72 * time.Hour   // an answer younger than this always counts
+	ageBatch       = 1000             // repositories or people in one command
 
-	// Limits of lostTooMuch.
+	// lostTooMuch allows to lose lostCount entries, or all but 1/lostShare of them.
 	lostCount = 20
 	lostShare = 2
 )
 
 // kind returns how the cluster plans and runs the jobs that sync the permissions of a repository.
-func (s *readers) kind() Kind {
+func (s *readerSyncer) kind() Kind {
 	return Kind{
 		Job:        catalog.JobRepoSync,
 		PerCluster: func(s config.Settings) int { return s.MaxRepoPermissionSyncJobs },
-		Timeout:    always(readersTime),
-		Look:       LookRepos, Enqueue: enqueueReaders,
+		Timeout:    always(readerSyncTime),
+		Look:       LookRepos, Enqueue: enqueueReaderSyncs,
 		Run: s.sync,
 	}
 }
 
-// enqueueReaders enqueues due questions about the readers of repositories, first questions first.
-// It also ages out old answers.
-func enqueueReaders(p *planner) {
+// enqueueReaderSyncs enqueues due jobs that ask who may read repositories. Repositories that were
+// never asked about come first. It also makes old answers invalid.
+func enqueueReaderSyncs(p *planner) {
 	interval := p.settings.RepoDrivenPermissionInterval
 	old := AnswersEnd(p.in.Now, interval)
 	var again, stale []catalog.RepoID
@@ -51,17 +51,16 @@ func enqueueReaders(p *planner) {
 			continue
 		}
 
-		// Age out the answer at once, even if the next question has to wait.
+		// Make an old answer invalid at once, even if the next question has to wait.
 		last := p.in.View.Access(repo.ID)
 		if last != nil && last.At.Before(old) && !p.in.View.AccessIsStale(repo) {
 			stale = append(stale, repo.ID)
 		}
 
-		// Vary the interval by a tenth, so that repositories that were asked together once are not
-		// always asked together.
-		rest := interval - interval/10 + spread(repo.ID, interval/5)
+		// Vary the interval by a tenth, so that the questions spread over time.
+		rest := interval - interval/10 + repoOffset(repo.ID, interval/5)
 		switch {
-		case !p.idle(p.in.View.Job(catalog.JobRepoSync, catalog.RepoSubject(repo.ID)), rest):
+		case !p.mayEnqueue(p.in.View.Job(catalog.JobRepoSync, catalog.RepoSubject(repo.ID)), rest):
 		case last == nil:
 			if !p.add(&catalog.EnqueueJob{Kind: catalog.JobRepoSync, Subject: catalog.RepoSubject(repo.ID)}) {
 				return
@@ -88,8 +87,8 @@ func AnswersEnd(now time.Time, interval time.Duration) time.Time {
 	return now.Add(-max(3*interval, leastOld))
 }
 
-// AudienceOf returns the connection used to ask who may read a repository, or nil: it enforces
-// permissions, and its host tells about readers.
+// AudienceOf returns the connection whose host can be asked who may read a repository: it enforces
+// permissions, and its host tells about readers. nil means that there is none.
 func AudienceOf(view *catalog.View, repo *catalog.Repo) config.Connection {
 	mode := view.PermissionSync()
 	for _, link := range repo.Connections {
@@ -101,8 +100,9 @@ func AudienceOf(view *catalog.View, repo *catalog.Repo) config.Connection {
 	return nil
 }
 
-// sync asks who may read a repository, and proposes the difference.
-func (s *readers) sync(ctx context.Context, a *attempt) error {
+// sync asks the host who may read a repository, and proposes the difference to the stored readers.
+// If most readers are gone, it asks a second time, and fails unless both answers are equal.
+func (s *readerSyncer) sync(ctx context.Context, a *attempt) error {
 	view := a.cluster.View()
 	repo := view.Repo(catalog.SubjectRepo(a.job.Subject))
 	if repo == nil {
@@ -124,14 +124,13 @@ func (s *readers) sync(ctx context.Context, a *attempt) error {
 		return fmt.Errorf("hosts of kind %s do not tell who may read a repository: %w", conn.Kind(), errPermanent)
 	}
 
-	a.step("asking for readers")
+	a.setStep("asking for readers")
 	found, err := h.Readers(ctx, repo.ExternalID, repo.DisplayName)
 	if err != nil {
 		return fmt.Errorf("ask who may read the repository: %w", err)
 	}
 
-	// If most readers are gone, ask a second time.
-	known := known(view, repo)
+	known := storedReaders(view, repo)
 	if lostTooMuch(len(known), len(found)) {
 		again, err := h.Readers(ctx, repo.ExternalID, repo.DisplayName)
 		if err != nil {
@@ -143,37 +142,37 @@ func (s *readers) sync(ctx context.Context, a *attempt) error {
 		s.log.Warn("most readers of a repository are gone", "repo", repo.Name, "before", len(known), "now", len(found))
 	}
 	partial := host.ReadershipOf(conn) == host.SomeTold
-	return agreed(a, func() error { return s.difference(ctx, a, repo, found, partial) })
+	return retryStale(a, func() error { return s.proposeDifference(ctx, a, repo, found, partial) })
 }
 
 // maxDifferences limits how often a difference is computed again, because listings of people
 // changed something meanwhile.
 const maxDifferences = 100
 
-// lostTooMuch reports whether a list has lost so much that the host must be asked again: more than
-// both limits, or everything.
+// lostTooMuch reports whether a list of had entries that now has now has lost so many that the host
+// must be asked again.
 func lostTooMuch(had, now int) bool {
 	lost := had - now
 	return lost > 0 && (now == 0 || lost > lostCount && now*lostShare < had)
 }
 
-// agreed proposes a difference again and again, while other answers change the state that it is
-// based on.
-func agreed(a *attempt, difference func() error) (err error) {
+// retryStale calls difference, which proposes a difference to the catalog. It repeats the call while
+// the catalog refuses the proposal because the stored answers have changed since.
+func retryStale(a *attempt, difference func() error) (err error) {
 	for range maxDifferences {
 		err = difference()
-		no, is := catalog.Refused(err)
-		if !is || no.Code != catalog.Stale || !a.holds() {
+		refusal, is := catalog.Refused(err)
+		if !is || refusal.Code != catalog.Stale || !a.holds() {
 			return err
 		}
 	}
 	return err
 }
 
-// difference proposes how the readers differ from the stored ones, in pages if there are many.
-func (s *readers) difference(ctx context.Context, a *attempt, repo *catalog.Repo, found []string, partial bool) error {
+// proposeDifference proposes how the readers differ from the stored ones, in pages if there are many.
+func (s *readerSyncer) proposeDifference(ctx context.Context, a *attempt, repo *catalog.Repo, found []string, partial bool) error {
 	view := a.cluster.View()
-	add, remove := changes(view, repo, found, partial)
+	add, remove := diffReaders(view, repo, found, partial)
 	for {
 		c := &catalog.FinishRepoAccess{
 			Repo:    repo.ID,
@@ -184,8 +183,8 @@ func (s *readers) difference(ctx context.Context, a *attempt, repo *catalog.Repo
 		}
 
 		// Apply removals before additions.
-		c.Remove, remove = cut(remove, catalog.MaxAccessPage)
-		c.Add, add = cut(add, catalog.MaxAccessPage-len(c.Remove))
+		c.Remove, remove = splitAfter(remove, catalog.MaxAccessPage)
+		c.Add, add = splitAfter(add, catalog.MaxAccessPage-len(c.Remove))
 
 		c.More = len(add)+len(remove) > 0
 		if !c.More {
@@ -197,14 +196,14 @@ func (s *readers) difference(ctx context.Context, a *attempt, repo *catalog.Repo
 	}
 }
 
-// changes compares the readers found with the stored ones.
-func changes(view *catalog.View, repo *catalog.Repo, found []string, partial bool) (add, remove []string) {
+// diffReaders compares the readers found with the stored ones. If the observation is partial, it
+// compares with those of partial observations, otherwise with those of complete ones.
+func diffReaders(view *catalog.View, repo *catalog.Repo, found []string, partial bool) (add, remove []string) {
 	may := map[string]bool{}
 	for _, subject := range found {
 		may[subject] = true
 	}
 
-	// Compare only with observations of the same kind, complete or partial.
 	had := map[string]bool{}
 	for _, r := range view.ReadersAt(catalog.SiteOf(repo.ExternalID)) {
 		complete, extra := r.May(repo.ID)
@@ -224,8 +223,8 @@ func changes(view *catalog.View, repo *catalog.Repo, found []string, partial boo
 	return add, remove
 }
 
-// known returns the stored readers of a repository, by all observations.
-func known(view *catalog.View, repo *catalog.Repo) (subjects []string) {
+// storedReaders returns the stored readers of a repository, by all observations.
+func storedReaders(view *catalog.View, repo *catalog.Repo) (subjects []string) {
 	for _, r := range view.ReadersAt(catalog.SiteOf(repo.ExternalID)) {
 		if complete, extra := r.May(repo.ID); complete || extra {
 			subjects = append(subjects, r.Subject)
@@ -234,14 +233,14 @@ func known(view *catalog.View, repo *catalog.Repo) (subjects []string) {
 	return subjects
 }
 
-// cut splits a list after its first n elements.
-func cut(list []string, n int) (head, rest []string) {
+// splitAfter splits a list after its first n elements.
+func splitAfter(list []string, n int) (head, rest []string) {
 	n = min(n, len(list))
 	return list[:n], list[n:]
 }
 
-// AccessIssue returns why the readers of a repository could not be asked, or "". The first two
-// failures do not count.
+// AccessIssue returns why a job that syncs permissions fails; "" if it does not. The first two
+// failures in a row do not count.
 func AccessIssue(j *catalog.Job) string {
 	failed := j != nil && (j.State == catalog.JobFailed || j.State == catalog.JobBackoff && j.Attempt >= 3)
 	if !failed {

@@ -91,7 +91,7 @@ type gate struct {
 	*world
 	host *readersHost
 	site string
-	sync *readers
+	sync *readerSyncer
 }
 
 // Connections to hosts that tell all readers, and some readers.
@@ -107,7 +107,7 @@ func newGate(t *testing.T, connection string) *gate {
 	g.site = string(g.View().File().Connections[0].Kind()) + ":" + strings.TrimPrefix(g.host.URL, "http://")
 	g.Do(&catalog.SayPermissionSync{Node: "n1", Permissions: catalog.PermissionSyncOn})
 	g.list("a", g.site+":7")
-	g.sync = &readers{log: slog.New(slog.DiscardHandler), hosts: host.Tools{
+	g.sync = &readerSyncer{log: slog.New(slog.DiscardHandler), hosts: host.Tools{
 		Transport: http.DefaultTransport, Budgets: host.NewBudgets(g.Now), Now: g.Now,
 		Secret: func(context.Context, config.Token) (string, error) { return "sekret", nil },
 		Wait:   func(context.Context, time.Duration) error { return nil },
@@ -161,7 +161,7 @@ func (g *gate) say(subject string) {
 
 // may returns the stored readers of repository 1.
 func (g *gate) may() []string {
-	ids := known(g.View(), g.View().Repo(1))
+	ids := storedReaders(g.View(), g.View().Repo(1))
 	slices.Sort(ids)
 	return ids
 }
@@ -273,7 +273,7 @@ func TestRepositorySync_writesManyReadersInSeveralCommands(t *testing.T) {
 	}{{"1-20000", 1}, {"1-20001", 1}, {"50001-50009", 2}, {"50001-50009 1-20001", 2}} {
 		a := g.begin(g.Node("n1"))
 		before, found := g.View().Index(), people(step.found)
-		if err := g.sync.difference(t.Context(), a, g.View().Repo(1), found, false); err != nil {
+		if err := g.sync.proposeDifference(t.Context(), a, g.View().Repo(1), found, false); err != nil {
 			t.Fatal(err)
 		}
 		if got := g.View().Index() - before; got != step.want || !slices.Equal(g.may(), found) {
@@ -337,7 +337,7 @@ func TestJobPlan_schedulesRepositorySyncs(t *testing.T) {
 	tell("there is a node", "grant repo_permissions 1")
 	w.answered(1)
 
-	rest := day - day/10 + spread(1, day/5)
+	rest := day - day/10 + repoOffset(1, day/5)
 	w.Pass(rest - time.Second)
 	tell("before its time", "")
 	w.list("a", "gitea:a.example:1", "gitea:a.example:4")

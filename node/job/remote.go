@@ -35,7 +35,7 @@ func (rs *remotes) fetch(ctx context.Context, repo *catalog.Repo, opt git.FetchO
 
 	// Try again if the credential was just changed.
 	if errors.Is(err, git.ErrAuth) && ctx.Err() == nil {
-		if fresh, changed := rs.changed(ctx, repo, remote); changed {
+		if fresh, changed := rs.renewedRemote(ctx, repo, remote); changed {
 			fetched, err = mirror.Fetch(ctx, fresh, opt)
 		}
 	}
@@ -51,9 +51,9 @@ func (rs *remotes) fetch(ctx context.Context, repo *catalog.Repo, opt git.FetchO
 	return mirror, fetched, nil
 }
 
-// changed returns the remote with its present credential, and whether that differs from the refused
-// one.
-func (rs *remotes) changed(ctx context.Context, repo *catalog.Repo, refused git.Remote) (git.Remote, bool) {
+// renewedRemote reads the credential of a repository again after the host refused one. changed
+// reports whether it is another one now.
+func (rs *remotes) renewedRemote(ctx context.Context, repo *catalog.Repo, refused git.Remote) (remote git.Remote, changed bool) {
 	rs.hosts.Refused()
 	fresh, err := rs.remote(ctx, repo)
 	return fresh, err == nil && fresh.Credential != refused.Credential
@@ -90,7 +90,7 @@ func (rs *remotes) remote(ctx context.Context, repo *catalog.Repo) (git.Remote, 
 // revisions returns the revisions to index, none for an empty repository. leftOut counts wanted
 // revisions beyond the limit.
 func (rs *remotes) revisions(ctx context.Context, m *git.Mirror, repo *catalog.Repo) (revs []git.Revision, leftOut int, err error) {
-	b, t := globs(rs.view(), repo)
+	b, t := revisionGlobs(rs.view(), repo)
 	branches, err := glob.Compile(glob.Exact, b...)
 	if err != nil {
 		return nil, 0, fmt.Errorf("branches: %w", err)
@@ -111,8 +111,9 @@ func (rs *remotes) revisions(ctx context.Context, m *git.Mirror, repo *catalog.R
 	return revs, leftOut, nil
 }
 
-// globs returns the globs of all connections of a repository.
-func globs(view *catalog.View, repo *catalog.Repo) (branches, tags []string) {
+// revisionGlobs returns the globs of the branches and tags to index, of all connections of a
+// repository.
+func revisionGlobs(view *catalog.View, repo *catalog.Repo) (branches, tags []string) {
 	for _, link := range repo.Connections {
 		if conn := view.File().Connection(link.Name); conn != nil {
 			revs := conn.Shared().Revisions

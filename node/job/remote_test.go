@@ -122,7 +122,7 @@ func TestWantedKey_coversAllConnections(t *testing.T) {
 		{"more release", "dev main release-*", "v*"},
 		{"release plain", "main release-*", "v*"},
 	} {
-		branches, tags := globs(view, linked("", c.connections))
+		branches, tags := revisionGlobs(view, linked("", c.connections))
 		if strings.Join(branches, " ") != c.branches || strings.Join(tags, " ") != c.tags {
 			t.Errorf("%s: branches %v and tags %v, want %s and %s", c.connections, branches, tags, c.branches, c.tags)
 		}

@@ -72,42 +72,41 @@ func (r *Runner) Busy(id catalog.RepoID) bool {
 	return r.running[catalog.JobKey{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(id)}] != nil
 }
 
-// adjust starts and stops attempts, so that they match the view.
+// adjust starts and stops attempts, so that they match the jobs that the view grants to this node.
 func (r *Runner) adjust(ctx context.Context, wg *sync.WaitGroup) {
-	mine := r.mine()
+	mine := r.ownJobs()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
 	for key, a := range r.running {
-		// A job that no longer runs may have been finished by this attempt, which has not heard of
-		// it yet.
+		// While an attempt is ending, its own command may have ended the job: do not cancel it.
 		switch j := mine[key]; {
 		case a.ending.Load():
 		case j == nil || j.Fence != a.job.Fence:
 			a.cancel(errLost)
-		case r.input(j) != a.input:
+		case r.currentInput(j) != a.input:
 			a.cancel(errChanged)
 		}
 	}
 
 	for key, j := range mine {
 		if r.running[key] == nil { // an old attempt calls adjust when it ends
-			r.start(ctx, wg, key, j)
+			r.startAttempt(ctx, wg, key, j)
 		}
 	}
 }
 
-// input returns the present input of a job.
-func (r *Runner) input(j *catalog.Job) string {
-	kind := r.kinds.of(j.Kind)
+// currentInput returns the present input of a job.
+func (r *Runner) currentInput(j *catalog.Job) string {
+	kind := r.kinds.find(j.Kind)
 	if kind == nil || kind.Input == nil {
 		return ""
 	}
 	return kind.Input(r.cluster.View(), j)
 }
 
-// mine returns the jobs that run on this start of this node, by the catalog.
-func (r *Runner) mine() map[catalog.JobKey]*catalog.Job {
+// ownJobs returns the jobs that the catalog has granted to this node since its start.
+func (r *Runner) ownJobs() map[catalog.JobKey]*catalog.Job {
 	mine := map[catalog.JobKey]*catalog.Job{}
 	for j := range r.cluster.View().JobsOf(catalog.JobRunning) {
 		if j.Node == r.cluster.Self() && j.Epoch == r.cluster.Epoch() {
@@ -117,14 +116,14 @@ func (r *Runner) mine() map[catalog.JobKey]*catalog.Job {
 	return mine
 }
 
-// start starts an attempt. The caller holds the mutex.
-func (r *Runner) start(ctx context.Context, wg *sync.WaitGroup, key catalog.JobKey, j *catalog.Job) {
+// startAttempt starts an attempt. The caller holds the mutex.
+func (r *Runner) startAttempt(ctx context.Context, wg *sync.WaitGroup, key catalog.JobKey, j *catalog.Job) {
 	// Use the duration only: the leader's clock may differ.
 	limit := max(j.Deadline.Sub(j.GrantedAt), time.Millisecond)
 	runCtx, cancelTime := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
 	runCtx, cancel := context.WithCancelCause(runCtx)
 
-	a := &attempt{job: j, input: r.input(j), cluster: r.cluster, files: r.files, cancel: cancel}
+	a := &attempt{job: j, input: r.currentInput(j), cluster: r.cluster, files: r.files, cancel: cancel}
 
 	a.progress.start(r.opt.Now())
 	r.running[key] = a
@@ -133,7 +132,7 @@ func (r *Runner) start(ctx context.Context, wg *sync.WaitGroup, key catalog.JobK
 		defer cancelTime()
 		err := r.run(runCtx, a)
 
-		// The cause of the cancellation tells more than the failure that it caused.
+		// Report why the attempt was cancelled rather than what failed because of it.
 		if err != nil && context.Cause(runCtx) != nil {
 			err = context.Cause(runCtx)
 		}
@@ -141,7 +140,7 @@ func (r *Runner) start(ctx context.Context, wg *sync.WaitGroup, key catalog.JobK
 		cancel(nil)
 
 		// Report before releasing the files: until then only the attempt protects them.
-		r.end(ctx, a, err)
+		r.reportEnd(ctx, a, err)
 		a.release()
 
 		r.mu.Lock()
@@ -163,19 +162,20 @@ func (r *Runner) run(ctx context.Context, a *attempt) (err error) {
 		}
 	}()
 
-	kind := r.kinds.of(a.job.Kind)
+	kind := r.kinds.find(a.job.Kind)
 	if kind == nil {
 		return fmt.Errorf("%s of jobs is not known to this version: %w", a.job.Kind, errPermanent)
 	}
 	return kind.Run(ctx, a)
 }
 
-// end reports a failed attempt. Successful attempts have reported themselves.
-func (r *Runner) end(ctx context.Context, a *attempt, err error) {
+// reportEnd logs the end of an attempt, and reports a failure to the catalog. A successful attempt
+// has proposed its result itself.
+func (r *Runner) reportEnd(ctx context.Context, a *attempt, err error) {
 	j, took := a.job, r.opt.Now().Sub(a.progress.snapshot().Started)
 
-	if a.ended() {
-		err = nil // the attempt succeeded, but was stopped before it heard of that
+	if a.succeeded() {
+		err = nil // it was cancelled after its command was committed
 	}
 
 	r.opt.Observe(j.Kind, took, err)
@@ -188,45 +188,45 @@ func (r *Runner) end(ctx context.Context, a *attempt, err error) {
 
 	// The node stops, or the input changed: release the job, for any node.
 	case ctx.Err() != nil || errors.Is(err, errChanged):
-		r.giveBack(ctx, j)
+		r.releaseJob(ctx, j)
 	default:
 		log.Error("job failed", "err", err)
-		if err := r.fail(ctx, a, err); err != nil && !refused(err) {
+		if err := r.reportFailure(ctx, a, err); err != nil && !refused(err) {
 			log.Error("failure could not be reported", "err", err)
 		}
 	}
 }
 
-// giveBack releases a job, so that it waits again at once. It does not wait for a leader.
-func (r *Runner) giveBack(ctx context.Context, j *catalog.Job) {
+// releaseJob releases a job, so that it waits again at once. It does not wait for a leader.
+func (r *Runner) releaseJob(ctx context.Context, j *catalog.Job) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	_, _, _ = r.cluster.ProposeAll(ctx, &catalog.ReleaseJob{Kind: j.Kind, Subject: j.Subject, Fence: j.Fence}) // on failure the leader revokes it later
 }
 
-// fail reports a failure, and when the job may be retried.
-func (r *Runner) fail(ctx context.Context, a *attempt, failure error) error {
+// reportFailure reports a failure, and when the job may be retried.
+func (r *Runner) reportFailure(ctx context.Context, a *attempt, failure error) error {
 	j := a.job
 	return a.finish(ctx, &catalog.FinishJob{
 		Kind:      j.Kind,
 		Subject:   j.Subject,
 		Fence:     j.Fence,
-		Error:     short(failure.Error()),
+		Error:     clipError(failure.Error()),
 		Permanent: errors.Is(failure, errPermanent),
-		NotBefore: r.again(a, failure),
+		NotBefore: r.retryAt(a, failure),
 
 		TokenRefused: host.RefusesToken(failure),
 	})
 }
 
-// again returns when a failed job is retried: after its back-off, and not before the host's rate
+// retryAt returns when a failed job is retried: after its back-off, and not before the host's rate
 // limit ends.
-func (r *Runner) again(a *attempt, failure error) time.Time {
+func (r *Runner) retryAt(a *attempt, failure error) time.Time {
 	now := r.opt.Now()
 	rest := backoff(a.job, r.opt.Backoff)
-	var told interface{ NotBefore() time.Time }
-	if errors.As(failure, &told) {
-		rest = max(rest, told.NotBefore().Sub(now))
+	var limited interface{ NotBefore() time.Time }
+	if errors.As(failure, &limited) {
+		rest = max(rest, limited.NotBefore().Sub(now))
 	}
 
 	// Use the cluster's clock, like the leader: this node's clock may be wrong.

@@ -275,11 +275,11 @@ func TestJobBackoff_usesTheClustersClock(t *testing.T) {
 		a.progress.start(here)
 
 		ended := granted.Add(10 * time.Second)
-		if got, want := r.again(a, errors.New("it failed")), ended.Add(backoff(a.job, time.Minute)); !got.Equal(want) {
+		if got, want := r.retryAt(a, errors.New("it failed")), ended.Add(backoff(a.job, time.Minute)); !got.Equal(want) {
 			t.Errorf("a clock that is off by %v: again at %v, want %v", off, got, want)
 		}
 		told := vanished{errors.New("not found"), here.Add(10*time.Second + vanishedWait)}
-		if got, want := r.again(a, told), ended.Add(vanishedWait); !got.Equal(want) {
+		if got, want := r.retryAt(a, told), ended.Add(vanishedWait); !got.Equal(want) {
 			t.Errorf("a clock that is off by %v: again at %v where the host told when, want %v", off, got, want)
 		}
 	}
@@ -442,7 +442,7 @@ func TestShortMessage_isCutAtACharacter(t *testing.T) {
 		"":                           "",
 		strings.Repeat("word ", 100): strings.TrimSpace(strings.Repeat("word ", 100)),
 	} {
-		if got := short(in); got != want {
+		if got := clipError(in); got != want {
 			t.Errorf("%.20q is cut to %q, want %q", in, got, want)
 		}
 	}

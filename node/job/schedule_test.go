@@ -222,7 +222,7 @@ func TestJobPlanner_runsOnlyOnTheLeader(t *testing.T) {
 		}
 		w.end("x")
 		w.Do(&catalog.EnqueueJob{Kind: count, Subject: "x"})
-		time.Sleep(2 * settle)
+		time.Sleep(2 * planPause)
 		if got := w.where(); got != "n1" {
 			t.Errorf("right after a change the job runs on %q", got)
 		}
@@ -279,7 +279,7 @@ func TestJobPlanner_looksAgainUnlessThePlanWasCommitted(t *testing.T) {
 		n := &rejectingCluster{w.Node("n1"), c.err}
 		l := newLeader(n, w.kinds, hold.NewPlacer(n, 2, log, w.Now), LeaderOptions{Log: log, Ticks: w.Now})
 		l.plan(t.Context())
-		if made := l.looks(w.View(), nil, w.Now())&LookConnections == 0; made != c.made {
+		if made := l.dueLooks(w.View(), nil, w.Now())&LookConnections == 0; made != c.made {
 			t.Errorf("%v: the look was made: %v", c.err, made)
 		}
 	}

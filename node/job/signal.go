@@ -13,10 +13,10 @@ import (
 // Times between two polls of a repository. If its host reports pushes, only one check a day is
 // needed.
 const (
-	busiest   = 45 * time.Second // while it is being pushed to
-	checkTime = 24 * time.Hour   // if its host reports pushes
-	slack     = 5 * time.Minute  // possible error of a host's clock
-	grace     = 90 * time.Second // possible delay of a host's report
+	busyPause   = 45 * time.Second // pause while a repository is being pushed to
+	checkTime   = 24 * time.Hour   // pause if its host reports pushes
+	clockSlack  = 5 * time.Minute  // possible error of a host's clock
+	reportGrace = 90 * time.Second // possible delay of a host's report
 )
 
 // connectionSignal is the last news about pushes to a connection.
@@ -26,9 +26,9 @@ type connectionSignal struct {
 	hookAt time.Time // last call of a webhook
 }
 
-// fresh reports whether the host still reports pushes.
-func (h *connectionSignal) fresh(now time.Time) bool {
-	return h.signal.Problem == "" && now.Before(h.at.Add(2*h.signal.Every+grace))
+// isFresh reports whether the host still reports pushes.
+func (h *connectionSignal) isFresh(now time.Time) bool {
+	return h.signal.Problem == "" && now.Before(h.at.Add(2*h.signal.Every+reportGrace))
 }
 
 // FollowingState tells how this node learns of pushes to the repositories of a connection.
@@ -59,12 +59,12 @@ func (p *Poller) Following(connection string) FollowingState {
 		LastAt:  h.at,
 		Problem: h.signal.Problem,
 		HookAt:  h.hookAt,
-		Live:    !h.at.IsZero() && h.fresh(p.now()),
+		Live:    !h.at.IsZero() && h.isFresh(p.now()),
 	}
 }
 
-// lastLook returns the start of the last look that this node knows of, for a connection with this
-// definition; zero: none. This node knows the results of that look.
+// lastLook returns when the last look at a connection began whose signal has reached this node;
+// zero: none. A look at another definition of the connection does not count.
 func (p *Poller) lastLook(connection, hash string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,22 +99,22 @@ func (p *Poller) Hear(s *Signal) {
 	h.signal.Marks = nil
 	for _, m := range s.Marks {
 		if repo := view.RepoByExternalID(m.ExternalID); repo != nil {
-			p.take(repo, m, s.Lag, now)
+			p.recordMark(repo, m, s.Lag, now)
 		}
 	}
 
 	// Look at all repositories again: some may be due now.
-	p.calm = calmness{}
+	p.quiet = quietTime{}
 }
 
-// take makes a repository due if its mark is new. After a start the last mark is unknown, and the
-// index decides. The caller holds the mutex.
-func (p *Poller) take(repo *catalog.Repo, m host.Mark, lag time.Duration, now time.Time) {
+// recordMark makes a repository due if its mark is new. The first mark after a start counts as new
+// unless the index includes it. The caller holds the mutex.
+func (p *Poller) recordMark(repo *catalog.Repo, m host.Mark, lag time.Duration, now time.Time) {
 	s, stamp := p.polls[repo.ID], stampOf(m)
 	if s.stamp == stamp {
 		return
 	}
-	if s.stamp != "" || !indexed(repo, m, now) {
+	if s.stamp != "" || !indexIncludes(repo, m, now) {
 		s.due, s.hotUntil = true, now.Add(lag)
 	}
 	s.stamp = stamp
@@ -129,39 +129,39 @@ func stampOf(m host.Mark) string {
 	return m.At.UTC().Format(time.RFC3339Nano)
 }
 
-// indexed reports whether the index of a repository includes a mark.
-func indexed(repo *catalog.Repo, m host.Mark, now time.Time) bool {
+// indexIncludes reports whether the index of a repository includes the push that a mark reports.
+func indexIncludes(repo *catalog.Repo, m host.Mark, now time.Time) bool {
 	if len(m.Commits) == 0 {
 		// The host's clock may be wrong, so a mark near the index time does not count as included.
 		// Nor does any mark if the cluster's clock was ahead then.
-		return m.At.Add(slack).Before(repo.IndexedAt) && !repo.IndexedAt.After(now)
+		return m.At.Add(clockSlack).Before(repo.IndexedAt) && !repo.IndexedAt.After(now)
 	}
 	return slices.ContainsFunc(repo.Revisions, func(r catalog.Revision) bool { return slices.Contains(m.Commits, r.Commit) })
 }
 
-// followed reports whether a host would report a push to a repository. After a start, it waits for
-// the first report. The caller holds the mutex.
-func (p *Poller) followed(view *catalog.View, repo *catalog.Repo, now time.Time) bool {
+// reportsPushes reports whether a host would report a push to a repository. For reportGrace after a
+// start, it expects that of each host that can. The caller holds the mutex.
+func (p *Poller) reportsPushes(view *catalog.View, repo *catalog.Repo, now time.Time) bool {
 	return slices.ContainsFunc(repo.Connections, func(link catalog.RepoConnection) bool {
 		h := p.signals[link.Name]
 		if h == nil {
 			row, tells := host.SignalOf(view.File().Connection(link.Name))
-			return tells && row.Sure && now.Before(p.began.Add(grace)) && !strings.HasPrefix(link.Target, "repos/")
+			return tells && row.Sure && now.Before(p.began.Add(reportGrace)) && !strings.HasPrefix(link.Target, "repos/")
 		}
-		return h.signal.Sure && h.fresh(now) && slices.Contains(h.signal.Targets, link.Target)
+		return h.signal.Sure && h.isFresh(now) && slices.Contains(h.signal.Targets, link.Target)
 	})
 }
 
-// next returns when to poll a repository: the zero time means at once, if its host reported a push
-// or its index is outdated. Otherwise it is some time after the last poll or index. The caller
+// nextPoll returns when to poll a repository: the zero time means at once, if its host reported a
+// push or its index is outdated. Otherwise it is some time after the last poll or index. The caller
 // holds the mutex.
-func (p *Poller) next(view *catalog.View, repo *catalog.Repo, wanted string, now time.Time) time.Time {
+func (p *Poller) nextPoll(view *catalog.View, repo *catalog.Repo, wanted string, now time.Time) time.Time {
 	s := p.polls[repo.ID]
 	if s.due || p.outdated(repo, wanted) {
 		return time.Time{}
 	}
 
-	// The cluster's clock may be ahead of this node's. Such an index was still made before now.
+	// The cluster's clock, which IndexedAt is from, may be ahead of this node's.
 	last := repo.IndexedAt
 	if last.After(now) {
 		last = p.began
@@ -169,36 +169,37 @@ func (p *Poller) next(view *catalog.View, repo *catalog.Repo, wanted string, now
 	if s.at.After(last) {
 		last = s.at
 	}
-	most := view.File().Settings.ReindexInterval
+	longest := view.File().Settings.ReindexInterval
 	switch {
 	case now.Before(s.hotUntil):
-		return last.Add(min(busiest, most))
-	case p.followed(view, repo, now):
+		return last.Add(min(busyPause, longest))
+	case p.reportsPushes(view, repo, now):
 		// Spread the daily checks over the day, also after a start.
-		if first := p.began.Add(-checkTime + spread(repo.ID, checkTime)); first.After(last) {
+		if first := p.began.Add(-checkTime + repoOffset(repo.ID, checkTime)); first.After(last) {
 			last = first
 		}
-		return last.Add(max(checkTime, most))
+		return last.Add(max(checkTime, longest))
 	}
-	return last.Add(adaptive(repo, s, last, most))
+	return last.Add(adaptivePause(repo, s, last, longest))
 }
 
-// adaptive returns the pause between polls of a repository whose host reports nothing: half of the
-// time since the last push, since pushes tend to come in groups.
-func adaptive(repo *catalog.Repo, s poll, last time.Time, most time.Duration) time.Duration {
+// adaptivePause returns the pause after a poll of a repository whose host reports nothing: half of
+// the time between the last push and that poll. Pushes tend to come in groups.
+func adaptivePause(repo *catalog.Repo, s poll, last time.Time, longest time.Duration) time.Duration {
 	pushed := repo.PushedAt
 	if s.changed.After(pushed) || pushed.After(last) {
 		pushed = s.changed // a commit may have any date
 	}
-	if rest := max(last.Sub(pushed)/2, busiest); rest < most {
+	if rest := max(last.Sub(pushed)/2, busyPause); rest < longest {
 		return rest
 	}
 
 	// Spread repositories that were added together.
-	return most - spread(repo.ID, most/10)
+	return longest - repoOffset(repo.ID, longest/10)
 }
 
-// spread returns a part of d that depends only on the repository.
-func spread(id catalog.RepoID, d time.Duration) time.Duration {
+// repoOffset returns a duration between 0 and d that depends only on the repository, to spread work
+// over time.
+func repoOffset(id catalog.RepoID, d time.Duration) time.Duration {
 	return time.Duration(uint64(d) / place.Groups * place.GroupOf(id))
 }

@@ -64,8 +64,8 @@ func TestPushSignal_isNewUnlessTheIndexIncludesIt(t *testing.T) {
 		marks []host.Mark
 		news  []bool
 	}{
-		{"a push long before the index", []host.Mark{at(-slack - 1)}, []bool{false}},
-		{"a push that may be later, by another clock", []host.Mark{at(-slack)}, []bool{true}},
+		{"a push long before the index", []host.Mark{at(-clockSlack - 1)}, []bool{false}},
+		{"a push that may be later, by another clock", []host.Mark{at(-clockSlack)}, []bool{true}},
 		{"the same push again", []host.Mark{at(0), at(0)}, []bool{true, false}},
 		{"a push, and a later one", []host.Mark{at(0), at(time.Second)}, []bool{true, true}},
 		{"another than the last, though it is old", []host.Mark{at(-time.Hour), at(-2 * time.Hour)}, []bool{false, true}},
@@ -78,12 +78,12 @@ func TestPushSignal_isNewUnlessTheIndexIncludesIt(t *testing.T) {
 		for i, mark := range c.marks {
 			mark.ExternalID = "gitea:h:1"
 			l.poll.Hear(&Signal{Connection: "a", Sure: true, Targets: []string{"orgs/x"}, Every: time.Minute, Marks: []host.Mark{mark}})
-			due := l.poll.due(10)
+			due := l.poll.duePolls(10)
 			if (len(due) == 1) != c.news[i] {
 				t.Errorf("%s: mark %d is news: %v, want %v", c.what, i+1, len(due) == 1, c.news[i])
 			}
 			for _, id := range due {
-				l.poll.note(id, "", false, false)
+				l.poll.recordPoll(id, "", false, false)
 			}
 		}
 	}
@@ -104,14 +104,14 @@ func TestPolling_restsWhileTheHostReportsPushes(t *testing.T) {
 		later            time.Duration
 		want             bool
 	}{
-		{"a start, and no word yet", oneOrganisation, nil, grace - 1, true},
-		{"and for too long", oneOrganisation, nil, grace, false},
+		{"a start, and no word yet", oneOrganisation, nil, reportGrace - 1, true},
+		{"and for too long", oneOrganisation, nil, reportGrace, false},
 		{"a host that tells nothing", noSignal, nil, 0, false},
 		{"told", oneOrganisation, &good, 0, true},
-		{"two looks are late", oneOrganisation, &good, 2*time.Minute + grace - 1, true},
-		{"and more than that", oneOrganisation, &good, 2*time.Minute + grace, false},
+		{"two looks are late", oneOrganisation, &good, 2*time.Minute + reportGrace - 1, true},
+		{"and more than that", oneOrganisation, &good, 2*time.Minute + reportGrace, false},
 		{"of something else", oneOrganisation, with(func(s *Signal) { s.Targets = []string{"orgs/y"} }), 0, false},
-		{"of another connection", oneOrganisation, with(func(s *Signal) { s.Connection = "b" }), grace, false},
+		{"of another connection", oneOrganisation, with(func(s *Signal) { s.Connection = "b" }), reportGrace, false},
 		{"some pushes only", oneOrganisation, with(func(s *Signal) { s.Sure = false }), 0, false},
 		{"the look failed", oneOrganisation, with(func(s *Signal) { s.Problem = "no" }), 0, false},
 	} {
@@ -120,7 +120,7 @@ func TestPolling_restsWhileTheHostReportsPushes(t *testing.T) {
 			l.poll.Hear(c.signal)
 		}
 		l.Pass(c.later)
-		if got := l.poll.followed(l.View(), l.View().Repo(1), l.Now()); got != c.want {
+		if got := l.poll.reportsPushes(l.View(), l.View().Repo(1), l.Now()); got != c.want {
 			t.Errorf("%s: the host is believed: %v, want %v", c.what, got, c.want)
 		}
 	}
@@ -136,7 +136,7 @@ func TestPoller_onlyOneHolderOfAMirrorPolls(t *testing.T) {
 			if !l.Alive(id) {
 				continue
 			}
-			if p := newPoller(l.Node(id), nil, nil, l.poll.options, nil, l.Now); p.mine(l.View(), l.View().Repo(1)) {
+			if p := newPoller(l.Node(id), nil, nil, l.poll.options, nil, l.Now); p.pollsHere(l.View(), l.View().Repo(1)) {
 				nodes = append(nodes, id)
 			}
 		}
@@ -167,15 +167,15 @@ func TestPoller_limitsRunningPolls(t *testing.T) {
 	l.poll.polls[99] = poll{}
 	l.Pass(48 * time.Hour)
 
-	first := l.poll.due(2)
+	first := l.poll.duePolls(2)
 	if slices.Sort(first); !slices.Equal(first, []catalog.RepoID{2, 3}) {
 		t.Errorf("%v are polled first, want 2 and 3", first)
 	}
-	if more := l.poll.due(2); len(more) != 0 {
+	if more := l.poll.duePolls(2); len(more) != 0 {
 		t.Errorf("while two polls run %v are polled too", more)
 	}
-	l.poll.note(3, "", false, false)
-	if more := l.poll.due(2); !slices.Equal(more, []catalog.RepoID{1}) {
+	l.poll.recordPoll(3, "", false, false)
+	if more := l.poll.duePolls(2); !slices.Equal(more, []catalog.RepoID{1}) {
 		t.Errorf("when one has ended %v are polled, want 1", more)
 	}
 	if _, kept := l.poll.polls[99]; kept {
@@ -194,12 +194,12 @@ func TestPoller_restsAfterFindingNothingDue(t *testing.T) {
 		for id := range catalog.RepoID(repos) {
 			l.poll.polls[id+1] = poll{at: l.Now()}
 		}
-		if due := l.poll.due(2); len(due) != 0 {
+		if due := l.poll.duePolls(2); len(due) != 0 {
 			t.Fatalf("%v are polled though nothing is due", due)
 		}
 		l.poll.polls[1] = poll{at: l.Now().Add(-48 * time.Hour)}
 		l.Pass(hold.Rest(repos) - time.Millisecond)
-		if due := l.poll.due(2); len(due) != 0 {
+		if due := l.poll.duePolls(2); len(due) != 0 {
 			t.Errorf("%v are polled within the pause", due)
 		}
 		return l
@@ -207,13 +207,13 @@ func TestPoller_restsAfterFindingNothingDue(t *testing.T) {
 
 	l := calm()
 	l.Pass(othersPause)
-	if due := l.poll.due(2); !slices.Equal(due, []catalog.RepoID{1}) {
+	if due := l.poll.duePolls(2); !slices.Equal(due, []catalog.RepoID{1}) {
 		t.Errorf("%v are polled after the pause, want 1", due)
 	}
 
 	l = calm()
 	l.poll.Hear(&Signal{Connection: "a", Sure: true, Targets: []string{"orgs/x"}, Every: time.Minute, Marks: []host.Mark{{ExternalID: "gitea:h:7", Commits: []string{"c1"}}}})
-	if due := l.poll.due(2); !slices.Contains(due, 7) {
+	if due := l.poll.duePolls(2); !slices.Contains(due, 7) {
 		t.Errorf("%v are polled after a push, want 7 among them", due)
 	}
 }
@@ -260,15 +260,15 @@ func TestPoller_changedSettingsEnqueueJobsWithoutPolls(t *testing.T) {
 		return n
 	}
 
-	if due := l.poll.due(2); !slices.Equal(due, []catalog.RepoID{7}) {
+	if due := l.poll.duePolls(2); !slices.Equal(due, []catalog.RepoID{7}) {
 		t.Errorf("%v are looked at, want 7, which was pushed to, alone", due)
 	}
-	l.poll.askAnew(t.Context())
+	l.poll.enqueueReindexes(t.Context())
 	if n := waiting(); n != maxAnewJobs {
 		t.Errorf("%d jobs wait, want %d at a time", n, maxAnewJobs)
 	}
-	l.poll.due(2)
-	if l.poll.askAnew(t.Context()); waiting() != maxAnewJobs {
+	l.poll.duePolls(2)
+	if l.poll.enqueueReindexes(t.Context()); waiting() != maxAnewJobs {
 		t.Errorf("while they wait %d jobs do, want no more of them", waiting())
 	}
 
@@ -277,8 +277,8 @@ func TestPoller_changedSettingsEnqueueJobsWithoutPolls(t *testing.T) {
 		fence := l.Grant(catalog.JobIndex, j.Subject, "n1")
 		l.Do(&catalog.FinishIndex{Repo: catalog.SubjectRepo(j.Subject), Fence: fence, Holder: "n1", InputKey: "other"})
 	}
-	l.poll.due(2)
-	if l.poll.askAnew(t.Context()); waiting() != repos-maxAnewJobs-1 {
+	l.poll.duePolls(2)
+	if l.poll.enqueueReindexes(t.Context()); waiting() != repos-maxAnewJobs-1 {
 		t.Errorf("then %d jobs wait, want the %d that are left", waiting(), repos-maxAnewJobs-1)
 	}
 }
@@ -304,12 +304,12 @@ func TestRunningPolls_returnsTheLongest(t *testing.T) {
 	expect("before any", "none")
 	l.poll.polls[1], l.poll.polls[2] = poll{at: l.Now()}, poll{at: l.Now().Add(time.Minute)}
 	l.Pass(48 * time.Hour)
-	l.poll.due(1)
+	l.poll.duePolls(1)
 	l.Pass(30 * time.Second)
-	l.poll.due(2)
+	l.poll.duePolls(2)
 	l.Pass(15 * time.Second)
 	expect("beside a later one", "2, 1 for 45s")
-	l.poll.note(1, "", false, false)
+	l.poll.recordPoll(1, "", false, false)
 	expect("after its end", "1, 2 for 15s")
 }
 
@@ -416,7 +416,7 @@ func TestPoller_mostSearchedAndNewestPushComeFirst(t *testing.T) {
 	ready := []candidate{{repo: repo(1, 1), at: time.Time{}}, {repo: repo(2, 2), at: time.Time{}}, {repo: repo(3, 0), at: time.Time{}}, {repo: repo(4, 9), at: now}, {repo: repo(5, 0), at: time.Time{}}}
 	used := map[shard.FileID]time.Duration{{3}: time.Second, {5}: time.Minute, {4}: time.Hour}
 	p := &Poller{searched: func(file shard.FileID) time.Duration { return used[file] }}
-	p.order(ready)
+	p.sortByUrgency(ready)
 	var got []catalog.RepoID
 	for _, c := range ready {
 		got = append(got, c.repo.ID)

@@ -18,13 +18,13 @@ type source struct {
 	read   func(n int64) // called with the number of bytes read
 }
 
-// newSource lists the blobs of the revisions. Each bit of a mask means a commit.
+// newSource returns the source of the revisions. Each commit has a bit in the masks of its files.
 func newSource(ctx context.Context, m *git.Mirror, repo *catalog.Repo, revs []git.Revision) (*source, error) {
 	s := &source{mirror: m, repo: shard.Repository{ID: repo.ID, Name: repo.Name}}
 
+	// Revisions with the same commit share its bit.
 	var commits []string
-	at := map[string]int{}
-	// Names of one commit share its bit, so 64 bits are enough.
+	at := map[string]int{} // index in commits
 	for _, rev := range revs {
 		if _, ok := at[rev.Commit]; !ok {
 			at[rev.Commit] = len(commits)
@@ -49,8 +49,8 @@ func newSource(ctx context.Context, m *git.Mirror, repo *catalog.Repo, revs []gi
 	return s, nil
 }
 
-// text returns the size of all blobs.
-func (s *source) text() (n int64) {
+// totalSize returns the size of all blobs.
+func (s *source) totalSize() (n int64) {
 	for _, b := range s.blobs {
 		n += b.Size
 	}

@@ -25,7 +25,7 @@ type Symbols struct {
 	mu     sync.Mutex // guards the fields below
 	view   *catalog.View
 	known  map[catalog.RepoID]unknownPart // repositories with unknown symbols, at the view
-	absent *roaring.Bitmap                // repositories that were incomplete on this node
+	absent *roaring.Bitmap                // repositories with files that this node lacked
 }
 
 // unknownPart sums Files.UnknownSymbols over the parts of a repository.
@@ -45,7 +45,7 @@ func newSymbols(cluster Cluster, files *hold.Files, can bool, wait time.Duration
 // Run enqueues index jobs for repositories with unknown symbols, until ctx ends.
 func (s *Symbols) Run(ctx context.Context) error {
 	for clock.Wait(ctx, min(s.wait, symbolsLook)) {
-		if cmds := s.due(); len(cmds) > 0 {
+		if cmds := s.dueJobs(); len(cmds) > 0 {
 			// Without a leader the next look proposes them again.
 			_, _ = s.cluster.Propose(ctx, cmds...)
 		}
@@ -53,13 +53,13 @@ func (s *Symbols) Run(ctx context.Context) error {
 	return nil
 }
 
-// due returns the jobs for repositories whose symbols are to be retried.
-func (s *Symbols) due() (cmds []catalog.Command) {
+// dueJobs returns commands that enqueue jobs for repositories whose symbols must be retried now.
+func (s *Symbols) dueJobs() (cmds []catalog.Command) {
 	if !s.can {
 		return nil
 	}
 	view := s.cluster.View()
-	for repo, u := range s.unknown(view) {
+	for repo, u := range s.findUnknown(view) {
 		subject := catalog.RepoSubject(repo.ID)
 		if j := view.Job(catalog.JobIndex, subject); j != nil && j.State != catalog.JobDone && j.State != catalog.JobFailed {
 			continue
@@ -71,7 +71,7 @@ func (s *Symbols) due() (cmds []catalog.Command) {
 	return cmds
 }
 
-// pause returns the pause after a number of attempts.
+// pause returns the pause after a number of failed attempts.
 func (s *Symbols) pause(tries int) time.Duration {
 	wait := s.wait
 	for ; tries > 1 && wait < longestSymbols; tries-- {
@@ -83,15 +83,15 @@ func (s *Symbols) pause(tries int) time.Duration {
 // Unknown counts the files on this node whose symbols are unknown, by repository.
 func (s *Symbols) Unknown() map[catalog.RepoID]int {
 	out := map[catalog.RepoID]int{}
-	for repo, u := range s.unknown(s.cluster.View()) {
+	for repo, u := range s.findUnknown(s.cluster.View()) {
 		out[repo.ID] = u.files
 	}
 	return out
 }
 
-// unknown returns the repositories on this node with unknown symbols. It only looks at those that
+// findUnknown returns the repositories on this node with unknown symbols. It only looks at those that
 // changed, or that were incomplete before.
-func (s *Symbols) unknown(view *catalog.View) map[*catalog.Repo]unknownPart {
+func (s *Symbols) findUnknown(view *catalog.View) map[*catalog.Repo]unknownPart {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	changes, ok := catalog.Changes{}, false
@@ -106,7 +106,7 @@ func (s *Symbols) unknown(view *catalog.View) map[*catalog.Repo]unknownPart {
 	look.AddMany(changes.Repos)
 	s.view, s.absent = view, roaring.New()
 	for it := look.Iterator(); it.HasNext(); {
-		s.lookAt(view.Repo(it.Next()))
+		s.countUnknown(view.Repo(it.Next()))
 	}
 
 	out := map[*catalog.Repo]unknownPart{}
@@ -120,8 +120,9 @@ func (s *Symbols) unknown(view *catalog.View) map[*catalog.Repo]unknownPart {
 	return out
 }
 
-// lookAt records the unknown symbols of a repository, or that it is incomplete here.
-func (s *Symbols) lookAt(repo *catalog.Repo) {
+// countUnknown counts the unknown symbols of a repository in s.known, or adds it to s.absent if this
+// node lacks some of its files.
+func (s *Symbols) countUnknown(repo *catalog.Repo) {
 	if repo == nil || !repo.Indexed() {
 		return
 	}

@@ -92,7 +92,7 @@ func TestIndexJob_retriesTextsWhoseSymbolsFailed(t *testing.T) {
 	unknown := newSymbols(nil, y.files, true, time.Minute, time.Now)
 	count := func() string {
 		sum := unknownPart{}
-		for _, u := range unknown.unknown(y.View()) {
+		for _, u := range unknown.findUnknown(y.View()) {
 			sum = u
 		}
 		return fmt.Sprintf("%d after %d, %d texts", sum.files, sum.tries, g.texts.Load())

@@ -32,7 +32,7 @@ func (s *syncer) kind() Kind {
 		Timeout:    always(syncTime),
 		Look:       LookConnections, Enqueue: enqueueSyncs,
 		Home:  syncHome,
-		Input: definition,
+		Input: definitionHash,
 		Run:   s.sync,
 	}
 }
@@ -49,7 +49,7 @@ func syncHome(p *planner, j *catalog.Job) (home []string, bound bool) {
 	key := askerKey(conn)
 	best := ""
 	for i := range p.in.Nodes {
-		if n := &p.in.Nodes[i]; takesJobs(n) && (best == "" || asksRather(key, n.ID, best)) {
+		if n := &p.in.Nodes[i]; takesJobs(n) && (best == "" || prefersAsker(key, n.ID, best)) {
 			best = n.ID
 		}
 	}
@@ -59,8 +59,8 @@ func syncHome(p *planner, j *catalog.Job) (home []string, bound bool) {
 	return []string{best}, false
 }
 
-// definition returns the hash of the connection's present definition.
-func definition(view *catalog.View, j *catalog.Job) string {
+// definitionHash returns the hash of the connection's present definition.
+func definitionHash(view *catalog.View, j *catalog.Job) string {
 	if c := view.Connection(j.Subject); c != nil {
 		return c.Hash
 	}
@@ -88,21 +88,21 @@ func NextSync(s config.Settings, c *catalog.Connection, j *catalog.Job) time.Tim
 		return time.Time{}
 	case j.State == catalog.JobWaiting || j.State == catalog.JobBackoff || j.State == catalog.JobRunning:
 		return j.NotBefore
-	// It listed an outdated definition, so list again soon.
+	// The job listed an outdated definition, so list again soon.
 	case j.State == catalog.JobDone && c.Hash != c.Synced:
 		return j.FinishedAt.Add(min(partialWait, s.ResyncConnectionInterval))
 	}
 
 	next := j.FinishedAt.Add(s.ResyncConnectionInterval)
 
-	// At the latest after the interval.
+	// An incomplete listing is repeated sooner.
 	if j.State == catalog.JobDone && !c.Again.IsZero() && c.Again.Before(next) {
 		next = c.Again
 	}
 	return next
 }
 
-// perHour is the assumed number of calls per hour at hosts that do not tell.
+// perHour is the assumed limit of calls per hour at hosts that do not tell theirs.
 const perHour = 3600
 
 // hintedSync returns when a connection may be listed because of a hint. Such listings use at most a
@@ -116,30 +116,33 @@ func hintedSync(conn config.Connection, c *catalog.Connection, j *catalog.Job) t
 	return j.FinishedAt.Add(row.Every(int(c.Account.Calls), host.Allowance{Limit: int(c.Account.Limit), Reset: c.Account.Reset}))
 }
 
-// again returns when to repeat an incomplete listing: when the host allows calls again, some time
+// repeatAt returns when to repeat an incomplete listing: when the host allows calls again, some time
 // after a failure, or when a second listing would confirm missing repositories. Zero means that a
 // repetition is useless.
-func again(issues []host.Issue, held time.Time, now time.Time) time.Time {
+func repeatAt(issues []host.Issue, held time.Time, now time.Time) time.Time {
 	var at time.Time
-	sooner := func(t time.Time) {
-		if t = later(t, now.Add(partialWait)); at.IsZero() || t.Before(at) {
+
+	// propose sets at to t if that is earlier, but not before partialWait is over.
+	propose := func(t time.Time) {
+		t = laterOf(t, now.Add(partialWait))
+		if at.IsZero() || t.Before(at) {
 			at = t
 		}
 	}
 
-	// Only temporary problems are worth another listing. Others need an owner.
+	// Only a temporary problem may be gone at the next listing. Others need an owner.
 	for _, i := range issues {
 		if i.Partial && i.Passes() {
-			sooner(i.Until)
+			propose(i.Until)
 		}
 	}
 	if !held.IsZero() {
-		sooner(held.Add(shrinkWait))
+		propose(held.Add(shrinkWait))
 	}
 	return at
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
@@ -159,29 +162,28 @@ func (s *syncer) sync(ctx context.Context, a *attempt) error {
 		return err
 	}
 
-	a.step("listing")
+	a.setStep("listing")
 
-	// The difference of the host's counters is the cost of the listing.
-	before := allowance(h)
+	before := allowance(h) // to count the calls of the listing
 	l := newListing(a.cluster.View, a.record, a.job)
 	defer l.close()
-	l.progress = a.count
+	l.progress = a.setCount
 	err = h.List(ctx, l)
 
-	// Write what came before a failure: changed permissions count at once.
-	if failed := l.flush(ctx); err == nil {
-		err = failed
+	// Even after a failure, write what came before it, so that changed permissions count at once.
+	if flushErr := l.flush(ctx); err == nil {
+		err = flushErr
 	}
 
-	// If nothing that the connection names exists any more, the listing still ends normally, and
-	// the usual rules decide about its repositories.
+	// If nothing that the connection names exists any more, its repositories are missing from the
+	// listing like any others, and decideMissing decides about them.
 	nothing := host.NothingThere(err)
 	if err != nil && (!nothing || known.Repos == 0) {
 		return err
 	}
 
-	a.step("confirming what is gone")
-	fin, err := l.finish(ctx, h, known, s.now())
+	a.setStep("confirming what is gone")
+	fin, err := l.finishCommand(ctx, h, known, s.now())
 	if err != nil {
 		return err
 	}
@@ -201,7 +203,8 @@ func allowance(h host.Host) host.Allowance {
 	return host.Allowance{}
 }
 
-// account returns the state of a credential after a listing.
+// account returns the state of a credential after a listing, with the number of calls that the
+// listing has made.
 func account(before, after host.Allowance) catalog.Account {
 	return catalog.Account{
 		Calls:     uint32(after.Calls - before.Calls),
@@ -215,8 +218,8 @@ func account(before, after host.Allowance) catalog.Account {
 // expiryNotice is how long before its expiry a token gives a warning.
 const expiryNotice = 14 * 24 * time.Hour
 
-// expiry returns a warning if a token expires soon.
-func expiry(ends, now time.Time) []host.Issue {
+// expiryWarning returns a warning if a token expires soon.
+func expiryWarning(ends, now time.Time) []host.Issue {
 	if ends.IsZero() || ends.Sub(now) > expiryNotice {
 		return nil
 	}

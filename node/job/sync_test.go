@@ -64,7 +64,7 @@ func TestListingJob_aLocalRepositoryGivesItsNameToTheHosts(t *testing.T) {
 func giveWayOf(view *catalog.View, connection string, list []host.Repo) []string {
 	l := newListing(func() *catalog.View { return view }, nil, &catalog.Job{Subject: connection})
 	for i := range list {
-		l.giveWay(view, &list[i])
+		l.useOwnName(view, &list[i])
 	}
 	return l.renamed
 }
@@ -72,7 +72,7 @@ func giveWayOf(view *catalog.View, connection string, list []host.Repo) []string
 func shadowedOf(view *catalog.View, list []host.Repo) []string {
 	l := newListing(func() *catalog.View { return view }, nil, &catalog.Job{})
 	for i := range list {
-		l.note(view, &list[i])
+		l.noteProblems(view, &list[i])
 	}
 	return l.shadowed
 }

@@ -27,10 +27,10 @@ func (v vanished) Unwrap() error { return v.error }
 // NotBefore returns when to try again.
 func (v vanished) NotBefore() time.Time { return v.until }
 
-// missing asks the hosts of a repository that git did not find. If a host says that it is gone,
-// renamed or no longer selected, missing hints at a listing. Otherwise it returns the failure
-// unchanged.
-func (x *indexer) missing(ctx context.Context, repo *catalog.Repo, failure error) error {
+// explainMissing asks the hosts about a repository that git did not find. If a host says that it is
+// gone, renamed or no longer selected, explainMissing asks for a listing, and returns an error that
+// delays the next try. Otherwise it returns the failure unchanged.
+func (x *indexer) explainMissing(ctx context.Context, repo *catalog.Repo, failure error) error {
 	file := x.remotes.view().File()
 	for _, link := range repo.Connections {
 		conn := file.Connection(link.Name)
@@ -47,8 +47,9 @@ func (x *indexer) missing(ctx context.Context, repo *catalog.Repo, failure error
 			continue
 		}
 
-		now, chosen, err := finder.Lookup(ctx, repo.ExternalID)
-		if err != nil && !errors.Is(err, host.ErrGone) || err == nil && chosen && now.Remote.URL == repo.CloneURL {
+		// The host gives no answer, or knows the repository as the catalog does.
+		found, chosen, err := finder.Lookup(ctx, repo.ExternalID)
+		if err != nil && !errors.Is(err, host.ErrGone) || err == nil && chosen && found.Remote.URL == repo.CloneURL {
 			continue
 		}
 		x.hint(link.Name)
@@ -57,10 +58,10 @@ func (x *indexer) missing(ctx context.Context, repo *catalog.Repo, failure error
 	return failure
 }
 
-// rests reports whether a repository must not be polled yet, because its last job failed with a
-// longer wait than any back-off. After an ordinary failure, as of a full disk, polls go on: the
-// next attempt may succeed.
-func rests(view *catalog.View, id catalog.RepoID, now time.Time) bool {
+// waitsLong reports whether a repository must not be polled yet, because its last job failed and
+// waits longer than any back-off. After other failures, such as a full disk, polls go on, because
+// the next attempt may succeed.
+func waitsLong(view *catalog.View, id catalog.RepoID, now time.Time) bool {
 	const longest = maxBackoff + maxBackoff/5
 	j := view.Job(catalog.JobIndex, catalog.RepoSubject(id))
 	return j != nil && j.State == catalog.JobBackoff && now.Add(longest).Before(j.NotBefore)

@@ -46,7 +46,7 @@ func TestMissingRepository_isLookedUpOnceAndRests(t *testing.T) {
 				repo.ExternalID = "github:github.com:7"
 			}
 
-			err := x.missing(t.Context(), &repo, failure)
+			err := x.explainMissing(t.Context(), &repo, failure)
 			var told interface{ NotBefore() time.Time }
 			rests := errors.As(err, &told) && told.NotBefore().Equal(w.Now().Add(vanishedWait))
 			if !errors.Is(err, git.ErrNoRemote) || rests != c.hinted || (len(hints) == 1) != c.hinted {
@@ -67,7 +67,7 @@ func TestPolling_doesNotRestAfterAnOrdinaryFailure(t *testing.T) {
 	w.Do(&catalog.FinishJob{Kind: catalog.JobIndex, Subject: "1", Fence: fence, Error: "no space left on device", NotBefore: w.Now().Add(maxBackoff)})
 	w.poll.began = w.Now().Add(-time.Hour)
 
-	if due := w.poll.due(10); !slices.Contains(due, 1) {
+	if due := w.poll.duePolls(10); !slices.Contains(due, 1) {
 		t.Errorf("%v are polled, want 1 too", due)
 	}
 }
@@ -82,16 +82,16 @@ func TestRestingRepository_isNotPolledUntilAPush(t *testing.T) {
 	w.Do(&catalog.FinishJob{Kind: catalog.JobIndex, Subject: "1", Fence: fence, Error: "gone", NotBefore: w.Now().Add(vanishedWait)})
 	w.poll.began = w.Now().Add(-time.Hour) // do not wait for the first report of the host
 
-	if due := w.poll.due(10); !slices.Equal(due, []catalog.RepoID{2}) {
+	if due := w.poll.duePolls(10); !slices.Equal(due, []catalog.RepoID{2}) {
 		t.Errorf("%v are polled, want 2 alone", due)
 	}
 	w.poll.Hear(&Signal{Connection: "a", Every: time.Minute, Marks: []host.Mark{{ExternalID: w.View().Repo(1).ExternalID, At: w.Now()}}})
-	if due := w.poll.due(10); !slices.Equal(due, []catalog.RepoID{1}) {
+	if due := w.poll.duePolls(10); !slices.Equal(due, []catalog.RepoID{1}) {
 		t.Errorf("after a push %v are polled, want 1", due)
 	}
-	w.poll.note(1, "", false, false)
+	w.poll.recordPoll(1, "", false, false)
 	w.Pass(vanishedWait)
-	if due := w.poll.due(10); !slices.Contains(due, 1) {
+	if due := w.poll.duePolls(10); !slices.Contains(due, 1) {
 		t.Errorf("when its time has come %v are polled", due)
 	}
 }

@@ -133,7 +133,7 @@ func (y *testNode) run(kind catalog.JobKind, subject string) error {
 	defer cancel(nil)
 	a := &attempt{job: y.View().Job(kind, subject), cluster: y.node, files: y.files, cancel: cancel}
 	defer a.release()
-	err := y.kinds.of(kind).Run(ctx, a)
+	err := y.kinds.find(kind).Run(ctx, a)
 	if err != nil {
 		y.Apply(&catalog.ReleaseJob{Kind: kind, Subject: subject, Fence: a.job.Fence})
 	}
@@ -303,14 +303,14 @@ func TestPolling_enqueuesAnIndexJobForNews(t *testing.T) {
 	}
 	round := func() (due []catalog.RepoID) {
 		y.Pass(y.View().File().Settings.ReindexInterval)
-		due = p.due(10)
+		due = p.duePolls(10)
 		for _, id := range due {
 			p.poll(t.Context(), id)
 		}
 		return due
 	}
 
-	if due := p.due(10); len(due) != 0 {
+	if due := p.duePolls(10); len(due) != 0 {
 		t.Errorf("right after the index %v are polled", due)
 	}
 	if due := round(); len(due) != 2 || waits(1) || waits(2) {
@@ -325,7 +325,7 @@ func TestPolling_enqueuesAnIndexJobForNews(t *testing.T) {
 	if round(); !waits(2) {
 		t.Error("a remote that is gone is not told by a job")
 	}
-	if due := p.due(0); len(due) != 0 {
+	if due := p.duePolls(0); len(due) != 0 {
 		t.Errorf("without room %v are polled", due)
 	}
 }

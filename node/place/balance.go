@@ -10,11 +10,11 @@ import (
 func (p *plan) balance() {
 	stuck := make([]bool, len(p.members))
 	for range 4*len(p.units) + len(p.members) {
-		to := p.emptiest(stuck)
+		to := p.emptiestMember(stuck)
 		if to < 0 {
 			break
 		}
-		if !p.give(to) {
+		if !p.moveTo(to) {
 			stuck[to] = true
 		}
 	}
@@ -23,7 +23,7 @@ func (p *plan) balance() {
 	// to any member with room.
 	full := make([]bool, len(p.members))
 	for range 4*len(p.units) + len(p.members) {
-		from := p.fullest(full)
+		from := p.fullestMember(full)
 		if from < 0 {
 			return
 		}
@@ -33,59 +33,63 @@ func (p *plan) balance() {
 	}
 }
 
-// emptiest returns the member furthest below its share; -1 if none is below.
-func (p *plan) emptiest(stuck []bool) int {
+// emptiestMember returns the member furthest below its share, except those in skip; -1 if none is
+// below.
+func (p *plan) emptiestMember(skip []bool) int {
 	best := -1
-	for _, i := range p.open {
-		if stuck[i] || p.members[i].Full || p.ratio(i) >= capUnder {
+	for _, i := range p.eligible {
+		if skip[i] || p.members[i].Full || p.loadRatio(i) >= capUnder {
 			continue
 		}
-		if best < 0 || p.ratio(i) < p.ratio(best) {
+		if best < 0 || p.loadRatio(i) < p.loadRatio(best) {
 			best = i
 		}
 	}
 	return best
 }
 
-// fullest returns the member furthest above its share; -1 if none is above.
-func (p *plan) fullest(stuck []bool) int {
+// fullestMember returns the member furthest above its share, except those in skip; -1 if none is
+// above.
+func (p *plan) fullestMember(skip []bool) int {
 	best := -1
-	for _, i := range p.open {
-		if stuck[i] || p.ratio(i) <= capOver {
+	for _, i := range p.eligible {
+		if skip[i] || p.loadRatio(i) <= capOver {
 			continue
 		}
-		if best < 0 || p.ratio(i) > p.ratio(best) {
+		if best < 0 || p.loadRatio(i) > p.loadRatio(best) {
 			best = i
 		}
 	}
 	return best
 }
 
-// give moves one unit to a member, from the fullest member with a unit that fits.
-func (p *plan) give(to int) bool {
-	donors := slices.Clone(p.open)
+// moveTo moves one unit to a member, from the fullest member with a unit that fits. It returns false
+// if no unit fits.
+func (p *plan) moveTo(to int) bool {
+	donors := slices.Clone(p.eligible)
 	slices.SortFunc(donors, func(a, b int) int {
-		return cmp.Or(cmp.Compare(p.ratio(b), p.ratio(a)), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(p.loadRatio(b), p.loadRatio(a)), cmp.Compare(a, b))
 	})
 
 	// Donors come from the fullest down, so the first that is no fuller ends the search.
 	for _, from := range donors {
-		if p.ratio(from) <= p.ratio(to) || from == to {
+		if p.loadRatio(from) <= p.loadRatio(to) || from == to {
 			break
 		}
-		if u := p.pick(from, to); u >= 0 {
-			p.move(u, from, to)
+		if u := p.pickUnit(from, to); u >= 0 {
+			p.moveUnit(u, from, to)
 			return true
 		}
 	}
 	return false
 }
 
-// moveFrom moves one unit from a member to the emptiest member that can take it.
+// moveFrom moves one unit from a member to the emptiest member that can take it. It returns false if
+// no member can.
 func (p *plan) moveFrom(from int) bool {
-	takers := slices.Clone(p.open)
+	takers := slices.Clone(p.eligible)
 	slices.SortFunc(takers, func(a, b int) int {
-		return cmp.Or(cmp.Compare(p.ratio(a), p.ratio(b)), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(p.loadRatio(a), p.loadRatio(b)), cmp.Compare(a, b))
 	})
 
 	// Takers come from the emptiest up, so the first that has its share ends the search.
@@ -93,26 +97,26 @@ func (p *plan) moveFrom(from int) bool {
 		if to == from || p.members[to].Full {
 			continue
 		}
-		if p.ratio(to) >= 1 {
+		if p.loadRatio(to) >= 1 {
 			break
 		}
 
-		if u := p.pick(from, to); u >= 0 {
-			p.move(u, from, to)
+		if u := p.pickUnit(from, to); u >= 0 {
+			p.moveUnit(u, from, to)
 			return true
 		}
 	}
 	return false
 }
 
-// pick chooses a unit to move: one that narrows the gap between the two members, and among those
-// the one with the best score at the target.
-func (p *plan) pick(from, to int) int {
+// pickUnit returns the unit to move between two members; -1 if there is none. The unit must narrow
+// the gap between them. Of those it takes the one that the new member suits best by score.
+func (p *plan) pickUnit(from, to int) int {
 	best, bestScore := -1, 0.0
 	for u := range p.held[from] {
 		w := size(p.units[u])
-		if (p.load[to]+w)/p.fair[to] >= p.ratio(from) {
-			continue // the two members would only change roles
+		if (p.load[to]+w)/p.fair[to] >= p.loadRatio(from) {
+			continue // afterwards the new member would be as full as the old one was
 		}
 		if !p.fits(u, to, slices.Index(p.targets[u], from)) {
 			continue
@@ -128,4 +132,4 @@ func (p *plan) pick(from, to int) int {
 	return best
 }
 
-func (p *plan) ratio(i int) float64 { return p.load[i] / p.fair[i] }
+func (p *plan) loadRatio(i int) float64 { return p.load[i] / p.fair[i] }

@@ -70,43 +70,43 @@ func Score(key uint64, m Member) float64 {
 	return weight(m) / -math.Log(x)
 }
 
-// Plan returns the targets of each unit, in the order of units. copies is the wanted number; fewer
-// members give fewer copies. With balance, data also moves from members that have too much to
-// members that have too little. Without it, only missing targets are filled. The result depends
-// only on the arguments, and another Plan with it changes nothing.
+// Plan returns the members that should hold each unit, in the order of units. copies is the wanted
+// number of copies; with fewer members there are fewer. With balance, data also moves from members
+// that have too much to members that have too little. Without it, only missing targets are added.
+// The result depends only on the arguments. Plan returns its own result unchanged.
 func Plan(members []Member, units []Unit, copies int, balance bool) [][]string {
 	p := newPlan(members, units, copies)
-	if len(p.open) == 0 {
-		return p.names()
+	if len(p.eligible) == 0 {
+		return p.targetIDs()
 	}
 
 	// Keep all present targets before filling any, so that a new unit takes no room from an old
 	// one.
 	for _, u := range p.order {
-		p.keep(u)
+		p.keepTargets(u)
 	}
 	for _, u := range p.order {
-		p.fill(u)
+		p.addTargets(u)
 	}
 
 	if balance {
 		p.balance()
 	}
-	return p.names()
+	return p.targetIDs()
 }
 
 // plan is the state of one call of Plan.
 type plan struct {
-	members []Member
-	open    []int // indexes of members that may be targets, sorted by ID
-	zones   int   // number of zones of open members
-	units   []Unit
-	order   []int   // indexes of units, the largest first
-	targets [][]int // by unit: indexes into members
-	load    []float64
-	fair    []float64
-	copies  int
-	held    []map[int]bool // by member: its units; for balancing
+	members  []Member
+	eligible []int // indexes of members that may be targets, sorted by ID
+	zones    int   // number of zones of open members
+	units    []Unit
+	order    []int   // indexes of units, the largest first
+	targets  [][]int // by unit: indexes into members
+	load     []float64
+	fair     []float64
+	copies   int
+	held     []map[int]bool // by member: its units; for balancing
 }
 
 // newPlan prepares a plan: which members may hold copies, the fair share of each, and the order in
@@ -119,14 +119,14 @@ func newPlan(members []Member, units []Unit, copies int) *plan {
 	var sum float64
 	for i, m := range p.members {
 		if !m.Leaving {
-			p.open = append(p.open, i)
+			p.eligible = append(p.eligible, i)
 			zones[m.Zone] = true
 			sum += weight(m)
 		}
 	}
 
 	p.zones = len(zones)
-	p.copies = min(max(copies, 1), len(p.open))
+	p.copies = min(max(copies, 1), len(p.eligible))
 
 	var total float64 // bytes of all copies
 	p.order = make([]int, len(units))
@@ -145,31 +145,31 @@ func newPlan(members []Member, units []Unit, copies int) *plan {
 	p.held = make([]map[int]bool, len(p.members))
 
 	// The fair share of a member follows from its weight.
-	for _, i := range p.open {
+	for _, i := range p.eligible {
 		p.fair[i] = total * weight(p.members[i]) / sum
 		p.held[i] = map[int]bool{}
 	}
 	return p
 }
 
-// keep keeps the present targets of a unit that may stay.
-func (p *plan) keep(u int) {
+// keepTargets adds the present targets of a unit again, unless they leave or share a zone.
+func (p *plan) keepTargets(u int) {
 	for _, id := range p.units[u].Targets {
 		i, ok := slices.BinarySearchFunc(p.members, id, func(m Member, id string) int { return cmp.Compare(m.ID, id) })
 		if ok && !p.members[i].Leaving && len(p.targets[u]) < p.copyCount() && p.fits(u, i, -1) {
-			p.add(u, i)
+			p.addTarget(u, i)
 		}
 	}
 }
 
-// fill adds targets to a unit by score until there are enough. It tries to stay within the limits
-// of load first.
-func (p *plan) fill(u int) {
+// addTargets adds members to a unit until there are enough, those with the highest score first. It
+// prefers members with room, as the rules below say.
+func (p *plan) addTargets(u int) {
 	if len(p.targets[u]) >= p.copyCount() {
 		return
 	}
 
-	ranked := slices.Clone(p.open)
+	ranked := slices.Clone(p.eligible)
 
 	score := make([]float64, len(p.members)) // computed once, because each score needs a logarithm
 	for _, i := range ranked {
@@ -180,8 +180,8 @@ func (p *plan) fill(u int) {
 		return cmp.Or(cmp.Compare(score[b], score[a]), cmp.Compare(a, b))
 	})
 
-	// Each rule gives up a demand of the one before: the fair share, then different zones, then
-	// room on the disk.
+	// Each rule is less strict than the one before: it gives up the fair share, then different
+	// zones, then room on the disk.
 	rules := []func(i int) bool{
 		func(i int) bool {
 			return !p.members[i].Full && p.fits(u, i, -1) && p.load[i]+size(p.units[u]) <= capFill*p.fair[i]
@@ -197,17 +197,17 @@ func (p *plan) fill(u int) {
 				return
 			}
 			if allowed(i) {
-				p.add(u, i)
+				p.addTarget(u, i)
 			}
 		}
 	}
 }
 
 // copyCount returns the number of copies of each unit.
-func (p *plan) copyCount() int { return min(p.copies, len(p.open)) }
+func (p *plan) copyCount() int { return min(p.copies, len(p.eligible)) }
 
-// fits reports whether member i may hold unit u beside its targets. The target at index instead
-// does not count, because it will leave.
+// fits reports whether member i may become a target of unit u without two copies in one zone, if
+// there are zones enough. instead is the index of a target that member i would replace; -1: none.
 func (p *plan) fits(u, i, instead int) bool {
 	shared := false
 	zones := map[string]bool{}
@@ -224,14 +224,14 @@ func (p *plan) fits(u, i, instead int) bool {
 	return !shared || p.zones < p.copies || len(zones) >= min(p.zones, p.copyCount())
 }
 
-func (p *plan) add(u, i int) {
+func (p *plan) addTarget(u, i int) {
 	p.targets[u] = append(p.targets[u], i)
 	p.load[i] += size(p.units[u])
 	p.held[i][u] = true
 }
 
-// move moves a unit from one member to another, and updates their loads.
-func (p *plan) move(u, from, to int) {
+// moveUnit moves a unit from one member to another, and updates their loads.
+func (p *plan) moveUnit(u, from, to int) {
 	p.targets[u][slices.Index(p.targets[u], from)] = to
 	p.load[from] -= size(p.units[u])
 	p.load[to] += size(p.units[u])
@@ -239,8 +239,8 @@ func (p *plan) move(u, from, to int) {
 	p.held[to][u] = true
 }
 
-// names returns the ids of the members of each unit.
-func (p *plan) names() [][]string {
+// targetIDs returns the ids of the members of each unit.
+func (p *plan) targetIDs() [][]string {
 	out := make([][]string, len(p.targets))
 	for u, ts := range p.targets {
 		for _, i := range ts {
