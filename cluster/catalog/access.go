@@ -31,19 +31,20 @@ func Guest() Viewer { return Viewer{Role: RoleGuest, Name: "anonymous"} }
 // Operator returns the viewer for the administrator of the host.
 func Operator() Viewer { return Viewer{Role: RoleOwner, Name: "operator", All: true} }
 
-// sight is the cached set of one account, with the inputs it was computed from. It is valid while
-// all inputs are still the same pointers: records and sets are replaced, never changed.
-type sight struct {
+// accountSet is the cached set of repositories that one account may see, with the inputs it was
+// computed from. It is valid while all inputs are the same pointers, because records and sets are
+// replaced, never changed.
+type accountSet struct {
 	user         *User
 	grants       []*Grants
-	reads        []reads
+	reads        []hostAccess
 	listed, open *roaring.Bitmap
 	set          *roaring.Bitmap
 }
 
-// maxSights bounds the cache of sets per account: the sets of 2,000 people who see 50,000
+// maxAccountSets bounds the cache of sets per account: the sets of 2,000 people who see 50,000
 // repositories each take 33 MB.
-const maxSights = 2000
+const maxAccountSets = 2000
 
 // Visible returns the set of repositories that a viewer may know of:
 //
@@ -69,16 +70,17 @@ func (v *View) Visible(who Viewer) *roaring.Bitmap {
 	if a == nil || a.State != AccountActive {
 		return roaring.New()
 	}
-	grants, reads := v.GrantsOf(a.ID), v.readsOf(a.ID)
+	grants, reads := v.GrantsOf(a.ID), v.hostAccessOf(a.ID)
 	if len(grants)+len(reads) == 0 {
 		return v.openSet()
 	}
-	return v.sightOf(a, grants, reads, v.listedSet(), v.openSet())
+	return v.accountSetOf(a, grants, reads, v.listedSet(), v.openSet())
 }
 
-// sightOf returns the set of an account that sees more than what is open. The set is computed once
-// and reused until the account, its grants, its access at code hosts, or the repositories change.
-func (v *View) sightOf(a *User, grants []*Grants, reads []reads, listed, open *roaring.Bitmap) *roaring.Bitmap {
+// accountSetOf returns the set of an account that sees more than what is open. The set is computed
+// once and reused until the account, its grants, its access at code hosts, or the repositories
+// change.
+func (v *View) accountSetOf(a *User, grants []*Grants, reads []hostAccess, listed, open *roaring.Bitmap) *roaring.Bitmap {
 	v.sets.mu.Lock()
 	last := v.sets.viewers[a.ID]
 	v.sets.mu.Unlock()
@@ -94,28 +96,28 @@ func (v *View) sightOf(a *User, grants []*Grants, reads []reads, listed, open *r
 		set.Or(g.Set())
 	}
 	for _, r := range reads {
-		set.Or(r.set())
+		set.Or(r.repos())
 		if !r.refused() {
-			set.Or(v.linkedAt(r.site))
+			set.Or(v.openToLinkedAt(r.site))
 		}
 	}
 	set.And(listed)
 	set.Or(open)
 
-	// Drop the whole cache when it is full. Active accounts are computed again at once, and no
-	// order of use has to be remembered.
+	// Drop the whole cache when it is full. That is simpler than to find the least used set, and
+	// the sets of active accounts are soon there again.
 	v.sets.mu.Lock()
 	defer v.sets.mu.Unlock()
-	if v.sets.viewers == nil || len(v.sets.viewers) >= maxSights {
-		v.sets.viewers = map[string]*sight{}
+	if v.sets.viewers == nil || len(v.sets.viewers) >= maxAccountSets {
+		v.sets.viewers = map[string]*accountSet{}
 	}
-	v.sets.viewers[a.ID] = &sight{a, grants, reads, listed, open, set}
+	v.sets.viewers[a.ID] = &accountSet{a, grants, reads, listed, open, set}
 	return set
 }
 
 // Enforces reports whether some connection enforces permissions, so that viewers may see different
-// repositories. It depends on the configuration alone. So an answer that is shorter because of it
-// reveals nothing about the repositories.
+// repositories. It depends on the configuration alone, so its result reveals nothing about hidden
+// repositories.
 func (v *View) Enforces() bool {
 	for _, e := range v.enforcements() {
 		if e.private {
@@ -152,9 +154,9 @@ func (v *View) enforcements() map[string]enforcement {
 	return all
 }
 
-// isOpen reports whether a repository is open to everybody. One enforcing connection closes it,
-// whatever the others say. A connection that the configuration does not name closes it, too: if the
-// file cannot be read, nothing is open.
+// isOpen reports whether a repository is open to everybody. One connection that enforces permissions
+// closes it, whatever the others say. A connection that the configuration does not name closes it
+// too. So nothing is open while the configuration cannot be read.
 func isOpen(r *Repo, enforced map[string]enforcement) bool {
 	// Older records have no visibility, only whether the repository is public.
 	public := r.Visibility == Public || r.Visibility == VisibilityUnknown && r.Public
@@ -171,14 +173,14 @@ func isOpen(r *Repo, enforced map[string]enforcement) bool {
 // the repository. A connection does not count while it is hidden because its host has refused its
 // token for long. The filter is valid for this view; calls are cheap.
 func (v *View) Shown() func(*Repo) bool {
-	hidden := v.hidden()
+	hidden := v.hiddenConnections()
 	return func(r *Repo) bool {
 		return slices.ContainsFunc(r.Connections, func(c RepoConnection) bool { return !slices.Contains(hidden, c.Name) })
 	}
 }
 
-// where returns the set of the repositories for which cond holds.
-func (v *View) where(cond func(*Repo) bool) *roaring.Bitmap {
+// reposWhere returns the set of the repositories for which cond holds.
+func (v *View) reposWhere(cond func(*Repo) bool) *roaring.Bitmap {
 	set := roaring.New()
 	for r := range v.Repos() {
 		if cond(r) {
@@ -200,7 +202,7 @@ func (v *View) Context(name string) (*roaring.Bitmap, bool) {
 	// Compute the set once per state of the repositories: many searches use the same context.
 	return v.CachedSet("context "+def.Name, func() func(*Repo) bool {
 		scope, shown := newScope(def), v.Shown()
-		return func(r *Repo) bool { return shown(r) && scope.has(r) }
+		return func(r *Repo) bool { return shown(r) && scope.contains(r) }
 	}), true
 }
 
@@ -220,11 +222,11 @@ func newScope(def *config.Context) *scope {
 	return &scope{def, compile(def.Include), compile(def.Exclude), compile(def.IncludeTopics), compile(def.ExcludeTopics)}
 }
 
-// has reports whether a repository is in the scope: an include matches it, and no exclude does.
+// contains reports whether a repository is in the scope: an include matches it, and no exclude does.
 // Letter case is ignored, as code hosts do.
-func (s *scope) has(r *Repo) bool {
-	in := r.NameMatches(s.include.Match) || listedByAny(s.def.IncludeConnections, r) || s.withTopics.MatchAny(r.Topics)
-	return in && !r.NameMatches(s.exclude.Match) && !listedByAny(s.def.ExcludeConnections, r) && !s.withoutTopics.MatchAny(r.Topics)
+func (s *scope) contains(r *Repo) bool {
+	included := r.NameMatches(s.include.Match) || listedByAny(s.def.IncludeConnections, r) || s.withTopics.MatchAny(r.Topics)
+	return included && !r.NameMatches(s.exclude.Match) && !listedByAny(s.def.ExcludeConnections, r) && !s.withoutTopics.MatchAny(r.Topics)
 }
 
 // UnusedGlobs returns a sentence for each glob of a search context that matches no repository. It
@@ -236,7 +238,7 @@ func (v *View) UnusedGlobs() (out []string) {
 		}
 	}
 	for _, x := range v.File().Contexts {
-		unused := func(property string, patterns []string, matches func(glob.Globs, *Repo) bool) {
+		addUnused := func(property string, patterns []string, matches func(glob.Globs, *Repo) bool) {
 			for _, p := range patterns {
 				// Compute the set once per state of the repositories.
 				set := v.CachedSet(property+" "+p, func() func(*Repo) bool {
@@ -251,10 +253,10 @@ func (v *View) UnusedGlobs() (out []string) {
 		}
 		named := func(g glob.Globs, r *Repo) bool { return r.NameMatches(g.Match) }
 		topic := func(g glob.Globs, r *Repo) bool { return g.MatchAny(r.Topics) }
-		unused("include", x.Include, named)
-		unused("exclude", x.Exclude, named)
-		unused("includeTopics", x.IncludeTopics, topic)
-		unused("excludeTopics", x.ExcludeTopics, topic)
+		addUnused("include", x.Include, named)
+		addUnused("exclude", x.Exclude, named)
+		addUnused("includeTopics", x.IncludeTopics, topic)
+		addUnused("excludeTopics", x.ExcludeTopics, topic)
 	}
 	return out
 }

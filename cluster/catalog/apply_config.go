@@ -41,7 +41,7 @@ func NewSetConfig(raw []byte, f *config.File) *SetConfig {
 // connection then keeps what it has listed. Otherwise the command stays as it was, so that earlier
 // versions can apply it.
 func (c *SetConfig) Following(v *View) *SetConfig {
-	c.Renames = len(v.renamed(v.droppedBy(c.Connections), c.Connections)) > 0
+	c.Renames = len(v.matchRenamed(v.droppedBy(c.Connections), c.Connections)) > 0
 	return c
 }
 
@@ -49,8 +49,8 @@ func (c *SetConfig) Following(v *View) *SetConfig {
 // mistake, and to restore the connection without cloning again.
 const keepDropped = 24 * time.Hour
 
-// A careful configuration may drop this many repositories, or up to half of all.
-const fewRepos = 20
+// maxUnconfirmedDrops: a careful configuration may drop so many repositories, or up to half of all.
+const maxUnconfirmedDrops = 20
 
 func hashText(s string) string {
 	sum := sha256.Sum256([]byte(s))
@@ -63,8 +63,8 @@ func (c *SetConfig) apply(t *txn) Result {
 		return refuse(Invalid, "the configuration is not the one that its hash names")
 	}
 
-	// All nodes that have the same file propose it. Only the first entry changes anything.
-	if t.configured(c.Hash) {
+	// Each node whose file was edited in the same way proposes it. Only the first entry counts.
+	if t.inForce(c.Hash) {
 		return Result{ID: t.config.Index}
 	}
 
@@ -83,7 +83,7 @@ func (c *SetConfig) apply(t *txn) Result {
 
 	// A careful configuration must not drop many repositories by accident.
 	gone := t.droppedBy(c.Connections)
-	if dropped, all := t.countDropped(gone, c.Connections); c.Careful && dropped > fewRepos && 2*dropped > all {
+	if dropped, all := t.countDropped(gone, c.Connections); c.Careful && dropped > maxUnconfirmedDrops && 2*dropped > all {
 		return refuse(Held, fmt.Sprintf("it would let go of %d of %d repositories, since it has no %s: apply it with --accept if that is meant", dropped, all, connectionList(gone)))
 	}
 
@@ -97,8 +97,8 @@ func (c *SetConfig) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-// configured reports whether the configuration with this hash is in force.
-func (t *txn) configured(hash string) bool { return t.config.Index > 0 && t.config.Hash == hash }
+// inForce reports whether the configuration with this hash is in force.
+func (t *txn) inForce(hash string) bool { return t.config.Index > 0 && t.config.Hash == hash }
 
 // defineConnections stores the connections of a configuration. It starts a sync for those that are
 // new or changed.
@@ -109,7 +109,7 @@ func (t *txn) defineConnections(defs []ConnectionDef) {
 			n = *old
 		}
 
-		// Keep the results of the last listing: to users it is the same connection.
+		// The results of the last listing stay until the next one.
 		changed := n.Hash != d.Hash
 		n.Kind, n.Hash = d.Kind, d.Hash
 		t.connections.Set(n.Name, &n)
@@ -126,7 +126,7 @@ func (c *SealConfig) apply(t *txn) Result {
 		return refuse(Invalid, "that is no sealed configuration, or there is none to be sealed")
 	}
 
-	// A newer configuration came first. It is already sealed under the new key.
+	// A newer configuration came into force meanwhile, which is sealed already.
 	if t.config.Hash != c.Hash {
 		return Result{ID: t.config.Index}
 	}
@@ -151,10 +151,10 @@ func (t *tables) droppedBy(keep []ConnectionDef) (gone []*Connection) {
 	return gone
 }
 
-// renamed returns the new name of each connection that only changes its name, by the old name. A
-// connection with the same definition under another name is the same connection. If several match,
-// the first gone one gets the first new name.
-func (t *tables) renamed(gone []*Connection, defs []ConnectionDef) map[string]string {
+// matchRenamed returns the new name of each connection that only changes its name, by the old name:
+// a connection that is gone and a new one have the same definition. If several match, the first gone
+// one gets the first new name.
+func (t *tables) matchRenamed(gone []*Connection, defs []ConnectionDef) map[string]string {
 	names := map[string]string{}
 	for _, d := range defs {
 		if t.connections.Get(d.Name) != nil {
@@ -210,7 +210,7 @@ func connectionList(list []*Connection) string {
 // that none is missing until the next listing. It returns the connections that are removed, not
 // renamed.
 func (t *txn) renameConnections(gone []*Connection, defs []ConnectionDef) (left []*Connection) {
-	names := t.renamed(gone, defs)
+	names := t.matchRenamed(gone, defs)
 	for _, c := range gone {
 		now, ok := names[c.Name]
 		if !ok {
@@ -251,7 +251,7 @@ func (t *txn) dropConnections(gone []*Connection, keep time.Duration) {
 	for _, c := range gone {
 		t.dropJob(JobSync, c.Name)
 		t.connections.Delete(c.Name)
-		t.unlist(&FinishSync{Connection: c.Name}, keep)
+		t.unlinkMissing(&FinishSync{Connection: c.Name}, keep)
 	}
 }
 

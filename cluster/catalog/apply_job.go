@@ -25,7 +25,7 @@ func (s *State) setJob(j *Job) {
 
 func (s *State) indexJob(j *Job) {
 	s.jobStates.Set(stateKey(j), struct{}{})
-	if j.waits() {
+	if j.isWaiting() {
 		s.turns.Set(turnKey(j), struct{}{})
 	}
 	if j.State == JobRunning {
@@ -38,7 +38,7 @@ func (s *State) unindexJob(j *Job) {
 		return
 	}
 	s.jobStates.Delete(stateKey(j))
-	if j.waits() {
+	if j.isWaiting() {
 		s.turns.Delete(turnKey(j))
 	}
 	if j.State == JobRunning {
@@ -123,15 +123,15 @@ func (t *txn) enqueue(kind JobKind, subject string, urgent bool, notBefore time.
 		if !urgent {
 			return
 		}
-		j.wait(t.now, urgent, notBefore)
+		j.requeue(t.now, urgent, notBefore)
 	case JobDone, JobFailed:
-		j.wait(t.now, urgent, notBefore)
+		j.requeue(t.now, urgent, notBefore)
 	}
 	t.setJob(&j)
 }
 
-// wait queues the job again, and resets its attempts.
-func (j *Job) wait(now time.Time, urgent bool, notBefore time.Time) {
+// requeue queues the job again, and resets its attempts.
+func (j *Job) requeue(now time.Time, urgent bool, notBefore time.Time) {
 	j.State, j.Urgent, j.Rerun = JobWaiting, urgent, false
 	j.Attempt, j.Resets = 0, 0
 	j.EnqueuedAt, j.NotBefore = now, notBefore
@@ -182,25 +182,25 @@ func (c *FinishJob) apply(t *txn) Result {
 
 	row := rowOf(t.kinds, c.Kind)
 
-	// Success of such a kind also changes other tables, by a command of its own.
+	// A kind with Own succeeds by a command of its own, which also changes other tables.
 	if c.Error == "" {
 		if row == nil || row.Own {
 			return refuse(Invalid, "jobs of this kind end with a command of their own")
 		}
-		t.finish(old)
+		t.finishJob(old)
 		return Result{}
 	}
 
 	// Some kinds show their failure elsewhere too: a sync at its connection.
-	t.failed(old, c)
+	t.failJob(old, c)
 	if row != nil && row.failed != nil {
 		row.failed(t, c)
 	}
 	return Result{}
 }
 
-// finish ends a job successfully.
-func (t *txn) finish(old *Job) {
+// finishJob ends a job successfully.
+func (t *txn) finishJob(old *Job) {
 	j := *old
 	j.State, j.Error = JobDone, ""
 	j.Attempt, j.Resets = 0, 0
@@ -210,21 +210,21 @@ func (t *txn) finish(old *Job) {
 	urgent := j.Urgent
 	j.Urgent = false
 	if j.Rerun {
-		j.wait(t.now, urgent, time.Time{})
+		j.requeue(t.now, urgent, time.Time{})
 	}
 	t.setJob(&j)
 }
 
-// failed ends an attempt with an error. After a permanent failure the job waits again only if it
+// failJob ends an attempt with an error. After a permanent failure the job waits again only if it
 // was requested while it ran.
-func (t *txn) failed(old *Job, c *FinishJob) {
+func (t *txn) failJob(old *Job, c *FinishJob) {
 	j := *old
 	j.State, j.Error = JobBackoff, clip(c.Error)
 	j.FinishedAt, j.NotBefore, j.Resets = t.now, c.NotBefore, 0
 	if c.Permanent {
 		j.State, j.NotBefore = JobFailed, time.Time{}
 		if j.Rerun {
-			j.wait(t.now, j.Urgent, time.Time{})
+			j.requeue(t.now, j.Urgent, time.Time{})
 		}
 	}
 	j.Rerun = false
@@ -261,7 +261,6 @@ func (t *txn) revoke(old *Job, reason string, notBefore time.Time) {
 	j.State, j.Rerun = JobWaiting, false
 	j.Error, j.FinishedAt, j.NotBefore = clip(reason), t.now, notBefore
 
-	// Count lost nodes only: reported failures have their own pauses.
 	j.Resets++
 	if j.Resets > MaxResets {
 		j.State, j.NotBefore = JobFailed, time.Time{}

@@ -14,17 +14,17 @@ func (c *PutMember) apply(t *txn) Result {
 		return refuse(Invalid, "the member has no id or epoch")
 	}
 
-	// A member that returns keeps its number, since its holdings refer to it.
 	if refusal := t.Excludes(&in); refusal != nil {
 		return Result{Err: refusal}
 	}
 	m := Member{ID: in.ID, State: MemberAlive, Since: t.now, Joined: t.now, Session: t.index}
 	old := t.members.Get(in.ID)
 	if old != nil {
-		if refusal := old.refuses(&in); refusal != nil {
+		if refusal := old.refuseState(&in); refusal != nil {
 			return Result{Err: refusal}
 		}
 
+		// A member that returns keeps its number, because its holdings refer to it.
 		m = *old
 		if in.Epoch > old.Epoch {
 			m.Session = t.index
@@ -50,8 +50,8 @@ func (c *PutMember) apply(t *txn) Result {
 	return Result{ID: uint64(m.Number)}
 }
 
-// refuses returns why the member cannot take the state of in, or nil.
-func (m *Member) refuses(in *Member) *Refusal {
+// refuseState returns why the member cannot report the state in, or nil.
+func (m *Member) refuseState(in *Member) *Refusal {
 	if m.State == MemberRemoved {
 		return &Refusal{Conflict, "the node was removed from the cluster: move its data directory away to let it join as a new one"}
 	}
@@ -212,15 +212,15 @@ func (c *Confirm) apply(t *txn) Result {
 
 	// Ignore keys that left the catalog meanwhile: nothing would ever remove them again.
 	for _, key := range c.Held {
-		if t.live(key) {
+		if t.isNeeded(key) {
 			t.hold(key, m.Number)
 		}
 	}
 	return Result{}
 }
 
-// live reports whether the file or mirror that a key of a holding names is still needed.
-func (t *txn) live(key string) bool {
+// isNeeded reports whether the file or mirror that a key of a holding names is still needed.
+func (t *txn) isNeeded(key string) bool {
 	if key == "" {
 		return false
 	}

@@ -22,7 +22,7 @@ func FilesHash(shards []ShardRef, pick func(id string) bool) uint64 {
 }
 
 func (c *FinishPack) check() string {
-	// A pack has no side file of dead occurrences and no slice: it holds live data only.
+	// A new pack contains only live data, so it has no side file of dead occurrences.
 	for _, s := range c.Packs {
 		if !isHash(s.ID) || s.Dead != "" || s.Symbols != "" && !isHash(s.Symbols) || s.Slice != 0 || s.Pack < 0 {
 			return "a pack is not named by a SHA-256, or is not a whole one"
@@ -55,7 +55,7 @@ func (c *FinishPack) apply(t *txn) Result {
 
 	packed := 0
 	for i := range c.Repos {
-		if t.pack(c, &c.Repos[i], from) {
+		if t.replaceByPack(c, &c.Repos[i], from) {
 			packed++
 		}
 	}
@@ -63,7 +63,7 @@ func (c *FinishPack) apply(t *txn) Result {
 	// If any repository uses a pack, the nodes that made it hold it.
 	for _, holder := range []string{c.Holder, c.Second} {
 		m := t.members.Get(holder)
-		for _, id := range files(c.Packs) {
+		for _, id := range fileIDs(c.Packs) {
 			if n, _ := t.refs.Get(id); n > 0 && m != nil && m.State != MemberRemoved {
 				t.hold(ShardKey(id), m.Number)
 			}
@@ -73,10 +73,10 @@ func (c *FinishPack) apply(t *txn) Result {
 	return Result{ID: uint64(packed)}
 }
 
-// pack replaces the packed files of one repository by its shares of the packs, and reports whether
-// it did. It does nothing if the files have changed, or while an index job runs, since that job
-// builds on the present files.
-func (t *txn) pack(c *FinishPack, p *PackedRepo, from map[string]bool) bool {
+// replaceByPack replaces the packed files of one repository by its shares of the packs, and reports
+// whether it did. It does nothing if the files have changed since. It does nothing either while an
+// index job runs, because that job builds on the present files.
+func (t *txn) replaceByPack(c *FinishPack, p *PackedRepo, from map[string]bool) bool {
 	old := t.repos.Get(p.Repo)
 	in := func(id string) bool { return from[id] }
 	if old == nil || FilesHash(old.Shards, in) != p.Was {
@@ -101,7 +101,7 @@ func (t *txn) pack(c *FinishPack, p *PackedRepo, from map[string]bool) bool {
 	t.repos.Set(r.ID, &r)
 	// Add the new references before removing the old ones: a file in both must never become
 	// unreferenced.
-	t.reference(&r, 1)
-	t.reference(old, -1)
+	t.countReferences(&r, 1)
+	t.countReferences(old, -1)
 	return true
 }

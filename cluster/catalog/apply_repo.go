@@ -48,7 +48,7 @@ func (c *SyncPage) apply(t *txn) Result {
 
 	j := *old
 	for i := range c.Repos {
-		if t.list(conn, &c.Repos[i], c.Fence) {
+		if t.putListed(conn, &c.Repos[i], c.Fence) {
 			j.Seen++
 		}
 	}
@@ -56,9 +56,9 @@ func (c *SyncPage) apply(t *txn) Result {
 	return Result{ID: uint64(j.Seen)}
 }
 
-// list adds or updates a repository of a listing. It reports whether the repository was not yet
+// putListed adds or updates a repository of a listing. It reports whether the repository was not yet
 // listed under this fence.
-func (t *txn) list(conn *Connection, l *ListedRepo, fence uint64) bool {
+func (t *txn) putListed(conn *Connection, l *ListedRepo, fence uint64) bool {
 	id, known := t.findListed(l)
 	if !known {
 		t.addRepo(conn, l, fence)
@@ -70,26 +70,31 @@ func (t *txn) list(conn *Connection, l *ListedRepo, fence uint64) bool {
 	wasOrphaned := r.Orphaned()
 	claimed := r.claims(l.CloneURL, conn.Name)
 
-	// This listing decides if it names what a directory had claimed, if it identifies the
-	// repository, or if its connection sorts first. So the order of listings does not matter.
-	if claimed || l.mayDescribe(&r) && (r.CloneURL == l.CloneURL || l.sameAs(&r) || !r.listedBefore(conn.Name) && !r.shadows(l.CloneURL, conn.Name)) {
+	if claimed || l.mayDescribe(&r) && l.decides(&r, conn.Name) {
 		t.rename(&r, l.Name)
 		r.takeFacts(l.RepoFacts)
 	}
 
-	fresh := r.listedBy(conn.Name, l.Target, fence)
+	first := r.recordListed(conn.Name, l.Target, fence)
 	r.OrphanedAt, r.KeptUntil = time.Time{}, time.Time{}
 	t.setRepo(&r)
 	t.indexIdentity(&r)
 
-	// The repository is back, or another one was indexed under this name: index it.
 	if wasOrphaned {
 		t.dropJob(JobCollect, RepoSubject(id))
 	}
+	// An orphan has no index job. A claimed name has the index of the directory that claimed it.
 	if wasOrphaned || claimed {
 		t.enqueue(JobIndex, RepoSubject(id), false, time.Time{})
 	}
-	return fresh
+	return first
+}
+
+// decides reports whether this listing's facts count more than those of other connections that list
+// r: it has the same URL, it identifies r by the host's id, or its connection sorts first. So the
+// order in which connections are listed does not matter.
+func (l *ListedRepo) decides(r *Repo, connection string) bool {
+	return r.CloneURL == l.CloneURL || l.sameAs(r) || !r.listedBefore(connection) && !r.shadows(l.CloneURL, connection)
 }
 
 // addRepo adds a repository that is listed for the first time.
@@ -113,20 +118,20 @@ func (t *txn) addRepo(conn *Connection, l *ListedRepo, fence uint64) {
 	t.enqueue(JobIndex, RepoSubject(r.ID), false, time.Time{})
 }
 
-// local reports whether a clone URL is a directory. A directory chooses its own name, so the name
+// isLocal reports whether a clone URL is a directory. A directory chooses its own name, so the name
 // proves nothing.
-func local(cloneURL string) bool { return strings.HasPrefix(cloneURL, "file:") }
+func isLocal(cloneURL string) bool { return strings.HasPrefix(cloneURL, "file:") }
 
 // claims reports whether a connection lists the true owner of a name that only a directory has
 // claimed until now.
 func (r *Repo) claims(cloneURL, connection string) bool {
-	return local(r.CloneURL) && !local(cloneURL) && r.listedByOther(connection)
+	return isLocal(r.CloneURL) && !isLocal(cloneURL) && r.listedByOther(connection)
 }
 
 // shadows reports whether a directory claims the name of a repository that another connection lists
 // from a host.
 func (r *Repo) shadows(cloneURL, connection string) bool {
-	return !local(r.CloneURL) && local(cloneURL) && r.listedByOther(connection)
+	return !isLocal(r.CloneURL) && isLocal(cloneURL) && r.listedByOther(connection)
 }
 
 func (r *Repo) listedByOther(connection string) bool {
@@ -141,7 +146,7 @@ func (r *Repo) listedBefore(connection string) bool {
 
 // takeFacts replaces the facts. It keeps the old value of facts that the host does not know.
 func (r *Repo) takeFacts(f RepoFacts) {
-	// Plain git hosts tell neither. Index jobs find them out.
+	// Plain git hosts tell neither of these two. Index jobs find them.
 	if f.PushedAt.IsZero() {
 		f.PushedAt = r.PushedAt
 	}
@@ -152,9 +157,9 @@ func (r *Repo) takeFacts(f RepoFacts) {
 	r.RepoFacts = f
 }
 
-// listedBy records that a connection listed the repository. It reports whether that was the first
-// time under this fence.
-func (r *Repo) listedBy(name, target string, fence uint64) bool {
+// recordListed records that a connection listed the repository. first reports whether that was the
+// first time under this fence.
+func (r *Repo) recordListed(name, target string, fence uint64) (first bool) {
 	// Keep the list sorted by name: the record must not depend on the order of listings.
 	r.Connections = slices.Clone(r.Connections)
 	i, found := slices.BinarySearchFunc(r.Connections, name, func(c RepoConnection, n string) int { return strings.Compare(c.Name, n) })
@@ -162,30 +167,30 @@ func (r *Repo) listedBy(name, target string, fence uint64) bool {
 		r.Connections = slices.Insert(r.Connections, i, RepoConnection{name, fence, target})
 		return true
 	}
-	fresh := r.Connections[i].Seen != fence
+	first = r.Connections[i].Seen != fence
 	r.Connections[i].Seen, r.Connections[i].Target = fence, target
-	return fresh
+	return first
 }
 
 func (c *FinishSync) apply(t *txn) Result {
-	return c.finish(t, c.Listed, func() { t.unlist(c, 0) })
+	return c.finishListing(t, c.Listed, func() { t.unlinkMissing(c, 0) })
 }
 
 func (c *FinishListing) apply(t *txn) Result {
-	return c.finish(t, c.Total, func() {
+	return c.finishListing(t, c.Total, func() {
 		var gone []*Repo
 		for _, id := range c.Gone {
-			if r := t.repos.Get(id); r != nil && r.lists(c.Connection) != nil {
+			if r := t.repos.Get(id); r != nil && r.linkOf(c.Connection) != nil {
 				gone = append(gone, r)
 			}
 		}
-		t.leave(c.Connection, gone, 0)
+		t.unlinkRepos(c.Connection, gone, 0)
 	})
 }
 
-// finish ends a listing of total repositories. drop removes the connection from the repositories
-// that the listing misses.
-func (c *FinishSync) finish(t *txn, total uint32, drop func()) Result {
+// finishListing ends a listing of total repositories. drop removes the connection from the
+// repositories that the listing misses.
+func (c *FinishSync) finishListing(t *txn, total uint32, drop func()) Result {
 	old, refusal := t.runningJob(JobSync, c.Connection, c.Fence)
 	if old == nil {
 		return refusal
@@ -194,7 +199,7 @@ func (c *FinishSync) finish(t *txn, total uint32, drop func()) Result {
 	if conn == nil {
 		return refuse(NotFound, "there is no such connection")
 	}
-	// With a lost page, its repositories would look deleted.
+	// If a page was lost, its repositories would look deleted.
 	if c.Complete && c.Listed != old.Seen {
 		return refuse(Conflict, fmt.Sprintf("%d repositories were listed, but %d have arrived", c.Listed, old.Seen))
 	}
@@ -208,7 +213,7 @@ func (c *FinishSync) finish(t *txn, total uint32, drop func()) Result {
 	}
 
 	t.putConnection(conn, &n)
-	t.finish(old)
+	t.finishJob(old)
 	return Result{}
 }
 
@@ -233,8 +238,8 @@ func (n *Connection) takeRefusal(now time.Time) {
 	}
 }
 
-// lists returns the connection's link to the repository, or nil if it does not list it.
-func (r *Repo) lists(connection string) *RepoConnection {
+// linkOf returns a connection's link to the repository, or nil if the connection does not list it.
+func (r *Repo) linkOf(connection string) *RepoConnection {
 	i, found := slices.BinarySearchFunc(r.Connections, connection, func(c RepoConnection, n string) int { return strings.Compare(c.Name, n) })
 	if !found {
 		return nil
@@ -252,11 +257,11 @@ func (v *View) Listed(connection string, l *ListedRepo) *Repo {
 	if r == nil || r.Name != l.Name || r.ExternalID != l.ExternalID {
 		return nil
 	}
-	if link := r.lists(connection); link == nil || link.Target != l.Target {
+	if link := r.linkOf(connection); link == nil || link.Target != l.Target {
 		return nil
 	}
 
-	// Merge first, as writing would: a fact that the host left out is no difference.
+	// Merge the facts as putListed would, so that a fact that the host left out is no difference.
 	same := *r
 	same.takeFacts(l.RepoFacts)
 	if !reflect.DeepEqual(same.RepoFacts.stored(), r.RepoFacts.stored()) {
@@ -293,8 +298,8 @@ func (n *Connection) takeListing(c *FinishSync, now time.Time) {
 		n.WholeAt = now
 	}
 
-	// Some missing repositories are kept for a good reason. The others are held until an owner
-	// accepts their loss, or a second listing misses them, too.
+	// Kept counts missing repositories that stay. Those that only wait for a second listing, or for
+	// an owner to accept their loss, count as Held instead.
 	n.Kept = uint32(len(c.Kept)) - min(c.Held, uint32(len(c.Kept)))
 	n.takeHeld(c.HeldRepos, now)
 	n.Held = c.Held
@@ -319,7 +324,6 @@ func (n *Connection) takeHeld(held []RepoID, now time.Time) {
 	before := n.HeldRepos
 	n.HeldRepos = slices.Sorted(slices.Values(held))
 
-	// The wait so far proves nothing about a repository that is missing only now.
 	isNew := func(id RepoID) bool {
 		_, was := slices.BinarySearch(before, id)
 		return !was
@@ -350,10 +354,10 @@ func (c *AcceptListing) apply(t *txn) Result {
 	return Result{}
 }
 
-// unlist removes a connection from the repositories that its listing missed, except those in f.Kept
-// and f.Partial. keep is the least time that the data of repositories stays which no connection
-// lists any more.
-func (t *txn) unlist(f *FinishSync, keep time.Duration) {
+// unlinkMissing removes a connection from the repositories that its listing missed, except those in
+// f.Kept and f.Partial. keep is the least time that the data of repositories stays which no
+// connection lists any more.
+func (t *txn) unlinkMissing(f *FinishSync, keep time.Duration) {
 	// A repository that was not seen under this fence was not in the listing.
 	kept := roaring.BitmapOf(f.Kept...)
 	var gone []*Repo
@@ -364,11 +368,11 @@ func (t *txn) unlist(f *FinishSync, keep time.Duration) {
 			}
 		}
 	}
-	t.leave(f.Connection, gone, keep)
+	t.unlinkRepos(f.Connection, gone, keep)
 }
 
-// leave removes a connection from repositories. For keep see unlist.
-func (t *txn) leave(connection string, gone []*Repo, keep time.Duration) {
+// unlinkRepos removes a connection from repositories. For keep see unlinkMissing.
+func (t *txn) unlinkRepos(connection string, gone []*Repo, keep time.Duration) {
 	for _, old := range gone {
 		r := *old
 		r.Connections = slices.DeleteFunc(slices.Clone(r.Connections), func(c RepoConnection) bool { return c.Name == connection })
@@ -440,11 +444,11 @@ func (c *FinishIndex) apply(t *txn) Result {
 
 	// Count up before down: a file of both generations must never become unreferenced.
 	if !c.Unchanged {
-		t.reference(&r, 1)
-		t.reference(old, -1)
+		t.countReferences(&r, 1)
+		t.countReferences(old, -1)
 	}
 
-	// The holder runs the job, so it is no removed member. The second node may be one.
+	// The holder runs the job, so it was not removed. The second node may have been.
 	if m := t.members.Get(c.Holder); m != nil {
 		t.hold(MirrorKey(r.ID), m.Number)
 		t.holdFiles(&r, m)
@@ -455,20 +459,20 @@ func (c *FinishIndex) apply(t *txn) Result {
 
 	// With Continue the job keeps running, to find symbols.
 	if !c.Continue {
-		t.finish(job)
+		t.finishJob(job)
 	}
 	return Result{ID: r.Generation}
 }
 
 // holdFiles records that a member has all files of the live generation.
 func (t *txn) holdFiles(r *Repo, m *Member) {
-	for _, key := range files(r.Shards) {
+	for _, key := range fileIDs(r.Shards) {
 		t.hold(ShardKey(key), m.Number)
 	}
 }
 
-// files returns the ids of all files of a generation.
-func files(shards []ShardRef) []string {
+// fileIDs returns the ids of all files of a generation.
+func fileIDs(shards []ShardRef) []string {
 	var ids []string
 	for _, s := range shards {
 		ids = append(ids, s.ID)
@@ -482,10 +486,10 @@ func files(shards []ShardRef) []string {
 	return ids
 }
 
-// reference adds by to the reference count of each file of a generation. A file without references
-// loses its holding.
-func (s *State) reference(r *Repo, by int) {
-	for _, id := range files(r.Shards) {
+// countReferences adds by to the reference count of each file of a generation. A file without
+// references loses its holding.
+func (s *State) countReferences(r *Repo, by int) {
+	for _, id := range fileIDs(r.Shards) {
 		n, _ := s.refs.Get(id)
 		n = uint32(int(n) + by)
 		if n > 0 {
@@ -520,10 +524,10 @@ func (c *FinishCollect) apply(t *txn) Result {
 	}
 
 	// Update the reference counts while the record is still there.
-	t.reference(r, -1)
+	t.countReferences(r, -1)
 	t.holdings.Delete(MirrorKey(r.ID))
 	t.forgetAccess(r)
-	t.forget(r)
+	t.unindexRepo(r)
 
 	t.repos.Delete(r.ID)
 	t.repoChanged(r.ID)

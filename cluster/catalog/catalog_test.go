@@ -434,7 +434,7 @@ func TestSearchContexts_includeThenExclude(t *testing.T) {
 		Exclude: []string{"h/x9"}, ExcludeTopics: []string{"t-h/no"}}
 	var got []string
 	for r := range b.s.View().ReposByName() {
-		if newScope(def).has(r) {
+		if newScope(def).contains(r) {
 			got = append(got, r.Name)
 		}
 	}
@@ -455,7 +455,7 @@ func TestSearchContexts_ignoreCase(t *testing.T) {
 	b.listing("a", "Git.example.com/Team/App", "git.example.com/team/lib")
 	def := &config.Context{Include: []string{"GIT.example.com/TEAM/*"}, Exclude: []string{"*/*/LIB"}}
 	for r := range b.s.View().Repos() {
-		if got, want := newScope(def).has(r), strings.HasSuffix(r.Name, "App"); got != want {
+		if got, want := newScope(def).contains(r), strings.HasSuffix(r.Name, "App"); got != want {
 			t.Errorf("%s is in the context: %v", r.Name, got)
 		}
 	}

@@ -70,8 +70,8 @@ const (
 	rememberConsent = 10 * time.Minute // after its end, longer than any code lasts
 )
 
-// mistake returns why a consent is malformed, or "".
-func (c *Consent) mistake(now time.Time) string {
+// malformedReason returns why a consent is malformed, or "".
+func (c *Consent) malformedReason(now time.Time) string {
 	switch {
 	case c.ID == "" || len(c.ID) > 64 || len(c.Client) != sha256.Size:
 		return "the consent is malformed"
@@ -85,7 +85,7 @@ func (c *Consent) mistake(now time.Time) string {
 
 func (c *PutConsent) apply(t *txn) Result {
 	x := c.Consent
-	if why := x.mistake(t.now); why != "" {
+	if why := x.malformedReason(t.now); why != "" {
 		return refuse(Invalid, why)
 	}
 
@@ -118,18 +118,18 @@ func (c *PutConsent) apply(t *txn) Result {
 // surplusConsents returns the consents to delete before one more of an account is added: those that
 // ended long enough ago, and beyond the limit the least recently used ones.
 func (t *txn) surplusConsents(account string) []*Consent {
-	surplus := t.consents.Where(func(old *Consent) bool { return old.over(t.now) })
+	surplus := t.consents.Where(func(old *Consent) bool { return old.isOver(t.now) })
 
 	// Keep the most recently rotated ones. The id breaks ties, so that all nodes agree.
-	same := t.consents.Where(func(old *Consent) bool { return old.Account == account && !old.over(t.now) })
+	same := t.consents.Where(func(old *Consent) bool { return old.Account == account && !old.isOver(t.now) })
 	slices.SortFunc(same, func(a, b *Consent) int {
 		return cmp.Or(b.Rotated.Compare(a.Rotated), cmp.Compare(a.ID, b.ID))
 	})
 	return append(surplus, same[min(len(same), maxConsentsOf-1):]...)
 }
 
-// over reports whether no code and no token of a consent can be valid any more.
-func (c *Consent) over(now time.Time) bool {
+// isOver reports whether no code and no token of a consent can be valid any more.
+func (c *Consent) isOver(now time.Time) bool {
 	end := c.Expires
 	if !c.Ended.IsZero() {
 		end = c.Ended
@@ -175,8 +175,8 @@ func (c *EndConsents) apply(t *txn) Result {
 
 // endConsents ends the consents for which gone holds. They stay for a while, so that their codes
 // cannot be used again.
-func (t *txn) endConsents(gone func(*Consent) bool) {
-	for _, old := range t.consents.Where(func(x *Consent) bool { return x.Ended.IsZero() && gone(x) }) {
+func (t *txn) endConsents(cond func(*Consent) bool) {
+	for _, old := range t.consents.Where(func(x *Consent) bool { return x.Ended.IsZero() && cond(x) }) {
 		x := *old
 		x.Ended = t.now
 		t.consents.Set(x.ID, &x)

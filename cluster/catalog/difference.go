@@ -27,8 +27,8 @@ func (d Difference) String() string {
 	return text
 }
 
-// Differences returns the tables in which two states differ, each with up to most keys.
-func (v *View) Differences(other *View, most int) (out []Difference) {
+// Differences returns the tables in which two states differ, each with up to maxNamed keys.
+func (v *View) Differences(other *View, maxNamed int) (out []Difference) {
 	for name, hashes := range map[string][2]uint64{
 		metaKind.name:   {v.metaHash, other.metaHash},
 		levelKind.name:  {v.raisedHash, other.raisedHash},
@@ -39,7 +39,7 @@ func (v *View) Differences(other *View, most int) (out []Difference) {
 		}
 	}
 	for _, row := range v.rows {
-		if d := row.differ(&v.tables, &other.tables, most); d.Count > 0 {
+		if d := row.differ(&v.tables, &other.tables, maxNamed); d.Count > 0 {
 			out = append(out, d)
 		}
 	}
@@ -47,10 +47,10 @@ func (v *View) Differences(other *View, most int) (out []Difference) {
 }
 
 // differ implements tableRow.
-func (r *row[K, T]) differ(a, b *tables, most int) Difference {
+func (r *row[K, T]) differ(a, b *tables, maxNamed int) Difference {
 	d := Difference{Table: r.kind.name}
-	note := func(k K) {
-		if d.Count++; len(d.Keys) < most {
+	addKey := func(k K) {
+		if d.Count++; len(d.Keys) < maxNamed {
 			d.Keys = append(d.Keys, keyText(k))
 		}
 	}
@@ -69,14 +69,14 @@ func (r *row[K, T]) differ(a, b *tables, most int) Difference {
 	for lok || rok {
 		switch {
 		case !rok || lok && cmp.Less(lk, rk):
-			note(lk)
+			addKey(lk)
 			lk, l, lok = left()
 		case !lok || cmp.Less(rk, lk):
-			note(rk)
+			addKey(rk)
 			rk, x, rok = right()
 		default:
 			if l.Hash != x.Hash {
-				note(lk)
+				addKey(lk)
 			}
 			lk, l, lok = left()
 			rk, x, rok = right()

@@ -68,7 +68,7 @@ type commandKind struct {
 
 func commandOf[T any](number uint64) commandKind {
 	t := reflect.TypeFor[T]()
-	return commandKind{number: number, coder: codec.Compile(t), typ: t, tagged: tagged(t)}
+	return commandKind{number: number, coder: codec.Compile(t), typ: t, tagged: hasLevelTag(t)}
 }
 
 // commandKinds is the table of commands. To add one, write a struct with an apply method in

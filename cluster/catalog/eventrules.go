@@ -49,7 +49,7 @@ var eventRules = []eventRule{
 	noEvent[InitCluster]("there is nobody yet"),
 	eventAlways(func(t *txn, c *SetConfig) Event {
 		// Nodes that start with the same file all propose it. Only one event is left.
-		if t.configured(c.Hash) {
+		if t.inForce(c.Hash) {
 			return Event{}
 		}
 		return Event{Action: "config.changed", TargetType: "configuration", Target: c.Hash, Message: Counted(len(c.Connections), "connection", "connections")}

@@ -49,8 +49,8 @@ func (j *Job) readyAt() time.Time {
 	return j.EnqueuedAt
 }
 
-// waits reports whether a job belongs in the index turns.
-func (j *Job) waits() bool { return j.State == JobWaiting || j.State == JobBackoff }
+// isWaiting reports whether a job belongs in the index turns.
+func (j *Job) isWaiting() bool { return j.State == JobWaiting || j.State == JobBackoff }
 
 // GrantedBefore reports whether a waiting job is granted before o: the more urgent one first, then
 // the one that is ready for longer.
@@ -63,10 +63,10 @@ func (j *Job) GrantedBefore(o *Job) bool {
 // on the jobs taken, not on how many wait.
 func (v *View) JobsToGrant(kind JobKind, now time.Time) iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
-		for class := range byte(maxUrgency + 1) {
-			prefix := string([]byte{byte(kind), class})
+		for urgency := range byte(maxUrgency + 1) {
+			prefix := string([]byte{byte(kind), urgency})
 			for turn := range tree.Under(v.turns.From, prefix) {
-				// The jobs after this one are not ready either.
+				// Keys of one urgency sort by time: after the first job that is not ready, none is.
 				j := v.Job(kind, turn[turnKeyHead-len(prefix):])
 				if j.NotBefore.After(now) {
 					break

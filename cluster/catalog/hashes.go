@@ -11,7 +11,7 @@ type hashes struct {
 	diverged bool
 }
 
-func (h *hashes) note(index, hash uint64) {
+func (h *hashes) remember(index, hash uint64) {
 	if h.ring == nil {
 		h.ring = make([]struct{ index, hash uint64 }, hashCount)
 	}
@@ -43,5 +43,5 @@ func (s *State) Diverged() bool { return s.hashes.diverged }
 // endEntry records the state hash after an entry.
 func (s *State) endEntry() {
 	s.rehashMeta()
-	s.hashes.note(s.meta.Index, s.Hash())
+	s.hashes.remember(s.meta.Index, s.Hash())
 }

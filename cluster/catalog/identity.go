@@ -36,8 +36,8 @@ func (l *ListedRepo) mayDescribe(r *Repo) bool {
 	return identified(l.Name, &l.RepoFacts) || !identified(r.Name, &r.RepoFacts)
 }
 
-// findListed finds the repository that is listed: by the host's id, or by name if the record is older
-// than the host's ids. A name proves no identity: another repository with the name loses it.
+// findListed returns the repository that a listing names: by the host's id, or by its name if the
+// catalog does not know its id yet. If another repository has the name, it gets another name.
 func (t *txn) findListed(l *ListedRepo) (RepoID, bool) {
 	if !identified(l.Name, &l.RepoFacts) {
 		return t.findListedByName(l)
@@ -52,11 +52,11 @@ func (t *txn) findListed(l *ListedRepo) (RepoID, bool) {
 		return 0, false
 	}
 	r := *t.repos.Get(id)
-	if !identified(r.Name, &r.RepoFacts) && !local(r.CloneURL) {
+	if !identified(r.Name, &r.RepoFacts) && !isLocal(r.CloneURL) {
 		return id, true
 	}
 
-	// It is another repository: keep it under another name.
+	// The name belongs to another repository until now.
 	t.displace(&r)
 	return 0, false
 }
@@ -65,11 +65,11 @@ func (t *txn) findListed(l *ListedRepo) (RepoID, bool) {
 // another repository has the name by right, the directory is named by its path.
 func (t *txn) findListedByName(l *ListedRepo) (RepoID, bool) {
 	id, taken := t.names.Get(l.Name)
-	if !taken || !local(l.CloneURL) {
+	if !taken || !isLocal(l.CloneURL) {
 		return id, taken
 	}
 
-	if r := t.repos.Get(id); local(r.CloneURL) {
+	if r := t.repos.Get(id); isLocal(r.CloneURL) {
 		return id, true
 	}
 
@@ -123,7 +123,7 @@ func (t *txn) rename(r *Repo, name string) {
 		t.displace(&other)
 	}
 
-	t.noteFormer(r)
+	t.addFormerName(r)
 	if id, ok := t.names.Get(r.Name); ok && id == r.ID {
 		t.names.Delete(r.Name)
 	}
@@ -135,8 +135,8 @@ func (t *txn) rename(r *Repo, name string) {
 	t.names.Set(name, r.ID)
 }
 
-// noteFormer records the present name of a repository that gets another one.
-func (t *txn) noteFormer(r *Repo) {
+// addFormerName records the present name of a repository that gets another one.
+func (t *txn) addFormerName(r *Repo) {
 	r.Former = slices.DeleteFunc(slices.Clone(r.Former), func(f FormerName) bool {
 		return f.Name == r.Name || t.now.Sub(f.At) > formerNameTime
 	})
@@ -147,12 +147,12 @@ func (t *txn) noteFormer(r *Repo) {
 	t.former.Set(r.Name, r.ID)
 }
 
-// displace takes the name from a repository, because its host gave the name to another one. It gets
-// a temporary name until its host tells the new one. A local directory, which only claims a name,
-// keeps that replacement.
+// displace gives a repository a temporary name, because a host gave its name to another one. Its own
+// host will tell its new name. A local directory, which has only claimed its name, keeps the
+// temporary one.
 func (t *txn) displace(r *Repo) {
 	base := r.Name + "+" + strconv.FormatUint(uint64(r.ID), 10)
-	if local(r.CloneURL) {
+	if isLocal(r.CloneURL) {
 		base = localName(r.CloneURL)
 	}
 
@@ -191,19 +191,19 @@ func (s *State) indexIdentity(r *Repo) {
 		s.externals.Set(r.ExternalID, r.ID)
 	}
 	for _, f := range r.Former {
-		if id, ok := s.former.Get(f.Name); !ok || s.repos.Get(id) == nil || !s.repos.Get(id).hadAfter(f) {
+		if id, ok := s.former.Get(f.Name); !ok || s.repos.Get(id) == nil || !s.repos.Get(id).gaveUpLater(f) {
 			s.former.Set(f.Name, r.ID)
 		}
 	}
 }
 
-// hadAfter reports whether the repository gave up the same name later than f.
-func (r *Repo) hadAfter(f FormerName) bool {
+// gaveUpLater reports whether the repository gave up the same name later than f.
+func (r *Repo) gaveUpLater(f FormerName) bool {
 	return slices.ContainsFunc(r.Former, func(g FormerName) bool { return g.Name == f.Name && g.At.After(f.At) })
 }
 
-// forget removes a repository from the indexes.
-func (t *txn) forget(r *Repo) {
+// unindexRepo removes a repository from the indexes.
+func (t *txn) unindexRepo(r *Repo) {
 	if id, ok := t.names.Get(r.Name); ok && id == r.ID {
 		t.names.Delete(r.Name)
 	}
@@ -238,12 +238,12 @@ func (r *Repo) ShortName() string {
 }
 
 // NameMatches reports whether is holds for the name or the short name.
-func (r *Repo) NameMatches(is func(name string) bool) bool {
-	if is(r.Name) {
+func (r *Repo) NameMatches(match func(name string) bool) bool {
+	if match(r.Name) {
 		return true
 	}
 	short := r.ShortName()
-	return short != "" && is(short)
+	return short != "" && match(short)
 }
 
 // ReposByShortName returns the repositories with a short name, by id.
@@ -262,22 +262,22 @@ func (v *View) withShortName() *roaring.Bitmap {
 	})
 }
 
-// ReposNamed returns the repositories of which a name fits: the name, the short name, or
-// a former name that still leads to it.
-func (v *View) ReposNamed(fits func(name string) bool) *roaring.Bitmap {
+// ReposNamed returns the repositories with a name that match accepts: the name, the short name, or a
+// former name that still leads to the repository.
+func (v *View) ReposNamed(match func(name string) bool) *roaring.Bitmap {
 	found := roaring.New()
 	for name, id := range v.names.All() {
-		if fits(name) {
+		if match(name) {
 			found.Add(id)
 		}
 	}
 	for it := v.withShortName().Iterator(); it.HasNext(); {
-		if r := v.Repo(it.Next()); fits(r.ShortName()) {
+		if r := v.Repo(it.Next()); match(r.ShortName()) {
 			found.Add(r.ID)
 		}
 	}
 	for name := range v.former.All() {
-		if r := v.RepoByFormerName(name); r != nil && v.RepoByName(name) == nil && fits(name) {
+		if r := v.RepoByFormerName(name); r != nil && v.RepoByName(name) == nil && match(name) {
 			found.Add(r.ID)
 		}
 	}
@@ -303,7 +303,7 @@ func (v *View) RepoByFormerName(name string) *Repo {
 		return nil
 	}
 
-	// The index keeps a name longer than it counts: the clock decides when it is asked.
+	// The index may still have names that are too old.
 	for _, f := range r.Former {
 		if f.Name == name && v.meta.Clock.Sub(f.At) <= formerNameTime {
 			return r

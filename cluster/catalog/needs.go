@@ -18,50 +18,51 @@ func (k commandKind) since(level uint64) commandKind {
 	return k
 }
 
-// needs returns the level that a catalog must have for a command.
-func (k commandKind) needs(c Command) uint64 {
+// requiredLevel returns the level that a catalog must have for a command.
+func (k commandKind) requiredLevel(c Command) uint64 {
 	level := max(1, k.level)
 	if k.tagged {
-		level = max(level, needs(reflect.ValueOf(c).Elem()))
+		level = max(level, requiredLevel(reflect.ValueOf(c).Elem()))
 	}
 	return level
 }
 
-// needs returns the highest level of all fields that are not zero.
-func needs(v reflect.Value) uint64 {
+// requiredLevel returns the highest level of all fields that are not zero.
+func requiredLevel(v reflect.Value) uint64 {
 	level := uint64(1)
 	switch {
 	case v.IsZero() || v.Type() == reflect.TypeFor[time.Time]():
 	case v.Kind() == reflect.Pointer:
-		level = needs(v.Elem())
+		level = requiredLevel(v.Elem())
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() != reflect.Uint8:
 		for i := range v.Len() {
-			level = max(level, needs(v.Index(i)))
+			level = max(level, requiredLevel(v.Index(i)))
 		}
 	case v.Kind() == reflect.Struct:
 		for i := range v.NumField() {
 			if f := v.Field(i); !f.IsZero() {
-				level = max(level, levelOf(v.Type().Field(i)), needs(f))
+				level = max(level, fieldLevel(v.Type().Field(i)), requiredLevel(f))
 			}
 		}
 	}
 	return level
 }
 
-// levelOf returns the level that brought a field.
-func levelOf(f reflect.StructField) uint64 {
+// fieldLevel returns the level that brought a field.
+func fieldLevel(f reflect.StructField) uint64 {
 	level, _ := strconv.ParseUint(f.Tag.Get("level"), 10, 64)
 	return max(1, level)
 }
 
-// tagged reports whether a field of the type, at any depth, has a tag with the level that it needs.
-func tagged(t reflect.Type) bool {
+// hasLevelTag reports whether a field of the type, at any depth, has a tag with the level that it
+// needs.
+func hasLevelTag(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return tagged(t.Elem())
+		return hasLevelTag(t.Elem())
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if f := t.Field(i); levelOf(f) > 1 || t != reflect.TypeFor[time.Time]() && tagged(f.Type) {
+			if f := t.Field(i); fieldLevel(f) > 1 || t != reflect.TypeFor[time.Time]() && hasLevelTag(f.Type) {
 				return true
 			}
 		}
@@ -77,7 +78,7 @@ func (l Level) Allows(cmds []Command) error {
 		if err != nil {
 			return err
 		}
-		if level := kind.needs(c); level > l.Number {
+		if level := kind.requiredLevel(c); level > l.Number {
 			return &Refusal{Conflict, fmt.Sprintf("%s needs level %d of the catalog, which has level %d: upgrade the nodes that hold it back, which `shoal upgrade check` lists", CommandName(c), level, l.Number)}
 		}
 	}

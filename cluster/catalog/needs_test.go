@@ -46,7 +46,7 @@ func TestCommand_needsTheHighestLevelOfItsSetFields(t *testing.T) {
 		"in what it holds":   {kind, laterCommand{Pages: []laterPage{{Star: &laterStar{Size: 1}}}}, 4},
 		"the highest of all": {kind.since(2), laterCommand{More: "m", Pages: []laterPage{{Star: &laterStar{}}}}, 3},
 	} {
-		if got := c.kind.needs(&c.command); got != c.want {
+		if got := c.kind.requiredLevel(&c.command); got != c.want {
 			t.Errorf("%s: it needs level %d, want %d", name, got, c.want)
 		}
 	}
@@ -104,7 +104,7 @@ func fieldsOf(level uint64) []string {
 		}
 		types[t] = true
 		for i := range t.NumField() {
-			if f := t.Field(i); levelOf(f) <= level {
+			if f := t.Field(i); fieldLevel(f) <= level {
 				lines = append(lines, fmt.Sprintf("%s field %d: %s %s", t.Name(), i+1, f.Name, f.Type))
 				add(f.Type)
 			}

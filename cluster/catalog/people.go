@@ -109,8 +109,8 @@ const (
 	maxGrantChanges = 10000
 )
 
-// mistake returns why an account is malformed, or "".
-func (a *User) mistake() string {
+// malformedReason returns why an account is malformed, or "".
+func (a *User) malformedReason() string {
 	switch {
 	case a.ID == "" || len(a.ID) > 64 || strings.ContainsRune(a.ID, 0):
 		return "an account needs an id"
@@ -131,7 +131,7 @@ func (a *User) mistake() string {
 
 func (c *PutAccount) apply(t *txn) Result {
 	a := c.Account
-	if why := a.mistake(); why != "" {
+	if why := a.malformedReason(); why != "" {
 		return refuse(Invalid, why)
 	}
 

@@ -10,17 +10,19 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 )
 
-// The permissions of code hosts are stored per person at the host, not per account. A linked
-// identity uses them at once, an unlinked one no longer. Two kinds of jobs observe them:
-// JobRepoSync asks who may read a repository, JobAccountSync what a person may read. For each
-// repository and person, the complete observation that began last counts.
+// The permissions of code hosts are stored per person at the host, not per account. An account has
+// them while an identity of that person is linked to it. Two kinds of jobs ask the host:
+// JobRepoSync asks who may read a repository, JobAccountSync what a person may read. An answer is
+// an observation. A host that does not list all readers gives partial ones; the others are
+// complete. For each repository and person, the complete observation counts that began last. Its
+// beginning is the fence of the job, which grows with each job.
 
 // Reader is a person at a code host, with what the host lets them read.
 type Reader struct {
 	Site    string // the code host, see SiteOf
 	Subject string // the host's own permanent id of the person
 	Repos   []byte // roaring bitmap of RepoIDs, from complete observations
-	Extra   []byte // the same, from observations that may miss readers
+	Extra   []byte // the same, from partial observations
 	Changed uint64 // index of the entry that changed Repos or Extra last
 
 	Began uint64    // fence of the last listing of what the person may read; 0: never listed
@@ -133,17 +135,17 @@ func (c *FinishRepoAccess) apply(t *txn) Result {
 		return refuse(Invalid, "the readers are malformed")
 	}
 
-	// A listing of a person came after the view, so the difference is no longer valid.
+	// A listing of a person came after the view that the difference was computed from.
 	site := t.site(name)
 	if site.Listed > c.Seen {
 		return refuse(Stale, "what somebody may read was listed meanwhile: make the difference anew")
 	}
 
 	for _, subject := range c.Add {
-		t.setReads(name, subject, c, true)
+		t.recordAccess(name, subject, c, true)
 	}
 	for _, subject := range c.Remove {
-		t.setReads(name, subject, c, false)
+		t.recordAccess(name, subject, c, false)
 	}
 	if c.More {
 		return Result{ID: t.index}
@@ -162,47 +164,48 @@ func (c *FinishRepoAccess) apply(t *txn) Result {
 		t.sites.Set(site.Name, site)
 	}
 
-	t.finish(job)
+	t.finishJob(job)
 	return Result{ID: t.index}
 }
 
 func badSubject(s string) bool { return s == "" || len(s) > maxSubject || strings.ContainsRune(s, 0) }
 
-// setReads records whether a person may read the repository of an observation, unless a listing
-// that began later has decided that.
-func (t *txn) setReads(site, subject string, c *FinishRepoAccess, may bool) {
-	old := t.readers.Get(ReaderKey(site, subject))
+// recordAccess records that a person may read the repository of an observation, or may not. It does
+// nothing if a listing of the person that began later has decided that.
+func (t *txn) recordAccess(site, subject string, c *FinishRepoAccess, may bool) {
 	r := Reader{Site: site, Subject: subject}
-	if old != nil {
+	if old := t.readers.Get(ReaderKey(site, subject)); old != nil {
 		r = *old
-	}
-
-	// The answer to the later question counts.
-	if !c.Partial && r.Began > c.Fence || old == nil && (!may || t.readers.Len() >= maxReaders) {
+	} else if !may || t.readers.Len() >= maxReaders {
 		return
 	}
 
-	at := &r.Repos
+	// Listings of a person are complete. They do not touch Extra.
+	laterListing := r.Began > c.Fence
+	if laterListing && !c.Partial {
+		return
+	}
+
+	stored := &r.Repos
 	if c.Partial {
-		at = &r.Extra
+		stored = &r.Extra
 	}
-
-	if bitmap(*at).Contains(c.Repo) == may {
+	if bitmap(*stored).Contains(c.Repo) == may {
 		return
 	}
 
-	set := bitmap(*at).Clone()
+	set := bitmap(*stored).Clone()
 	if may {
 		set.Add(c.Repo)
 	} else {
 		set.Remove(c.Repo)
 	}
 
-	*at, r.Changed = bytesOf(set), t.index
+	*stored, r.Changed = bytesOf(set), t.index
 	t.putReader(&r)
 }
 
-// putReader stores a reader, or deletes one that says nothing.
+// putReader stores a reader, or deletes the record if it has become empty.
 func (t *txn) putReader(r *Reader) {
 	if len(r.Repos) == 0 && len(r.Extra) == 0 && r.Began == 0 && r.Issue == "" {
 		t.readers.Delete(r.Key())
@@ -231,7 +234,7 @@ func (t *txn) forgetAccess(repo *Repo) {
 	name := SiteOf(repo.ExternalID)
 	t.forgetExtra(name, repo.ID)
 
-	// The id is never reused. Remove it anyway, so that nobody keeps a right to it.
+	// Remove the id from all readers, although it is never reused.
 	for _, old := range t.ReadersAt(name) {
 		if bitmap(old.Repos).Contains(repo.ID) {
 			r := *old
@@ -267,23 +270,23 @@ func (c *FinishReaderAccess) apply(t *txn) Result {
 		return refuse(Stale, "what the person may read was changed meanwhile: make the difference anew")
 	}
 
-	set, extra := c.listed(t, &r, add, remove)
+	set, extra := c.mergeListing(t, &r, add, remove)
 	if !set.Equals(bitmap(r.Repos)) || !extra.Equals(bitmap(r.Extra)) {
 		r.Repos, r.Extra, r.Changed = bytesOf(set), bytesOf(extra), t.index
-		t.noteListing(c.Site)
+		t.markListed(c.Site)
 	}
 	r.Began, r.At, r.Stale, r.Issue, r.Note = c.Fence, t.now, false, "", clip(c.Note)
 
 	// A successful listing also ends an earlier refusal.
 	t.readers.Set(key, &r)
-	t.finish(job)
+	t.finishJob(job)
 	return Result{ID: t.index}
 }
 
-// listed returns what a person may read after this listing. Answers about a repository that began
-// later stay.
-func (c *FinishReaderAccess) listed(t *txn, r *Reader, add, remove *roaring.Bitmap) (set, extra *roaring.Bitmap) {
-	// If the repository's readers were asked later than this listing began, that answer stays.
+// mergeListing returns what a person may read after this listing: set by complete observations,
+// extra by partial ones. Where a JobRepoSync asked about a repository later, its answer stays.
+func (c *FinishReaderAccess) mergeListing(t *txn, r *Reader, add, remove *roaring.Bitmap) (set, extra *roaring.Bitmap) {
+	// counts reports whether this listing decides about a repository.
 	counts := func(id RepoID) bool {
 		repo, a := t.repos.Get(id), t.access.Get(id)
 		return repo != nil && SiteOf(repo.ExternalID) == c.Site && (a == nil || a.Partial || a.Began < c.Fence)
@@ -311,8 +314,9 @@ func (c *FinishReaderAccess) listed(t *txn, r *Reader, add, remove *roaring.Bitm
 	return set, extra
 }
 
-// noteListing makes differences invalid that were computed before this entry.
-func (t *txn) noteListing(name string) {
+// markListed records that a listing of a person has changed something at a site. A FinishRepoAccess
+// that was computed before is then refused.
+func (t *txn) markListed(name string) {
 	site := t.site(name)
 	site.Listed = t.index
 	t.sites.Set(name, site)
@@ -338,11 +342,11 @@ func (c *RefuseReader) apply(t *txn) Result {
 			Changed: t.index,
 			Issue:   clip(c.Issue),
 		})
-		t.noteListing(c.Site)
+		t.markListed(c.Site)
 	}
 
 	// The job ends for good, until the person links the account again.
-	t.failed(job, &FinishJob{Error: c.Issue, Permanent: true})
+	t.failJob(job, &FinishJob{Error: c.Issue, Permanent: true})
 	return Result{ID: t.index}
 }
 
@@ -376,10 +380,9 @@ func (c *AgeAccess) apply(t *txn) Result {
 	return Result{}
 }
 
-// ageListing makes the last listing of a person invalid. Later answers about repositories stay.
+// ageListing makes the last listing of a person invalid. Repositories stay if a JobRepoSync asked
+// about them after the listing began.
 func (t *txn) ageListing(old *Reader) {
-	// Keep repositories that were asked about one by one after the listing began. Those answers expire
-	// by themselves.
 	r := *old
 	set := bitmap(old.Repos).Clone()
 	for it := bitmap(old.Repos).Iterator(); it.HasNext(); {
@@ -391,7 +394,7 @@ func (t *txn) ageListing(old *Reader) {
 
 	r.Stale, r.Repos, r.Changed = true, bytesOf(set), t.index
 	t.readers.Set(r.Key(), &r)
-	t.noteListing(r.Site)
+	t.markListed(r.Site)
 }
 
 // site returns a copy of the record of a site, which the caller may change.

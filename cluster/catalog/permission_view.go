@@ -134,35 +134,35 @@ func (v *View) SiteOfIdentity(x *Identity) string {
 	return ""
 }
 
-// reads is what one code host reports about the person of an account.
-type reads struct {
+// hostAccess is what one code host has answered about the person who owns an account.
+type hostAccess struct {
 	site      string
 	reader    *Reader // nil: the host has said nothing yet
 	siteState *Site   // nil: nothing was observed at the host yet
 }
 
-// readsOf returns, for each code host to which an account is linked, what that host lets it read.
-// It returns nil if code hosts are not asked.
-func (v *View) readsOf(account string) (all []reads) {
+// hostAccessOf returns, for each code host to which an account is linked, what that host lets it
+// read. It returns nil if code hosts are not asked.
+func (v *View) hostAccessOf(account string) (all []hostAccess) {
 	identities := v.IdentitiesOf(account)
 	if len(identities) == 0 || v.PermissionSync() != PermissionSyncOn {
 		return nil
 	}
 	for _, x := range identities {
 		if site := v.SiteOfIdentity(x); site != "" {
-			all = append(all, v.readBy(x, site))
+			all = append(all, v.hostAccessAt(x, site))
 		}
 	}
 	return all
 }
 
-// readBy returns what a code host says of one identity there.
-func (v *View) readBy(x *Identity, site string) reads {
-	return reads{site, v.readers.Get(ReaderKey(site, x.Subject)), v.sites.Get(site)}
+// hostAccessAt returns what a code host says of one identity there.
+func (v *View) hostAccessAt(x *Identity, site string) hostAccess {
+	return hostAccess{site, v.readers.Get(ReaderKey(site, x.Subject)), v.sites.Get(site)}
 }
 
-// set returns the repositories that a person may read, by observations that still count.
-func (r *reads) set() *roaring.Bitmap {
+// repos returns the repositories that a person may read, by observations that still count.
+func (r *hostAccess) repos() *roaring.Bitmap {
 	if r.reader == nil {
 		return roaring.New()
 	}
@@ -172,8 +172,8 @@ func (r *reads) set() *roaring.Bitmap {
 		return roaring.Or(set, extra)
 	}
 
-	// The last answer about these repositories is too old. They count only if the person's own
-	// listing is fresh.
+	// The last answers about the readers of stale repositories are too old. Complete ones count only
+	// if a listing of the person is newer.
 	stale := bitmap(r.siteState.Stale)
 	if r.reader.Began == 0 || r.reader.Stale {
 		set.AndNot(stale)
@@ -184,11 +184,11 @@ func (r *reads) set() *roaring.Bitmap {
 }
 
 // refused reports whether the host no longer lets the person in.
-func (r *reads) refused() bool { return r.reader != nil && r.reader.Issue != "" }
+func (r *hostAccess) refused() bool { return r.reader != nil && r.reader.Issue != "" }
 
-// linkedAt returns what every person with an account at a host may see: its public and internal
+// openToLinkedAt returns what every person with an account at a host may see: its public and internal
 // repositories.
-func (v *View) linkedAt(site string) *roaring.Bitmap {
+func (v *View) openToLinkedAt(site string) *roaring.Bitmap {
 	// Cache by site: all its people see the same.
 	return v.CachedSet("linked "+site, func() func(*Repo) bool {
 		return func(r *Repo) bool { return openAtHost(r) && SiteOf(r.ExternalID) == site }

@@ -450,7 +450,7 @@ func checkTables(t *testing.T, s *State) {
 	}
 	for h := range v.Holdings() {
 		tx := txn{State: s}
-		if !tx.live(h.Key) || len(h.Nodes) == 0 || !slices.IsSorted(h.Nodes) {
+		if !tx.isNeeded(h.Key) || len(h.Nodes) == 0 || !slices.IsSorted(h.Nodes) {
 			t.Errorf("holding %+v of something that nobody needs", h)
 		}
 	}

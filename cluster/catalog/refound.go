@@ -52,7 +52,8 @@ func (s *State) Refound(to Successor) *Refounded {
 
 // refoundMembers removes all members but one, and adds that one if it is new.
 func (t *txn) refoundMembers(node string) (removed []string) {
-	// Keep the permission setting from the first moment on, until the node reports its own.
+	// The new member has the cluster's permission setting until it reports its own. Otherwise
+	// closed repositories would be open for a moment.
 	protection := t.State.View().PermissionSync()
 
 	for m := range t.members.Records() {
@@ -138,8 +139,8 @@ func (t *txn) noteRefounding(to Successor, r *Refounded) {
 		action = "cluster.restored"
 	}
 
-	// The actor is whoever could reach the files. The event's place is the last of the entry, which
-	// no command uses.
+	// Whoever could reach the files counts as the operator. The event gets the last position in the
+	// entry, which no command uses.
 	t.by, t.node = &Actor{Type: ActorOperator, Name: "operator"}, to.Node
 	message := fmt.Sprintf("%s, %s and %s ended", Counted(r.Sessions, "session", "sessions"), Counted(r.Consents, "consent", "consents"), Counted(r.Links, "link", "links"))
 	t.record(&Event{Action: action, TargetType: "catalog", Target: to.Cluster, Message: message}, MaxCommands-1)

@@ -11,8 +11,8 @@ import (
 type sets struct {
 	current *setGeneration
 
-	mu      sync.Mutex        // guards the field below
-	viewers map[string]*sight // by account; at most maxSights
+	mu      sync.Mutex             // guards the field below
+	viewers map[string]*accountSet // by account; at most maxAccountSets
 }
 
 func newSets() *sets { return &sets{current: &setGeneration{}} }
@@ -126,7 +126,7 @@ func (m *setGeneration) set(v *View, k setKey, condition func() func(*Repo) bool
 	holds := condition()
 	set := m.fromBefore(v, k, holds)
 	if set == nil {
-		set = v.where(holds)
+		set = v.reposWhere(holds)
 	}
 
 	if m.byKey == nil {

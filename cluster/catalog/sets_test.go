@@ -43,7 +43,7 @@ func TestCachedSet_equalsAWalkOverAllRepositories(t *testing.T) {
 				view.listedSet,
 				view.openSet,
 				view.Asked,
-				func() *roaring.Bitmap { return view.linkedAt(hSite) },
+				func() *roaring.Bitmap { return view.openToLinkedAt(hSite) },
 			}
 			for i, ask := range asked {
 				if rng.IntN(2) == 0 {

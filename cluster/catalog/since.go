@@ -13,7 +13,7 @@ type Changes struct {
 // changed, not the whole catalog, so callers can update sums over all repositories. If ok is false,
 // anything may differ, including the result of Shown.
 func (v *View) Since(old *View) (c Changes, ok bool) {
-	if !slices.Equal(v.hidden(), old.hidden()) {
+	if !slices.Equal(v.hiddenConnections(), old.hiddenConnections()) {
 		return Changes{}, false
 	}
 
@@ -31,8 +31,8 @@ func (v *View) Since(old *View) (c Changes, ok bool) {
 	return c, true
 }
 
-// hidden returns the names of the connections whose repositories are hidden.
-func (v *View) hidden() (names []string) {
+// hiddenConnections returns the names of the connections whose repositories are hidden.
+func (v *View) hiddenConnections() (names []string) {
 	for c := range v.Connections() {
 		if !c.HiddenAt.IsZero() {
 			names = append(names, c.Name)

@@ -48,13 +48,13 @@ func (v *View) Save(w io.Writer) error {
 	buf := bufio.NewWriterSize(io.MultiWriter(w, sum), 256<<10)
 	s := &saver{w: buf}
 
-	s.raw([]byte(snapshotMagic))
+	s.writeRaw([]byte(snapshotMagic))
 	if v.raised.Number > 0 {
-		s.record(levelKind, &v.raised)
+		s.addRecord(levelKind, &v.raised)
 	}
-	s.record(metaKind, &v.meta)
+	s.addRecord(metaKind, &v.meta)
 	if v.config.Index > 0 {
-		s.record(configKind, v.config)
+		s.addRecord(configKind, v.config)
 	}
 	for _, row := range v.rows {
 		row.save(&v.tables, s)
@@ -83,14 +83,14 @@ type saver struct {
 	err  error
 }
 
-func (s *saver) raw(b []byte) {
+func (s *saver) writeRaw(b []byte) {
 	if s.err == nil {
 		_, s.err = s.w.Write(b)
 	}
 }
 
-// record adds a record. It starts a new block if the kind changes or the block is full.
-func (s *saver) record(kind *recordKind, rec any) {
+// addRecord adds a record. It starts a new block if the kind changes or the block is full.
+func (s *saver) addRecord(kind *recordKind, rec any) {
 	if s.tag != kind.tag || len(s.body) >= blockSize {
 		s.flush()
 		s.tag = kind.tag
@@ -109,8 +109,8 @@ func (s *saver) flush() {
 
 	head := binary.LittleEndian.AppendUint32([]byte{s.tag}, uint32(len(s.body)))
 	head = binary.LittleEndian.AppendUint32(head, crc32.Checksum(s.body, castagnoli()))
-	s.raw(head)
-	s.raw(s.body)
+	s.writeRaw(head)
+	s.writeRaw(s.body)
 	s.body = s.body[:0]
 }
 
@@ -128,7 +128,7 @@ func (b Build) Load(r io.Reader) (*State, error) { return loadInto(b.New(), r) }
 func loadInto(s *State, r io.Reader) (*State, error) {
 	sum := sha256.New()
 	l := &loader{r: bufio.NewReaderSize(r, 256<<10), sum: sum, s: s}
-	if err := l.load(); err != nil {
+	if err := l.readAll(); err != nil {
 		return nil, fmt.Errorf("catalog: read snapshot: %w", err)
 	}
 
@@ -159,8 +159,8 @@ func (l *loader) read(b []byte) error {
 	return nil
 }
 
-// load reads all blocks of a snapshot.
-func (l *loader) load() error {
+// readAll reads all blocks of a snapshot.
+func (l *loader) readAll() error {
 	magic := make([]byte, len(snapshotMagic))
 	if _, err := io.ReadFull(l.r, magic); err != nil {
 		return noSnapshot{}
@@ -176,21 +176,21 @@ func (l *loader) load() error {
 	l.sum.Write(magic)
 
 	for {
-		more, err := l.block()
+		more, err := l.readBlock()
 		if err != nil || !more {
 			return err
 		}
 	}
 }
 
-// block reads one block with its records. more is false after the end.
-func (l *loader) block() (more bool, err error) {
+// readBlock reads one block with its records. more is false after the end.
+func (l *loader) readBlock() (more bool, err error) {
 	var head [9]byte
 	if err := l.read(head[:1]); err != nil {
 		return false, err
 	}
 	if head[0] == 0 {
-		return false, l.end()
+		return false, l.checkEnd()
 	}
 
 	// Check the size and the checksum before using the body.
@@ -212,7 +212,7 @@ func (l *loader) block() (more bool, err error) {
 
 	l.sum.Write(head[:])
 	l.sum.Write(l.body)
-	return true, l.records(head[0])
+	return true, l.readRecords(head[0])
 }
 
 // readGrowing appends n bytes of r to b. Memory grows with the bytes that arrive, whatever n
@@ -230,8 +230,8 @@ func readGrowing(r io.Reader, b []byte, n int) ([]byte, error) {
 	return b, nil
 }
 
-// end checks the checksum of the whole snapshot.
-func (l *loader) end() error {
+// checkEnd checks the checksum of the whole snapshot.
+func (l *loader) checkEnd() error {
 	want := l.sum.(interface{ Sum([]byte) []byte }).Sum(nil)
 	got := make([]byte, len(want))
 	if err := l.read(got); err != nil {
@@ -243,8 +243,8 @@ func (l *loader) end() error {
 	return nil
 }
 
-// records decodes the records of a block into their table.
-func (l *loader) records(tag byte) error {
+// readRecords decodes the records of a block into their table.
+func (l *loader) readRecords(tag byte) error {
 	r := &codec.Reader{Rest: l.body}
 	for len(r.Rest) > 0 {
 		rec := r.Take(r.Uvarint())

@@ -113,14 +113,14 @@ func (s *State) Apply(e Entry) []Result {
 		if results[i] = c.apply(t); event != nil && results[i].Err == nil {
 			t.record(event, i)
 		}
-		t.also(c)
+		t.applyTestCommands(c)
 	}
 	s.remember(e, results)
 	return results
 }
 
-// also applies the commands that a test adds after a command.
-func (t *txn) also(c Command) {
+// applyTestCommands applies the commands that a test adds after a command.
+func (t *txn) applyTestCommands(c Command) {
 	if t.build.Also == nil {
 		return
 	}

@@ -133,10 +133,10 @@ type tableRow interface {
 
 // row implements tableRow for records of type T under keys of type K.
 type row[K cmp.Ordered, T any] struct {
-	kind *recordKind
-	at   func(*tables) *tree.Table[K, T]
-	key  func(*T) K
-	note func(*State, *T) error // adds a record to the indexes; may be nil
+	kind         *recordKind
+	at           func(*tables) *tree.Table[K, T]
+	key          func(*T) K
+	addToIndexes func(*State, *T) error // adds a record to the indexes; may be nil
 }
 
 func tableOf[K cmp.Ordered, T any](tag byte, name string, at func(*tables) *tree.Table[K, T], key func(*T) K, note func(*State, *T) error) tableRow {
@@ -153,7 +153,7 @@ func (r *row[K, T]) sum(t *tables) uint64 { return r.at(t).Sum() }
 
 func (r *row[K, T]) save(t *tables, s *saver) {
 	for rec := range r.at(t).Records() {
-		s.record(r.kind, rec)
+		s.addRecord(r.kind, rec)
 	}
 }
 
@@ -169,11 +169,11 @@ func (r *row[K, T]) restore(t *tables, b []byte) error {
 }
 
 func (r *row[K, T]) index(s *State) error {
-	if r.note == nil {
+	if r.addToIndexes == nil {
 		return nil
 	}
 	for rec := range r.at(&s.tables).Records() {
-		if err := r.note(s, rec); err != nil {
+		if err := r.addToIndexes(s, rec); err != nil {
 			return err
 		}
 	}
@@ -188,7 +188,7 @@ func (s *State) indexRepo(r *Repo) error {
 	s.names.Set(r.Name, r.ID)
 	s.indexIdentity(r)
 
-	for _, id := range files(r.Shards) {
+	for _, id := range fileIDs(r.Shards) {
 		n, _ := s.refs.Get(id)
 		s.refs.Set(id, n+1)
 	}

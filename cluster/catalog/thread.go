@@ -119,7 +119,7 @@ func (c *BeginTurn) apply(t *txn) Result {
 	if c.Owner == "" {
 		limit = maxRunningGuests
 	}
-	if n := t.runsOf(c.Owner); n >= limit {
+	if n := t.countRuns(c.Owner); n >= limit {
 		return refuse(Held, "as many questions as one may ask at a time are being answered already")
 	}
 
@@ -129,7 +129,7 @@ func (c *BeginTurn) apply(t *txn) Result {
 			return refuse(Conflict, "there is a thread of that id already")
 		}
 
-		if refusal := t.roomFor(c.Thread, c.Owner, c.Title); refusal != nil {
+		if refusal := t.refuseIfFull(c.Thread, c.Owner, c.Title); refusal != nil {
 			return *refusal
 		}
 		old = &Thread{ID: c.Thread, Owner: c.Owner, Title: c.Title, Public: c.Public, Asked: c.Asked, Created: t.now}
@@ -152,14 +152,14 @@ func (c *BeginTurn) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-// roomFor returns a refusal if a new thread would exceed a limit, or nil.
-func (t *txn) roomFor(id, owner string, title []byte) *Result {
+// refuseIfFull returns a refusal if a new thread is malformed or would exceed a limit; else nil.
+func (t *txn) refuseIfFull(id, owner string, title []byte) *Result {
 	refusal := func(code Code, why string) *Result { r := refuse(code, why); return &r }
 
 	// All guests share one limit: they have no account.
-	most := maxThreadsOfOne
+	maxThreadsOf := maxThreadsOfOne
 	if owner == "" {
-		most = maxGuestThreads
+		maxThreadsOf = maxGuestThreads
 	}
 
 	switch {
@@ -167,7 +167,7 @@ func (t *txn) roomFor(id, owner string, title []byte) *Result {
 		return refusal(Invalid, "the thread is malformed")
 	case t.threads.Len() >= maxThreads:
 		return refusal(Conflict, "there are as many threads as a cluster may have: delete some")
-	case len(t.ThreadsOf(owner)) >= most:
+	case len(t.ThreadsOf(owner)) >= maxThreadsOf:
 		return refusal(Conflict, "you have as many threads as one may have: delete some")
 	}
 	return nil
@@ -249,7 +249,7 @@ func (c *ForkThread) apply(t *txn) Result {
 	}
 
 	// It counts against the limit of the new owner.
-	if refusal := t.roomFor(c.Thread, c.Owner, c.Title); refusal != nil {
+	if refusal := t.refuseIfFull(c.Thread, c.Owner, c.Title); refusal != nil {
 		return *refusal
 	}
 
@@ -288,8 +288,8 @@ func (s *State) indexThread(h *Thread) error {
 
 func ownedThread(owner, id string) string { return owner + "\x00" + id }
 
-// runsOf returns how many questions of an owner are being answered.
-func (t *tables) runsOf(owner string) (n int) {
+// countRuns returns how many questions of an owner are being answered.
+func (t *tables) countRuns(owner string) (n int) {
 	for _, o := range t.threadRuns.All() {
 		if o == owner {
 			n++

@@ -93,7 +93,7 @@ func (v *View) whyByHost(a *User, r *Repo) (all []Reason) {
 
 	for _, x := range v.IdentitiesOf(a.ID) {
 		if v.SiteOfIdentity(x) == site {
-			all = append(all, v.whyRead(x, v.readBy(x, site), r)...)
+			all = append(all, v.whyRead(x, v.hostAccessAt(x, site), r)...)
 		}
 	}
 	if all == nil {
@@ -103,7 +103,7 @@ func (v *View) whyByHost(a *User, r *Repo) (all []Reason) {
 }
 
 // whyRead explains whether one code host lets a person read a repository.
-func (v *View) whyRead(who *Identity, x reads, r *Repo) (all []Reason) {
+func (v *View) whyRead(who *Identity, x hostAccess, r *Repo) (all []Reason) {
 	person := who.Subject
 	if who.Login != "" {
 		person = who.Login + " (" + who.Subject + ")"
@@ -124,7 +124,7 @@ func (v *View) whyRead(who *Identity, x reads, r *Repo) (all []Reason) {
 
 // whyListed compares the list of the repository's readers with the list of what the person may
 // read. The one that was asked later counts.
-func (v *View) whyListed(person string, x reads, r *Repo) Reason {
+func (v *View) whyListed(person string, x hostAccess, r *Repo) Reason {
 	access := v.Access(r.ID)
 	if access == nil {
 		access = &Access{}
@@ -149,7 +149,7 @@ func (v *View) whyListed(person string, x reads, r *Repo) Reason {
 
 	// Use the same set as Visible: a reason must not promise more.
 	switch {
-	case x.set().Contains(r.ID):
+	case x.repos().Contains(r.ID):
 		because.Sees, because.Text = true, because.Text+"."
 	case complete || extra:
 		because.Text += ", but that answer is too old to count: there was no good one since."
