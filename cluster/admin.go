@@ -13,7 +13,7 @@ import (
 // Drain makes a member move its data and roles to others, and take no more jobs. It stays a member;
 // Undrain reverses this. A reachable member knows it when Drain returns.
 func (c *Cluster) Drain(ctx context.Context, node string) error {
-	if err := c.setState(ctx, node, catalog.MemberDraining); err != nil {
+	if err := c.setMemberState(ctx, node, catalog.MemberDraining); err != nil {
 		return fmt.Errorf("drain node %s: %w", node, err)
 	}
 	return nil
@@ -22,13 +22,13 @@ func (c *Cluster) Drain(ctx context.Context, node string) error {
 // Undrain makes a draining member an ordinary one again. A reachable member knows it when Undrain
 // returns.
 func (c *Cluster) Undrain(ctx context.Context, node string) error {
-	if err := c.setState(ctx, node, catalog.MemberAlive); err != nil {
+	if err := c.setMemberState(ctx, node, catalog.MemberAlive); err != nil {
 		return fmt.Errorf("undrain node %s: %w", node, err)
 	}
 	return nil
 }
 
-func (c *Cluster) setState(ctx context.Context, node string, state catalog.MemberState) error {
+func (c *Cluster) setMemberState(ctx context.Context, node string, state catalog.MemberState) error {
 	index, err := c.Propose(ctx, &catalog.SetMemberState{ID: node, State: state})
 	if err != nil {
 		return err
@@ -46,10 +46,11 @@ func (c *Cluster) setState(ctx context.Context, node string, state catalog.Membe
 const withdrawTime = 30 * time.Second
 
 // Remove removes a member for good: its data directory is never admitted again, and its holdings
-// are deleted. A running voter first loses its vote. Otherwise the other nodes would stop talking
-// to a voter: two voters without contact cannot even agree to shrink.
+// are deleted. A running voter first loses its vote. The other nodes stop talking to a removed
+// node, so a removed voter would leave its vote unused: of two voters, the other one could then not
+// even shrink the cluster.
 func (c *Cluster) Remove(ctx context.Context, node string) error {
-	if err := c.withdraw(ctx, node); err != nil {
+	if err := c.withdrawVote(ctx, node); err != nil {
 		return fmt.Errorf("remove node %s: %w", node, err)
 	}
 	if _, err := c.Propose(ctx, &catalog.RemoveMember{ID: node}); err != nil {
@@ -58,9 +59,10 @@ func (c *Cluster) Remove(ctx context.Context, node string) error {
 	return nil
 }
 
-// withdraw waits until raft has taken the vote from a member, or the member is not alive.
-func (c *Cluster) withdraw(ctx context.Context, node string) error {
-	votes := func() bool {
+// withdrawVote drains a member, and waits until raft has taken its vote or it is not alive. If that
+// takes too long, it undoes the drain.
+func (c *Cluster) withdrawVote(ctx context.Context, node string) error {
+	hasVote := func() bool {
 		for _, m := range c.Members() {
 			if m.ID == node {
 				return m.Voter && m.Alive
@@ -69,11 +71,11 @@ func (c *Cluster) withdraw(ctx context.Context, node string) error {
 		return false
 	}
 
-	if !votes() {
+	if !hasVote() {
 		return nil
 	}
 
-	// A draining member passes its vote to another as soon as possible.
+	// The leader takes the vote from a draining member as soon as possible.
 	m := c.View().Member(node)
 	drained := m != nil && m.State == catalog.MemberDraining
 	if !drained {
@@ -82,20 +84,21 @@ func (c *Cluster) withdraw(ctx context.Context, node string) error {
 		}
 	}
 
-	bounded, cancel := context.WithTimeout(ctx, c.env.scaled(withdrawTime))
+	waitCtx, cancel := context.WithTimeout(ctx, c.env.scaled(withdrawTime))
 	defer cancel()
 
-	for votes() {
-		if c.env.pause(bounded, c.env.scaled(voterPause)/4) {
+	for hasVote() {
+		if c.env.pause(waitCtx, c.env.scaled(voterPause)/4) {
 			continue
 		}
 
 		err := errors.New("the others cannot decide without its vote: bring back or remove those that are not alive, or add a node")
 
+		// Undo only a drain that this call began.
 		if !drained {
-			again, done := context.WithTimeout(context.WithoutCancel(ctx), c.env.scaled(withdrawTime))
-			defer done()
-			err = errors.Join(err, c.Undrain(again, node))
+			undoCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.env.scaled(withdrawTime))
+			defer cancel()
+			err = errors.Join(err, c.Undrain(undoCtx, node))
 		}
 
 		return err

@@ -36,8 +36,8 @@ type admission struct {
 	succession *succession
 }
 
-// answer registers the handlers for other nodes.
-func (a *admission) answer() {
+// registerHandlers registers the handlers for other nodes.
+func (a *admission) registerHandlers() {
 	a.network.port.HandleJoin(methodJoin, a.serveJoin)
 	a.network.handle(methodAdmit, a.serveAdmit)
 	a.network.handle(methodAnnounce, a.serveAnnounce)
@@ -113,7 +113,7 @@ func (a *admission) serveAdmit(ctx context.Context, _ Peer, in []byte) ([]byte, 
 	}
 
 	f := a.replica.raft.AddNonvoter(raft.ServerID(m.ID), raft.ServerAddress(m.ID), 0, timeLeft(ctx))
-	if err := wait(ctx, f); err != nil {
+	if err := waitFuture(ctx, f); err != nil {
 		return nil, raftError(err)
 	}
 	a.log.Info("a node joins", "peer", m.ID, "addr", m.Addr)
@@ -125,7 +125,7 @@ func (a *admission) serveAdmit(ctx context.Context, _ Peer, in []byte) ([]byte, 
 func (a *admission) announce(ctx context.Context) {
 	wait := announceSoon
 	for {
-		changed := a.replica.machine.next()
+		changed := a.replica.machine.nextChange()
 		if err := a.announceOnce(ctx); err != nil {
 			if refusal := refusalIn(err); refusal != nil {
 				a.fail(refusal)
@@ -160,7 +160,7 @@ func (a *admission) announceOnce(ctx context.Context) error {
 		return errors.New("not part of a cluster yet")
 	}
 
-	// The record may belong to another start of this node, and then refuse this one.
+	// The record may be from another start of this node, so that this start is refused.
 	v := a.replica.view()
 	want := a.network.record()
 	if m := v.Member(want.ID); m != nil && v.ClusterID() == cluster {
@@ -168,8 +168,8 @@ func (a *admission) announceOnce(ctx context.Context) error {
 			return err
 		}
 
-		if ofItself(m) == want {
-			return a.network.self.founded()
+		if ownFields(m) == want {
+			return a.network.self.endFounding()
 		}
 	}
 
@@ -188,9 +188,9 @@ func (a *admission) announceOnce(ctx context.Context) error {
 	return err
 }
 
-// ofItself returns the part of a record that the node itself sets at its start. Other fields must
-// not count as a difference, or the node would announce itself endlessly.
-func ofItself(m *catalog.Member) catalog.Member {
+// ownFields returns the part of a record that the node itself sets when it announces itself. If
+// other fields counted as a difference, the node would announce itself endlessly.
+func ownFields(m *catalog.Member) catalog.Member {
 	return catalog.Member{ID: m.ID, Epoch: m.Epoch, Addr: m.Addr, Gossip: m.Gossip, API: m.API, Zone: m.Zone, Weight: m.Weight, Version: m.Version, Lowest: m.Lowest, Highest: m.Highest}
 }
 
@@ -206,7 +206,7 @@ func (a *admission) serveAnnounce(ctx context.Context, from Peer, in []byte) ([]
 	}
 
 	// Detect a copy of a running node before writing anything about this one.
-	if err := a.twins.refuse(ctx, from, m.Addr); err != nil {
+	if err := a.twins.refuseTwin(ctx, from, m.Addr); err != nil {
 		return nil, err
 	}
 	if _, err := a.serveAdmit(ctx, from, in); err != nil {

@@ -41,7 +41,7 @@ func (h *history) step(r *rand.Rand, f *freshness) {
 		}
 	case 5:
 		if h.asked != nil && h.asked.Index > 0 {
-			f.note(*h.asked)
+			f.recordAnswer(*h.asked)
 			h.asked = nil
 		}
 	}
@@ -70,7 +70,7 @@ func TestCatalogAge_isNeverBelowTheTrueDelay(t *testing.T) {
 
 		// Once everything is applied, one more question and its answer make the node current.
 		sent := h.at
-		f.note(contact{sent, h.committed})
+		f.recordAnswer(contact{sent, h.committed})
 		h.applied = h.committed
 		if got := f.age(h.at, h.applied); got != 0 {
 			t.Fatalf("seed %d: an age of %v after it has caught up", seed, got)
@@ -93,7 +93,7 @@ func TestCatalogAge_dependsOnTheLastContactAndTheStart(t *testing.T) {
 		"the clock was set back a little since": {contact{now.Add(time.Second), 9}, 9, 0},
 	} {
 		var f freshness
-		f.note(c.kept)
+		f.recordAnswer(c.kept)
 		if got := f.age(now, c.applied); got != c.want {
 			t.Errorf("%s: an age of %v, want %v", name, got, c.want)
 		}
@@ -104,7 +104,7 @@ func TestCatalogAge_countsTheTimeAMachineSlept(t *testing.T) {
 	t.Parallel()
 	var f freshness
 	at := time.Now()
-	f.note(contact{at.Add(-time.Hour), 1}) // both the wall clock and the monotonic clock
+	f.recordAnswer(contact{at.Add(-time.Hour), 1}) // both the wall clock and the monotonic clock
 	f.newest(1)
 	if got := f.age(at, 1); got != time.Hour {
 		t.Errorf("an age of %v after an hour", got)
@@ -112,7 +112,7 @@ func TestCatalogAge_countsTheTimeAMachineSlept(t *testing.T) {
 
 	// The monotonic clock stood still, but the wall clock went on.
 	f = freshness{}
-	f.note(contact{at, 1})
+	f.recordAnswer(contact{at, 1})
 	if got := f.age(at.Round(0).Add(time.Hour), 1); got != time.Hour {
 		t.Errorf("an age of %v after an hour of sleep", got)
 	}
@@ -125,7 +125,7 @@ func TestCatalogAge_fallsWhileABacklogIsApplied(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	const asked = 10 * maxWaiting
 	for i := range asked {
-		f.note(contact{start.Add(time.Duration(i) * time.Second), uint64(i)})
+		f.recordAnswer(contact{start.Add(time.Duration(i) * time.Second), uint64(i)})
 	}
 	now := start.Add(asked * time.Second)
 	last := f.age(now, 0)

@@ -153,7 +153,7 @@ func New(o Options) (*Cluster, error) {
 	c.env.life, c.end = context.WithCancel(context.Background())
 
 	if err := c.open(); err != nil {
-		c.release()
+		c.closeAll()
 		return nil, err
 	}
 	c.replica.metrics.register(o.Metrics, c)
@@ -210,25 +210,25 @@ func (c *Cluster) open() (err error) {
 		return err
 	}
 
-	c.wire(lone)
+	c.connectParts(lone)
 	// Open the ports first: with port 0, the advertised address is only known afterwards.
 	if err := c.network.open(c.keys.valid()); err != nil {
 		return err
 	}
-	c.answer()
+	c.registerHandlers()
 	return c.startRaft()
 }
 
-// wire creates the parts of the cluster, and gives each the other parts that it uses. lone says
-// that this node is the only one.
-func (c *Cluster) wire(lone bool) {
+// connectParts creates the parts of the cluster, and gives each the other parts that it uses. lone
+// says that this node is the only one.
+func (c *Cluster) connectParts(lone bool) {
 	memory, err := openMemory(c.o.DataDir)
 	if err != nil {
 		c.env.log.Warn("what was remembered of the other nodes is lost", "error", err)
 	}
 
 	r := &replica{env: c.env, self: c.self, metrics: newMetrics()}
-	r.machine = newMachine(c.env.log, c.o.Build, c.fail, func(committed uint64) { r.store.note(committed) })
+	r.machine = newMachine(c.env.log, c.o.Build, c.fail, func(committed uint64) { r.store.setCommit(committed) })
 	r.machine.unsealWith(func(box []byte) ([]byte, error) { return c.keys.unseal(sealedConfig, box) })
 	r.machine.loop.exit, r.machine.duration = c.o.Exit, r.metrics.apply
 	n := &network{env: c.env, o: c.o, self: c.self, view: r.view, applied: r.machine.applied.Load, term: r.term, keys: c.keys.valid}
@@ -259,13 +259,13 @@ func (c *Cluster) wire(lone bool) {
 	c.secrets = &secrets{env: c.env, keys: &c.keys, network: n, replica: r, proposer: c.proposer}
 	c.watch = &watch{env: c.env, replica: r, proposer: c.proposer, arbiter: c.arbiter, build: c.o.Build, expect: c.o.BootstrapExpect, started: c.started, exit: c.o.Exit}
 	c.inquiry = &inquiry{env: c.env, replica: r, proposer: c.proposer, now: c.o.Now}
-	c.inquiry.fresh.note(memory.current(c.self.cluster()))
+	c.inquiry.fresh.recordAnswer(memory.contactFor(c.self.cluster()))
 }
 
-// answer registers the handlers for other nodes.
-func (c *Cluster) answer() {
-	for _, part := range []interface{ answer() }{c.proposer, c.formation, c.admission, c.proof, c.proof.twins, c.expulsion, c.arbiter} {
-		part.answer()
+// registerHandlers registers the handlers for other nodes.
+func (c *Cluster) registerHandlers() {
+	for _, part := range []interface{ registerHandlers() }{c.proposer, c.formation, c.admission, c.proof, c.proof.twins, c.expulsion, c.arbiter} {
+		part.registerHandlers()
 	}
 	c.network.handle(methodLead, c.serveLead)
 }
@@ -288,7 +288,7 @@ func (c *Cluster) startRaft() error {
 	}
 
 	// If there are other members, this node must first prove its identity to them: see proof.go.
-	if r.lone() && len(r.others()) == 0 {
+	if r.isLoneVoter() && len(r.others()) == 0 {
 		return r.leadAlone()
 	}
 	return nil
@@ -306,7 +306,7 @@ func (c *Cluster) fail(err error) {
 // Run takes part in the cluster until the context ends. Then it hands over the leadership, closes
 // everything and returns nil. An error means that the node cannot continue.
 func (c *Cluster) Run(ctx context.Context) error {
-	defer c.release()
+	defer c.closeAll()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
@@ -315,7 +315,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	ports.Go(func() { c.network.run(portCtx) })
 	c.ran.Store(true)
 	for _, task := range []func(context.Context){
-		c.formation.run, c.proof.run, c.replica.watchLeadership, c.admission.announce, c.tell, c.electorate.run, c.watch.run, c.secrets.run, c.inquiry.run, c.arbiter.run,
+		c.formation.run, c.proof.run, c.replica.watchLeadership, c.admission.announce, c.keepGossipFresh, c.electorate.run, c.watch.run, c.secrets.run, c.inquiry.run, c.arbiter.run,
 	} {
 		tasks.Go(func() { task(ctx) })
 	}
@@ -341,42 +341,42 @@ const (
 	keepPause = 5 * time.Second // between writes of memory to the disk
 )
 
-// tell refreshes what gossip says about this node, and looks at what it says about others, until
-// ctx ends.
-func (c *Cluster) tell(ctx context.Context) {
-	kept, twin := clock.Now(), time.Time{}
+// keepGossipFresh updates what gossip reports about this node, and evaluates what it reports about
+// the others, until ctx ends.
+func (c *Cluster) keepGossipFresh(ctx context.Context) {
+	saved, twin := clock.Now(), time.Time{}
 	for {
 		c.network.refresh()
-		c.proof.remember()
-		c.proof.meetTwin(ctx, &twin)
-		c.succession.look()
+		c.proof.recordPeers()
+		c.proof.checkTwins(ctx, &twin)
+		c.succession.checkPeers()
 
-		// Not each time: it syncs the disk.
-		if clock.Since(kept) >= c.env.scaled(keepPause) {
-			kept = clock.Now()
-			c.keepMemory()
+		// Save rarely, because that syncs the disk.
+		if clock.Since(saved) >= c.env.scaled(keepPause) {
+			saved = clock.Now()
+			c.saveMemory()
 		}
 		if !c.env.pause(ctx, c.env.scaled(tellPause)) {
-			c.keepMemory()
+			c.saveMemory()
 			return
 		}
 	}
 }
 
-// keepMemory writes to disk what the next start needs.
-func (c *Cluster) keepMemory() {
-	c.proof.memory.noteCurrent(c.self.cluster(), c.inquiry.fresh.newest(c.replica.machine.applied.Load()))
-	c.proof.keep()
+// saveMemory writes to disk what the next start needs.
+func (c *Cluster) saveMemory() {
+	c.proof.memory.recordContact(c.self.cluster(), c.inquiry.fresh.newest(c.replica.machine.applied.Load()))
+	c.proof.saveMemory()
 }
 
 // Close closes a Cluster that was never Run.
 func (c *Cluster) Close() error {
-	c.release()
+	c.closeAll()
 	return nil
 }
 
-// release closes everything, once.
-func (c *Cluster) release() {
+// closeAll closes everything, once.
+func (c *Cluster) closeAll() {
 	c.closeOnce.Do(func() {
 		c.end()
 
@@ -401,7 +401,7 @@ func (c *Cluster) View() *catalog.View { return c.replica.view() }
 
 // Changed returns a channel that is closed when the view changes after this call. To miss nothing,
 // call it before View.
-func (c *Cluster) Changed() <-chan struct{} { return c.replica.machine.next() }
+func (c *Cluster) Changed() <-chan struct{} { return c.replica.machine.nextChange() }
 
 // Age returns for how long this node may have missed changes: the time since it asked a leader for
 // an index that it has applied by now. It is 0 on a lone node, and UnknownAge if the node never had
@@ -484,9 +484,9 @@ func (c *Cluster) ProposeAll(ctx context.Context, cmds ...catalog.Command) (uint
 func (c *Cluster) Await(ctx context.Context, index uint64) error { return c.proposer.await(ctx, index) }
 
 // AwaitOn waits until other members have applied an index, at most for the hold time, and returns
-// those that have not. It is for changes that must hold on a node once they are acknowledged: raft
-// tells followers about a commit only with the next message. It does not wait for members that are
-// not alive.
+// those that have not. Raft tells followers about a commit only with the next message, so a change
+// that must hold on a node once it is acknowledged needs AwaitOn. It does not wait for members that
+// are not alive.
 func (c *Cluster) AwaitOn(ctx context.Context, index uint64, nodes ...string) (behind []string) {
 	return c.proposer.awaitOn(ctx, index, nodes...)
 }

@@ -96,8 +96,8 @@ type arbiter struct {
 	lastText  atomic.Pointer[string]
 }
 
-// answer registers the handlers for other members.
-func (a *arbiter) answer() {
+// registerHandlers registers the handlers for other members.
+func (a *arbiter) registerHandlers() {
 	a.network.handle(methodHash, a.serveHash)
 	a.network.handleStream(methodState, a.serveState)
 }
@@ -121,7 +121,7 @@ func (a *arbiter) judge(ctx context.Context, index, hash uint64) standing {
 		a.logDispute(what, index, hashes)
 	}
 	if what == outvoted {
-		a.yield(ctx, index, nodes)
+		a.handOverToMajority(ctx, index, nodes)
 	}
 	return what
 }
@@ -186,12 +186,12 @@ func (a *arbiter) serveHash(ctx context.Context, _ Peer, in []byte) ([]byte, err
 	return catalog.EncodeReply(hash, nil), nil
 }
 
-// yield hands the lead to a node that has the majority's state.
-func (a *arbiter) yield(ctx context.Context, index uint64, nodes []string) {
+// handOverToMajority hands the lead to one of the nodes, which have the majority's state.
+func (a *arbiter) handOverToMajority(ctx context.Context, index uint64, nodes []string) {
 	a.log.Error("this node leads, and a majority of the nodes has another catalog: it hands over, and takes theirs", "entry", index, "majority", strings.Join(nodes, ", "))
-	a.replica.machine.suspect()
+	a.replica.machine.markSuspect()
 	for _, node := range nodes {
-		err := a.replica.transfer(ctx, node)
+		err := a.replica.transferLead(ctx, node)
 		if err == nil {
 			return
 		}
@@ -216,7 +216,7 @@ func (a *arbiter) run(ctx context.Context) {
 		case <-a.replica.machine.differs:
 		}
 		for a.replica.machine.differing() {
-			if err := a.replace(ctx); err != nil {
+			if err := a.replaceState(ctx); err != nil {
 				a.log.Warn("the catalog of this node differs from that of the majority and is not replaced yet", "error", err)
 			}
 			if !a.pause(ctx, a.scaled(replacePause)) {
@@ -226,8 +226,8 @@ func (a *arbiter) run(ctx context.Context) {
 	}
 }
 
-// replace replaces this node's state by the leader's.
-func (a *arbiter) replace(ctx context.Context) error {
+// replaceState replaces this node's state by the leader's.
+func (a *arbiter) replaceState(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, a.scaled(stateTime))
 	defer cancel()
 	leader := a.replica.leader()
@@ -235,7 +235,7 @@ func (a *arbiter) replace(ctx context.Context) error {
 		return ErrNoLeader
 	}
 
-	s, err := a.fetch(ctx, leader)
+	s, err := a.fetchState(ctx, leader)
 	if err != nil {
 		return err
 	}
@@ -243,17 +243,17 @@ func (a *arbiter) replace(ctx context.Context) error {
 		return err
 	}
 
-	// Continue even without a copy: the wrong state must go.
+	// Replace the wrong state even if it cannot be copied.
 	copied, err := a.keepCopy()
 	if err != nil {
 		a.log.Warn("the catalog that differs is not kept", "error", err)
 	}
 
-	before, after, err := a.replica.machine.swap(s, a.replica.store)
+	before, after, err := a.replica.machine.replaceState(s, a.replica.store)
 	if err != nil {
 		return err
 	}
-	a.report(before, after, copied)
+	a.reportReplaced(before, after, copied)
 
 	// Take a snapshot: otherwise the next start would begin with the old state.
 	if err := a.replica.raft.Snapshot().Error(); err != nil {
@@ -262,8 +262,8 @@ func (a *arbiter) replace(ctx context.Context) error {
 	return nil
 }
 
-// fetch reads the leader's catalog.
-func (a *arbiter) fetch(ctx context.Context, leader string) (*catalog.State, error) {
+// fetchState reads the leader's catalog.
+func (a *arbiter) fetchState(ctx context.Context, leader string) (*catalog.State, error) {
 	r, err := a.network.stream(ctx, leader, methodState, nil)
 	if err != nil {
 		return nil, err
@@ -272,9 +272,9 @@ func (a *arbiter) fetch(ctx context.Context, leader string) (*catalog.State, err
 	return a.replica.machine.build.Load(r)
 }
 
-// report logs, and keeps for the status, in which tables this node's catalog differed from the
-// majority's before it was replaced.
-func (a *arbiter) report(before, after *catalog.View, copied string) {
+// reportReplaced logs, and keeps for the status, in which tables this node's catalog differed from
+// the majority's before it was replaced.
+func (a *arbiter) reportReplaced(before, after *catalog.View, copied string) {
 	var tables []string
 	for _, d := range before.Differences(after, maxKeys) {
 		tables = append(tables, d.String())

@@ -147,7 +147,7 @@ func TestFormation_aNodePromisedToOneClusterJoinsNoOther(t *testing.T) {
 	if err := (&formation{}).join(t.Context(), others, bound); err == nil || !strings.Contains(err.Error(), "to join cluster c1, but c2 is here: move the data directory away") {
 		t.Errorf("another cluster is here: %v", err)
 	}
-	if err := (&formation{}).recheck(t.Context(), others, bound); err == nil || !strings.Contains(err.Error(), "start it. If it is lost for good, move this data directory away") {
+	if err := (&formation{}).recheckPromise(t.Context(), others, bound); err == nil || !strings.Contains(err.Error(), "start it. If it is lost for good, move this data directory away") {
 		t.Errorf("the founder is not there: %v", err)
 	}
 }

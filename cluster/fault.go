@@ -58,9 +58,9 @@ func userName() string {
 	return strconv.Itoa(os.Geteuid())
 }
 
-// readable returns an error if this process may not read some file below a folder. Raft would skip
-// an unreadable snapshot as if it were damaged.
-func readable(dir string) error {
+// checkReadable returns an error if some file below a folder cannot be read for a reason outside the
+// file, such as its permissions. Raft would skip such a snapshot as if it were damaged.
+func checkReadable(dir string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {
 			var f *os.File

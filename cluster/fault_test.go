@@ -65,7 +65,7 @@ func TestRaftLog_ofAnotherBboltVersionIsNotReportedAsDamage(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openStore(dir, offline()); err == nil || strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), "another version") {
+	if _, err := openStore(dir, offlineWatchdog()); err == nil || strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), "another version") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -78,7 +78,7 @@ func TestRaftLog_damagedWhileOpenEndsTheProcess(t *testing.T) {
 		dir := t.TempDir()
 		logIn(t, dir)
 		var said []string
-		dog := offline()
+		dog := offlineWatchdog()
 		dog.exit = func(reason string) { said = append(said, reason) }
 		s, err := openStore(dir, dog)
 		if err != nil {

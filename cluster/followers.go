@@ -8,8 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// followers tracks, while this node leads, how far its followers' logs reach. The answers of the
-// followers tell it. No other node knows it better: the leader counts on those entries.
+// followers tracks, while this node leads, how far its followers' logs reach, by their answers.
 type followers struct {
 	memory    *memory
 	cluster   func() string
@@ -22,8 +21,8 @@ type followers struct {
 	match    map[string]uint64 // last entry that a follower shares with this node, in that term
 }
 
-// newFollowers returns an empty followers. onRegress is called for a follower whose log became
-// shorter.
+// newFollowers returns a followers without answers. onRegress is called for a follower that lost
+// acknowledged entries.
 func newFollowers(r *replica, m *memory, onRegress func(node string, refused error)) *followers {
 	return &followers{
 		memory:    m,
@@ -35,39 +34,39 @@ func newFollowers(r *replica, m *memory, onRegress func(node string, refused err
 	}
 }
 
-// known returns what is remembered of a follower. The caller must ask before it calls the follower.
-func (f *followers) known(node string) mark { return f.memory.markOf(f.cluster(), node) }
+// rememberedMark returns what this node remembers of a follower. It must be called before the
+// follower is: see evaluateAnswer.
+func (f *followers) rememberedMark(node string) mark { return f.memory.markOf(f.cluster(), node) }
 
-// heard evaluates a follower's answer to a call about the log. known is what was remembered when
-// the call was made.
-func (f *followers) heard(node string, known mark, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
+// evaluateAnswer evaluates a follower's answer to a call about the log. remembered is what this node
+// remembered of it when the call was made.
+func (f *followers) evaluateAnswer(node string, remembered mark, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
 	cluster := f.cluster()
 
 	// LastLog is the end of the follower's log when the call arrived. If it is before a committed
-	// entry that the follower had, its disk was replaced. What was learned during the call does not
-	// count: heartbeats and entries travel concurrently, and an older answer may arrive last.
+	// entry that the follower had, its disk was replaced. remembered is from before the call,
+	// because heartbeats and entries travel concurrently, and an older answer may arrive last.
 	//
-	// The term of the answer proves nothing. It is never below the call's, so only calls from an
-	// earlier lead of this node, which still end, could have a lower one.
-	if resp.LastLog < known.Index {
-		f.onRegress(node, refusedOlder(mark{resp.LastLog, resp.Term}, known))
+	// The term of the answer is no sign of lost data: it is at least the call's. A late answer from
+	// an earlier lead of this node may have a lower one.
+	if resp.LastLog < remembered.Index {
+		f.onRegress(node, refusedOlder(mark{resp.LastLog, resp.Term}, remembered))
 		return
 	}
 
-	// Remember only committed entries, because a new leader may replace the others. A match from an
-	// earlier lead of this node proves nothing now. So the match and the commit index must belong
-	// to the same term:
-	//	noted = min(match in term T, commit in term T)
-	match, commit := f.matched(node, args, resp), f.commit()
+	// Remember only committed entries, because a new leader may replace the others. The match and
+	// the commit index must be from the same lead of this node, so from the same term:
+	//	recorded = min(match in term T, commit in term T)
+	match, commit := f.matchOf(node, args, resp), f.commit()
 	if args.Term != f.term() {
 		match = 0
 	}
-	f.memory.note(cluster, node, mark{min(match, commit), resp.Term})
+	f.memory.recordMark(cluster, node, mark{min(match, commit), resp.Term})
 }
 
-// matched returns the last entry that a follower is known to share with this node in the call's
+// matchOf returns the last entry that a follower is known to share with this node in the call's
 // term; 0 if none is known.
-func (f *followers) matched(node string, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) uint64 {
+func (f *followers) matchOf(node string, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
@@ -96,8 +95,8 @@ type expulsion struct {
 	notified sync.Map // by node: the epoch that was told to stop
 }
 
-// answer registers the handler by which the leader stops this node.
-func (x *expulsion) answer() { x.network.handle(methodExpel, x.serve) }
+// registerHandlers registers the handler by which the leader stops this node.
+func (x *expulsion) registerHandlers() { x.network.handle(methodExpel, x.serveExpel) }
 
 // expel tells a follower to stop, but only once for each start of the follower.
 func (x *expulsion) expel(node string, why error) {
@@ -120,8 +119,8 @@ func (x *expulsion) expel(node string, why error) {
 	})
 }
 
-// serve stops this node when its leader tells it to.
-func (x *expulsion) serve(_ context.Context, from Peer, in []byte) ([]byte, error) {
+// serveExpel stops this node when its leader tells it to.
+func (x *expulsion) serveExpel(_ context.Context, from Peer, in []byte) ([]byte, error) {
 	no := refusalIn(errors.New(string(in)))
 	if no == nil || from.Node != x.replica.leader() {
 		return nil, errors.New("cluster: only the leader can expel a node, and it says why")

@@ -66,8 +66,8 @@ type formation struct {
 	lastLog   time.Time
 }
 
-// answer registers the handlers for nodes without a cluster.
-func (f *formation) answer() {
+// registerHandlers registers the handlers for nodes without a cluster.
+func (f *formation) registerHandlers() {
 	f.network.port.HandleJoin(methodPromise, f.servePromise)
 	f.network.port.HandleJoin(methodAttempt, f.serveAttempt)
 }
@@ -82,25 +82,25 @@ func (f *formation) foundsAlone() bool {
 // written first, so that the next start can finish after a crash.
 func (f *formation) foundAlone(trans *transport) error {
 	if !f.self.founding() {
-		if err := f.self.found(randomID()); err != nil {
+		if err := f.self.recordFounding(randomID()); err != nil {
 			return err
 		}
 	}
 	if err := f.network.port.SetCluster(f.self.cluster()); err != nil {
 		return err
 	}
-	return f.replica.begin(trans)
+	return f.replica.bootstrap(trans)
 }
 
 // run brings the node into a cluster, unless it is in one.
 func (f *formation) run(ctx context.Context) {
-	// A node leaves its cluster for no other one, and a cluster of one has nobody to come back to.
+	// A member of a cluster does not join another one. Tell the operator who expects that.
 	if cluster := f.self.cluster(); cluster != "" && len(f.network.o.Join) > 0 && len(f.replica.servers()) == 1 {
 		f.log.Warn("--join has no effect: this node is the only one of its cluster. To join another cluster, start with an empty data directory and the key of that cluster", "cluster", cluster)
 	}
 	for f.self.cluster() == "" {
-		if err := f.step(ctx); err != nil {
-			f.say(err)
+		if err := f.joinOrFound(ctx); err != nil {
+			f.logReason(err)
 		}
 		if !f.pause(ctx, f.scaled(formPause)) {
 			return
@@ -108,8 +108,8 @@ func (f *formation) run(ctx context.Context) {
 	}
 }
 
-// say logs what the node waits for, from time to time.
-func (f *formation) say(err error) {
+// logReason logs what the node waits for, from time to time.
+func (f *formation) logReason(err error) {
 	if clock.Since(f.lastLog) < f.scaled(sayTime) {
 		return
 	}
@@ -117,16 +117,17 @@ func (f *formation) say(err error) {
 	f.log.Info("not part of a cluster yet", "reason", err)
 }
 
-// step looks at the other nodes once, and joins or founds a cluster if possible.
-func (f *formation) step(ctx context.Context) error {
-	var members, loose []peer
+// joinOrFound looks at the other nodes once, and joins or founds a cluster if possible. The error
+// tells what this node waits for.
+func (f *formation) joinOrFound(ctx context.Context) error {
+	var members, clusterless []peer
 	for _, p := range f.network.peers() {
 		switch {
 		case !p.Alive:
 		case p.Cluster != "":
 			members = append(members, p)
 		default:
-			loose = append(loose, p)
+			clusterless = append(clusterless, p)
 		}
 	}
 
@@ -138,9 +139,9 @@ func (f *formation) step(ctx context.Context) error {
 	}
 
 	if promise.Cluster != "" && promise.Founder != f.self.node {
-		return f.recheck(ctx, loose, promise)
+		return f.recheckPromise(ctx, clusterless, promise)
 	}
-	return f.found(ctx, loose)
+	return f.tryToFound(ctx, clusterless)
 }
 
 func (f *formation) setAttempt(id string) {
@@ -150,7 +151,7 @@ func (f *formation) setAttempt(id string) {
 
 // join asks the members one by one to admit this node.
 func (f *formation) join(ctx context.Context, members []peer, p promise) error {
-	members = current(members) // ignore members of a cluster that was replaced
+	members = currentMembers(members)
 	for _, m := range members[1:] {
 		if m.Cluster != members[0].Cluster {
 			return fmt.Errorf("there are two clusters under this cluster key, %s of node %s and %s of node %s: give each its own key", members[0].Cluster, members[0].Node, m.Cluster, m.Node)
@@ -168,9 +169,9 @@ func (f *formation) join(ctx context.Context, members []peer, p promise) error {
 
 	var last error
 	for _, m := range members {
-		out, err := f.ask(ctx, m, joinTime, methodJoin, in)
+		out, err := f.callNode(ctx, m, joinTime, methodJoin, in)
 		if err == nil {
-			return f.enter(string(out))
+			return f.enterCluster(string(out))
 		}
 
 		// A refusal is final: every other member would decide the same.
@@ -182,16 +183,16 @@ func (f *formation) join(ctx context.Context, members []peer, p promise) error {
 	return fmt.Errorf("no member of cluster %s lets this node in: %w", members[0].Cluster, last)
 }
 
-// ask calls another node, which may be in no cluster.
-func (f *formation) ask(ctx context.Context, p peer, atMost time.Duration, method string, in []byte) ([]byte, error) {
+// callNode calls another node, which may be in no cluster.
+func (f *formation) callNode(ctx context.Context, p peer, atMost time.Duration, method string, in []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.scaled(atMost))
 	defer cancel()
 	return f.network.port.CallJoin(ctx, wire.Target{Node: p.Node, Addr: p.meta.Addr}, method, in)
 }
 
-// enter stores that this node belongs to a cluster, and gives the cluster's id to the network.
-func (f *formation) enter(cluster string) error {
-	err := f.self.enter(cluster)
+// enterCluster stores that this node belongs to a cluster, and gives the cluster's id to the network.
+func (f *formation) enterCluster(cluster string) error {
+	err := f.self.recordCluster(cluster)
 	if err == nil {
 		err = f.network.enter(cluster)
 	}
@@ -203,52 +204,53 @@ func (f *formation) enter(cluster string) error {
 	return nil
 }
 
-// recheck asks the founder to which this node is bound whether it gave up.
-func (f *formation) recheck(ctx context.Context, loose []peer, p promise) error {
-	// The founder may still succeed, so stay bound until it says that it gave up.
-	i := slices.IndexFunc(loose, func(o peer) bool { return o.Node == p.Founder })
+// recheckPromise asks the founder to whom this node has promised to join whether it gave up. If so,
+// the promise ends.
+func (f *formation) recheckPromise(ctx context.Context, clusterless []peer, p promise) error {
+	// While the founder does not answer it may still succeed, so the promise stays.
+	i := slices.IndexFunc(clusterless, func(o peer) bool { return o.Node == p.Founder })
 	if i < 0 {
 		return fmt.Errorf("this node promised node %s to join the cluster that it founds, and that node is not there: start it. If it is lost for good, move this data directory away", p.Founder)
 	}
 
-	out, err := f.ask(ctx, loose[i], formTime, methodAttempt, []byte(p.Cluster))
+	out, err := f.callNode(ctx, clusterless[i], formTime, methodAttempt, []byte(p.Cluster))
 	if err != nil {
 		return fmt.Errorf("ask the founder: %w", err)
 	}
 	if string(out) == "given up" {
-		return f.self.release()
+		return f.self.endPromise()
 	}
 	return nil
 }
 
 // serveAttempt answers whether this node still tries to found a cluster.
 func (f *formation) serveAttempt(_ context.Context, _ Peer, in []byte) ([]byte, error) {
-	if f.self.stands(string(in)) {
+	if f.self.stillFounds(string(in)) {
 		return []byte("stands"), nil
 	}
 	return []byte("given up"), nil
 }
 
-// found founds a cluster if this node is the one to do it.
-func (f *formation) found(ctx context.Context, loose []peer) error {
+// tryToFound founds a cluster if this node has the lowest id and all the others promise to join.
+func (f *formation) tryToFound(ctx context.Context, clusterless []peer) error {
 	if f.expect == 1 {
 		return errors.New("no member of a cluster is there to join: none runs at an address of --join, or its cluster key is another than this node's")
 	}
 
 	// Ignore nodes that expect only themselves: they just join.
-	loose = slices.DeleteFunc(slices.Clone(loose), func(p peer) bool { return p.Expect <= 1 })
-	if err := f.mayFound(loose); err != nil {
+	clusterless = slices.DeleteFunc(slices.Clone(clusterless), func(p peer) bool { return p.Expect <= 1 })
+	if err := f.mayFound(clusterless); err != nil {
 		return err
 	}
 
 	if f.attempt == "" {
 		f.setAttempt(randomID())
 	}
-	if err := f.collect(ctx, loose); err != nil {
+	if err := f.collectPromises(ctx, clusterless); err != nil {
 		f.setAttempt("") // never used again, so nodes that promised become free
 		return err
 	}
-	return f.foundNow(f.attempt)
+	return f.foundCluster(f.attempt)
 }
 
 // mayFound returns why this node must not found a cluster with the others now, or nil.
@@ -280,24 +282,24 @@ func (f *formation) mayFound(others []peer) error {
 	return nil
 }
 
-// collect gets promises from as many others as needed, by id.
-func (f *formation) collect(ctx context.Context, loose []peer) error {
+// collectPromises gets the promises of the other nodes that are needed, those with the lowest ids.
+func (f *formation) collectPromises(ctx context.Context, clusterless []peer) error {
 	in, err := json.Marshal(promiseRequest{f.attempt, f.self.node, f.expect})
 	if err != nil {
 		return err
 	}
 
-	// Sort by id, so that two founders ask the same nodes if there are more than needed.
-	slices.SortFunc(loose, func(a, b peer) int { return strings.Compare(a.Node, b.Node) })
-	for _, p := range loose[:max(0, f.expect-1)] {
-		if _, err := f.ask(ctx, p, formTime, methodPromise, in); err != nil {
+	// Two founders must ask the same nodes if there are more than needed.
+	slices.SortFunc(clusterless, func(a, b peer) int { return strings.Compare(a.Node, b.Node) })
+	for _, p := range clusterless[:max(0, f.expect-1)] {
+		if _, err := f.callNode(ctx, p, formTime, methodPromise, in); err != nil {
 			return fmt.Errorf("node %s does not promise to join: %w", p.Node, err)
 		}
 	}
 	return nil
 }
 
-// servePromise binds this node to a founder.
+// servePromise promises a founder that this node will join its cluster and no other.
 func (f *formation) servePromise(_ context.Context, from Peer, in []byte) ([]byte, error) {
 	var r promiseRequest
 	if err := json.Unmarshal(in, &r); err != nil || r.Cluster == "" || r.Founder != from.Node {
@@ -309,10 +311,10 @@ func (f *formation) servePromise(_ context.Context, from Peer, in []byte) ([]byt
 	return nil, f.self.promise(promise{Founder: r.Founder, Cluster: r.Cluster})
 }
 
-// foundNow founds the cluster. After a crash, the next start of this node finishes it.
-func (f *formation) foundNow(cluster string) error {
+// foundCluster founds the cluster. After a crash, the next start of this node finishes it.
+func (f *formation) foundCluster(cluster string) error {
 	// Write the id first, so that the next start can finish after a crash.
-	err := f.self.found(cluster)
+	err := f.self.recordFounding(cluster)
 	if errors.Is(err, errBound) {
 		return err
 	}

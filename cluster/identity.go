@@ -97,10 +97,10 @@ func (h *home) close() {
 	h.lock.Close()
 }
 
-// place identifies the log file by its inode and birth time, or returns "" without a log. It
-// changes if the directory is copied, restored, or moved to another disk. So a change is a reason
-// to ask other nodes, but no proof.
-func (h *home) place() (string, error) {
+// logPlace identifies the log file by its inode and birth time; "" without a log. It changes if the
+// directory is copied or restored, but also if it is moved to another disk. So after a change the
+// node asks the others.
+func (h *home) logPlace() (string, error) {
 	var st unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, filepath.Join(h.raft, logFile), 0, unix.STATX_INO|unix.STATX_BTIME, &st)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -159,8 +159,8 @@ func (h *home) hasRaft() bool {
 	return err == nil && info.Size() > 0
 }
 
-// start counts a start. At the first start it creates the node's id.
-func (id *identity) start() error {
+// countStart counts a start of the node in node.json. At the first start it creates the node's id.
+func (id *identity) countStart() error {
 	if id.NodeID == "" {
 		id.NodeID = newNodeID()
 	}

@@ -85,48 +85,46 @@ type secrets struct {
 
 // run watches the key file until the context ends.
 func (s *secrets) run(ctx context.Context) {
-	// Compare with the loaded text: the file may have changed since.
-	seen := s.keys.text
+	seen := s.keys.text // the file may have changed since
 	if info, err := os.Stat(s.keys.file); err == nil && info.Mode().Perm()&0o077 != 0 {
 		s.log.Warn("others on this machine can read the cluster key: chmod 600 it", "file", s.keys.file)
 	}
 
-	said := ""
+	logged := ""
 	for s.pause(ctx, s.scaled(keysPause)) {
 		text, err := os.ReadFile(s.keys.file)
-		// Compare the content: mode and time of the file prove nothing.
 		if err == nil && !bytes.Equal(text, seen) {
-			if err = s.use(text); err == nil {
+			if err = s.switchKeys(text); err == nil {
 				seen = text
 			}
 		}
 		if err == nil {
-			err = s.sealAnew(ctx)
+			err = s.reseal(ctx)
 		}
 		s.compareKeys(ctx)
 
 		// Log the same error only once.
-		now := ""
+		problem := ""
 		if err != nil {
-			now = err.Error()
+			problem = err.Error()
 		}
-		if now != "" && now != said {
+		if problem != "" && problem != logged {
 			s.log.Error("the cluster key file is not taken over; the keys before stay", "file", s.keys.file, "error", err)
 		}
-		said = now
+		logged = problem
 	}
 }
 
-// use switches to the keys of a file, unless that would lose a secret.
-func (s *secrets) use(text []byte) error {
+// switchKeys switches to the keys of a file, unless that would lose a secret.
+func (s *secrets) switchKeys(text []byte) error {
 	keys, err := wire.ParseKeys(text)
 	if err != nil {
 		return err
 	}
 
 	// Refuse the file if it cannot open a secret that the present keys can open. A node that missed
-	// a change of the key gets the secrets anew from the others.
-	for name, box := range boxes(s.replica.view()) {
+	// a change of the key accepts any file: it gets the secrets from the others.
+	for name, box := range sealedBoxes(s.replica.view()) {
 		if s.otherKey.Load() != nil {
 			break
 		}
@@ -151,7 +149,7 @@ func (s *secrets) use(text []byte) error {
 func (s *secrets) compareKeys(ctx context.Context) {
 	var others []string
 	if s.network.self.cluster() != "" && s.replica.leader() == "" {
-		others = s.withOtherKey(ctx)
+		others = s.votersWithOtherKey(ctx)
 	}
 
 	if len(others) == 0 {
@@ -166,8 +164,8 @@ func (s *secrets) compareKeys(ctx context.Context) {
 	}
 }
 
-// withOtherKey returns the voters that run and have another key.
-func (s *secrets) withOtherKey(ctx context.Context) (out []string) {
+// votersWithOtherKey returns the voters that run and have another key.
+func (s *secrets) votersWithOtherKey(ctx context.Context) (out []string) {
 	ctx, cancel := context.WithTimeout(ctx, s.scaled(askTime))
 	defer cancel()
 
@@ -187,13 +185,13 @@ func (s *secrets) withOtherKey(ctx context.Context) (out []string) {
 	return out
 }
 
-// sealAnew seals, on the leader, whatever is not sealed under the first key.
-func (s *secrets) sealAnew(ctx context.Context) error {
+// reseal seals all secrets under the first key of the file, if this node leads.
+func (s *secrets) reseal(ctx context.Context) error {
 	if !s.replica.leading.Load() {
 		return nil
 	}
 	keys := s.keys.valid()
-	if err := s.sealConfigAnew(ctx, keys); err != nil {
+	if err := s.resealConfig(ctx, keys); err != nil {
 		return err
 	}
 

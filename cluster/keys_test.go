@@ -75,7 +75,7 @@ func TestClusterKey_rotatesWithoutARestart(t *testing.T) {
 	}
 	// A file that would lose the secrets is not used, nor is a broken one.
 	for _, bad := range []string{wire.NewKey().Text(), "nonsense", ""} {
-		if err := a.secrets.use([]byte(bad)); err == nil {
+		if err := a.secrets.switchKeys([]byte(bad)); err == nil {
 			t.Errorf("the key file %q is taken over", bad)
 		}
 	}

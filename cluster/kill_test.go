@@ -142,12 +142,12 @@ func TestFormation_isFinishedAfterAKill(t *testing.T) {
 				t.Fatal(err)
 			}
 			id.ClusterID, id.Founding = randomID(), true
-			if err := id.start(); err != nil {
+			if err := id.countStart(); err != nil {
 				t.Fatal(err)
 			}
 
 			if cut != nil {
-				s, err := openStore(h.raft, offline())
+				s, err := openStore(h.raft, offlineWatchdog())
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -35,7 +35,7 @@ func (c *Cluster) Lead(ctx context.Context, node string) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrNoLeader, err)
 	case leader == c.self.node:
-		err = c.replica.transfer(ctx, node)
+		err = c.replica.transferLead(ctx, node)
 	default:
 		_, err = c.network.call(ctx, leader, methodLead, []byte(node))
 	}
@@ -53,17 +53,17 @@ func (c *Cluster) Lead(ctx context.Context, node string) error {
 
 // serveLead hands the lead to a voter.
 func (c *Cluster) serveLead(ctx context.Context, _ Peer, in []byte) ([]byte, error) {
-	return nil, c.replica.transfer(ctx, string(in))
+	return nil, c.replica.transferLead(ctx, string(in))
 }
 
-// transfer hands the lead from this node to a voter.
-func (r *replica) transfer(ctx context.Context, node string) error {
+// transferLead hands the lead from this node to a voter.
+func (r *replica) transferLead(ctx context.Context, node string) error {
 	if r.leader() == node {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, handOverTime)
 	defer cancel()
-	return wait(ctx, r.raft.LeadershipTransferToServer(raft.ServerID(node), raft.ServerAddress(node)))
+	return waitFuture(ctx, r.raft.LeadershipTransferToServer(raft.ServerID(node), raft.ServerAddress(node)))
 }
 
 // handOver hands the lead to a voter that stays, so that a restart costs no election timeout.
@@ -79,7 +79,7 @@ func (e *electorate) handOver() {
 	if heir == nil {
 		return
 	}
-	if err := e.replica.transfer(context.Background(), heir.id); err != nil {
+	if err := e.replica.transferLead(context.Background(), heir.id); err != nil {
 		e.log.Info("leadership was not handed over", "peer", heir.id, "error", err)
 	}
 }

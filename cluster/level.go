@@ -35,8 +35,8 @@ func (m *machine) refusedSnapshot() error {
 // formPatience is how long a new cluster waits for its nodes before it raises the level.
 const formPatience = 10 * time.Minute
 
-// raise raises the level of the catalog, on the leader, once every member can apply it.
-func (w *watch) raise(ctx context.Context) {
+// raiseLevel raises the level of the catalog, on the leader, once every member can apply it.
+func (w *watch) raiseLevel(ctx context.Context) {
 	v := w.replica.view()
 	present := v.Level().Number
 	if present >= w.build.Highest() || !w.replica.leading.Load() {

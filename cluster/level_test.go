@@ -127,7 +127,7 @@ func TestFormatLevel_isNotRaisedWhileAClusterForms(t *testing.T) {
 	})
 	raise := func(age time.Duration) uint64 {
 		w := &watch{env: n.env, replica: n.replica, proposer: n.proposer, build: n.o.Build, expect: 3, started: n.started.Add(-age)}
-		w.raise(t.Context())
+		w.raiseLevel(t.Context())
 		return n.View().Level().Number
 	}
 	if level := raise(0); level != 1 {
@@ -215,7 +215,7 @@ func TestNode_stopsAtAnUnknownFormatLevel(t *testing.T) {
 		{Index: 2, Data: entry(&catalog.RaiseLevel{Level: 2, Version: "0.2.0"})},
 		{Index: 3, Data: entry(set("after", "v"))},
 	}
-	raised := newMachine(discard(), laterBuild(), func(err error) { t.Error(err) }, func(uint64) {})
+	raised := newMachine(discardLog(), laterBuild(), func(err error) { t.Error(err) }, func(uint64) {})
 	raised.ApplyBatch(logs)
 	var snapshot bytes.Buffer
 	if err := raised.view.Load().Save(&snapshot); err != nil {
@@ -231,7 +231,7 @@ func TestNode_stopsAtAnUnknownFormatLevel(t *testing.T) {
 		"snapshot": func(m *machine) error { return m.Restore(io.NopCloser(bytes.NewReader(snapshot.Bytes()))) },
 	} {
 		var stopped []error
-		m := newMachine(discard(), catalog.ThisBuild(), func(err error) { stopped = append(stopped, err) }, func(uint64) {})
+		m := newMachine(discardLog(), catalog.ThisBuild(), func(err error) { stopped = append(stopped, err) }, func(uint64) {})
 		err := reach(m)
 		if len(stopped) != 1 || !errors.Is(stopped[0], ErrRefused) || !strings.Contains(stopped[0].Error(), "start version 0.2.0 or a later one") {
 			t.Errorf("%s: it stops with %v", name, stopped)
@@ -262,21 +262,21 @@ func TestCatalogCheck_isDueAMinuteOrAThousandEntriesAfterAChange(t *testing.T) {
 		"changes go on for long":             {last + 7, time.Second, 30 * time.Second, true},
 		"a log behind that of a former lead": {last - 7, time.Hour, 0, true},
 	} {
-		if got := (checkpoint{index: last}).due(c.applied, c.quiet, c.waited); got != c.want {
+		if got := (checkpoint{index: last}).isDue(c.applied, c.quiet, c.waited); got != c.want {
 			t.Errorf("%s: due %v, want %v", name, got, c.want)
 		}
 	}
 
-	if between := checkpointAt(last, last+3, false); !between.due(last+3, time.Hour, 0) {
+	if between := checkpointAt(last, last+3, false); !between.isDue(last+3, time.Hour, 0) {
 		t.Error("two entries came before that of the check: they are never compared")
 	}
-	if next := checkpointAt(last, last+1, false); next.due(last+1, time.Hour, time.Hour) {
+	if next := checkpointAt(last, last+1, false); next.isDue(last+1, time.Hour, time.Hour) {
 		t.Error("a check follows a check")
 	}
 
 	open := checkpoint{index: last, open: true}
 	for waited, want := range map[time.Duration]bool{time.Second: false, 30 * time.Second: true} {
-		if got := open.due(last, time.Hour, waited); got != want {
+		if got := open.isDue(last, time.Hour, waited); got != want {
 			t.Errorf("%v after a check that nobody confirmed: due %v, want %v", waited, got, want)
 		}
 	}

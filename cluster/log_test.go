@@ -42,7 +42,7 @@ func TestRaftLogger_mapsLevels(t *testing.T) {
 // check.
 func TestFormation_withoutOtherNodesNamesTheLikelyCauses(t *testing.T) {
 	t.Parallel()
-	err := (&formation{expect: 1}).found(t.Context(), nil)
+	err := (&formation{expect: 1}).tryToFound(t.Context(), nil)
 	if err == nil || !strings.Contains(err.Error(), "--join") || !strings.Contains(err.Error(), "its cluster key is another") {
 		t.Errorf("%v", err)
 	}

@@ -11,7 +11,7 @@ import (
 func TestRestoreLoop_endsTheProcess(t *testing.T) {
 	t.Parallel()
 	exits := 0
-	m := newMachine(discard(), catalog.ThisBuild(), func(err error) { t.Error(err) }, func(uint64) {})
+	m := newMachine(discardLog(), catalog.ThisBuild(), func(err error) { t.Error(err) }, func(uint64) {})
 	m.loop.exit = func(string) { exits++ }
 	state := catalog.New()
 	restore := func(index uint64) {

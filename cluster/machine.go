@@ -52,8 +52,8 @@ var (
 	_ raft.ConfigurationStore = (*machine)(nil)
 )
 
-func newMachine(log *slog.Logger, build catalog.Build, fatal func(error), note func(uint64)) *machine {
-	m := &machine{log: log, build: build, fatal: fatal, onApplied: note, state: build.New(), changed: make(chan struct{}), differs: make(chan struct{}, 1)}
+func newMachine(log *slog.Logger, build catalog.Build, fatal func(error), onApplied func(uint64)) *machine {
+	m := &machine{log: log, build: build, fatal: fatal, onApplied: onApplied, state: build.New(), changed: make(chan struct{}), differs: make(chan struct{}, 1)}
 	m.view.Store(m.state.View())
 	return m
 }
@@ -85,7 +85,7 @@ func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 	out := make([]any, len(logs))
 	last := m.applied.Load()
 	for i, l := range logs {
-		out[i] = m.step(l)
+		out[i] = m.applyOnce(l)
 		if m.stuck == nil {
 			last = max(last, l.Index)
 		}
@@ -98,15 +98,16 @@ func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 	return out
 }
 
-// step applies an entry, unless replay or the snapshot has done that already.
-func (m *machine) step(l *raft.Log) any {
+// applyOnce applies an entry of raft's log, unless the state already includes it, by a replay or a
+// snapshot.
+func (m *machine) applyOnce(l *raft.Log) any {
 	if m.stuck != nil {
 		return errStuck
 	}
 	if l.Type != raft.LogCommand || l.Index <= m.state.Index() {
 		return nil
 	}
-	return m.apply(l)
+	return m.applyEntry(l)
 }
 
 // replay applies the entries up to upto, which are known to be committed. Raft delivers them again
@@ -135,7 +136,7 @@ func (m *machine) replayLocked(logs raft.LogStore, upto uint64) error {
 		if err := logs.GetLog(index, &l); err != nil {
 			return fmt.Errorf("cluster: read entry %d of the raft log: %w", index, err)
 		}
-		if m.step(&l); m.stuck != nil {
+		if m.applyOnce(&l); m.stuck != nil {
 			return m.stuck
 		}
 	}
@@ -151,11 +152,11 @@ func (m *machine) StoreConfiguration(uint64, raft.Configuration) {}
 
 var errStuck = fmt.Errorf("cluster: this version cannot apply the log")
 
-// apply applies one log entry to the catalog.
-func (m *machine) apply(l *raft.Log) any {
+// applyEntry applies one log entry to the catalog.
+func (m *machine) applyEntry(l *raft.Log) any {
 	e, err := catalog.DecodeEntry(l.Index, l.Data)
 	if err != nil {
-		return m.stop(unable(err))
+		return m.stopApplying(unable(err))
 	}
 
 	// Count bytes, by which snapshots are triggered.
@@ -164,19 +165,19 @@ func (m *machine) apply(l *raft.Log) any {
 
 	// The entry may have raised the level beyond what this program knows.
 	if err := m.state.Unable(); err != nil {
-		return m.stop(unable(err))
+		return m.stopApplying(unable(err))
 	}
 
 	// The node keeps its diverged state until it has fetched another: see differ.go.
 	if m.state.Diverged() && !m.suspected {
 		m.log.Error("the catalog of this node differs from that of the majority of the nodes", "entry", l.Index)
-		m.suspectLocked()
+		m.markSuspectLocked()
 	}
 	return outcome{m.state.TookEffect(e), results}
 }
 
-// stop prevents any further entry from being applied.
-func (m *machine) stop(why error) error {
+// stopApplying prevents any further entry from being applied.
+func (m *machine) stopApplying(why error) error {
 	m.stuck = why
 	m.fatal(why)
 	return errStuck
@@ -201,8 +202,8 @@ func (m *machine) publish(applied uint64) {
 	m.mu.Unlock()
 }
 
-// next returns a channel that is closed at the next publication.
-func (m *machine) next() <-chan struct{} {
+// nextChange returns a channel that is closed at the next publication.
+func (m *machine) nextChange() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.changed
@@ -211,7 +212,7 @@ func (m *machine) next() <-chan struct{} {
 // await waits until an index is applied.
 func (m *machine) await(ctx context.Context, index uint64) error {
 	for {
-		next := m.next()
+		next := m.nextChange()
 		if m.applied.Load() >= index {
 			return nil
 		}
@@ -257,14 +258,14 @@ func (m *machine) Restore(r io.ReadCloser) error {
 	return nil
 }
 
-// suspect records that the majority has another state.
-func (m *machine) suspect() {
+// markSuspect records that the majority has another state, so that the arbiter replaces this one.
+func (m *machine) markSuspect() {
 	m.applyMu.Lock()
 	defer m.applyMu.Unlock()
-	m.suspectLocked()
+	m.markSuspectLocked()
 }
 
-func (m *machine) suspectLocked() {
+func (m *machine) markSuspectLocked() {
 	m.suspected = true
 	select {
 	case m.differs <- struct{}{}:
@@ -286,9 +287,9 @@ func (m *machine) hashAt(index uint64) (hash uint64, known bool) {
 	return m.state.HashAt(index)
 }
 
-// swap replaces the state by s, whose entry this node has already applied, and applies the later
-// entries to it. It returns the old and the new state at the same entry.
-func (m *machine) swap(s *catalog.State, logs raft.LogStore) (before, after *catalog.View, err error) {
+// replaceState replaces the state by s, and applies to s the later entries that this node had
+// applied. It returns views of the old and the new state, both after the same entry.
+func (m *machine) replaceState(s *catalog.State, logs raft.LogStore) (before, after *catalog.View, err error) {
 	m.applyMu.Lock()
 	defer m.applyMu.Unlock()
 	old := m.state

@@ -25,11 +25,9 @@ type mark struct {
 // and terms only grow.
 func (m mark) before(old mark) bool { return m.Index < old.Index || m.Term < old.Term }
 
-// memory is what this node remembers of the history of the others. A node that returns with less
-// has lost entries or votes that others count on, as after restoring an old disk image.
-//
-// The memory may lag behind. So agreeing with it does not prove that a node is complete, but being
-// behind it proves that a node lost data.
+// memory is what this node remembers of the history of the others. A node that is behind its mark
+// here has lost entries or votes that others count on, for example because an old disk image was
+// restored. The marks may lag, so a node that is not behind may have lost data, too.
 type memory struct {
 	path string
 
@@ -47,8 +45,8 @@ type memoryFile struct {
 	Current contact         `json:"current,omitzero"`
 }
 
-// openMemory reads peers.json. The memory is only an aid: if it cannot be read, the node starts
-// with an empty one, and the error.
+// openMemory reads peers.json. If that fails, it returns an empty memory with the error: the node can
+// start without it.
 func openMemory(dir string) (*memory, error) {
 	m := &memory{path: filepath.Join(dir, "peers.json"), marks: map[string]mark{}}
 	data, err := os.ReadFile(m.path)
@@ -81,11 +79,11 @@ func (m *memory) markOf(cluster, node string) mark {
 	return m.marks[node]
 }
 
-// note remembers a point in a node's history.
-func (m *memory) note(cluster, node string, now mark) {
+// recordMark remembers a point in a node's history, unless a later one is known.
+func (m *memory) recordMark(cluster, node string, now mark) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.enter(cluster)
+	m.resetFor(cluster)
 
 	old := m.marks[node]
 	if now = (mark{max(now.Index, old.Index), max(now.Term, old.Term)}); now != old {
@@ -93,8 +91,8 @@ func (m *memory) note(cluster, node string, now mark) {
 	}
 }
 
-// enter clears the memory if it is about another cluster.
-func (m *memory) enter(cluster string) {
+// resetFor clears the memory unless it is about this cluster.
+func (m *memory) resetFor(cluster string) {
 	if cluster != m.cluster {
 		m.cluster, m.marks, m.lastContact = cluster, map[string]mark{}, contact{}
 	}
@@ -103,8 +101,8 @@ func (m *memory) enter(cluster string) {
 // currentEvery is the least time between two recorded contacts.
 const currentEvery = 20 * time.Second
 
-// current returns the recorded contact, if it is about this cluster.
-func (m *memory) current(cluster string) contact {
+// contactFor returns the recorded contact, if it is about this cluster.
+func (m *memory) contactFor(cluster string) contact {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if cluster != m.cluster {
@@ -113,18 +111,18 @@ func (m *memory) current(cluster string) contact {
 	return m.lastContact
 }
 
-// noteCurrent records when this node had everything that was committed in its cluster.
-func (m *memory) noteCurrent(cluster string, c contact) {
+// recordContact records when this node had everything that was committed in its cluster.
+func (m *memory) recordContact(cluster string, c contact) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.enter(cluster)
+	m.resetFor(cluster)
 	if c.At.Sub(m.lastContact.At) >= currentEvery {
 		m.lastContact, m.changed = c, true
 	}
 }
 
-// keep writes changes to disk. It drops nodes that are no longer members.
-func (m *memory) keep(member func(node string) bool) error {
+// save writes changes to disk. It drops nodes that are no longer members.
+func (m *memory) save(member func(node string) bool) error {
 	m.mu.Lock()
 	if !m.changed {
 		m.mu.Unlock()

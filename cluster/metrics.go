@@ -74,44 +74,44 @@ func (m *metrics) unregister(r prometheus.Registerer) {
 	}
 }
 
-// number returns a gauge without labels.
-func number(name, help string, value func(*Cluster) float64) clusterGauge {
+// numberGauge returns a gauge without labels.
+func numberGauge(name, help string, value func(*Cluster) float64) clusterGauge {
 	return clusterGauge{Desc: gauge.Desc(name, help), Read: func(c *Cluster, emit gauge.Emit) { emit(value(c)) }}
 }
 
 // raftGauges returns the gauges of raft on this node.
 func (m *metrics) raftGauges() []clusterGauge {
 	// A counter, so that a dashboard shows the rate of elections.
-	leaders := number("shoal_raft_leaders_total", "Leaders that this node has seen since it was started.", func(*Cluster) float64 { return float64(m.leaders.Load()) })
+	leaders := numberGauge("shoal_raft_leaders_total", "Leaders that this node has seen since it was started.", func(*Cluster) float64 { return float64(m.leaders.Load()) })
 	leaders.Count = true
 
-	replaced := number("shoal_catalog_replaced_total", "How often the catalog of this node differed from that of the majority and was replaced, since it was started.",
+	replaced := numberGauge("shoal_catalog_replaced_total", "How often the catalog of this node differed from that of the majority and was replaced, since it was started.",
 		func(c *Cluster) float64 { return float64(c.arbiter.replaced.Load()) })
 	replaced.Count = true
 
 	return []clusterGauge{
 		replaced,
-		number("shoal_catalog_disputed", "1 while this node leads and takes no changes, since no majority of the nodes has one catalog.",
+		numberGauge("shoal_catalog_disputed", "1 while this node leads and takes no changes, since no majority of the nodes has one catalog.",
 			func(c *Cluster) float64 { return gauge.Truth(c.arbiter.disputed.Load()) }),
 		{Desc: gauge.Desc("shoal_raft_state", "1 for the state of this node in raft.", "state"), Read: raftState},
 		{Desc: gauge.Desc("shoal_raft_servers", "Members of raft, by whether they vote.", "voter"), Read: raftServers},
 		leaders,
 
-		number("shoal_raft_term", "The term of raft.", func(c *Cluster) float64 { return float64(c.replica.raft.CurrentTerm()) }),
-		number("shoal_raft_contact_seconds", "Seconds since this node heard of the leader; 0 on the leader.", raftContact),
+		numberGauge("shoal_raft_term", "The term of raft.", func(c *Cluster) float64 { return float64(c.replica.raft.CurrentTerm()) }),
+		numberGauge("shoal_raft_contact_seconds", "Seconds since this node heard of the leader; 0 on the leader.", raftContact),
 
-		number("shoal_raft_last_index", "Index of the newest entry of this node's log, committed or not.", func(c *Cluster) float64 { return float64(c.replica.raft.LastIndex()) }),
-		number("shoal_raft_commit_index", "Index of the newest entry that this node knows to be committed.", func(c *Cluster) float64 { return float64(c.replica.raft.CommitIndex()) }),
-		number("shoal_raft_applied_index", "Index of the newest entry that was handed to the catalog.", func(c *Cluster) float64 { return float64(c.replica.raft.AppliedIndex()) }),
-		number("shoal_raft_snapshot_index", "Index of the newest entry that is in a snapshot of this node.", raftSnapshot),
-		number("shoal_catalog_level", "Level of the catalog: the rules by which all nodes apply changes.", func(c *Cluster) float64 { return float64(c.View().Level().Number) }),
+		numberGauge("shoal_raft_last_index", "Index of the newest entry of this node's log, committed or not.", func(c *Cluster) float64 { return float64(c.replica.raft.LastIndex()) }),
+		numberGauge("shoal_raft_commit_index", "Index of the newest entry that this node knows to be committed.", func(c *Cluster) float64 { return float64(c.replica.raft.CommitIndex()) }),
+		numberGauge("shoal_raft_applied_index", "Index of the newest entry that was handed to the catalog.", func(c *Cluster) float64 { return float64(c.replica.raft.AppliedIndex()) }),
+		numberGauge("shoal_raft_snapshot_index", "Index of the newest entry that is in a snapshot of this node.", raftSnapshot),
+		numberGauge("shoal_catalog_level", "Level of the catalog: the rules by which all nodes apply changes.", func(c *Cluster) float64 { return float64(c.View().Level().Number) }),
 		{Desc: gauge.Desc("shoal_member_level", "Highest level of the catalog that the program of a member can apply; 0 where it reports none.", "node"), Read: memberLevel},
 		{Desc: gauge.Desc("shoal_cluster_key_info", "Always 1; the label tells the fingerprint of a cluster key that this node accepts.", "key"), Read: func(c *Cluster, emit gauge.Emit) {
 			for _, k := range c.keys.valid() {
 				emit(1, k.Fingerprint())
 			}
 		}},
-		number("shoal_raft_log_bytes", "Bytes of the file of the raft log.", raftLogBytes),
+		numberGauge("shoal_raft_log_bytes", "Bytes of the file of the raft log.", raftLogBytes),
 	}
 }
 
@@ -161,7 +161,7 @@ func raftLogBytes(c *Cluster) float64 {
 func peerGauges() []clusterGauge {
 	return []clusterGauge{
 		{Desc: gauge.Desc("shoal_gossip_nodes", "Nodes that gossip has heard of, by whether they are alive.", "alive"), Read: gossipNodes},
-		number("shoal_gossip_health", "0 while gossip of this node is in time; up to 7 the slower the node itself is.", func(c *Cluster) float64 { return float64(c.network.gossip.Health()) }),
+		numberGauge("shoal_gossip_health", "0 while gossip of this node is in time; up to 7 the slower the node itself is.", func(c *Cluster) float64 { return float64(c.network.gossip.Health()) }),
 		{Desc: gauge.Desc("shoal_wire_connections", "Open connections to and from other nodes, by protocol.", "protocol"), Read: wireConnections},
 		{Desc: gauge.Desc("shoal_member_lag", "Entries by which the catalog of a member is behind this node's, as gossip last told.", "node"), Read: memberLag},
 	}

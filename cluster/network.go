@@ -171,7 +171,7 @@ func (n *network) ownMeta() []byte {
 		API:     n.o.API,
 		Load:    n.ownLoad(),
 		Name:    n.o.Name,
-		Former:  formerOf(n.view()),
+		Former:  formerIDs(n.view()),
 		Term:    n.term(),
 	}
 
@@ -231,7 +231,7 @@ func (n *network) peers() []peer {
 	// Two concurrent callers may both read; either result is good.
 	h := &gossiped{changed: n.gossip.Changed()} // call Changed before Peers, to miss nothing
 	for _, g := range n.gossip.Peers() {
-		p := peer{Peer: n.registered(g)}
+		p := peer{Peer: n.registeredStart(g)}
 		if g.Node == n.self.node || json.Unmarshal(p.Meta, &p.meta) != nil {
 			continue
 		}
@@ -299,9 +299,9 @@ func killSharedAddresses(peers []peer, own string, joined func(node string) uint
 	}
 }
 
-// registered returns the start of a node that the catalog has, if it is alive; otherwise best.
-// Another start may run on a copied data directory, and must not receive calls.
-func (n *network) registered(best gossip.Peer) gossip.Peer {
+// registeredStart returns the start of a node that the catalog names, if that is alive, and otherwise
+// best. Another start may run on a copied data directory, and must not receive calls.
+func (n *network) registeredStart(best gossip.Peer) gossip.Peer {
 	m := n.view().Member(best.Node)
 	if m == nil || m.Epoch == best.Epoch {
 		return best
@@ -421,7 +421,7 @@ func (n *network) call(ctx context.Context, node, method string, in []byte) ([]b
 		return nil, err
 	}
 
-	// Use a separate connection: a node at its limit of calls is busy, not silent.
+	// Use a connection of its own, because a node at its limit of calls must still answer this.
 	if method == Hello {
 		return n.port.CallAside(ctx, t, method, in)
 	}

@@ -29,7 +29,7 @@ func TestAbsentNode_aCallLastsAsLongAsTheAbsence(t *testing.T) {
 			alive: func() bool { return waits >= c.alive },
 			wait:  func() bool { waits++; return waits < c.useless },
 			reach: func() bool { return waits >= c.reachable },
-		}.outlast()
+		}.waitUntilBack()
 		if waits != c.want || back != c.back {
 			t.Errorf("%s: %d waits, back %t, want %d, %t", c.name, waits, back, c.want, c.back)
 		}

@@ -70,7 +70,7 @@ func verifyPages(path string) error {
 	if w.size < pageHeader+pageElement || w.pages > uint64(info.Size())/w.size {
 		return errPages
 	}
-	_, err = w.page(root, keyRange{})
+	_, err = w.checkPage(root, keyRange{})
 	return err
 }
 
@@ -78,8 +78,8 @@ func verifyPages(path string) error {
 // bound.
 type keyRange struct{ first, end []byte }
 
-// page checks a page and everything below it. It returns the last key there, or nil.
-func (w *pageTree) page(id uint64, keys keyRange) (last []byte, err error) {
+// checkPage checks a page and everything below it. It returns the last key there, or nil.
+func (w *pageTree) checkPage(id uint64, keys keyRange) (last []byte, err error) {
 	// Pages 0 and 1 are heads.
 	if id < 2 || id >= w.pages {
 		return nil, fmt.Errorf("%w: page %d", errPages, id)
@@ -91,33 +91,33 @@ func (w *pageTree) page(id uint64, keys keyRange) (last []byte, err error) {
 	}
 
 	// Overflow pages follow the page, and are read together with it.
-	more := uint64(binary.NativeEndian.Uint32(head[12:]))
-	if binary.NativeEndian.Uint64(head) != id || more >= w.pages-id {
+	overflow := uint64(binary.NativeEndian.Uint32(head[12:]))
+	if binary.NativeEndian.Uint64(head) != id || overflow >= w.pages-id {
 		return nil, fmt.Errorf("%w: page %d", errPages, id)
 	}
 
-	// A page that is used twice would be a cycle, or belong to two parents.
-	for i := id; i <= id+more; i++ {
+	// A page that is used twice is part of a cycle, or has two parents.
+	for i := id; i <= id+overflow; i++ {
 		if w.visited[i] {
 			return nil, fmt.Errorf("%w: page %d", errPages, i)
 		}
 		w.visited[i] = true
 	}
 
-	body := make([]byte, (more+1)*w.size)
+	body := make([]byte, (overflow+1)*w.size)
 	if _, err := w.f.ReadAt(body, int64(id*w.size)); err != nil {
 		return nil, fmt.Errorf("page %d: %w", id, err)
 	}
 
-	if last, err = w.elements(body, keys); err != nil {
+	if last, err = w.checkElements(body, keys); err != nil {
 		return nil, fmt.Errorf("page %d: %w", id, err)
 	}
 	return last, nil
 }
 
-// elements checks the elements of a page, which may also lie inside a value. It returns the last
-// key of the page and below it.
-func (w *pageTree) elements(page []byte, keys keyRange) (last []byte, err error) {
+// checkElements checks the elements of a page, and all pages below it. The page may also lie inside
+// a value, see checkBucket. It returns the last key of all of them.
+func (w *pageTree) checkElements(page []byte, keys keyRange) (last []byte, err error) {
 	if len(page) < pageHeader {
 		return nil, errPages
 	}
@@ -129,7 +129,7 @@ func (w *pageTree) elements(page []byte, keys keyRange) (last []byte, err error)
 	}
 
 	for i := range count {
-		key, value, err := element(page, i)
+		key, value, err := readElement(page, i)
 		if err != nil {
 			return nil, err
 		}
@@ -143,18 +143,18 @@ func (w *pageTree) elements(page []byte, keys keyRange) (last []byte, err error)
 
 		switch {
 		case flags == branchPage:
-			// The keys below it end before the next element's key.
+			// The keys of the page below end before the next element's key.
 			below := keyRange{key, keys.end}
 			if i+1 < count {
-				if below.end, _, err = element(page, i+1); err != nil {
+				if below.end, _, err = readElement(page, i+1); err != nil {
 					return nil, err
 				}
 			}
-			if last, err = w.page(ne.Uint64(page[pageHeader+i*pageElement+8:]), below); err != nil {
+			if last, err = w.checkPage(ne.Uint64(page[pageHeader+i*pageElement+8:]), below); err != nil {
 				return nil, err
 			}
 		case ne.Uint32(page[pageHeader+i*pageElement:])&bucketLeaf != 0:
-			if err := w.bucket(value); err != nil {
+			if err := w.checkBucket(value); err != nil {
 				return nil, err
 			}
 		}
@@ -162,39 +162,39 @@ func (w *pageTree) elements(page []byte, keys keyRange) (last []byte, err error)
 	return last, nil
 }
 
-// element returns the key of an element, and its value if it has one. The key lies behind the
+// readElement returns the key of an element, and its value if it has one. The key lies behind the
 // element, and the value behind the key. Both must be within the page.
 //
-//	branch  place of the key, length of the key, page below (8 bytes)
-//	leaf    flags, place of the key, length of the key, length of the value
-func element(page []byte, i int) (key, value []byte, err error) {
+//	branch  offset of the key, length of the key, page below (8 bytes)
+//	leaf    flags, offset of the key, length of the key, length of the value
+func readElement(page []byte, i int) (key, value []byte, err error) {
 	ne := binary.NativeEndian
 	at := pageHeader + i*pageElement
 	e := page[at:]
 
-	begin, length, more := uint64(ne.Uint32(e)), uint64(ne.Uint32(e[4:])), uint64(0)
+	keyAt, keyLen, valueLen := uint64(ne.Uint32(e)), uint64(ne.Uint32(e[4:])), uint64(0)
 	if ne.Uint16(page[8:]) == leafPage {
-		begin, length, more = uint64(ne.Uint32(e[4:])), uint64(ne.Uint32(e[8:])), uint64(ne.Uint32(e[12:]))
+		keyAt, keyLen, valueLen = uint64(ne.Uint32(e[4:])), uint64(ne.Uint32(e[8:])), uint64(ne.Uint32(e[12:]))
 	}
 
-	begin += uint64(at)
-	end := begin + length
-	if end+more > uint64(len(page)) {
+	begin := keyAt + uint64(at) // offsets count from the element
+	end := begin + keyLen
+	if end+valueLen > uint64(len(page)) {
 		return nil, nil, errPages
 	}
-	return page[begin:end], page[end : end+more], nil
+	return page[begin:end], page[end : end+valueLen], nil
 }
 
-// bucket checks the pages of a bucket. A small bucket has its only page inside its value.
-func (w *pageTree) bucket(value []byte) error {
+// checkBucket checks the pages of a bucket. A small bucket has its only page inside its value.
+func (w *pageTree) checkBucket(value []byte) error {
 	if len(value) < bucketHead {
 		return errPages
 	}
 	var err error
 	if root := binary.NativeEndian.Uint64(value); root != 0 {
-		_, err = w.page(root, keyRange{})
+		_, err = w.checkPage(root, keyRange{})
 	} else {
-		_, err = w.elements(value[bucketHead:], keyRange{})
+		_, err = w.checkElements(value[bucketHead:], keyRange{})
 	}
 	return err
 }

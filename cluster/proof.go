@@ -83,8 +83,8 @@ type ballotState struct {
 	why    error        // the reason, while not proved
 }
 
-// closed stores why the node does not vote yet.
-func (b *ballot) closed(why error) { b.state.Store(&ballotState{why: why}) }
+// close keeps the node from voting, and stores why.
+func (b *ballot) close(why error) { b.state.Store(&ballotState{why: why}) }
 
 // open lets the node vote for logs that are not behind bar.
 func (b *ballot) open(bar raftPosition) { b.state.Store(&ballotState{proved: true, bar: bar}) }
@@ -120,8 +120,8 @@ type verdict struct {
 	why    error // while not proved; a refusal is final
 }
 
-// round asks all other members once.
-func (p *prover) round(ctx context.Context, others []string) verdict {
+// askRound asks all other members once, and returns whether this node has proved its identity.
+func (p *prover) askRound(ctx context.Context, others []string) verdict {
 	if err := p.twins(ctx); err != nil {
 		return verdict{why: err}
 	}
@@ -158,14 +158,12 @@ func (p *prover) askAll(ctx context.Context, others []string) (map[string]recall
 	return answers, refused
 }
 
-// judge decides from the other nodes' answers whether this node has lost nothing that it had
-// acknowledged.
+// judge applies the rules at the top of this file to the other nodes' answers.
 func (p *prover) judge(answers map[string]recallReply) verdict {
-	// A leader has everything committed. A node that has applied all of it lacks nothing, whatever
-	// it may have forgotten.
 	leader := ""
 	for _, a := range answers {
-		// The answer of a leader alone decides.
+		// A leader has everything committed. If this node has applied all of it, it lacks nothing
+		// that it may have lost.
 		if a.Leads {
 			if p.applied() >= a.Index {
 				return verdict{proved: true}
@@ -173,7 +171,6 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 			return verdict{why: fmt.Errorf("it has applied %d of the leader's %d entries", p.applied(), a.Index)}
 		}
 
-		// A follower names a leader that has not answered. Wait for that one.
 		if a.Leader != "" && a.Leader != p.self {
 			leader = a.Leader
 		}
@@ -183,12 +180,11 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 		return verdict{why: fmt.Errorf("node %s leads and has not answered yet", leader)}
 	}
 
-	// Without a leader, a majority could elect one, so a majority must agree.
+	// There is no leader. Count the voters that do not object, with this node. bar is the newest end
+	// of all their logs.
 	voters := p.voters()
 	agree, bar := 1, p.own()
 	var silent []string
-
-	// The bar is the newest end of a log: bar = max(own, last of each).
 	for _, v := range voters {
 		a, ok := answers[v]
 		switch {
@@ -196,7 +192,6 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 		case !ok:
 			silent = append(silent, v)
 		default:
-			// This node may lack entries that it confirmed, if another log ends later.
 			agree++
 			if bar.behind(a.Last) {
 				bar = a.Last
@@ -212,7 +207,7 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 		return verdict{proved: true, bar: bar}
 	}
 
-	// A log that never moved has kept all votes: a majority is enough.
+	// A log that has not moved still has this node's votes, so a majority is enough.
 	if agree <= len(voters)/2 {
 		return verdict{why: fmt.Errorf("%d of %d voters are there", agree, len(voters))}
 	}
@@ -230,20 +225,19 @@ type proof struct {
 	ballot  *ballot
 }
 
-// answer registers the handler for other members.
-func (p *proof) answer() { p.network.handle(methodRecall, p.serveRecall) }
+// registerHandlers registers the handler for other members.
+func (p *proof) registerHandlers() { p.network.handle(methodRecall, p.serveRecall) }
 
 // run asks until this node may vote, or must stop.
 func (p *proof) run(ctx context.Context) {
 	said := clock.Now()
 	for !p.ballot.proved() {
-		why := p.once(ctx)
+		why := p.proveOnce(ctx)
 		if why == nil {
 			return
 		}
 
-		// Store the reason: the ballot tells it to nodes that ask for a vote.
-		p.ballot.closed(why)
+		p.ballot.close(why)
 		if no := refusalIn(why); no != nil {
 			p.fail(no)
 			return
@@ -261,11 +255,11 @@ func (p *proof) run(ctx context.Context) {
 	}
 }
 
-// once runs one round, and opens the ballot if it succeeds.
-func (p *proof) once(ctx context.Context) error {
+// proveOnce runs one round, and opens the ballot if it succeeds.
+func (p *proof) proveOnce(ctx context.Context) error {
 	self := p.network.self
 	if self.cluster() == "" {
-		return p.open(raftPosition{}) // a node without a cluster has nothing to forget
+		return p.openBallot(raftPosition{}) // a node without a cluster has nothing to forget
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.scaled(proveTime))
 	defer cancel()
@@ -274,38 +268,38 @@ func (p *proof) once(ctx context.Context) error {
 		self:    self.node,
 		moved:   self.moved,
 		voters:  p.replica.voters,
-		ask:     p.recall,
+		ask:     p.askRecall,
 		twins:   p.twins.refuseOwn,
 		applied: p.replica.machine.applied.Load,
 		own:     p.replica.position,
 	}
 
-	v := asker.round(ctx, p.replica.others())
+	v := asker.askRound(ctx, p.replica.others())
 	if !v.proved {
 		return v.why
 	}
-	return p.open(v.bar)
+	return p.openBallot(v.bar)
 }
 
-// open lets this node vote, and records where its log lies.
-func (p *proof) open(bar raftPosition) error {
-	// A full disk is no objection to this node: it votes once this can be written.
-	if err := p.network.self.settle(); err != nil {
+// openBallot records where this node's log lies, and lets the node vote for logs that are not behind
+// bar. If the disk is full, the next round tries again.
+func (p *proof) openBallot(bar raftPosition) error {
+	if err := p.network.self.recordPlace(); err != nil {
 		return err
 	}
 	p.ballot.open(bar)
 
 	// A lone voter with other members has delayed its election until now.
-	if p.replica.lone() && p.replica.raft.State() != raft.Leader {
+	if p.replica.isLoneVoter() && p.replica.raft.State() != raft.Leader {
 		p.replica.trans.electSelf(p.network.self.node)
 	}
 	return nil
 }
 
-// recall asks a node what it remembers of this node's log.
-func (p *proof) recall(ctx context.Context, node string) (recallReply, error) {
+// askRecall asks a node what it remembers of this node's log.
+func (p *proof) askRecall(ctx context.Context, node string) (recallReply, error) {
 	// Send the address, too: another start at another address is a copy.
-	out, err := askStill(ctx, p.replica.mark, func(now mark) ([]byte, error) {
+	out, err := askUntilStable(ctx, p.replica.currentMark, func(now mark) ([]byte, error) {
 		in, err := json.Marshal(recallRequest{Addr: p.network.clusterAddr(), Last: now})
 		if err != nil {
 			return nil, err
@@ -323,14 +317,14 @@ func (p *proof) recall(ctx context.Context, node string) (recallReply, error) {
 	return r, nil
 }
 
-// askStill repeats a question that contains this node's position, while the position changes. A
-// node that learns of the new position first would refuse the old one as going back in time. So a
-// refusal counts only if the position is still the same.
-func askStill(ctx context.Context, far func() mark, ask func(now mark) ([]byte, error)) ([]byte, error) {
+// askUntilStable asks a question that contains this node's position, and repeats it while the
+// position changes. A node that has already heard of the new position would refuse the old one as
+// lost data. So a refusal counts only if the position is still the same.
+func askUntilStable(ctx context.Context, position func() mark, ask func(now mark) ([]byte, error)) ([]byte, error) {
 	for {
-		now := far()
+		now := position()
 		out, err := ask(now)
-		if err == nil || far() == now {
+		if err == nil || position() == now {
 			return out, err
 		}
 
@@ -348,8 +342,8 @@ func (p *proof) serveRecall(ctx context.Context, from Peer, in []byte) ([]byte, 
 		return nil, errors.New("cluster: malformed question")
 	}
 
-	// Check for a copy first: most copies are old as well, and the copy is the cause.
-	if err := p.twins.refuse(ctx, from, r.Addr); err != nil {
+	// Check for a copy first. Most copies are old as well, but the operator must learn of the copy.
+	if err := p.twins.refuseTwin(ctx, from, r.Addr); err != nil {
 		return nil, err
 	}
 	if old := p.memory.markOf(p.network.self.cluster(), from.Node); r.Last.before(old) {
@@ -369,40 +363,40 @@ func refusedOlder(now, old mark) error {
 	return fmt.Errorf(refusal+"its data directory went back in time, as when an older image was put back: it ends at entry %d of term %d, and had come to entry %d of term %d before. Move it away to let the node join as a new one, and `shoal remove` the old one", now.Index, now.Term, old.Index, old.Term)
 }
 
-// remember records how far the other nodes are, from gossip: what a node has applied was committed,
+// recordPeers remembers how far the other nodes are, by gossip. What a node has applied was committed
 // and is on its disk.
-func (p *proof) remember() {
+func (p *proof) recordPeers() {
 	view, cluster := p.replica.view(), p.network.self.cluster()
 	for _, o := range p.network.peers() {
 		if m := view.Member(o.Node); o.Alive && o.Cluster == cluster && m != nil && m.Epoch == o.Epoch {
-			p.memory.note(cluster, o.Node, mark{o.Load.Applied, o.Term})
+			p.memory.recordMark(cluster, o.Node, mark{o.Load.Applied, o.Term})
 		}
 	}
 }
 
-// keep writes the memory of the other nodes to disk.
-func (p *proof) keep() {
+// saveMemory writes the memory of the other nodes to disk.
+func (p *proof) saveMemory() {
 	view := p.replica.view()
-	if err := p.memory.keep(func(node string) bool { return view.Member(node) != nil }); err != nil {
+	if err := p.memory.save(func(node string) bool { return view.Member(node) != nil }); err != nil {
 		p.log.Warn("what is remembered of the other nodes is not kept", "error", err)
 	}
 }
 
-// meetTwin checks, while the node runs, whether another process has its id, and logs where. The
-// copy is refused by other members. In a cluster with one voter nobody refuses it, so the process
-// that started later stops.
-func (p *proof) meetTwin(ctx context.Context, said *time.Time) {
+// checkTwins checks, while the node runs, whether another process has its id, and logs where, but not
+// more often than sayTime. said is when it last did. The other members refuse the copy. In a cluster
+// with one voter nobody does, so there the process that started later stops.
+func (p *proof) checkTwins(ctx context.Context, said *time.Time) {
 	// Before it votes, each round of the proof asks about twins.
 	if !p.ballot.proved() {
 		return
 	}
-	twin := p.twins.other(ctx)
+	twin := p.twins.findTwin(ctx)
 	if twin == nil {
 		return
 	}
 
 	// The earlier process may have acknowledged writes since, so it stays.
-	if p.replica.lone() && p.twins.earlier() {
+	if p.replica.isLoneVoter() && p.twins.hasEarlierStart() {
 		p.fail(refusalIn(twin))
 		return
 	}

@@ -64,7 +64,7 @@ func TestVote_isGivenOnlyToLogsNotBehind(t *testing.T) {
 	if b.proved() || b.allows(raftPosition{9, 9}) || b.why() == nil {
 		t.Error("a node votes before it has proved anything")
 	}
-	b.closed(errors.New("a reason"))
+	b.close(errors.New("a reason"))
 	if b.allows(raftPosition{9, 9}) || b.why().Error() != "a reason" {
 		t.Error("a node votes while there is a reason against it")
 	}
@@ -83,14 +83,14 @@ func TestMemoryOfPeers_survivesARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.note("c1", "a", mark{5, 2})
-	m.note("c1", "a", mark{4, 3})
-	m.note("c1", "b", mark{9, 1})
-	m.note("c1", "gone", mark{9, 1})
+	m.recordMark("c1", "a", mark{5, 2})
+	m.recordMark("c1", "a", mark{4, 3})
+	m.recordMark("c1", "b", mark{9, 1})
+	m.recordMark("c1", "gone", mark{9, 1})
 	if got := m.markOf("c1", "a"); got != (mark{5, 3}) {
 		t.Errorf("of a it remembers %v", got)
 	}
-	if err := m.keep(func(node string) bool { return node != "gone" }); err != nil {
+	if err := m.save(func(node string) bool { return node != "gone" }); err != nil {
 		t.Fatal(err)
 	}
 
@@ -139,35 +139,35 @@ func TestFollowers_detectALostCommittedEntry(t *testing.T) {
 	}
 
 	// An uncommitted entry may be lost: another leader may replace it.
-	f.heard("b", f.known("b"), entries(10, 5), ok(10))
-	f.heard("b", f.known("b"), entries(12, 0), ok(12))
+	f.evaluateAnswer("b", f.rememberedMark("b"), entries(10, 5), ok(10))
+	f.evaluateAnswer("b", f.rememberedMark("b"), entries(12, 0), ok(12))
 	if commit = 13; len(told) > 0 {
 		t.Fatalf("told %q", told)
 	}
-	f.heard("b", f.known("b"), entries(10, 5), ok(10))
-	f.heard("b", f.known("b"), &raft.AppendEntriesRequest{}, ok(15))
+	f.evaluateAnswer("b", f.rememberedMark("b"), entries(10, 5), ok(10))
+	f.evaluateAnswer("b", f.rememberedMark("b"), &raft.AppendEntriesRequest{}, ok(15))
 	if len(told) > 0 || m.markOf("c", "b") != (mark{13, 2}) {
 		t.Fatalf("told %q, remembers %v", told, m.markOf("c", "b"))
 	}
 
 	// A heartbeat that was answered before an entry arrived, but is read after it.
-	early := f.known("b")
-	f.heard("b", early, entries(13, 5), ok(15))
+	early := f.rememberedMark("b")
+	f.evaluateAnswer("b", early, entries(13, 5), ok(15))
 	commit = 18
-	f.heard("b", f.known("b"), entries(18, 0), ok(18))
-	f.heard("b", early, &raft.AppendEntriesRequest{}, ok(15))
+	f.evaluateAnswer("b", f.rememberedMark("b"), entries(18, 0), ok(18))
+	f.evaluateAnswer("b", early, &raft.AppendEntriesRequest{}, ok(15))
 	if len(told) > 0 || m.markOf("c", "b") != (mark{18, 2}) {
 		t.Fatalf("answers that overtake each other: told %q, remembers %v", told, m.markOf("c", "b"))
 	}
 
 	// An answer to a call of an earlier lead of this node has that term.
-	f.heard("b", f.known("b"), entries(18, 1), &raft.AppendEntriesResponse{Term: 1, LastLog: 19, Success: true})
+	f.evaluateAnswer("b", f.rememberedMark("b"), entries(18, 1), &raft.AppendEntriesResponse{Term: 1, LastLog: 19, Success: true})
 	if len(told) > 0 || m.markOf("c", "b") != (mark{18, 2}) {
 		t.Fatalf("an answer of an earlier term: told %q, remembers %v", told, m.markOf("c", "b"))
 	}
 
 	// A committed entry must not be lost.
-	f.heard("b", f.known("b"), entries(15, 1), &raft.AppendEntriesResponse{Term: 2, LastLog: 12})
+	f.evaluateAnswer("b", f.rememberedMark("b"), entries(15, 1), &raft.AppendEntriesResponse{Term: 2, LastLog: 12})
 	if len(told) != 1 || !strings.Contains(told[0], "went back in time") {
 		t.Errorf("told %q", told)
 	}
@@ -194,25 +194,25 @@ func TestFollowers_forgetMatchesOfAnEarlierLead(t *testing.T) {
 
 	// In term 3, b takes ten entries that are never committed; another leader replaces them by two.
 	// In term 5 this node leads again and commits entry 100 with c, while the disk of b is slow.
-	f.heard("b", f.known("b"), call(3, 90, 10), answer(90))
+	f.evaluateAnswer("b", f.rememberedMark("b"), call(3, 90, 10), answer(90))
 	term, commit = 5, 100
 	heartbeat := &raft.AppendEntriesRequest{Term: 5}
-	f.heard("b", f.known("b"), heartbeat, answer(92))
-	f.heard("b", f.known("b"), heartbeat, answer(92))
+	f.evaluateAnswer("b", f.rememberedMark("b"), heartbeat, answer(92))
+	f.evaluateAnswer("b", f.rememberedMark("b"), heartbeat, answer(92))
 	if got := m.markOf("c", "b"); len(told) > 0 || got.Index > 92 {
 		t.Fatalf("told %q, remembers %v of a follower that has 92 entries", told, got)
 	}
 
 	// A late answer of term 3 arrives.
-	f.heard("b", f.known("b"), call(3, 90, 10), answer(92))
+	f.evaluateAnswer("b", f.rememberedMark("b"), call(3, 90, 10), answer(92))
 	if got := m.markOf("c", "b"); len(told) > 0 || got.Index > 92 {
 		t.Fatalf("told %q, remembers %v after an old answer", told, got)
 	}
 
 	// The same when this node no longer leads: the commit index is then from another leader.
-	f.heard("b", f.known("b"), call(5, 92, 3), answer(92))
+	f.evaluateAnswer("b", f.rememberedMark("b"), call(5, 92, 3), answer(92))
 	term, commit = 6, 110
-	f.heard("b", f.known("b"), call(5, 95, 15), answer(95))
+	f.evaluateAnswer("b", f.rememberedMark("b"), call(5, 95, 15), answer(95))
 	if got := m.markOf("c", "b"); len(told) > 0 || got.Index > 95 {
 		t.Fatalf("told %q, remembers %v by the commits of another leader", told, got)
 	}
@@ -224,7 +224,7 @@ func TestStartCheck_isRepeatedAfterANewTerm(t *testing.T) {
 	t.Parallel()
 	for _, later := range []mark{{10, 4}, {11, 3}} {
 		now := mark{10, 3}
-		_, err := askStill(t.Context(), func() mark { return now }, func(said mark) ([]byte, error) {
+		_, err := askUntilStable(t.Context(), func() mark { return now }, func(said mark) ([]byte, error) {
 			now = later // the leader's heartbeat comes in between
 			if said.before(later) {
 				return nil, refusedOlder(said, later)
@@ -235,7 +235,7 @@ func TestStartCheck_isRepeatedAfterANewTerm(t *testing.T) {
 			t.Errorf("a node that came to %v meanwhile: %v", later, err)
 		}
 	}
-	_, err := askStill(t.Context(), func() mark { return mark{10, 3} }, func(said mark) ([]byte, error) {
+	_, err := askUntilStable(t.Context(), func() mark { return mark{10, 3} }, func(said mark) ([]byte, error) {
 		return nil, refusedOlder(said, mark{12, 3})
 	})
 	if err == nil {
@@ -249,7 +249,7 @@ func TestStartCheck_ignoresAnOutdatedRefusalAtTheDeadline(t *testing.T) {
 	for later, refuses := range map[mark]bool{{10, 3}: true, {12, 3}: false} {
 		ctx, end := context.WithCancel(t.Context())
 		now := mark{10, 3}
-		_, err := askStill(ctx, func() mark { return now }, func(said mark) ([]byte, error) {
+		_, err := askUntilStable(ctx, func() mark { return now }, func(said mark) ([]byte, error) {
 			now = later
 			end()
 			return nil, refusedOlder(said, mark{12, 3})

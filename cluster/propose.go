@@ -62,8 +62,8 @@ type proposer struct {
 	transferring atomic.Pointer[time.Time] // since when raft refuses writes for a transfer of leadership; nil: no transfer
 }
 
-// answer registers the handlers for other members.
-func (p *proposer) answer() {
+// registerHandlers registers the handlers for other members.
+func (p *proposer) registerHandlers() {
 	p.network.handle(methodPropose, p.servePropose)
 	p.network.handle(methodSync, p.serveSync)
 	p.network.handle(methodApplied, p.serveApplied)
@@ -108,9 +108,9 @@ func (p *proposer) proposeAll(ctx context.Context, cmds ...catalog.Command) (ind
 		return 0, nil, err
 	}
 
-	// The actor goes first in the entry. The caller does not see its result.
-	if said, ok := p.attribution(ctx, cmds); ok {
-		cmds = append([]catalog.Command{said}, cmds...)
+	// The command that names the actor goes first in the entry. The caller does not see its result.
+	if actor, ok := p.attribution(ctx, cmds); ok {
+		cmds = append([]catalog.Command{actor}, cmds...)
 		defer func() { results = results[min(1, len(results)):] }()
 	}
 	e := catalog.Entry{Node: p.network.self.node, Commands: cmds}
@@ -121,13 +121,13 @@ func (p *proposer) proposeAll(ctx context.Context, cmds ...catalog.Command) (ind
 	if err != nil {
 		return 0, nil, fmt.Errorf("cluster: propose: %w", err)
 	}
-	return p.insist(ctx, data)
+	return p.proposeUntilCommitted(ctx, data)
 }
 
 // attribution returns the command that names the actor, if the commands leave events: the actor in
 // the context, otherwise this node.
 func (p *proposer) attribution(ctx context.Context, cmds []catalog.Command) (*catalog.Attribute, bool) {
-	// Most actions of nodes leave no event: they would bury what people do.
+	// Most commands of nodes leave no event, so that the events of people can be found.
 	who, known := catalog.ActorOf(ctx)
 	if !known {
 		who = catalog.Actor{Type: catalog.ActorSystem, ID: p.network.self.node}
@@ -142,9 +142,9 @@ func (p *proposer) attribution(ctx context.Context, cmds []catalog.Command) (*ca
 	return &catalog.Attribute{Actor: who, Keep: rule.Keep}, true
 }
 
-// insist sends an entry to the leader until it is committed or the hold time ends. It then waits
-// until this node has applied it.
-func (p *proposer) insist(ctx context.Context, data []byte) (uint64, []catalog.Result, error) {
+// proposeUntilCommitted sends an entry to the leader until it is committed or the hold time ends.
+// It then waits until this node has applied it.
+func (p *proposer) proposeUntilCommitted(ctx context.Context, data []byte) (uint64, []catalog.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.hold)
 	defer cancel()
 	var last error
@@ -167,6 +167,7 @@ func (p *proposer) insist(ctx context.Context, data []byte) (uint64, []catalog.R
 	}
 }
 
+// proposeOnce sends an entry to the leader once, or commits it if this node leads.
 func (p *proposer) proposeOnce(ctx context.Context, data []byte) (uint64, []catalog.Result, error) {
 	leader, err := p.findLeader(ctx)
 	if err != nil {
@@ -175,7 +176,7 @@ func (p *proposer) proposeOnce(ctx context.Context, data []byte) (uint64, []cata
 
 	// The leader does not call itself.
 	if leader == p.network.self.node {
-		return p.lead(ctx, data)
+		return p.commitAsLeader(ctx, data)
 	}
 
 	// Stop waiting when the leadership changes: a lost leader may never answer.
@@ -208,9 +209,9 @@ func (p *proposer) whileSameLeader(ctx context.Context) (context.Context, contex
 	}
 }
 
-// lead commits an entry as the leader, stamped with the agreed time.
-func (p *proposer) lead(ctx context.Context, data []byte) (uint64, []catalog.Result, error) {
-	if p.disputed() && !betweenNodes(data) {
+// commitAsLeader commits an entry as the leader, stamped with the agreed time.
+func (p *proposer) commitAsLeader(ctx context.Context, data []byte) (uint64, []catalog.Result, error) {
+	if p.disputed() && !concernsOnlyNodes(data) {
 		return 0, nil, ErrDisputed
 	}
 	data, err := catalog.Stamp(data, p.time.now())
@@ -220,8 +221,8 @@ func (p *proposer) lead(ctx context.Context, data []byte) (uint64, []catalog.Res
 
 	// Raft answers when a majority has the entry and this node has applied it.
 	f := p.replica.raft.Apply(data, timeLeft(ctx))
-	err = wait(ctx, f)
-	p.noteTransfer(err)
+	err = waitFuture(ctx, f)
+	p.recordTransfer(err)
 	if err != nil {
 		return 0, nil, raftError(err)
 	}
@@ -236,9 +237,10 @@ func (p *proposer) lead(ctx context.Context, data []byte) (uint64, []catalog.Res
 	return 0, nil, errStuck
 }
 
-// betweenNodes reports whether an entry only concerns the nodes. Such entries are committed even
-// while the catalogs differ, since changing the nodes is how that ends.
-func betweenNodes(data []byte) bool {
+// concernsOnlyNodes reports whether an entry only changes the members, or compares catalogs. Such
+// entries are committed even while the catalogs differ, because an operator ends that by changing the
+// members.
+func concernsOnlyNodes(data []byte) bool {
 	e, err := catalog.DecodeEntry(0, data)
 	if err != nil {
 		return false
@@ -252,9 +254,9 @@ func betweenNodes(data []byte) bool {
 	})
 }
 
-// noteTransfer records since when writes fail because of a leadership transfer, which in raft may
+// recordTransfer records since when writes fail because of a leadership transfer, which in raft may
 // never end.
-func (p *proposer) noteTransfer(err error) {
+func (p *proposer) recordTransfer(err error) {
 	if errors.Is(err, raft.ErrLeadershipTransferInProgress) {
 		now := clock.Now()
 		p.transferring.CompareAndSwap(nil, &now)
@@ -281,10 +283,10 @@ func timeLeft(ctx context.Context) time.Duration {
 	return 0
 }
 
-// wait waits for a raft future as long as the context lasts. After that the future continues with
-// an unknown outcome. The goroutine ends with the future. Raft leaves some futures unanswered at
-// shutdown, so nobody may wait for this goroutine.
-func wait(ctx context.Context, f raft.Future) error {
+// waitFuture waits for a raft future as long as the context lasts. After that the future continues
+// with an unknown outcome. The goroutine ends with the future. Raft leaves some futures unanswered
+// at shutdown, so nobody may wait for this goroutine.
+func waitFuture(ctx context.Context, f raft.Future) error {
 	done := make(chan error, 1)
 	go func() { done <- f.Error() }()
 	select {
@@ -307,7 +309,7 @@ func (p *proposer) servePropose(ctx context.Context, _ Peer, in []byte) ([]byte,
 		return nil, no
 	}
 
-	index, results, err := p.lead(ctx, in)
+	index, results, err := p.commitAsLeader(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -324,10 +326,9 @@ func (p *proposer) awaitOn(ctx context.Context, index uint64, nodes ...string) (
 	ctx, cancel := context.WithTimeout(ctx, p.hold)
 	defer cancel()
 
-	// Ask concurrently, so that only the slowest counts.
+	// Ask concurrently, so that only the slowest counts. A dead node would cost the whole time.
 	applied := make([]bool, len(nodes))
 	var wg sync.WaitGroup
-	// Skip dead nodes: they would cost the whole time.
 	for i, node := range nodes {
 		if !p.network.alive(node) {
 			continue
@@ -371,6 +372,7 @@ func (p *proposer) sync(ctx context.Context) (uint64, error) {
 	}
 }
 
+// syncOnce asks the leader once for the index that covers all writes acknowledged before.
 func (p *proposer) syncOnce(ctx context.Context) (uint64, error) {
 	leader, err := p.findLeader(ctx)
 	if err != nil {
@@ -417,29 +419,29 @@ func (p *proposer) askForLeader(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.scaled(formTime))
 	defer cancel()
 
-	type said struct {
+	type answer struct {
 		leader string
 		err    error
 	}
 
-	var asked []string
+	var members []string
 	for _, m := range p.network.peers() {
 		if m.Alive && m.Cluster == p.network.self.cluster() {
-			asked = append(asked, m.Node)
+			members = append(members, m.Node)
 		}
 	}
 
-	answers := make(chan said, len(asked))
-	for _, node := range asked {
+	answers := make(chan answer, len(members))
+	for _, node := range members {
 		calls.Go(func() {
 			out, err := p.network.call(ctx, node, methodLeader, nil)
-			answers <- said{string(out), err}
+			answers <- answer{string(out), err}
 		})
 	}
 
 	// The first answer with a leader is enough.
 	last := ErrNoLeader
-	for range asked {
+	for range members {
 		switch a := <-answers; {
 		case a.err != nil:
 			last = a.err

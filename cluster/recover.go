@@ -39,7 +39,7 @@ func Restore(dataDir, keyFile string, snapshot io.Reader) (*Recovered, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: restore: %w", err)
 	}
-	if err := opens(keyFile, state.View()); err != nil {
+	if err := checkKeys(keyFile, state.View()); err != nil {
 		return nil, err
 	}
 
@@ -68,10 +68,10 @@ func Restore(dataDir, keyFile string, snapshot io.Reader) (*Recovered, error) {
 	return r, errors.Join(id.save(), h.inherit())
 }
 
-// opens returns an error if the keys of a file cannot open the secrets of a catalog.
-func opens(keyFile string, v *catalog.View) error {
-	// Each secret may be sealed under another key of the file.
-	for name, box := range boxes(v) {
+// checkKeys returns an error if the keys of a file cannot open the secrets of a catalog. It does not
+// read the file if there are no secrets.
+func checkKeys(keyFile string, v *catalog.View) error {
+	for name, box := range sealedBoxes(v) {
 		text, err := os.ReadFile(keyFile)
 		if err != nil {
 			return fmt.Errorf("cluster: the snapshot needs the cluster key of the cluster that wrote it: %w", err)
@@ -104,14 +104,14 @@ func refound(state *catalog.State, id *identity, restored bool) *Recovered {
 	}
 	for k := range v.Keys() {
 		if k.Expires.IsZero() || v.Time().Before(k.Expires) {
-			r.Keys = append(r.Keys, describe(v, k))
+			r.Keys = append(r.Keys, describeKey(v, k))
 		}
 	}
 	return r
 }
 
-// describe names a key and its owner.
-func describe(v *catalog.View, k *catalog.Key) string {
+// describeKey names a key and its owner.
+func describeKey(v *catalog.View, k *catalog.Key) string {
 	owner := "nobody"
 	if a := v.Account(k.Account); a != nil {
 		owner = a.Email
@@ -119,8 +119,8 @@ func describe(v *catalog.View, k *catalog.Key) string {
 	return fmt.Sprintf("%s %q of %s", k.ID, k.Name, owner)
 }
 
-// alone returns a raft configuration with this node as the only voter.
-func alone(id *identity) raft.Configuration {
+// onlyVoter returns a raft configuration with this node as the only voter.
+func onlyVoter(id *identity) raft.Configuration {
 	return raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(id.NodeID), Address: raft.ServerAddress(id.NodeID)}}}
 }
 
@@ -129,7 +129,7 @@ func alone(id *identity) raft.Configuration {
 func saveAsRaft(h *home, id *identity, state *catalog.State) error {
 	fail := func(err error) error { return fmt.Errorf("cluster: write the catalog as raft's: %w", err) }
 
-	store, err := openStore(h.raft, offline())
+	store, err := openStore(h.raft, offlineWatchdog())
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func saveAsRaft(h *home, id *identity, state *catalog.State) error {
 	const term = 1
 	_, trans := raft.NewInmemTransport(raft.ServerAddress(id.NodeID))
 
-	sink, err := snaps.Create(raft.SnapshotVersionMax, max(1, state.Index()), term, alone(id), 1, trans)
+	sink, err := snaps.Create(raft.SnapshotVersionMax, max(1, state.Index()), term, onlyVoter(id), 1, trans)
 	if err != nil {
 		return fail(err)
 	}
@@ -159,8 +159,8 @@ func saveAsRaft(h *home, id *identity, state *catalog.State) error {
 	return nil
 }
 
-// offline returns a watchdog that does not exit: a failed write is just an error.
-func offline() *watchdog {
+// offlineWatchdog returns a watchdog that does not exit: a failed write is just an error.
+func offlineWatchdog() *watchdog {
 	return &watchdog{limit: diskStall, exit: func(string) {}}
 }
 
@@ -189,7 +189,7 @@ func Recover(dataDir string) (*Recovered, error) {
 		return nil, fmt.Errorf("cluster: the data directory %s is not that of a member of a cluster", dataDir)
 	}
 
-	store, err := openStore(h.raft, offline())
+	store, err := openStore(h.raft, offlineWatchdog())
 	if err != nil {
 		return nil, err
 	}
@@ -200,14 +200,14 @@ func Recover(dataDir string) (*Recovered, error) {
 		return nil, fmt.Errorf("cluster: open snapshots: %w", err)
 	}
 
-	m := &recovery{machine: newMachine(discard(), catalog.ThisBuild(), func(error) {}, func(uint64) {}), id: id}
+	m := &recovery{machine: newMachine(discardLog(), catalog.ThisBuild(), func(error) {}, func(uint64) {}), id: id}
 
 	conf := raft.DefaultConfig()
-	conf.LocalID, conf.Logger = raft.ServerID(id.NodeID), newRaftLog(discard())
+	conf.LocalID, conf.Logger = raft.ServerID(id.NodeID), newRaftLog(discardLog())
 	_, trans := raft.NewInmemTransport(raft.ServerAddress(id.NodeID))
 
 	// Raft replays the log into the machine, and writes a snapshot with one voter.
-	if err := raft.RecoverCluster(conf, m, store, store, snaps, trans, alone(id)); err != nil {
+	if err := raft.RecoverCluster(conf, m, store, store, snaps, trans, onlyVoter(id)); err != nil {
 		return nil, fmt.Errorf("cluster: recover: %w", err)
 	}
 
@@ -233,4 +233,4 @@ func (r *recovery) Snapshot() (raft.FSMSnapshot, error) {
 	return snapshot{r.state.View()}, nil
 }
 
-func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+func discardLog() *slog.Logger { return slog.New(slog.DiscardHandler) }

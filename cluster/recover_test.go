@@ -126,7 +126,7 @@ func loseMajority(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := openStore(h.raft, offline())
+	store, err := openStore(h.raft, offlineWatchdog())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,13 +136,13 @@ func loseMajority(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	conf := raft.DefaultConfig()
-	conf.LocalID, conf.Logger = raft.ServerID(id.NodeID), newRaftLog(discard())
+	conf.LocalID, conf.Logger = raft.ServerID(id.NodeID), newRaftLog(discardLog())
 	_, trans := raft.NewInmemTransport("x")
-	three := alone(id)
+	three := onlyVoter(id)
 	for _, other := range []string{"other1", "other2"} {
 		three.Servers = append(three.Servers, raft.Server{ID: raft.ServerID(other), Address: raft.ServerAddress(other)})
 	}
-	m := newMachine(discard(), catalog.ThisBuild(), func(error) {}, func(uint64) {})
+	m := newMachine(discardLog(), catalog.ThisBuild(), func(error) {}, func(uint64) {})
 	if err := raft.RecoverCluster(conf, m, store, store, snaps, trans, three); err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,6 @@ func (r *replica) openLog(exit func(reason string)) (err error) {
 		return fmt.Errorf("cluster: open snapshots: %w", err)
 	}
 
-	// Check before raft starts: raft would take whatever is left for everything.
 	newest, err := r.lastSnapshot()
 	if err != nil {
 		return err
@@ -67,9 +66,9 @@ func (r *replica) openLog(exit func(reason string)) (err error) {
 	return r.checkComplete(newest)
 }
 
-// begin writes the raft state of a new cluster with this node as its only voter. Calling it again
+// bootstrap writes the raft state of a new cluster with this node as its only voter. Calling it again
 // changes nothing.
-func (r *replica) begin(trans *transport) error {
+func (r *replica) bootstrap(trans *transport) error {
 	if err := r.dropTerm(); err != nil {
 		return fmt.Errorf("cluster: make a new cluster: %w", err)
 	}
@@ -82,9 +81,9 @@ func (r *replica) begin(trans *transport) error {
 }
 
 // dropTerm resets a term that a crash left without an entry. Raft writes the term of a new cluster
-// before its first entry. After a crash in between it would take the term for the sign of an
-// existing cluster, and wait for its leader for ever. Resetting is safe: this node founds that
-// cluster, so nobody else can have its vote in that term.
+// before its first entry. After a crash in between it would believe in an existing cluster, and wait
+// for its leader for ever. The reset is safe, because only this node founds the cluster: nobody else
+// can have its vote in that term.
 func (r *replica) dropTerm() error {
 	last, err := r.store.LastIndex()
 	if err != nil {
@@ -101,7 +100,7 @@ func (r *replica) dropTerm() error {
 func (r *replica) start(trans *transport) error {
 	r.trans = trans
 	err := r.newRaft()
-	// Raft falls back to an older snapshot or finds none. The refused one is the cause.
+	// If a snapshot was refused, that is the reason for whatever else failed.
 	if newer := r.machine.refusedSnapshot(); newer != nil {
 		return newer
 	}
@@ -142,8 +141,8 @@ func (r *replica) config() *raft.Config {
 	return conf
 }
 
-// checkComplete returns an error if the log begins after the index covered by the snapshots: raft would
-// take what is left for everything.
+// checkComplete returns an error if entries are missing between the snapshots, which cover the index
+// covered, and the beginning of the log. Raft would not notice that.
 func (r *replica) checkComplete(covered uint64) error {
 	first, err := r.store.FirstIndex()
 	if err != nil {
@@ -152,7 +151,7 @@ func (r *replica) checkComplete(covered uint64) error {
 
 	needed := max(first, 1) - 1
 	if first == 0 { // the leader's snapshot has replaced the whole log
-		if needed, err = r.store.keptCommit(); err != nil {
+		if needed, err = r.store.savedCommit(); err != nil {
 			return fmt.Errorf("cluster: read raft log: %w", err)
 		}
 	}
@@ -220,8 +219,8 @@ func (r *replica) leadAlone() error {
 	return nil
 }
 
-// lone reports whether this node is the only voter.
-func (r *replica) lone() bool {
+// isLoneVoter reports whether this node is the only voter.
+func (r *replica) isLoneVoter() bool {
 	voters := r.voters()
 	return len(voters) == 1 && voters[0] == r.self.node
 }
@@ -304,8 +303,8 @@ func (r *replica) term() uint64 {
 	return r.raft.CurrentTerm()
 }
 
-// mark returns this node's last entry and term.
-func (r *replica) mark() mark { return mark{r.raft.LastIndex(), r.raft.CurrentTerm()} }
+// currentMark returns this node's last entry and term.
+func (r *replica) currentMark() mark { return mark{r.raft.LastIndex(), r.raft.CurrentTerm()} }
 
 // position returns the end of this node's log.
 func (r *replica) position() raftPosition {
@@ -330,7 +329,7 @@ func (r *replica) leaderIndex(ctx context.Context) (uint64, error) {
 		return 0, errNotLeader
 	}
 	index := r.machine.applied.Load()
-	if err := wait(ctx, r.raft.VerifyLeader()); err != nil {
+	if err := waitFuture(ctx, r.raft.VerifyLeader()); err != nil {
 		return 0, raftError(err)
 	}
 	return index, nil
@@ -373,7 +372,7 @@ func (r *replica) close() {
 	if r.store != nil {
 		// Raft has stopped, so the commit index is final.
 		if r.raft != nil {
-			if err := r.store.keepCommit(); err != nil {
+			if err := r.store.saveCommit(); err != nil {
 				r.log.Warn("the commit index was not kept", "error", err)
 			}
 		}

@@ -29,13 +29,13 @@ func TestPropose_retryReturnsTheFirstIndex(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	first, _, err := n.proposer.insist(ctx, data)
+	first, _, err := n.proposer.proposeUntilCommitted(ctx, data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.propose(set("something", "between"))
 
-	again, results, err := n.proposer.insist(ctx, data)
+	again, results, err := n.proposer.proposeUntilCommitted(ctx, data)
 	if err != nil || len(results) != 1 || results[0].Err != nil {
 		t.Fatalf("%+v, %v", results, err)
 	}

@@ -96,8 +96,8 @@ func sealConfig(k wire.Key, file []byte) ([]byte, error) {
 	return catalog.SealedConfig(box), nil
 }
 
-// sealConfigAnew seals the configuration in force under the first key, unless it is already.
-func (s *secrets) sealConfigAnew(ctx context.Context, keys wire.Keys) error {
+// resealConfig seals the configuration in force under the first key, unless it is already.
+func (s *secrets) resealConfig(ctx context.Context, keys wire.Keys) error {
 	now := s.replica.view().Config()
 	if now.Index == 0 {
 		return nil
@@ -127,8 +127,8 @@ func (s *secrets) sealConfigAnew(ctx context.Context, keys wire.Keys) error {
 	return nil
 }
 
-// boxes iterates over everything sealed in a catalog, by name.
-func boxes(v *catalog.View) iter.Seq2[string, []byte] {
+// sealedBoxes iterates over everything sealed in a catalog, by name.
+func sealedBoxes(v *catalog.View) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		if box, sealed := v.Config().Sealed(); sealed && !yield(sealedConfig, box) {
 			return

@@ -62,7 +62,7 @@ func TestConfiguration_isEncryptedOnDisk(t *testing.T) {
 		return sealed && err == nil
 	})
 	readable("under the new key")
-	if err := n.secrets.use([]byte(wire.NewKey().Text())); err == nil {
+	if err := n.secrets.switchKeys([]byte(wire.NewKey().Text())); err == nil {
 		t.Error("a key file that opens nothing is taken over")
 	}
 

@@ -40,15 +40,15 @@ func (s *self) start() error {
 	if err != nil {
 		return err
 	}
-	place, err := s.home.place()
+	place, err := s.home.logPlace()
 	if err != nil {
 		return err
 	}
 
-	// An unknown place proves nothing.
+	// The log has moved only if both places are known.
 	s.moved = id.Place != "" && place != "" && place != id.Place
 
-	if err := id.start(); err != nil {
+	if err := id.countStart(); err != nil {
 		return err
 	}
 	s.id, s.node, s.epoch = id, id.NodeID, id.epoch()
@@ -62,21 +62,22 @@ func (s *self) cluster() string {
 	return s.id.ClusterID
 }
 
-// enter records that the node belongs to a cluster.
-func (s *self) enter(cluster string) error {
+// recordCluster records that the node belongs to a cluster.
+func (s *self) recordCluster(cluster string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.change(func(id *identity) { id.ClusterID, id.Promise = cluster, promise{} })
+	return s.edit(func(id *identity) { id.ClusterID, id.Promise = cluster, promise{} })
 }
 
-// found records that the node founds a cluster, unless it is bound to another founder.
-func (s *self) found(cluster string) error {
+// recordFounding records that the node founds a cluster. It returns errBound if the node has promised
+// to join another founder's cluster, or is in one.
+func (s *self) recordFounding(cluster string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.id.Promise.Cluster != "" || s.id.ClusterID != "" {
 		return errBound
 	}
-	return s.change(func(id *identity) { id.ClusterID, id.Founding = cluster, true })
+	return s.edit(func(id *identity) { id.ClusterID, id.Founding = cluster, true })
 }
 
 var errBound = errors.New("this node was bound to another founder")
@@ -88,24 +89,24 @@ func (s *self) founding() bool {
 	return s.id.Founding
 }
 
-// founded records that the node's new cluster works.
-func (s *self) founded() error {
+// endFounding records that the node's new cluster works.
+func (s *self) endFounding() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.id.Founding {
 		return nil
 	}
-	return s.change(func(id *identity) { id.Founding = false })
+	return s.edit(func(id *identity) { id.Founding = false })
 }
 
-// promised returns the founder to which the node is bound, if any.
+// promised returns the node's promise to join a founder's cluster, or the zero promise.
 func (s *self) promised() promise {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.id.Promise
 }
 
-// promise binds the node to a founder, or returns why it cannot.
+// promise records a promise to join a founder's cluster, or returns why the node cannot give it.
 func (s *self) promise(p promise) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,14 +122,14 @@ func (s *self) promise(p promise) error {
 	}
 
 	// Write it before answering: the promise must survive a crash.
-	return s.change(func(id *identity) { id.Promise = p })
+	return s.edit(func(id *identity) { id.Promise = p })
 }
 
-// release ends the node's promise.
-func (s *self) release() error {
+// endPromise ends the node's promise.
+func (s *self) endPromise() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.change(func(id *identity) { id.Promise = promise{} })
+	return s.edit(func(id *identity) { id.Promise = promise{} })
 }
 
 // setAttempt sets the cluster that the node tries to found, or "". It is never written: a node that
@@ -139,29 +140,29 @@ func (s *self) setAttempt(cluster string) {
 	s.attempt = cluster
 }
 
-// stands reports whether the node still tries to found a cluster, or has founded it.
-func (s *self) stands(cluster string) bool {
+// stillFounds reports whether the node still tries to found a cluster, or has founded it.
+func (s *self) stillFounds(cluster string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cluster != "" && (cluster == s.attempt || cluster == s.id.ClusterID)
 }
 
-// settle records where the log lies.
-func (s *self) settle() error {
+// recordPlace records the present logPlace.
+func (s *self) recordPlace() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, err := s.home.place()
+	now, err := s.home.logPlace()
 	if err != nil || now == s.id.Place {
 		return err
 	}
-	return s.change(func(id *identity) { id.Place = now })
+	return s.edit(func(id *identity) { id.Place = now })
 }
 
-// change edits the identity. It takes effect only if it was written to disk; otherwise the caller
+// edit edits the identity. It takes effect only if it was written to disk; otherwise the caller
 // may try again. The caller holds s.mu.
-func (s *self) change(edit func(id *identity)) error {
+func (s *self) edit(update func(id *identity)) error {
 	next := *s.id
-	edit(&next)
+	update(&next)
 	if err := next.save(); err != nil {
 		return err
 	}

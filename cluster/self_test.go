@@ -20,11 +20,11 @@ func TestOwnRecord_unwrittenChangeIsNotReported(t *testing.T) {
 		stands func(id *identity) bool
 	}{
 		{"a promise", nil, func(s *self) error { return s.promise(bound) }, func(id *identity) bool { return id.Promise == bound }},
-		{"its end", func(s *self) error { return s.promise(bound) }, (*self).release, func(id *identity) bool { return id.Promise == promise{} }},
-		{"a cluster", nil, func(s *self) error { return s.enter("c1") }, func(id *identity) bool { return id.ClusterID == "c1" }},
-		{"a founding", nil, func(s *self) error { return s.found("c1") }, func(id *identity) bool { return id.Founding }},
-		{"its end", func(s *self) error { return s.found("c1") }, (*self).founded, func(id *identity) bool { return !id.Founding }},
-		{"a place", func(s *self) error { s.id.Place = "elsewhere"; return nil }, (*self).settle, func(id *identity) bool { return id.Place != "elsewhere" }},
+		{"its end", func(s *self) error { return s.promise(bound) }, (*self).endPromise, func(id *identity) bool { return id.Promise == promise{} }},
+		{"a cluster", nil, func(s *self) error { return s.recordCluster("c1") }, func(id *identity) bool { return id.ClusterID == "c1" }},
+		{"a founding", nil, func(s *self) error { return s.recordFounding("c1") }, func(id *identity) bool { return id.Founding }},
+		{"its end", func(s *self) error { return s.recordFounding("c1") }, (*self).endFounding, func(id *identity) bool { return !id.Founding }},
+		{"a place", func(s *self) error { s.id.Place = "elsewhere"; return nil }, (*self).recordPlace, func(id *identity) bool { return id.Place != "elsewhere" }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -72,18 +72,18 @@ func TestMemoryOfPeers_isWrittenOnceTheDiskHasRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.note("c1", "a", mark{5, 2})
+	m.recordMark("c1", "a", mark{5, 2})
 
 	free := block(t, filepath.Join(dir, "peers.json"))
 	all := func(string) bool { return true }
 	for range 2 {
-		if err := m.keep(all); err == nil {
+		if err := m.save(all); err == nil {
 			t.Error("without room it is kept")
 		}
 	}
 
 	free()
-	if err := m.keep(all); err != nil {
+	if err := m.save(all); err != nil {
 		t.Fatal(err)
 	}
 	if m, err = openMemory(dir); err != nil || m.markOf("c1", "a") != (mark{5, 2}) {

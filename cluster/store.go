@@ -47,7 +47,7 @@ var currentTerm = []byte("CurrentTerm")
 
 func openStore(dir string, dog *watchdog) (*store, error) {
 	path := filepath.Join(dir, logFile)
-	if err := readable(dir); err != nil {
+	if err := checkReadable(dir); err != nil {
 		return nil, err
 	}
 	if err := verify(path); err != nil {
@@ -70,8 +70,8 @@ func openStore(dir string, dog *watchdog) (*store, error) {
 	return &store{BoltStore: b, path: path, dog: dog}, nil
 }
 
-// note sets the commit index for the next batch.
-func (s *store) note(committed uint64) { s.committed.Store(committed) }
+// setCommit sets the commit index for the next batch.
+func (s *store) setCommit(committed uint64) { s.committed.Store(committed) }
 
 // knownCommit returns the newest commit index that was written.
 func (s *store) knownCommit() (uint64, error) {
@@ -81,12 +81,12 @@ func (s *store) knownCommit() (uint64, error) {
 	}
 
 	var l raft.Log
-	committed, err := s.read(last, &l)
+	committed, err := s.readEntry(last, &l)
 	if err != nil {
 		return 0, err
 	}
 
-	kept, err := s.keptCommit()
+	kept, err := s.savedCommit()
 	if err != nil {
 		return 0, err
 	}
@@ -97,11 +97,11 @@ func (s *store) knownCommit() (uint64, error) {
 // committedKey is the key of the commit index at the last clean stop.
 const committedKey = "shoal-committed"
 
-// keepCommit writes the commit index without a batch.
-func (s *store) keepCommit() error { return s.SetUint64([]byte(committedKey), s.committed.Load()) }
+// saveCommit writes the commit index without a batch.
+func (s *store) saveCommit() error { return s.SetUint64([]byte(committedKey), s.committed.Load()) }
 
-// keptCommit returns the commit index of the last clean stop, or 0.
-func (s *store) keptCommit() (uint64, error) {
+// savedCommit returns the commit index of the last clean stop, or 0.
+func (s *store) savedCommit() (uint64, error) {
 	index, err := s.GetUint64([]byte(committedKey))
 	if errors.Is(err, raftboltdb.ErrKeyNotFound) {
 		return 0, nil
@@ -109,8 +109,8 @@ func (s *store) keptCommit() (uint64, error) {
 	return index, err
 }
 
-// read reads and checks an entry. It returns the commit index that was written with it.
-func (s *store) read(index uint64, l *raft.Log) (committed uint64, err error) {
+// readEntry reads and checks an entry. It returns the commit index that was written with it.
+func (s *store) readEntry(index uint64, l *raft.Log) (committed uint64, err error) {
 	if err := s.guardPages(func() error { return s.BoltStore.GetLog(index, l) }); err != nil {
 		return 0, err
 	}
@@ -145,7 +145,7 @@ func (s *store) LastIndex() (index uint64, err error) {
 // GetLog implements raft.LogStore. A damaged entry ends the process: raft would carry on without
 // it.
 func (s *store) GetLog(index uint64, l *raft.Log) error {
-	_, err := s.read(index, l)
+	_, err := s.readEntry(index, l)
 	if errors.Is(err, errDamaged) {
 		s.dog.exit(err.Error())
 	}
@@ -208,7 +208,8 @@ type watchdog struct {
 	duration prometheus.Observer // seconds per write; may be nil
 }
 
-// guard runs a write. If it fails or takes longer than limit, the process ends.
+// guard runs a write. If the write fails or takes longer than limit, the process exits. what names
+// the write in the message.
 func (w *watchdog) guard(what string, write func() error) error {
 	// A hanging disk cannot be interrupted. End the process, so that another node leads.
 	timer := time.AfterFunc(w.limit, func() {

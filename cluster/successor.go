@@ -20,8 +20,8 @@ const (
 	formerDigit = 12
 )
 
-// formerOf returns the former cluster ids as gossip carries them, newest first.
-func formerOf(v *catalog.View) string {
+// formerIDs returns the former cluster ids as gossip carries them, newest first.
+func formerIDs(v *catalog.View) string {
 	var out []string
 	ids := v.Former()
 	for _, id := range slices.Backward(ids[max(0, len(ids)-maxFormer):]) {
@@ -32,8 +32,8 @@ func formerOf(v *catalog.View) string {
 
 func shortID(cluster string) string { return cluster[:min(len(cluster), formerDigit)] }
 
-// succeeds reports whether the peer's cluster has replaced the cluster with an id.
-func (p peer) succeeds(cluster string) bool {
+// hasReplaced reports whether the peer's cluster has replaced the cluster with an id.
+func (p peer) hasReplaced(cluster string) bool {
 	return cluster != "" && p.Cluster != "" && p.Cluster != cluster && slices.Contains(strings.Split(p.Former, ","), shortID(cluster))
 }
 
@@ -52,11 +52,11 @@ func (s *succession) reason() error {
 	return nil
 }
 
-// look checks whether a reachable node belongs to a cluster that replaced this one.
-func (s *succession) look() {
+// checkPeers looks for a reachable node whose cluster has replaced this one, and records the reason.
+func (s *succession) checkPeers() {
 	cluster := s.network.self.cluster()
 	for _, p := range s.network.peers() {
-		if !p.Alive || !p.succeeds(cluster) || s.reason() != nil {
+		if !p.Alive || !p.hasReplaced(cluster) || s.reason() != nil {
 			continue
 		}
 		why := fmt.Errorf("this node belongs to cluster %s, which was given up: an operator has made cluster %s of it, with node %s. Stop this node and move its data directory away; started again it joins the new cluster", shortID(cluster), shortID(p.Cluster), p.Node)
@@ -65,9 +65,9 @@ func (s *succession) look() {
 	}
 }
 
-// current returns the members whose cluster was not replaced by another member's cluster.
-func current(members []peer) []peer {
+// currentMembers returns the members whose cluster was not replaced by another member's cluster.
+func currentMembers(members []peer) []peer {
 	return slices.DeleteFunc(slices.Clone(members), func(m peer) bool {
-		return slices.ContainsFunc(members, func(p peer) bool { return p.succeeds(m.Cluster) })
+		return slices.ContainsFunc(members, func(p peer) bool { return p.hasReplaced(m.Cluster) })
 	})
 }

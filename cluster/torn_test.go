@@ -67,7 +67,7 @@ func truncations() []truncation {
 func cutStart(dir string) error { return cut(dir, 20) }
 
 func cut(dir string, last uint64) error {
-	s, err := openStore(dir, offline())
+	s, err := openStore(dir, offlineWatchdog())
 	if err != nil {
 		return err
 	}

@@ -34,15 +34,15 @@ type transport struct {
 // nor able to lead. So a call to an absent node waits until the node is back and is repeated, and
 // raft counts no failure.
 func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
-	known := t.followers.known(string(id))
+	known := t.followers.rememberedMark(string(id))
 	err := t.NetworkTransport.AppendEntries(id, addr, args, resp)
 	if err != nil && !heartbeat(args) && errors.Is(err, wire.ErrUnreachable) {
-		if t.absence(string(id)).outlast() {
+		if t.absence(string(id)).waitUntilBack() {
 			err = t.NetworkTransport.AppendEntries(id, addr, args, resp)
 		}
 	}
 	if err == nil {
-		t.followers.heard(string(id), known, args, resp)
+		t.followers.evaluateAnswer(string(id), known, args, resp)
 	}
 	return err
 }
@@ -83,9 +83,9 @@ func followsIn(node *raft.Raft, term uint64) bool {
 	return node.State() == raft.Follower && node.CurrentTerm() == term
 }
 
-// denied returns the answer to an election call in which this node must not take part. It returns
-// nil for other calls.
-func (t *transport) denied(command any) any {
+// denyElection returns the answer to an election call in which this node must not take part. It
+// returns nil for other calls.
+func (t *transport) denyElection(command any) any {
 	switch r := command.(type) {
 	case *raft.RequestVoteRequest:
 		if !t.ballot.allows(raftPosition{r.LastLogTerm, r.LastLogIndex}) {
@@ -98,7 +98,7 @@ func (t *transport) denied(command any) any {
 			return &raft.RequestPreVoteResponse{RPCHeader: r.RPCHeader, Term: t.term()}
 		}
 
-	// A node that is asked to take over would skip the pre-vote.
+	// This call asks the node to take over the lead at once, without a pre-vote.
 	case *raft.TimeoutNowRequest:
 		if !t.ballot.allows(t.own()) {
 			return &raft.TimeoutNowResponse{RPCHeader: r.RPCHeader}
@@ -107,25 +107,26 @@ func (t *transport) denied(command any) any {
 	return nil
 }
 
-// grantUnknown grants votes that raft would refuse only because this node's membership gives the
-// candidate no vote. The candidate's log extends this one, perhaps with a later membership. It may
-// be the only node that knew of its vote before the leader was lost; without this there could be no
-// leader, however many nodes answer. By Ongaro's dissertation (4.1) a voter does not check its own
-// membership at all. For a pre-vote it answers itself; for a vote it only disables raft's check.
-func (t *transport) grantUnknown(command any) any {
-	ahead := func(candidate []byte, end raftPosition) bool {
+// grantToUnknown lets a candidate get this node's vote although the membership in this node's log
+// does not name the candidate as a voter. It does so only if the candidate's log is ahead of this
+// one: there the candidate may have become a voter. After the leader is lost, the candidate may be
+// the only node with that entry, and raft would refuse it for ever. Ongaro's dissertation (4.1) does
+// not check the membership either. A pre-vote gets the returned answer. For a vote the result is nil,
+// and raft decides without its check.
+func (t *transport) grantToUnknown(command any) any {
+	unknownButAhead := func(candidate []byte, end raftPosition) bool {
 		return t.own().behind(end) && t.unknown(string(candidate))
 	}
 
 	switch r := command.(type) {
 	case *raft.RequestPreVoteRequest:
-		if r.Term >= t.term() && ahead(r.ID, raftPosition{r.LastLogTerm, r.LastLogIndex}) {
+		if r.Term >= t.term() && unknownButAhead(r.ID, raftPosition{r.LastLogTerm, r.LastLogIndex}) {
 			return &raft.RequestPreVoteResponse{RPCHeader: r.RPCHeader, Term: r.Term, Granted: true}
 		}
 
-	// Raft accepts calls without an id, for old versions, and skips the check for them.
+	// Raft skips its check for calls without an id, which old versions send.
 	case *raft.RequestVoteRequest:
-		if ahead(r.ID, raftPosition{r.LastLogTerm, r.LastLogIndex}) {
+		if unknownButAhead(r.ID, raftPosition{r.LastLogTerm, r.LastLogIndex}) {
 			r.ID = nil
 		}
 	}
@@ -147,8 +148,8 @@ type absence struct {
 // reachEvery is the number of waits between two tries to connect.
 const reachEvery = 100
 
-// outlast waits, and reports whether the node came back.
-func (a absence) outlast() bool {
+// waitUntilBack waits for the node, and reports whether it came back.
+func (a absence) waitUntilBack() bool {
 	if a.alive() {
 		return false // the failure has another cause, or gossip has not noticed yet
 	}
@@ -164,7 +165,7 @@ func (a absence) outlast() bool {
 const absencePause = 50 * time.Millisecond
 
 // newTransport connects raft on this node with the others. It lasts until the node is closed.
-func newTransport(n *network, r *replica, b *ballot, told *followers) *transport {
+func newTransport(n *network, r *replica, b *ballot, f *followers) *transport {
 	t := &transport{
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream:  raftStream{n.port.Raft(), n},
@@ -182,7 +183,7 @@ func newTransport(n *network, r *replica, b *ballot, told *followers) *transport
 		follows:   func(term uint64) bool { return followsIn(r.raft, term) },
 		unknown:   func(node string) bool { return r.leader() == "" && !slices.Contains(r.voters(), node) },
 		absence:   func(node string) absence { return absenceOf(node, n, r) },
-		followers: told,
+		followers: f,
 		end:       n.life.Done(),
 	}
 
@@ -196,7 +197,7 @@ func absenceOf(node string, n *network, r *replica) absence {
 		alive: func() bool { return n.alive(node) },
 
 		wait: func() bool {
-			// The node will be needed again while this one leads and the other is a member.
+			// Raft needs the node only while this one leads and the other is a member.
 			m := r.view().Member(node)
 			gone := m != nil && m.State == catalog.MemberRemoved
 			return !gone && r.raft.State() == raft.Leader && n.pause(context.Background(), n.scaled(absencePause))
@@ -219,9 +220,9 @@ func (t *transport) relay() {
 		select {
 		case rpc := <-t.NetworkTransport.Consumer():
 			// A denied call never reaches raft, so raft casts no vote.
-			answer := t.denied(rpc.Command)
+			answer := t.denyElection(rpc.Command)
 			if answer == nil {
-				answer = t.grantUnknown(rpc.Command)
+				answer = t.grantToUnknown(rpc.Command)
 			}
 			if answer != nil {
 				rpc.Respond(answer, nil)

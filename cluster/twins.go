@@ -21,20 +21,21 @@ type twins struct {
 	network *network
 }
 
-// answer registers the handler for other members.
-func (t *twins) answer() {
+// registerHandlers registers the handler for other members.
+func (t *twins) registerHandlers() {
 	t.network.handle(methodEpoch, func(context.Context, Peer, []byte) ([]byte, error) { return fmt.Append(nil, t.network.self.epoch), nil })
 }
 
-// refuse keeps a copied data directory from replacing the original. A start at a new address is
-// accepted only if no other start of the node answers at its known addresses.
-func (t *twins) refuse(ctx context.Context, from Peer, addr string) error {
+// refuseTwin returns a refusal if the caller seems to run on a copy of another process's data
+// directory: another start of its node answers at one of the node's known addresses. addr is where
+// the caller runs.
+func (t *twins) refuseTwin(ctx context.Context, from Peer, addr string) error {
 	if from.Node == t.network.self.node && from.Epoch != t.network.self.epoch {
 		return twinRefusal(from.Node, t.network.clusterAddr())
 	}
 
 	// Each check has half of a round. No answer in that time proves nothing.
-	for _, other := range t.rivals(from.Node, from.Epoch, addr) {
+	for _, other := range t.rivalStarts(from.Node, from.Epoch, addr) {
 		bounded, cancel := context.WithTimeout(ctx, t.scaled(proveTime)/2)
 		out, err := t.network.port.Call(bounded, wire.Target{Node: from.Node, Addr: other.addr}, methodEpoch, nil)
 		cancel()
@@ -51,9 +52,9 @@ type sighting struct {
 	alive bool // according to gossip
 }
 
-// verdict returns why a start of a node is not accepted. answer is the epoch of the process at the
-// sighting, or err is set. If a live process does not answer, as on a slow machine, nothing is
-// known yet, and the refusal is temporary.
+// verdict returns why the start from is not accepted, or nil. answer is the epoch that the process at
+// the sighting has sent, or err tells why there is no answer. A live process may just be slow to
+// answer, so then the refusal is temporary.
 func (s sighting) verdict(from Peer, answer string, err error) error {
 	switch {
 	case err == nil && answer != fmt.Sprint(from.Epoch):
@@ -74,20 +75,21 @@ func (t *twins) refuseOwn(ctx context.Context) error {
 	self, addr := t.network.self, t.network.clusterAddr()
 	for m := range t.network.view().Members() {
 		if m.ID != self.node {
-			return t.meet(ctx, t.rivals(self.node, self.epoch, addr))
+			return t.askSightings(ctx, t.rivalStarts(self.node, self.epoch, addr))
 		}
 	}
-	return t.meet(ctx, t.others(self.node, self.epoch, addr))
+	return t.askSightings(ctx, t.otherStarts(self.node, self.epoch, addr))
 }
 
-// other returns where another process has this node's identity, or nil.
-func (t *twins) other(ctx context.Context) error {
+// findTwin returns where another process has this node's identity, or nil.
+func (t *twins) findTwin(ctx context.Context) error {
 	self := t.network.self
-	return t.meet(ctx, t.others(self.node, self.epoch, t.network.clusterAddr()))
+	return t.askSightings(ctx, t.otherStarts(self.node, self.epoch, t.network.clusterAddr()))
 }
 
-// meet asks at known addresses of this node whether another process answers in its name.
-func (t *twins) meet(ctx context.Context, sightings []sighting) error {
+// askSightings calls known addresses of this node. It returns a refusal if another process answers
+// there under this node's id.
+func (t *twins) askSightings(ctx context.Context, sightings []sighting) error {
 	self := t.network.self
 	for _, other := range sightings {
 		bounded, cancel := context.WithTimeout(ctx, t.scaled(proveTime)/2)
@@ -100,24 +102,24 @@ func (t *twins) meet(ctx context.Context, sightings []sighting) error {
 	return nil
 }
 
-// earlier reports whether gossip sees an earlier start of this node.
-func (t *twins) earlier() bool {
+// hasEarlierStart reports whether gossip sees an earlier start of this node.
+func (t *twins) hasEarlierStart() bool {
 	starts := t.network.gossip.Starts(t.network.self.node)
 	return slices.ContainsFunc(starts, func(p gossip.Peer) bool { return p.Alive && p.Epoch < t.network.self.epoch })
 }
 
-// rivals returns the other starts that may be right instead of the one at addr. If the catalog
-// knows addr, starts that only gossip sees do not count: nobody has admitted those. Otherwise an
-// original and its copy that start together would refuse each other, and both stop.
-func (t *twins) rivals(node string, epoch uint64, addr string) []sighting {
+// rivalStarts returns the other starts of a node that may be the original, while the one at addr is
+// the copy. If the catalog names addr for the node, there is none. Otherwise an original and its copy
+// that start together would refuse each other, and both would stop.
+func (t *twins) rivalStarts(node string, epoch uint64, addr string) []sighting {
 	if m := t.network.view().Member(node); m != nil && m.Addr == addr {
 		return nil
 	}
-	return t.others(node, epoch, addr)
+	return t.otherStarts(node, epoch, addr)
 }
 
-// others returns all starts of a node except that of epoch at addr, each address once.
-func (t *twins) others(node string, epoch uint64, addr string) []sighting {
+// otherStarts returns all starts of a node except that of epoch at addr, each address once.
+func (t *twins) otherStarts(node string, epoch uint64, addr string) []sighting {
 	var out []sighting
 	add := func(e uint64, a string, alive bool) {
 		if e != epoch && a != "" && a != addr && !slices.ContainsFunc(out, func(s sighting) bool { return s.addr == a }) {

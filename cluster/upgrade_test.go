@@ -44,7 +44,7 @@ func TestServePropose_refusesAnEntryOfALaterVersion(t *testing.T) {
 func TestNode_stopsAtAnEntryOfALaterVersion(t *testing.T) {
 	t.Parallel()
 	var stopped []error
-	m := newMachine(discard(), catalog.ThisBuild(), func(err error) { stopped = append(stopped, err) }, func(uint64) {})
+	m := newMachine(discardLog(), catalog.ThisBuild(), func(err error) { stopped = append(stopped, err) }, func(uint64) {})
 	known, err := (&catalog.Entry{Commands: []catalog.Command{&catalog.Noop{}}}).Encode()
 	if err != nil {
 		t.Fatal(err)

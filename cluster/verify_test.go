@@ -18,7 +18,7 @@ import (
 // logIn writes a log and votes in many batches, as raft does, and returns what readAll must return.
 func logIn(t *testing.T, dir string) string {
 	t.Helper()
-	s, err := openStore(dir, offline())
+	s, err := openStore(dir, offlineWatchdog())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func logIn(t *testing.T, dir string) string {
 			index++
 			batch = append(batch, &raft.Log{Index: index, Term: 1 + index/50, Type: raft.LogCommand, Data: fmt.Appendf(nil, "entry %d %s", index, strings.Repeat("x", rng.IntN(300)))})
 		}
-		s.note(index - 1)
+		s.setCommit(index - 1)
 		for _, err := range []error{s.StoreLogs(batch), s.SetUint64([]byte("CurrentTerm"), 1+index/50), s.Set([]byte("LastVoteCand"), []byte("n1"))} {
 			if err != nil {
 				t.Fatal(err)
@@ -103,7 +103,7 @@ func TestVerifyLog_detectsFlippedBits(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, logFile), bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, err := openStore(dir, offline())
+		s, err := openStore(dir, offlineWatchdog())
 		if err != nil {
 			if !strings.Contains(err.Error(), "is damaged: move the data directory away") {
 				t.Errorf("bit %d of byte %d: the error does not say what to do: %v", bit, at, err)
@@ -200,7 +200,7 @@ func TestVerifyPages_detectsFlippedLengths(t *testing.T) {
 			t.Fatal(err)
 		}
 		// A free page may contain anything.
-		s, err := openStore(dir, offline())
+		s, err := openStore(dir, offlineWatchdog())
 		if err == nil {
 			s.Close()
 			continue

@@ -71,7 +71,7 @@ func wantedVoters(nodes int) int {
 // The steps are tried in order of importance. Each keeps a quorum of live voters.
 func planVoters(servers []candidate, healthyFor, deadFor time.Duration) change {
 	p := newVoterPlan(servers, healthyFor, deadFor)
-	for _, step := range []func() change{p.forgetRemoved, p.leaveLead, p.replaceUnfit, p.reachNumber, p.reachZone} {
+	for _, step := range []func() change{p.forgetRemoved, p.handOverIfLeaving, p.replaceUnfit, p.reachNumber, p.reachZone} {
 		if next := step(); next.kind != noChange {
 			return next
 		}
@@ -93,8 +93,8 @@ func newVoterPlan(servers []candidate, healthyFor, deadFor time.Duration) *voter
 	slices.SortFunc(servers, func(a, b candidate) int { return cmp.Compare(a.id, b.id) })
 	p := &voterPlan{servers: servers, zones: map[string]int{}, deadFor: deadFor}
 
-	// Absent nodes still count: they will be back. If the cluster shrank to one voter, it would
-	// have only one disk to lose.
+	// Count absent nodes, too, because they may come back. A cluster that shrank to one voter would
+	// lose everything with one disk.
 	staying := 0
 	for _, s := range servers {
 		if s.voter {
@@ -114,16 +114,16 @@ func newVoterPlan(servers []candidate, healthyFor, deadFor time.Duration) *voter
 // forgetRemoved removes a server that left the cluster.
 func (p *voterPlan) forgetRemoved() change {
 	for _, s := range p.servers {
-		if s.removed && !s.leader && (!s.voter || spareable(p.voters, s)) {
+		if s.removed && !s.leader && (!s.voter || canSpare(p.voters, s)) {
 			return change{forget, s.id}
 		}
 	}
 	return change{}
 }
 
-// leaveLead lets a leader that leaves the cluster hand over to a voter that stays. It waits for
-// such a voter: handing over to another leaving one would cost two elections.
-func (p *voterPlan) leaveLead() change {
+// handOverIfLeaving lets a leader that leaves the cluster hand over to a voter that stays. It waits
+// for such a voter: handing over to another leaving one would cost two elections.
+func (p *voterPlan) handOverIfLeaving() change {
 	leaves := slices.ContainsFunc(p.servers, func(s candidate) bool { return s.leader && s.leaves() })
 	if to := p.nextLeader(); leaves && to != nil && !to.leaves() {
 		return change{transfer, to.id}
@@ -206,8 +206,8 @@ func (p *voterPlan) promoteSpare() change {
 	return change{promote, p.spare.id}
 }
 
-// spareable reports whether the other voters have a quorum without this one.
-func spareable(voters []candidate, without candidate) bool {
+// canSpare reports whether the live voters would be a majority without this one.
+func canSpare(voters []candidate, without candidate) bool {
 	alive, n := 0, 0
 	for _, v := range voters {
 		if v.id == without.id {
@@ -221,7 +221,8 @@ func spareable(voters []candidate, without candidate) bool {
 	return alive > n/2
 }
 
-// demoteVoter returns the step that takes a voter's vote. A leader first hands over.
+// demoteVoter returns the step that makes a voter a non-voter. For the leader the step is to hand
+// over, because only another leader can demote it.
 func (p *voterPlan) demoteVoter(v *candidate) change {
 	if !v.leader {
 		return change{demote, v.id}
@@ -248,7 +249,7 @@ func bestSpare(servers []candidate, zones map[string]int, healthyFor time.Durati
 
 // worstVoter returns the voter to demote among those that which selects, or nil. The others must
 // keep a quorum. It prefers dead voters, then the zone with the most voters; the leader comes last.
-func worstVoter(voters []candidate, zones map[string]int, which func(candidate) bool) *candidate {
+func worstVoter(voters []candidate, zones map[string]int, eligible func(candidate) bool) *candidate {
 	var worst *candidate
 
 	// The leader comes last, because demoting it costs an election.
@@ -263,7 +264,7 @@ func worstVoter(voters []candidate, zones map[string]int, which func(candidate) 
 	}
 
 	for i, v := range voters {
-		if !which(v) || !spareable(voters, v) {
+		if !eligible(v) || !canSpare(voters, v) {
 			continue
 		}
 
@@ -302,7 +303,7 @@ func (e *electorate) run(ctx context.Context) {
 			continue
 		}
 		step := planVoters(e.candidates(f.Configuration().Servers), e.scaled(healthyTime), e.scaled(replaceTime))
-		if err := e.change(step, f.Index()); err != nil {
+		if err := e.applyStep(step, f.Index()); err != nil {
 			e.log.Info("voters were not changed", "error", err)
 		}
 	}
@@ -317,7 +318,7 @@ func (e *electorate) candidates(servers []raft.Server) []candidate {
 		self := id == e.network.self.node
 		p, _ := e.network.lookup(id)
 		alive := self || p.Alive
-		x := candidate{id: id, voter: s.Suffrage == raft.Voter, leader: self, dead: lasting(e.dead, id, !alive)}
+		x := candidate{id: id, voter: s.Suffrage == raft.Voter, leader: self, dead: durationOf(e.dead, id, !alive)}
 
 		m := view.Member(id)
 		if m == nil {
@@ -329,7 +330,7 @@ func (e *electorate) candidates(servers []raft.Server) []candidate {
 		x.replaced = x.dead > 0 && e.replacedBy(view, m)
 		x.zone, x.draining, x.removed = m.Zone, m.State == catalog.MemberDraining, m.State == catalog.MemberRemoved
 		// Gossip's report of its catalog is slightly old, so allow a lag.
-		x.healthy = lasting(e.healthy, id, self || alive && p.Epoch == m.Epoch && p.Load.Applied+maxLag >= applied)
+		x.healthy = durationOf(e.healthy, id, self || alive && p.Epoch == m.Epoch && p.Load.Applied+maxLag >= applied)
 		out = append(out, x)
 	}
 	return out
@@ -345,9 +346,10 @@ func (e *electorate) replacedBy(view *catalog.View, m *catalog.Member) bool {
 	return false
 }
 
-// lasting returns for how long something holds of a server, by the times in since; 0 if it does not
-// hold. It is at least 1 if it holds: a voter that just died must not count as live.
-func lasting(since map[string]time.Time, id string, holds bool) time.Duration {
+// durationOf returns for how long a condition has held for a server; 0 if it does not hold now.
+// since has the start times by id, and durationOf keeps it up to date. A condition that holds gives
+// at least 1, so that a voter that just died does not count as live.
+func durationOf(since map[string]time.Time, id string, holds bool) time.Duration {
 	if !holds {
 		delete(since, id)
 		return 0
@@ -359,9 +361,10 @@ func lasting(since map[string]time.Time, id string, holds bool) time.Duration {
 	return max(now.Sub(since[id]), 1)
 }
 
-// respond returns nil if a server answers now. Gossip notices a death seconds later. A vote of a dead
-// newcomer, beside a dead voter that it replaces, would cost the quorum for good.
-func (e *electorate) respond(id string) error {
+// checkResponds returns an error unless a server answers now. Gossip notices a death seconds later.
+// If a server that just died got a vote, beside the dead voter that it replaces, the quorum could
+// be lost for good.
+func (e *electorate) checkResponds(id string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), e.scaled(time.Second))
 	defer cancel()
 	_, err := e.call(ctx, id, methodEpoch, nil)
@@ -372,8 +375,8 @@ func (e *electorate) respond(id string) error {
 	return nil
 }
 
-// change carries out a step, if the membership has not changed since prev.
-func (e *electorate) change(step change, prev uint64) error {
+// applyStep carries out a step, if the membership has not changed since prev.
+func (e *electorate) applyStep(step change, prev uint64) error {
 	id := raft.ServerID(step.id)
 	var f raft.Future
 	switch r := e.replica.raft; step.kind {
@@ -382,7 +385,7 @@ func (e *electorate) change(step change, prev uint64) error {
 
 	// prev is the index of the planned-on membership. Raft refuses the step if it changed.
 	case promote:
-		if err := e.respond(step.id); err != nil {
+		if err := e.checkResponds(step.id); err != nil {
 			return err
 		}
 		f = r.AddVoter(id, raft.ServerAddress(step.id), prev, e.scaled(joinTime))

@@ -116,10 +116,10 @@ func TestPlanVoters_replacesASilentVoterWhoseAddressIsTaken(t *testing.T) {
 func TestDeadVoter_seenFirstByANewLeaderCountsFromThen(t *testing.T) {
 	t.Parallel()
 	since := map[string]time.Time{}
-	if d := lasting(since, "a", true); d <= 0 {
+	if d := durationOf(since, "a", true); d <= 0 {
 		t.Errorf("holds for %v", d)
 	}
-	if d := lasting(since, "a", false); d != 0 {
+	if d := durationOf(since, "a", false); d != 0 {
 		t.Errorf("what does not hold, holds for %v", d)
 	}
 }
@@ -200,7 +200,7 @@ func TestVoters_doNotIncludeAServerThatDoesNotAnswer(t *testing.T) {
 			call:    func(context.Context, string, string, []byte) ([]byte, error) { return nil, c.answer },
 			healthy: map[string]time.Time{"n4": time.Now()},
 		}
-		err := e.respond("n4")
+		err := e.checkResponds("n4")
 		if (err == nil) != c.votes || err != nil && !errors.Is(err, c.answer) {
 			t.Errorf("%v: %v, want a vote: %v", c.answer, err, c.votes)
 		}

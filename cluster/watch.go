@@ -45,21 +45,22 @@ func (w *watch) run(ctx context.Context) {
 	w.saved.at = clock.Now()
 	for w.pause(ctx, w.scaled(watchPause)) {
 		// Raft itself would wait for ever, and keep the leadership.
-		if w.lasts(&w.replica.machine.busy, applyStuck) {
+		if w.lastsTooLong(&w.replica.machine.busy, applyStuck) {
 			w.exit("an entry has been applied for more than a minute")
 		}
-		if w.lasts(&w.proposer.transferring, transferLong) {
+		if w.lastsTooLong(&w.proposer.transferring, transferLong) {
 			w.exit("a transfer of leadership does not end")
 		}
 
-		w.check(ctx)
-		w.raise(ctx)
-		w.save()
+		w.checkCatalogs(ctx)
+		w.raiseLevel(ctx)
+		w.snapshotIfDue()
 	}
 }
 
-// lasts reports whether something that began, and has not ended, takes too long.
-func (w *watch) lasts(began *atomic.Pointer[time.Time], atMost time.Duration) bool {
+// lastsTooLong reports whether work that began at a time has taken longer than atMost; nil: there
+// is no work now.
+func (w *watch) lastsTooLong(began *atomic.Pointer[time.Time], atMost time.Duration) bool {
 	since := began.Load()
 	return since != nil && clock.Since(*since) > w.scaled(atMost)
 }
@@ -85,21 +86,21 @@ func checkpointAt(applied, index uint64, open bool) checkpoint {
 	return checkpoint{clock.Now(), index, open}
 }
 
-// due reports whether a check is due. A new leader checks at once. After changes it checks when the
+// isDue reports whether a check is due. A new leader checks at once. After changes it checks when the
 // log is quiet, after many entries, or after a while. After a check nothing is due, but an open
 // check is repeated after a while.
-func (k checkpoint) due(applied uint64, quiet, waited time.Duration) bool {
+func (k checkpoint) isDue(applied uint64, quiet, waited time.Duration) bool {
 	if applied == k.index {
 		return k.open && waited >= checkEvery
 	}
 	return k.index == 0 || quiet >= quietTime || applied >= k.index+checkEntries || waited >= checkEvery
 }
 
-// check writes an entry with this leader's state hash, if that is due. Each node compares it with
-// its own hash after the same entry. The entry also confirms the entries before it: nodes know that
-// an entry is committed only from the next one, and a node that starts without a quorum serves only
-// committed entries.
-func (w *watch) check(ctx context.Context) {
+// checkCatalogs writes an entry with this leader's state hash, if that is due. Each node compares
+// it with its own hash after the same entry. The entry also confirms the entries before it: nodes
+// know that an entry is committed only from the next one, and a node that starts without a quorum
+// serves only committed entries.
+func (w *watch) checkCatalogs(ctx context.Context) {
 	k := &w.checked
 	applied, v := w.replica.machine.applied.Load(), w.replica.view()
 	if !w.leadsOthers() {
@@ -111,7 +112,7 @@ func (w *watch) check(ctx context.Context) {
 		return
 	}
 	quiet := w.proposer.time.now().Sub(v.Time())
-	if !k.due(applied, w.unscaled(quiet), w.unscaled(clock.Since(k.at))) {
+	if !k.isDue(applied, w.unscaled(quiet), w.unscaled(clock.Since(k.at))) {
 		return
 	}
 
@@ -143,9 +144,9 @@ type saver struct {
 	bytes int64
 }
 
-// save takes snapshots that raft, which only counts entries, would not take: after many bytes or a
-// long time.
-func (w *watch) save() {
+// snapshotIfDue takes snapshots that raft, which only counts entries, would not take: after many
+// bytes or a long time.
+func (w *watch) snapshotIfDue() {
 	s := &w.saved
 	index, bytes := w.replica.machine.applied.Load(), w.replica.machine.bytes.Load()
 	if index == s.index || bytes-s.bytes < snapshotLog && clock.Since(s.at) < w.scaled(snapshotAge) {
