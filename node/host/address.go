@@ -91,8 +91,8 @@ func (t *Tools) secretOf(ctx context.Context, what string, token config.Token) (
 	return value, err
 }
 
-// prefixed returns a function that reads an Authorization header: a prefix and a token.
-func prefixed(prefix string, secret func(context.Context) (string, error)) func(context.Context) (string, error) {
+// withPrefix returns a function that reads an Authorization header: a prefix and a token.
+func withPrefix(prefix string, secret func(context.Context) (string, error)) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		token, err := secret(ctx)
 		if err != nil || token == "" {
@@ -110,7 +110,7 @@ func budgetKey(token *config.Token) string {
 	return token.String()
 }
 
-func lowered(in []string) []string {
+func toLower(in []string) []string {
 	var out []string
 	for _, s := range in {
 		out = append(out, strings.ToLower(s))
@@ -118,7 +118,7 @@ func lowered(in []string) []string {
 	return out
 }
 
-func visibility(private, internal bool) Visibility {
+func visibilityOf(private, internal bool) Visibility {
 	switch {
 	case internal:
 		return Internal

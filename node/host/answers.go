@@ -58,8 +58,9 @@ func answerName(credential string, u *url.URL) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// open reads the directory. Callers hold the mutex.
-func (a *Answers) open() {
+// readDir reads the directory at the first call: the start of a node must not wait for thousands of
+// files. Callers hold the mutex.
+func (a *Answers) readDir() {
 	if a.uses != nil {
 		return
 	}
@@ -84,13 +85,13 @@ func (a *Answers) open() {
 			os.Remove(filepath.Join(a.dir, f.name))
 			continue
 		}
-		a.use(f.name)
+		a.recordUse(f.name)
 	}
 	a.trim()
 }
 
-// use records a use. Callers hold the mutex.
-func (a *Answers) use(name string) {
+// recordUse records a use. Callers hold the mutex.
+func (a *Answers) recordUse(name string) {
 	a.last++
 	a.uses[name] = a.last
 }
@@ -104,12 +105,12 @@ func (a *Answers) trim() {
 				oldest = name
 			}
 		}
-		a.drop(oldest)
+		a.dropAnswer(oldest)
 	}
 }
 
-// drop removes an answer. Callers hold the mutex.
-func (a *Answers) drop(name string) {
+// dropAnswer removes an answer. Callers hold the mutex.
+func (a *Answers) dropAnswer(name string) {
 	delete(a.uses, name)
 	os.Remove(filepath.Join(a.dir, name))
 }
@@ -118,20 +119,18 @@ func (a *Answers) drop(name string) {
 func (a *Answers) get(name string) *cachedAnswer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// Read the directory at the first use, because the start must not wait for thousands of files.
-	a.open()
+	a.readDir()
 	if a.uses[name] == 0 {
 		return nil
 	}
 
-	// Hold the lock, because another call may remove or replace the file.
-	kept, err := readAnswer(filepath.Join(a.dir, name))
+	answer, err := readAnswer(filepath.Join(a.dir, name))
 	if err != nil {
-		a.drop(name) // the host is asked again
+		a.dropAnswer(name) // the host is asked again
 		return nil
 	}
-	a.use(name)
-	return kept
+	a.recordUse(name)
+	return answer
 }
 
 func readAnswer(path string) (*cachedAnswer, error) {
@@ -151,17 +150,17 @@ func readAnswer(path string) (*cachedAnswer, error) {
 		return nil, err
 	}
 
-	kept := &cachedAnswer{}
-	return kept, json.Unmarshal(text, kept)
+	answer := &cachedAnswer{}
+	return answer, json.Unmarshal(text, answer)
 }
 
 // put stores an answer in place of the last one.
-func (a *Answers) put(name string, kept *cachedAnswer) {
+func (a *Answers) put(name string, answer *cachedAnswer) {
 	// Large answers are not cached, so that the total size is limited.
-	if len(kept.Body) > maxAnswerSize {
+	if len(answer.Body) > maxAnswerSize {
 		return
 	}
-	text, err := json.Marshal(kept)
+	text, err := json.Marshal(answer)
 	if err != nil {
 		return
 	}
@@ -174,17 +173,16 @@ func (a *Answers) put(name string, kept *cachedAnswer) {
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.open()
-	// An answer that was not written must not be recorded.
-	if a.write(name, b.Bytes()) {
-		a.use(name)
+	a.readDir()
+	if a.writeFile(name, b.Bytes()) {
+		a.recordUse(name)
 		a.trim()
 	}
 }
 
-// write replaces a file in one step. A crash may leave a temporary file, which the next start
-// removes. Callers hold the mutex.
-func (a *Answers) write(name string, data []byte) bool {
+// writeFile replaces a file in one step, and reports whether it could. A crash may leave a temporary
+// file, which the next start removes. Callers hold the mutex.
+func (a *Answers) writeFile(name string, data []byte) bool {
 	if err := os.MkdirAll(a.dir, 0o700); err != nil {
 		return false
 	}
@@ -211,25 +209,25 @@ var errSame = errors.New("the answer has not changed")
 // answer if the host says it is unchanged.
 func (c *client) getCached(ctx context.Context, u *url.URL, into any) (http.Header, error) {
 	a := c.tools.Answers
-	// Without a name for the credential, one credential could get the answer for another.
+	// Without a name, the cache could not tell the answers for different credentials apart.
 	if a == nil || c.cacheKey == "" {
 		return c.get(ctx, u, into)
 	}
 
-	name, known := answerName(c.cacheKey, u), ""
-	kept := a.get(name)
-	if kept != nil {
-		known = kept.Tag
+	name := answerName(c.cacheKey, u)
+	cached, version := a.get(name), ""
+	if cached != nil {
+		version = cached.Tag
 	}
 
 	// If the cached answer cannot be decoded any more, ask without its version.
 	var body json.RawMessage
-	head, err := c.retry(ctx, question{at: u, known: known}, &body)
+	head, err := c.callWithRetry(ctx, apiCall{at: u, version: version}, &body)
 	if errors.Is(err, errSame) {
-		if json.Unmarshal(kept.Body, into) == nil {
-			return kept.Head, nil
+		if json.Unmarshal(cached.Body, into) == nil {
+			return cached.Head, nil
 		}
-		head, err = c.retry(ctx, question{at: u}, &body)
+		head, err = c.callWithRetry(ctx, apiCall{at: u}, &body)
 	}
 	if err != nil {
 		return head, err

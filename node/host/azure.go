@@ -56,8 +56,8 @@ func openAzure(conn config.Connection, t Tools) (Host, error) {
 	a := &azure{conn: c, web: web, choice: choice}
 	a.client = &client{
 		tools: t, product: "Azure DevOps", name: c.Name, base: web,
-		budget:    t.Budgets.of(web.Host, budgetKey(c.Token)),
-		authorize: azureAuthorization(c, t), explain: a.explain, signIn: a.refusedToken,
+		budget:    t.Budgets.budgetFor(web.Host, budgetKey(c.Token)),
+		authorize: azureAuthorization(c, t), explain: a.explain, signInRefusal: a.refusedToken,
 	}
 	return a, nil
 }
@@ -92,32 +92,32 @@ func (a *azure) List(ctx context.Context, sink Sink) error {
 	var targets []target
 	for _, org := range a.conn.Orgs {
 		// One call returns the repositories of all projects of an organisation.
-		targets = append(targets, a.listing("orgs/"+org, org, org, "_apis", "git", "repositories"))
+		targets = append(targets, a.listTarget("orgs/"+org, org, org, "_apis", "git", "repositories"))
 	}
 	for _, p := range a.conn.Projects {
 		// A project's name begins with its organisation.
 		org, project, _ := strings.Cut(p, "/")
-		targets = append(targets, a.listing("projects/"+p, org, org, project, "_apis", "git", "repositories"))
+		targets = append(targets, a.listTarget("projects/"+p, org, org, project, "_apis", "git", "repositories"))
 	}
 	for _, r := range a.conn.Repos {
-		targets = append(targets, a.single(r))
+		targets = append(targets, a.singleTarget(r))
 	}
 	return newCollector(sink, a.choice).run(ctx, targets)
 }
 
-// listing returns a target that lists repositories in one call.
-func (a *azure) listing(name, org string, parts ...string) target {
+// listTarget returns a target that lists repositories in one call.
+func (a *azure) listTarget(name, org string, parts ...string) target {
 	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
 		// The list has no pages.
 		var all struct {
 			Value []azureRepo `json:"value"`
 		}
-		if err := a.ask(ctx, &all, parts...); err != nil {
+		if err := a.getLatest(ctx, &all, parts...); err != nil {
 			return err
 		}
 
 		for i := range all.Value {
-			if err := a.found(&all.Value[i], org, found); err != nil {
+			if err := a.passOn(&all.Value[i], org, found); err != nil {
 				return err
 			}
 		}
@@ -125,8 +125,8 @@ func (a *azure) listing(name, org string, parts ...string) target {
 	}}
 }
 
-// ask calls with the newest API version that the server knows.
-func (a *azure) ask(ctx context.Context, into any, parts ...string) error {
+// getLatest calls with the newest API version that the server knows.
+func (a *azure) getLatest(ctx context.Context, into any, parts ...string) error {
 	return a.askAt(ctx, []string{"7.1", "6.0", "5.0"}, into, parts...)
 }
 
@@ -142,17 +142,17 @@ func (a *azure) askAt(ctx context.Context, versions []string, into any, parts ..
 	return err
 }
 
-func (a *azure) single(path string) target {
+func (a *azure) singleTarget(path string) target {
 	return target{name: "repos/" + path, list: func(ctx context.Context, found func(Repo, string) error) error {
 		parts := strings.SplitN(path, "/", 3)
 		if len(parts) < 3 {
 			return refusal(TargetNotFound, 0, "%s is not of the form organisation/project/repository", path)
 		}
 		var r azureRepo
-		if err := a.ask(ctx, &r, parts[0], parts[1], "_apis", "git", "repositories", parts[2]); err != nil {
+		if err := a.getLatest(ctx, &r, parts[0], parts[1], "_apis", "git", "repositories", parts[2]); err != nil {
 			return err
 		}
-		return a.found(&r, parts[0], found)
+		return a.passOn(&r, parts[0], found)
 	}}
 }
 
@@ -165,25 +165,25 @@ func (a *azure) Lookup(ctx context.Context, external string) (Repo, bool, error)
 	}
 
 	var r azureRepo
-	if err := a.ask(ctx, &r, org, "_apis", "git", "repositories", guid); err != nil {
+	if err := a.getLatest(ctx, &r, org, "_apis", "git", "repositories", guid); err != nil {
 		return Repo{}, false, err
 	}
 
 	// The look-up is by id only, so check whether the connection still selects the repository.
-	repo := a.repo(&r, org)
+	repo := a.convert(&r, org)
 	project := org + "/" + r.Project.Name
 	selected := hasFold(a.conn.Orgs, org) || hasFold(a.conn.Projects, project) || hasFold(a.conn.Repos, project+"/"+r.Name)
-	return repo, selected && a.choice.reason(&repo, r.Project.Name+"/"+r.Name) == "", nil
+	return repo, selected && !a.choice.excludes(&repo, r.Project.Name+"/"+r.Name), nil
 }
 
-func (a *azure) found(r *azureRepo, org string, found func(Repo, string) error) error {
+func (a *azure) passOn(r *azureRepo, org string, found func(Repo, string) error) error {
 	if r.ID == "" || r.Name == "" || r.Project.Name == "" {
 		return found(Repo{}, "") // counted as unusable
 	}
-	return found(a.repo(r, org), r.Project.Name+"/"+r.Name)
+	return found(a.convert(r, org), r.Project.Name+"/"+r.Name)
 }
 
-func (a *azure) repo(r *azureRepo, org string) Repo {
+func (a *azure) convert(r *azureRepo, org string) Repo {
 	// Names omit the path of old servers.
 	path := org + "/" + r.Project.Name + "/" + r.Name
 	web := a.web.JoinPath(org, r.Project.Name, "_git", r.Name).String()
@@ -192,7 +192,7 @@ func (a *azure) repo(r *azureRepo, org string) Repo {
 		Name:       strings.TrimSuffix(hostName(a.web), "/tfs") + "/" + path, DisplayName: path, HostType: string(config.KindAzureDevOps),
 		Remote: git.Remote{URL: web}, WebURL: web, DefaultBranch: strings.TrimPrefix(r.DefaultBranch, "refs/heads/"),
 		Fork: r.Fork || r.Parent != nil, Archived: r.Disabled, Empty: r.DefaultBranch == "" && r.Size == 0,
-		Visibility: visibility(r.Project.Visibility != "public", r.Project.Visibility == "organization"), SizeBytes: r.Size,
+		Visibility: visibilityOf(r.Project.Visibility != "public", r.Project.Visibility == "organization"), SizeBytes: r.Size,
 	}
 
 	// A repository that cannot be fetched now is still listed, so that its last index stays.

@@ -28,7 +28,7 @@ func TestAzure_repositoryNamesOmitTheServerPath(t *testing.T) {
 		}
 		r := &azureRepo{ID: "1", Name: "r"}
 		r.Project.Name = "P q"
-		if got := h.(*azure).repo(r, "c"); got.Name != c.name || got.Remote.URL != c.clone || got.WebURL != c.clone {
+		if got := h.(*azure).convert(r, "c"); got.Name != c.name || got.Remote.URL != c.clone || got.WebURL != c.clone {
 			t.Errorf("%s: %s at %s; want %s at %s", c.url, got.Name, got.Remote.URL, c.name, c.clone)
 		}
 	}

@@ -71,7 +71,7 @@ func bitbucketCredential(ctx context.Context, conn config.Connection, _ string, 
 
 // cloudPages lists all pages of a Bitbucket Cloud list. Each page has the URL of the next.
 func cloudPages[T any](ctx context.Context, c *client, first *url.URL, take func(*T) error) error {
-	return c.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
+	return c.walkPages(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
 		var page struct {
 			Next   string `json:"next"`
 			Values []T    `json:"values"`
@@ -79,7 +79,7 @@ func cloudPages[T any](ctx context.Context, c *client, first *url.URL, take func
 		if _, err := c.get(ctx, u, &page); err != nil {
 			return nil, 0, err
 		}
-		if err := each(page.Values, take); err != nil {
+		if err := forEach(page.Values, take); err != nil {
 			return nil, 0, err
 		}
 
@@ -95,7 +95,7 @@ func cloudPages[T any](ctx context.Context, c *client, first *url.URL, take func
 // serverPages lists all pages of a Bitbucket Data Center list. A page may be short or empty without
 // being the last, because the server filters by permissions after paging.
 func serverPages[T any](ctx context.Context, c *client, first *url.URL, take func(*T) error) error {
-	return c.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
+	return c.walkPages(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
 		var page struct {
 			Values []T  `json:"values"`
 			Last   bool `json:"isLastPage"`
@@ -104,7 +104,7 @@ func serverPages[T any](ctx context.Context, c *client, first *url.URL, take fun
 		if _, err := c.get(ctx, u, &page); err != nil {
 			return nil, 0, err
 		}
-		if err := each(page.Values, take); err != nil {
+		if err := forEach(page.Values, take); err != nil {
 			return nil, 0, err
 		}
 

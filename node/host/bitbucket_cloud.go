@@ -65,7 +65,7 @@ func openBitbucketCloud(c *config.Bitbucket, t Tools) (Host, error) {
 	b := &bitbucketCloud{conn: c, web: web, choice: choice}
 	b.client = &client{
 		tools: t, product: "Bitbucket", name: c.Name, base: api,
-		budget:    t.Budgets.of(api.Host, budgetKey(c.Token)),
+		budget:    t.Budgets.budgetFor(api.Host, budgetKey(c.Token)),
 		authorize: bitbucketAuthorization(c, t), explain: b.explain,
 		cacheKey: cacheKeyOf(c.Token),
 	}
@@ -84,26 +84,26 @@ func (b *bitbucketCloud) List(ctx context.Context, sink Sink) error {
 	// A project is listed with its workspace, because no list spans workspaces.
 	var targets []target
 	for _, ws := range b.conn.Workspaces {
-		targets = append(targets, b.listing("workspaces/"+ws, ws, ""))
+		targets = append(targets, b.listTarget("workspaces/"+ws, ws, ""))
 	}
 	for _, p := range b.conn.Projects {
 		ws, key, _ := strings.Cut(p, "/")
-		targets = append(targets, b.listing("projects/"+p, ws, key))
+		targets = append(targets, b.listTarget("projects/"+p, ws, key))
 	}
 	for _, r := range b.conn.Repos {
-		targets = append(targets, b.single(r))
+		targets = append(targets, b.singleTarget(r))
 	}
 	return newCollector(sink, b.choice).run(ctx, targets)
 }
 
-// listing returns a target that lists a workspace, or one project of it.
-func (b *bitbucketCloud) listing(name, workspace, project string) target {
+// listTarget returns a target that lists a workspace, or one project of it.
+func (b *bitbucketCloud) listTarget(name, workspace, project string) target {
 	q := url.Values{"pagelen": {"100"}, "sort": {"created_on"}, "fields": {"next,values." + strings.ReplaceAll(cloudFields, ",", ",values.")}}
 	if project != "" {
 		q.Set("q", projectFilter(project))
 	}
 	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
-		return cloudPages(ctx, b.client, b.at(q, "repositories", workspace), func(r *cloudRepo) error { return b.found(r, found) })
+		return cloudPages(ctx, b.client, b.at(q, "repositories", workspace), func(r *cloudRepo) error { return b.passOn(r, found) })
 	}}
 }
 
@@ -143,25 +143,27 @@ func (b *bitbucketCloud) Changed(ctx context.Context, since time.Time, take func
 	return runLooks(looks)
 }
 
-func (b *bitbucketCloud) single(path string) target {
+func (b *bitbucketCloud) singleTarget(path string) target {
 	workspace, slug, _ := strings.Cut(path, "/")
-	return single(b.client, "repos/"+path, b.at(nil, "repositories", workspace, slug), b.found)
+	return singleRepoTarget(b.client, "repos/"+path, b.at(nil, "repositories", workspace, slug), b.passOn)
 }
 
-// Lookup asks for a repository by its UUID. The URL needs the workspace, which the external id
-// contains.
-func (b *bitbucketCloud) Lookup(ctx context.Context, external string) (Repo, bool, error) {
+// Lookup implements Finder. It asks by UUID, in the workspace of the external id.
+func (b *bitbucketCloud) Lookup(ctx context.Context, external string) (repo Repo, chosen bool, err error) {
 	id, ok := hostIDOf(external, config.KindBitbucket, b.web)
 	workspace, uuid, both := strings.Cut(id, "/")
 	if !ok || !both {
 		return Repo{}, false, errForeignID
 	}
-	var r cloudRepo
-	if _, err := b.getCached(ctx, b.at(nil, "repositories", workspace, uuid), &r); err != nil {
+	var found cloudRepo
+	if _, err := b.getCached(ctx, b.at(nil, "repositories", workspace, uuid), &found); err != nil {
 		return Repo{}, false, err
 	}
-	repo, selected := b.repo(&r), hasFold(b.conn.Workspaces, workspace) || hasFold(b.conn.Projects, workspace+"/"+r.Project.Key) || hasFold(b.conn.Repos, r.FullName)
-	return repo, selected && b.choice.reason(&repo, b.path(&r)) == "", nil
+
+	repo = b.convert(&found)
+	project := workspace + "/" + found.Project.Key
+	selected := hasFold(b.conn.Workspaces, workspace) || hasFold(b.conn.Projects, project) || hasFold(b.conn.Repos, found.FullName)
+	return repo, selected && !b.choice.excludes(&repo, b.path(&found)), nil
 }
 
 // path returns workspace/project/repository, which exclude.repos matches.
@@ -170,21 +172,23 @@ func (b *bitbucketCloud) path(r *cloudRepo) string {
 	return workspace + "/" + r.Project.Key + "/" + slug
 }
 
-func (b *bitbucketCloud) found(r *cloudRepo, found func(Repo, string) error) error {
+// passOn passes a repository on to found.
+func (b *bitbucketCloud) passOn(r *cloudRepo, found func(Repo, string) error) error {
 	if r.UUID == "" || strings.Count(r.FullName, "/") != 1 {
 		return found(Repo{}, "") // counted as unusable
 	}
-	return found(b.repo(r), b.path(r))
+	return found(b.convert(r), b.path(r))
 }
 
-func (b *bitbucketCloud) repo(r *cloudRepo) Repo {
-	workspace := firstOf(r.FullName, "/")
+// convert converts a repository of the API.
+func (b *bitbucketCloud) convert(r *cloudRepo) Repo {
+	workspace := textBefore(r.FullName, "/")
 	web := b.web.JoinPath(r.FullName).String()
 	repo := Repo{
 		ExternalID: externalID(config.KindBitbucket, b.web, workspace+"/"+r.UUID),
 		Name:       hostName(b.web) + "/" + b.path(r), DisplayName: b.path(r), HostType: "bitbucketCloud",
 		Remote: git.Remote{URL: web + ".git"}, WebURL: web, Description: r.Description,
-		Fork: r.Parent != nil, Visibility: visibility(r.Private, false), PushedAt: r.Updated, SizeBytes: r.Size,
+		Fork: r.Parent != nil, Visibility: visibilityOf(r.Private, false), PushedAt: r.Updated, SizeBytes: r.Size,
 	}
 
 	// A repository without a commit has no main branch.

@@ -25,7 +25,7 @@ func (b *bitbucketServer) Readers(ctx context.Context, external, path string) ([
 	}
 
 	if now.ID.String() != id {
-		return nil, another(path)
+		return nil, errOtherRepo(path)
 	}
 
 	found := people{}

@@ -19,7 +19,7 @@ type bitbucketServer struct {
 	web    *url.URL
 
 	mu  sync.Mutex      // guards the field below
-	all map[string]Repo // see everything
+	all map[string]Repo // result of everything
 }
 
 // serverRepo is a repository in the API.
@@ -54,7 +54,7 @@ func openBitbucketServer(c *config.Bitbucket, t Tools) (Host, error) {
 	api.Path += "/rest/api/1.0"
 	return &bitbucketServer{conn: c, web: web, choice: choice, client: &client{
 		tools: t, product: "Bitbucket Data Center", name: c.Name, base: &api,
-		budget:    t.Budgets.of(web.Host, budgetKey(c.Token)),
+		budget:    t.Budgets.budgetFor(web.Host, budgetKey(c.Token)),
 		authorize: bitbucketAuthorization(c, t),
 		cacheKey:  cacheKeyOf(c.Token),
 	}}, nil
@@ -64,15 +64,15 @@ func openBitbucketServer(c *config.Bitbucket, t Tools) (Host, error) {
 func (b *bitbucketServer) List(ctx context.Context, sink Sink) error {
 	var targets []target
 	if b.conn.All {
-		targets = append(targets, b.listing("all", serverPage(), "repos"))
+		targets = append(targets, b.listTarget("all", serverPage(), "repos"))
 	}
 
 	for _, key := range b.conn.Projects {
-		targets = append(targets, b.project(key))
+		targets = append(targets, b.projectTarget(key))
 	}
 
 	for _, r := range b.conn.Repos {
-		targets = append(targets, b.single(r))
+		targets = append(targets, b.singleTarget(r))
 	}
 
 	// Settings without effect are reported but not refused, because the same file may have a
@@ -87,12 +87,12 @@ func (b *bitbucketServer) List(ctx context.Context, sink Sink) error {
 // repositories.
 func serverPage() url.Values { return url.Values{"archived": {"ALL"}, "limit": {"1000"}} }
 
-// project returns a target that lists one project. Servers before version 8 ignore the project and
-// return all repositories.
-func (b *bitbucketServer) project(key string) target {
+// projectTarget returns a target that lists one project. Servers before version 8 ignore the
+// project and return all repositories.
+func (b *bitbucketServer) projectTarget(key string) target {
 	q := serverPage()
 	q.Set("projectkey", key)
-	all := b.listing("projects/"+key, q, "repos")
+	all := b.listTarget("projects/"+key, q, "repos")
 
 	return target{name: all.name, list: func(ctx context.Context, found func(Repo, string) error) error {
 		n := 0
@@ -111,21 +111,21 @@ func (b *bitbucketServer) project(key string) target {
 	}}
 }
 
-func (b *bitbucketServer) listing(name string, q url.Values, parts ...string) target {
+func (b *bitbucketServer) listTarget(name string, q url.Values, parts ...string) target {
 	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
 		return serverPages(ctx, b.client, b.at(q, parts...), func(r *serverRepo) error {
 			// Old servers return other projects, too.
 			if key := q.Get("projectkey"); key != "" && !strings.EqualFold(key, r.Project.Key) {
 				return nil
 			}
-			return b.found(r, found)
+			return b.passOn(r, found)
 		})
 	}}
 }
 
-func (b *bitbucketServer) single(path string) target {
+func (b *bitbucketServer) singleTarget(path string) target {
 	key, slug, _ := strings.Cut(path, "/")
-	return single(b.client, "repos/"+path, b.at(nil, "projects", key, "repos", slug), b.found)
+	return singleRepoTarget(b.client, "repos/"+path, b.at(nil, "projects", key, "repos", slug), b.passOn)
 }
 
 // Lookup finds a repository by its number. The API has no address by number, so the first look-up
@@ -147,11 +147,12 @@ func (b *bitbucketServer) Lookup(ctx context.Context, external string) (Repo, bo
 		return Repo{}, false, &Refusal{Issue: Issue{Code: TargetNotFound, Text: "the server has no repository of number " + id}, cause: ErrGone}
 	}
 
-	selected := b.conn.All || hasFold(b.conn.Projects, firstOf(r.DisplayName, "/")) || hasFold(b.conn.Repos, r.DisplayName)
-	return r, selected && b.choice.reason(&r, r.DisplayName) == "", nil
+	selected := b.conn.All || hasFold(b.conn.Projects, textBefore(r.DisplayName, "/")) || hasFold(b.conn.Repos, r.DisplayName)
+	return r, selected && !b.choice.excludes(&r, r.DisplayName), nil
 }
 
-// everything returns all repositories that the token may see, by external id.
+// everything returns all repositories that the token may see, by external id. Concurrent and later
+// calls share one list.
 func (b *bitbucketServer) everything(ctx context.Context) (map[string]Repo, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -159,9 +160,8 @@ func (b *bitbucketServer) everything(ctx context.Context) (map[string]Repo, erro
 		return b.all, nil
 	}
 
-	// Hold the lock during the list, so that concurrent look-ups share it.
 	all := map[string]Repo{}
-	err := b.listing("all", serverPage(), "repos").list(ctx, func(r Repo, _ string) error {
+	err := b.listTarget("all", serverPage(), "repos").list(ctx, func(r Repo, _ string) error {
 		all[r.ExternalID] = r
 		return nil
 	})
@@ -174,21 +174,21 @@ func (b *bitbucketServer) everything(ctx context.Context) (map[string]Repo, erro
 	return all, nil
 }
 
-func (b *bitbucketServer) found(r *serverRepo, found func(Repo, string) error) error {
+func (b *bitbucketServer) passOn(r *serverRepo, found func(Repo, string) error) error {
 	if r.ID <= 0 || r.Slug == "" || r.Project.Key == "" {
 		return found(Repo{}, "") // counted as unusable
 	}
-	return found(b.repo(r), r.Project.Key+"/"+r.Slug)
+	return found(b.convert(r), r.Project.Key+"/"+r.Slug)
 }
 
-func (b *bitbucketServer) repo(r *serverRepo) Repo {
+func (b *bitbucketServer) convert(r *serverRepo) Repo {
 	path := r.Project.Key + "/" + r.Slug
 	repo := Repo{
 		ExternalID: externalID(config.KindBitbucket, b.web, r.ID.String()),
 		Name:       hostName(b.web) + "/" + path, DisplayName: path, HostType: "bitbucketServer",
 		Remote: git.Remote{URL: b.web.JoinPath("scm", strings.ToLower(r.Project.Key), r.Slug+".git").String()},
 		WebURL: b.web.JoinPath("projects", r.Project.Key, "repos", r.Slug).String(),
-		Fork:   r.Origin != nil, Archived: r.Archived, Description: r.Description, Visibility: visibility(!r.Public, false),
+		Fork:   r.Origin != nil, Archived: r.Archived, Description: r.Description, Visibility: visibilityOf(!r.Public, false),
 	}
 
 	// Repositories under creation or offline are listed but not fetched.

@@ -11,6 +11,7 @@ import (
 
 const (
 	pace        = 8                // calls per second and credential
+	minPace     = 0.01             // the same while few calls are left
 	inFlight    = 4                // concurrent calls per credential
 	scarceShare = 0.1              // remaining share of a period's calls below which they are spread
 	maxWait     = 15 * time.Minute // longest wait of a call for a limit; if longer, the listing is partial
@@ -33,8 +34,8 @@ func NewBudgets(now func() time.Time) *Budgets {
 	return &Budgets{now: now, all: map[[sha256.Size]byte]*budget{}}
 }
 
-// of returns the budget of a credential at a host. It stores only a hash of the credential.
-func (b *Budgets) of(host, credential string) *budget {
+// budgetFor returns the budget of a credential at a host. It stores only a hash of the credential.
+func (b *Budgets) budgetFor(host, credential string) *budget {
 	key := sha256.Sum256([]byte(host + "\x00" + credential))
 
 	b.mu.Lock()
@@ -51,9 +52,9 @@ type budget struct {
 	limiter *rate.Limiter
 	slots   chan struct{}
 
-	mu    sync.Mutex // guards the fields below
-	told  Allowance
-	until time.Time // no calls before this time
+	mu        sync.Mutex // guards the fields below
+	announced Allowance
+	until     time.Time // no calls before this time
 }
 
 // Allowance is what a host last announced of a credential's limit.
@@ -71,16 +72,16 @@ type Allowance struct {
 func (b *budget) snapshot() Allowance {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	a := b.told
+	a := b.announced
 	if b.until.After(b.now()) {
 		a.Until = b.until
 	}
 	return a
 }
 
-// enter waits until another call is allowed. It returns a function to call after the answer. If the
-// wait would be too long, it returns a Refusal with the time when a call is allowed.
-func (b *budget) enter(ctx context.Context, wait func(context.Context, time.Duration) error) (leave func(), err error) {
+// acquire waits until another call is allowed. The caller must call leave after the answer. If the
+// wait would exceed maxWait, acquire returns a Refusal at once, with the time when a call is allowed.
+func (b *budget) acquire(ctx context.Context, wait func(context.Context, time.Duration) error) (leave func(), err error) {
 	select {
 	case b.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -95,11 +96,10 @@ func (b *budget) enter(ctx context.Context, wait func(context.Context, time.Dura
 	until := b.until
 	b.mu.Unlock()
 
-	// Fail now instead of waiting too long.
 	delay = max(delay, until.Sub(now))
 	if delay > maxWait {
 		leave()
-		return nil, b.later(until)
+		return nil, b.refuseUntil(until)
 	}
 
 	if err := wait(ctx, delay); err != nil {
@@ -108,45 +108,46 @@ func (b *budget) enter(ctx context.Context, wait func(context.Context, time.Dura
 	}
 
 	b.mu.Lock()
-	b.told.Calls++
+	b.announced.Calls++
 	b.mu.Unlock()
 	return leave, nil
 }
 
-// later returns the refusal for a used-up limit.
-func (b *budget) later(until time.Time) *Refusal {
+// refuseUntil returns the refusal of a call because the limit is used up until a time.
+func (b *budget) refuseUntil(until time.Time) *Refusal {
 	r := refusal(RateLimited, 429, "the limit of calls is used up; the listing goes on at %s", until.UTC().Format("15:04 MST"))
 	r.Until = until
 	return r
 }
 
-// note records a limit that a host announced: calls per period, calls left, and the end of the
-// period. The share keep is left for other users of the token. When less than a tenth of the calls
-// remain, they are spread over the rest of the period.
-func (b *budget) note(limit, remaining int, reset time.Time, keep float64) {
+// recordLimit records a limit that a host announced: calls per period, calls left, and the end of
+// the period. It leaves the share keep of the calls to other users of the token. When less than
+// scarceShare of the calls is left, it spreads them over the rest of the period.
+func (b *budget) recordLimit(limit, remaining int, reset time.Time, keep float64) {
 	if limit <= 0 {
 		return
 	}
 	now := b.now()
 
-	// A later time is a mistake of the host, and would stop all calls.
+	// A later end must be a mistake of the host, and could stop all calls.
 	if last := now.Add(maxPeriod); reset.After(last) {
 		reset = last
 	}
 
 	b.mu.Lock()
-	b.told.Limit, b.told.Remaining, b.told.Reset = limit, remaining, reset
+	b.announced.Limit, b.announced.Remaining, b.announced.Reset = limit, remaining, reset
 	b.mu.Unlock()
 
 	// Calls kept for others count as used.
-	left, ends := float64(remaining)-keep*float64(limit), reset.Sub(now)
+	left := float64(remaining) - keep*float64(limit)
+	rest := reset.Sub(now) // of the period
 	switch {
-	case ends <= 0 || left >= scarceShare*float64(limit):
+	case rest <= 0 || left >= scarceShare*float64(limit):
 		b.limiter.SetLimitAt(now, pace)
 	case left < 1:
-		b.pause(reset.Add(time.Second))
+		b.pauseUntil(reset.Add(time.Second))
 	default:
-		b.limiter.SetLimitAt(now, min(pace, max(rate.Limit(left/ends.Seconds()), 0.01)))
+		b.limiter.SetLimitAt(now, min(pace, max(rate.Limit(left/rest.Seconds()), minPace)))
 	}
 }
 
@@ -154,18 +155,18 @@ func (b *budget) note(limit, remaining int, reset time.Time, keep float64) {
 func (b *budget) setEnd(at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.told.Expires = at
+	b.announced.Expires = at
 }
 
 // setScopes records what the credential may do.
 func (b *budget) setScopes(scopes []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.told.Scopes = scopes
+	b.announced.Scopes = scopes
 }
 
-// pause delays all calls until a time.
-func (b *budget) pause(until time.Time) {
+// pauseUntil delays all calls until a time.
+func (b *budget) pauseUntil(until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if until.After(b.until) {

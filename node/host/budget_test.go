@@ -29,11 +29,11 @@ func TestRateLimit_spreadsScarceCalls(t *testing.T) {
 			t.Parallel()
 			at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 			start := at
-			b := NewBudgets(func() time.Time { return at }).of("h", "t")
+			b := NewBudgets(func() time.Time { return at }).budgetFor("h", "t")
 			wait := func(_ context.Context, d time.Duration) error { at = at.Add(max(d, 0)); return nil }
-			b.note(limit, c.remaining, start.Add(c.reset), keep)
+			b.recordLimit(limit, c.remaining, start.Add(c.reset), keep)
 			for range 40 {
-				leave, err := b.enter(t.Context(), wait)
+				leave, err := b.acquire(t.Context(), wait)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -46,9 +46,9 @@ func TestRateLimit_spreadsScarceCalls(t *testing.T) {
 	}
 
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	b := NewBudgets(func() time.Time { return at }).of("h", "t")
-	b.note(limit, 0, at.Add(7*365*24*time.Hour), keep)
-	if _, err := b.enter(t.Context(), Pause); b.snapshot().Until.After(at.Add(61 * time.Minute)) {
+	b := NewBudgets(func() time.Time { return at }).budgetFor("h", "t")
+	b.recordLimit(limit, 0, at.Add(7*365*24*time.Hour), keep)
+	if _, err := b.acquire(t.Context(), Pause); b.snapshot().Until.After(at.Add(61 * time.Minute)) {
 		t.Errorf("a budget that is used up waits until %s: %v", b.snapshot().Until, err)
 	}
 }

@@ -81,10 +81,10 @@ func CredentialKey(conn config.Connection) string {
 	return string(conn.Kind()) + " " + address + " " + budgetKey(token)
 }
 
-// newest reads a list sorted by the last push, back to a time. The function mark returns the mark
-// of an entry.
-func newest[T any](ctx context.Context, c *client, first *url.URL, since time.Time, mark func(*T) Mark, take func(Mark), next func(*url.URL, http.Header, int) *url.URL) error {
-	return c.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
+// readNewest reads a list that is sorted by the last push, newest first, back to the time since. It
+// passes the mark of each entry to take. next returns the URL of the next page, as in listArrays.
+func readNewest[T any](ctx context.Context, c *client, first *url.URL, since time.Time, mark func(*T) Mark, take func(Mark), next func(*url.URL, http.Header, int) *url.URL) error {
+	return c.walkPages(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
 		var page []T
 		head, err := c.getCached(ctx, u, &page)
 		if err != nil {
@@ -103,14 +103,13 @@ func newest[T any](ctx context.Context, c *client, first *url.URL, since time.Ti
 	})
 }
 
-// runLooks runs the looks of a connection in turn, and returns the targets that succeeded. A missing
-// target is no error here: the listing reports it.
+// runLooks runs the looks of a connection one after the other, and returns their targets. It skips a
+// target that the host does not have, because the listing reports that. Any other error ends it.
 func runLooks(looks []look) ([]string, error) {
 	var targets []string
 	for _, l := range looks {
 		err := l.run()
 
-		// A missing target has no pushes. Continue with the others.
 		if errors.Is(err, ErrGone) {
 			continue
 		}
@@ -122,7 +121,7 @@ func runLooks(looks []look) ([]string, error) {
 	return targets, nil
 }
 
-// look asks for the pushes of one target.
+// look asks a host for recent pushes to the repositories of one target.
 type look struct {
 	target string
 	run    func() error

@@ -27,14 +27,14 @@ const (
 
 // choice is what a connection includes and excludes.
 type choice struct {
-	forks, archived bool       // whether to leave them out
+	forks, archived bool       // leave out forks, archived repositories
 	repos           glob.Globs // leave out matching paths
 	projects        glob.Globs // leave out matching projects
 	selected        glob.Globs // include only matching paths; empty: all
 	topics          glob.Globs // include only matching topics; empty: all
 	noTopics        glob.Globs // leave out matching topics
 	size            config.Size
-	each            []oneGlob // all globs above
+	each            []oneGlob // all globs above, to report those that match nothing
 }
 
 // oneGlob is one glob of a property.
@@ -99,9 +99,12 @@ func choiceOf(conn config.Connection) (*choice, error) {
 
 func pathOf(_ *Repo, path string) []string { return []string{path} }
 
-// reason returns why a repository with this path is left out, or "".
-func (c *choice) reason(r *Repo, path string) Reason {
-	// The first match is reported and counted.
+// excludes reports whether the connection leaves out a repository with this path.
+func (c *choice) excludes(r *Repo, path string) bool { return c.exclusionReason(r, path) != "" }
+
+// exclusionReason returns the first reason why a repository with this path is left out; "": it is
+// not.
+func (c *choice) exclusionReason(r *Repo, path string) Reason {
 	switch {
 	case r.leftOut != "":
 		return r.leftOut

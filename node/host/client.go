@@ -131,9 +131,9 @@ type client struct {
 	// explain interprets an answer that is not 2xx. If it is nil or returns nil, the client does.
 	explain func(res *http.Response, body []byte) *Refusal
 
-	// signIn returns the refusal for a sign-in page. Some hosts answer a bad token with one: with
-	// status 203, or a redirect to another host. Nil for other hosts.
-	signIn func() *Refusal
+	// signInRefusal returns the refusal for a sign-in page. Some hosts answer a bad token with one:
+	// with status 203, or a redirect to another host. Nil for other hosts.
+	signInRefusal func() *Refusal
 
 	// expires returns when the credential ends; nil if the host does not tell.
 	expires func(h http.Header) time.Time
@@ -167,29 +167,30 @@ func (c *client) at(query url.Values, parts ...string) *url.URL {
 
 // get requests JSON and decodes it. It returns the headers.
 func (c *client) get(ctx context.Context, u *url.URL, into any) (http.Header, error) {
-	return c.retry(ctx, question{at: u}, into)
+	return c.callWithRetry(ctx, apiCall{at: u}, into)
 }
 
-// question is a request: a URL, and the version of a cached answer.
-type question struct {
-	at     *url.URL
-	known  string
-	method string // "": GET
-	body   []byte // JSON; nil: none
-	plain  bool   // without compression
-	sent   string // credential of the last attempt
+// apiCall is a request to the API.
+type apiCall struct {
+	at      *url.URL
+	version string // of the cached answer; "": none
+	method  string // "": GET
+	body    []byte // JSON; nil: none
+	plain   bool   // without compression
+	sent    string // credential of the last attempt
 }
 
-// retry repeats a call if that may help.
-func (c *client) retry(ctx context.Context, q question, into any) (http.Header, error) {
+// callWithRetry makes a call, and decodes its answer into into. After a temporary error it waits and
+// repeats the call, up to maxAttempts.
+func (c *client) callWithRetry(ctx context.Context, call apiCall, into any) (http.Header, error) {
 	wait := firstWait
-	again := false
+	renewed := false
 	for try := 1; ; try++ {
-		head, err := c.once(ctx, &q, into)
+		head, err := c.callOnce(ctx, &call, into)
 
-		// A credential that has just changed counts at once.
-		if RefusesToken(err) && !again && c.credentialChanged(ctx, q.sent) {
-			again = true
+		// If the refused credential has just been replaced, try the new one at once.
+		if RefusesToken(err) && !renewed && c.credentialChanged(ctx, call.sent) {
+			renewed = true
 			continue
 		}
 
@@ -198,10 +199,10 @@ func (c *client) retry(ctx context.Context, q question, into any) (http.Header, 
 		}
 
 		// Some proxies cut compressed answers short.
-		q.plain = q.plain || endsEarly(err)
+		call.plain = call.plain || endsEarly(err)
 
-		// The host's time to come back wins over ours. Random waits spread calls that failed
-		// together.
+		// Wait for a random time, so that calls that failed together spread. If the host has said
+		// when to come back, use that time.
 		delay := time.Duration(rand.Int64N(int64(wait)))
 		if r := (*Refusal)(nil); errors.As(err, &r) && !r.Until.IsZero() {
 			delay = r.Until.Sub(c.tools.Now())
@@ -243,9 +244,9 @@ func isPermanent(err error) bool {
 	return errors.As(err, &bad) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// once makes one call to the code host's API, without retries, and decodes its answer into into.
-func (c *client) once(ctx context.Context, q *question, into any) (http.Header, error) {
-	leave, err := c.budget.enter(ctx, c.tools.Wait)
+// callOnce makes one call to the code host's API, without retries, and decodes its answer into into.
+func (c *client) callOnce(ctx context.Context, call *apiCall, into any) (http.Header, error) {
+	leave, err := c.budget.acquire(ctx, c.tools.Wait)
 	if err != nil {
 		return nil, err
 	}
@@ -254,39 +255,39 @@ func (c *client) once(ctx context.Context, q *question, into any) (http.Header, 
 	// The call ends after a silence, however long the whole answer takes.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	quiet := time.AfterFunc(cmp.Or(c.timeout, headerTimeout), func() { cancel(errors.New("it does not answer in time")) })
-	defer quiet.Stop()
+	silence := time.AfterFunc(cmp.Or(c.timeout, headerTimeout), func() { cancel(errors.New("it does not answer in time")) })
+	defer silence.Stop()
 
-	req, err := c.request(ctx, q)
+	req, err := c.newRequest(ctx, call)
 	if err != nil {
 		return nil, err
 	}
-	if q.known != "" {
-		req.Header.Set("If-None-Match", q.known)
+	if call.version != "" {
+		req.Header.Set("If-None-Match", call.version)
 	}
-	if q.plain {
+	if call.plain {
 		req.Header.Set("Accept-Encoding", "identity")
 	}
 
-	res, err := c.http().Do(req)
+	res, err := c.httpClient().Do(req)
 	if err != nil {
 		return nil, c.unreachable(ctx, err)
 	}
 	defer res.Body.Close()
-	quiet.Reset(stallTimeout)
+	silence.Reset(stallTimeout)
 	c.recordHeaders(res.Header)
 
-	body := &io.LimitedReader{R: &watchedBody{Reader: res.Body, quiet: quiet}, N: maxAnswer + 1}
-	if res.StatusCode == http.StatusNotModified && q.known != "" {
+	body := &io.LimitedReader{R: &watchedBody{Reader: res.Body, silence: silence}, N: maxAnswer + 1}
+	if res.StatusCode == http.StatusNotModified && call.version != "" {
 		return res.Header, errSame
 	}
 	if res.StatusCode/100 != 2 {
-		return res.Header, c.refused(res, body)
+		return res.Header, c.refusalOf(res, body)
 	}
 
 	// Some hosts answer and still ask for a pause.
 	if until := c.retryAfter(res.Header); !until.IsZero() {
-		c.budget.pause(until)
+		c.budget.pauseUntil(until)
 	}
 	return res.Header, c.decode(ctx, res, body, into)
 }
@@ -306,12 +307,12 @@ func (c *client) recordHeaders(head http.Header) {
 
 	if c.limits != nil {
 		limit, remaining, reset := c.limits(head)
-		c.budget.note(limit, remaining, c.ours(reset), c.keep)
+		c.budget.recordLimit(limit, remaining, c.toOwnClock(reset), c.keep)
 	}
 
 	if c.expires != nil {
 		if at := c.expires(head); !at.IsZero() {
-			c.budget.setEnd(c.ours(at))
+			c.budget.setEnd(c.toOwnClock(at))
 		}
 	}
 
@@ -322,21 +323,22 @@ func (c *client) recordHeaders(head http.Header) {
 	}
 }
 
-// ours converts a time of the host to this node's clock.
-func (c *client) ours(at time.Time) time.Time { return at.Add(-time.Duration(c.ahead.Load())) }
+// toOwnClock converts a time of the host to this node's clock.
+func (c *client) toOwnClock(at time.Time) time.Time { return at.Add(-time.Duration(c.ahead.Load())) }
 
-// theirs returns the present time by the host's clock.
-func (c *client) theirs() time.Time { return c.tools.Now().Add(time.Duration(c.ahead.Load())) }
+// hostNow returns the present time of the host's clock.
+func (c *client) hostNow() time.Time { return c.tools.Now().Add(time.Duration(c.ahead.Load())) }
 
-func (c *client) request(ctx context.Context, q *question) (*http.Request, error) {
-	u := q.at
+// newRequest returns the HTTP request of a call, with the present credential.
+func (c *client) newRequest(ctx context.Context, call *apiCall) (*http.Request, error) {
+	u := call.at
 
 	// A URL from the host, such as that of the next page, must not take the token to another host.
 	if u.Scheme != c.base.Scheme || !strings.EqualFold(u.Host, c.base.Host) {
 		return nil, refusal(InvalidResponse, 0, "%s leads to another host, %s, which is not asked", c.product, u.Host)
 	}
 
-	req, err := http.NewRequestWithContext(ctx, cmp.Or(q.method, http.MethodGet), u.String(), bytes.NewReader(q.body))
+	req, err := http.NewRequestWithContext(ctx, cmp.Or(call.method, http.MethodGet), u.String(), bytes.NewReader(call.body))
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", c.product, err)
 	}
@@ -346,7 +348,7 @@ func (c *client) request(ctx context.Context, q *question) (*http.Request, error
 		req.Header = http.Header{}
 	}
 	req.Header.Set("User-Agent", "shoal")
-	if q.body != nil {
+	if call.body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if req.Header.Get("Accept") == "" {
@@ -357,16 +359,16 @@ func (c *client) request(ctx context.Context, q *question) (*http.Request, error
 	if err != nil {
 		return nil, err
 	}
-	q.sent = value
+	call.sent = value
 	if value != "" {
 		req.Header.Set("Authorization", value)
 	}
 	return req, nil
 }
 
-// http returns a client that follows redirects within the same host only, so that the token never
-// goes elsewhere.
-func (c *client) http() *http.Client {
+// httpClient returns a client that follows redirects within the same host only, so that the token
+// never goes elsewhere.
+func (c *client) httpClient() *http.Client {
 	return &http.Client{Transport: c.tools.Transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		first := via[0].URL
 		if len(via) > 5 {
@@ -374,8 +376,8 @@ func (c *client) http() *http.Client {
 		}
 
 		// If the host signs people in elsewhere, a redirect there means that the token is bad.
-		if c.signIn != nil && !strings.EqualFold(req.URL.Host, first.Host) {
-			return c.signIn()
+		if c.signInRefusal != nil && !strings.EqualFold(req.URL.Host, first.Host) {
+			return c.signInRefusal()
 		}
 		if !strings.EqualFold(req.URL.Host, first.Host) || first.Scheme == "https" && req.URL.Scheme != "https" {
 			return refusal(InvalidResponse, 0, "%s redirects to %s://%s; set the url of connection %s to it if that is right", c.product, req.URL.Scheme, req.URL.Host, c.name)
@@ -403,15 +405,14 @@ func (c *client) unreachable(ctx context.Context, err error) error {
 		err = u.Err
 	}
 
-	r = refusal(Unreachable, 0, "%s at %s cannot be reached: %s", c.product, c.base.Host, c.network(err))
+	r = refusal(Unreachable, 0, "%s at %s cannot be reached: %s", c.product, c.base.Host, c.networkHint(err))
 	r.cause = err
 	return r
 }
 
-// network returns a text about a network or certificate error that says how to solve it.
-func (c *client) network(err error) string {
-	// Check the most helpful cause first: an expired certificate often has an unknown authority,
-	// too.
+// networkHint returns a text about a network or certificate error that says how to solve it.
+func (c *client) networkHint(err error) string {
+	// Check expiry first: an expired certificate often has an unknown authority, too.
 	unknown, invalid, name := x509.UnknownAuthorityError{}, x509.CertificateInvalidError{}, x509.HostnameError{}
 	day := func(t time.Time) string { return t.UTC().Format("2 January 2006 15:04 MST") }
 	switch {
@@ -436,11 +437,11 @@ func (c *client) network(err error) string {
 func (c *client) decode(ctx context.Context, res *http.Response, body *io.LimitedReader, into any) error {
 	// Anything but JSON is an error, because an empty list would remove repositories.
 	kind := res.Header.Get("Content-Type")
-	if res.StatusCode == http.StatusNonAuthoritativeInfo && c.signIn != nil {
-		return c.signIn()
+	if res.StatusCode == http.StatusNonAuthoritativeInfo && c.signInRefusal != nil {
+		return c.signInRefusal()
 	}
 	if res.StatusCode == http.StatusNonAuthoritativeInfo || kind != "" && !strings.Contains(strings.ToLower(kind), "json") {
-		return refusal(InvalidResponse, res.StatusCode, "%s at %s answered with %s instead of JSON: a sign-in page or a proxy stands before its API", c.product, c.base.Host, firstOf(kind, ";"))
+		return refusal(InvalidResponse, res.StatusCode, "%s at %s answered with %s instead of JSON: a sign-in page or a proxy stands before its API", c.product, c.base.Host, textBefore(kind, ";"))
 	}
 
 	text, err := io.ReadAll(body)
@@ -454,13 +455,13 @@ func (c *client) decode(ctx context.Context, res *http.Response, body *io.Limite
 	return c.parse(text, res.StatusCode, into)
 }
 
-// refused returns the refusal for an answer that is not 2xx.
-func (c *client) refused(res *http.Response, body io.Reader) error {
+// refusalOf returns the refusal for an answer that is not 2xx.
+func (c *client) refusalOf(res *http.Response, body io.Reader) error {
 	text, _ := io.ReadAll(io.LimitReader(body, 64<<10))
 	until := c.retryAfter(res.Header)
 
-	// The product's own answer is the most reliable. A page for people does not come from its API,
-	// and does not prove that something is gone.
+	// A page for people does not come from the API, so its status proves nothing. Otherwise what the
+	// product says itself is more exact than the status.
 	r := (*Refusal)(nil)
 	switch {
 	case c.pageForPeople(res):
@@ -470,7 +471,7 @@ func (c *client) refused(res *http.Response, body io.Reader) error {
 		r = c.explain(res, text)
 	}
 	if r == nil {
-		r = c.general(res.StatusCode)
+		r = c.refusalOfStatus(res.StatusCode)
 	}
 
 	if r.Until.IsZero() {
@@ -478,7 +479,7 @@ func (c *client) refused(res *http.Response, body io.Reader) error {
 	}
 
 	if r.Code == RateLimited && !r.Until.IsZero() {
-		c.budget.pause(r.Until)
+		c.budget.pauseUntil(r.Until)
 	}
 	return r
 }
@@ -487,12 +488,11 @@ func (c *client) refused(res *http.Response, body io.Reader) error {
 // answers with pages for unknown organisations.
 func (c *client) pageForPeople(res *http.Response) bool {
 	missing := res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusGone
-	return missing && c.signIn == nil && strings.Contains(strings.ToLower(res.Header.Get("Content-Type")), "html")
+	return missing && c.signInRefusal == nil && strings.Contains(strings.ToLower(res.Header.Get("Content-Type")), "html")
 }
 
-// general returns the refusal for a status.
-func (c *client) general(status int) *Refusal {
-	// Only the status is known.
+// refusalOfStatus returns the refusal for an answer of which only the status is known.
+func (c *client) refusalOfStatus(status int) *Refusal {
 	switch {
 	case status == http.StatusUnauthorized:
 		return refusal(TokenRefused, status, "%s refused the token of connection %s: it may have expired or been revoked; give it a new one", c.product, c.name)
@@ -523,7 +523,7 @@ func (c *client) retryAfter(h http.Header) time.Time {
 	if seconds, err := strconv.Atoi(text); err == nil {
 		until = now.Add(time.Duration(min(seconds, 1<<30)) * time.Second)
 	} else if date, err := http.ParseTime(text); err == nil {
-		until = c.ours(date)
+		until = c.toOwnClock(date)
 	}
 	if !until.After(now) || until.Sub(now) > 24*time.Hour {
 		return time.Time{}
@@ -535,8 +535,8 @@ func (c *client) retryAfter(h http.Header) time.Time {
 // single bytes slowly still times out.
 type watchedBody struct {
 	io.Reader
-	quiet *time.Timer
-	came  int // bytes since the last piece
+	silence *time.Timer // cancels the call
+	came    int         // bytes since the timer was last reset
 }
 
 // Read implements io.Reader.
@@ -544,13 +544,13 @@ func (w *watchedBody) Read(p []byte) (int, error) {
 	n, err := w.Reader.Read(p)
 	if w.came += n; w.came >= pieceSize {
 		w.came = 0
-		w.quiet.Reset(stallTimeout)
+		w.silence.Reset(stallTimeout)
 	}
 	return n, err
 }
 
-// firstOf returns the text before a mark.
-func firstOf(text, mark string) string {
-	before, _, _ := strings.Cut(text, mark)
+// textBefore returns the text before a separator.
+func textBefore(text, separator string) string {
+	before, _, _ := strings.Cut(text, separator)
 	return before
 }

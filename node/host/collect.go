@@ -39,8 +39,8 @@ type collector struct {
 	sink   Sink
 	choice *choice
 
-	// seen holds hashes of ids. Among a hundred thousand ids, two collide in less than one of a
-	// billion listings. Then the catalog keeps the missed repository.
+	// seen holds hashes of ids. With a hundred thousand ids, one listing in billions misses a
+	// repository because two ids collide. The catalog keeps a repository that one listing misses.
 	seed maphash.Seed
 
 	mu     sync.Mutex // guards the fields below
@@ -67,7 +67,7 @@ func (c *collector) run(ctx context.Context, targets []target) error {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			if err := c.target(ctx, t); err != nil {
+			if err := c.listTarget(ctx, t); err != nil {
 				failed.Store(t.name, err)
 				if RefusesToken(err) || lacksToken(err) || isSinkError(err) {
 					stop(err)
@@ -81,9 +81,9 @@ func (c *collector) run(ctx context.Context, targets []target) error {
 		return cause
 	}
 
-	// If some targets fail, the listing is partial. If all fail, it fails.
+	// If some targets failed, the listing is partial. If all failed, it fails.
 	var all error
-	n, absent := 0, 0
+	failures, absent := 0, 0
 	for _, t := range targets {
 		v, ok := failed.Load(t.name)
 		if !ok {
@@ -93,21 +93,21 @@ func (c *collector) run(ctx context.Context, targets []target) error {
 		err := v.(error)
 		c.sink.Issue(issueOf(t.name, err))
 		all = errors.Join(all, err)
-		n++
+		failures++
 		if errors.Is(err, ErrGone) {
 			absent++
 		}
 	}
 
-	switch {
-	// Repositories of a failed target might have matched. If there are none at all, each target has
-	// reported that already.
-	case n == 0 && len(c.seen) > 0:
+	// Report unused globs only after a complete listing, and not if it is empty, which was reported.
+	if failures == 0 && len(c.seen) > 0 {
 		c.reportUnused()
+	}
+
+	switch {
+	case failures == 0 || failures < len(targets):
 		return nil
-	case n < len(targets), n == 0:
-		return nil
-	case absent == n:
+	case absent == failures:
 		return nothingThere{all}
 	}
 	return all
@@ -141,29 +141,29 @@ func lacksToken(err error) bool {
 	return errors.As(err, &r) && r.Code == TokenMissing
 }
 
-// target lists one target. An empty target is reported, because many hosts answer so if the token
-// may see none of it.
-func (c *collector) target(ctx context.Context, t target) error {
-	came, odd := false, 0
+// listTarget lists one target. It reports an empty target, because many hosts answer with an empty
+// list if the token may see none of the repositories.
+func (c *collector) listTarget(ctx context.Context, t target) error {
+	nonEmpty, unusable := false, 0
 	err := t.list(ctx, func(r Repo, path string) error {
-		came = true
+		nonEmpty = true
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 
 		// Count repositories without an id, and continue.
 		if r.ExternalID == "" {
-			odd++
+			unusable++
 			return nil
 		}
 
-		// The first target that lists a repository has it.
-		if !c.first(r.ExternalID) {
+		// Another target may have listed the repository already.
+		if !c.markSeen(r.ExternalID) {
 			return nil
 		}
 
-		c.use(&r, path)
-		if why := c.choice.reason(&r, path); why != "" {
+		c.recordMatches(&r, path)
+		if why := c.choice.exclusionReason(&r, path); why != "" {
 			c.sink.Skip(r.ExternalID, why)
 			return nil
 		}
@@ -180,17 +180,17 @@ func (c *collector) target(ctx context.Context, t target) error {
 		c.sink.Progress(done, 0)
 		return nil
 	})
-	if err == nil && odd > 0 {
-		c.sink.Issue(issueOf(t.name, refusal(InvalidResponse, http.StatusOK, "the host lists %d repositories without a usable name or id, which are left out", odd)))
+	if err == nil && unusable > 0 {
+		c.sink.Issue(issueOf(t.name, refusal(InvalidResponse, http.StatusOK, "the host lists %d repositories without a usable name or id, which are left out", unusable)))
 	}
-	if err == nil && !came {
+	if err == nil && !nonEmpty {
 		c.sink.Issue(Issue{Code: TargetEmpty, Target: t.name, Text: "the host lists no repository of it: it has none, or the token of the connection may see none"})
 	}
 	return err
 }
 
-// first reports whether a repository is new.
-func (c *collector) first(id string) bool {
+// markSeen records that a repository was listed, and reports whether that was the first time.
+func (c *collector) markSeen(id string) (first bool) {
 	key := maphash.String(c.seed, id)
 
 	c.mu.Lock()
@@ -202,8 +202,8 @@ func (c *collector) first(id string) bool {
 	return true
 }
 
-// use records which globs match a repository.
-func (c *collector) use(r *Repo, path string) {
+// recordMatches records which globs match a repository.
+func (c *collector) recordMatches(r *Repo, path string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unused = slices.DeleteFunc(c.unused, func(u oneGlob) bool { return u.glob.MatchAny(u.by(r, path)) })

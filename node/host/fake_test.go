@@ -151,7 +151,7 @@ func (s *giteaServer) serve(w http.ResponseWriter, r *http.Request) {
 func (s *giteaServer) owner(w http.ResponseWriter, r *http.Request, owner string) {
 	var all []giteaRepo
 	for _, g := range s.repos {
-		if strings.EqualFold(firstOf(g.FullName, "/"), owner) {
+		if strings.EqualFold(textBefore(g.FullName, "/"), owner) {
 			all = append(all, g)
 		}
 	}

@@ -36,8 +36,8 @@ func (l *Listing) warn(code Code, format string, args ...any) {
 	l.Warnings = append(l.Warnings, Issue{Code: code, Text: fmt.Sprintf(format, args...)})
 }
 
-// unread records that a directory could not be read, so repositories may be missing.
-func (l *Listing) unread(err error) {
+// addUnreadable records that a directory could not be read, so repositories may be missing.
+func (l *Listing) addUnreadable(err error) {
 	l.Complete = false
 	l.warn(PartialListing, "a directory could not be read (%v), so what was listed below it before stays: let the user that the node runs as read it, or leave it out of the glob", err)
 }
@@ -140,8 +140,8 @@ func nameOfOrigin(origin string) (string, bool) {
 	return nameOf(host, p)
 }
 
-// found is a local repository with its possible name.
-type found struct {
+// localRepo is a local repository with the name that its origin gives it.
+type localRepo struct {
 	local git.Local
 	name  string // from its origin; "" if it has none
 }
@@ -158,12 +158,12 @@ func listDirectories(ctx context.Context, pattern string) (Listing, error) {
 		if err != nil {
 			return Listing{}, err
 		}
-		l.Repos = name([]found{identify(local)}, &l)
+		l.Repos = nameRepos([]localRepo{identify(local)}, &l)
 		return l, nil
 	}
 
 	// If a directory cannot be read, the listing is incomplete, so that nothing is removed.
-	dirs, err := match(ctx, pattern, &l)
+	dirs, err := matchDirs(ctx, pattern, &l)
 	if err != nil {
 		return Listing{}, err
 	}
@@ -175,13 +175,13 @@ func listDirectories(ctx context.Context, pattern string) (Listing, error) {
 		return Listing{}, err
 	}
 
-	l.Repos = name(repos, &l)
+	l.Repos = nameRepos(repos, &l)
 	return l, nil
 }
 
 // openAll opens the repositories among the matched directories. Other directories give a warning.
 // An unreadable one makes the listing incomplete.
-func openAll(ctx context.Context, dirs []string, within string, l *Listing) (repos []found, err error) {
+func openAll(ctx context.Context, dirs []string, within string, l *Listing) (repos []localRepo, err error) {
 	var others []string
 	for _, dir := range dirs {
 		local, err := git.OpenLocal(ctx, dir, within)
@@ -198,7 +198,7 @@ func openAll(ctx context.Context, dirs []string, within string, l *Listing) (rep
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		default:
-			l.unread(fmt.Errorf("%s: %w", dir, err))
+			l.addUnreadable(fmt.Errorf("%s: %w", dir, err))
 		}
 	}
 
@@ -211,9 +211,9 @@ func openAll(ctx context.Context, dirs []string, within string, l *Listing) (rep
 // maxMatches is the maximum of directories that a glob may match.
 const maxMatches = 1_000_000
 
-// match returns the directories that a glob matches, sorted. Unreadable ones make the listing
-// incomplete. It does not look into .git directories.
-func match(ctx context.Context, pattern string, l *Listing) ([]string, error) {
+// matchDirs returns the directories that a glob matches, sorted. It does not look into .git
+// directories. If it cannot read a directory, it marks l as incomplete.
+func matchDirs(ctx context.Context, pattern string, l *Listing) ([]string, error) {
 	globs, err := glob.Compile(glob.Exact, pattern)
 	if err != nil {
 		return nil, err
@@ -224,11 +224,11 @@ func match(ctx context.Context, pattern string, l *Listing) ([]string, error) {
 	}
 
 	w := &walk{globs: globs}
-	if err := w.dir(ctx, base, nil); err != nil {
+	if err := w.visit(ctx, base, nil); err != nil {
 		return nil, err
 	}
 	if w.failed != nil {
-		l.unread(w.failed)
+		l.addUnreadable(w.failed)
 	}
 	slices.Sort(w.dirs)
 	return w.dirs, nil
@@ -241,8 +241,9 @@ type walk struct {
 	failed error // error of the first unreadable directory; the walk continues
 }
 
-// dir walks a directory. The argument above has its parents: a link to one of them is skipped.
-func (w *walk) dir(ctx context.Context, dir string, above []fs.FileInfo) error {
+// visit adds a directory and those below it, if they match. above are its parents: it skips a link
+// to one of them, which would never end.
+func (w *walk) visit(ctx context.Context, dir string, above []fs.FileInfo) error {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() || slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, info) }) {
 		return nil
@@ -267,26 +268,27 @@ func (w *walk) dir(ctx context.Context, dir string, above []fs.FileInfo) error {
 		if e.Name() == ".git" || !e.IsDir() && e.Type()&fs.ModeSymlink == 0 {
 			continue
 		}
-		if err := w.dir(ctx, path.Join(dir, e.Name()), append(above, info)); err != nil {
+		if err := w.visit(ctx, path.Join(dir, e.Name()), append(above, info)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func identify(l git.Local) found {
-	f := found{local: l}
+// identify returns a local repository with the name of its origin.
+func identify(l git.Local) localRepo {
+	f := localRepo{local: l}
 	f.name, _ = nameOfOrigin(l.OriginURL)
 	return f
 }
 
-// name gives each repository a unique name: that of its origin, or local/<directory>. If several
-// have the same name, the first by path gets it. The others are named local/ and enough of their
-// path to be unique. The same directories always get the same names.
-func name(repos []found, l *Listing) []Repo {
+// nameRepos gives each repository a unique name: that of its origin, or local/<directory>. If
+// several have the same origin, the first by path gets its name. The others are named by local/ and
+// as many directories of their path as needed. The same directories always get the same names.
+func nameRepos(repos []localRepo, l *Listing) []Repo {
 	taken := map[string]string{} // directories by name
 	var out []Repo
-	add := func(f found, name string) {
+	add := func(f localRepo, name string) {
 		taken[name] = f.local.Root
 		out = append(out, Repo{
 			Name: name, DisplayName: name, HostType: genericType,
@@ -295,8 +297,8 @@ func name(repos []found, l *Listing) []Repo {
 	}
 
 	// Name repositories with an origin first, the first of each name.
-	var rest []found
-	claims := map[string]found{} // by name
+	var rest []localRepo
+	claims := map[string]localRepo{} // by name
 	for _, f := range repos {
 		first, clash := taken[f.name]
 		switch {
@@ -328,8 +330,8 @@ func name(repos []found, l *Listing) []Repo {
 	return out
 }
 
-// plainDirs are common directory names, which need the parent's name too. The repository git.git is
-// not meant.
+// plainDirs are directory names that say nothing, so the parent's name is added: local/app/src. A
+// name that ended in .git, such as git.git, needs no parent.
 var plainDirs = []string{"repo", "git", "bare", "src"}
 
 // localName returns local/ and the shortest unused end of the path that identifies the repository.

@@ -54,7 +54,7 @@ func openGerrit(conn config.Connection, t Tools) (Host, error) {
 	}
 	g := &gerrit{conn: c, web: web, choice: choice, client: &client{
 		tools: t, product: "Gerrit", name: c.Name,
-		budget: t.Budgets.of(web.Host, cmp.Or(budgetKey(c.Token), c.Name)),
+		budget: t.Budgets.budgetFor(web.Host, cmp.Or(budgetKey(c.Token), c.Name)),
 		authorize: func(ctx context.Context) (string, error) {
 			cred, err := gerritUser(ctx, c, t)
 			return basic(cred), err
@@ -77,7 +77,7 @@ func (g *gerrit) List(ctx context.Context, sink Sink) error {
 			for _, name := range names {
 				// Gerrit's own projects contain settings, not code.
 				if p := page[name]; !slices.Contains(gerritSystem, name) && g.selects(name) {
-					if err := found(g.repo(name, &p), name); err != nil {
+					if err := found(g.convert(name, &p), name); err != nil {
 						return err
 					}
 				}
@@ -103,7 +103,6 @@ func gerritPages[T any](ctx context.Context, g *gerrit, q url.Values, take func(
 		q.Set("p", p)
 	}
 
-	// A limit, against servers that never end.
 	last := ""
 	for from := 0; from < maxPages*gerritPage; {
 		q.Set("S", strconv.Itoa(from))
@@ -112,8 +111,8 @@ func gerritPages[T any](ctx context.Context, g *gerrit, q url.Values, take func(
 			return err
 		}
 
-		// A short page need not be the last, and not every server marks the last. An empty page is
-		// after the last.
+		// Only an empty page shows the end: an earlier page may be short, and not every server marks
+		// its last one.
 		if len(page) == 0 {
 			return nil
 		}
@@ -177,11 +176,11 @@ func (g *gerrit) Lookup(ctx context.Context, external string) (Repo, bool, error
 	if _, err := g.get(ctx, g.at(nil, "projects", name), &p); err != nil {
 		return Repo{}, false, err
 	}
-	repo := g.repo(name, &p)
-	return repo, g.selects(name) && g.choice.reason(&repo, name) == "", nil
+	repo := g.convert(name, &p)
+	return repo, g.selects(name) && !g.choice.excludes(&repo, name), nil
 }
 
-func (g *gerrit) repo(name string, p *gerritProject) Repo {
+func (g *gerrit) convert(name string, p *gerritProject) Repo {
 	clone := g.web.JoinPath(name)
 	if g.base.Path != g.web.Path {
 		clone = g.web.JoinPath("a", name)

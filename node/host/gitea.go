@@ -57,7 +57,7 @@ func openGitea(conn config.Connection, t Tools) (Host, error) {
 	secret := tokenOf(t, c.Token, "FALLBACK_GITEA_CLOUD_TOKEN", web.Host == "gitea.com")
 	g := &gitea{
 		conn: c, web: web, choice: choice,
-		client: giteaClient(t, web, c.Shared().Name, budgetKey(c.Token), prefixed("token ", secret)),
+		client: giteaClient(t, web, c.Shared().Name, budgetKey(c.Token), withPrefix("token ", secret)),
 	}
 	g.cacheKey = cacheKeyOf(c.Token)
 	return g, nil
@@ -69,7 +69,7 @@ func giteaClient(t Tools, web *url.URL, name, key string, authorize func(context
 	api.Path += "/api/v1"
 	return &client{
 		tools: t, product: "Gitea", name: name, base: &api,
-		budget:    t.Budgets.of(web.Host, key),
+		budget:    t.Budgets.budgetFor(web.Host, key),
 		authorize: authorize,
 		explain:   explainGitea,
 	}
@@ -81,30 +81,30 @@ func (g *gitea) List(ctx context.Context, sink Sink) error {
 	// The collector drops repeated repositories.
 	var targets []target
 	for _, org := range g.conn.Orgs {
-		targets = append(targets, g.owner("orgs", org))
+		targets = append(targets, g.ownerTarget("orgs", org))
 	}
 	for _, user := range g.conn.Users {
-		targets = append(targets, g.owner("users", user))
+		targets = append(targets, g.ownerTarget("users", user))
 	}
 	for _, repo := range g.conn.Repos {
-		targets = append(targets, g.single(repo))
+		targets = append(targets, g.singleTarget(repo))
 	}
 	return c.run(ctx, targets)
 }
 
-// owner returns a target that lists an organisation or a user.
-func (g *gitea) owner(kind, name string) target {
+// ownerTarget returns a target that lists an organisation or a user.
+func (g *gitea) ownerTarget(kind, name string) target {
 	return target{name: kind + "/" + name, list: func(ctx context.Context, found func(Repo, string) error) error {
 		first := g.at(url.Values{"page": {"1"}, "limit": {strconv.Itoa(giteaPage)}}, kind, name, "repos")
-		take := func(r *giteaRepo) error { return g.found(r, found) }
-		return arrays(ctx, g.client, first, halves("limit", 5), take, g.after)
+		take := func(r *giteaRepo) error { return g.passOn(r, found) }
+		return listArrays(ctx, g.client, first, halvePages("limit", 5), take, g.pageAfter)
 	}}
 }
 
-// after returns the URL of the page after one with n entries, or nil. The server may shorten pages,
-// so a short page is not the last. If a proxy removed the Link header, the last page is an empty
-// one, or the one that reaches the total count.
-func (g *gitea) after(u *url.URL, head http.Header, n int) *url.URL {
+// pageAfter returns the URL of the page after one with n entries, or nil. The server may shorten
+// pages, so a short page is not the last. If a proxy removed the Link header, the last page is an
+// empty one, or the one that reaches the total count.
+func (g *gitea) pageAfter(u *url.URL, head http.Header, n int) *url.URL {
 	if next := g.nextLink(u, head); next != nil {
 		// The server may know itself by another address.
 		moved := *u
@@ -122,10 +122,10 @@ func (g *gitea) after(u *url.URL, head http.Header, n int) *url.URL {
 	return &next
 }
 
-// single returns a target with one repository.
-func (g *gitea) single(path string) target {
+// singleTarget returns a target with one repository.
+func (g *gitea) singleTarget(path string) target {
 	owner, name, _ := strings.Cut(path, "/")
-	return single(g.client, "repos/"+path, g.at(nil, "repos", owner, name), g.found)
+	return singleRepoTarget(g.client, "repos/"+path, g.at(nil, "repos", owner, name), g.passOn)
 }
 
 // giteaSignal is the time of the last push. It changes a second or two after a push, and for
@@ -143,7 +143,7 @@ func (g *gitea) Changed(ctx context.Context, since time.Time, take func(Mark)) (
 			if _, err := g.get(ctx, g.at(nil, kind, name), &owner); err != nil {
 				return err
 			}
-			return g.newest(ctx, strconv.FormatInt(owner.ID, 10), since, take)
+			return g.readNewest(ctx, strconv.FormatInt(owner.ID, 10), since, take)
 		}}
 	}
 
@@ -158,10 +158,10 @@ func (g *gitea) Changed(ctx context.Context, since time.Time, take func(Mark)) (
 	return runLooks(looks)
 }
 
-// newest reads an owner's repositories, back to a time.
-func (g *gitea) newest(ctx context.Context, owner string, since time.Time, take func(Mark)) error {
+// readNewest reads an owner's repositories, back to a time.
+func (g *gitea) readNewest(ctx context.Context, owner string, since time.Time, take func(Mark)) error {
 	q := url.Values{"uid": {owner}, "exclusive": {"true"}, "sort": {"updated"}, "order": {"desc"}, "page": {"1"}, "limit": {strconv.Itoa(giteaPage)}}
-	return g.walk(ctx, g.at(q, "repos", "search"), nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
+	return g.walkPages(ctx, g.at(q, "repos", "search"), nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
 		var page struct {
 			Data []giteaRepo `json:"data"`
 		}
@@ -178,7 +178,7 @@ func (g *gitea) newest(ctx context.Context, owner string, since time.Time, take 
 			id := externalID(config.KindGitea, g.web, page.Data[i].ID.String())
 			take(Mark{ExternalID: id, At: page.Data[i].Updated})
 		}
-		return g.after(u, head, len(page.Data)), len(page.Data), nil
+		return g.pageAfter(u, head, len(page.Data)), len(page.Data), nil
 	})
 }
 
@@ -194,34 +194,34 @@ func (g *gitea) Lookup(ctx context.Context, externalID string) (Repo, bool, erro
 	}
 
 	// Use the present name: a transfer may have taken it out of the selection.
-	owner := firstOf(r.FullName, "/")
+	owner := textBefore(r.FullName, "/")
 	selected := hasFold(g.conn.Orgs, owner) || hasFold(g.conn.Users, owner) || hasFold(g.conn.Repos, r.FullName)
-	repo := g.repo(&r)
-	return repo, selected && g.choice.reason(&repo, r.FullName) == "", nil
+	repo := g.convert(&r)
+	return repo, selected && !g.choice.excludes(&repo, r.FullName), nil
 }
 
-// found passes on a repository that has code.
-func (g *gitea) found(r *giteaRepo, found func(Repo, string) error) error {
+// passOn passes on a repository that has code.
+func (g *gitea) passOn(r *giteaRepo, found func(Repo, string) error) error {
 	if r.ID <= 0 || strings.Count(r.FullName, "/") != 1 {
 		return found(Repo{}, "") // counted as unusable
 	}
 	if r.HasCode != nil && !*r.HasCode {
 		return nil
 	}
-	return found(g.repo(r), r.FullName)
+	return found(g.convert(r), r.FullName)
 }
 
-// repo converts a repository. The clone URL uses the configured address, because the server may
+// convert converts a repository. The clone URL uses the configured address, because the server may
 // know itself by another behind a proxy.
-func (g *gitea) repo(r *giteaRepo) Repo {
+func (g *gitea) convert(r *giteaRepo) Repo {
 	web := g.web.JoinPath(r.FullName).String()
 	name := hostName(g.web) + "/" + r.FullName
 	return Repo{
 		ExternalID: externalID(config.KindGitea, g.web, r.ID.String()),
 		Name:       name, DisplayName: r.FullName, HostType: string(config.KindGitea),
 		Remote: git.Remote{URL: web + ".git"}, WebURL: web,
-		Description: r.Description, DefaultBranch: r.DefaultBranch, Topics: lowered(r.Topics),
-		Fork: r.Fork, Archived: r.Archived, Empty: r.Empty, Visibility: visibility(r.Private, r.Internal),
+		Description: r.Description, DefaultBranch: r.DefaultBranch, Topics: toLower(r.Topics),
+		Fork: r.Fork, Archived: r.Archived, Empty: r.Empty, Visibility: visibilityOf(r.Private, r.Internal),
 		PushedAt: r.Updated, Stars: r.Stars, SizeBytes: r.Size * 1024,
 	}
 }

@@ -41,7 +41,7 @@ func (g *gitea) Readers(ctx context.Context, external, _ string) ([]string, erro
 		return nil, err
 	}
 
-	owner, found := firstOf(repo.FullName, "/"), people{}
+	owner, found := textBefore(repo.FullName, "/"), people{}
 	take := func(p *giteaPerson) error {
 		if !p.Blocked {
 			found.add(p.ID)
@@ -49,11 +49,11 @@ func (g *gitea) Readers(ctx context.Context, external, _ string) ([]string, erro
 		return nil
 	}
 
-	if err := arrays(ctx, g.client, g.page("repos", owner, repo.Name, "collaborators"), nil, take, g.after); err != nil {
+	if err := listArrays(ctx, g.client, g.firstPage("repos", owner, repo.Name, "collaborators"), nil, take, g.pageAfter); err != nil {
 		return nil, err
 	}
 
-	teams, personal, err := g.teams(ctx, owner, repo.Name)
+	teams, personal, err := g.readerTeams(ctx, owner, repo.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (g *gitea) Readers(ctx context.Context, external, _ string) ([]string, erro
 	}
 
 	for _, t := range teams {
-		if err := arrays(ctx, g.client, g.page("teams", strconv.FormatInt(t.ID, 10), "members"), nil, take, g.after); err != nil {
+		if err := listArrays(ctx, g.client, g.firstPage("teams", strconv.FormatInt(t.ID, 10), "members"), nil, take, g.pageAfter); err != nil {
 			return nil, err
 		}
 	}
@@ -76,8 +76,8 @@ func (g *gitea) Readers(ctx context.Context, external, _ string) ([]string, erro
 	return found.sorted(), nil
 }
 
-// teams returns the teams that may read a repository's code. A personal repository has none.
-func (g *gitea) teams(ctx context.Context, owner, name string) (readers []giteaTeam, personal bool, err error) {
+// readerTeams returns the teams that may read a repository's code. A personal repository has none.
+func (g *gitea) readerTeams(ctx context.Context, owner, name string) (readers []giteaTeam, personal bool, err error) {
 	var all []giteaTeam
 	_, err = g.get(ctx, g.at(nil, "repos", owner, name, "teams"), &all)
 	// Gitea answers 405 for a user's repository.
@@ -95,7 +95,7 @@ func (g *gitea) teams(ctx context.Context, owner, name string) (readers []giteaT
 	return readers, false, err
 }
 
-// page returns the URL of a list's first page.
-func (g *gitea) page(parts ...string) *url.URL {
+// firstPage returns the URL of a list's first page.
+func (g *gitea) firstPage(parts ...string) *url.URL {
 	return g.at(url.Values{"page": {"1"}, "limit": {strconv.Itoa(giteaPage)}}, parts...)
 }

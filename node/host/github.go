@@ -64,7 +64,7 @@ func openGitHub(conn config.Connection, t Tools) (Host, error) {
 	}
 	g := &github{
 		conn: c, web: web, choice: choice, owners: map[string]*client{},
-		client: githubClient(t, web, c.Name, budgetKey(c.Token), prefixed("Bearer ", githubToken(c, web, t))),
+		client: githubClient(t, web, c.Name, budgetKey(c.Token), withPrefix("Bearer ", githubToken(c, web, t))),
 	}
 	g.cacheKey = cacheKeyOf(c.Token)
 	return g, nil
@@ -76,7 +76,7 @@ func githubClient(t Tools, web *url.URL, name, key string, authorize func(contex
 		tools: t, product: "GitHub", name: name, base: githubAPI(web),
 		header:    http.Header{"Accept": {"application/vnd.github+json"}},
 		key:       key,
-		budget:    t.Budgets.of(web.Host, key),
+		budget:    t.Budgets.budgetFor(web.Host, key),
 		keep:      githubKeep,
 		authorize: authorize,
 		limits:    githubLimits,
@@ -93,10 +93,10 @@ func githubClient(t Tools, web *url.URL, name, key string, authorize func(contex
 	return c
 }
 
-// clientFor returns the client for an owner's repositories. It uses the token of the app that the owner
-// installed, or else the connection's. The bool reports whether it is an app. The issue is set if
-// there are apps but none works.
-func (g *github) clientFor(ctx context.Context, owner string) (*client, bool, *Issue) {
+// clientFor returns the client for an owner's repositories. It uses the token of the app that the
+// owner has installed, or else the connection's. installed reports whether it is an app's. The issue
+// is set if there are apps but none works for the owner.
+func (g *github) clientFor(ctx context.Context, owner string) (c *client, installed bool, issue *Issue) {
 	if len(appsOf(g.tools, g.web)) == 0 {
 		return g.client, false, nil
 	}
@@ -112,15 +112,16 @@ func (g *github) clientFor(ctx context.Context, owner string) (*client, bool, *I
 	defer g.mu.Unlock()
 	if g.owners[owner] == nil {
 		key := "installation of " + strings.ToLower(owner)
-		g.owners[owner] = githubClient(g.tools, g.web, g.name, key, prefixed("Bearer ", func(ctx context.Context) (string, error) {
+		g.owners[owner] = githubClient(g.tools, g.web, g.name, key, withPrefix("Bearer ", func(ctx context.Context) (string, error) {
 			return g.tools.Installations.token(ctx, g.tools, g.web, owner)
 		}))
 	}
 	return g.owners[owner], true, nil
 }
 
-// asker returns the client for an owner during a listing, and reports the issue.
-func (g *github) asker(ctx context.Context, target, owner string, sink Sink) (c *client, installed bool) {
+// listingClient returns clientFor an owner during the listing of a target. It reports the issue to
+// sink.
+func (g *github) listingClient(ctx context.Context, target, owner string, sink Sink) (c *client, installed bool) {
 	c, installed, issue := g.clientFor(ctx, owner)
 	if issue != nil {
 		issue.Target, issue.Partial = target, true
@@ -152,43 +153,44 @@ func (g *github) List(ctx context.Context, sink Sink) error {
 	c := newCollector(sink, g.choice)
 	var targets []target
 	for _, org := range g.conn.Orgs {
-		targets = append(targets, g.org(org, sink))
+		targets = append(targets, g.orgTarget(org, sink))
 	}
 	for _, user := range g.conn.Users {
-		targets = append(targets, g.user(user, sink))
+		targets = append(targets, g.userTarget(user, sink))
 	}
 
 	// Ask for many single repositories together.
 	batches := g.batches(ctx)
 	for _, repo := range g.conn.Repos {
-		targets = append(targets, g.single(repo, batches[repo], sink))
+		targets = append(targets, g.singleTarget(repo, batches[repo], sink))
 	}
 	return c.run(ctx, targets)
 }
 
-// org returns a target that lists an organisation, or a user of that name.
-func (g *github) org(name string, sink Sink) target {
+// orgTarget returns a target that lists an organisation, or a user of that name.
+func (g *github) orgTarget(name string, sink Sink) target {
 	return target{name: "orgs/" + name, list: func(ctx context.Context, found func(Repo, string) error) error {
-		c, _ := g.asker(ctx, "orgs/"+name, name, sink)
-		err := g.pages(ctx, c, sink, g.at(githubPage("all"), "orgs", name, "repos"), found)
+		c, _ := g.listingClient(ctx, "orgs/"+name, name, sink)
+		err := g.listPages(ctx, c, sink, g.at(githubPage("all"), "orgs", name, "repos"), found)
 		if errors.Is(err, ErrGone) {
-			return g.pages(ctx, c, sink, g.at(githubPage("owner"), "users", name, "repos"), found)
+			return g.listPages(ctx, c, sink, g.at(githubPage("owner"), "users", name, "repos"), found)
 		}
 		return err
 	}}
 }
 
-// user returns a target that lists what a user owns. A user's list has only public repositories. If
-// the token belongs to the user or a collaborator, its own list has the private ones.
-func (g *github) user(name string, sink Sink) target {
+// userTarget returns a target that lists what a user owns. A user's list has only public
+// repositories. If the token belongs to the user or a collaborator, its own list has the private
+// ones.
+func (g *github) userTarget(name string, sink Sink) target {
 	return target{name: "users/" + name, list: func(ctx context.Context, found func(Repo, string) error) error {
-		c, installed := g.asker(ctx, "users/"+name, name, sink)
-		if err := g.pages(ctx, c, sink, g.at(githubPage("owner"), "users", name, "repos"), found); err != nil {
+		c, installed := g.listingClient(ctx, "users/"+name, name, sink)
+		if err := g.listPages(ctx, c, sink, g.at(githubPage("owner"), "users", name, "repos"), found); err != nil {
 			return err
 		}
 
 		if installed {
-			return g.installed(ctx, c, found)
+			return g.listInstalled(ctx, c, found)
 		}
 
 		if g.conn.Token == nil {
@@ -196,8 +198,8 @@ func (g *github) user(name string, sink Sink) target {
 		}
 
 		q := url.Values{"affiliation": {"owner,collaborator"}, "sort": {"created"}, "direction": {"asc"}, "per_page": {"100"}}
-		err := g.pages(ctx, c, sink, g.at(q, "user", "repos"), func(r Repo, path string) error {
-			if !strings.EqualFold(firstOf(path, "/"), name) {
+		err := g.listPages(ctx, c, sink, g.at(q, "user", "repos"), func(r Repo, path string) error {
+			if !strings.EqualFold(textBefore(path, "/"), name) {
 				return nil
 			}
 			return found(r, path)
@@ -211,10 +213,10 @@ func (g *github) user(name string, sink Sink) target {
 	}}
 }
 
-// installed lists what an app's installation may read. For a user, only this list has private
+// listInstalled lists what an app's installation may read. For a user, only this list has private
 // repositories.
-func (g *github) installed(ctx context.Context, c *client, found func(Repo, string) error) error {
-	return c.walk(ctx, g.at(url.Values{"per_page": {"100"}, "page": {"1"}}, "installation", "repositories"), nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
+func (g *github) listInstalled(ctx context.Context, c *client, found func(Repo, string) error) error {
+	return c.walkPages(ctx, g.at(url.Values{"per_page": {"100"}, "page": {"1"}}, "installation", "repositories"), nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
 		var page struct {
 			Repositories []githubRepo `json:"repositories"`
 		}
@@ -225,11 +227,11 @@ func (g *github) installed(ctx context.Context, c *client, found func(Repo, stri
 			return nil, 0, err
 		}
 
-		if err := each(page.Repositories, func(r *githubRepo) error { return g.found(r, found) }); err != nil {
+		if err := forEach(page.Repositories, func(r *githubRepo) error { return g.passOn(r, found) }); err != nil {
 			return nil, 0, err
 		}
 		n := len(page.Repositories)
-		return c.behind(u, head, n), n, nil
+		return c.nextPage(u, head, n), n, nil
 	})
 }
 
@@ -239,15 +241,15 @@ func githubPage(kind string) url.Values {
 	return url.Values{"type": {kind}, "sort": {"created"}, "direction": {"asc"}, "per_page": {"100"}, "page": {"1"}}
 }
 
-// pages lists all pages of repositories. A header says if an answer omits those without single
+// listPages lists all pages of repositories. A header says if an answer omits those without single
 // sign-on.
-func (g *github) pages(ctx context.Context, c *client, sink Sink, first *url.URL, found func(Repo, string) error) error {
-	take := func(r *githubRepo) error { return g.found(r, found) }
-	return arrays(ctx, c, first, halves("per_page", 10), take, func(u *url.URL, head http.Header, n int) *url.URL {
+func (g *github) listPages(ctx context.Context, c *client, sink Sink, first *url.URL, found func(Repo, string) error) error {
+	take := func(r *githubRepo) error { return g.passOn(r, found) }
+	return listArrays(ctx, c, first, halvePages("per_page", 10), take, func(u *url.URL, head http.Header, n int) *url.URL {
 		if sso := head.Get("X-GitHub-SSO"); strings.Contains(sso, "partial-results") {
 			sink.Issue(Issue{Code: SSORequired, Partial: true, Text: "GitHub left out what the token is not authorised for by single sign-on: " + sso})
 		}
-		return c.behind(u, head, n)
+		return c.nextPage(u, head, n)
 	})
 }
 
@@ -260,7 +262,7 @@ func (g *github) Changed(ctx context.Context, since time.Time, take func(Mark)) 
 	read := func(c *client, q url.Values, parts ...string) error {
 		q.Set("sort", "pushed")
 		q.Set("direction", "desc")
-		return newest(ctx, c, g.at(q, parts...), since, g.mark, take, func(u *url.URL, head http.Header, _ int) *url.URL {
+		return readNewest(ctx, c, g.at(q, parts...), since, g.pushMark, take, func(u *url.URL, head http.Header, _ int) *url.URL {
 			return g.nextLink(u, head)
 		})
 	}
@@ -300,9 +302,9 @@ func (g *github) Changed(ctx context.Context, since time.Time, take func(Mark)) 
 	return runLooks(looks)
 }
 
-// mark returns the mark of a repository. If it was never pushed to, the time is zero, which ends
+// pushMark returns the mark of a repository. If it was never pushed to, the time is zero, which ends
 // the list.
-func (g *github) mark(r *githubRepo) Mark {
+func (g *github) pushMark(r *githubRepo) Mark {
 	m := Mark{ExternalID: externalID(config.KindGitHub, g.web, r.ID.String())}
 	if r.PushedAt != nil {
 		m.At = *r.PushedAt
@@ -310,8 +312,8 @@ func (g *github) mark(r *githubRepo) Mark {
 	return m
 }
 
-// single returns a target with one repository, which may be in a batch.
-func (g *github) single(path string, batch *githubBatch, sink Sink) target {
+// singleTarget returns a target with one repository, which may be in a batch.
+func (g *github) singleTarget(path string, batch *githubBatch, sink Sink) target {
 	owner, name, _ := strings.Cut(path, "/")
 	return target{name: "repos/" + path, list: func(ctx context.Context, found func(Repo, string) error) error {
 		// Ask separately for a repository that the batch did not return.
@@ -321,12 +323,12 @@ func (g *github) single(path string, batch *githubBatch, sink Sink) target {
 				return err
 			}
 			if r != nil {
-				return g.found(r, found)
+				return g.passOn(r, found)
 			}
 		}
 
-		c, _ := g.asker(ctx, "repos/"+path, owner, sink)
-		return single(c, "repos/"+path, g.at(nil, "repos", owner, name), g.found).list(ctx, found)
+		c, _ := g.listingClient(ctx, "repos/"+path, owner, sink)
+		return singleRepoTarget(c, "repos/"+path, g.at(nil, "repos", owner, name), g.passOn).list(ctx, found)
 	}}
 }
 
@@ -337,33 +339,33 @@ func (g *github) Lookup(ctx context.Context, external string) (Repo, bool, error
 		return Repo{}, false, errForeignID
 	}
 	var r githubRepo
-	if err := g.lookup(ctx, g.at(nil, "repositories", id), &r); err != nil {
+	if err := g.lookupWithAnyToken(ctx, g.at(nil, "repositories", id), &r); err != nil {
 		return Repo{}, false, err
 	}
 
 	// Use the present name: a transfer may have taken it out of the selection.
-	owner := firstOf(r.FullName, "/")
+	owner := textBefore(r.FullName, "/")
 	selected := hasFold(g.conn.Orgs, owner) || hasFold(g.conn.Users, owner) || hasFold(g.conn.Repos, r.FullName)
-	repo := g.repo(&r)
-	return repo, selected && g.choice.reason(&repo, r.FullName) == "", nil
+	repo := g.convert(&r)
+	return repo, selected && !g.choice.excludes(&repo, r.FullName), nil
 }
 
-// lookup asks with the tokens of all owners of the connection. The id does not tell the owner, and
-// an app's token sees only its own owner.
-func (g *github) lookup(ctx context.Context, at *url.URL, into *githubRepo) error {
-	askers, failed := []*client{g.client}, false
+// lookupWithAnyToken asks for a repository with each token of the connection, until one sees it. An
+// id does not name the owner, and an app's token sees only the repositories of one owner.
+func (g *github) lookupWithAnyToken(ctx context.Context, at *url.URL, into *githubRepo) error {
+	clients, failed := []*client{g.client}, false
 	if len(appsOf(g.tools, g.web)) > 0 {
 		for _, owner := range g.namedOwners() {
 			c, installed, issue := g.clientFor(ctx, owner)
 			if installed {
-				askers = append(askers, c)
+				clients = append(clients, c)
 			}
 			failed = failed || issue != nil
 		}
 	}
 
 	var gone, other error
-	for _, c := range askers {
+	for _, c := range clients {
 		_, err := c.getCached(ctx, at, into)
 		switch {
 		case err == nil:
@@ -389,27 +391,27 @@ func (g *github) lookup(ctx context.Context, at *url.URL, into *githubRepo) erro
 func (g *github) namedOwners() []string {
 	owners := slices.Concat(g.conn.Orgs, g.conn.Users)
 	for _, r := range g.conn.Repos {
-		owners = append(owners, firstOf(r, "/"))
+		owners = append(owners, textBefore(r, "/"))
 	}
 	slices.Sort(owners)
 	return slices.Compact(owners)
 }
 
-func (g *github) found(r *githubRepo, found func(Repo, string) error) error {
+func (g *github) passOn(r *githubRepo, found func(Repo, string) error) error {
 	if r.ID <= 0 || strings.Count(r.FullName, "/") != 1 {
 		return found(Repo{}, "") // counted as unusable
 	}
-	return found(g.repo(r), r.FullName)
+	return found(g.convert(r), r.FullName)
 }
 
-func (g *github) repo(r *githubRepo) Repo {
+func (g *github) convert(r *githubRepo) Repo {
 	web := g.web.JoinPath(r.FullName).String()
 	repo := Repo{
 		ExternalID: externalID(config.KindGitHub, g.web, r.ID.String()),
 		Name:       hostName(g.web) + "/" + r.FullName, DisplayName: r.FullName, HostType: string(config.KindGitHub),
 		Remote: git.Remote{URL: web + ".git"}, WebURL: web,
-		Description: r.Description, DefaultBranch: r.DefaultBranch, Topics: lowered(r.Topics),
-		Fork: r.Fork, Archived: r.Archived, Visibility: visibility(r.Private || r.Visibility != "" && r.Visibility != "public", r.Visibility == "internal"),
+		Description: r.Description, DefaultBranch: r.DefaultBranch, Topics: toLower(r.Topics),
+		Fork: r.Fork, Archived: r.Archived, Visibility: visibilityOf(r.Private || r.Visibility != "" && r.Visibility != "public", r.Visibility == "internal"),
 		Stars: r.Stars, SizeBytes: r.Size * 1000,
 	}
 
@@ -434,11 +436,11 @@ func explainGitHub(c *client, res *http.Response, body []byte) *Refusal {
 		return nil
 
 	case res.Header.Get("X-RateLimit-Remaining") == "0" && (status == http.StatusForbidden || status == http.StatusTooManyRequests):
-		reset := c.ours(epochSeconds(res.Header.Get("X-RateLimit-Reset")))
+		reset := c.toOwnClock(epochSeconds(res.Header.Get("X-RateLimit-Reset")))
 		if soon := c.tools.Now(); reset.Before(soon) {
 			reset = soon
 		}
-		return c.budget.later(reset.Add(time.Second))
+		return c.budget.refuseUntil(reset.Add(time.Second))
 
 	case status == http.StatusTooManyRequests, strings.Contains(text, "secondary rate limit"), strings.Contains(text, "abuse detection"):
 		r := refusal(RateLimited, status, "GitHub asks for fewer calls")
@@ -497,7 +499,7 @@ func githubCredential(ctx context.Context, conn config.Connection, cloneURL stri
 	if len(appsOf(t, web)) > 0 {
 		path := strings.TrimPrefix(cloneURL, web.String()+"/")
 
-		secret, err := t.Installations.token(ctx, t, web, firstOf(path, "/"))
+		secret, err := t.Installations.token(ctx, t, web, textBefore(path, "/"))
 		if err == nil {
 			return git.Credential{User: "x-access-token", Password: secret}, nil
 		}

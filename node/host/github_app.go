@@ -62,7 +62,7 @@ var errNotInstalled = errors.New("no GitHub App is installed there")
 func (s *Installations) token(ctx context.Context, t Tools, web *url.URL, owner string) (string, error) {
 	err := errNotInstalled
 	for _, app := range appsOf(t, web) {
-		secret, failed := s.of(t, web, app).token(ctx, owner)
+		secret, failed := s.appState(t, web, app).token(ctx, owner)
 		if failed == nil {
 			return secret, nil
 		}
@@ -86,8 +86,8 @@ func appsOf(t Tools, web *url.URL) (apps []config.App) {
 	return apps
 }
 
-// of returns the state of an app. Its key has all of the app's settings.
-func (s *Installations) of(t Tools, web *url.URL, app config.App) *githubApp {
+// appState returns the state of an app. Its key has all of the app's settings.
+func (s *Installations) appState(t Tools, web *url.URL, app config.App) *githubApp {
 	key := strings.Join([]string{web.String(), app.ID, app.PrivateKey.String()}, " ")
 
 	s.mu.Lock()
@@ -113,7 +113,7 @@ func (a *githubApp) token(ctx context.Context, owner string) (string, error) {
 
 	// An unknown owner may have just installed the app. List again, at most once a minute.
 	if _, known := a.ids[owner]; !known && now.Sub(a.listed) > time.Minute || now.Sub(a.listed) > installationsTTL {
-		if err := a.list(ctx); err != nil {
+		if err := a.listInstallations(ctx); err != nil {
 			return "", fmt.Errorf("GitHub App %s: %w", a.app.ID, err)
 		}
 	}
@@ -136,7 +136,7 @@ func (a *githubApp) token(ctx context.Context, owner string) (string, error) {
 		Token string `json:"token"`
 	}
 	at := a.at(nil, "app", "installations", strconv.FormatInt(id, 10), "access_tokens")
-	if _, err := a.retry(ctx, question{at: at, method: http.MethodPost}, &fresh); err != nil {
+	if _, err := a.callWithRetry(ctx, apiCall{at: at, method: http.MethodPost}, &fresh); err != nil {
 		return "", fmt.Errorf("GitHub App %s: make a token for %s: %w", a.app.ID, owner, err)
 	}
 
@@ -148,8 +148,8 @@ func (a *githubApp) token(ctx context.Context, owner string) (string, error) {
 	return fresh.Token, nil
 }
 
-// list asks where the app is installed. Callers hold the mutex.
-func (a *githubApp) list(ctx context.Context) error {
+// listInstallations asks where the app is installed. Callers hold the mutex.
+func (a *githubApp) listInstallations(ctx context.Context) error {
 	type installation struct {
 		ID        int64      `json:"id"`
 		Account   githubUser `json:"account"`
@@ -165,7 +165,7 @@ func (a *githubApp) list(ctx context.Context) error {
 	}
 
 	first := a.at(url.Values{"per_page": {"100"}}, "app", "installations")
-	err := arrays(ctx, a.client, first, nil, take, func(at *url.URL, head http.Header, _ int) *url.URL { return a.nextLink(at, head) })
+	err := listArrays(ctx, a.client, first, nil, take, func(at *url.URL, head http.Header, _ int) *url.URL { return a.nextLink(at, head) })
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (a *githubApp) sign(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("the private key of GitHub App %s: %w", a.app.ID, err)
 	}
 
-	now := a.theirs()
+	now := a.hostNow()
 	claims, err := json.Marshal(map[string]any{"iat": now.Add(-time.Minute).Unix(), "exp": now.Add(9 * time.Minute).Unix(), "iss": a.app.ID})
 	if err != nil {
 		return "", err

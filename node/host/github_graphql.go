@@ -86,7 +86,7 @@ func (g *github) batches(ctx context.Context) map[string]*githubBatch {
 	// problem.
 	by := map[*client][]string{}
 	for _, name := range g.conn.Repos {
-		if c, _, issue := g.clientFor(ctx, firstOf(name, "/")); issue == nil {
+		if c, _, issue := g.clientFor(ctx, textBefore(name, "/")); issue == nil {
 			by[c] = append(by[c], name)
 		}
 	}
@@ -99,7 +99,7 @@ func (g *github) batches(ctx context.Context) map[string]*githubBatch {
 		}
 
 		for some := range slices.Chunk(names, batchSize) {
-			b := &githubBatch{github: g, asker: g.graph(c), names: some}
+			b := &githubBatch{github: g, asker: g.queryClient(c), names: some}
 			for _, name := range some {
 				out[name] = b
 			}
@@ -108,15 +108,16 @@ func (g *github) batches(ctx context.Context) map[string]*githubBatch {
 	return out
 }
 
-// graph returns a client for queries with the same credential. GitHub counts queries separately.
-func (g *github) graph(c *client) *client {
+// queryClient returns a client for queries with the same credential. GitHub counts queries
+// separately.
+func (g *github) queryClient(c *client) *client {
 	key := c.key + " by graphql"
 	return githubClient(g.tools, g.web, g.name, key, c.authorize)
 }
 
 // Allowance returns the limit of the credential, with queries counted too.
 func (g *github) Allowance() Allowance {
-	one, many := g.client.Allowance(), g.graph(g.client).Allowance()
+	one, many := g.client.Allowance(), g.queryClient(g.client).Allowance()
 	calls := one.Calls + many.Calls
 	if one.Limit == 0 {
 		one = many
@@ -125,8 +126,8 @@ func (g *github) Allowance() Allowance {
 	return one
 }
 
-// graphAt returns the URL for queries.
-func (g *github) graphAt() *url.URL {
+// queryURL returns the URL for queries.
+func (g *github) queryURL() *url.URL {
 	at := *g.base
 	at.Path = strings.TrimSuffix(at.Path, "/v3") + "/graphql"
 	return &at
@@ -135,13 +136,13 @@ func (g *github) graphAt() *url.URL {
 // get returns a repository of the batch, or nil if it must be asked for separately, to learn what
 // is wrong.
 func (b *githubBatch) get(ctx context.Context, name string) (*githubRepo, error) {
-	b.once.Do(func() { b.known, b.err = b.ask(ctx) })
+	b.once.Do(func() { b.known, b.err = b.sendQuery(ctx) })
 	return b.known[name], b.err
 }
 
-// ask sends the query. It fails for a limit or a refused token. For other errors it returns
+// sendQuery sends the query. It fails for a limit or a refused token. For other errors it returns
 // nothing, so that all are asked for separately.
-func (b *githubBatch) ask(ctx context.Context) (map[string]*githubRepo, error) {
+func (b *githubBatch) sendQuery(ctx context.Context) (map[string]*githubRepo, error) {
 	var answer struct {
 		Data   map[string]*githubNode `json:"data"`
 		Errors []struct {
@@ -149,11 +150,11 @@ func (b *githubBatch) ask(ctx context.Context) (map[string]*githubRepo, error) {
 		} `json:"errors"`
 	}
 
-	body, err := json.Marshal(map[string]string{"query": b.question()})
+	body, err := json.Marshal(map[string]string{"query": b.queryText()})
 	if err != nil {
 		return nil, err
 	}
-	head, err := b.asker.retry(ctx, question{at: b.github.graphAt(), method: http.MethodPost, body: body}, &answer)
+	head, err := b.asker.callWithRetry(ctx, apiCall{at: b.github.queryURL(), method: http.MethodPost, body: body}, &answer)
 	if r := (*Refusal)(nil); err != nil && (ctx.Err() != nil || errors.As(err, &r) && (r.Code == RateLimited || r.Code == TokenRefused)) {
 		return nil, err
 	} else if err != nil {
@@ -164,8 +165,8 @@ func (b *githubBatch) ask(ctx context.Context) (map[string]*githubRepo, error) {
 	for _, e := range answer.Errors {
 		if e.Type == "RATE_LIMITED" {
 			_, _, reset := githubLimits(head)
-			r := b.asker.budget.later(b.asker.ours(reset).Add(time.Second))
-			b.asker.budget.pause(r.Until)
+			r := b.asker.budget.refuseUntil(b.asker.toOwnClock(reset).Add(time.Second))
+			b.asker.budget.pauseUntil(r.Until)
 			return nil, r
 		}
 	}
@@ -179,10 +180,10 @@ func (b *githubBatch) ask(ctx context.Context) (map[string]*githubRepo, error) {
 	return known, nil
 }
 
-// question returns the text of the query:
+// queryText returns the text of the query:
 //
 //	query{r0:repository(owner:"acme",name:"app",followRenames:true){...f} ...} fragment f on Repository{...}
-func (b *githubBatch) question() string {
+func (b *githubBatch) queryText() string {
 	var text strings.Builder
 	text.WriteString("query{")
 	for i, name := range b.names {

@@ -143,8 +143,8 @@ func codeOf(err error) Code { return issueOf("", err).Code }
 func TestGitHubGraphQL_escapesNames(t *testing.T) {
 	t.Parallel()
 	b := &githubBatch{names: []string{`acme/a.b-c_d`, `o"wner/n\ame`}}
-	text, err := json.Marshal(map[string]string{"query": b.question()})
-	if err != nil || !strings.Contains(b.question(), `r1:repository(owner:"o\"wner",name:"n\\ame",followRenames:true)`) {
+	text, err := json.Marshal(map[string]string{"query": b.queryText()})
+	if err != nil || !strings.Contains(b.queryText(), `r1:repository(owner:"o\"wner",name:"n\\ame",followRenames:true)`) {
 		t.Errorf("%s, %v", text, err)
 	}
 }

@@ -27,12 +27,12 @@ func (g *github) Readers(ctx context.Context, external, path string) ([]string, 
 	}
 
 	// Prefer the owner's app, because a person's token may not see other readers.
-	c, _, _ := g.clientFor(ctx, firstOf(path, "/"))
+	c, _, _ := g.clientFor(ctx, textBefore(path, "/"))
 
 	// The list also has roles without read access.
 	found := people{}
 	first := c.at(url.Values{"affiliation": {"all"}, "per_page": {strconv.Itoa(100)}}, "repositories", id, "collaborators")
-	err := arrays(ctx, c, first, nil, func(p *githubReader) error {
+	err := listArrays(ctx, c, first, nil, func(p *githubReader) error {
 		if p.Permissions.Pull {
 			found.add(p.ID)
 		}

@@ -66,7 +66,7 @@ func openGitLab(conn config.Connection, t Tools) (Host, error) {
 	}
 	g := &gitlab{
 		conn: c, web: web, links: links, choice: choice,
-		client: gitlabClient(t, web, c.Name, budgetKey(c.Token), prefixed("Bearer ", gitlabToken(c, web, t))),
+		client: gitlabClient(t, web, c.Name, budgetKey(c.Token), withPrefix("Bearer ", gitlabToken(c, web, t))),
 	}
 	g.cacheKey = cacheKeyOf(c.Token)
 	return g, nil
@@ -78,7 +78,7 @@ func gitlabClient(t Tools, web *url.URL, name, key string, authorize func(contex
 	api.Path += "/api/v4"
 	return &client{
 		tools: t, product: "GitLab", name: name, base: &api,
-		budget:    t.Budgets.of(web.Host, key),
+		budget:    t.Budgets.budgetFor(web.Host, key),
 		timeout:   gitlabTimeout(t),
 		authorize: authorize,
 		explain:   explainGitLab,
@@ -104,7 +104,7 @@ func gitlabToken(c *config.GitLab, web *url.URL, t Tools) func(context.Context) 
 // List lists all projects, or those of groups and users, and single ones.
 func (g *gitlab) List(ctx context.Context, sink Sink) error {
 	// Get the token's end and scopes first, so that they are known even if the list fails.
-	g.noteToken(ctx)
+	g.recordToken(ctx)
 	c := newCollector(sink, g.choice)
 
 	var targets []target
@@ -112,29 +112,29 @@ func (g *gitlab) List(ctx context.Context, sink Sink) error {
 		sink.Issue(Issue{Code: NoEffect, Text: "all has no effect at gitlab.com, which has too many projects for it; name groups, users or projects"})
 	} else if g.conn.All {
 		// Use keyset pages, because GitLab refuses high page numbers.
-		q := g.sized(url.Values{"pagination": {"keyset"}, "order_by": {"id"}, "sort": {"asc"}, "per_page": {"100"}})
-		targets = append(targets, g.listing("all", g.at(q, "projects")))
+		q := g.withPageSize(url.Values{"pagination": {"keyset"}, "order_by": {"id"}, "sort": {"asc"}, "per_page": {"100"}})
+		targets = append(targets, g.listTarget("all", g.at(q, "projects")))
 	}
 
 	for _, group := range g.conn.Groups {
 		q := gitlabPage()
 		// Groups are nested, and people name the outermost.
 		q.Set("include_subgroups", "true")
-		targets = append(targets, g.group(group, g.listing("groups/"+group, g.at(q, "groups", group, "projects"))))
+		targets = append(targets, g.groupTarget(group, g.listTarget("groups/"+group, g.at(q, "groups", group, "projects"))))
 	}
 	for _, user := range g.conn.Users {
-		targets = append(targets, g.listing("users/"+user, g.at(g.sized(gitlabPage()), "users", user, "projects")))
+		targets = append(targets, g.listTarget("users/"+user, g.at(g.withPageSize(gitlabPage()), "users", user, "projects")))
 	}
 
 	for _, project := range g.conn.Projects {
-		targets = append(targets, g.single(project))
+		targets = append(targets, g.singleTarget(project))
 	}
 	return c.run(ctx, targets)
 }
 
-// noteToken records when the token ends and what it may do. Tokens of jobs and OAuth have no such
+// recordToken records when the token ends and what it may do. Tokens of jobs and OAuth have no such
 // page, and need none.
-func (g *gitlab) noteToken(ctx context.Context) {
+func (g *gitlab) recordToken(ctx context.Context) {
 	if g.conn.Token == nil {
 		return
 	}
@@ -145,7 +145,7 @@ func (g *gitlab) noteToken(ctx context.Context) {
 	}
 
 	// Not all tokens have this page. Then nothing is recorded.
-	if _, err := g.once(ctx, &question{at: g.at(nil, "personal_access_tokens", "self")}, &token); err != nil {
+	if _, err := g.callOnce(ctx, &apiCall{at: g.at(nil, "personal_access_tokens", "self")}, &token); err != nil {
 		return
 	}
 
@@ -171,7 +171,7 @@ func (g *gitlab) Changed(ctx context.Context, since time.Time, take func(Mark)) 
 		}
 
 		return look{target, func() error {
-			return newest(ctx, g.client, g.at(q, parts...), since, mark, take, func(u *url.URL, head http.Header, _ int) *url.URL {
+			return readNewest(ctx, g.client, g.at(q, parts...), since, mark, take, func(u *url.URL, head http.Header, _ int) *url.URL {
 				return g.nextLink(u, head)
 			})
 		}}
@@ -191,22 +191,22 @@ func (g *gitlab) Changed(ctx context.Context, since time.Time, take func(Mark)) 
 	return runLooks(looks)
 }
 
-// group returns a target for a group. Servers may fail for large groups. Then it lists the
+// groupTarget returns a target for a group. Servers may fail for large groups. Then it lists the
 // subgroups one by one.
-func (g *gitlab) group(name string, together target) target {
+func (g *gitlab) groupTarget(name string, together target) target {
 	return target{name: together.name, list: func(ctx context.Context, found func(Repo, string) error) error {
 		err := together.list(ctx, found)
-		if err == nil || !tooMuch(err) || ctx.Err() != nil {
+		if err == nil || !smallerMayHelp(err) || ctx.Err() != nil {
 			return err
 		}
 
 		// The collector drops the projects that were listed before the error.
-		below, other := g.below(ctx, name)
+		below, other := g.subgroups(ctx, name)
 		if other != nil {
 			return err
 		}
 		for _, group := range append([]string{name}, below...) {
-			if err := g.listing(together.name, g.at(gitlabPage(), "groups", group, "projects")).list(ctx, found); err != nil {
+			if err := g.listTarget(together.name, g.at(gitlabPage(), "groups", group, "projects")).list(ctx, found); err != nil {
 				return err
 			}
 		}
@@ -214,8 +214,8 @@ func (g *gitlab) group(name string, together target) target {
 	}}
 }
 
-// below returns the numbers of all subgroups of a group.
-func (g *gitlab) below(ctx context.Context, group string) (numbers []string, err error) {
+// subgroups returns the numbers of all subgroups of a group.
+func (g *gitlab) subgroups(ctx context.Context, group string) (numbers []string, err error) {
 	type entry struct {
 		ID int64 `json:"id"`
 	}
@@ -223,7 +223,7 @@ func (g *gitlab) below(ctx context.Context, group string) (numbers []string, err
 		numbers = append(numbers, strconv.FormatInt(e.ID, 10))
 		return nil
 	}
-	err = arrays(ctx, g.client, g.at(gitlabPage(), "groups", group, "descendant_groups"), halves("per_page", 20), take, g.behind)
+	err = listArrays(ctx, g.client, g.at(gitlabPage(), "groups", group, "descendant_groups"), halvePages("per_page", 20), take, g.nextPage)
 	return numbers, err
 }
 
@@ -231,31 +231,31 @@ func gitlabPage() url.Values {
 	return url.Values{"order_by": {"id"}, "sort": {"asc"}, "per_page": {"100"}, "page": {"1"}}
 }
 
-// sized adds a parameter for the sizes of projects. Only members get them, and not in a group's
-// list.
-func (g *gitlab) sized(q url.Values) url.Values {
+// withPageSize adds a parameter for the sizes of projects. Only members get them, and not in a
+// group's list.
+func (g *gitlab) withPageSize(q url.Values) url.Values {
 	if g.conn.Token != nil {
 		q.Set("statistics", "true")
 	}
 	return q
 }
 
-// listing returns a target that lists projects. If archived ones are excluded, the server must
+// listTarget returns a target that lists projects. If archived ones are excluded, the server must
 // leave them out, because anonymous answers do not mark them.
-func (g *gitlab) listing(name string, first *url.URL) target {
+func (g *gitlab) listTarget(name string, first *url.URL) target {
 	if g.conn.Exclude.Archived {
 		q := first.Query()
 		q.Set("archived", "false")
 		first.RawQuery = q.Encode()
 	}
 	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
-		take := func(p *gitlabProject) error { return g.found(p, found) }
-		return arrays(ctx, g.client, first, halves("per_page", 20), take, g.behind)
+		take := func(p *gitlabProject) error { return g.passOn(p, found) }
+		return listArrays(ctx, g.client, first, halvePages("per_page", 20), take, g.nextPage)
 	}}
 }
 
-func (g *gitlab) single(path string) target {
-	return single(g.client, "projects/"+path, g.at(g.sized(url.Values{}), "projects", path), g.found)
+func (g *gitlab) singleTarget(path string) target {
+	return singleRepoTarget(g.client, "projects/"+path, g.at(g.withPageSize(url.Values{}), "projects", path), g.passOn)
 }
 
 // Lookup asks for a project by its number.
@@ -265,17 +265,17 @@ func (g *gitlab) Lookup(ctx context.Context, external string) (Repo, bool, error
 		return Repo{}, false, errForeignID
 	}
 	var p gitlabProject
-	if _, err := g.getCached(ctx, g.at(g.sized(url.Values{}), "projects", id), &p); err != nil {
+	if _, err := g.getCached(ctx, g.at(g.withPageSize(url.Values{}), "projects", id), &p); err != nil {
 		return Repo{}, false, err
 	}
-	repo := g.repo(&p)
-	selected := g.selects(&p) && g.choice.reason(&repo, p.Path) == "" && p.Access != "disabled"
+	repo := g.convert(&p)
+	selected := g.selects(&p) && g.choice.exclusionReason(&repo, p.Path) == "" && p.Access != "disabled"
 	return repo, selected && !(g.conn.Exclude.UserOwnedProjects && p.Namespace.Kind == "user"), nil
 }
 
 // selects reports whether the connection selects a project.
 func (g *gitlab) selects(p *gitlabProject) bool {
-	if g.conn.All && g.web.Host != "gitlab.com" || hasFold(g.conn.Projects, p.Path) || hasFold(g.conn.Users, firstOf(p.Path, "/")) {
+	if g.conn.All && g.web.Host != "gitlab.com" || hasFold(g.conn.Projects, p.Path) || hasFold(g.conn.Users, textBefore(p.Path, "/")) {
 		return true
 	}
 	for _, group := range g.conn.Groups {
@@ -286,27 +286,27 @@ func (g *gitlab) selects(p *gitlabProject) bool {
 	return false
 }
 
-// found passes on a project that has a repository.
-func (g *gitlab) found(p *gitlabProject, found func(Repo, string) error) error {
+// passOn passes on a project that has a repository. passOn passes a project on to found.
+func (g *gitlab) passOn(p *gitlabProject, found func(Repo, string) error) error {
 	if p.ID <= 0 || !strings.Contains(p.Path, "/") {
 		return found(Repo{}, "") // counted as unusable
 	}
 	if p.Access == "disabled" {
 		return nil
 	}
-	repo := g.repo(p)
+	repo := g.convert(p)
 	if g.conn.Exclude.UserOwnedProjects && p.Namespace.Kind == "user" {
 		repo.leftOut = ByOwner
 	}
 	return found(repo, p.Path)
 }
 
-func (g *gitlab) repo(p *gitlabProject) Repo {
+func (g *gitlab) convert(p *gitlabProject) Repo {
 	repo := Repo{
 		ExternalID: externalID(config.KindGitLab, g.web, p.ID.String()),
 		Name:       hostName(g.web) + "/" + p.Path, DisplayName: p.Path, HostType: string(config.KindGitLab),
 		Remote: git.Remote{URL: g.web.JoinPath(p.Path).String() + ".git"}, WebURL: g.links.JoinPath(p.Path).String(),
-		Description: p.Description, DefaultBranch: p.DefaultBranch, Topics: lowered(append(p.Topics, p.Tags...)),
+		Description: p.Description, DefaultBranch: p.DefaultBranch, Topics: toLower(append(p.Topics, p.Tags...)),
 		Fork: p.ForkedFrom != nil, Archived: p.Archived, Empty: p.Empty,
 		Visibility: g.visibility(p),
 		PushedAt:   p.Activity, Stars: p.Stars, SizeBytes: p.Statistics.Size,
@@ -323,7 +323,7 @@ func (g *gitlab) repo(p *gitlabProject) Repo {
 // the field. An unknown value counts as private.
 func (g *gitlab) visibility(p *gitlabProject) Visibility {
 	open := p.Visibility == "public" || p.Visibility == "" && g.conn.Token == nil
-	return visibility(!open, p.Visibility == "internal")
+	return visibilityOf(!open, p.Visibility == "internal")
 }
 
 func explainGitLab(res *http.Response, body []byte) *Refusal {

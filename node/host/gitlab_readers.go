@@ -30,7 +30,7 @@ func (g *gitlab) Readers(ctx context.Context, external, _ string) ([]string, err
 
 	// The path all includes members of parent groups, which the plain list omits.
 	first := g.at(url.Values{"per_page": {"100"}, "page": {"1"}}, "projects", id, "members", "all")
-	err := arrays(ctx, g.client, first, nil, func(m *gitlabMember) error {
+	err := listArrays(ctx, g.client, first, nil, func(m *gitlabMember) error {
 		// The list also has blocked people and open invitations.
 		if m.Access >= gitlabReporter && m.State == "active" {
 			found.add(m.ID)

@@ -55,7 +55,7 @@ func checkEveryProperty(t *testing.T, pattern, name string, matches bool) {
 		if err != nil {
 			t.Fatalf("%s of %s: %v", pattern, property, err)
 		}
-		got := choice.reason(&c.repo, name)
+		got := choice.exclusionReason(&c.repo, name)
 		switch property {
 		case "gerrit projects":
 			if !(&gerrit{choice: choice}).selects(name) {

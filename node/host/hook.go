@@ -25,7 +25,7 @@ type Delivery struct {
 	Now    time.Time // when it arrived
 }
 
-// Event is the content of a delivery. It is only a hint, so the host is then asked.
+// Event is the content of a delivery. It is only a hint: the host is asked what has changed.
 type Event struct {
 	ID      string   // id of the delivery; repeats have the same; "": the host sends none
 	Pushed  bool     // there may be new commits
@@ -46,7 +46,7 @@ type Hook struct {
 
 	signed  scheme
 	ids     []string // headers that may have the delivery's id; nil: a field of the body, or none
-	once    bool     // bodies are unique and only they are signed, so the body's hash is the id
+	once    bool     // the body's hash is the id: bodies are unique, and headers are not signed
 	tokens  bool     // signing tokens are accepted too
 	header  string   // header with the event's name; "": a field of the body
 	pushes  []string // events with commits; nil: all
@@ -65,16 +65,17 @@ func HookOf(conn config.Connection) Hook {
 
 // Signed reports whether a delivery is signed with one of the secrets.
 func (h Hook) Signed(d Delivery, secrets []string) bool {
-	return proves(h.signed.whole, d, secrets)
+	return anyProves(h.signed.whole, d, secrets)
 }
 
 // Signs reports whether the headers may be those of a signed delivery: they have a signature, or
 // the secret itself. It ignores the body.
 func (h Hook) Signs(d Delivery, secrets []string) bool {
-	return proves(h.signed.head, d, secrets)
+	return anyProves(h.signed.head, d, secrets)
 }
 
-func proves(by func(d Delivery, secret string) bool, d Delivery, secrets []string) bool {
+// anyProves reports whether a scheme accepts a delivery for one of the secrets.
+func anyProves(by func(d Delivery, secret string) bool, d Delivery, secrets []string) bool {
 	return by != nil && slices.ContainsFunc(secrets, func(s string) bool { return s != "" && by(d, s) })
 }
 
@@ -113,7 +114,7 @@ func (h Hook) Read(d Delivery) (Event, error) {
 
 	name := d.Header(h.header)
 	if h.header == "" || name == "System Hook" {
-		name = body.name()
+		name = body.eventName()
 	}
 
 	e := Event{Pushed: h.pushes == nil || slices.Contains(h.pushes, name), Changed: slices.Contains(h.changes, name)}
@@ -125,7 +126,8 @@ func (h Hook) Read(d Delivery) (Event, error) {
 		e.ID = cmp.Or(d.Header(header), e.ID)
 	}
 
-	// The id in a header is not signed. With it, an attacker could repeat an event.
+	// Such a host does not sign the id in its header: with another id an attacker could repeat an
+	// intercepted call.
 	if h.once {
 		sum := sha256.Sum256(d.Body)
 		e.ID = hex.EncodeToString(sum[:])
@@ -148,17 +150,17 @@ var (
 	hookGeneric = Hook{
 		Steps: "Post to the address with X-Shoal-Signature, the hexadecimal HMAC-SHA-256 of the body under the secret.",
 		signed: anyOf(
-			signature("X-Hub-Signature-256"), signature("X-Hub-Signature"), signature("X-Gitea-Signature"), signature("X-Shoal-Signature"), tokenIn("X-Gitlab-Token"))}
+			hmacInHeader("X-Hub-Signature-256"), hmacInHeader("X-Hub-Signature"), hmacInHeader("X-Gitea-Signature"), hmacInHeader("X-Shoal-Signature"), tokenIn("X-Gitlab-Token"))}
 
 	hookGitHub = Hook{
 		Steps:  "Settings of the organisation or repository, Webhooks, Add webhook: the address, application/json, the secret, events Pushes and Repositories; where permissions are synced also Collaborator add, Memberships, Organizations, Teams, Team adds and Visibility changes.",
-		signed: signature("X-Hub-Signature-256"), once: true, header: "X-GitHub-Event",
+		signed: hmacInHeader("X-Hub-Signature-256"), once: true, header: "X-GitHub-Event",
 		pushes: []string{"push", "create", "delete"}, changes: []string{"repository", "public", "installation_repositories"},
 		members: []string{"member", "membership", "organization", "team", "team_add", "repository", "public"},
 	}
 	hookGitLab = Hook{
 		Steps:  "Settings of the group or project, Webhooks (or Admin, System hooks): the address, and the secret as secret token or the signing token; events Push and Tag push; where permissions are synced also Member events, which hooks of groups have, and which system hooks send anyway.",
-		signed: anyOf(tokenIn("X-Gitlab-Token"), scheme{standardHead, standardSignature}), ids: []string{"Idempotency-Key", "webhook-id"}, tokens: true, header: "X-Gitlab-Event",
+		signed: anyOf(tokenIn("X-Gitlab-Token"), scheme{hasStandardHeaders, verifyStandard}), ids: []string{"Idempotency-Key", "webhook-id"}, tokens: true, header: "X-Gitlab-Event",
 		pushes:  []string{"Push Hook", "Tag Push Hook", "push", "tag_push", "repository_update"},
 		changes: []string{"Project Hook", "Subgroup Hook", "project_create", "project_destroy", "project_rename", "project_transfer", "project_update", "group_rename"},
 		members: []string{
@@ -168,18 +170,18 @@ var (
 	}
 	hookGitea = Hook{
 		Steps:  "Settings of the organisation or repository, Webhooks, Add Gitea: the address, POST, application/json, the secret, events Push and Repository.",
-		signed: signature("X-Gitea-Signature"), once: true, header: "X-Gitea-Event",
+		signed: hmacInHeader("X-Gitea-Signature"), once: true, header: "X-Gitea-Event",
 		pushes: []string{"push", "create", "delete"}, changes: []string{"repository"},
 	}
 	hookBitbucket = Hook{
 		Steps:  "Settings of the repository, project or workspace, Webhooks: the address, the secret, triggers Push, and those of repositories.",
-		signed: signature("X-Hub-Signature"), once: true, header: "X-Event-Key",
+		signed: hmacInHeader("X-Hub-Signature"), once: true, header: "X-Event-Key",
 		pushes:  []string{"repo:push", "repo:refs_changed", "mirror:repo_synchronized"},
 		changes: []string{"repo:created", "repo:deleted", "repo:updated", "repo:transfer", "repo:modified", "project:modified"},
 	}
 	hookAzure = Hook{
 		Steps:  "Project settings, Service hooks, Web Hooks, Code pushed: the address, any user name, the secret as password.",
-		signed: secretIn(password), pushes: []string{"git.push"},
+		signed: secretIn(basicPassword), pushes: []string{"git.push"},
 		changes: []string{"git.repo.created", "git.repo.deleted", "git.repo.renamed", "git.repo.statuschanged"},
 	}
 	hookGerrit = Hook{
@@ -189,10 +191,10 @@ var (
 	}
 )
 
-func same(a, b string) bool { return hmac.Equal([]byte(a), []byte(b)) }
+func equalInConstantTime(a, b string) bool { return hmac.Equal([]byte(a), []byte(b)) }
 
-// signature returns the scheme with the HMAC-SHA-256 of the body in a header, in hexadecimal.
-func signature(header string) scheme {
+// hmacInHeader returns the scheme with the HMAC-SHA-256 of the body in a header, in hexadecimal.
+func hmacInHeader(header string) scheme {
 	digits := func(d Delivery) string { return strings.TrimPrefix(d.Header(header), "sha256=") }
 	return scheme{
 		head: func(d Delivery, _ string) bool {
@@ -202,14 +204,14 @@ func signature(header string) scheme {
 		whole: func(d Delivery, secret string) bool {
 			mac := hmac.New(sha256.New, []byte(secret))
 			mac.Write(d.Body)
-			return same(digits(d), hex.EncodeToString(mac.Sum(nil)))
+			return equalInConstantTime(digits(d), hex.EncodeToString(mac.Sum(nil)))
 		},
 	}
 }
 
 // secretIn returns the scheme with the secret itself among the headers.
 func secretIn(head func(Delivery) string) scheme {
-	has := func(d Delivery, secret string) bool { return same(head(d), secret) }
+	has := func(d Delivery, secret string) bool { return equalInConstantTime(head(d), secret) }
 	return scheme{has, has}
 }
 
@@ -221,19 +223,19 @@ func tokenIn(header string) scheme {
 // maxSignatureAge is the largest difference between a signed time and now.
 const maxSignatureAge = 5 * time.Minute
 
-// standardHead reports whether a delivery has a signature and a recent time.
-func standardHead(d Delivery, _ string) bool {
-	// The time is signed, so its limit makes intercepted calls useless soon.
+// hasStandardHeaders reports whether a delivery has a signature and a recent time.
+func hasStandardHeaders(d Delivery, _ string) bool {
+	// The time is signed. So an intercepted call can be repeated only for maxSignatureAge.
 	seconds, err := strconv.ParseInt(d.Header("webhook-timestamp"), 10, 64)
 	return err == nil && d.Now.Sub(time.Unix(seconds, 0)).Abs() <= maxSignatureAge && d.Header("webhook-signature") != ""
 }
 
-// standardSignature implements the scheme of standardwebhooks.com. It signs the id, the time and
+// verifyStandard implements the scheme of standardwebhooks.com. It signs the id, the time and
 // the body, so that old calls cannot be repeated.
-func standardSignature(d Delivery, secret string) bool {
+func verifyStandard(d Delivery, secret string) bool {
 	key, err := hex.DecodeString(secret)
 	id, at := d.Header("webhook-id"), d.Header("webhook-timestamp")
-	if err != nil || !standardHead(d, secret) {
+	if err != nil || !hasStandardHeaders(d, secret) {
 		return false
 	}
 
@@ -243,11 +245,11 @@ func standardSignature(d Delivery, secret string) bool {
 	mac.Write(d.Body)
 	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 	// There may be several signatures during a change of secrets. Compare each in constant time.
-	return slices.ContainsFunc(strings.Fields(d.Header("webhook-signature")), func(given string) bool { return same(given, want) })
+	return slices.ContainsFunc(strings.Fields(d.Header("webhook-signature")), func(given string) bool { return equalInConstantTime(given, want) })
 }
 
-// password returns the password of basic authentication, or "".
-func password(d Delivery) string {
+// basicPassword returns the password of basic authentication, or "".
+func basicPassword(d Delivery) string {
 	text, ok := strings.CutPrefix(d.Header("Authorization"), "Basic ")
 	if !ok {
 		return ""
@@ -320,7 +322,7 @@ type hookRepo struct {
 	} `json:"links"`
 }
 
-func (b *hookBody) name() string {
+func (b *hookBody) eventName() string {
 	if text, ok := b.Type.(string); ok && b.EventType == "" && b.EventName == "" {
 		return text
 	}
@@ -330,14 +332,14 @@ func (b *hookBody) name() string {
 // repositories returns the URLs and paths by which a webhook names its repositories. Each code host
 // uses other fields.
 func (b *hookBody) repositories() (urls, paths []string) {
-	for _, r := range []hookRepo{b.Repository, repoIn(b.Project), b.Resource.Repository} {
+	for _, r := range []hookRepo{b.Repository, decodeRepo(b.Project), b.Resource.Repository} {
 		for _, u := range []string{r.CloneURL, r.HTMLURL, r.SSHURL, r.GitHTTPURL, r.WebURL, r.RemoteURL, r.Links.HTML.Href} {
 			if u != "" {
 				urls = append(urls, u)
 			}
 		}
 
-		for _, p := range []string{r.FullName, r.Path, r.keyed()} {
+		for _, p := range []string{r.FullName, r.Path, r.keyPath()} {
 			if p != "" {
 				paths = append(paths, p)
 			}
@@ -353,8 +355,8 @@ func (b *hookBody) repositories() (urls, paths []string) {
 	return urls, paths
 }
 
-// repoIn decodes an object, which some hosts send in place of a name.
-func repoIn(v any) (r hookRepo) {
+// decodeRepo decodes an object, which some hosts send in place of a name.
+func decodeRepo(v any) (r hookRepo) {
 	if _, ok := v.(map[string]any); !ok {
 		return r
 	}
@@ -365,8 +367,8 @@ func repoIn(v any) (r hookRepo) {
 	return r
 }
 
-// keyed returns the path of a Bitbucket Data Center repository.
-func (r *hookRepo) keyed() string {
+// keyPath returns the path of a Bitbucket Data Center repository.
+func (r *hookRepo) keyPath() string {
 	project, _ := r.Project.(map[string]any)
 	key, _ := project["key"].(string)
 	if key == "" || r.Slug == "" {

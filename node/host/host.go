@@ -56,9 +56,9 @@ type Host interface {
 
 // Finder is a host that finds a repository by its external id.
 type Finder interface {
-	// Lookup returns the repository's present state, and whether the connection still selects it.
-	// It returns ErrGone if the host does not have it, or does not show it. Any other error means
-	// that nothing is known.
+	// Lookup returns the repository's present state. chosen reports whether the connection still
+	// selects it and does not exclude it. The error is ErrGone if the host does not have the
+	// repository, or does not show it. Any other error means that nothing is known.
 	Lookup(ctx context.Context, externalID string) (r Repo, chosen bool, err error)
 }
 

@@ -145,7 +145,7 @@ func TestListDirectories_matchesGlobs(t *testing.T) {
 func TestListDirectories_issueOfAnUnreadableDirectorySaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	l := Listing{Complete: true}
-	l.unread(&fs.PathError{Op: "open", Path: "/srv/git/closed", Err: fs.ErrPermission})
+	l.addUnreadable(&fs.PathError{Op: "open", Path: "/srv/git/closed", Err: fs.ErrPermission})
 	if text := l.Warnings[0].Text; l.Complete || !strings.Contains(text, "/srv/git/closed") || !strings.Contains(text, "let the user") || Advice(l.Warnings[0].Code) != "" {
 		t.Errorf("%+v", l)
 	}

@@ -13,12 +13,12 @@ import (
 func TestList_leavesOutARepositoryWithoutAUsableName(t *testing.T) {
 	t.Parallel()
 	for kind, list := range map[string]func(found func(Repo, string) error) error{
-		"Gitea":      func(found func(Repo, string) error) error { return (&gitea{}).found(&giteaRepo{}, found) },
-		"GitHub":     func(found func(Repo, string) error) error { return (&github{}).found(&githubRepo{}, found) },
-		"GitLab":     func(found func(Repo, string) error) error { return (&gitlab{}).found(&gitlabProject{}, found) },
-		"Azure":      func(found func(Repo, string) error) error { return (&azure{}).found(&azureRepo{}, "o", found) },
-		"Cloud":      func(found func(Repo, string) error) error { return (&bitbucketCloud{}).found(&cloudRepo{}, found) },
-		"DataCenter": func(found func(Repo, string) error) error { return (&bitbucketServer{}).found(&serverRepo{}, found) },
+		"Gitea":      func(found func(Repo, string) error) error { return (&gitea{}).passOn(&giteaRepo{}, found) },
+		"GitHub":     func(found func(Repo, string) error) error { return (&github{}).passOn(&githubRepo{}, found) },
+		"GitLab":     func(found func(Repo, string) error) error { return (&gitlab{}).passOn(&gitlabProject{}, found) },
+		"Azure":      func(found func(Repo, string) error) error { return (&azure{}).passOn(&azureRepo{}, "o", found) },
+		"Cloud":      func(found func(Repo, string) error) error { return (&bitbucketCloud{}).passOn(&cloudRepo{}, found) },
+		"DataCenter": func(found func(Repo, string) error) error { return (&bitbucketServer{}).passOn(&serverRepo{}, found) },
 	} {
 		var sink recorder
 		c := newCollector(&sink, &choice{})
@@ -46,10 +46,12 @@ func TestList_leavesOutARepositoryWithoutAUsableName(t *testing.T) {
 func TestList_leavesOutARepositoryWithAnInvalidID(t *testing.T) {
 	t.Parallel()
 	for kind, list := range map[string]func(text string) ([]error, error){
-		"Gitea":      foundOf(func(r *giteaRepo, found func(Repo, string) error) error { return (&gitea{}).found(r, found) }),
-		"GitHub":     foundOf(func(r *githubRepo, found func(Repo, string) error) error { return (&github{}).found(r, found) }),
-		"GitLab":     foundOf(func(r *gitlabProject, found func(Repo, string) error) error { return (&gitlab{}).found(r, found) }),
-		"DataCenter": foundOf(func(r *serverRepo, found func(Repo, string) error) error { return (&bitbucketServer{}).found(r, found) }),
+		"Gitea":  foundOf(func(r *giteaRepo, found func(Repo, string) error) error { return (&gitea{}).passOn(r, found) }),
+		"GitHub": foundOf(func(r *githubRepo, found func(Repo, string) error) error { return (&github{}).passOn(r, found) }),
+		"GitLab": foundOf(func(r *gitlabProject, found func(Repo, string) error) error { return (&gitlab{}).passOn(r, found) }),
+		"DataCenter": foundOf(func(r *serverRepo, found func(Repo, string) error) error {
+			return (&bitbucketServer{}).passOn(r, found)
+		}),
 	} {
 		for _, id := range []string{"9223372036854775808", "-9223372036854775809", "1e300", "1.5", `"7"`, "null", "{}", "[1]", "0", "-1"} {
 			entry := `{"id": ` + id + `, "full_name": "a/b", "path_with_namespace": "a/b", "slug": "b", "project": {"key": "a"}}`

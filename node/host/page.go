@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	maxPages = 100_000 // of one target
+	maxPages = 100_000 // pages of one target
 
 	// Limits of consecutive empty pages. Hosts that omit unreadable entries have some.
 	lastEmpty = 3   // a numbered list ends there
 	maxEmpty  = 100 // other lists fail there, because a cursor may lead to more
 )
 
-// walk lists all pages, starting at first. The function read decodes a page, and returns the URL of
-// the next one, or nil after the last, and the number of entries. If a page is too large for the
-// server, walk asks for smaller pages from the function smaller, while it returns any.
-func (c *client) walk(ctx context.Context, first *url.URL, smaller func(*url.URL) *url.URL, read func(context.Context, *url.URL) (next *url.URL, entries int, err error)) error {
+// walkPages reads all pages of a list, starting at first. read decodes a page. It returns the URL of
+// the next page, or nil after the last, and the number of entries. If the server fails at a large
+// page, smaller returns the URL of a smaller one, or nil if there is none. smaller may be nil.
+func (c *client) walkPages(ctx context.Context, first *url.URL, smaller func(*url.URL) *url.URL, read func(context.Context, *url.URL) (next *url.URL, entries int, err error)) error {
 	seen, empty := map[string]bool{}, 0
 	for u := first; u != nil; {
 		if seen[u.String()] || len(seen) == maxPages {
@@ -32,15 +32,17 @@ func (c *client) walk(ctx context.Context, first *url.URL, smaller func(*url.URL
 		if err != nil {
 			// Some hosts fail at large pages, but answer smaller ones.
 			half := (*url.URL)(nil)
-			if smaller != nil && tooMuch(err) && ctx.Err() == nil {
+			if smaller != nil && smallerMayHelp(err) && ctx.Err() == nil {
 				half = smaller(u)
 			}
 			if half == nil {
 				return err
 			}
 			next = half
-		} else if empty++; entries > 0 {
+		} else if entries > 0 {
 			empty = 0
+		} else {
+			empty++
 		}
 		if empty == maxEmpty && next != nil {
 			return refusal(InvalidResponse, 0, "%s gives %d pages without an entry, and says each time that there are more", c.product, empty)
@@ -50,8 +52,8 @@ func (c *client) walk(ctx context.Context, first *url.URL, smaller func(*url.URL
 	return nil
 }
 
-// each calls take for each entry of a page, until it fails.
-func each[T any](page []T, take func(*T) error) error {
+// forEach calls take for each entry of a page, until it fails.
+func forEach[T any](page []T, take func(*T) error) error {
 	for i := range page {
 		if err := take(&page[i]); err != nil {
 			return err
@@ -60,12 +62,12 @@ func each[T any](page []T, take func(*T) error) error {
 	return nil
 }
 
-// arrays lists all pages that are plain JSON arrays, and calls take for each entry. The function
+// listArrays lists all pages that are plain JSON arrays, and calls take for each entry. The function
 // next returns the URL of the next page, from the headers and the number of entries. Such pages are
 // numbered, so the list ends after some empty pages, whatever the headers say.
-func arrays[T any](ctx context.Context, c *client, first *url.URL, smaller func(*url.URL) *url.URL, take func(*T) error, next func(at *url.URL, head http.Header, entries int) *url.URL) error {
+func listArrays[T any](ctx context.Context, c *client, first *url.URL, smaller func(*url.URL) *url.URL, take func(*T) error, next func(at *url.URL, head http.Header, entries int) *url.URL) error {
 	empty := 0
-	return c.walk(ctx, first, smaller, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
+	return c.walkPages(ctx, first, smaller, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
 		var page []T
 		head, err := c.get(ctx, u, &page)
 		if err != nil {
@@ -74,7 +76,7 @@ func arrays[T any](ctx context.Context, c *client, first *url.URL, smaller func(
 
 		// Call next first, because it may report what the headers say even if take fails.
 		after := next(u, head, len(page))
-		if err := each(page, take); err != nil {
+		if err := forEach(page, take); err != nil {
 			return nil, 0, err
 		}
 		if empty++; len(page) > 0 {
@@ -87,8 +89,8 @@ func arrays[T any](ctx context.Context, c *client, first *url.URL, smaller func(
 	})
 }
 
-// single returns a target with the one repository at a URL.
-func single[T any](c *client, name string, at *url.URL, take func(*T, func(Repo, string) error) error) target {
+// singleRepoTarget returns a target with the one repository at a URL.
+func singleRepoTarget[T any](c *client, name string, at *url.URL, take func(*T, func(Repo, string) error) error) target {
 	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
 		var r T
 		if _, err := c.getCached(ctx, at, &r); err != nil {
@@ -98,16 +100,16 @@ func single[T any](c *client, name string, at *url.URL, take func(*T, func(Repo,
 	}}
 }
 
-// tooMuch reports whether a smaller page may avoid the error: the server was too slow, failed, or
-// sent too much.
-func tooMuch(err error) bool {
+// smallerMayHelp reports whether a smaller page may avoid an error: the server was too slow, failed,
+// or sent too much.
+func smallerMayHelp(err error) bool {
 	r := (*Refusal)(nil)
 	return errors.As(err, &r) && (r.Code == Unreachable && !isPermanent(r.cause) || r.Status == http.StatusOK && r.Code == InvalidResponse)
 }
 
-// halves returns a function that halves the size of numbered pages, for walk. The new page begins
-// with the same entry.
-func halves(size string, least int) func(*url.URL) *url.URL {
+// halvePages returns a function that halves the size of a numbered page, down to least, for
+// walkPages. size is the name of the parameter. The smaller page begins with the same entry.
+func halvePages(size string, least int) func(*url.URL) *url.URL {
 	return func(u *url.URL) *url.URL {
 		q := u.Query()
 		n, err := strconv.Atoi(q.Get(size))
@@ -131,9 +133,9 @@ func atoi(s string) int {
 	return n
 }
 
-// behind returns the URL of the next page after one with n entries: from the Link header, or, if a
-// proxy removed that, the next number after a full page.
-func (c *client) behind(at *url.URL, h http.Header, n int) *url.URL {
+// nextPage returns the URL of the page after one with n entries, from the Link header. If a proxy has
+// removed that header, it counts the page number up, until a page is not full.
+func (c *client) nextPage(at *url.URL, h http.Header, n int) *url.URL {
 	q := at.Query()
 	size := atoi(q.Get("per_page"))
 	if next := c.nextLink(at, h); next != nil || h.Get("Link") != "" || size == 0 || n < size {

@@ -43,15 +43,15 @@ func Readable(ctx context.Context, own Own) (ids []string, withheld string, err 
 	return slices.Compact(ids), withheld, nil
 }
 
-// web returns the parsed URL of the host.
-func (p Person) web(usual string) (*url.URL, error) { return addressOf(p.Address, usual) }
+// hostURL returns the parsed URL of the host.
+func (p Person) hostURL(usual string) (*url.URL, error) { return addressOf(p.Address, usual) }
 
-// budget returns the key of the person's budget.
-func (p Person) budget() string { return "person " + p.Subject }
+// budgetKey returns the key of the person's budget.
+func (p Person) budgetKey() string { return "person " + p.Subject }
 
 // authorize returns a function that returns the person's Authorization header.
 func (p Person) authorize() func(context.Context) (string, error) {
-	return prefixed("Bearer ", func(context.Context) (string, error) { return p.Token, nil })
+	return withPrefix("Bearer ", func(context.Context) (string, error) { return p.Token, nil })
 }
 
 // forPerson makes a client's errors speak of a person instead of a connection.
@@ -70,7 +70,7 @@ func (c *client) forPerson(scope string) *client {
 				return r
 			}
 		}
-		return c.personal(res, body)
+		return c.personRefusal(res, body)
 	}
 	return c
 }
@@ -78,8 +78,8 @@ func (c *client) forPerson(scope string) *client {
 // barred matches messages about suspended accounts.
 var barred = regexp.MustCompile(`(?i)suspended|blocked|prohibit|deactivated|not activated|disabled`)
 
-// personal returns the refusal for an answer about a person, or nil.
-func (c *client) personal(res *http.Response, body []byte) *Refusal {
+// personRefusal returns the refusal for an answer about a person, or nil.
+func (c *client) personRefusal(res *http.Response, body []byte) *Refusal {
 	status := res.StatusCode
 	switch {
 	case status == http.StatusUnauthorized:

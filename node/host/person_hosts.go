@@ -20,8 +20,8 @@ type numberedPerson struct {
 	ID int64 `json:"id"`
 }
 
-// self returns the id of the token's owner, from a path.
-func (c *client) self(ctx context.Context, parts ...string) (string, error) {
+// fetchOwnID returns the id of the token's owner, from a path.
+func (c *client) fetchOwnID(ctx context.Context, parts ...string) (string, error) {
 	var me numberedPerson
 	if _, err := c.get(ctx, c.at(nil, parts...), &me); err != nil {
 		return "", err
@@ -39,15 +39,15 @@ type ownGitHub struct {
 
 // GitHubOwn opens GitHub with a person's token.
 func GitHubOwn(p Person, t Tools) (Own, error) {
-	web, err := p.web("https://github.com")
+	web, err := p.hostURL("https://github.com")
 	if err != nil {
 		return nil, err
 	}
-	return &ownGitHub{githubClient(t, web, "", p.budget(), p.authorize()).forPerson("repo"), web}, nil
+	return &ownGitHub{githubClient(t, web, "", p.budgetKey(), p.authorize()).forPerson("repo"), web}, nil
 }
 
 // Who returns the person's numeric id.
-func (g *ownGitHub) Who(ctx context.Context) (string, error) { return g.self(ctx, "user") }
+func (g *ownGitHub) Who(ctx context.Context) (string, error) { return g.fetchOwnID(ctx, "user") }
 
 // Repos passes the private repositories that the person may read to take. withheld says, if not
 // empty, which ones GitHub leaves out.
@@ -69,7 +69,7 @@ func (g *ownGitHub) Repos(ctx context.Context, take func(string)) (withheld stri
 
 	// Public repositories need not be listed.
 	q := url.Values{"visibility": {"private"}, "affiliation": {"owner,collaborator,organization_member"}, "per_page": {"100"}}
-	err = arrays(ctx, g.client, g.at(q, "user", "repos"), nil, read, func(u *url.URL, head http.Header, _ int) *url.URL {
+	err = listArrays(ctx, g.client, g.at(q, "user", "repos"), nil, read, func(u *url.URL, head http.Header, _ int) *url.URL {
 		if strings.HasPrefix(head.Get("X-GitHub-SSO"), "partial-results") {
 			withheld = "GitHub leaves out organisations with single sign-on for which the token is not authorised: sign in to them at GitHub, then link the account again"
 		}
@@ -93,15 +93,15 @@ type ownGitLab struct {
 
 // GitLabOwn opens GitLab with a person's token.
 func GitLabOwn(p Person, t Tools) (Own, error) {
-	web, err := p.web("https://gitlab.com")
+	web, err := p.hostURL("https://gitlab.com")
 	if err != nil {
 		return nil, err
 	}
-	return &ownGitLab{gitlabClient(t, web, "", p.budget(), p.authorize()).forPerson("read_api"), web}, nil
+	return &ownGitLab{gitlabClient(t, web, "", p.budgetKey(), p.authorize()).forPerson("read_api"), web}, nil
 }
 
 // Who returns the person's numeric id.
-func (g *ownGitLab) Who(ctx context.Context) (string, error) { return g.self(ctx, "user") }
+func (g *ownGitLab) Who(ctx context.Context) (string, error) { return g.fetchOwnID(ctx, "user") }
 
 // Repos lists the projects in which the person is at least a Reporter.
 func (g *ownGitLab) Repos(ctx context.Context, take func(string)) (withheld string, err error) {
@@ -110,7 +110,7 @@ func (g *ownGitLab) Repos(ctx context.Context, take func(string)) (withheld stri
 		"min_access_level": {strconv.Itoa(gitlabReporter)}, "visibility": {"private"}, "simple": {"true"},
 		"pagination": {"keyset"}, "order_by": {"id"}, "sort": {"asc"}, "per_page": {"100"},
 	}
-	return "", arrays(ctx, g.client, g.at(q, "projects"), nil, func(r *numberedPerson) error {
+	return "", listArrays(ctx, g.client, g.at(q, "projects"), nil, func(r *numberedPerson) error {
 		if r.ID > 0 {
 			take(externalID(config.KindGitLab, g.web, strconv.FormatInt(r.ID, 10)))
 		}
@@ -122,15 +122,15 @@ type ownGitea struct{ *gitea }
 
 // GiteaOwn opens Gitea or Forgejo with a person's token.
 func GiteaOwn(p Person, t Tools) (Own, error) {
-	web, err := p.web("https://gitea.com")
+	web, err := p.hostURL("https://gitea.com")
 	if err != nil {
 		return nil, err
 	}
-	return &ownGitea{&gitea{web: web, client: giteaClient(t, web, "", p.budget(), p.authorize()).forPerson("read:repository")}}, nil
+	return &ownGitea{&gitea{web: web, client: giteaClient(t, web, "", p.budgetKey(), p.authorize()).forPerson("read:repository")}}, nil
 }
 
 // Who returns the person's numeric id.
-func (g *ownGitea) Who(ctx context.Context) (string, error) { return g.self(ctx, "user") }
+func (g *ownGitea) Who(ctx context.Context) (string, error) { return g.fetchOwnID(ctx, "user") }
 
 // Repos lists what the person owns, collaborates in, or has through a team. In some of these, the
 // person may read only issues.
@@ -142,13 +142,13 @@ func (g *ownGitea) Repos(ctx context.Context, take func(string)) (withheld strin
 			Pull bool `json:"pull"`
 		} `json:"permissions"`
 	}
-	return "", arrays(ctx, g.client, g.page("user", "repos"), halves("limit", 5), func(r *repo) error {
+	return "", listArrays(ctx, g.client, g.firstPage("user", "repos"), halvePages("limit", 5), func(r *repo) error {
 		// Public repositories need not be listed.
 		if r.ID > 0 && r.Private && r.Permissions.Pull {
 			take(externalID(config.KindGitea, g.web, strconv.FormatInt(r.ID, 10)))
 		}
 		return nil
-	}, g.after)
+	}, g.pageAfter)
 }
 
 type ownBitbucketCloud struct{ *bitbucketCloud }
@@ -160,7 +160,7 @@ func BitbucketCloudOwn(p Person, t Tools) (Own, error) {
 		return nil, err
 	}
 	b := opened.(*bitbucketCloud)
-	b.authorize, b.client.budget = p.authorize(), t.Budgets.of(b.base.Host, p.budget())
+	b.authorize, b.client.budget = p.authorize(), t.Budgets.budgetFor(b.base.Host, p.budgetKey())
 	b.forPerson("repository")
 	return &ownBitbucketCloud{b}, nil
 }
@@ -228,7 +228,7 @@ func BitbucketServerOwn(p Person, t Tools) (Own, error) {
 		return nil, err
 	}
 	b := opened.(*bitbucketServer)
-	b.authorize, b.client.budget = p.authorize(), t.Budgets.of(b.web.Host, p.budget())
+	b.authorize, b.client.budget = p.authorize(), t.Budgets.budgetFor(b.web.Host, p.budgetKey())
 	b.forPerson("REPO_READ")
 	return &ownBitbucketServer{b}, nil
 }
@@ -252,7 +252,7 @@ func (b *ownBitbucketServer) Repos(ctx context.Context, take func(string)) (with
 	q := serverPage()
 	q.Set("permission", "REPO_READ")
 	q.Set("visibility", "private")
-	return "", b.listing("repositories of a person", q, "repos").list(ctx, func(r Repo, _ string) error {
+	return "", b.listTarget("repositories of a person", q, "repos").list(ctx, func(r Repo, _ string) error {
 		take(r.ExternalID)
 		return nil
 	})
@@ -272,20 +272,20 @@ func AzureDevOpsOwn(p Person, t Tools) (Own, error) {
 	}
 	a := opened.(*azure)
 	a.authorize = func(context.Context) (string, error) { return azureSecret(p.Token), nil }
-	a.client.budget = t.Budgets.of(a.web.Host, p.budget())
+	a.client.budget = t.Budgets.budgetFor(a.web.Host, p.budgetKey())
 
 	// Azure answers a bad token with a sign-in page.
 	a.client.explain = nil
-	a.client.signIn = func() *Refusal {
+	a.client.signInRefusal = func() *Refusal {
 		return refusal(TokenRefused, http.StatusUnauthorized, "%s refuses the person's token: it was revoked, has ended, or lacks the scope Code (read); link the account again", a.product)
 	}
 	a.forPerson("Code (read)")
 	return &ownAzure{a, p.Within}, nil
 }
 
-// each calls ask for each organisation. It returns those that refuse the person, and fails if all
+// eachOrg calls ask for each organisation. It returns those that refuse the person, and fails if all
 // do.
-func (a *ownAzure) each(ask func(org string) error) (refusing []string, err error) {
+func (a *ownAzure) eachOrg(call func(org string) error) (refusing []string, err error) {
 	if len(a.within) == 0 {
 		return nil, errors.New("no connection of the configuration names an organisation there")
 	}
@@ -293,7 +293,7 @@ func (a *ownAzure) each(ask func(org string) error) (refusing []string, err erro
 	// A token may be for one organisation only. The others treat it as anonymous.
 	var last *Refusal
 	for _, org := range a.within {
-		err := ask(org)
+		err := call(org)
 		if r := (*Refusal)(nil); errors.As(err, &r) && r.Code == TokenRefused {
 			refusing, last = append(refusing, org), r
 			continue
@@ -313,7 +313,7 @@ func (a *ownAzure) each(ask func(org string) error) (refusing []string, err erro
 // have a descriptor too.
 func (a *ownAzure) Who(ctx context.Context) (subject string, err error) {
 	const nobody = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
-	_, err = a.each(func(org string) error {
+	_, err = a.eachOrg(func(org string) error {
 		if subject != "" {
 			return nil // another organisation has answered
 		}
@@ -330,7 +330,7 @@ func (a *ownAzure) Who(ctx context.Context) (subject string, err error) {
 
 		switch {
 		case data.Person.ID == nobody:
-			return a.signIn()
+			return a.signInRefusal()
 		case data.Person.Descriptor == "":
 			return refusal(InvalidResponse, http.StatusOK, "%s does not say whose the token is", a.product)
 		}
@@ -342,11 +342,11 @@ func (a *ownAzure) Who(ctx context.Context) (subject string, err error) {
 
 // Repos lists what the person may read in each organisation.
 func (a *ownAzure) Repos(ctx context.Context, take func(string)) (withheld string, err error) {
-	refusing, err := a.each(func(org string) error {
+	refusing, err := a.eachOrg(func(org string) error {
 		var all struct {
 			Value []azureRepo `json:"value"`
 		}
-		if err := a.ask(ctx, &all, org, "_apis", "git", "repositories"); err != nil {
+		if err := a.getLatest(ctx, &all, org, "_apis", "git", "repositories"); err != nil {
 			return err
 		}
 
@@ -384,7 +384,7 @@ func GerritOwn(p Person, t Tools) (Own, error) {
 		return basic(git.Credential{User: p.User, Password: p.Token}), nil
 	}
 	g.base = g.web.JoinPath("a") // below it, everybody must authenticate
-	g.client.budget = t.Budgets.of(g.web.Host, p.budget())
+	g.client.budget = t.Budgets.budgetFor(g.web.Host, p.budgetKey())
 	g.forPerson("")
 	return &ownGerrit{g}, nil
 }

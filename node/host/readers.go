@@ -14,9 +14,9 @@ type Readership uint8
 
 // Readerships.
 const (
-	Untold   Readership = iota // nothing usable
-	SomeTold                   // some readers, but others may read too
-	AllTold                    // all readers
+	Untold   Readership = iota // the host reports no readers
+	SomeTold                   // it reports some, but others may read too
+	AllTold                    // it reports all readers
 )
 
 // Audience is a host that reports who may read a repository's code.
@@ -39,6 +39,7 @@ func ReadershipOf(conn config.Connection) Readership {
 // people is a set of people's ids.
 type people map[string]bool
 
+// add adds a person by number. It ignores an id that is not positive.
 func (p people) add(id int64) {
 	if id > 0 {
 		p[strconv.FormatInt(id, 10)] = true
@@ -54,7 +55,7 @@ func (p people) sorted() []string {
 	return out
 }
 
-// another returns the error for a path of another repository.
-func another(path string) error {
+// errOtherRepo returns the error for a path of another repository.
+func errOtherRepo(path string) error {
 	return fmt.Errorf("%s is another repository now: its readers are asked for after the next listing", path)
 }

@@ -64,15 +64,15 @@ func (r *recording) RoundTrip(req *http.Request) (*http.Response, error) {
 
 	// Record the body as the caller reads it, so that recording reads nothing itself.
 	if res.ContentLength == 0 || res.Body == http.NoBody {
-		r.write(n, req, res, nil)
+		r.writeAnswer(n, req, res, nil)
 		return res, nil
 	}
-	res.Body = &recordedBody{ReadCloser: res.Body, done: func(body []byte) { r.write(n, req, res, body) }}
+	res.Body = &recordedBody{ReadCloser: res.Body, done: func(body []byte) { r.writeAnswer(n, req, res, body) }}
 	return res, nil
 }
 
-// write writes an answer into its own file.
-func (r *recording) write(n int, req *http.Request, res *http.Response, body []byte) {
+// writeAnswer writes an answer into its own file.
+func (r *recording) writeAnswer(n int, req *http.Request, res *http.Response, body []byte) {
 	sent := sentSecrets(req)
 	x := Recorded{Method: req.Method, URL: cutURL(req.URL, sent), Status: res.StatusCode, Header: cutHeader(res.Header, sent), Body: cutText(string(body), sent)}
 	text, err := json.MarshalIndent(x, "", "  ")
