@@ -85,16 +85,16 @@ func (f *askFlags) run(cmd *cobra.Command, c *client, args []string) error {
 		return err
 	}
 
-	// Only a terminal gets the text piece by piece: a file gets the answer alone, without text
-	// that the model wrote before it.
-	p := askPrinter{out: bufio.NewWriter(cmd.OutOrStdout()), doing: cmd.ErrOrStderr(), quiet: f.quiet, live: isTerminal(os.Stdout)}
+	// Only a terminal gets the text piece by piece. A file gets the answer alone, without what the
+	// model wrote before it.
+	p := askPrinter{out: bufio.NewWriter(cmd.OutOrStdout()), progress: cmd.ErrOrStderr(), quiet: f.quiet, live: isTerminal(os.Stdout)}
 	if *f.asJSON {
 		if err := printJSON(cmd.OutOrStdout(), map[string]string{"thread": chat.ID}); err != nil {
 			return err
 		}
-		p.out, p.doing, p.events = bufio.NewWriter(io.Discard), io.Discard, cmd.OutOrStdout()
+		p.out, p.progress, p.events = bufio.NewWriter(io.Discard), io.Discard, cmd.OutOrStdout()
 	}
-	err := c.watch(cmd.Context(), chat.ID, chat.After, p.event)
+	err := c.followEvents(cmd.Context(), chat.ID, chat.After, p.handleEvent)
 	p.out.Flush()
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (f *askFlags) run(cmd *cobra.Command, c *client, args []string) error {
 
 	// Name the thread last, also after a failure, so that the user can ask again there. --quiet
 	// shows it too, since it is not about the model's work.
-	fmt.Fprintln(p.doing, "thread: "+chat.ID)
+	fmt.Fprintln(p.progress, "thread: "+chat.ID)
 	if p.status != "done" {
 		return exitCode(1)
 	}
@@ -120,9 +120,10 @@ type askEvent struct {
 	raw string // as the API sent it
 }
 
-// watch calls fn with the events of a thread after a number. If the connection breaks, it
-// continues after the last event, as long as each connection brings at least one.
-func (c *client) watch(ctx context.Context, id string, after int, fn func(*askEvent)) error {
+// followEvents calls fn with the events of a thread after a number, until the answer ends. If the
+// connection breaks, it connects again and continues after the last event. It gives up when a
+// connection brings no event.
+func (c *client) followEvents(ctx context.Context, id string, after int, fn func(*askEvent)) error {
 	ended := false
 	for !ended {
 		before := after
@@ -155,8 +156,7 @@ func (c *client) watch(ctx context.Context, id string, after int, fn func(*askEv
 
 		resp.Body.Close()
 
-		// This client and proxies limit the time of a response, so one that ends early is no failure
-		// if it brought something.
+		// This client and proxies limit the time of a response, so a response may end early.
 		if !ended && after == before {
 			return fmt.Errorf("the connection to %s broke off", c.base)
 		}
@@ -166,25 +166,26 @@ func (c *client) watch(ctx context.Context, id string, after int, fn func(*askEv
 
 // askPrinter prints an answer as it arrives.
 type askPrinter struct {
-	out    *bufio.Writer
-	doing  io.Writer
-	quiet  bool
-	live   bool            // print text at once, even if it turns out to be no answer
-	events io.Writer       // gets each event as the API sent it; nil for none
-	text   strings.Builder // of this step
-	status string
-	cited  []string
+	out      *bufio.Writer
+	progress io.Writer
+	quiet    bool
+	live     bool            // print text at once, although the model may still discard it
+	events   io.Writer       // gets each event as the API sent it; nil for none
+	text     strings.Builder // of this step
+	status   string
+	cited    []string
 }
 
-func (p *askPrinter) event(e *askEvent) {
+// handleEvent prints an event of a question.
+func (p *askPrinter) handleEvent(e *askEvent) {
 	if p.events != nil {
 		fmt.Fprintln(p.events, e.raw)
 	}
 	switch e.Kind {
 	case "text":
-		p.write(e.Text)
+		p.writeText(e.Text)
 	case "cite":
-		p.cite(e)
+		p.printCitation(e)
 
 	// The text so far was no answer: the model calls tools or starts over. On a terminal it stays
 	// visible.
@@ -206,29 +207,29 @@ func (p *askPrinter) event(e *askEvent) {
 		p.printLine("note: " + e.Text)
 
 	case "error":
-		fmt.Fprintln(p.doing, "shoal:", e.Text)
+		fmt.Fprintln(p.progress, "shoal:", e.Text)
 	case "done":
-		p.end(e.Text)
+		p.printEnd(e.Text)
 	}
 	p.out.Flush()
 }
 
-// cite prints a citation as a number; end prints the links.
-func (p *askPrinter) cite(e *askEvent) {
+// printCitation prints a citation as a number. printEnd prints the link of each number.
+func (p *askPrinter) printCitation(e *askEvent) {
 	if e.Cite == nil {
 		return
 	}
 
 	// The node did not find the lines, so print the name without a link.
 	if e.Cite.URL == "" {
-		p.write("[" + e.Cite.Path + ", " + cmp.Or(e.Cite.State, "unverified") + "]")
+		p.writeText("[" + e.Cite.Path + ", " + cmp.Or(e.Cite.State, "unverified") + "]")
 		return
 	}
 	p.cited = append(p.cited, e.Cite.URL)
-	p.write(fmt.Sprintf("[%d]", len(p.cited)))
+	p.writeText(fmt.Sprintf("[%d]", len(p.cited)))
 }
 
-func (p *askPrinter) write(text string) {
+func (p *askPrinter) writeText(text string) {
 	p.text.WriteString(text)
 	if p.live {
 		p.out.WriteString(text)
@@ -237,11 +238,12 @@ func (p *askPrinter) write(text string) {
 
 func (p *askPrinter) printLine(line string) {
 	if !p.quiet {
-		fmt.Fprintln(p.doing, line)
+		fmt.Fprintln(p.progress, line)
 	}
 }
 
-func (p *askPrinter) end(status string) {
+// printEnd prints what is left of the answer, and the links of its citations.
+func (p *askPrinter) printEnd(status string) {
 	p.status = status
 
 	// Except on a terminal, only the last step's text is the answer.

@@ -160,7 +160,7 @@ func (f *clientFlags) fromContext() error {
 		return err
 	}
 	if f.url == "" && all.Current != "" {
-		_, of, err := all.find(nil)
+		_, of, err := all.lookUp(nil)
 		if err != nil {
 			return err
 		}
@@ -284,7 +284,7 @@ func (c *client) retryAdvice(err error) string {
 
 // send returns a successful response, whose body the caller must close, or an error.
 func (c *client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
-	req, err := c.request(ctx, method, path, body)
+	req, err := c.newRequest(ctx, method, path, body)
 	if err != nil {
 		return nil, err
 	}
@@ -305,11 +305,11 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 	}
 
 	defer resp.Body.Close()
-	return nil, c.refusal(resp)
+	return nil, c.errorOf(resp)
 }
 
-// request makes a request with the client's key.
-func (c *client) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
+// newRequest makes a request with the client's key.
+func (c *client) newRequest(ctx context.Context, method, path string, body any) (*http.Request, error) {
 	var reader io.Reader
 	mime := "application/json"
 
@@ -340,8 +340,8 @@ func (c *client) request(ctx context.Context, method, path string, body any) (*h
 	return req, nil
 }
 
-// refusal returns the error of an error response.
-func (c *client) refusal(resp *http.Response) error {
+// errorOf returns the error that a response reports.
+func (c *client) errorOf(resp *http.Response) error {
 	// Limit the body: it may be a proxy's page.
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
 

@@ -12,9 +12,9 @@ import (
 
 // naming says where the API lists the possible values of an argument.
 type naming struct {
-	path string // if it ends in =, the typed text is appended
-	list string // member of the answer that has the list; "" if the answer is the list
-	name string // member of each entry that has the name
+	path string // request path; if it ends in =, the typed text is appended
+	list string // JSON member of the answer that has the list; "": the answer is the list
+	name string // JSON member of each entry that has the name
 }
 
 // Arguments that the shell completes.

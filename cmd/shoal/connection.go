@@ -102,7 +102,7 @@ func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 // connectionAction makes a command that starts a listing and waits for its end. The exit status
 // is 1 if the listing failed.
 func connectionAction(getenv func(string) string, verb, short string) *cobra.Command {
-	var patience time.Duration
+	var timeout time.Duration
 	cmd := actionCommand(getenv, connectionNames, &cobra.Command{
 		Use:   verb + " NAME",
 		Short: short,
@@ -115,7 +115,7 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 		}
 
 		// The timeout ends the wait only; the listing goes on.
-		ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 		defer cancel()
 		after, err := waitSynced(ctx, c, before)
 		if err != nil {
@@ -130,12 +130,12 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 		return nil
 	})
 
-	cmd.Flags().DurationVar(&patience, "timeout", time.Hour, "give up waiting after this long; the listing goes on")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Hour, "give up waiting after this long; the listing goes on")
 	return cmd
 }
 
-// waitSynced waits for the end of a later attempt than that of before. It compares numbers,
-// because two attempts may end within the same second.
+// waitSynced waits until a listing later than the one in before has ended, and returns its state. It
+// compares the numbers of attempts, because two attempts may end within the same second.
 func waitSynced(ctx context.Context, c *client, before operate.ConnectionStatus) (operate.ConnectionStatus, error) {
 	for lost := 0; ; {
 		var all []operate.ConnectionStatus
@@ -191,7 +191,7 @@ func printSyncs(w io.Writer, syncs []operate.Listing, now time.Time) error {
 
 func printConnections(w io.Writer, all []operate.ConnectionStatus, now time.Time) error {
 	err := table(w, "CONNECTION\tTYPE\tSTATE\tREPOSITORIES\tLISTED\tNEXT\tPUSHES BY\tHOST", all, func(k operate.ConnectionStatus) string {
-		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", k.Name, k.Type, connectionState(&k), connectionCounts(&k), clockTime(k.SyncedAt, now, "never"), clockTime(k.NextAt, now, "now"), pushWays(&k, now), hostText(&k, now))
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", k.Name, k.Type, connectionState(&k), connectionCounts(&k), clockTime(k.SyncedAt, now, "never"), clockTime(k.NextAt, now, "now"), pushWays(&k, now), credentialText(&k, now))
 	})
 
 	for _, k := range all {
@@ -287,8 +287,8 @@ func pushWays(k *operate.ConnectionStatus, now time.Time) string {
 	return strings.Join(ways, ", ")
 }
 
-// hostText returns the host's data about the credential.
-func hostText(k *operate.ConnectionStatus, now time.Time) string {
+// credentialText returns the host's data about the credential.
+func credentialText(k *operate.ConnectionStatus, now time.Time) string {
 	text := catalog.Counted(k.Calls, "call", "calls")
 
 	// Hosts without such headers are unknown, not zero.

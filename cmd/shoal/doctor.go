@@ -81,23 +81,23 @@ func reportFindings(w io.Writer, asJSON bool, all []finding) error {
 // hostFacts are functions that examine the host; tests replace them.
 type hostFacts struct {
 	dir      string // data directory; "" if unknown
-	lookPath func(program string) (string, error)
-	version  func(ctx context.Context, program string) (string, error) // first line of --version
-	files    func() (uint64, error)                                    // limit of open files
-	disk     func(dir string) (free, all uint64, err error)            // bytes
-	clock    func() (bool, error)                                      // whether the clock is synchronized
+	lookPath func(checkProgram string) (string, error)
+	version  func(ctx context.Context, checkProgram string) (string, error) // first line of --version
+	files    func() (uint64, error)                                         // limit of open files
+	disk     func(dir string) (free, all uint64, err error)                 // bytes
+	clock    func() (bool, error)                                           // whether the clock is synchronized
 }
 
 // check examines the host on which a node is to run: its programs, limit of open files, clock and
 // free space.
 func (h *hostFacts) check(ctx context.Context) []finding {
 	all := []finding{
-		h.program(ctx, "git", "git version", "install git: without it nothing can be fetched"),
-		h.program(ctx, "ctags", "Universal Ctags", "install universal-ctags, or start nodes with --ctags off: without it there are no symbols"),
+		h.checkProgram(ctx, "git", "git version", "install git: without it nothing can be fetched"),
+		h.checkProgram(ctx, "ctags", "Universal Ctags", "install universal-ctags, or start nodes with --ctags off: without it there are no symbols"),
 	}
 
-	if n, err := h.files(); err != nil || n < usualDescriptors {
-		all = append(all, finding{"open files", fmt.Sprintf("this shell may open %d", n), fmt.Sprintf("raise the limit to %d or more: ulimit -n, or LimitNOFILE= in a unit", usualDescriptors)})
+	if n, err := h.files(); err != nil || n < warnDescriptors {
+		all = append(all, finding{"open files", fmt.Sprintf("this shell may open %d", n), fmt.Sprintf("raise the limit to %d or more: ulimit -n, or LimitNOFILE= in a unit", warnDescriptors)})
 	} else {
 		all = append(all, finding{What: "open files", Said: fmt.Sprintf("this shell may open %d", n)})
 	}
@@ -110,11 +110,11 @@ func (h *hostFacts) check(ctx context.Context) []finding {
 	if h.dir == "" {
 		return all
 	}
-	return append(all, h.freeSpace())
+	return append(all, h.checkFreeSpace())
 }
 
-// program checks that a program is installed and that its version output contains words.
-func (h *hostFacts) program(ctx context.Context, name, words, advice string) finding {
+// checkProgram checks that a program is installed and that its version output contains words.
+func (h *hostFacts) checkProgram(ctx context.Context, name, words, advice string) finding {
 	path, err := h.lookPath(name)
 	if err != nil {
 		return finding{name, "it is not on PATH", advice}
@@ -126,8 +126,8 @@ func (h *hostFacts) program(ctx context.Context, name, words, advice string) fin
 	return finding{What: name, Said: said}
 }
 
-// freeSpace checks the free space of the data directory.
-func (h *hostFacts) freeSpace() finding {
+// checkFreeSpace checks the free space of the data directory.
+func (h *hostFacts) checkFreeSpace() finding {
 	free, all, err := h.disk(h.dir)
 	switch said := fmt.Sprintf("%s of %s free in %s", bytesText(int64(free)), bytesText(int64(all)), h.dir); {
 	case err != nil:

@@ -34,29 +34,30 @@ func exitOf(err error) int {
 	return exitFailed
 }
 
-// notStartable wraps a failure of a start that would repeat until somebody changes something.
+// notStartable wraps the error of a start that will fail again until somebody changes something.
 type notStartable struct{ error }
 
 // Unwrap returns the reason.
 func (e *notStartable) Unwrap() error { return e.error }
 
-// diskFailed wraps a failure of a start that would repeat until there is space or another disk.
+// diskFailed wraps the error of a start that will fail again until the disk has space or is replaced.
 type diskFailed struct{ error }
 
 // Unwrap returns the reason.
 func (e *diskFailed) Unwrap() error { return e.error }
 
-// passing are failures of a start that may be gone at the next try.
-var passing = []error{
+// temporaryFailures are reasons for a failed start that may be gone at the next start.
+var temporaryFailures = []error{
 	cluster.ErrInUse, syscall.EADDRINUSE, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.ENETUNREACH,
 }
 
-// notStarted wraps a failure of a start, unless the next try may succeed.
-func notStarted(err error) error {
+// wrapStartFailure wraps the error of a failed start, so that exitOf tells the supervisor not to
+// start the node again. It returns a temporary failure unchanged.
+func wrapStartFailure(err error) error {
 	if cluster.DiskFault(err) {
 		return &diskFailed{err}
 	}
-	if slices.ContainsFunc(passing, func(p error) bool { return errors.Is(err, p) }) {
+	if slices.ContainsFunc(temporaryFailures, func(p error) bool { return errors.Is(err, p) }) {
 		return err
 	}
 	return &notStartable{err}

@@ -72,8 +72,8 @@ func readContexts(getenv func(string) string) (*contexts, error) {
 	return c, nil
 }
 
-// write replaces the file atomically.
-func (c *contexts) write() error {
+// save replaces the file atomically.
+func (c *contexts) save() error {
 	if c.path == "" {
 		return errors.New("there is no directory for keys: set HOME or XDG_CONFIG_HOME")
 	}
@@ -89,28 +89,28 @@ func (c *contexts) write() error {
 	return err
 }
 
-// find returns the context of a command: the one in args, else the current one.
-func (c *contexts) find(args []string) (name string, of credentials, err error) {
+// lookUp returns the context that a command names in args, else the current one.
+func (c *contexts) lookUp(args []string) (name string, found credentials, err error) {
 	name = c.Current
 	if len(args) > 0 {
 		name = args[0]
 	}
-	of, ok := c.All[name]
+	found, ok := c.All[name]
 	switch {
 	case ok:
-		return name, of, nil
+		return name, found, nil
 	case name == "":
-		return "", of, errors.New("no context is in use: `shoal login URL` makes one")
+		return "", found, errors.New("no context is in use: `shoal login URL` makes one")
 	}
-	return "", of, fmt.Errorf("there is no context %q: `shoal context list` lists them", name)
+	return "", found, fmt.Errorf("there is no context %q: `shoal context list` lists them", name)
 }
 
 // credentialsAt returns the credentials for an address: of the current context, else the first by
 // name; empty if there are none.
 func (c *contexts) credentialsAt(address string) credentials {
 	for _, name := range append([]string{c.Current}, slices.Sorted(maps.Keys(c.All))...) {
-		if of, ok := c.All[name]; ok && of.URL == strings.TrimRight(address, "/") {
-			return of
+		if creds, ok := c.All[name]; ok && creds.URL == strings.TrimRight(address, "/") {
+			return creds
 		}
 	}
 	return credentials{}
@@ -138,17 +138,17 @@ func newLogin(getenv func(string) string) *cobra.Command {
 				return err
 			}
 
-			of := credentials{URL: strings.TrimRight(args[0], "/")}
+			creds := credentials{URL: strings.TrimRight(args[0], "/")}
 			if caFile != "" {
 				// Later commands run in other directories, so store an absolute path.
-				if of.CAFile, err = filepath.Abs(caFile); err != nil {
+				if creds.CAFile, err = filepath.Abs(caFile); err != nil {
 					return err
 				}
 			}
-			if of.Key, err = askKey(cmd, of.URL, piped); err != nil {
+			if creds.Key, err = askKey(cmd, creds.URL, piped); err != nil {
 				return err
 			}
-			_, who, err := whoami(cmd, of)
+			_, who, err := whoami(cmd, creds)
 			if err != nil {
 				return err
 			}
@@ -156,17 +156,17 @@ func newLogin(getenv func(string) string) *cobra.Command {
 			if name == "" {
 				name = u.Host
 			}
-			if old := all.All[name]; old.Key != "" && old.Key != of.Key {
+			if old := all.All[name]; old.Key != "" && old.Key != creds.Key {
 				fmt.Fprintf(cmd.ErrOrStderr(), "the key that context %s had is still good: revoke it at %s/settings/keys\n", name, old.URL)
 			}
-			all.Current, all.All[name] = name, of
-			if err := all.write(); err != nil {
+			all.Current, all.All[name] = name, creds
+			if err := all.save(); err != nil {
 				return err
 			}
 			if *asJSON {
-				return printJSON(cmd.OutOrStdout(), map[string]string{"context": name, "url": of.URL, "as": who.Name, "role": who.Role.String()})
+				return printJSON(cmd.OutOrStdout(), map[string]string{"context": name, "url": creds.URL, "as": who.Name, "role": who.Role.String()})
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "signed in to %s as %s (%s); context %s is in use\n", of.URL, replaceHidden(who.Name), who.Role, name)
+			fmt.Fprintf(cmd.ErrOrStderr(), "signed in to %s as %s (%s); context %s is in use\n", creds.URL, replaceHidden(who.Name), who.Role, name)
 			return nil
 		},
 	}
@@ -194,8 +194,8 @@ func askKey(cmd *cobra.Command, address string, piped bool) (string, error) {
 }
 
 // whoami asks the cluster for the key's owner.
-func whoami(cmd *cobra.Command, of credentials) (c *client, who account.Caller, err error) {
-	f := clientFlags{url: of.URL, key: of.Key, caFile: of.CAFile, cmd: cmd}
+func whoami(cmd *cobra.Command, creds credentials) (c *client, who account.Caller, err error) {
+	f := clientFlags{url: creds.URL, key: creds.Key, caFile: creds.CAFile, cmd: cmd}
 	if c, err = f.client(); err == nil {
 		err = c.call(cmd.Context(), "GET", "/api/me", nil, &who)
 	}
@@ -214,13 +214,13 @@ func newLogout(getenv func(string) string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			name, of, err := all.find(args)
+			name, creds, err := all.lookUp(args)
 			if err != nil {
 				return err
 			}
-			said := "its key is still good: revoke it at " + of.URL + "/settings/keys"
+			said := "its key is still good: revoke it at " + creds.URL + "/settings/keys"
 			if !local {
-				if err := revokeOwn(cmd, of); err != nil {
+				if err := revokeOwn(cmd, creds); err != nil {
 					return fmt.Errorf("%w; the key is kept: try again, or forget it on this machine alone by `shoal logout --local`", err)
 				}
 				said = "its key is revoked"
@@ -230,11 +230,11 @@ func newLogout(getenv func(string) string) *cobra.Command {
 			if all.Current == name {
 				all.Current = ""
 			}
-			if err := all.write(); err != nil {
+			if err := all.save(); err != nil {
 				return err
 			}
 			if *asJSON {
-				return printJSON(cmd.OutOrStdout(), map[string]any{"context": name, "url": of.URL, "revoked": !local})
+				return printJSON(cmd.OutOrStdout(), map[string]any{"context": name, "url": creds.URL, "revoked": !local})
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "context %s is gone; %s\n", name, said)
 			return nil
@@ -245,9 +245,9 @@ func newLogout(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// revokeOwn revokes a key with itself. It is fine if the key was revoked before.
-func revokeOwn(cmd *cobra.Command, of credentials) error {
-	c, who, err := whoami(cmd, of)
+// revokeOwn revokes a key, using that key. It returns nil if the key was revoked before.
+func revokeOwn(cmd *cobra.Command, creds credentials) error {
+	c, who, err := whoami(cmd, creds)
 	if refused := (*apiError)(nil); errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
 		return nil
 	}
@@ -311,15 +311,15 @@ func newContextUse(getenv func(string) string) *cobra.Command {
 			}
 
 			// Only an existing context can become the current one.
-			name, of, err := all.find(args)
+			name, creds, err := all.lookUp(args)
 			if err != nil {
 				return err
 			}
 			all.Current = name
-			if err := all.write(); err != nil || !*asJSON {
+			if err := all.save(); err != nil || !*asJSON {
 				return err
 			}
-			return printJSON(cmd.OutOrStdout(), contextReport{name, of.URL, true})
+			return printJSON(cmd.OutOrStdout(), contextReport{name, creds.URL, true})
 		},
 	}
 	asJSON = jsonFlag(cmd)

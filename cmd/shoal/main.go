@@ -88,6 +88,6 @@ func newRoot(getenv func(string) string) *cobra.Command {
 	)
 
 	root.SetHelpCommand(newHelp())
-	strict(root)
+	makeStrict(root)
 	return root
 }

@@ -143,9 +143,9 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	return scan.Err()
 }
 
-// parse parses a message. It returns a function that sends it and writes the answer; nil if there
-// is nothing to send. It runs in the order of the messages, so that a cancellation finds its
-// call. It needs no slot, because a cancellation may have to free one.
+// parse parses a message, and returns a function that sends it and writes the answer; nil if there
+// is nothing to send. It cancels a call at once, without waiting for a slot. It must be called in
+// the order of the messages, so that a cancellation finds its call.
 func (b *stdio) parse(ctx context.Context, line []byte) (pass func()) {
 	if len(line) == 0 {
 		return nil
@@ -153,13 +153,13 @@ func (b *stdio) parse(ctx context.Context, line []byte) (pass func()) {
 
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
-		b.fail(nil, -32700, "the message is not JSON: "+err.Error())
+		b.writeError(nil, -32700, "the message is not JSON: "+err.Error())
 		return nil
 	}
 
 	// The server keeps no sessions, so cancel a call by closing its request.
 	if m.Method == "notifications/cancelled" {
-		b.cancel(string(m.Params.RequestID))
+		b.cancelCall(string(m.Params.RequestID))
 		return nil
 	}
 
@@ -172,18 +172,18 @@ func (b *stdio) parse(ctx context.Context, line []byte) (pass func()) {
 	}
 
 	return func() {
-		defer b.forget(id, cancel)
+		defer b.removeRunning(id, cancel)
 
 		// Notifications and cancelled calls get no answer.
 		err := b.post(ctx, line, &m)
 		if err != nil && ctx.Err() == nil && id != "" {
-			b.fail(m.ID, -32000, err.Error())
+			b.writeError(m.ID, -32000, err.Error())
 		}
 	}
 }
 
-// forget forgets a message after its answer.
-func (b *stdio) forget(id string, cancel context.CancelFunc) {
+// removeRunning removes a message from b.running after its answer.
+func (b *stdio) removeRunning(id string, cancel context.CancelFunc) {
 	cancel()
 
 	b.mu.Lock()
@@ -191,7 +191,8 @@ func (b *stdio) forget(id string, cancel context.CancelFunc) {
 	delete(b.running, id)
 }
 
-func (b *stdio) cancel(id string) {
+// cancelCall cancels the running call with an id, if there is one.
+func (b *stdio) cancelCall(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if stop, ok := b.running[id]; ok {
@@ -205,7 +206,7 @@ func (b *stdio) post(ctx context.Context, line []byte, m *message) error {
 	if err != nil {
 		return err
 	}
-	b.headers(req.Header, m)
+	b.setHeaders(req.Header, m)
 
 	resp, err := b.client.http.Do(req)
 	if err != nil {
@@ -217,12 +218,12 @@ func (b *stdio) post(ctx context.Context, line []byte, m *message) error {
 	kind := resp.Header.Get("Content-Type")
 	switch {
 	case strings.HasPrefix(kind, "text/event-stream"):
-		return b.events(resp.Body)
+		return b.passEvents(resp.Body)
 	case resp.StatusCode == http.StatusAccepted:
 		return nil
 	}
 
-	// Far above any tool's answer: the limit is for proxies that answer instead of the server.
+	// The limit is far above any tool's answer. It guards against proxies that answer instead.
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
 	if err != nil {
 		return fmt.Errorf("answer of %s: %w", b.client.base, err)
@@ -234,7 +235,7 @@ func (b *stdio) post(ctx context.Context, line []byte, m *message) error {
 		Message string `json:"message"`
 	}
 	if json.Unmarshal(text, &answered) == nil && answered.Version == "2.0" {
-		return b.write(text)
+		return b.writeMessage(text)
 	}
 	if answered.Message != "" {
 		return errors.New(answered.Message)
@@ -243,18 +244,17 @@ func (b *stdio) post(ctx context.Context, line []byte, m *message) error {
 	return fmt.Errorf("%s answered %s: %.200s", b.client.base, resp.Status, text)
 }
 
-// headers sets the headers of the protocol. Newer versions repeat parts of the message there, so
+// setHeaders sets the headers of the protocol. Newer versions repeat parts of the message there, so
 // that proxies need not read the body.
-func (b *stdio) headers(h http.Header, m *message) {
+func (b *stdio) setHeaders(h http.Header, m *message) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Accept", "application/json, text/event-stream")
 	if b.client.key != "" {
 		h.Set("Authorization", "Bearer "+b.client.key)
 	}
 
-	b.mu.Lock()
-
 	// In the newest protocol each message has the version; in older ones only the handshake does.
+	b.mu.Lock()
 	version := cmp.Or(m.Params.Meta.Version, b.version)
 	b.mu.Unlock()
 
@@ -288,8 +288,8 @@ func headerText(s string) string {
 	return s
 }
 
-// events writes the messages of an event stream.
-func (b *stdio) events(r io.Reader) error {
+// passEvents writes the messages of an event stream.
+func (b *stdio) passEvents(r io.Reader) error {
 	in := bufio.NewReader(r)
 	var data []byte
 	for {
@@ -301,7 +301,7 @@ func (b *stdio) events(r io.Reader) error {
 
 		// An empty line ends a message, which may have several data lines.
 		if len(line) == 0 && len(data) > 0 {
-			if err := b.write(data); err != nil {
+			if err := b.writeMessage(data); err != nil {
 				return err
 			}
 			data = nil
@@ -316,9 +316,9 @@ func (b *stdio) events(r io.Reader) error {
 	}
 }
 
-// write sends one message to the agent on one line. It stores the protocol version from the
+// writeMessage sends one message to the agent on one line. It stores the protocol version from the
 // answer to initialize.
-func (b *stdio) write(text []byte) error {
+func (b *stdio) writeMessage(text []byte) error {
 	var line bytes.Buffer
 	if err := json.Compact(&line, text); err != nil {
 		return fmt.Errorf("answer of %s: %w", b.client.base, err)
@@ -340,13 +340,13 @@ func (b *stdio) write(text []byte) error {
 	return err
 }
 
-// fail answers a message with a JSON-RPC error.
-func (b *stdio) fail(id json.RawMessage, code int, text string) {
+// writeError answers a message with a JSON-RPC error.
+func (b *stdio) writeError(id json.RawMessage, code int, text string) {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
 	answer, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": text}})
 	if err == nil {
-		_ = b.write(answer) // the agent may have gone
+		_ = b.writeMessage(answer) // the agent may have gone
 	}
 }

@@ -19,8 +19,8 @@ const (
 	colorOff   = "\x1b[0m"
 )
 
-// widest limits the bytes of a line on a terminal. A longer line is cut around its first match.
-const widest = 400
+// maxLineBytes limits the bytes of a line on a terminal. A longer line is cut around its first match.
+const maxLineBytes = 400
 
 // printer prints results as lines.
 type printer struct {
@@ -37,7 +37,8 @@ func (p *printer) paint(color, s string) {
 	p.out.WriteString(s)
 }
 
-func (p *printer) name(f *fileAnswer) {
+// printName prints the repository and the path of a file.
+func (p *printer) printName(f *fileAnswer) {
 	p.paint(colorName, p.sanitize(f.Repository))
 	p.paint(colorMark, ":")
 	p.paint(colorName, oneLine(f.FileName.Text))
@@ -55,9 +56,9 @@ func oneLine(name string) string {
 // span is a range of matching bytes in a line.
 type span struct{ from, to int }
 
-// file prints every line with a match, and with context the lines around them. As in grep,
+// printFile prints every line with a match, and with context the lines around them. As in grep,
 // context lines have dashes instead of colons, and a line of two dashes marks a gap.
-func (p *printer) file(f *fileAnswer, context bool) {
+func (p *printer) printFile(f *fileAnswer, context bool) {
 	last := 0
 	for i := range f.Chunks {
 		c := &f.Chunks[i]
@@ -74,8 +75,9 @@ func (p *printer) file(f *fileAnswer, context bool) {
 			text := strings.TrimRight(line, "\r\n")
 			spans := c.spans(offset, len(text))
 			if len(spans) > 0 || context {
-				first, rest := offset == c.ContentStart.ByteOffset, offset+len(line)-c.ContentStart.ByteOffset < len(c.Content)
-				p.line(f, number, text, spans, first && c.Cut.Before > 0, !rest && c.Cut.After > 0)
+				atStart := offset == c.ContentStart.ByteOffset
+				atEnd := offset+len(line)-c.ContentStart.ByteOffset >= len(c.Content)
+				p.printLine(f, number, text, spans, atStart && c.Cut.Before > 0, atEnd && c.Cut.After > 0)
 			}
 			last = number
 			number++
@@ -97,31 +99,31 @@ func (c *chunkAnswer) spans(offset, n int) []span {
 	return out
 }
 
-// line prints a line. before and after report that the answer has cut it there.
-func (p *printer) line(f *fileAnswer, number int, text string, spans []span, before, after bool) {
+// printLine prints a line. cutBefore and cutAfter mean that the answer lacks its beginning or end.
+func (p *printer) printLine(f *fileAnswer, number int, text string, spans []span, cutBefore, cutAfter bool) {
 	// As in grep, a context line has dashes.
 	sep := ":"
 	if len(spans) == 0 {
 		sep = "-"
 	}
 
-	p.name(f)
+	p.printName(f)
 	p.paint(colorMark, sep)
 	p.paint(colorLine, strconv.Itoa(number))
 	p.paint(colorMark, sep)
 
 	// Cut long lines on a terminal only.
 	from, to := 0, len(text)
-	if p.terminal && len(text) > widest {
+	if p.terminal && len(text) > maxLineBytes {
 		from, to = visiblePart(text, spans)
 	}
 
-	if from > 0 || before {
+	if from > 0 || cutBefore {
 		p.out.WriteString("…")
 	}
 
-	// Skip overlapping matches and those outside of the window, so that the line's text stays
-	// intact.
+	// Skip matches that overlap an earlier one or lie outside of the window. The line's text is
+	// printed whole.
 	at := from
 	for _, s := range spans {
 		if s.from < at || s.to > to {
@@ -135,7 +137,7 @@ func (p *printer) line(f *fileAnswer, number int, text string, spans []span, bef
 	}
 
 	p.out.WriteString(p.sanitize(text[at:to]))
-	if to < len(text) || after {
+	if to < len(text) || cutAfter {
 		p.out.WriteString("…")
 	}
 	p.out.WriteByte('\n')
@@ -144,10 +146,10 @@ func (p *printer) line(f *fileAnswer, number int, text string, spans []span, bef
 // visiblePart returns the part of a long line around its first match.
 func visiblePart(text string, spans []span) (from, to int) {
 	if len(spans) > 0 {
-		from = max(0, spans[0].from-widest/4)
+		from = max(0, spans[0].from-maxLineBytes/4)
 	}
 
-	to = min(len(text), from+widest)
+	to = min(len(text), from+maxLineBytes)
 
 	// Do not cut a UTF-8 character: its later bytes are 10xxxxxx.
 	for from > 0 && text[from]&0xC0 == 0x80 {

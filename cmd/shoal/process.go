@@ -17,9 +17,9 @@ import (
 
 // Numbers of file descriptors. Open index files use none; git, other nodes and clients do.
 const (
-	fewestDescriptors = 256  // with fewer, a node does not start
-	usualDescriptors  = 4096 // with fewer, it warns
-	mostConnections   = 65536
+	minDescriptors  = 256   // with fewer, a node does not start
+	warnDescriptors = 4096  // with fewer, it warns
+	maxConnections  = 65536 // of clients, however many descriptors there are
 )
 
 // processLimits derives the limits for clients from those of this process.
@@ -35,20 +35,21 @@ func processLimits(rate float64, log *slog.Logger) (api.Limits, error) {
 		return api.Limits{}, err
 	}
 
-	if files.Cur < usualDescriptors {
+	if files.Cur < warnDescriptors {
 		log.Warn("the limit of open files is low: raise it with ulimit -n, or with LimitNOFILE= in a systemd unit",
-			"limit", files.Cur, "want", usualDescriptors, "connections", connections)
+			"limit", files.Cur, "want", warnDescriptors, "connections", connections)
 	}
 
 	return api.Limits{Rate: rate, Connections: connections, Memory: memoryFor(os.DirFS("/"))}, nil
 }
 
-// connectionsFor leaves half of the descriptors to the rest of the node.
+// connectionsFor returns the limit of clients' connections: half of the descriptors. The rest of the
+// node uses the other half.
 func connectionsFor(descriptors uint64) (int, error) {
-	if descriptors < fewestDescriptors {
-		return 0, fmt.Errorf("the limit of open files is %d, and a node needs %d at least: raise it with ulimit -n, or with LimitNOFILE= in a systemd unit", descriptors, fewestDescriptors)
+	if descriptors < minDescriptors {
+		return 0, fmt.Errorf("the limit of open files is %d, and a node needs %d at least: raise it with ulimit -n, or with LimitNOFILE= in a systemd unit", descriptors, minDescriptors)
 	}
-	return int(min(descriptors/2, mostConnections)), nil
+	return int(min(descriptors/2, maxConnections)), nil
 }
 
 // memoryFor returns a quarter of this process's memory limit: the lowest of GOMEMLIMIT, its
@@ -56,29 +57,29 @@ func connectionsFor(descriptors uint64) (int, error) {
 func memoryFor(root fs.FS) int64 {
 	// usual applies if nothing is known. A quarter of less than least would be useless.
 	const usual, least = 4 << 30, 256 << 20
-	most := int64(math.MaxInt64)
+	lowest := int64(math.MaxInt64)
 
 	// Without GOMEMLIMIT this is the largest number.
 	if limit := debug.SetMemoryLimit(-1); limit > 0 {
-		most = limit
+		lowest = limit
 	}
 
 	// A container sees the whole machine's memory, so take the lowest limit.
 	for _, found := range []int64{groupMemory(root), machineMemory(root)} {
 		if found > 0 {
-			most = min(most, found)
+			lowest = min(lowest, found)
 		}
 	}
 
-	if most == math.MaxInt64 {
-		most = usual
+	if lowest == math.MaxInt64 {
+		lowest = usual
 	}
-	return max(most, least) / 4
+	return max(lowest, least) / 4
 }
 
 // groupMemory returns the lowest limit of the process's control group and its parents; 0 if there
 // is none.
-func groupMemory(root fs.FS) (least int64) {
+func groupMemory(root fs.FS) (lowest int64) {
 	text, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
 		return 0
@@ -94,15 +95,15 @@ func groupMemory(root fs.FS) (least int64) {
 		// The limits of parent groups apply too.
 		for dir := path; ; dir = filepath.Dir(dir) {
 			raw, err := fs.ReadFile(root, filepath.Join("sys/fs/cgroup", dir, "memory.max"))
-			if n, bad := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64); err == nil && bad == nil && (least == 0 || n < least) {
-				least = n
+			if n, bad := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64); err == nil && bad == nil && (lowest == 0 || n < lowest) {
+				lowest = n
 			}
 			if dir == "/" || dir == "." {
 				break
 			}
 		}
 	}
-	return least
+	return lowest
 }
 
 // machineMemory returns the memory of the machine; 0 if unknown.

@@ -16,9 +16,9 @@ import (
 )
 
 // withTimeout returns a context with a timeout; 0 means none.
-func withTimeout(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
-	if patience > 0 {
-		return context.WithTimeout(ctx, patience)
+func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout > 0 {
+		return context.WithTimeout(ctx, timeout)
 	}
 	return ctx, func() {}
 }
@@ -148,7 +148,7 @@ const (
 )
 
 func (b *bar) draw(s *node.StatusResponse) {
-	line := b.line(s)
+	line := b.progressText(s)
 	if line == b.last {
 		return
 	}
@@ -169,8 +169,8 @@ func (b *bar) clear() {
 	b.last = ""
 }
 
-// line shows how many repositories are done, and the progress of those being indexed.
-func (b *bar) line(s *node.StatusResponse) string {
+// progressText shows how many repositories are done, and the progress of those being indexed.
+func (b *bar) progressText(s *node.StatusResponse) string {
 	if s.Node == "" {
 		return "starting"
 	}

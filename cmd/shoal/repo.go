@@ -86,7 +86,7 @@ func findRepo(ctx context.Context, c *client, name string) (uint32, error) {
 	// The query matches parts of names, so the exact name may be on any page.
 	var near []browse.RepoInfo
 	for page := 1; ; page++ {
-		list, err := reposLike(ctx, c, name, page)
+		list, err := listReposLike(ctx, c, name, page)
 		if err != nil {
 			return 0, err
 		}
@@ -98,7 +98,7 @@ func findRepo(ctx context.Context, c *client, name string) (uint32, error) {
 		}
 
 		// Keep the first few as suggestions.
-		near = append(near, list[:min(len(list), mostNear-len(near))]...)
+		near = append(near, list[:min(len(list), maxSuggestions-len(near))]...)
 		if len(list) < reposPerPage {
 			break
 		}
@@ -106,29 +106,29 @@ func findRepo(ctx context.Context, c *client, name string) (uint32, error) {
 
 	// If the mistake is before the last slash, search for the rest.
 	if base := path.Base(name); len(near) == 0 && base != name {
-		list, err := reposLike(ctx, c, base, 1)
+		list, err := listReposLike(ctx, c, base, 1)
 		if err != nil {
 			return 0, err
 		}
-		near = list[:min(len(list), mostNear)]
+		near = list[:min(len(list), maxSuggestions)]
 	}
 
-	return 0, noRepo(name, near)
+	return 0, unknownRepo(name, near)
 }
 
 const (
-	reposPerPage = 100
-	mostNear     = 3 // suggested names
+	reposPerPage   = 100
+	maxSuggestions = 3 // suggested names
 )
 
-// reposLike returns a page of the repositories whose names contain text.
-func reposLike(ctx context.Context, c *client, text string, page int) (list []browse.RepoInfo, err error) {
+// listReposLike returns a page of the repositories whose names contain text.
+func listReposLike(ctx context.Context, c *client, text string, page int) (list []browse.RepoInfo, err error) {
 	target := fmt.Sprintf("/api/repos?query=%s&perPage=%d&page=%d", url.QueryEscape(text), reposPerPage, page)
 	return list, c.call(ctx, "GET", target, nil, &list)
 }
 
-// noRepo returns the error for an unknown name, with similar names.
-func noRepo(name string, near []browse.RepoInfo) error {
+// unknownRepo returns the error for an unknown name, with similar names.
+func unknownRepo(name string, near []browse.RepoInfo) error {
 	if len(near) == 0 {
 		return fmt.Errorf("there is no repository %q; names are written in full, as in github.com/acme/app", name)
 	}

@@ -23,7 +23,7 @@ import (
 type searchAnswer struct {
 	Stats      search.Stats       `json:"stats"`
 	Files      []fileAnswer       `json:"files"`
-	Repos      []repoAnswer       `json:"repositoryInfo"`
+	Repos      []repoName         `json:"repositoryInfo"`
 	Exhaustive bool               `json:"isSearchExhaustive"`
 	Gaps       []coverage.Gap     `json:"notSearched"`
 	Cluster    search.ClusterInfo `json:"cluster"`
@@ -41,7 +41,7 @@ func commitText(p search.PastRepo) string {
 	return text
 }
 
-type repoAnswer struct{ Name string }
+type repoName struct{ Name string }
 
 type fileAnswer struct {
 	FileName   struct{ Text string } `json:"fileName"`
@@ -109,7 +109,7 @@ func (f *searchFlags) run(cmd *cobra.Command, c *client, args []string) error {
 
 	// Queries about commits have another route and output.
 	if q, err := language.Parse(query, language.Options{Regexp: f.regex, CaseSensitive: f.caseSensitive}); err == nil && q.Type.Changes() {
-		return f.commits(cmd, c, query)
+		return f.searchCommits(cmd, c, query)
 	}
 
 	began := time.Now()
@@ -132,7 +132,7 @@ func (f *searchFlags) run(cmd *cobra.Command, c *client, args []string) error {
 	}
 
 	out := bufio.NewWriterSize(cmd.OutOrStdout(), 64<<10)
-	if err := f.print(out, raw, &answer); err != nil {
+	if err := f.printAnswer(out, raw, &answer); err != nil {
 		return err
 	}
 	if err := out.Flush(); err != nil {
@@ -140,7 +140,7 @@ func (f *searchFlags) run(cmd *cobra.Command, c *client, args []string) error {
 	}
 
 	// The summary goes to standard error, so that a pipe gets only results.
-	f.summary(cmd.ErrOrStderr(), &answer, took)
+	f.printSummary(cmd.ErrOrStderr(), &answer, took)
 	if len(answer.Files) == 0 && len(answer.onlyRepos()) == 0 {
 		return exitCode(1)
 	}
@@ -148,7 +148,7 @@ func (f *searchFlags) run(cmd *cobra.Command, c *client, args []string) error {
 }
 
 // onlyRepos returns the repositories if the answer has nothing else, as with type:repo.
-func (a *searchAnswer) onlyRepos() []repoAnswer {
+func (a *searchAnswer) onlyRepos() []repoName {
 	if len(a.Files) > 0 {
 		return nil
 	}
@@ -159,8 +159,9 @@ func (a *searchAnswer) onlyRepos() []repoAnswer {
 // limit.
 func (f *searchFlags) onlyCount() bool { return f.count && !f.asJSON }
 
-func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *searchAnswer) error {
-	p, err := f.printer(out)
+// printAnswer prints the results in the form that the flags ask for. raw is the answer as JSON.
+func (f *searchFlags) printAnswer(out *bufio.Writer, raw json.RawMessage, answer *searchAnswer) error {
+	p, err := f.newPrinter(out)
 	if err != nil {
 		return err
 	}
@@ -187,17 +188,17 @@ func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *sear
 	// A file found by its name has no lines.
 	for i := range answer.Files {
 		if f.filesOnly || len(answer.Files[i].Chunks) == 0 {
-			p.name(&answer.Files[i])
+			p.printName(&answer.Files[i])
 			out.WriteByte('\n')
 			continue
 		}
-		p.file(&answer.Files[i], f.context > 0)
+		p.printFile(&answer.Files[i], f.context > 0)
 	}
 	return nil
 }
 
-// summary prints the counts on a terminal, and always a note if the answer is incomplete.
-func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) {
+// printSummary prints the counts on a terminal, and always a note if the answer is incomplete.
+func (f *searchFlags) printSummary(w io.Writer, a *searchAnswer, took time.Duration) {
 	for _, p := range a.Past {
 		fmt.Fprintln(w, "shoal:", commitText(p))
 	}
@@ -220,9 +221,9 @@ func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) 
 	}
 }
 
-// incompleteReason returns why an answer is incomplete; "" if it is complete. numbers reports that only
-// counts are printed.
-func (a *searchAnswer) incompleteReason(numbers bool) string {
+// incompleteReason returns why an answer is incomplete; "" if it is complete. countsOnly means that
+// only counts are printed.
+func (a *searchAnswer) incompleteReason(countsOnly bool) string {
 	missing := len(a.Cluster.ReposMissing)
 	names := replaceHidden(strings.Join(a.Cluster.ReposMissing, ", "))
 
@@ -238,7 +239,7 @@ func (a *searchAnswer) incompleteReason(numbers bool) string {
 
 	case a.Stats.FlushReason == "timeout":
 		return "time ran out; narrow the query"
-	case missing == mostMissing:
+	case missing == maxMissing:
 		return fmt.Sprintf("%d repositories or more could not be searched, as %s; shoal status has why", missing, names)
 	case missing > 0:
 		return fmt.Sprintf("%s could not be searched: %s; shoal status has why", catalog.Counted(missing, "repository", "repositories"), names)
@@ -249,7 +250,7 @@ func (a *searchAnswer) incompleteReason(numbers bool) string {
 		return a.missingRevision()
 
 	// The counts cover everything, whatever the limit of matches.
-	case numbers:
+	case countsOnly:
 		return ""
 	}
 	return "a limit was reached; raise it with --matches or narrow the query"
@@ -265,5 +266,5 @@ func (a *searchAnswer) missingRevision() string {
 	return ""
 }
 
-// mostMissing is how many missing repositories a node names at most.
-const mostMissing = 20
+// maxMissing is how many missing repositories a node names at most.
+const maxMissing = 20

@@ -40,14 +40,14 @@ type commitsEvent struct {
 	commitsAnswer
 }
 
-// commits searches commits, and prints them as they come, as git log does.
-func (f *searchFlags) commits(cmd *cobra.Command, c *client, query string) error {
+// searchCommits searches commits, and prints them as they come, as git log does.
+func (f *searchFlags) searchCommits(cmd *cobra.Command, c *client, query string) error {
 	matches := min(f.matches, search.MaxStreamedCommits)
 	if f.onlyCount() {
 		matches = 1
 	}
 	out := bufio.NewWriterSize(cmd.OutOrStdout(), 64<<10)
-	p, err := f.printer(out)
+	p, err := f.newPrinter(out)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (f *searchFlags) commits(cmd *cobra.Command, c *client, query string) error
 		case f.asJSON:
 			parts = append(parts, part...)
 		case !f.count:
-			p.commits(part, f.filesOnly)
+			p.printCommits(part, f.filesOnly)
 		}
 		return out.Flush()
 	})
@@ -83,7 +83,7 @@ func (f *searchFlags) commits(cmd *cobra.Command, c *client, query string) error
 		return err
 	}
 
-	answer.lacks(cmd.ErrOrStderr(), shown, f.onlyCount())
+	answer.printGaps(cmd.ErrOrStderr(), shown, f.onlyCount())
 	if answer.Total == 0 {
 		return exitCode(1)
 	}
@@ -126,8 +126,8 @@ func (c *client) streamCommits(ctx context.Context, body map[string]any, each fu
 	return nil, fmt.Errorf("the connection to %s broke off", c.nodeName())
 }
 
-// commits prints commits with their changed lines, or only one line each with namesOnly.
-func (p *printer) commits(part []search.FoundCommit, namesOnly bool) {
+// printCommits prints commits with their changed lines, or only one line each with namesOnly.
+func (p *printer) printCommits(part []search.FoundCommit, namesOnly bool) {
 	for _, c := range part {
 		subject, _, _ := strings.Cut(c.Message, "\n")
 		p.paint(colorCommit, c.ID[:min(len(c.ID), 12)])
@@ -152,7 +152,7 @@ func (p *printer) commits(part []search.FoundCommit, namesOnly bool) {
 				p.paint(colorMark, fmt.Sprintf("  @@ -%d,%d +%d,%d @@", h.Old.Start, h.Old.Lines, h.New.Start, h.New.Lines))
 				p.out.WriteByte('\n')
 				for line := range strings.Lines(h.Body) {
-					p.changed(strings.TrimRight(line, "\r\n"))
+					p.printChanged(strings.TrimRight(line, "\r\n"))
 				}
 			}
 			if file.MoreHunks > 0 {
@@ -165,23 +165,23 @@ func (p *printer) commits(part []search.FoundCommit, namesOnly bool) {
 	}
 }
 
-// changed writes a line with its sign.
-func (p *printer) changed(line string) {
+// printChanged prints a changed line, which begins with its sign, in the color of the sign.
+func (p *printer) printChanged(line string) {
 	color := colorAdded
 	if strings.HasPrefix(line, "-") {
 		color = colorRemoved
 	}
-	if p.terminal && len(line) > widest {
-		line = strings.ToValidUTF8(line[:widest], "") + "…"
+	if p.terminal && len(line) > maxLineBytes {
+		line = strings.ToValidUTF8(line[:maxLineBytes], "") + "…"
 	}
 	p.out.WriteString("  ")
 	p.paint(color, p.sanitize(line))
 	p.out.WriteByte('\n')
 }
 
-// lacks writes hints, and a line for each reason why results may be missing. numbers says that only
+// printGaps writes hints, and a line for each reason why results may be missing. countsOnly means that only
 // counts were printed.
-func (a *commitsAnswer) lacks(w io.Writer, shown int, numbers bool) {
+func (a *commitsAnswer) printGaps(w io.Writer, shown int, countsOnly bool) {
 	for _, hint := range a.Hints {
 		fmt.Fprintf(w, "shoal: %s\n", hint)
 	}
@@ -192,7 +192,7 @@ func (a *commitsAnswer) lacks(w io.Writer, shown int, numbers bool) {
 		}
 		fmt.Fprintf(w, "shoal: not everything is shown: %s: %s\n", replaceHidden(u.Repository), u.Why)
 	}
-	if !a.Exhaustive && len(a.Uncovered) == 0 && !numbers {
+	if !a.Exhaustive && len(a.Uncovered) == 0 && !countsOnly {
 		fmt.Fprintf(w, "shoal: not everything is shown: %d are the newest of %d; raise it with --matches or narrow the query\n", shown, a.Total)
 	}
 	if a.Named > 0 {
@@ -200,8 +200,8 @@ func (a *commitsAnswer) lacks(w io.Writer, shown int, numbers bool) {
 	}
 }
 
-// printer returns a printer of results, with colours if wanted.
-func (f *searchFlags) printer(out *bufio.Writer) (printer, error) {
+// newPrinter returns a printer of results, with colours if wanted.
+func (f *searchFlags) newPrinter(out *bufio.Writer) (printer, error) {
 	// By default NO_COLOR and a dumb terminal turn colors off.
 	p := printer{out: out, terminal: isTerminal(os.Stdout)}
 	switch f.color {

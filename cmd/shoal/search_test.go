@@ -11,7 +11,7 @@ import (
 func TestSearchCommand_explainsAnIncompleteAnswerByItsWorstReason(t *testing.T) {
 	t.Parallel()
 	var many []string
-	for range mostMissing {
+	for range maxMissing {
 		many = append(many, `"local/b"`)
 	}
 

@@ -40,17 +40,16 @@ func serve(ctx context.Context, f serveFlags) error {
 		}
 	}
 	if err := f.check(); err != nil {
-		return notStarted(err)
+		return wrapStartFailure(err)
 	}
 	log, err := f.logger()
 	if err != nil {
-		return notStarted(err)
+		return wrapStartFailure(err)
 	}
 
-	// All flags are valid; later failures are due to the machine or the data.
 	n, srv, err := f.open(ctx, log)
 	if err != nil {
-		return notStarted(err)
+		return wrapStartFailure(err)
 	}
 	go func() {
 		for range hangups {
@@ -81,8 +80,8 @@ func (f *serveFlags) open(ctx context.Context, log *slog.Logger) (*node.Node, *a
 	runtime.GOMAXPROCS(cores + spareThreads)
 	heap.KeepRoom()
 
-	// Fail here, before the data directory and the cluster are touched: a node in a restart loop
-	// must not take over the leadership each time.
+	// Fail before the node joins the cluster. Otherwise a node in a restart loop could take over the
+	// leadership each time.
 	if err := f.tryOut(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -150,7 +149,7 @@ func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags, 
 	unit.notify("READY=1")
 	context.AfterFunc(ctx, func() { unit.notify("STOPPING=1") })
 	g.Go(func() error {
-		unit.watch(apiCtx, srv.Addr().String(), f.secure())
+		unit.reportAlive(apiCtx, srv.Addr().String(), f.secure())
 		return nil
 	})
 

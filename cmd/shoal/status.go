@@ -24,13 +24,13 @@ import (
 
 func newStatus(getenv func(string) string) *cobra.Command {
 	var watch, wait, asJSON, check bool
-	var patience time.Duration
+	var timeout time.Duration
 	cmd := clientCommand(getenv, naming{}, &cobra.Command{
 		Use:   "status",
 		Short: "Members, leader, repositories, jobs",
 		Args:  cobra.NoArgs,
 	}, func(cmd *cobra.Command, c *client, _ []string) error {
-		ctx, cancel := withTimeout(cmd.Context(), patience)
+		ctx, cancel := withTimeout(cmd.Context(), timeout)
 		defer cancel()
 
 		// --wait-indexed wins over --watch, because it ends.
@@ -47,7 +47,7 @@ func newStatus(getenv func(string) string) *cobra.Command {
 	cmd.Flags().BoolVar(&wait, "wait-indexed", false, "wait with a progress bar until every repository is indexed or has failed; exit 1 if one or a connection failed")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the answer of the API as it is")
 	cmd.Flags().BoolVar(&check, "check", false, "exit 1 without a leader, with a dead node or too few copies, with nodes of two versions, cluster keys that differ, a certificate that ends soon, an old back-up, a failed connection, repository or job, a refused configuration file, or a warning")
-	cmd.Flags().DurationVar(&patience, "timeout", 0, "give up after this long (0: never)")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after this long (0: never)")
 	return cmd
 }
 

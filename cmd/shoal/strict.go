@@ -8,11 +8,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// strict lets a tree of commands refuse unknown commands, arguments and flags. For a group of
-// commands, cobra would print the help and report success.
-func strict(cmd *cobra.Command) {
+// makeStrict makes a command and its subcommands refuse unknown commands, arguments and flags. By
+// default cobra prints the help for an unknown subcommand, and reports success.
+func makeStrict(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
-		strict(sub)
+		makeStrict(sub)
 	}
 
 	switch {
@@ -25,13 +25,13 @@ func strict(cmd *cobra.Command) {
 		count := cmd.Args
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if count(cmd, args) != nil {
-				return wrongCall(cmd, fmt.Errorf("want: %s", cmd.UseLine()))
+				return markWrongCall(cmd, fmt.Errorf("want: %s", cmd.UseLine()))
 			}
 			return nil
 		}
 	}
 
-	cmd.SetFlagErrorFunc(badFlag)
+	cmd.SetFlagErrorFunc(explainBadFlag)
 }
 
 // runGroup runs a command that only has subcommands.
@@ -62,18 +62,18 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return fmt.Errorf("unknown command %q for %q: there are %s", name, cmd.CommandPath(), strings.Join(known, ", "))
 }
 
-// badFlag explains an invalid flag.
-func badFlag(cmd *cobra.Command, err error) error {
+// explainBadFlag explains an invalid flag.
+func explainBadFlag(cmd *cobra.Command, err error) error {
 	// A query such as -file:test looks like a flag. Only cobra's message identifies this case.
 	text := err.Error()
 	if strings.HasPrefix(text, "unknown") && strings.Contains(cmd.Use, "QUERY") {
 		text += fmt.Sprintf("; a query that begins with a dash stands behind two: %s -- '-file:test foo'", cmd.CommandPath())
 	}
-	return wrongCall(cmd, errors.New(text))
+	return markWrongCall(cmd, errors.New(text))
 }
 
-// wrongCall marks a wrong call of `serve`, so that a supervisor does not repeat it.
-func wrongCall(cmd *cobra.Command, err error) error {
+// markWrongCall wraps the error of a wrong call of `serve`, so that a supervisor does not repeat it.
+func markWrongCall(cmd *cobra.Command, err error) error {
 	if cmd.Name() == "serve" {
 		return &notStartable{err}
 	}

@@ -71,13 +71,13 @@ func TestExitCode_saysWhetherARestartCanHelp(t *testing.T) {
 		err  error
 		code int
 	}{
-		{notStarted(errors.New("the key file is missing")), exitConfig},
-		{notStarted(fmt.Errorf("listen: %w", syscall.EADDRINUSE)), exitFailed},
-		{notStarted(fmt.Errorf("data directory: %w", cluster.ErrInUse)), exitFailed},
-		{notStarted(fmt.Errorf("node.json: %w", syscall.ENOSPC)), exitDisk},
-		{notStarted(fmt.Errorf("raft.db: %w", syscall.EIO)), exitDisk},
-		{notStarted(fmt.Errorf("raft.db: %w", syscall.EACCES)), exitConfig},
-		{notStarted(fmt.Errorf("raft.db: %w", syscall.EROFS)), exitConfig},
+		{wrapStartFailure(errors.New("the key file is missing")), exitConfig},
+		{wrapStartFailure(fmt.Errorf("listen: %w", syscall.EADDRINUSE)), exitFailed},
+		{wrapStartFailure(fmt.Errorf("data directory: %w", cluster.ErrInUse)), exitFailed},
+		{wrapStartFailure(fmt.Errorf("node.json: %w", syscall.ENOSPC)), exitDisk},
+		{wrapStartFailure(fmt.Errorf("raft.db: %w", syscall.EIO)), exitDisk},
+		{wrapStartFailure(fmt.Errorf("raft.db: %w", syscall.EACCES)), exitConfig},
+		{wrapStartFailure(fmt.Errorf("raft.db: %w", syscall.EROFS)), exitConfig},
 		{fmt.Errorf("ended: %w", cluster.ErrRefused), exitConfig},
 		{errors.New("anything else"), exitFailed},
 	} {

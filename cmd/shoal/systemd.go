@@ -45,9 +45,9 @@ func (s supervisor) notify(state string) {
 	}
 }
 
-// watch sends signs of life until ctx ends, as long as the API answers. If they stop, systemd
-// kills and restarts the node.
-func (s supervisor) watch(ctx context.Context, addr string, secure bool) {
+// reportAlive checks the API at intervals until ctx ends, and notifies systemd each time that it
+// answers. If the notices stop, systemd kills and restarts the node.
+func (s supervisor) reportAlive(ctx context.Context, addr string, secure bool) {
 	for s.socket != "" && s.every > 0 && clock.Wait(ctx, s.every) {
 		if err := checkAlive(ctx, addr, secure, s.every); err != nil {
 			s.log.Warn("this node does not answer itself: systemd gets no sign of life", "error", err)
@@ -58,7 +58,7 @@ func (s supervisor) watch(ctx context.Context, addr string, secure bool) {
 }
 
 // checkAlive checks that this process's API is alive.
-func checkAlive(ctx context.Context, addr string, secure bool, most time.Duration) error {
+func checkAlive(ctx context.Context, addr string, secure bool, timeout time.Duration) error {
 	scheme := "http://"
 	if secure {
 		scheme = "https://"
@@ -69,7 +69,7 @@ func checkAlive(ctx context.Context, addr string, secure bool, most time.Duratio
 	}
 
 	// This is our own process, whose certificate is for other names.
-	c := http.Client{Timeout: most, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	c := http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	resp, err := c.Do(req)
 	if refusal := (*net.OpError)(nil); errors.As(err, &refusal) && refusal.Op == "remote error" {
 		return nil // it lives, and has no certificate yet

@@ -46,7 +46,7 @@ func TestSystemd_getsKeepAlivesWhileTheNodeAnswers(t *testing.T) {
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
-				s.watch(ctx, strings.TrimPrefix(api.URL, "http://"), false)
+				s.reportAlive(ctx, strings.TrimPrefix(api.URL, "http://"), false)
 			}()
 			most := time.Minute
 			if tt.want == "" {

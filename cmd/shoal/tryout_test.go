@@ -49,8 +49,8 @@ func TestServe_checksTheMachineBeforeItTouchesData(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err := f.open(t.Context(), slog.New(slog.DiscardHandler))
-		if err == nil || !strings.Contains(err.Error(), c.says) || exitOf(notStarted(err)) != c.code {
-			t.Errorf("%s: %v, exit code %d", name, err, exitOf(notStarted(err)))
+		if err == nil || !strings.Contains(err.Error(), c.says) || exitOf(wrapStartFailure(err)) != c.code {
+			t.Errorf("%s: %v, exit code %d", name, err, exitOf(wrapStartFailure(err)))
 		}
 		if _, err := os.Stat(data); err == nil {
 			t.Errorf("%s: the data directory was made", name)

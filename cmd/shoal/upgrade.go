@@ -41,7 +41,7 @@ func newUpgradeCheck(getenv func(string) string) *cobra.Command {
 			return err
 		}
 
-		u := upgradeOf(&s, catalog.ThisBuild(), buildVersion())
+		u := compareVersions(&s, catalog.ThisBuild(), buildVersion())
 		if err := u.print(cmd.OutOrStdout(), asJSON); err != nil {
 			return err
 		}
@@ -74,7 +74,9 @@ type upgradeNode struct {
 	Health  string `json:"health"`
 }
 
-func upgradeOf(s *node.StatusResponse, b catalog.Build, version string) *upgrade {
+// compareVersions reports whether this program can run the nodes of a cluster, and which nodes keep
+// the catalog's level down.
+func compareVersions(s *node.StatusResponse, b catalog.Build, version string) *upgrade {
 	u := &upgrade{Version: version, Lowest: b.Lowest, Highest: b.Highest(), Level: s.Level}
 
 	// The next level is the highest that some node or this program can apply.

@@ -56,7 +56,7 @@ func TestUpgradeCheck_tellsWhetherAnUpgradeIsPossible(t *testing.T) {
 		if err := json.Unmarshal([]byte(c.status), &s); err != nil {
 			t.Fatal(err)
 		}
-		u := upgradeOf(&s, c.program, c.program.Versions[len(c.program.Versions)-1])
+		u := compareVersions(&s, c.program, c.program.Versions[len(c.program.Versions)-1])
 		if got := strings.Join(u.Summary, " "); u.Possible != c.possible || !strings.Contains(got, c.want) {
 			t.Errorf("%s: possible %v, %q; want %v, %q", name, u.Possible, got, c.possible, c.want)
 		}
@@ -103,7 +103,7 @@ func TestUpgradeNext_namesTheLeaderLast(t *testing.T) {
 		"n3 does not answer":   func(s *node.StatusResponse) { s.Members[2].Health = "suspect" },
 		"n4 does not answer":   func(s *node.StatusResponse) { s.Members[3].Health = "dead" },
 		"n2 drains":            func(s *node.StatusResponse) { s.Members[1].Draining = true },
-		"n2 has not caught up": func(s *node.StatusResponse) { s.Members[1].Lag = mostLag + 1 },
+		"n2 has not caught up": func(s *node.StatusResponse) { s.Members[1].Lag = maxLag + 1 },
 		"7 are left":           func(s *node.StatusResponse) { s.Storage.Rebuild.Unread = 7 },
 		"fewer copies": func(s *node.StatusResponse) {
 			s.Verdict = node.Verdict{State: node.VerdictWeak, Sentence: "fewer copies"}

@@ -17,7 +17,7 @@ import (
 )
 
 func newUpgradeNext(getenv func(string) string) *cobra.Command {
-	var patience time.Duration
+	var timeout time.Duration
 	var asJSON *bool
 	cmd := clientCommand(getenv, naming{}, &cobra.Command{
 		Use:   "next",
@@ -31,7 +31,7 @@ The leader comes last, and hands over when it stops. The exit code is 1 where
 every node runs this version.`,
 		Args: cobra.NoArgs,
 	}, func(cmd *cobra.Command, c *client, _ []string) error {
-		ctx, cancel := withTimeout(cmd.Context(), patience)
+		ctx, cancel := withTimeout(cmd.Context(), timeout)
 		defer cancel()
 		next, err := waitForNext(ctx, cmd, c)
 		if err != nil {
@@ -51,7 +51,7 @@ every node runs this version.`,
 		return err
 	})
 
-	cmd.Flags().DurationVar(&patience, "timeout", 0, "give up after this long (0: never)")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after this long (0: never)")
 	asJSON = jsonFlag(cmd)
 	return cmd
 }
@@ -72,7 +72,7 @@ func waitForNext(ctx context.Context, cmd *cobra.Command, c *client) (*node.Memb
 		if err := c.call(ctx, "GET", "/api/status", nil, &s); err != nil {
 			return nil, err
 		}
-		if u := upgradeOf(&s, catalog.ThisBuild(), buildVersion()); !u.Possible {
+		if u := compareVersions(&s, catalog.ThisBuild(), buildVersion()); !u.Possible {
 			return nil, errors.New(u.Summary[0])
 		}
 
@@ -110,8 +110,8 @@ func nextNode(s *node.StatusResponse, version string) *node.MemberStatus {
 	return nil
 }
 
-// mostLag is how many entries a node may be behind and still count as current.
-const mostLag = 100
+// maxLag is how many entries a node may be behind and still count as current.
+const maxLag = 100
 
 // unsafeNow returns why no node may be stopped now; "" if one may.
 func unsafeNow(s *node.StatusResponse) string {
@@ -124,7 +124,7 @@ func unsafeNow(s *node.StatusResponse) string {
 			return fmt.Sprintf("node %s does not answer: start it, or `shoal remove` it where it is gone", cluster.Called(m.Name, m.ID))
 		case m.Draining:
 			return fmt.Sprintf("node %s drains: `shoal undrain` takes it back, `shoal remove` forgets it", cluster.Called(m.Name, m.ID))
-		case m.Lag > mostLag:
+		case m.Lag > maxLag:
 			return fmt.Sprintf("node %s has not caught up: %d entries are left", cluster.Called(m.Name, m.ID), m.Lag)
 		}
 	}

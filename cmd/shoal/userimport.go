@@ -108,7 +108,7 @@ func readPeople(path string) ([]person, error) {
 			return nil, errors.Join(append(errs, fmt.Errorf("%s: %w", path, err))...)
 		}
 		line, _ := rows.FieldPos(0)
-		p, err := personOf(heading, row)
+		p, err := parsePerson(heading, row)
 		if slices.ContainsFunc(people, func(other person) bool { return strings.EqualFold(other.email, p.email) }) {
 			err = fmt.Errorf("%s is there twice", p.email)
 		}
@@ -119,8 +119,8 @@ func readPeople(path string) ([]person, error) {
 	}
 }
 
-// personOf parses a row.
-func personOf(heading, row []string) (p person, err error) {
+// parsePerson parses a row.
+func parsePerson(heading, row []string) (p person, err error) {
 	for i, value := range row {
 		value = strings.TrimSpace(value)
 		switch heading[i] {
