@@ -14,11 +14,11 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 )
 
-// dialect is how a provider's Chat Completions differ.
+// dialect says how a provider's Chat Completions differ from those of others.
 type dialect struct {
 	usage      usageForm
-	echo       string // reasoning field to send back; "" for none
-	echoAlways bool   // send it back on every message of the turn, empty if there was none
+	echo       string // name of the reasoning field that must be sent back; "" for none
+	echoAlways bool   // send that field with every message of the turn, empty if there was no reasoning
 	shortIDs   bool   // ids of calls must have nine letters and digits
 	tagged     bool   // the text may contain reasoning between tags
 }
@@ -60,10 +60,10 @@ type chatFunction struct {
 	Arguments string `json:"arguments"`
 }
 
-// body returns the request body of one step.
-func (w *chat) body(r *Request) ([]byte, error) {
+// requestBody returns the request body of one step.
+func (w *chat) requestBody(r *Request) ([]byte, error) {
 	d := w.e.provider.chat
-	body := map[string]any{"model": w.e.m.Model, "stream": true, "messages": w.messages(r)}
+	body := map[string]any{"model": w.e.m.Model, "stream": true, "messages": w.convertMessages(r)}
 	// Without a limit the service uses its default.
 	if r.MaxOutput > 0 {
 		body["max_tokens"] = r.MaxOutput
@@ -103,8 +103,8 @@ func jsonText(s string) json.RawMessage {
 	return b
 }
 
-// messages returns the conversation. Each tool result is a message of its own.
-func (w *chat) messages(r *Request) []json.RawMessage {
+// convertMessages returns the conversation. Each tool result is a message of its own.
+func (w *chat) convertMessages(r *Request) []json.RawMessage {
 	var out []json.RawMessage
 	add := func(m any) {
 		if raw, err := json.Marshal(m); err == nil {
@@ -121,7 +121,7 @@ func (w *chat) messages(r *Request) []json.RawMessage {
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		if m.Role == Assistant {
-			add(w.assistant(m, i > turn))
+			add(w.assistantMessage(m, i > turn))
 			continue
 		}
 
@@ -147,9 +147,9 @@ func lastQuestion(messages []Message) int {
 	return -1
 }
 
-// assistant returns a message of the assistant: as this model sent it, or else built from its
-// parts.
-func (w *chat) assistant(m *Message, thisTurn bool) *chatMessage {
+// assistantMessage converts a message of the assistant: as this model sent it, or else built from its
+// parts. thisTurn means that it belongs to the turn of the last question.
+func (w *chat) assistantMessage(m *Message, thisTurn bool) *chatMessage {
 	d := w.e.provider.chat
 	var c chatMessage
 	if raw := w.e.nativeMessage(m); raw == nil || json.Unmarshal(raw, &c) != nil {
@@ -188,10 +188,10 @@ func (w *chat) callID(id string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:9])
 }
 
-// answer sends the request and returns the model's answer. Events of the answer go to on as they
+// send sends the request and returns the model's answer. Events of the answer go to on as they
 // arrive.
-func (w *chat) answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
-	body, err := w.body(r)
+func (w *chat) send(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
+	body, err := w.requestBody(r)
 	if err != nil {
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
@@ -224,14 +224,13 @@ func (w *chat) answer(ctx context.Context, r *Request, on func(Event)) (*Answer,
 		if len(data) == 0 {
 			continue
 		}
-		if err := s.chunk(data); err != nil {
+		if err := s.addEvent(data); err != nil {
 			return nil, err
 		}
 	}
 
-	// s.whole tells whether the answer is complete.
 	if err := events.Err(); err != nil {
 		return nil, err
 	}
-	return s.whole()
+	return s.assemble()
 }

@@ -50,18 +50,18 @@ type chatUsage struct {
 type chatStream struct {
 	w     *chat
 	on    func(Event)
-	tags  *tagSplitter
+	tags  *tagSplitter // nil: the text contains no reasoning
 	text  strings.Builder
-	think strings.Builder
+	think strings.Builder   // reasoning
 	parts []json.RawMessage // parts of a content that is a list
 	calls []*Call
-	index map[int]*Call
+	index map[int]*Call // by the index that the service gives
 
 	details map[int]map[string]any // reasoning_details by index
-	finish  string
+	finish  string                 // finish reason; "": not ended
 	usage   Usage
-	ended   bool
-	size    int
+	ended   bool // the service has sent [DONE]
+	size    int  // bytes of all events
 }
 
 func newChatStream(w *chat, on func(Event)) *chatStream {
@@ -76,8 +76,8 @@ func newChatStream(w *chat, on func(Event)) *chatStream {
 	return s
 }
 
-// chunk processes one event.
-func (s *chatStream) chunk(data []byte) error {
+// addEvent processes one event.
+func (s *chatStream) addEvent(data []byte) error {
 	// Count before parsing, to limit memory.
 	if s.size += len(data); s.size > maxStream {
 		return &Error{Kind: Broken, Message: "an answer that does not end"}
@@ -91,7 +91,7 @@ func (s *chatStream) chunk(data []byte) error {
 	// The status was 200 when the answer began, so later failures come as an event.
 	if len(c.Error) > 0 && string(c.Error) != "null" {
 		codes, message := readErrorBody(data)
-		return &Error{Kind: kindFor(statusOf(c.Error), codes, message), Message: message}
+		return &Error{Kind: kindFor(errorStatus(c.Error), codes, message), Message: message}
 	}
 
 	// The last numbers are the final ones.
@@ -104,7 +104,7 @@ func (s *chatStream) chunk(data []byte) error {
 
 	// The last event, with the usage, has no choices.
 	for _, choice := range c.Choices {
-		if err := s.delta(&choice.Delta); err != nil {
+		if err := s.addDelta(&choice.Delta); err != nil {
 			return err
 		}
 		if choice.FinishReason != "" {
@@ -114,8 +114,8 @@ func (s *chatStream) chunk(data []byte) error {
 	return nil
 }
 
-// statusOf returns the HTTP status that some services put into an error event as its code.
-func statusOf(raw json.RawMessage) int {
+// errorStatus returns the HTTP status that some services put into an error event as its code.
+func errorStatus(raw json.RawMessage) int {
 	var e struct {
 		Code int `json:"code"`
 	}
@@ -125,18 +125,18 @@ func statusOf(raw json.RawMessage) int {
 	return e.Code
 }
 
-// delta adds one piece of the answer.
-func (s *chatStream) delta(d *chatDelta) error {
-	s.reason(d.ReasoningContent)
+// addDelta adds one piece of the answer.
+func (s *chatStream) addDelta(d *chatDelta) error {
+	s.addReasoning(d.ReasoningContent)
 	// Two names for the same field; some services send both.
 	if d.ReasoningContent == "" {
-		s.reason(d.Reasoning)
+		s.addReasoning(d.Reasoning)
 	}
 	for i, raw := range d.ReasoningDetails {
-		s.detail(i, raw)
+		s.addDetail(i, raw)
 	}
 
-	if err := s.content(d.Content); err != nil {
+	if err := s.addContent(d.Content); err != nil {
 		return err
 	}
 	// A refusal is text of the model in a field of its own.
@@ -144,11 +144,11 @@ func (s *chatStream) delta(d *chatDelta) error {
 
 	for i, t := range d.ToolCalls {
 		// Parts of several calls may be interleaved.
-		call := s.call(i, t.Index, t.ID, t.Function.Name)
+		call := s.callFor(i, t.Index, t.ID, t.Function.Name)
 		if call == nil {
 			return &Error{Kind: Broken, Message: fmt.Sprintf("more than %d calls in one step", maxCalls)}
 		}
-		call.Arguments += unquote(t.Function.Arguments)
+		call.Arguments += textOf(t.Function.Arguments)
 		// A model that repeats itself does not stop: limit the memory.
 		if len(call.Arguments) > maxPart {
 			return &Error{Kind: Broken, Message: "arguments that do not end"}
@@ -157,8 +157,8 @@ func (s *chatStream) delta(d *chatDelta) error {
 	return nil
 }
 
-// content processes a piece of the content: a string, or a list of parts, some of them reasoning.
-func (s *chatStream) content(raw json.RawMessage) error {
+// addContent processes a piece of the content: a string, or a list of parts, some of them reasoning.
+func (s *chatStream) addContent(raw json.RawMessage) error {
 	switch {
 	case len(raw) == 0 || string(raw) == "null":
 		return nil
@@ -172,7 +172,7 @@ func (s *chatStream) content(raw json.RawMessage) error {
 			s.addText(text)
 			return nil
 		}
-		said, thought, void := s.tags.add(text)
+		said, thought, void := s.tags.split(text)
 		s.addSplit(said, thought, void)
 		return nil
 	}
@@ -202,23 +202,23 @@ func (s *chatStream) content(raw json.RawMessage) error {
 		}
 		if json.Unmarshal(p.Thinking, &inner) == nil {
 			for _, one := range inner {
-				s.reason(one.Text)
+				s.addReasoning(one.Text)
 			}
 		}
 	}
 	return nil
 }
 
-// addSplit adds text and reasoning that the tags separated. void means that all text so far was
+// addSplit adds text and reasoning that the tags separated. If void is set, all text so far was
 // reasoning.
 func (s *chatStream) addSplit(said, thought string, void bool) {
 	if void {
 		before := s.text.String()
 		s.text.Reset()
 		s.on(Event{Again: true})
-		s.reason(before)
+		s.addReasoning(before)
 	}
-	s.reason(thought)
+	s.addReasoning(thought)
 	s.addText(said)
 }
 
@@ -229,16 +229,16 @@ func (s *chatStream) addText(text string) {
 	}
 }
 
-func (s *chatStream) reason(text string) {
+func (s *chatStream) addReasoning(text string) {
 	if text != "" {
 		s.think.WriteString(text)
 		s.on(Event{Reasoning: text})
 	}
 }
 
-// call returns the call that a piece belongs to. Services leave out ids, indices or both. Without
-// them, a name begins a new call.
-func (s *chatStream) call(i int, index *int, id, name string) *Call {
+// callFor returns the call that the i-th piece of an event belongs to; nil if there are too many.
+// Services leave out ids, indices or both. Without both, a name begins a new call.
+func (s *chatStream) callFor(i int, index *int, id, name string) *Call {
 	at := i
 	if index != nil {
 		at = *index
@@ -270,8 +270,8 @@ func (s *chatStream) call(i int, index *int, id, name string) *Call {
 	return c
 }
 
-// detail joins the pieces of one part of the reasoning.
-func (s *chatStream) detail(i int, raw json.RawMessage) {
+// addDetail joins the pieces of one part of the reasoning.
+func (s *chatStream) addDetail(i int, raw json.RawMessage) {
 	var piece map[string]any
 	if json.Unmarshal(raw, &piece) != nil {
 		return
@@ -300,10 +300,10 @@ func (s *chatStream) detail(i int, raw json.RawMessage) {
 	}
 }
 
-// whole returns the answer at the end of the stream.
-func (s *chatStream) whole() (*Answer, error) {
+// assemble returns the answer at the end of the stream.
+func (s *chatStream) assemble() (*Answer, error) {
 	if s.tags != nil {
-		said, thought := s.tags.rest()
+		said, thought := s.tags.remainder()
 		s.addSplit(said, thought, false)
 	}
 	// Either mark of the end is enough, since services leave out the other.

@@ -40,8 +40,8 @@ func New(d Deps) *Models {
 
 // wire implements one protocol. It is not safe for concurrent use.
 type wire interface {
-	// answer runs one step. It passes pieces to on and returns the whole answer.
-	answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error)
+	// send runs one step. It passes pieces to on and returns the whole answer.
+	send(ctx context.Context, r *Request, on func(Event)) (*Answer, error)
 }
 
 // Client calls one model. It keeps the secrets from when it was opened, or reopened after one was
@@ -70,7 +70,7 @@ func (ms *Models) Open(ctx context.Context, m *config.Model) (*Client, error) {
 
 	// The key includes the address: behind a gateway the same name may be another model.
 	kept, _ := ms.learned.LoadOrStore(e.name()+" "+e.base, &quirks{refused: map[string]bool{}})
-	e.learned = kept.(*quirks)
+	e.quirks = kept.(*quirks)
 
 	w, err := p.wire(e)
 	if err != nil {
@@ -87,11 +87,10 @@ func (c *Client) Name() string { return c.e.name() }
 // times. It fails with an *Error, or with ctx's error.
 func (c *Client) Answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
 	for try := 1; ; try++ {
-		a, err := c.wire.answer(ctx, r, on)
+		a, err := c.wire.send(ctx, r, on)
 		if err == nil {
 			return a, nil
 		}
-		// Return ctx's own error, not the failure that its end caused.
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -99,9 +98,9 @@ func (c *Client) Answer(ctx context.Context, r *Request, on func(Event)) (*Answe
 		e := c.e.redact(toError(ctx, err))
 		e.Tries = try
 
-		// Leave out a property that the model refuses. This is no retry, since each property is
-		// learned only once.
-		if what := c.e.learned.learn(e); what != "" {
+		// If the model refuses a property, ask without it. That does not count as a retry, because
+		// each property can be refused only once.
+		if what := c.e.quirks.learn(e); what != "" {
 			on(Event{Again: true, Note: fmt.Sprintf("%s does not take %s; asked without", c.Name(), what)})
 			try--
 			continue
@@ -140,10 +139,10 @@ func (c *Client) reopen(ctx context.Context) bool {
 
 // pauseBefore returns the pause after a failed try: 1, 4, 16 s plus up to a quarter, at least
 // what the provider demands, at most a minute.
-func pauseBefore(try int, told time.Duration) time.Duration {
+func pauseBefore(try int, demanded time.Duration) time.Duration {
 	d := time.Second << (2 * (try - 1))
 	d += time.Duration(rand.Int64N(int64(d) / 4))
-	return min(max(d, told), time.Minute)
+	return min(max(d, demanded), time.Minute)
 }
 
 // redact removes the model's secrets from an error.
@@ -219,9 +218,9 @@ func (l *quirks) learn(e *Error) string {
 
 // supports reports whether the model may be sent a property.
 func (e *endpoint) supports(member string) bool {
-	e.learned.mu.Lock()
-	defer e.learned.mu.Unlock()
-	return !e.learned.refused[member]
+	e.quirks.mu.Lock()
+	defer e.quirks.mu.Unlock()
+	return !e.quirks.refused[member]
 }
 
 // temperature returns the configured temperature; nil for none.
@@ -232,10 +231,9 @@ func (e *endpoint) temperature() *float64 {
 	return e.m.Temperature
 }
 
-// checkAnswer enforces the limits of an answer. It sets Finish to Calls if there are calls,
-// because some services say "stop".
+// checkAnswer enforces the limits of an answer, for all wires. It sets Finish to Calls if there are
+// calls, because some services say "stop".
 func (e *endpoint) checkAnswer(a *Answer) (*Answer, error) {
-	// Check here for all wires, since each assembles answers in its own way.
 	calls := a.Message.Calls()
 	if len(calls) > maxCalls {
 		return nil, &Error{Kind: Broken, Message: fmt.Sprintf("%d calls in one step, at most %d are taken", len(calls), maxCalls)}

@@ -42,17 +42,17 @@ func newConverse(e *endpoint) (wire, error) {
 // host.
 func awsCredentials(ctx context.Context, e *endpoint, o *bedrockruntime.Options) error {
 	m := e.m
-	id, err := e.secret(ctx, m.AccessKeyID, "AWS_ACCESS_KEY_ID")
+	id, err := e.resolveSecret(ctx, m.AccessKeyID, "AWS_ACCESS_KEY_ID")
 	if err != nil {
 		return err
 	}
 
-	key, err := e.secret(ctx, m.AccessKeySecret, "AWS_SECRET_ACCESS_KEY")
+	key, err := e.resolveSecret(ctx, m.AccessKeySecret, "AWS_SECRET_ACCESS_KEY")
 	if err != nil {
 		return err
 	}
 
-	session, err := e.secret(ctx, m.SessionToken, "AWS_SESSION_TOKEN")
+	session, err := e.resolveSecret(ctx, m.SessionToken, "AWS_SESSION_TOKEN")
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func awsCredentials(ctx context.Context, e *endpoint, o *bedrockruntime.Options)
 		return &Error{Kind: NoKey, Message: "accessKeyId and accessKeySecret are needed together"}
 	}
 
-	if token, err := e.secret(ctx, nil, "AWS_BEARER_TOKEN_BEDROCK"); err == nil && token != "" {
+	if token, err := e.resolveSecret(ctx, nil, "AWS_BEARER_TOKEN_BEDROCK"); err == nil && token != "" {
 		// The transport sends the token instead of a signature.
 		o.Credentials = credentials.NewStaticCredentialsProvider("none", "none", "")
 		e.guard.sign = func(_ context.Context, h http.Header) error { h.Set("Authorization", "Bearer "+token); return nil }
@@ -82,9 +82,9 @@ func awsCredentials(ctx context.Context, e *endpoint, o *bedrockruntime.Options)
 	return nil
 }
 
-// input converts a request of Shoal's to one of Bedrock's.
-func (w *converse) input(r *Request) *bedrockruntime.ConverseStreamInput {
-	in := &bedrockruntime.ConverseStreamInput{ModelId: aws.String(w.e.m.Model), Messages: w.conversation(r)}
+// convertRequest converts a request of Shoal's to one of Bedrock's.
+func (w *converse) convertRequest(r *Request) *bedrockruntime.ConverseStreamInput {
+	in := &bedrockruntime.ConverseStreamInput{ModelId: aws.String(w.e.m.Model), Messages: w.convertMessages(r)}
 	for i, text := range r.System {
 		in.System = append(in.System, &types.SystemContentBlockMemberText{Value: text})
 		// The first block never changes, so the service can cache up to here.
@@ -96,11 +96,11 @@ func (w *converse) input(r *Request) *bedrockruntime.ConverseStreamInput {
 	in.InferenceConfig = &types.InferenceConfiguration{}
 
 	// Always set a limit: the service's default may end the answer early.
-	most := Limits(w.e.m.Model).Output
+	maxTokens := Limits(w.e.m.Model).Output
 	if r.MaxOutput > 0 {
-		most = r.MaxOutput
+		maxTokens = r.MaxOutput
 	}
-	in.InferenceConfig.MaxTokens = aws.Int32(int32(most))
+	in.InferenceConfig.MaxTokens = aws.Int32(int32(maxTokens))
 	if t := w.e.temperature(); t != nil {
 		in.InferenceConfig.Temperature = aws.Float32(float32(*t))
 	}
@@ -158,15 +158,15 @@ func (w *converse) hasCachePoints() bool {
 	return (strings.Contains(name, "claude") || strings.Contains(name, "nova")) && w.e.supports("cache")
 }
 
-// conversation returns the messages. Roles alternate, and all results of one step are in one
+// convertMessages returns the messages. Roles alternate, and all results of one step are in one
 // message.
-func (w *converse) conversation(r *Request) (out []types.Message) {
+func (w *converse) convertMessages(r *Request) (out []types.Message) {
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		role := types.ConversationRoleUser
 		var content []types.ContentBlock
 		if m.Role == Assistant {
-			role, content = types.ConversationRoleAssistant, w.assistant(m)
+			role, content = types.ConversationRoleAssistant, w.assistantBlocks(m)
 		} else {
 			for _, res := range m.Results() {
 				status := types.ToolResultStatusSuccess
@@ -221,8 +221,8 @@ type converseBlock struct {
 	Input     json.RawMessage `json:"input,omitempty"`
 }
 
-// assistant converts a message of the model to Converse blocks.
-func (w *converse) assistant(m *Message) (content []types.ContentBlock) {
+// assistantBlocks converts a message of the model to Converse blocks.
+func (w *converse) assistantBlocks(m *Message) (content []types.ContentBlock) {
 	var own []converseBlock
 	if raw := w.e.nativeMessage(m); raw == nil || json.Unmarshal(raw, &own) != nil {
 		own = nil // it may be half read
@@ -236,16 +236,16 @@ func (w *converse) assistant(m *Message) (content []types.ContentBlock) {
 
 	for _, b := range own {
 		// Stored messages may contain blocks that the service sends but refuses to take back.
-		if block := b.block(); block != nil {
+		if block := b.convert(); block != nil {
 			content = append(content, block)
 		}
 	}
 	return content
 }
 
-// block converts the block for the library; nil if the service would refuse it: an empty text, or
+// convert converts the block for the library; nil if the service would refuse it: an empty text, or
 // reasoning without a signature.
-func (b *converseBlock) block() types.ContentBlock {
+func (b *converseBlock) convert() types.ContentBlock {
 	switch {
 	case b.Name != "":
 		var input any
@@ -269,10 +269,10 @@ func (b *converseBlock) block() types.ContentBlock {
 	return nil
 }
 
-// answer sends the request and returns the model's answer. Events of the answer go to on as they
+// send sends the request and returns the model's answer. Events of the answer go to on as they
 // arrive.
-func (w *converse) answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
-	out, err := w.client.ConverseStream(ctx, w.input(r))
+func (w *converse) send(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
+	out, err := w.client.ConverseStream(ctx, w.convertRequest(r))
 	if err != nil {
 		return nil, converseError(ctx, err)
 	}
@@ -282,7 +282,7 @@ func (w *converse) answer(ctx context.Context, r *Request, on func(Event)) (*Ans
 	// Blocks are identified by index, because their pieces may be interleaved.
 	s := &converseStream{e: w.e, on: on, blocks: map[int32]*converseBlock{}, input: map[int32]*strings.Builder{}}
 	for event := range stream.Events() {
-		if err := s.event(event); err != nil {
+		if err := s.addEvent(event); err != nil {
 			return nil, err
 		}
 	}
@@ -291,7 +291,7 @@ func (w *converse) answer(ctx context.Context, r *Request, on func(Event)) (*Ans
 	if err := stream.Err(); err != nil {
 		return nil, converseError(ctx, err)
 	}
-	return s.whole()
+	return s.assemble()
 }
 
 // converseError turns an error of the service into an *Error.
@@ -326,8 +326,8 @@ func (s *converseStream) blockAt(index *int32) *converseBlock {
 	return s.blocks[i]
 }
 
-// event handles one event of the stream.
-func (s *converseStream) event(event types.ConverseStreamOutput) error {
+// addEvent handles one event of the stream.
+func (s *converseStream) addEvent(event types.ConverseStreamOutput) error {
 	switch v := event.(type) {
 	case *types.ConverseStreamOutputMemberContentBlockStart:
 		if use, ok := v.Value.Start.(*types.ContentBlockStartMemberToolUse); ok {
@@ -337,7 +337,7 @@ func (s *converseStream) event(event types.ConverseStreamOutput) error {
 		}
 
 	case *types.ConverseStreamOutputMemberContentBlockDelta:
-		return s.delta(&v.Value)
+		return s.addDelta(&v.Value)
 	case *types.ConverseStreamOutputMemberMessageStop:
 		s.stop = v.Value.StopReason
 
@@ -353,8 +353,8 @@ func (s *converseStream) event(event types.ConverseStreamOutput) error {
 	return nil
 }
 
-// delta adds one piece of a block.
-func (s *converseStream) delta(v *types.ContentBlockDeltaEvent) error {
+// addDelta adds one piece of a block.
+func (s *converseStream) addDelta(v *types.ContentBlockDeltaEvent) error {
 	b := s.blockAt(v.ContentBlockIndex)
 	switch d := v.Delta.(type) {
 	case *types.ContentBlockDeltaMemberText:
@@ -387,8 +387,8 @@ func (s *converseStream) delta(v *types.ContentBlockDeltaEvent) error {
 	return nil
 }
 
-// whole returns the answer at the end of the stream.
-func (s *converseStream) whole() (*Answer, error) {
+// assemble returns the answer at the end of the stream.
+func (s *converseStream) assemble() (*Answer, error) {
 	a := &Answer{Finish: Done, Usage: s.usage}
 	switch s.stop {
 	case "":

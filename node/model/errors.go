@@ -45,12 +45,12 @@ type Error struct {
 
 // errorRow describes how to recognize a kind of failure, and what to do about it.
 type errorRow struct {
-	kind     Kind
-	statuses []int
-	codes    []string // error codes, types and names of exceptions
-	phrases  []string // parts of messages, in lower case
-	again    bool     // the same request may succeed later
-	sentence string   // for people; %s is the provider
+	kind      Kind
+	statuses  []int
+	codes     []string // error codes, types and names of exceptions
+	phrases   []string // parts of messages, in lower case
+	temporary bool     // the same request may succeed later
+	sentence  string   // for people; %s is the provider
 }
 
 // errorRows lists all kinds of failures. The first row that matches decides, since providers
@@ -126,12 +126,12 @@ func (e *Error) Error() string {
 }
 
 // isTemporary reports whether the same request may succeed later.
-func (e *Error) isTemporary() bool { return rowOf(e.Kind).again }
+func (e *Error) isTemporary() bool { return rowOf(e.Kind).temporary }
 
 // kindFor returns the kind of a failure from its HTTP status (0 for none), codes and message.
 func kindFor(status int, codes []string, message string) Kind {
 	message = strings.ToLower(message)
-	fits := func(r *errorRow) bool {
+	matches := func(r *errorRow) bool {
 		for _, c := range codes {
 			if slices.Contains(r.codes, strings.ToLower(c)) {
 				return true
@@ -142,7 +142,7 @@ func kindFor(status int, codes []string, message string) Kind {
 
 	// Words are more precise than the status: 400 and 429 have several meanings.
 	for i := range errorRows {
-		if fits(&errorRows[i]) {
+		if matches(&errorRows[i]) {
 			return errorRows[i].kind
 		}
 	}
@@ -168,9 +168,9 @@ const (
 	maxErrorText = 600
 )
 
-// fromResponse makes an Error of an error response.
-func fromResponse(resp *http.Response) *Error {
-	// Limit the body: it may come from a proxy or somebody else.
+// errorFromResponse makes an Error of an error response.
+func errorFromResponse(resp *http.Response) *Error {
+	// Limit the body, because it may come from a proxy.
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	if err != nil {
 		body = nil // the status says enough
@@ -226,16 +226,16 @@ func readErrorBody(body []byte) (codes []string, message string) {
 		// Most services nest the error once. The JSON limits the depth.
 		codes, message = readErrorBody(b.Error)
 	} else {
-		message = unquote(b.Error)
+		message = textOf(b.Error)
 	}
 
 	// Messages gives every error the type "error", which says nothing.
-	for _, c := range []string{unquote(b.Code), b.Type, b.Status} {
+	for _, c := range []string{textOf(b.Code), b.Type, b.Status} {
 		if c != "" && c != "error" {
 			codes = append(codes, c)
 		}
 	}
-	for _, m := range []string{unquote(b.Message), unquote(b.Detail), b.Param, unquote(b.Meta.Raw)} {
+	for _, m := range []string{textOf(b.Message), textOf(b.Detail), b.Param, textOf(b.Meta.Raw)} {
 		// Gateways repeat the message of the service behind them.
 		if m != "" && !strings.Contains(message, m) {
 			message = strings.TrimSpace(message + " " + m)
@@ -244,8 +244,8 @@ func readErrorBody(body []byte) (codes []string, message string) {
 	return codes, clip(message)
 }
 
-// unquote returns the text of a JSON string, or other JSON unchanged.
-func unquote(raw json.RawMessage) string {
+// textOf returns the text of a JSON string, or other JSON unchanged.
+func textOf(raw json.RawMessage) string {
 	var s string
 	switch {
 	case len(raw) == 0 || string(raw) == "null":

@@ -38,8 +38,8 @@ func newGemini(e *endpoint) (wire, error) {
 	return &gemini{e, client}, nil
 }
 
-// config returns the settings of one step, without its conversation.
-func (w *gemini) config(r *Request) *genai.GenerateContentConfig {
+// stepConfig returns the settings of one step, without its conversation.
+func (w *gemini) stepConfig(r *Request) *genai.GenerateContentConfig {
 	c := &genai.GenerateContentConfig{}
 	if len(r.System) > 0 {
 		// One text, because there are no cache points between blocks.
@@ -54,9 +54,9 @@ func (w *gemini) config(r *Request) *genai.GenerateContentConfig {
 		c.MaxOutputTokens = int32(r.MaxOutput)
 	}
 
-	// A model that cannot think refuses the property; then takes returns false.
+	// A model that cannot think refuses the property; then supports returns false.
 	if w.e.supports("thinking") {
-		c.ThinkingConfig = w.thinking()
+		c.ThinkingConfig = w.thinkingConfig()
 	}
 
 	if len(r.Tools) > 0 {
@@ -74,8 +74,8 @@ func (w *gemini) config(r *Request) *genai.GenerateContentConfig {
 	return c
 }
 
-// thinking sets a level or a budget; the service accepts only one of them.
-func (w *gemini) thinking() *genai.ThinkingConfig {
+// thinkingConfig sets a level or a budget; the service accepts only one of them.
+func (w *gemini) thinkingConfig() *genai.ThinkingConfig {
 	t := &genai.ThinkingConfig{IncludeThoughts: true}
 	level := w.e.m.ThinkingLevel
 
@@ -92,7 +92,7 @@ func (w *gemini) thinking() *genai.ThinkingConfig {
 
 	case w.e.m.Provider == config.GoogleVertex:
 		var budget int32
-		if n, err := fmt.Sscan(w.e.lookup("", "GOOGLE_VERTEX_THINKING_BUDGET_TOKENS", ""), &budget); err == nil && n == 1 {
+		if n, err := fmt.Sscan(w.e.settingOf("", "GOOGLE_VERTEX_THINKING_BUDGET_TOKENS", ""), &budget); err == nil && n == 1 {
 			t.ThinkingBudget = &budget
 		}
 	}
@@ -103,16 +103,16 @@ func (w *gemini) thinking() *genai.ThinkingConfig {
 // foreignSignature replaces the signature in calls of another model, as the service documents.
 const foreignSignature = "skip_thought_signature_validator"
 
-// conversation returns the messages. All results of one step are in one message, in the order of
+// convertMessages returns the messages. All results of one step are in one message, in the order of
 // their calls.
-func (w *gemini) conversation(r *Request) []*genai.Content {
+func (w *gemini) convertMessages(r *Request) []*genai.Content {
 	var out []*genai.Content
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		// Results have no ids here, so their order and number must match the calls.
 		c := &genai.Content{Role: genai.RoleUser}
 		if m.Role == Assistant {
-			c.Role, c.Parts = genai.RoleModel, w.assistant(m)
+			c.Role, c.Parts = genai.RoleModel, w.assistantParts(m)
 		} else {
 			for _, res := range m.Results() {
 				// The service knows these two keys, and tells the model which one it was.
@@ -138,8 +138,8 @@ func (w *gemini) conversation(r *Request) []*genai.Content {
 	return out
 }
 
-// assistant converts a message of the model to parts.
-func (w *gemini) assistant(m *Message) (parts []*genai.Part) {
+// assistantParts converts a message of the model to parts.
+func (w *gemini) assistantParts(m *Message) (parts []*genai.Part) {
 	if raw := w.e.nativeMessage(m); raw != nil && json.Unmarshal(raw, &parts) == nil {
 		return parts
 	}
@@ -165,19 +165,19 @@ func (w *gemini) assistant(m *Message) (parts []*genai.Part) {
 	return parts
 }
 
-// answer sends the request and returns the model's answer. Events of the answer go to on as they
+// send sends the request and returns the model's answer. Events of the answer go to on as they
 // arrive.
-func (w *gemini) answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
+func (w *gemini) send(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
 	s := &geminiStream{e: w.e, on: on}
-	for chunk, err := range w.client.Models.GenerateContentStream(ctx, w.e.m.Model, w.conversation(r), w.config(r)) {
+	for chunk, err := range w.client.Models.GenerateContentStream(ctx, w.e.m.Model, w.convertMessages(r), w.stepConfig(r)) {
 		if err != nil {
 			return nil, geminiError(ctx, err)
 		}
-		if err := s.chunk(chunk); err != nil {
+		if err := s.addEvent(chunk); err != nil {
 			return nil, err
 		}
 	}
-	return s.whole()
+	return s.assemble()
 }
 
 // geminiError turns an error of the stream into an *Error.
@@ -200,8 +200,8 @@ type geminiStream struct {
 	size   int
 }
 
-// chunk adds one piece of the answer.
-func (s *geminiStream) chunk(c *genai.GenerateContentResponse) error {
+// addEvent adds one piece of the answer.
+func (s *geminiStream) addEvent(c *genai.GenerateContentResponse) error {
 	// Each event has the totals so far. Candidates do not include thoughts.
 	if u := c.UsageMetadata; u != nil {
 		s.usage = Usage{
@@ -233,14 +233,14 @@ func (s *geminiStream) chunk(c *genai.GenerateContentResponse) error {
 		if s.size += len(p.Text); s.size > maxPart {
 			return &Error{Kind: Broken, Message: "an answer that does not end"}
 		}
-		s.part(p)
+		s.addPart(p)
 	}
 	return nil
 }
 
-// part adds a part. It joins texts of the same kind, except those with a signature, which may be
-// empty.
-func (s *geminiStream) part(p *genai.Part) {
+// addPart adds a part of the answer. It joins a text to the text before it if both are of the same
+// kind, and neither has a signature.
+func (s *geminiStream) addPart(p *genai.Part) {
 	switch {
 	case p.Thought:
 		s.on(Event{Reasoning: p.Text})
@@ -264,8 +264,8 @@ func (s *geminiStream) part(p *genai.Part) {
 // STOP.
 const finishCalls genai.FinishReason = "FUNCTION_CALL"
 
-// whole returns the answer at the end of the stream.
-func (s *geminiStream) whole() (*Answer, error) {
+// assemble returns the answer at the end of the stream.
+func (s *geminiStream) assemble() (*Answer, error) {
 	a := &Answer{Finish: Done, Usage: s.usage}
 	switch s.finish {
 	case "":

@@ -35,14 +35,13 @@ func newMessages(e *endpoint) (wire, error) {
 	// this host.
 	w.service = anthropic.NewMessageService(
 		option.WithBaseURL(e.base+"/"), option.WithHTTPClient(e.http), option.WithMaxRetries(0),
-		option.WithHeader("anthropic-version", "2023-06-01"), option.WithMiddleware(w.address),
+		option.WithHeader("anthropic-version", "2023-06-01"), option.WithMiddleware(w.setURL),
 	)
 	return w, nil
 }
 
-// address sets the URL of a request: the library would insert v1, and Vertex has a path of its
-// own.
-func (w *messages) address(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+// setURL sets the URL of a request: the library would insert v1, and Vertex has a path of its own.
+func (w *messages) setURL(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	u, err := url.Parse(w.e.base + "/")
 	if err != nil {
 		return nil, err
@@ -59,9 +58,9 @@ func (w *messages) address(req *http.Request, next option.MiddlewareNext) (*http
 // block is one block of a message in JSON.
 type block = map[string]any
 
-// body returns the request body of one step.
-func (w *messages) body(ctx context.Context, r *Request) ([]byte, error) {
-	body := map[string]any{"messages": w.conversation(r)}
+// requestBody returns the request body of one step.
+func (w *messages) requestBody(ctx context.Context, r *Request) ([]byte, error) {
+	body := map[string]any{"messages": w.convertMessages(r)}
 	if w.e.m.Provider == config.GoogleVertexAnthropic {
 		body["anthropic_version"] = vertexVersion
 	} else {
@@ -69,17 +68,17 @@ func (w *messages) body(ctx context.Context, r *Request) ([]byte, error) {
 	}
 
 	// max_tokens is required.
-	most := Limits(w.e.m.Model).Output
+	maxTokens := Limits(w.e.m.Model).Output
 	if r.MaxOutput > 0 {
-		most = r.MaxOutput
+		maxTokens = r.MaxOutput
 	}
 
-	if thinking := w.thinking(ctx, most); thinking != nil {
+	if thinking := w.thinkingConfig(ctx, maxTokens); thinking != nil {
 		body["thinking"] = thinking
 	} else if t := w.e.temperature(); t != nil {
 		body["temperature"] = *t // thinking excludes it
 	}
-	body["max_tokens"] = most
+	body["max_tokens"] = maxTokens
 
 	if len(r.System) > 0 {
 		system := make([]block, len(r.System))
@@ -110,14 +109,14 @@ func (w *messages) markForCache(b block) {
 	}
 }
 
-// conversation returns the messages. The results of a step come first in the next message.
-func (w *messages) conversation(r *Request) []map[string]any {
+// convertMessages returns the messages. The results of a step come first in the next message.
+func (w *messages) convertMessages(r *Request) []map[string]any {
 	var out []map[string]any
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		var content []any
 		if m.Role == Assistant {
-			content = w.assistant(m)
+			content = w.assistantBlocks(m)
 		} else {
 			for _, res := range m.Results() {
 				content = append(content, block{"type": "tool_result", "tool_use_id": toolID(res.ID), "content": nonEmpty(res.Text), "is_error": res.Failed})
@@ -149,8 +148,8 @@ func (w *messages) conversation(r *Request) []map[string]any {
 	return out
 }
 
-// assistant converts a message of the model to content blocks.
-func (w *messages) assistant(m *Message) (content []any) {
+// assistantBlocks converts a message of the model to content blocks.
+func (w *messages) assistantBlocks(m *Message) (content []any) {
 	// Keep them as raw JSON, so that signatures stay unchanged.
 	var own []json.RawMessage
 	if raw := w.e.nativeMessage(m); raw != nil && json.Unmarshal(raw, &own) == nil {
@@ -173,10 +172,10 @@ func (w *messages) assistant(m *Message) (content []any) {
 // toolID returns the id of a call in characters that the provider accepts.
 func toolID(id string) string { return safeName(id) }
 
-// answer sends the request and returns the model's answer. Events of the answer go to on as they
+// send sends the request and returns the model's answer. Events of the answer go to on as they
 // arrive.
-func (w *messages) answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
-	body, err := w.body(ctx, r)
+func (w *messages) send(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
+	body, err := w.requestBody(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
@@ -292,21 +291,21 @@ const (
 	answerRoom  = 4096 // left of the output for the answer
 )
 
-// thinking returns the thinking property for an output of most tokens. The provider reports which
-// kinds each model supports. nil if it supports none or does not say, or if the output is too
+// thinkingConfig returns the thinking property for an output of most tokens. The provider reports
+// which kinds each model supports. nil if it supports none or does not say, or if the output is too
 // small.
-func (w *messages) thinking(ctx context.Context, most int) block {
-	// Vertex has no API to ask. Without knowledge, send nothing.
+func (w *messages) thinkingConfig(ctx context.Context, most int) block {
+	// Vertex has no API that tells which kinds of thinking a model supports.
 	if !w.e.supports("thinking") || w.e.m.Provider == config.GoogleVertexAnthropic || most < leastBudget+answerRoom {
 		return nil
 	}
 
-	types := w.e.learned.thinkingTypes(func() []string { return w.askThinking(ctx) })
+	types := w.e.quirks.thinkingTypes(func() []string { return w.askThinking(ctx) })
 	switch {
 	case slices.Contains(types, "adaptive"):
 		return block{"type": "adaptive", "display": "summarized"}
 	case slices.Contains(types, "enabled"):
-		budget, err := strconv.Atoi(w.e.lookup("", "ANTHROPIC_THINKING_BUDGET_TOKENS", ""))
+		budget, err := strconv.Atoi(w.e.settingOf("", "ANTHROPIC_THINKING_BUDGET_TOKENS", ""))
 		if err != nil || budget < leastBudget {
 			budget = usualBudget
 		}

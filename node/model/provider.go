@@ -13,13 +13,13 @@ import (
 
 // provider is one row of the table of providers.
 type provider struct {
-	name  config.Provider
-	base  string // default base URL
-	wire  func(*endpoint) (wire, error)
-	keys  []credential // the first available one counts, configured ones before variables
-	sign  func(*endpoint) (func(context.Context, http.Header) error, error)
-	place func(*endpoint) error // finds the base URL if it depends on the configuration
-	chat  dialect               // for Chat Completions
+	name       config.Provider
+	base       string // default base URL
+	wire       func(*endpoint) (wire, error)
+	keys       []credential // the first available one counts, configured ones before variables
+	sign       func(*endpoint) (func(context.Context, http.Header) error, error)
+	setAddress func(*endpoint) error // finds the base URL if it depends on the configuration
+	chat       dialect               // for Chat Completions
 }
 
 // credential is one way to authenticate.
@@ -40,12 +40,12 @@ func bearerKey(variable string) []credential {
 
 // providers is the table of providers, in the order of the configuration's schema.
 var providers = []provider{
-	{name: config.AmazonBedrock, wire: newConverse, place: bedrockAddress},
+	{name: config.AmazonBedrock, wire: newConverse, setAddress: bedrockAddress},
 	{name: config.Anthropic, base: "https://api.anthropic.com/v1", wire: newMessages, keys: []credential{
 		{token: authToken, variable: "ANTHROPIC_AUTH_TOKEN", header: "Authorization", prefix: "Bearer "},
 		{token: apiKey, variable: "ANTHROPIC_API_KEY", header: "X-Api-Key"},
 	}},
-	{name: config.Azure, wire: newResponses, place: azureAddress, keys: []credential{
+	{name: config.Azure, wire: newResponses, setAddress: azureAddress, keys: []credential{
 		{token: apiKey, variable: "AZURE_API_KEY", header: "Api-Key"},
 	}},
 	{name: config.DeepSeek, base: "https://api.deepseek.com", wire: newChat, keys: bearerKey("DEEPSEEK_API_KEY"),
@@ -53,8 +53,8 @@ var providers = []provider{
 	{name: config.GoogleGenerativeAI, base: "https://generativelanguage.googleapis.com/v1beta", wire: newGemini, keys: []credential{
 		{token: apiKey, variable: "GOOGLE_GENERATIVE_AI_API_KEY", header: "X-Goog-Api-Key"},
 	}},
-	{name: config.GoogleVertexAnthropic, wire: newMessages, place: vertexAddress, sign: googleSign},
-	{name: config.GoogleVertex, wire: newGemini, place: vertexAddress, sign: googleSign},
+	{name: config.GoogleVertexAnthropic, wire: newMessages, setAddress: vertexAddress, sign: googleSign},
+	{name: config.GoogleVertex, wire: newGemini, setAddress: vertexAddress, sign: googleSign},
 	{name: config.Mistral, base: "https://api.mistral.ai/v1", wire: newChat, keys: bearerKey("MISTRAL_API_KEY"), chat: dialect{shortIDs: true}},
 	{name: config.OpenAI, base: "https://api.openai.com/v1", wire: newResponses, keys: bearerKey("OPENAI_API_KEY")},
 	{name: config.OpenAICompatible, wire: newChat, chat: dialect{usage: usageOption, tagged: true},
@@ -85,7 +85,7 @@ type endpoint struct {
 	http     *http.Client
 	guard    *guardedTransport
 	secrets  []string // to be removed from errors
-	learned  *quirks
+	quirks   *quirks
 }
 
 // name returns provider/model.
@@ -99,8 +99,8 @@ func (e *endpoint) nativeMessage(m *Message) []byte {
 	return m.Native.JSON
 }
 
-// lookup returns the configured value, else the variable, else the default.
-func (e *endpoint) lookup(configured, variable, usual string) string {
+// settingOf returns the configured value, else the variable, else the default.
+func (e *endpoint) settingOf(configured, variable, usual string) string {
 	if configured != "" {
 		return configured
 	}
@@ -110,8 +110,9 @@ func (e *endpoint) lookup(configured, variable, usual string) string {
 	return usual
 }
 
-// secret resolves a token reference, or reads the variable if there is none. "" means no secret.
-func (e *endpoint) secret(ctx context.Context, t *config.Token, variable string) (string, error) {
+// resolveSecret resolves a token reference, or reads the variable if there is none. "" means no
+// secret.
+func (e *endpoint) resolveSecret(ctx context.Context, t *config.Token, variable string) (string, error) {
 	var value string
 	if t != nil {
 		resolved, err := e.d.Secret(ctx, *t)
@@ -135,12 +136,12 @@ func (e *endpoint) secret(ctx context.Context, t *config.Token, variable string)
 // prepare determines the address, the credential and the headers of the model.
 func (e *endpoint) prepare(ctx context.Context) error {
 	e.base = e.provider.base
-	if e.provider.place != nil {
-		if err := e.provider.place(e); err != nil {
+	if e.provider.setAddress != nil {
+		if err := e.provider.setAddress(e); err != nil {
 			return err
 		}
 	}
-	// A configured address overrides the default. azurePlace has handled Azure's.
+	// A configured address overrides the default. azureAddress has handled Azure's.
 	if e.m.BaseURL != "" && e.m.Provider != config.Azure {
 		e.base = e.m.BaseURL
 	}
@@ -156,12 +157,12 @@ func (e *endpoint) prepare(ctx context.Context) error {
 		return err
 	}
 
-	// Configured parameters come last, since they override those of place.
+	// Configured parameters come last, since they override those of setAddress.
 	for _, p := range e.m.QueryParams {
 		if e.guard.query == nil {
 			e.guard.query = map[string]string{}
 		}
-		if e.guard.query[p.Key], err = e.valueOf(ctx, p); err != nil {
+		if e.guard.query[p.Key], err = e.resolveValue(ctx, p); err != nil {
 			return err
 		}
 	}
@@ -185,7 +186,7 @@ func (e *endpoint) signer(ctx context.Context) (func(context.Context, http.Heade
 				token, variable = nil, k.variable
 			}
 
-			value, err := e.secret(ctx, token, variable)
+			value, err := e.resolveSecret(ctx, token, variable)
 			if err != nil {
 				return nil, err
 			}
@@ -202,10 +203,11 @@ func (e *endpoint) signer(ctx context.Context) (func(context.Context, http.Heade
 	return nil, &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: fmt.Sprintf("Set token in the configuration, or the variable %s on the nodes.", last.variable)}
 }
 
+// headers returns the configured headers, with their secrets.
 func (e *endpoint) headers(ctx context.Context) (http.Header, error) {
 	h := http.Header{}
 	for _, kv := range e.m.Headers {
-		value, err := e.valueOf(ctx, kv)
+		value, err := e.resolveValue(ctx, kv)
 		if err != nil {
 			return nil, err
 		}
@@ -214,11 +216,12 @@ func (e *endpoint) headers(ctx context.Context) (http.Header, error) {
 	return h, nil
 }
 
-func (e *endpoint) valueOf(ctx context.Context, kv config.KeyText) (string, error) {
+// resolveValue returns a configured value, or the secret that it refers to.
+func (e *endpoint) resolveValue(ctx context.Context, kv config.KeyText) (string, error) {
 	if kv.Token == nil {
 		return kv.Value, nil
 	}
-	return e.secret(ctx, kv.Token, "")
+	return e.resolveSecret(ctx, kv.Token, "")
 }
 
 // azureHosts are the suffixes of Azure's own hosts, including national clouds.
@@ -253,7 +256,7 @@ func azureAddress(e *endpoint) error {
 	}
 
 	// Usually the address consists of the resource's name.
-	name := e.lookup(e.m.ResourceName, "AZURE_RESOURCE_NAME", "")
+	name := e.settingOf(e.m.ResourceName, "AZURE_RESOURCE_NAME", "")
 	if name == "" {
 		return &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: "Set resourceName or baseUrl in the configuration, or AZURE_RESOURCE_NAME on the nodes."}
 	}
@@ -265,8 +268,8 @@ func azureAddress(e *endpoint) error {
 
 // vertexAddress determines project, region and host on Vertex.
 func vertexAddress(e *endpoint) error {
-	e.project = e.lookup(e.m.Project, "GOOGLE_VERTEX_PROJECT", "")
-	e.region = e.lookup(e.m.Region, "GOOGLE_VERTEX_REGION", "us-central1")
+	e.project = e.settingOf(e.m.Project, "GOOGLE_VERTEX_PROJECT", "")
+	e.region = e.settingOf(e.m.Region, "GOOGLE_VERTEX_REGION", "us-central1")
 	if e.project == "" {
 		return &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: "Set project in the configuration, or GOOGLE_VERTEX_PROJECT on the nodes."}
 	}
@@ -310,7 +313,7 @@ func googleSign(e *endpoint) (func(context.Context, http.Header) error, error) {
 
 // bedrockAddress determines the region, which address and signature contain.
 func bedrockAddress(e *endpoint) error {
-	e.region = e.lookup(e.m.Region, "AWS_REGION", "")
+	e.region = e.settingOf(e.m.Region, "AWS_REGION", "")
 	if e.region == "" {
 		return &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: "Set region in the configuration, or AWS_REGION on the nodes."}
 	}

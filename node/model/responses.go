@@ -28,8 +28,8 @@ func newResponses(e *endpoint) (wire, error) {
 	)}, nil
 }
 
-// body returns the request body of one step.
-func (w *responsesWire) body(r *Request) ([]byte, error) {
+// requestBody returns the request body of one step.
+func (w *responsesWire) requestBody(r *Request) ([]byte, error) {
 	body := map[string]any{"model": w.e.m.Model, "input": w.input(r), "store": false}
 	if len(r.System) > 0 {
 		body["instructions"] = strings.Join(r.System, "\n\n")
@@ -91,7 +91,7 @@ func (w *responsesWire) input(r *Request) []any {
 		m := &r.Messages[i]
 		if m.Role == Assistant {
 			// Each call and each part of the reasoning is an item.
-			items = append(items, w.assistant(m)...)
+			items = append(items, w.assistantItems(m)...)
 			continue
 		}
 
@@ -106,8 +106,8 @@ func (w *responsesWire) input(r *Request) []any {
 	return items
 }
 
-// assistant converts a message of the model to items.
-func (w *responsesWire) assistant(m *Message) (items []any) {
+// assistantItems converts a message of the model to items.
+func (w *responsesWire) assistantItems(m *Message) (items []any) {
 	// Keep the order: reasoning must come before its call.
 	var own []json.RawMessage
 	if raw := w.e.nativeMessage(m); raw != nil && json.Unmarshal(raw, &own) == nil {
@@ -127,10 +127,10 @@ func (w *responsesWire) assistant(m *Message) (items []any) {
 	return items
 }
 
-// answer sends the request and returns the model's answer. Events of the answer go to on as they
+// send sends the request and returns the model's answer. Events of the answer go to on as they
 // arrive.
-func (w *responsesWire) answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
-	body, err := w.body(r)
+func (w *responsesWire) send(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
+	body, err := w.requestBody(r)
 	if err != nil {
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
@@ -141,14 +141,14 @@ func (w *responsesWire) answer(ctx context.Context, r *Request, on func(Event)) 
 	s := &responsesStream{e: w.e, on: on, items: map[int64]json.RawMessage{}}
 	for stream.Next() {
 		event := stream.Current()
-		if err := s.event(&event); err != nil {
+		if err := s.addEvent(&event); err != nil {
 			return nil, err
 		}
 	}
 	if err := stream.Err(); err != nil {
 		return nil, s.asError(ctx, err)
 	}
-	return s.whole()
+	return s.assemble()
 }
 
 // responsesStream assembles an answer from its events.
@@ -160,8 +160,8 @@ type responsesStream struct {
 	finish Finish // "" before the end
 }
 
-// event handles one event of the stream.
-func (s *responsesStream) event(event *oai.ResponseStreamEventUnion) error {
+// addEvent handles one event of the stream.
+func (s *responsesStream) addEvent(event *oai.ResponseStreamEventUnion) error {
 	switch event.Type {
 	// These only serve watchers; the answer consists of the items.
 	case "response.output_text.delta", "response.refusal.delta":
@@ -172,7 +172,7 @@ func (s *responsesStream) event(event *oai.ResponseStreamEventUnion) error {
 	case "response.output_item.done":
 		s.addItem(event)
 	case "response.completed", "response.incomplete":
-		return s.end(&event.Response)
+		return s.addFinal(&event.Response)
 
 	// A failure of the answer, and one of the stream.
 	case "response.failed":
@@ -194,8 +194,8 @@ func (s *responsesStream) addItem(event *oai.ResponseStreamEventUnion) {
 	s.items[at] = json.RawMessage(event.Item.RawJSON())
 }
 
-// end reads the final event.
-func (s *responsesStream) end(r *oai.Response) error {
+// addFinal reads the final event.
+func (s *responsesStream) addFinal(r *oai.Response) error {
 	s.finish = Done
 	switch r.IncompleteDetails.Reason {
 	case "max_output_tokens":
@@ -227,8 +227,8 @@ func (s *responsesStream) asError(ctx context.Context, err error) error {
 	return e
 }
 
-// whole returns the answer at the end of the stream.
-func (s *responsesStream) whole() (*Answer, error) {
+// assemble returns the answer at the end of the stream.
+func (s *responsesStream) assemble() (*Answer, error) {
 	if s.finish == "" {
 		return nil, brokenError()
 	}
@@ -273,5 +273,5 @@ func argumentsOf(item json.RawMessage) string {
 	if json.Unmarshal(item, &c) != nil {
 		return ""
 	}
-	return unquote(c.Arguments)
+	return textOf(c.Arguments)
 }

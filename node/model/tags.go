@@ -19,12 +19,13 @@ func newTagSplitter(tag string) *tagSplitter {
 	return &tagSplitter{open: "<" + tag + ">", close: "</" + tag + ">"}
 }
 
-// add processes a piece. void means that all text returned so far was reasoning.
-func (t *tagSplitter) add(piece string) (said, thought string, void bool) {
+// split separates a piece into text (said) and reasoning (thought). void means that all text that
+// earlier calls returned was reasoning, too.
+func (t *tagSplitter) split(piece string) (said, thought string, void bool) {
 	text := t.pending + piece
 	t.pending = ""
 
-	// Collect text and reasoning separately; at returns the current one.
+	// out[0] is text and out[1] reasoning; at returns the one to write to.
 	var out [2]strings.Builder
 	at := func() *strings.Builder {
 		if t.inside {
@@ -71,8 +72,9 @@ func (t *tagSplitter) add(piece string) (said, thought string, void bool) {
 	return out[0].String(), out[1].String(), void
 }
 
-// rest returns what was held back at the end. In a tag that never closes, it is reasoning.
-func (t *tagSplitter) rest() (said, thought string) {
+// remainder returns what split has held back, at the end of the answer. Within a tag that never
+// closes it is reasoning, otherwise text.
+func (t *tagSplitter) remainder() (said, thought string) {
 	if t.inside {
 		return "", t.pending
 	}

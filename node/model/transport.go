@@ -71,14 +71,14 @@ func (g *guardedTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 		if req.Context().Err() != nil {
 			return nil, err
 		}
-		return nil, unreachable(err)
+		return nil, unreachableError(err)
 	}
 
 	// Read the error here: the libraries' own errors would quote bodies and headers.
 	if resp.StatusCode != http.StatusOK {
 		defer cancel(nil)
 		defer resp.Body.Close()
-		return nil, fromResponse(resp)
+		return nil, errorFromResponse(resp)
 	}
 
 	// From here on, closing the body ends the context.
@@ -139,9 +139,9 @@ func (g *guardedTransport) setHeaders(ctx context.Context, out *http.Request, fr
 	return nil
 }
 
-// unreachable makes an Error of a connection failure, without addresses, which could contain
+// unreachableError makes an Error of a connection failure, without addresses, which could contain
 // secrets.
-func unreachable(err error) *Error {
+func unreachableError(err error) *Error {
 	kind := Unreachable
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
