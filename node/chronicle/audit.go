@@ -79,10 +79,10 @@ func (c *Chronicle) Audit(ctx context.Context, _ account.Owner, req AuditRequest
 
 	out := &AuditResponse{}
 	if req.Kind != Accesses {
-		c.changes(&req, out)
+		c.addChanges(&req, out)
 	}
 	if req.Kind != Changes {
-		c.accesses(ctx, &req, out)
+		c.addAccesses(ctx, &req, out)
 	}
 
 	// Cut the page from the newest lines.
@@ -114,8 +114,8 @@ func (req *AuditRequest) check() error {
 	return nil
 }
 
-// look returns the request for one of the lists that Audit merges.
-func (req *AuditRequest) look() *look {
+// query returns the request for one of the lists that Audit merges.
+func (req *AuditRequest) query() *look {
 	return &look{
 		Since:  req.Since,
 		Until:  req.Until,
@@ -126,9 +126,9 @@ func (req *AuditRequest) look() *look {
 	}
 }
 
-// changes adds the newest matching changes, and counts all of them.
-func (c *Chronicle) changes(req *AuditRequest, out *AuditResponse) {
-	q := req.look()
+// addChanges adds the newest matching changes, and counts all of them.
+func (c *Chronicle) addChanges(req *AuditRequest, out *AuditResponse) {
+	q := req.query()
 	for e := range c.d.View().EventsBefore(0) {
 		if e.At.Before(q.Since) {
 			break // the catalog's clock never goes back
@@ -146,8 +146,8 @@ func (c *Chronicle) changes(req *AuditRequest, out *AuditResponse) {
 	}
 }
 
-// accesses adds the newest accesses of each node that answers.
-func (c *Chronicle) accesses(ctx context.Context, req *AuditRequest, out *AuditResponse) {
+// addAccesses adds the newest accesses of each node that answers.
+func (c *Chronicle) addAccesses(ctx context.Context, req *AuditRequest, out *AuditResponse) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout+time.Second)
 	defer cancel()
 
@@ -162,7 +162,7 @@ func (c *Chronicle) accesses(ctx context.Context, req *AuditRequest, out *AuditR
 		}
 	}
 
-	told := accessesCall.AskAll(ctx, c.d.Net, nodes, req.look())
+	told := accessesCall.AskAll(ctx, c.d.Net, nodes, req.query())
 	for _, id := range nodes {
 		part := told[id]
 
@@ -190,5 +190,5 @@ func (c *Chronicle) serveAccesses(ctx context.Context, q *look) (*looked, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	return c.trail.look(ctx, q)
+	return c.trail.search(ctx, q)
 }

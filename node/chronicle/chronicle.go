@@ -68,11 +68,11 @@ func (c *Chronicle) Run(ctx context.Context) error {
 }
 
 // Recording reports whether it has seen a catalog and so records events.
-func (c *Chronicle) Recording() bool { return !c.diary.answer().Since.IsZero() }
+func (c *Chronicle) Recording() bool { return !c.diary.snapshot().Since.IsZero() }
 
 // NoteAccess records a read or refusal in the files of this node. It never blocks, and is safe for
 // concurrent use.
-func (c *Chronicle) NoteAccess(a Access) { c.trail.note(a) }
+func (c *Chronicle) NoteAccess(a Access) { c.trail.queue(a) }
 
 // hash returns the keyed hash of a query, to be stored instead of its text. Equal queries have
 // equal hashes on each node.
@@ -96,7 +96,7 @@ type Trail struct {
 // Trail returns the counters of this node's recorded accesses.
 func (c *Chronicle) Trail() Trail {
 	t := Trail{Written: map[string]int64{}, Lost: map[string]int64{}}
-	for _, s := range c.trail.all() {
+	for _, s := range c.trail.allSeries() {
 		t.Written[s.name], t.Lost[s.name] = s.written.Load(), s.totalLost.Load()
 		t.Bytes += s.bytes.Load()
 	}

@@ -69,13 +69,14 @@ func newDiary(now func() time.Time, look func() sight) *diary {
 
 // run looks repeatedly until the context ends.
 func (d *diary) run(ctx context.Context) error {
-	// A starting node learns of the others and their leader step by step. Those are no events.
+	// A starting node learns of the others and their leader step by step. So changes count as events
+	// only after some looks with a leader.
 	before, led := d.look(), 0
 	for clock.Wait(ctx, eventEvery) {
 		now := d.look()
 		switch {
 		case led == settledLooks:
-			d.note(changes(before, now))
+			d.record(diffSights(before, now))
 		case now.leader != "" && len(now.members) > 0:
 			led++
 		}
@@ -84,8 +85,8 @@ func (d *diary) run(ctx context.Context) error {
 	return nil
 }
 
-// note records events, with the present time.
-func (d *diary) note(events []Event) {
+// record records events, with the present time.
+func (d *diary) record(events []Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
@@ -117,8 +118,8 @@ type eventsHere struct {
 // dropped returns how many events of the log are no longer kept.
 func (e *eventsHere) dropped() int { return e.Noted - len(e.Events) }
 
-// answer returns everything that this node has recorded.
-func (d *diary) answer() eventsHere {
+// snapshot returns everything that this node has recorded.
+func (d *diary) snapshot() eventsHere {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return eventsHere{slices.Clone(d.events), d.since, d.log, d.noted}
@@ -152,27 +153,27 @@ func sightOf(members []cluster.Member, leader string, view *catalog.View) sight 
 	return s
 }
 
-// changes returns the events between two states of the cluster: of nodes, the leader, the
+// diffSights returns the events between two states of the cluster: of nodes, the leader, the
 // configuration and connections.
-func changes(before, now sight) (out []Event) {
+func diffSights(before, now sight) (out []Event) {
 	out = memberChanges(before.members, now.members)
 
 	switch {
 	case now.leader == before.leader:
 	case now.leader == "":
-		out = append(out, event("leader", "", "there is no leader: searches go on, changes wait"))
+		out = append(out, newEvent("leader", "", "there is no leader: searches go on, changes wait"))
 	default:
-		out = append(out, event("leader", now.leader, "node %s leads", now.leader))
+		out = append(out, newEvent("leader", now.leader, "node %s leads", now.leader))
 	}
 
 	if now.config != before.config {
-		out = append(out, event("configuration", now.config, "the configuration %.12s is in force", now.config))
+		out = append(out, newEvent("configuration", now.config, "the configuration %.12s is in force", now.config))
 	}
 	return append(out, connectionChanges(before.conns, now.conns)...)
 }
 
-// event returns an event without a time.
-func event(kind, subject, text string, args ...any) Event {
+// newEvent returns an event without a time.
+func newEvent(kind, subject, text string, args ...any) Event {
 	return Event{Kind: kind, Subject: subject, Text: fmt.Sprintf(text, args...)}
 }
 
@@ -183,19 +184,19 @@ func memberChanges(before, now map[string]memberSight) (out []Event) {
 		is, there := now[id]
 		switch {
 		case !known:
-			out = append(out, event("joined", id, "node %s joined", id))
+			out = append(out, newEvent("joined", id, "node %s joined", id))
 			continue
 		case !there:
-			out = append(out, event("removed", id, "node %s was removed for good", id))
+			out = append(out, newEvent("removed", id, "node %s was removed for good", id))
 			continue
 		}
 
 		// One event for each property that changed.
 		turn := func(was, is bool, kindYes, yes, kindNo, no string) {
 			if is && !was {
-				out = append(out, event(kindYes, id, yes, id))
+				out = append(out, newEvent(kindYes, id, yes, id))
 			} else if was && !is {
-				out = append(out, event(kindNo, id, no, id))
+				out = append(out, newEvent(kindNo, id, no, id))
 			}
 		}
 		turn(was.alive, is.alive, "back", "node %s answers again", "unreachable", "node %s does not answer")
@@ -231,7 +232,7 @@ func connectionChanges(before, now map[string]connectionSight) (out []Event) {
 		default:
 			continue
 		}
-		out = append(out, event("connection", name, text, name))
+		out = append(out, newEvent("connection", name, text, name))
 	}
 	return out
 }
@@ -261,14 +262,14 @@ func (c *Chronicle) Events(ctx context.Context, _ account.Owner, req EventsReque
 	members := c.d.Members()
 	told := eventsCall.AskAll(ctx, c.d.Net, cluster.AliveIDs(members), &nothing)
 
-	all := happenings(sightings(told, read))
-	out := listed(told, read, all, limit)
+	all := mergeSightings(sortSightings(told, read))
+	out := newestUnread(told, read, all, limit)
 	out.Next = read.next(told, members, all, c.d.Now()).encode()
 	return out, nil
 }
 
-// listed returns the newest events that the reader has not read.
-func listed(told map[string]*eventsHere, read *position, all []*happening, limit int) *EventsResponse {
+// newestUnread returns the newest events that the reader has not read.
+func newestUnread(told map[string]*eventsHere, read *position, all []*happening, limit int) *EventsResponse {
 	out := &EventsResponse{Events: []Event{}}
 	for _, t := range told {
 		if !t.Since.IsZero() && (out.Since.IsZero() || t.Since.Before(out.Since)) {
@@ -291,11 +292,11 @@ type sighting struct {
 	Event
 	hash uint64 // see eventHash
 	node string // "" for one that the reader was told recently; then nothing else is known
-	read bool   // the reader has it already
+	read bool   // an earlier response has told the reader
 }
 
-// sightings returns the events of all nodes in the order of time.
-func sightings(told map[string]*eventsHere, read *position) (all []sighting) {
+// sortSightings returns the events of all nodes in the order of time.
+func sortSightings(told map[string]*eventsHere, read *position) (all []sighting) {
 	for node, t := range told {
 		if read != nil && t.Log == "" {
 			continue // it cannot tell which of its events are new
@@ -322,14 +323,14 @@ type happening struct {
 	by map[string]bool
 }
 
-// happenings merges the records of several nodes of the same event, in the order of time. Nodes
+// mergeSightings merges the records of several nodes of the same event, in the order of time. Nodes
 // notice an event within moments of each other. If the reader has one of the records, they have the
 // event.
 //
 //	node 1   unreachable b 10:00:01                    back b 10:00:07
 //	node 2   unreachable b 10:00:02   joined c 10:00:04
 //	merged   unreachable b 10:00:01   joined c 10:00:04   back b 10:00:07
-func happenings(all []sighting) (out []*happening) {
+func mergeSightings(all []sighting) (out []*happening) {
 	recent := map[uint64][]*happening{} // by hash, oldest first
 	for _, s := range all {
 		// If one node records the same twice, it happened twice. Its first record matches the first
@@ -351,6 +352,6 @@ func happenings(all []sighting) (out []*happening) {
 
 // serveEvents returns the events of this node.
 func (c *Chronicle) serveEvents(context.Context, *call.Nothing) (*eventsHere, error) {
-	told := c.diary.answer()
+	told := c.diary.snapshot()
 	return &told, nil
 }

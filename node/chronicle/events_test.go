@@ -44,10 +44,10 @@ func TestStatusChange_becomesAnEvent(t *testing.T) {
 	} {
 		before, after := whole(), whole()
 		c.change(&after)
-		if got := kindsText(changes(before, after)); got != c.want {
+		if got := kindsText(diffSights(before, after)); got != c.want {
 			t.Errorf("%+v: %q, want %q", after, got, c.want)
 		}
-		if got := kindsText(changes(after, before)); got != c.back {
+		if got := kindsText(diffSights(after, before)); got != c.back {
 			t.Errorf("%+v taken back: %q, want %q", after, got, c.back)
 		}
 	}
@@ -101,7 +101,7 @@ func eventsText(events []Event) string {
 }
 
 func listedOf(told map[string]*eventsHere, read *position, limit int) *EventsResponse {
-	return listed(told, read, happenings(sightings(told, read)), limit)
+	return newestUnread(told, read, mergeSightings(sortSightings(told, read)), limit)
 }
 
 // Nodes record the same event at about the same time; it is listed once. An event that happens
@@ -158,7 +158,7 @@ func TestEvents_continueAfterAPosition(t *testing.T) {
 	} {
 		members := []cluster.Member{{Member: catalog.Member{ID: "a"}}, {Member: catalog.Member{ID: "c"}}}
 		next := func(read *position, told map[string]*eventsHere, now int64) *position {
-			text := read.next(told, members, happenings(sightings(told, read)), time.Unix(now, 0)).encode()
+			text := read.next(told, members, mergeSightings(sortSightings(told, read)), time.Unix(now, 0)).encode()
 			read, err := positionOf(text)
 			if err != nil {
 				t.Fatal(err)
@@ -186,13 +186,13 @@ func TestEventPosition_dropsRemovedMembers(t *testing.T) {
 	read := &position{Logs: map[string]readLog{"a": {"log", 3}, "gone": {"log", 9}}}
 	told := answersOf(t, "c: -b 10, +b 20, -d 35"+strings.Repeat(", -e 40", 3*maxLate))
 	members := []cluster.Member{{Member: catalog.Member{ID: "a"}}, {Member: catalog.Member{ID: "c"}}}
-	got := read.next(told, members, happenings(sightings(told, read)), time.Unix(45, 0))
+	got := read.next(told, members, mergeSightings(sortSightings(told, read)), time.Unix(45, 0))
 	if want := map[string]readLog{"a": {"log", 3}, "c": {"log", 3 + 3*maxLate}}; !maps.Equal(got.Logs, want) || len(got.Late) != maxLate {
 		t.Errorf("%v, want %v and %d of late", got, want, maxLate)
 	}
 
 	// Events told long ago are not recorded by other nodes any more.
-	if got := read.next(told, members, happenings(sightings(told, read))[:3], time.Unix(45, 0)); len(got.Late) != 2 {
+	if got := read.next(told, members, mergeSightings(sortSightings(told, read))[:3], time.Unix(45, 0)); len(got.Late) != 2 {
 		t.Errorf("late is %v", got.Late)
 	}
 
@@ -217,7 +217,7 @@ func TestEventMemory_keepsTheNewest(t *testing.T) {
 		time.Sleep(eventEvery*(maxEvents+10+settledLooks) + time.Second)
 		stop()
 		<-done
-		if told := c.answer(); len(told.Events) != maxEvents || told.Events[maxEvents-1].Subject != fmt.Sprint(maxEvents+11+settledLooks) || told.Since.IsZero() || told.dropped() != 10 {
+		if told := c.snapshot(); len(told.Events) != maxEvents || told.Events[maxEvents-1].Subject != fmt.Sprint(maxEvents+11+settledLooks) || told.Since.IsZero() || told.dropped() != 10 {
 			t.Errorf("%d events, the newest %+v", len(told.Events), told.Events[len(told.Events)-1])
 		}
 	})
@@ -249,7 +249,7 @@ func TestEventMemory_recordsNoEventDuringTheStart(t *testing.T) {
 		time.Sleep(10*eventEvery + time.Second)
 		stop()
 		<-done
-		if got := kindsText(d.answer().Events); got != "leader  " {
+		if got := kindsText(d.snapshot().Events); got != "leader  " {
 			t.Errorf("noted %q, want that there is no leader any more", got)
 		}
 	})

@@ -21,7 +21,7 @@ func TestAuditFile_linesOfOtherVersionsAreReadOrCounted(t *testing.T) {
 		line(1, `"action": "file.read", "actorId": "a", "node": "n1", "latency": {"ms": 3}, "status": 200`) +
 		line(2, `"action": "file.read", "actorId": "a", "node": "n1", "status": {"code": 200}`) +
 		`{"id": "n1-cut", "timesta` + "\n"
-	path := filepath.Join(dir, b.all()[0].fileName(at))
+	path := filepath.Join(dir, b.allSeries()[0].fileName(at))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

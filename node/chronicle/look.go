@@ -42,9 +42,9 @@ func (q *look) matches(l *Line) bool {
 	return slices.Contains([]string{l.ActorID, l.ActorType, l.Metadata["credential"]}, q.Actor) || strings.EqualFold(l.ActorName, q.Actor)
 }
 
-// look searches the recorded accesses, newest first. Only one search runs at a time, because it
+// search searches the recorded accesses, newest first. Only one search runs at a time, because it
 // holds a whole file in memory.
-func (t *trail) look(ctx context.Context, q *look) (*looked, error) {
+func (t *trail) search(ctx context.Context, q *look) (*looked, error) {
 	select {
 	case t.looking <- struct{}{}:
 		defer func() { <-t.looking }()
@@ -55,9 +55,9 @@ func (t *trail) look(ctx context.Context, q *look) (*looked, error) {
 	out := &looked{}
 
 	// Write queued accesses first, so that the search finds them.
-	for _, s := range t.all() {
+	for _, s := range t.allSeries() {
 		s.flush(ctx)
-		part := s.look(ctx, q)
+		part := s.search(ctx, q)
 		out.Lines = append(out.Lines, part.Lines...)
 		out.More, out.Newer = out.More || part.More, out.Newer+part.Newer
 		if part.Back.After(out.Back) {
@@ -73,15 +73,15 @@ func (t *trail) look(ctx context.Context, q *look) (*looked, error) {
 	return out, nil
 }
 
-// look searches the files of a series, newest first, until it has enough.
-func (s *series) look(ctx context.Context, q *look) *looked {
+// search searches the files of a series, newest first, until it has enough.
+func (s *series) search(ctx context.Context, q *look) *looked {
 	out, names := &looked{}, s.names()
 	for i, name := range slices.Backward(names) {
 		first, _ := s.timeOf(name)
 		switch {
 		case !q.Until.IsZero() && !first.Before(q.Until):
 			continue // all of its lines are too new
-		case i+1 < len(names) && s.begins(names[i+1], q.Since):
+		case i+1 < len(names) && s.beginsBefore(names[i+1], q.Since):
 			return out // this file and earlier ones are too old
 
 		// Out of time: return what was found. Back says how far the search came.
@@ -96,21 +96,21 @@ func (s *series) look(ctx context.Context, q *look) *looked {
 		if err != nil {
 			continue // tidy has just removed it as the oldest
 		}
-		if out.read(text, q); out.More {
+		if out.addMatches(text, q); out.More {
 			return out
 		}
 	}
 	return out
 }
 
-// begins reports whether a file begins at or before a time.
-func (s *series) begins(name string, at time.Time) bool {
+// beginsBefore reports whether a file begins at or before a time; false for the zero time.
+func (s *series) beginsBefore(name string, at time.Time) bool {
 	first, _ := s.timeOf(name)
 	return !at.IsZero() && !first.After(at)
 }
 
-// read adds the matching lines of a file, from its end, until there are enough.
-func (out *looked) read(text []byte, q *look) {
+// addMatches adds the matching lines of a file, from its end, until there are q.Limit.
+func (out *looked) addMatches(text []byte, q *look) {
 	text = bytes.TrimSuffix(text, []byte("\n"))
 	for len(text) > 0 {
 		start := bytes.LastIndexByte(text, '\n') + 1

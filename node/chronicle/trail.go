@@ -38,8 +38,8 @@ type trailDeps struct {
 func newTrail(d trailDeps) *trail {
 	times := &ascendingClock{now: d.Now}
 	t := &trail{d: d, reads: newSeries(d, times, "reads", 7), refusals: newSeries(d, times, "refusals", 1), looking: make(chan struct{}, 1)}
-	for _, s := range t.all() {
-		for _, newest := range s.look(context.Background(), &look{Limit: 1}).Lines {
+	for _, s := range t.allSeries() {
+		for _, newest := range s.search(context.Background(), &look{Limit: 1}).Lines {
 			times.last = later(times.last, newest.At)
 		}
 	}
@@ -53,11 +53,11 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// all returns both series.
-func (t *trail) all() [2]*series { return [2]*series{t.reads, t.refusals} }
+// allSeries returns both series.
+func (t *trail) allSeries() [2]*series { return [2]*series{t.reads, t.refusals} }
 
-// note queues an access. It never blocks.
-func (t *trail) note(a Access) {
+// queue queues an access. It never blocks.
+func (t *trail) queue(a Access) {
 	s := t.reads
 	if a.Refusal {
 		s = t.refusals
@@ -69,7 +69,7 @@ func (t *trail) note(a Access) {
 // run writes until ctx ends, and then the rest.
 func (t *trail) run(ctx context.Context) error {
 	var wait sync.WaitGroup
-	for _, s := range t.all() {
+	for _, s := range t.allSeries() {
 		wait.Go(func() { s.run(ctx) })
 	}
 	wait.Wait()

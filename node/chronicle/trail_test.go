@@ -55,7 +55,7 @@ func (b *testTrail) running(t *testing.T, f func()) {
 // list searches the trail while it runs.
 func (b *testTrail) list(t *testing.T, q look) *looked {
 	t.Helper()
-	got, err := b.look(t.Context(), &q)
+	got, err := b.search(t.Context(), &q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,9 +82,9 @@ func TestAuditFile_storesAccessesPrivately(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newTestTrail(filepath.Join(t.TempDir(), "audit"), Policy{Disk: plenty, Queries: c.queries})
 			b.running(t, func() {
-				b.note(Access{Action: "code.searched", Actor: ann, Query: "secret", Status: 200})
-				b.note(Access{Action: "code.read", Actor: catalog.Actor{Type: catalog.ActorGuest}, TargetType: "repository", Target: "a/b", Status: 404})
-				b.note(Access{Action: "login.failed", Refusal: true, Actor: catalog.Actor{Type: catalog.ActorGuest, Address: "192.0.2.9"}, Status: 401})
+				b.queue(Access{Action: "code.searched", Actor: ann, Query: "secret", Status: 200})
+				b.queue(Access{Action: "code.read", Actor: catalog.Actor{Type: catalog.ActorGuest}, TargetType: "repository", Target: "a/b", Status: 404})
+				b.queue(Access{Action: "login.failed", Refusal: true, Actor: catalog.Actor{Type: catalog.ActorGuest, Address: "192.0.2.9"}, Status: 401})
 				synctest.Wait()
 
 				if got := b.list(t, look{Limit: 10}); len(got.Lines) != 3 || got.More || got.Lines[0].Action != "login.failed" || got.Lines[2].ActorName != "ann@example.com" {
@@ -122,7 +122,7 @@ func TestAuditFile_neverBlocksRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestTrail(t.TempDir(), Policy{Disk: plenty})
 		for range queueSize + 10 {
-			b.note(Access{Action: "code.read", Actor: ann})
+			b.queue(Access{Action: "code.read", Actor: ann})
 		}
 		b.running(t, func() {
 			synctest.Wait()
@@ -140,7 +140,7 @@ func TestAuditFile_neverBlocksRequests(t *testing.T) {
 // listStopped searches the trail while it does not run.
 func (b *testTrail) listStopped(t *testing.T, q look) *looked {
 	t.Helper()
-	return b.reads.look(t.Context(), &q)
+	return b.reads.search(t.Context(), &q)
 }
 
 // The files have a size limit, and old ones are deleted. Refusals take no room from reads.
@@ -151,10 +151,10 @@ func TestAuditFile_limitsItsSize(t *testing.T) {
 		b := newTestTrail(t.TempDir(), Policy{Disk: disk, Keep: 24 * time.Hour})
 		long := strings.Repeat("x", 190)
 		b.running(t, func() {
-			b.note(Access{Action: "first", Actor: ann})
+			b.queue(Access{Action: "first", Actor: ann})
 			synctest.Wait()
 			for i := range 20000 {
-				b.note(Access{Action: "login.failed", Refusal: true, Target: long, Actor: catalog.Actor{Address: fmt.Sprint("192.0.2.", i%200)}})
+				b.queue(Access{Action: "login.failed", Refusal: true, Target: long, Actor: catalog.Actor{Address: fmt.Sprint("192.0.2.", i%200)}})
 				if i%100 == 99 {
 					time.Sleep(time.Second)
 					synctest.Wait()
@@ -179,7 +179,7 @@ func TestAuditFile_limitsItsSize(t *testing.T) {
 		// After two days, the next line deletes the old files.
 		b.running(t, func() {
 			time.Sleep(48 * time.Hour)
-			b.note(Access{Action: "login.failed", Refusal: true, Actor: ann})
+			b.queue(Access{Action: "login.failed", Refusal: true, Actor: ann})
 			synctest.Wait()
 			time.Sleep(tidyEvery)
 			synctest.Wait()
@@ -197,9 +197,9 @@ func TestAuditFile_sumsUpManyRefusals(t *testing.T) {
 		b := newTestTrail(t.TempDir(), Policy{Disk: plenty})
 		b.running(t, func() {
 			for range 1000 {
-				b.note(Access{Action: "credential.refused", Refusal: true, Actor: catalog.Actor{Type: catalog.ActorGuest, Address: "192.0.2.9"}, Status: 401})
+				b.queue(Access{Action: "credential.refused", Refusal: true, Actor: catalog.Actor{Type: catalog.ActorGuest, Address: "192.0.2.9"}, Status: 401})
 			}
-			b.note(Access{Action: "login.failed", Refusal: true, Actor: ann, Status: 401})
+			b.queue(Access{Action: "login.failed", Refusal: true, Actor: ann, Status: 401})
 			synctest.Wait()
 			time.Sleep(tidyEvery)
 			synctest.Wait()
@@ -234,7 +234,7 @@ func TestAuditFile_batchesWrites(t *testing.T) {
 			}
 			for i, step := range steps {
 				for range step.notes {
-					b.note(Access{Action: "code.read", Actor: ann})
+					b.queue(Access{Action: "code.read", Actor: ann})
 				}
 				time.Sleep(step.pass)
 				synctest.Wait()
@@ -263,7 +263,7 @@ func TestAuditFile_pagesHaveEachLineOnce(t *testing.T) {
 			b := newTestTrail(dir, Policy{Disk: 1 << 20})
 			b.running(t, func() {
 				for i := range lines / 2 {
-					b.note(Access{Action: "code.read", Actor: ann, Target: fmt.Sprint(part*lines/2 + i)})
+					b.queue(Access{Action: "code.read", Actor: ann, Target: fmt.Sprint(part*lines/2 + i)})
 					if i%20 == 0 {
 						time.Sleep(batchTime)
 						synctest.Wait()
@@ -323,7 +323,7 @@ func TestAuditFile_countsUnwritableLines(t *testing.T) {
 		}
 		b := newTestTrail(path, Policy{Disk: plenty})
 		b.running(t, func() {
-			b.note(Access{Action: "code.read", Actor: ann})
+			b.queue(Access{Action: "code.read", Actor: ann})
 			synctest.Wait()
 		})
 		if b.reads.totalLost.Load() == 0 || b.reads.written.Load() != 0 {
@@ -338,8 +338,8 @@ func TestAuditFile_isEmptyIfTheAuditIsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestTrail(filepath.Join(t.TempDir(), "audit"), Policy{Off: true})
 		b.running(t, func() {
-			b.note(Access{Action: "code.read", Actor: ann})
-			b.note(Access{Action: "login.failed", Refusal: true, Actor: ann})
+			b.queue(Access{Action: "code.read", Actor: ann})
+			b.queue(Access{Action: "login.failed", Refusal: true, Actor: ann})
 			synctest.Wait()
 			time.Sleep(tidyEvery)
 			synctest.Wait()

@@ -88,7 +88,7 @@ func Find(path, dir string) (*Found, error) {
 	}
 
 	// Whether the file is proposed depends on the files of earlier starts.
-	if f.memory, err = recall(filepath.Join(dir, memoryFile)); err != nil {
+	if f.memory, err = readMemory(filepath.Join(dir, memoryFile)); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -128,17 +128,17 @@ func (f *File) Run(ctx context.Context) error {
 		return nil
 	}
 
-	if !untilDone(ctx, func() bool { return f.begin(ctx) }) {
+	if !untilDone(ctx, func() bool { return f.offerFirst(ctx) }) {
 		return nil
 	}
 
 	last := hashOf(f.first)
 	for {
 		wait := pollEvery
-		if !f.look(ctx, &last) {
+		if !f.offerIfChanged(ctx, &last) {
 			wait = retryEvery
 		}
-		if !pause(ctx, wait, f.again) {
+		if !waitFor(ctx, wait, f.again) {
 			return nil
 		}
 	}
@@ -154,11 +154,11 @@ func untilDone(ctx context.Context, try func() bool) bool {
 	return true
 }
 
-// begin offers the file found at the start. It returns false to be called again.
-func (f *File) begin(ctx context.Context) bool {
-	// During the start, the file may change, and another node may bring the change into force. Then
-	// the found file is old, and is only remembered, so that the next look notices the change. As
-	// in look, first read what is in force.
+// offerFirst offers the file found at the start. It returns false if it must be called again.
+func (f *File) offerFirst(ctx context.Context) bool {
+	// If the file has changed since the start, another node may have brought the change into force
+	// already. So do not offer the found file. Only remember it, so that offerIfChanged notices the
+	// change. As there, first read what is in force.
 	force := f.agreed.View().Config()
 	raw, err := readFile(f.path)
 	if err == nil && force.Index > 0 && hashOf(raw) != hashOf(f.first) {
@@ -171,18 +171,18 @@ func (f *File) begin(ctx context.Context) bool {
 	return f.offer(ctx, f.first, force, true)
 }
 
-// look reads the file, and offers it if it changed since the last look. Last is the hash of the
-// content at the last look, or the error of reading it. It returns false if the file must be
-// offered again.
-func (f *File) look(ctx context.Context, last *string) bool {
-	// Take the configuration in force before reading the file. Later ones may come from a newer
-	// file, if nodes share one or get theirs one after another.
+// offerIfChanged reads the file, and offers it if it has changed since the last call. last is the
+// hash of the file at that call, or the error of reading it. The result is false if the file must
+// be offered again.
+func (f *File) offerIfChanged(ctx context.Context, last *string) bool {
+	// Take the configuration in force before reading the file. One that comes into force later may
+	// be from a newer file, so the proposal must not replace it.
 	force := f.agreed.View().Config()
 	before, _ := os.Stat(f.path) // reading the file reports the same error
 	raw, err := readFile(f.path)
 	if err != nil {
 		if *last != err.Error() {
-			f.refuse(err.Error())
+			f.recordRefusal(err.Error())
 		}
 		*last = err.Error()
 		return true
@@ -193,11 +193,11 @@ func (f *File) look(ctx context.Context, last *string) bool {
 		return true
 	}
 
-	if !f.unchanged(ctx, before) {
+	if !f.staysUnchanged(ctx, before) {
 		return false
 	}
 
-	// Not settled, for example without a leader: offer it again at the next look.
+	// If there was no decision, for example without a leader, the next call offers it again.
 	if !f.offer(ctx, raw, force, false) {
 		return false
 	}
@@ -205,8 +205,9 @@ func (f *File) look(ctx context.Context, last *string) bool {
 	return true
 }
 
-// unchanged reports whether the file stays unchanged for a while. Writers may take several steps.
-func (f *File) unchanged(ctx context.Context, before os.FileInfo) bool {
+// staysUnchanged reports whether the file stays unchanged for a while. Writers may take several
+// steps.
+func (f *File) staysUnchanged(ctx context.Context, before os.FileInfo) bool {
 	if before == nil || !before.Mode().IsRegular() {
 		return true
 	}
@@ -221,18 +222,18 @@ func (f *File) unchanged(ctx context.Context, before os.FileInfo) bool {
 func (f *File) offer(ctx context.Context, raw []byte, force *catalog.Config, starting bool) bool {
 	file, err := config.Parse(raw)
 	if err != nil {
-		f.refuse(mistakes(err)...)
+		f.recordRefusal(mistakes(err)...)
 		return true
 	}
 
 	hash := hashOf(raw)
 	if force.Index > 0 && (force.Hash == hash || !f.mustPropose(hash, starting)) {
-		return f.settled(hash, file)
+		return f.rememberFile(hash, file)
 	}
 
-	// An empty template would remove everything.
+	// A file without connections, such as an empty template, would remove everything.
 	if n := len(f.agreed.View().File().Connections); n > 0 && len(file.Connections) == 0 {
-		f.refuse(fmt.Sprintf("It names no connection; in force are %d: run `shoal config apply %s --accept` if that is meant", n, f.path))
+		f.recordRefusal(fmt.Sprintf("It names no connection; in force are %d: run `shoal config apply %s --accept` if that is meant", n, f.path))
 		return true
 	}
 
@@ -247,7 +248,7 @@ func (f *File) offer(ctx context.Context, raw []byte, force *catalog.Config, sta
 	switch {
 	case err == nil:
 		f.log.Info("configuration accepted", "path", f.path, "hash", hash[:12], "connections", len(file.Connections))
-		return f.settled(hash, file)
+		return f.rememberFile(hash, file)
 
 	// The file had the configuration that came into force meanwhile, and the answer to its proposal
 	// was lost. Read the file again, and offer it instead.
@@ -255,9 +256,9 @@ func (f *File) offer(ctx context.Context, raw []byte, force *catalog.Config, sta
 		return false
 	// A newer configuration of somebody else is in force. Only remember this file.
 	case refused && refusal.Code == catalog.Stale:
-		return f.settled(hash, file)
+		return f.rememberFile(hash, file)
 	case refused:
-		f.refuse(refusal.Reason)
+		f.recordRefusal(refusal.Reason)
 		return true
 	}
 
@@ -273,7 +274,9 @@ func (f *File) hadBefore(hash string) bool {
 	return slices.Contains(f.offered, hash) || slices.Contains(f.memory.Seen, hash)
 }
 
-// mustPropose reports whether a file that is not in force must be proposed.
+// mustPropose reports whether a file that is not in force must be proposed: it was edited since it
+// was last remembered. At the start of the node, a file that it has had before does not count as
+// edited.
 func (f *File) mustPropose(hash string, starting bool) bool {
 	seen := f.memory.Seen
 	switch {
@@ -285,8 +288,8 @@ func (f *File) mustPropose(hash string, starting bool) bool {
 	return true
 }
 
-// settled remembers a valid file. It returns false if that fails.
-func (f *File) settled(hash string, file *config.File) bool {
+// rememberFile remembers a valid file. It returns false if that fails.
+func (f *File) rememberFile(hash string, file *config.File) bool {
 	if err := f.memory.remember(hash); err != nil {
 		f.log.Error("the configuration file's hash could not be remembered", "err", err)
 		return false
@@ -323,8 +326,8 @@ func mistakes(err error) []string {
 	return list
 }
 
-// refuse records why a file is refused.
-func (f *File) refuse(errs ...string) {
+// recordRefusal records why a file is refused.
+func (f *File) recordRefusal(errs ...string) {
 	f.log.Error("configuration refused; the one in force stays", "path", f.path, "errors", errs)
 
 	f.mu.Lock()
@@ -382,8 +385,8 @@ func hashOf(raw []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// pause waits for a time or an event. It returns false if the context ended.
-func pause(ctx context.Context, d time.Duration, events <-chan struct{}) bool {
+// waitFor waits for a time or an event. It returns false if the context ended.
+func waitFor(ctx context.Context, d time.Duration, events <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -158,7 +158,7 @@ func TestConfigurationFile_oldContentDoesNotReplaceNewer(t *testing.T) {
 	}
 	go writeMeanwhile(path, "2", func() { a.agree(t, "3") })
 	last := hashOf(text("1"))
-	if !f.look(t.Context(), &last) {
+	if !f.offerIfChanged(t.Context(), &last) {
 		t.Error("the look is not settled")
 	}
 	if got := string(a.View().Config().Raw); got != string(text("3")) {
@@ -207,13 +207,13 @@ func TestConfigurationFile_startIgnoresReplacedContent(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			if !f.begin(t.Context()) {
+			if !f.offerFirst(t.Context()) {
 				t.Fatal("the beginning is not settled")
 			}
 			begun := string(a.View().Config().Raw)
 
 			last := hashOf(f.first)
-			f.look(t.Context(), &last)
+			f.offerIfChanged(t.Context(), &last)
 			if got := string(a.View().Config().Raw); got != string(text(c.want)) {
 				t.Errorf("in force is %s", got)
 			}
@@ -247,11 +247,11 @@ func TestConfigurationFile_secondChangeWinsOverFirst(t *testing.T) {
 	}
 	last := hashOf(text("1"))
 	go writeMeanwhile(path, "3", func() { a.agree(t, "2") })
-	if f.look(t.Context(), &last) {
+	if f.offerIfChanged(t.Context(), &last) {
 		t.Error("the second change is settled, and the first one in force")
 	}
 	go writeMeanwhile(path, "3", func() {})
-	if !f.look(t.Context(), &last) {
+	if !f.offerIfChanged(t.Context(), &last) {
 		t.Error("the second change is not settled")
 	}
 	if got := string(a.View().Config().Raw); got != string(text("3")) {
@@ -266,7 +266,7 @@ func TestConfigurationMemory_unreadableFileIsReported(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := recall(path)
+		_, err := readMemory(path)
 		if (err == nil) != good || err != nil && !strings.Contains(err.Error(), "move it away, and the configuration in force stays") {
 			t.Errorf("%s: %v", text, err)
 		}

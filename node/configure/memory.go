@@ -26,8 +26,8 @@ type memory struct {
 	path string
 }
 
-// recall reads the memory in a data directory. Without a file, it is empty.
-func recall(path string) (memory, error) {
+// readMemory reads the memory in a data directory. Without a file, it is empty.
+func readMemory(path string) (memory, error) {
 	m := memory{path: path}
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -34,7 +34,7 @@ func (s *Server) Agents(ctx context.Context, by account.Holder) ([]Agent, error)
 	view := s.d.Cluster.View()
 	var all []Agent
 	for c := range view.Consents() {
-		if s.alive(c) && manages(by, c) {
+		if s.isValid(c) && manages(by, c) {
 			all = append(all, agentOf(view, c))
 		}
 	}
@@ -68,12 +68,12 @@ func (s *Server) EndAgent(ctx context.Context, by account.Holder, id string) (*A
 	// Another person's agent looks like a missing one.
 	view := s.d.Cluster.View()
 	c := view.Consent(id)
-	if c == nil || !s.alive(c) || !manages(by, c) {
+	if c == nil || !s.isValid(c) || !manages(by, c) {
 		return nil, call.Fail(call.ErrNotFound, "there is no agent %q", id)
 	}
 
 	agent := agentOf(view, c)
-	if err := s.endNow(ctx, id); err != nil {
+	if err := s.endConsent(ctx, id); err != nil {
 		return nil, err
 	}
 	return &agent, nil

@@ -79,17 +79,17 @@ const maxState = 8 << 10
 func (s *Server) Authorize(ctx context.Context, who Person, q url.Values) (*Pending, error) {
 	// A person with only a key has no account for which a program could act.
 	if !s.Enabled() || who.Account == "" {
-		return nil, refused(invalidRequest, "Agents are let in only where this service is reached by https, or on this machine.")
+		return nil, newError(invalidRequest, "Agents are let in only where this service is reached by https, or on this machine.")
 	}
 
 	// If these appear twice, the person could be sent to a wrong address.
 	for _, name := range []string{"client_id", "redirect_uri"} {
 		if len(q[name]) > 1 {
-			return nil, refused(invalidRequest, "The parameter "+name+" is there more than once.")
+			return nil, newError(invalidRequest, "The parameter "+name+" is there more than once.")
 		}
 	}
 
-	client, err := s.client(ctx, q.Get("client_id"), who.Account)
+	client, err := s.findClient(ctx, q.Get("client_id"), who.Account)
 	if err != nil {
 		return nil, err
 	}
@@ -100,17 +100,18 @@ func (s *Server) Authorize(ctx context.Context, who Person, q url.Values) (*Pend
 		redirect = client.Redirects[0]
 	}
 	if !matchRedirect(client.Redirects, redirect) {
-		return nil, refused(invalidRedirect, "The client asks to be sent to an address that it has not named before.")
+		return nil, newError(invalidRedirect, "The client asks to be sent to an address that it has not named before.")
 	}
 
-	// Only send errors to clients that an owner knows, and to programs on the person's own machine.
-	// Anybody can register others, and would get a link from this site to theirs.
+	// Send errors only to clients that an owner has registered, and to programs on the person's own
+	// machine. Anybody can register another client, and could use such an error to make this site
+	// redirect people to theirs.
 	_, local := loopback(redirect)
-	if refusal := s.check(q); refusal != nil {
+	if refusal := s.checkParameters(q); refusal != nil {
 		if client.Kind != ByOwner && !local {
 			return nil, refusal
 		}
-		return nil, s.back(redirect, q.Get("state"), q.Has("state"), refusal)
+		return nil, s.errorRedirect(redirect, q.Get("state"), q.Has("state"), refusal)
 	}
 
 	// Seal the checked request, so that the form cannot return another one.
@@ -122,7 +123,7 @@ func (s *Server) Authorize(ctx context.Context, who Person, q url.Values) (*Pend
 		Kind:      client.Kind,
 		Redirect:  redirect,
 		Challenge: q.Get("code_challenge"),
-		Scope:     granted(q.Get("scope")),
+		Scope:     grantedScopes(q.Get("scope")),
 		State:     q.Get("state"),
 		HasState:  q.Has("state"),
 		Until:     s.d.Now().Add(pendingLife).Unix(),
@@ -133,47 +134,47 @@ func (s *Server) Authorize(ctx context.Context, who Person, q url.Values) (*Pend
 	return &Pending{Client: client, Host: redirectHost(redirect), Local: local, Source: formActionSource(redirect), Form: form, Redirect: redirect}, nil
 }
 
-// check checks all parameters except client and redirect URL.
-func (s *Server) check(q url.Values) *Error {
-	// Programs disagree about which of two values counts.
+// checkParameters checks all parameters except client and redirect URL.
+func (s *Server) checkParameters(q url.Values) *Error {
+	// If a parameter appears twice, programs disagree about which value counts.
 	for _, name := range []string{"response_type", "code_challenge", "code_challenge_method", "state", "scope", "response_mode"} {
 		if len(q[name]) > 1 {
-			return refused(invalidRequest, "The parameter "+name+" is there more than once.")
+			return newError(invalidRequest, "The parameter "+name+" is there more than once.")
 		}
 	}
 
 	// Reject unsupported values instead of ignoring them: the client would rely on them.
 	switch mode := q.Get("response_mode"); {
 	case q.Get("response_type") == "":
-		return refused(invalidRequest, "The parameter response_type is missing.")
+		return newError(invalidRequest, "The parameter response_type is missing.")
 	case q.Get("response_type") != "code":
-		return refused(unsupportedType, "The response_type is code.")
+		return newError(unsupportedType, "The response_type is code.")
 	case mode != "" && mode != "query":
-		return refused(invalidRequest, "The response_mode is query.")
+		return newError(invalidRequest, "The response_mode is query.")
 
 	// Without PKCE, whoever sees the code could use it. Only S256 hides the verifier.
 	case q.Get("code_challenge") == "" || q.Get("code_challenge_method") != "S256":
-		return refused(invalidRequest, "A code_challenge with code_challenge_method=S256 is needed.")
-	case !goodChallenge(q.Get("code_challenge")):
-		return refused(invalidRequest, "The code_challenge is no SHA-256 in base64url.")
+		return newError(invalidRequest, "A code_challenge with code_challenge_method=S256 is needed.")
+	case !isChallenge(q.Get("code_challenge")):
+		return newError(invalidRequest, "The code_challenge is no SHA-256 in base64url.")
 
 	case len(q.Get("state")) > maxState:
-		return refused(invalidRequest, "The state is too long.")
+		return newError(invalidRequest, "The state is too long.")
 	// A request by reference would make this node fetch a stranger's URL.
 	case q.Has("request") || q.Has("request_uri"):
-		return refused("request_not_supported", "Requests inside requests are not taken.")
+		return newError("request_not_supported", "Requests inside requests are not taken.")
 	}
-	return s.targets(q["resource"])
+	return s.checkResources(q["resource"])
 }
 
-// goodChallenge reports whether text is a SHA-256 in the form of PKCE.
-func goodChallenge(text string) bool {
+// isChallenge reports whether text is a SHA-256 in the form of PKCE.
+func isChallenge(text string) bool {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	return err == nil && len(raw) == sha256.Size
 }
 
-// back returns a Refusal with the redirect URL that tells the client.
-func (s *Server) back(redirect, state string, hasState bool, e *Error) *Refusal {
+// errorRedirect returns a Refusal whose URL tells the client the error.
+func (s *Server) errorRedirect(redirect, state string, hasState bool, e *Error) *Refusal {
 	// iss tells a client of several services which one has answered (RFC 9207).
 	v := url.Values{"error": {e.Code}, "error_description": {e.Description}, "iss": {s.Issuer()}}
 	// Return the state unchanged, and only if there was one.
@@ -190,27 +191,27 @@ func (s *Server) Decide(ctx context.Context, who Person, form string, allow bool
 	var p pending
 	switch err := s.rings.open(ctx, pendingBox, form, &p); {
 	case errors.Is(err, errBox):
-		return "", refused(invalidRequest, "This form is none of this service: begin again in the client.")
+		return "", newError(invalidRequest, "This form is none of this service: begin again in the client.")
 	case err != nil:
 		return "", err
 	}
 
 	// The form of another person or session could have been planted in this browser.
 	if p.Account != who.Account || p.Session != who.Session || who.Account == "" {
-		return "", refused(invalidRequest, "Somebody else was asked: begin again in the client.")
+		return "", newError(invalidRequest, "Somebody else was asked: begin again in the client.")
 	}
 	if !s.d.Now().Before(time.Unix(p.Until, 0)) {
-		return "", refused(invalidRequest, "This form was open for too long: begin again in the client.")
+		return "", newError(invalidRequest, "This form was open for too long: begin again in the client.")
 	}
 
 	if !allow {
-		return s.back(p.Redirect, p.State, p.HasState, refused(accessDenied, "The person has refused.")).To, nil
+		return s.errorRedirect(p.Redirect, p.State, p.HasState, newError(accessDenied, "The person has refused.")).To, nil
 	}
 
 	// Check again: the account may have been suspended meanwhile.
 	a := s.d.Cluster.View().Account(who.Account)
 	if a == nil || a.State != catalog.AccountActive {
-		return "", refused(accessDenied, "This account may not let clients in.")
+		return "", newError(accessDenied, "This account may not let clients in.")
 	}
 
 	// Choose the consent's id now, so that a code can become only one consent.
@@ -227,7 +228,7 @@ func (s *Server) Decide(ctx context.Context, who Person, form string, allow bool
 		Client:    client.hash(),
 		Name:      p.Name,
 		Kind:      p.Kind,
-		Redirect:  sum(p.Redirect),
+		Redirect:  hashText(p.Redirect),
 		Host:      redirectHost(p.Redirect),
 		Challenge: p.Challenge,
 		Scope:     p.Scope,
@@ -244,13 +245,13 @@ func (s *Server) Decide(ctx context.Context, who Person, form string, allow bool
 	return with(p.Redirect, v), nil
 }
 
-func sum(text string) []byte {
+func hashText(text string) []byte {
 	h := sha256.Sum256([]byte(text))
 	return h[:]
 }
 
-// goodVerifier reports whether text can be a PKCE verifier.
-func goodVerifier(text string) bool {
+// isVerifier reports whether text can be a PKCE verifier.
+func isVerifier(text string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 	return len(text) >= 43 && len(text) <= 128 && strings.Trim(text, letters) == ""
 }

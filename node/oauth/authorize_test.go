@@ -34,7 +34,7 @@ func TestClientRegistration_acceptsRealClients(t *testing.T) {
 		if strings.Join(got.RedirectURIs, " ") != c.want || got.AuthMethod != "none" || got.ApplicationType != asked.ApplicationType || asked.Name != "" && got.Name != asked.Name || got.Name == "" {
 			t.Errorf("%s: got %+v", what, got)
 		}
-		if found, err := w.nodes[0].client(t.Context(), got.ClientID, "ann"); err != nil || found.Name != got.Name || found.Kind != Registered {
+		if found, err := w.nodes[0].findClient(t.Context(), got.ClientID, "ann"); err != nil || found.Name != got.Name || found.Kind != Registered {
 			t.Errorf("%s: its id is of %+v, %v", what, found, err)
 		}
 	}
@@ -251,7 +251,7 @@ func TestAuthorize_acceptsVariantsOfScopeAndResource(t *testing.T) {
 		}
 	}
 	for asked, want := range map[string]string{"": "mcp", "openid": "mcp", "offline_access": "mcp offline_access", "mcp mcp offline_access x": "mcp offline_access"} {
-		if got := granted(asked); got != want {
+		if got := grantedScopes(asked); got != want {
 			t.Errorf("of %q is granted %q, want %q", asked, got, want)
 		}
 	}

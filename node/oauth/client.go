@@ -68,7 +68,7 @@ const maxClientName = 64
 func (s *Server) Register(ctx context.Context, body []byte) (*RegistrationAnswer, error) {
 	var r Registration
 	if err := json.Unmarshal(body, &r); err != nil || !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) {
-		return nil, refused(invalidMetadata, "The body has to be a JSON object with redirect_uris, an array of strings.")
+		return nil, newError(invalidMetadata, "The body has to be a JSON object with redirect_uris, an array of strings.")
 	}
 	return s.register(ctx, r, Registered)
 }
@@ -99,10 +99,10 @@ func (s *Server) register(ctx context.Context, r Registration, kind string) (*Re
 	// Drop bad URLs: some clients list every URL that any of their versions has used.
 	kept := goodRedirects(r.RedirectURIs)
 	if len(kept) == 0 {
-		return nil, refused(invalidRedirect, "No address in redirect_uris can be used: each is https, a program's own scheme, or http to localhost, 127.0.0.1 or [::1], without a fragment.")
+		return nil, newError(invalidRedirect, "No address in redirect_uris can be used: each is https, a program's own scheme, or http to localhost, 127.0.0.1 or [::1], without a fragment.")
 	}
 	if kind != ByOwner && !s.allowed(redirectHosts(kept)...) {
-		return nil, refused(invalidRedirect, "Clients with these addresses are not let in here.")
+		return nil, newError(invalidRedirect, "Clients with these addresses are not let in here.")
 	}
 
 	// Without a name, use its host, which is at least true.
@@ -118,7 +118,7 @@ func (s *Server) register(ctx context.Context, r Registration, kind string) (*Re
 
 	out := Registration{
 		RedirectURIs: kept, Name: name, GrantTypes: []string{"authorization_code", "refresh_token"},
-		ResponseTypes: []string{"code"}, AuthMethod: "none", Scope: granted(r.Scope),
+		ResponseTypes: []string{"code"}, AuthMethod: "none", Scope: grantedScopes(r.Scope),
 	}
 	if r.ApplicationType == "native" || r.ApplicationType == "web" {
 		out.ApplicationType = r.ApplicationType
@@ -137,9 +137,9 @@ func cleanName(name string) string {
 	return strings.TrimSpace(name)
 }
 
-// client returns a client by its id. account is the signed-in account for which a document may be
+// findClient returns a client by its id. account is the signed-in account for which a document may be
 // fetched.
-func (s *Server) client(ctx context.Context, id, account string) (*Client, error) {
+func (s *Server) findClient(ctx context.Context, id, account string) (*Client, error) {
 	// An id is either a URL or a sealed registration.
 	if isDocument(id) {
 		return s.document(ctx, id, account)
@@ -149,14 +149,14 @@ func (s *Server) client(ctx context.Context, id, account string) (*Client, error
 	// It was sealed here, so its content was checked at the registration.
 	switch err := s.rings.open(ctx, clientBox, id, &said); {
 	case errors.Is(err, errBox):
-		return nil, refused(invalidClient, "The client is not known here: it has to register again.")
+		return nil, newError(invalidClient, "The client is not known here: it has to register again.")
 	case err != nil:
 		return nil, err
 	}
 
 	// Check again: the operator may have restricted hosts since then.
 	if !s.allowed(redirectHosts(said.Redirects)...) && said.Kind != ByOwner {
-		return nil, refused(invalidClient, "This client is not let in here.")
+		return nil, newError(invalidClient, "This client is not let in here.")
 	}
 	return &Client{ID: id, Name: said.Name, Redirects: said.Redirects, Kind: said.Kind}, nil
 }

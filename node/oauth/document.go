@@ -110,9 +110,9 @@ func (s *Server) document(ctx context.Context, id, account string) (*Client, err
 	// Check before fetching.
 	switch {
 	case !s.DocumentsTaken():
-		return nil, refused(invalidClient, "Clients are not known by documents here: the client has to register.")
+		return nil, newError(invalidClient, "Clients are not known by documents here: the client has to register.")
 	case !goodAddress(id):
-		return nil, refused(invalidClient, "The client's id is no address that a document can be fetched from.")
+		return nil, newError(invalidClient, "The client's id is no address that a document can be fetched from.")
 	}
 
 	c, err := s.documents.get(ctx, id, account)
@@ -124,7 +124,7 @@ func (s *Server) document(ctx context.Context, id, account string) (*Client, err
 	// use different hosts.
 	u, err := url.Parse(id)
 	if err != nil || !s.allowed(u.Hostname()) && !s.allowed(redirectHosts(c.Redirects)...) {
-		return nil, refused(invalidClient, "This client is not let in here.")
+		return nil, newError(invalidClient, "This client is not let in here.")
 	}
 	return c, nil
 }
@@ -143,7 +143,7 @@ func (d *documents) get(ctx context.Context, id, account string) (*Client, error
 		return k.client, nil
 	case k != nil && now.Sub(k.failed) < documentFailed:
 		d.mu.Unlock()
-		return k.best(id, now)
+		return k.current(id, now)
 	}
 
 	// The person chooses the URL, so limit the fetches per account.
@@ -156,19 +156,19 @@ func (d *documents) get(ctx context.Context, id, account string) (*Client, error
 
 	// An old copy, or a built-in one, can still be used.
 	if over {
-		return k.orElse(id, now, refused("temporarily_unavailable", "Too many clients' documents were asked for: try again in a minute."))
+		return k.usable(id, now, newError("temporarily_unavailable", "Too many clients' documents were asked for: try again in a minute."))
 	}
 
-	c, err := d.read(ctx, id)
-	// If the client has gone, the fetch proves nothing: the next one tries again.
+	c, err := d.fetchDocument(ctx, id)
+	// If the caller has gone, do not record a failure: the next caller tries again.
 	if gone := ctx.Err(); gone != nil && errors.Is(err, gone) {
 		return nil, fmt.Errorf("fetch the document of a client: %w", gone)
 	}
-	return d.note(id, c, err)
+	return d.recordFetch(id, c, err)
 }
 
-// read fetches and parses a document. If ctx ends, it returns the error of ctx.
-func (d *documents) read(ctx context.Context, id string) (*Client, error) {
+// fetchDocument fetches and parses a document. If ctx ends, it returns the error of ctx.
+func (d *documents) fetchDocument(ctx context.Context, id string) (*Client, error) {
 	// Wait for one of the four slots.
 	select {
 	case d.slots <- struct{}{}:
@@ -192,9 +192,9 @@ func (d *documents) read(ctx context.Context, id string) (*Client, error) {
 	return readDocument(id, raw)
 }
 
-// note stores the result of fetching a client's document. It returns the client to use now: after a
-// failure that may still be the earlier copy.
-func (d *documents) note(id string, c *Client, err error) (*Client, error) {
+// recordFetch stores the result of fetching a client's document. It returns the client to use now:
+// after a failure that may still be the earlier copy.
+func (d *documents) recordFetch(id string, c *Client, err error) (*Client, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
@@ -202,7 +202,7 @@ func (d *documents) note(id string, c *Client, err error) (*Client, error) {
 	k := d.copies[id]
 	if k == nil {
 		if len(d.copies) >= maxDocuments {
-			delete(d.copies, d.least())
+			delete(d.copies, d.worst())
 		}
 		k = &copyOf{}
 	}
@@ -213,31 +213,31 @@ func (d *documents) note(id string, c *Client, err error) (*Client, error) {
 		next = copyOf{client: c, fetched: now}
 	} else {
 		// Keep the good copy with the failure, until it is too old.
-		next.failed, next.why = now, refused(invalidClient, "The client's document cannot be used: "+err.Error()+".")
+		next.failed, next.why = now, newError(invalidClient, "The client's document cannot be used: "+err.Error()+".")
 	}
 	d.copies[id] = &next
-	return next.best(id, now)
+	return next.current(id, now)
 }
 
 // least returns the document to drop first: one that was never good, then the oldest. So made-up
 // URLs do not displace good copies.
-func (d *documents) least() (id string) {
-	var least *copyOf
+func (d *documents) worst() (id string) {
+	var worst *copyOf
 	for at, k := range d.copies {
-		bad, worse := k.client == nil, least == nil || k.client == nil && least.client != nil
-		if worse || bad == (least.client == nil) && k.fetched.Compare(least.fetched)+k.failed.Compare(least.failed) < 0 {
-			id, least = at, k
+		bad, worse := k.client == nil, worst == nil || k.client == nil && worst.client != nil
+		if worse || bad == (worst.client == nil) && k.fetched.Compare(worst.fetched)+k.failed.Compare(worst.failed) < 0 {
+			id, worst = at, k
 		}
 	}
 	return id
 }
 
-// best returns the copy to use now, or the last failure.
-func (k *copyOf) best(id string, now time.Time) (*Client, error) { return k.orElse(id, now, k.why) }
+// current returns the copy to use now, or the last failure.
+func (k *copyOf) current(id string, now time.Time) (*Client, error) { return k.usable(id, now, k.why) }
 
-// orElse returns the old copy of the document if it is fresh enough, else the built-in client, else
-// the error why.
-func (k *copyOf) orElse(id string, now time.Time, why *Error) (*Client, error) {
+// usable returns the stored copy of the document if it is fresh enough, else the built-in client. If
+// there is neither, it returns the error why.
+func (k *copyOf) usable(id string, now time.Time, why *Error) (*Client, error) {
 	// Prefer a copy that was good to the built-in one, which may be older.
 	if k != nil && k.client != nil && now.Sub(k.fetched) < documentStale {
 		return k.client, nil
@@ -350,7 +350,7 @@ func (w *fetcher) Fetch(ctx context.Context, address string) ([]byte, error) {
 // publicOnly is called with the address to connect to, after name resolution.
 func publicOnly(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
-	if err != nil || at.Port() != 443 || !public(at.Addr()) {
+	if err != nil || at.Port() != 443 || !isPublic(at.Addr()) {
 		return errors.New("not a public address")
 	}
 	return nil
@@ -368,8 +368,8 @@ var notPublic = func() (all []netip.Prefix) {
 	return all
 }()
 
-// public reports whether an address belongs to the Internet.
-func public(a netip.Addr) bool {
+// isPublic reports whether an address belongs to the Internet.
+func isPublic(a netip.Addr) bool {
 	// An embedded IPv4 address counts as such. A zone names an interface of this machine.
 	a = a.Unmap()
 	if !a.IsValid() || a.Zone() != "" {

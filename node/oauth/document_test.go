@@ -158,9 +158,9 @@ func TestClientDocuments_limitFetchesAndMemory(t *testing.T) {
 func TestClientDocuments_madeUpURLsDoNotDisplaceGoodOnes(t *testing.T) {
 	t.Parallel()
 	p := newTestCluster(t, 1).nodes[0]
-	p.documents.note("https://good.example/c", &Client{ID: "https://good.example/c"}, nil)
+	p.documents.recordFetch("https://good.example/c", &Client{ID: "https://good.example/c"}, nil)
 	for i := range 2 * maxDocuments {
-		p.documents.note(fmt.Sprintf("https://bad.example/%d", i), nil, errors.New("it cannot be fetched"))
+		p.documents.recordFetch(fmt.Sprintf("https://bad.example/%d", i), nil, errors.New("it cannot be fetched"))
 	}
 	p.documents.mu.Lock()
 	defer p.documents.mu.Unlock()
@@ -256,7 +256,7 @@ func TestClientDocument_isFetchedOnlyFromPublicAddresses(t *testing.T) {
 		"224.0.0.1": false, "255.255.255.255": false, "198.18.0.1": false, "::1": false, "::": false, "::ffff:10.0.0.1": false, "::ffff:8.8.8.8": true, "fe80::1": false, "fe80::1%eth0": false,
 		"fc00::1": false, "fd00:ec2::254": false, "ff02::1": false, "64:ff9b::a00:1": false, "2002:a00:1::": false, "2001::1": false,
 	} {
-		if got := public(netip.MustParseAddr(text)); got != want {
+		if got := isPublic(netip.MustParseAddr(text)); got != want {
 			t.Errorf("%s: %t, want %t", text, got, want)
 		}
 	}

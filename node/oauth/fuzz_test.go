@@ -37,7 +37,7 @@ func FuzzTokens_onlySealedTextsOpen(f *testing.F) {
 		if err := p.Revoke(t.Context(), text); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
-		if c, err := p.client(t.Context(), text, "ann"); err == nil && text != client && !strings.HasPrefix(text, "https://") {
+		if c, err := p.findClient(t.Context(), text, "ann"); err == nil && text != client && !strings.HasPrefix(text, "https://") {
 			t.Errorf("%q is %+v", text, c)
 		}
 		if w.entries() != entries {
@@ -94,7 +94,7 @@ func FuzzRegister_resultIsSafeOnAPage(f *testing.F) {
 				t.Errorf("it may be sent to %q, which a policy calls %q", uri, formActionSource(uri))
 			}
 		}
-		if found, err := p.client(t.Context(), got.ClientID, "ann"); err != nil || found.Name != got.Name {
+		if found, err := p.findClient(t.Context(), got.ClientID, "ann"); err != nil || found.Name != got.Name {
 			t.Errorf("its id is of %+v, %v", found, err)
 		}
 	})

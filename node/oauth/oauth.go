@@ -108,7 +108,7 @@ type Error struct{ Code, Description string }
 // Error returns the description.
 func (e *Error) Error() string { return e.Description }
 
-func refused(code, description string) *Error { return &Error{code, description} }
+func newError(code, description string) *Error { return &Error{code, description} }
 
 // The OAuth error codes in use.
 const (
@@ -126,19 +126,19 @@ const (
 // errNotReady is returned by a node that does not yet know what it needs to answer.
 var errNotReady = &call.Error{Kind: call.ErrUnavailable, Message: "This node is not ready for that yet: try again in a moment.", RetryAfter: time.Second}
 
-// targets checks the resources that a client names: only the tool server, the issuer, or none.
-func (s *Server) targets(resources []string) *Error {
+// checkResources checks the resources that a client names: only the tool server, the issuer, or none.
+func (s *Server) checkResources(resources []string) *Error {
 	// Some clients name the issuer.
 	for _, r := range resources {
-		if r != "" && normal(r) != normal(s.Resource()) && normal(r) != normal(s.Issuer()) {
-			return refused(invalidTarget, "The resource of this service is "+s.Resource()+".")
+		if r != "" && normalURL(r) != normalURL(s.Resource()) && normalURL(r) != normalURL(s.Issuer()) {
+			return newError(invalidTarget, "The resource of this service is "+s.Resource()+".")
 		}
 	}
 	return nil
 }
 
-// normal returns the normal form of a URL.
-func normal(address string) string {
+// normalURL returns the normal form of a URL.
+func normalURL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return address
@@ -152,19 +152,19 @@ func normal(address string) string {
 	return strings.TrimSuffix(u.String(), "/")
 }
 
-// granted returns the existing scopes among those that a client requests. Unknown scopes are
-// ignored, because clients often request scopes of other services.
-func granted(asked string) string {
-	// Everybody gets the scope for reading.
+// grantedScopes returns the scopes that a client gets: the one for reading, and scopeOffline if it
+// requests that. It ignores others, because clients often request scopes of other services.
+func grantedScopes(requested string) string {
 	out := []string{scopeRead}
-	if slices.Contains(strings.Fields(asked), scopeOffline) {
+	if slices.Contains(strings.Fields(requested), scopeOffline) {
 		out = append(out, scopeOffline)
 	}
 	return strings.Join(out, " ")
 }
 
-// reach waits until this node has applied an entry that a box refers to.
-func (s *Server) reach(ctx context.Context, index uint64) error {
+// awaitEntry waits until this node has applied the entry that a token or code contains. It returns
+// errNotReady after catchUp.
+func (s *Server) awaitEntry(ctx context.Context, index uint64) error {
 	if s.d.Cluster.View().Index() >= index {
 		return nil
 	}
@@ -178,8 +178,8 @@ func (s *Server) reach(ctx context.Context, index uint64) error {
 	return nil
 }
 
-// grace returns for how long the previous refresh token still gives the newest one.
-func (s *Server) grace() time.Duration {
+// refreshGrace returns for how long the previous refresh token still gives the newest one.
+func (s *Server) refreshGrace() time.Duration {
 	text, _ := s.d.Lookup("SHOAL_OAUTH_REFRESH_GRACE")
 	d, _ := config.RefreshGrace(text) // an invalid value gives the default
 	return d
@@ -187,28 +187,29 @@ func (s *Server) grace() time.Duration {
 
 // codeLife returns the lifetime of a code.
 func (s *Server) codeLife() time.Duration {
-	return s.life("OAUTH_AUTHORIZATION_CODE_TTL_SECONDS", config.CodeLife)
+	return s.lifetime("OAUTH_AUTHORIZATION_CODE_TTL_SECONDS", config.CodeLife)
 }
 
 // accessLife returns the lifetime of an access token.
 func (s *Server) accessLife() time.Duration {
-	return s.life("OAUTH_ACCESS_TOKEN_TTL_SECONDS", config.AccessTokenLife)
+	return s.lifetime("OAUTH_ACCESS_TOKEN_TTL_SECONDS", config.AccessTokenLife)
 }
 
 // consentLife returns the lifetime of a consent after its last refresh.
 func (s *Server) consentLife() time.Duration {
-	return s.life("OAUTH_REFRESH_TOKEN_TTL_SECONDS", config.RefreshTokenLife)
+	return s.lifetime("OAUTH_REFRESH_TOKEN_TTL_SECONDS", config.RefreshTokenLife)
 }
 
-// life returns the time in a variable. An invalid value gives the default.
-func (s *Server) life(variable string, read func(string) (time.Duration, error)) time.Duration {
+// lifetime returns the time in a variable. An invalid value gives the default.
+func (s *Server) lifetime(variable string, read func(string) (time.Duration, error)) time.Duration {
 	text, _ := s.d.Lookup(variable)
 	d, _ := read(text)
 	return d
 }
 
-// proposed splits the error of a proposal: code is that of a refusal, other is any other error.
-func proposed(err error) (code catalog.Code, other error) {
+// splitRefusal splits the error of a proposal. code is the catalog's refusal, or 0; other is any
+// other error.
+func splitRefusal(err error) (code catalog.Code, other error) {
 	if err == nil {
 		return 0, nil
 	}

@@ -61,8 +61,8 @@ func newRings(c Cluster, now func() time.Time) *rings {
 	return &rings{catalog: c, now: now, opened: map[string][]byte{}}
 }
 
-// made returns the creation times of a ring's secrets, oldest first.
-func (r ring) made(view *catalog.View) (all []int64) {
+// creationTimes returns the creation times of a ring's secrets, oldest first.
+func (r ring) creationTimes(view *catalog.View) (all []int64) {
 	for s := range view.Secrets() {
 		text, ok := strings.CutPrefix(s.Name, r.name+"/")
 		if at, err := strconv.ParseInt(text, 10, 64); ok && err == nil {
@@ -73,11 +73,11 @@ func (r ring) made(view *catalog.View) (all []int64) {
 	return all
 }
 
-func (r ring) secret(made int64) string { return r.name + "/" + strconv.FormatInt(made, 10) }
+func (r ring) secretName(made int64) string { return r.name + "/" + strconv.FormatInt(made, 10) }
 
-// sealing returns the secret of a ring for sealing, and its creation time.
-func (s *rings) sealing(ctx context.Context, r ring) (made int64, secret []byte, err error) {
-	all := r.made(s.catalog.View())
+// newestSecret returns the secret of a ring for sealing, and its creation time.
+func (s *rings) newestSecret(ctx context.Context, r ring) (made int64, secret []byte, err error) {
+	all := r.creationTimes(s.catalog.View())
 	if len(all) == 0 {
 		return 0, nil, errNotReady
 	}
@@ -90,7 +90,7 @@ func (s *rings) sealing(ctx context.Context, r ring) (made int64, secret []byte,
 			made = at
 		}
 	}
-	secret, err = s.find(ctx, r.secret(made))
+	secret, err = s.find(ctx, r.secretName(made))
 	return made, secret, err
 }
 
@@ -98,11 +98,11 @@ func (s *rings) sealing(ctx context.Context, r ring) (made int64, secret []byte,
 // and errNotReady if this node may have missed it.
 func (s *rings) opening(ctx context.Context, r ring, made int64) ([]byte, error) {
 	view := s.catalog.View()
-	if view.Secret(r.secret(made)) != nil {
-		return s.find(ctx, r.secret(made))
+	if view.Secret(r.secretName(made)) != nil {
+		return s.find(ctx, r.secretName(made))
 	}
 
-	all := r.made(view)
+	all := r.creationTimes(view)
 	if len(all) == 0 {
 		return nil, errNotReady
 	}
@@ -168,11 +168,11 @@ func (s *rings) turn(ctx context.Context) (whole bool, err error) {
 	whole = true
 	var drop []string
 	for _, r := range allRings {
-		all := r.made(view)
+		all := r.creationTimes(view)
 		due := len(all) == 0 || r.period > 0 && now.Sub(time.Unix(all[len(all)-1], 0)) >= r.period
 		// If another leader also creates one, there are two, which is harmless.
 		if due && s.catalog.Leading() {
-			if _, err := s.catalog.Secret(ctx, r.secret(now.Unix())); err != nil {
+			if _, err := s.catalog.Secret(ctx, r.secretName(now.Unix())); err != nil {
 				return false, err
 			}
 		} else if len(all) == 0 {
@@ -182,7 +182,7 @@ func (s *rings) turn(ctx context.Context) (whole bool, err error) {
 		// A secret is needed until the next one has settled, and for the time keep after that.
 		for i := 0; i+1 < len(all); i++ {
 			if now.Sub(time.Unix(all[i+1], 0)) > settleTime+r.keep {
-				drop = append(drop, r.secret(all[i]))
+				drop = append(drop, r.secretName(all[i]))
 			}
 		}
 	}

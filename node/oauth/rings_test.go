@@ -20,19 +20,19 @@ func TestTokenSecrets_areRenewedWithoutEndingTokens(t *testing.T) {
 	}
 	client := p.registered()
 	got := p.enter(client)
-	first := accessRing.made(p.View())
+	first := accessRing.creationTimes(p.View())
 
 	// A new secret exists, but is not used before every node has it.
 	w.pass(accessRing.period)
 	turn()
-	if made := accessRing.made(p.View()); len(made) != 2 {
+	if made := accessRing.creationTimes(p.View()); len(made) != 2 {
 		t.Fatalf("after a day there are secrets of %v", made)
 	}
-	if made, _, _ := p.rings.sealing(t.Context(), accessRing); made != first[0] {
+	if made, _, _ := p.rings.newestSecret(t.Context(), accessRing); made != first[0] {
 		t.Error("a secret is used at the moment when it is made")
 	}
 	w.pass(settleTime)
-	if made, _, _ := p.rings.sealing(t.Context(), accessRing); made == first[0] {
+	if made, _, _ := p.rings.newestSecret(t.Context(), accessRing); made == first[0] {
 		t.Error("the new secret is not used")
 	}
 	next, err := w.nodes[1].Exchange(t.Context(), "", refreshForm(got.Refresh, client))
@@ -43,12 +43,12 @@ func TestTokenSecrets_areRenewedWithoutEndingTokens(t *testing.T) {
 	// The old secret is dropped when none of its tokens can be valid.
 	w.pass(usualAccess)
 	turn()
-	if len(accessRing.made(p.View())) != 2 {
+	if len(accessRing.creationTimes(p.View())) != 2 {
 		t.Error("the old secret went while it was needed")
 	}
 	w.pass(accessRing.keep)
 	turn()
-	if made := accessRing.made(p.View()); len(made) > 2 || made[0] == first[0] { // a third one may be due
+	if made := accessRing.creationTimes(p.View()); len(made) > 2 || made[0] == first[0] { // a third one may be due
 		t.Errorf("secrets of %v are kept", made)
 	}
 
@@ -75,7 +75,7 @@ func TestTokenSecrets_areRenewedWithoutEndingTokens(t *testing.T) {
 	if secrets > 7 {
 		t.Errorf("there are %d secrets after a year", secrets)
 	}
-	if _, err := p.client(t.Context(), client, "ann"); err != nil {
+	if _, err := p.findClient(t.Context(), client, "ann"); err != nil {
 		t.Errorf("after a year a client has to register again: %v", err)
 	}
 }

@@ -50,7 +50,7 @@ func (k box) is(text string) bool { return strings.HasPrefix(text, k.prefix) }
 
 // seal encrypts and authenticates a value, and returns it as text. Equal values give equal texts.
 func (s *rings) seal(ctx context.Context, k box, value any) (string, error) {
-	made, secret, err := s.sealing(ctx, k.ring)
+	made, secret, err := s.newestSecret(ctx, k.ring)
 	if err != nil {
 		return "", err
 	}

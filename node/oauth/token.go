@@ -48,7 +48,7 @@ func (s *Server) Exchange(ctx context.Context, client string, form url.Values) (
 	// Programs disagree about which of two values counts. Only resource may repeat (RFC 8707).
 	for name, values := range form {
 		if len(values) > 1 && name != "resource" {
-			return nil, refused(invalidRequest, "The parameter "+cleanName(name)+" is there more than once.")
+			return nil, newError(invalidRequest, "The parameter "+cleanName(name)+" is there more than once.")
 		}
 	}
 
@@ -56,36 +56,36 @@ func (s *Server) Exchange(ctx context.Context, client string, form url.Values) (
 	if id := form.Get("client_id"); client == "" {
 		client = id
 	} else if id != "" && id != client {
-		return nil, refused(invalidRequest, "The header names another client than client_id.")
+		return nil, newError(invalidRequest, "The header names another client than client_id.")
 	}
 
 	if form.Get("client_secret") != "" {
-		return nil, refused(invalidClient, "Clients have no secrets here.")
+		return nil, newError(invalidClient, "Clients have no secrets here.")
 	}
-	if err := s.targets(form["resource"]); err != nil {
+	if err := s.checkResources(form["resource"]); err != nil {
 		return nil, err
 	}
 
 	switch form.Get("grant_type") {
 	case "authorization_code":
-		return s.begin(ctx, client, form)
+		return s.redeemCode(ctx, client, form)
 	case "refresh_token":
 		return s.refresh(ctx, client, form.Get("refresh_token"))
 	case "":
-		return nil, refused(invalidRequest, "The parameter grant_type is missing.")
+		return nil, newError(invalidRequest, "The parameter grant_type is missing.")
 	}
-	return nil, refused(unsupportedWay, "The grant_type is authorization_code or refresh_token.")
+	return nil, newError(unsupportedWay, "The grant_type is authorization_code or refresh_token.")
 }
 
-// errCode and errRefresh give no reason, so that nobody can probe.
+// errCode and errRefresh give no reason, so that an attacker learns nothing from them.
 var (
-	errCode    = refused(invalidGrant, "The code is not good: it was used, has ended, or was made for something else.")
-	errRefresh = refused(invalidGrant, "The refresh token is not good (any more): the person has to sign in again.")
+	errCode    = newError(invalidGrant, "The code is not good: it was used, has ended, or was made for something else.")
+	errRefresh = newError(invalidGrant, "The refresh token is not good (any more): the person has to sign in again.")
 )
 
-// begin creates a consent from a code. It checks the whole request before writing anything, so that
-// a wrong one does not use up the code.
-func (s *Server) begin(ctx context.Context, client string, form url.Values) (*Tokens, error) {
+// redeemCode creates a consent from a code. It checks the whole request before writing anything, so
+// that a wrong one does not use up the code.
+func (s *Server) redeemCode(ctx context.Context, client string, form url.Values) (*Tokens, error) {
 	var c code
 	switch err := s.rings.open(ctx, codeBox, form.Get("code"), &c); {
 	case errors.Is(err, errBox):
@@ -100,9 +100,9 @@ func (s *Server) begin(ctx context.Context, client string, form url.Values) (*To
 	case subtle.ConstantTimeCompare(c.Client, (&Client{ID: client}).hash()) == 0:
 		return nil, errCode
 	// It was checked at the consent. OAuth 2.1 lets a client omit it here.
-	case redirect != "" && subtle.ConstantTimeCompare(c.Redirect, sum(redirect)) == 0:
+	case redirect != "" && subtle.ConstantTimeCompare(c.Redirect, hashText(redirect)) == 0:
 		return nil, errCode
-	case !verified(c.Challenge, form.Get("code_verifier")):
+	case !matchesChallenge(c.Challenge, form.Get("code_verifier")):
 		return nil, errCode
 	case !s.d.Now().Before(time.Unix(c.Until, 0)):
 		return nil, errCode
@@ -110,11 +110,12 @@ func (s *Server) begin(ctx context.Context, client string, form url.Values) (*To
 
 	// If the consent exists, do not propose it again.
 	if old := s.d.Cluster.View().Consent(c.ID); old != nil {
-		return s.again(ctx, &c)
+		return s.redeemAgain(ctx, &c)
 	}
 
-	// Any change of the account since the consent ends the code, so first wait for that entry.
-	if err := s.reach(ctx, c.Since); err != nil {
+	// The code is valid only if the account is as it was at the consent. So this node must know the
+	// account at least as of that entry.
+	if err := s.awaitEntry(ctx, c.Since); err != nil {
 		return nil, err
 	}
 	if a := s.d.Cluster.View().Account(c.Account); a == nil || a.State != catalog.AccountActive || a.Changed != c.Since || s.keyExpired(c.Key) {
@@ -133,28 +134,28 @@ func (s *Server) begin(ctx context.Context, client string, form url.Values) (*To
 		Expires: s.d.Now().Add(s.consentLife()),
 	}})
 
-	refusal, err := proposed(err)
+	refusal, err := splitRefusal(err)
 	switch {
 	case err != nil:
 		return nil, err
 	// Another node took the same code at the same time: treat this as the repetition.
 	case refusal == catalog.Conflict:
-		return s.again(ctx, &c)
+		return s.redeemAgain(ctx, &c)
 	case refusal != 0:
 		return nil, errCode
 	}
-	return s.tokens(ctx, s.d.Cluster.View().Consent(c.ID))
+	return s.makeTokens(ctx, s.d.Cluster.View().Consent(c.ID))
 }
 
-// verified reports whether a verifier belongs to a challenge.
-func verified(challenge, verifier string) bool {
+// matchesChallenge reports whether a verifier belongs to a challenge.
+func matchesChallenge(challenge, verifier string) bool {
 	h := sha256.Sum256([]byte(verifier))
-	return goodVerifier(verifier) && subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(h[:])), []byte(challenge)) == 1
+	return isVerifier(verifier) && subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(h[:])), []byte(challenge)) == 1
 }
 
-// again handles a code that was used before. Either the same client repeats it because the answer
-// was lost, or a thief uses it, which ends the consent.
-func (s *Server) again(ctx context.Context, c *code) (*Tokens, error) {
+// redeemAgain handles a code that was used before. The same client may repeat it soon, because the
+// answer was lost: it gets the same tokens. Any other use may be a thief's, and ends the consent.
+func (s *Server) redeemAgain(ctx context.Context, c *code) (*Tokens, error) {
 	old := s.d.Cluster.View().Consent(c.ID)
 	if old == nil {
 		return nil, errNotReady // the catalog is full, or this node lags behind
@@ -162,10 +163,10 @@ func (s *Server) again(ctx context.Context, c *code) (*Tokens, error) {
 
 	now := s.d.Now()
 	// Only before the first refresh: later the client has its tokens.
-	if s.alive(old) && old.Generation == 1 && now.Sub(old.Created) <= codeRetry {
-		return s.tokens(ctx, old)
+	if s.isValid(old) && old.Generation == 1 && now.Sub(old.Created) <= codeRetry {
+		return s.makeTokens(ctx, old)
 	}
-	if err := s.end(ctx, old, "a code was used twice"); err != nil {
+	if err := s.endStolen(ctx, old, "a code was used twice"); err != nil {
 		return nil, err
 	}
 	return nil, errCode
@@ -180,18 +181,18 @@ func (s *Server) again(ctx context.Context, c *code) (*Tokens, error) {
 // So two concurrent refreshes, or a lost answer, do no harm.
 func (s *Server) refresh(ctx context.Context, client, text string) (*Tokens, error) {
 	// The token names the consent, and the consent the client.
-	token, consent, err := s.opened(ctx, text)
+	token, consent, err := s.openRefreshToken(ctx, text)
 	if err != nil {
 		return nil, err
 	}
-	if consent == nil || !s.alive(consent) || !bytes.Equal(consent.Client, (&Client{ID: client}).hash()) {
+	if consent == nil || !s.isValid(consent) || !bytes.Equal(consent.Client, (&Client{ID: client}).hash()) {
 		return nil, errRefresh
 	}
 
 	// The generation ensures that only one of two concurrent refreshes succeeds.
 	if token.Generation == consent.Generation {
 		_, err := s.d.Cluster.Propose(ctx, &catalog.RotateConsent{ID: consent.ID, From: token.Generation, Expires: s.d.Now().Add(s.consentLife())})
-		refusal, err := proposed(err)
+		refusal, err := splitRefusal(err)
 		if err != nil {
 			return nil, err
 		}
@@ -202,28 +203,28 @@ func (s *Server) refresh(ctx context.Context, client, text string) (*Tokens, err
 		}
 
 		// This node has applied the result, whichever refresh was first.
-		if consent = s.d.Cluster.View().Consent(consent.ID); consent == nil || !s.alive(consent) {
+		if consent = s.d.Cluster.View().Consent(consent.ID); consent == nil || !s.isValid(consent) {
 			return nil, errRefresh
 		}
 		if refusal == 0 && consent.Generation == token.Generation+1 {
-			return s.tokens(ctx, consent)
+			return s.makeTokens(ctx, consent)
 		}
 	}
 
 	// The answer may have been lost: return the newest token again.
-	if token.Generation+1 == consent.Generation && s.d.Now().Sub(consent.Rotated) <= s.grace() {
-		return s.tokens(ctx, consent)
+	if token.Generation+1 == consent.Generation && s.d.Now().Sub(consent.Rotated) <= s.refreshGrace() {
+		return s.makeTokens(ctx, consent)
 	}
 
 	// The client or a thief has an old token, and nobody can tell which. End the consent for both.
-	if err := s.end(ctx, consent, "a refresh token was used after its successor"); err != nil {
+	if err := s.endStolen(ctx, consent, "a refresh token was used after its successor"); err != nil {
 		return nil, err
 	}
 	return nil, errRefresh
 }
 
-// opened opens a refresh token and returns its consent, or nil.
-func (s *Server) opened(ctx context.Context, text string) (token refreshToken, c *catalog.Consent, err error) {
+// openRefreshToken opens a refresh token and returns its consent, or nil.
+func (s *Server) openRefreshToken(ctx context.Context, text string) (token refreshToken, c *catalog.Consent, err error) {
 	switch err := s.rings.open(ctx, refreshBox, text, &token); {
 	case errors.Is(err, errBox):
 		return token, nil, errRefresh
@@ -232,15 +233,15 @@ func (s *Server) opened(ctx context.Context, text string) (token refreshToken, c
 	}
 
 	// A node that lags behind would take the newest token for a stolen one.
-	if err := s.reach(ctx, token.Index); err != nil {
+	if err := s.awaitEntry(ctx, token.Index); err != nil {
 		return token, nil, err
 	}
 	return token, s.d.Cluster.View().Consent(token.Consent), nil
 }
 
-// alive reports whether a consent is valid: it has not ended, the account is active, and the key
+// isValid reports whether a consent is valid: it has not ended, the account is active, and the key
 // used to sign in has not expired.
-func (s *Server) alive(c *catalog.Consent) bool {
+func (s *Server) isValid(c *catalog.Consent) bool {
 	// Check the account as it is now: consents end with it, without a change of their own.
 	a := s.d.Cluster.View().Account(c.Account)
 	return c.Lives(s.d.Now()) && a != nil && a.State == catalog.AccountActive && !s.keyExpired(c.Key)
@@ -253,8 +254,8 @@ func (s *Server) keyExpired(id string) bool {
 	return key != nil && key.Expired(s.d.Now())
 }
 
-// end ends a consent because a token of it seems to be stolen.
-func (s *Server) end(ctx context.Context, c *catalog.Consent, why string) error {
+// endStolen ends a consent because a token of it seems to be stolen.
+func (s *Server) endStolen(ctx context.Context, c *catalog.Consent, why string) error {
 	// It has already ended.
 	if !c.Ended.IsZero() {
 		return nil
@@ -268,8 +269,8 @@ func (s *Server) end(ctx context.Context, c *catalog.Consent, why string) error 
 	return nil
 }
 
-// tokens returns the tokens of the present generation of a consent.
-func (s *Server) tokens(ctx context.Context, c *catalog.Consent) (*Tokens, error) {
+// makeTokens returns the tokens of the present generation of a consent.
+func (s *Server) makeTokens(ctx context.Context, c *catalog.Consent) (*Tokens, error) {
 	if c == nil {
 		return nil, errNotReady
 	}
@@ -308,12 +309,12 @@ func (s *Server) Authenticate(ctx context.Context, text string) (catalog.Viewer,
 
 	// The box is ours, so its entry exists. A node without it lags behind, and must not refuse the
 	// token.
-	if err := s.reach(ctx, token.Index); err != nil {
+	if err := s.awaitEntry(ctx, token.Index); err != nil {
 		return catalog.Viewer{}, err
 	}
 
 	c := s.d.Cluster.View().Consent(token.Consent)
-	if c == nil || !s.alive(c) {
+	if c == nil || !s.isValid(c) {
 		return catalog.Viewer{}, bad
 	}
 	return catalog.Viewer{Role: catalog.RoleMember, Name: c.Name, KeyID: c.ID, Account: c.Account}, nil
@@ -338,7 +339,7 @@ func (s *Server) Revoke(ctx context.Context, text string) error {
 		id, index = refresh.Consent, refresh.Index
 	}
 
-	if err := s.reach(ctx, index); err != nil {
+	if err := s.awaitEntry(ctx, index); err != nil {
 		return err
 	}
 
@@ -346,7 +347,7 @@ func (s *Server) Revoke(ctx context.Context, text string) error {
 	if c == nil || !c.Ended.IsZero() {
 		return nil
 	}
-	return s.endNow(ctx, c.ID)
+	return s.endConsent(ctx, c.ID)
 }
 
 // notBox returns nil for errBox, and any other error unchanged.
@@ -357,8 +358,8 @@ func notBox(err error) error {
 	return err
 }
 
-// endNow ends a consent. When it returns, every reachable node refuses its tokens.
-func (s *Server) endNow(ctx context.Context, id string) error {
+// endConsent ends a consent. When it returns, every reachable node refuses its tokens.
+func (s *Server) endConsent(ctx context.Context, id string) error {
 	index, err := s.d.Cluster.Propose(ctx, &catalog.EndConsents{IDs: []string{id}})
 	if err != nil {
 		return call.WriteError(err)

@@ -484,7 +484,7 @@ func TestTokenRevocation_ignoresOtherTexts(t *testing.T) {
 	before := w.entries()
 	texts := []string{"", "x", "shoal_at_x", "shoal_rt_AAAA", "shoal_" + strings.Repeat("0", 64)}
 	// Anybody can make up the time of a secret that is newer than all others.
-	newest := accessRing.made(w.nodes[0].View())[0]
+	newest := accessRing.creationTimes(w.nodes[0].View())[0]
 	for _, made := range []int64{newest - 1, newest + 1, newest + 100, newest + 200, newest + 1e6, math.MaxInt64} {
 		head := binary.AppendVarint([]byte{boxVersion}, made)
 		texts = append(texts, "shoal_at_"+base64.RawURLEncoding.EncodeToString(append(head, make([]byte, 60)...)))

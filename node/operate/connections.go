@@ -99,22 +99,21 @@ func (s *Syncer) Connections(_ context.Context, _ account.Owner) ([]ConnectionSt
 
 // SyncConnection queues a listing of a connection, and returns the connection's state before.
 func (s *Syncer) SyncConnection(ctx context.Context, _ account.Owner, name string) (*ConnectionStatus, error) {
-	return s.onConnection(ctx, name, &catalog.EnqueueJob{Kind: catalog.JobSync, Subject: name, Urgent: true})
+	return s.proposeFor(ctx, name, &catalog.EnqueueJob{Kind: catalog.JobSync, Subject: name, Urgent: true})
 }
 
 // AcceptListing confirms that the repositories missing in a connection's last listing are gone. It
 // queues another listing, which may remove them. It returns the connection's state before.
 func (s *Syncer) AcceptListing(ctx context.Context, _ account.Owner, name string) (*ConnectionStatus, error) {
-	return s.onConnection(ctx, name, &catalog.AcceptListing{Connection: name})
+	return s.proposeFor(ctx, name, &catalog.AcceptListing{Connection: name})
 }
 
-// onConnection proposes a command about a connection, and returns the connection's state before.
-func (s *Syncer) onConnection(ctx context.Context, name string, cmd catalog.Command) (*ConnectionStatus, error) {
-	// The state before the command: the answer says what was changed, not the result.
+// proposeFor proposes a command about a connection, and returns the connection's state before.
+func (s *Syncer) proposeFor(ctx context.Context, name string, cmd catalog.Command) (*ConnectionStatus, error) {
 	view := s.cluster.View()
 	c := view.Connection(name)
 	if c == nil {
-		return nil, noConnection(name)
+		return nil, unknownConnection(name)
 	}
 
 	before := s.StateOf(view, c)
@@ -128,8 +127,8 @@ func (s *Syncer) onConnection(ctx context.Context, name string, cmd catalog.Comm
 	return &before, nil
 }
 
-// noConnection returns the error for an unknown connection.
-func noConnection(name string) error {
+// unknownConnection returns the error for an unknown connection.
+func unknownConnection(name string) error {
 	return call.Fail(call.ErrNotFound, "Connection %q not found", name)
 }
 

@@ -42,7 +42,7 @@ type RemoveResponse struct {
 // Drain starts draining a node, or returns the progress if it is draining. It refuses to drain the
 // last node that can hold data.
 func (d *Drainer) Drain(ctx context.Context, _ account.Owner, node string) (*DrainResponse, error) {
-	m, err := d.member(node)
+	m, err := d.findMember(node)
 	if err != nil {
 		return nil, err
 	}
@@ -54,12 +54,11 @@ func (d *Drainer) Drain(ctx context.Context, _ account.Owner, node string) (*Dra
 		}
 	}
 
-	// Another node must take the data.
+	// At least one other node must be able to take the data.
 	view := d.cluster.View()
-	// Only reachable nodes count, because others cannot take data now.
-	others := d.takers(view, m.ID)
+	others := d.receivers(view, m.ID)
 	if len(others) == 0 {
-		return nil, d.noTaker(view, m)
+		return nil, d.noReceiverError(view, m)
 	}
 
 	if m.State != catalog.MemberDraining {
@@ -70,7 +69,7 @@ func (d *Drainer) Drain(ctx context.Context, _ account.Owner, node string) (*Dra
 		view = d.cluster.View()
 	}
 
-	out := &DrainResponse{Node: m.ID, Questions: questionsAt(view, m.ID)}
+	out := &DrainResponse{Node: m.ID, Questions: countQuestions(view, m.ID)}
 	out.Remaining, out.Done = d.Left(view, m.ID)
 
 	// With fewer nodes than copies the drain goes on, with a warning.
@@ -84,7 +83,7 @@ func (d *Drainer) Drain(ctx context.Context, _ account.Owner, node string) (*Dra
 // Undrain makes a draining or drained node an ordinary one again, which gets data and jobs. Other
 // nodes are unchanged.
 func (d *Drainer) Undrain(ctx context.Context, _ account.Owner, node string) (*NodeResponse, error) {
-	m, err := d.member(node)
+	m, err := d.findMember(node)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +97,7 @@ func (d *Drainer) Undrain(ctx context.Context, _ account.Owner, node string) (*N
 
 // Lead makes a node the leader, for example before the machine of the present leader is serviced.
 func (d *Drainer) Lead(ctx context.Context, _ account.Owner, node string) (*NodeResponse, error) {
-	m, err := d.member(node)
+	m, err := d.findMember(node)
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +107,8 @@ func (d *Drainer) Lead(ctx context.Context, _ account.Owner, node string) (*Node
 	return &NodeResponse{Node: m.ID}, nil
 }
 
-// noTaker returns the error for a node whose data no other node can take.
-func (d *Drainer) noTaker(view *catalog.View, m *catalog.Member) error {
+// noReceiverError returns the error for a node whose data no other node can take.
+func (d *Drainer) noReceiverError(view *catalog.View, m *catalog.Member) error {
 	// Say for each other node why it takes nothing.
 	var others []string
 	for o := range view.Members() {
@@ -142,9 +141,9 @@ func (d *Drainer) called(node string) string { return cluster.Called(d.cluster.N
 // minIDPrefix is the shortest prefix of a node's id that may name it.
 const minIDPrefix = 4
 
-// member finds a member that is not removed, by its id or a prefix of it, its name, its address, or
-// the host in that.
-func (d *Drainer) member(name string) (*catalog.Member, error) {
+// findMember finds a member that is not removed, by its id or a prefix of it, its name, its
+// address, or the host in that.
+func (d *Drainer) findMember(name string) (*catalog.Member, error) {
 	var all []string // for the error
 	var found []*catalog.Member
 	for m := range d.cluster.View().Members() {
@@ -177,7 +176,7 @@ func (d *Drainer) member(name string) (*catalog.Member, error) {
 // the caller accepts the loss. Mirrors and shards are then made again from the code hosts.
 // Repositories that the owner may not see are protected too, without a name or a count.
 func (d *Drainer) Remove(ctx context.Context, by account.Owner, node string, acceptLoss bool) (*RemoveResponse, error) {
-	m, err := d.member(node)
+	m, err := d.findMember(node)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +193,7 @@ func (d *Drainer) Remove(ctx context.Context, by account.Owner, node string, acc
 	}
 
 	// One copy elsewhere is enough to make the others.
-	only := d.onlyCopies(seen.View, m.ID, 1, d.cluster.Alive)
+	only := d.reposWithFewCopies(seen.View, m.ID, 1, d.cluster.Alive)
 
 	out := &RemoveResponse{Node: m.ID}
 	for _, id := range only {
@@ -219,8 +218,8 @@ func (d *Drainer) Remove(ctx context.Context, by account.Owner, node string, acc
 	return out, nil
 }
 
-// takers returns the other nodes that are reachable and may hold data.
-func (d *Drainer) takers(view *catalog.View, but string) (ids []string) {
+// receivers returns the other nodes that are reachable and may hold data.
+func (d *Drainer) receivers(view *catalog.View, but string) (ids []string) {
 	for m := range view.Members() {
 		if m.ID != but && m.State == catalog.MemberAlive && d.cluster.Alive(m.ID) {
 			ids = append(ids, m.ID)
@@ -229,8 +228,8 @@ func (d *Drainer) takers(view *catalog.View, but string) (ids []string) {
 	return ids
 }
 
-// questionsAt returns how many questions a node answers now.
-func questionsAt(view *catalog.View, node string) (n int) {
+// countQuestions returns how many questions a node answers now.
+func countQuestions(view *catalog.View, node string) (n int) {
 	for h := range view.RunningThreads() {
 		if h.Run.Node == node {
 			n++
@@ -249,7 +248,7 @@ func (d *Drainer) Left(view *catalog.View, leaving string) (left int, done bool)
 		m := view.Member(id)
 		return m != nil && m.State == catalog.MemberAlive && d.cluster.Alive(id)
 	}
-	only := d.onlyCopies(view, leaving, d.wanted(view, leaving), stays)
+	only := d.reposWithFewCopies(view, leaving, d.wantedCopies(view, leaving), stays)
 
 	shown := view.Shown()
 	for _, id := range only {
@@ -257,17 +256,17 @@ func (d *Drainer) Left(view *catalog.View, leaving string) (left int, done bool)
 			left++
 		}
 	}
-	return left, len(only) == 0 && questionsAt(view, leaving) == 0
+	return left, len(only) == 0 && countQuestions(view, leaving) == 0
 }
 
-// wanted returns how many copies others should have when a node leaves.
-func (d *Drainer) wanted(view *catalog.View, leaving string) int {
-	return max(min(d.replicas, len(d.takers(view, leaving))), 1)
+// wantedCopies returns how many copies others should have when a node leaves.
+func (d *Drainer) wantedCopies(view *catalog.View, leaving string) int {
+	return max(min(d.replicas, len(d.receivers(view, leaving))), 1)
 }
 
-// onlyCopies returns the repositories on a node that have fewer than want copies on other members.
-// The function counts selects those members.
-func (d *Drainer) onlyCopies(view *catalog.View, node string, want int, counts func(id string) bool) []catalog.RepoID {
+// reposWithFewCopies returns the repositories on a node of which a mirror or shard has fewer than
+// want copies on other members. Only members for which counts returns true count.
+func (d *Drainer) reposWithFewCopies(view *catalog.View, node string, want int, counts func(id string) bool) []catalog.RepoID {
 	var out []catalog.RepoID
 	for repo := range view.Repos() {
 		// Mirror and shards are placed separately, so each may have too few copies.
@@ -276,23 +275,22 @@ func (d *Drainer) onlyCopies(view *catalog.View, node string, want int, counts f
 			keys = append(keys, catalog.ShardKey(s.ID))
 		}
 
-		if slices.ContainsFunc(keys, func(key string) bool { return onlyCopy(view, key, node, want, counts) }) {
+		if slices.ContainsFunc(keys, func(key string) bool { return hasFewCopies(view, key, node, want, counts) }) {
 			out = append(out, repo.ID)
 		}
 	}
 	return out
 }
 
-// onlyCopy reports the same of one mirror or shard.
-func onlyCopy(view *catalog.View, key, node string, want int, counts func(id string) bool) bool {
-	// A node that does not hold it is not its last holder.
+// hasFewCopies reports whether a node holds a mirror or shard that has fewer than want copies on
+// other members.
+func hasFewCopies(view *catalog.View, key, node string, want int, counts func(id string) bool) bool {
 	holders := view.Holders(key)
 	if !slices.Contains(holders, node) {
 		return false
 	}
 
 	others := 0
-	// The node itself leaves. One that does not answer cannot copy.
 	for _, id := range holders {
 		if id != node && counts(id) {
 			others++

@@ -120,7 +120,7 @@ func (q *Queue) Jobs(ctx context.Context, v catalog.Viewer, req JobsRequest) (*J
 	if err := req.check(); err != nil {
 		return nil, err
 	}
-	see, err := q.jobsOf(v)
+	see, err := q.viewJobs(v)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (q *Queue) Jobs(ctx context.Context, v catalog.Viewer, req JobsRequest) (*J
 	// Running and failed jobs come first, because readers look for them.
 	for _, s := range jobStates {
 		if s.name == req.State || req.State == "" && s.state != catalog.JobDone {
-			all = append(all, see.list(s.state, s.name, &req)...)
+			all = append(all, see.listJobs(s.state, s.name, &req)...)
 		}
 	}
 
@@ -168,8 +168,8 @@ type jobView struct {
 	seen  func(catalog.RepoID) bool
 }
 
-// jobsOf returns what a viewer may see of jobs in the latest view.
-func (q *Queue) jobsOf(v catalog.Viewer) (*jobView, error) {
+// viewJobs returns what a viewer may see of jobs in the latest view.
+func (q *Queue) viewJobs(v catalog.Viewer) (*jobView, error) {
 	seen, err := q.gate.Repos(v)
 	if err != nil {
 		return nil, err
@@ -177,9 +177,8 @@ func (q *Queue) jobsOf(v catalog.Viewer) (*jobView, error) {
 	return &jobView{view: seen.View, owner: v.Role == catalog.RoleOwner, seen: seen.Set.Contains}, nil
 }
 
-// list returns the visible jobs in a state that match the request, sorted for readers.
-func (s *jobView) list(state catalog.JobState, name string, req *JobsRequest) (out []JobInfo) {
-	// lower case on both sides
+// listJobs returns the visible jobs in a state that match the request, sorted for readers.
+func (s *jobView) listJobs(state catalog.JobState, name string, req *JobsRequest) (out []JobInfo) {
 	want := strings.ToLower(req.Query)
 	for j := range s.view.JobsOf(state) {
 		// Check the kind before rights, which cost a look-up.
@@ -188,7 +187,7 @@ func (s *jobView) list(state catalog.JobState, name string, req *JobsRequest) (o
 		}
 
 		// Match the visible name, so that a search reveals no hidden one.
-		if info, ok := s.info(j, name); ok && strings.Contains(strings.ToLower(info.Subject), want) {
+		if info, ok := s.jobInfo(j, name); ok && strings.Contains(strings.ToLower(info.Subject), want) {
 			out = append(out, info)
 		}
 	}
@@ -214,8 +213,8 @@ func compareJobs(state catalog.JobState, a, b *JobInfo) int {
 	return a.Queued.Compare(b.Queued)
 }
 
-// info returns a job for the viewer, or false if they may not see it.
-func (s *jobView) info(j *catalog.Job, state string) (JobInfo, bool) {
+// jobInfo returns a job for the viewer, or false if they may not see it.
+func (s *jobView) jobInfo(j *catalog.Job, state string) (JobInfo, bool) {
 	out := JobInfo{
 		JobStatus: JobStatusOf(j),
 		ID:        jobID(j.Key()),
@@ -289,13 +288,13 @@ func jobKeyOf(id string) (catalog.JobKey, bool) {
 
 // Job returns one job that the viewer may see.
 func (q *Queue) Job(ctx context.Context, v catalog.Viewer, id string) (*JobInfo, error) {
-	see, err := q.jobsOf(v)
+	see, err := q.viewJobs(v)
 	if err != nil {
 		return nil, err
 	}
 
 	// A hidden job is not found.
-	info, err := see.find(id)
+	info, err := see.findJob(id)
 	if err != nil {
 		return nil, err
 	}
@@ -308,12 +307,12 @@ func (q *Queue) Job(ctx context.Context, v catalog.Viewer, id string) (*JobInfo,
 	return &one[0], nil
 }
 
-// find returns a job by its id. A job that the viewer may not see is not found.
-func (s *jobView) find(id string) (*JobInfo, error) {
+// findJob returns a job by its id. A job that the viewer may not see is not found.
+func (s *jobView) findJob(id string) (*JobInfo, error) {
 	if key, ok := jobKeyOf(id); ok {
 		if j := s.view.Job(key.Kind, key.Subject); j != nil {
 			for _, st := range jobStates {
-				if info, ok := s.info(j, st.name); ok && st.state == j.State {
+				if info, ok := s.jobInfo(j, st.name); ok && st.state == j.State {
 					return &info, nil
 				}
 			}
@@ -339,11 +338,11 @@ func (q *Queue) CancelJob(ctx context.Context, by account.Owner, id string) (*Jo
 
 // onJob proposes a command about a job, and returns the job's state before.
 func (q *Queue) onJob(ctx context.Context, by account.Owner, id string, cmd func(catalog.JobKey) catalog.Command) (*JobInfo, error) {
-	see, err := q.jobsOf(by.Viewer())
+	see, err := q.viewJobs(by.Viewer())
 	if err != nil {
 		return nil, err
 	}
-	before, err := see.find(id)
+	before, err := see.findJob(id)
 	if err != nil {
 		return nil, err
 	}

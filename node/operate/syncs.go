@@ -164,7 +164,7 @@ func (s *Syncer) Connection(ctx context.Context, _ account.Owner, name string) (
 	view := s.cluster.View()
 	c := view.Connection(name)
 	if c == nil {
-		return nil, noConnection(name)
+		return nil, unknownConnection(name)
 	}
 
 	// Look first, so that the listings match the view.
