@@ -105,7 +105,7 @@ func set(name, value string) catalog.Command {
 	return &catalog.SetSecret{Name: name, Sealed: []byte(value)}
 }
 
-func TestLoneNode_keepsAcknowledgedWrites(t *testing.T) {
+func TestLoneNode_losesNoAcknowledgedWrite(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := start(t, options(t, dir))

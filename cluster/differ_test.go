@@ -95,7 +95,7 @@ func (f *testNodes) lead(n *testNode) {
 // One of three nodes applies a command wrongly, once as follower and once as leader. It takes the
 // state of the others without a restart, keeps a copy, and reports what differed. After a restart
 // it does not have the wrong state again.
-func TestDifferingCatalog_ofAMinorityIsReplaced(t *testing.T) {
+func TestDifferingCatalog_onAMinorityOfNodesIsReplaced(t *testing.T) {
 	t.Parallel()
 	for _, leads := range []bool{false, true} {
 		t.Run(fmt.Sprintf("it leads %t", leads), func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 // A call to an absent node lasts as long as the absence, so that raft counts one failure and not a
 // thousand.
-func TestAbsentNode_aCallLastsAsLongAsTheAbsence(t *testing.T) {
+func TestAbsentNode_aCallWaitsUntilTheNodeIsBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name                      string

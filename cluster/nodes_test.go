@@ -211,7 +211,7 @@ func TestCluster_nodesJoinAndAreRemoved(t *testing.T) {
 }
 
 // An operator who adds a used data directory to a cluster gets a second cluster, and has to know.
-func TestFormation_aClusterOfItsOwnJoinsNoOther(t *testing.T) {
+func TestFormation_aLoneClusterJoinsNoOther(t *testing.T) {
 	t.Parallel()
 	o := options(t, t.TempDir())
 	var log bytes.Buffer

@@ -346,7 +346,7 @@ func TestCopiedNode_isRefusedWhileTheOriginalRuns(t *testing.T) {
 	}
 }
 
-func TestCopiedNode_ofTheOnlyVoterIsRefused(t *testing.T) {
+func TestOnlyVoter_aCopyOfItIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newTestNodes(t)
 	f.add(1)

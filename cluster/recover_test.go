@@ -148,7 +148,7 @@ func loseMajority(t *testing.T, dir string) {
 	}
 }
 
-func TestRecover_worksAfterLosingTheMajority(t *testing.T) {
+func TestRecover_startsAClusterAfterLosingTheMajority(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if _, err := Recover(dir); err == nil || !strings.Contains(err.Error(), "not that of a member") {

@@ -551,7 +551,7 @@ func TestPutMember_refusesOldStartsAndCopies(t *testing.T) {
 	}
 }
 
-func TestAPIKey_worksUntilItExpiresOrIsRevoked(t *testing.T) {
+func TestAPIKey_expiredOrRevokedIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	h := bytes.Repeat([]byte{7}, 32)

@@ -95,7 +95,7 @@ func TestPutConsent_refusedAfterAccountChange(t *testing.T) {
 	b.do(consent("c"))
 }
 
-func TestConsents_areLimitedPerAccount(t *testing.T) {
+func TestConsents_aboveTheLimitTheLeastUsedIsDeleted(t *testing.T) {
 	t.Parallel()
 	b, consent := consenting(t)
 	for i := range maxConsentsOf + 3 {
@@ -108,7 +108,7 @@ func TestConsents_areLimitedPerAccount(t *testing.T) {
 	}
 }
 
-func TestDropSecrets_keepsPermanentSecrets(t *testing.T) {
+func TestDropSecrets_deletesNoPermanentSecret(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	for _, name := range []string{"lasting", "ring/1", "ring/2"} {

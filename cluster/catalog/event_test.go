@@ -148,7 +148,7 @@ func TestEvents_recordAccountChanges(t *testing.T) {
 	}
 }
 
-func TestEvents_areLimitedByAgeAndNumber(t *testing.T) {
+func TestEvents_tooOldOrTooManyAreDeleted(t *testing.T) {
 	t.Parallel()
 	s, who := New(), Actor{Type: ActorOperator}
 	note := func(index uint64, at time.Time, keep time.Duration) {

@@ -131,7 +131,7 @@ func TestFormerRepositoryName_leadsToItForThirtyDays(t *testing.T) {
 	}
 }
 
-func TestFinishSync_keepsPartialAndKeptRepositories(t *testing.T) {
+func TestFinishSync_repositoriesInKeptOrPartialStayListed(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.configure(twoConnections)

@@ -68,7 +68,7 @@ func (b *book) sees(account string) []RepoID {
 
 // For each person and repository, the complete observation that began last counts, whatever order
 // the observations end in. A simple map is the model.
-func TestPermissionAnswers_theLastBegunCompleteOneCounts(t *testing.T) {
+func TestPermissionAnswers_theCompleteOneThatBeganLastDecides(t *testing.T) {
 	t.Parallel()
 	const people, repos = 3, 5
 	type cell struct{ person, repo int }
@@ -205,7 +205,7 @@ func TestPermissionAnswers_aStaleDifferenceIsRefused(t *testing.T) {
 }
 
 // Old observations do not count until the host answers again.
-func TestExpireAccess_oldPermissionAnswersDoNotCount(t *testing.T) {
+func TestExpireAccess_oldPermissionAnswersGiveNoAccess(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 2)
 	b.endOfRepo(ids[0], b.begin(JobRepoSync, RepoSubject(ids[0])), []bool{true})
@@ -297,7 +297,7 @@ func TestPermissionSync_oneNodeProtectsTheCluster(t *testing.T) {
 }
 
 // An observation that may miss readers adds readers, until a complete one replaces it.
-func TestPermissionAnswers_partialOnesOnlyAddReaders(t *testing.T) {
+func TestPermissionAnswers_partialOnesRemoveNoReader(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 2)
 	partial := func(fence uint64, add, remove []string) {

@@ -9,7 +9,7 @@ import (
 
 // ReadSet reads a set from the middle of a buffer and refuses a damaged one. Under the race
 // detector it also shows that no pointer leads out of the buffer.
-func TestReadSet_worksFromTheMiddleOfABuffer(t *testing.T) {
+func TestReadSet_decodesASetInTheMiddleOfABuffer(t *testing.T) {
 	t.Parallel()
 	for _, set := range []*roaring.Bitmap{roaring.New(), roaring.BitmapOf(1), roaring.BitmapOf(1, 2, 3, 1<<20)} {
 		written, err := set.ToBytes()

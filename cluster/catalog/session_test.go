@@ -59,7 +59,7 @@ func TestSessions_endWithTheirAccountOrKey(t *testing.T) {
 	}
 }
 
-func TestSessions_expireAndAreLimitedPerAccount(t *testing.T) {
+func TestSessions_expireAndAboveTheLimitTheOldestEnds(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.person("ann", RoleMember)
@@ -92,7 +92,7 @@ func TestSessions_expireAndAreLimitedPerAccount(t *testing.T) {
 	}
 }
 
-func TestEndSessions_keepsTheCurrentOne(t *testing.T) {
+func TestEndSessions_doesNotEndTheCurrentOne(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.person("ann", RoleMember)

@@ -61,7 +61,7 @@ func TestBeginTurn_limitsConcurrentQuestions(t *testing.T) {
 	}
 }
 
-func TestThreads_areLimitedPerOwner(t *testing.T) {
+func TestThreads_aboveTheLimitOfAnOwnerAreRefused(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.do(&BeginTurn{Thread: "first", New: true, Owner: "ann", Node: "n1", Lost: ThreadTurn{File: hash(7)}})

@@ -11,7 +11,7 @@ func linkOf(b *book, id, account string) *PutLink {
 	return &PutLink{Link{ID: id, Hash: bytes.Repeat([]byte(id), keyHashLen)[:keyHashLen], Account: account, Expires: b.now.Add(time.Hour)}}
 }
 
-func TestPasswordLink_worksOnceForItsAccount(t *testing.T) {
+func TestPasswordLink_isRefusedTheSecondTimeAndForOthers(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.person("ann", RoleMember)
@@ -114,7 +114,7 @@ func TestLinkIdentity_byEmailNeedsProofOnBothSides(t *testing.T) {
 }
 
 // Anybody with an account at a public provider can sign up, but they cannot fill the catalog.
-func TestSignUps_areLimited(t *testing.T) {
+func TestSignUps_aboveTheLimitAreRefused(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	join := func(i int, state AccountState) *Join {

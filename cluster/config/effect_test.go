@@ -108,7 +108,7 @@ func TestExplain_listsIgnoredProperties(t *testing.T) {
 }
 
 // A node reads the variable of an override and checks its value, or there is a warning with advice.
-func TestOverrides_workOrWarn(t *testing.T) {
+func TestOverrides_takeEffectOrGiveAWarning(t *testing.T) {
 	t.Parallel()
 	file := func(name, value string) ([]byte, *File, error) {
 		text := []byte(`{"environmentOverrides": {"` + name + `": {"type": "string", "value": "` + value + `"}}}`)

@@ -35,7 +35,7 @@ func TestReplaceFile_errorNamesTheGivenPath(t *testing.T) {
 	}
 }
 
-func TestReplaceFile_keepsTheOldFileAfterAnError(t *testing.T) {
+func TestReplaceFile_doesNotTouchTheOldFileAfterAnError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")

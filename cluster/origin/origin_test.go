@@ -27,7 +27,7 @@ func TestNetworkOfAddress_groupsAddressesOfOneOwner(t *testing.T) {
 	}
 }
 
-func TestUnknownConnections_areLimitedPerNetwork(t *testing.T) {
+func TestUnknownConnections_aboveTheLimitOfANetworkAreClosed(t *testing.T) {
 	t.Parallel()
 	for name, address := range map[string]func(i int) string{
 		"an address":    func(int) string { return "10.0.0.9" },
@@ -57,7 +57,7 @@ func TestUnknownConnections_areLimitedPerNetwork(t *testing.T) {
 	}
 }
 
-func TestUnknownConnections_areLimitedInTotal(t *testing.T) {
+func TestUnknownConnections_aboveTheTotalLimitAreClosed(t *testing.T) {
 	t.Parallel()
 	s, closed := NewStrangers(4, 2), map[string]bool{}
 	for i := range 6 {

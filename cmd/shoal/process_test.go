@@ -364,7 +364,7 @@ func TestServe_refusesToStartWithoutGit(t *testing.T) {
 }
 
 // It applies a file, sends SIGHUP, and restarts without the file.
-func TestConfiguration_isAppliedReloadedAndKeptWithoutItsFile(t *testing.T) {
+func TestConfiguration_isAppliedReloadedAndStaysInForceWithoutItsFile(t *testing.T) {
 	t.Parallel()
 	p := newProcess(t)
 	p.start(t)

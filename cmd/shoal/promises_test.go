@@ -35,7 +35,7 @@ var promises = map[string]map[string]string{
 		"an owner's key is stolen, and a configuration sends secrets away": "TestAllowance_limitsWhatAConfigurationFromTheNetworkMayReference TestApplyConfig_limitsWhatOwnersMayReference",
 		"a provider was taken over, and is removed":                        "TestSessions_endWhenTheirProviderIsRemoved TestHostAccess_needsAnIdentityProvider",
 		"a token is stolen":                                                "TestAgentAccessToken_worksOnlyForTheMCPServer TestTokenRefresh_concurrentOnesGetTheSameToken TestTokenRefresh_anOldTokenEndsTheConsent",
-		"a code is stolen":                                                 "TestTokenExchange_wrongRequestsKeepTheCode TestTokenExchange_aCodeWorksOnce",
+		"a code is stolen":                                                 "TestTokenExchange_wrongRequestsKeepTheCode TestTokenExchange_aUsedCodeIsRefused",
 		"tokens are made up, changed, or taken for one another":            "TestSealedTokens_ofOneKindAreRefusedAsAnother FuzzTokens_onlySealedTextsOpen",
 		"the reader is sent elsewhere":                                     "TestRedirectURL_mustBeSafe TestConsentPage_showsTheAgentAndTakesOnlyItsOwnForm FuzzRedirect_leadsOnlyToRegisteredURLs FuzzAuthorize_neverRedirectsElsewhere",
 		"a client takes another's name":                                    "TestConsentPage_showsTheAgentAndTakesOnlyItsOwnForm TestClientName_losesUnsafeCharacters",
@@ -57,9 +57,9 @@ var promises = map[string]map[string]string{
 		"register a scheme of their own beside others":                            "TestClientRegistration_acceptsRealClients",
 		"send `application_type`, secrets' methods, members nobody knows":         "TestClientRegistration_acceptsRealClients",
 		"look for metadata at the path of the resource, for `/token` at the root": "TestOAuthMetadata_namesTheServersOwnAddresses TestAgentRegistration_isRateLimited",
-		"show their id by HTTP Basic first, then in the form":                     "TestTokenExchange_worksWithEachStepAtAnotherNode TestTokenExchange_wrongRequestsKeepTheCode",
+		"show their id by HTTP Basic first, then in the form":                     "TestTokenExchange_succeedsWithEachStepAtAnotherNode TestTokenExchange_wrongRequestsKeepTheCode",
 		"refresh from several processes at once":                                  "TestTokenRefresh_concurrentOnesGetTheSameToken",
-		"lose an answer and ask again with the same code":                         "TestTokenExchange_aCodeWorksOnce",
+		"lose an answer and ask again with the same code":                         "TestTokenExchange_aUsedCodeIsRefused",
 		"use a token at a node that has not heard of it yet":                      "TestAgentToken_aLaggingNodeWaitsInsteadOfRefusing",
 		"take any other error than `invalid_grant` as a reason to try again":      "TestTokenExchange_withoutALeaderLosesNothing",
 		"keep a client id for months":                                             "TestTokenSecrets_areRenewedWithoutEndingTokens",
@@ -70,8 +70,8 @@ var promises = map[string]map[string]string{
 
 // permissionTests are the tests of the tables in docs/reference/permissions.md, row by row.
 var permissionTests = []string{
-	"TestAccountSync_lossOfMuchAccessMustBeRepeated", "TestRepositorySync_lossOfManyReadersMustBeRepeated", "TestPermissionAnswer_expiresAfterSeveralIntervals", "TestPermissionAnswers_theLastBegunCompleteOneCounts", "TestExpireAccess_oldPermissionAnswersDoNotCount",
-	"TestHostAccess_endsWithIdentityProviderOrAccount", "TestPermissionAnswers_partialOnesOnlyAddReaders", "TestPersonRefusal_isToldApartFromTokenRefusal", "TestReadableRepositories_areNoneIfAPageFails",
+	"TestAccountSync_lossOfMuchAccessMustBeRepeated", "TestRepositorySync_lossOfManyReadersMustBeRepeated", "TestPermissionAnswer_expiresAfterSeveralIntervals", "TestPermissionAnswers_theCompleteOneThatBeganLastDecides", "TestExpireAccess_oldPermissionAnswersGiveNoAccess",
+	"TestHostAccess_endsWithIdentityProviderOrAccount", "TestPermissionAnswers_partialOnesRemoveNoReader", "TestPersonRefusal_isToldApartFromTokenRefusal", "TestReadableRepositories_areNoneIfAPageFails",
 }
 
 // Every attack and every client behaviour in a document has existing tests.

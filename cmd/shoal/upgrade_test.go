@@ -10,7 +10,7 @@ import (
 )
 
 // The output depends on the level of the catalog and on what nodes and program can apply.
-func TestUpgradeCheck_tellsWhetherAnUpgradeIsPossible(t *testing.T) {
+func TestUpgradeCheck_failsIfAnUpgradeIsImpossible(t *testing.T) {
 	t.Parallel()
 	build := func(lowest uint64, highest int) catalog.Build {
 		return catalog.Build{Lowest: lowest, Versions: []string{"0.1.0", "0.2.0", "0.3.0"}[:highest]}

@@ -203,7 +203,7 @@ func TestEventPosition_dropsRemovedMembers(t *testing.T) {
 	}
 }
 
-func TestEventMemory_keepsTheNewest(t *testing.T) {
+func TestEventMemory_dropsTheOldestWhenFull(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0

@@ -10,7 +10,7 @@ import (
 // A file that was copied before its generation was published is kept until the repository has
 // another generation, not for the longest possible publication: for a repository that changes every
 // second, hundreds of files would be kept.
-func TestCopiedFile_isKeptUntilTheNextGeneration(t *testing.T) {
+func TestCopiedFile_isNotCollectedBeforeTheNextGeneration(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, oneConnection, 1)
 	w.Repos("a", "local/r")

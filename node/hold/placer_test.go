@@ -80,7 +80,7 @@ func TestPlacement_doesNotMoveDataWhileAMemberIsSilent(t *testing.T) {
 
 // A machine that comes back empty at its old address takes the places of the one that it replaces,
 // and nothing else until all copies are complete again.
-func TestPlacement_aReplacementNodeFirstTakesTheLostNodesData(t *testing.T) {
+func TestPlacement_aReplacementNodeFirstGetsTheLostNodesData(t *testing.T) {
 	t.Parallel()
 	b := newPlacerWorld(t)
 	before, lost := b.targets(), b.of("n3")

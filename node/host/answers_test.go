@@ -106,7 +106,7 @@ func TestHTTPCache_isUsedOnlyIfTheHostConfirms(t *testing.T) {
 }
 
 // The cache is limited. Damaged files count as missing, and crashes leave no files.
-func TestHTTPCache_isLimitedAndIgnoresDamage(t *testing.T) {
+func TestHTTPCache_dropsTheLeastUsedAndIgnoresDamage(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "answers")
 	a := NewAnswers(dir)

@@ -138,7 +138,7 @@ func (b dripBody) Close() error {
 
 // A host that sends single bytes does not delay a listing forever, but a long answer at a fair pace
 // is read.
-func TestHTTPClient_givesUpOnlyTooSlowAnswers(t *testing.T) {
+func TestHTTPClient_timesOutOnlyForTooSlowAnswers(t *testing.T) {
 	const given = 4 * maxAttempts * 75 * time.Second // for a page, its half, a quarter and an eighth
 	for name, c := range map[string]struct {
 		drip slowTransport
@@ -171,7 +171,7 @@ func TestHTTPClient_givesUpOnlyTooSlowAnswers(t *testing.T) {
 }
 
 // The node's clock may be an hour wrong. Limits are still kept to the second.
-func TestHTTPClient_keepsRateLimitsWithAWrongClock(t *testing.T) {
+func TestHTTPClient_waitsForRateLimitsWithAWrongClock(t *testing.T) {
 	t.Parallel()
 	for name, off := range map[string]time.Duration{"an hour ahead": time.Hour, "right": 0, "an hour behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {

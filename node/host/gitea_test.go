@@ -103,7 +103,7 @@ func TestGitea_readsTheFieldsOfARepository(t *testing.T) {
 	}
 }
 
-func TestRepositoryLookup_tellsGoneFromUnknown(t *testing.T) {
+func TestRepositoryLookup_distinguishesGoneFromUnknown(t *testing.T) {
 	t.Parallel()
 	s := newGiteaServer(t, acme()...)
 	h := openTest(t, &config.Gitea{URL: s.URL + "/git", Token: &config.Token{Env: "T"}, Orgs: []string{"acme"}}).(Finder)

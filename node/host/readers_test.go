@@ -131,7 +131,7 @@ func TestRepositoryReaders_areNoneIfAPageFails(t *testing.T) {
 }
 
 // If the path now belongs to another repository, its readers do not count.
-func TestRepositoryReaders_ofAnotherRepositoryDoNotCount(t *testing.T) {
+func TestRepositoryReaders_ofAReplacedRepositoryAreAnError(t *testing.T) {
 	t.Parallel()
 	s := audience(t, map[string]string{"/rest/api/1.0/projects/ACME/repos/app": `{"id": 8, "slug": "app", "project": {"key": "ACME"}}`})
 	h, err := Open(connectionTo(t, `{"type": "bitbucket", "deploymentType": "server", "url": "`+s.URL+`", "user": "u", "token": {"env": "T"}, "all": true}`), tools(t))
@@ -145,7 +145,7 @@ func TestRepositoryReaders_ofAnotherRepositoryDoNotCount(t *testing.T) {
 }
 
 // Each kind whose row has a Readership implements Audience.
-func TestHostKinds_withReadersCanListThem(t *testing.T) {
+func TestHostKinds_thatReportReadersImplementAudience(t *testing.T) {
 	t.Parallel()
 	for kind, text := range map[config.Kind]string{
 		config.KindGitHub: `{"type": "github", "orgs": ["a"]}`, config.KindGitLab: `{"type": "gitlab", "groups": ["a"]}`, config.KindGitea: `{"type": "gitea", "orgs": ["a"]}`,

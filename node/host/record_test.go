@@ -104,7 +104,7 @@ func TestRecording_containsNoSecrets(t *testing.T) {
 }
 
 // Recording is off by default, and limited.
-func TestRecording_isOffByDefaultAndLimited(t *testing.T) {
+func TestRecording_isOffByDefaultAndStopsAtItsLimits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ts := tools(t)

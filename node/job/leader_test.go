@@ -54,7 +54,7 @@ func (d *dated) Time() time.Time { return *d.date }
 
 // The leader's clock is set back by an hour. It continues planning, and gives up a silent node in
 // time.
-func TestJobPlanner_worksWithAClockSetBack(t *testing.T) {
+func TestJobPlanner_plansOnTimeThoughTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, oneConnection, 2)
 	log := slog.New(slog.DiscardHandler)

@@ -369,7 +369,7 @@ func TestListingJob_failureOfTheOnlyTargetRemovesNothing(t *testing.T) {
 }
 
 // If a listing does not tell a size, the known size stays.
-func TestListingJob_keepsAKnownSizeIfNoneIsListed(t *testing.T) {
+func TestListingJob_doesNotForgetTheSizeIfNoneIsListed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	s := repos(1)

@@ -56,7 +56,7 @@ func TestChoosePack_mergesSmallIndexFiles(t *testing.T) {
 
 // Files of all sizes keep coming. The number of files stays small, and each byte is written a
 // logarithmic number of times.
-func TestChoosePack_keepsFilesAndWritesFew(t *testing.T) {
+func TestChoosePack_losesNoFileAndRewritesEachFewTimes(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -67,7 +67,7 @@ func (w *world) expect(what, want string) {
 	}
 }
 
-func TestJobPlan_takesARepositoryFromFirstFetchToDeletion(t *testing.T) {
+func TestJobPlan_indexesAndFinallyDeletesARepository(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	w.expect("a new connection", "grant sync a")

@@ -112,7 +112,7 @@ func TestJobPlan_limitsTheCommandsOfOneLogEntry(t *testing.T) {
 	}
 }
 
-func TestRevokeJobs_takesJobsFromLostNodesAndBadInputs(t *testing.T) {
+func TestRevokeJobs_revokesJobsOfLostNodesAndLateJobs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		change func(w *world)

@@ -137,7 +137,7 @@ func TestSendMail_errorNamesTheServerNotThePassword(t *testing.T) {
 }
 
 // A password does not go to a server without TLS.
-func TestSendMail_keepsThePasswordFromServersWithoutTLS(t *testing.T) {
+func TestSendMail_sendsNoPasswordToServersWithoutTLS(t *testing.T) {
 	t.Parallel()
 	o, s := open(t, false)
 	plain := smtp.NewServer(o)

@@ -74,7 +74,7 @@ func TestModelAnswer_endsAfterTooLongSilence(t *testing.T) {
 }
 
 // The limit is 50 MiB.
-func TestModelAnswer_isLimitedTo50MiB(t *testing.T) {
+func TestModelAnswer_above50MiBFails(t *testing.T) {
 	t.Parallel()
 	endless := io.NopCloser(io.LimitReader(zeros{}, maxStream+1<<20))
 	b := newBoundedBody(endless, time.Hour, func(error) {})

@@ -18,7 +18,7 @@ import (
 )
 
 // Each step of a sign-in uses another node.
-func TestTokenExchange_worksWithEachStepAtAnotherNode(t *testing.T) {
+func TestTokenExchange_succeedsWithEachStepAtAnotherNode(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 3)
 	client := w.nodes[0].registered()
@@ -194,7 +194,7 @@ func TestTokenExchange_withoutALeaderLosesNothing(t *testing.T) {
 	}
 }
 
-func TestTokenExchange_aCodeWorksOnce(t *testing.T) {
+func TestTokenExchange_aUsedCodeIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 2)
 	client := w.nodes[0].registered()

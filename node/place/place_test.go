@@ -163,7 +163,7 @@ func TestPlacementPlan_givesFullMembersNothingNew(t *testing.T) {
 	}
 }
 
-func TestPlacementPlan_worksForAThousandNodes(t *testing.T) {
+func TestPlacementPlan_placesEachUnitTwiceOnAThousandNodes(t *testing.T) {
 	t.Parallel()
 	members := cluster(1000, 5)
 	units := data(Groups, 11)
