@@ -194,7 +194,7 @@ func TestTokenExchange_withoutALeaderLosesNothing(t *testing.T) {
 	}
 }
 
-func TestTokenExchange_aUsedCodeIsRefused(t *testing.T) {
+func TestTokenExchange_aRepeatedCodeGivesTheSameTokensOrEndsTheConsent(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 2)
 	client := w.nodes[0].registered()
