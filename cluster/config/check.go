@@ -12,7 +12,7 @@ import (
 // checker collects the errors that a schema cannot express.
 type checker struct{ errs Errors }
 
-func (c *checker) add(path, format string, args ...any) {
+func (c *checker) addError(path, format string, args ...any) {
 	c.errs = append(c.errs, Error{path, fmt.Sprintf(format, args...)})
 }
 
@@ -21,131 +21,131 @@ func (c *checker) add(path, format string, args ...any) {
 func (f *File) check() Errors {
 	c := &checker{}
 	for _, conn := range f.Connections {
-		c.connection(conn)
+		c.checkConnection(conn)
 	}
 
 	for _, x := range f.Contexts {
-		path := child("contexts", x.Name)
-		c.globs(path+".include", x.Include)
-		c.globs(path+".exclude", x.Exclude)
-		c.globs(path+".includeTopics", x.IncludeTopics)
-		c.globs(path+".excludeTopics", x.ExcludeTopics)
+		path := childPath("contexts", x.Name)
+		c.checkGlobs(path+".include", x.Include)
+		c.checkGlobs(path+".exclude", x.Exclude)
+		c.checkGlobs(path+".includeTopics", x.IncludeTopics)
+		c.checkGlobs(path+".excludeTopics", x.ExcludeTopics)
 	}
 
 	// The value of a reference is known only on a node, which checks it there.
 	for _, o := range f.Overrides {
-		path := child("environmentOverrides", o.Name) + ".value"
-		c.token(path, o.Token)
+		path := childPath("environmentOverrides", o.Name) + ".value"
+		c.checkToken(path, o.Token)
 		if strings.ContainsRune(o.Value, 0) {
-			c.add(path, "It has a NUL character, which no environment variable can hold; remove it.")
+			c.addError(path, "It has a NUL character, which no environment variable can hold; remove it.")
 		}
 		if err := checkVariable(o.Name, o.Value); o.Token == nil && err != nil {
-			c.add(path, "%s", err)
+			c.addError(path, "%s", err)
 		}
 	}
 
 	for i, m := range f.Models {
-		c.model(item("models", i), m)
+		c.checkModel(item("models", i), m)
 	}
 
 	for i, a := range f.Apps {
 		path := item("apps", i)
-		c.token(path+".privateKey", a.PrivateKey)
+		c.checkToken(path+".privateKey", a.PrivateKey)
 
-		if a.DeploymentHostname == "" || strings.ContainsAny(a.DeploymentHostname, "/ @") || control(a.DeploymentHostname) {
-			c.add(path+".deploymentHostname", "It must be a host name without a scheme or a path, as github.com.")
+		if a.DeploymentHostname == "" || strings.ContainsAny(a.DeploymentHostname, "/ @") || hasControlCharacter(a.DeploymentHostname) {
+			c.addError(path+".deploymentHostname", "It must be a host name without a scheme or a path, as github.com.")
 		}
 
 		if strings.TrimSpace(a.ID) == "" {
-			c.add(path+".id", "It must not be empty; it is the id that the host shows for the app.")
+			c.addError(path+".id", "It must not be empty; it is the id that the host shows for the app.")
 		}
 	}
 
 	for _, p := range f.IdentityProviders {
-		path := child("identityProviders", p.ID)
-		c.url(path+".baseUrl", p.BaseURL)
-		c.token(path+".clientId", p.ClientID)
-		c.token(path+".clientSecret", p.ClientSecret)
-		c.token(path+".issuer", p.Issuer)
-		c.token(path+".audience", p.Audience)
+		path := childPath("identityProviders", p.ID)
+		c.checkURL(path+".baseUrl", p.BaseURL)
+		c.checkToken(path+".clientId", p.ClientID)
+		c.checkToken(path+".clientSecret", p.ClientSecret)
+		c.checkToken(path+".issuer", p.Issuer)
+		c.checkToken(path+".audience", p.Audience)
 	}
 	return c.errs
 }
 
-func (c *checker) connection(conn Connection) {
+func (c *checker) checkConnection(conn Connection) {
 	s := conn.Shared()
-	path := child("connections", s.Name)
-	c.globs(path+".revisions.branches", s.Revisions.Branches)
-	c.globs(path+".revisions.tags", s.Revisions.Tags)
+	path := childPath("connections", s.Name)
+	c.checkGlobs(path+".revisions.branches", s.Revisions.Branches)
+	c.checkGlobs(path+".revisions.tags", s.Revisions.Tags)
 
 	switch n := conn.(type) {
 	case *GitHub:
-		c.host(path, n.URL, n.Token)
-		c.globs(path+".topics", n.Topics)
-		c.globs(path+".exclude.repos", n.Exclude.Repos)
-		c.globs(path+".exclude.topics", n.Exclude.Topics)
-		c.size(path+".exclude.size", n.Exclude.Size)
+		c.checkHost(path, n.URL, n.Token)
+		c.checkGlobs(path+".topics", n.Topics)
+		c.checkGlobs(path+".exclude.repos", n.Exclude.Repos)
+		c.checkGlobs(path+".exclude.topics", n.Exclude.Topics)
+		c.checkSize(path+".exclude.size", n.Exclude.Size)
 
 	case *GitLab:
-		c.host(path, n.URL, n.Token)
-		c.url(path+".webUrl", n.WebURL)
-		c.globs(path+".topics", n.Topics)
-		c.globs(path+".exclude.projects", n.Exclude.Projects)
-		c.globs(path+".exclude.topics", n.Exclude.Topics)
+		c.checkHost(path, n.URL, n.Token)
+		c.checkURL(path+".webUrl", n.WebURL)
+		c.checkGlobs(path+".topics", n.Topics)
+		c.checkGlobs(path+".exclude.projects", n.Exclude.Projects)
+		c.checkGlobs(path+".exclude.topics", n.Exclude.Topics)
 	case *Gitea:
-		c.host(path, n.URL, n.Token)
-		c.globs(path+".exclude.repos", n.Exclude.Repos)
+		c.checkHost(path, n.URL, n.Token)
+		c.checkGlobs(path+".exclude.repos", n.Exclude.Repos)
 
 	case *Gerrit:
-		c.host(path, n.URL, n.Token)
-		c.pair(path, n.User, n.Token)
-		c.globs(path+".projects", n.Projects)
-		c.globs(path+".exclude.projects", n.Exclude.Projects)
+		c.checkHost(path, n.URL, n.Token)
+		c.checkUserAndToken(path, n.User, n.Token)
+		c.checkGlobs(path+".projects", n.Projects)
+		c.checkGlobs(path+".exclude.projects", n.Exclude.Projects)
 
 	case *Bitbucket:
-		c.host(path, n.URL, n.Token)
-		c.globs(path+".exclude.repos", n.Exclude.Repos)
+		c.checkHost(path, n.URL, n.Token)
+		c.checkGlobs(path+".exclude.repos", n.Exclude.Repos)
 	case *AzureDevOps:
-		c.host(path, n.URL, n.Token)
-		c.globs(path+".exclude.repos", n.Exclude.Repos)
-		c.globs(path+".exclude.projects", n.Exclude.Projects)
-		c.size(path+".exclude.size", n.Exclude.Size)
+		c.checkHost(path, n.URL, n.Token)
+		c.checkGlobs(path+".exclude.repos", n.Exclude.Repos)
+		c.checkGlobs(path+".exclude.projects", n.Exclude.Projects)
+		c.checkSize(path+".exclude.size", n.Exclude.Size)
 	case *Git:
 		// The path of local repositories is a glob.
 		if dir, ok := strings.CutPrefix(n.URL, "file://"); ok {
-			c.globs(path+".url", []string{dir})
-			if control(n.URL) {
-				c.add(path+".url", "It has a control character; remove it.")
+			c.checkGlobs(path+".url", []string{dir})
+			if hasControlCharacter(n.URL) {
+				c.addError(path+".url", "It has a control character; remove it.")
 			}
 			return
 		}
 
-		c.url(path+".url", n.URL)
+		c.checkURL(path+".url", n.URL)
 	}
 }
 
-// pair reports a user without a token, or the reverse.
-func (c *checker) pair(path, user string, t *Token) {
+// checkUserAndToken reports a user without a token, or the reverse.
+func (c *checker) checkUserAndToken(path, user string, t *Token) {
 	switch {
 	case t != nil && user == "":
-		c.add(path+".user", "It is required where there is a token; add the user name of the account.")
+		c.addError(path+".user", "It is required where there is a token; add the user name of the account.")
 	case t == nil && user != "":
-		c.add(path+".token", "It is required where there is a user; add the HTTP password of the account.")
+		c.addError(path+".token", "It is required where there is a user; add the HTTP password of the account.")
 	}
 }
 
-func (c *checker) host(path, url string, t *Token) {
-	c.url(path+".url", url)
-	c.token(path+".token", t)
+func (c *checker) checkHost(path, url string, t *Token) {
+	c.checkURL(path+".url", url)
+	c.checkToken(path+".token", t)
 }
 
-// url rejects text that fits the pattern of the schema but is not a URL with a host.
-func (c *checker) url(path, text string) {
+// checkURL rejects text that fits the pattern of the schema but is not a URL with a host.
+func (c *checker) checkURL(path, text string) {
 	if text == "" {
 		return
 	}
-	if control(text) {
-		c.add(path, "It has a control character; remove it.")
+	if hasControlCharacter(text) {
+		c.addError(path, "It has a control character; remove it.")
 		return
 	}
 
@@ -157,21 +157,21 @@ func (c *checker) url(path, text string) {
 		if i := strings.LastIndex(reason, "\": "); i >= 0 {
 			reason = reason[i+3:]
 		}
-		c.add(path, "It must be a URL: %s.", reason)
+		c.addError(path, "It must be a URL: %s.", reason)
 	case u.Hostname() == "":
-		c.add(path, "It must be a URL with a host name.")
+		c.addError(path, "It must be a URL with a host name.")
 	}
 }
 
-// token rejects text that is not the name of a variable. It is often the secret itself.
-func (c *checker) token(path string, t *Token) {
-	if t != nil && (strings.ContainsRune(t.Env, '=') || strings.ContainsFunc(t.Env, unicode.IsSpace) || control(t.Env)) {
-		c.add(path+".env", "It must be the name of an environment variable, without = and blanks; the secret itself does not belong here.")
+// checkToken rejects text that is not the name of a variable. It is often the secret itself.
+func (c *checker) checkToken(path string, t *Token) {
+	if t != nil && (strings.ContainsRune(t.Env, '=') || strings.ContainsFunc(t.Env, unicode.IsSpace) || hasControlCharacter(t.Env)) {
+		c.addError(path+".env", "It must be the name of an environment variable, without = and blanks; the secret itself does not belong here.")
 	}
 }
 
-// globs checks a list of patterns. A single pattern in a url has no index.
-func (c *checker) globs(path string, patterns []string) {
+// checkGlobs checks a list of patterns. A single pattern in a url has no index.
+func (c *checker) checkGlobs(path string, patterns []string) {
 	// Reject control characters separately: in a message with the glob they are invisible.
 	for i, p := range patterns {
 		at := item(path, i)
@@ -179,29 +179,29 @@ func (c *checker) globs(path string, patterns []string) {
 			at = path
 		}
 
-		if control(p) {
-			c.add(at, "It has a control character; remove it.")
+		if hasControlCharacter(p) {
+			c.addError(at, "It has a control character; remove it.")
 		} else if err := glob.Check(p); err != nil {
-			c.add(at, "The glob is malformed: %s.", err)
+			c.addError(at, "The glob is malformed: %s.", err)
 		}
 	}
 }
 
-func (c *checker) size(path string, s Size) {
+func (c *checker) checkSize(path string, s Size) {
 	if s.Min != nil && s.Max != nil && *s.Min > *s.Max {
-		c.add(path+".min", "It is larger than max, so every repository would be left out; exchange the two.")
+		c.addError(path+".min", "It is larger than max, so every repository would be left out; exchange the two.")
 	}
 }
 
-func (c *checker) model(path string, m Model) {
-	c.url(path+".baseUrl", m.BaseURL)
+func (c *checker) checkModel(path string, m Model) {
+	c.checkURL(path+".baseUrl", m.BaseURL)
 	if strings.TrimSpace(m.Model) == "" {
-		c.add(path+".model", "It must not be empty; it is the name under which the provider knows the model.")
+		c.addError(path+".model", "It must not be empty; it is the name under which the provider knows the model.")
 	}
 
 	for _, part := range []struct{ name, value string }{{"region", m.Region}, {"resourceName", m.ResourceName}} {
 		if err := wantLabel(part.value); err != nil {
-			c.add(child(path, part.name), "%s", err)
+			c.addError(childPath(path, part.name), "%s", err)
 		}
 	}
 
@@ -213,33 +213,33 @@ func (c *checker) model(path string, m Model) {
 		{"token", m.Token}, {"authToken", m.AuthToken}, {"accessKeyId", m.AccessKeyID},
 		{"accessKeySecret", m.AccessKeySecret}, {"sessionToken", m.SessionToken}, {"credentials", m.Credentials},
 	} {
-		c.token(child(path, t.name), t.token)
+		c.checkToken(childPath(path, t.name), t.token)
 	}
 
-	c.keyed(path+".headers", m.Headers)
-	c.keyed(path+".queryParams", m.QueryParams)
+	c.checkKeyTexts(path+".headers", m.Headers)
+	c.checkKeyTexts(path+".queryParams", m.QueryParams)
 }
 
-// keyed checks headers or query parameters. Names of headers ignore letter case.
-func (c *checker) keyed(path string, list []KeyText) {
+// checkKeyTexts checks headers or query parameters. Names of headers ignore letter case.
+func (c *checker) checkKeyTexts(path string, list []KeyText) {
 	// A line break in a value could add another header.
 	seen := make(map[string]string)
 	for _, k := range list {
-		at := child(path, k.Key)
-		c.token(at, k.Token)
-		if control(k.Value) {
-			c.add(at, "It has a line break or another control character; remove it.")
+		at := childPath(path, k.Key)
+		c.checkToken(at, k.Token)
+		if hasControlCharacter(k.Value) {
+			c.addError(at, "It has a line break or another control character; remove it.")
 		}
 
 		lower := strings.ToLower(k.Key)
 		if twin, ok := seen[lower]; ok && strings.HasSuffix(path, "headers") {
-			c.add(at, "It is the same header as %s; remove one of the two.", twin)
+			c.addError(at, "It is the same header as %s; remove one of the two.", twin)
 		}
 		seen[lower] = k.Key
 	}
 }
 
-// control reports whether s has a control character other than a tab.
-func control(s string) bool {
+// hasControlCharacter reports whether s has a control character other than a tab.
+func hasControlCharacter(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r != '\t' && unicode.IsControl(r) })
 }

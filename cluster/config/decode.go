@@ -16,33 +16,33 @@ func decode(tree any) (*File, Errors) {
 	root, _ := tree.(map[string]any)
 	d := &decoder{f: &File{Settings: DefaultSettings()}}
 
-	d.settings(object(root["settings"]))
+	d.decodeSettings(asObject(root["settings"]))
 
 	// Sort by name, so that equal files give equal lists on every node. Models and apps keep their
 	// order, because the first one is the default.
-	for name, v := range sorted(root["connections"]) {
-		d.connection(name, v)
+	for name, v := range sortedPairs(root["connections"]) {
+		d.decodeConnection(name, v)
 	}
 
-	for name, v := range sorted(root["contexts"]) {
+	for name, v := range sortedPairs(root["contexts"]) {
 		c := Context{Name: name}
-		d.into(v, child("contexts", name), &c)
+		d.decodeInto(v, childPath("contexts", name), &c)
 		d.f.Contexts = append(d.f.Contexts, c)
 	}
 
-	for name, v := range sorted(root["environmentOverrides"]) {
-		d.override(name, object(v)["value"])
+	for name, v := range sortedPairs(root["environmentOverrides"]) {
+		d.decodeOverride(name, asObject(v)["value"])
 	}
 
 	models, _ := root["models"].([]any)
 	for i, v := range models {
-		d.model(v, item("models", i))
+		d.decodeModel(v, item("models", i))
 	}
 
 	apps, _ := root["apps"].([]any)
 	for i, v := range apps {
 		a := App{DeploymentHostname: "github.com"}
-		d.into(v, item("apps", i), &a)
+		d.decodeInto(v, item("apps", i), &a)
 		d.f.Apps = append(d.f.Apps, a)
 	}
 
@@ -56,15 +56,15 @@ type decoder struct {
 	errs Errors
 }
 
-// object returns v as an object, or nil if it is none.
-func object(v any) map[string]any {
+// asObject returns v as an object, or nil if it is none.
+func asObject(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
 }
 
-// sorted iterates over an object by key.
-func sorted(v any) func(yield func(string, any) bool) {
-	m := object(v)
+// sortedPairs iterates over an object by key.
+func sortedPairs(v any) func(yield func(string, any) bool) {
+	m := asObject(v)
 	return func(yield func(string, any) bool) {
 		for _, k := range slices.Sorted(maps.Keys(m)) {
 			if !yield(k, m[k]) {
@@ -74,9 +74,9 @@ func sorted(v any) func(yield func(string, any) bool) {
 	}
 }
 
-// into fills a struct from a value. After the schema only one error is possible: a whole number of
-// more than 64 bits.
-func (d *decoder) into(v any, path string, out any) {
+// decodeInto fills a struct from a value. After the schema only one error is possible: a whole
+// number of more than 64 bits.
+func (d *decoder) decodeInto(v any, path string, out any) {
 	// Convert by JSON, because the fields' tags have the property names.
 	text, err := json.Marshal(v)
 	if err == nil {
@@ -110,22 +110,22 @@ func (t Token) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]string{"googleCloudSecret": t.GoogleCloud})
 }
 
-// settings overwrites the defaults by the settings in the file.
-func (d *decoder) settings(m map[string]any) {
+// decodeSettings overwrites the defaults by the settings in the file.
+func (d *decoder) decodeSettings(m map[string]any) {
 	s := &d.f.Settings
 	duration := func(name string, to *time.Duration) {
 		if n, ok := m[name].(json.Number); ok {
-			*to = millis(n)
+			*to = durationOfMillis(n)
 		}
 	}
 	count := func(name string, to *int) {
 		if n, ok := m[name].(json.Number); ok {
-			*to = int(whole(n, math.MaxInt32))
+			*to = int(clampedInt(n, math.MaxInt32))
 		}
 	}
 
 	if n, ok := m["maxFileSize"].(json.Number); ok {
-		s.MaxFileSize = whole(n, 1<<40)
+		s.MaxFileSize = clampedInt(n, 1<<40)
 	}
 
 	count("maxTrigramCount", &s.MaxTrigramCount)
@@ -154,7 +154,7 @@ func (d *decoder) settings(m map[string]any) {
 
 	for _, old := range deprecated {
 		if _, ok := m[old.name]; ok {
-			d.f.Warnings = append(d.f.Warnings, Error{child("settings", old.name), old.message})
+			d.f.Warnings = append(d.f.Warnings, Error{childPath("settings", old.name), old.message})
 		}
 	}
 }
@@ -166,8 +166,8 @@ var deprecated = [...]struct{ name, message string }{
 	{"experiment_userDrivenPermissionSyncIntervalMs", "It is deprecated; use userDrivenPermissionSyncIntervalMs instead."},
 }
 
-// millis returns n milliseconds as a duration, at most a hundred years.
-func millis(n json.Number) time.Duration {
+// durationOfMillis returns n milliseconds as a duration, at most a hundred years.
+func durationOfMillis(n json.Number) time.Duration {
 	const most = 100 * 365 * 24 * time.Hour
 	ms, err := n.Float64()
 	if err != nil || ms > float64(most/time.Millisecond) {
@@ -176,23 +176,23 @@ func millis(n json.Number) time.Duration {
 	return time.Duration(ms * float64(time.Millisecond))
 }
 
-// whole returns n as a whole number, at most most.
-func whole(n json.Number, most int64) int64 {
+// clampedInt returns n as a whole number, at most most.
+func clampedInt(n json.Number, maxValue int64) int64 {
 	f, err := n.Float64()
-	if err != nil || f > float64(most) {
-		return most
+	if err != nil || f > float64(maxValue) {
+		return maxValue
 	}
 	return int64(f)
 }
 
-// connection decodes a connection, with the defaults of its kind.
-func (d *decoder) connection(name string, v any) {
-	path := child("connections", name)
+// decodeConnection decodes a connection, with the defaults of its kind.
+func (d *decoder) decodeConnection(name string, v any) {
+	path := childPath("connections", name)
 
 	// Set the defaults of the kind, then overwrite them by the file.
-	kind, _ := object(v)["type"].(string)
+	kind, _ := asObject(v)["type"].(string)
 	c := newConnection(Kind(kind))
-	d.into(v, path, c)
+	d.decodeInto(v, path, c)
 
 	// Defaults that depend on other properties of the file.
 	switch c := c.(type) {
@@ -233,13 +233,13 @@ func newConnection(kind Kind) Connection {
 	return &Git{}
 }
 
-// override adds an override of an environment variable.
-func (d *decoder) override(name string, v any) {
+// decodeOverride adds an override of an environment variable.
+func (d *decoder) decodeOverride(name string, v any) {
 	o := Override{Name: name}
 	switch n := v.(type) {
 	case map[string]any:
 		o.Token = new(Token)
-		d.into(n, child("environmentOverrides", name)+".value", o.Token)
+		d.decodeInto(n, childPath("environmentOverrides", name)+".value", o.Token)
 	case string:
 		o.Value = n
 	default: // a number or boolean, as printed
@@ -248,11 +248,11 @@ func (d *decoder) override(name string, v any) {
 	d.f.Overrides = append(d.f.Overrides, o)
 }
 
-// model adds a language model, with the defaults of its provider.
-func (d *decoder) model(v any, path string) {
+// decodeModel adds a language model, with the defaults of its provider.
+func (d *decoder) decodeModel(v any, path string) {
 	// These are Sourcebot's defaults. Properties in the file overwrite them.
 	var m Model
-	switch object(v)["provider"] {
+	switch asObject(v)["provider"] {
 	case string(Azure):
 		m.APIVersion, m.ReasoningEffort, m.ReasoningSummary = "preview", "medium", "auto"
 	case string(OpenAI):
@@ -261,23 +261,23 @@ func (d *decoder) model(v any, path string) {
 		m.ReasoningTag = "think"
 	}
 
-	d.into(v, path, &m)
-	m.Headers = d.keyed(object(v)["headers"], child(path, "headers"))
-	m.QueryParams = d.keyed(object(v)["queryParams"], child(path, "queryParams"))
+	d.decodeInto(v, path, &m)
+	m.Headers = d.decodeKeyTexts(asObject(v)["headers"], childPath(path, "headers"))
+	m.QueryParams = d.decodeKeyTexts(asObject(v)["queryParams"], childPath(path, "queryParams"))
 	d.f.Models = append(d.f.Models, m)
 }
 
-// keyed reads headers or query parameters. Values are text or references to secrets.
-func (d *decoder) keyed(v any, path string) []KeyText {
+// decodeKeyTexts reads headers or query parameters. Values are text or references to secrets.
+func (d *decoder) decodeKeyTexts(v any, path string) []KeyText {
 	// Sort them, so that requests are equal on every node.
 	var out []KeyText
-	for key, v := range sorted(v) {
+	for key, v := range sortedPairs(v) {
 		k := KeyText{Key: key}
 		if s, ok := v.(string); ok {
 			k.Value = s
 		} else {
 			k.Token = new(Token)
-			d.into(v, child(path, key), k.Token)
+			d.decodeInto(v, childPath(path, key), k.Token)
 		}
 		out = append(out, k)
 	}
@@ -296,7 +296,7 @@ func (d *decoder) identityProviders(v any) {
 	seen := make(map[string]bool)
 	for i, v := range list {
 		p := IdentityProvider{}
-		d.into(v, item("identityProviders", i), &p)
+		d.decodeInto(v, item("identityProviders", i), &p)
 		p.ID = p.Provider
 
 		if seen[p.ID] {
@@ -307,9 +307,9 @@ func (d *decoder) identityProviders(v any) {
 		d.f.IdentityProviders = append(d.f.IdentityProviders, p)
 	}
 
-	for name, v := range sorted(v) {
+	for name, v := range sortedPairs(v) {
 		p := IdentityProvider{ID: name}
-		d.into(v, child("identityProviders", name), &p)
+		d.decodeInto(v, childPath("identityProviders", name), &p)
 		d.f.IdentityProviders = append(d.f.IdentityProviders, p)
 	}
 

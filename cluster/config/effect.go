@@ -19,30 +19,30 @@ const byEnvironment = "PERMISSION_SYNC_ENABLED decides what is hidden. true: cod
 
 // Explain returns the effects of a file. f must be parsed from data.
 func Explain(data []byte, f *File) Effects {
-	root, errs := read(data)
+	root, errs := parseText(data)
 	if errs != nil {
 		return Effects{} // cannot happen: f was parsed from data
 	}
 
 	var e Effects
-	e.None = f.ignored()
+	e.None = f.ignoredProperties()
 	for _, x := range e.None {
 		e.ignored = append(e.ignored, x.Path)
 	}
-	e.object("", nil, plain(root))
+	e.addObject("", nil, toPlain(root))
 
 	for _, o := range f.Overrides {
-		e.override(o)
+		e.addOverride(o)
 	}
 	for _, c := range f.Connections {
-		e.connection(c)
+		e.addConnection(c)
 	}
 	for _, p := range f.IdentityProviders {
-		e.provider(p)
+		e.addProvider(p)
 	}
 
 	if f.Settings.EnablePublicAccess {
-		e.unsafe("settings.enablePublicAccess", openAccess)
+		e.addUnsafe("settings.enablePublicAccess", openAccess)
 	}
 	return e
 }
@@ -58,31 +58,31 @@ func listsMembers(keys []string) bool {
 	return false
 }
 
-// object lists the properties of an object that work. Overrides are listed elsewhere, by their
+// addObject lists the properties of an object that work. Overrides are listed elsewhere, by their
 // names.
-func (e *Effects) object(path string, keys []string, v any) {
+func (e *Effects) addObject(path string, keys []string, v any) {
 	// List an object as a whole, unless its members have effects of their own.
-	for name, value := range sorted(v) {
-		at, keys := child(path, name), append(keys[:len(keys):len(keys)], name)
+	for name, value := range sortedPairs(v) {
+		at, keys := childPath(path, name), append(keys[:len(keys):len(keys)], name)
 		_, isObject := value.(map[string]any)
 		switch {
 		case at == "$schema":
 			e.None = append(e.None, Error{at, "It is for editors."})
 		case at == "environmentOverrides", slices.Contains(e.ignored, at):
 		case isObject && listsMembers(keys):
-			e.object(at, keys, value)
+			e.addObject(at, keys, value)
 		default:
 			e.Works = append(e.Works, Error{Path: at})
 		}
 	}
 }
 
-func (e *Effects) unsafe(path, why string) { e.Unsafe = append(e.Unsafe, Error{path, why}) }
+func (e *Effects) addUnsafe(path, why string) { e.Unsafe = append(e.Unsafe, Error{path, why}) }
 
 const openAccess = "Everybody who reaches the API can read all indexed code, without a key."
 
-func (e *Effects) override(o Override) {
-	path := child("environmentOverrides", o.Name)
+func (e *Effects) addOverride(o Override) {
+	path := childPath("environmentOverrides", o.Name)
 	if why := withoutEffect(o.Name); why != "" {
 		e.None = append(e.None, Error{path, why})
 		return
@@ -91,35 +91,35 @@ func (e *Effects) override(o Override) {
 	// Also report overrides that weaken security or contain a secret.
 	e.Works = append(e.Works, Error{Path: path})
 	if o.Name == "FORCE_ENABLE_ANONYMOUS_ACCESS" && o.Value == "true" {
-		e.unsafe(path, openAccess)
+		e.addUnsafe(path, openAccess)
 	}
 	if o.Token == nil && (strings.HasSuffix(o.Name, "_TOKEN") || strings.HasSuffix(o.Name, "_KEY")) {
-		e.unsafe(path, "The secret stands in the file; use a reference to an environment variable (type token).")
+		e.addUnsafe(path, "The secret stands in the file; use a reference to an environment variable (type token).")
 	}
 }
 
-// provider reports an identity provider that sends secrets unencrypted.
-func (e *Effects) provider(p IdentityProvider) {
-	path := child("identityProviders", p.ID)
+// addProvider reports an identity provider that sends secrets unencrypted.
+func (e *Effects) addProvider(p IdentityProvider) {
+	path := childPath("identityProviders", p.ID)
 	if strings.HasPrefix(p.BaseURL, "http://") {
-		e.unsafe(path+".baseUrl", "The secret of the client, or the tokens of people, cross the network in clear: it is not https.")
+		e.addUnsafe(path+".baseUrl", "The secret of the client, or the tokens of people, cross the network in clear: it is not https.")
 	}
 }
 
-func (e *Effects) connection(c Connection) {
-	path := child("connections", c.Shared().Name)
+func (e *Effects) addConnection(c Connection) {
+	path := childPath("connections", c.Shared().Name)
 
 	// These are warnings, not errors: a directory may be public on purpose, and a network private.
 	address, token := c.Access()
 	if secretIn(address) {
-		e.unsafe(path+".url", "It holds a user name or a password, which everyone who may read this file sees.")
+		e.addUnsafe(path+".url", "It holds a user name or a password, which everyone who may read this file sees.")
 	}
 
 	if token != nil && strings.HasPrefix(address, "http://") {
-		e.unsafe(path+".token", "It crosses the network in clear: the url is not https.")
+		e.addUnsafe(path+".token", "It crosses the network in clear: the url is not https.")
 	}
 
 	if strings.HasPrefix(address, "file://") {
-		e.unsafe(path+".url", "Whoever may write a directory that it matches publishes what lies there.")
+		e.addUnsafe(path+".url", "Whoever may write a directory that it matches publishes what lies there.")
 	}
 }

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// fitting returns the part of a tree that fits the schema, without the values that errs are about.
-// So the rest can be checked too, and a user sees all errors at once. It returns nil if nothing is
-// left.
-func fitting(tree any, errs Errors) any {
+// fittingPart returns the part of a tree that fits the schema, without the values that errs are
+// about. So the rest can be checked too, and a user sees all errors at once. It returns nil if
+// nothing is left.
+func fittingPart(tree any, errs Errors) any {
 	// Removing a value may leave its object without a required property, which then is removed too.
 	// Files do not nest more than eight such properties.
 	for range 8 {
@@ -21,7 +21,7 @@ func fitting(tree any, errs Errors) any {
 			bad[e.Path] = true
 		}
 
-		tree = without(tree, "", bad)
+		tree = withoutBad(tree, "", bad)
 		if tree == nil {
 			return nil
 		}
@@ -31,10 +31,10 @@ func fitting(tree any, errs Errors) any {
 	return nil
 }
 
-// without returns a copy of the value at a path, without bad values. A list with a bad element and
+// withoutBad returns a copy of the value at a path, without bad values. A list with a bad element and
 // an object that lacks a required property are removed as a whole. It returns nil for a value that
 // is removed.
-func without(v any, path string, bad map[string]bool) any {
+func withoutBad(v any, path string, bad map[string]bool) any {
 	if bad[path] {
 		return nil
 	}
@@ -43,14 +43,14 @@ func without(v any, path string, bad map[string]bool) any {
 	case map[string]any:
 		out := make(map[string]any, len(n))
 		for name, value := range n {
-			if kept := without(value, child(path, name), bad); kept != nil {
+			if kept := withoutBad(value, childPath(path, name), bad); kept != nil {
 				out[name] = kept
 			}
 		}
 
 		// Remove the object if it lacks a required property.
 		for missing := range bad {
-			if name, ok := property(missing, path); ok && n[name] == nil {
+			if name, ok := propertyName(missing, path); ok && n[name] == nil {
 				return nil
 			}
 		}
@@ -59,7 +59,7 @@ func without(v any, path string, bad map[string]bool) any {
 	case []any:
 		out := make([]any, len(n))
 		for i, value := range n {
-			if out[i] = without(value, item(path, i), bad); out[i] == nil {
+			if out[i] = withoutBad(value, item(path, i), bad); out[i] == nil {
 				return nil // a shorter list would change the indexes of the others
 			}
 		}
@@ -68,9 +68,9 @@ func without(v any, path string, bad map[string]bool) any {
 	return v
 }
 
-// property returns the name of an object's property from its path. ok is false if the path is not
+// propertyName returns the name of an object's property from its path. ok is false if the path is not
 // that of a plain property of the object.
-func property(path, object string) (name string, ok bool) {
+func propertyName(path, object string) (name string, ok bool) {
 	if object != "" {
 		if path, ok = strings.CutPrefix(path, object+"."); !ok {
 			return "", false

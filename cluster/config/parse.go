@@ -20,19 +20,19 @@ const maxDepth = 64
 // A node without a configuration parses "{}". Empty input is an error, since a file that is just
 // being written may be empty.
 func Parse(data []byte) (*File, error) {
-	root, errs := read(data)
+	root, errs := parseText(data)
 	if errs != nil {
 		return nil, errs
 	}
 
 	// Find duplicates and huge numbers in the parsed text: the tree loses duplicates, and huge
-	// numbers would be slow.
-	tree, unfit := plain(root), numbers(root)
+	// findHugeNumbers would be slow.
+	tree, unfit := toPlain(root), findHugeNumbers(root)
 	unfit = append(unfit, withNewPaths(validate(tree), unfit)...)
-	errs = append(duplicates(root), unfit...)
+	errs = append(findDuplicates(root), unfit...)
 
 	// Run the other checks on everything that fits the schema.
-	rest := fitting(tree, unfit)
+	rest := fittingPart(tree, unfit)
 	if rest == nil {
 		return nil, errs.normalized()
 	}
@@ -43,12 +43,12 @@ func Parse(data []byte) (*File, error) {
 	}
 
 	f.hash = sha256.Sum256(data)
-	f.warn()
+	f.addWarnings()
 	return f, nil
 }
 
-// read parses the text. All its errors are about the file as a whole.
-func read(data []byte) (*hujson.Value, Errors) {
+// parseText parses the text. All its errors are about the file as a whole.
+func parseText(data []byte) (*hujson.Value, Errors) {
 	whole := func(format string, args ...any) Errors {
 		return Errors{{Message: fmt.Sprintf(format, args...)}}
 	}
@@ -142,11 +142,11 @@ func tooDeep(data []byte) int {
 	return 0
 }
 
-// duplicates finds properties that an object has twice. JSON would silently take the last one.
-func duplicates(root *hujson.Value) Errors {
+// findDuplicates finds properties that an object has twice. JSON would silently take the last one.
+func findDuplicates(root *hujson.Value) Errors {
 	// Search the parsed text: a map would already have lost the first one.
 	var errs Errors
-	walk(root, "", func(path string, v *hujson.Value) {
+	walkValues(root, "", func(path string, v *hujson.Value) {
 		obj, ok := v.Value.(*hujson.Object)
 		if !ok {
 			return
@@ -154,9 +154,9 @@ func duplicates(root *hujson.Value) Errors {
 
 		seen := make(map[string]bool, len(obj.Members))
 		for _, m := range obj.Members {
-			name := text(m.Name)
+			name := literalText(m.Name)
 			if seen[name] {
-				errs = append(errs, Error{child(path, name), "It is given twice; remove one of the two."})
+				errs = append(errs, Error{childPath(path, name), "It is given twice; remove one of the two."})
 			}
 			seen[name] = true
 		}
@@ -164,19 +164,19 @@ func duplicates(root *hujson.Value) Errors {
 	return errs
 }
 
-// numbers finds numbers that no setting needs and that are slow to compute with, as 1e999999.
-func numbers(root *hujson.Value) Errors {
+// findHugeNumbers finds numbers that no setting needs and that are slow to compute with, as 1e999999.
+func findHugeNumbers(root *hujson.Value) Errors {
 	var errs Errors
-	walk(root, "", func(path string, v *hujson.Value) {
-		if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '0' && !sane(l.String()) {
+	walkValues(root, "", func(path string, v *hujson.Value) {
+		if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '0' && !isSaneNumber(l.String()) {
 			errs = append(errs, Error{path, "The number is too large, too small or too long; write one that a setting can use."})
 		}
 	})
 	return errs
 }
 
-// sane reports whether a number is short and has an exponent below 100.
-func sane(number string) bool {
+// isSaneNumber reports whether a number is short and has an exponent below 100.
+func isSaneNumber(number string) bool {
 	// No setting needs forty digits. A three-digit exponent would use memory for that many digits.
 	if len(number) > 40 {
 		return false
@@ -189,23 +189,23 @@ func sane(number string) bool {
 	return len(exp) <= 2
 }
 
-// text returns a literal without its quotes, such as the name of a property.
-func text(v hujson.Value) string {
+// literalText returns a literal without its quotes, such as the name of a property.
+func literalText(v hujson.Value) string {
 	l, _ := v.Value.(hujson.Literal)
 	return l.String()
 }
 
-// walk calls f for v and for everything in it, with the JSON path of each.
-func walk(v *hujson.Value, path string, f func(path string, v *hujson.Value)) {
+// walkValues calls f for v and for everything in it, with the JSON path of each.
+func walkValues(v *hujson.Value, path string, f func(path string, v *hujson.Value)) {
 	f(path, v)
 	switch n := v.Value.(type) {
 	case *hujson.Object:
 		for i := range n.Members {
-			walk(&n.Members[i].Value, child(path, text(n.Members[i].Name)), f)
+			walkValues(&n.Members[i].Value, childPath(path, literalText(n.Members[i].Name)), f)
 		}
 	case *hujson.Array:
 		for i := range n.Elements {
-			walk(&n.Elements[i], item(path, i), f)
+			walkValues(&n.Elements[i], item(path, i), f)
 		}
 	}
 }

@@ -191,9 +191,9 @@ func spots(v any, path string, set func(any), out *[]spot) {
 	}
 	switch n := v.(type) {
 	case map[string]any:
-		*out = append(*out, spot{child(path, "zzz"), func() { n["zzz"] = 1 }})
+		*out = append(*out, spot{childPath(path, "zzz"), func() { n["zzz"] = 1 }})
 		for _, key := range slices.Sorted(maps.Keys(n)) {
-			spots(n[key], child(path, key), func(v any) { n[key] = v }, out)
+			spots(n[key], childPath(path, key), func(v any) { n[key] = v }, out)
 		}
 	case []any:
 		for i := range n {

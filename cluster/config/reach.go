@@ -25,22 +25,22 @@ type Reach struct {
 // Reaches returns what a valid file uses on the nodes' machines, by path. f must be parsed from
 // data.
 func Reaches(data []byte, f *File) []Reach {
-	root, errs := read(data)
+	root, errs := parseText(data)
 	if errs != nil {
 		return nil
 	}
 
-	r := &reaching{f: f, root: object(plain(root))}
-	for section, items := range sorted(r.root) {
-		r.section(section, items)
+	r := &reaching{f: f, root: asObject(toPlain(root))}
+	for section, items := range sortedPairs(r.root) {
+		r.collectSection(section, items)
 	}
 	for i, m := range f.Models {
-		r.implied(item("models", i), m)
+		r.collectImplied(item("models", i), m)
 	}
 	for _, c := range f.Connections {
 		if git, ok := c.(*Git); ok {
 			if dir, ok := git.Directory(); ok {
-				r.out = append(r.out, Reach{Path: child("connections", c.Shared().Name) + ".url", Root: dir})
+				r.out = append(r.out, Reach{Path: childPath("connections", c.Shared().Name) + ".url", Root: dir})
 			}
 		}
 	}
@@ -54,30 +54,30 @@ type reaching struct {
 	out  []Reach
 }
 
-// section collects the references in the items of a top-level property.
-func (r *reaching) section(section string, items any) {
-	for key, v := range sorted(items) {
-		path := child(section, key)
-		r.references(path, "", v, r.target(section, key, path, object(v)))
+// collectSection collects the references in the items of a top-level property.
+func (r *reaching) collectSection(section string, items any) {
+	for key, v := range sortedPairs(items) {
+		path := childPath(section, key)
+		r.collectReferences(path, "", v, r.targetOf(section, key, path, asObject(v)))
 	}
 	list, _ := items.([]any)
 	for i, v := range list {
 		path := item(section, i)
-		r.references(path, "", v, r.target(section, "", path, object(v)))
+		r.collectReferences(path, "", v, r.targetOf(section, "", path, asObject(v)))
 	}
 }
 
-// references collects every reference to a secret below a path. It recognizes references by their
-// form, so that it also finds those of new properties.
-func (r *reaching) references(path, key string, v any, target string) {
+// collectReferences collects every reference to a secret below a path. It recognizes references by
+// their form, so that it also finds those of new properties.
+func (r *reaching) collectReferences(path, key string, v any, target string) {
 	list, _ := v.([]any)
 	for i, v := range list {
-		r.references(item(path, i), key, v, target)
+		r.collectReferences(item(path, i), key, v, target)
 	}
 
 	// In headers and parameters, any name is allowed, so these are not references.
 	open := key == "headers" || key == "queryParams"
-	for name, v := range sorted(v) {
+	for name, v := range sortedPairs(v) {
 		text, isText := v.(string)
 		if isText && !open && (name == "env" || name == "googleCloudSecret" || name == "cloudSecret") {
 			use := Reach{Path: path, Secret: text, Target: target}
@@ -88,17 +88,17 @@ func (r *reaching) references(path, key string, v any, target string) {
 			r.out = append(r.out, use)
 			continue
 		}
-		r.references(child(path, name), name, v, target)
+		r.collectReferences(childPath(path, name), name, v, target)
 	}
 }
 
-// target returns where the secrets of an item are sent.
-func (r *reaching) target(section, key, path string, it map[string]any) string {
+// targetOf returns where the secrets of an item are sent.
+func (r *reaching) targetOf(section, key, path string, it map[string]any) string {
 	text := func(name string) string { s, _ := it[name].(string); return s }
 	switch section {
 	case "connections":
 		address, _ := r.f.Connection(key).Access()
-		return origin(address)
+		return originOf(address)
 	case "models":
 		return r.modelTarget(Provider(text("provider")), text("baseUrl"), text("resourceName"))
 	case "apps":
@@ -106,11 +106,11 @@ func (r *reaching) target(section, key, path string, it map[string]any) string {
 
 	// The issuer itself is in a variable, so use that variable's name.
 	case "identityProviders":
-		for _, by := range sorted(it["issuer"]) {
+		for _, by := range sortedPairs(it["issuer"]) {
 			return fmt.Sprintf("the issuer in %v", by)
 		}
 		if base := text("baseUrl"); base != "" {
-			return origin(base)
+			return originOf(base)
 		}
 		return text("provider")
 	}
@@ -120,7 +120,7 @@ func (r *reaching) target(section, key, path string, it map[string]any) string {
 // modelTarget returns where the requests for a model are sent.
 func (r *reaching) modelTarget(p Provider, base, resource string) string {
 	if base != "" {
-		return origin(base)
+		return originOf(base)
 	}
 	if p != Azure {
 		return string(p)
@@ -133,9 +133,9 @@ func (r *reaching) modelTarget(p Provider, base, resource string) string {
 	return strings.TrimSpace(string(p) + " " + resource)
 }
 
-// implied collects the variables that a model without a key uses by default, if they are sent
+// collectImplied collects the variables that a model without a key uses by default, if they are sent
 // elsewhere than to the provider itself.
-func (r *reaching) implied(path string, m Model) {
+func (r *reaching) collectImplied(path string, m Model) {
 	target := r.modelTarget(m.Provider, m.BaseURL, m.ResourceName)
 	if target == string(m.Provider) {
 		return
@@ -174,8 +174,8 @@ func (m *Model) Variables() []string {
 	return providerVariables[m.Provider]
 }
 
-// origin returns scheme, host and port of a URL in a canonical form.
-func origin(address string) string {
+// originOf returns scheme, host and port of a URL in a canonical form.
+func originOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return address
@@ -249,17 +249,17 @@ func ParseAllowance(env, roots []string) (Allowance, error) {
 func (a Allowance) Refuse(uses, own []Reach, resolve func(dir string) string) (errs Errors) {
 	for _, u := range uses {
 		switch {
-		case u.Root != "" && !a.root(u.Root, own, resolve):
-			errs = append(errs, Error{u.Path, fmt.Sprintf("Local repositories in %s are not allowed in a configuration that comes over the network. The operator allows them by --config-roots, or applies the file on a node's host.", show(u.Root))})
-		case u.Root == "" && !a.secret(u, own):
+		case u.Root != "" && !a.allowsDirectory(u.Root, own, resolve):
+			errs = append(errs, Error{u.Path, fmt.Sprintf("Local repositories in %s are not allowed in a configuration that comes over the network. The operator allows them by --config-roots, or applies the file on a node's host.", formatValue(u.Root))})
+		case u.Root == "" && !a.allowsSecret(u, own):
 			errs = append(errs, Error{u.Path, fmt.Sprintf("The secret in %s may not go to %s by a configuration that comes over the network. The operator allows it by --config-env, or applies the file on a node's host.", u.Secret, u.Target)})
 		}
 	}
 	return errs.normalized()
 }
 
-// secret reports whether the use of a secret is allowed.
-func (a Allowance) secret(u Reach, own []Reach) bool {
+// allowsSecret reports whether the use of a secret is allowed.
+func (a Allowance) allowsSecret(u Reach, own []Reach) bool {
 	u.Path = ""
 	if slices.ContainsFunc(own, func(o Reach) bool { o.Path = ""; return o == u }) {
 		return true
@@ -275,8 +275,8 @@ func (a Allowance) secret(u Reach, own []Reach) bool {
 	})
 }
 
-// root reports whether a local directory is allowed.
-func (a Allowance) root(pattern string, own []Reach, resolve func(string) string) bool {
+// allowsDirectory reports whether a local directory is allowed.
+func (a Allowance) allowsDirectory(pattern string, own []Reach, resolve func(string) string) bool {
 	// A symbolic link below a root may lead out of it.
 	dir, plain := FixedDirectory(pattern)
 	dir = cmp.Or(plain, dir)

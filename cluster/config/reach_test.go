@@ -12,11 +12,11 @@ import (
 // forms. So it also finds those of new properties.
 func TestReferences_areFoundInEveryPropertyOfTheSchema(t *testing.T) {
 	t.Parallel()
-	definitions := object(schemaTree()["definitions"])
+	definitions := asObject(schemaTree()["definitions"])
 	count := 0
-	for name, definition := range sorted(definitions) {
-		for property, shape := range sorted(object(definition)["properties"]) {
-			ref, _ := object(shape)["$ref"].(string)
+	for name, definition := range sortedPairs(definitions) {
+		for property, shape := range sortedPairs(asObject(definition)["properties"]) {
+			ref, _ := asObject(shape)["$ref"].(string)
 			inside := map[string]string{"#/definitions/token": "%s", "#/definitions/keyed": `{"env": %s}`}[ref]
 			if inside == "" {
 				continue
@@ -60,11 +60,11 @@ func placed(t *testing.T, definition, property, value string) (text, path string
 // reachesOf parses a file, which may lack required properties.
 func reachesOf(t *testing.T, text string) []Reach {
 	t.Helper()
-	root, errs := read([]byte(text))
+	root, errs := parseText([]byte(text))
 	if errs != nil {
 		t.Fatal(errs, text)
 	}
-	f, errs := decode(plain(root))
+	f, errs := decode(toPlain(root))
 	if errs != nil {
 		t.Fatal(errs, text)
 	}

@@ -69,14 +69,14 @@ func validate(tree any) Errors {
 		return Errors{{Message: fmt.Sprintf("The file cannot be validated: %v.", err)}}
 	}
 
-	errs := names(tree)
-	explain(tree, ve, &errs)
+	errs := checkNames(tree)
+	addSentences(tree, ve, &errs)
 	return errs
 }
 
-// names checks keys that the file chooses itself, such as names of connections. The schema checks
-// them too, but the validator would report a wrong path.
-func names(tree any) Errors {
+// checkNames checks keys that the file chooses itself, such as names of connections. The schema
+// checks them too, but the validator would report a wrong path.
+func checkNames(tree any) Errors {
 	var errs Errors
 	root, _ := tree.(map[string]any)
 	for _, group := range [...]string{"connections", "contexts", "environmentOverrides", "identityProviders"} {
@@ -84,11 +84,11 @@ func names(tree any) Errors {
 
 		for name := range members {
 			if !nameRE.MatchString(name) {
-				errs = append(errs, Error{child(group, name), "A name may have letters, digits, _ and - only; rename it."})
+				errs = append(errs, Error{childPath(group, name), "A name may have letters, digits, _ and - only; rename it."})
 			}
 
 			if group == "environmentOverrides" && name == "CONFIG_PATH" {
-				errs = append(errs, Error{child(group, name), "It cannot be overridden, because it says where this file is; remove it."})
+				errs = append(errs, Error{childPath(group, name), "It cannot be overridden, because it says where this file is; remove it."})
 			}
 		}
 	}
@@ -97,10 +97,10 @@ func names(tree any) Errors {
 
 var nameRE = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// explain converts the leaves of the validator's error tree to sentences.
-func explain(tree any, ve *jsonschema.ValidationError, errs *Errors) {
+// addSentences converts the leaves of the validator's error tree to sentences.
+func addSentences(tree any, ve *jsonschema.ValidationError, errs *Errors) {
 	// Sentences name the path in the file, not in the schema.
-	path, value := locate(tree, ve.InstanceLocation)
+	path, value := followLocation(tree, ve.InstanceLocation)
 	add := func(path, format string, args ...any) {
 		*errs = append(*errs, Error{path, fmt.Sprintf(format, args...)})
 	}
@@ -109,13 +109,13 @@ func explain(tree any, ve *jsonschema.ValidationError, errs *Errors) {
 	case *kind.AdditionalProperties:
 		known := knownProperties(ve.SchemaURL)
 		for _, name := range k.Properties {
-			add(child(path, name), "%s", unknownProperty(name, known, ve.SchemaURL))
+			add(childPath(path, name), "%s", unknownProperty(name, known, ve.SchemaURL))
 		}
 		return
 
 	case *kind.Required:
 		for _, name := range k.Missing {
-			add(child(path, name), "It is required; add it.")
+			add(childPath(path, name), "It is required; add it.")
 		}
 		return
 	case *kind.PropertyNames: // reported by names: the location here may be that of a sibling
@@ -129,11 +129,11 @@ func explain(tree any, ve *jsonschema.ValidationError, errs *Errors) {
 		}
 		add(path, "It must be %s, not %s.", typeNames(k.Want), typeName(k.Got))
 	case *kind.Enum:
-		add(path, "It must be one of %s, not %s.", list(k.Want), show(value))
+		add(path, "It must be one of %s, not %s.", joinValues(k.Want), formatValue(value))
 	case *kind.Const:
-		add(path, "It must be %s, not %s.", show(k.Want), show(value))
+		add(path, "It must be %s, not %s.", formatValue(k.Want), formatValue(value))
 	case *kind.Pattern:
-		add(path, "%s, not %s.", patternText(k.Want), show(value))
+		add(path, "%s, not %s.", patternText(k.Want), formatValue(value))
 
 	case *kind.Minimum:
 		add(path, "It must be at least %s, not %s.", ratText(k.Want), ratText(k.Got))
@@ -147,7 +147,7 @@ func explain(tree any, ve *jsonschema.ValidationError, errs *Errors) {
 	// An inner node of the error tree: its causes tell what is wrong.
 	default:
 		for _, cause := range ve.Causes {
-			explain(tree, cause, errs)
+			addSentences(tree, cause, errs)
 		}
 		if len(ve.Causes) == 0 {
 			add(path, "It does not fit the schema (%s).", strings.Join(ve.ErrorKind.KeywordPath(), "/"))
@@ -155,14 +155,14 @@ func explain(tree any, ve *jsonschema.ValidationError, errs *Errors) {
 	}
 }
 
-// locate follows a location of the validator from the root. It returns the JSON path and the value
-// there.
-func locate(tree any, at []string) (string, any) {
+// followLocation follows a location of the validator from the root. It returns the JSON path and
+// the value there.
+func followLocation(tree any, at []string) (string, any) {
 	path := ""
 	for _, key := range at {
 		switch n := tree.(type) {
 		case map[string]any:
-			path, tree = child(path, key), n[key]
+			path, tree = childPath(path, key), n[key]
 
 		// Stop if the location does not exist in this tree.
 		case []any:
@@ -215,19 +215,19 @@ func Nearest(name string, known []string) (best string) {
 	// Never suggest a word in which all letters differ, as for a short name.
 	distance := 3
 	for _, k := range known {
-		if d := edits(strings.ToLower(name), strings.ToLower(k)); d < distance && d < len(k) {
+		if d := editDistance(strings.ToLower(name), strings.ToLower(k)); d < distance && d < len(k) {
 			best, distance = k, d
 		}
 	}
 	return best
 }
 
-// edits returns the Levenshtein distance of two short words. Before the step (i, j)
+// editDistance returns the Levenshtein distance of two short words. Before the step (i, j)
 //
 //	row[k] = edits(a[:i+1], b[:k])   for k <= j
 //	row[k] = edits(a[:i],   b[:k])   for k >  j
 //	last   = edits(a[:i],   b[:j])
-func edits(a, b string) int {
+func editDistance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return 64
 	}
@@ -297,22 +297,22 @@ func typeNames(types []string) string {
 	return strings.Join(names, " or ")
 }
 
-// list formats values, separated by commas.
-func list(values []any) string {
+// joinValues formats values, separated by commas.
+func joinValues(values []any) string {
 	out := make([]string, len(values))
 	for i, v := range values {
-		out[i] = show(v)
+		out[i] = formatValue(v)
 	}
 	return strings.Join(out, ", ")
 }
 
-// show formats a value of the file, shortened.
-func show(v any) string {
+// formatValue formats a value of the file, shortened.
+func formatValue(v any) string {
 	switch n := v.(type) {
 	case string:
-		return strconv.Quote(clip(n))
+		return strconv.Quote(clipText(n))
 	case json.Number:
-		return clip(n.String())
+		return clipText(n.String())
 	case map[string]any:
 		return "an object"
 	case []any:

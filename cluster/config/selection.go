@@ -26,8 +26,8 @@ var selectors = []struct{ property, text string }{
 // not ask the host.
 func Selection(c Connection) (lists, leavesOut []string) {
 	var ignored []string
-	for _, x := range (&File{Connections: []Connection{c}}).ignored() {
-		ignored = append(ignored, strings.TrimPrefix(x.Path, child("connections", c.Shared().Name)+"."))
+	for _, x := range (&File{Connections: []Connection{c}}).ignoredProperties() {
+		ignored = append(ignored, strings.TrimPrefix(x.Path, childPath("connections", c.Shared().Name)+"."))
 	}
 
 	var file map[string]any
@@ -52,7 +52,7 @@ func Selection(c Connection) (lists, leavesOut []string) {
 
 		case []any:
 			if len(v) > 0 {
-				lists = append(lists, s.text+" "+phrase(v))
+				lists = append(lists, s.text+" "+joinFirst(v))
 			}
 		}
 	}
@@ -73,34 +73,35 @@ func Selection(c Connection) (lists, leavesOut []string) {
 
 		case []any:
 			if len(v) > 0 {
-				leavesOut = append(leavesOut, property+" "+phrase(v))
+				leavesOut = append(leavesOut, property+" "+joinFirst(v))
 			}
 		case map[string]any:
-			leavesOut = append(leavesOut, property+" "+outside(v))
+			leavesOut = append(leavesOut, property+" "+sizesOutside(v))
 		}
 	}
 	return lists, leavesOut
 }
 
-// ignoresAll reports whether a host is too large to be listed completely.
-func ignoresAll(c *GitLab) bool { return c.URL == "" || hostOf(c.URL) == "gitlab.com" }
+// isTooLargeForAll reports whether the property all has no effect: gitlab.com is too large to be
+// listed completely.
+func isTooLargeForAll(c *GitLab) bool { return c.URL == "" || hostOf(c.URL) == "gitlab.com" }
 
-// phrase joins at most ten members of a list.
-func phrase(list []any) string {
-	const most = 10
+// joinFirst joins the first members of a list, and says how many more there are.
+func joinFirst(list []any) string {
+	const maxNamed = 10
 	var names []string
-	for _, v := range list[:min(most, len(list))] {
+	for _, v := range list[:min(maxNamed, len(list))] {
 		names = append(names, fmt.Sprint(v))
 	}
 	text := strings.Join(names, ", ")
-	if more := len(list) - most; more > 0 {
+	if more := len(list) - maxNamed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
 }
 
-// outside describes the sizes outside a range.
-func outside(size map[string]any) string {
+// sizesOutside describes the sizes outside a range.
+func sizesOutside(size map[string]any) string {
 	bytes := func(v any) string { n, _ := v.(float64); return strconv.FormatFloat(n, 'f', -1, 64) + " bytes" }
 	var bounds []string
 	if v, ok := size["min"]; ok {

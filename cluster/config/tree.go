@@ -8,21 +8,21 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// plain converts a tree with comments to maps, slices, strings, booleans and json.Numbers. Whole
+// toPlain converts a tree with comments to maps, slices, strings, booleans and json.Numbers. Whole
 // numbers get their shortest form, so that 1e3 and 1000.0 become 1000.
-func plain(v *hujson.Value) any {
+func toPlain(v *hujson.Value) any {
 	switch n := v.Value.(type) {
 	case *hujson.Object:
 		out := make(map[string]any, len(n.Members))
 		for i := range n.Members {
-			out[text(n.Members[i].Name)] = plain(&n.Members[i].Value)
+			out[literalText(n.Members[i].Name)] = toPlain(&n.Members[i].Value)
 		}
 		return out
 
 	case *hujson.Array:
 		out := make([]any, len(n.Elements))
 		for i := range n.Elements {
-			out[i] = plain(&n.Elements[i])
+			out[i] = toPlain(&n.Elements[i])
 		}
 		return out
 	}
@@ -32,10 +32,10 @@ func plain(v *hujson.Value) any {
 	case '"':
 		return l.String()
 	case '0':
-		if !sane(l.String()) {
+		if !isSaneNumber(l.String()) {
 			return json.Number("1") // numbers has already rejected it
 		}
-		return number(l.String())
+		return shortestNumber(l.String())
 
 	case 't':
 		return true
@@ -46,8 +46,8 @@ func plain(v *hujson.Value) any {
 	}
 }
 
-// number returns the shortest form of a whole number, and any other number as written.
-func number(s string) json.Number {
+// shortestNumber returns the shortest form of a whole number, and any other number as written.
+func shortestNumber(s string) json.Number {
 	r, ok := new(big.Rat).SetString(s)
 	if ok && r.IsInt() {
 		return json.Number(r.Num().String())
@@ -55,12 +55,12 @@ func number(s string) json.Number {
 	return json.Number(s)
 }
 
-// child returns the JSON path of a property: connections.main, or connections["a b"] if the key is
-// not a plain word.
-func child(path, key string) string {
+// childPath returns the JSON path of a property: connections.main, or connections["a b"] if the key
+// is not a plain word.
+func childPath(path, key string) string {
 	switch {
 	case !plainKey(key):
-		return path + "[" + strconv.Quote(clip(key)) + "]"
+		return path + "[" + strconv.Quote(clipText(key)) + "]"
 	case path == "":
 		return key
 	}
@@ -80,8 +80,8 @@ func plainKey(key string) bool {
 	return key != ""
 }
 
-// clip shortens text of the file for a message.
-func clip(s string) string {
+// clipText shortens text of the file for a message.
+func clipText(s string) string {
 	const most = 80
 	if len(s) <= most {
 		return s

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// warn adds warnings about settings that are valid but probably mistakes.
-func (f *File) warn() {
+// addWarnings adds warnings about settings that are valid but probably mistakes.
+func (f *File) addWarnings() {
 	w := &checker{}
 	for _, conn := range f.Connections {
 		w.warnConnection(conn)
@@ -18,7 +18,7 @@ func (f *File) warn() {
 
 	for _, o := range f.Overrides {
 		if why := withoutEffect(o.Name); why != "" {
-			w.add(child("environmentOverrides", o.Name), "%s", why)
+			w.addError(childPath("environmentOverrides", o.Name), "%s", why)
 		}
 	}
 
@@ -26,40 +26,41 @@ func (f *File) warn() {
 	for i, a := range f.Apps {
 		host := strings.ToLower(a.DeploymentHostname)
 		if hosts[host] {
-			w.add(item("apps", i)+".deploymentHostname", "There is another app for this host; the first one is used where both are installed.")
+			w.addError(item("apps", i)+".deploymentHostname", "There is another app for this host; the first one is used where both are installed.")
 		}
 		hosts[host] = true
 	}
 
-	f.Warnings = append(append(Errors(f.Warnings), w.errs...), f.ignored()...).normalized()
+	f.Warnings = append(append(Errors(f.Warnings), w.errs...), f.ignoredProperties()...).normalized()
 }
 
-// ignored returns the properties that have no effect, because of other properties of their object.
-func (f *File) ignored() Errors {
+// ignoredProperties returns the properties that have no effect, because of other properties of
+// their object.
+func (f *File) ignoredProperties() Errors {
 	c := &checker{}
 	for _, conn := range f.Connections {
-		path := child("connections", conn.Shared().Name)
+		path := childPath("connections", conn.Shared().Name)
 		switch n := conn.(type) {
 		case *GitLab:
-			if n.All && ignoresAll(n) {
-				c.add(path+".all", "It is ignored for gitlab.com; name users, groups or projects.")
+			if n.All && isTooLargeForAll(n) {
+				c.addError(path+".all", "It is ignored for gitlab.com; name users, groups or projects.")
 			}
 		case *Bitbucket:
 			cloud := n.Deployment == Cloud
 			if n.All && cloud {
-				c.add(path+".all", "It is ignored for cloud; name workspaces, projects or repos.")
+				c.addError(path+".all", "It is ignored for cloud; name workspaces, projects or repos.")
 			}
 			if n.Exclude.Archived && cloud {
-				c.add(path+".exclude.archived", "It is ignored for cloud, which does not say what is archived.")
+				c.addError(path+".exclude.archived", "It is ignored for cloud, which does not say what is archived.")
 			}
 			if len(n.Workspaces) > 0 && !cloud {
-				c.add(path+".workspaces", "It is ignored for server, which has projects only.")
+				c.addError(path+".workspaces", "It is ignored for server, which has projects only.")
 			}
 		}
 	}
 	for i, m := range f.Models {
 		if m.Provider == Azure && m.BaseURL != "" && m.ResourceName != "" {
-			c.add(item("models", i)+".resourceName", "It is ignored, because baseUrl is given.")
+			c.addError(item("models", i)+".resourceName", "It is ignored, because baseUrl is given.")
 		}
 	}
 	return c.errs
@@ -68,11 +69,11 @@ func (f *File) ignored() Errors {
 // warnContext warns about unknown connections in a context, and about an empty context.
 func (c *checker) warnContext(f *File, x Context) {
 	// Not an error: the connection may come with the next version of the file.
-	path := child("contexts", x.Name)
+	path := childPath("contexts", x.Name)
 	known := func(property string, names []string) {
 		for i, name := range names {
 			if f.Connection(name) == nil {
-				c.add(item(child(path, property), i), "There is no connection called %s.", show(name))
+				c.addError(item(childPath(path, property), i), "There is no connection called %s.", formatValue(name))
 			}
 		}
 	}
@@ -80,14 +81,14 @@ func (c *checker) warnContext(f *File, x Context) {
 	known("excludeConnections", x.ExcludeConnections)
 
 	if len(x.Include)+len(x.IncludeConnections)+len(x.IncludeTopics) == 0 {
-		c.add(path, "It includes nothing; add include, includeConnections or includeTopics.")
+		c.addError(path, "It includes nothing; add include, includeConnections or includeTopics.")
 	}
 }
 
 func (c *checker) warnConnection(conn Connection) {
-	path := child("connections", conn.Shared().Name)
+	path := childPath("connections", conn.Shared().Name)
 	if enforced := conn.Shared().EnforcePermissions; enforced != nil && *enforced {
-		c.add(path+".enforcePermissions", "%s", byEnvironment)
+		c.addError(path+".enforcePermissions", "%s", byEnvironment)
 	}
 
 	switch n := conn.(type) {
@@ -110,7 +111,7 @@ func (c *checker) warnConnection(conn Connection) {
 	case *AzureDevOps:
 		c.warnAddress(path, n.URL)
 		if n.Deployment == Server && hostOf(n.URL) == "dev.azure.com" {
-			c.add(path+".url", "A server has a URL of its own; this is the one of the cloud.")
+			c.addError(path+".url", "A server has a URL of its own; this is the one of the cloud.")
 		}
 		c.warnEmpty(path, n.Orgs, n.Projects, n.Repos)
 	case *Git:
@@ -121,7 +122,7 @@ func (c *checker) warnConnection(conn Connection) {
 // warnSecret warns about a URL with a secret in it.
 func (c *checker) warnSecret(path, address string) {
 	if secretIn(address) {
-		c.add(path+".url", "It holds a user name or a password, which everyone who may read this file sees; use token where the kind has it.")
+		c.addError(path+".url", "It holds a user name or a password, which everyone who may read this file sees; use token where the kind has it.")
 	}
 }
 
@@ -131,7 +132,7 @@ func (c *checker) warnAddress(path, address string) {
 
 	// Users copy the URL of an organisation from the browser.
 	if instead := ownersOf[hostOf(address)]; instead != "" && pathOf(address) != "" && apiPaths[pathOf(address)] == "" {
-		c.add(path+".url", "It has a path, which %s does not: leave it out, and name owners in %s.", hostOf(address), instead)
+		c.addError(path+".url", "It has a path, which %s does not: leave it out, and name owners in %s.", hostOf(address), instead)
 	}
 }
 
@@ -166,11 +167,11 @@ func (c *checker) warnEmpty(path string, lists ...[]string) {
 			return
 		}
 	}
-	c.add(path, "It takes no repository; say which ones.")
+	c.addError(path, "It takes no repository; say which ones.")
 }
 
 func (c *checker) warnGitLab(path string, n *GitLab) {
-	if !n.All || ignoresAll(n) {
+	if !n.All || isTooLargeForAll(n) {
 		c.warnEmpty(path, n.Users, n.Groups, n.Projects)
 	}
 }
@@ -178,14 +179,14 @@ func (c *checker) warnGitLab(path string, n *GitLab) {
 func (c *checker) warnBitbucket(path string, n *Bitbucket) {
 	cloud := n.Deployment == Cloud
 	if host := hostOf(n.URL); cloud && host != "bitbucket.org" && !strings.HasSuffix(host, ".bitbucket.org") {
-		c.add(path+".deploymentType", "The URL is not that of the cloud; for a Bitbucket Data Center set deploymentType to server.")
+		c.addError(path+".deploymentType", "The URL is not that of the cloud; for a Bitbucket Data Center set deploymentType to server.")
 	}
 
 	// In the cloud, projects belong to workspaces; on a server they do not.
 	form := func(name string, list []string, slashes int, want string) {
 		for i, s := range list {
 			if strings.Count(s, "/") != slashes {
-				c.add(item(child(path, name), i), "It should have the form %s for %s.", want, n.Deployment)
+				c.addError(item(childPath(path, name), i), "It should have the form %s for %s.", want, n.Deployment)
 			}
 		}
 	}

@@ -35,9 +35,9 @@ func (d *delegate) GetBroadcasts(int, int) [][]byte { return nil }
 func (d *delegate) LocalState(bool) []byte          { return nil }
 func (d *delegate) MergeRemoteState([]byte, bool)   {}
 
-func (d *delegate) NotifyJoin(n *memberlist.Node)   { d.g.note(n, true) }
-func (d *delegate) NotifyUpdate(n *memberlist.Node) { d.g.note(n, true) }
-func (d *delegate) NotifyLeave(n *memberlist.Node)  { d.g.note(n, false) }
+func (d *delegate) NotifyJoin(n *memberlist.Node)   { d.g.recordStart(n, true) }
+func (d *delegate) NotifyUpdate(n *memberlist.Node) { d.g.recordStart(n, true) }
+func (d *delegate) NotifyLeave(n *memberlist.Node)  { d.g.recordStart(n, false) }
 
 // NotifyAlive implements memberlist.AliveDelegate. It refuses anything that is not one of our
 // nodes.
@@ -114,13 +114,14 @@ func (t *transport) accept() {
 			return
 		case raw := <-t.NetTransport.StreamCh():
 			s := &stream{Conn: raw, leave: open.Enter(raw)}
-			go t.greet(s)
+			go t.awaitFirstByte(s)
 		}
 	}
 }
 
-// greet waits for the first byte of a connection, so that silent connections cost nothing more.
-func (t *transport) greet(s *stream) {
+// awaitFirstByte waits for the first byte of a connection, so that silent connections cost nothing
+// more.
+func (t *transport) awaitFirstByte(s *stream) {
 	first := make([]byte, 1)
 	err := s.SetReadDeadline(clock.In(streamPatience))
 	if err == nil {
@@ -224,7 +225,7 @@ func listen(o Options) (*memberlist.NetTransport, int, error) {
 		host = ips[0]
 	}
 
-	c := &memberlist.NetTransportConfig{BindAddrs: []string{host}, BindPort: port, Logger: logger(o.Log)}
+	c := &memberlist.NetTransportConfig{BindAddrs: []string{host}, BindPort: port, Logger: newLogger(o.Log)}
 	for tries := 1; ; tries++ {
 		t, err := memberlist.NewNetTransport(c)
 		if err == nil {
@@ -240,8 +241,8 @@ func listen(o Options) (*memberlist.NetTransport, int, error) {
 	}
 }
 
-// logger returns a logger that passes on memberlist's lines, which begin with a level.
-func logger(l *slog.Logger) *log.Logger {
+// newLogger returns a logger that passes on memberlist's lines, which begin with a level.
+func newLogger(l *slog.Logger) *log.Logger {
 	return log.New(&logWriter{log: l, now: clock.Now, lastByText: map[string]*loggedLine{}}, "", 0)
 }
 
@@ -266,9 +267,9 @@ const (
 	maxLines = 256              // remembered lines
 )
 
-// due reports whether a line is to be written, and how many similar ones were left out. Lines are
+// mayLog reports whether a line is to be written, and how many similar ones were left out. Lines are
 // similar if they differ only in digits, and after "from=".
-func (w *logWriter) due(text string) (leftOut int, yes bool) {
+func (w *logWriter) mayLog(text string) (leftOut int, yes bool) {
 	key, _, _ := strings.Cut(text, "from=")
 	key = strings.Map(func(r rune) rune {
 		if '0' <= r && r <= '9' {
@@ -336,7 +337,7 @@ func (w *logWriter) Write(line []byte) (int, error) {
 	}
 
 	// Debug lines are not counted.
-	if leftOut, yes := w.due(text); yes && leftOut > 0 {
+	if leftOut, yes := w.mayLog(text); yes && leftOut > 0 {
 		w.log.Log(context.Background(), level, text, "again", leftOut)
 	} else if yes {
 		w.log.Log(context.Background(), level, text)

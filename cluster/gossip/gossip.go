@@ -69,17 +69,18 @@ type start struct {
 	epoch uint64
 }
 
-// counts reports whether p describes the node better than q, another start of it: a live start
-// wins, then the newer one. A copied data directory may have a newer epoch, but after it has ended
-// it must not hide the original.
-func (p Peer) counts(q Peer) bool {
+// countsMore reports whether p describes the node better than q, another start of it: a live start
+// wins, then the newer one. A process on a copied data directory may have a newer epoch. After it has
+// ended, the original, which is alive, wins.
+func (p Peer) countsMore(q Peer) bool {
 	if p.Alive != q.Alive {
 		return p.Alive
 	}
 	return p.Epoch > q.Epoch
 }
 
-// Gossip is this node's part. All methods are safe for concurrent use.
+// Gossip exchanges news with the other nodes: who is alive, and what each reports of itself. Its
+// methods are safe for concurrent use.
 type Gossip struct {
 	o      Options
 	list   *memberlist.Memberlist
@@ -132,7 +133,7 @@ func New(o Options) (*Gossip, error) {
 	}
 	t := newTransport(raw, o.Reach)
 
-	c, err := g.config(port)
+	c, err := g.listConfig(port)
 	if err == nil {
 		c.Transport = t
 		g.list, err = memberlist.Create(c)
@@ -163,18 +164,18 @@ func errMeta(meta []byte) error {
 	return fmt.Errorf("%d bytes of meta data, at most %d are told", len(meta), MaxMeta)
 }
 
-// config returns the settings of memberlist. They differ from its defaults for local networks: a
+// listConfig returns the settings of memberlist. They differ from its defaults for local networks: a
 // node is suspected for longer before it counts as lost, hears of its own loss for longer, and may
 // return under its name from another address.
-func (g *Gossip) config(port int) (*memberlist.Config, error) {
-	ip, advertised, err := advertise(g.o, port)
+func (g *Gossip) listConfig(port int) (*memberlist.Config, error) {
+	ip, advertised, err := advertisedAddress(g.o, port)
 	if err != nil {
 		return nil, err
 	}
 	scale := func(d time.Duration) time.Duration { return time.Duration(float64(d) * g.o.Timing) }
 
 	c := memberlist.DefaultLANConfig()
-	c.Name = name(g.o.Node, g.o.Epoch)
+	c.Name = startName(g.o.Node, g.o.Epoch)
 	c.BindPort = port
 	c.AdvertiseAddr, c.AdvertisePort = ip, advertised
 
@@ -193,13 +194,13 @@ func (g *Gossip) config(port int) (*memberlist.Config, error) {
 	// One delegate receives all callbacks.
 	d := &delegate{g}
 	c.Delegate, c.Events, c.Alive, c.Conflict, c.Ping = d, d, d, d, d
-	c.Logger = logger(g.o.Log)
+	c.Logger = newLogger(g.o.Log)
 	return c, nil
 }
 
-// name returns memberlist's name for a start of a node: the id and the epoch in base 36, as
+// startName returns memberlist's name for a start of a node: the id and the epoch in base 36, as
 // 3f9a-1c.
-func name(node string, epoch uint64) string {
+func startName(node string, epoch uint64) string {
 	return node + "-" + strconv.FormatUint(epoch, 36)
 }
 
@@ -212,8 +213,8 @@ func parseName(s string) (node string, epoch uint64, ok bool) {
 	return s[:i], epoch, err == nil
 }
 
-// advertise returns the address at which other nodes find this one.
-func advertise(o Options, port int) (ip string, advertised int, err error) {
+// advertisedAddress returns the address at which other nodes find this one.
+func advertisedAddress(o Options, port int) (ip string, advertised int, err error) {
 	host, _, err := net.SplitHostPort(o.Listen)
 	if err != nil {
 		return "", 0, err
@@ -315,7 +316,7 @@ func (g *Gossip) Know(addrs []string) {
 func (g *Gossip) Peers() []Peer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	best := g.best()
+	best := g.bestStarts()
 	return slices.SortedFunc(maps.Values(best), func(a, b Peer) int { return strings.Compare(a.Node, b.Node) })
 }
 
@@ -323,7 +324,7 @@ func (g *Gossip) Peers() []Peer {
 func (g *Gossip) Peer(node string) (Peer, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p, ok := g.best()[node]
+	p, ok := g.bestStarts()[node]
 	return p, ok
 }
 
@@ -333,7 +334,7 @@ func (g *Gossip) Ahead() map[string]time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	out, now := map[string]time.Duration{}, g.o.Now()
-	for node, p := range g.best() {
+	for node, p := range g.bestStarts() {
 		// Both clocks have advanced since the answer, so add that time.
 		if p.Alive && !p.there.IsZero() {
 			out[node] = p.there.Add(clock.Since(p.heard)).Sub(now)
@@ -357,11 +358,11 @@ func (g *Gossip) Starts(node string) []Peer {
 	return out
 }
 
-// best returns the start that counts of each node. The caller holds mu.
-func (g *Gossip) best() map[string]Peer {
+// bestStarts returns the start that counts of each node. The caller holds mu.
+func (g *Gossip) bestStarts() map[string]Peer {
 	out := make(map[string]Peer, len(g.peers))
 	for _, p := range g.peers {
-		if q, ok := out[p.Node]; !ok || p.counts(q) {
+		if q, ok := out[p.Node]; !ok || p.countsMore(q) {
 			out[p.Node] = p
 		}
 	}
@@ -380,8 +381,9 @@ func (g *Gossip) Changed() <-chan struct{} {
 // be.
 func (g *Gossip) Health() int { return g.list.GetHealthScore() }
 
-// note records news about a start of a node, and drops starts of it that ended and do not count.
-func (g *Gossip) note(n *memberlist.Node, alive bool) {
+// recordStart records news about a start of a node, and drops starts of it that ended and do not
+// count.
+func (g *Gossip) recordStart(n *memberlist.Node, alive bool) {
 	// NotifyAlive refuses other names, but memberlist may report them anyway.
 	node, epoch, ok := parseName(n.Name)
 	if !ok {
@@ -399,20 +401,20 @@ func (g *Gossip) note(n *memberlist.Node, alive bool) {
 	g.peers[s] = p
 
 	// Keep only the start that counts, and live ones.
-	counts := g.best()[node]
+	counts := g.bestStarts()[node]
 	maps.DeleteFunc(g.peers, func(s start, p Peer) bool {
 		return s.node == node && !p.Alive && s.epoch != counts.Epoch
 	})
-	g.forget()
+	g.forgetEnded()
 
 	// Wake up all who wait for a change.
 	close(g.changed)
 	g.changed = make(chan struct{})
 }
 
-// forget limits the lost nodes to maxDead: it drops the one that is lost for longest. The caller
+// forgetEnded limits the lost nodes to maxDead: it drops the one that is lost for longest. The caller
 // holds mu.
-func (g *Gossip) forget() {
+func (g *Gossip) forgetEnded() {
 	// Anybody with the key can make up nodes, so their number must be limited.
 	dead := 0
 	var oldest Peer

@@ -261,7 +261,7 @@ func TestNewGossip_checksItsOptions(t *testing.T) {
 	}
 	g.Know([]string{"127.0.0.1:9", g.Addr()})
 	g.o.Join = []string{"127.0.0.2", "127.0.0.3:5", "[::1]:6"}
-	got, alone := g.targets(context.Background())
+	got, alone := g.searchAddresses(context.Background())
 	if !alone || len(got) != 4 {
 		t.Errorf("targets %v, alone %t", got, alone)
 	}
@@ -270,7 +270,7 @@ func TestNewGossip_checksItsOptions(t *testing.T) {
 func TestGossipName_parsesBackToItsParts(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Peer{{Node: "a"}, {Node: "a-b-c", Epoch: 35}, {Node: "x", Epoch: 1<<64 - 1}} {
-		if node, epoch, ok := parseName(name(p.Node, p.Epoch)); !ok || node != p.Node || epoch != p.Epoch {
+		if node, epoch, ok := parseName(startName(p.Node, p.Epoch)); !ok || node != p.Node || epoch != p.Epoch {
 			t.Errorf("%+v becomes %s %d %t", p, node, epoch, ok)
 		}
 	}

@@ -26,8 +26,8 @@ const (
 // everything and returns nil.
 func (g *Gossip) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	wg.Go(func() { g.tell(ctx) })
-	wg.Go(func() { g.search(ctx) })
+	wg.Go(func() { g.spreadMeta(ctx) })
+	wg.Go(func() { g.searchNodes(ctx) })
 	<-ctx.Done()
 	wg.Wait()
 
@@ -44,8 +44,8 @@ func (g *Gossip) scaled(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * g.o.Timing * (0.7 + 0.6*rand.Float64()))
 }
 
-// tell spreads changes of the meta data, with pauses.
-func (g *Gossip) tell(ctx context.Context) {
+// spreadMeta spreads changes of the meta data, with pauses.
+func (g *Gossip) spreadMeta(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -63,11 +63,11 @@ func (g *Gossip) tell(ctx context.Context) {
 	}
 }
 
-// search looks for other nodes: often while this node is alone, and from time to time for lost
+// searchNodes looks for other nodes: often while this node is alone, and from time to time for lost
 // ones. memberlist itself forgets a lost node after a while.
-func (g *Gossip) search(ctx context.Context) {
+func (g *Gossip) searchNodes(ctx context.Context) {
 	for {
-		targets, alone := g.targets(ctx)
+		targets, alone := g.searchAddresses(ctx)
 
 		// Try them one by one: each that does not answer costs seconds.
 		for _, t := range targets {
@@ -91,13 +91,13 @@ func (g *Gossip) search(ctx context.Context) {
 	}
 }
 
-// targets returns the addresses to try now, in random order: those of lost nodes, and those from
-// the configuration and the catalog, without addresses of live nodes.
-func (g *Gossip) targets(ctx context.Context) (addrs []string, alone bool) {
+// searchAddresses returns the addresses to try now, in random order: those of lost nodes, and those
+// from the configuration and the catalog, without addresses of live nodes.
+func (g *Gossip) searchAddresses(ctx context.Context) (addrs []string, alone bool) {
 	g.mu.Lock()
 	addrs = slices.Clone(g.known)
 	var alive []string
-	for _, p := range g.best() {
+	for _, p := range g.bestStarts() {
 		if p.Alive {
 			alive = append(alive, p.Addr)
 		} else {
@@ -135,7 +135,7 @@ func (g *Gossip) lookup(ctx context.Context, entry string) []string {
 
 		var out []string
 		for _, r := range records {
-			out = append(out, g.hosts(ctx, strings.TrimSuffix(r.Target, "."), strconv.Itoa(int(r.Port)))...)
+			out = append(out, g.resolveHost(ctx, strings.TrimSuffix(r.Target, "."), strconv.Itoa(int(r.Port)))...)
 		}
 		return out
 	}
@@ -146,11 +146,11 @@ func (g *Gossip) lookup(ctx context.Context, entry string) []string {
 		_, port, _ = net.SplitHostPort(g.o.Listen)
 		host = strings.Trim(entry, "[]")
 	}
-	return g.hosts(ctx, host, port)
+	return g.resolveHost(ctx, host, port)
 }
 
-// hosts returns the addresses of a host. If the lookup fails, the next search tries again.
-func (g *Gossip) hosts(ctx context.Context, host, port string) []string {
+// resolveHost returns the addresses of a host. If the lookup fails, the next search tries again.
+func (g *Gossip) resolveHost(ctx context.Context, host, port string) []string {
 	if net.ParseIP(host) != nil {
 		return []string{net.JoinHostPort(host, port)}
 	}

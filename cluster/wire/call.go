@@ -55,31 +55,31 @@ const drainTime = 2 * time.Second
 // It is safe for concurrent use. At most MaxCallsToNode calls to one node run at a time; others
 // wait.
 func (p *Port) Call(ctx context.Context, t Target, method string, in []byte) ([]byte, error) {
-	return p.ask(ctx, poolKey{Target: t, proto: Call}, false, method, in)
+	return p.callOn(ctx, poolKey{Target: t, proto: Call}, false, method, in)
 }
 
 // CallAside is like Call, with separate slots: it never waits for other calls to end. It is for
 // methods that a node answers at once.
 func (p *Port) CallAside(ctx context.Context, t Target, method string, in []byte) ([]byte, error) {
-	return p.ask(ctx, poolKey{Target: t, proto: Call, aside: true}, false, method, in)
+	return p.callOn(ctx, poolKey{Target: t, proto: Call, aside: true}, false, method, in)
 }
 
 // CallAnew is like Call, on a new connection. Many kept connections may be broken without being
 // noticed, because that shows only when one is used.
 func (p *Port) CallAnew(ctx context.Context, t Target, method string, in []byte) ([]byte, error) {
-	return p.ask(ctx, poolKey{Target: t, proto: Call}, true, method, in)
+	return p.callOn(ctx, poolKey{Target: t, proto: Call}, true, method, in)
 }
 
 // CallJoin is like Call, for methods of HandleJoin: from and to nodes that are in no cluster yet.
 func (p *Port) CallJoin(ctx context.Context, t Target, method string, in []byte) ([]byte, error) {
-	return p.ask(ctx, poolKey{Target: t, proto: Join}, false, method, in)
+	return p.callOn(ctx, poolKey{Target: t, proto: Join}, false, method, in)
 }
 
-// ask takes a slot, gets or opens a connection, and makes one call on it. With anew it always opens
-// a connection.
-func (p *Port) ask(ctx context.Context, k poolKey, anew bool, method string, in []byte) ([]byte, error) {
+// callOn takes a slot, gets or opens a connection, and makes one call on it. With anew it always
+// opens a connection.
+func (p *Port) callOn(ctx context.Context, k poolKey, anew bool, method string, in []byte) ([]byte, error) {
 	fail := func(err error) error {
-		return fmt.Errorf("call %s on %s: %w", method, name(k.Target), err)
+		return fmt.Errorf("call %s on %s: %w", method, targetName(k.Target), err)
 	}
 
 	if err := checkCall(ctx, method, in); err != nil {
@@ -87,14 +87,14 @@ func (p *Port) ask(ctx context.Context, k poolKey, anew bool, method string, in 
 	}
 
 	// From here on leave must return the slot.
-	if err := p.pool.enter(ctx, k); err != nil {
+	if err := p.pool.acquireSlot(ctx, k); err != nil {
 		return nil, fail(err)
 	}
-	defer p.pool.leave(k)
+	defer p.pool.releaseSlot(k)
 
 	var c *caller
 	if !anew {
-		c = p.pool.get(k)
+		c = p.pool.takeIdle(k)
 	}
 	if c == nil {
 		var err error
@@ -105,7 +105,7 @@ func (p *Port) ask(ctx context.Context, k poolKey, anew bool, method string, in 
 
 	f, err := p.roundTrip(ctx, c, method, in)
 	if err == nil && f.kind == errorFrame {
-		err = p.kinds.remote(c.l.peer, f.body)
+		err = p.kinds.decodeError(c.l.peer, f.body)
 	}
 
 	if err != nil {
@@ -126,16 +126,16 @@ func (p *Port) open(ctx context.Context, k poolKey) (*caller, error) {
 	}
 
 	c := &caller{l: l, key: k}
-	if !p.begin(func() { p.listen(c) }) {
+	if !p.startTask(func() { p.listen(c) }) {
 		l.Close()
 		return nil, ErrClosed
 	}
 	return c, nil
 }
 
-// begin starts a goroutine that Run waits for. It returns false and starts nothing once the port
+// startTask starts a goroutine that Run waits for. It returns false and starts nothing once the port
 // has ended.
-func (p *Port) begin(f func()) bool {
+func (p *Port) startTask(f func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.finished {
@@ -146,12 +146,12 @@ func (p *Port) begin(f func()) bool {
 	return true
 }
 
-// name formats a target for error messages.
-func name(t Target) string {
+// targetName formats a target for error messages.
+func targetName(t Target) string {
 	if t.Node == "" {
 		return t.Addr
 	}
-	return "node " + short(t.Node)
+	return "node " + shortID(t.Node)
 }
 
 // checkCall returns an error for a call that cannot be sent.
@@ -195,7 +195,7 @@ func (p *Port) roundTrip(ctx context.Context, c *caller, method string, in []byt
 		if r.err != nil {
 			return frame{}, fmt.Errorf("%w: %w", ErrBroken, r.err)
 		}
-		p.pool.put(c)
+		p.pool.putBack(c)
 		return r.f, nil
 	case <-ctx.Done():
 		p.giveUp(c, call)
@@ -220,14 +220,14 @@ func (p *Port) giveUp(c *caller, call uint32) {
 	// The answer came just now, so there is nothing to cancel.
 	if c.wait == nil {
 		c.mu.Unlock()
-		p.pool.put(c)
+		p.pool.putBack(c)
 		return
 	}
 	c.wait, c.lost = nil, true
 	c.mu.Unlock()
 
 	// Send the cancel frame in the background: the caller must not wait longer.
-	started := p.begin(func() {
+	started := p.startTask(func() {
 		if c.l.send(cancelFrame, call) != nil {
 			c.l.Close()
 			return
@@ -268,7 +268,7 @@ func (p *Port) listen(c *caller) {
 
 		if err != nil {
 			c.l.Close()
-			p.pool.drop(c)
+			p.pool.removeDead(c)
 			if errors.Is(err, io.EOF) {
 				err = errors.New("the node closed the connection")
 			}
@@ -280,7 +280,7 @@ func (p *Port) listen(c *caller) {
 		case wait != nil:
 			wait <- reply{f, err}
 		case err == nil:
-			p.pool.put(c)
+			p.pool.putBack(c)
 		}
 
 		if err != nil {

@@ -47,7 +47,7 @@ type RemoteError struct {
 	Wait time.Duration // when to try again; 0: unknown
 }
 
-func (e *RemoteError) Error() string { return fmt.Sprintf("node %s: %s", short(e.Node), e.Text) }
+func (e *RemoteError) Error() string { return fmt.Sprintf("node %s: %s", shortID(e.Node), e.Text) }
 
 // Unwrap returns the kind.
 func (e *RemoteError) Unwrap() error { return e.Kind }
@@ -55,8 +55,8 @@ func (e *RemoteError) Unwrap() error { return e.Kind }
 // TryAgain returns Wait: see RetryAfter.
 func (e *RemoteError) TryAgain() time.Duration { return e.Wait }
 
-// short shortens an id for messages.
-func short(id string) string {
+// shortID shortens an id for messages.
+func shortID(id string) string {
 	if len(id) > 8 {
 		return id[:8]
 	}
@@ -137,8 +137,8 @@ func newKinds(more []Kind) (kinds, error) {
 	return table, nil
 }
 
-// name returns the name of err's kind, or "".
-func (ks kinds) name(err error) string {
+// nameOf returns the name of err's kind, or "".
+func (ks kinds) nameOf(err error) string {
 	for _, k := range ks {
 		if errors.Is(err, k.Err) {
 			return k.Name
@@ -157,13 +157,13 @@ func (ks kinds) errorOf(name string) error {
 	return nil
 }
 
-// body encodes the error of a handler for an errorFrame.
-func (ks kinds) body(err error) []byte {
-	return errorBody(failure{kind: ks.name(err), text: err.Error(), wait: RetryAfter(err)})
+// encodeError encodes the error of a handler for an errorFrame.
+func (ks kinds) encodeError(err error) []byte {
+	return errorBody(failure{kind: ks.nameOf(err), text: err.Error(), wait: RetryAfter(err)})
 }
 
-// remote decodes the body of an errorFrame from a peer.
-func (ks kinds) remote(peer Peer, body []byte) error {
+// decodeError decodes the body of an errorFrame from a peer.
+func (ks kinds) decodeError(peer Peer, body []byte) error {
 	f, err := parseError(body)
 	if err != nil {
 		return err

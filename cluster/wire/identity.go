@@ -62,8 +62,8 @@ func newAuthority(key Key) (*authority, error) {
 	return a, nil
 }
 
-// issue creates a certificate for a node.
-func (a *authority) issue(p Peer, now time.Time) (*tls.Certificate, error) {
+// issueCertificate creates a certificate for a node.
+func (a *authority) issueCertificate(p Peer, now time.Time) (*tls.Certificate, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("issue certificate: %w", err)
@@ -228,7 +228,7 @@ func (r *ring) certificate() (*tls.Certificate, error) {
 		return r.leaf, nil
 	}
 
-	leaf, err := r.auths[0].issue(r.self, now)
+	leaf, err := r.auths[0].issueCertificate(r.self, now)
 	if err != nil {
 		return nil, err
 	}

@@ -122,10 +122,10 @@ func (p *Port) enter(l *link) error {
 	return ErrClosed
 }
 
-// welcome authenticates an incoming connection and serves it to its end.
-func (p *Port) welcome(raw net.Conn) {
+// serveConnection authenticates an incoming connection and serves it to its end.
+func (p *Port) serveConnection(raw net.Conn) {
 	leave := p.shakes.Enter(raw)
-	l, proto, err := p.greet(raw)
+	l, proto, err := p.handshakeAsServer(raw)
 	leave()
 	if err != nil {
 		raw.Close()
@@ -135,7 +135,7 @@ func (p *Port) welcome(raw net.Conn) {
 
 	// Raft keeps its connection. The other protocols end here.
 	if proto == Raft {
-		p.raft.hand(l)
+		p.raft.handOver(l)
 		return
 	}
 	defer l.Close()
@@ -150,12 +150,12 @@ func (p *Port) welcome(raw net.Conn) {
 	}
 }
 
-// greet performs the handshake of an incoming connection:
+// handshakeAsServer performs the handshake of an incoming connection:
 //
 //	TLS handshake, both certificates checked against the cluster keys
 //	the peer's node and cluster compared with ours, Admit called
 //	◀── an empty response frame, or an error frame with the reason
-func (p *Port) greet(raw net.Conn) (*link, Protocol, error) {
+func (p *Port) handshakeAsServer(raw net.Conn) (*link, Protocol, error) {
 	ctx, cancel := context.WithTimeout(p.base, p.o.HandshakeTimeout)
 	defer cancel()
 
@@ -172,7 +172,7 @@ func (p *Port) greet(raw net.Conn) (*link, Protocol, error) {
 
 	proto := Protocol(state.NegotiatedProtocol)
 	l := &link{Conn: c, peer: peer, proto: proto, key: key, stall: p.o.StallTimeout}
-	err = p.receive(peer, proto)
+	err = p.checkProtocol(peer, proto)
 	if err == nil {
 		err = p.enter(l)
 	}
@@ -185,46 +185,46 @@ func (p *Port) greet(raw net.Conn) (*link, Protocol, error) {
 
 	// Send the reason to the peer, with a shorter time limit than for a call.
 	l.stall = p.o.HandshakeTimeout
-	kind := cmp.Or(p.kinds.name(err), "refused")
+	kind := cmp.Or(p.kinds.nameOf(err), "refused")
 	l.send(errorFrame, 0, errorBody(failure{kind: kind, text: err.Error()}))
 
 	c.CloseWrite()
-	return nil, "", fmt.Errorf("%s of node %s: %w", proto, short(peer.Node), err)
+	return nil, "", fmt.Errorf("%s of node %s: %w", proto, shortID(peer.Node), err)
 }
 
-// receive returns an error if a peer may not use a protocol.
-func (p *Port) receive(peer Peer, proto Protocol) error {
+// checkProtocol returns an error if a peer may not use a protocol.
+func (p *Port) checkProtocol(peer Peer, proto Protocol) error {
 	me := p.ring.me()
 	switch {
 	case peer.Node == me.Node:
-		return twin(peer, me)
+		return twinError(peer, me)
 	case proto == "":
 		return errors.New("the connection does not say what it is for")
 
 	// A node without a cluster may join ours, and we may join another's.
 	case proto == Join && (peer.Cluster == "" || me.Cluster == "" || peer.Cluster == me.Cluster):
 	case me.Cluster == "":
-		return fmt.Errorf("node %s is in no cluster yet", short(me.Node))
+		return fmt.Errorf("node %s is in no cluster yet", shortID(me.Node))
 	case peer.Cluster != me.Cluster:
 		return otherCluster(peer, me)
 	}
 	return p.o.Admit(peer, proto)
 }
 
-// twin returns the error for a peer with this node's id.
-func twin(peer, me Peer) error {
+// twinError returns the error for a peer with this node's id.
+func twinError(peer, me Peer) error {
 	if peer.Boot == me.Boot {
 		return ErrSelf
 	}
-	return fmt.Errorf("%w: node %s runs twice: two machines have copies of one data directory; stop one of them, and move its directory away", ErrTwin, short(me.Node))
+	return fmt.Errorf("%w: node %s runs twice: two machines have copies of one data directory; stop one of them, and move its directory away", ErrTwin, shortID(me.Node))
 }
 
 // otherCluster returns the error for a peer of another cluster, or of none.
 func otherCluster(peer, me Peer) error {
 	if peer.Cluster == "" {
-		return fmt.Errorf("node %s has not joined cluster %s", short(peer.Node), short(me.Cluster))
+		return fmt.Errorf("node %s has not joined cluster %s", shortID(peer.Node), shortID(me.Cluster))
 	}
-	return fmt.Errorf("node %s belongs to cluster %s, not to %s", short(peer.Node), short(peer.Cluster), short(me.Cluster))
+	return fmt.Errorf("node %s belongs to cluster %s, not to %s", shortID(peer.Node), shortID(peer.Cluster), shortID(me.Cluster))
 }
 
 // dial connects to a node and performs the handshake. It stops when the port ends.
@@ -246,7 +246,7 @@ func (p *Port) dial(ctx context.Context, t Target, proto Protocol) (*link, error
 		return nil, fail(err)
 	}
 
-	l, err := p.introduce(ctx, raw, t, proto)
+	l, err := p.handshakeAsClient(ctx, raw, t, proto)
 	if err != nil {
 		raw.Close()
 		return nil, fail(err)
@@ -254,8 +254,8 @@ func (p *Port) dial(ctx context.Context, t Target, proto Protocol) (*link, error
 	return l, nil
 }
 
-// introduce performs the handshake over a raw connection: see greet for the other side.
-func (p *Port) introduce(ctx context.Context, raw net.Conn, t Target, proto Protocol) (*link, error) {
+// handshakeAsClient performs the handshake over a raw connection: see greet for the other side.
+func (p *Port) handshakeAsClient(ctx context.Context, raw net.Conn, t Target, proto Protocol) (*link, error) {
 	c := tls.Client(raw, p.ring.config(proto))
 	if err := c.HandshakeContext(ctx); err != nil {
 		return nil, err
@@ -266,7 +266,7 @@ func (p *Port) introduce(ctx context.Context, raw net.Conn, t Target, proto Prot
 		return nil, err
 	}
 
-	if err := p.expected(peer, t, proto); err != nil {
+	if err := p.checkIdentity(peer, t, proto); err != nil {
 		return nil, err
 	}
 
@@ -278,12 +278,12 @@ func (p *Port) introduce(ctx context.Context, raw net.Conn, t Target, proto Prot
 	return l, p.enter(l)
 }
 
-// expected returns an error if the node that answers is not the intended one.
-func (p *Port) expected(peer Peer, t Target, proto Protocol) error {
+// checkIdentity returns an error if the node that answers is not the intended one.
+func (p *Port) checkIdentity(peer Peer, t Target, proto Protocol) error {
 	me := p.ring.me()
 	switch {
 	case peer.Node == me.Node:
-		err := twin(peer, me)
+		err := twinError(peer, me)
 		if errors.Is(err, ErrSelf) {
 			return err
 		}
@@ -291,7 +291,7 @@ func (p *Port) expected(peer Peer, t Target, proto Protocol) error {
 
 	// The address may meanwhile belong to another node.
 	case t.Node != "" && peer.Node != t.Node:
-		return fmt.Errorf("%w: node %s answers where %s is expected", ErrRefused, short(peer.Node), short(t.Node))
+		return fmt.Errorf("%w: node %s answers where %s is expected", ErrRefused, shortID(peer.Node), shortID(t.Node))
 
 	// Only a joining node may not know the cluster yet.
 	case proto != Join && peer.Cluster != me.Cluster:
@@ -339,7 +339,7 @@ func isAlert(err error) bool {
 
 // refusal returns the error in a refusing frame.
 func (p *Port) refusal(peer Peer, body []byte) error {
-	err := p.kinds.remote(peer, body)
+	err := p.kinds.decodeError(peer, body)
 	switch {
 	case errors.Is(err, ErrSelf):
 		return ErrSelf

@@ -36,8 +36,8 @@ func newPool(idle time.Duration) *pool {
 	return &pool{idleTime: idle, nodes: make(map[poolKey]*poolNode)}
 }
 
-// enter waits for a slot. Unless it fails, the caller must call leave.
-func (p *pool) enter(ctx context.Context, k poolKey) error {
+// acquireSlot waits for a slot. Unless it fails, the caller must call leave.
+func (p *pool) acquireSlot(ctx context.Context, k poolKey) error {
 	p.mu.Lock()
 	n := p.nodes[k]
 	if n == nil {
@@ -59,8 +59,8 @@ func (p *pool) enter(ctx context.Context, k poolKey) error {
 	}
 }
 
-// leave returns the slot of a call.
-func (p *pool) leave(k poolKey) {
+// releaseSlot returns the slot of a call.
+func (p *pool) releaseSlot(k poolKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := p.nodes[k]
@@ -68,8 +68,8 @@ func (p *pool) leave(k poolKey) {
 	n.users--
 }
 
-// get takes an idle connection out of the pool, or returns nil.
-func (p *pool) get(k poolKey) *caller {
+// takeIdle takes an idle connection out of the pool, or returns nil.
+func (p *pool) takeIdle(k poolKey) *caller {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := p.nodes[k]
@@ -77,14 +77,14 @@ func (p *pool) get(k poolKey) *caller {
 		return nil
 	}
 
-	// Take the most recently used one, so that the others become idle and are closed.
+	// Take the most recently used one, so that the others stay idle until they are closed.
 	c := n.idle[len(n.idle)-1]
 	n.idle = n.idle[:len(n.idle)-1]
 	return c
 }
 
-// put returns a connection after a call. A dead one is not kept.
-func (p *pool) put(c *caller) {
+// putBack returns a connection to the pool after a call. It closes a dead one, and one too many.
+func (p *pool) putBack(c *caller) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -92,7 +92,7 @@ func (p *pool) put(c *caller) {
 	dead := c.dead
 	c.mu.Unlock()
 
-	// If it dies after this check, drop removes it, once it gets the lock of the pool.
+	// If the connection dies after this check, removeDead removes it: it waits for the pool's lock.
 	n := p.nodes[c.key]
 	if dead || n == nil || len(n.idle) >= MaxCallsToNode {
 		c.l.Close()
@@ -103,8 +103,8 @@ func (p *pool) put(c *caller) {
 	n.idle = append(n.idle, c)
 }
 
-// drop removes a dead connection from the pool.
-func (p *pool) drop(c *caller) {
+// removeDead removes a dead connection from the pool.
+func (p *pool) removeDead(c *caller) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := p.nodes[c.key]
@@ -112,7 +112,7 @@ func (p *pool) drop(c *caller) {
 		return
 	}
 
-	// A connection in use is not in the list: put closes it.
+	// A connection in use is not in the list: putBack closes it.
 	for i, other := range n.idle {
 		if other == c {
 			n.idle = append(n.idle[:i], n.idle[i+1:]...)
@@ -122,11 +122,11 @@ func (p *pool) drop(c *caller) {
 }
 
 // closeIdle closes all idle connections.
-func (p *pool) closeIdle() { p.sweep(time.Time{}) }
+func (p *pool) closeIdle() { p.closeIdleSince(time.Time{}) }
 
-// sweep closes the connections that were idle since before a time, or all for the zero time. It
-// removes nodes without connections.
-func (p *pool) sweep(since time.Time) {
+// closeIdleSince closes the connections that were idle since before a time, or all for the zero
+// time. It removes nodes without connections.
+func (p *pool) closeIdleSince(since time.Time) {
 	var old []*caller
 
 	p.mu.Lock()
@@ -155,9 +155,9 @@ func (p *pool) sweep(since time.Time) {
 	}
 }
 
-// janitor closes unused connections from time to time.
-func (p *pool) janitor(ctx context.Context) {
+// closeUnused closes unused connections from time to time.
+func (p *pool) closeUnused(ctx context.Context) {
 	for clock.Wait(ctx, p.idleTime/4) {
-		p.sweep(clock.In(-p.idleTime))
+		p.closeIdleSince(clock.In(-p.idleTime))
 	}
 }

@@ -121,7 +121,7 @@ type Port struct {
 
 // Listen opens a port, which Run serves. The caller must call either Run or Close.
 func Listen(o Options) (*Port, error) {
-	defaults(&o)
+	setDefaults(&o)
 	if o.Self.Boot == "" {
 		o.Self.Boot = rand.Text()
 	}
@@ -165,8 +165,8 @@ func Listen(o Options) (*Port, error) {
 // keepAlive detects a lost machine within half a minute.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 4}
 
-// defaults fills in the options that are not set.
-func defaults(o *Options) {
+// setDefaults fills in the options that are not set.
+func setDefaults(o *Options) {
 	if o.Admit == nil {
 		o.Admit = func(Peer, Protocol) error { return nil }
 	}
@@ -283,7 +283,7 @@ func (p *Port) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, p.shut)
 	defer stop()
 
-	p.wg.Go(func() { p.pool.janitor(p.base) })
+	p.wg.Go(func() { p.pool.closeUnused(p.base) })
 	err := p.accept()
 
 	// Without a previous shut, the listener has failed: end everything else.
@@ -342,7 +342,7 @@ func (p *Port) accept() error {
 
 		p.wg.Go(func() {
 			defer func() { <-p.slots }()
-			p.welcome(raw)
+			p.serveConnection(raw)
 		})
 	}
 }

@@ -20,9 +20,9 @@ type raftListener struct {
 // Raft returns the listener for raft connections. Admit has accepted their peers.
 func (p *Port) Raft() net.Listener { return p.raft }
 
-// hand waits until raft accepts the connection. It closes the connection after the stall time, so
+// handOver waits until raft accepts the connection. It closes the connection after the stall time, so
 // that the peer does not wait for ever.
-func (r *raftListener) hand(l *link) {
+func (r *raftListener) handOver(l *link) {
 	// Remove the deadline of the handshake: it would cut off raft later.
 	if err := l.SetDeadline(time.Time{}); err != nil {
 		l.Close()

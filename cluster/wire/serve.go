@@ -42,20 +42,20 @@ func (p *Port) serveCalls(l *link, from map[string]Handler) {
 	p.wg.Go(func() {
 		defer cancel()
 		defer close(requests)
-		s.read(ctx, requests)
+		s.readFrames(ctx, requests)
 	})
 	defer l.Close()
 
 	for f := range requests {
-		if err := s.answer(ctx, f, handlers); err != nil {
+		if err := s.answerCall(ctx, f, handlers); err != nil {
 			return
 		}
 	}
 }
 
-// read passes on requests and cancels calls, until the connection ends. It keeps reading while a
-// handler runs, so that the handler learns at once that the caller has gone.
-func (s *server) read(ctx context.Context, requests chan<- frame) {
+// readFrames passes on requests and cancels calls, until the connection ends. It keeps reading
+// while a handler runs, so that the handler learns at once that the caller has gone.
+func (s *server) readFrames(ctx context.Context, requests chan<- frame) {
 	t := &timed{c: s.l.Conn}
 	r := bufio.NewReader(t)
 
@@ -79,11 +79,11 @@ func (s *server) read(ctx context.Context, requests chan<- frame) {
 
 		switch f.kind {
 		case cancelFrame:
-			s.stop(f.call)
+			s.cancelCall(f.call)
 
 		// Set busy before waiting, or a read timeout could end the connection in between.
 		case requestFrame:
-			s.begin()
+			s.markBegun()
 			select {
 			case requests <- f:
 			case <-ctx.Done():
@@ -97,8 +97,8 @@ func (s *server) read(ctx context.Context, requests chan<- frame) {
 	}
 }
 
-// begin marks that a request waits or is being answered.
-func (s *server) begin() {
+// markBegun marks that a request waits or is being answered.
+func (s *server) markBegun() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.busy = true
@@ -110,8 +110,8 @@ func (s *server) isBusy() bool {
 	return s.busy
 }
 
-// stop cancels a call that is being answered, or that has not begun yet.
-func (s *server) stop(call uint32) {
+// cancelCall cancels a call that is being answered, or that has not begun yet.
+func (s *server) cancelCall(call uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cancel != nil && s.call == call {
@@ -121,9 +121,9 @@ func (s *server) stop(call uint32) {
 	s.earlyCancel = call
 }
 
-// start returns the context of a call. It ends at the caller's deadline, or with a cancel frame.
+// startCall returns the context of a call. It ends at the caller's deadline, or with a cancel frame.
 // The returned function marks the call as answered.
-func (s *server) start(ctx context.Context, f frame, left time.Duration) (context.Context, context.CancelFunc) {
+func (s *server) startCall(ctx context.Context, f frame, left time.Duration) (context.Context, context.CancelFunc) {
 	var cancel context.CancelFunc
 	if left > 0 {
 		ctx, cancel = context.WithTimeout(ctx, left)
@@ -148,16 +148,16 @@ func (s *server) start(ctx context.Context, f frame, left time.Duration) (contex
 	}
 }
 
-// answer runs the handler of a request and sends its result. An error means that the connection is
-// unusable.
-func (s *server) answer(ctx context.Context, f frame, handlers map[string]Handler) error {
+// answerCall runs the handler of a request and sends its result. An error means that the connection
+// is unusable.
+func (s *server) answerCall(ctx context.Context, f frame, handlers map[string]Handler) error {
 	req, err := parseRequest(f.body)
 	if err != nil {
 		return err
 	}
 
-	ctx, end := s.start(ctx, f, req.left)
-	out, err := s.run(req.method, func() ([]byte, error) {
+	ctx, end := s.startCall(ctx, f, req.left)
+	out, err := s.runHandler(req.method, func() ([]byte, error) {
 		h := handlers[req.method]
 		if h == nil {
 			return nil, fmt.Errorf("%w: %q", ErrNoMethod, req.method)
@@ -172,23 +172,23 @@ func (s *server) answer(ctx context.Context, f frame, handlers map[string]Handle
 		err = fmt.Errorf("%w: answer of %d bytes to %s, at most %d are allowed", ErrTooLarge, len(out), req.method, MaxResponse)
 	}
 	if err != nil {
-		return s.fail(f.call, err)
+		return s.sendError(f.call, err)
 	}
 	return s.l.send(responseFrame, f.call, out)
 }
 
-// fail sends the error of a handler, unless the port has ended. In that case handlers fail because
-// of the end. The caller then sees a broken connection and asks another node, instead of taking the
-// error for an answer.
-func (s *server) fail(call uint32, err error) error {
+// sendError sends the error of a handler, unless the port has ended. In that case handlers fail
+// because of the end. The caller then sees a broken connection and asks another node, instead of
+// taking the error for an answer.
+func (s *server) sendError(call uint32, err error) error {
 	if s.p.base.Err() != nil {
 		return ErrClosed
 	}
-	return s.l.send(errorFrame, call, s.p.kinds.body(err))
+	return s.l.send(errorFrame, call, s.p.kinds.encodeError(err))
 }
 
-// run calls a handler. A panic becomes an error: one bad request must not end the node.
-func (s *server) run(method string, h func() ([]byte, error)) (out []byte, err error) {
+// runHandler calls a handler. A panic becomes an error: one bad request must not end the node.
+func (s *server) runHandler(method string, h func() ([]byte, error)) (out []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			s.p.o.Log.Error("handler panicked", "method", method, "from", s.l.peer.Node, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
@@ -218,7 +218,7 @@ func (p *Port) serveStream(l *link) {
 	h := p.streams[req.method]
 	p.mu.Unlock()
 
-	ctx, end := s.start(p.base, f, req.left)
+	ctx, end := s.startCall(p.base, f, req.left)
 	defer end()
 
 	// From now on the caller only sends a cancel frame or hangs up. The reader ends then, or when
@@ -234,7 +234,7 @@ func (p *Port) serveStream(l *link) {
 	})
 
 	beat := p.heartbeat(ctx, l, f.call)
-	_, err = s.run(req.method, func() ([]byte, error) {
+	_, err = s.runHandler(req.method, func() ([]byte, error) {
 		if h == nil {
 			return nil, fmt.Errorf("%w: %q", ErrNoMethod, req.method)
 		}
@@ -243,7 +243,7 @@ func (p *Port) serveStream(l *link) {
 	beat()
 
 	if err != nil {
-		s.fail(f.call, err)
+		s.sendError(f.call, err)
 	} else {
 		l.send(endFrame, f.call)
 	}

@@ -16,7 +16,7 @@ import (
 func (p *Port) Stream(ctx context.Context, t Target, method string, in []byte) (io.ReadCloser, error) {
 	k := poolKey{Target: t, proto: Bulk}
 	fail := func(err error) error {
-		return fmt.Errorf("stream %s from %s: %w", method, name(t), err)
+		return fmt.Errorf("stream %s from %s: %w", method, targetName(t), err)
 	}
 
 	if err := checkCall(ctx, method, in); err != nil {
@@ -24,13 +24,13 @@ func (p *Port) Stream(ctx context.Context, t Target, method string, in []byte) (
 	}
 
 	// The stream's Close returns the slot.
-	if err := p.pool.enter(ctx, k); err != nil {
+	if err := p.pool.acquireSlot(ctx, k); err != nil {
 		return nil, fail(err)
 	}
 
 	l, err := p.dial(ctx, t, Bulk)
 	if err != nil {
-		p.pool.leave(k)
+		p.pool.releaseSlot(k)
 		if ctx.Err() != nil {
 			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
@@ -44,7 +44,7 @@ func (p *Port) Stream(ctx context.Context, t Target, method string, in []byte) (
 	req := request{left: timeLeft(ctx), method: method}
 	if err := l.send(requestFrame, 1, req.head(), in); err != nil {
 		s.Close()
-		return nil, s.broken(err)
+		return nil, s.brokenError(err)
 	}
 	return s, nil
 }
@@ -75,7 +75,7 @@ func (s *stream) Read(b []byte) (int, error) {
 		f, err := readFrame(s.r, maxChunk)
 		switch {
 		case err != nil:
-			s.err = s.broken(err)
+			s.err = s.brokenError(err)
 		case f.kind == chunkFrame:
 			s.rest = f.body
 
@@ -84,9 +84,9 @@ func (s *stream) Read(b []byte) (int, error) {
 			s.err = io.EOF
 
 		case f.kind == errorFrame:
-			s.err = s.fail(s.p.kinds.remote(s.l.peer, f.body))
+			s.err = s.fail(s.p.kinds.decodeError(s.l.peer, f.body))
 		default:
-			s.err = s.broken(errFrame)
+			s.err = s.brokenError(errFrame)
 		}
 
 		if s.err != nil {
@@ -99,8 +99,8 @@ func (s *stream) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// broken returns the error of a stream that was cut off.
-func (s *stream) broken(err error) error {
+// brokenError returns the error of a stream that was cut off.
+func (s *stream) brokenError(err error) error {
 	if s.ctx.Err() != nil {
 		return s.fail(context.Cause(s.ctx))
 	}
@@ -116,7 +116,7 @@ func (s *stream) Close() error {
 	s.once.Do(func() {
 		s.stop()
 		s.l.Close()
-		s.p.pool.leave(s.key)
+		s.p.pool.releaseSlot(s.key)
 	})
 	return nil
 }

@@ -116,13 +116,13 @@ func TestConnectionPool_forgetsUnusedNodes(t *testing.T) {
 	p := newPool(time.Minute)
 	k := poolKey{Target: Target{"n", "addr"}, proto: Call}
 	for range MaxCallsToNode {
-		if err := p.enter(context.Background(), k); err != nil {
+		if err := p.acquireSlot(context.Background(), k); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := p.enter(ctx, k); !errors.Is(err, context.Canceled) {
+	if err := p.acquireSlot(ctx, k); !errors.Is(err, context.Canceled) {
 		t.Errorf("one call too many: %v", err)
 	}
 	p.closeIdle()
@@ -130,7 +130,7 @@ func TestConnectionPool_forgetsUnusedNodes(t *testing.T) {
 		t.Error("a node in use is forgotten")
 	}
 	for range MaxCallsToNode {
-		p.leave(k)
+		p.releaseSlot(k)
 	}
 	p.closeIdle()
 	if len(p.nodes) != 0 {
@@ -202,10 +202,10 @@ func TestServer_cancelBeforeTheCallStartsEndsIt(t *testing.T) {
 	t.Parallel()
 	s := &server{}
 	for _, call := range []uint32{1, 2} {
-		s.begin()
-		s.stop(call)
+		s.markBegun()
+		s.cancelCall(call)
 
-		ctx, end := s.start(t.Context(), frame{call: call}, 0)
+		ctx, end := s.startCall(t.Context(), frame{call: call}, 0)
 		if ctx.Err() == nil {
 			t.Errorf("call %d goes on though nobody waits for it", call)
 		}
@@ -213,8 +213,8 @@ func TestServer_cancelBeforeTheCallStartsEndsIt(t *testing.T) {
 	}
 
 	// It affects neither the next call, nor one whose cancel comes late.
-	ctx, end := s.start(t.Context(), frame{call: 3}, 0)
-	s.stop(2)
+	ctx, end := s.startCall(t.Context(), frame{call: 3}, 0)
+	s.cancelCall(2)
 	if ctx.Err() != nil {
 		t.Error("a call ended by the cancel of another")
 	}

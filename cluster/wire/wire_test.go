@@ -95,15 +95,15 @@ func TestCallAnew_opensANewConnection(t *testing.T) {
 	b.Handle("echo", echo)
 	k := poolKey{Target: b.target(), proto: Call}
 	for range 3 {
-		if err := a.pool.enter(within(t), k); err != nil {
+		if err := a.pool.acquireSlot(within(t), k); err != nil {
 			t.Fatal(err)
 		}
 		l, err := a.dial(within(t), k.Target, k.proto)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.pool.put(&caller{l: l, key: k}) // nobody reads from it
-		a.pool.leave(k)
+		a.pool.putBack(&caller{l: l, key: k}) // nobody reads from it
+		a.pool.releaseSlot(k)
 		l.NetConn().Close()
 		t.Cleanup(func() { l.Close() })
 	}

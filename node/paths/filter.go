@@ -63,7 +63,7 @@ func (e Exprs) In(repos []string) Exprs {
 
 // Exprs returns the filter as expressions.
 func (f *Filter) Exprs() (Exprs, error) {
-	must, not, err := f.exprs()
+	must, not, err := f.expressions()
 	return Exprs{Must: must, Not: not, repos: f.Repos}, err
 }
 
@@ -76,8 +76,9 @@ func (f *Filter) Keeps() (func(path string) bool, error) {
 	return e.Keeps()
 }
 
-// exprs returns the expressions that a path must all match, and those of which it must match none.
-func (f *Filter) exprs() (must, not []string, err error) {
+// expressions returns the expressions that a path must all match, and those of which it must match
+// none.
+func (f *Filter) expressions() (must, not []string, err error) {
 	included, exclude := Globs(f.Include...), Globs(f.Exclude...)
 	if len(included)+len(exclude) > maxGlobs {
 		return nil, nil, call.Fail(call.ErrInvalid, "at most %d globs can be given", maxGlobs)

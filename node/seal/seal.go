@@ -35,20 +35,20 @@ func New(name, what string, secret func(ctx context.Context, name string) ([]byt
 	return &Box{name: name, what: what, secret: secret, turn: make(chan struct{}, 1)}
 }
 
-// ready returns the keys of the box. It derives them at the first call.
-func (b *Box) ready(ctx context.Context) (*keys, error) {
+// derivedKeys returns the keys of the box. It derives them at the first call.
+func (b *Box) derivedKeys(ctx context.Context) (*keys, error) {
 	if k := b.keys.Load(); k != nil {
 		return k, nil
 	}
-	k, err := b.get(ctx)
+	k, err := b.deriveKeys(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("seal of every %s: %w", b.what, err)
 	}
 	return k, nil
 }
 
-// get derives the keys from the secret of the cluster.
-func (b *Box) get(ctx context.Context) (*keys, error) {
+// deriveKeys derives the keys from the secret of the cluster.
+func (b *Box) deriveKeys(ctx context.Context) (*keys, error) {
 	// Only one goroutine fetches the key; the others wait until their own context ends.
 	select {
 	case b.turn <- struct{}{}:
@@ -86,7 +86,7 @@ func derived(key []byte, use string) []byte {
 
 // Seal encrypts data for one use. It cannot be opened for another use.
 func (b *Box) Seal(ctx context.Context, plain []byte, use string) ([]byte, error) {
-	k, err := b.ready(ctx)
+	k, err := b.derivedKeys(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (b *Box) Seal(ctx context.Context, plain []byte, use string) ([]byte, error
 
 // Open decrypts what Seal encrypted for the same use.
 func (b *Box) Open(ctx context.Context, sealed []byte, use string) ([]byte, error) {
-	k, err := b.ready(ctx)
+	k, err := b.derivedKeys(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (b *Box) Open(ctx context.Context, sealed []byte, use string) ([]byte, erro
 
 // Tag returns a keyed hash of a text, which reveals nothing outside this cluster. It is never 0.
 func (b *Box) Tag(ctx context.Context, text string) (uint64, error) {
-	k, err := b.ready(ctx)
+	k, err := b.derivedKeys(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -27,7 +27,7 @@ func (s *Store) Archive(ctx context.Context, w io.Writer) error {
 			}
 			written[turn.File] = true
 
-			sealed, err := s.sealed(ctx, h.ID, turn.File)
+			sealed, err := s.readSealed(ctx, h.ID, turn.File)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -78,7 +78,7 @@ func Unpack(r io.Reader, dir string) (files, missing int, err error) {
 			return files, 0, fmt.Errorf("%w: %q is damaged", ErrArchive, head.Name)
 		}
 		if dir != "" {
-			if err := store.write(head.Name, text); err != nil {
+			if err := store.writeFile(head.Name, text); err != nil {
 				return files, 0, err
 			}
 		}

@@ -28,9 +28,9 @@ func TestThreadArchive_hasTheFilesOfAllNodes(t *testing.T) {
 		files = append(files, file)
 	}
 	for _, n := range w.nodes {
-		_ = os.Remove(n.store.path(files[2]))
+		_ = os.Remove(n.store.filePath(files[2]))
 	}
-	_ = os.Remove(first.store.path(files[1]))
+	_ = os.Remove(first.store.filePath(files[1]))
 
 	var saved bytes.Buffer
 	if err := first.store.Archive(t.Context(), &saved); err != nil {

@@ -42,7 +42,7 @@ func (s *Store) maintain(ctx context.Context) {
 	threads := map[string]string{} // by file
 	left := fetchBytes
 	for h := range view.Threads() {
-		mine := slices.Contains(s.holders(view, h.ID), s.d.Net.Self())
+		mine := slices.Contains(s.liveHolders(view, h.ID), s.d.Net.Self())
 		for _, turn := range filesOf(h) {
 			if mine || threads[turn.File] == "" {
 				// A fork shares files with its origin. If several threads share a file, take one
@@ -71,13 +71,13 @@ func filesOf(h *catalog.Thread) []catalog.ThreadTurn {
 // copyHere fetches a file if it is missing here, and returns its size.
 func (s *Store) copyHere(ctx context.Context, thread, file string) int {
 	// The name is a hash: a wrong file under it is removed when it is read.
-	if _, err := os.Stat(s.path(file)); err == nil {
+	if _, err := os.Stat(s.filePath(file)); err == nil {
 		return 0
 	}
 
-	sealed, err := s.fetch(ctx, thread, file)
+	sealed, err := s.fetchFrom(ctx, thread, file)
 	if err == nil {
-		err = s.write(file, sealed)
+		err = s.writeFile(file, sealed)
 	}
 	if err != nil {
 		s.d.Log.Debug("a file of a conversation was not copied", "file", file, "err", err)
@@ -106,7 +106,7 @@ func (s *Store) sweepFiles(ctx context.Context, view *catalog.View, threads map[
 
 // allHoldersHave reports whether this node is no holder of a file and all holders have it.
 func (s *Store) allHoldersHave(ctx context.Context, view *catalog.View, thread, file string) bool {
-	holders := s.holders(view, thread)
+	holders := s.liveHolders(view, thread)
 
 	// With a single holder, this copy is the only other one.
 	if slices.Contains(holders, s.d.Net.Self()) || len(holders) < 2 {

@@ -103,18 +103,18 @@ func (s *Store) Put(ctx context.Context, thread string, plain []byte) (file stri
 
 	// Write here first, even if this node is no holder: the copy stays until the holders have
 	// theirs.
-	if err := s.write(file, sealed); err != nil {
+	if err := s.writeFile(file, sealed); err != nil {
 		return "", 0, err
 	}
 
 	// Write the wanted number of copies. If a node cannot be reached, the next in order takes its
 	// place.
-	want := s.holders(s.d.View(), thread)
+	want := s.liveHolders(s.d.View(), thread)
 	for _, node := range s.liveNodes(s.d.View(), thread) {
 		if len(want) == 0 {
 			break
 		}
-		if node != s.d.Net.Self() && s.push(ctx, node, file, sealed) != nil {
+		if node != s.d.Net.Self() && s.sendTo(ctx, node, file, sealed) != nil {
 			continue
 		}
 		want = want[1:]
@@ -122,7 +122,7 @@ func (s *Store) Put(ctx context.Context, thread string, plain []byte) (file stri
 	return file, len(sealed), ctx.Err()
 }
 
-func (s *Store) push(ctx context.Context, node, file string, sealed []byte) error {
+func (s *Store) sendTo(ctx context.Context, node, file string, sealed []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, s.scaled(10*time.Second))
 	defer cancel()
 	_, err := putCall.Ask(ctx, s.d.Net, node, &putRequest{file, sealed})
@@ -134,7 +134,7 @@ func (s *Store) servePut(_ context.Context, req *putRequest) (*call.Nothing, err
 	if len(req.Bytes) > maxFile || !isName(req.File) || nameOf(req.Bytes) != req.File {
 		return nil, call.Fail(call.ErrInvalid, "these are not the bytes of the file")
 	}
-	if err := s.write(req.File, req.Bytes); err != nil {
+	if err := s.writeFile(req.File, req.Bytes); err != nil {
 		return nil, err
 	}
 	return new(call.Nothing), nil
@@ -142,23 +142,23 @@ func (s *Store) servePut(_ context.Context, req *putRequest) (*call.Nothing, err
 
 // Get reads a turn from this node or another one.
 func (s *Store) Get(ctx context.Context, thread, file string) ([]byte, error) {
-	sealed, err := s.sealed(ctx, thread, file)
+	sealed, err := s.readSealed(ctx, thread, file)
 	if err != nil {
 		return nil, err
 	}
 	return s.box.Open(ctx, sealed, boxFile)
 }
 
-// sealed returns a file in encrypted form, from this node or another one.
-func (s *Store) sealed(ctx context.Context, thread, file string) ([]byte, error) {
-	if b, err := s.read(file); err == nil {
+// readSealed returns a file in encrypted form, from this node or another one.
+func (s *Store) readSealed(ctx context.Context, thread, file string) ([]byte, error) {
+	if b, err := s.readFile(file); err == nil {
 		return b, nil
 	}
-	return s.fetch(ctx, thread, file)
+	return s.fetchFrom(ctx, thread, file)
 }
 
-// fetch gets a file from another node. It first asks the nodes that should have the file.
-func (s *Store) fetch(ctx context.Context, thread, file string) ([]byte, error) {
+// fetchFrom gets a file from another node. It first asks the nodes that should have the file.
+func (s *Store) fetchFrom(ctx context.Context, thread, file string) ([]byte, error) {
 	for _, node := range s.liveNodes(s.d.View(), thread) {
 		if node == s.d.Net.Self() {
 			continue
@@ -181,7 +181,7 @@ func (s *Store) fetch(ctx context.Context, thread, file string) ([]byte, error) 
 
 // serveGet returns a file to another node.
 func (s *Store) serveGet(_ context.Context, req *fileRequest) (*getResponse, error) {
-	b, err := s.read(req.File)
+	b, err := s.readFile(req.File)
 	if err != nil {
 		// Missing or damaged here: the caller asks other nodes.
 		return &getResponse{}, nil
@@ -193,7 +193,7 @@ func (s *Store) serveGet(_ context.Context, req *fileRequest) (*getResponse, err
 func (s *Store) serveHave(_ context.Context, req *haveRequest) (*haveResponse, error) {
 	r := &haveResponse{Has: make([]bool, len(req.Files))}
 	for i, f := range req.Files {
-		_, err := s.read(f)
+		_, err := s.readFile(f)
 		r.Has[i] = err == nil
 	}
 	return r, nil
@@ -230,19 +230,19 @@ func (s *Store) liveNodes(view *catalog.View, thread string) []string {
 	return ids
 }
 
-// holders returns the live nodes that should have the files of a thread.
-func (s *Store) holders(view *catalog.View, thread string) []string {
+// liveHolders returns the live nodes that should have the files of a thread.
+func (s *Store) liveHolders(view *catalog.View, thread string) []string {
 	order := s.liveNodes(view, thread)
 	return order[:min(len(order), max(s.d.Replicas, 2))]
 }
 
 func (s *Store) scaled(d time.Duration) time.Duration { return time.Duration(float64(d) * s.d.Timing) }
 
-func (s *Store) path(file string) string { return filepath.Join(s.d.Dir, "turns", file[:2], file) }
+func (s *Store) filePath(file string) string { return filepath.Join(s.d.Dir, "turns", file[:2], file) }
 
-// write stores a file. It appears under its name only when complete.
-func (s *Store) write(file string, sealed []byte) error {
-	path := s.path(file)
+// writeFile stores a file. It appears under its name only when complete.
+func (s *Store) writeFile(file string, sealed []byte) error {
+	path := s.filePath(file)
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
@@ -257,19 +257,19 @@ func (s *Store) write(file string, sealed []byte) error {
 	return nil
 }
 
-// read reads a file of this node, and removes it if its bytes do not match its name.
-func (s *Store) read(file string) ([]byte, error) {
+// readFile reads a file of this node, and removes it if its bytes do not match its name.
+func (s *Store) readFile(file string) ([]byte, error) {
 	if !isName(file) {
 		return nil, os.ErrNotExist
 	}
-	b, err := os.ReadFile(s.path(file))
+	b, err := os.ReadFile(s.filePath(file))
 	if err != nil {
 		return nil, err
 	}
 
 	if nameOf(b) != file {
 		s.d.Log.Error("a file of a conversation is damaged and was removed", "file", file)
-		_ = os.Remove(s.path(file)) // if it fails, the next read removes it
+		_ = os.Remove(s.filePath(file)) // if it fails, the next read removes it
 		return nil, os.ErrNotExist
 	}
 	return b, nil

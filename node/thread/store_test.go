@@ -18,7 +18,7 @@ func TestTurnFiles_surviveLossAndDamage(t *testing.T) {
 	ctx := t.Context()
 	plain := bytes.Repeat([]byte("what was said about the planted word "), 50)
 	first := w.nodes[0]
-	want := slices.Sorted(slices.Values(first.store.holders(w.state.View(), thread1)))
+	want := slices.Sorted(slices.Values(first.store.liveHolders(w.state.View(), thread1)))
 	if len(want) != 2 {
 		t.Fatalf("%d holders", len(want))
 	}
@@ -27,7 +27,7 @@ func TestTurnFiles_surviveLossAndDamage(t *testing.T) {
 	if err != nil || size <= len(plain) {
 		t.Fatalf("%v: %d bytes of %d", err, size, len(plain))
 	}
-	sealed, err := os.ReadFile(w.node(want[0]).store.path(file))
+	sealed, err := os.ReadFile(w.node(want[0]).store.filePath(file))
 	if err != nil || bytes.Contains(sealed, []byte("planted")) {
 		t.Fatalf("%v: it lies there in clear", err)
 	}
@@ -75,7 +75,7 @@ func TestTurnFiles_surviveLossAndDamage(t *testing.T) {
 	}
 
 	// Damage is found by the name and repaired from another copy.
-	if err := os.WriteFile(w.node(want[1]).store.path(file), []byte("damaged"), 0o600); err != nil {
+	if err := os.WriteFile(w.node(want[1]).store.filePath(file), []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	everybody("with a damaged copy")
@@ -90,7 +90,7 @@ func TestTurnFiles_surviveLossAndDamage(t *testing.T) {
 	if got := w.holdersOf(file); len(got) != 2 {
 		t.Errorf("a moment after its end it is on %q", got)
 	}
-	info, err := os.Stat(w.node(want[0]).store.path(file))
+	info, err := os.Stat(w.node(want[0]).store.filePath(file))
 	if err != nil {
 		t.Fatal(err)
 	}

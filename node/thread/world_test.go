@@ -96,7 +96,7 @@ func (w *world) do(cmd catalog.Command) {
 // holdersOf returns the nodes that have a file.
 func (w *world) holdersOf(file string) (ids []string) {
 	for _, n := range w.nodes {
-		if _, err := os.Stat(n.store.path(file)); err == nil {
+		if _, err := os.Stat(n.store.filePath(file)); err == nil {
 			ids = append(ids, n.id)
 		}
 	}
