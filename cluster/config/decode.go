@@ -176,7 +176,7 @@ func durationOfMillis(n json.Number) time.Duration {
 	return time.Duration(ms * float64(time.Millisecond))
 }
 
-// clampedInt returns n as a whole number, at most most.
+// clampedInt returns n as a whole number, at most maxValue.
 func clampedInt(n json.Number, maxValue int64) int64 {
 	f, err := n.Float64()
 	if err != nil || f > float64(maxValue) {

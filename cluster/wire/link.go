@@ -254,7 +254,7 @@ func (p *Port) dial(ctx context.Context, t Target, proto Protocol) (*link, error
 	return l, nil
 }
 
-// handshakeAsClient performs the handshake over a raw connection: see greet for the other side.
+// handshakeAsClient performs the handshake over a raw connection: see handshakeAsServer for the other side.
 func (p *Port) handshakeAsClient(ctx context.Context, raw net.Conn, t Target, proto Protocol) (*link, error) {
 	c := tls.Client(raw, p.ring.config(proto))
 	if err := c.HandshakeContext(ctx); err != nil {

@@ -23,7 +23,7 @@ type poolKey struct {
 	aside bool // for CallAside
 }
 
-// poolNode is the pool of one node and protocol. A call has a slot from enter to leave, so
+// poolNode is the pool of one node and protocol. A call has a slot from acquireSlot to releaseSlot, so
 //
 //	len(idle) <= cap(slots) = MaxCallsToNode
 type poolNode struct {
