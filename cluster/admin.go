@@ -28,6 +28,7 @@ func (c *Cluster) Undrain(ctx context.Context, node string) error {
 	return nil
 }
 
+// setMemberState sets the state of a member, and waits until the member itself knows it.
 func (c *Cluster) setMemberState(ctx context.Context, node string, state catalog.MemberState) error {
 	index, err := c.Propose(ctx, &catalog.SetMemberState{ID: node, State: state})
 	if err != nil {

@@ -160,6 +160,7 @@ func New(o Options) (*Cluster, error) {
 	return c, nil
 }
 
+// setDefaults sets the options that the caller has left out.
 func (o *Options) setDefaults() {
 	o.ClusterListen = cmp.Or(o.ClusterListen, "127.0.0.1:7701")
 	o.GossipListen = cmp.Or(o.GossipListen, "127.0.0.1:7702")

@@ -168,6 +168,7 @@ func (id *identity) countStart() error {
 	return id.save()
 }
 
+// save writes node.json and syncs it.
 func (id *identity) save() error {
 	id.Format = identityFormat
 	data, err := json.MarshalIndent(id, "", "  ")

@@ -228,6 +228,7 @@ func gossipKeys(keys wire.Keys) [][]byte {
 	return out
 }
 
+// fingerprints returns the fingerprints of keys, separated by spaces.
 func fingerprints(keys wire.Keys) string {
 	var out []string
 	for _, k := range keys {

@@ -118,6 +118,7 @@ func (m *machine) replay(logs raft.LogStore, upto uint64) error {
 	return m.replayLocked(logs, upto)
 }
 
+// replayLocked implements replay. The caller holds applyMu.
 func (m *machine) replayLocked(logs raft.LogStore, upto uint64) error {
 	first, err := logs.FirstIndex()
 	if err != nil {
@@ -265,6 +266,7 @@ func (m *machine) markSuspect() {
 	m.markSuspectLocked()
 }
 
+// markSuspectLocked implements markSuspect. The caller holds applyMu.
 func (m *machine) markSuspectLocked() {
 	m.suspected = true
 	select {

@@ -135,6 +135,7 @@ func raftServers(c *Cluster, emit gauge.Emit) {
 	emit(float64(others), "false")
 }
 
+// raftContact returns the seconds since this node heard of the leader; 0 on the leader.
 func raftContact(c *Cluster) float64 {
 	last := c.replica.raft.LastContact()
 	if c.replica.raft.State() == raft.Leader || last.IsZero() {
@@ -198,6 +199,7 @@ func memberLag(c *Cluster, emit gauge.Emit) {
 	}
 }
 
+// memberLevel emits the highest level that each member can apply.
 func memberLevel(c *Cluster, emit gauge.Emit) {
 	for m := range c.View().Members() {
 		if m.State != catalog.MemberRemoved {

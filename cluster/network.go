@@ -59,9 +59,7 @@ func (n *network) open(keys wire.Keys) (err error) {
 		Listen: n.o.ClusterListen,
 		Self:   wire.Peer{Cluster: n.self.cluster(), Node: n.self.node, Epoch: n.self.epoch},
 		Keys:   keys,
-		Admit:  n.admit,
-
-		// A peer that is not admitted gets the error before any handler sees its call.
+		Admit:  n.admit, // its error goes to the peer before any handler sees a call
 		Errors: append(slices.Clone(n.o.Errors), ownKinds...),
 		Dial:   n.o.Dial,
 		Log:    n.log.With("part", "wire"),
@@ -76,7 +74,6 @@ func (n *network) open(keys wire.Keys) (err error) {
 		Keys:      gossipKeys(keys),
 		Node:      n.self.node,
 
-		// These are hints: gossip finds other nodes by them, but the raft log decides who belongs.
 		Epoch:  n.self.epoch,
 		Join:   n.o.Join,
 		Meta:   n.ownMeta(),

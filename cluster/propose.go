@@ -395,6 +395,7 @@ func (p *proposer) syncOnce(ctx context.Context) (uint64, error) {
 	return index, err
 }
 
+// serveSync returns the leader's index to another node.
 func (p *proposer) serveSync(ctx context.Context, _ Peer, _ []byte) ([]byte, error) {
 	index, err := p.replica.leaderIndex(ctx)
 	if err != nil {

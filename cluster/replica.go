@@ -116,6 +116,7 @@ func (r *replica) start(trans *transport) error {
 	return r.machine.replay(r.store, known)
 }
 
+// config returns the settings of raft.
 func (r *replica) config() *raft.Config {
 	conf := raft.DefaultConfig()
 	conf.LocalID = raft.ServerID(r.self.node)

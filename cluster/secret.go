@@ -88,6 +88,7 @@ func (k *keyring) sealConfigs(cmds []catalog.Command) ([]catalog.Command, error)
 	return out, nil
 }
 
+// sealConfig encrypts a configuration file, in the form that the catalog stores.
 func sealConfig(k wire.Key, file []byte) ([]byte, error) {
 	box, err := seal(k, sealedConfig, file)
 	if err != nil {
@@ -141,6 +142,7 @@ func sealedBoxes(v *catalog.View) iter.Seq2[string, []byte] {
 	}
 }
 
+// sealer returns the cipher for secrets, with a key derived from a cluster key.
 func sealer(k wire.Key) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(k.Derive("catalog secrets", 32))
 	if err != nil {
@@ -158,6 +160,7 @@ func seal(k wire.Key, name string, plain []byte) ([]byte, error) {
 	return a.Seal(nil, nil, plain, []byte(name)), nil
 }
 
+// unseal decrypts what seal encrypted, with any of the keys.
 func unseal(keys wire.Keys, name string, sealed []byte) ([]byte, error) {
 	for _, k := range keys {
 		a, err := sealer(k)

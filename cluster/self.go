@@ -35,6 +35,7 @@ func openSelf(dir string) (*self, error) {
 	return s, nil
 }
 
+// start reads the identity, notices whether the log has moved, and counts the start.
 func (s *self) start() error {
 	id, err := s.home.loadIdentity()
 	if err != nil {

@@ -45,6 +45,7 @@ type store struct {
 // currentTerm is the key under which raft stores its term.
 var currentTerm = []byte("CurrentTerm")
 
+// openStore checks the log file and opens it.
 func openStore(dir string, dog *watchdog) (*store, error) {
 	path := filepath.Join(dir, logFile)
 	if err := checkReadable(dir); err != nil {

@@ -87,6 +87,7 @@ func sealValue(key, value []byte) []byte {
 	return binary.LittleEndian.AppendUint32(append(make([]byte, 0, len(value)+crc32.Size), value...), sum)
 }
 
+// unsealValue checks a value and removes its checksum.
 func unsealValue(key, sealed []byte) ([]byte, error) {
 	n := len(sealed) - crc32.Size
 	if n < 0 || string(sealValue(key, sealed[:n])) != string(sealed) {

@@ -89,6 +89,7 @@ type voterPlan struct {
 	deadFor time.Duration
 }
 
+// newVoterPlan counts the voters and zones, and chooses the number of voters to reach.
 func newVoterPlan(servers []candidate, healthyFor, deadFor time.Duration) *voterPlan {
 	slices.SortFunc(servers, func(a, b candidate) int { return cmp.Compare(a.id, b.id) })
 	p := &voterPlan{servers: servers, zones: map[string]int{}, deadFor: deadFor}

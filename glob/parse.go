@@ -129,6 +129,8 @@ func (p *parser) rune() rune {
 	return r
 }
 
+// decode returns the first character of s and its length in bytes. A byte that is not UTF-8 gives a
+// negative character.
 func decode(s string) (r rune, size int) {
 	r, size = utf8.DecodeRuneInString(s)
 	if r == utf8.RuneError && size == 1 {

@@ -217,6 +217,7 @@ func (p *program) below(text string) bool {
 	return s.here[p.entry]
 }
 
+// runesOf returns the characters of a name, as decode gives them.
 func runesOf(name string) []rune {
 	runes := make([]rune, 0, len(name))
 	for name != "" {

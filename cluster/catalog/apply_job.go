@@ -23,6 +23,7 @@ func (s *State) setJob(j *Job) {
 	s.indexJob(j)
 }
 
+// indexJob adds a job to the indexes by state, by grant order and by node.
 func (s *State) indexJob(j *Job) {
 	s.jobStates.Set(stateKey(j), struct{}{})
 	if j.isWaiting() {
@@ -33,6 +34,7 @@ func (s *State) indexJob(j *Job) {
 	}
 }
 
+// unindexJob removes a job from the indexes; nil: does nothing.
 func (s *State) unindexJob(j *Job) {
 	if j == nil {
 		return

@@ -21,6 +21,7 @@ func FilesHash(shards []ShardRef, pick func(id string) bool) uint64 {
 	return h.Sum64()
 }
 
+// check returns what is malformed in the command, or "".
 func (c *FinishPack) check() string {
 	// A new pack contains only live data, so it has no side file of dead occurrences.
 	for _, s := range c.Packs {

@@ -396,6 +396,7 @@ func (t *txn) unlinkRepos(connection string, gone []*Repo, keep time.Duration) {
 // maxRevisions bounds the revisions of a generation: HEAD, its branch, and 64 more.
 const maxRevisions = 66
 
+// check returns what is malformed in the command, or "".
 func (c *FinishIndex) check() string {
 	if len(c.Revisions) > maxRevisions {
 		return fmt.Sprintf("%d revisions, at most %d are allowed", len(c.Revisions), maxRevisions)

@@ -132,6 +132,7 @@ var commandKinds = []commandKind{
 	commandOf[RaiseLevel](90),
 }
 
+// kindOfCommand returns the row of a command.
 func kindOfCommand(c Command) (commandKind, error) {
 	t := reflect.TypeOf(c)
 	for _, k := range commandKinds {
@@ -142,6 +143,7 @@ func kindOfCommand(c Command) (commandKind, error) {
 	return commandKind{}, fmt.Errorf("catalog: no command of type %T", c)
 }
 
+// kindOfNumber returns the row with a number; false if this version does not know it.
 func kindOfNumber(n uint64) (commandKind, bool) {
 	for _, k := range commandKinds {
 		if k.number == n {

@@ -200,6 +200,7 @@ func (s *State) indexKey(k *Key) error {
 	return nil
 }
 
+// indexMember adds a member to the index by number, and refuses a number that two members have.
 func (s *State) indexMember(m *Member) error {
 	if _, taken := s.numbers.Get(m.Number); taken || m.Number == 0 || m.Number > s.meta.LastMember {
 		return fmt.Errorf("member %s has the number of another", m.ID)

@@ -211,6 +211,7 @@ func (t *txn) linkable(x *Identity) *Refusal {
 	return nil
 }
 
+// setIdentity stores an identity and updates the index by account.
 func (t *txn) setIdentity(x Identity) {
 	if old := t.identities.Get(x.Key()); old != nil {
 		x.Created = old.Created

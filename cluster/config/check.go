@@ -12,7 +12,8 @@ import (
 // checker collects the errors that a schema cannot express.
 type checker struct{ errs Errors }
 
-func (c *checker) addError(path, format string, args ...any) {
+// report adds an error at a path.
+func (c *checker) report(path, format string, args ...any) {
 	c.errs = append(c.errs, Error{path, fmt.Sprintf(format, args...)})
 }
 
@@ -37,10 +38,10 @@ func (f *File) check() Errors {
 		path := childPath("environmentOverrides", o.Name) + ".value"
 		c.checkToken(path, o.Token)
 		if strings.ContainsRune(o.Value, 0) {
-			c.addError(path, "It has a NUL character, which no environment variable can hold; remove it.")
+			c.report(path, "It has a NUL character, which no environment variable can hold; remove it.")
 		}
 		if err := checkVariable(o.Name, o.Value); o.Token == nil && err != nil {
-			c.addError(path, "%s", err)
+			c.report(path, "%s", err)
 		}
 	}
 
@@ -53,11 +54,11 @@ func (f *File) check() Errors {
 		c.checkToken(path+".privateKey", a.PrivateKey)
 
 		if a.DeploymentHostname == "" || strings.ContainsAny(a.DeploymentHostname, "/ @") || hasControlCharacter(a.DeploymentHostname) {
-			c.addError(path+".deploymentHostname", "It must be a host name without a scheme or a path, as github.com.")
+			c.report(path+".deploymentHostname", "It must be a host name without a scheme or a path, as github.com.")
 		}
 
 		if strings.TrimSpace(a.ID) == "" {
-			c.addError(path+".id", "It must not be empty; it is the id that the host shows for the app.")
+			c.report(path+".id", "It must not be empty; it is the id that the host shows for the app.")
 		}
 	}
 
@@ -72,6 +73,7 @@ func (f *File) check() Errors {
 	return c.errs
 }
 
+// checkConnection reports the errors of one connection.
 func (c *checker) checkConnection(conn Connection) {
 	s := conn.Shared()
 	path := childPath("connections", s.Name)
@@ -115,7 +117,7 @@ func (c *checker) checkConnection(conn Connection) {
 		if dir, ok := strings.CutPrefix(n.URL, "file://"); ok {
 			c.checkGlobs(path+".url", []string{dir})
 			if hasControlCharacter(n.URL) {
-				c.addError(path+".url", "It has a control character; remove it.")
+				c.report(path+".url", "It has a control character; remove it.")
 			}
 			return
 		}
@@ -128,9 +130,9 @@ func (c *checker) checkConnection(conn Connection) {
 func (c *checker) checkUserAndToken(path, user string, t *Token) {
 	switch {
 	case t != nil && user == "":
-		c.addError(path+".user", "It is required where there is a token; add the user name of the account.")
+		c.report(path+".user", "It is required where there is a token; add the user name of the account.")
 	case t == nil && user != "":
-		c.addError(path+".token", "It is required where there is a user; add the HTTP password of the account.")
+		c.report(path+".token", "It is required where there is a user; add the HTTP password of the account.")
 	}
 }
 
@@ -145,7 +147,7 @@ func (c *checker) checkURL(path, text string) {
 		return
 	}
 	if hasControlCharacter(text) {
-		c.addError(path, "It has a control character; remove it.")
+		c.report(path, "It has a control character; remove it.")
 		return
 	}
 
@@ -157,16 +159,16 @@ func (c *checker) checkURL(path, text string) {
 		if i := strings.LastIndex(reason, "\": "); i >= 0 {
 			reason = reason[i+3:]
 		}
-		c.addError(path, "It must be a URL: %s.", reason)
+		c.report(path, "It must be a URL: %s.", reason)
 	case u.Hostname() == "":
-		c.addError(path, "It must be a URL with a host name.")
+		c.report(path, "It must be a URL with a host name.")
 	}
 }
 
 // checkToken rejects text that is not the name of a variable. It is often the secret itself.
 func (c *checker) checkToken(path string, t *Token) {
 	if t != nil && (strings.ContainsRune(t.Env, '=') || strings.ContainsFunc(t.Env, unicode.IsSpace) || hasControlCharacter(t.Env)) {
-		c.addError(path+".env", "It must be the name of an environment variable, without = and blanks; the secret itself does not belong here.")
+		c.report(path+".env", "It must be the name of an environment variable, without = and blanks; the secret itself does not belong here.")
 	}
 }
 
@@ -180,28 +182,29 @@ func (c *checker) checkGlobs(path string, patterns []string) {
 		}
 
 		if hasControlCharacter(p) {
-			c.addError(at, "It has a control character; remove it.")
+			c.report(at, "It has a control character; remove it.")
 		} else if err := glob.Check(p); err != nil {
-			c.addError(at, "The glob is malformed: %s.", err)
+			c.report(at, "The glob is malformed: %s.", err)
 		}
 	}
 }
 
 func (c *checker) checkSize(path string, s Size) {
 	if s.Min != nil && s.Max != nil && *s.Min > *s.Max {
-		c.addError(path+".min", "It is larger than max, so every repository would be left out; exchange the two.")
+		c.report(path+".min", "It is larger than max, so every repository would be left out; exchange the two.")
 	}
 }
 
+// checkModel reports the errors of one language model.
 func (c *checker) checkModel(path string, m Model) {
 	c.checkURL(path+".baseUrl", m.BaseURL)
 	if strings.TrimSpace(m.Model) == "" {
-		c.addError(path+".model", "It must not be empty; it is the name under which the provider knows the model.")
+		c.report(path+".model", "It must not be empty; it is the name under which the provider knows the model.")
 	}
 
 	for _, part := range []struct{ name, value string }{{"region", m.Region}, {"resourceName", m.ResourceName}} {
 		if err := wantLabel(part.value); err != nil {
-			c.addError(childPath(path, part.name), "%s", err)
+			c.report(childPath(path, part.name), "%s", err)
 		}
 	}
 
@@ -228,12 +231,12 @@ func (c *checker) checkKeyTexts(path string, list []KeyText) {
 		at := childPath(path, k.Key)
 		c.checkToken(at, k.Token)
 		if hasControlCharacter(k.Value) {
-			c.addError(at, "It has a line break or another control character; remove it.")
+			c.report(at, "It has a line break or another control character; remove it.")
 		}
 
 		lower := strings.ToLower(k.Key)
 		if twin, ok := seen[lower]; ok && strings.HasSuffix(path, "headers") {
-			c.addError(at, "It is the same header as %s; remove one of the two.", twin)
+			c.report(at, "It is the same header as %s; remove one of the two.", twin)
 		}
 		seen[lower] = k.Key
 	}

@@ -81,6 +81,7 @@ func (e *Effects) addUnsafe(path, why string) { e.Unsafe = append(e.Unsafe, Erro
 
 const openAccess = "Everybody who reaches the API can read all indexed code, without a key."
 
+// addOverride adds an override to those that work or that have no effect.
 func (e *Effects) addOverride(o Override) {
 	path := childPath("environmentOverrides", o.Name)
 	if why := withoutEffect(o.Name); why != "" {
@@ -106,6 +107,7 @@ func (e *Effects) addProvider(p IdentityProvider) {
 	}
 }
 
+// addConnection adds what is unsafe in a connection.
 func (e *Effects) addConnection(c Connection) {
 	path := childPath("connections", c.Shared().Name)
 

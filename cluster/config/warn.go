@@ -18,7 +18,7 @@ func (f *File) addWarnings() {
 
 	for _, o := range f.Overrides {
 		if why := withoutEffect(o.Name); why != "" {
-			w.addError(childPath("environmentOverrides", o.Name), "%s", why)
+			w.report(childPath("environmentOverrides", o.Name), "%s", why)
 		}
 	}
 
@@ -26,7 +26,7 @@ func (f *File) addWarnings() {
 	for i, a := range f.Apps {
 		host := strings.ToLower(a.DeploymentHostname)
 		if hosts[host] {
-			w.addError(item("apps", i)+".deploymentHostname", "There is another app for this host; the first one is used where both are installed.")
+			w.report(item("apps", i)+".deploymentHostname", "There is another app for this host; the first one is used where both are installed.")
 		}
 		hosts[host] = true
 	}
@@ -43,24 +43,24 @@ func (f *File) ignoredProperties() Errors {
 		switch n := conn.(type) {
 		case *GitLab:
 			if n.All && isTooLargeForAll(n) {
-				c.addError(path+".all", "It is ignored for gitlab.com; name users, groups or projects.")
+				c.report(path+".all", "It is ignored for gitlab.com; name users, groups or projects.")
 			}
 		case *Bitbucket:
 			cloud := n.Deployment == Cloud
 			if n.All && cloud {
-				c.addError(path+".all", "It is ignored for cloud; name workspaces, projects or repos.")
+				c.report(path+".all", "It is ignored for cloud; name workspaces, projects or repos.")
 			}
 			if n.Exclude.Archived && cloud {
-				c.addError(path+".exclude.archived", "It is ignored for cloud, which does not say what is archived.")
+				c.report(path+".exclude.archived", "It is ignored for cloud, which does not say what is archived.")
 			}
 			if len(n.Workspaces) > 0 && !cloud {
-				c.addError(path+".workspaces", "It is ignored for server, which has projects only.")
+				c.report(path+".workspaces", "It is ignored for server, which has projects only.")
 			}
 		}
 	}
 	for i, m := range f.Models {
 		if m.Provider == Azure && m.BaseURL != "" && m.ResourceName != "" {
-			c.addError(item("models", i)+".resourceName", "It is ignored, because baseUrl is given.")
+			c.report(item("models", i)+".resourceName", "It is ignored, because baseUrl is given.")
 		}
 	}
 	return c.errs
@@ -68,27 +68,29 @@ func (f *File) ignoredProperties() Errors {
 
 // warnContext warns about unknown connections in a context, and about an empty context.
 func (c *checker) warnContext(f *File, x Context) {
-	// Not an error: the connection may come with the next version of the file.
 	path := childPath("contexts", x.Name)
-	known := func(property string, names []string) {
+
+	// An unknown connection is no error, because the next version of the file may add it.
+	warnUnknown := func(property string, names []string) {
 		for i, name := range names {
 			if f.Connection(name) == nil {
-				c.addError(item(childPath(path, property), i), "There is no connection called %s.", formatValue(name))
+				c.report(item(childPath(path, property), i), "There is no connection called %s.", formatValue(name))
 			}
 		}
 	}
-	known("includeConnections", x.IncludeConnections)
-	known("excludeConnections", x.ExcludeConnections)
+	warnUnknown("includeConnections", x.IncludeConnections)
+	warnUnknown("excludeConnections", x.ExcludeConnections)
 
 	if len(x.Include)+len(x.IncludeConnections)+len(x.IncludeTopics) == 0 {
-		c.addError(path, "It includes nothing; add include, includeConnections or includeTopics.")
+		c.report(path, "It includes nothing; add include, includeConnections or includeTopics.")
 	}
 }
 
+// warnConnection reports settings of a connection that are valid but probably mistakes.
 func (c *checker) warnConnection(conn Connection) {
 	path := childPath("connections", conn.Shared().Name)
 	if enforced := conn.Shared().EnforcePermissions; enforced != nil && *enforced {
-		c.addError(path+".enforcePermissions", "%s", byEnvironment)
+		c.report(path+".enforcePermissions", "%s", byEnvironment)
 	}
 
 	switch n := conn.(type) {
@@ -111,7 +113,7 @@ func (c *checker) warnConnection(conn Connection) {
 	case *AzureDevOps:
 		c.warnAddress(path, n.URL)
 		if n.Deployment == Server && hostOf(n.URL) == "dev.azure.com" {
-			c.addError(path+".url", "A server has a URL of its own; this is the one of the cloud.")
+			c.report(path+".url", "A server has a URL of its own; this is the one of the cloud.")
 		}
 		c.warnEmpty(path, n.Orgs, n.Projects, n.Repos)
 	case *Git:
@@ -122,7 +124,7 @@ func (c *checker) warnConnection(conn Connection) {
 // warnSecret warns about a URL with a secret in it.
 func (c *checker) warnSecret(path, address string) {
 	if secretIn(address) {
-		c.addError(path+".url", "It holds a user name or a password, which everyone who may read this file sees; use token where the kind has it.")
+		c.report(path+".url", "It holds a user name or a password, which everyone who may read this file sees; use token where the kind has it.")
 	}
 }
 
@@ -132,7 +134,7 @@ func (c *checker) warnAddress(path, address string) {
 
 	// Users copy the URL of an organisation from the browser.
 	if instead := ownersOf[hostOf(address)]; instead != "" && pathOf(address) != "" && apiPaths[pathOf(address)] == "" {
-		c.addError(path+".url", "It has a path, which %s does not: leave it out, and name owners in %s.", hostOf(address), instead)
+		c.report(path+".url", "It has a path, which %s does not: leave it out, and name owners in %s.", hostOf(address), instead)
 	}
 }
 
@@ -167,7 +169,7 @@ func (c *checker) warnEmpty(path string, lists ...[]string) {
 			return
 		}
 	}
-	c.addError(path, "It takes no repository; say which ones.")
+	c.report(path, "It takes no repository; say which ones.")
 }
 
 func (c *checker) warnGitLab(path string, n *GitLab) {
@@ -176,17 +178,18 @@ func (c *checker) warnGitLab(path string, n *GitLab) {
 	}
 }
 
+// warnBitbucket reports settings that the connection's kind of Bitbucket does not have.
 func (c *checker) warnBitbucket(path string, n *Bitbucket) {
 	cloud := n.Deployment == Cloud
 	if host := hostOf(n.URL); cloud && host != "bitbucket.org" && !strings.HasSuffix(host, ".bitbucket.org") {
-		c.addError(path+".deploymentType", "The URL is not that of the cloud; for a Bitbucket Data Center set deploymentType to server.")
+		c.report(path+".deploymentType", "The URL is not that of the cloud; for a Bitbucket Data Center set deploymentType to server.")
 	}
 
 	// In the cloud, projects belong to workspaces; on a server they do not.
 	form := func(name string, list []string, slashes int, want string) {
 		for i, s := range list {
 			if strings.Count(s, "/") != slashes {
-				c.addError(item(childPath(path, name), i), "It should have the form %s for %s.", want, n.Deployment)
+				c.report(item(childPath(path, name), i), "It should have the form %s for %s.", want, n.Deployment)
 			}
 		}
 	}

@@ -35,6 +35,7 @@ func Replace(path string, r io.Reader) (n int64, err error) {
 	return n, syncDir(filepath.Dir(path))
 }
 
+// syncDir syncs a directory, so that a rename in it survives a crash.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -148,6 +148,7 @@ func New(o Options) (*Gossip, error) {
 	return g, nil
 }
 
+// check returns an error if a required option is missing or malformed.
 func (o *Options) check() error {
 	switch {
 	case o.Node == "" || strings.ContainsAny(o.Node, " /") || len(o.Node) > 100:
@@ -204,6 +205,7 @@ func startName(node string, epoch uint64) string {
 	return node + "-" + strconv.FormatUint(epoch, 36)
 }
 
+// parseName parses a startName. ok is false if it is none.
 func parseName(s string) (node string, epoch uint64, ok bool) {
 	i := strings.LastIndexByte(s, '-')
 	if i <= 0 {

@@ -164,6 +164,7 @@ func newRing(self Peer, keys Keys, now func() time.Time) (*ring, error) {
 	return r, r.setKeys(keys)
 }
 
+// setKeys replaces the accepted cluster keys.
 func (r *ring) setKeys(keys Keys) error {
 	if len(keys) == 0 {
 		return errors.New("no cluster key")
@@ -197,6 +198,7 @@ func (r *ring) valid(k Key) bool {
 	return false
 }
 
+// setCluster sets the cluster in this node's certificates.
 func (r *ring) setCluster(id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -51,6 +51,7 @@ Exit status: 0 with an answer, 1 when there is none, 2 on an error.
 	return cmd
 }
 
+// run asks the question, prints the answer, and names the thread.
 func (f *askFlags) run(cmd *cobra.Command, c *client, args []string) error {
 	body := map[string]any{"query": strings.Join(args, " ")}
 	if f.repos != nil {

@@ -189,6 +189,7 @@ func printSyncs(w io.Writer, syncs []operate.Listing, now time.Time) error {
 	})
 }
 
+// printConnections prints a table of connections, and below it what each has to report.
 func printConnections(w io.Writer, all []operate.ConnectionStatus, now time.Time) error {
 	err := table(w, "CONNECTION\tTYPE\tSTATE\tREPOSITORIES\tLISTED\tNEXT\tPUSHES BY\tHOST", all, func(k operate.ConnectionStatus) string {
 		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", k.Name, k.Type, connectionState(&k), connectionCounts(&k), clockTime(k.SyncedAt, now, "never"), clockTime(k.NextAt, now, "now"), pushWays(&k, now), credentialText(&k, now))

@@ -174,6 +174,7 @@ func openFiles() (uint64, error) {
 	return files.Cur, err
 }
 
+// diskRoom returns the free and all bytes of a directory's volume.
 func diskRoom(dir string) (free, all uint64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(filepath.Clean(dir), &s); err != nil {

@@ -22,6 +22,7 @@ type listing[T any] struct {
 	instead func(cmd *cobra.Command, c *client) (did bool, err error)
 }
 
+// command returns the command.
 func (l listing[T]) command(getenv func(string) string) *cobra.Command {
 	var asJSON bool
 	cmd := clientCommand(getenv, naming{}, &cobra.Command{Use: l.use, Short: l.short, Args: cobra.NoArgs}, func(cmd *cobra.Command, c *client, _ []string) error {

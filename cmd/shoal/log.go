@@ -14,6 +14,7 @@ func durationsAsText(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
+// logger returns the logger that the flags describe.
 func (f *serveFlags) logger() (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {

@@ -94,6 +94,7 @@ Exit status: 0 when something was found, 1 when nothing was, 2 on an error.
 	return cmd
 }
 
+// run runs the search and prints the result.
 func (f *searchFlags) run(cmd *cobra.Command, c *client, args []string) error {
 	// An empty query would find everything, which nobody wants.
 	query := strings.Join(args, " ")

@@ -284,6 +284,7 @@ func offlineFlags(cmd *cobra.Command, getenv func(string) string, dataDir *strin
 	cmd.Flags().StringVar(dataDir, "data-dir", cmp.Or(getenv("SHOAL_DATA_DIR"), "./data"), "data directory of the stopped node [SHOAL_DATA_DIR]")
 }
 
+// printRecovered prints what a new cluster has, and what the operator must check.
 func printRecovered(w io.Writer, r *cluster.Recovered) {
 	fmt.Fprintf(w, "node %s is cluster %s (before: %s) with the catalog up to entry %d\n", r.Node, r.Cluster, r.Before, r.Index)
 	for _, id := range r.Removed {

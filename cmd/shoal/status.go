@@ -118,6 +118,7 @@ func watchStatus(ctx context.Context, c *client, w io.Writer) error {
 	}
 }
 
+// printStatus prints a status for people.
 func printStatus(w io.Writer, s *node.StatusResponse) {
 	// A node of an older version sends no verdict.
 	if s.Verdict.Sentence != "" {

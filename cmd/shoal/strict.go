@@ -42,6 +42,7 @@ func runGroup(cmd *cobra.Command, args []string) error {
 	return unknownCommand(cmd, args[0])
 }
 
+// unknownCommand returns the error for an unknown subcommand, with similar names.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	// Do not list hidden commands.
 	var known []string

@@ -60,6 +60,7 @@ func (f *serveFlags) tryPorts(ctx context.Context) error {
 	return nil
 }
 
+// tryCertificate checks that the certificate and its key can be loaded.
 func (f *serveFlags) tryCertificate(context.Context) error {
 	if f.tlsCert == "" {
 		return nil
@@ -73,6 +74,7 @@ func (f *serveFlags) tryCertificate(context.Context) error {
 // leastMetricsKey is the shortest key for metrics, in bytes.
 const leastMetricsKey = 16
 
+// tryMetricsKey checks that the key for metrics can be read and is long enough.
 func (f *serveFlags) tryMetricsKey(context.Context) error {
 	if f.metricsKey == "" {
 		return nil

@@ -78,6 +78,7 @@ func newUserChange(getenv func(string) string, use, short, done string, body map
 	})
 }
 
+// changeUser sends a change of an account, and prints that it is done.
 func changeUser(cmd *cobra.Command, c *client, user string, body map[string]any, done string) error {
 	var u account.UserInfo
 	if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(user), body, &u); err != nil {

@@ -93,6 +93,7 @@ func (l *Line) setActor(a catalog.Actor) {
 	l.setMetadata("credential", oneLine(a.Key))
 }
 
+// setMetadata sets an entry of Metadata, unless the value is "".
 func (l *Line) setMetadata(name, value string) {
 	if value == "" {
 		return

@@ -200,7 +200,7 @@ func (c *Copier) forgetUnwanted(view *catalog.View, w *work) {
 		}
 	}
 
-	// Look for removed repositories only if there are some.
+	// With more entries than repositories, some repositories were removed.
 	if len(c.fresh) > view.RepoCount() {
 		for id := range c.fresh {
 			if view.Repo(id) == nil {

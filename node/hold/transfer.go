@@ -285,6 +285,7 @@ func (t *Transfers) acquireInSlot(ctx context.Context) (leave func(), err error)
 	return func() { <-t.in }, nil
 }
 
+// acquireSlot takes one of the slots, and waits for it until ctx ends.
 func acquireSlot(ctx context.Context, slots chan struct{}) error {
 	select {
 	case slots <- struct{}{}:

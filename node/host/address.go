@@ -110,6 +110,7 @@ func budgetKey(token *config.Token) string {
 	return token.String()
 }
 
+// toLower returns the strings in lower case.
 func toLower(in []string) []string {
 	var out []string
 	for _, s := range in {
@@ -118,6 +119,7 @@ func toLower(in []string) []string {
 	return out
 }
 
+// visibilityOf returns the visibility of a repository; internal wins over private.
 func visibilityOf(private, internal bool) Visibility {
 	switch {
 	case internal:

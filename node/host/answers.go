@@ -133,6 +133,7 @@ func (a *Answers) get(name string) *cachedAnswer {
 	return answer
 }
 
+// readAnswer reads and checks the file of a cached answer.
 func readAnswer(path string) (*cachedAnswer, error) {
 	f, err := os.Open(path)
 	if err != nil {

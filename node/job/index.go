@@ -424,6 +424,7 @@ func (x *indexer) symbolize(ctx context.Context, a *attempt, in *input, built []
 	return x.publish(ctx, a, in.fin, built, false)
 }
 
+// logIndexed logs the size of a new generation, and how long it took.
 func (x *indexer) logIndexed(a *attempt, repo *catalog.Repo, built []shard.Built, began time.Time) {
 	var docs int
 	var text, bytes int64

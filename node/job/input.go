@@ -78,6 +78,8 @@ func sameBuild(a, b string) bool {
 	return optionsPart(a) == optionsPart(b) && a[strings.LastIndexByte(a, '.')+1:] == b[strings.LastIndexByte(b, '.')+1:]
 }
 
+// hashParts returns a hash of several strings. The length of each is hashed, too, so that no two
+// lists share one.
 func hashParts(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {

@@ -95,6 +95,7 @@ func (w *chat) requestBody(r *Request) ([]byte, error) {
 	return json.Marshal(body)
 }
 
+// jsonText returns a string as JSON.
 func jsonText(s string) json.RawMessage {
 	b, err := json.Marshal(s)
 	if err != nil {

@@ -256,6 +256,7 @@ func textOf(raw json.RawMessage) string {
 	return string(raw)
 }
 
+// clip puts a text on one line and cuts it to maxErrorText.
 func clip(text string) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
 	if len(text) > maxErrorText {

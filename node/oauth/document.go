@@ -294,6 +294,7 @@ var builtInDocuments = map[string]Client{
 	},
 }
 
+// builtIn returns the built-in document with a URL, or nil.
 func builtIn(id string) *Client {
 	c, ok := builtInDocuments[id]
 	if !ok {

@@ -20,6 +20,7 @@ func (s *Server) allowed(hosts ...string) bool {
 	return !slices.ContainsFunc(hosts, func(host string) bool { return !matches(globs, host) })
 }
 
+// matches reports whether one of the globs matches a host.
 func matches(globs []string, host string) bool {
 	name := host
 	// Ignore the port.
