@@ -18,7 +18,7 @@ var unmissed = map[string]string{
 	"ask.(*models).configured":       "it asks only whether there is a viewer; models are the same for all",
 	"browse.(*Browser).answering":    "it chooses a node for a repository that a read has let through",
 	"browse.(*Browser).repo":         "it makes links of what a read has let through",
-	"operate.(*Queue).jobsOf":        "in some worlds no job that is asked for is of a hidden repository",
+	"operate.(*Queue).viewJobs":      "in some worlds no job that is asked for is of a hidden repository",
 	"search.(*Searcher).toolRoot":    "it looks for the name of a revision; the search behind it asks the gate itself",
 	"search.(*Searcher).besideIndex": "it looks for revisions to compare with; the scan and the search behind it ask the gate themselves",
 	"search.(*ranking).order":        "it looks up commits of files that were found",

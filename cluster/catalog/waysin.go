@@ -211,7 +211,7 @@ func (t *txn) linkable(x *Identity) *Refusal {
 	return nil
 }
 
-// setIdentity stores an identity and updates the index by account.
+// setIdentity links an identity to an account. It keeps the time at which the identity was first linked.
 func (t *txn) setIdentity(x Identity) {
 	if old := t.identities.Get(x.Key()); old != nil {
 		x.Created = old.Created

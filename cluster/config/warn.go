@@ -178,7 +178,7 @@ func (c *checker) warnGitLab(path string, n *GitLab) {
 	}
 }
 
-// warnBitbucket reports settings that the connection's kind of Bitbucket does not have.
+// warnBitbucket reports a URL, and names of projects and repositories, that do not fit the deployment type.
 func (c *checker) warnBitbucket(path string, n *Bitbucket) {
 	cloud := n.Deployment == Cloud
 	if host := hostOf(n.URL); cloud && host != "bitbucket.org" && !strings.HasSuffix(host, ".bitbucket.org") {
