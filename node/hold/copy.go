@@ -217,7 +217,7 @@ func (c *Copier) confirmHeld(ctx context.Context, w *work) {
 		h, g := min(len(w.held), confirmMax), min(len(w.giveUps), confirmMax)
 		cmd := &catalog.Confirm{Node: c.cluster.Self(), Epoch: c.cluster.Epoch(), Held: w.held[:h], Lost: w.giveUps[:g]}
 		if _, err := c.cluster.Propose(ctx, cmd); err != nil {
-			return // the next look finds it again
+			return // the next copyMissing finds it again
 		}
 		w.held, w.giveUps = w.held[h:], w.giveUps[g:]
 	}

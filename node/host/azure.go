@@ -127,11 +127,12 @@ func (a *azure) listTarget(name, org string, parts ...string) target {
 
 // getLatest calls with the newest API version that the server knows.
 func (a *azure) getLatest(ctx context.Context, into any, parts ...string) error {
-	return a.askAt(ctx, []string{"7.1", "6.0", "5.0"}, into, parts...)
+	return a.getWithVersions(ctx, []string{"7.1", "6.0", "5.0"}, into, parts...)
 }
 
-// askAt calls with the first of the versions that the server knows.
-func (a *azure) askAt(ctx context.Context, versions []string, into any, parts ...string) error {
+// getWithVersions makes a call with the first of the API versions that the server knows. A server
+// answers 400 to an unknown one.
+func (a *azure) getWithVersions(ctx context.Context, versions []string, into any, parts ...string) error {
 	var err error
 	for _, version := range versions {
 		_, err = a.get(ctx, a.at(url.Values{"api-version": {version}}, parts...), into)

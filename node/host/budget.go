@@ -68,7 +68,7 @@ type Allowance struct {
 	Scopes    []string  // what the credential may do, as the host names it; empty: unknown
 }
 
-// snapshot returns the state of the budget.
+// snapshot returns what the host has announced, and until when calls wait.
 func (b *budget) snapshot() Allowance {
 	b.mu.Lock()
 	defer b.mu.Unlock()

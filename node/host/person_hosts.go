@@ -324,7 +324,7 @@ func (a *ownAzure) Who(ctx context.Context) (subject string, err error) {
 				Descriptor string `json:"subjectDescriptor"`
 			} `json:"authenticatedUser"`
 		}
-		if err := a.askAt(ctx, []string{"7.1-preview.1", "5.0-preview.1"}, &data, org, "_apis", "connectionData"); err != nil {
+		if err := a.getWithVersions(ctx, []string{"7.1-preview.1", "5.0-preview.1"}, &data, org, "_apis", "connectionData"); err != nil {
 			return err
 		}
 

@@ -41,7 +41,7 @@ func enqueueCollections(p *planner) {
 		if !p.mayEnqueue(p.in.View.Job(catalog.JobCollect, subject), p.settings.ReindexInterval) {
 			continue
 		}
-		if !p.add(&catalog.EnqueueJob{Kind: catalog.JobCollect, Subject: subject}) {
+		if !p.addIfRoom(&catalog.EnqueueJob{Kind: catalog.JobCollect, Subject: subject}) {
 			return
 		}
 	}

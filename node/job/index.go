@@ -54,7 +54,7 @@ func enqueueIndexes(p *planner) {
 		subject := catalog.RepoSubject(r.ID)
 		j := p.in.View.Job(catalog.JobIndex, subject)
 		due := p.mayEnqueue(j, p.settings.ReindexInterval) && (!r.Indexed() || p.dataLost(r))
-		if due && !p.add(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: subject}) {
+		if due && !p.addIfRoom(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: subject}) {
 			return
 		}
 	}

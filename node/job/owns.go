@@ -66,7 +66,7 @@ func enqueueAccountSyncs(p *planner) {
 		if refused || !due || !p.mayEnqueue(p.in.View.Job(catalog.JobAccountSync, key), rest) {
 			continue
 		}
-		if !p.add(&catalog.EnqueueJob{Kind: catalog.JobAccountSync, Subject: key}) {
+		if !p.addIfRoom(&catalog.EnqueueJob{Kind: catalog.JobAccountSync, Subject: key}) {
 			return
 		}
 	}
@@ -84,7 +84,7 @@ func ageOldLists(p *planner, before time.Time) bool {
 		}
 	}
 	for batch := range slices.Chunk(old, ageBatch) {
-		if !p.add(&catalog.AgeAccess{Before: before, Readers: batch}) {
+		if !p.addIfRoom(&catalog.AgeAccess{Before: before, Readers: batch}) {
 			return false
 		}
 	}

@@ -95,8 +95,8 @@ func enqueuePacks(p *planner) {
 		if !p.mayEnqueue(j, p.settings.ReindexInterval) || len(choosePack(classes[subject], settled)) == 0 {
 			continue
 		}
-		if !p.add(&catalog.EnqueueJob{Kind: catalog.JobPack, Subject: subject}) {
-			return // the plan is full
+		if !p.addIfRoom(&catalog.EnqueueJob{Kind: catalog.JobPack, Subject: subject}) {
+			return
 		}
 	}
 }

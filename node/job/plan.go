@@ -63,8 +63,8 @@ func newPlanner(ks kinds, in Input) *planner {
 	}
 }
 
-// add appends a command to the plan. It returns false if the plan is full.
-func (p *planner) add(c catalog.Command) bool {
+// addIfRoom appends a command to the plan, or returns false if the plan is full.
+func (p *planner) addIfRoom(c catalog.Command) bool {
 	if len(p.out) >= maxCommands {
 		return false
 	}
@@ -106,7 +106,7 @@ func (p *planner) mayEnqueue(j *catalog.Job, retry time.Duration) bool {
 func (p *planner) revoke() {
 	for j := range p.in.View.JobsOf(catalog.JobRunning) {
 		if why := p.revokeReason(j); why != "" {
-			p.add(&catalog.RevokeJob{Kind: j.Kind, Subject: j.Subject, Fence: j.Fence, Reason: why, NotBefore: p.in.Now})
+			p.addIfRoom(&catalog.RevokeJob{Kind: j.Kind, Subject: j.Subject, Fence: j.Fence, Reason: why, NotBefore: p.in.Now})
 			continue
 		}
 		p.countRunning(j.Node, j.Kind)
@@ -206,7 +206,7 @@ func (p *planner) grantJob(k *Kind, j *catalog.Job) (full bool) {
 		return false
 	}
 
-	p.add(&catalog.GrantJob{
+	p.addIfRoom(&catalog.GrantJob{
 		Kind:     j.Kind,
 		Subject:  j.Subject,
 		Node:     n.ID,

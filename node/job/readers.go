@@ -62,7 +62,7 @@ func enqueueReaderSyncs(p *planner) {
 		switch {
 		case !p.mayEnqueue(p.in.View.Job(catalog.JobRepoSync, catalog.RepoSubject(repo.ID)), rest):
 		case last == nil:
-			if !p.add(&catalog.EnqueueJob{Kind: catalog.JobRepoSync, Subject: catalog.RepoSubject(repo.ID)}) {
+			if !p.addIfRoom(&catalog.EnqueueJob{Kind: catalog.JobRepoSync, Subject: catalog.RepoSubject(repo.ID)}) {
 				return
 			}
 		case p.elapsed(last.At, rest):
@@ -71,12 +71,12 @@ func enqueueReaderSyncs(p *planner) {
 	}
 
 	for batch := range slices.Chunk(stale, ageBatch) {
-		if !p.add(&catalog.AgeAccess{Before: old, Repos: batch}) {
+		if !p.addIfRoom(&catalog.AgeAccess{Before: old, Repos: batch}) {
 			return
 		}
 	}
 	for _, id := range again {
-		if !p.add(&catalog.EnqueueJob{Kind: catalog.JobRepoSync, Subject: catalog.RepoSubject(id)}) {
+		if !p.addIfRoom(&catalog.EnqueueJob{Kind: catalog.JobRepoSync, Subject: catalog.RepoSubject(id)}) {
 			return
 		}
 	}

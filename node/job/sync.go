@@ -75,7 +75,7 @@ func enqueueSyncs(p *planner) {
 		if !ended || p.in.Now.Before(NextSync(p.settings, c, j)) {
 			continue
 		}
-		if !p.add(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: c.Name}) {
+		if !p.addIfRoom(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: c.Name}) {
 			return
 		}
 	}
