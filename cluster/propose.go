@@ -383,7 +383,7 @@ func (p *proposer) syncOnce(ctx context.Context) (uint64, error) {
 		return p.replica.leaderIndex(ctx)
 	}
 
-	// Stop waiting when the leadership changes: the answer would be of no use.
+	// Stop waiting when the leadership changes, because the answer would not count.
 	ctx, cancel := p.whileSameLeader(ctx)
 	defer cancel()
 

@@ -110,7 +110,7 @@ func (g *Gossip) searchAddresses(ctx context.Context) (addrs []string, alone boo
 		addrs = append(addrs, g.lookup(ctx, j)...)
 	}
 
-	// Drop addresses of live nodes: joining them again has no use.
+	// Skip the addresses of live nodes.
 	alone = len(alive) <= 1 // this node is one of them
 	slices.Sort(addrs)
 	addrs = slices.Compact(addrs)

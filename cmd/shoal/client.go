@@ -145,7 +145,7 @@ func (f *clientFlags) client() (*client, error) {
 		base: strings.TrimSuffix(f.url, "/"),
 		key:  f.key,
 		hint: "on a node's host its user and root need no key: leave --url out there",
-		http: &http.Client{Timeout: patience, Transport: transport},
+		http: &http.Client{Timeout: answerTimeout, Transport: transport},
 	}, nil
 }
 
@@ -171,15 +171,15 @@ func (f *clientFlags) fromContext() error {
 	return nil
 }
 
-// patience is how long a command waits for an answer.
-const patience = 10 * time.Minute
+// answerTimeout is how long a command waits for an answer.
+const answerTimeout = 10 * time.Minute
 
 // localClient makes a client of the node on this host.
 func (f *clientFlags) localClient() *client {
 	dir, hint := f.socketDir()
 	// Without a socket, a node may still listen on the usual port, and accept a key.
 	if dir == "" {
-		return &client{base: usualURL, key: f.key, hint: hint, http: &http.Client{Timeout: patience}}
+		return &client{base: usualURL, key: f.key, hint: hint, http: &http.Client{Timeout: answerTimeout}}
 	}
 
 	// Every connection goes to the socket, so the URL's host does not matter.
@@ -188,7 +188,7 @@ func (f *clientFlags) localClient() *client {
 		base: "http://localhost",
 		name: "the node of " + dir,
 		key:  f.key,
-		http: &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: dial}},
+		http: &http.Client{Timeout: answerTimeout, Transport: &http.Transport{DialContext: dial}},
 	}
 }
 

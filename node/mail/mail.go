@@ -19,8 +19,8 @@ import (
 	gomail "github.com/wneessen/go-mail"
 )
 
-// patience is how long a mail server may take for one letter: an owner waits for it.
-const patience = 15 * time.Second
+// serverTimeout is how long a mail server may take for one letter: an owner waits for it.
+const serverTimeout = 15 * time.Second
 
 // Sender sends letters by one mail server. It is safe for concurrent use.
 type Sender struct {
@@ -94,7 +94,7 @@ type Letter struct {
 
 // Send hands a letter to the server. A password travels by TLS alone.
 func (s *Sender) Send(ctx context.Context, l Letter) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	msg := gomail.NewMsg()
 	if err := errors.Join(msg.From(s.from), msg.To(l.To)); err != nil {
@@ -114,7 +114,7 @@ func (s *Sender) Send(ctx context.Context, l Letter) error {
 }
 
 func (s *Sender) client() (*gomail.Client, error) {
-	options := []gomail.Option{gomail.WithPort(s.port), gomail.WithTimeout(patience), gomail.WithTLSPolicy(gomail.TLSOpportunistic)}
+	options := []gomail.Option{gomail.WithPort(s.port), gomail.WithTimeout(serverTimeout), gomail.WithTLSPolicy(gomail.TLSOpportunistic)}
 	if s.user != "" {
 		password := s.password
 		if s.passwordFile != "" {
