@@ -159,7 +159,7 @@ func cutOff(t *testing.T) (f *testNodes, c *linkCutter, victim *testNode) {
 
 // After a partition the leader is heard at once, but its entries come later. Until then the age
 // stays as it was.
-func TestCatalogAge_staysAfterAPartitionUntilEntriesAreApplied(t *testing.T) {
+func TestCatalogAge_staysHighAfterAPartitionUntilEntriesAreApplied(t *testing.T) {
 	t.Parallel()
 	f, cutter, victim := cutOff(t)
 	cutter.cut(slices.Index(f.n, victim), victim.ClusterAddr())

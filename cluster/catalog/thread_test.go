@@ -43,7 +43,7 @@ func TestBeginTurn_allowsOneRunningTurnPerThread(t *testing.T) {
 	}
 }
 
-func TestBeginTurn_limitsConcurrentQuestions(t *testing.T) {
+func TestBeginTurn_refusesTooManyConcurrentQuestions(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	for _, tt := range []struct {

@@ -56,7 +56,7 @@ func TestCertificate_carriesTheNodesIdentity(t *testing.T) {
 	}
 }
 
-func TestFrames_areReadBackAndBounded(t *testing.T) {
+func TestFrames_areReadBackAndTooLargeOnesRefused(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 1, 1 << 16, 1<<16 + 1, 1 << 20} {
 		body := bytes.Repeat([]byte("a"), size)

@@ -117,7 +117,7 @@ func TestCallAnew_opensANewConnection(t *testing.T) {
 	}
 }
 
-func TestRemoteErrors_keepTheirKind(t *testing.T) {
+func TestRemoteErrors_haveTheSameKindAtTheCaller(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")

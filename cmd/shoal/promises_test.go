@@ -42,7 +42,7 @@ var promises = map[string]map[string]string{
 		"another site decides, or frames the page":                         "TestConsentPage_showsTheAgentAndTakesOnlyItsOwnForm TestConsent_isDecidedOnlyByThePersonAsked",
 		"a program with a key lets in agents that outlive it":              "TestConsentPage_showsTheAgentAndTakesOnlyItsOwnForm TestConsent_endsWithAccountOrKey TestAgentAccess_endsWithTheKeyOfItsSignIn",
 		"authorization servers are mixed up":                               "TestAuthorize_refusesInvalidRequests",
-		"a client's document is at an address inside the network":          "TestClientDocument_refusesUnsafeAddresses TestClientDocument_isFetchedOnlyFromPublicAddresses TestClientDocument_isFetchedOnlyForSignedInPeople TestClientDocuments_limitFetchesAndMemory TestClientDocument_refusesInvalidOnes",
+		"a client's document is at an address inside the network":          "TestClientDocument_refusesUnsafeAddresses TestClientDocument_isFetchedOnlyFromPublicAddresses TestClientDocument_isFetchedOnlyForSignedInPeople TestClientDocuments_aboveTheLimitsAreNeitherFetchedNorStored TestClientDocument_refusesInvalidOnes",
 		"strangers fill the log or the memory with clients":                "TestOAuthRequestsOfStrangers_writeNothingToTheRaftLog TestAgentRegistration_isRateLimited",
 		"a page uses the tools through a visitor's browser":                "TestCrossOriginPage_learnsNothingThatNeedsACookie",
 		"somebody who has left still has agents":                           "TestAgentAccess_endsWithAccountConsentOrClient TestPutConsent_refusedAfterAccountChange",

@@ -83,7 +83,7 @@ func TestScrubber_reachesEveryFileDespiteRestarts(t *testing.T) {
 }
 
 // Large files are read at a limited rate, however few there are.
-func TestScrubber_limitsTheRateOfLargeFiles(t *testing.T) {
+func TestScrubber_waitsLongerBeforeLargeFiles(t *testing.T) {
 	t.Parallel()
 	if got, want := scrubWait(1_000_000, scrubRate*60), time.Minute; got != want {
 		t.Errorf("before a file of a minute's bytes: %v, want %v", got, want)

@@ -125,7 +125,7 @@ func unescaped(answers map[string]string) map[string]string {
 
 // A request for an unchanged page sends its version, so that GitHub does not count it. The cached
 // answer also leads to later pages, which a look that failed had not read.
-func TestChangedRepositories_anUnchangedPageLeadsToTheNext(t *testing.T) {
+func TestChangedRepositories_anUnchangedPageDoesNotEndTheList(t *testing.T) {
 	t.Parallel()
 	sent, same, fails := 0, 0, true
 	s := newGiteaServer(t)

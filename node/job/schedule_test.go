@@ -230,7 +230,7 @@ func TestJobPlanner_runsOnlyOnTheLeader(t *testing.T) {
 }
 
 // A new leader gives a silent node the full time.
-func TestJobPlanner_aNewLeaderGivesASilentNodeTime(t *testing.T) {
+func TestJobPlanner_aNewLeaderDoesNotRevokeJobsOfASilentNodeAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := counting(t, 2, Kind{Job: count, Timeout: always(time.Hour)}, "x")

@@ -58,7 +58,7 @@ func TestMissingRepository_isLookedUpOnceAndRests(t *testing.T) {
 
 // After an ordinary failure polls go on before the back-off ends: the full disk may have room
 // again.
-func TestPolling_doesNotRestAfterAnOrdinaryFailure(t *testing.T) {
+func TestPolling_continuesAfterAnOrdinaryFailure(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	w.Pass(3 * time.Hour)

@@ -130,7 +130,7 @@ func TestClientDocument_refusesUnsafeAddresses(t *testing.T) {
 	}
 }
 
-func TestClientDocuments_limitFetchesAndMemory(t *testing.T) {
+func TestClientDocuments_aboveTheLimitsAreNeitherFetchedNorStored(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 1)
 	p := w.nodes[0]
