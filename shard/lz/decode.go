@@ -13,7 +13,7 @@ import "encoding/binary"
 func Decode(dst, block, dict []byte) error { return decode(dst, block, dict, true) }
 
 // decode does the work of Decode. If fast is set, it leaves common sequences to decodeCommon, which
-// is assembly on amd64. Tests compare the result with that of the portable code, without fast.
+// does not check each byte. Tests compare the result with that of the careful code, without fast.
 //
 // Before each round of the loop, r is the offset of the next record and l that of the next literal
 // in the block, and the first o bytes of dst are decoded:
