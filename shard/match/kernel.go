@@ -2,6 +2,7 @@ package match
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/bits"
 )
 
@@ -44,70 +45,158 @@ func (s *byteSet) has(b byte) bool {
 	return b < 0x80 && s.table.buckets(b) != 0 || b >= 0x80 && s.high != 0
 }
 
+// The portable kernels look at eight bytes of text at once, in a word. ones has the lowest bit of
+// each byte, tops the highest.
+const (
+	ones = 0x0101010101010101
+	tops = 0x8080808080808080
+)
+
+// wordAt returns the eight bytes at 8*i of a block.
+func wordAt(block *[64]byte, i int) uint64 { return binary.LittleEndian.Uint64(block[8*(i&7):]) }
+
+// packBits returns the lowest bits of the eight bytes of w in one byte. All other bits of w must be
+// zero: each of the eight summands of the product moves one bit to its place in the highest byte.
+func packBits(w uint64) uint64 { return w * 0x0102040810204080 >> 56 }
+
+// bitsOfZeros returns bit i if byte i of w is zero.
+func bitsOfZeros(w uint64) uint64 {
+	// Adding 0x7f to the lower seven bits of a byte sets its highest one, unless they are all zero.
+	nonZero := (w&^tops + ^uint64(tops)) | w
+	return packBits(^nonZero & tops >> 7)
+}
+
 // findPairsPortable sets bit i of dst[k] if the pair is at byte 64k+i of a and b. Bit k of the
 // result says that dst[k] is not zero.
 func findPairsPortable(dst *[64]uint64, a, b []byte, blocks int, p *pair) (any uint64) {
-	clear(dst[:blocks])
-
-	// Search for b1, and for its capital if case is ignored.
-	variants := [2]byte{p.b1, p.b1 &^ p.f1}
-	n := 1
-	if p.f1 != 0 {
-		n = 2
+	if p.f1 == 0 {
+		return findExactPairs(dst, a[:64*blocks], b, p)
 	}
 
-	for _, want := range variants[:n] {
-		for i := 0; i < 64*blocks; i++ {
-			skip := bytes.IndexByte(a[i:64*blocks], want)
-			if skip < 0 {
-				break
-			}
-			i += skip
-
-			if b[i]|p.f2 == p.b2 {
-				dst[i>>6] |= 1 << (i & 63)
-				any |= 1 << (i >> 6)
-			}
-		}
-	}
-	return any
-}
-
-// findSetPortable sets bit i of dst[k] if byte 64k+i is in the set. Before each k,
-//
-//	dst[:k] is done, and bit j of any = (dst[j] != 0) for j < k
-func findSetPortable(dst *[64]uint64, src []byte, blocks int, s *byteSet) (any uint64) {
+	b1, f1, b2, f2 := uint64(p.b1)*ones, uint64(p.f1)*ones, uint64(p.b2)*ones, uint64(p.f2)*ones
 	for k := range blocks {
-		// Each word is written whole, so dst need not be cleared before.
-		var w uint64
-		for i, b := range src[64*k : 64*k+64] {
-			if s.has(b) {
-				w |= 1 << i
-			}
+		first, second := (*[64]byte)(a[64*k:]), (*[64]byte)(b[64*k:])
+
+		// A byte that is zero in w is a hit. Subtracting one sets the highest bit of the lowest such byte.
+		var some uint64
+		for i := range 8 {
+			w := (wordAt(first, i) | f1 ^ b1) | (wordAt(second, i) | f2 ^ b2)
+			some |= (w - ones) &^ w
 		}
 
-		dst[k] = w
-		if w != 0 {
+		var found uint64
+		if some&tops != 0 {
+			for i := range 8 {
+				w := (wordAt(first, i) | f1 ^ b1) | (wordAt(second, i) | f2 ^ b2)
+				found = found>>8 | bitsOfZeros(w)<<56
+			}
+		}
+		if dst[k] = found; found != 0 {
 			any |= 1 << k
 		}
 	}
 	return any
 }
 
+// findExactPairs is findPairsPortable for a first byte that has no other case. Searching for it is
+// fast on most machines, and it is the rarer one.
+func findExactPairs(dst *[64]uint64, a, b []byte, p *pair) (any uint64) {
+	clear(dst[:len(a)/64])
+	for i := 0; ; i++ {
+		skip := bytes.IndexByte(a[i:], p.b1)
+		if skip < 0 {
+			return any
+		}
+		if i += skip; b[i]|p.f2 == p.b2 {
+			dst[i>>6] |= 1 << (i & 63)
+			any |= 1 << (i >> 6)
+		}
+	}
+}
+
+// asciiRange is a range of bytes below 0x80, for words. In a byte below 0x80, adding from sets the
+// highest bit if the byte is in the range or after it, and adding after does if it is after it.
+type asciiRange struct{ from, after uint64 }
+
+// ranges returns the bytes of the set that are below 0x80.
+func (s *byteSet) ranges(list []asciiRange) []asciiRange {
+	// Bit i of row h says that the set has the byte 16h+i.
+	lo1, lo2 := binary.LittleEndian.Uint64(s.table.lo[:8]), binary.LittleEndian.Uint64(s.table.lo[8:])
+	var rows [2]uint64
+	for h := range 8 {
+		rows[h/4] |= (packBits(lo1>>h&ones) | packBits(lo2>>h&ones)<<8) << (h % 4 * 16)
+	}
+
+	for half, row := range rows {
+		for row != 0 {
+			first := bits.TrailingZeros64(row)
+			end := first + bits.TrailingZeros64(^(row >> first))
+			row &^= 1<<end - 1
+			first, end = first+64*half, end+64*half
+			list = append(list, asciiRange{from: uint64(0x80-first) * ones, after: uint64(0x80-end) * ones})
+		}
+	}
+	return list
+}
+
+// findSetPortable sets bit i of dst[k] if byte 64k+i is in the set.
+func findSetPortable(dst *[64]uint64, src []byte, blocks int, s *byteSet) (any uint64) {
+	var buf [8]asciiRange
+	ranges := s.ranges(buf[:0])
+	for k := range blocks {
+		block := (*[64]byte)(src[64*k:])
+		var found uint64
+		for i := 0; i < 8; i += 4 {
+			// Four words at once, so that a range is read once for 32 bytes.
+			w0, w1, w2, w3 := wordAt(block, i), wordAt(block, i+1), wordAt(block, i+2), wordAt(block, i+3)
+			l0, l1, l2, l3 := w0&^tops, w1&^tops, w2&^tops, w3&^tops
+			var in0, in1, in2, in3 uint64
+			for _, r := range ranges {
+				in0 |= (l0 + r.from) &^ (l0 + r.after)
+				in1 |= (l1 + r.from) &^ (l1 + r.after)
+				in2 |= (l2 + r.from) &^ (l2 + r.after)
+				in3 |= (l3 + r.from) &^ (l3 + r.after)
+			}
+			in0, in1, in2, in3 = in0&^w0|w0&s.high, in1&^w1|w1&s.high, in2&^w2|w2&s.high, in3&^w3|w3&s.high
+			found = found>>32 | (packBits(in0&tops>>7)|packBits(in1&tops>>7)<<8|packBits(in2&tops>>7)<<16|packBits(in3&tops>>7)<<24)<<32
+		}
+
+		if dst[k] = found; found != 0 {
+			any |= 1 << k
+		}
+	}
+	return any
+}
+
+// byByte returns the buckets of each byte.
+func (n *nibbles) byByte() (table [256]byte) {
+	lo1, lo2 := binary.LittleEndian.Uint64(n.lo[:8]), binary.LittleEndian.Uint64(n.lo[8:])
+	for h, buckets := range n.hi {
+		binary.LittleEndian.PutUint64(table[16*h:], lo1&(uint64(buckets)*ones))
+		binary.LittleEndian.PutUint64(table[16*h+8:], lo2&(uint64(buckets)*ones))
+	}
+	return table
+}
+
 // findTriplesPortable sets bit i of dst[k] if the three bytes from 64k+i on have a common bucket,
 // each in its own table.
 func findTriplesPortable(dst *[64]uint64, src []byte, blocks int, t *[3]nibbles) (any uint64) {
+	t0, t1, t2 := t[0].byByte(), t[1].byByte(), t[2].byByte()
 	for k := range blocks {
-		var w uint64
-		block := src[64*k : 64*k+66] // the last two positions read beyond the 64 bytes
-		for i := range 64 {
-			if t[0].buckets(block[i])&t[1].buckets(block[i+1])&t[2].buckets(block[i+2]) != 0 {
-				w |= 1 << i
+		block := (*[66]byte)(src[64*k:]) // the last two positions read beyond the 64 bytes
+		var found uint64
+		for i := 0; i < 64; i += 8 {
+			b := (*[10]byte)(block[i:])
+			w := uint64(t0[b[0]]&t1[b[1]]&t2[b[2]]) | uint64(t0[b[1]]&t1[b[2]]&t2[b[3]])<<8 |
+				uint64(t0[b[2]]&t1[b[3]]&t2[b[4]])<<16 | uint64(t0[b[3]]&t1[b[4]]&t2[b[5]])<<24 |
+				uint64(t0[b[4]]&t1[b[5]]&t2[b[6]])<<32 | uint64(t0[b[5]]&t1[b[6]]&t2[b[7]])<<40 |
+				uint64(t0[b[6]]&t1[b[7]]&t2[b[8]])<<48 | uint64(t0[b[7]]&t1[b[8]]&t2[b[9]])<<56
+			if w != 0 {
+				found |= (^bitsOfZeros(w) & 0xff) << i
 			}
 		}
 
-		dst[k] = w
-		if w != 0 {
+		if dst[k] = found; found != 0 {
 			any |= 1 << k
 		}
 	}
