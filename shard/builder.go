@@ -52,6 +52,7 @@ type occurrenceRow struct {
 	kind category
 }
 
+// newBuilder returns a builder of a shard with these repositories and blobs.
 func newBuilder(repos []Repository, blobs []Blob, opt BuildOptions) *builder {
 	b := &builder{repos: repos, blobs: blobs, opt: opt, langs: map[string]int{}, masks: map[uint64]int{}}
 	b.m.repos = repos
@@ -123,6 +124,7 @@ func (b *builder) openContent() {
 	}
 }
 
+// closeContent ends the section with the contents of the current segment, which may be empty.
 func (b *builder) closeContent() {
 	b.openContent()
 	b.out.End()

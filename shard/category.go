@@ -81,6 +81,7 @@ func categoryOf(path string) category {
 	return plainCode
 }
 
+// prefixAny reports whether s begins with one of some texts.
 func prefixAny(s string, starts []string) bool {
 	for _, p := range starts {
 		if strings.HasPrefix(s, p) {
@@ -90,6 +91,7 @@ func prefixAny(s string, starts []string) bool {
 	return false
 }
 
+// suffixAny reports whether s ends with one of some texts.
 func suffixAny(s string, ends []string) bool {
 	for _, e := range ends {
 		if strings.HasSuffix(s, e) {

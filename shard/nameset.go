@@ -8,6 +8,7 @@ type nameSet struct {
 	all            bool     // the result is known for every path
 }
 
+// newNameSet returns the set for the paths of a shard in which no path is known yet.
 func newNameSet(p *pattern, s *shard) *nameSet {
 	words := (s.m.paths + 63) / 64
 	bits := make([]uint64, 2*words)

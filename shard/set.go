@@ -235,6 +235,7 @@ func (s *Set) Add(names ...string) error {
 	return nil
 }
 
+// openEntry opens a file of the set.
 func (s *Set) openEntry(path string, kind FileKind) (*entry, error) {
 	f, err := file.Open(path, kind, s.opt.Formats)
 	if err != nil {

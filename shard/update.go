@@ -258,6 +258,7 @@ func (p *prior) nextPart(s *Set, repo Repository) (part Part, err error) {
 	return part, err
 }
 
+// sameRevision reports whether two revisions have the same name, commit and bit.
 func sameRevision(a, b Revision) bool {
 	return a.Name == b.Name && a.Commit == b.Commit && a.Bit == b.Bit
 }

@@ -9,15 +9,18 @@ import (
 // byteSet is a set of bytes.
 type byteSet [4]uint64
 
+// add adds a byte, and has reports whether the set has it.
 func (s *byteSet) add(b byte)     { s[b>>6] |= 1 << (b & 63) }
 func (s byteSet) has(b byte) bool { return s[b>>6]&(1<<(b&63)) != 0 }
 
+// addRange adds the bytes from lo to hi, both included.
 func (s *byteSet) addRange(lo, hi byte) {
 	for b := int(lo); b <= int(hi); b++ {
 		s.add(byte(b))
 	}
 }
 
+// or returns the union of two sets.
 func (s byteSet) or(o byteSet) byteSet {
 	for i := range s {
 		s[i] |= o[i]
@@ -25,6 +28,7 @@ func (s byteSet) or(o byteSet) byteSet {
 	return s
 }
 
+// size returns the number of bytes in the set.
 func (s byteSet) size() int {
 	return bits.OnesCount64(s[0]) + bits.OnesCount64(s[1]) + bits.OnesCount64(s[2]) + bits.OnesCount64(s[3])
 }
@@ -80,6 +84,7 @@ func (s byteSet) String() string {
 	return b.String()
 }
 
+// printByte returns a byte as it is written in a formula.
 func printByte(b byte) string {
 	q := strconv.QuoteToASCII(string([]byte{b}))
 	return q[1 : len(q)-1]
@@ -88,6 +93,7 @@ func printByte(b byte) string {
 // runSets has the set of bytes of each run class.
 var runSets = makeRunSets()
 
+// makeRunSets makes the set of bytes of each run class.
 func makeRunSets() (t [runClasses]byteSet) {
 	for b, bits := range makeRunBits() {
 		for c := range t {

@@ -32,6 +32,7 @@ func isText(b int) bool {
 	return b == '\t' || b == '\n' || b == '\r' || b >= ' ' && b <= '~'
 }
 
+// makeFold makes a table that maps each byte to its small letter, or to itself.
 func makeFold() (t [256]byte) {
 	for b := range t {
 		t[b] = byte(b)
@@ -42,6 +43,7 @@ func makeFold() (t [256]byte) {
 	return t
 }
 
+// makeClasses makes a table that maps each byte to its class.
 func makeClasses() (t [256]uint8) {
 	fold, n := makeFold(), uint8(0)
 	for b := range t {
@@ -59,6 +61,7 @@ func makeClasses() (t [256]uint8) {
 	return t
 }
 
+// makeBytes makes a table that maps each class to the byte that stands for it.
 func makeBytes() (t [classes]byte) {
 	for b, c := range makeClasses() {
 		if c != escape && makeFold()[b] == byte(b) {

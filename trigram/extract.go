@@ -24,6 +24,7 @@ func (t *tables) open() (err error) {
 	return err
 }
 
+// close frees the tables.
 func (t *tables) close() {
 	freeOffHeap(t.lastEpoch)
 	freeOffHeap(t.escapeIDs)

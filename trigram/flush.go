@@ -168,6 +168,7 @@ func (w *Writer) encodeRows() {
 	}
 }
 
+// countBits returns how many bits are set.
 func countBits(words []uint64) (n int) {
 	for _, w := range words {
 		n += bits.OnesCount64(w)

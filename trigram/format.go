@@ -254,6 +254,7 @@ func appendFlat(dst []byte, b *Bitmap, words int) []byte {
 	return dst
 }
 
+// appendDeltas appends ascending ids, each as its difference to the one before.
 func appendDeltas(dst []byte, ids []uint16) []byte {
 	next := uint32(0)
 	for _, id := range ids {

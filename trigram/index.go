@@ -261,6 +261,7 @@ func (c *cursor) readEntry() bool {
 	return c.fail("unknown kind of list")
 }
 
+// readUvarint reads a number at the cursor and moves past it.
 func (c *cursor) readUvarint() (uint64, bool) {
 	x, n := binary.Uvarint(c.s.entries[c.at:])
 	if n <= 0 {

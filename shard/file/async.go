@@ -31,6 +31,7 @@ const writebackBytes = 8 << 20
 // asyncBuffers is the number of buffers.
 const asyncBuffers = 4
 
+// newAsyncWriter starts the goroutine. The caller must call finish.
 func newAsyncWriter(file *os.File, sum hash.Hash) *asyncWriter {
 	a := &asyncWriter{file: file, sum: sum, full: make(chan []byte, asyncBuffers), free: make(chan []byte, asyncBuffers), done: make(chan struct{})}
 	for range asyncBuffers {

@@ -300,6 +300,7 @@ func (d *reach) mayHave(pos uint32) bool {
 	return g == 0 || g > d.generation
 }
 
+// parents returns the parents of a commit; none at the boundary of a shallow repository.
 func (d *reach) parents(pos uint32) ([]uint32, error) {
 	if d.shallow != nil && d.shallow[hex.EncodeToString(d.c.id(pos))] {
 		return nil, nil
@@ -310,6 +311,7 @@ func (d *reach) parents(pos uint32) ([]uint32, error) {
 // bits is a set of positions.
 type bits []uint64
 
+// add adds a position.
 func (b *bits) add(pos uint32) {
 	word := int(pos / 64)
 	if word >= len(*b) {
@@ -318,6 +320,7 @@ func (b *bits) add(pos uint32) {
 	(*b)[word] |= 1 << (pos % 64)
 }
 
+// has reports whether the set has a position.
 func (b bits) has(pos uint32) bool {
 	word := int(pos / 64)
 	return word < len(b) && b[word]&(1<<(pos%64)) != 0

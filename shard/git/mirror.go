@@ -55,11 +55,11 @@ type Processes struct {
 	disk diskRoom // space for what all fetches receive
 }
 
-// NewProcesses returns a Processes that runs at most so many processes at a time. All mirrors
-// opened by it use the clock now.
-func NewProcesses(most int, now func() time.Time) *Processes {
+// NewProcesses returns a Processes that runs at most limit processes at a time. All mirrors opened by
+// it use the clock now.
+func NewProcesses(limit int, now func() time.Time) *Processes {
 	return &Processes{
-		bound:  run.NewProcesses(most, now),
+		bound:  run.NewProcesses(limit, now),
 		now:    now,
 		pages:  run.NewFlights[LogPage](pageBytes),
 		blames: run.NewFlights[Blame](pageBytes),

@@ -249,6 +249,7 @@ func (discardPatches) File(*PatchFile) error     { return nil }
 // unreadReader passes commits on with Unread set.
 type unreadReader struct{ PatchReader }
 
+// Commit passes on a commit with Unread set.
 func (r unreadReader) Commit(c *PatchCommit) error {
 	c.Unread = true
 	return r.PatchReader.Commit(c)

@@ -29,6 +29,7 @@ const (
 // room counts the bytes of text that an answer may still take.
 type room int
 
+// newRoom returns the room of an empty answer.
 func newRoom() *room {
 	r := room(answerTexts)
 	return &r

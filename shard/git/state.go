@@ -251,6 +251,7 @@ func (s *refState) sort() {
 	}
 }
 
+// newestFirst compares references: the newer commit comes first, then the name decides.
 func newestFirst(a, b Ref) int {
 	if c := b.Time.Compare(a.Time); c != 0 {
 		return c

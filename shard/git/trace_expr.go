@@ -129,11 +129,11 @@ func (w *posixWriter) writeRepeat(re *syntax.Regexp) {
 	case syntax.OpQuest:
 		w.put("?")
 	case syntax.OpRepeat:
-		most := ""
+		limit := ""
 		if re.Max >= 0 {
-			most = fmt.Sprint(re.Max * bytesOf)
+			limit = fmt.Sprint(re.Max * bytesOf)
 		}
-		w.put(fmt.Sprintf("{%d,%s}", re.Min, most))
+		w.put(fmt.Sprintf("{%d,%s}", re.Min, limit))
 	}
 }
 

@@ -406,6 +406,7 @@ func directoriesFirst(a, b treeEntry) int {
 	return strings.Compare(a.name, b.name)
 }
 
+// join returns the path of a name in a directory.
 func join(dir, name string) string {
 	if dir == "" {
 		return name

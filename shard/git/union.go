@@ -478,6 +478,8 @@ func (u *union) addBlobs(n *dirNode, path string) {
 	}
 }
 
+// sortName returns the name by which git sorts the entry: a directory counts as if its name ended
+// with a slash.
 func (e *dirEntry) sortName() string {
 	if e.below != nil && len(e.blobs) == 0 {
 		return e.name + "/"

@@ -52,6 +52,7 @@ func openChronicle(dir string) (*chronicle, error) {
 	return &chronicle{dir: dir, store: s, graph: pack.OpenGraph(dir), byID: map[string]uint32{}}, nil
 }
 
+// close closes the files of the graph and the packs.
 func (c *chronicle) close() {
 	c.store.Close()
 	c.graph.Close()
@@ -189,6 +190,7 @@ func parseExtra(id, text []byte) (extra, error) {
 	return x, nil
 }
 
+// id returns the id of the commit at a position.
 func (c *chronicle) id(pos uint32) []byte {
 	if int(pos) < c.graph.Commits() {
 		return c.graph.ID(pos)
@@ -196,6 +198,7 @@ func (c *chronicle) id(pos uint32) []byte {
 	return c.extras[int(pos)-c.graph.Commits()].id
 }
 
+// tree returns the id of the tree of a commit.
 func (c *chronicle) tree(pos uint32) []byte {
 	if int(pos) < c.graph.Commits() {
 		return c.graph.Tree(pos)
@@ -203,6 +206,7 @@ func (c *chronicle) tree(pos uint32) []byte {
 	return c.extras[int(pos)-c.graph.Commits()].tree
 }
 
+// date returns the commit time of a commit, in seconds since 1970.
 func (c *chronicle) date(pos uint32) int64 {
 	if int(pos) < c.graph.Commits() {
 		return c.graph.Date(pos)
@@ -467,10 +471,12 @@ type queuedCommit struct {
 //	not before(i, (i-1)/2)   for 0 < i < len
 type queue []queuedCommit
 
+// before reports whether element i leaves the queue before element j.
 func (q queue) before(i, j int) bool {
 	return q[i].date > q[j].date || q[i].date == q[j].date && q[i].order < q[j].order
 }
 
+// push adds a commit.
 func (q *queue) push(x queuedCommit) {
 	*q = append(*q, x)
 	h := *q
@@ -479,6 +485,7 @@ func (q *queue) push(x queuedCommit) {
 	}
 }
 
+// pop removes the first commit and returns it.
 func (q *queue) pop() queuedCommit {
 	h := *q
 	top, last := h[0], len(h)-1

@@ -66,6 +66,7 @@ type origin struct {
 	past int // number of "\r\n" before next
 }
 
+// newOrigin returns an origin for a text, at offset 0.
 func newOrigin(text []byte) origin {
 	o := origin{text: text}
 	o.next = o.findCRLF(0)

@@ -41,6 +41,7 @@ func (s *byteSet) add(b byte) {
 	s.table.add(b, 1<<(b>>4))
 }
 
+// has reports whether the set has a byte.
 func (s *byteSet) has(b byte) bool {
 	return b < 0x80 && s.table.buckets(b) != 0 || b >= 0x80 && s.high != 0
 }

@@ -16,6 +16,7 @@ func setAVX2(dst *uint64, src *byte, blocks int, t *nibbles, high uint64) (any u
 //go:noescape
 func tripleAVX2(dst *uint64, src *byte, blocks int, t *[3]nibbles) (any uint64)
 
+// findPairs is findPairsPortable, with the instructions of AVX2 if there are any.
 func findPairs(dst *[64]uint64, a, b []byte, blocks int, p *pair) uint64 {
 	_, _ = a[64*blocks-1], b[64*blocks-1]
 	if !cpu.X86.HasAVX2 {
@@ -24,6 +25,7 @@ func findPairs(dst *[64]uint64, a, b []byte, blocks int, p *pair) uint64 {
 	return pairAVX2(&dst[0], &a[0], &b[0], blocks, p.b1, p.f1, p.b2, p.f2)
 }
 
+// findSet is findSetPortable, with the instructions of AVX2 if there are any.
 func findSet(dst *[64]uint64, src []byte, blocks int, s *byteSet) uint64 {
 	_ = src[64*blocks-1]
 	if !cpu.X86.HasAVX2 {
@@ -32,6 +34,7 @@ func findSet(dst *[64]uint64, src []byte, blocks int, s *byteSet) uint64 {
 	return setAVX2(&dst[0], &src[0], blocks, &s.table, s.high)
 }
 
+// findTriples is findTriplesPortable, with the instructions of AVX2 if there are any.
 func findTriples(dst *[64]uint64, src []byte, blocks int, t *[3]nibbles) uint64 {
 	_ = src[64*blocks+1]
 	if !cpu.X86.HasAVX2 {

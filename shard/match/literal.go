@@ -190,6 +190,7 @@ func (l *literal) setScan() {
 	}
 }
 
+// reach returns how many bytes after its last block fill reads.
 func (l *literal) reach() int {
 	if l.scan != nil {
 		l = l.scan
@@ -197,6 +198,7 @@ func (l *literal) reach() int {
 	return max(l.o1, l.o2)
 }
 
+// fill finds the candidates in some blocks, see finder.
 func (l *literal) fill(c *cursor, src []byte, blocks int, _ bool) uint64 {
 	if l.scan != nil {
 		l = l.scan

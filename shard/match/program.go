@@ -305,6 +305,7 @@ func (b *builder) wordBoundaries() int {
 	return b.edge
 }
 
+// setOfBytes returns the set of the bytes of s.
 func setOfBytes(s string) (out byteSet) {
 	for i := range len(s) {
 		out.add(s[i])

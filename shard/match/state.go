@@ -113,6 +113,7 @@ func (s *state) idle() bool {
 	return len(s.threads) == 0 && s.npend == 0 && !s.found
 }
 
+// newMachine returns a machine for a program, without states.
 func newMachine(p *plan, prog *syntax.Prog, reverse bool) *machine {
 	m := &machine{p: p, prog: prog, reverse: reverse}
 	m.marks.init(len(prog.Inst))

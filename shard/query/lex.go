@@ -79,6 +79,7 @@ func prefixAt(text string, changes bool) (prefix, int) {
 	return noPrefix, 0
 }
 
+// isSpace reports whether a byte is a blank, which ends a word.
 func isSpace(c byte) bool {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v'
 }

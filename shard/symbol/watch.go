@@ -36,6 +36,7 @@ type usage struct {
 	busy bool // one of them runs or waits for the disk
 }
 
+// newWatch returns a watch of a process and its group, which kill kills.
 func newWatch(pid int, kill func()) *watch { return &watch{pid: pid, kill: kill} }
 
 // begin starts the time of a file. It reports false if the process was killed already.

@@ -58,6 +58,7 @@ func (r *extentReader) next() int {
 	return int(r.readUint() & (1<<40 - 1))
 }
 
+// readUint reads a number. It returns 0 and sets malformed if there is none.
 func (r *extentReader) readUint() uint64 {
 	v, n := binary.Uvarint(r.b)
 	if n <= 0 {

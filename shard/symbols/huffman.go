@@ -173,6 +173,7 @@ const tableBits = 12
 // number of bytes: 0 if no code begins with these bits, 1 if only the first code is complete.
 type codeEntry uint32
 
+// newEntry packs the parts of an entry; n is the number of bytes.
 func newEntry(first, second byte, bits, both uint8, n int) codeEntry {
 	return codeEntry(first) | codeEntry(second)<<8 | codeEntry(bits)<<16 | codeEntry(both)<<20 | codeEntry(n)<<25
 }

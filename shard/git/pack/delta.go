@@ -174,6 +174,7 @@ const (
 	baseCost   = 200     // bytes of memory for an entry of the cache, besides the text
 )
 
+// get returns the cached text of the object at an offset of a file.
 func (b *bases) get(f *file, at int) ([]byte, bool) {
 	text, ok := b.texts[baseKey{f, at}]
 	return text, ok

@@ -136,6 +136,7 @@ func mapFile(name string) ([]byte, error) {
 	return data, nil
 }
 
+// close unmaps the pack and its index.
 func (f *file) close() {
 	for _, b := range [][]byte{f.index, f.data} {
 		if b != nil {

@@ -17,6 +17,7 @@ var (
 	codeEntries = makeCodeEntries()
 )
 
+// makeLitEntries makes the entries for literals and lengths.
 func makeLitEntries() (t [288]uint32) {
 	for s := range t {
 		// 0 to 255 are literals, 256 ends the block, the others are lengths.
@@ -34,6 +35,7 @@ func makeLitEntries() (t [288]uint32) {
 	return t
 }
 
+// makeDistEntries makes the entries for distances.
 func makeDistEntries() (t [32]uint32) {
 	for s := range t {
 		t[s] = entryRare
@@ -44,6 +46,7 @@ func makeDistEntries() (t [32]uint32) {
 	return t
 }
 
+// makeCodeEntries makes the entries for lengths of codes.
 func makeCodeEntries() (t [19]uint32) {
 	for s := range t {
 		t[s] = uint32(s) << 16

@@ -28,6 +28,7 @@ func (c *CatFile) Live() error {
 	return nil
 }
 
+// close closes the packs.
 func (o *objects) close() {
 	if o.store != nil {
 		o.store.Close()

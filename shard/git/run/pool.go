@@ -307,6 +307,7 @@ func (c *CatFile) start() error {
 	return nil
 }
 
+// kill kills the process. If it has not started yet, it never will.
 func (c *CatFile) kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

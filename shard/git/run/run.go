@@ -310,6 +310,7 @@ var kinds = []struct {
 	{regexp.MustCompile(`Operation too slow|Operation timed out|Connection timed out|Timeout was reached`), ErrStalled},
 }
 
+// kindOf returns the kind of error that git has printed; nil if it is none of those in kinds.
 func kindOf(stderr string) error {
 	for _, k := range kinds {
 		if k.pattern.MatchString(stderr) {
