@@ -260,9 +260,10 @@ func (e *evaluator) scoreName(occ int, only bool) float64 {
 	return score
 }
 
-// containsFold reports whether a name contains a part, in any case.
+// containsFold reports whether a name contains a part, in any case. The part must not be empty.
 func containsFold(name, part []byte) bool {
 	for i := 0; i+len(part) <= len(name); i++ {
+		// The first byte decides most places: a letter differs from its capital only in the bit 0x20.
 		if (name[i]^part[0])&^0x20 == 0 && bytes.EqualFold(name[i:i+len(part)], part) {
 			return true
 		}

@@ -58,7 +58,7 @@ func (m *member) countSkipped(ctx context.Context, p *plan, names *pathSets) (in
 	}
 
 	c := &skipCounter{ctx: ctx, m: m, list: m.sh.skipList(), masks: make([]*repoMasks, p.slots), paths: make([]docSet, len(p.patterns))}
-	if len(c.list.rows) == 0 || !c.prepare(p, p.root, names) {
+	if len(c.list.rows) == 0 || !c.matchConditions(p, p.root, names) {
 		return 0, nil
 	}
 	n := c.countRows(p.root)
@@ -80,9 +80,9 @@ type skipCounter struct {
 	paths []docSet     // by pattern: the rows whose paths match
 }
 
-// prepare finds which repositories, revisions and paths of the shard the conditions below n match.
+// matchConditions finds which repositories, revisions and paths of the shard the conditions below n match.
 // It returns false if ctx ended.
-func (c *skipCounter) prepare(p *plan, n *node, names *pathSets) bool {
+func (c *skipCounter) matchConditions(p *plan, n *node, names *pathSets) bool {
 	switch n.op {
 	case opRev:
 		c.revs = append(c.revs, n)
@@ -94,7 +94,7 @@ func (c *skipCounter) prepare(p *plan, n *node, names *pathSets) bool {
 	}
 
 	for _, sub := range n.subs {
-		if !c.prepare(p, sub, names) {
+		if !c.matchConditions(p, sub, names) {
 			return false
 		}
 	}

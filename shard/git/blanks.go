@@ -18,13 +18,13 @@ import (
 // So a patch belongs to the file that it names, not to the next file of the list.
 
 // skipBlankFiles moves d.file to the file to which the next text of git belongs. It skips the files
-// before it, which differ only in blanks, and adds them to d.blank. this reports whether the text
+// before it, which differ only in blanks, and adds them to d.blank. hasText reports whether the text
 // belongs to a file.
-func (d *diffReader) skipBlankFiles(this func(f *FileDiff) bool) error {
+func (d *diffReader) skipBlankFiles(hasText func(f *FileDiff) bool) error {
 	if !d.o.IgnoreBlanks {
 		return nil
 	}
-	for d.file < len(d.diff.Files) && d.diff.Files[d.file].mayBeBlank() && !this(&d.diff.Files[d.file]) {
+	for d.file < len(d.diff.Files) && d.diff.Files[d.file].mayBeBlank() && !hasText(&d.diff.Files[d.file]) {
 		d.blank = append(d.blank, d.file)
 		d.file++
 	}
@@ -46,7 +46,7 @@ func (d *diffReader) skipRemainingBlank() {
 	}
 }
 
-// dropBlank removes the files that differ only in blanks.
+// dropBlank removes the files that differ only in blanks, which d.blank lists in order.
 func (d *diffReader) dropBlank() {
 	if len(d.blank) == 0 {
 		return

@@ -36,7 +36,7 @@ func (u *updater) Groom(ctx context.Context) error {
 		return err
 	}
 
-	if u.looseRefs() {
+	if u.hasLooseRefs() {
 		if err := u.runStep(ctx, "pack-refs", "--all"); err != nil {
 			return err
 		}

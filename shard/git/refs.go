@@ -31,9 +31,10 @@ func (b *base) refFiles() (map[string]string, bool) {
 	return refs, err == nil
 }
 
-// looseRefs reports whether any reference of the mirror has its own file.
-func (b *base) looseRefs() bool {
-	loose := errors.New("loose")
+// hasLooseRefs reports whether any reference of the mirror has its own file, or that cannot be found
+// out.
+func (b *base) hasLooseRefs() bool {
+	loose := errors.New("loose") // ends the walk
 	err := filepath.WalkDir(filepath.Join(b.dir, "refs"), func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			return loose

@@ -388,6 +388,7 @@ type lineFollower struct {
 
 // readAll reads all commits, or as many as the page needs, into the page.
 func (f *lineFollower) readAll(in *records) error {
+	// Skip what precedes the first mark.
 	if _, last, err := f.readPatch(in); err != nil || last {
 		return err
 	}

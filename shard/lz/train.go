@@ -75,7 +75,7 @@ func countGrams(samples [][]byte) []uint16 {
 }
 
 // bestStretch returns where the trainStep bytes with the highest score begin. The score is the sum
-// of the counts of the grams in them. It moves a window of that size over the text.
+// of the counts of the grams in them that are not rare. It moves a window of that size over the text.
 func bestStretch(text []byte, counts []uint16) (at, score int) {
 	worth := func(i int) int {
 		if c := int(counts[trainHash(text[i:])]); c > rare {

@@ -86,6 +86,7 @@ func openFile(index string) (*file, error) {
 func (f *file) check() error {
 	x, d, be := f.index, f.data, binary.BigEndian
 
+	// Both files begin with a magic number and the version 2.
 	if len(x) < indexIDs+2*f.idBytes || be.Uint32(x) != 0xff744f63 || be.Uint32(x[4:]) != 2 {
 		return errDamaged
 	}
