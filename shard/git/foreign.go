@@ -477,7 +477,7 @@ func hasPlainRefs(config []byte) bool {
 }
 
 // copyPacks copies the packs of a repository into one of our directories, and their indexes if
-// indexes is set. Call scan before. It returns the paths of the copies without an ending. It fails
+// indexes is set. The caller must have called scan. It returns the paths of the copies without an ending. It fails
 // for the packs of a partial clone, for a pack with holes, which git never writes, and, if indexes
 // is set, for a pack without an index.
 func (f *foreign) copyPacks(ctx context.Context, to string, indexes bool) (packs []string, err error) {
