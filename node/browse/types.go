@@ -79,7 +79,7 @@ type CommitsRequest struct {
 	Ref     string // a ref, or a range A..B: the commits in B's history and not in A's
 	Path    string
 	Query   string   // part of the message, case-insensitive
-	Words   []string // all must occur in the message, case-insensitive; not with Query
+	Words   []string // all must occur in the message, each from the start of a word, in either case; not with Query
 	Author  string   // part of name or e-mail, case-insensitive
 	Since   string   // ISO 8601 or relative
 	Until   string

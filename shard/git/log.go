@@ -23,7 +23,7 @@ type LogQuery struct {
 	Not    string   // id of a commit whose history is left out; "" leaves nothing out
 	Path   string   // only commits that change it
 	Query  string   // text in the message, ignoring case: a literal, or a basic regular expression
-	Words  []string // literals that the message must all contain, ignoring case; only if Query is ""
+	Words  []string // literals that the message must all contain, each from the start of a word, ignoring case; only if Query is ""
 	Author string   // text in name or e-mail, as Query
 	People *Mailmap // maps authors; nil uses the names in the commits
 	Since  time.Time

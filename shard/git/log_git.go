@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // askLog reads a page with git. If that takes too long, the page has what was found and says how
@@ -112,7 +113,7 @@ func (q *LogQuery) textFilters() ([]string, error) {
 		if strings.ContainsAny(word, "\x00\n") || word == "" || len(word) > 1000 {
 			return nil, fmt.Errorf("a word is part of one line of at most 1,000 bytes: %w", ErrBadPath)
 		}
-		args = append(args, "--grep="+quoteBasic(word))
+		args = append(args, "--grep="+wordStart(word)+quoteBasic(word))
 	}
 
 	// Search the texts as literals and as expressions.
@@ -134,6 +135,15 @@ func (q *LogQuery) textFilters() ([]string, error) {
 		args = append(args, "--basic-regexp", "--regexp-ignore-case")
 	}
 	return args, nil
+}
+
+// wordStart returns the expression before a word. What begins with a letter or a digit has to begin
+// a word: cap means no escape.
+func wordStart(word string) string {
+	if c := word[0]; c < utf8.RuneSelf && (c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z') {
+		return `\b`
+	}
+	return ""
 }
 
 // quoteBasic returns a basic regular expression that matches s literally.
