@@ -45,17 +45,24 @@ var prose = []string{"Markdown", "MDX", "Text", "reStructuredText", "AsciiDoc", 
 
 // OutsideCode guesses whether the byte at an offset of a line is in a comment or a string literal.
 // It only examines the line, so it recognizes multi-line comments by their leading stars.
-func OutsideCode(lang string, line []byte, at int) bool {
+func OutsideCode(lang string, line []byte, at int) bool { return tokenAt(lang, line, at) != code }
+
+// InComment guesses whether the byte at an offset of a line is in a comment, or in a text without any
+// code.
+func InComment(lang string, line []byte, at int) bool { return tokenAt(lang, line, at) == comment }
+
+// tokenAt returns the kind of token around the byte at an offset of a line. Prose is a comment.
+func tokenAt(lang string, line []byte, at int) token {
 	if slices.Contains(prose, lang) {
-		return true
+		return comment
 	}
 
 	syntax, ok := syntaxes[families[lang]]
 	if !ok {
-		return false
+		return code
 	}
 	if syntax.block && insideStars(line) {
-		return true
+		return comment
 	}
 
 	// Read tokens until one reaches beyond the byte.
@@ -63,11 +70,14 @@ func OutsideCode(lang string, line []byte, at int) bool {
 	for i := 0; i < at; {
 		kind, n := syntax.token(lang, line[:i], line[i:])
 		if i+n > at {
-			return kind == comment || kind == literal && !interpolated(line[i:at])
+			if kind == literal && interpolated(line[i:at]) {
+				kind = code
+			}
+			return kind
 		}
 		i += n
 	}
-	return false
+	return code
 }
 
 // token is a kind of token in a line.
