@@ -54,7 +54,7 @@ func TestListCommits_saysWhatItLeftOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text := tracedText(asked("list_commits", append([]any{"repo", "r", "changes", "x"}, tt.args...)...), &tt.r, nil)
+			text := tracedText(asked("list_commits", append([]any{"repo", "r", "changes", "x"}, tt.args...)...), &tt.r, 0, nil)
 			if strings.Contains(text, complete) != tt.complete || !strings.Contains(text, tt.says) || tt.never != "" && strings.Contains(text, tt.never) {
 				t.Errorf("complete: %t, %q and not %q wanted in\n%s", tt.complete, tt.says, tt.never, text)
 			}

@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -21,7 +20,7 @@ func listCommits(s symbols.Searcher, b browse.Reader) Tool {
 		Name: "list_commits", Title: "List commits",
 		About: "Lists commits, newest first, as `hash date author: subject`, a few with files, first tag and start of the body. Selects by path, author, time, message, or what they changed (`lines`). `changes` and `changesRegex` show the changed lines (+, -) instead.",
 		Params: []Param{
-			{Name: "repo", Kind: String, Several: true, Required: true, About: anyRepoParam.About[:strings.LastIndex(anyRepoParam.About, ";")]},
+			anyRepoParam,
 			{Name: "path", Kind: String, About: "file or directory that changed"},
 			{Name: "query", Kind: String, About: "words of the message in any order; \"a phrase\" in quotes"},
 			{Name: "changes", Kind: String, About: "text of code that came or went"},
@@ -45,12 +44,15 @@ func listCommits(s symbols.Searcher, b browse.Reader) Tool {
 
 // runListCommits runs a call of list_commits.
 func runListCommits(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
+	if a.Text("repo") == "" {
+		return commitsEverywhere(ctx, v, s, a)
+	}
 	if a.Text("groupBy") != "" {
 		return groupedCommits(ctx, v, s, b, a)
 	}
 	if a.Has("changes") || a.Has("changesRegex") || a.Has("lines") {
 		// Git examines the changes themselves. This is limited by time, not by pages.
-		return traced(ctx, v, b, a)
+		return traced(ctx, v, s, b, a)
 	}
 
 	// The other parameters select by what a commit says itself.
@@ -70,7 +72,7 @@ func runListCommits(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b
 	if err != nil {
 		return "", err
 	}
-	return commitsText(a, r, changesOf(ctx, v, b, a, r.Commits)), nil
+	return commitsText(a, r, detailsOf(ctx, v, b, a, r.Commits, nil)), nil
 }
 
 // wordsOf splits a query at spaces. Quoted words stay together.
@@ -88,7 +90,7 @@ func wordsOf(query string) (words []string) {
 }
 
 // traced lists the commits that changed a text or some lines.
-func traced(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
+func traced(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
 	// Each of these needs its own walk through the history, which cannot also check words or
 	// authors.
 	kinds := 0
@@ -119,11 +121,25 @@ func traced(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (st
 		return tracedLines(ctx, v, b, a, req)
 	}
 
-	r, err := b.Trace(ctx, v, req)
-	if err != nil {
-		return "", err
+	// The index of changes knows the whole history, but follows a file to its old name. Git reads a
+	// path quickly, and needs seconds for some thousand commits.
+	var r *browse.TraceResponse
+	named := 0
+	if !a.Has("path") {
+		r, named = indexedTrace(ctx, v, s, b, a)
 	}
-	return tracedText(a, r, changesOf(ctx, v, b, a, r.Commits)), nil
+	if r == nil {
+		var err error
+		if r, err = b.Trace(ctx, v, req); err != nil {
+			return "", err
+		}
+		if late := r.AtLeast && len(r.Commits) < a.Number("perPage"); late && a.Has("path") {
+			if all, more := indexedTrace(ctx, v, s, b, a); all != nil {
+				r, named = all, more
+			}
+		}
+	}
+	return tracedText(a, r, named, detailsOf(ctx, v, b, a, r.Commits, r.Paths)), nil
 }
 
 // tracedLines lists the commits that changed some lines.
@@ -153,7 +169,7 @@ func tracedLines(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args
 	if err != nil {
 		return "", at.tell(ctx, v, b, err)
 	}
-	return tracedText(a, r, changesOf(ctx, v, b, a, r.Commits)), nil
+	return tracedText(a, r, 0, detailsOf(ctx, v, b, a, r.Commits, nil)), nil
 }
 
 // linesAt is the parsed lines argument: a file, and its lines or a definition.
@@ -199,8 +215,9 @@ func (at *linesAt) define(ctx context.Context, v catalog.Viewer, b browse.Reader
 	return nil
 }
 
-// tracedText writes the commits that a trace found.
-func tracedText(a *Args, r *browse.TraceResponse, changes map[string]string) string {
+// tracedText writes the commits that a trace found. named is the number of changes that were not looked
+// at.
+func tracedText(a *Args, r *browse.TraceResponse, named int, details map[string]detail) string {
 	var out strings.Builder
 	if r.AtLeast || r.Total > len(r.Commits) {
 		out.WriteString("At least ")
@@ -214,6 +231,9 @@ func tracedText(a *Args, r *browse.TraceResponse, changes map[string]string) str
 	var e end
 	older := olderTraces(a, r)
 	e.covers(a, r.Coverage(), words{coverage.Late: older, coverage.Limit: older, coverage.NameOnly: unreadChanges(r)})
+	if unread := unreadLines(named); unread != "" {
+		e.unlooked = append(e.unlooked, unread)
+	}
 	most, bare := bodyRoom(a, len(r.Commits)), 0
 	newest := 0
 	if a.Has("lines") && !a.Has("body") {
@@ -222,6 +242,7 @@ func tracedText(a *Args, r *browse.TraceResponse, changes map[string]string) str
 	for i := range r.Commits {
 		c := &r.Commits[i]
 		out.WriteString(commitLine(c))
+		out.WriteString(details[c.Hash].beside)
 		// Do not repeat the file that the caller named.
 		paths := r.Paths[c.Hash]
 		if !a.Has("lines") && !(len(paths) == 1 && paths[0] == a.Text("path")) {
@@ -239,7 +260,7 @@ func tracedText(a *Args, r *browse.TraceResponse, changes map[string]string) str
 		if below == "" && i == 0 {
 			below = briefBody(a, c.Body, newest)
 		}
-		below += changes[c.Hash]
+		below += details[c.Hash].below
 
 		// The answer has no pages. If room is short, list the commit without its details.
 		if out.Len()+len(below) > a.room() && below != "" {
@@ -296,47 +317,6 @@ func inPaths(paths []string) string {
 	return text
 }
 
-// The limits of the details about a few commits.
-const (
-	changesTold   = 5 // commits
-	filesOfCommit = 5
-	changesTime   = 2 * time.Second
-)
-
-// changesOf returns details of a few commits, by hash: the files that each changed, and the first
-// tag that contains it. Callers usually ask for these next. It leaves out what it cannot find in
-// time.
-func changesOf(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args, commits []browse.CommitInfo) map[string]string {
-	if len(commits) > changesTold || a.Has("body") {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, changesTime)
-	defer cancel()
-
-	changes := map[string]string{}
-	for i := range commits {
-		c := &commits[i]
-		r, err := b.Diff(ctx, v, browse.DiffRequest{Repo: a.Text("repo"), Base: c.Hash + "~1", Head: c.Hash, Stat: true, Message: true})
-		if err != nil || len(r.Files) == 0 {
-			continue // the first commit of all has nothing before it
-		}
-
-		var files []string
-		for k := range r.Files[:min(len(r.Files), filesOfCommit)] {
-			f := &r.Files[k]
-			files = append(files, fmt.Sprintf("+%d -%d %s", f.Added, f.Removed, fileLabel(cmp.Or(f.NewPath, f.OldPath))))
-		}
-		if more := len(r.Files) - len(files); more > 0 {
-			files = append(files, count(more, "more file"))
-		}
-		changes[c.Hash] = "    " + strings.Join(files, ", ") + "\n"
-		if tag := firstTagText(r.FirstTag, c.Refs); tag != "" && r.FirstTag.Name != "" {
-			changes[c.Hash] += "    " + tag
-		}
-	}
-	return changes
-}
-
 // olderTraces says how to see older commits than those found.
 func olderTraces(a *Args, r *browse.TraceResponse) string {
 	if a.Has("lines") && r.From != "" && len(r.Commits) > 0 {
@@ -381,7 +361,7 @@ func commitLine(c *browse.CommitInfo) string {
 	// Names and messages can contain anything; label keeps them on one line.
 	author := label(c.AuthorName)
 	subject := cut(label(c.Message), 0, 0)
-	text := fmt.Sprintf("%.12s %s %s: %s", c.Hash, when.Format("2006-01-02"), author, subject)
+	text := fmt.Sprintf("%.10s %s %s: %s", c.Hash, when.Format("2006-01-02"), author, subject)
 	if c.Refs != "" {
 		text += " (" + label(c.Refs) + ")"
 	}
@@ -389,7 +369,7 @@ func commitLine(c *browse.CommitInfo) string {
 }
 
 // commitsText writes commits, one per line.
-func commitsText(a *Args, r *browse.CommitsResponse, changes map[string]string) string {
+func commitsText(a *Args, r *browse.CommitsResponse, details map[string]detail) string {
 	// Distinguish an empty result from an unfinished search and from a page after the last.
 	if len(r.Commits) == 0 && !r.AtLeast && r.Total == 0 && r.Reached.IsZero() {
 		return noCommits(a, r)
@@ -404,8 +384,9 @@ func commitsText(a *Args, r *browse.CommitsResponse, changes map[string]string) 
 
 	most, shown := bodyRoom(a, len(r.Commits)), 0
 	for ; shown < len(r.Commits); shown++ {
-		line := commitLine(&r.Commits[shown])
-		body := briefBody(a, r.Commits[shown].Body, most) + changes[r.Commits[shown].Hash]
+		d := details[r.Commits[shown].Hash]
+		line := commitLine(&r.Commits[shown]) + d.beside
+		body := briefBody(a, r.Commits[shown].Body, most) + d.below
 		// Write at least one commit: a page without any would be requested again and again.
 		if out.Len()+len(line)+len(body) > a.room() && shown > 0 {
 			break

@@ -154,11 +154,11 @@ func TestTraceTool_onlyTheNewestCommitHasItsBody(t *testing.T) {
 		r.Commits = append(r.Commits, browse.CommitInfo{Hash: strings.Repeat(fmt.Sprint(i), 40), Message: fmt.Sprint("change ", i), Body: fmt.Sprintf("reason %d\n", i)})
 	}
 
-	text := tracedText(asked("list_commits", "repo", "r", "lines", "a.c:1-9"), r, nil)
+	text := tracedText(asked("list_commits", "repo", "r", "lines", "a.c:1-9"), r, 0, nil)
 	if !strings.Contains(text, "change 0\n    reason 0\n") || strings.Contains(text, "reason 1") {
 		t.Errorf("of lines:\n%s", text)
 	}
-	if text := tracedText(asked("list_commits", "repo", "r", "changes", "x"), r, nil); strings.Contains(text, "reason") {
+	if text := tracedText(asked("list_commits", "repo", "r", "changes", "x"), r, 0, nil); strings.Contains(text, "reason") {
 		t.Errorf("of a text:\n%s", text)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/node/tool"
+	"github.com/shoalsearch/shoal/shard/change"
 )
 
 // The repositories that the transcripts ask about. Their commits are the same
@@ -177,13 +178,19 @@ func sample(t testing.TB) (*nodetest.Node, *tool.Set) {
 	})
 	lib.Git("remote", "add", "origin", "https://example.com/acme/lib")
 
-	n := nodetest.Start(t, nodetest.Config{
-		File: fmt.Sprintf(`{"settings": {"maxFileSize": 50000}, "connections": {"all": {"type": "git", "url": "file://%s/*"}}}`, dir),
-		Edit: func(o *node.Options) { o.Ctags = "" }, // the one on PATH
-	})
+	n := nodetest.Start(t, sampleConfig(dir))
 	n.WaitIndexed(2)
+	n.WaitHistory()
 	n.Wait("symbols", func() error { return hasSymbols(n, "evict", "Answer") })
 	return n, tool.New(tool.Parts{Search: n.Search, Browse: n.Browse, Models: n.Ask, Log: slog.New(slog.DiscardHandler)})
+}
+
+// sampleConfig is a node with the repositories in a directory, and the changes of all of their commits.
+func sampleConfig(dir string) nodetest.Config {
+	return nodetest.Config{
+		File: fmt.Sprintf(`{"settings": {"maxFileSize": 50000}, "connections": {"all": {"type": "git", "url": "file://%s/*"}}}`, dir),
+		Edit: func(o *node.Options) { o.Ctags, o.History = "", change.Bound{All: true} }, // ctags is the one on PATH
+	}
 }
 
 // empty makes a repository without a commit.

@@ -172,7 +172,7 @@ func TestCommitBodies_continueOnFurtherPages(t *testing.T) {
 	a := asked("list_commits", "repo", "r", "body", true)
 	a.values["page"], a.values["perPage"] = 1, 50
 	paged := commitsText(a, &browse.CommitsResponse{Commits: commits, Total: 50}, nil)
-	traced := tracedText(a, &browse.TraceResponse{Commits: commits}, nil)
+	traced := tracedText(a, &browse.TraceResponse{Commits: commits}, 0, nil)
 	if want := "Left out: 39 commits of this page, for lack of room; continue with"; !strings.Contains(paged, want) || !strings.Contains(paged, "    … 2199 bytes more\n") {
 		t.Errorf("want %q in\n%s", want, paged)
 	}
@@ -358,8 +358,8 @@ func TestListCommits_showsTheCommitDate(t *testing.T) {
 	t.Parallel()
 	day := func(year int) time.Time { return time.Date(year, 2, 27, 0, 0, 0, 0, time.UTC) }
 	for want, c := range map[string]browse.CommitInfo{
-		"528ea98bd322 2020-02-27 Ann: Mend it": {Hash: "528ea98bd322aa", AuthorName: "Ann", Message: "Mend it", Date: day(2019), Committed: day(2020)},
-		"528ea98bd322 2019-02-27 Ann: Mend it": {Hash: "528ea98bd322aa", AuthorName: "Ann", Message: "Mend it", Date: day(2019)},
+		"528ea98bd3 2020-02-27 Ann: Mend it": {Hash: "528ea98bd322aa", AuthorName: "Ann", Message: "Mend it", Date: day(2019), Committed: day(2020)},
+		"528ea98bd3 2019-02-27 Ann: Mend it": {Hash: "528ea98bd322aa", AuthorName: "Ann", Message: "Mend it", Date: day(2019)},
 	} {
 		if got := commitLine(&c); got != want {
 			t.Errorf("%q, want %q", got, want)
