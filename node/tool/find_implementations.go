@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -19,7 +20,7 @@ func implementations(s symbols.Searcher, b browse.Reader) Tool {
 			anyRepoParam,
 			{Name: "direction", Kind: String, Words: []string{"down", "up"}, Default: "down"},
 			{Name: "transitive", Kind: Boolean, Default: false},
-			pathParam,
+			pathParam, testsParam,
 			{Name: "limit", Kind: Integer, Min: 1, Max: mostOfSymbol, Default: 100},
 		},
 		Run: ofEachName(func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
@@ -100,7 +101,16 @@ func (l *lookup) unread(r *symbols.SymbolResponse) []string {
 	}
 
 	// Types without a name never appear in the answer.
-	return []string{"types without a name, as lambdas and anonymous classes"}
+	name := regexp.QuoteMeta(l.name())
+	for i := range r.Defined {
+		switch r.Defined[i].Language {
+		case "Java", "Groovy", "Scala":
+			return []string{"anonymous classes: grep `new\\s+" + name + "\\b`"}
+		case "Kotlin":
+			return []string{"lambdas: grep `\\b" + name + "\\s*\\{`"}
+		}
+	}
+	return nil
 }
 
 // typeLine describes a type or method, with its position.

@@ -22,7 +22,8 @@ func getDiff(b browse.Reader) Tool {
 			{Name: "base", Kind: String, About: "branch, tag or commit; else the one before head"},
 			{Name: "head", Kind: String, Required: true, About: "the same"},
 			{Name: "path", Kind: String, About: "only this file or directory"},
-			{Name: "mode", Kind: String, Words: []string{"auto", "names", "stat", "symbols", "patch"}, Default: "auto"},
+			{Name: "mode", Kind: String, Words: []string{"auto", "summary", "names", "stat", "symbols", "patch"}, Default: "auto"},
+			{Name: "status", Kind: String, Words: []string{"added", "modified", "deleted", "renamed"}},
 			includeParam, excludeParam,
 			{Name: "context", Kind: Integer, Min: 0, Max: 20, Default: 3, About: "lines around a change"},
 			{Name: "commits", Kind: Boolean, Default: false, About: "also list those that made it"},
@@ -44,7 +45,7 @@ func runGetDiff(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args)
 	if c.mode == "auto" && a.Number("page") > 1 {
 		c.mode = "patch"
 	}
-	stat := c.mode == "names" || c.mode == "stat"
+	stat := c.mode == "summary" || c.mode == "names" || c.mode == "stat"
 	if err := c.ask(ctx, v, b, stat); err != nil {
 		return "", err
 	}
@@ -132,7 +133,7 @@ func (c *comparison) ask(ctx context.Context, v catalog.Viewer, b browse.Reader,
 		// 0 would mean the default number.
 		req.Context = -1
 	}
-	if c.mode == "auto" && !c.Has("include") && !c.Has("exclude") {
+	if c.mode == "auto" && !c.Has("include") && !c.Has("exclude") && !c.Has("status") {
 		req.MaxBytes = enough // with a filter, what is kept may stand behind that
 	}
 
@@ -155,7 +156,7 @@ func (c *comparison) ask(ctx context.Context, v catalog.Viewer, b browse.Reader,
 	for i := range r.Files {
 		f := &r.Files[i]
 		kept := f.OldPath != "" && keeps(f.OldPath) || f.NewPath != "" && keeps(f.NewPath)
-		if !kept {
+		if !kept || c.Has("status") && statusOf(f) != c.Text("status") {
 			continue
 		}
 
@@ -240,6 +241,9 @@ func (c *comparison) text() string {
 
 	e := c.ending()
 	switch c.mode {
+	case "summary":
+		out.WriteByte('\n')
+		c.sum(&out, &e)
 	case "names", "stat":
 		out.WriteByte('\n')
 		c.list(&out, &e)
@@ -298,9 +302,9 @@ func firstTagText(t *browse.FirstTag, refs string) string {
 func (c *comparison) same() string {
 	base, head := label(c.Text("base")), label(c.Text("head"))
 	e := c.ending()
-	if c.Has("path") || c.Has("include") || c.Has("exclude") {
+	if c.Has("path") || c.Has("include") || c.Has("exclude") || c.Has("status") {
 		return fmt.Sprintf("%s and %s do not differ there. All that differs: %s.\n%s",
-			base, head, c.with("path", nil, "include", nil, "exclude", nil), e.String())
+			base, head, c.with("path", nil, "include", nil, "exclude", nil, "status", nil), e.String())
 	}
 	return fmt.Sprintf("%s and %s do not differ.\n%s", base, head, e.String())
 }
@@ -402,13 +406,20 @@ func (c *changed) line() string {
 // mostGroups is the largest number of directories with totals.
 const mostGroups = 120
 
+// fewGroups is the same for a summary.
+const fewGroups = 15
+
 // sum writes totals of changed lines by directory, as deep as there is room.
 func (c *comparison) sum(out *strings.Builder, e *end) {
+	most := mostGroups
+	if c.mode == "summary" {
+		most = fewGroups
+	}
 	var best []changed
 	// Go deeper while there are few enough directories.
 	for depth := 1; depth < 10; depth++ {
 		groups := grouped(c.files, depth)
-		if best != nil && len(groups) > mostGroups {
+		if best != nil && len(groups) > most {
 			break
 		}
 		best = groups
@@ -427,7 +438,10 @@ func (c *comparison) sum(out *strings.Builder, e *end) {
 		shown++
 	}
 
-	// Suggest the directory with the most files.
+	// A summary was asked for. Else suggest the directory with the most files.
+	if c.mode == "summary" && shown == len(best) {
+		return
+	}
 	largest := strings.TrimSuffix(best[0].path, "/")
 	e.left = append(e.left, "the names of all files; continue with "+c.with("path", largest)+" or another path")
 	if shown < len(best) {
@@ -480,6 +494,19 @@ func diffBlock(f *browse.DiffFile) changed {
 		c.hunk(&h)
 	}
 	return c
+}
+
+// statusOf returns what happened to a file, as the parameter status names it.
+func statusOf(f *browse.DiffFile) string {
+	switch {
+	case f.OldPath == "":
+		return "added"
+	case f.NewPath == "":
+		return "deleted"
+	case f.OldPath != f.NewPath:
+		return "renamed"
+	}
+	return "modified"
 }
 
 // changeOf returns the kind of change as git's letter: A added, D deleted, R renamed, M modified.
