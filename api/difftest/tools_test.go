@@ -366,7 +366,7 @@ func isGrep(c toolCall, w *twin, text string) verdict {
 			if !want[n] {
 				return v.about(f).wrong("%v: line %d does not match", f, n)
 			}
-			if show := clean(texts[n-1]); len(show) < 300 && show != line {
+			if show := clean(texts[n-1]); len(show) < 300 && strings.TrimLeft(show, " \t") != strings.TrimLeft(line, " \t") {
 				return v.about(f).wrong("%v: line %d is %q, not %q", f, n, show, line)
 			}
 		}
@@ -541,10 +541,15 @@ func isReadFile(c toolCall, w *twin, text string) verdict {
 	all := f.lineTexts()
 	first, most := c.number("offset", 1), c.number("limit", 500)
 	next := first
-	for _, line := range lines(text)[1:] {
+	body := lines(text)[1:]
+	for i, line := range body {
 		m := lineOfFile.FindStringSubmatch(line)
-		if m == nil {
-			continue
+		switch {
+		case m != nil:
+		case i == len(body)-1 || strings.HasPrefix(line, "This is a ") || strings.HasPrefix(line, "The file ") || strings.Contains(line, " cut after "):
+			continue // a sentence of the tool
+		default: // only some lines have their number before them
+			m = []string{line, strconv.Itoa(next), "", line}
 		}
 		if m[1] != strconv.Itoa(next) || next > len(all) {
 			return v.wrong("line %s, the scan expects %d of %d", m[1], next, len(all))

@@ -35,7 +35,7 @@ Do not know a name? search. Know a name? find_symbol_definitions, find_symbol_re
 - Repositories have full names such as github.com/acme/app; an unambiguous ending (acme/app) is enough.
 - ref is any branch, tag or commit (HEAD~3 too); without it, the default branch.
 - path is a directory or file from the root; include, exclude and pattern are globs: *.go at any depth, src/**/*.go from the root, or from path.
-- The first line of a result says what was found; the last says "Complete." or "End of file.", or what was left out or not searched and the call that goes on. maxTokens bounds a result.
+- The first line of a result says what was found; the last says "Complete." or "End of file.", or what was left out or not searched and the call that goes on: "the same and {…}" is your call with these arguments. maxTokens bounds a result.
 - To give people a link to lines of a file: %s/browse/REPO@REF/-/blob/PATH#L10 (without @REF, the default branch).`
 
 // contextKey is the type of the keys of this package's context values.

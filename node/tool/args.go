@@ -1,6 +1,9 @@
 package tool
 
 import (
+	"maps"
+	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -12,6 +15,10 @@ type Args struct {
 	asked  string         // repo as the caller wrote it
 
 	unmatched []string // globs of which no file is; the answer has to tell of them
+
+	// The arguments of the caller, as advised calls may leave them out; nil if some had other names.
+	made    map[string]any
+	renamed bool // some arguments had names of other tools
 
 	told map[string]bool // of one of several symbols: what the answers before it say; nil elsewhere
 }
@@ -67,7 +74,51 @@ func (a *Args) as(tool string, changes ...any) string {
 	for i := 0; i+1 < len(changes); i += 2 {
 		next.set(changes[i].(string), changes[i+1])
 	}
-	return next.render(tool)
+	whole := next.render(tool)
+	if tool == a.tool.Name && a.made != nil {
+		if brief := next.beside(a.made); brief != "" && len(brief) < len(whole) {
+			return brief
+		}
+	}
+	return whole
+}
+
+// beside writes a call as what differs from the call that was made: the same and {"offset":30}. An
+// argument that is left out is null. It is "" if nothing differs.
+func (a *Args) beside(made map[string]any) string {
+	next := newArgs(a.tool)
+	for _, name := range a.given {
+		old, had := made[name]
+		switch value := a.values[name]; {
+		case value == nil && !had, name == maxTokens.Name, had && reflect.DeepEqual(old, value):
+		default:
+			next.set(name, value)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(made)) {
+		if !a.Has(name) && name != maxTokens.Name {
+			next.set(name, nil)
+		}
+	}
+	if next.given == nil {
+		return ""
+	}
+	parts := make([]string, len(next.given))
+	for i, name := range next.given {
+		parts[i] = quote(name) + ":" + quote(plainest(next.values[name]))
+	}
+	return "the same and {" + strings.Join(parts, ",") + "}"
+}
+
+// remember keeps the arguments as the caller gave them.
+func (a *Args) remember() {
+	if a.made != nil || a.renamed {
+		return
+	}
+	a.made = map[string]any{}
+	for _, name := range a.given {
+		a.made[name] = a.values[name]
+	}
 }
 
 // callOf returns the text of a call of another tool, with arguments given as name, value, ... It

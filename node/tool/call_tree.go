@@ -28,6 +28,8 @@ type callTree struct {
 	followed map[string]bool
 	skipped  map[string]bool // names that were not followed
 	others   int             // calls by receivers that are not named like the type
+	tested   int             // callers of callers in tests, which are not told
+	at       [2]string       // repository and path of the last line
 	lookups  int
 	lines    []string
 	coverage coverage.Coverage // of the first question
@@ -158,9 +160,13 @@ func (t *callTree) follow(name string, defined map[string][]definedPlace, on fun
 
 // add appends a line, indented by its level in the tree.
 func (t *callTree) add(level int, name, repo, path, lines string) {
-	where := fileLabel(path)
-	if t.Text("repo") == "" {
-		where = repo + " " + where
+	where := ""
+	// The same file as on the line above is not named again.
+	if at := [2]string{repo, path}; at != t.at {
+		t.at, where = at, fileLabel(path)
+		if t.Text("repo") == "" {
+			where = repo + " " + where
+		}
 	}
 	t.lines = append(t.lines, fmt.Sprintf("%s%s %s:%s", strings.Repeat("  ", level), name, where, lines))
 }
@@ -198,7 +204,10 @@ func (t *callTree) text(places []definedPlace) string {
 	if t.others > 0 {
 		e.leaves(count(t.others, "call") + " by receivers that are not named like the type")
 	}
-	e.unlooked = append(e.unlooked, "calls through interfaces, variables and reflection: names are compared")
+	if t.tested > 0 {
+		e.leaves(count(t.tested, "caller") + " in tests below the first level; continue with " + t.with("tests", "include"))
+	}
+	e.unlooked = append(e.unlooked, "calls through interfaces and variables")
 	e.lacks(t.Args, t.coverage, "")
 	return out.String() + e.String()
 }

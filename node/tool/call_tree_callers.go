@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/node/symbols"
+	"github.com/shoalsearch/shoal/shard"
 )
 
 // caller is a definition that calls a name, with the lines of the calls.
@@ -41,6 +42,11 @@ func (t *callTree) callers(name string, all, places []definedPlace, level int) e
 	}
 
 	for _, c := range found {
+		// Tests call nearly everything, and nobody calls a test.
+		if level > 1 && !t.Has("tests") && shard.PathRank(c.path) == shard.RankTests {
+			t.tested++
+			continue
+		}
 		around := c.symbol.Around
 		text := cmp.Or(scopedName(around.Name, around.ParentName, around.ParentKind), "(in no definition)")
 		t.add(level, text, c.repo, c.path, strings.Join(c.lines, ","))

@@ -32,10 +32,13 @@ func (t *Tool) decode(raw json.RawMessage) (*Args, error) {
 			return nil, misuse("The arguments have to be one JSON object" + t.withRequired() + ".")
 		}
 	}
+	names := t.names()
+	renamed := slices.ContainsFunc(slices.Collect(maps.Keys(members)), func(name string) bool { return !contains(names, name) })
 	t.translate(members)
 
 	// Build two calls: the one that was made, and a corrected one.
 	a, corrected := newArgs(t), newArgs(t)
+	a.renamed = renamed
 	var wrong []string
 	whole := true // the corrected call lacks nothing of the other one
 	for i := range t.Params {

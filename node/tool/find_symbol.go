@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -193,6 +194,16 @@ func scopedName(name, parent, parentKind string) string {
 	return label(name)
 }
 
+// withinFile returns the name of a definition as the lines of a file tell it: without the type that
+// the file is named after.
+func withinFile(file, name string) string {
+	stem, _, _ := strings.Cut(path.Base(file), ".")
+	if rest, ok := strings.CutPrefix(name, label(stem)+"."); ok && rest != "" {
+		return rest
+	}
+	return name
+}
+
 // shortScope returns the type or class of a definition, without the scopes around that; "" for
 // none.
 func shortScope(parent, kind string) string {
@@ -206,6 +217,16 @@ func shortScope(parent, kind string) string {
 		name = name[i+1:]
 	}
 	return name
+}
+
+// kindIn describes the kind of a definition in a file, and its scope unless the file is named after
+// that.
+func kindIn(file string, m *symbols.SymbolMatch) string {
+	stem, _, _ := strings.Cut(path.Base(file), ".")
+	if parent := label(m.ParentName); m.ParentKind != "unknown" && parent[strings.LastIndexAny(parent, ".:")+1:] == label(stem) {
+		return m.Kind
+	}
+	return kindText(m)
 }
 
 // kindText describes the kind of a definition and its scope.

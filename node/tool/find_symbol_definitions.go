@@ -236,7 +236,7 @@ func (w *definitionsWriter) file(f *symbols.SymbolFile, o *browse.OutlineFile, c
 
 		// Remove the indentation, which means nothing on a single line.
 		text := cut(strings.TrimSpace(clean(m.Line)), 0, 0)
-		b.lines = append(b.lines, fmt.Sprintf("%d [%s]: %s\n", m.Range.Start.Line, kindText(m), text))
+		b.lines = append(b.lines, fmt.Sprintf("%d [%s]: %s\n", m.Range.Start.Line, kindIn(f.Path, m), text))
 		b.lines = append(b.lines, w.body(f, m, o, commit)...)
 	}
 	if b.lines != nil {
@@ -282,7 +282,7 @@ func (l *lookup) body(f *symbols.SymbolFile, m *symbols.SymbolMatch, o *browse.O
 
 	var lines []string
 	for i, line := range r.Lines {
-		lines = append(lines, fmt.Sprintf("%d: %s\n", first+1+i, shownLine(line)))
+		lines = append(lines, numbered(first+1+i, false, shownLine(line)))
 	}
 
 	// Without a mark, the cut would look like the end of the function.

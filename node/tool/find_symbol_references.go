@@ -19,7 +19,7 @@ import (
 func references(s symbols.Searcher, b browse.Reader) Tool {
 	return Tool{
 		Name: "find_symbol_references", Title: "Find references",
-		About: "Finds where a name is used, below where it is defined. Shows `line in function: text` by file. Code comes first, comments and strings as `line~`. `calls` keeps only calls. Names are compared, not types.",
+		About: "Finds where a name is used, below where it is defined. Shows `line in function: text` by file, strings as `line~`; comments only where nothing else is found. `calls` keeps only calls. Names are compared, not types.",
 		Params: []Param{
 			symbolParam, anyRepoParam,
 			{Name: "calls", Kind: Boolean, Default: false},
@@ -232,6 +232,9 @@ func likeC(lang string) bool {
 // type.
 func (l *lookup) references(r *symbols.SymbolResponse, o *owner) string {
 	w := &usesWriter{lookup: l, usages: usagesOf(l.name()), left: l.Number("limit"), owner: o}
+	w.onlyCode = slices.ContainsFunc(r.Files, func(f symbols.SymbolFile) bool {
+		return slices.ContainsFunc(f.Matches, func(m symbols.SymbolMatch) bool { return !w.inComment(&m, f.Language) })
+	})
 	if o != nil {
 		w.separate(r)
 	}
@@ -273,7 +276,7 @@ func (w *usesWriter) separate(r *symbols.SymbolResponse) {
 	}
 
 	// The second pass counts again.
-	w.declared, w.labelled, w.onlyMention, w.mentions = 0, 0, 0, 0
+	w.declared, w.labelled, w.onlyMention, w.mentions, w.commented = 0, 0, 0, 0, 0
 	w.uncalled, w.unruled = 0, 0
 }
 
@@ -289,11 +292,18 @@ type usesWriter struct {
 	goOn                            string // the call for the block behind those of files
 	seen, files                     int    // files; those of them with lines that count
 	lines, mentions                 int
-	declared, labelled, onlyMention int // not shown
-	uncalled                        int // uses that are no call, not shown
-	unruled                         int // uses in languages whose calls are not known
+	declared, labelled, onlyMention int  // not shown
+	commented                       int  // not shown, unless all are in comments
+	uncalled                        int  // uses that are no call, not shown
+	unruled                         int  // uses in languages whose calls are not known
+	onlyCode                        bool // comments are counted and not shown: there is something else
 	left, over                      int
 	last                            string
+}
+
+// inComment reports whether a use is in a comment or in prose, as a change log without an extension is.
+func (w *usesWriter) inComment(m *symbols.SymbolMatch, lang string) bool {
+	return lang == "" || m.OutsideCode && symbols.InComment(lang, m.Line, max(bytes.Index(m.Line, []byte(w.name())), 0))
 }
 
 // file adds the uses in one file, up to the limit.
@@ -323,7 +333,7 @@ func (w *usesWriter) file(f *symbols.SymbolFile, o *browse.OutlineFile) {
 			continue
 		}
 		w.left--
-		b.lines = append(b.lines, w.line(m, o))
+		b.lines = append(b.lines, w.line(f, m, o))
 	}
 
 	// Count before the limit: the first line of the answer has the number of all files with uses.
@@ -367,13 +377,13 @@ func (w *usesWriter) where(f *symbols.SymbolFile) string {
 }
 
 // line writes one use: its line number, enclosing function and text.
-func (w *usesWriter) line(m *symbols.SymbolMatch, o *browse.OutlineFile) string {
+func (w *usesWriter) line(f *symbols.SymbolFile, m *symbols.SymbolMatch, o *browse.OutlineFile) string {
 	text := strings.TrimSpace(clean(bytes.TrimSpace(m.Line)))
 	mark := ""
 	if m.OutsideCode {
 		mark = "~"
 	} else if name := around(m, o); name != "" {
-		mark = " in " + name
+		mark = " in " + withinFile(f.Path, name)
 	}
 
 	from := max(strings.Index(text, w.name()), 0)
@@ -388,6 +398,9 @@ func (w *usesWriter) counts(m *symbols.SymbolMatch, lang string) bool {
 	// In a comment, a name before a parenthesis is not a call.
 	case m.OutsideCode && onlyCalls:
 		w.onlyMention++
+		return false
+	case w.onlyCode && w.inComment(m, lang):
+		w.commented++
 		return false
 	case m.OutsideCode:
 		w.mentions++
@@ -497,6 +510,10 @@ func (w *usesWriter) sumUp(e *end) {
 // notes describes lines that are not shown, or are marked.
 func (w *usesWriter) notes() string {
 	var notes []string
+	mentions := "%d in comments or strings (~)"
+	if w.onlyCode {
+		mentions = "%d in strings (~)"
+	}
 	// Begin with the lines that are not shown: they explain the totals.
 	for _, n := range []struct {
 		n    int
@@ -505,7 +522,8 @@ func (w *usesWriter) notes() string {
 		{w.declared, "declarations %d not shown"},
 		{w.labelled, "labels %d not shown"},
 		{w.onlyMention, "comments and strings %d not shown"},
-		{w.mentions, "%d in comments or strings (~)"},
+		{w.commented, "%d in comments and prose not shown"},
+		{w.mentions, mentions},
 		{w.unruled, "%d uses in languages whose calls are not known"},
 	} {
 		if n.n > 0 {

@@ -3,6 +3,7 @@ package tool_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -138,6 +139,7 @@ func kinds(v any) (list []string) {
 
 var (
 	advised  = regexp.MustCompile(`(?:continue with|Mended:) ([a-z_]+) (\{.*?\})(?:[.;,]| or |\n|$)`)
+	same     = regexp.MustCompile(`the same and (\{.*?\})(?:[.;,]| or |\n|$)`)
 	internal = []string{"json:", "strconv.", "runtime error", "invalid memory", "%!", "<nil>", "exit status", "fatal:", "goroutine"}
 )
 
@@ -166,6 +168,18 @@ func FuzzToolArguments_answerIsBoundedAndAdviceValid(f *testing.F) {
 			t.Errorf("%s is allowed by its schema, and refused:\n%s", what, answer.Text)
 		}
 		judge(t, what, answer.Text)
+		for _, m := range same.FindAllStringSubmatch(answer.Text, -1) {
+			var made, more map[string]any
+			if json.Unmarshal([]byte(arguments), &made) != nil || json.Unmarshal([]byte(m[1]), &more) != nil {
+				continue
+			}
+			maps.Copy(made, more)
+			both, _ := json.Marshal(made)
+			next := tools.Call(t.Context(), catalog.Operator(), row.Name, both)
+			if next.Failed && strings.HasPrefix(next.Text, "Wrong arguments") {
+				t.Errorf("%s advises the same and %s, which is refused:\n%s", what, m[1], next.Text)
+			}
+		}
 		for _, m := range advised.FindAllStringSubmatch(answer.Text, -1) {
 			if !json.Valid([]byte(m[2])) {
 				continue // the braces of a pattern

@@ -13,6 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/symbols"
+	"github.com/shoalsearch/shoal/shard"
 )
 
 func grep(s symbols.Searcher, b browse.Reader) Tool {
@@ -24,6 +25,7 @@ func grep(s symbols.Searcher, b browse.Reader) Tool {
 			anyRepoParam, pathParam, includeParam, excludeParam, testsParam, {Name: "ref", Kind: String, About: "branch, tag, commit, x@{date}; several as a,b"},
 			{Name: "ignoreCase", Kind: Boolean, Default: false},
 			{Name: "context", Kind: Integer, Min: 0, Max: 20, Default: 0, About: "lines before and after each match"},
+			{Name: "codeOnly", Kind: Boolean, Default: false, About: "not in comments and prose"},
 			{Name: "mode", Kind: String, Words: []string{"lines", "files", "count"}, Default: "lines"},
 			{Name: "groupBy", Kind: String, Words: []string{"repo", "directory", "file", "match"}, About: "counts by this instead of lines; match: by the text that matched, or its first group"},
 			{Name: "limit", Kind: Integer, Min: 1, Max: 10000, Default: 100, About: "most files, or groups"},
@@ -49,6 +51,9 @@ func runGrep(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse
 		if err := pathIsThere(ctx, v, b, a); err != nil {
 			return "", err
 		}
+	}
+	if g.Flag("codeOnly") {
+		g.onlyCode(r)
 	}
 	g.lost = g.overLines(ctx, v, s)
 	return g.text(r), nil
@@ -120,7 +125,7 @@ func (g *grepping) request() search.GrepRequest {
 	// Do not read lines that are not shown; the counts of each file are enough. Grouping by match
 	// needs the lines.
 	if g.group != "" || g.Text("mode") == "files" {
-		req.Counts, req.Context = g.group != "match", 0
+		req.Counts, req.Context = g.group != "match" && !g.Flag("codeOnly"), 0
 	}
 
 	// Count as many files as possible: with groups, limit is a number of groups.
@@ -129,6 +134,37 @@ func (g *grepping) request() search.GrepRequest {
 	}
 
 	return req
+}
+
+// onlyCode removes the lines whose match is in a comment or in prose. A match in code that continues
+// on another line is kept.
+func (g *grepping) onlyCode(r *search.GrepResponse) {
+	expr, err := regexp.Compile("(?m)" + g.pattern)
+	if err != nil {
+		return // the search has said what is wrong
+	}
+	outside := func(lang string, line browse.Line) bool {
+		if line.Around {
+			return false
+		}
+		for _, m := range expr.FindAllIndex(line.Text, -1) {
+			if !symbols.InComment(lang, line.Text, m[0]) {
+				return false
+			}
+		}
+		return expr.Match(line.Text)
+	}
+
+	r.Matches = 0
+	for i := range r.Files {
+		f := &r.Files[i]
+		lang, before := shard.Language(f.Path, nil), len(f.Lines)
+		f.Lines = slices.DeleteFunc(f.Lines, func(line browse.Line) bool { return outside(lang, line) })
+		f.Matches -= before - len(f.Lines)
+		f.Ranges = max(0, f.Ranges-(before-len(f.Lines)))
+		r.Matches += f.Matches
+	}
+	r.Files = slices.DeleteFunc(r.Files, func(f search.GrepFile) bool { return f.Matches <= 0 })
 }
 
 // text writes the answer.
@@ -296,11 +332,16 @@ func (g *grepping) fileLines(f *search.GrepFile, expr *regexp.Regexp) (lines []s
 		if s := f.In[line.Number]; s.Name != "" && !line.Around && g.few {
 			if name := scopedName(s.Name, s.ParentName, s.ParentKind); name != last {
 				if last = name; !bytes.Contains(line.Text, []byte(s.Name)) {
-					in = " in " + name
+					in = " in " + withinFile(f.Path, name)
 				}
 			}
 		}
-		text := fmt.Sprintf("%d%s%s %s\n", line.Number, in, lineMark(line), aroundMatch(visible(line.Text), expr))
+		shown := visible(line.Text)
+		// The indentation of a single line says nothing.
+		if !around {
+			shown = strings.TrimLeft(shown, " \t")
+		}
+		text := fmt.Sprintf("%d%s%s %s\n", line.Number, in, lineMark(line), aroundMatch(shown, expr))
 		// As in grep's output, -- separates lines that are not consecutive.
 		if around && before > 0 && line.Number > before+1 {
 			text = "--\n" + text
@@ -337,12 +378,12 @@ func (g *grepping) nothing(r *search.GrepResponse) string {
 
 	// Give one hint: about filters first, then about case. If the revision was not searched, the
 	// end of the answer says so instead.
-	filtered := g.List("include") != nil || g.List("exclude") != nil || g.Text("tests") != "include"
+	filtered := g.List("include") != nil || g.List("exclude") != nil || g.Text("tests") != "include" || g.Flag("codeOnly")
 	hint := ""
 	switch {
 	case r.Coverage.Has(coverage.NoRevision):
 	case filtered:
-		hint = " In all files: " + g.with("include", nil, "exclude", nil, "tests", nil) + "."
+		hint = " In all files: " + g.with("include", nil, "exclude", nil, "tests", nil, "codeOnly", nil) + "."
 	case !g.Flag("ignoreCase") && !strings.HasPrefix(g.Text("pattern"), "(?i)"):
 		hint = " To ignore case: " + g.with("ignoreCase", true) + "."
 	}

@@ -138,7 +138,7 @@ func TestListFiles_marksLinksSubmodulesAndPointers(t *testing.T) {
 		{"read_file", `{"repo":"odd","path":"d/up.txt"}`, `This is a symbolic link to ../text.txt; if that is a file: read_file {"repo":"local/odd","path":"text.txt"}`},
 		{"read_file", `{"repo":"odd","path":"out.txt"}`, "This is a symbolic link to /etc/passwd, outside of the repository."},
 		{"read_file", `{"repo":"odd","path":"lfs.bin"}`, "This is a pointer of Git LFS: the file itself is not in the repository.\n1: version"},
-		{"read_file", `{"repo":"odd","path":"text.txt"}`, "1: form\\u000cfeed\n2: lone\\u000dreturn\n3: esc\\u001b[1m\n4: crlf\n5: turned \\u202e round\n"},
+		{"read_file", `{"repo":"odd","path":"text.txt"}`, "1: form\\u000cfeed\nlone\\u000dreturn\nesc\\u001b[1m\ncrlf\n5: turned \\u202e round\n"},
 		{"grep", `{"repo":"odd","pattern":"feed|crlf"}`, "1: form\\u000cfeed\n4: crlf\n"},
 	} {
 		got := tools.Call(t.Context(), catalog.Operator(), tt.tool, json.RawMessage(tt.arguments)).Text

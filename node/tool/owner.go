@@ -41,7 +41,7 @@ func (o *owner) text(l *lookup) string {
 		f := &o.defined.Files[i]
 		for k := range f.Matches {
 			if shown == mostOwned {
-				fmt.Fprintf(&out, "Defined at %d more places: %s\n", o.defined.MatchCount-shown, callOf("find_symbol_definitions", "symbol", l.Text("symbol"), "repo", l.values["repo"], "ref", l.Text("ref")))
+				fmt.Fprintf(&out, "Defined at %s: see find_symbol_definitions\n", count(o.defined.MatchCount-shown, "more place"))
 				return out.String()
 			}
 			shown++
@@ -57,7 +57,7 @@ func (l *lookup) definedAtLine(f *symbols.SymbolFile, m *symbols.SymbolMatch) st
 	if l.Text("repo") == "" {
 		where = f.Repository + " " + where
 	}
-	return fmt.Sprintf("Defined at %s:%d [%s]: %s\n", where, m.Range.Start.Line, kindText(m), cut(strings.TrimSpace(clean(m.Line)), 0, 0))
+	return fmt.Sprintf("Defined at %s:%d [%s]: %s\n", where, m.Range.Start.Line, kindIn(f.Path, m), cut(strings.TrimSpace(clean(m.Line)), 0, 0))
 }
 
 // definedText describes the definitions of a name without a type, in the searched files; "" if
@@ -79,8 +79,7 @@ func (l *lookup) definedText(files []symbols.SymbolFile) string {
 	}
 
 	if places > mostOwned {
-		fmt.Fprintf(&out, "Defined at %s: %s\n", count(places-mostOwned, "more place"), callOf("find_symbol_definitions", "symbol", l.Text("symbol"),
-			"repo", l.values["repo"], "path", l.Text("path"), "ref", l.Text("ref")))
+		fmt.Fprintf(&out, "Defined at %s: see find_symbol_definitions\n", count(places-mostOwned, "more place"))
 	}
 	return out.String()
 }

@@ -20,7 +20,7 @@ import (
 func readFile(b browse.Reader) Tool {
 	return Tool{
 		Name: "read_file", Title: "Read a file",
-		About: "Reads up to 500 lines of a file as `line: text`. Reads from `offset` on, `ranges`, or the definition of a `symbol`. Use it after grep, search or outline.",
+		About: "Reads up to 500 lines of a file; the first and every fifth as `line: text`. Reads from `offset` on, `ranges`, or the definition of a `symbol`. Use it after grep, search or outline.",
 		Params: []Param{
 			repoParam,
 			{Name: "path", Kind: String, About: "file, from the root"},
@@ -175,7 +175,7 @@ func (r *reading) alone(path string, maxTokens int) *Args {
 	one := newArgs(r.tool)
 	maps.Copy(one.values, r.values)
 	one.given = slices.Clone(r.given)
-	one.asked = r.asked
+	one.asked, one.made, one.renamed = r.asked, r.made, r.renamed
 	one.set("paths", nil)
 	one.set("path", path)
 	one.values["maxTokens"] = maxTokens
@@ -235,7 +235,7 @@ func (r *reading) parts() (string, error) {
 // writeLines writes lines until room bytes are used, and returns how many.
 func writeLines(out *strings.Builder, f *browse.ReadFileResponse, room int) (written int) {
 	for i, line := range f.Lines {
-		entry := fmt.Sprintf("%d: %s\n", f.First+i, shownLine(line))
+		entry := numbered(f.First+i, i == 0, shownLine(line))
 		if out.Len()+len(entry) > room && i > 0 {
 			break
 		}
@@ -244,6 +244,21 @@ func writeLines(out *strings.Builder, f *browse.ReadFileResponse, room int) (wri
 	}
 	return written
 }
+
+// numberEvery is the distance of the lines that have their number before them. Numbers of all lines
+// would be an eighth of the text.
+const numberEvery = 5
+
+// numbered returns a line of a file. The first of some lines has its number before it, and each fifth.
+// So has each line that looks as if it had one.
+func numbered(line int, first bool, text string) string {
+	if first || line%numberEvery == 0 || numberLike.MatchString(text) {
+		return fmt.Sprintf("%d: %s\n", line, text)
+	}
+	return text + "\n"
+}
+
+var numberLike = regexp.MustCompile(`^\d+(?: in .*)?[:-] |^--$`)
 
 // shownLine returns a line of a file; a very long one is shortened.
 func shownLine(line []byte) string {
@@ -390,7 +405,7 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 			shortened++
 		}
 
-		entry := fmt.Sprintf("%d: %s\n", next, text)
+		entry := numbered(next, next == r.First, text)
 
 		// Write at least one line, so that the next call starts later.
 		if body.Len() > 0 && header+body.Len()+len(entry) > a.room() {

@@ -148,12 +148,9 @@ func (l *lookup) rankedBlocks(r *search.RankedResponse) (blocks []block, paths [
 
 func (l *lookup) rankedBlock(f *search.RankedFile, words int) block {
 	b := block{head: fileLabel(f.Path)}
-	if f.Language != "" {
-		b.head += " (" + f.Language + ")"
-	}
 	// Say if a word is missing: it may be the important one.
 	if f.Words < words {
-		b.head += fmt.Sprintf(", %d of %d words", f.Words, words)
+		b.head += fmt.Sprintf(", %d/%d words", f.Words, words)
 	}
 	if f.Copies > 0 {
 		b.head += ", " + count(f.Copies, "equal copy")
@@ -170,7 +167,7 @@ func (l *lookup) rankedBlock(f *search.RankedFile, words int) block {
 		}
 		mark := ""
 		if line.In.Name != "" {
-			mark = " in " + scopedName(line.In.Name, line.In.ParentName, line.In.ParentKind)
+			mark = " in " + withinFile(f.Path, scopedName(line.In.Name, line.In.ParentName, line.In.ParentKind))
 		}
 		// Consecutive lines in one function name it once.
 		if mark == last {

@@ -215,6 +215,7 @@ func (s *Set) run(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (text
 	if full := oneEndingIn(name, names); full != "" {
 		// Set it as if given, so that advised calls have the full name.
 		a.set("repo", full)
+		a.made = nil // the same repository
 		return s.runOnce(ctx, v, t, a)
 	}
 
@@ -271,5 +272,6 @@ func (s *Set) findRepos(ctx context.Context, v catalog.Viewer, a *Args) error {
 // runOnce runs a tool for the repository as it is named.
 func (s *Set) runOnce(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (string, error) {
 	a.unmatched = s.unmatched(ctx, v, a)
+	a.remember()
 	return t.Run(ctx, v, a)
 }

@@ -150,7 +150,7 @@ func ofEach(ctx context.Context, v catalog.Viewer, a *Args, run runFunc, param s
 
 // about returns the same call with another value of a parameter, and a part of its room.
 func (a *Args) about(param, value string, tokens int) *Args {
-	one := &Args{tool: a.tool, values: maps.Clone(a.values), given: slices.Clone(a.given), asked: a.asked, unmatched: a.unmatched}
+	one := &Args{tool: a.tool, values: maps.Clone(a.values), given: slices.Clone(a.given), asked: a.asked, unmatched: a.unmatched, made: a.made, renamed: a.renamed}
 	one.values[param] = value
 	one.values["maxTokens"] = tokens
 	return one

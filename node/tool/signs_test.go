@@ -42,7 +42,7 @@ func TestFindSymbols_acceptsOperatorsAndMacros(t *testing.T) {
 		{"outline", `{"repo":"signs","path":"a.rb","kinds":"method"}`, "15 lines, 2 symbols", "Left out"},
 		{"outline", `{"repo":"signs","path":"a.rb"}`, "method alive?", "below depth"},
 		{"outline", `{"repo":"signs","path":"s.hpp"}`, "operator <<", "below depth"},
-		{"outline", `{"repo":"signs","path":"s.hpp","depth":1}`, `Left out: 2 symbols below depth 1; outline {"repo":"local/signs","path":"s.hpp","depth":2}.`, "Complete"},
+		{"outline", `{"repo":"signs","path":"s.hpp","depth":1}`, `Left out: 2 symbols below depth 1; the same and {"depth":2}.`, "Complete"},
 	} {
 		got := tools.Call(t.Context(), catalog.Operator(), tt.tool, json.RawMessage(tt.arguments)).Text
 		if !strings.Contains(got, tt.want) || strings.Contains(got, tt.not) {

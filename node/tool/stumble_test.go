@@ -33,8 +33,8 @@ func TestToolAnswers_preventKnownMistakesOfAgents(t *testing.T) {
 		{"an argument that there is not is refused", "find_symbol_definitions", `{"symbol":"evict","repo":"acme/app","snapshot":"v1.0.0"}`, `there is no parameter "snapshot"`, "1 definition"},
 		{"a revision by another name is taken", "find_symbol_definitions", `{"symbol":"evict","repo":"acme/app","revision":"v1.0.0"}`, "No definition of evict", "1 definition"},
 		{"names of other tools are taken", "grep", `{"pattern":"close","repo":"acme/app","-i":true,"output_mode":"count"}`, "21 matches in 5 files", "Wrong"},
-		{"lines may be named with the file", "read_file", `{"repo":"acme/app","path":"store/store.go:12-13"}`, "12: type Store struct {\n13: ", "14: "},
-		{"as in a link", "read_file", `{"repo":"acme/app","path":"store/store.go#L12-L13"}`, "12: type Store struct {\n13: ", "14: "},
+		{"lines may be named with the file", "read_file", `{"repo":"acme/app","path":"store/store.go:12-13"}`, "12: type Store struct {\n\tmu ", "14: "},
+		{"as in a link", "read_file", `{"repo":"acme/app","path":"store/store.go#L12-L13"}`, "12: type Store struct {\n\tmu ", "14: "},
 		{"or one line", "read_file", `{"repo":"acme/app","path":"store/store.go#L12"}`, "12: type Store struct {\n", "13: "},
 		{"a glob without a slash is of any depth", "grep", `{"pattern":"retryReplica","repo":"acme/app","include":"*.go"}`, "store/replica.go", "No line"},
 		{"one with a slash in front is of the root", "grep", `{"pattern":"retryReplica","repo":"acme/app","include":"/*.go"}`, "No line", "store/replica.go"},
@@ -47,8 +47,8 @@ func TestToolAnswers_preventKnownMistakesOfAgents(t *testing.T) {
 		{"a branch of all repositories", "grep", `{"pattern":"func Answer","ref":"main"}`, "func Answer() int", "not indexed"},
 		{"a branch that only one has", "glob", `{"pattern":"**/replica.go","ref":"release"}`, "with repo it is searched", "Complete"},
 		{"every page of a difference can be reached", "get_diff", `{"repo":"acme/app","base":"v1.0.0","head":"main","mode":"patch","maxTokens":500}`, `"page":2`, "read the file itself"},
-		{"a repository that is nearly so is refused", "grep", `{"pattern":"ErrClosed","repo":"acme/ap"}`, `Did you mean example.com/acme/app? list_repos shows all. Mended: grep {"pattern":"ErrClosed","repo":"example.com/acme/app"}`, "matching"},
-		{"as one of another host", "grep", `{"pattern":"ErrClosed","repo":"github.com/acme/app"}`, `Did you mean example.com/acme/app? list_repos shows all. Mended: grep`, "matching"},
+		{"a repository that is nearly so is refused", "grep", `{"pattern":"ErrClosed","repo":"acme/ap"}`, `Did you mean example.com/acme/app? list_repos shows all. Mended: the same and {"repo":"example.com/acme/app"}`, "matching"},
+		{"as one of another host", "grep", `{"pattern":"ErrClosed","repo":"github.com/acme/app"}`, `Did you mean example.com/acme/app? list_repos shows all. Mended: the same and`, "matching"},
 		{"also where the file is not there either", "read_file", `{"repo":"acme/ap","path":"README.txt"}`, `Repository "acme/ap" not found. Did you mean example.com/acme/app?`, "File"},
 		{"case makes no other repository", "grep", `{"pattern":"ErrClosed","repo":"Example.com/Acme/App"}`, "4 matching lines", "There is no"},
 		{"nor does .git", "grep", `{"pattern":"ErrClosed","repo":"acme/app.git"}`, "4 matching lines", ""},
@@ -70,7 +70,7 @@ func TestToolAnswers_preventKnownMistakesOfAgents(t *testing.T) {
 		{"matches over several lines", "grep", `{"pattern":"backoff \\*= 2\\n\\t}","repo":"acme/app"}`, "store/replica.go", "No line"},
 		{"a class does not match the end of a line", "grep", `{"pattern":"^\\s*// (Store|Get)","repo":"acme/app","path":"store/store.go"}`, "2 matching lines in 1 file\nstore/store.go\n11: ", "10: "},
 		{"a match over lines that is hidden is counted", "grep", `{"pattern":"backoff[^x]*\\}$","repo":"acme/app"}`, "No line matches", "Complete"},
-		{"and the advised call finds it", "grep", `{"pattern":"type Store[^}]*closed bool","repo":"acme/app"}`, `Left out: 1 more over lines: grep {"pattern":"(?s)type Store[^}]*closed bool","repo":"example.com/acme/app"}.`, "Complete"},
+		{"and the advised call finds it", "grep", `{"pattern":"type Store[^}]*closed bool","repo":"acme/app"}`, `Left out: 1 more over lines: the same and {"pattern":"(?s)type Store[^}]*closed bool"}.`, "Complete"},
 		{"under (?s) a class that excludes matches line ends", "grep", `{"pattern":"(?s)type Store[^}]*closed bool","repo":"acme/app"}`, "1 match on 4 lines in 1 file", "No line"},
 		{"globs with commas between them are several", "grep", `{"pattern":"Close","repo":"acme/app","include":"cmd/**/*.go, *.md"}`, "README.md", "store.go"},
 		{"one that no file matches is told", "grep", `{"pattern":"Close","repo":"acme/app","include":"**/*.go,*.rst"}`, `Not searched: include "*.rst" matches no file.`, "Complete"},
@@ -104,6 +104,22 @@ func TestToolAnswers_preventKnownMistakesOfAgents(t *testing.T) {
 // adviceCall is a call in the text of an answer.
 var adviceCall = regexp.MustCompile(`\b([a-z]+(?:_[a-z]+)*) (\{"[^\n]*?\})(?:[ .;,\n]|$)`)
 
+// merged returns the arguments of a call with those of an advice "the same and {…}".
+func merged(t *testing.T, made, more string) string {
+	t.Helper()
+	all := map[string]any{}
+	for _, text := range []string{made, more} {
+		if err := json.Unmarshal([]byte(text), &all); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	both, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(both)
+}
+
 // TestToolAdvice_namesOnlyValidCalls makes every call that the transcripts advise: none has a
 // parameter that its tool has not, or a value that it does not take.
 func TestToolAdvice_namesOnlyValidCalls(t *testing.T) {
@@ -113,17 +129,21 @@ func TestToolAdvice_namesOnlyValidCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	advised := 0
+	advised, made := 0, [2]string{} // the call above an answer
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(string(text)) {
-			if strings.HasPrefix(line, "> ") {
+			if call, ok := strings.CutPrefix(line, "> "); ok {
+				made[0], made[1], _ = strings.Cut(strings.TrimSpace(call), " ")
 				continue
 			}
 			for _, m := range adviceCall.FindAllStringSubmatch(line, -1) {
+				if m[1] == "and" {
+					m[1], m[2] = made[0], merged(t, made[1], m[2])
+				}
 				if tools.Unknown(m[1]) != "" || strings.Contains(m[2], "…") {
 					continue // no tool, or a value that the agent has to fill in
 				}
