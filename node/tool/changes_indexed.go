@@ -65,7 +65,8 @@ func (q *changeQuery) String() string {
 	b.WriteString("type:commit rev:HEAD archived:yes fork:yes")
 	put := func(filter, expr string) { b.WriteString(" " + filter + ":" + query.QuoteRegexp(expr)) }
 	if repo := q.Text("repo"); repo != "" {
-		b.WriteString(" reposet:" + query.Quote(repo))
+		// What is not indexed is read from git. Git answers itself if that takes long.
+		b.WriteString(" timeout:2s reposet:" + query.Quote(repo))
 	}
 	if path := strings.Trim(q.Text("path"), "/"); path != "" {
 		put("file", "^"+regexp.QuoteMeta(path)+"(?:/|$)")
