@@ -14,7 +14,7 @@ import (
 func implementations(s symbols.Searcher, b browse.Reader) Tool {
 	return Tool{
 		Name: "find_implementations", Title: "Find implementations",
-		About: "Finds the types that extend or implement a type, or the methods that override Type.method. Shows `path:line kind Name`. Names are compared. `up` shows what it extends.",
+		About: "Finds the types that extend or implement a type, or the methods that override Type.method, by names. `up` shows what it extends.",
 		Params: []Param{
 			{Name: "symbol", Kind: String, Required: true, About: "type, or Type.method"},
 			anyRepoParam,

@@ -16,18 +16,18 @@ import (
 func getDiff(b browse.Reader) Tool {
 	return Tool{
 		Name: "get_diff", Title: "Compare two revisions",
-		About: "Shows what differs between two revisions (two-dot). `symbols` names functions and types that came, went or changed. `auto` gives the patch if it fits, else symbols of one file or counts of lines. `patch` comes in pages. `head` alone shows one commit, its message and first tag.",
+		About: "Shows what differs between two revisions (two-dot). `symbols` names functions and types that came, went or changed. `auto` gives the patch if it fits, else symbols of one file or counts. `head` alone shows one commit, its message and first tag.",
 		Params: []Param{
 			repoParam,
 			{Name: "base", Kind: String, About: "branch, tag or commit; else the one before head"},
-			{Name: "head", Kind: String, Required: true, About: "the same"},
-			{Name: "path", Kind: String, About: "only this file or directory"},
+			{Name: "head", Kind: String, Required: true},
+			{Name: "path", Kind: String},
 			{Name: "mode", Kind: String, Words: []string{"auto", "summary", "names", "stat", "symbols", "patch"}, Default: "auto"},
 			{Name: "status", Kind: String, Words: []string{"added", "modified", "deleted", "renamed"}},
 			includeParam, excludeParam,
 			{Name: "context", Kind: Integer, Min: 0, Max: 20, Default: 3, About: "lines around a change"},
 			{Name: "commits", Kind: Boolean, Default: false, About: "also list those that made it"},
-			{Name: "page", Kind: Integer, Min: 1, Default: 1, About: "page of the patch"},
+			{Name: "page", Kind: Integer, Min: 1, Default: 1},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			return runGetDiff(ctx, v, b, a)

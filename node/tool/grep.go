@@ -19,7 +19,7 @@ import (
 func grep(s symbols.Searcher, b browse.Reader) Tool {
 	return Tool{
 		Name: "grep", Title: "Search file contents",
-		About: "Finds lines that match a regular expression, in one repository or all. Ranks by file, as `line: text`, few as `line in function: text`. A match, even of [^x] or \\s, spans lines only with \\n or (?s). `mode` and `groupBy` tell in few tokens where or what matches are.",
+		About: "Finds lines that match a regular expression, by file, as `line: text`, few as `line in function: text`. A match, even of [^x] or \\s, spans lines only with \\n or (?s). `mode` and `groupBy` tell in few tokens where or what matches are.",
 		Params: []Param{
 			{Name: "pattern", Kind: String, Required: true, About: "RE2; escape ( ) [ ] { } . * + ? | to find them as they are"},
 			anyRepoParam, pathParam, includeParam, excludeParam, testsParam, {Name: "ref", Kind: String, About: "branch, tag, commit, x@{date}; several as a,b"},

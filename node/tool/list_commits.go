@@ -18,10 +18,10 @@ import (
 func listCommits(s symbols.Searcher, b browse.Reader) Tool {
 	return Tool{
 		Name: "list_commits", Title: "List commits",
-		About: "Lists commits, newest first, as `hash date author: subject`, a few with files, first tag and start of the body. Selects by path, author, time, message, or what they changed (`lines`). `changes` and `changesRegex` show the changed lines (+, -) instead.",
+		About: "Lists commits, newest first, as `hash date author: subject`, up to 20 with files and first tag. Selects by path, author, time, message, or what they changed (`lines`, `changes`).",
 		Params: []Param{
 			anyRepoParam,
-			{Name: "path", Kind: String, About: "file or directory that changed"},
+			{Name: "path", Kind: String},
 			{Name: "query", Kind: String, About: "words of the message in any order; \"a phrase\" in quotes"},
 			{Name: "changes", Kind: String, About: "text of code that came or went"},
 			{Name: "changesRegex", Kind: String, About: "expression that an added or removed line matches"},

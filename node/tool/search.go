@@ -17,7 +17,7 @@ import (
 func rankedSearch(s symbols.Searcher, b browse.Reader) Tool {
 	return Tool{
 		Name: "search", Title: "Search for words",
-		About: "Ranks files by words of a question. Use it when you do not know a name. Rare words, paths and symbol names count most. Shows the best block of the first file, then the best lines of others as `line in function: text`. Filters: lang:go, -file:x, sym:name.",
+		About: "Ranks files by words of a question. Use it when you do not know a name. Shows the best block of the first file, then the best lines of others as `line in function: text`. Filters: lang:go, -file:x, sym:name.",
 		Params: []Param{
 			{Name: "query", Kind: String, Required: true, About: "words, as: retry replication backoff"},
 			anyRepoParam, pathParam, includeParam, excludeParam, testsParam,
