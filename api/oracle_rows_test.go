@@ -346,7 +346,7 @@ var toolWords = map[string][]any{
 	"context": {2}, "page": {1, 2}, "perPage": {1, 100}, "sort": nil, "direction": nil, "depth": {2}, "maxEntries": {10}, "ranges": {"1-2"}, "changes": {"shark"},
 	"changesRegex": {"sh.rk"}, "lines": {"main.go:1-2", "main.go:main"}, "commits": {true}, "author": {"Ada"}, "since": {"2020-01-01"}, "until": {"2030-01-01"}, "maxTokens": {600},
 	"ignoreCase": nil, "calls": nil, "body": {true}, "noMerges": nil, "includeFiles": nil, "includeDirectories": nil, "sizes": nil, "tests": nil, "repo": nil,
-	"language": {"Go"}, "verbatim": nil, "repos": nil, "languageModel": {"m"}, "visibility": nil, "includeDefinitions": nil, "wholeWords": nil,
+	"language": {"Go"}, "verbatim": nil, "repos": nil, "languageModel": {"m"}, "visibility": nil, "includeDefinitions": nil, "wholeWords": nil, "codeOnly": nil, "status": nil,
 }
 
 // oracleTools returns the rows of the MCP server.
