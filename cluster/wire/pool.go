@@ -36,7 +36,7 @@ func newPool(idle time.Duration) *pool {
 	return &pool{idleTime: idle, nodes: make(map[poolKey]*poolNode)}
 }
 
-// acquireSlot waits for a slot. Unless it fails, the caller must call leave.
+// acquireSlot waits for a slot. Unless it fails, the caller must call releaseSlot.
 func (p *pool) acquireSlot(ctx context.Context, k poolKey) error {
 	p.mu.Lock()
 	n := p.nodes[k]
@@ -44,7 +44,7 @@ func (p *pool) acquireSlot(ctx context.Context, k poolKey) error {
 		n = &poolNode{slots: make(chan struct{}, MaxCallsToNode)}
 		p.nodes[k] = n
 	}
-	n.users++ // keeps sweep from removing the node
+	n.users++ // keeps closeIdleSince from removing the node
 	p.mu.Unlock()
 
 	// Wait without the lock: it may take as long as a call.

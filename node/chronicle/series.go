@@ -186,6 +186,8 @@ func (s *series) hash(query string) string {
 	return sum
 }
 
+// add encodes a line into the buffer, and writes the buffer to the file when it is large. A line
+// that cannot be encoded counts as lost.
 func (s *series) add(l *Line) {
 	before := s.buf.Len()
 	enc := json.NewEncoder(&s.buf)

@@ -37,7 +37,7 @@ const maxName = 4096
 // maxGlobs is the greatest number of globs in a filter.
 const maxGlobs = 100
 
-// cleanDir removes marks from a directory that have no meaning.
+// cleanDir removes a leading "./", slashes at both ends, and a lone "." from a directory.
 func cleanDir(dir string) string {
 	dir = strings.Trim(strings.TrimPrefix(dir, "./"), "/")
 	if dir == "." {
