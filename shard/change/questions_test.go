@@ -202,9 +202,15 @@ func (s *sampler) atom() question {
 			return shard.LanguageOfPath(f.path) == lang || f.from != "" && shard.LanguageOfPath(f.from) == lang
 		}, nil}
 	}
+	return s.atom()
+}
+
+// ofRepo asks a question of some repositories only. Conditions on repositories are decided before all
+// others, so within an or they would change what stands side by side.
+func (s *sampler) ofRepo(q question) question {
 	text := oneOf(s, []string{"^" + regexp.QuoteMeta(s.repo) + "$", ".", "nowhere", "o"})
 	is := regexp.MustCompile("(?i)" + text).MatchString(s.repo)
-	return question{"repo:" + query.QuoteRegexp(text), false, func(*said, *saidFile) bool { return is }, nil}
+	return question{"(repo:" + query.QuoteRegexp(text) + " " + q.text + ")", q.files, func(c *said, f *saidFile) bool { return is && q.holds(c, f) }, nil}
 }
 
 // person is an expression for somebody.
@@ -320,6 +326,9 @@ func (s *sampler) compare(t *testing.T, l asked) {
 	s.diff = s.rnd.IntN(2) == 0
 	s.toggles = query.Options{Regexp: s.rnd.IntN(2) == 0, CaseSensitive: s.rnd.IntN(2) == 0}
 	q := s.draw(1 + s.rnd.IntN(3))
+	if s.rnd.IntN(6) == 0 {
+		q = s.ofRepo(q)
+	}
 	rev, within := s.revisions()
 	text := "type:commit " + q.text + " " + rev
 	if s.diff {
