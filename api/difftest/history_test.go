@@ -101,15 +101,32 @@ func (w *twin) changesLine(a *animal, x commit, path string, expr *regexp.Regexp
 	return false
 }
 
+// hasFromWordStart reports whether a text has a word. If that begins with an ASCII letter or a digit, it
+// has to begin a word of the text.
+func hasFromWordStart(text, word string) bool {
+	inner := func(b byte) bool { return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' }
+	for at := 0; ; at++ {
+		skip := strings.Index(text[at:], word)
+		if skip < 0 {
+			return false
+		}
+		if at += skip; word == "" || !inner(word[0]) || at == 0 || !inner(text[at-1]) {
+			return true
+		}
+	}
+}
+
 // matches reports whether a commit passes the filters of a call.
 func (c toolCall) matches(x commit) bool {
-	words := strings.Fields(c.text("query"))
 	if c.route() {
-		words = []string{c.text("query")} // as one word
-	}
-	for _, word := range words {
-		if !strings.Contains(lower(x.message), lower(word)) {
+		if !strings.Contains(lower(x.message), lower(c.text("query"))) {
 			return false
+		}
+	} else {
+		for _, word := range strings.Fields(c.text("query")) {
+			if !hasFromWordStart(lower(x.message), lower(word)) {
+				return false
+			}
 		}
 	}
 	since, _ := time.Parse(time.RFC3339, c.text("since"))
@@ -119,7 +136,7 @@ func (c toolCall) matches(x commit) bool {
 		(!c.flag("noMerges") || x.parents < 2)
 }
 
-var commitLine = regexp.MustCompile(`^([0-9a-f]{12}) (\d{4}-\d\d-\d\d) `)
+var commitLine = regexp.MustCompile(`^([0-9a-f]{10}) (\d{4}-\d\d-\d\d) `)
 
 // isListCommits checks an answer of list_commits.
 func isListCommits(c toolCall, w *twin, text string) verdict {
@@ -128,7 +145,7 @@ func isListCommits(c toolCall, w *twin, text string) verdict {
 	want := map[string]bool{}
 	all := c.commitsOf(w)
 	for _, x := range all {
-		want[x.hash[:12]] = true
+		want[x.hash[:10]] = true
 	}
 	got := map[string]bool{}
 	for _, line := range lines(text) {
