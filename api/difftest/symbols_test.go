@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/shoalsearch/shoal/node/paths"
@@ -68,6 +69,10 @@ func drawDefinition(r *rand.Rand, w *twin) call {
 func isReference(c toolCall, w *twin, text string) verdict {
 	v := verdict{claimed: claims(text)}
 	word := regexp.MustCompile(`(?:^|[^\pL\pN_])` + regexp.QuoteMeta(c.text("symbol")) + `(?:[^\pL\pN_]|$)`)
+	comments := 0 // lines that the answer counts and does not show
+	if m := regexp.MustCompile(`(\d+) in comments and prose not shown`).FindStringSubmatch(text); m != nil {
+		comments, _ = strconv.Atoi(m[1])
+	}
 	for _, f := range c.files(w) {
 		if f.repo.name != "local/code" || !f.searchable() {
 			continue
@@ -77,7 +82,11 @@ func isReference(c toolCall, w *twin, text string) verdict {
 				continue
 			}
 			use := regexp.MustCompile(fmt.Sprintf(`(?m)^%s\n(?:\d.*\n)*?%d\b|^Defined at (?:local/code )?%s:%d\b`, regexp.QuoteMeta(f.path), i+1, regexp.QuoteMeta(f.path), i+1))
-			if !use.MatchString(text) {
+			switch {
+			case use.MatchString(text):
+			case comments > 0 && (strings.Contains(line, "//") || strings.Contains(line, "#") || strings.Contains(line, "*")):
+				comments--
+			default:
 				return v.about(f).wrong("it lacks %s:%d %q", f.path, i+1, line)
 			}
 		}
