@@ -107,6 +107,7 @@ func (m *terminal) printed(command string) []string {
 	}
 	for _, r := range []struct{ all, by string }{
 		{`shoal_[0-9a-f]{64}`, "KEY"}, {`\b(u[0-9a-f]{16}|[0-9a-z]{16}|[0-9a-f]{8})\b`, "ID"}, {`\b20[0-9]{2}-[0-9-]+T[0-9:.]+Z`, "TIME"},
+		{`-dev-[0-9a-f]{12}\b`, "-dev"}, // the commit, of which only a clean checkout knows
 	} {
 		text = regexp.MustCompile(r.all).ReplaceAllString(text, r.by)
 	}
