@@ -34,6 +34,7 @@ var family = map[string]string{
 	"py/session.py":   "class Session:\n    pass\n",
 	"py/flask.py":     "import session\n\nclass Session(session.Session):\n    pass\n",
 	"rb/result.rb":    "class Result < Struct.new(:code)\nend\nclass Job::Error < Error\nend\nclass Error < StandardError\nend\n",
+	"rb/plain.rb":     "module Devise\n  module Strategies\n    class Plain < ::Warden::Strategies::Plain\n    end\n  end\nend\n",
 	"hs/a.hs":         "class Shape a where\n  area :: a -> Int\n",
 }
 
@@ -79,6 +80,7 @@ func TestTypeHierarchy_staysWithinCompatibleLanguages(t *testing.T) {
 		{"Session", true, false, "Session:1"},
 		{"Struct", false, false, "Result:1"},
 		{"Error", false, false, "Error:3"},
+		{"Plain", true, false, "?Plain"},
 		{"Nothing", false, false, ""},
 	} {
 		r, err := n.Search.Hierarchy(t.Context(), catalog.Operator(), symbols.HierarchyRequest{SymbolRequest: symbols.SymbolRequest{Symbol: tt.symbol}, Up: tt.up, Transitive: tt.transitive})

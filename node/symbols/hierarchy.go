@@ -421,12 +421,24 @@ type mention struct {
 	by     string          // the type that extends it
 	repos  map[string]bool // where that is said
 	scopes map[string]bool // of a namesake of by: the qualifiers that heads write before it
+	heads  map[place]bool  // where these heads are
 	others bool            // a type with another name extends it, too
 }
 
+// place is a line of a file.
+type place struct {
+	fileOf
+	line uint32
+}
+
 // means reports whether a definition can be the mentioned type. A namesake is told from the type
-// that extends it by the scope around it, or by the name of its file or directory.
+// that extends it by the scope around it, or by the name of its file or directory. No type extends
+// itself, even if both have a scope of the same name: module Devise::Strategies has class Base <
+// Warden::Strategies::Base.
 func (m *mention) means(f *SymbolFile, d *SymbolMatch) bool {
+	if !m.others && m.heads[place{keyOf(f), d.Range.Start.Line}] {
+		return false
+	}
 	dir, file := path.Split(f.Path)
 	file, _, _ = strings.Cut(file, ".")
 	return m.others || m.scopes[lastPart(d.ParentName)] || d.ParentName == "" && (m.scopes[file] || m.scopes[path.Base(dir)])
@@ -443,7 +455,7 @@ func (h *hierarchy) mentioned() (map[string]*mention, error) {
 	add := func(written, by, repo string) {
 		name := lastPart(written)
 		if types[name] == nil {
-			types[name] = &mention{by: by, repos: map[string]bool{}, scopes: map[string]bool{}}
+			types[name] = &mention{by: by, repos: map[string]bool{}, scopes: map[string]bool{}, heads: map[place]bool{}}
 		}
 		types[name].by = min(types[name].by, by)
 		types[name].repos[repo] = true
@@ -456,6 +468,7 @@ func (h *hierarchy) mentioned() (map[string]*mention, error) {
 			for _, s := range supers {
 				if slices.Contains(h.names, m.Name) {
 					add(s.name, m.Name, f.Repository)
+					types[lastPart(s.name)].heads[place{fileOf{f.Repository, f.Path}, m.Range.Start.Line}] = true
 				}
 			}
 		})
