@@ -133,15 +133,8 @@ func (c *client) followEvents(ctx context.Context, id string, after int, fn func
 			return err
 		}
 
-		// One event may contain a whole answer on one line.
-		lines := bufio.NewScanner(resp.Body)
-		lines.Buffer(nil, 16<<20)
-		for lines.Scan() {
-			data, ok := strings.CutPrefix(lines.Text(), "data: ")
-			if !ok {
-				continue
-			}
-
+		events := eventsOf(resp.Body)
+		for data, ok := events.next(); ok; data, ok = events.next() {
 			var e askEvent
 			if err := json.Unmarshal([]byte(data), &e); err != nil {
 				resp.Body.Close()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -363,4 +364,23 @@ func (c *client) errorOf(resp *http.Response) error {
 func isWebURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
+}
+
+// events reads the events of a stream, which are lines with "data: " before them.
+type events struct{ lines *bufio.Scanner }
+
+func eventsOf(body io.Reader) events {
+	lines := bufio.NewScanner(body)
+	lines.Buffer(nil, 256<<20) // an event may have a whole answer
+	return events{lines}
+}
+
+// next returns the data of the next event; false at the end of the stream, or if it breaks.
+func (e events) next() (data string, ok bool) {
+	for e.lines.Scan() {
+		if data, ok := strings.CutPrefix(e.lines.Text(), "data: "); ok && data != "[DONE]" {
+			return data, true
+		}
+	}
+	return "", false
 }

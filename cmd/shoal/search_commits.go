@@ -98,13 +98,8 @@ func (c *client) streamCommits(ctx context.Context, body map[string]any, each fu
 		return nil, err
 	}
 	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, 256<<20) // a part is one line
-	for lines.Scan() {
-		data, ok := strings.CutPrefix(lines.Text(), "data: ")
-		if !ok || data == "[DONE]" {
-			continue
-		}
+	events := eventsOf(resp.Body)
+	for data, ok := events.next(); ok; data, ok = events.next() {
 		var e commitsEvent
 		if err := reply.Decode([]byte(data), &e); err != nil {
 			return nil, fmt.Errorf("decode answer: %w", err)
@@ -120,7 +115,7 @@ func (c *client) streamCommits(ctx context.Context, body map[string]any, each fu
 			return nil, fmt.Errorf("%s answers: %s", c.nodeName(), e.Error.Message)
 		}
 	}
-	if err := lines.Err(); err != nil {
+	if err := events.lines.Err(); err != nil {
 		return nil, fmt.Errorf("answer of %s: %w", c.nodeName(), err)
 	}
 	return nil, fmt.Errorf("the connection to %s broke off", c.nodeName())
