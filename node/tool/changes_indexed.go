@@ -147,7 +147,7 @@ func (q *changeQuery) ask(ctx context.Context, v catalog.Viewer, s symbols.Searc
 // changed reports whether a commit has the change. A text has to occur more or less often in a file
 // than before, so a line that only moved is no change.
 func (q *changeQuery) changed(c *change.CommitMatch) bool {
-	if q.text == "" || len(c.Files) == 20 && c.MoreFiles > 0 {
+	if q.text == "" || len(c.Files) == change.MostFiles && c.MoreFiles > 0 {
 		return true
 	}
 	for i := range c.Files {

@@ -361,7 +361,7 @@ func counted(files []string) (out []string) {
 		for i+n < len(files) && of(files[i+n]) == of(files[i]) {
 			n++
 		}
-		if n > mostFiles {
+		if n > MostFiles {
 			out = append(out, fmt.Sprintf("%s: %d files", of(files[i]), n))
 		} else {
 			out = append(out, files[i:i+n]...)

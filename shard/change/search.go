@@ -103,9 +103,11 @@ type Hunk struct {
 // Span is a place that matches, in bytes.
 type Span = match.Span
 
-// The limits of the details of one commit.
+// MostFiles is how many files of one commit are told.
+const MostFiles = 20
+
+// The other limits of the details of one commit.
 const (
-	mostFiles   = 20
 	mostBody    = 32 << 10 // bytes of the hunks of a file
 	mostBodies  = 64 << 10 // of those of all files
 	mostMessage = 16 << 10 // bytes

@@ -77,7 +77,7 @@ func (x *index) tell(h hit, shown, said []*pattern, diff bool, all []*index) (*C
 	}
 	lines, room := textReader{x: x, p: &x.lines}, mostBodies
 	for _, f := range files {
-		if len(c.Files) == mostFiles {
+		if len(c.Files) == MostFiles {
 			c.MoreFiles++
 			continue
 		}
