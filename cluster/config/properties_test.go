@@ -133,7 +133,7 @@ func values(t *testing.T, f form, path string, schema map[string]any) (all []str
 	return append(slices.Clone(all), wrong)
 }
 
-// example returns a file with one object that has what it must, and more members.
+// example returns a configuration file with one object: its required members, and more.
 func (f form) example(t *testing.T, definition map[string]any, without string, more ...string) string {
 	t.Helper()
 	members := slices.Concat(f.has, more)

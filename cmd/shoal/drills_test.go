@@ -37,8 +37,8 @@ func TestDrills_serveAgainAfterEachDisaster(t *testing.T) {
 		nodes int
 		play  func(*drill)
 	}{
-		{"one node of three, which led", 3, (*drill).oneNode},
-		{"two nodes of five, one of which led", 5, (*drill).minority},
+		{"one node of three, the leader", 3, (*drill).oneNode},
+		{"two nodes of five, the leader among them", 5, (*drill).minority},
 		{"two nodes of three", 3, (*drill).majority},
 		{"two nodes of three, root", 3, (*drill).majority},
 		{"all but the back-up", 3, (*drill).everything},
