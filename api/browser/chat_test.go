@@ -90,7 +90,7 @@ func anAnswerIsSeenWhileItIsGiven(t *testing.T, s *site) {
 			for name, path := range map[string]string{"a thread": "/chat/" + started.ID, "questions where there is a model": "/chat"} {
 				b.goTo(path, 200)
 				b.reports(name)
-				b.hasNoBarrier(name+", "+look.name, axe)
+				b.hasNoBarrier(name+", "+look.name, "html", axe)
 			}
 		}
 	})

@@ -80,7 +80,7 @@ func linesAreEmbedded(t *testing.T, s *site) {
 		b.wear(l)
 		b.do("open "+at, chromedp.Navigate(lets.url+at))
 		b.reports("embedded lines")
-		b.hasNoBarrier("embedded lines, "+l.name, axe)
+		b.hasNoBarrier("embedded lines, "+l.name, "html", axe)
 	}
 }
 
