@@ -46,10 +46,7 @@ func askFleet(t *testing.T, f *nodetest.Fleet, query string, want int) *asker {
 	a := &asker{nodes: slices.Clone(f.Nodes), done: cancel}
 	a.end.Go(func() {
 		for ; ctx.Err() == nil; a.asked++ {
-			a.mu.Lock()
-			n := a.nodes[a.asked%len(a.nodes)].Node
-			a.mu.Unlock()
-			r, err := n.Search.Search(ctx, catalog.Operator(), search.Request{Query: query})
+			r, err := a.ask(ctx, query)
 			switch {
 			case ctx.Err() != nil:
 			case err != nil:
@@ -62,7 +59,15 @@ func askFleet(t *testing.T, f *nodetest.Fleet, query string, want int) *asker {
 	return a
 }
 
-// only sets the nodes to search at, as a load balancer does before a node stops.
+// ask searches at the next of the nodes.
+func (a *asker) ask(ctx context.Context, query string) (*search.Response, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.nodes[a.asked%len(a.nodes)].Node.Search.Search(ctx, catalog.Operator(), search.Request{Query: query})
+}
+
+// only sets the nodes to search at and waits for the search under way, as a load balancer
+// does before a node stops.
 func (a *asker) only(nodes []*nodetest.Node) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
