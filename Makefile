@@ -70,7 +70,7 @@ chaos-pairs: install-deps
 drills: install-deps
 	$(GO) test -count=1 -timeout 30m -parallel 1 -run TestDrills_serveAgainAfterEachDisaster -v ./cmd/shoal -drills | grep -av level=
 drills-short: install-deps
-	$(GO) test -count=1 -timeout 10m -run 'TestDrills_serveAgainAfterEachDisaster/(two_nodes_of_three|all_but_the_back-up,_root)$$' ./cmd/shoal -drills
+	$(GO) test -count=1 -timeout 10m -run 'TestDrills_serveAgainAfterEachDisaster/(two_nodes_of_three|all_but_the_back-up),_root$$' ./cmd/shoal -drills
 
 # A program that applies an entry wrongly, on the leader, on a follower, on most and on all nodes: what nodes and searches see.
 wrong-apply: install-deps

@@ -71,6 +71,7 @@ type processes struct {
 	subnet      string
 	user        *syscall.Credential // of the nodes; nil is that of the test
 	keyFiles    map[int]string      // of nodes that do not share one
+	clocks      map[int]*wrongClock // of nodes that do not have the machine's
 	nodes       []*exec.Cmd
 	http        *http.Client
 }
@@ -155,7 +156,11 @@ func (c *processes) start(t *testing.T, i int) {
 	}
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
+	start := cmd.Start
+	if clock := c.clocks[i]; clock != nil {
+		start = func() error { return clock.start(cmd) }
+	}
+	if err := start(); err != nil {
 		t.Fatal(err)
 	}
 	c.nodes[i] = cmd

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -26,8 +27,8 @@ var drills = flag.Bool("drills", false, "play what may happen to a cluster of re
 const serviceUser = 64999
 
 // TestDrills_serveAgainAfterEachDisaster breaks clusters of real processes, follows the pages about
-// it, and prints how long it takes until they serve again and what is lost. In the drills of "root" the nodes run as
-// another user, and root types the commands.
+// it, and prints how long it takes until they serve again and what is lost. Somebody plays each drill as the user of the
+// nodes, and as root, whose nodes run as another user.
 func TestDrills_serveAgainAfterEachDisaster(t *testing.T) {
 	if !*drills {
 		t.Skip("make drills")
@@ -40,29 +41,44 @@ func TestDrills_serveAgainAfterEachDisaster(t *testing.T) {
 		{"one node of three, the leader", 3, (*drill).oneNode},
 		{"two nodes of five, the leader among them", 5, (*drill).minority},
 		{"two nodes of three", 3, (*drill).majority},
-		{"two nodes of three, root", 3, (*drill).majority},
+		{"a mistake is taken back by the hourly back-up", 3, (*drill).mistake},
 		{"all but the back-up", 3, (*drill).everything},
-		{"all but the back-up, root", 3, (*drill).everything},
 		{"all addresses are new", 3, (*drill).addresses},
 		{"the cluster key is changed while a node is down", 3, (*drill).key},
-		{"a full disk, root", 3, (*drill).fullDisk},
-		{"the clock of a node is two hours ahead", 3, (*drill).clock},
+		{"a full disk", 3, (*drill).fullDisk},
+		{"the clock of the leader is two hours behind, then two hours ahead", 3, (*drill).clock},
 	}
-	rows := make([]string, len(cases))
+	typists := []string{"the user of the nodes", "root"}
+	rows := make([]string, len(cases)*len(typists))
 	t.Cleanup(func() {
-		t.Logf("\n| what happens | searches again after | changes again after | all copies after | lost |\n|---|---|---|---|---|%s", strings.Join(rows, ""))
+		t.Logf("\n| what happens | commands by | searches again after | changes again after | all copies after | lost |\n|---|---|---|---|---|---|%s", strings.Join(rows, ""))
 	})
 	for i, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			root := strings.HasSuffix(c.name, "root")
-			if root && os.Geteuid() != 0 {
-				t.Skip("only root can play this")
-			}
-			d := startDrill(t, c.nodes, root, strings.HasPrefix(c.name, "a full disk"))
-			c.play(d)
-			rows[i] = fmt.Sprintf("\n| %s | %s | %s | %s | %s |", c.name, d.searches, d.changes, d.whole, d.lost())
-		})
+		for j, typist := range typists {
+			t.Run(c.name+", "+typist, func(t *testing.T) {
+				t.Parallel()
+				root := os.Geteuid() == 0
+				if !root && (typist == "root" || c.name == "a full disk") {
+					t.Skip("only root can play this")
+				}
+				d := startDrill(t, c.nodes, func(d *drill) {
+					if root {
+						d.user = &syscall.Credential{Uid: serviceUser, Gid: serviceUser}
+					}
+					if typist != "root" {
+						d.typist = d.user
+					}
+					switch c.name {
+					case "a full disk":
+						d.mount(c.nodes - 1)
+					case cases[len(cases)-1].name:
+						d.clocks = map[int]*wrongClock{0: {}, 1: {}, 2: {}}
+					}
+				})
+				c.play(d)
+				rows[len(typists)*i+j] = fmt.Sprintf("\n| %s | %s | %s | %s | %s | %s |", c.name, typist, d.searches, d.changes, d.whole, d.lost())
+			})
+		}
 	}
 }
 
@@ -70,7 +86,8 @@ func TestDrills_serveAgainAfterEachDisaster(t *testing.T) {
 type drill struct {
 	*pair
 	t                        *testing.T
-	chat                     string
+	typist                   *syscall.Credential // types the commands; nil is the user of the test
+	chat, keyID              string
 	began                    time.Time
 	tries                    int
 	survivor                 int
@@ -78,30 +95,34 @@ type drill struct {
 	excused                  string // what the pages say is lost
 }
 
-func startDrill(t *testing.T, nodes int, root, small bool) *drill {
+func startDrill(t *testing.T, nodes int, before func(*drill)) *drill {
 	t.Helper()
 	d := &drill{t: t}
 	d.pair = startPair(t, binary(t), func(p *processes) {
 		p.nodes = make([]*exec.Cmd, nodes)
-		if small {
-			d.mount(p, nodes-1)
+		d.pair = &pair{processes: p}
+		before(d)
+		if p.user == nil {
+			return
 		}
-		if root {
-			p.user = &syscall.Credential{Uid: serviceUser, Gid: serviceUser}
-			for _, dir := range []string{filepath.Dir(p.dir), filepath.Dir(p.binary)} {
-				if err := os.Chmod(dir, 0o755); err != nil {
-					t.Fatal(err)
-				}
+		for _, dir := range []string{filepath.Dir(p.dir), filepath.Dir(p.binary)} {
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
 			}
 		}
 	})
-	d.must("POST", "/api/keys", `{"name": "before"}`)
 	d.must("POST", "/api/users", `{"email": "ann@example.com"}`)
+	var key struct{ ID string }
 	var thread struct{ ChatID string }
-	if err := json.Unmarshal(d.must("POST", "/api/chat/blocking", `{"query": "What is a whale?"}`), &thread); err != nil {
-		t.Fatal(err)
+	for answer, text := range map[any][]byte{
+		&key:    d.must("POST", "/api/keys", `{"name": "before"}`),
+		&thread: d.must("POST", "/api/chat/blocking", `{"query": "What is a whale?"}`),
+	} {
+		if err := json.Unmarshal(text, answer); err != nil {
+			t.Fatal(err)
+		}
 	}
-	d.chat = thread.ChatID
+	d.chat, d.keyID = thread.ChatID, key.ID
 	return d
 }
 
@@ -176,17 +197,22 @@ func (d *drill) lost() string {
 // command runs the program as the operator does.
 func (d *drill) command(args ...string) {
 	d.t.Helper()
-	if out, errs, code := shoal(d.t, nil, args...); code != 0 {
-		d.t.Fatalf("%v: %d\n%s%s", args, code, out, errs)
+	cmd := exec.Command(d.binary, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: d.typist}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		d.t.Fatalf("%v: %v\n%s", args, err, out)
 	}
 }
 
-// backUp is what the timer of the package does each hour, as the user of the service.
+// backUp is what the timer of the package does each hour, as the user of the service. It keeps the newest three.
 func (d *drill) backUp() (catalog, chats string) {
 	d.t.Helper()
 	dir := filepath.Join(d.dir, "backups")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		d.t.Fatal(err)
+	}
+	for hour := range 4 {
+		write(d.t, filepath.Join(dir, fmt.Sprintf("catalog-20260101T%02d0000Z.snap", hour)), "old")
 	}
 	d.own(d.t)
 	cmd := exec.Command("sh", filepath.Join("..", "..", "packaging", "system", "snapshot"))
@@ -196,10 +222,10 @@ func (d *drill) backUp() (catalog, chats string) {
 		d.t.Fatalf("%v\n%s", err, out)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "catalog-*.snap"))
-	if err != nil || len(files) != 1 {
+	if err != nil || len(files) != 3 || filepath.Base(files[0]) != "catalog-20260101T020000Z.snap" {
 		d.t.Fatalf("%v %v", files, err)
 	}
-	return files[0], filepath.Join(dir, "chats.tar")
+	return files[2], filepath.Join(dir, "chats.tar")
 }
 
 func (d *drill) oneNode() {
@@ -256,9 +282,28 @@ func (d *drill) majority() {
 }
 
 func (d *drill) everything() {
+	d.restore(func() { d.lose(0, 1, 2) })
+}
+
+// mistake revokes a key that is still in use. The operator then goes back to the last back-up, and keeps the old directories.
+func (d *drill) mistake() {
+	d.restore(func() {
+		d.must("DELETE", "/api/keys/"+d.keyID, "")
+		d.began = time.Now()
+		for i := range d.nodes {
+			d.stop(d.t, i, syscall.SIGTERM)
+			if err := os.Rename(d.dataDir(i), d.dataDir(i)+".old"); err != nil {
+				d.t.Fatal(err)
+			}
+		}
+	})
+}
+
+// restore makes a new cluster of the newest back-up after a disaster.
+func (d *drill) restore(disaster func()) {
 	catalog, chats := d.backUp()
 	d.must("POST", "/api/keys", `{"name": "later"}`)
-	d.lose(0, 1, 2)
+	disaster()
 	d.command("snapshot", "restore", catalog, "--chats", chats, "--data-dir", d.dataDir(0), "--cluster-key-file", filepath.Join(d.dir, "cluster.key"))
 	d.start(d.t, 0)
 	d.serve(0)
@@ -295,6 +340,7 @@ func (d *drill) key() {
 	for i := range d.nodes {
 		d.keyFiles[i] = filepath.Join(d.dir, fmt.Sprintf("n%d.key", i))
 		write(d.t, d.keyFiles[i], old+"\n")
+		d.own(d.t)
 		d.stop(d.t, i, syscall.SIGTERM)
 		d.start(d.t, i)
 		d.wait(d.t, "the node is back", d.settled)
@@ -331,55 +377,50 @@ func (d *drill) key() {
 	d.again()
 }
 
-// clock starts a node whose clock is two hours ahead: the program is built with another Now.
+// clock sets the clock of the leader while it leads. All nodes tell, searches and changes go on, no key ends, and all is
+// quiet once the clock is right.
 func (d *drill) clock() {
-	source := filepath.Join("..", "..", "clock", "clock.go")
-	text, err := os.ReadFile(source)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	wrong := strings.NewReplacer("func Now() time.Time { return time.Now() }", "func Now() time.Time { return time.Now().Add(2 * time.Hour) }",
-		"return time.Since(t) }", "return time.Since(t.Add(-2 * time.Hour)) }").Replace(string(text))
-	if strings.Count(wrong, "2 * time.Hour") != 2 {
-		d.t.Fatal("the clock cannot be changed like this")
-	}
-	source, err = filepath.Abs(source)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{source: filepath.Join(d.dir, "clock.go")}})
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	write(d.t, filepath.Join(d.dir, "clock.go"), wrong)
-	write(d.t, filepath.Join(d.dir, "overlay.json"), string(overlay))
-	program := filepath.Join(d.dir, "shoal-ahead")
-	if out, err := exec.Command("go", "build", "-overlay", filepath.Join(d.dir, "overlay.json"), "-o", program, ".").CombinedOutput(); err != nil {
-		d.t.Fatalf("%v\n%s", err, out)
-	}
-
-	d.stop(d.t, 2, syscall.SIGTERM)
-	right := d.binary
-	d.binary, d.began = program, time.Now()
-	d.start(d.t, 2)
-	d.binary = right
-	d.serve(2)
-	d.again()
-	for i, says := range map[int]string{0: "is 2h0m0s ahead", 2: "is 2h0m0s behind"} {
-		d.wait(d.t, "the status names the clock", func() error {
-			status, err := d.ask("GET", i, "/api/status", "")
-			if !strings.Contains(string(status), says) {
-				return fmt.Errorf("%v %s", err, status)
+	wrong := d.leaderBy()[0]
+	right := (wrong + 1) % 3
+	tell := func(what string, told func(here, there []byte) bool) {
+		d.t.Helper()
+		d.wait(d.t, what, func() error {
+			there, err := d.ask("GET", right, "/api/status", "")
+			here, err2 := d.ask("GET", wrong, "/api/status", "")
+			if !told(here, there) {
+				return fmt.Errorf("%v %s\n%v %s", err2, here, err, there)
 			}
 			return nil
 		})
 	}
+	for _, ahead := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
+		way, opposite := "ahead", "behind"
+		if ahead < 0 {
+			way, opposite = opposite, way
+		}
+		d.clocks[wrong].ahead.Store(int64(ahead))
+		d.began = time.Now()
+		d.serve(right)
+		d.serve(wrong)
+		d.again()
+		tell("the status names the clock", func(here, there []byte) bool {
+			return twoHours(way).Match(there) && twoHours(opposite).Match(here)
+		})
+	}
+	d.clocks[wrong].ahead.Store(0)
+	tell("no status names a clock any more", func(here, there []byte) bool {
+		return len(here) > 0 && len(there) > 0 && !bytes.Contains(append(here, there...), []byte("clocks differ"))
+	})
 }
 
+// twoHours matches what a status says of a clock, to a second.
+func twoHours(way string) *regexp.Regexp { return regexp.MustCompile(`is (2h0m[01]|1h59m59)s ` + way) }
+
 // mount gives a node a small disk of its own.
-func (d *drill) mount(p *processes, i int) {
+func (d *drill) mount(i int) {
 	d.t.Helper()
-	dir := filepath.Join(p.dir, fmt.Sprintf("n%d", i))
+	p := d.processes
+	dir := p.dataDir(i)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		d.t.Fatal(err)
 	}
