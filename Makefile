@@ -177,7 +177,7 @@ test-web-budgets:
 # The colours of code beside those of a highlighter with a grammar for each language, over the
 # files below SOURCES: prints a table.
 test-colours:
-	SHOAL_TEST_SOURCES="$(SOURCES)" $(GO) test -count=1 -v -run "agreesWithAGrammar|SourceRows_renderingSpeed" ./api/web/lex ./api/web
+	SHOAL_TEST_SOURCES="$(SOURCES)" $(GO) test -count=1 -v -run "agreesWithAGrammar|SourceRows_renderingSpeed" ./shard/lex ./api/web
 
 # The code hosts of the tests in the flesh: builds a Gitea at the first run.
 test-hosts: install-deps

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/api/layout"
-	"github.com/shoalsearch/shoal/api/web/lex"
+	"github.com/shoalsearch/shoal/shard/lex"
 	"github.com/shoalsearch/shoal/api/web/markdown"
 	"github.com/shoalsearch/shoal/node/ask"
 	"github.com/shoalsearch/shoal/shard/query"

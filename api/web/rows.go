@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/shoalsearch/shoal/api/layout"
-	"github.com/shoalsearch/shoal/api/web/lex"
+	"github.com/shoalsearch/shoal/shard/lex"
 )
 
 // tags has the HTML class of each lex class.

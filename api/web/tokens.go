@@ -3,7 +3,7 @@ package web
 import (
 	"slices"
 
-	"github.com/shoalsearch/shoal/api/web/lex"
+	"github.com/shoalsearch/shoal/shard/lex"
 )
 
 // LinesBefore is the number of lines that are read before a part of a file to find what is open,

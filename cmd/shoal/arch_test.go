@@ -22,7 +22,7 @@ const module = "github.com/shoalsearch/shoal"
 // lower rows. docs/explanation/architecture.md has the same picture.
 var rows = [][]string{
 	{"clock", "version", "docs", "glob", "glob/globtest", "api/reply", "cluster/catalog/codec", "cluster/catalog/tree", "cluster/disk", "cluster/gauge", "cluster/origin", "shard/manifest", "node/coverage", "node/heap", "node/host/giteatest", "node/host/hosttest", "node/lru", "node/mail", "node/paste", "node/seal", "node/trace"},
-	{"cluster/config", "cluster/wire", "cluster/gossip", "trigram", "shard/query", "shard/git/pack", "shard/git/pack/packtest", "shard/match", "shard/lz", "shard/symbol", "shard/file", "shard/charset", "node/place"},
+	{"cluster/config", "cluster/wire", "cluster/gossip", "trigram", "shard/query", "shard/git/pack", "shard/git/pack/packtest", "shard/match", "shard/lz", "shard/symbol", "shard/file", "shard/lex", "shard/charset", "node/place"},
 	{"shard/git/run"},
 	{"cluster/catalog", "shard/symbols", "shard/git", "node/environ", "node/model"},
 	{"cluster", "node/host", "shard"},
@@ -34,7 +34,7 @@ var rows = [][]string{
 	{"node/suggest"},
 	{"node/tool", "node/operate"},
 	{"node/ask"},
-	{"node", "api/layout", "api/web/lex", "api/web/markdown"},
+	{"node", "api/layout", "api/web/markdown"},
 	{"api/auth", "api/mcp", "api/people", "api/settings", "api/web", "node/nodetest"},
 	{"api"},
 	{"bench", "cmd/shoal"},

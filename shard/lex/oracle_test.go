@@ -14,7 +14,7 @@ import (
 	"github.com/alecthomas/chroma/v2"
 	"github.com/alecthomas/chroma/v2/lexers"
 
-	"github.com/shoalsearch/shoal/api/web/lex"
+	"github.com/shoalsearch/shoal/shard/lex"
 )
 
 // language is a row of the comparison: extensions, and the names in package lex and in the other
