@@ -143,10 +143,7 @@ func (a *fileRoutes) source(ctx context.Context, c *call) error {
 	out := sourceJSON{Source: text(r.Content), SourceResponse: &file}
 	out.HasInvalidCharacter = !utf8.Valid(r.Content) || r.Encoding != "" && bytes.ContainsRune(r.Content, utf8.RuneError)
 	if colours {
-		lines, cut, err := a.tokens(ctx, c, r)
-		if err != nil {
-			return err
-		}
+		lines, cut := coloured(r)
 		out.Tokens, out.TokensCut = &lines, &cut
 	}
 	return c.json(out)

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
+	"github.com/shoalsearch/shoal/shard/lex"
 	"github.com/shoalsearch/shoal/shard/match"
 )
 
@@ -13,6 +14,7 @@ import (
 const (
 	longLine  = 8 << 10
 	cutMargin = 1 << 10
+	maxLexed  = 1 << 20 // bytes before a chunk that are read to know what is open at its start
 )
 
 // chunker makes the chunks of one document. It finds the ends and the columns of a line once,
@@ -21,6 +23,9 @@ type chunker struct {
 	e       *evaluator
 	context int
 	around  bool
+	lang    *lex.Lang    // with Request.Lexed; else nil
+	open    lex.State    // what is open at openAt
+	openAt  int          // start of the latest chunk
 	stopped *atomic.Bool // set when the request has ended: then the chunker may return early
 
 	before, behind contextCache
@@ -37,8 +42,11 @@ type contextCache struct {
 // makeChunks makes chunks of whole lines around spans, with lines of context. Chunks that touch or
 // overlap become one: with two lines of context, matches in lines 10, 12 and 30 are the chunks 8 to
 // 14 and 28 to 32. A chunk of an overlong line has only the part around the match.
-func (s *search) makeChunks(e *evaluator, spans []match.Span) ([]Chunk, error) {
+func (s *search) makeChunks(e *evaluator, language string, spans []match.Span) ([]Chunk, error) {
 	c := &chunker{e: e, context: s.r.ContextLines, around: s.r.Around, stopped: &s.stopped}
+	if s.r.Lexed {
+		c.lang = lex.For(language)
+	}
 	var out []Chunk
 	for i := 0; i < len(spans); {
 		from, to, err := c.shownRange(spans[i])
@@ -172,10 +180,35 @@ func (c *chunker) makeChunk(from, to int, spans []match.Span) (out Chunk, err er
 		out.Ranges = append(out.Ranges, Range{Start: start, End: c.w.moveTo(sp.End)})
 	}
 
+	if c.lang != nil && out.Before == 0 {
+		if out.Open, err = c.openBefore(from); err != nil {
+			return Chunk{}, err
+		}
+	}
+
 	if out.Symbols, err = c.e.symbolsOf(spans); err == nil && c.around {
 		out.Around, err = c.e.definitionsAround(out)
 	}
 	return out, err
+}
+
+// openBefore returns what is open at the start of a line. Chunks ascend, so it reads each line once.
+func (c *chunker) openBefore(from int) (lex.State, error) {
+	t := &c.e.t
+	// At most maxLexed bytes: further down in a huge file, assume that nothing is open before them.
+	if from-c.openAt > maxLexed {
+		start, err := t.lineStart(from - maxLexed)
+		if err != nil {
+			return 0, err
+		}
+		c.open, c.openAt = 0, start
+	}
+
+	if err := t.decodeRange(c.openAt, from); err != nil {
+		return 0, err
+	}
+	c.open, c.openAt = c.lang.After(t.buf[c.openAt:from], c.open), from
+	return c.open, nil
 }
 
 // setCuts sets out.Before and out.After: how many bytes the chunk leaves out of its first and its

@@ -161,7 +161,7 @@ func lookThrough(t *testing.T, s *search, e *evaluator) (looks int64, shown int)
 	if err != nil {
 		t.Fatal(err)
 	}
-	chunks, err := s.bestChunks(e, slices.Clone(spans), len(spans))
+	chunks, err := s.bestChunks(e, "", slices.Clone(spans), len(spans))
 	if err != nil {
 		t.Fatal(err)
 	}

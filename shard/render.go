@@ -347,7 +347,7 @@ func (s *search) renderFile(e *evaluator, n hit, shown int, out *renderedFile) e
 		if err != nil {
 			return err
 		}
-		if f.Chunks, err = s.bestChunks(e, spans[before:], inside); err != nil {
+		if f.Chunks, err = s.bestChunks(e, f.Language, spans[before:], inside); err != nil {
 			return err
 		}
 	}
@@ -370,9 +370,9 @@ func (s *search) renderFile(e *evaluator, n hit, shown int, out *renderedFile) e
 
 // bestChunks renders the chunks of n spans: of the first ones or, with MaxPerFile, of those on the
 // best lines.
-func (s *search) bestChunks(e *evaluator, spans []match.Span, n int) ([]Chunk, error) {
+func (s *search) bestChunks(e *evaluator, language string, spans []match.Span, n int) ([]Chunk, error) {
 	if s.r.MaxPerFile == 0 {
-		return s.makeChunks(e, spans[:n])
+		return s.makeChunks(e, language, spans[:n])
 	}
 
 	// Weigh the lines by all matches of the file, which show what text is rare in it.
@@ -380,7 +380,7 @@ func (s *search) bestChunks(e *evaluator, spans []match.Span, n int) ([]Chunk, e
 	if err != nil {
 		return nil, err
 	}
-	chunks, err := s.makeChunks(e, bestSpans(spans, lines, n))
+	chunks, err := s.makeChunks(e, language, bestSpans(spans, lines, n))
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/shoalsearch/shoal/shard/lex"
 	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
@@ -54,6 +55,9 @@ type Chunk struct {
 	Symbols []Symbol // by range; a range without a symbol has an empty Name; nil if none has one
 	Weight  float32  // with Request.MaxPerFile: how good its best line is, compared with those of other chunks; else 0
 	Around  []Symbol // with Request.Around, by range: the definition that encloses its start
+	// Open is what the lines before the chunk leave open, such as a comment, with Request.Lexed; else 0.
+	// It is 0 also in a chunk that begins inside a line.
+	Open lex.State
 }
 
 // Symbol is a definition found by universal-ctags.

@@ -13,10 +13,10 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/api/layout"
-	"github.com/shoalsearch/shoal/shard/lex"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/lex"
 )
 
 var commitTemplate = layout.Parse(templates, "templates/commit.html", "templates/place.html")
@@ -406,8 +406,7 @@ func paintersOf(rows []changedLine, language string) (sides [2]*painter) {
 				text = append(append(text, r.text...), '\n')
 			}
 		}
-		sides[side] = newPainter(language)
-		sides[side].state = sides[side].lang.Enter(text)
+		sides[side] = newPainter(language, lex.For(language).Enter(text))
 	}
 	return sides
 }

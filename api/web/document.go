@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/api/layout"
-	"github.com/shoalsearch/shoal/shard/lex"
 	"github.com/shoalsearch/shoal/api/web/markdown"
 	"github.com/shoalsearch/shoal/node/ask"
+	"github.com/shoalsearch/shoal/shard/lex"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -85,7 +85,7 @@ func drawn(ctx context.Context, text []byte, site markdown.Site) (*document, str
 func appendFenced(dst []byte, name string, code []byte) []byte {
 	language, known := query.Language(name)
 	// One painter for the whole block, because a comment may span lines.
-	paint := newPainter(language)
+	paint := newPainter(language, 0)
 	for len(code) > 0 {
 		var line []byte
 		line, code, _ = nextLine(code)

@@ -75,7 +75,7 @@ func (p *sources) embed(ctx context.Context, v *layout.Visit, l place) (*embedde
 	if err != nil {
 		return nil, err
 	}
-	src, text, paint, err := p.some(ctx, v, l, first, last-first+1)
+	src, paint, err := p.some(ctx, v, l, first, last-first+1)
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +93,7 @@ func (p *sources) embed(ctx context.Context, v *layout.Visit, l place) (*embedde
 	}
 
 	// Very long lines are cut.
+	text := src.Content
 	if len(text) > embeddedBytes {
 		text, out.Cut = text[:embeddedBytes], true
 	}
@@ -148,13 +149,10 @@ func embedAddress(base, repo, commit, path string) string {
 
 // some reads count lines of a file from line first on. The returned painter knows which comments
 // and strings are open before them.
-func (p *sources) some(ctx context.Context, v *layout.Visit, l place, first, count int) (src *browse.SourceResponse, text []byte, paint *painter, err error) {
-	before := min(first-1, linesBefore)
-	src, err = p.reader.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, FirstLine: first - before, Lines: before + count})
+func (p *sources) some(ctx context.Context, v *layout.Visit, l place, first, count int) (src *browse.SourceResponse, paint *painter, err error) {
+	src, err = p.reader.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, FirstLine: first, Lines: count})
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-
-	text, paint = paintAfter(src.Content, before, first-before == 1, src.Language)
-	return src, text, paint, nil
+	return src, newPainter(src.Language, src.Open), nil
 }

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
-	"github.com/shoalsearch/shoal/shard/lex"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/paths"
+	"github.com/shoalsearch/shoal/shard/lex"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -31,7 +31,6 @@ var fileTemplate = layout.Parse(templates, "templates/file.html", "templates/pla
 const (
 	blockLines    = 200
 	colouredSpans = 2500             // from the start; the rest is plain until it comes near the window
-	linesBefore   = 2000             // that are read for what they leave open, where a block is coloured alone
 	mostShown     = 8 << 20          // bytes of a file on a page
 	longestShown  = 16 << 10         // bytes of a line
 	streamedFrom  = 256 << 10        // bytes of a file whose page is sent block by block
@@ -225,10 +224,11 @@ func (p *sources) block(ctx context.Context, v *layout.Visit, l place) error {
 	if err != nil || first < 1 {
 		return call.Fail(call.ErrInvalid, "first is the number of a line, from 1.")
 	}
-	_, text, paint, err := p.some(ctx, v, l, first, blockLines)
+	src, paint, err := p.some(ctx, v, l, first, blockLines)
 	if err != nil {
 		return err
 	}
+	text := src.Content
 
 	b := []byte(`<div class="block"><pre class="text">`)
 	for len(text) > 0 {
@@ -251,7 +251,7 @@ type blocks struct {
 }
 
 func newBlocks(text []byte, language string) *blocks {
-	return &blocks{text: text, number: 1, paint: newPainter(language), anchors: bytes.Count(text, []byte{'\n'}) <= 2000}
+	return &blocks{text: text, number: 1, paint: newPainter(language, 0), anchors: bytes.Count(text, []byte{'\n'}) <= 2000}
 }
 
 // append appends the next block of numbers and lines.

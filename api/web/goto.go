@@ -66,15 +66,14 @@ func (row *goRow) atLines(t *suggest.Target) {
 		row.Code, row.Say = template.HTML(appendFrame(nil, t, row.URL)), ""
 	} else if t.Kind == suggest.FileTarget && strings.TrimSpace(t.Text) != "" {
 		line := []byte(strings.TrimSpace(t.Text))
-		row.Code, row.Say = template.HTML(appendCode(nil, line, newPainter(t.Language).colours(line), nil)), ""
+		row.Code, row.Say = template.HTML(appendCode(nil, line, newPainter(t.Language, t.Open).colours(line), nil)), ""
 	}
 }
 
 // appendFrame appends the lines around a frame, its own with a mark.
 func appendFrame(dst []byte, t *suggest.Target, url string) []byte {
-	from := max(t.First, t.Line-suggest.FrameLines)
-	text, paint := paintAfter([]byte(t.Around), from-t.First, t.First == 1, t.Language)
-	for n := from; len(text) > 0; n++ {
+	paint, text := newPainter(t.Language, t.Open), []byte(t.Around)
+	for n := t.First; len(text) > 0; n++ {
 		var line []byte
 		line, text, _ = nextLine(text)
 		if n == t.Line {

@@ -19,6 +19,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard/lex"
 )
 
 var (
@@ -259,12 +260,13 @@ const (
 // blamed draws the lines of a file from first on, each run with its commit. next is the first
 // line of the next page, 0 for none.
 func (p *revisions) blamed(repo string, src *browse.SourceResponse, r *browse.BlameResponse, first int) (code []byte, next int) {
-	number, text := 1, src.Content
-	for ; number < first-linesBefore && len(text) > 0; number++ {
+	// One painter for all runs, because a comment may span them.
+	text := src.Content
+	for number := 1; number < first && len(text) > 0; number++ {
 		_, text, _ = nextLine(text)
 	}
-	// One painter for all runs, because a comment may span them.
-	text, paint := paintAfter(text, first-number, number == 1, src.Language)
+	before := src.Content[:len(src.Content)-len(text)]
+	paint := newPainter(src.Language, lex.For(src.Language).After(before, 0))
 
 	age, last := agesOf(r.Commits), first
 	if n := len(r.Ranges); n > 0 {

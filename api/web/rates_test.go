@@ -67,7 +67,7 @@ func TestSourceRows_renderingSpeedIsPrinted(t *testing.T) {
 
 // drawColoured renders a text as its blocks are when they come near the window.
 func drawColoured(text []byte, language string) {
-	for paint, dst := newPainter(language), []byte(nil); len(text) > 0; {
+	for paint, dst := newPainter(language, 0), []byte(nil); len(text) > 0; {
 		var line []byte
 		line, text, _ = nextLine(text)
 		paint.left = colourBlock

@@ -160,9 +160,7 @@ func appendChunks(dst []byte, chunks []shard.Chunk, language, page string, m mar
 }
 
 func appendChunk(dst []byte, c *shard.Chunk, language, page string, m marking) []byte {
-	paint := newPainter(language)
-	// The chunk may begin inside a comment. Enter guesses that from the text.
-	paint.state = paint.lang.Enter(c.Content)
+	paint := newPainter(language, c.Open)
 	// Matches are ranges of the file; those of a line are found by its offset.
 	number, at := int(c.Start.Line), int(c.Start.Offset)
 	before := int(c.Before)

@@ -11,12 +11,8 @@ import (
 // tags has the HTML class of each lex class.
 var tags = [...]string{lex.Comment: "c", lex.String: "s", lex.Number: "n", lex.Keyword: "k", lex.Type: "t", lex.Directive: "d"}
 
-// Limits of colour. Longer text is plain, so that pages are fast.
-const (
-	colourLine  = 4 << 10 // bytes of a line that are coloured
-	plainLine   = 64 << 10
-	colourBlock = 256 << 10 // bytes of one piece of code
-)
+// colourBlock is how many bytes of one piece of code are coloured, so that pages are fast.
+const colourBlock = 256 << 10
 
 // span is a marked run of bytes of a line.
 type span struct{ start, end int }
@@ -92,38 +88,21 @@ type painter struct {
 	left  int // bytes that may still be coloured
 }
 
-func newPainter(language string) *painter {
-	return &painter{lang: lex.For(language), left: colourBlock}
-}
-
-// paintAfter reads the first lines of a part of a file to find what they leave open. It returns
-// the text after them with a painter for it. whole means that the part begins with the file.
-func paintAfter(part []byte, lines int, whole bool, language string) (text []byte, paint *painter) {
-	paint, text = newPainter(language), part
-	if !whole {
-		paint.state = paint.lang.Enter(part)
-	}
-	for range lines {
-		var line []byte
-		line, text, _ = nextLine(text)
-		paint.left = colourBlock
-		paint.colours(line)
-	}
-	paint.left = colourBlock
-	return text, paint
+// newPainter returns a painter for lines before which open is open.
+func newPainter(language string, open lex.State) *painter {
+	return &painter{lang: lex.For(language), state: open, left: colourBlock}
 }
 
 // colours returns the colours of the next line, valid until the next call. A long line is only
-// coloured at its beginning, and a line over plainLine not at all; the next line starts anew.
+// coloured at its beginning; lex.Colors says how.
 func (p *painter) colours(line []byte) []lex.Span {
 	p.spans = p.spans[:0]
-	// The line is too long to colour, and it may have opened or closed something. Start again with
-	// the next line.
-	if p.left -= len(line); p.left < 0 || len(line) > plainLine {
+	// The text is too long to colour, and the line may open or close something.
+	if p.left -= len(line); p.left < 0 {
 		p.state = 0
 		return nil
 	}
-	p.spans, p.state = p.lang.Line(line[:min(len(line), colourLine)], p.state, p.spans)
+	p.spans, p.state = p.lang.Colors(line, p.state, p.spans)
 	return p.spans
 }
 

@@ -243,6 +243,7 @@ func (r *results) request() (search.Request, error) {
 		ContextLines:  max(r.Context, contexts[0]),
 		Matches:       pageMatches,
 		PerFile:       perFile,
+		Lexed:         true,
 	}
 
 	// Parse the query before anything is added in front, so that positions of mistakes are right.

@@ -11,6 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/git"
+	"github.com/shoalsearch/shoal/shard/lex"
 )
 
 // maxSource bounds the content in one answer, in bytes.
@@ -47,7 +48,15 @@ func answerSource(ctx context.Context, s *site, req SourceRequest) (*SourceRespo
 
 	// Count the lines if only a part is wanted; counting reads the file to its end.
 	part := req.Lines > 0 || req.FirstLine > 1
-	src, err := s.mirror.Source(ctx, commit, s.pathOf(ctx, commit, req.Path), git.SourceOptions{FirstLine: req.FirstLine, Lines: req.Lines, MaxBytes: maxSource, Count: part, Raw: req.Raw})
+	var before []byte
+	src, err := s.mirror.Source(ctx, commit, s.pathOf(ctx, commit, req.Path), git.SourceOptions{
+		FirstLine: req.FirstLine, Lines: req.Lines, MaxBytes: maxSource, Count: part, Raw: req.Raw,
+		Skipped: func(lines []byte) {
+			if len(before) < maxLexed {
+				before = append(before, lines...)
+			}
+		},
+	})
 	if err != nil {
 		return nil, s.explainError(ctx, err, commit, req.Path)
 	}
@@ -56,10 +65,20 @@ func answerSource(ctx context.Context, s *site, req SourceRequest) (*SourceRespo
 		return nil, call.Fail(call.ErrTooLarge, "%s has %d bytes, more than the %d of one answer: ask for a range of lines", paths.Quoted(src.Path), src.Size, maxSource)
 	}
 
+	// The beginning of a file decides its language.
+	language, open := shard.Language(src.Path, src.Content), lex.State(0)
+	if len(before) > 0 {
+		language = shard.Language(src.Path, before)
+	}
+	if len(before) < maxLexed {
+		open = lex.For(language).After(before, 0)
+	}
+
 	return &SourceResponse{
 		Content:  src.Content,
+		Open:     open,
 		Encoding: src.Encoding.String(),
-		Language: shard.Language(src.Path, src.Content),
+		Language: language,
 
 		Path:   src.Path,
 		Repo:   s.repo.Name,
@@ -74,6 +93,9 @@ func answerSource(ctx context.Context, s *site, req SourceRequest) (*SourceRespo
 		Link:      src.Kind == git.Symlink,
 	}, nil
 }
+
+// maxLexed is how many bytes before a part of a file are read to know what they leave open.
+const maxLexed = 8 << 20
 
 // Limits of one tree.
 const (

@@ -13,6 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/charset"
 	"github.com/shoalsearch/shoal/shard/git"
+	"github.com/shoalsearch/shoal/shard/lex"
 	"github.com/shoalsearch/shoal/shard/match"
 )
 
@@ -66,6 +67,8 @@ type Line struct {
 	Number int // from 1
 	Text   []byte
 	Around bool // a context line without a match
+
+	Open lex.State // what the lines before leave open, such as a comment; a search tells it on demand
 }
 
 // Scan searches a commit that is not indexed. It finds the same files in the same order as a
@@ -250,6 +253,7 @@ func (f *finder) searchFile(e git.Entry, content []byte) bool {
 	file := ScanFile{Path: e.Path, Score: shard.ScoreText(e.Path, content, f.spans, n), Matches: n}
 	if !f.counting {
 		file.Lines = withContext(content, matchingLines(content, f.spans), f.around)
+		setOpen(file.Lines, content, lex.For(shard.Language(e.Path, content)))
 	}
 
 	lines := file.Lines
@@ -351,6 +355,19 @@ func withContext(content []byte, lines []Line, around int) []Line {
 		}
 	}
 	return out
+}
+
+// setOpen sets what is open at the start of each line of a file.
+func setOpen(lines []Line, content []byte, lang *lex.Lang) {
+	open, number, at := lex.State(0), 1, 0
+	for i := range lines {
+		from := at
+		for ; number < lines[i].Number; number++ {
+			at = min(endOfLine(content, at)+1, len(content))
+		}
+		open = lang.After(content[from:at], open)
+		lines[i].Open = open
+	}
 }
 
 // searchedFiles returns the files searched, if the request names files.

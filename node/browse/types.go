@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/shard/git"
+	"github.com/shoalsearch/shoal/shard/lex"
 )
 
 // SourceRequest asks for the content of a file.
@@ -38,6 +39,8 @@ type SourceResponse struct {
 	Binary         bool   `json:"isBinary"`  // a NUL byte near the beginning
 	LFS            bool   `json:"-"`         // Content is a Git LFS pointer
 	Link           bool   `json:"-"`         // a symbolic link: Content is its target
+
+	Open lex.State `json:"-"` // what the lines before FirstLine leave open, such as a comment
 }
 
 // TreeRequest asks for a tree: the entries of each of Paths, and the

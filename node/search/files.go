@@ -20,6 +20,7 @@ type Lookup struct {
 	Ranges   int       // limit of ranges over all files; 0 means none
 	Lines    int       // lines of context around each range
 	Scopes   bool      // find the definitions that enclose the ranges
+	Lexed    bool      // find what is open at the start of each chunk, such as a comment
 
 	files     int  // limit of files; 0 means none
 	matches   int  // with filesOnly: matches after which the search may stop; 0 means it looks at all files
@@ -91,7 +92,8 @@ func (s *Searcher) toolRoot(ctx context.Context, v catalog.Viewer, l Lookup) (*r
 	if l.files > 0 {
 		r.q.leaf.Files = l.files + 1
 	}
-	r.q.leaf.NoChunks, r.q.leaf.FilesOnly, r.q.leaf.Around = l.listing || l.filesOnly, l.filesOnly, l.Scopes
+	r.q.leaf.NoChunks, r.q.leaf.FilesOnly = l.listing || l.filesOnly, l.filesOnly
+	r.q.leaf.Around, r.q.leaf.Lexed = l.Scopes, l.Lexed
 	return r, nil
 }
 

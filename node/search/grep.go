@@ -11,6 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/lex"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -23,6 +24,7 @@ type GrepRequest struct {
 	Limit   int  // limit of files, 1..10,000; 0 means 100, with Counts 10,000
 	Context int  // lines of context around each match, 0..20
 	Counts  bool // return files without their lines
+	Lexed   bool // find what is open at the start of each line, such as a comment
 
 	WordBegins, WordEnds bool // a match must begin or end a word, as in match.Options
 }
@@ -121,6 +123,9 @@ func (s *Searcher) grepIndexed(ctx context.Context, v catalog.Viewer, req GrepRe
 
 	for _, f := range answer.Files[:min(len(answer.Files), req.Limit)] {
 		file := grepFile(f.Repository, f.Path, linesOf(f.Chunks), rangesOf(f.Chunks))
+		if req.Lexed {
+			setOpen(file.Lines, f.Chunks, f.Language)
+		}
 		file.In = scopesOf(f.Chunks)
 		out.add(file)
 	}
@@ -180,6 +185,21 @@ func linesOf(chunks []shard.Chunk) []browse.Line {
 	return out
 }
 
+// setOpen sets what is open at the start of each line of chunks.
+func setOpen(lines []browse.Line, chunks []shard.Chunk, language string) {
+	lang, byNumber := lex.For(language), map[int]lex.State{}
+	for i := range chunks {
+		number, open := int(chunks[i].Start.Line), chunks[i].Open
+		for line := range bytes.Lines(chunks[i].Content) {
+			byNumber[number] = open
+			number, open = number+1, lang.After(line, open)
+		}
+	}
+	for i := range lines {
+		lines[i].Open = byNumber[lines[i].Number]
+	}
+}
+
 // withCutMarks returns a chunk with a mark in its content wherever a line is cut.
 func withCutMarks(c *shard.Chunk) shard.Chunk {
 	if c.Before == 0 && c.After == 0 {
@@ -222,6 +242,7 @@ func (req *GrepRequest) search(in paths.Exprs, rev string) Lookup {
 		Repo:     req.Repo,
 		Lines:    req.Context,
 		Scopes:   !req.Counts,
+		Lexed:    req.Lexed,
 		files:    req.Limit,
 		listing:  req.Counts,
 	}

@@ -30,6 +30,7 @@ type leafRequest struct {
 	CountAll bool
 	NoChunks bool
 	Around   bool // return the definitions that enclose the matches
+	Lexed    bool // return what is open at the start of each chunk
 	Reach    bool // count the files kept by name only that the query could match
 	Heavy    bool
 	Within   time.Duration // time until nobody waits for the answer
@@ -241,6 +242,7 @@ func (req *leafRequest) search() shard.Request {
 		FilesOnly:    req.FilesOnly,
 		OnePerRepo:   req.OnePerRepo,
 		Around:       req.Around,
+		Lexed:        req.Lexed,
 
 		After: req.After,
 

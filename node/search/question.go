@@ -111,6 +111,7 @@ func newQuestion(d *Deps, v catalog.Viewer, req Request, parsed *query.Query) (*
 		PerFile:  q.req.PerFile,
 		CountAll: countAll,
 		NoChunks: q.shape.listing,
+		Lexed:    q.req.Lexed,
 		Heavy:    countAll || q.shape.listing || q.req.Matches > heavyMatches,
 	}
 	q.shape.limit(&q.leaf, q.req.Matches)

@@ -21,6 +21,8 @@ type Request struct {
 	// Facets asks to count all matching files by their properties, also those that the answer does
 	// not have.
 	Facets bool
+	// Lexed asks for what is open at the start of each chunk, such as a comment, to color it.
+	Lexed bool
 	// RequireComplete makes the search fail with ErrIncomplete if a required shard does not answer.
 	RequireComplete bool
 	// Best asks a search of commits for the best first, and not for the newest.

@@ -38,7 +38,9 @@ func (s *Searcher) grepUnindexed(ctx context.Context, v catalog.Viewer, req Grep
 
 	files := found.Files
 	for _, f := range shared.files {
-		files = append(files, browse.ScanFile{Path: f.Path, Score: f.Score, Lines: linesOf(f.Chunks), Matches: f.Matches})
+		lines := linesOf(f.Chunks)
+		setOpen(lines, f.Chunks, f.Language)
+		files = append(files, browse.ScanFile{Path: f.Path, Score: f.Score, Lines: lines, Matches: f.Matches})
 	}
 	slices.SortFunc(files, browse.BestFirst)
 

@@ -16,6 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/symbols"
+	"github.com/shoalsearch/shoal/shard/lex"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -33,8 +34,9 @@ type Target struct {
 	Language   string     `json:"language,omitzero"`
 
 	// Around is the lines of a frame from First on, for pages.
-	Around string `json:"-"`
-	First  int    `json:"-"`
+	Around string    `json:"-"`
+	Open   lex.State `json:"-"` // what the lines before Around, or Text, leave open
+	First  int       `json:"-"`
 }
 
 // TargetKind is the kind of a target.
@@ -57,7 +59,6 @@ const (
 	mostFrames    = 60                     // of a call stack
 	pathFiles     = 100                    // files of one name that are compared with a path
 	textBytes     = 200                    // of a source line
-	frameBefore   = 150                    // lines that are read before one of a frame, for its colours
 	FrameLines    = 2                      // lines shown before and after it
 	maxLookups    = 4                      // look-ups at once
 	targetsTime   = 250 * time.Millisecond // for all look-ups
@@ -511,7 +512,7 @@ func (g *targets) addText(list []Target) {
 		}
 		first, lines := t.Line, 1
 		if t.Frame {
-			first = max(1, t.Line-frameBefore)
+			first = max(1, t.Line-FrameLines)
 			lines = t.Line - first + 1 + FrameLines
 		}
 		r, err := g.s.d.Browse.Source(g.ctx, g.viewer, browse.SourceRequest{Repo: t.Repository, Ref: t.Revision, Path: t.Path, FirstLine: first, Lines: lines})
@@ -522,7 +523,7 @@ func (g *targets) addText(list []Target) {
 			t.Line, t.EndLine = 0, 0
 			return
 		}
-		if t.Language = r.Language; t.Frame {
+		if t.Language, t.Open = r.Language, r.Open; t.Frame {
 			t.Around, t.First = string(r.Content), first
 		}
 		all := strings.SplitN(string(r.Content), "\n", t.Line-first+2)

@@ -34,6 +34,8 @@ type SourceOptions struct {
 	MaxBytes  int64 // of Content; 0 means 64 MiB
 	Count     bool  // read to the end of the file and set Total
 	Raw       bool  // Content is the bytes in git
+
+	Skipped func(part []byte) // called with each part of the lines before FirstLine, in order; the part is valid until it returns
 }
 
 // Source reads a file of a commit, only as far as needed. The content of a symlink is its target.
@@ -159,7 +161,10 @@ func (s *Source) readLines(in *bufio.Reader, o SourceOptions) error {
 		}
 		last = part[len(part)-1]
 
-		if line >= o.FirstLine && (o.Lines == 0 || line < o.FirstLine+o.Lines) {
+		switch {
+		case line < o.FirstLine && o.Skipped != nil:
+			o.Skipped(part)
+		case line >= o.FirstLine && (o.Lines == 0 || line < o.FirstLine+o.Lines):
 			s.addPart(part, o.MaxBytes)
 		}
 		if last == '\n' {

@@ -75,7 +75,7 @@ var rows = []Lang{
 		keywords: "abort accept access all and architecture array at begin body case component configuration const constant declare delay destructor do downto else elsif end entity entry exception exit for function generate generic goto if implementation in inherited interface is library limited loop map mod new nil not null object of or others out package port private procedure process program property protected public pragma raise range record rem repeat return select separate set signal subtype tagged task then to type unit until use uses var variable wait when while with xor", types: "boolean character integer natural positive real string std_logic std_logic_vector"},
 	{names: "Verilog,SystemVerilog", comments: "//", fences: []fence{cComment, quoted}, directive: '`', keywords: "always always_comb always_ff and assert assign automatic begin bind case casex casez class clocking constraint cover default disable else end endcase endclass endfunction endgenerate endmodule endpackage endtask enum export extends final for force forever fork function generate genvar if import initial inout input interface join localparam modport module negedge new output package parameter posedge program property return sequence static struct super task this typedef unique virtual while", types: "bit byte int integer logic real reg shortint string time wire"},
 	{names: "Fortran,Fortran Free Form", comments: "!", fences: []fence{doubled, sqlText}, fold: true, keywords: "allocatable allocate associate block call case class contains cycle deallocate do else elseif elsewhere end enddo endif exit function if implicit in inout intent interface module none only optional out parameter pointer private procedure program public pure recursive return save select stop subroutine target then type use where while", types: "character complex integer logical real double precision"},
-	{names: "Assembly,Unix Assembly,Motorola 68K Assembly,LLVM,WebAssembly", comments: ";\n//\n #", fences: []fence{cComment, quoted}, directive: '.', extra: "%"},
+	{names: "Assembly,Unix Assembly,Motorola 68K Assembly,LLVM,WebAssembly", comments: ";\n//\n #", fences: []fence{cComment, quoted}, directive: '.', preprocessed: true, extra: "%"},
 	{names: "HTML,HTML+ERB,HTML+Django,HTML+PHP,HTML+Razor,ASP.NET,JavaServer Pages", fences: markupFences, extra: "-:", markup: true, scripts: true},
 	{names: "XML,SVG,XSLT,Maven POM,Ant Build System", fences: markupFences, extra: "-:.", markup: true},
 	{names: "CSS,SCSS,Sass,Less,Stylus,PostCSS", comments: "", fences: []fence{cComment, quoted, single}, extra: "-", keywords: "important inherit initial none auto unset", directive: '@'},
@@ -109,6 +109,9 @@ var languages = sync.OnceValue(func() map[string]*Lang {
 	}
 	return all
 })
+
+// Knows reports whether a language has a row of its own, by its go-enry name.
+func Knows(language string) bool { return language != "" && languages()[language] != nil }
 
 // For returns the row of a language by its go-enry name. An unknown language gets a row with the
 // most common comments and strings.

@@ -17,6 +17,7 @@ package lex
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 )
 
@@ -76,6 +77,8 @@ type Lang struct {
 	markup    bool   // strings are only in tags
 	scripts   bool   // of markup: elements hold scripts and styles
 
+	preprocessed bool // # begins a comment, but not before a directive of C's preprocessor
+
 	begins []string // line comments
 	words  map[string]Class
 	kinds  [256]kind
@@ -117,6 +120,9 @@ func (l *Lang) prepare() *Lang {
 	return l
 }
 
+// preprocessor matches a directive of C's preprocessor.
+var preprocessor = regexp.MustCompile(`^#[ \t]*(?:define|undef|include|if|ifdef|ifndef|elif|else|endif|error|warning|pragma)\b`)
+
 // Line appends the spans of one line, given without its end, in order. It returns the state at
 // its end.
 func (l *Lang) Line(line []byte, state State, spans []Span) ([]Span, State) {
@@ -136,7 +142,7 @@ func (l *Lang) Line(line []byte, state State, spans []Span) ([]Span, State) {
 	}
 
 	if l.directive != 0 && state == 0 {
-		if i := len(line) - len(bytes.TrimLeft(line, " \t")); i < len(line) && line[i] == l.directive {
+		if i := len(line) - len(bytes.TrimLeft(line, " \t")); i < len(line) && (line[i] == l.directive || l.preprocessed && preprocessor.Match(line[i:])) {
 			at = i + 1 + wordLength(line[i+1:])
 			spans = add(spans, i, at, Directive)
 		}
