@@ -130,9 +130,8 @@ func (p *reading) namedLines(r *symbols.SymbolResponse, l place) []namedLine {
 			}
 			row.Where += fmt.Sprintf(":%d", m.Range.Start.Line)
 
-			// Coloured without the lines before it. A name may stand twice in a line.
-			paint := newPainter(f.Language, 0)
-			paint.state = paint.lang.Enter(line)
+			// A name may stand twice in a line.
+			paint := newPainter(f.Language, m.Open)
 			row.Code = template.HTML(appendCode(nil, line, paint.colours(line), nil))
 			if !slices.Contains(out, row) {
 				out = append(out, row)

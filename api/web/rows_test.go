@@ -12,6 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/lex"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -106,10 +107,11 @@ func TestSearchPage_countOfAFileWithoutPieces(t *testing.T) {
 func TestNamedLines_sayWhatTheyStandIn(t *testing.T) {
 	t.Parallel()
 	at := func(line uint32) shard.Range { return shard.Range{Start: shard.Position{Line: line}} }
+	comment := lex.For("C").After([]byte("/*\n"), 0)
 	r := &symbols.SymbolResponse{Files: []symbols.SymbolFile{{Repository: "r", Path: "a.c", Language: "C", Matches: []symbols.SymbolMatch{
 		{Line: []byte("add();"), Range: at(4), Around: shard.Symbol{Name: "main"}},
-		{Line: []byte(" * if add fails, add again"), Range: at(9), OutsideCode: true},
-		{Line: []byte(" * if add fails, add again"), Range: at(9), OutsideCode: true},
+		{Line: []byte(" * if add fails, add again"), Open: comment, Range: at(9), OutsideCode: true},
+		{Line: []byte(" * if add fails, add again"), Open: comment, Range: at(9), OutsideCode: true},
 		{Line: []byte("add();"), Range: at(12)},
 	}}}}
 	var got []string

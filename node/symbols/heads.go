@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/shoalsearch/shoal/shard/lex"
 )
 
 // head is the declaration of a type up to its body: its name, and the types that it extends.
@@ -95,14 +97,15 @@ var (
 	behindHeads = []string{"fun", "val", "var", "def", "func", "function", "import", "package", "typealias", "const", "let", "export", "return", "where", "permits", "if", "for"}
 )
 
-// headsOf returns the heads of types in a part of a file, which may begin and end anywhere.
-func headsOf(lang string, text []byte) (heads []head) {
+// headsOf returns the heads of types in a part of a file, which may begin and end anywhere. open is
+// what the lines before it leave open.
+func headsOf(lang string, text []byte, open lex.State) (heads []head) {
 	s := styles[lang]
 	if s == nil && includes[lang] == nil {
 		return nil
 	}
 
-	p := headParser{lang: lang, style: s, tokens: tokensOf(lang, text)}
+	p := headParser{lang: lang, style: s, tokens: tokensOf(lang, text, open)}
 	for p.i = 0; p.i < len(p.tokens); {
 		i := p.i
 		h, ok := p.head()
@@ -126,8 +129,8 @@ func (t headToken) named() bool {
 }
 
 // tokensOf returns the tokens of a text without comments and string literals.
-func tokensOf(lang string, text []byte) (tokens []headToken) {
-	text = codeOf(lang, text)
+func tokensOf(lang string, text []byte, open lex.State) (tokens []headToken) {
+	text = codeOf(lang, text, open)
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRune(text[i:])
 		switch {
@@ -175,43 +178,21 @@ func isHeadRune(r rune) bool {
 	return r == '_' || r == '$' || unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// codeOf returns a text with its comments and string literals replaced by spaces.
-func codeOf(lang string, text []byte) []byte {
-	syntax := syntaxes[families[lang]]
+// codeOf returns a text with its comments and string literals replaced by spaces. open is what the
+// lines before it leave open.
+func codeOf(lang string, text []byte, open lex.State) []byte {
 	out := bytes.Clone(text)
-	comments := false // over several lines
-	for from := 0; from < len(out); {
-		end := len(out)
-		if n := bytes.IndexByte(out[from:], '\n'); n >= 0 {
-			end = from + n
-		}
-		line := out[from:end]
-		from = end + 1
+	if !lex.Knows(lang) {
+		return out
+	}
 
-		// The comment may have begun before the text. A line that begins with a star may also be a
-		// product, so decide for each line.
-		if !comments && syntax.block && insideStars(line) {
-			_, rest, _ := bytes.Cut(line, []byte("*/"))
-			blank(line[:len(line)-len(rest)])
-		}
-
-		for i := 0; i < len(line); {
-			if comments {
-				n := bytes.Index(line[i:], []byte("*/"))
-				comments = n < 0
-				if comments {
-					n = len(line) - i - 2
-				}
-				blank(line[i:min(len(line), i+max(n, 0)+2)])
-				i += n + 2
-				continue
+	var spans []lex.Span
+	for line := range bytes.Lines(out) {
+		spans, open = lex.For(lang).Colors(bytes.TrimRight(line, "\r\n"), open, spans[:0])
+		for _, s := range spans {
+			if s.Class == lex.Comment || s.Class == lex.String {
+				blank(line[s.Start:s.End])
 			}
-			kind, n := syntax.token(lang, line[:i], line[i:])
-			comments = kind == comment && i+n > len(line) && syntax.block && bytes.HasPrefix(line[i:], []byte("/*"))
-			if kind != code {
-				blank(line[i:min(len(line), i+n)])
-			}
-			i += n
 		}
 	}
 	return out

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/shoalsearch/shoal/shard/lex"
 )
 
 // Each head as "kind name < types", in the order of the text.
@@ -42,7 +44,11 @@ func TestTypeHeads_areReadInEachLanguage(t *testing.T) {
 		{"Markdown", "class A extends B {", ""},
 	} {
 		var got []string
-		for _, h := range headsOf(tt.lang, []byte(tt.text)) {
+		var open lex.State
+		if strings.HasPrefix(tt.text, " *") {
+			open = lex.For(tt.lang).After([]byte("/*\n"), 0)
+		}
+		for _, h := range headsOf(tt.lang, []byte(tt.text), open) {
 			one := h.kind + " " + h.name + " <"
 			for _, s := range h.supers {
 				one += " " + lastPart(s.name)
@@ -68,7 +74,7 @@ func TestTypeHeads_haveTheRightPositionsInAnyText(t *testing.T) {
 			text.WriteString(parts[r.IntN(len(parts))] + strings.Repeat(" ", r.IntN(2)))
 		}
 		lang := langs[r.IntN(len(langs))]
-		for _, h := range headsOf(lang, []byte(text.String())) {
+		for _, h := range headsOf(lang, []byte(text.String()), 0) {
 			for _, s := range h.supers {
 				if !strings.HasPrefix(text.String()[s.at:], s.name) {
 					t.Fatalf("%s %q: %q is not at %d", lang, text.String(), s.name, s.at)

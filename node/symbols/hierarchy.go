@@ -331,7 +331,7 @@ func (h *hierarchy) find(q query.Q, read func(f *search.File) []SymbolMatch) (*S
 	if or, ok := q.(*query.Or); ok && len(or.Subs) == 0 {
 		return &SymbolResponse{}, nil // nothing can extend it
 	}
-	l.Atoms[0], l.Lines, l.Scopes = q, headLines, true
+	l.Atoms[0], l.Lines, l.Scopes, l.Lexed = q, headLines, true, true
 	found, err := h.s.Find(h.ctx, h.v, l)
 	if err != nil {
 		return nil, err
@@ -352,7 +352,7 @@ func (h *hierarchy) find(q query.Q, read func(f *search.File) []SymbolMatch) (*S
 func heads(f *search.File, use func(m SymbolMatch, supers []super)) {
 	for i := range f.Chunks {
 		c := &f.Chunks[i]
-		for _, one := range headsOf(f.Language, c.Content) {
+		for _, one := range headsOf(f.Language, c.Content, c.Open) {
 			m := SymbolMatch{Name: one.name, Kind: one.kind, Range: rangeIn(c, one.at, one.end(c.Content))}
 			m.Line, m.at = lineOf(*c, m.Range)
 			if slices.Contains(includes[f.Language], one.kind) {

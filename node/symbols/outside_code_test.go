@@ -9,12 +9,13 @@ import (
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/lex"
 )
 
 func TestUses_inCommentsAndLiteralsAreNoCode(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		lang, line string // the name is NAME
+		lang, text string // the name is NAME
 		want       bool
 	}{
 		{"Go", `	NAME(x)`, false},
@@ -24,8 +25,17 @@ func TestUses_inCommentsAndLiteralsAreNoCode(t *testing.T) {
 		{"Go", `	s := "a\"b" + NAME`, false},
 		{"Go", "	s := `//` + NAME", false},
 		{"Go", `	u := "https://x" + NAME()`, false},
-		{"C", ` * NAME is`, true},
+		{"C", "/*\n * NAME is", true},
+		{"C", "/*\nNAME(x);", true},
+		{"C", "/* x */\n* NAME = 1;", false},
 		{"C", `*NAME = 1;`, false},
+		{"Python", "def f():\n    \"\"\"Calls\n    NAME(x)", true},
+		{"Python", "x = \"\"\"a\n\"\"\"\nNAME(x)", false},
+		{"Go", "s := `\nNAME(x)", true},
+		{"HTML", "<!--\n<a href=NAME>", true},
+		{"Lua", "--[[\nNAME()", true},
+		{"Ruby", "=begin\nNAME\n=end\n", true},
+		{"Ruby", "=begin\n=end\nNAME\n", false},
 		{"C", `/* a */ NAME(); /* b */`, false},
 		{"C", `/* NAME */ x();`, true},
 		{"C", `if (c == '"') NAME();`, false},
@@ -44,8 +54,12 @@ func TestUses_inCommentsAndLiteralsAreNoCode(t *testing.T) {
 		{"Markdown", `call NAME`, true},
 		{"Brainfuck", `// NAME`, false},
 	} {
-		if got := OutsideCode(tt.lang, []byte(tt.line), strings.Index(tt.line, "NAME")); got != tt.want {
-			t.Errorf("%s %q: %v", tt.lang, tt.line, got)
+		at := strings.Index(tt.text, "NAME")
+		start := strings.LastIndex(tt.text[:at], "\n") + 1
+		line, _, _ := strings.Cut(tt.text[start:], "\n")
+		open := lex.For(tt.lang).After([]byte(tt.text[:start]), 0)
+		if got := OutsideCode(tt.lang, []byte(line), open, at-start); got != tt.want {
+			t.Errorf("%s %q: %v", tt.lang, tt.text, got)
 		}
 	}
 }

@@ -2,10 +2,12 @@ package symbols
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/lex"
 )
 
 // The limits of a signature.
@@ -27,7 +29,7 @@ var continuations = []string{"throws ", "where ", "extends ", "implements ", "->
 //	) error {
 func signature(lang string, text []byte, at int) string {
 	text = text[signatureStart(text, at):]
-	s := signatureScan{lang: lang, syntax: syntaxes[families[lang]]}
+	s := signatureScan{lang: lang}
 
 	var out []byte
 	for n := 0; n <= signatureLines && len(text) > 0 && len(out) < signatureBytes; n++ {
@@ -71,33 +73,48 @@ func signatureStart(text []byte, at int) int {
 
 // signatureScan reads the lines of a signature.
 type signatureScan struct {
-	lang   string
-	syntax syntax
-	depth  int // of open brackets
+	lang  string
+	open  lex.State // what the lines before leave open; a definition begins with nothing open
+	depth int       // of open brackets
 }
 
 // head returns the part of a line that belongs to the signature. body reports whether the signature
 // ends there.
 func (s *signatureScan) head(line []byte) (head []byte, body bool) {
-	if s.syntax.block && insideStars(line) {
-		return nil, false
+	var spans []lex.Span
+	if lex.Knows(s.lang) {
+		spans, s.open = lex.For(s.lang).Colors(line, s.open, nil)
 	}
 
 	for i := 0; i < len(line); {
-		kind, n := s.syntax.token(s.lang, line[:i], line[i:])
-
-		// A comment would swallow the line that is appended next.
-		if kind == comment && i+n > len(line) {
-			return bytes.TrimSpace(line[:i]), false
+		if len(spans) > 0 && i == spans[0].Start {
+			// A comment would swallow the line that is appended next.
+			if spans[0].Class == lex.Comment && spans[0].End == len(line) {
+				return bytes.TrimSpace(line[:i]), false
+			}
+			if spans[0].Class == lex.Comment || spans[0].Class == lex.String {
+				i = spans[0].End
+				spans = spans[1:]
+				continue
+			}
+			spans = spans[1:]
 		}
-		if kind == code && n == 1 && s.ends(line[i:]) {
+		if s.ends(line[i:]) {
 			return bytes.TrimSpace(line[:i]), true
 		}
-		i += n
+		i++
 	}
 
 	// In Lisp, the definition is one list in brackets, so the signature ends with its first line.
-	return line, families[s.lang] == "lisp"
+	return line, slices.Contains(lisps, s.lang)
+}
+
+// lisps lists languages in which everything is a list in brackets.
+var lisps = []string{"Common Lisp", "Emacs Lisp", "Scheme", "Racket", "Clojure"}
+
+// beginsAny reports whether b begins with one of starts.
+func beginsAny(b []byte, starts []string) bool {
+	return slices.ContainsFunc(starts, func(s string) bool { return bytes.HasPrefix(b, []byte(s)) })
 }
 
 // ends updates the bracket depth, and reports whether the body begins or the definition ends at

@@ -18,6 +18,7 @@ import (
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/lex"
 	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/shard/query"
 	"github.com/shoalsearch/shoal/shard/symbol"
@@ -112,7 +113,8 @@ type SymbolFile struct {
 
 // SymbolMatch is one definition or use.
 type SymbolMatch struct {
-	Line  []byte // content of the line, without its end
+	Line  []byte    // content of the line, without its end
+	Open  lex.State // what the lines before leave open, such as a comment
 	Range shard.Range
 	Name  string // of the symbol that is defined; "" for a reference
 	Kind  string // of a definition, as ctags names it; "" for a reference
@@ -138,11 +140,6 @@ func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
 		if !req.IncludeDefinitions {
 			out.takeDefinitions(f)
 		}
-		for j := range f.Matches {
-			m := &f.Matches[j]
-			m.OutsideCode = m.Kind == "" && OutsideCode(f.Language, m.Line, m.at)
-		}
-
 		slices.SortStableFunc(f.Matches, codeFirst)
 		out.MatchCount += len(f.Matches)
 	}
@@ -434,6 +431,7 @@ func (req *SymbolRequest) lookup(text *query.Text, most int) (search.Lookup, err
 		Ranges:   most,
 		Lines:    req.around(),
 		Scopes:   text.Field == query.Content && !req.bare,
+		Lexed:    text.Field == query.Content && !req.bare,
 	}, nil
 }
 
@@ -519,9 +517,11 @@ func symbolResponse(answer *search.Response, req *SymbolRequest) *SymbolResponse
 func symbolFile(f search.File, signed bool) SymbolFile {
 	file := SymbolFile{RepoID: f.RepoID, Repository: f.Repository, Path: f.Path, WebURL: f.WebURL, Language: f.Language}
 	for _, c := range f.Chunks {
+		opened := newOpener(f.Language, &c)
 		for i, rg := range c.Ranges {
 			m := SymbolMatch{Range: rg}
 			m.Line, m.at = lineOf(c, rg)
+			m.Open = opened.before(int(rg.Start.Offset) - int(c.Start.Offset) - m.at)
 
 			// Symbols and Around, if present, are parallel to the ranges.
 			if i < len(c.Symbols) {
@@ -531,6 +531,7 @@ func symbolFile(f search.File, signed bool) SymbolFile {
 			if i < len(c.Around) {
 				m.Around = c.Around[i]
 			}
+			m.OutsideCode = m.Kind == "" && OutsideCode(f.Language, m.Line, m.Open, m.at)
 			if signed && m.Kind != "" {
 				m.Signature = signatureOf(f.Language, c, rg)
 			}

@@ -137,7 +137,7 @@ func countUses(defs, uses []SymbolFile) map[fileOf]int {
 		dir := fileOf{key.repo, path.Dir(key.path)}
 
 		for _, m := range f.Matches {
-			if m.Kind != "" || OutsideCode(f.Language, m.Line, m.at) {
+			if m.Kind != "" || m.OutsideCode {
 				continue
 			}
 

@@ -59,7 +59,7 @@ func TestDefinitionOrder_theRepositorysOwnProgramComesFirst(t *testing.T) {
 // of these the files with the most uses; what is only spoken of comes last.
 func TestReferenceOrder_productCodeComesBeforeTestsAndVendoredCode(t *testing.T) {
 	t.Parallel()
-	use, mention := SymbolMatch{Line: []byte("x()")}, SymbolMatch{Line: []byte("// x"), at: 3}
+	use, mention := SymbolMatch{Line: []byte("x()")}, SymbolMatch{Line: []byte("// x"), OutsideCode: true}
 	file := func(path string, matches ...SymbolMatch) SymbolFile {
 		return SymbolFile{Path: path, Language: "Go", Matches: matches}
 	}
@@ -84,6 +84,7 @@ func TestDefinitionOrder_theMoreUsedComesFirst(t *testing.T) {
 		f := SymbolFile{Repository: "r", Path: path, Language: lang}
 		for _, line := range lines {
 			m := SymbolMatch{Line: []byte(line), ParentName: parent, at: strings.Index(line, "Open")}
+			m.OutsideCode = OutsideCode(lang, m.Line, 0, m.at)
 			f.Matches = append(f.Matches, m)
 		}
 		return f

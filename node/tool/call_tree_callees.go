@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/symbols"
+	"github.com/shoalsearch/shoal/shard/lex"
 )
 
 var calledName = regexp.MustCompile(`[\pL_$][\pL\pN_$]*[!?]?`)
@@ -74,11 +75,12 @@ func (t *callTree) calledIn(name string, in definedPlace) (names []string, at ma
 	}
 
 	at = map[string][]string{}
+	open := lex.State(0) // nothing is open where a definition begins
 	for i, line := range r.Lines {
 		for _, m := range calledName.FindAllIndex(line, -1) {
 			word := string(line[m[0]:m[1]])
 			called, _ := calls(in.lang, word, line)
-			if !called || word == name && i == 0 || symbols.OutsideCode(in.lang, line, m[0]) {
+			if !called || word == name && i == 0 || symbols.OutsideCode(in.lang, line, open, m[0]) {
 				continue
 			}
 			if at[word] == nil && len(names) == mostInBody {
@@ -91,6 +93,7 @@ func (t *callTree) calledIn(name string, in definedPlace) (names []string, at ma
 				at[word] = append(at[word], number)
 			}
 		}
+		open = lex.For(in.lang).After(line, open)
 	}
 	return names, at, nil
 }

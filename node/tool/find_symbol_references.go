@@ -129,7 +129,8 @@ func (l *lookup) usedIn(lines []browse.Line, lang string, o *browse.OutlineFile)
 
 		m := symbols.SymbolMatch{
 			Line:        line.Text,
-			OutsideCode: symbols.OutsideCode(lang, line.Text, bytes.Index(line.Text, []byte(l.name()))),
+			Open:        line.Open,
+			OutsideCode: symbols.OutsideCode(lang, line.Text, line.Open, bytes.Index(line.Text, []byte(l.name()))),
 		}
 		m.Range.Start.Line = uint32(line.Number)
 		uses = append(uses, m)
@@ -303,7 +304,7 @@ type usesWriter struct {
 
 // inComment reports whether a use is in a comment or in prose, as a change log without an extension is.
 func (w *usesWriter) inComment(m *symbols.SymbolMatch, lang string) bool {
-	return lang == "" || m.OutsideCode && symbols.InComment(lang, m.Line, max(bytes.Index(m.Line, []byte(w.name())), 0))
+	return lang == "" || m.OutsideCode && symbols.InComment(lang, m.Line, m.Open, max(bytes.Index(m.Line, []byte(w.name())), 0))
 }
 
 // file adds the uses in one file, up to the limit.

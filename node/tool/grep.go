@@ -121,6 +121,7 @@ func (g *grepping) request() search.GrepRequest {
 		Ref:     g.Text("ref"),
 		Limit:   min(g.limit+g.offset, 10000),
 		Context: g.Number("context"),
+		Lexed:   g.Flag("codeOnly"),
 	}
 	// Do not read lines that are not shown; the counts of each file are enough. Grouping by match
 	// needs the lines.
@@ -148,7 +149,7 @@ func (g *grepping) onlyCode(r *search.GrepResponse) {
 			return false
 		}
 		for _, m := range expr.FindAllIndex(line.Text, -1) {
-			if !symbols.InComment(lang, line.Text, m[0]) {
+			if !symbols.InComment(lang, line.Text, line.Open, m[0]) {
 				return false
 			}
 		}
