@@ -366,6 +366,30 @@ func (k *Keeper) withRest(ctx context.Context, id catalog.RepoID, revisions stri
 	return k.use(id).log.SearchAll(ctx, req, change.Rest{Mirror: k.d.Mirrors.Get(id), Revisions: revisionsOf(repo), Dir: dir})
 }
 
+// Off reports whether this node keeps no changes.
+func (k *Keeper) Off() bool { return k.d.Bound.Off() }
+
+// News finds the commits of a repository that are new since some earlier revisions. It returns nil
+// while the changes here are not of the repository's revisions. The caller must close the result.
+func (k *Keeper) News(repo *catalog.Repo, before []catalog.Revision) (*change.News, error) {
+	if k.d.Bound.Off() || !k.d.Mirrors.Has(repo.ID) {
+		return nil, nil
+	}
+	var commits []string
+	for _, r := range before {
+		commits = append(commits, r.Commit)
+	}
+	news, err := k.use(repo.ID).log.News(commits)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(news.Revisions, revisionsOf(repo)) {
+		news.Close()
+		return nil, nil
+	}
+	return news, nil
+}
+
 // Releases tells the first release with each commit, or the first tag where no name is one, until ctx
 // ends.
 func (k *Keeper) Releases(ctx context.Context, id catalog.RepoID, commits []change.CommitMatch) {

@@ -147,6 +147,8 @@ type searching struct {
 	shown, said []*pattern // of lines, and of messages
 	out         *LogMatches
 	found       []hit // the first so far
+
+	only []*roaring.Bitmap // the commits of each file that are searched; nil for those that a revision reaches
 }
 
 func newSearching(ctx context.Context, req LogSearch, revisions []Tip) (*searching, error) {
@@ -164,10 +166,14 @@ func newSearching(ctx context.Context, req LogSearch, revisions []Tip) (*searchi
 // look finds the matches of a generation: what is first in each file, and then of all files.
 func (r *searching) look(s *generation) error {
 	return file.Guard(func() error {
-		for _, x := range s.files {
+		for i, x := range s.files {
 			r.out.Whole = r.out.Whole && len(x.m.Unread) == 0
 			e := &evaluation{x: x, s: s, diff: r.req.Diff, patterns: r.patterns, ctx: r.ctx}
-			within := e.as(value{e.live(s.reach), false}, r.req.Diff)
+			within := value{e.live(s.reach), false}
+			if r.only != nil {
+				within.set = r.only[i]
+			}
+			within = e.as(within, r.req.Diff)
 			hits, err := e.run(r.q, within)
 			if err == nil && len(r.shown) > 0 {
 				err = e.countNamed(loosened(r.q), within, r.out)
