@@ -447,6 +447,7 @@ func (c *FinishIndex) apply(t *txn) Result {
 	if !c.Unchanged {
 		t.countReferences(&r, 1)
 		t.countReferences(old, -1)
+		t.noteBacklog(old, &r)
 	}
 
 	// The holder runs the job, so it was not removed. The second node may have been.
@@ -528,6 +529,7 @@ func (c *FinishCollect) apply(t *txn) Result {
 	t.countReferences(r, -1)
 	t.holdings.Delete(MirrorKey(r.ID))
 	t.forgetAccess(r)
+	t.backlogs.Delete(r.ID)
 	t.unindexRepo(r)
 
 	t.repos.Delete(r.ID)

@@ -130,6 +130,10 @@ var commandKinds = []commandKind{
 	commandOf[SealConfig](85),
 	commandOf[CancelJob](86),
 	commandOf[RaiseLevel](90),
+	commandOf[PutWatch](91),
+	commandOf[DeleteWatch](92),
+	commandOf[FinishChecks](93),
+	commandOf[NoteDeliveries](94),
 }
 
 // kindOfCommand returns the row of a command.

@@ -196,6 +196,22 @@ var eventRules = []eventRule{
 		return Event{Action: "config.sealed", TargetType: "configuration", Target: c.Hash, Message: "under the newest cluster key"}
 	}),
 	eventOnRequest(func(t *txn, c *CancelJob) Event { return t.jobEvent("job.canceled", c.Kind, c.Subject) }),
+	eventOnRequest(func(_ *txn, c *PutWatch) Event {
+		action := "watch.changed"
+		if c.New {
+			action = "watch.created"
+		}
+		return Event{Action: action, TargetType: "watch", Target: c.Watch.ID, Message: c.Watch.Name}
+	}),
+	eventOnRequest(func(t *txn, c *DeleteWatch) Event {
+		e := Event{Action: "watch.deleted", TargetType: "watch", Target: c.ID}
+		if w := t.watches.Get(c.ID); w != nil {
+			e.Message = w.Name
+		}
+		return e
+	}),
+	noEvent[FinishChecks](byIndexing),
+	noEvent[NoteDeliveries](byNodes),
 }
 
 var eventRuleByType = func() map[reflect.Type]eventRule {

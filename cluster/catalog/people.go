@@ -224,6 +224,7 @@ func (c *DeleteAccount) apply(t *txn) Result {
 	t.endSessions(func(s *Session) bool { return s.Account == a.ID })
 	t.endConsents(func(x *Consent) bool { return x.Account == a.ID })
 	t.forgetWaysIn(a.ID)
+	t.dropWatchesOf(a.ID)
 
 	t.emails.Delete(a.Email)
 	t.accounts.Delete(a.ID)

@@ -35,7 +35,7 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 	if kind == JobPack && rng.IntN(2) == 0 {
 		return drawPack(rng, v, subject, fence, node)
 	}
-	switch rng.IntN(33) {
+	switch rng.IntN(35) {
 	case 0:
 		return &PutMember{Member{ID: node, Epoch: uint64(1+rng.IntN(1+int(v.Index()/40)))<<24 + rng.Uint64N(2), Addr: fmt.Sprint(rng.IntN(3)), Highest: uint64(rng.IntN(3))}}
 	case 1:
@@ -63,7 +63,8 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 		return drawListing(rng, v, subject, fence)
 	case 13, 14:
 		return &FinishIndex{Repo: repo, Fence: fence, Unchanged: rng.IntN(4) == 0, Holder: node, Second: fmt.Sprintf("n%d", rng.IntN(6)), Continue: rng.IntN(4) == 0,
-			Shards: []ShardRef{{ID: hash(rng.IntN(20)), Bytes: 5}, {ID: hash(20 + rng.IntN(20)), Dead: hash(rng.IntN(40))}}}
+			Revisions: []Revision{{"HEAD", hash(rng.IntN(9))[:40]}},
+			Shards:    []ShardRef{{ID: hash(rng.IntN(20)), Bytes: 5}, {ID: hash(20 + rng.IntN(20)), Dead: hash(rng.IntN(40))}}}
 	case 15:
 		return &FinishCollect{Repo: repo, Fence: fence}
 	case 16:
@@ -82,6 +83,8 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 		return drawAccess(rng, v, node)
 	case 30, 31, 32:
 		return drawRest(rng, kind, subject, now)
+	case 33, 34:
+		return drawWatch(rng, v, repo)
 	}
 	return []Command{&ReleaseJob{Kind: kind, Subject: subject, Fence: fence}, &SetMemberState{node, MemberState(1 + rng.IntN(2))},
 		&Place{[]Group{{Number: rng.Uint64N(9), Nodes: []uint32{1 + rng.Uint32N(4)}}}}, &InitCluster{"c"}, &CheckHash{},
@@ -250,6 +253,32 @@ func drawThread(rng *rand.Rand, v *View, node string) Command {
 		return &ForkThread{From: id, Thread: fmt.Sprint("t", rng.IntN(9)), Owner: owner}
 	}
 	return &DeleteThread{Thread: id}
+}
+
+// drawWatch makes, changes or removes a watch, or stores what its checks found.
+func drawWatch(rng *rand.Rand, v *View, repo RepoID) Command {
+	id := fmt.Sprint("w", rng.IntN(9))
+	switch rng.IntN(6) {
+	case 0, 1:
+		w := Watch{ID: id, Account: fmt.Sprint("a", 1+rng.IntN(3)), Name: "n", Query: "q", Shared: rng.IntN(2) == 0, Mail: rng.IntN(2) == 0, Feed: []byte{byte(rng.IntN(3))}}
+		if old := v.Watch(id); old != nil {
+			w.Account = old.Account
+		}
+		return &PutWatch{w, v.Watch(id) == nil}
+	case 2:
+		return &DeleteWatch{id}
+	case 3:
+		return &NoteDeliveries{[]Delivery{{Watch: id, Number: v.Index() << 16, Missed: rng.Uint64N(2), Failing: v.Time(), Problem: "p"}}}
+	}
+	c := &FinishChecks{}
+	for b := range v.Backlogs() {
+		check := Check{Repo: b.Repo, First: b.First - rng.Uint64N(5)/4, To: []Revision{{"HEAD", hash(rng.IntN(9))[:40]}}[:rng.IntN(2)]}
+		for range rng.IntN(4) {
+			check.Notices = append(check.Notices, Notice{ID: "n", Watch: fmt.Sprint("w", rng.IntN(9)), Total: 1, Hits: []Hit{{Commit: hash(rng.IntN(9))[:40], Title: "t", At: v.Time()}}})
+		}
+		c.Checks = append(c.Checks, check)
+	}
+	return c
 }
 
 // drawSession begins, uses or ends a session of an account.
@@ -423,6 +452,8 @@ func checkTables(t *testing.T, s *State) {
 		"references": {s.refs.Len(), fresh.refs.Len()}, "order": {s.order.Len(), fresh.order.Len()},
 		"replies": {s.replies, fresh.replies}, "running": {s.running.Len(), fresh.running.Len()},
 		"threads by owner": {s.threadOwners.Len(), fresh.threadOwners.Len()}, "threads at work": {s.threadRuns.Len(), fresh.threadRuns.Len()},
+		"watches by owner": {s.watchOwners.Len(), fresh.watchOwners.Len()}, "notices by watch": {s.watchNotices.Len(), fresh.watchNotices.Len()},
+		"watches by feed": {s.watchFeeds.Len(), fresh.watchFeeds.Len()},
 	} {
 		if got[0] != got[1] {
 			t.Errorf("index of %s: %d kept, %d made anew", what, got[0], got[1])
@@ -431,6 +462,11 @@ func checkTables(t *testing.T, s *State) {
 	for id, n := range s.refs.All() {
 		if m, _ := fresh.refs.Get(id); m != n {
 			t.Errorf("file %s: %d references kept, %d made anew", id, n, m)
+		}
+	}
+	for w := range v.Watches() {
+		if v.Account(w.Account) == nil || len(v.NoticesOf(w.ID)) > maxNoticesOfOne {
+			t.Errorf("watch %s is of no account, or has too many notices", w.ID)
 		}
 	}
 	for k := range v.Keys() {

@@ -79,6 +79,9 @@ func newState(rows []tableRow, kinds []JobRow) *State {
 		sessionHashes: tree.New[string, string](),
 		persons:       tree.New[string, string](),
 		threadRuns:    tree.New[string, string](),
+		watchOwners:   tree.New[string, struct{}](),
+		watchNotices:  tree.New[string, uint64](),
+		watchFeeds:    tree.New[string, string](),
 	}}
 
 	for _, row := range rows {
@@ -194,6 +197,9 @@ func (s *State) View() *View {
 		sessionHashes: s.sessionHashes.Freeze(),
 		persons:       s.persons.Freeze(),
 		threadRuns:    s.threadRuns.Freeze(),
+		watchOwners:   s.watchOwners.Freeze(),
+		watchNotices:  s.watchNotices.Freeze(),
+		watchFeeds:    s.watchFeeds.Freeze(),
 	}}
 
 	for _, row := range s.rows {

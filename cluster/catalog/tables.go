@@ -42,6 +42,9 @@ type tables struct {
 	access      tree.Table[RepoID, Access]
 	sites       tree.Table[string, Site]
 	hostTokens  tree.Table[string, HostToken] // by HostToken.Key
+	watches     tree.Table[string, Watch]
+	notices     tree.Table[uint64, Notice]
+	backlogs    tree.Table[RepoID, Backlog]
 
 	// Indexes: not saved, not hashed, derived from the records by the rows.
 	names     tree.Tree[string, RepoID]
@@ -61,6 +64,9 @@ type tables struct {
 	sessionHashes tree.Tree[string, string]   // session id by hash
 	persons       tree.Tree[string, string]   // identity keys: account, 0, key
 	threadRuns    tree.Tree[string, string]   // owner by id of a thread with a running turn
+	watchOwners   tree.Tree[string, struct{}] // by ownedThread
+	watchNotices  tree.Tree[string, uint64]   // by noticeKey
+	watchFeeds    tree.Tree[string, string]   // id of a watch by the hash of its feed's token
 }
 
 // tableRows lists the tables. To add one, add a record type, a field of tables, and a row with a
@@ -110,6 +116,12 @@ var tableRows = []tableRow{
 		func(c *Consent) string { return c.ID }, nil),
 	tableOf(70, "thread", func(t *tables) *tree.Table[string, Thread] { return &t.threads },
 		func(h *Thread) string { return h.ID }, (*State).indexThread),
+	tableOf(80, "watch", func(t *tables) *tree.Table[string, Watch] { return &t.watches },
+		func(w *Watch) string { return w.ID }, (*State).indexWatch),
+	tableOf(81, "notice", func(t *tables) *tree.Table[uint64, Notice] { return &t.notices },
+		func(n *Notice) uint64 { return n.Number }, (*State).indexNotice),
+	tableOf(82, "backlog", func(t *tables) *tree.Table[RepoID, Backlog] { return &t.backlogs },
+		func(b *Backlog) RepoID { return b.Repo }, nil),
 }
 
 // Kinds with a single record, which are in no table.
