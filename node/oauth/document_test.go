@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/shoalsearch/shoal/cluster/origin"
 )
 
 const agentDocument = "https://agent.example/client.json"
@@ -256,7 +258,7 @@ func TestClientDocument_isFetchedOnlyFromPublicAddresses(t *testing.T) {
 		"224.0.0.1": false, "255.255.255.255": false, "198.18.0.1": false, "::1": false, "::": false, "::ffff:10.0.0.1": false, "::ffff:8.8.8.8": true, "fe80::1": false, "fe80::1%eth0": false,
 		"fc00::1": false, "fd00:ec2::254": false, "ff02::1": false, "64:ff9b::a00:1": false, "2002:a00:1::": false, "2001::1": false,
 	} {
-		if got := isPublic(netip.MustParseAddr(text)); got != want {
+		if got := origin.Public(netip.MustParseAddr(text)); got != want {
 			t.Errorf("%s: %t, want %t", text, got, want)
 		}
 	}
