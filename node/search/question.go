@@ -3,7 +3,6 @@ package search
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
@@ -98,7 +97,7 @@ func newQuestion(d *Deps, v catalog.Viewer, req Request, parsed *query.Query) (*
 	if parsed.Count > 0 {
 		q.req.Matches = min(parsed.Count, MaxMatches)
 	}
-	if err := q.resolve(parsed.Q); err != nil {
+	if err := q.resolve(req.Only.narrow(parsed.Q)); err != nil {
 		return nil, err
 	}
 
@@ -201,16 +200,12 @@ func (q *question) reposOf(atom query.Q) (*roaring.Bitmap, error) {
 
 // reposNamed returns the repositories whose name, short name or former name matches a pattern.
 func (q *question) reposNamed(atom *query.Repo) (*roaring.Bitmap, error) {
-	pattern := atom.Pattern
-	if atom.Fold {
-		pattern = "(?i)" + pattern
-	}
-	re, err := regexp.Compile(pattern)
+	re, err := compileName(atom)
 	if err != nil {
-		return nil, call.Fail(call.ErrQuery, "bad regular expression for repo: %v", err)
+		return nil, err
 	}
 
-	parts := literalsOf(pattern)
+	parts := literalsOf(re.String())
 	named := q.visible.View.ReposNamed(func(name string) bool { return mayMatch(name, parts) && re.MatchString(name) })
 	named.And(q.visible.Set)
 	return named, nil

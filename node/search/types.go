@@ -38,6 +38,9 @@ type Request struct {
 	Pages bool
 	After string
 
+	// Only narrows the search; nil searches everywhere.
+	Only *Only
+
 	counting bool // list every file, whatever type: and count: of the query say
 }
 
