@@ -143,6 +143,12 @@ oracle-commits: install-deps
 	SHOAL_CHANGE_WORLDS=$$(($(N) * 7 / 8 / 180 + 1)) SHOAL_ORACLE_QUESTIONS=$$(($(N) / 8)) SHOAL_ORACLE_MIRRORS="$(MIRRORS)" \
 		$(GO) test -count=1 -timeout 300m -parallel 2 -run 'TestCommitSearch_' -v ./shard/change | grep -v -e '^=== '
 
+# Random worlds of watches: pushes, killed nodes, moved mirrors, rights that come and go, and receivers that fail.
+.PHONY: watch-worlds
+watch-worlds: N ?= 2000
+watch-worlds: install-deps
+	$(GO) test -count=1 -timeout 120m -run TestWatches_tellEachMatchOnceInRandomWorlds -v ./node/watch -worlds $(N) | grep -v -e '^=== '
+
 replay: install-deps
 	SHOAL_REPLAY_REPO=$(abspath $(REPO)) $(GO) test -count=1 -timeout 60m -run TestBuild_replayedCommitsEqualAFreshIndex -v ./shard
 

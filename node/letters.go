@@ -13,6 +13,7 @@ func (n *Node) wireMail(sender *mail.Sender) {
 	if sender == nil {
 		return
 	}
+	n.post = sender.Send
 	n.Passwords.SendBy(func(ctx context.Context, l *account.NewLink) error {
 		err := sender.Send(ctx, n.letterOf(l))
 		result := "sent"

@@ -31,6 +31,7 @@ type snapshot struct {
 	members       []cluster.Member
 	repos         RepoCounts
 	permissions   *job.PermissionState
+	watches       watchState
 	jobs          JobCounts
 	here          []job.Progress // jobs that run on this node
 	config        configure.FileStatus
@@ -86,6 +87,7 @@ func (n *Node) snapshot() *snapshot {
 		repos:   repoCounts(tally, nil),
 
 		permissions: n.permissions.Of(view),
+		watches:     n.watchState(),
 		jobs:        jobCounts(view, tally, true),
 		here:        n.jobs.Runner.Running(),
 		config:      n.config.State(),
@@ -122,7 +124,7 @@ func (n *Node) snapshot() *snapshot {
 
 // stateMetrics returns the gauges of the cluster, then those of this node.
 func stateMetrics() []stateMetric {
-	return slices.Concat(clusterMetrics(), connectionMetrics(), permissionMetrics(), hereMetrics(), cacheMetrics(), keptMetrics(), olderMetrics())
+	return slices.Concat(clusterMetrics(), connectionMetrics(), permissionMetrics(), watchMetrics(), hereMetrics(), cacheMetrics(), keptMetrics(), olderMetrics())
 }
 
 // clusterMetrics returns the metrics about this node in its cluster.

@@ -35,6 +35,7 @@ import (
 	"github.com/shoalsearch/shoal/node/signin"
 	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/node/thread"
+	"github.com/shoalsearch/shoal/node/watch"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
@@ -324,6 +325,20 @@ func (n *Node) wireReaders() {
 		Slow:    call.Slow{After: n.opt.Slow, Log: n.opt.Log},
 		Log:     n.opt.Log,
 	}))
+
+	n.Watches = watch.New(watch.Deps{
+		Cluster:   n.cluster,
+		Gate:      n.gate,
+		Current:   n.Keys.Current,
+		Histories: n.history,
+		Mirrors:   n.mirrors,
+		Search:    n.Search,
+		Lookup:    n.env.Lookup,
+		Mail:      n.post,
+		BaseURL:   n.BaseURL,
+		Now:       n.opt.Now,
+		Log:       n.opt.Log,
+	})
 }
 
 // wireAsker makes the part that answers questions with a language model.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"context"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -18,11 +19,13 @@ import (
 	"github.com/shoalsearch/shoal/node/history"
 	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/job"
+	"github.com/shoalsearch/shoal/node/mail"
 	"github.com/shoalsearch/shoal/node/oauth"
 	"github.com/shoalsearch/shoal/node/operate"
 	"github.com/shoalsearch/shoal/node/signin"
 	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/node/thread"
+	"github.com/shoalsearch/shoal/node/watch"
 	"github.com/shoalsearch/shoal/shard"
 )
 
@@ -35,6 +38,7 @@ type Node struct {
 	Passwords *account.Passwords
 	Search    *symbols.Finder
 	Browse    *browse.Browser
+	Watches   *watch.Watches
 	Ask       *ask.Asker
 	Operate   *operate.Operations
 	Config    *configure.Configurer
@@ -57,6 +61,7 @@ type Node struct {
 	agents  *oauth.Server
 	doors   *signin.Server
 	metrics *metrics
+	post    func(context.Context, mail.Letter) error // sends a letter; nil without a mail server
 	tags    tagger
 	noGit   string // warning while git is not installed; "" when it is
 

@@ -32,7 +32,7 @@ func (n *Node) Run(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(workCtx)
 	for _, part := range []func(context.Context) error{
 		n.jobs.Leader.Run, n.jobs.Runner.Run, n.jobs.Poller.Run, n.jobs.Follower.Run, n.jobs.Symbols.Run,
-		n.data.copier.Run, n.data.collector.Run, n.data.scrubber.Run, n.history.Run,
+		n.data.copier.Run, n.data.collector.Run, n.data.scrubber.Run, n.history.Run, n.Watches.Run, n.Watches.Send,
 		n.config.Run, n.Keys.Run, n.Sessions.Run, n.agents.Run, n.Ask.Run, n.threads.Run, n.runLoad, n.Chronicle.Run, n.Operate.NoteSyncs, n.proposePermissionSync,
 	} {
 		g.Go(func() error { return part(gctx) })

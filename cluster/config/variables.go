@@ -65,6 +65,9 @@ var variables = []Variable{
 	{"SHOAL_OAUTH_REFRESH_GRACE", readBy(RefreshGrace), "how long the former refresh token is good after a new one"},
 	{"SOURCEBOT_CHAT_MAX_STEP_COUNT", wantCount, "most steps of an answer"},
 
+	// Watches.
+	{"SHOAL_WATCH_RECEIVERS", anyText, "any: webhooks of watches may go to private addresses, and without TLS"},
+
 	// Indexing and searching.
 	{"ALWAYS_INDEX_FILE_PATTERNS", wantGlobs, "globs of files that are indexed whatever their size, separated by commas"},
 	{"DEFAULT_MAX_MATCH_COUNT", wantCount, "how many matches a page of results asks for"},

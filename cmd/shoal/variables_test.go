@@ -76,6 +76,7 @@ var peopleTests = map[string]string{
 	"SHOAL_OAUTH_CLIENT_HOSTS":                     "TestClientHosts_areRestrictedToTheAllowedOnes",
 	"SHOAL_OAUTH_REFRESH_GRACE":                    "TestRefreshGrace_isReadFromAVariable",
 	"SHOAL_OPERATOR_SOCKET":                        "TestOperatorSocket_rightsCanBeSwitchedOff",
+	"SHOAL_WATCH_RECEIVERS":                        "TestWatch_sendsToAWebhookAndByMail",
 	"SOURCEBOT_EE_AUDIT_LOGGING_ENABLED":           "TestAuditPolicy_isReadFromVariables",
 	"SOURCEBOT_EE_AUDIT_RETENTION_DAYS":            "TestAuditPolicy_isReadFromVariables",
 }

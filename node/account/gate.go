@@ -83,6 +83,16 @@ func (g *Gate) Still(v catalog.Viewer) error {
 	return nil
 }
 
+// WorksFor returns the viewer for what works by itself for an account, such as its watches. ok is false
+// if the account may not sign in.
+func (g *Gate) WorksFor(account string) (v catalog.Viewer, ok bool) {
+	a := g.agreed.View().Account(account)
+	if a == nil || a.State != catalog.AccountActive {
+		return catalog.Viewer{}, false
+	}
+	return catalog.Viewer{Role: catalog.RoleMember, Name: a.Email, Account: a.ID}, true
+}
+
 // Blind reports whether numbers per index file must be hidden: a file may contain repositories that
 // the viewer must not see. It does not depend on which repositories exist.
 func (r *Repos) Blind() bool { return r.View.Enforces() && (!r.viewer.All || r.viewer.Only != nil) }
