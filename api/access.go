@@ -48,6 +48,9 @@ var accesses = map[string]string{
 	"GET /api/chat/{id}/events":       "chat.read",
 	"GET /chat/{id}":                  "chat.read",
 	"GET /chat/{id}/events":           "chat.read",
+	"GET /api/watches/{watch}":        "watch.read",
+	"GET /watches/{id}":               "watch.read",
+	"GET /feed/{token}":               "watch.read",
 	"GET /api/audit":                  "audit.read",
 	"GET /api/ee/audit":               "audit.read",
 	"GET /settings/audit":             "audit.read",
@@ -159,6 +162,13 @@ func (c *call) read(action string) chronicle.Access {
 	switch {
 	case c.method == "POST":
 		c.readByBody(&a)
+
+	// The path has the token, which is a secret. An unknown one reads nothing.
+	case strings.HasPrefix(c.path, "/feed/"):
+		if c.feedOf == "" {
+			return chronicle.Access{}
+		}
+		return chronicle.Access{Action: action, TargetType: "watch", Target: c.feedOf}
 	case strings.HasPrefix(c.path, "/browse/"):
 		a.Target = strings.TrimPrefix(c.path, "/browse/")
 	case strings.HasPrefix(c.path, "/embed/"):

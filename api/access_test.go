@@ -18,7 +18,7 @@ var noAccesses = []string{
 	// About the node.
 	"GET /api/version", "GET /api/health", "GET /api/openapi.json", "GET /livez", "GET /readyz", "GET /metrics", "GET /api/status", "GET /api/models",
 	"GET /api/contexts", "GET /api/jobs", "GET /api/jobs/{id}", "GET /api/events", "GET /api/connections", "GET /api/connections/{connection}", "GET /api/config", "GET /api/webhook/{connection}",
-	"GET /api/me", "GET /api/keys", "GET /api/users", "GET /api/ee/users", "GET /api/ee/user", "GET /api/raft", "GET /api/placement", "GET /api/agents", "GET /api/chat",
+	"GET /api/me", "GET /api/keys", "GET /api/users", "GET /api/ee/users", "GET /api/ee/user", "GET /api/raft", "GET /api/placement", "GET /api/agents", "GET /api/chat", "GET /api/watches",
 
 	// Completions, and the meaning of a query.
 	"GET /api/suggest", "GET /suggest", "GET /api/query",
@@ -27,7 +27,7 @@ var noAccesses = []string{
 	"GET /.well-known/oauth-protected-resource", "GET /.well-known/oauth-protected-resource/api/mcp",
 	"GET /.well-known/oauth-authorization-server", "GET /.well-known/oauth-authorization-server/api/mcp",
 	"GET /authorize", "GET /oauth/authorize", "GET /login", "GET /join", "GET /", "GET /static/*", "GET /opensearch.xml", "GET /open", "GET /robots.txt", "GET /help/{topic}", "GET /docs", "GET /docs/*", "GET /~/*",
-	"GET /chat", "GET /chats", "GET /cluster", "GET /status", "GET /api/snapshot", "GET /debug/pprof/{profile}",
+	"GET /chat", "GET /chats", "GET /watches", "GET /cluster", "GET /status", "GET /api/snapshot", "GET /debug/pprof/{profile}",
 }
 
 func TestRoutes_areEitherAuditedOrListedAsUnaudited(t *testing.T) {
@@ -61,7 +61,7 @@ func changesSomething(name string) bool {
 	for _, begin := range []string{
 		"POST /api/repos/", "PATCH /api/chat", "DELETE /api/", "POST /api/chat/{id}/stop", "POST /api/chat/{id}/fork", "POST /api/models", "POST /api/config",
 		"POST /api/keys", "POST /api/users", "POST /api/agents", "POST /api/connections", "POST /api/nodes", "POST /api/webhook", "POST /api/jobs",
-		"POST /settings", "POST /logout", "POST /oauth", "POST /register",
+		"POST /settings", "POST /api/watches", "PATCH /api/watches/", "POST /watches", "POST /logout", "POST /oauth", "POST /register",
 	} {
 		if strings.HasPrefix(name, begin) {
 			return true
@@ -96,6 +96,9 @@ func TestAccessLog_recordsReadsAndRefusalsWithoutSecrets(t *testing.T) {
 			map[string]string{"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}, "tool.grep api_key k1 200 of repository a/b, looked for sh.rk"},
 		{memberKey, "POST", toolPath, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`,
 			map[string]string{"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}, ""},
+		{ownerKey, "GET", "/api/watches/w1", "", nil, "watch.read api_key k2 200 of watch w1, looked for "},
+		{memberKey, "GET", "/watches/w1", "", nil, "watch.read api_key k1 200 of watch w1, looked for "},
+		{"", "GET", "/feed/shoalfeed_hunter2", "", nil, "watch.read anonymous  200 of watch w1, looked for "},
 		{ownerKey, "GET", "/api/audit", "", nil, "audit.read api_key k2 200 of  , looked for "},
 		{memberKey, "GET", "/api/audit", "", nil, "access.denied api_key k1 403 of route GET /api/audit, looked for "},
 		{ownerKey, "GET", "/api/users/u1/access?repo=a/b", "", nil, "rights.read api_key k2 200 of repository a/b, looked for , of u1"},

@@ -31,6 +31,7 @@ type call struct {
 	sent   []byte // the request body
 	lease  *lease // memory of the server that the body and the answer use
 	meant  bool   // the answer also says what the query's names mean
+	feedOf string // id of the watch, if the handler has read a feed; for the audit
 	sought string // the query, if the handler has read it from the body; for the audit
 
 	// again authenticates the viewer anew during a long answer; nil if there was no

@@ -64,7 +64,7 @@ var day = time.Date(2026, 11, 2, 10, 20, 30, 0, time.UTC)
 func (f *fake) parts() parts {
 	return parts{
 		keys: f, sessions: f, signing: f, doors: f, base: always(cmp.Or(f.base, "http://shoal.example.com")),
-		search: f, browse: f, operate: f, state: f, apiKeys: f, callers: f, chats: f, users: f, config: f, chronicle: f, suggest: f, agents: f,
+		search: f, browse: f, operate: f, state: f, apiKeys: f, watches: f, callers: f, chats: f, users: f, config: f, chronicle: f, suggest: f, agents: f,
 	}
 }
 

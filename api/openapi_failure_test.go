@@ -138,6 +138,25 @@ var asked = []struct{ who, route, target, body, code string }{
 	{"owner", "POST /api/users/{user}/password", "/api/users/none/password", `{"password":"correct horse"}`, codeNotFound},
 	{"owner", "POST /api/users/{user}/link", "/api/users/none/link", `{}`, codeNotFound},
 
+	// Watches: {watch} is one that ann shares.
+	{"ann", "POST /api/watches", "", `{"query":"(a","isRegexEnabled":true}`, codeQuery},
+	{"ann", "POST /api/watches", "", `{"query":"context:none x"}`, codeContextNotFound},
+	{"ann", "POST /api/watches", "", `{"query":"x","isMailed":true}`, "NOT_POSSIBLE_NOW"},
+	{"ann", "GET /api/watches/{watch}", "/api/watches/none", "", codeNotFound},
+	{"ann", "PATCH /api/watches/{watch}", "", `{"query":"type:repo x"}`, codeQuery},
+	{"ann", "PATCH /api/watches/{watch}", "", `{"query":"context:none x"}`, codeContextNotFound},
+	{"ann", "PATCH /api/watches/{watch}", "", `{"isMailed":true}`, "NOT_POSSIBLE_NOW"},
+	{"ann", "PATCH /api/watches/{watch}", "/api/watches/none", `{"name":"x"}`, codeNotFound},
+	{"bob", "PATCH /api/watches/{watch}", "", `{"name":"x"}`, codeForbidden},
+	{"ann", "DELETE /api/watches/{watch}", "/api/watches/none", "", codeNotFound},
+	{"bob", "DELETE /api/watches/{watch}", "", "", codeForbidden},
+	{"ann", "POST /api/watches/{watch}/feed", "/api/watches/none/feed", "", codeNotFound},
+	{"bob", "POST /api/watches/{watch}/feed", "", "", codeForbidden},
+	{"ann", "DELETE /api/watches/{watch}/feed", "/api/watches/none/feed", "", codeNotFound},
+	{"ann", "POST /api/watches/{watch}/webhook", "/api/watches/none/webhook", `{"url":"https://hooks.example.com/"}`, codeNotFound},
+	{"ann", "POST /api/watches/{watch}/webhook", "", `{"url":"http://127.0.0.1/"}`, codeInvalidBody},
+	{"ann", "DELETE /api/watches/{watch}/webhook", "/api/watches/none/webhook", "", codeNotFound},
+
 	// Signing in.
 	{"wrong", "POST /api/session", "", `{"key":"none"}`, codeNotAuthenticated},
 	{"wrong", "POST /api/session", "", `{"email":"ann@example.com","password":"wrong"}`, codeNotAuthenticated},
@@ -246,8 +265,10 @@ func newFailures(t *testing.T) *failures {
 
 	var thread struct{ ID string }
 	f.post("ann", "/api/chat", `{"query":"How?","visibility":"PUBLIC"}`, &thread)
+	var watch struct{ ID string }
+	f.post("ann", "/api/watches", `{"query":"x","isShared":true}`, &watch)
 	f.parts = strings.NewReplacer("/api/repos/{id}", "/api/repos/1", "/api/jobs/{id}", "/api/jobs/index:1", "{id}", thread.ID,
-		"{connection}", "local", "{node}", n.Status().Node, "{key}", "ci", "{user}", "ann@example.com", "{agent}", "none")
+		"{connection}", "local", "{watch}", watch.ID, "{node}", n.Status().Node, "{key}", "ci", "{user}", "ann@example.com", "{agent}", "none")
 	return f
 }
 

@@ -209,7 +209,8 @@ func (w *world) aims() aims {
 // side is one of the two clusters of a world.
 type side struct {
 	url, key string
-	strip    []string // specific to this cluster: paths, ids, addresses
+	strip    []string          // specific to this cluster: paths, ids, addresses
+	random   map[string]string // random values by what stands for them in requests
 }
 
 // build makes a cluster with the repositories of a world, with or without the hidden ones.
@@ -309,6 +310,7 @@ func (w *world) build(t *testing.T, p *pool, hidden bool) *side {
 	for _, x := range nodes {
 		s.strip = append(s.strip, x.ID(), x.ClusterAddr(), x.GossipAddr())
 	}
+	w.watch(t, ctx, n, s, dir, closed)
 	// Give both clusters much time, because a timeout would be a difference.
 	parts := partsOf(n.Node)
 	parts.suggest = suggesterOf(n.Node, time.Minute)
@@ -381,7 +383,7 @@ func (w *world) viewer(t *testing.T, ctx context.Context, n *nodetest.Node) stri
 
 // ask sends a request and returns the answer to compare.
 func (s *side) ask(x shot) (string, error) {
-	req, err := http.NewRequest(x.method, s.url+x.target, strings.NewReader(x.body))
+	req, err := http.NewRequest(x.method, s.url+s.fill(x.target), strings.NewReader(x.body))
 	if err != nil {
 		return "", err
 	}
@@ -390,7 +392,7 @@ func (s *side) ask(x shot) (string, error) {
 	}
 	req.Header.Set("Accept", "application/json, text/event-stream, text/html")
 	req.Header.Set(headerRequest, "the-same") // a node would make a different one each time
-	if req.Header.Set("Content-Type", "application/json"); strings.HasPrefix(x.target, "/login") || strings.HasPrefix(x.target, "/settings") {
+	if req.Header.Set("Content-Type", "application/json"); strings.HasPrefix(x.target, "/login") || strings.HasPrefix(x.target, "/settings") || strings.HasPrefix(x.target, "/watches") {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	resp, err := oracleClient.Do(req)
@@ -458,11 +460,15 @@ var unlike = []struct {
 	{regexp.MustCompile(`Catalog</dt><dd>[0-9,]+`), "Catalog</dt><dd>0"},
 	{regexp.MustCompile(`shoal_[0-9a-f]{8}`), "PREFIX"},
 	{regexp.MustCompile(`name="revoke" value="[0-9a-f]{8}"`), `name="revoke" value="ID"`},
+	{regexp.MustCompile(`urn:shoal:watch:OWN-WATCH:[0-9a-f]{24}`), "urn:shoal:watch:OWN-WATCH:ID"},
+	{regexp.MustCompile(`Location: /watches/[0-9a-f]{16}`), "Location: /watches/ID"},
+	{regexp.MustCompile(`shoalfeed_[0-9a-f]{64}`), "TOKEN"},
 	{regexp.MustCompile(`(key|req|k|u)_?[0-9a-f]{12,16}\b`), "ID"},
 }
 
 // alike removes what is specific to this cluster from an answer.
 func (s *side) alike(text string) string {
+	text = s.blank(text)
 	for _, x := range s.strip {
 		text = strings.ReplaceAll(text, x, "HERE")
 	}

@@ -62,6 +62,7 @@ func pagesOf(p parts, r *renderer, embed bool, now func() time.Time) *pageRoutes
 			Browse:   p.browse,
 			Suggest:  p.suggest,
 			Keys:     p.apiKeys,
+			Watches:  p.watches,
 			Consents: p.agents,
 			Chats:    p.chats,
 			Base:     p.base,

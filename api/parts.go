@@ -30,6 +30,7 @@ type parts struct {
 	operate   operate.Operator
 	state     state
 	apiKeys   web.Keys
+	watches   web.Watches
 	callers   callers
 	chats     nodeask.Chats
 	users     people.Accounts
@@ -46,7 +47,7 @@ func partsOf(n *node.Node) parts {
 	return parts{
 		keys: callerKeys{n.Keys, n.Sessions, n}, sessions: n.Sessions, signing: n.Passwords, doors: n.SignIn(), base: n.BaseURL,
 		search: n.Search, browse: n.Browse, operate: n.Operate, state: n,
-		apiKeys: n.Keys, callers: n.Keys, users: n.People,
+		apiKeys: n.Keys, watches: n.Watches, callers: n.Keys, users: n.People,
 		chats: n.Ask, asking: []tool.Tool{n.Ask.Tool()},
 		config: n.Config, chronicle: n.Chronicle,
 		suggest:  suggesterOf(n, suggest.Within),

@@ -46,6 +46,7 @@ func (s *Server) newRoutes(p parts) *routes {
 		// Accounts and permissions.
 		&sessionRoutes{pages.people, s.renderer.visit},
 		&keyRoutes{p.apiKeys, p.callers, now},
+		&watchRoutes{p.watches, base},
 		&userRoutes{p.users, p.signing, p.sessions, base},
 		&agentRoutes{p.agents},
 		&oauthRoutes{p.agents},

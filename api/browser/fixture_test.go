@@ -18,6 +18,7 @@ import (
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	watches "github.com/shoalsearch/shoal/node/watch"
 	"github.com/shoalsearch/shoal/shard/change"
 )
 
@@ -27,6 +28,7 @@ type site struct {
 	url      string
 	node     *nodetest.Node
 	owner    string // key of an owner
+	watch    string // id of a watch of that owner
 	invited  string // token of the link of somebody who is invited
 	app      *nodetest.Repo
 	hostile  *nodetest.Repo
@@ -72,11 +74,7 @@ func siteOf(t *testing.T, hostile bool) *site {
 	})
 	s.node.WaitHistory()
 	s.url = serve(t, s.node.Node)
-	made, err := s.node.Keys.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "owner", Role: catalog.RoleOwner})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.owner = made.Key
+	s.ownerWithWatch(t)
 
 	// Somebody who has not come yet: for the pages about people, and that of their link.
 	if _, err := s.node.People.CreateUser(t.Context(), account.Operator(), account.CreateUserRequest{Email: "ann@example.com"}); err != nil {
@@ -88,6 +86,30 @@ func siteOf(t *testing.T, hostile bool) *site {
 	}
 	s.invited = link.Token
 	return s
+}
+
+// ownerWithWatch makes an account of an owner, with a key and a watch.
+func (s *site) ownerWithWatch(t *testing.T) {
+	t.Helper()
+	const email = "olga@example.com"
+	if _, err := s.node.People.CreateUser(t.Context(), account.Operator(), account.CreateUserRequest{Email: email, Role: catalog.RoleOwner}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := s.node.Keys.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "owner", Role: catalog.RoleOwner, User: email})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.owner = made.Key
+	v, err := s.node.Keys.Authenticate(t.Context(), s.owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query, shared := "type:diff added:<b>needle</b>", true
+	w, err := s.node.Watches.CreateWatch(t.Context(), v, watches.Change{Query: &query, Shared: &shared})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.watch = w.ID
 }
 
 // serve opens the door of a node and returns the address of its pages.

@@ -221,6 +221,11 @@ var keyRows = []keyRow{
 		{"Tab to Name, type mine, Enter", "the key is shown", element("#made")},
 		{"Tab to Revoke mine, Enter", "it is revoked", "!" + text("mine")},
 	}},
+	{"Watches", "/watches", anOwner, []string{"GET /watches", "POST /watches", "GET /watches/{id}", "POST /watches/{id}"}, []keyStep{
+		{"Tab to Watch for, type type:diff added:octopus, Enter", "the page of the watch", text("It looks at each push from now on")},
+		{"Tab to New address, Enter", "the address of its feed is shown", text("is shown this once")},
+		{"Tab to Delete this watch, Enter", "the list without it", text("No watch yet.")},
+	}},
 	{"People", "/settings/people", anOwner, []string{"GET /settings/people", "POST /settings/people"}, []keyStep{
 		{"Tab to E-mail address, type bob@example.com, Enter", "the link is shown", element("#made")},
 		{"Tab to Suspend: bob@example.com, Enter", "the account is suspended", element("[aria-label='Reactivate: bob@example.com']")},

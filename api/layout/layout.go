@@ -125,6 +125,7 @@ var side = [...]struct {
 	{group: "Access", link: link{Name: "Audit", URL: "/settings/audit", Page: "audit", Icon: "search"}, owners: true},
 	{group: "You", link: link{Name: "Agents", URL: "/settings/agents", Page: "agents", Icon: "ask"}},
 	{group: "You", link: link{Name: "Access", URL: "/settings/access", Page: "access", Icon: "check"}},
+	{group: "You", link: link{Name: "Watches", URL: "/watches", Page: "watches", Icon: "pulse"}, holders: true},
 	{group: "You", link: link{Name: "API keys", URL: "/settings/keys", Page: "keys", Icon: "key"}, holders: true},
 	{group: "You", link: link{Name: "Your account", URL: "/settings/account", Page: "account", Icon: "settings"}},
 }

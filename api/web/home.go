@@ -104,10 +104,10 @@ func untyped(q string) string {
 
 // home shows the first page: the search box, and what can be searched.
 func (p *Pages) home(ctx context.Context, v *layout.Visit) error {
-	return p.overview.home(ctx, v, p.searching)
+	return p.overview.home(ctx, v, p.searching, &p.watching)
 }
 
-func (p *overview) home(ctx context.Context, v *layout.Visit, s searching) error {
+func (p *overview) home(ctx context.Context, v *layout.Visit, s searching, w *watching) error {
 	if v.Query.Get("query") != "" { // the address that the box had before
 		return v.Redirect(303, searchURL(boxOf(v.Query), 0))
 	}
@@ -122,7 +122,8 @@ func (p *overview) home(ctx context.Context, v *layout.Visit, s searching) error
 		Total           string
 		Indexed, Failed int
 		More            bool
-	}{Total: counted(r.Total, "repository", "repositories"), More: r.Total > len(r.Repos)}
+		Watches         []watchRow // that found something since yesterday, or cannot
+	}{Total: counted(r.Total, "repository", "repositories"), More: r.Total > len(r.Repos), Watches: w.newest(ctx, v.Viewer)}
 	for i := range r.Repos {
 		data.Rows = append(data.Rows, p.rowOf(&r.Repos[i]))
 	}

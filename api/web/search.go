@@ -87,6 +87,7 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 	}
 
 	r := &results{Box: box, now: p.now, typed: v.Part == "typed", Changes: changeQuery.MatchString(box.Query)}
+	r.Watch = watchURL(v, box)
 	if v.Part == "goto" {
 		r.targets(p.suggester.GoTo(ctx, v.Viewer, box.Query))
 		return v.Show(r.head(), searchTemplate.Lookup("goto.html"), r)
@@ -221,6 +222,7 @@ type results struct {
 	Copies   []copyAs
 	Views    []viewList
 	Trend    string   // the page of the search over time
+	Watch    string   // the page that offers to watch the search; "" for none
 	Changes  bool     // it is about commits, whose lines have a style of their own
 	Sides    []view   // of a search of commits: the lines that came, or those that went
 	Notes    []string // about the query

@@ -10,6 +10,7 @@
 //	/open?remote=&path=&line=&commit=      to the page of a line in an editor
 //	/embed/<repo>[@<rev>]/-/blob/<path>    lines of a file within a page of another site
 //	/chat, /chat/<id>[/events]             questions to a language model, and a thread of them as it grows
+//	/watches, /watches/<id>                searches that tell of what is new
 //	/settings/keys                         API keys
 //	/settings/access                       programs that act for the reader
 //	/oauth/authorize                       whether one more may
@@ -55,6 +56,7 @@ type Deps struct {
 	Browse   browse.Reader
 	Suggest  Suggester
 	Keys     Keys
+	Watches  Watches
 	Chats    ask.Chats
 	Consents Consents
 	Base     func() string // prefix of links that leave this site
@@ -70,6 +72,7 @@ type Pages struct {
 	conversations conversations
 	keyring       keyring
 	agents        agents
+	watching      watching
 }
 
 // Parts of Pages, each with what its pages need.
@@ -151,6 +154,7 @@ func New(d Deps) *Pages {
 		conversations: conversations{at, d.Chats},
 		keyring:       keyring{at, d.Keys},
 		agents:        agents{at, d.Consents, d.Base},
+		watching:      watching{at, d.Watches},
 	}
 }
 
@@ -181,6 +185,10 @@ func (p *Pages) Routes() []Route {
 		{"/chat/{id}", "GET", quick, p.conversations.chat},
 		{"/chat/{id}", "POST", quick, p.conversations.chat},
 		{"/chat/{id}/events", "GET", long, p.conversations.chatEvents},
+		{"/watches", "GET", quick, p.watching.list},
+		{"/watches", "POST", slow, p.watching.list},
+		{"/watches/{id}", "GET", quick, p.watching.one},
+		{"/watches/{id}", "POST", slow, p.watching.one},
 		{"/settings/keys", "GET", quick, p.keyring.keys},
 		{"/settings/keys", "POST", slow, p.keyring.keys},
 		{"/settings/access", "GET", quick, p.agents.access},

@@ -30,7 +30,7 @@ var rows = [][]string{
 	{"node/account", "node/paths", "cluster/clustertest", "node/model/modeltest"},
 	{"node/browse", "node/chronicle", "node/configure", "node/history", "node/hold", "node/oauth", "node/signin", "node/thread"},
 	{"node/search", "node/job"},
-	{"node/symbols"},
+	{"node/symbols", "node/watch"},
 	{"node/suggest"},
 	{"node/tool", "node/operate"},
 	{"node/ask"},

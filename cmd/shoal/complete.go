@@ -21,6 +21,7 @@ type naming struct {
 var (
 	nodeNames       = naming{"/api/status", "members", "id"}
 	keyNames        = naming{"/api/keys", "", "name"}
+	watchNames      = naming{"/api/watches", "", "id"}
 	connectionNames = naming{"/api/connections", "", "name"}
 	accountNames    = naming{"/api/users", "", "email"}
 	agentNames      = naming{"/api/agents", "", "id"}

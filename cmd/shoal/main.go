@@ -68,6 +68,7 @@ func newRoot(getenv func(string) string) *cobra.Command {
 
 		// People, programs and permissions.
 		newKey(getenv),
+		newWatch(getenv),
 		newUser(getenv),
 		newAgent(getenv),
 		newGrant(getenv, "grant EMAIL|ID [REPOSITORY...]", "Let an account see repositories whose permissions are enforced, and list those granted to it", "add"),

@@ -73,6 +73,7 @@ var plays = []play{
 	{page: "how-to/add-remove-replace.md", node: true, ahead: map[string]string{"shoal serve": "cp /var/lib/shoal/cluster.key ."},
 		left: map[string]string{"shoal remove": "the page drains and removes one node three times"}},
 	{page: "how-to/rotate-keys.md", node: true},
+	{page: "how-to/watch.md", node: true, left: map[string]string{"shoal watch": "the operator has no account"}},
 	{page: "how-to/harden.md", left: map[string]string{"shoal serve": "it needs an authority that reaches port 443"}},
 }
 

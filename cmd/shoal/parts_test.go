@@ -56,6 +56,7 @@ var pastTheGate = map[string]string{
 	"node/account/people.go":  "owners grant what they do not see themselves",
 	"node/job/":               "jobs are on nobody's behalf, and answer nobody",
 	"node/hold/":              "copies are kept on nobody's behalf; shortages are told to owners only",
+	"node/watch/check.go":     "checks on nobody's behalf; a watch finds something only in the set of the gate of its owner",
 	"node/history/keeper.go":  "indexes on nobody's behalf; a search brings repositories that the gate has let through",
 	"node/operate/drain.go":   "counts what a node that leaves has, for owners",
 	"node/operate/jobs.go":    "looks each job's repository up in the set of the gate",

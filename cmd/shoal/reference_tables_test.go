@@ -82,6 +82,10 @@ var actionMeans = map[string]string{
 	"user.reactivated":            "A suspended account is let in again",
 	"user.role_changed":           "An account has another role",
 	"user.suspended":              "An account was suspended",
+	"watch.changed":               "Somebody changed a watch, or made or ended its feed",
+	"watch.created":               "Somebody saved a search that notifies",
+	"watch.read":                  "Somebody, or a feed reader, read what a watch found",
+	"watch.deleted":               "Somebody removed a watch",
 }
 
 // actionFiles are the files with names of audit actions, and what to read there.
