@@ -110,11 +110,11 @@ long-answers:
 
 # What every provider of models does on its wire, each answer cut at every byte.
 providers:
-	$(GO) test -count=1 -timeout 30m -run TestEveryProvider_doesWhatTheTablePrints -v ./node/model -cuts 1 | grep -v -e '^=== ' -e '--- PASS'
+	$(GO) test -count=1 -timeout 30m -run TestEveryProvider_conversesRefusesAndNoticesCutAnswers -v ./node/model -cuts 1 | grep -v -e '^=== ' -e '--- PASS'
 
 # What the check of citations makes of answers that are right, moved, invented and hostile.
 citations:
-	$(GO) test -count=1 -timeout 30m -run TestCitations_randomOnesGetTheKnownVerdict -v ./node/ask -answers 1000 | grep -v -e '^=== ' -e level=
+	$(GO) test -count=1 -timeout 30m -run TestCitations_onlyTrueOnesOfRandomAnswersBecomeLinks -v ./node/ask -answers 1000 | grep -v -e '^=== ' -e level=
 
 # So many requests of all kinds from people whom nobody knows are no entry of the log: make strangers REQUESTS=200000
 .PHONY: strangers

@@ -43,8 +43,8 @@ func (a *admission) registerHandlers() {
 	a.network.handle(methodAnnounce, a.serveAnnounce)
 }
 
-// record returns this node's record for the catalog.
-func (n *network) record() catalog.Member {
+// memberRecord returns this node's record for the catalog.
+func (n *network) memberRecord() catalog.Member {
 	return catalog.Member{
 		ID:      n.self.node,
 		Epoch:   n.self.epoch,
@@ -66,7 +66,7 @@ func (a *admission) serveJoin(ctx context.Context, from Peer, in []byte) ([]byte
 	if err := json.Unmarshal(in, &m); err != nil || m.ID != from.Node {
 		return nil, errors.New("cluster: malformed request to join")
 	}
-	if why := a.succession.reason(); why != nil {
+	if why := a.succession.stopReason(); why != nil {
 		return nil, why
 	}
 
@@ -104,8 +104,8 @@ func (a *admission) serveAdmit(ctx context.Context, _ Peer, in []byte) ([]byte, 
 		}
 	}
 
-	if no := a.replica.view().Excludes(&m); no != nil {
-		return nil, fmt.Errorf(refusal+"%w", no)
+	if refused := a.replica.view().Excludes(&m); refused != nil {
+		return nil, fmt.Errorf(refusal+"%w", refused)
 	}
 
 	if slices.ContainsFunc(a.replica.servers(), func(s raft.Server) bool { return string(s.ID) == m.ID }) {
@@ -114,7 +114,7 @@ func (a *admission) serveAdmit(ctx context.Context, _ Peer, in []byte) ([]byte, 
 
 	f := a.replica.raft.AddNonvoter(raft.ServerID(m.ID), raft.ServerAddress(m.ID), 0, timeLeft(ctx))
 	if err := waitFuture(ctx, f); err != nil {
-		return nil, raftError(err)
+		return nil, translateRaftError(err)
 	}
 	a.log.Info("a node joins", "peer", m.ID, "addr", m.Addr)
 	return nil, nil
@@ -162,7 +162,7 @@ func (a *admission) announceOnce(ctx context.Context) error {
 
 	// The record may be from another start of this node, so that this start is refused.
 	v := a.replica.view()
-	want := a.network.record()
+	want := a.network.memberRecord()
 	if m := v.Member(want.ID); m != nil && v.ClusterID() == cluster {
 		if err := a.network.admit(a.network.port.Self(), wire.Call); err != nil {
 			return err
@@ -214,8 +214,8 @@ func (a *admission) serveAnnounce(ctx context.Context, from Peer, in []byte) ([]
 	}
 
 	_, err := a.proposer.propose(ctx, &catalog.InitCluster{ID: a.network.self.cluster()}, &catalog.PutMember{Member: m})
-	if no, ok := catalog.Refused(err); ok {
-		return nil, fmt.Errorf(refusal+"%w", no)
+	if refused, ok := catalog.Refused(err); ok {
+		return nil, fmt.Errorf(refusal+"%w", refused)
 	}
 	return nil, err
 }

@@ -46,27 +46,28 @@ func (f *freshness) recordAnswer(c contact) {
 	f.waiting = append(f.waiting, c)
 }
 
-// newest returns the newest question whose index this node has applied, or the zero contact.
-func (f *freshness) newest(applied uint64) contact {
+// newestAppliedContact returns the newest question whose index this node has applied, or the zero
+// contact. It forgets the other applied questions.
+func (f *freshness) newestAppliedContact(applied uint64) contact {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
-	rest := f.waiting[:0]
+	remaining := f.waiting[:0]
 	for _, c := range f.waiting {
 		switch {
 		case c.Index > applied:
-			rest = append(rest, c)
+			remaining = append(remaining, c)
 		case c.At.After(f.current.At):
 			f.current = c
 		}
 	}
-	f.waiting = rest
+	f.waiting = remaining
 	return f.current
 }
 
 // age returns for how long this node may have missed changes.
 func (f *freshness) age(now time.Time, applied uint64) time.Duration {
-	c := f.newest(applied)
+	c := f.newestAppliedContact(applied)
 	if c.At.IsZero() {
 		return UnknownAge
 	}

@@ -55,7 +55,7 @@ func (h *history) age() time.Duration {
 	return h.at.Sub(h.first[h.applied+1])
 }
 
-func TestCatalogAge_isNeverBelowTheTrueDelay(t *testing.T) {
+func TestCatalogAge_isNeverLessThanTheTrueDelay(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -105,7 +105,7 @@ func TestCatalogAge_countsTheTimeAMachineSlept(t *testing.T) {
 	var f freshness
 	at := time.Now()
 	f.recordAnswer(contact{at.Add(-time.Hour), 1}) // both the wall clock and the monotonic clock
-	f.newest(1)
+	f.newestAppliedContact(1)
 	if got := f.age(at, 1); got != time.Hour {
 		t.Errorf("an age of %v after an hour", got)
 	}

@@ -21,7 +21,8 @@ type agreedTime struct {
 	read time.Time  // the own clock at that moment
 }
 
-// now returns the agreed time, which always advances.
+// now returns the agreed time, which never goes back. While this node's clock is behind it, it advances
+// at half the speed of that clock.
 func (c *agreedTime) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -207,7 +207,7 @@ func (c *Cluster) open() (err error) {
 
 	// A node that expects no others may create the cluster key. Other nodes must get it.
 	lone := len(c.o.Join) == 0 && c.o.BootstrapExpect == 1
-	if err := c.keys.load(c.self.cluster() != "", lone); err != nil {
+	if err := c.keys.loadOrCreateKey(c.self.cluster() != "", lone); err != nil {
 		return err
 	}
 
@@ -249,14 +249,14 @@ func (c *Cluster) connectParts(lone bool) {
 		seal:     c.keys.sealConfigs,
 		audit:    c.o.Audit,
 		disputed: c.arbiter.disputed.Load,
-		replaced: c.succession.reason,
+		replaced: c.succession.stopReason,
 	}
 
 	c.formation = &formation{env: c.env, self: c.self, network: n, replica: r, alone: lone, expect: c.o.BootstrapExpect}
 	c.admission = &admission{env: c.env, network: n, replica: r, proposer: c.proposer, twins: twins, succession: c.succession}
 	c.proof = &proof{env: c.env, network: n, replica: r, twins: twins, memory: memory, ballot: &c.ballot}
 	c.expulsion = &expulsion{env: c.env, network: n, replica: r}
-	c.electorate = &electorate{env: c.env, network: n, replica: r, call: n.call}
+	c.electorate = &electorate{env: c.env, network: n, replica: r, callNode: n.call}
 	c.secrets = &secrets{env: c.env, keys: &c.keys, network: n, replica: r, proposer: c.proposer}
 	c.watch = &watch{env: c.env, replica: r, proposer: c.proposer, arbiter: c.arbiter, build: c.o.Build, expect: c.o.BootstrapExpect, started: c.started, exit: c.o.Exit}
 	c.inquiry = &inquiry{env: c.env, replica: r, proposer: c.proposer, now: c.o.Now}
@@ -289,7 +289,7 @@ func (c *Cluster) startRaft() error {
 	}
 
 	// If there are other members, this node must first prove its identity to them: see proof.go.
-	if r.isLoneVoter() && len(r.others()) == 0 {
+	if r.isLoneVoter() && len(r.otherMembers()) == 0 {
 		return r.leadAlone()
 	}
 	return nil
@@ -347,7 +347,7 @@ const (
 func (c *Cluster) keepGossipFresh(ctx context.Context) {
 	saved, twin := clock.Now(), time.Time{}
 	for {
-		c.network.refresh()
+		c.network.refreshGossip()
 		c.proof.recordPeers()
 		c.proof.checkTwins(ctx, &twin)
 		c.succession.checkPeers()
@@ -366,7 +366,7 @@ func (c *Cluster) keepGossipFresh(ctx context.Context) {
 
 // saveMemory writes to disk what the next start needs.
 func (c *Cluster) saveMemory() {
-	c.proof.memory.recordContact(c.self.cluster(), c.inquiry.fresh.newest(c.replica.machine.applied.Load()))
+	c.proof.memory.recordContact(c.self.cluster(), c.inquiry.fresh.newestAppliedContact(c.replica.machine.applied.Load()))
 	c.proof.saveMemory()
 }
 

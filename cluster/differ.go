@@ -112,18 +112,18 @@ func (a *arbiter) resign() {
 // leader's, it acts as described above.
 func (a *arbiter) judge(ctx context.Context, index, hash uint64) standing {
 	voters := a.replica.voters()
-	hashes := a.ask(ctx, voters, index)
+	hashes := a.askHashes(ctx, voters, index)
 	hashes[a.network.self.node] = hash
-	what, nodes := standingOf(a.network.self.node, hashes, len(voters))
+	result, nodes := standingOf(a.network.self.node, hashes, len(voters))
 
-	a.confirmed.Store(what == agreed)
-	if a.disputed.Swap(what == disputed) != (what == disputed) {
-		a.logDispute(what, index, hashes)
+	a.confirmed.Store(result == agreed)
+	if a.disputed.Swap(result == disputed) != (result == disputed) {
+		a.logDispute(result, index, hashes)
 	}
-	if what == outvoted {
+	if result == outvoted {
 		a.handOverToMajority(ctx, index, nodes)
 	}
-	return what
+	return result
 }
 
 // logDispute logs the begin or end of a dispute.
@@ -141,9 +141,9 @@ func (a *arbiter) logDispute(what standing, index uint64, hashes map[string]uint
 		"entry", index, "states", strings.Join(each, ", "))
 }
 
-// ask asks voters for their hashes concurrently. The result lacks voters that do not answer in time
+// askHashes asks voters for their hashes concurrently. The result lacks voters that do not answer in time
 // or do not know the hash.
-func (a *arbiter) ask(ctx context.Context, voters []string, index uint64) map[string]uint64 {
+func (a *arbiter) askHashes(ctx context.Context, voters []string, index uint64) map[string]uint64 {
 	ctx, cancel := context.WithTimeout(ctx, a.scaled(hashTime))
 	defer cancel()
 
@@ -244,7 +244,7 @@ func (a *arbiter) replaceState(ctx context.Context) error {
 	}
 
 	// Replace the wrong state even if it cannot be copied.
-	copied, err := a.keepCopy()
+	copied, err := a.saveDifferingCopy()
 	if err != nil {
 		a.log.Warn("the catalog that differs is not kept", "error", err)
 	}
@@ -297,8 +297,8 @@ func (a *arbiter) lastReport() string {
 	return ""
 }
 
-// keepCopy writes the differing state to the data directory, and deletes the oldest of such copies.
-func (a *arbiter) keepCopy() (path string, err error) {
+// saveDifferingCopy writes the differing state to the data directory, and deletes the oldest of such copies.
+func (a *arbiter) saveDifferingCopy() (path string, err error) {
 	dir := filepath.Join(a.replica.self.home.dir, differing)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err

@@ -18,7 +18,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-func TestCatalogCheck_majorityOfEveryMixOfStatesIsRight(t *testing.T) {
+func TestCatalogCheck_findsTheMajorityOfRandomHashesLikeATrialOfEachState(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20000 {

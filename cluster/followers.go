@@ -64,14 +64,14 @@ func (f *followers) evaluateAnswer(node string, remembered mark, args *raft.Appe
 	f.memory.recordMark(cluster, node, mark{min(match, commit), resp.Term})
 }
 
-// matchOf returns the last entry that a follower is known to share with this node in the call's
-// term; 0 if none is known.
+// matchOf records from the answer to a call which entries a follower shares with this node, and returns
+// the last one known in the call's term; 0 if none is known. A later term forgets all earlier matches.
 func (f *followers) matchOf(node string, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
 	if args.Term < f.lastTerm {
-		return 0 // a late answer
+		return 0 // an answer from an earlier lead of this node
 	}
 	if args.Term > f.lastTerm {
 		f.lastTerm = args.Term
@@ -121,10 +121,10 @@ func (x *expulsion) expel(node string, why error) {
 
 // serveExpel stops this node when its leader tells it to.
 func (x *expulsion) serveExpel(_ context.Context, from Peer, in []byte) ([]byte, error) {
-	no := refusalIn(errors.New(string(in)))
-	if no == nil || from.Node != x.replica.leader() {
+	refused := refusalIn(errors.New(string(in)))
+	if refused == nil || from.Node != x.replica.leader() {
 		return nil, errors.New("cluster: only the leader can expel a node, and it says why")
 	}
-	x.fail(no)
+	x.fail(refused)
 	return nil, nil
 }

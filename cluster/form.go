@@ -162,7 +162,7 @@ func (f *formation) join(ctx context.Context, members []peer, p promise) error {
 		return fmt.Errorf("this node promised node %s to join cluster %s, but %s is here: move the data directory away to join it", p.Founder, p.Cluster, members[0].Cluster)
 	}
 
-	in, err := json.Marshal(f.network.record())
+	in, err := json.Marshal(f.network.memberRecord())
 	if err != nil {
 		return err
 	}
@@ -175,8 +175,8 @@ func (f *formation) join(ctx context.Context, members []peer, p promise) error {
 		}
 
 		// A refusal is final: every other member would decide the same.
-		if no := refusalIn(err); no != nil {
-			f.fail(no)
+		if refused := refusalIn(err); refused != nil {
+			f.fail(refused)
 		}
 		last = err
 	}
@@ -194,7 +194,7 @@ func (f *formation) callNode(ctx context.Context, p peer, atMost time.Duration, 
 func (f *formation) enterCluster(cluster string) error {
 	err := f.self.recordCluster(cluster)
 	if err == nil {
-		err = f.network.enter(cluster)
+		err = f.network.enterCluster(cluster)
 	}
 	if err != nil {
 		f.fail(err)
@@ -253,7 +253,8 @@ func (f *formation) tryToFound(ctx context.Context, clusterless []peer) error {
 	return f.foundCluster(f.attempt)
 }
 
-// mayFound returns why this node must not found a cluster with the others now, or nil.
+// mayFound returns why this node must not found a cluster with the others now, or nil. A change of the
+// visible nodes restarts the time that it waits for others.
 func (f *formation) mayFound(others []peer) error {
 	ids := []string{f.self.node}
 	for _, p := range others {
@@ -308,12 +309,11 @@ func (f *formation) servePromise(_ context.Context, from Peer, in []byte) ([]byt
 	if r.Expect != f.expect {
 		return nil, fmt.Errorf("node %s expects %d nodes, not %d", f.self.node, f.expect, r.Expect)
 	}
-	return nil, f.self.promise(promise{Founder: r.Founder, Cluster: r.Cluster})
+	return nil, f.self.recordPromise(promise{Founder: r.Founder, Cluster: r.Cluster})
 }
 
 // foundCluster founds the cluster. After a crash, the next start of this node finishes it.
 func (f *formation) foundCluster(cluster string) error {
-	// Write the id first, so that the next start can finish after a crash.
 	err := f.self.recordFounding(cluster)
 	if errors.Is(err, errBound) {
 		return err
@@ -324,7 +324,7 @@ func (f *formation) foundCluster(cluster string) error {
 		err = f.replica.raft.BootstrapCluster(f.replica.onlySelf()).Error()
 	}
 	if err == nil {
-		err = f.network.enter(cluster)
+		err = f.network.enterCluster(cluster)
 	}
 	if err != nil {
 		f.fail(fmt.Errorf("cluster: make a new cluster: %w", err))

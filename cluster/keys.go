@@ -22,7 +22,7 @@ import (
 // the next begins; each logs that it uses the new file. The leader seals the secrets of the catalog
 // under the first key of its file.
 
-// otherKeyText says what separates a node from the others.
+// otherKeyText says what separates this node from the other nodes.
 const otherKeyText = "the cluster key of this node is not that of the other nodes"
 
 // keysPause is the interval between reads of the key file, at Timing 1.
@@ -35,10 +35,10 @@ type keyring struct {
 	keys atomic.Pointer[wire.Keys]
 }
 
-// load reads the cluster key. If there is none and mayMake is set, as at the first start of a lone
+// loadOrCreateKey reads the cluster key. If there is none and mayMake is set, as at the first start of a lone
 // node, it creates one. A member never creates a key: it could not read the catalog's secrets with
 // another key.
-func (k *keyring) load(member, mayMake bool) error {
+func (k *keyring) loadOrCreateKey(member, mayMake bool) error {
 	text, err := os.ReadFile(k.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		if member {
@@ -85,7 +85,7 @@ type secrets struct {
 
 // run watches the key file until the context ends.
 func (s *secrets) run(ctx context.Context) {
-	seen := s.keys.text // the file may have changed since
+	loadedText := s.keys.text // the file may have changed since
 	if info, err := os.Stat(s.keys.file); err == nil && info.Mode().Perm()&0o077 != 0 {
 		s.log.Warn("others on this machine can read the cluster key: chmod 600 it", "file", s.keys.file)
 	}
@@ -93,9 +93,9 @@ func (s *secrets) run(ctx context.Context) {
 	logged := ""
 	for s.pause(ctx, s.scaled(keysPause)) {
 		text, err := os.ReadFile(s.keys.file)
-		if err == nil && !bytes.Equal(text, seen) {
+		if err == nil && !bytes.Equal(text, loadedText) {
 			if err = s.switchKeys(text); err == nil {
-				seen = text
+				loadedText = text
 			}
 		}
 		if err == nil {
@@ -123,7 +123,7 @@ func (s *secrets) switchKeys(text []byte) error {
 	}
 
 	// Refuse the file if it cannot open a secret that the present keys can open. A node that missed
-	// a change of the key accepts any file: it gets the secrets from the others.
+	// a change of the key accepts any file: it gets the secrets from the other nodes.
 	for name, box := range sealedBoxes(s.replica.view()) {
 		if s.otherKey.Load() != nil {
 			break

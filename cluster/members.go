@@ -72,13 +72,13 @@ func (c *Cluster) NameOf(node string) string {
 	if node == c.self.node {
 		return c.o.Name
 	}
-	p, _ := c.network.lookup(node)
+	p, _ := c.network.findPeer(node)
 	return p.meta.Name
 }
 
 // Outlived returns why this node must no longer answer: an operator has replaced its cluster by
 // another one. It returns nil while the node may answer.
-func (c *Cluster) Outlived() error { return c.succession.reason() }
+func (c *Cluster) Outlived() error { return c.succession.stopReason() }
 
 // Faults returns what is wrong with this node and separates it from the others, one sentence each.
 // Anybody may read it.
@@ -94,7 +94,7 @@ func (c *Cluster) Faults() (out []string) {
 	return out
 }
 
-// OtherKey returns that the other nodes have another cluster key, and what to do; "" if not. It
+// OtherKey says that the other nodes have another cluster key, and what to do; "" if they have not. It
 // names files and addresses.
 func (c *Cluster) OtherKey() string {
 	if text := c.secrets.otherKey.Load(); text != nil {
@@ -110,7 +110,7 @@ const readyPatience = 15 * time.Second
 // Ready returns nil if the node has a catalog to serve, and otherwise the reason. Losing the leader
 // later does not make a node unready.
 func (c *Cluster) Ready() error {
-	if why := c.succession.reason(); why != nil {
+	if why := c.succession.stopReason(); why != nil {
 		return why
 	}
 

@@ -25,7 +25,7 @@ type mark struct {
 // and terms only grow.
 func (m mark) before(old mark) bool { return m.Index < old.Index || m.Term < old.Term }
 
-// memory is what this node remembers of the history of the others. A node that is behind its mark
+// memory is what this node remembers of the history of the other nodes. A node that is behind its mark
 // here has lost entries or votes that others count on, for example because an old disk image was
 // restored. The marks may lag, so a node that is not behind may have lost data, too.
 type memory struct {

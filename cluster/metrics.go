@@ -94,7 +94,7 @@ func (m *metrics) raftGauges() []clusterGauge {
 		numberGauge("shoal_catalog_disputed", "1 while this node leads and takes no changes, since no majority of the nodes has one catalog.",
 			func(c *Cluster) float64 { return gauge.Truth(c.arbiter.disputed.Load()) }),
 		{Desc: gauge.Desc("shoal_raft_state", "1 for the state of this node in raft.", "state"), Read: raftState},
-		{Desc: gauge.Desc("shoal_raft_servers", "Members of raft, by whether they vote.", "voter"), Read: raftServers},
+		{Desc: gauge.Desc("shoal_raft_servers", "Members of raft, by whether they vote.", "voter"), Read: emitRaftServers},
 		leaders,
 
 		numberGauge("shoal_raft_term", "The term of raft.", func(c *Cluster) float64 { return float64(c.replica.raft.CurrentTerm()) }),
@@ -105,7 +105,7 @@ func (m *metrics) raftGauges() []clusterGauge {
 		numberGauge("shoal_raft_applied_index", "Index of the newest entry that was handed to the catalog.", func(c *Cluster) float64 { return float64(c.replica.raft.AppliedIndex()) }),
 		numberGauge("shoal_raft_snapshot_index", "Index of the newest entry that is in a snapshot of this node.", raftSnapshot),
 		numberGauge("shoal_catalog_level", "Level of the catalog: the rules by which all nodes apply changes.", func(c *Cluster) float64 { return float64(c.View().Level().Number) }),
-		{Desc: gauge.Desc("shoal_member_level", "Highest level of the catalog that the program of a member can apply; 0 where it reports none.", "node"), Read: memberLevel},
+		{Desc: gauge.Desc("shoal_member_level", "Highest level of the catalog that the program of a member can apply; 0 where it reports none.", "node"), Read: emitMemberLevel},
 		{Desc: gauge.Desc("shoal_cluster_key_info", "Always 1; the label tells the fingerprint of a cluster key that this node accepts.", "key"), Read: func(c *Cluster, emit gauge.Emit) {
 			for _, k := range c.keys.valid() {
 				emit(1, k.Fingerprint())
@@ -121,7 +121,7 @@ func raftState(c *Cluster, emit gauge.Emit) {
 	}
 }
 
-func raftServers(c *Cluster, emit gauge.Emit) {
+func emitRaftServers(c *Cluster, emit gauge.Emit) {
 	voters, others := 0, 0
 	for _, s := range c.replica.servers() {
 		if s.Suffrage == raft.Voter {
@@ -161,14 +161,14 @@ func raftLogBytes(c *Cluster) float64 {
 // peerGauges returns the gauges of the other nodes as this one sees them.
 func peerGauges() []clusterGauge {
 	return []clusterGauge{
-		{Desc: gauge.Desc("shoal_gossip_nodes", "Nodes that gossip has heard of, by whether they are alive.", "alive"), Read: gossipNodes},
+		{Desc: gauge.Desc("shoal_gossip_nodes", "Nodes that gossip has heard of, by whether they are alive.", "alive"), Read: emitGossipNodes},
 		numberGauge("shoal_gossip_health", "0 while gossip of this node is in time; up to 7 the slower the node itself is.", func(c *Cluster) float64 { return float64(c.network.gossip.Health()) }),
 		{Desc: gauge.Desc("shoal_wire_connections", "Open connections to and from other nodes, by protocol.", "protocol"), Read: wireConnections},
-		{Desc: gauge.Desc("shoal_member_lag", "Entries by which the catalog of a member is behind this node's, as gossip last told.", "node"), Read: memberLag},
+		{Desc: gauge.Desc("shoal_member_lag", "Entries by which the catalog of a member is behind this node's, as gossip last told.", "node"), Read: emitMemberLag},
 	}
 }
 
-func gossipNodes(c *Cluster, emit gauge.Emit) {
+func emitGossipNodes(c *Cluster, emit gauge.Emit) {
 	alive, dead := 0, 0
 	for _, p := range c.network.gossip.Peers() {
 		if p.Alive {
@@ -188,8 +188,8 @@ func wireConnections(c *Cluster, emit gauge.Emit) {
 	}
 }
 
-// memberLag emits how many log entries each member is behind.
-func memberLag(c *Cluster, emit gauge.Emit) {
+// emitMemberLag emits how many log entries each member is behind.
+func emitMemberLag(c *Cluster, emit gauge.Emit) {
 	applied := c.replica.machine.applied.Load()
 	for _, x := range c.Members() {
 		// Gossip may be newer than this node's catalog, so never report less than 0.
@@ -199,8 +199,8 @@ func memberLag(c *Cluster, emit gauge.Emit) {
 	}
 }
 
-// memberLevel emits the highest level that each member can apply.
-func memberLevel(c *Cluster, emit gauge.Emit) {
+// emitMemberLevel emits the highest level that each member can apply.
+func emitMemberLevel(c *Cluster, emit gauge.Emit) {
 	for m := range c.View().Members() {
 		if m.State != catalog.MemberRemoved {
 			emit(float64(m.Highest), m.ID)

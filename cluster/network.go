@@ -129,8 +129,8 @@ func (n *network) advertised(addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// enter makes this node call as a member of a cluster, and report that by gossip.
-func (n *network) enter(cluster string) error {
+// enterCluster makes this node call as a member of a cluster, and report that by gossip.
+func (n *network) enterCluster(cluster string) error {
 	if err := n.port.SetCluster(cluster); err != nil {
 		return err
 	}
@@ -146,9 +146,9 @@ func (n *network) setKeys(keys wire.Keys) error {
 	return n.gossip.SetKeys(gossipKeys(keys))
 }
 
-// refresh updates what gossip reports of this node, and tells gossip the known addresses of the
+// refreshGossip updates what gossip reports of this node, and tells gossip the known addresses of the
 // members.
-func (n *network) refresh() {
+func (n *network) refreshGossip() {
 	n.gossip.SetMeta(n.ownMeta())
 
 	var addrs []string
@@ -225,7 +225,7 @@ func (n *network) peers() []peer {
 		}
 	}
 
-	// Two concurrent callers may both read; either result is good.
+	// Two concurrent callers may both read the peers; either result may be stored.
 	h := &gossiped{changed: n.gossip.Changed()} // call Changed before Peers, to miss nothing
 	for _, g := range n.gossip.Peers() {
 		p := peer{Peer: n.registeredStart(g)}
@@ -243,22 +243,22 @@ func (n *network) peers() []peer {
 // clockLag returns how far this node's clock is behind the median of the reachable members' clocks. A
 // difference below ClockSlack counts as 0, so that slow answers change nothing.
 func (n *network) clockLag() time.Duration {
-	offs := []time.Duration{0} // this node's own
+	offsets := []time.Duration{0} // of this node's own clock
 	ahead := n.gossip.Ahead()
 	for _, p := range n.peers() {
-		if off, asked := ahead[p.Node]; asked && p.Alive && p.Cluster == n.self.cluster() {
-			offs = append(offs, off)
+		if offset, measured := ahead[p.Node]; measured && p.Alive && p.Cluster == n.self.cluster() {
+			offsets = append(offsets, offset)
 		}
 	}
 
-	median := medianOf(offs)
+	median := medianOf(offsets)
 	if median.Abs() < ClockSlack {
 		return 0
 	}
 	return median
 }
 
-// medianOf returns the median. With an even number it returns the one nearer to zero, which favours
+// medianOf returns the median. With an even number it returns the middle value nearer to zero, which favours
 // this node's own clock: with two nodes nobody knows which clock is right.
 func medianOf(offs []time.Duration) time.Duration {
 	slices.Sort(offs)
@@ -311,8 +311,8 @@ func (n *network) registeredStart(best gossip.Peer) gossip.Peer {
 	return best
 }
 
-// lookup returns what gossip knows of a member of this cluster.
-func (n *network) lookup(node string) (peer, bool) {
+// findPeer returns what gossip knows of a member of this cluster; false if it knows none of that id.
+func (n *network) findPeer(node string) (peer, bool) {
 	for _, p := range n.peers() {
 		if p.Node == node && p.Cluster == n.self.cluster() {
 			return p, true
@@ -321,10 +321,10 @@ func (n *network) lookup(node string) (peer, bool) {
 	return peer{}, false
 }
 
-// target returns the address of a member: from gossip, which learns new addresses first, otherwise
+// targetOf returns the address of a member: from gossip, which learns new addresses first, otherwise
 // from the catalog.
-func (n *network) target(node string) (wire.Target, error) {
-	if p, ok := n.lookup(node); ok && p.meta.Addr != "" {
+func (n *network) targetOf(node string) (wire.Target, error) {
+	if p, ok := n.findPeer(node); ok && p.meta.Addr != "" {
 		return wire.Target{Node: node, Addr: p.meta.Addr}, nil
 	}
 	if m := n.view().Member(node); m != nil && m.Addr != "" {
@@ -337,7 +337,7 @@ func (n *network) target(node string) (wire.Target, error) {
 func (n *network) dialRaft(node string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	t, err := n.target(node)
+	t, err := n.targetOf(node)
 	if err != nil {
 		return nil, err
 	}
@@ -349,7 +349,7 @@ func (n *network) alive(node string) bool {
 	if node == n.self.node {
 		return true
 	}
-	p, ok := n.lookup(node)
+	p, ok := n.findPeer(node)
 	return ok && p.Alive
 }
 
@@ -385,14 +385,14 @@ func (n *network) admit(from Peer, proto wire.Protocol) error {
 
 	m := n.view().Member(from.Node)
 	if m == nil {
-		return nil // just admitted, or this node is behind
+		return nil // the caller was just admitted, and this catalog lacks it yet
 	}
 
 	if m.State == catalog.MemberRemoved {
 		return fmt.Errorf(refusal + "it was removed; move its data directory away to let it join as a new one")
 	}
-	if no := m.RefusesEpoch(from.Epoch); no != nil {
-		return fmt.Errorf(refusal+"%w", no)
+	if refused := m.RefusesEpoch(from.Epoch); refused != nil {
+		return fmt.Errorf(refusal+"%w", refused)
 	}
 	return nil
 }
@@ -402,7 +402,7 @@ const Hello = "hello"
 
 // call implements [Cluster.Call].
 //
-// If the connection breaks, call tries once more on a new one. All connections of a key end when
+// If the connection breaks, call tries once more on a new connection. All connections of a key end when
 // the key is retired, so otherwise all holders of a shard could fail a search at the same moment.
 func (n *network) call(ctx context.Context, node, method string, in []byte) ([]byte, error) {
 	if node == n.self.node {
@@ -413,7 +413,7 @@ func (n *network) call(ctx context.Context, node, method string, in []byte) ([]b
 		return h(ctx, n.port.Self(), in)
 	}
 
-	t, err := n.target(node)
+	t, err := n.targetOf(node)
 	if err != nil {
 		return nil, err
 	}
@@ -432,7 +432,7 @@ func (n *network) call(ctx context.Context, node, method string, in []byte) ([]b
 // stream implements [Cluster.Stream].
 func (n *network) stream(ctx context.Context, node, method string, in []byte) (io.ReadCloser, error) {
 	if node != n.self.node {
-		t, err := n.target(node)
+		t, err := n.targetOf(node)
 		if err != nil {
 			return nil, err
 		}

@@ -104,13 +104,13 @@ var errUnproved = errors.New("this node does not vote before it has proved that 
 
 // prover asks the other nodes about this one.
 type prover struct {
-	self    string
-	moved   bool // the log is another file than before
-	voters  func() []string
-	ask     func(ctx context.Context, node string) (recallReply, error)
-	twins   func(ctx context.Context) error // returns a refusal if another start of this node answers
-	applied func() uint64
-	own     func() raftPosition
+	self        string
+	moved       bool // the log is another file than before
+	voters      func() []string
+	askRecall   func(ctx context.Context, node string) (recallReply, error)
+	twins       func(ctx context.Context) error // returns a refusal if another start of this node answers
+	applied     func() uint64
+	ownPosition func() raftPosition
 }
 
 // verdict is the result of a round of questions.
@@ -142,7 +142,7 @@ func (p *prover) askAll(ctx context.Context, others []string) (map[string]recall
 	var wg sync.WaitGroup
 	for _, node := range others {
 		wg.Go(func() {
-			a, err := p.ask(ctx, node)
+			a, err := p.askRecall(ctx, node)
 
 			mu.Lock()
 			defer mu.Unlock()
@@ -183,7 +183,7 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 	// There is no leader. Count the voters that do not object, with this node. bar is the newest end
 	// of all their logs.
 	voters := p.voters()
-	agree, bar := 1, p.own()
+	agree, bar := 1, p.ownPosition()
 	var silent []string
 	for _, v := range voters {
 		a, ok := answers[v]
@@ -230,7 +230,7 @@ func (p *proof) registerHandlers() { p.network.handle(methodRecall, p.serveRecal
 
 // run asks until this node may vote, or must stop.
 func (p *proof) run(ctx context.Context) {
-	said := clock.Now()
+	lastLogged := clock.Now()
 	for !p.ballot.proved() {
 		why := p.proveOnce(ctx)
 		if why == nil {
@@ -238,14 +238,14 @@ func (p *proof) run(ctx context.Context) {
 		}
 
 		p.ballot.close(why)
-		if no := refusalIn(why); no != nil {
-			p.fail(no)
+		if refused := refusalIn(why); refused != nil {
+			p.fail(refused)
 			return
 		}
 
 		// Rounds come ten times a second. Log only from time to time.
-		if clock.Since(said) >= p.scaled(sayTime) {
-			said = clock.Now()
+		if clock.Since(lastLogged) >= p.scaled(sayTime) {
+			lastLogged = clock.Now()
 			p.log.Warn("this node does not vote yet", "reason", why)
 		}
 
@@ -265,16 +265,16 @@ func (p *proof) proveOnce(ctx context.Context) error {
 	defer cancel()
 
 	asker := &prover{
-		self:    self.node,
-		moved:   self.moved,
-		voters:  p.replica.voters,
-		ask:     p.askRecall,
-		twins:   p.twins.refuseOwn,
-		applied: p.replica.machine.applied.Load,
-		own:     p.replica.position,
+		self:        self.node,
+		moved:       self.moved,
+		voters:      p.replica.voters,
+		askRecall:   p.askRecall,
+		twins:       p.twins.refuseOwnTwin,
+		applied:     p.replica.machine.applied.Load,
+		ownPosition: p.replica.endOfLog,
 	}
 
-	v := asker.askRound(ctx, p.replica.others())
+	v := asker.askRound(ctx, p.replica.otherMembers())
 	if !v.proved {
 		return v.why
 	}
@@ -350,7 +350,7 @@ func (p *proof) serveRecall(ctx context.Context, from Peer, in []byte) ([]byte, 
 		return nil, refusedOlder(r.Last, old)
 	}
 
-	out := recallReply{Last: p.replica.position(), Leader: p.replica.leader()}
+	out := recallReply{Last: p.replica.endOfLog(), Leader: p.replica.leader()}
 	if p.replica.leading.Load() {
 		index, err := p.replica.leaderIndex(ctx)
 		out.Leads, out.Index = err == nil, index
@@ -383,9 +383,9 @@ func (p *proof) saveMemory() {
 }
 
 // checkTwins checks, while the node runs, whether another process has its id, and logs where, but not
-// more often than sayTime. said is when it last did. The other members refuse the copy. In a cluster
+// more often than sayTime. lastLogged is when it last did. The other members refuse the copy. In a cluster
 // with one voter nobody does, so there the process that started later stops.
-func (p *proof) checkTwins(ctx context.Context, said *time.Time) {
+func (p *proof) checkTwins(ctx context.Context, lastLogged *time.Time) {
 	// Before it votes, each round of the proof asks about twins.
 	if !p.ballot.proved() {
 		return
@@ -400,8 +400,8 @@ func (p *proof) checkTwins(ctx context.Context, said *time.Time) {
 		p.fail(refusalIn(twin))
 		return
 	}
-	if said.IsZero() || clock.Since(*said) > p.scaled(sayTime) {
-		*said = clock.Now()
+	if lastLogged.IsZero() || clock.Since(*lastLogged) > p.scaled(sayTime) {
+		*lastLogged = clock.Now()
 		p.log.Error("another process has the identity of this node: its data directory is a copy of this one's: stop that process, and move the copy away", "reason", twin)
 	}
 }

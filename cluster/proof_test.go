@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-func TestRegressionProof_decidesWhetherANodeLostItsPast(t *testing.T) {
+func TestRegressionProof_letsANodeVoteOnlyIfEnoughVotersFoundNoLoss(t *testing.T) {
 	t.Parallel()
 	pos := func(term, index uint64) raftPosition { return raftPosition{term, index} }
 	agree := func(p raftPosition) recallReply { return recallReply{Last: p} }
@@ -38,7 +38,7 @@ func TestRegressionProof_decidesWhetherANodeLostItsPast(t *testing.T) {
 		{name: "they still take this node for the leader", answers: map[string]recallReply{"b": {Leader: "a"}}, proved: true},
 	} {
 		p := &prover{self: "a", moved: c.moved, voters: func() []string { return []string{"a", "b", "c"} },
-			applied: func() uint64 { return c.applied }, own: func() raftPosition { return pos(2, 5) }}
+			applied: func() uint64 { return c.applied }, ownPosition: func() raftPosition { return pos(2, 5) }}
 		v := p.judge(c.answers)
 		if v.proved != c.proved || v.bar != c.bar || c.why != "" && (v.why == nil || !strings.Contains(v.why.Error(), c.why)) {
 			t.Errorf("%s: %+v, want proved %v, bar %v, why %q", c.name, v, c.proved, c.bar, c.why)

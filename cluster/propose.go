@@ -99,8 +99,8 @@ func (p *proposer) proposeAll(ctx context.Context, cmds ...catalog.Command) (ind
 		return 0, nil, fmt.Errorf("%w: %w", ErrNoLeader, why)
 	}
 
-	if no := p.replica.view().Level().Allows(cmds); no != nil {
-		return 0, nil, no
+	if refused := p.replica.view().Level().Allows(cmds); refused != nil {
+		return 0, nil, refused
 	}
 
 	// Seal secrets: only members may read them in the log.
@@ -128,18 +128,18 @@ func (p *proposer) proposeAll(ctx context.Context, cmds ...catalog.Command) (ind
 // the context, otherwise this node.
 func (p *proposer) attribution(ctx context.Context, cmds []catalog.Command) (*catalog.Attribute, bool) {
 	// Most commands of nodes leave no event, so that the events of people can be found.
-	who, known := catalog.ActorOf(ctx)
+	actor, known := catalog.ActorOf(ctx)
 	if !known {
-		who = catalog.Actor{Type: catalog.ActorSystem, ID: p.network.self.node}
+		actor = catalog.Actor{Type: catalog.ActorSystem, ID: p.network.self.node}
 	}
-	if !catalog.Audited(cmds, who.Type != catalog.ActorSystem) {
+	if !catalog.Audited(cmds, actor.Type != catalog.ActorSystem) {
 		return nil, false
 	}
 	rule := p.audit()
 	if rule.Off {
 		return nil, false
 	}
-	return &catalog.Attribute{Actor: who, Keep: rule.Keep}, true
+	return &catalog.Attribute{Actor: actor, Keep: rule.Keep}, true
 }
 
 // proposeUntilCommitted sends an entry to the leader until it is committed or the hold time ends.
@@ -224,7 +224,7 @@ func (p *proposer) commitAsLeader(ctx context.Context, data []byte) (uint64, []c
 	err = waitFuture(ctx, f)
 	p.recordTransfer(err)
 	if err != nil {
-		return 0, nil, raftError(err)
+		return 0, nil, translateRaftError(err)
 	}
 
 	switch r := f.Response().(type) {
@@ -265,8 +265,8 @@ func (p *proposer) recordTransfer(err error) {
 	p.transferring.Store(nil)
 }
 
-// raftError translates raft's errors to those of this package.
-func raftError(err error) error {
+// translateRaftError translates raft's errors to those of this package.
+func translateRaftError(err error) error {
 	switch {
 	case errors.Is(err, raft.ErrRaftShutdown):
 		return fmt.Errorf("%w: %w", ErrClosed, err)
@@ -305,8 +305,8 @@ func (p *proposer) servePropose(ctx context.Context, _ Peer, in []byte) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	if no := p.replica.view().Level().Allows(e.Commands); no != nil {
-		return nil, no
+	if refused := p.replica.view().Level().Allows(e.Commands); refused != nil {
+		return nil, refused
 	}
 
 	index, results, err := p.commitAsLeader(ctx, in)
@@ -413,7 +413,7 @@ func (p *proposer) findLeader(ctx context.Context) (string, error) {
 	return p.askForLeader(ctx)
 }
 
-// askForLeader asks all members concurrently who leads: a silent one must not delay the others.
+// askForLeader asks all members concurrently who leads: a silent member must not delay the answer.
 func (p *proposer) askForLeader(ctx context.Context) (string, error) {
 	var calls sync.WaitGroup
 	defer calls.Wait() // runs after cancel

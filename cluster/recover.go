@@ -34,7 +34,7 @@ type Recovered struct {
 // Restore turns an empty data directory into that of a node with the catalog of a snapshot (see
 // Cluster.Snapshot). The key file must contain a key of the cluster that wrote it.
 func Restore(dataDir, keyFile string, snapshot io.Reader) (*Recovered, error) {
-	// Check the snapshot first: a bad one must leave the directory unchanged.
+	// Check the snapshot first: a damaged snapshot must leave the directory unchanged.
 	state, err := catalog.Load(snapshot)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: restore: %w", err)
@@ -89,13 +89,14 @@ func checkKeys(keyFile string, v *catalog.View) error {
 	return nil
 }
 
-// refound turns a catalog and an identity into those of a new cluster.
+// refound changes a catalog and an identity to those of a new cluster with this node alone. It returns
+// which keys and how many accounts still work, for the operator to check.
 func refound(state *catalog.State, id *identity, restored bool) *Recovered {
 	r := &Recovered{Node: id.NodeID, Cluster: randomID(), Before: state.View().ClusterID(), Index: state.Index()}
 	r.Refounded = *state.Refound(catalog.Successor{Cluster: r.Cluster, Node: id.NodeID, Restored: restored})
 	id.ClusterID, id.Founding = r.Cluster, false
 
-	// Later revocations are not known here, so list what is valid.
+	// Revocations after this state are lost, so list what is valid now.
 	v := state.View()
 	for a := range v.Accounts() {
 		if a.State == catalog.AccountActive {

@@ -226,7 +226,8 @@ func (r *replica) isLoneVoter() bool {
 	return len(voters) == 1 && voters[0] == r.self.node
 }
 
-// lastCommand returns the index of the last log entry that reaches the machine.
+// lastCommand returns the index of the last log entry that raft will pass to the machine, or 0 if there
+// is none after what the machine has applied.
 func (r *replica) lastCommand() (uint64, error) {
 	first, err := r.store.FirstIndex()
 	if err != nil {
@@ -269,8 +270,8 @@ func (r *replica) voters() []string {
 	return out
 }
 
-// others returns the other members that may remember this node, including raft's voters.
-func (r *replica) others() []string {
+// otherMembers returns the other members that may remember this node, including raft's voters.
+func (r *replica) otherMembers() []string {
 	var out []string
 	for m := range r.view().Members() {
 		if m.State != catalog.MemberRemoved && m.ID != r.self.node {
@@ -307,8 +308,8 @@ func (r *replica) term() uint64 {
 // currentMark returns this node's last entry and term.
 func (r *replica) currentMark() mark { return mark{r.raft.LastIndex(), r.raft.CurrentTerm()} }
 
-// position returns the end of this node's log.
-func (r *replica) position() raftPosition {
+// endOfLog returns the end of this node's log.
+func (r *replica) endOfLog() raftPosition {
 	last := r.raft.LastIndex()
 	var l raft.Log
 	if err := r.store.GetLog(last, &l); err == nil {
@@ -331,7 +332,7 @@ func (r *replica) leaderIndex(ctx context.Context) (uint64, error) {
 	}
 	index := r.machine.applied.Load()
 	if err := waitFuture(ctx, r.raft.VerifyLeader()); err != nil {
-		return 0, raftError(err)
+		return 0, translateRaftError(err)
 	}
 	return index, nil
 }

@@ -28,15 +28,15 @@ func openSelf(dir string) (*self, error) {
 	}
 
 	s := &self{home: h}
-	if err := s.start(); err != nil {
+	if err := s.readAndCountStart(); err != nil {
 		h.close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// start reads the identity, notices whether the log has moved, and counts the start.
-func (s *self) start() error {
+// readAndCountStart reads the identity, notices whether the log has moved, and counts the start.
+func (s *self) readAndCountStart() error {
 	id, err := s.home.loadIdentity()
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (s *self) cluster() string {
 func (s *self) recordCluster(cluster string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.edit(func(id *identity) { id.ClusterID, id.Promise = cluster, promise{} })
+	return s.editIdentity(func(id *identity) { id.ClusterID, id.Promise = cluster, promise{} })
 }
 
 // recordFounding records that the node founds a cluster. It returns errBound if the node has promised
@@ -78,7 +78,7 @@ func (s *self) recordFounding(cluster string) error {
 	if s.id.Promise.Cluster != "" || s.id.ClusterID != "" {
 		return errBound
 	}
-	return s.edit(func(id *identity) { id.ClusterID, id.Founding = cluster, true })
+	return s.editIdentity(func(id *identity) { id.ClusterID, id.Founding = cluster, true })
 }
 
 var errBound = errors.New("this node was bound to another founder")
@@ -97,7 +97,7 @@ func (s *self) endFounding() error {
 	if !s.id.Founding {
 		return nil
 	}
-	return s.edit(func(id *identity) { id.Founding = false })
+	return s.editIdentity(func(id *identity) { id.Founding = false })
 }
 
 // promised returns the node's promise to join a founder's cluster, or the zero promise.
@@ -107,8 +107,8 @@ func (s *self) promised() promise {
 	return s.id.Promise
 }
 
-// promise records a promise to join a founder's cluster, or returns why the node cannot give it.
-func (s *self) promise(p promise) error {
+// recordPromise records a promise to join a founder's cluster, or returns why the node cannot give it.
+func (s *self) recordPromise(p promise) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -123,14 +123,14 @@ func (s *self) promise(p promise) error {
 	}
 
 	// Write it before answering: the promise must survive a crash.
-	return s.edit(func(id *identity) { id.Promise = p })
+	return s.editIdentity(func(id *identity) { id.Promise = p })
 }
 
 // endPromise ends the node's promise.
 func (s *self) endPromise() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.edit(func(id *identity) { id.Promise = promise{} })
+	return s.editIdentity(func(id *identity) { id.Promise = promise{} })
 }
 
 // setAttempt sets the cluster that the node tries to found, or "". It is never written: a node that
@@ -152,16 +152,16 @@ func (s *self) stillFounds(cluster string) bool {
 func (s *self) recordPlace() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, err := s.home.logPlace()
-	if err != nil || now == s.id.Place {
+	place, err := s.home.logPlace()
+	if err != nil || place == s.id.Place {
 		return err
 	}
-	return s.edit(func(id *identity) { id.Place = now })
+	return s.editIdentity(func(id *identity) { id.Place = place })
 }
 
-// edit edits the identity. It takes effect only if it was written to disk; otherwise the caller
+// editIdentity edits the identity. It takes effect only if it was written to disk; otherwise the caller
 // may try again. The caller holds s.mu.
-func (s *self) edit(update func(id *identity)) error {
+func (s *self) editIdentity(update func(id *identity)) error {
 	next := *s.id
 	update(&next)
 	if err := next.save(); err != nil {

@@ -19,8 +19,8 @@ func TestOwnRecord_unwrittenChangeIsNotReported(t *testing.T) {
 		change func(s *self) error
 		stands func(id *identity) bool
 	}{
-		{"a promise", nil, func(s *self) error { return s.promise(bound) }, func(id *identity) bool { return id.Promise == bound }},
-		{"its end", func(s *self) error { return s.promise(bound) }, (*self).endPromise, func(id *identity) bool { return id.Promise == promise{} }},
+		{"a promise", nil, func(s *self) error { return s.recordPromise(bound) }, func(id *identity) bool { return id.Promise == bound }},
+		{"its end", func(s *self) error { return s.recordPromise(bound) }, (*self).endPromise, func(id *identity) bool { return id.Promise == promise{} }},
 		{"a cluster", nil, func(s *self) error { return s.recordCluster("c1") }, func(id *identity) bool { return id.ClusterID == "c1" }},
 		{"a founding", nil, func(s *self) error { return s.recordFounding("c1") }, func(id *identity) bool { return id.Founding }},
 		{"its end", func(s *self) error { return s.recordFounding("c1") }, (*self).endFounding, func(id *identity) bool { return !id.Founding }},

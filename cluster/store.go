@@ -51,7 +51,7 @@ func openStore(dir string, dog *watchdog) (*store, error) {
 	if err := checkReadable(dir); err != nil {
 		return nil, err
 	}
-	if err := verify(path); err != nil {
+	if err := verifyLogFile(path); err != nil {
 		return nil, err
 	}
 	b, err := raftboltdb.New(raftboltdb.Options{
@@ -87,12 +87,12 @@ func (s *store) knownCommit() (uint64, error) {
 		return 0, err
 	}
 
-	kept, err := s.savedCommit()
+	saved, err := s.savedCommit()
 	if err != nil {
 		return 0, err
 	}
 	// Take the later of both, but never more than the log still has.
-	return min(max(committed, kept), last), nil
+	return min(max(committed, saved), last), nil
 }
 
 // committedKey is the key of the commit index at the last clean stop.

@@ -44,8 +44,8 @@ type succession struct {
 	why     atomic.Pointer[error]
 }
 
-// reason returns why this node must no longer serve, or nil.
-func (s *succession) reason() error {
+// stopReason returns why this node must no longer serve, or nil.
+func (s *succession) stopReason() error {
 	if why := s.why.Load(); why != nil {
 		return *why
 	}
@@ -56,7 +56,7 @@ func (s *succession) reason() error {
 func (s *succession) checkPeers() {
 	cluster := s.network.self.cluster()
 	for _, p := range s.network.peers() {
-		if !p.Alive || !p.hasReplaced(cluster) || s.reason() != nil {
+		if !p.Alive || !p.hasReplaced(cluster) || s.stopReason() != nil {
 			continue
 		}
 		why := fmt.Errorf("this node belongs to cluster %s, which was given up: an operator has made cluster %s of it, with node %s. Stop this node and move its data directory away; started again it joins the new cluster", shortID(cluster), shortID(p.Cluster), p.Node)

@@ -20,7 +20,7 @@ type transport struct {
 	*raft.NetworkTransport
 	rpcs      chan raft.RPC
 	ballot    *ballot
-	own       func() raftPosition
+	ownID     func() raftPosition
 	term      func() uint64
 	follows   func(term uint64) bool // whether this node follows the leader of a term
 	unknown   func(node string) bool // whether no leader is known and raft's membership here gives the node no vote
@@ -49,7 +49,7 @@ func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 
 // RequestVote implements raft.Transport.
 func (t *transport) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
-	if !t.ballot.allows(t.own()) {
+	if !t.ballot.allows(t.ownID()) {
 		return errUnproved
 	}
 	return t.NetworkTransport.RequestVote(id, addr, args, resp)
@@ -57,7 +57,7 @@ func (t *transport) RequestVote(id raft.ServerID, addr raft.ServerAddress, args 
 
 // RequestPreVote implements raft.WithPreVote.
 func (t *transport) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
-	if !t.ballot.allows(t.own()) {
+	if !t.ballot.allows(t.ownID()) {
 		return errUnproved
 	}
 	return t.NetworkTransport.RequestPreVote(id, addr, args, resp)
@@ -74,7 +74,7 @@ func (t *transport) SetHeartbeatHandler(answer func(raft.RPC)) {
 			answer(rpc)
 			return
 		}
-		t.deliver(rpc)
+		t.deliverToRaft(rpc)
 	})
 }
 
@@ -100,7 +100,7 @@ func (t *transport) denyElection(command any) any {
 
 	// This call asks the node to take over the lead at once, without a pre-vote.
 	case *raft.TimeoutNowRequest:
-		if !t.ballot.allows(t.own()) {
+		if !t.ballot.allows(t.ownID()) {
 			return &raft.TimeoutNowResponse{RPCHeader: r.RPCHeader}
 		}
 	}
@@ -115,7 +115,7 @@ func (t *transport) denyElection(command any) any {
 // and raft decides without its check.
 func (t *transport) grantToUnknown(command any) any {
 	unknownButAhead := func(candidate []byte, end raftPosition) bool {
-		return t.own().behind(end) && t.unknown(string(candidate))
+		return t.ownID().behind(end) && t.unknown(string(candidate))
 	}
 
 	switch r := command.(type) {
@@ -164,7 +164,7 @@ func (a absence) waitUntilBack() bool {
 // absencePause is one wait, at Timing 1.
 const absencePause = 50 * time.Millisecond
 
-// newTransport connects raft on this node with the others. It lasts until the node is closed.
+// newTransport connects raft on this node with the other nodes. It lasts until the node is closed.
 func newTransport(n *network, r *replica, b *ballot, f *followers) *transport {
 	t := &transport{
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
@@ -178,7 +178,7 @@ func newTransport(n *network, r *replica, b *ballot, f *followers) *transport {
 		}),
 		rpcs:      make(chan raft.RPC),
 		ballot:    b,
-		own:       r.position,
+		ownID:     r.endOfLog,
 		term:      func() uint64 { return r.raft.CurrentTerm() },
 		follows:   func(term uint64) bool { return followsIn(r.raft, term) },
 		unknown:   func(node string) bool { return r.leader() == "" && !slices.Contains(r.voters(), node) },
@@ -187,7 +187,7 @@ func newTransport(n *network, r *replica, b *ballot, f *followers) *transport {
 		end:       n.life.Done(),
 	}
 
-	n.tasks.Go(t.relay)
+	n.tasks.Go(t.relayCalls)
 	return t
 }
 
@@ -214,8 +214,8 @@ func absenceOf(node string, n *network, r *replica) absence {
 	}
 }
 
-// relay passes on calls from the network, so that electSelf can add its own.
-func (t *transport) relay() {
+// relayCalls passes on calls from the network, so that electSelf can add its own.
+func (t *transport) relayCalls() {
 	for {
 		select {
 		case rpc := <-t.NetworkTransport.Consumer():
@@ -228,15 +228,15 @@ func (t *transport) relay() {
 				rpc.Respond(answer, nil)
 				continue
 			}
-			t.deliver(rpc)
+			t.deliverToRaft(rpc)
 		case <-t.end:
 			return
 		}
 	}
 }
 
-// deliver passes a call to raft's main goroutine.
-func (t *transport) deliver(rpc raft.RPC) {
+// deliverToRaft passes a call to raft's main goroutine.
+func (t *transport) deliverToRaft(rpc raft.RPC) {
 	select {
 	case t.rpcs <- rpc:
 	case <-t.end:
@@ -246,7 +246,7 @@ func (t *transport) deliver(rpc raft.RPC) {
 // Consumer implements raft.Transport.
 func (t *transport) Consumer() <-chan raft.RPC { return t.rpcs }
 
-// electSelf makes raft ask for votes at once.
+// electSelf makes raft ask for votes at once: it sends this node the call by which a leader hands over.
 func (t *transport) electSelf(id string) {
 	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(id), Addr: []byte(id)}
 	done := make(chan raft.RPCResponse, 1)

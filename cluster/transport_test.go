@@ -29,7 +29,7 @@ func newVoter(t *testing.T, store interface {
 		NetworkTransport: loopback(t),
 		rpcs:             make(chan raft.RPC),
 		ballot:           &ballot{},
-		own:              func() raftPosition { return raftPosition{1, v.node.LastIndex()} },
+		ownID:            func() raftPosition { return raftPosition{1, v.node.LastIndex()} },
 		term:             func() uint64 { return v.node.CurrentTerm() },
 		follows:          func(term uint64) bool { return followsIn(v.node, term) },
 		unknown: func(node string) bool {
@@ -39,7 +39,7 @@ func newVoter(t *testing.T, store interface {
 		end: end,
 	}
 	v.trans.ballot.open(raftPosition{})
-	go v.trans.relay()
+	go v.trans.relayCalls()
 
 	conf := raft.DefaultConfig()
 	conf.LocalID, conf.LogOutput = "b", io.Discard

@@ -39,8 +39,8 @@ func (t *twins) refuseTwin(ctx context.Context, from Peer, addr string) error {
 		bounded, cancel := context.WithTimeout(ctx, t.scaled(proveTime)/2)
 		out, err := t.network.port.Call(bounded, wire.Target{Node: from.Node, Addr: other.addr}, methodEpoch, nil)
 		cancel()
-		if no := other.verdict(from, string(out), err); no != nil {
-			return no
+		if refused := other.refusalFor(from, string(out), err); refused != nil {
+			return refused
 		}
 	}
 	return nil
@@ -52,10 +52,10 @@ type sighting struct {
 	alive bool // according to gossip
 }
 
-// verdict returns why the start from is not accepted, or nil. answer is the epoch that the process at
-// the sighting has sent, or err tells why there is no answer. A live process may just be slow to
+// refusalFor returns why the calling start of a node is not accepted, or nil. answer is the epoch that
+// the process at the sighting has sent, or err tells why there is no answer. A live process may just be slow to
 // answer, so then the refusal is temporary.
-func (s sighting) verdict(from Peer, answer string, err error) error {
+func (s sighting) refusalFor(from Peer, answer string, err error) error {
 	switch {
 	case err == nil && answer != fmt.Sprint(from.Epoch):
 		return twinRefusal(from.Node, s.addr)
@@ -69,9 +69,9 @@ func twinRefusal(node, addr string) error {
 	return fmt.Errorf(refusal+"node %s runs already, at %s: the data directory was copied; move one of the two away", node, addr)
 }
 
-// refuseOwn checks, before this node votes, whether another process has its identity. In a cluster
+// refuseOwnTwin checks, before this node votes, whether another process has its identity. In a cluster
 // without other members only that process can object.
-func (t *twins) refuseOwn(ctx context.Context) error {
+func (t *twins) refuseOwnTwin(ctx context.Context) error {
 	self, addr := t.network.self, t.network.clusterAddr()
 	for m := range t.network.view().Members() {
 		if m.ID != self.node {
@@ -127,7 +127,7 @@ func (t *twins) otherStarts(node string, epoch uint64, addr string) []sighting {
 		}
 	}
 
-	// First those that gossip sees, then the one in the catalog.
+	// Add the starts that gossip sees, then the start in the catalog.
 	for _, g := range t.network.gossip.Starts(node) {
 		var m meta
 		if g.Alive && json.Unmarshal(g.Meta, &m) == nil {

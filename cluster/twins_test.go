@@ -28,7 +28,7 @@ func TestSecondStartOfANode_isAcceptedOnlyIfTheFirstIsGone(t *testing.T) {
 		{alive: false, err: context.DeadlineExceeded, want: believed}, // an address that is no longer in use
 		{alive: true, err: errors.New("connection reset"), want: notYet},
 	} {
-		no := sighting{"n2:7701", c.alive}.verdict(Peer{Node: "n2", Epoch: 7}, c.answer, c.err)
+		no := sighting{"n2:7701", c.alive}.refusalFor(Peer{Node: "n2", Epoch: 7}, c.answer, c.err)
 		got := believed
 		if no != nil {
 			if got = notYet; refusalIn(no) != nil {

@@ -96,9 +96,9 @@ func unsealValue(key, sealed []byte) ([]byte, error) {
 	return sealed[:n], nil
 }
 
-// verify reads the whole log file before bbolt may write to it: the two heads, the tree of pages,
+// verifyLogFile reads the whole log file before bbolt may write to it: the two heads, the tree of pages,
 // and every entry and value. There must be no gap between entries.
-func verify(path string) (err error) {
+func verifyLogFile(path string) (err error) {
 	defer func() {
 		if fault := faultOf(path, err); fault != nil {
 			err = fault
@@ -126,7 +126,8 @@ func verify(path string) (err error) {
 	return verifyEntries(path)
 }
 
-// verifyTree checks the pages and the values beside the log.
+// verifyTree checks the pages, that the log has no gap, and the values beside the log. empty reports
+// that nothing was ever written.
 func verifyTree(path string) (empty bool, err error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: 5 * time.Second})
 	if err != nil {
@@ -145,7 +146,7 @@ func verifyTree(path string) (empty bool, err error) {
 			return errors.New("a part of it has another name")
 		}
 
-		if err := noGaps(logs); err != nil {
+		if err := checkNoGaps(logs); err != nil {
 			return err
 		}
 
@@ -162,8 +163,8 @@ func verifyTree(path string) (empty bool, err error) {
 	})
 }
 
-// noGaps returns an error if the log lacks an entry between its first and its last.
-func noGaps(logs *bbolt.Bucket) error {
+// checkNoGaps returns an error if the log lacks an entry between its first and its last.
+func checkNoGaps(logs *bbolt.Bucket) error {
 	next := uint64(0)
 	return logs.ForEach(func(key, _ []byte) error {
 		if len(key) != 8 {
@@ -221,7 +222,7 @@ const (
 	headSize   = headAt + headSummed + 8
 )
 
-// verifyHeads checks both heads. A missing or empty file has none.
+// verifyHeads checks both heads. exists is false for a missing or empty file, which has none.
 func verifyHeads(path string) (exists bool, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -135,21 +135,25 @@ func (p *voterPlan) handOverIfLeaving() change {
 // leaves reports whether a server is about to leave the cluster.
 func (c candidate) leaves() bool { return c.removed || c.draining }
 
-// nextLeader returns the voter that should lead next, or nil: it must be alive, and preferably one that
-// stays.
+func (c candidate) isHealthy() bool { return c.healthy > 0 }
+
+func (c candidate) isAlive() bool { return c.dead == 0 }
+
+// nextLeader returns the best living voter other than the leader, or nil. Healthy voters that stay
+// come first, then unhealthy ones that stay, then those that leave.
 func (p *voterPlan) nextLeader() *candidate {
 	rank := func(v candidate) int {
 		switch {
 		case v.leaves():
 			return 0
-		case v.healthy == 0:
+		case !v.isHealthy():
 			return 1
 		}
 		return 2
 	}
 	var best *candidate
 	for i, v := range p.voters {
-		if !v.leader && v.dead == 0 && (best == nil || rank(v) > rank(*best)) {
+		if !v.leader && v.isAlive() && (best == nil || rank(v) > rank(*best)) {
 			best = &p.voters[i]
 		}
 	}
@@ -207,7 +211,7 @@ func (p *voterPlan) promoteSpare() change {
 	return change{promote, p.spare.id}
 }
 
-// canSpare reports whether the live voters would be a majority without this one.
+// canSpare reports whether the other voters that live are a majority of the other voters.
 func canSpare(voters []candidate, without candidate) bool {
 	alive, n := 0, 0
 	for _, v := range voters {
@@ -215,7 +219,7 @@ func canSpare(voters []candidate, without candidate) bool {
 			continue
 		}
 		n++
-		if v.dead == 0 {
+		if v.isAlive() {
 			alive++
 		}
 	}
@@ -248,8 +252,8 @@ func bestSpare(servers []candidate, zones map[string]int, healthyFor time.Durati
 	return best
 }
 
-// worstVoter returns the voter to demote among those that which selects, or nil. The others must
-// keep a quorum. It prefers dead voters, then the zone with the most voters; the leader comes last.
+// worstVoter returns the voter to demote among the eligible ones, or nil. The remaining
+// voters must keep a quorum. It prefers dead voters, then the zone with the most voters; the leader comes last.
 func worstVoter(voters []candidate, zones map[string]int, eligible func(candidate) bool) *candidate {
 	var worst *candidate
 
@@ -258,7 +262,7 @@ func worstVoter(voters []candidate, zones map[string]int, eligible func(candidat
 		switch {
 		case v.leader:
 			return 0
-		case v.dead == 0:
+		case v.isAlive():
 			return 1
 		}
 		return 2
@@ -279,9 +283,9 @@ func worstVoter(voters []candidate, zones map[string]int, eligible func(candidat
 // electorate changes the voters step by step, while this node leads.
 type electorate struct {
 	*env
-	network *network
-	replica *replica
-	call    func(ctx context.Context, node, method string, in []byte) ([]byte, error)
+	network  *network
+	replica  *replica
+	callNode func(ctx context.Context, node, method string, in []byte) ([]byte, error)
 
 	// Since when servers are healthy or dead; reset with each leadership.
 	healthy, dead map[string]time.Time
@@ -317,9 +321,9 @@ func (e *electorate) candidates(servers []raft.Server) []candidate {
 	for _, s := range servers {
 		id := string(s.ID)
 		self := id == e.network.self.node
-		p, _ := e.network.lookup(id)
+		p, _ := e.network.findPeer(id)
 		alive := self || p.Alive
-		x := candidate{id: id, voter: s.Suffrage == raft.Voter, leader: self, dead: durationOf(e.dead, id, !alive)}
+		x := candidate{id: id, voter: s.Suffrage == raft.Voter, leader: self, dead: trackDuration(e.dead, id, !alive)}
 
 		m := view.Member(id)
 		if m == nil {
@@ -328,17 +332,17 @@ func (e *electorate) candidates(servers []raft.Server) []candidate {
 			continue
 		}
 		// A dead node cannot return at an address that another machine has.
-		x.replaced = x.dead > 0 && e.replacedBy(view, m)
+		x.replaced = x.dead > 0 && e.hasLaterMemberAtAddress(view, m)
 		x.zone, x.draining, x.removed = m.Zone, m.State == catalog.MemberDraining, m.State == catalog.MemberRemoved
 		// Gossip's report of its catalog is slightly old, so allow a lag.
-		x.healthy = durationOf(e.healthy, id, self || alive && p.Epoch == m.Epoch && p.Load.Applied+maxLag >= applied)
+		x.healthy = trackDuration(e.healthy, id, self || alive && p.Epoch == m.Epoch && p.Load.Applied+maxLag >= applied)
 		out = append(out, x)
 	}
 	return out
 }
 
-// replacedBy reports whether a later member is alive at the address of m.
-func (e *electorate) replacedBy(view *catalog.View, m *catalog.Member) bool {
+// hasLaterMemberAtAddress reports whether a later member is alive at the address of m.
+func (e *electorate) hasLaterMemberAtAddress(view *catalog.View, m *catalog.Member) bool {
 	for other := range view.Members() {
 		if other.Addr == m.Addr && other.Number > m.Number && other.State != catalog.MemberRemoved && e.network.alive(other.ID) {
 			return true
@@ -347,10 +351,10 @@ func (e *electorate) replacedBy(view *catalog.View, m *catalog.Member) bool {
 	return false
 }
 
-// durationOf returns for how long a condition has held for a server; 0 if it does not hold now.
-// since has the start times by id, and durationOf keeps it up to date. A condition that holds gives
+// trackDuration returns for how long a condition has held for a server; 0 if it does not hold now.
+// It keeps the times since which the condition holds, by id, in since. A condition that holds gives
 // at least 1, so that a voter that just died does not count as live.
-func durationOf(since map[string]time.Time, id string, holds bool) time.Duration {
+func trackDuration(since map[string]time.Time, id string, holds bool) time.Duration {
 	if !holds {
 		delete(since, id)
 		return 0
@@ -368,9 +372,9 @@ func durationOf(since map[string]time.Time, id string, holds bool) time.Duration
 func (e *electorate) checkResponds(id string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), e.scaled(time.Second))
 	defer cancel()
-	_, err := e.call(ctx, id, methodEpoch, nil)
+	_, err := e.callNode(ctx, id, methodEpoch, nil)
 	if err != nil && !errors.Is(err, wire.ErrNoMethod) {
-		delete(e.healthy, id) // it has to be healthy for its time again
+		delete(e.healthy, id) // the time for which it must be healthy starts again
 		return fmt.Errorf("cluster: node %s does not answer, so it gets no vote: %w", id, err)
 	}
 	return nil

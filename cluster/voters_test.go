@@ -116,10 +116,10 @@ func TestPlanVoters_replacesASilentVoterWhoseAddressIsTaken(t *testing.T) {
 func TestDeadVoter_seenFirstByANewLeaderCountsFromThen(t *testing.T) {
 	t.Parallel()
 	since := map[string]time.Time{}
-	if d := durationOf(since, "a", true); d <= 0 {
+	if d := trackDuration(since, "a", true); d <= 0 {
 		t.Errorf("holds for %v", d)
 	}
-	if d := durationOf(since, "a", false); d != 0 {
+	if d := trackDuration(since, "a", false); d != 0 {
 		t.Errorf("what does not hold, holds for %v", d)
 	}
 }
@@ -196,9 +196,9 @@ func TestVoters_doNotIncludeAServerThatDoesNotAnswer(t *testing.T) {
 		{context.DeadlineExceeded, false},
 	} {
 		e := &electorate{
-			env:     &env{timing: 1},
-			call:    func(context.Context, string, string, []byte) ([]byte, error) { return nil, c.answer },
-			healthy: map[string]time.Time{"n4": time.Now()},
+			env:      &env{timing: 1},
+			callNode: func(context.Context, string, string, []byte) ([]byte, error) { return nil, c.answer },
+			healthy:  map[string]time.Time{"n4": time.Now()},
 		}
 		err := e.checkResponds("n4")
 		if (err == nil) != c.votes || err != nil && !errors.Is(err, c.answer) {

@@ -118,8 +118,8 @@ func (w *watch) checkCatalogs(ctx context.Context) {
 
 	// Write only a hash that a majority confirmed. Otherwise the entry is just a mark.
 	claim := &catalog.CheckHash{At: v.Index(), Hash: v.Hash()}
-	what := w.arbiter.judge(ctx, claim.At, claim.Hash)
-	switch what {
+	result := w.arbiter.judge(ctx, claim.At, claim.Hash)
+	switch result {
 	case outvoted, disputed:
 		return
 	case unproved:
@@ -134,7 +134,7 @@ func (w *watch) checkCatalogs(ctx context.Context) {
 		w.log.Debug("the catalogs were not compared", "error", fmt.Sprint(err))
 		return
 	}
-	*k = checkpointAt(applied, index, what == unproved)
+	*k = checkpointAt(applied, index, result == unproved)
 }
 
 // saver records the state at the last snapshot.

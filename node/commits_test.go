@@ -159,7 +159,7 @@ func TestCommitSearch_readsFromGitWhatIsNotIndexed(t *testing.T) {
 }
 
 // A stream sends what a search answers, in its order, also more than one search may return.
-func TestCommitStream_sendsAllInOrder(t *testing.T) {
+func TestCommitStream_sendsAllCommitsInOrder(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(root, "app"), map[string]string{"a.go": "kraken\n"})

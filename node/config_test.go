@@ -17,7 +17,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-func TestInvalidConfiguration_keepsTheOldOne(t *testing.T) {
+func TestInvalidConfiguration_leavesTheOldConfigurationInForce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})

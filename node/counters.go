@@ -50,12 +50,12 @@ func newCounters() *metrics {
 			Name: "shoal_letters_total", Help: "Letters with links to sign in, by result: sent, failed.",
 		}, []string{"result"}),
 	}
-	m.begin()
+	m.createAlertSeries()
 	return m
 }
 
-// job counts one finished attempt of a job.
-func (m *metrics) job(kind catalog.JobKind, took time.Duration, err error) {
+// countAttempt counts one finished attempt of a job.
+func (m *metrics) countAttempt(kind catalog.JobKind, took time.Duration, err error) {
 	result := "good"
 	if err != nil {
 		result = "failed"
@@ -63,9 +63,9 @@ func (m *metrics) job(kind catalog.JobKind, took time.Duration, err error) {
 	m.jobs.WithLabelValues(kind.String(), result).Observe(took.Seconds())
 }
 
-// begin creates the series of the counters that alerts watch. Otherwise the first event would
+// createAlertSeries creates the series of the counters that alerts watch. Otherwise the first event would
 // start a series instead of raising it from 0.
-func (m *metrics) begin() {
+func (m *metrics) createAlertSeries() {
 	for _, result := range []string{"ok", "failed", "hedged"} {
 		m.leaves.WithLabelValues(result)
 	}
@@ -82,9 +82,9 @@ func (m *metrics) begin() {
 // none.
 const notIndexed = "not_indexed"
 
-// reasonOf returns the metric labels of an answer: whether it was proved exhaustive, and if not,
+// exhaustiveLabels returns the metric labels of an answer: whether it was proved exhaustive, and if not,
 // why.
-func reasonOf(c coverage.Coverage) (exhaustive, reason string) {
+func exhaustiveLabels(c coverage.Coverage) (exhaustive, reason string) {
 	flush := search.FlushReasonOf(c)
 	switch {
 	case c.Exhaustive():
@@ -95,8 +95,8 @@ func reasonOf(c coverage.Coverage) (exhaustive, reason string) {
 	return "false", string(flush)
 }
 
-// search counts one search.
-func (m *metrics) search(out *search.Response, err error) {
+// countSearch counts one search.
+func (m *metrics) countSearch(out *search.Response, err error) {
 	// A failed search has no reason and no duration to count.
 	if err != nil || out == nil {
 		m.searches.WithLabelValues("error").Inc()
@@ -104,7 +104,7 @@ func (m *metrics) search(out *search.Response, err error) {
 	}
 	m.searches.WithLabelValues(string(out.Stats.FlushReason)).Inc()
 	m.seconds.Observe(out.Stats.Duration.Seconds())
-	exhaustive, reason := reasonOf(out.Coverage)
+	exhaustive, reason := exhaustiveLabels(out.Coverage)
 	m.exhaustive.WithLabelValues(exhaustive, reason).Inc()
 	m.leaves.WithLabelValues("hedged").Add(float64(out.Cluster.Hedged))
 }

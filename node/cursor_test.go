@@ -136,7 +136,7 @@ func TestSearchCursor_pagesHaveEveryMatchOnce(t *testing.T) {
 }
 
 // A search of an unindexed commit has pages too.
-func TestSearchCursor_worksForAnUnindexedCommit(t *testing.T) {
+func TestSearchCursor_pagesThroughAnUnindexedCommit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	repo := shoals(t, dir, 1, 40)[0]

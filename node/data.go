@@ -51,7 +51,7 @@ func (n *Node) wireJobs(tools host.Tools) {
 		Hosts:   tools,
 		Backoff: n.opt.Backoff,
 		Timing:  n.opt.Timing,
-		Observe: func(kind catalog.JobKind, took time.Duration, err error) { n.metrics.job(kind, took, err) },
+		Observe: func(kind catalog.JobKind, took time.Duration, err error) { n.metrics.countAttempt(kind, took, err) },
 	})
 }
 

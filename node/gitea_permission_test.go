@@ -48,7 +48,7 @@ func linkedTo(t *testing.T, n *nodetest.Node, s *giteatest.Server, login string)
 // A user with read access at a real Gitea finds a private repository at each of three nodes,
 // whatever the kind of access. A user who loses access finds it no more: after the interval, or
 // at once if an owner or a webhook asks.
-func TestRealGitea_accessIsGrantedAndEndsWithTheHosts(t *testing.T) {
+func TestRealGitea_accessBeginsAndEndsWithThatAtTheHost(t *testing.T) {
 	t.Parallel()
 	s := giteatest.Start(t)
 	for _, name := range []string{"ann", "ben", "cleo", "dan"} {

@@ -101,7 +101,7 @@ func TestUnsearchedFiles_cachedCountEndsWithAChange(t *testing.T) {
 
 // An answer below all matches says that there are more, whether files come from the index or from
 // the mirror.
-func TestGrep_saysWhetherThereIsMore(t *testing.T) {
+func TestGrep_saysWhetherMoreLinesMatch(t *testing.T) {
 	t.Parallel()
 	small, large := "nothing\n", strings.Repeat("nothing here\n", 200)
 	dir, connections := t.TempDir(), []string{}

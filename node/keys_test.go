@@ -16,7 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-func TestAPIKey_worksUntilRevoked(t *testing.T) {
+func TestAPIKey_isAcceptedUntilRevoked(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	n := nodetest.Start(t, nodetest.Config{})
@@ -108,7 +108,7 @@ func threeVoters(n *nodetest.Node) func() error {
 	}
 }
 
-func TestAPIKey_expires(t *testing.T) {
+func TestAPIKey_isRefusedAfterItsExpiry(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	n := nodetest.Start(t, nodetest.Config{})

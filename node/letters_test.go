@@ -28,7 +28,7 @@ func (b letterbox) Data(r io.Reader) error {
 }
 
 // Somebody who is invited comes in by the letter, and by the link alone where no letter can be sent.
-func TestInvitation_worksByMailAndByLink(t *testing.T) {
+func TestInvitation_letsAPersonInByMailOrByLink(t *testing.T) {
 	t.Parallel()
 	box := make(letterbox, 1)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

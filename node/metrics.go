@@ -130,7 +130,6 @@ func stateMetrics() []stateMetric {
 // clusterMetrics returns the metrics about this node in its cluster.
 func clusterMetrics() []stateMetric {
 	return []stateMetric{
-		// This node in its cluster.
 		{Desc: gauge.Desc("shoal_node_info", "Always 1; the labels tell the version, the id and the name of the node.", "version", "node", "name"),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(1, s.version, s.node, s.name) }},
 		{Desc: gauge.Desc("shoal_ready", "1 while this node is ready, as /readyz says."),
@@ -142,7 +141,6 @@ func clusterMetrics() []stateMetric {
 		{Desc: gauge.Desc("shoal_catalog_age_seconds", "For how long this node may have missed changes of the catalog."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(s.age.Seconds()) }},
 
-		// The cluster as a whole.
 		{Desc: gauge.Desc("shoal_members", "Members of the cluster, by whether they can be reached.", "alive"),
 			Read: func(s *snapshot, emit gauge.Emit) {
 				alive, dead := 0, 0
@@ -219,7 +217,6 @@ func hereMetrics() []stateMetric {
 				}
 			}},
 
-		// The audit.
 		{Desc: gauge.Desc("shoal_audit_lines_total", "Reads and refusals that this node has written down for the audit.", "files"), Count: true,
 			Read: func(s *snapshot, emit gauge.Emit) { emitAll(s.trail.Written, emit) }},
 		{Desc: gauge.Desc("shoal_audit_lost_total", "Reads and refusals that this node could not write down for the audit.", "files"), Count: true,
@@ -227,7 +224,6 @@ func hereMetrics() []stateMetric {
 		{Desc: gauge.Desc("shoal_audit_bytes", "Bytes of the audit's files on this node."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.trail.Bytes)) }},
 
-		// The configuration file.
 		{Desc: gauge.Desc("shoal_config_refused", "1 while the configuration file of this node is refused."),
 			Read: func(s *snapshot, emit gauge.Emit) {
 				emit(gauge.Truth(len(s.config.Errors) > 0))

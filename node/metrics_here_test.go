@@ -35,14 +35,14 @@ func TestJobMetrics_idleKindsAreZero(t *testing.T) {
 
 // Counters begin at 0, so that a rate includes the first event and a panel does not say "no
 // data".
-func TestMetrics_countersStartAtZero(t *testing.T) {
+func TestMetrics_countersAreZeroBeforeTheFirstEvent(t *testing.T) {
 	t.Parallel()
 	m := &metrics{
 		leaves:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "leaves"}, []string{"result"}),
 		letters:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "letters"}, []string{"result"}),
 		exhaustive: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "answers"}, []string{"exhaustive", "reason"}),
 	}
-	m.begin()
+	m.createAlertSeries()
 	for name, c := range map[string]struct {
 		of   prometheus.Collector
 		want int

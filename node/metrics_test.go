@@ -17,7 +17,7 @@ func TestSearchMetrics_countIncompleteAnswersByCause(t *testing.T) {
 		"false symbols_unavailable": whole.With(coverage.Gap{Kind: coverage.Symbols, Count: 1}),
 		"false not_indexed":         whole.With(coverage.Gap{Kind: coverage.Pending, Count: 1}),
 	} {
-		if exhaustive, reason := reasonOf(c); exhaustive+" "+reason != want {
+		if exhaustive, reason := exhaustiveLabels(c); exhaustive+" "+reason != want {
 			t.Errorf("%+v: %s %s, want %s", c, exhaustive, reason, want)
 		}
 	}

@@ -76,9 +76,9 @@ type Node struct {
 // scratchDir is the directory of the small indexes of commits that no index has.
 func (n *Node) scratchDir() string { return filepath.Join(n.opt.Dir, "scratch") }
 
-// damaged counts an index file that the set has put aside, and tells the collector. While New is
+// onDamagedFile counts an index file that the set has put aside, and tells the collector. While New is
 // still wiring it does neither: the collector finds the file missing later.
-func (n *Node) damaged(name string, err error) {
+func (n *Node) onDamagedFile(name string, err error) {
 	n.opt.Log.Error("a shard file is damaged and was put aside", "file", name, "err", err)
 	if n.wired.Load() {
 		n.metrics.damaged.Inc()

@@ -130,7 +130,7 @@ func TestPackedIndex_includesDeltasOfManyPushes(t *testing.T) {
 }
 
 // A damaged pack is set aside and its repositories are indexed again.
-func TestPackedIndex_damagedOneIsRebuilt(t *testing.T) {
+func TestPackedIndex_isRebuiltIfDamaged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const count = 8

@@ -46,7 +46,7 @@ func emptyRepo(t *testing.T, dir string) *nodetest.Repo {
 
 // A search of an unindexed commit or a date finds the same as in an indexed one. Files equal to
 // indexed ones come from the index, the others from git.
-func TestSearch_worksAtAnyCommitAndDate(t *testing.T) {
+func TestSearch_findsTextAtAnyCommitAndDate(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(root, "app"), map[string]string{

@@ -91,7 +91,7 @@ func TestAPIKey_hasTheRoleOfItsAccount(t *testing.T) {
 	}
 }
 
-func TestUsers_manageOnlyTheirOwnKeys(t *testing.T) {
+func TestKeys_ofOthersAreNotManagedByAMember(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	n := nodetest.Start(t, nodetest.Config{})

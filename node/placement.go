@@ -93,7 +93,7 @@ func (n *Node) Placement(_ context.Context, by account.Owner, req PlacementReque
 	}
 
 	// Only the units of this page are surveyed in full.
-	s := newSurvey(view, live, pageOf(units, req))
+	s := newSurvey(view, live, pageOfUnits(units, req))
 	s.visitRepos()
 	out.Units = s.unitList()
 	for i := range members {
@@ -102,8 +102,8 @@ func (n *Node) Placement(_ context.Context, by account.Owner, req PlacementReque
 	return out, nil
 }
 
-// pageOf returns one page of the units; beyond the end it is empty.
-func pageOf(units []uint64, req PlacementRequest) []uint64 {
+// pageOfUnits returns one page of the units; beyond the end it is empty.
+func pageOfUnits(units []uint64, req PlacementRequest) []uint64 {
 	if req.Page-1 > len(units)/req.PerPage {
 		return nil
 	}
@@ -184,7 +184,7 @@ func (s *survey) addRepo(repo *catalog.Repo) {
 		}
 
 		if u := s.units[unit]; u != nil {
-			u.note(holders, len(liveHolders), !units[unit])
+			u.countPiece(holders, len(liveHolders), !units[unit])
 			units[unit] = true
 		}
 	}
@@ -207,9 +207,9 @@ func (s *survey) addRepo(repo *catalog.Repo) {
 	}
 }
 
-// note counts a mirror or an index file of the unit, with the nodes that have it. first means the
+// countPiece counts a mirror or an index file of the unit, with the nodes that have it. first means the
 // first one of its repository.
-func (u *unitSurvey) note(holders []uint32, live int, first bool) {
+func (u *unitSurvey) countPiece(holders []uint32, live int, first bool) {
 	u.things++
 	for _, number := range holders {
 		u.have[number]++

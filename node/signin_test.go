@@ -28,7 +28,7 @@ func sessionRole(t *testing.T, n *nodetest.Node, token string) catalog.Role {
 	return role
 }
 
-func TestSession_worksOnEveryNodeUntilItEnds(t *testing.T) {
+func TestSession_isAcceptedOnEveryNodeUntilItEnds(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	f := nodetest.StartFleet(t, 3, nodetest.Config{}).Nodes
@@ -108,7 +108,7 @@ func TestSession_worksOnEveryNodeUntilItEnds(t *testing.T) {
 	}
 }
 
-func TestUsers_endOnlyTheirOwnSessions(t *testing.T) {
+func TestSessions_ofOthersAreNotEndedByAMember(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	n := nodetest.Start(t, nodetest.Config{})

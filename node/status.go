@@ -215,7 +215,7 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer) (*StatusResponse, e
 		return out, nil
 	}
 
-	out.Verdict = verdictOf(out, n.opt.Replicas, n.cluster.Faults()...).With(n.care()...).upgrading(differentVersions(n.cluster.Members()))
+	out.Verdict = verdictOf(out, n.opt.Replicas, n.cluster.Faults()...).With(n.urgentProblems()...).upgrading(differentVersionsText(n.cluster.Members()))
 	out.Config = n.config.State()
 	for c := range view.Connections() {
 		out.Connections = append(out.Connections, n.Operate.Syncer.StateOf(view, c))
@@ -361,16 +361,16 @@ func repoCounts(t *hold.Tally, visible *roaring.Bitmap) RepoCounts {
 // jobCounts counts the jobs of visible repositories. A sync job of a hidden connection counts for
 // owners only.
 func jobCounts(view *catalog.View, t *hold.Tally, owner bool) JobCounts {
-	of := maps.Clone(t.Jobs)
+	counts := maps.Clone(t.Jobs)
 	for c := range view.Connections() {
 		if j := view.Job(catalog.JobSync, c.Name); j != nil && !owner && !c.HiddenAt.IsZero() {
-			of[j.State]--
+			counts[j.State]--
 		}
 	}
 
 	// A job between two attempts counts as waiting too.
-	retrying := of[catalog.JobBackoff]
-	return JobCounts{Pending: of[catalog.JobWaiting] + retrying, Running: of[catalog.JobRunning], Failed: of[catalog.JobFailed], Retrying: retrying}
+	retrying := counts[catalog.JobBackoff]
+	return JobCounts{Pending: counts[catalog.JobWaiting] + retrying, Running: counts[catalog.JobRunning], Failed: counts[catalog.JobFailed], Retrying: retrying}
 }
 
 // jobStatus lists the running jobs, and the failed ones, newest first. Running jobs show their
@@ -446,14 +446,14 @@ func (n *Node) Ready() ReadyResponse {
 		r.Reasons = append(r.Reasons, err.Error())
 	}
 
-	// A draining node still answers, but a load balancer should use the others.
+	// A draining node still answers, but a load balancer should use other nodes.
 	if m := n.cluster.View().Member(n.cluster.Self()); m != nil && m.State == catalog.MemberDraining {
 		r.Reasons = append(r.Reasons, "this node is being drained")
 	}
 	if n.stopping.Load() {
 		r.Reasons = append(r.Reasons, "this node stops")
 	}
-	// A node in this state has just started, or cannot reach the others.
+	// A node in this state has just started, or cannot reach other nodes.
 	if r.Reasons == nil && n.hearsNobody() {
 		r.Reasons = append(r.Reasons, "this node hears none of the others, and lacks repositories that only they have")
 	}
@@ -468,7 +468,7 @@ func (n *Node) Ready() ReadyResponse {
 }
 
 // hearsNobody reports whether no other member answers and searches lack something because of it.
-// It calls the others only if there is no leader, and waits call.StallTime at most.
+// It calls other members only if there is no leader, and waits call.StallTime at most.
 func (n *Node) hearsNobody() bool {
 	if n.cluster.Leader() != "" {
 		return false

@@ -90,7 +90,7 @@ func TestStatus_theLeadersReplicaCountDecides(t *testing.T) {
 		{[]cluster.Member{member("a", 2, true), member("old", 0, true)}, ""},
 		{[]cluster.Member{member("a", 2, true), member("b", 3, true), member("c", 2, true)}, "2 on a, c, 3 on b; start all with the same"},
 	} {
-		if got := differentReplicas(c.members); !strings.HasSuffix(got, c.want) || (got == "") != (c.want == "") {
+		if got := differentReplicasWarning(c.members); !strings.HasSuffix(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%+v: %q, want %q", c.members, got, c.want)
 		}
 	}
@@ -112,7 +112,7 @@ func TestStatus_reportsAnUnfinishedClusterKeyChange(t *testing.T) {
 		{[]cluster.Member{member("a", "1f 2e", true), member("b", "1f 2e", true)}, ": 1f and 2e on a, b;"},
 		{[]cluster.Member{member("a", "2e", true), member("b", "1f", false)}, ": 1f on b, 2e on a;"},
 	} {
-		if got := differentKeys(c.members); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+		if got := differentKeysWarning(c.members); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%+v: %q, want %q", c.members, got, c.want)
 		}
 	}
@@ -137,7 +137,7 @@ func TestStatus_reportsTheNewestBackupOfAnyNode(t *testing.T) {
 		{[]cluster.Member{member(9), member(1.75)}, most, "the newest back-up of the catalog is 42 hours old"},
 		{[]cluster.Member{member(4.5), {}}, most, "the newest back-up of the catalog is 4 days old"},
 	} {
-		if got := oldBackup(c.members, now, c.most); got != c.want {
+		if got := oldBackupWarning(c.members, now, c.most); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.members, got, c.want)
 		}
 	}
@@ -158,7 +158,7 @@ func TestStatus_reportsNodesWhoseClocksDiffer(t *testing.T) {
 		{[]cluster.Member{member("a", 0, true), member("b", 5*time.Second, true), member("c", -90*time.Second, true)},
 			"clocks differ; beside that of node a: b is 5s ahead, c is 1m30s behind; what most nodes say counts, set the others right"},
 	} {
-		if got := differentClocks("a", c.members); got != c.want {
+		if got := differentClocksWarning("a", c.members); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.members, got, c.want)
 		}
 	}
@@ -170,11 +170,11 @@ func TestStatus_reportsAHangingFetch(t *testing.T) {
 	for taken, want := range map[time.Duration]string{
 		19 * time.Second: "", 45 * time.Second: "h/a is being fetched for 45s; until",
 	} {
-		if got := strings.Join(slowFetch(repo, taken), " "); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+		if got := strings.Join(slowFetchWarning(repo, taken), " "); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
 			t.Errorf("after %s: %q, want %q", taken, got, want)
 		}
 	}
-	if got := slowFetch(nil, time.Hour); got != nil {
+	if got := slowFetchWarning(nil, time.Hour); got != nil {
 		t.Errorf("of a repository that has left: %q", got)
 	}
 }

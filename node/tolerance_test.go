@@ -44,7 +44,7 @@ func TestFaultTolerance_countsCopiesAndVoters(t *testing.T) {
 }
 
 // What needs care stands in the first sentence, unless a loss would hurt more.
-func TestStatusVerdict_saysWhatNeedsCareFirst(t *testing.T) {
+func TestStatusVerdict_addsProblemsUnlessTheStateSaysWorse(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[VerdictState]Verdict{
 		VerdictGood:    {VerdictWeak, "Any 1 node may fail now; the key differs; the back-up is old."},
@@ -83,15 +83,15 @@ func TestDeadMembers_sayWhatToDo(t *testing.T) {
 		"node c (m3) has been dead for 3m0s: start it, or `shoal remove m3` if its machine is gone for good",
 		"node m4 has been dead for 3m0s and was replaced by m7: `shoal remove m4`",
 	}
-	if got := deadMembers(members); !slices.Equal(got, want) {
+	if got := deadMemberWarnings(members); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 
-	if got := differentVersions(members); got != "" {
+	if got := differentVersionsText(members); got != "" {
 		t.Error(got)
 	}
 	members[5].Version, members[4].Version = "0.2.0", "0.0.9" // a dead one does not count
-	if got := differentVersions(members); got != "the upgrade is not finished, nodes run 0.1.0 and 0.2.0" {
+	if got := differentVersionsText(members); got != "the upgrade is not finished, nodes run 0.1.0 and 0.2.0" {
 		t.Error(got)
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // The commit's files are partly those of the index, partly changed, deleted or added since.
-func TestTools_workOnUnindexedCommits(t *testing.T) {
+func TestTools_readUnindexedCommits(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "app")
 	app := nodetest.NewRepo(t, dir, map[string]string{

@@ -94,7 +94,7 @@ func missingParts(s *StatusResponse, fewVoters, fewCopies bool) (out []string) {
 		}
 	}
 
-	// Report a dead voter even while the others make up for it.
+	// Report a dead voter even while enough other voters live.
 	switch {
 	case dead > 0 && len(s.Members) >= 3:
 		out = append(out, fmt.Sprintf("%d of %d voters %s", dead, voters, silentNodesText(dead)))

@@ -25,7 +25,6 @@ func (n *Node) warnings(view *catalog.View, t *hold.Tally) []string {
 
 	out = append(out, view.UnusedGlobs()...)
 
-	// This node lacks programs.
 	if n.noGit != "" {
 		out = append(out, n.noGit)
 	}
@@ -33,8 +32,7 @@ func (n *Node) warnings(view *catalog.View, t *hold.Tally) []string {
 		out = append(out, n.tags.warning)
 	}
 
-	// The cluster.
-	for _, w := range []string{unindexedRevisions(view, t), emptiedRepos(view, t), unknownSymbols(view, n.jobs.Symbols.Unknown())} {
+	for _, w := range []string{unindexedRevisionsWarning(view, t), emptiedReposWarning(view, t), unknownSymbolsWarning(view, n.jobs.Symbols.Unknown())} {
 		if w != "" {
 			out = append(out, w)
 		}
@@ -53,7 +51,7 @@ func (n *Node) warnings(view *catalog.View, t *hold.Tally) []string {
 	if age := n.cluster.Age(); n.cluster.Leader() == "" {
 		out = append(out, leaderlessText(members, age))
 	} else {
-		out = append(out, deadMembers(members)...)
+		out = append(out, deadMemberWarnings(members)...)
 		if age > lagging {
 			out = append(out, "this node hears the leader and has not caught up with it"+withAge(", its catalog is of ", age)+": look at its disk and at the network between the two")
 		}
@@ -67,27 +65,27 @@ func (n *Node) warnings(view *catalog.View, t *hold.Tally) []string {
 	}
 
 	if _, id, began := n.jobs.Poller.Polls(); !began.IsZero() {
-		out = append(out, slowFetch(view.Repo(id), n.opt.Now().Sub(began))...)
+		out = append(out, slowFetchWarning(view.Repo(id), n.opt.Now().Sub(began))...)
 	}
 
-	for _, w := range []string{differentReplicas(members), differentKeys(members), differentClocks(n.cluster.Self(), members)} {
+	for _, w := range []string{differentReplicasWarning(members), differentKeysWarning(members), differentClocksWarning(n.cluster.Self(), members)} {
 		if w != "" {
 			out = append(out, w)
 		}
 	}
-	if old := oldBackup(members, n.opt.Now(), n.opt.BackupAge); old != "" {
+	if old := oldBackupWarning(members, n.opt.Now(), n.opt.BackupAge); old != "" {
 		out = append(out, old+": look at the timer that makes them, or run `shoal snapshot save FILE`")
 	}
 	for _, m := range members {
 		if m.Alive && m.Load.DiskUsed >= hold.DiskFull {
-			out = append(out, fullVolume(cluster.Called(m.Name, m.ID), int(m.Load.DiskUsed)))
+			out = append(out, fullVolumeWarning(cluster.Called(m.Name, m.ID), int(m.Load.DiskUsed)))
 		}
 	}
 	return out
 }
 
-// unknownSymbols names a repository with files that ctags failed on; "" means there is none.
-func unknownSymbols(view *catalog.View, unknown map[catalog.RepoID]int) string {
+// unknownSymbolsWarning names a repository with files that ctags failed on; "" means there is none.
+func unknownSymbolsWarning(view *catalog.View, unknown map[catalog.RepoID]int) string {
 	var names []string
 	for id := range unknown {
 		if repo := view.Repo(id); repo != nil {
@@ -131,8 +129,8 @@ func permissionWarnings(s *job.PermissionState) (out []string) {
 	return out
 }
 
-// unindexedRevisions names repositories that have more revisions than are indexed.
-func unindexedRevisions(view *catalog.View, t *hold.Tally) string {
+// unindexedRevisionsWarning names repositories that have more revisions than are indexed.
+func unindexedRevisionsWarning(view *catalog.View, t *hold.Tally) string {
 	var names []string
 	for it := t.LeftOut.Iterator(); it.HasNext(); {
 		r := view.Repo(it.Next())
@@ -144,9 +142,9 @@ func unindexedRevisions(view *catalog.View, t *hold.Tally) string {
 	return fmt.Sprintf("more branches and tags are asked for than the %d that are indexed besides HEAD: %s; narrow revisions of their connections", git.MaxRevisions, operate.FirstFew(names))
 }
 
-// emptiedRepos names repositories that lost all their commits although their host does not call them
+// emptiedReposWarning names repositories that lost all their commits although their host does not call them
 // empty. They are not searched any more.
-func emptiedRepos(view *catalog.View, t *hold.Tally) string {
+func emptiedReposWarning(view *catalog.View, t *hold.Tally) string {
 	var names []string
 	for it := t.Emptied.Iterator(); it.HasNext(); {
 		names = append(names, view.Repo(it.Next()).Name)
@@ -161,18 +159,18 @@ func emptiedRepos(view *catalog.View, t *hold.Tally) string {
 // history takes longer.
 const fetchPatience = 20 * time.Second
 
-// slowFetch warns about a host that may hang. A fetch that only looks for new commits is no job,
+// slowFetchWarning warns about a host that may hang. A fetch that only looks for new commits is no job,
 // so no list of jobs shows it.
-func slowFetch(repo *catalog.Repo, taken time.Duration) []string {
+func slowFetchWarning(repo *catalog.Repo, taken time.Duration) []string {
 	if repo == nil || taken < fetchPatience {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s is being fetched for %s; until its host sends everything or is given up, its last index is searched", repo.Name, taken.Round(time.Second))}
 }
 
-// differentReplicas warns that the number of copies depends on which node leads; "" means all
+// differentReplicasWarning warns that the number of copies depends on which node leads; "" means all
 // nodes agree.
-func differentReplicas(members []cluster.Member) string {
+func differentReplicasWarning(members []cluster.Member) string {
 	wanted := map[uint32][]string{}
 	for _, m := range members {
 		// Zero means that the node has not reported yet.
@@ -191,9 +189,9 @@ func differentReplicas(members []cluster.Member) string {
 	return "nodes were started with different --replicas, and that of the leader counts: " + strings.Join(each, ", ") + "; start all with the same"
 }
 
-// differentKeys says which nodes accept which cluster keys, "" where all accept the same one.
+// differentKeysWarning says which nodes accept which cluster keys, "" where all accept the same one.
 // Also a node that is away counts, as it was last heard of: it needs the new key to come back.
-func differentKeys(members []cluster.Member) string {
+func differentKeysWarning(members []cluster.Member) string {
 	nodes := map[string][]string{}
 	several := false
 	for _, m := range members {
@@ -214,9 +212,9 @@ func differentKeys(members []cluster.Member) string {
 	return "the change of the cluster key is not finished: " + strings.Join(each, ", ") + "; go on with docs/how-to/rotate-keys.md"
 }
 
-// oldBackup says how old the newest back-up of any node is, "" where it is not old or there
+// oldBackupWarning says how old the newest back-up of any node is, "" where it is not old or there
 // never was one.
-func oldBackup(members []cluster.Member, now time.Time, most time.Duration) string {
+func oldBackupWarning(members []cluster.Member, now time.Time, maxAge time.Duration) string {
 	var newest time.Time
 	for _, m := range members {
 		if m.Load.Backup.After(newest) {
@@ -224,7 +222,7 @@ func oldBackup(members []cluster.Member, now time.Time, most time.Duration) stri
 		}
 	}
 	age := now.Sub(newest)
-	if most == 0 || newest.IsZero() || age < most {
+	if maxAge == 0 || newest.IsZero() || age < maxAge {
 		return ""
 	}
 	text := catalog.Counted(int(age.Hours()), "hour", "hours")
@@ -237,8 +235,8 @@ func oldBackup(members []cluster.Member, now time.Time, most time.Duration) stri
 // restartTime is how long a node may be away before somebody should look at it.
 const restartTime = time.Minute
 
-// deadMembers says what to do about each node that does not answer.
-func deadMembers(members []cluster.Member) (out []string) {
+// deadMemberWarnings says what to do about each node that does not answer.
+func deadMemberWarnings(members []cluster.Member) (out []string) {
 	for _, m := range members {
 		away := clock.Since(m.Since).Round(time.Second)
 		if m.Alive || away < restartTime {
@@ -259,8 +257,8 @@ func deadMembers(members []cluster.Member) (out []string) {
 	return out
 }
 
-// differentVersions names the versions of the nodes that answer; "" means there is one.
-func differentVersions(members []cluster.Member) string {
+// differentVersionsText names the versions of the nodes that answer; "" means there is one.
+func differentVersionsText(members []cluster.Member) string {
 	versions := map[string]bool{}
 	for _, m := range members {
 		if m.Alive && m.Version != "" {
@@ -273,23 +271,23 @@ func differentVersions(members []cluster.Member) string {
 	return "the upgrade is not finished, nodes run " + strings.Join(slices.Sorted(maps.Keys(versions)), " and ")
 }
 
-// care lists problems for the first sentence of a status, other than missing nodes.
-func (n *Node) care() (out []string) {
+// urgentProblems lists problems for the first sentence of a status, other than missing nodes.
+func (n *Node) urgentProblems() (out []string) {
 	members := n.cluster.Members()
-	if dead := len(deadMembers(members)); dead > 0 {
+	if dead := len(deadMemberWarnings(members)); dead > 0 {
 		out = append(out, countedNodes(dead)+" "+silentNodesText(dead))
 	}
-	if differentKeys(members) != "" {
+	if differentKeysWarning(members) != "" {
 		out = append(out, "the change of the cluster key is not finished")
 	}
-	if old := oldBackup(members, n.opt.Now(), n.opt.BackupAge); old != "" {
+	if old := oldBackupWarning(members, n.opt.Now(), n.opt.BackupAge); old != "" {
 		out = append(out, old)
 	}
 	return out
 }
 
-// differentClocks names the nodes whose clocks differ from this node's; "" means none.
-func differentClocks(self string, members []cluster.Member) string {
+// differentClocksWarning names the nodes whose clocks differ from this node's; "" means none.
+func differentClocksWarning(self string, members []cluster.Member) string {
 	var others []string
 	for _, m := range members {
 		if !m.Alive || m.Ahead.Abs() < cluster.ClockSlack {
@@ -307,13 +305,13 @@ func differentClocks(self string, members []cluster.Member) string {
 	return fmt.Sprintf("clocks differ; beside that of node %s: %s; what most nodes say counts, set the others right", self, operate.FirstFew(others))
 }
 
-// fullVolume says what a node cannot do because its volume is this full, in percent.
-func fullVolume(id string, used int) string {
-	what := "the node is given no more data"
+// fullVolumeWarning says what a node cannot do because its volume is this full, in percent.
+func fullVolumeWarning(id string, used int) string {
+	effect := "the node is given no more data"
 	if used >= hold.DiskStop {
-		what = "nothing more is copied to the node or built on it"
+		effect = "nothing more is copied to the node or built on it"
 	}
-	return fmt.Sprintf("the volume of node %s is %d %% full: %s until space is made below its data directory, or elsewhere on the volume", id, used, what)
+	return fmt.Sprintf("the volume of node %s is %d %% full: %s until space is made below its data directory, or elsewhere on the volume", id, used, effect)
 }
 
 // lagging is the catalog age at which an operator should look.

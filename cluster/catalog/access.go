@@ -96,7 +96,7 @@ func (v *View) accountSetOf(a *User, grants []*Grants, reads []hostAccess, liste
 		set.Or(g.Set())
 	}
 	for _, r := range reads {
-		set.Or(r.repos())
+		set.Or(r.readableRepos())
 		if !r.refused() {
 			set.Or(v.openToLinkedAt(r.site))
 		}

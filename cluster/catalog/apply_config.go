@@ -82,17 +82,17 @@ func (c *SetConfig) apply(t *txn) Result {
 	}
 
 	// A careful configuration must not drop many repositories by accident.
-	gone := t.droppedBy(c.Connections)
-	if dropped, all := t.countDropped(gone, c.Connections); c.Careful && dropped > maxUnconfirmedDrops && 2*dropped > all {
-		return refuse(Held, fmt.Sprintf("it would let go of %d of %d repositories, since it has no %s: apply it with --accept if that is meant", dropped, all, connectionList(gone)))
+	dropped := t.droppedBy(c.Connections)
+	if lost, all := t.countDropped(dropped, c.Connections); c.Careful && lost > maxUnconfirmedDrops && 2*lost > all {
+		return refuse(Held, fmt.Sprintf("it would let go of %d of %d repositories, since it has no %s: apply it with --accept if that is meant", lost, all, connectionList(dropped)))
 	}
 
 	t.setConfig(&Config{Raw: c.Raw, Hash: c.Hash, Index: t.index, At: t.now, By: t.node})
 	if c.Renames {
-		gone = t.renameConnections(gone, c.Connections)
+		dropped = t.renameConnections(dropped, c.Connections)
 	}
 	t.defineConnections(c.Connections)
-	t.dropConnections(gone, c.Keep)
+	t.dropConnections(dropped, c.Keep)
 	t.allChanged()
 	return Result{ID: t.index}
 }
@@ -142,37 +142,37 @@ func (s *State) setConfig(c *Config) {
 }
 
 // droppedBy returns the connections that are missing in keep.
-func (t *tables) droppedBy(keep []ConnectionDef) (gone []*Connection) {
+func (t *tables) droppedBy(keep []ConnectionDef) (dropped []*Connection) {
 	for c := range t.connections.Records() {
 		if !slices.ContainsFunc(keep, func(d ConnectionDef) bool { return d.Name == c.Name }) {
-			gone = append(gone, c)
+			dropped = append(dropped, c)
 		}
 	}
-	return gone
+	return dropped
 }
 
 // matchRenamed returns the new name of each connection that only changes its name, by the old name:
-// a connection that is gone and a new one have the same definition. If several match, the first gone
+// a dropped connection and a new one have the same definition. If several match, the first dropped
 // one gets the first new name.
-func (t *tables) matchRenamed(gone []*Connection, defs []ConnectionDef) map[string]string {
+func (t *tables) matchRenamed(dropped []*Connection, defs []ConnectionDef) map[string]string {
 	names := map[string]string{}
 	for _, d := range defs {
 		if t.connections.Get(d.Name) != nil {
 			continue
 		}
-		i := slices.IndexFunc(gone, func(c *Connection) bool { return c.Hash == d.Hash && names[c.Name] == "" })
+		i := slices.IndexFunc(dropped, func(c *Connection) bool { return c.Hash == d.Hash && names[c.Name] == "" })
 		if i >= 0 {
-			names[gone[i].Name] = d.Name
+			names[dropped[i].Name] = d.Name
 		}
 	}
 	return names
 }
 
 // countDropped returns how many repositories a configuration would drop, and how many are listed in all.
-// gone are the connections that it removes. A connection that only changes its name drops nothing.
-func (s *State) countDropped(gone []*Connection, keep []ConnectionDef) (lost, all int) {
+// dropped are the connections that it removes. A connection that only changes its name drops nothing.
+func (s *State) countDropped(dropped []*Connection, keep []ConnectionDef) (lost, all int) {
 	names := map[string]bool{}
-	for _, c := range gone {
+	for _, c := range dropped {
 		// The same definition under another name is a renamed connection.
 		if !slices.ContainsFunc(keep, func(d ConnectionDef) bool { return d.Hash == c.Hash }) {
 			names[c.Name] = true
@@ -209,12 +209,12 @@ func connectionList(list []*Connection) string {
 // renameConnections moves the listed repositories of renamed connections to their new names, so
 // that none is missing until the next listing. It returns the connections that are removed, not
 // renamed.
-func (t *txn) renameConnections(gone []*Connection, defs []ConnectionDef) (left []*Connection) {
-	names := t.matchRenamed(gone, defs)
-	for _, c := range gone {
+func (t *txn) renameConnections(dropped []*Connection, defs []ConnectionDef) (removed []*Connection) {
+	names := t.matchRenamed(dropped, defs)
+	for _, c := range dropped {
 		now, ok := names[c.Name]
 		if !ok {
-			left = append(left, c)
+			removed = append(removed, c)
 			continue
 		}
 
@@ -242,13 +242,13 @@ func (t *txn) renameConnections(gone []*Connection, defs []ConnectionDef) (left 
 		slices.SortFunc(r.Connections, func(a, b RepoConnection) int { return strings.Compare(a.Name, b.Name) })
 		t.setRepo(&r)
 	}
-	return left
+	return removed
 }
 
 // dropConnections removes connections and their links to repositories. The data of repositories
 // that no connection lists any more stays for the time keep.
-func (t *txn) dropConnections(gone []*Connection, keep time.Duration) {
-	for _, c := range gone {
+func (t *txn) dropConnections(dropped []*Connection, keep time.Duration) {
+	for _, c := range dropped {
 		t.dropJob(JobSync, c.Name)
 		t.connections.Delete(c.Name)
 		t.unlinkMissing(&FinishSync{Connection: c.Name}, keep)

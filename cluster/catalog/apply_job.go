@@ -221,7 +221,7 @@ func (t *txn) finishJob(old *Job) {
 // was requested while it ran.
 func (t *txn) failJob(old *Job, c *FinishJob) {
 	j := *old
-	j.State, j.Error = JobBackoff, clip(c.Error)
+	j.State, j.Error = JobBackoff, clipText(c.Error)
 	j.FinishedAt, j.NotBefore, j.Resets = t.now, c.NotBefore, 0
 	if c.Permanent {
 		j.State, j.NotBefore = JobFailed, time.Time{}
@@ -252,16 +252,16 @@ func (c *RevokeJob) apply(t *txn) Result {
 	if old == nil {
 		return refusal
 	}
-	t.revoke(old, c.Reason, c.NotBefore)
+	t.revokeJob(old, c.Reason, c.NotBefore)
 	return Result{}
 }
 
-// revoke takes a job from a lost node. A job that loses node after node may be what crashes them,
+// revokeJob takes a job from a lost node. A job that loses node after node may be what crashes them,
 // so it fails for good after MaxResets.
-func (t *txn) revoke(old *Job, reason string, notBefore time.Time) {
+func (t *txn) revokeJob(old *Job, reason string, notBefore time.Time) {
 	j := *old
 	j.State, j.Rerun = JobWaiting, false
-	j.Error, j.FinishedAt, j.NotBefore = clip(reason), t.now, notBefore
+	j.Error, j.FinishedAt, j.NotBefore = clipText(reason), t.now, notBefore
 
 	j.Resets++
 	if j.Resets > MaxResets {
@@ -285,7 +285,7 @@ func (c *CancelJob) apply(t *txn) Result {
 	// The fence stays. The node that runs the job notices at its next step that it lost it.
 	j := *old
 	j.State, j.Rerun, j.Urgent = JobFailed, false, false
-	j.Error, j.FinishedAt, j.NotBefore = clip(c.Reason), t.now, time.Time{}
+	j.Error, j.FinishedAt, j.NotBefore = clipText(c.Reason), t.now, time.Time{}
 	t.setJob(&j)
 
 	if row := rowOf(t.kinds, c.Kind); row != nil && row.failed != nil {
@@ -297,8 +297,8 @@ func (c *CancelJob) apply(t *txn) Result {
 // maxText bounds error messages and warnings in records, in bytes.
 const maxText = 1024
 
-// clip cuts a text to maxText bytes, never within a character.
-func clip(s string) string {
+// clipText cuts a text to maxText bytes, never within a character.
+func clipText(s string) string {
 	if len(s) <= maxText {
 		return s
 	}

@@ -77,7 +77,7 @@ func (m *Member) RefusesEpoch(epoch uint64) *Refusal {
 // revokeAll takes all jobs from a lost node.
 func (t *txn) revokeAll(node, reason string) {
 	for _, j := range t.runningOn(node) {
-		t.revoke(j, reason, time.Time{})
+		t.revokeJob(j, reason, time.Time{})
 	}
 }
 
@@ -121,12 +121,12 @@ func (c *RemoveMember) apply(t *txn) Result {
 	t.members.Set(m.ID, &m)
 
 	t.revokeAll(m.ID, "the node was removed")
-	t.unholdAll(m.Number)
+	t.removeHolderEverywhere(m.Number)
 	return Result{}
 }
 
-// unholdAll removes a member from all holdings.
-func (t *txn) unholdAll(number uint32) {
+// removeHolderEverywhere removes a member from all holdings.
+func (t *txn) removeHolderEverywhere(number uint32) {
 	// Collect the keys first: a table must not change during an iteration.
 	var keys []string
 	for h := range t.holdings.Records() {
@@ -135,13 +135,13 @@ func (t *txn) unholdAll(number uint32) {
 		}
 	}
 	for _, key := range keys {
-		t.unhold(key, number)
+		t.removeHolder(key, number)
 	}
 }
 
-// hold records that the member with this number has the shard or mirror of key. Holding.Nodes stays
+// addHolder records that the member with this number has the shard or mirror of key. Holding.Nodes stays
 // sorted.
-func (s *State) hold(key string, number uint32) {
+func (s *State) addHolder(key string, number uint32) {
 	old := s.holdings.Get(key)
 	h := Holding{Key: key}
 	if old != nil {
@@ -155,8 +155,8 @@ func (s *State) hold(key string, number uint32) {
 	s.holdings.Set(key, &h)
 }
 
-// unhold records that the member with this number no longer has the shard or mirror of key.
-func (s *State) unhold(key string, number uint32) {
+// removeHolder records that the member with this number no longer has the shard or mirror of key.
+func (s *State) removeHolder(key string, number uint32) {
 	old := s.holdings.Get(key)
 	if old == nil {
 		return
@@ -207,20 +207,20 @@ func (c *Confirm) apply(t *txn) Result {
 
 	// Apply lost keys before held ones: a key in both lists was lost and copied again.
 	for _, key := range c.Lost {
-		t.unhold(key, m.Number)
+		t.removeHolder(key, m.Number)
 	}
 
 	// Ignore keys that left the catalog meanwhile: nothing would ever remove them again.
 	for _, key := range c.Held {
-		if t.isNeeded(key) {
-			t.hold(key, m.Number)
+		if t.isFileNeeded(key) {
+			t.addHolder(key, m.Number)
 		}
 	}
 	return Result{}
 }
 
-// isNeeded reports whether the file or mirror that a key of a holding names is still needed.
-func (t *txn) isNeeded(key string) bool {
+// isFileNeeded reports whether the file or mirror that a key of a holding names is still needed.
+func (t *txn) isFileNeeded(key string) bool {
 	if key == "" {
 		return false
 	}

@@ -21,8 +21,8 @@ func FilesHash(shards []ShardRef, pick func(id string) bool) uint64 {
 	return h.Sum64()
 }
 
-// check returns what is malformed in the command, or "".
-func (c *FinishPack) check() string {
+// malformedReason returns what is malformed in the command, or "".
+func (c *FinishPack) malformedReason() string {
 	// A new pack contains only live data, so it has no side file of dead occurrences.
 	for _, s := range c.Packs {
 		if !isHash(s.ID) || s.Dead != "" || s.Symbols != "" && !isHash(s.Symbols) || s.Slice != 0 || s.Pack < 0 {
@@ -45,7 +45,7 @@ func (c *FinishPack) apply(t *txn) Result {
 	if job == nil {
 		return refusal
 	}
-	if problem := c.check(); problem != "" {
+	if problem := c.malformedReason(); problem != "" {
 		return refuse(Invalid, problem)
 	}
 
@@ -66,7 +66,7 @@ func (c *FinishPack) apply(t *txn) Result {
 		m := t.members.Get(holder)
 		for _, id := range fileIDs(c.Packs) {
 			if n, _ := t.refs.Get(id); n > 0 && m != nil && m.State != MemberRemoved {
-				t.hold(ShardKey(id), m.Number)
+				t.addHolder(ShardKey(id), m.Number)
 			}
 		}
 	}

@@ -146,7 +146,7 @@ func (r *Repo) listedBefore(connection string) bool {
 
 // takeFacts replaces the facts. It keeps the old value of facts that the host does not know.
 func (r *Repo) takeFacts(f RepoFacts) {
-	// Plain git hosts tell neither of these two. Index jobs find them.
+	// Plain git hosts report neither of these two facts. Index jobs find both.
 	if f.PushedAt.IsZero() {
 		f.PushedAt = r.PushedAt
 	}
@@ -178,13 +178,13 @@ func (c *FinishSync) apply(t *txn) Result {
 
 func (c *FinishListing) apply(t *txn) Result {
 	return c.finishListing(t, c.Total, func() {
-		var gone []*Repo
+		var missing []*Repo
 		for _, id := range c.Gone {
 			if r := t.repos.Get(id); r != nil && r.linkOf(c.Connection) != nil {
-				gone = append(gone, r)
+				missing = append(missing, r)
 			}
 		}
-		t.unlinkRepos(c.Connection, gone, 0)
+		t.unlinkRepos(c.Connection, missing, 0)
 	})
 }
 
@@ -264,14 +264,14 @@ func (v *View) Listed(connection string, l *ListedRepo) *Repo {
 	// Merge the facts as putListed would, so that a fact that the host left out is no difference.
 	same := *r
 	same.takeFacts(l.RepoFacts)
-	if !reflect.DeepEqual(same.RepoFacts.stored(), r.RepoFacts.stored()) {
+	if !reflect.DeepEqual(same.RepoFacts.withStoredTimes(), r.RepoFacts.withStoredTimes()) {
 		return nil
 	}
 	return r
 }
 
-// stored returns the facts as a record keeps them: times in whole milliseconds.
-func (f RepoFacts) stored() RepoFacts {
+// withStoredTimes returns the facts as a record keeps them: times in whole milliseconds.
+func (f RepoFacts) withStoredTimes() RepoFacts {
 	f.PushedAt = codec.FromMillis(codec.ToMillis(f.PushedAt))
 	if len(f.Topics) == 0 {
 		f.Topics = nil
@@ -291,7 +291,7 @@ func (n *Connection) takeListing(c *FinishSync, now time.Time) {
 
 	n.Warnings = nil
 	for _, w := range c.Warnings[:min(len(c.Warnings), maxWarnings)] {
-		n.Warnings = append(n.Warnings, clip(w))
+		n.Warnings = append(n.Warnings, clipText(w))
 	}
 	n.takeIssues(c.Issues, now)
 	if c.Complete && len(c.Partial) == 0 {
@@ -310,7 +310,7 @@ func (n *Connection) takeIssues(issues []ListingIssue, now time.Time) {
 	before := n.Issues
 	n.Issues = nil
 	for _, i := range issues[:min(len(issues), maxWarnings)] {
-		i.Target, i.Text, i.Since = clip(i.Target), clip(i.Text), now
+		i.Target, i.Text, i.Since = clipText(i.Target), clipText(i.Text), now
 		if k := slices.IndexFunc(before, func(old ListingIssue) bool { return old.Code == i.Code && old.Target == i.Target }); k >= 0 && !before[k].Since.IsZero() {
 			i.Since = before[k].Since
 		}
@@ -360,20 +360,20 @@ func (c *AcceptListing) apply(t *txn) Result {
 func (t *txn) unlinkMissing(f *FinishSync, keep time.Duration) {
 	// A repository that was not seen under this fence was not in the listing.
 	kept := roaring.BitmapOf(f.Kept...)
-	var gone []*Repo
+	var missing []*Repo
 	for r := range t.repos.Records() {
 		for _, c := range r.Connections {
 			if c.Name == f.Connection && c.Seen != f.Fence && !kept.Contains(r.ID) && !slices.Contains(f.Partial, c.Target) {
-				gone = append(gone, r)
+				missing = append(missing, r)
 			}
 		}
 	}
-	t.unlinkRepos(f.Connection, gone, keep)
+	t.unlinkRepos(f.Connection, missing, keep)
 }
 
 // unlinkRepos removes a connection from repositories. For keep see unlinkMissing.
-func (t *txn) unlinkRepos(connection string, gone []*Repo, keep time.Duration) {
-	for _, old := range gone {
+func (t *txn) unlinkRepos(connection string, repos []*Repo, keep time.Duration) {
+	for _, old := range repos {
 		r := *old
 		r.Connections = slices.DeleteFunc(slices.Clone(r.Connections), func(c RepoConnection) bool { return c.Name == connection })
 
@@ -396,8 +396,8 @@ func (t *txn) unlinkRepos(connection string, gone []*Repo, keep time.Duration) {
 // maxRevisions bounds the revisions of a generation: HEAD, its branch, and 64 more.
 const maxRevisions = 66
 
-// check returns what is malformed in the command, or "".
-func (c *FinishIndex) check() string {
+// malformedReason returns what is malformed in the command, or "".
+func (c *FinishIndex) malformedReason() string {
 	if len(c.Revisions) > maxRevisions {
 		return fmt.Sprintf("%d revisions, at most %d are allowed", len(c.Revisions), maxRevisions)
 	}
@@ -420,7 +420,7 @@ func (c *FinishIndex) apply(t *txn) Result {
 	if old == nil {
 		return refuse(NotFound, "there is no such repository")
 	}
-	if problem := c.check(); problem != "" {
+	if problem := c.malformedReason(); problem != "" {
 		return refuse(Invalid, problem)
 	}
 
@@ -452,7 +452,7 @@ func (c *FinishIndex) apply(t *txn) Result {
 
 	// The holder runs the job, so it was not removed. The second node may have been.
 	if m := t.members.Get(c.Holder); m != nil {
-		t.hold(MirrorKey(r.ID), m.Number)
+		t.addHolder(MirrorKey(r.ID), m.Number)
 		t.holdFiles(&r, m)
 	}
 	if m := t.members.Get(c.Second); m != nil && m.State != MemberRemoved {
@@ -469,7 +469,7 @@ func (c *FinishIndex) apply(t *txn) Result {
 // holdFiles records that a member has all files of the live generation.
 func (t *txn) holdFiles(r *Repo, m *Member) {
 	for _, key := range fileIDs(r.Shards) {
-		t.hold(ShardKey(key), m.Number)
+		t.addHolder(ShardKey(key), m.Number)
 	}
 }
 

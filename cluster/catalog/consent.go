@@ -173,7 +173,7 @@ func (c *EndConsents) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-// endConsents ends the consents for which gone holds. They stay for a while, so that their codes
+// endConsents ends the open consents that cond accepts. Ended consents stay for a while, so that their codes
 // cannot be used again.
 func (t *txn) endConsents(cond func(*Consent) bool) {
 	for _, old := range t.consents.Where(func(x *Consent) bool { return x.Ended.IsZero() && cond(x) }) {

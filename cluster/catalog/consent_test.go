@@ -19,7 +19,7 @@ func consenting(t *testing.T) (b *book, consent func(id string) *PutConsent) {
 	}
 }
 
-func TestPutConsent_codeWorksOnce(t *testing.T) {
+func TestPutConsent_codeIsAcceptedOnce(t *testing.T) {
 	t.Parallel()
 	b, consent := consenting(t)
 	again := consent("c")
@@ -36,7 +36,7 @@ func TestPutConsent_codeWorksOnce(t *testing.T) {
 	}
 }
 
-func TestRotateConsent_refreshTokenWorksOnce(t *testing.T) {
+func TestRotateConsent_refreshTokenIsAcceptedOnce(t *testing.T) {
 	t.Parallel()
 	b, consent := consenting(t)
 	b.do(consent("c"))

@@ -46,7 +46,7 @@ func (v *View) Differences(other *View, maxNamed int) (out []Difference) {
 	return out
 }
 
-// differ implements tableRow.
+// differ implements tableRow. It lists the keys that only one table has, or whose records differ.
 func (r *row[K, T]) differ(a, b *tables, maxNamed int) Difference {
 	d := Difference{Table: r.kind.name}
 	addKey := func(k K) {
@@ -59,27 +59,27 @@ func (r *row[K, T]) differ(a, b *tables, maxNamed int) Difference {
 	}
 
 	// Walk both tables in key order, side by side.
-	left, stopLeft := iter.Pull2(r.at(a).Tree.All())
+	nextLeft, stopLeft := iter.Pull2(r.at(a).Tree.All())
 	defer stopLeft()
-	right, stopRight := iter.Pull2(r.at(b).Tree.All())
+	nextRight, stopRight := iter.Pull2(r.at(b).Tree.All())
 	defer stopRight()
 
-	lk, l, lok := left()
-	rk, x, rok := right()
-	for lok || rok {
+	leftKey, left, hasLeft := nextLeft()
+	rightKey, right, hasRight := nextRight()
+	for hasLeft || hasRight {
 		switch {
-		case !rok || lok && cmp.Less(lk, rk):
-			addKey(lk)
-			lk, l, lok = left()
-		case !lok || cmp.Less(rk, lk):
-			addKey(rk)
-			rk, x, rok = right()
+		case !hasRight || hasLeft && cmp.Less(leftKey, rightKey):
+			addKey(leftKey)
+			leftKey, left, hasLeft = nextLeft()
+		case !hasLeft || cmp.Less(rightKey, leftKey):
+			addKey(rightKey)
+			rightKey, right, hasRight = nextRight()
 		default:
-			if l.Hash != x.Hash {
-				addKey(lk)
+			if left.Hash != right.Hash {
+				addKey(leftKey)
 			}
-			lk, l, lok = left()
-			rk, x, rok = right()
+			leftKey, left, hasLeft = nextLeft()
+			rightKey, right, hasRight = nextRight()
 		}
 	}
 	return d

@@ -11,7 +11,7 @@ import (
 )
 
 // Counted writes the singular for 1 and the plural for all other numbers.
-func TestCounted_agreesWithItsNoun(t *testing.T) {
+func TestCounted_choosesSingularOrPlural(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]string{0: "0 connections", 1: "1 connection", 2: "2 connections"} {
 		if got := Counted(n, "connection", "connections"); got != want {

@@ -11,7 +11,7 @@ import (
 
 // For random jobs, JobsToGrant returns the ready jobs in the same order as a scan and sort of all
 // jobs.
-func TestJobsToGrant_equalsAScanOfAllJobs(t *testing.T) {
+func TestJobsToGrant_returnsWhatAScanOfAllJobsFinds(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	for seed := range 20 {

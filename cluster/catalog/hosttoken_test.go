@@ -74,7 +74,7 @@ func TestHostToken_aJobReplacesOnlyTheTokenItUsed(t *testing.T) {
 }
 
 // An expired listing removes only what it alone allowed. A later answer about a repository stays.
-func TestExpireAccess_laterAnswersAboutRepositoriesStayValid(t *testing.T) {
+func TestExpireAccess_keepsAnswersThatCameAfterTheExpiredList(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 3)
 	b.endOfRepo(ids[0], b.begin(JobRepoSync, RepoSubject(ids[0])), []bool{true}) // before the listing

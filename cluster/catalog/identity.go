@@ -61,8 +61,9 @@ func (t *txn) findListed(l *ListedRepo) (RepoID, bool) {
 	return 0, false
 }
 
-// findListedByName finds a repository whose host gives no ids. A local directory only claims its name. If
-// another repository has the name by right, the directory is named by its path.
+// findListedByName finds a repository whose host gives no ids; false if the catalog lacks it. A local
+// directory only claims its name. If a repository of a host has the name, the directory gets another
+// name, from its path, which is also written into l.
 func (t *txn) findListedByName(l *ListedRepo) (RepoID, bool) {
 	id, taken := t.names.Get(l.Name)
 	if !taken || !isLocal(l.CloneURL) {
@@ -101,7 +102,7 @@ func (t *txn) freeNames(page []ListedRepo) {
 			continue
 		}
 
-		// Free only its own name: another repository may have it by now.
+		// Free the name only if it still leads to r: another repository may have it by now.
 		r := t.repos.Get(id)
 		if at, taken := t.names.Get(r.Name); r.Name != l.Name && taken && at == id {
 			t.names.Delete(r.Name)
@@ -237,7 +238,7 @@ func (r *Repo) ShortName() string {
 	return ""
 }
 
-// NameMatches reports whether is holds for the name or the short name.
+// NameMatches reports whether match accepts the name or the short name.
 func (r *Repo) NameMatches(match func(name string) bool) bool {
 	if match(r.Name) {
 		return true

@@ -93,7 +93,7 @@ func connectionFailed(t *txn, c *FinishJob) {
 	}
 
 	n := *conn
-	n.Error = clip(c.Error)
+	n.Error = clipText(c.Error)
 	if c.TokenRefused {
 		n.takeRefusal(t.now)
 	}

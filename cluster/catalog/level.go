@@ -73,7 +73,7 @@ type LevelError struct {
 }
 
 func (e *LevelError) Error() string {
-	return fmt.Sprintf("the catalog has level %d, and this program applies %s: start %s", e.Level.Number, span(e.Lowest, e.Highest), e.Level.startable(e.Lowest))
+	return fmt.Sprintf("the catalog has level %d, and this program applies %s: start %s", e.Level.Number, levelRange(e.Lowest, e.Highest), e.Level.versionsThatApply(e.Lowest))
 }
 
 // Is matches codec.ErrNewer if the catalog is newer than the program.
@@ -81,17 +81,17 @@ func (e *LevelError) Is(target error) bool {
 	return target == codec.ErrNewer && e.Level.Number > e.Highest
 }
 
-// startable names the versions that can apply level l. lowest is the lowest level of the program
+// versionsThatApply names the versions that can apply level l. lowest is the lowest level of the program
 // that cannot.
-func (l Level) startable(lowest uint64) string {
+func (l Level) versionsThatApply(lowest uint64) string {
 	if l.Number < lowest {
 		return fmt.Sprintf("version %s, or a later one that applies level %d", l.Version, l.Number)
 	}
 	return "version " + l.Version + " or a later one"
 }
 
-// span formats a range of levels.
-func span(lowest, highest uint64) string {
+// levelRange formats a range of levels.
+func levelRange(lowest, highest uint64) string {
 	if lowest == highest {
 		return fmt.Sprintf("level %d alone", lowest)
 	}
@@ -105,7 +105,7 @@ func (t *tables) Excludes(m *Member) *Refusal {
 	l, lowest, highest := t.Level(), max(1, m.Lowest), max(1, m.Highest)
 	if l.Number < lowest || l.Number > highest {
 		return &Refusal{Conflict, fmt.Sprintf("the catalog has level %d, and version %s of this node applies %s: start %s",
-			l.Number, cmp.Or(m.Version, "unknown"), span(lowest, highest), l.startable(lowest))}
+			l.Number, cmp.Or(m.Version, "unknown"), levelRange(lowest, highest), l.versionsThatApply(lowest))}
 	}
 
 	for other := range t.members.Records() {

@@ -99,7 +99,7 @@ func TestFormatLevel_isPartOfHashAndSnapshot(t *testing.T) {
 }
 
 // The error names the version that can apply the catalog's level.
-func TestFormatLevel_unknownOneIsRefusedWithTheNeededVersion(t *testing.T) {
+func TestFormatLevel_unknownLevelIsRefusedWithTheNeededVersion(t *testing.T) {
 	t.Parallel()
 	raised := newBook(t)
 	raised.s = future.New()

@@ -154,7 +154,7 @@ func (c *PutAccount) apply(t *txn) Result {
 		return refuse(Stale, "the account was changed meanwhile: try again")
 	}
 
-	if t.lastOwner(old) && (a.Role != RoleOwner || a.State != AccountActive) {
+	if t.isLastOwner(old) && (a.Role != RoleOwner || a.State != AccountActive) {
 		return refuse(Invalid, LastOwner)
 	}
 
@@ -188,8 +188,8 @@ func (t *txn) setAccount(a *User) {
 	t.emails.Set(a.Email, a.ID)
 }
 
-// lastOwner reports whether an account is the only active owner.
-func (s *State) lastOwner(a *User) bool {
+// isLastOwner reports whether an account is the only active owner.
+func (s *State) isLastOwner(a *User) bool {
 	if a.Role != RoleOwner || a.State != AccountActive {
 		return false
 	}
@@ -207,7 +207,7 @@ func (c *DeleteAccount) apply(t *txn) Result {
 		return refuse(NotFound, "there is no such account")
 	}
 
-	if t.lastOwner(a) {
+	if t.isLastOwner(a) {
 		return refuse(Invalid, LastOwner)
 	}
 

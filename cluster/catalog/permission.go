@@ -136,7 +136,7 @@ func (c *FinishRepoAccess) apply(t *txn) Result {
 	}
 
 	// A listing of a person came after the view that the difference was computed from.
-	site := t.site(name)
+	site := t.copySite(name)
 	if site.Listed > c.Seen {
 		return refuse(Stale, "what somebody may read was listed meanwhile: make the difference anew")
 	}
@@ -157,10 +157,10 @@ func (c *FinishRepoAccess) apply(t *txn) Result {
 	}
 	t.access.Set(c.Repo, &Access{Repo: c.Repo, Began: c.Fence, At: t.now, Partial: c.Partial, Readers: c.Readers})
 
-	if stale := bitmap(site.Stale); stale.Contains(c.Repo) {
+	if stale := sharedBitmap(site.Stale); stale.Contains(c.Repo) {
 		stale = stale.Clone()
 		stale.Remove(c.Repo)
-		site.Stale = bytesOf(stale)
+		site.Stale = encodeSet(stale)
 		t.sites.Set(site.Name, site)
 	}
 
@@ -190,18 +190,18 @@ func (t *txn) recordAccess(site, subject string, c *FinishRepoAccess, may bool) 
 	if c.Partial {
 		stored = &r.Extra
 	}
-	if bitmap(*stored).Contains(c.Repo) == may {
+	if sharedBitmap(*stored).Contains(c.Repo) == may {
 		return
 	}
 
-	set := bitmap(*stored).Clone()
+	set := sharedBitmap(*stored).Clone()
 	if may {
 		set.Add(c.Repo)
 	} else {
 		set.Remove(c.Repo)
 	}
 
-	*stored, r.Changed = bytesOf(set), t.index
+	*stored, r.Changed = encodeSet(set), t.index
 	t.putReader(&r)
 }
 
@@ -218,11 +218,11 @@ func (t *txn) putReader(r *Reader) {
 func (t *txn) forgetExtra(site string, repo RepoID) {
 	// ReadersAt returns a slice, so the table may change in the loop.
 	for _, old := range t.ReadersAt(site) {
-		if bitmap(old.Extra).Contains(repo) {
+		if sharedBitmap(old.Extra).Contains(repo) {
 			r := *old
-			set := bitmap(old.Extra).Clone()
+			set := sharedBitmap(old.Extra).Clone()
 			set.Remove(repo)
-			r.Extra, r.Changed = bytesOf(set), t.index
+			r.Extra, r.Changed = encodeSet(set), t.index
 			t.putReader(&r)
 		}
 	}
@@ -236,18 +236,18 @@ func (t *txn) forgetAccess(repo *Repo) {
 
 	// Remove the id from all readers, although it is never reused.
 	for _, old := range t.ReadersAt(name) {
-		if bitmap(old.Repos).Contains(repo.ID) {
+		if sharedBitmap(old.Repos).Contains(repo.ID) {
 			r := *old
-			set := bitmap(old.Repos).Clone()
+			set := sharedBitmap(old.Repos).Clone()
 			set.Remove(repo.ID)
-			r.Repos, r.Changed = bytesOf(set), t.index
+			r.Repos, r.Changed = encodeSet(set), t.index
 			t.putReader(&r)
 		}
 	}
 }
 
 func (c *FinishReaderAccess) apply(t *txn) Result {
-	add, remove, err := readSets(c.Add, c.Remove)
+	add, remove, err := decodeSetPair(c.Add, c.Remove)
 	if err != nil || c.Site == "" || badSubject(c.Subject) {
 		return refuse(Invalid, "the listing is malformed")
 	}
@@ -271,11 +271,11 @@ func (c *FinishReaderAccess) apply(t *txn) Result {
 	}
 
 	set, extra := c.mergeListing(t, &r, add, remove)
-	if !set.Equals(bitmap(r.Repos)) || !extra.Equals(bitmap(r.Extra)) {
-		r.Repos, r.Extra, r.Changed = bytesOf(set), bytesOf(extra), t.index
+	if !set.Equals(sharedBitmap(r.Repos)) || !extra.Equals(sharedBitmap(r.Extra)) {
+		r.Repos, r.Extra, r.Changed = encodeSet(set), encodeSet(extra), t.index
 		t.markListed(c.Site)
 	}
-	r.Began, r.At, r.Stale, r.Issue, r.Note = c.Fence, t.now, false, "", clip(c.Note)
+	r.Began, r.At, r.Stale, r.Issue, r.Note = c.Fence, t.now, false, "", clipText(c.Note)
 
 	// A successful listing also ends an earlier refusal.
 	t.readers.Set(key, &r)
@@ -292,7 +292,7 @@ func (c *FinishReaderAccess) mergeListing(t *txn, r *Reader, add, remove *roarin
 		return repo != nil && SiteOf(repo.ExternalID) == c.Site && (a == nil || a.Partial || a.Began < c.Fence)
 	}
 
-	set = bitmap(r.Repos).Clone()
+	set = sharedBitmap(r.Repos).Clone()
 	for it := add.Iterator(); it.HasNext(); {
 		if id := it.Next(); counts(id) {
 			set.Add(id)
@@ -305,8 +305,8 @@ func (c *FinishReaderAccess) mergeListing(t *txn, r *Reader, add, remove *roarin
 	}
 
 	// Partial answers from before this listing are obsolete.
-	extra = bitmap(r.Extra).Clone()
-	for it := bitmap(r.Extra).Iterator(); it.HasNext(); {
+	extra = sharedBitmap(r.Extra).Clone()
+	for it := sharedBitmap(r.Extra).Iterator(); it.HasNext(); {
 		if id := it.Next(); t.access.Get(id) == nil || t.access.Get(id).Began < c.Fence {
 			extra.Remove(id)
 		}
@@ -317,7 +317,7 @@ func (c *FinishReaderAccess) mergeListing(t *txn, r *Reader, add, remove *roarin
 // markListed records that a listing of a person has changed something at a site. A FinishRepoAccess
 // that was computed before is then refused.
 func (t *txn) markListed(name string) {
-	site := t.site(name)
+	site := t.copySite(name)
 	site.Listed = t.index
 	t.sites.Set(name, site)
 }
@@ -340,7 +340,7 @@ func (c *RefuseReader) apply(t *txn) Result {
 			Began:   c.Fence,
 			At:      t.now,
 			Changed: t.index,
-			Issue:   clip(c.Issue),
+			Issue:   clipText(c.Issue),
 		})
 		t.markListed(c.Site)
 	}
@@ -360,15 +360,15 @@ func (c *AgeAccess) apply(t *txn) Result {
 
 		name := SiteOf(repo.ExternalID)
 		if stale[name] == nil {
-			stale[name] = bitmap(t.site(name).Stale).Clone()
+			stale[name] = sharedBitmap(t.copySite(name).Stale).Clone()
 		}
 		stale[name].Add(id)
 	}
 
 	// Write each site once, however many repositories it has.
 	for name, set := range stale {
-		site := t.site(name)
-		site.Stale = bytesOf(set)
+		site := t.copySite(name)
+		site.Stale = encodeSet(set)
 		t.sites.Set(name, site)
 	}
 
@@ -384,21 +384,21 @@ func (c *AgeAccess) apply(t *txn) Result {
 // about them after the listing began.
 func (t *txn) ageListing(old *Reader) {
 	r := *old
-	set := bitmap(old.Repos).Clone()
-	for it := bitmap(old.Repos).Iterator(); it.HasNext(); {
+	set := sharedBitmap(old.Repos).Clone()
+	for it := sharedBitmap(old.Repos).Iterator(); it.HasNext(); {
 		id := it.Next()
 		if a := t.access.Get(id); a == nil || a.Partial || a.Began < old.Began {
 			set.Remove(id)
 		}
 	}
 
-	r.Stale, r.Repos, r.Changed = true, bytesOf(set), t.index
+	r.Stale, r.Repos, r.Changed = true, encodeSet(set), t.index
 	t.readers.Set(r.Key(), &r)
 	t.markListed(r.Site)
 }
 
-// site returns a copy of the record of a site, which the caller may change.
-func (t *tables) site(name string) *Site {
+// copySite returns a copy of the record of a site, which the caller may change.
+func (t *tables) copySite(name string) *Site {
 	if s := t.sites.Get(name); s != nil {
 		copied := *s
 		return &copied
@@ -419,9 +419,9 @@ func hasReader(_ *txn, subject string) bool {
 	return site != "" && !badSubject(name)
 }
 
-// bitmap decodes a set of a record. It shares the bytes: the caller must clone it before changing
+// sharedBitmap decodes a set of a record. It shares the bytes: the caller must clone it before changing
 // it.
-func bitmap(b []byte) *roaring.Bitmap {
+func sharedBitmap(b []byte) *roaring.Bitmap {
 	set := roaring.New()
 	if len(b) > 0 {
 		// Apply checked every stored set, so this one can be read.
@@ -432,8 +432,8 @@ func bitmap(b []byte) *roaring.Bitmap {
 	return set
 }
 
-// bytesOf encodes a set. Equal sets give equal bytes, and an empty set gives none.
-func bytesOf(set *roaring.Bitmap) []byte {
+// encodeSet encodes a set. Equal sets give equal bytes, and an empty set gives none.
+func encodeSet(set *roaring.Bitmap) []byte {
 	if set.IsEmpty() {
 		return nil
 	}
@@ -445,8 +445,8 @@ func bytesOf(set *roaring.Bitmap) []byte {
 	return b
 }
 
-// readSets decodes and checks the two sets of a command.
-func readSets(add, remove []byte) (*roaring.Bitmap, *roaring.Bitmap, error) {
+// decodeSetPair decodes and checks the two sets of a command.
+func decodeSetPair(add, remove []byte) (*roaring.Bitmap, *roaring.Bitmap, error) {
 	sets := [2]*roaring.Bitmap{roaring.New(), roaring.New()}
 	for i, b := range [][]byte{add, remove} {
 		if len(b) == 0 {

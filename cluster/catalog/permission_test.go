@@ -68,7 +68,7 @@ func (b *book) sees(account string) []RepoID {
 
 // For each person and repository, the complete observation that began last counts, whatever order
 // the observations end in. A simple map is the model.
-func TestPermissionAnswers_theCompleteOneThatBeganLastDecides(t *testing.T) {
+func TestPermissionAnswers_completeAnswerThatBeganLastDecides(t *testing.T) {
 	t.Parallel()
 	const people, repos = 3, 5
 	type cell struct{ person, repo int }
@@ -176,7 +176,7 @@ func (b *book) endOfPerson(ids []RepoID, subject string, fence uint64, saw []boo
 		}
 	}
 	c := &FinishReaderAccess{Site: hSite, Subject: subject, Fence: fence,
-		Add: bytesOf(roaring.AndNot(set, r.Complete())), Remove: bytesOf(roaring.AndNot(r.Complete(), set))}
+		Add: encodeSet(roaring.AndNot(set, r.Complete())), Remove: encodeSet(roaring.AndNot(r.Complete(), set))}
 	if r != nil {
 		c.Instead = r.Changed
 	}
@@ -297,7 +297,7 @@ func TestPermissionSync_oneNodeProtectsTheCluster(t *testing.T) {
 }
 
 // An observation that may miss readers adds readers, until a complete one replaces it.
-func TestPermissionAnswers_partialOnesRemoveNoReader(t *testing.T) {
+func TestPermissionAnswers_partialAnswersRemoveNoReader(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 2)
 	partial := func(fence uint64, add, remove []string) {
@@ -355,7 +355,7 @@ func TestPermissionAnswers_unchangedReadersAreNotWritten(t *testing.T) {
 func TestHostAccess_needsAnIdentityProvider(t *testing.T) {
 	t.Parallel()
 	b, repos := observed(t, 1)
-	b.do(&FinishReaderAccess{Site: hSite, Subject: "p0", Fence: b.begin(JobAccountSync, ReaderKey(hSite, "p0")), Add: bytesOf(roaring.BitmapOf(repos[0]))})
+	b.do(&FinishReaderAccess{Site: hSite, Subject: "p0", Fence: b.begin(JobAccountSync, ReaderKey(hSite, "p0")), Add: encodeSet(roaring.BitmapOf(repos[0]))})
 	if got := b.sees("ann"); !slices.Equal(got, repos) {
 		t.Fatalf("with the provider ann sees %v, want %v", got, repos)
 	}

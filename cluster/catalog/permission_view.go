@@ -161,12 +161,12 @@ func (v *View) hostAccessAt(x *Identity, site string) hostAccess {
 	return hostAccess{site, v.readers.Get(ReaderKey(site, x.Subject)), v.sites.Get(site)}
 }
 
-// repos returns the repositories that a person may read, by observations that still count.
-func (r *hostAccess) repos() *roaring.Bitmap {
+// readableRepos returns the repositories that a person may read, by observations that still count.
+func (r *hostAccess) readableRepos() *roaring.Bitmap {
 	if r.reader == nil {
 		return roaring.New()
 	}
-	set, extra := bitmap(r.reader.Repos).Clone(), bitmap(r.reader.Extra).Clone()
+	set, extra := sharedBitmap(r.reader.Repos).Clone(), sharedBitmap(r.reader.Extra).Clone()
 
 	if r.siteState == nil {
 		return roaring.Or(set, extra)
@@ -174,7 +174,7 @@ func (r *hostAccess) repos() *roaring.Bitmap {
 
 	// The last answers about the readers of stale repositories are too old. Complete ones count only
 	// if a listing of the person is newer.
-	stale := bitmap(r.siteState.Stale)
+	stale := sharedBitmap(r.siteState.Stale)
 	if r.reader.Began == 0 || r.reader.Stale {
 		set.AndNot(stale)
 	}
@@ -234,7 +234,7 @@ func (v *View) EndedAccess(site string) *roaring.Bitmap {
 	if s == nil {
 		return roaring.New()
 	}
-	return bitmap(s.Stale)
+	return sharedBitmap(s.Stale)
 }
 
 // Reader returns what a code host says of a person, or nil.
@@ -245,7 +245,7 @@ func (v *View) Readers() iter.Seq[*Reader] { return v.readers.Records() }
 
 // May reports whether complete observations let a person read a repository, and whether others do.
 func (r *Reader) May(repo RepoID) (complete, extra bool) {
-	return bitmap(r.Repos).Contains(repo), bitmap(r.Extra).Contains(repo)
+	return sharedBitmap(r.Repos).Contains(repo), sharedBitmap(r.Extra).Contains(repo)
 }
 
 // Complete returns what complete observations let a person read. The set shares bytes with the
@@ -254,5 +254,5 @@ func (r *Reader) Complete() *roaring.Bitmap {
 	if r == nil {
 		return roaring.New()
 	}
-	return bitmap(r.Repos)
+	return sharedBitmap(r.Repos)
 }

@@ -181,7 +181,7 @@ func drawAccess(rng *rand.Rand, v *View, node string) Command {
 			c.Instead, c.Remove = r.Changed, r.Repos
 		}
 		if rng.IntN(4) > 0 {
-			c.Add = bytesOf(roaring.BitmapOf(rng.Uint32N(20), rng.Uint32N(20)))
+			c.Add = encodeSet(roaring.BitmapOf(rng.Uint32N(20), rng.Uint32N(20)))
 		}
 		return c
 	}
@@ -486,7 +486,7 @@ func checkTables(t *testing.T, s *State) {
 	}
 	for h := range v.Holdings() {
 		tx := txn{State: s}
-		if !tx.isNeeded(h.Key) || len(h.Nodes) == 0 || !slices.IsSorted(h.Nodes) {
+		if !tx.isFileNeeded(h.Key) || len(h.Nodes) == 0 || !slices.IsSorted(h.Nodes) {
 			t.Errorf("holding %+v of something that nobody needs", h)
 		}
 	}
@@ -570,7 +570,7 @@ func (m *model) step(op string, index, fence uint64) (ok bool) {
 	return true
 }
 
-func TestJobCommands_equalASimpleModel(t *testing.T) {
+func TestJobCommands_leaveTheSameJobsAsASimpleModel(t *testing.T) {
 	t.Parallel()
 	states := map[JobState]string{JobWaiting: "waiting", JobRunning: "running", JobBackoff: "backoff", JobDone: "done", JobFailed: "failed"}
 	ops := []string{"enqueue", "urgent", "grant", "grant", "grant", "good", "bad", "hopeless", "release", "revoke", "revoke", "cancel"}

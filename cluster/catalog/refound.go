@@ -67,7 +67,7 @@ func (t *txn) refoundMembers(node string) (removed []string) {
 	}
 
 	if t.members.Get(node) == nil {
-		// It was never started. Its first start has a later epoch than this one.
+		// The new member was never started. Its first start has a later epoch than this one.
 		(&PutMember{Member{ID: node, Epoch: NewEpoch(1, 0), Lowest: t.build.Lowest, Highest: t.build.Highest()}}).apply(t)
 		m := *t.members.Get(node)
 		m.Permissions = protection

@@ -31,7 +31,7 @@ func TestRestore_endsSessionsAndAccessThatMayHaveBeenRevoked(t *testing.T) {
 	token := HostToken{Provider: hProvider, Subject: "p0", Site: hSite, Sealed: []byte("sealed")}
 	b.do(&PutHostToken{Token: token, Account: "ann"})
 	fence := b.begin(JobAccountSync, ReaderKey(hSite, "p0"))
-	may := bytesOf(roaring.BitmapOf(repos[0]))
+	may := encodeSet(roaring.BitmapOf(repos[0]))
 	b.do(&FinishReaderAccess{Site: hSite, Subject: "p0", Fence: fence, Add: may})
 	fence = b.begin(JobRepoSync, RepoSubject(repos[1]))
 	b.do(&FinishRepoAccess{Repo: repos[1], Fence: fence, Seen: b.index, Readers: 1, Add: []string{"p0"}})

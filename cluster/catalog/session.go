@@ -56,8 +56,8 @@ const (
 	maxAgentText  = 300
 )
 
-// mistake returns why a session is malformed, or "".
-func (s *Session) mistake(now time.Time) string {
+// malformedReason returns why a session is malformed, or "".
+func (s *Session) malformedReason(now time.Time) string {
 	switch {
 	case s.ID == "" || len(s.ID) > 64 || len(s.Hash) != keyHashLen || s.Account == "" && s.Key == "":
 		return "the session is malformed"
@@ -71,7 +71,7 @@ func (s *Session) mistake(now time.Time) string {
 
 func (c *PutSession) apply(t *txn) Result {
 	s := c.Session
-	if why := s.mistake(t.now); why != "" {
+	if why := s.malformedReason(t.now); why != "" {
 		return refuse(Invalid, why)
 	}
 

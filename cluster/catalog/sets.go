@@ -45,8 +45,8 @@ type setKey struct {
 // computed from scratch.
 const maxGenerations = 8
 
-// next returns the generation after this one, without changes yet.
-func (x *sets) next() *sets {
+// nextGeneration returns the generation after this one, without changes yet.
+func (x *sets) nextGeneration() *sets {
 	old := x.current
 	m := &setGeneration{before: old, changed: roaring.New()}
 
@@ -90,7 +90,7 @@ func (m *setGeneration) cutChain() {
 // corrected before their next use.
 func (s *State) repoChanged(id RepoID) {
 	if s.shared {
-		s.sets, s.shared = s.sets.next(), false
+		s.sets, s.shared = s.sets.nextGeneration(), false
 	}
 	m := s.sets.current
 	if m.before == nil {
@@ -112,11 +112,11 @@ func (s *State) allChanged() { s.sets, s.shared = newSets(), false }
 // the permission setting. The function condition is called if the set must be computed, and must
 // not call Kept. The caller must not change the set.
 func (v *View) CachedSet(name string, condition func() func(*Repo) bool) *roaring.Bitmap {
-	return v.sets.current.set(v, setKey{name, v.PermissionSync()}, condition)
+	return v.sets.current.getOrCompute(v, setKey{name, v.PermissionSync()}, condition)
 }
 
-// set returns a cached set, or computes it.
-func (m *setGeneration) set(v *View, k setKey, condition func() func(*Repo) bool) *roaring.Bitmap {
+// getOrCompute returns a cached set, or computes it.
+func (m *setGeneration) getOrCompute(v *View, k setKey, condition func() func(*Repo) bool) *roaring.Bitmap {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if set := m.byKey[k]; set != nil {
@@ -124,7 +124,7 @@ func (m *setGeneration) set(v *View, k setKey, condition func() func(*Repo) bool
 	}
 
 	holds := condition()
-	set := m.fromBefore(v, k, holds)
+	set := m.updateFromEarlier(v, k, holds)
 	if set == nil {
 		set = v.reposWhere(holds)
 	}
@@ -136,9 +136,9 @@ func (m *setGeneration) set(v *View, k setKey, condition func() func(*Repo) bool
 	return set
 }
 
-// fromBefore computes a set from the newest earlier generation that has it, or returns nil. The
+// updateFromEarlier computes a set from the newest earlier generation that has it, or returns nil. The
 // caller holds the lock; generations are locked from newest to oldest.
-func (m *setGeneration) fromBefore(v *View, k setKey, holds func(*Repo) bool) *roaring.Bitmap {
+func (m *setGeneration) updateFromEarlier(v *View, k setKey, holds func(*Repo) bool) *roaring.Bitmap {
 	changed := roaring.New()
 	for before, more := m.before, m.changed; before != nil; {
 		changed.Or(more)

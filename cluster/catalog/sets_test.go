@@ -11,7 +11,7 @@ import (
 
 // Cached sets equal those that a walk over all repositories gives, whichever sets were used between
 // the changes.
-func TestCachedSet_equalsAWalkOverAllRepositories(t *testing.T) {
+func TestCachedSet_equalsACountOverAllRepositories(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 5))

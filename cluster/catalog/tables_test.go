@@ -53,7 +53,7 @@ func gadgetRow() (tableRow, func(*tables) *tree.Table[string, gadget]) {
 	return tableOf(200, "gadget", at, func(g *gadget) string { return g.Name }, nil), at
 }
 
-func TestTable_needsOnlyARow(t *testing.T) {
+func TestNewTable_needsOnlyARow(t *testing.T) {
 	t.Parallel()
 	row, at := gadgetRow()
 	rows := append(slices.Clone(tableRows), row)

@@ -32,8 +32,8 @@ type parsed struct {
 // providerHost is the code host behind an identity provider.
 type providerHost struct{ site, address string }
 
-// text returns the plain text of the configuration.
-func (p *parsed) text() ([]byte, error) {
+// configText returns the plain text of the configuration.
+func (p *parsed) configText() ([]byte, error) {
 	box, sealed := sealedBox(p.raw)
 	switch {
 	case !sealed:
@@ -64,7 +64,7 @@ func (v *View) Config() *Config { return v.config }
 func (v *View) File() *config.File {
 	p := v.parsed
 	p.once.Do(func() {
-		text, err := p.text()
+		text, err := p.configText()
 		if p.err = err; len(text) > 0 {
 			p.file, p.err = config.Parse(text)
 		}
@@ -94,7 +94,7 @@ func hostsOf(file *config.File) (all []providerHost) {
 
 // FileText returns the plain text of the configuration in force, including its secrets. It fails if
 // the key to it is missing.
-func (v *View) FileText() ([]byte, error) { return v.parsed.text() }
+func (v *View) FileText() ([]byte, error) { return v.parsed.configText() }
 
 // FileError returns why this version cannot read the configuration in force, or nil.
 func (v *View) FileError() error {

@@ -158,10 +158,10 @@ func (c *LinkIdentity) apply(t *txn) Result {
 		return refuse(NotFound, "the link was used or has ended")
 	}
 
-	if r := t.linkable(&c.Identity); r != nil {
+	if r := t.linkRefusal(&c.Identity); r != nil {
 		return Result{Err: r}
 	}
-	if c.ByEmail && !c.mayByEmail(t, a) {
+	if c.ByEmail && !c.mayLinkByEmail(t, a) {
 		return refuse(Conflict, "the account cannot be found by this address")
 	}
 
@@ -180,8 +180,8 @@ func (c *LinkIdentity) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-// mayByEmail reports whether a proven address is enough to link the account.
-func (c *LinkIdentity) mayByEmail(t *txn, a *User) bool {
+// mayLinkByEmail reports whether a proven address is enough to link the account.
+func (c *LinkIdentity) mayLinkByEmail(t *txn, a *User) bool {
 	if !c.Proven || a.Unproven || c.Identity.Email != a.Email {
 		return false
 	}
@@ -190,8 +190,8 @@ func (c *LinkIdentity) mayByEmail(t *txn, a *User) bool {
 	})
 }
 
-// linkable returns why an identity cannot be linked to its account, or nil.
-func (t *txn) linkable(x *Identity) *Refusal {
+// linkRefusal returns why an identity cannot be linked to its account, or nil.
+func (t *txn) linkRefusal(x *Identity) *Refusal {
 	switch {
 	case x.Provider == "" || x.Subject == "" || strings.ContainsRune(x.Provider+x.Subject, 0):
 		return &Refusal{Invalid, "the identity is malformed"}
@@ -254,7 +254,7 @@ func (c *Join) apply(t *txn) Result {
 		return refuse(Conflict, "there is such an account already")
 	}
 
-	if r := t.linkable(&c.Identity); r != nil {
+	if r := t.linkRefusal(&c.Identity); r != nil {
 		return Result{Err: r}
 	}
 	pending := func(a *User) bool { return a.State == AccountPending }

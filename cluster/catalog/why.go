@@ -55,13 +55,13 @@ func (v *View) whyOpen(r *Repo) []Reason {
 		return []Reason{{Kind: "open", Sees: true, Text: text}}
 	}
 
-	names := closing(r, enforced)
+	names := closingConnections(r, enforced)
 	return []Reason{{Kind: "closed", Connections: names, Text: "It is not open to everybody: permissions are enforced by " + strings.Join(names, ", ") + "."}}
 }
 
-// closing returns the connections of a repository that enforce permissions. One that the
+// closingConnections returns the connections of a repository that enforce permissions. One that the
 // configuration does not name counts, too.
-func closing(r *Repo, enforced map[string]enforcement) (names []string) {
+func closingConnections(r *Repo, enforced map[string]enforcement) (names []string) {
 	for _, c := range r.Connections {
 		if e, known := enforced[c.Name]; !known || e.private {
 			names = append(names, c.Name)
@@ -132,7 +132,7 @@ func (v *View) whyListed(person string, x hostAccess, r *Repo) Reason {
 
 	// Each list was asked with its own token: the person's, or a connection's.
 	byPerson := Reason{Kind: "host_by_person"}
-	byRepo := Reason{Kind: "host_by_repository", At: access.At, Connections: closing(r, v.enforcements())}
+	byRepo := Reason{Kind: "host_by_repository", At: access.At, Connections: closingConnections(r, v.enforcements())}
 	if x.reader == nil {
 		byPerson.At, byPerson.Text = access.At, x.site+" has not said yet what "+person+" may read."
 		return byPerson
@@ -149,7 +149,7 @@ func (v *View) whyListed(person string, x hostAccess, r *Repo) Reason {
 
 	// Use the same set as Visible: a reason must not promise more.
 	switch {
-	case x.repos().Contains(r.ID):
+	case x.readableRepos().Contains(r.ID):
 		because.Sees, because.Text = true, because.Text+"."
 	case complete || extra:
 		because.Text += ", but that answer is too old to count: there was no good one since."

@@ -88,7 +88,7 @@ func TestWhyVisible_namesPersonAndConnection(t *testing.T) {
 	say(ids[1], "bitbucket:h.example.com lists annie (p0) as a reader of it, asked with the token of host.", "host")
 
 	fence := b.begin(JobAccountSync, ReaderKey(hSite, "p0"))
-	list := bytesOf(roaring.BitmapOf(ids...))
+	list := encodeSet(roaring.BitmapOf(ids...))
 	b.do(&FinishReaderAccess{Site: hSite, Subject: "p0", Fence: fence, Instead: b.s.View().Reader(hSite, "p0").Changed, Remove: list, Note: "without the organisations acme"})
 	say(ids[0], "bitbucket:h.example.com names it neither among what annie (p0) may read, nor annie (p0) among its readers. Its last list of the person's was not whole: without the organisations acme")
 }

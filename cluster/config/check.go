@@ -203,7 +203,7 @@ func (c *checker) checkModel(path string, m Model) {
 	}
 
 	for _, part := range []struct{ name, value string }{{"region", m.Region}, {"resourceName", m.ResourceName}} {
-		if err := wantLabel(part.value); err != nil {
+		if err := requireLabel(part.value); err != nil {
 			c.report(childPath(path, part.name), "%s", err)
 		}
 	}

@@ -56,7 +56,7 @@ type decoder struct {
 	errs Errors
 }
 
-// asObject returns v as an object, or nil if it is none.
+// asObject returns v as an object, or nil if v has another type.
 func asObject(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
@@ -194,7 +194,7 @@ func (d *decoder) decodeConnection(name string, v any) {
 	c := newConnection(Kind(kind))
 	d.decodeInto(v, path, c)
 
-	// Defaults that depend on other properties of the file.
+	// Set the defaults that depend on other properties of the file.
 	switch c := c.(type) {
 	case *GitLab:
 		if c.WebURL == "" {

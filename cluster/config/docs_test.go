@@ -8,7 +8,7 @@ import (
 )
 
 // The example on the page about sign-in is valid, and all of it works.
-func TestSignInPage_exampleConfigurationWorks(t *testing.T) {
+func TestSignInPage_exampleConfigurationParsesWithoutWarnings(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/how-to/sign-in.md")
 	if err != nil {
@@ -26,7 +26,7 @@ func TestSignInPage_exampleConfigurationWorks(t *testing.T) {
 }
 
 // The examples on the pages about code hosts are valid and give no warning.
-func TestHostPages_exampleConfigurationsAreValid(t *testing.T) {
+func TestHostPages_exampleConfigurationsParseWithoutWarnings(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../docs/hosts/*.md")
 	if err != nil || len(pages) < 6 {

@@ -81,10 +81,10 @@ func (e *Effects) addUnsafe(path, why string) { e.Unsafe = append(e.Unsafe, Erro
 
 const openAccess = "Everybody who reaches the API can read all indexed code, without a key."
 
-// addOverride adds an override to those that work or that have no effect.
+// addOverride adds an override to those that work or that have no effect, and maybe to the unsafe ones.
 func (e *Effects) addOverride(o Override) {
 	path := childPath("environmentOverrides", o.Name)
-	if why := withoutEffect(o.Name); why != "" {
+	if why := whyNoEffect(o.Name); why != "" {
 		e.None = append(e.None, Error{path, why})
 		return
 	}

@@ -149,8 +149,8 @@ func TestOverrides_takeEffectOrGiveAWarning(t *testing.T) {
 func TestUnreadVariables_eachHasAnExplanation(t *testing.T) {
 	t.Parallel()
 	for _, name := range Unread() {
-		if why := WhyUnread(name); !strings.HasPrefix(why, "It has no effect: ") || withoutEffect(name) != why {
-			t.Errorf("%s: %q, %q", name, why, withoutEffect(name))
+		if why := WhyUnread(name); !strings.HasPrefix(why, "It has no effect: ") || whyNoEffect(name) != why {
+			t.Errorf("%s: %q, %q", name, why, whyNoEffect(name))
 		}
 	}
 	if why := WhyUnread("PERMISSION_SYNC_ENABLED"); why != "" {

@@ -16,12 +16,12 @@ func fittingPart(tree any, errs Errors) any {
 			return tree
 		}
 
-		bad := map[string]bool{}
+		badPaths := map[string]bool{}
 		for _, e := range errs {
-			bad[e.Path] = true
+			badPaths[e.Path] = true
 		}
 
-		tree = withoutBad(tree, "", bad)
+		tree = withoutBadValues(tree, "", badPaths)
 		if tree == nil {
 			return nil
 		}
@@ -31,11 +31,11 @@ func fittingPart(tree any, errs Errors) any {
 	return nil
 }
 
-// withoutBad returns a copy of the value at a path, without bad values. A list with a bad element and
+// withoutBadValues returns a copy of the value at a path, without bad values. A list with a bad element and
 // an object that lacks a required property are removed as a whole. It returns nil for a value that
 // is removed.
-func withoutBad(v any, path string, bad map[string]bool) any {
-	if bad[path] {
+func withoutBadValues(v any, path string, badPaths map[string]bool) any {
+	if badPaths[path] {
 		return nil
 	}
 
@@ -43,13 +43,13 @@ func withoutBad(v any, path string, bad map[string]bool) any {
 	case map[string]any:
 		out := make(map[string]any, len(n))
 		for name, value := range n {
-			if kept := withoutBad(value, childPath(path, name), bad); kept != nil {
+			if kept := withoutBadValues(value, childPath(path, name), badPaths); kept != nil {
 				out[name] = kept
 			}
 		}
 
 		// Remove the object if it lacks a required property.
-		for missing := range bad {
+		for missing := range badPaths {
 			if name, ok := propertyName(missing, path); ok && n[name] == nil {
 				return nil
 			}
@@ -59,7 +59,7 @@ func withoutBad(v any, path string, bad map[string]bool) any {
 	case []any:
 		out := make([]any, len(n))
 		for i, value := range n {
-			if out[i] = withoutBad(value, item(path, i), bad); out[i] == nil {
+			if out[i] = withoutBadValues(value, item(path, i), badPaths); out[i] == nil {
 				return nil // a shorter list would change the indexes of the others
 			}
 		}

@@ -25,8 +25,8 @@ func Parse(data []byte) (*File, error) {
 		return nil, errs
 	}
 
-	// Find duplicates and huge numbers in the parsed text: the tree loses duplicates, and huge
-	// findHugeNumbers would be slow.
+	// Find duplicates and huge numbers in the parsed text: the tree loses duplicates, and
+	// huge numbers would be slow to convert.
 	tree, unfit := toPlain(root), findHugeNumbers(root)
 	unfit = append(unfit, withNewPaths(validate(tree), unfit)...)
 	errs = append(findDuplicates(root), unfit...)
@@ -60,11 +60,11 @@ func parseText(data []byte) (*hujson.Value, Errors) {
 	case len(bytes.TrimSpace(data)) == 0:
 		return nil, whole("The file is empty; write {} for a configuration without anything.")
 	case !utf8.Valid(data):
-		line := 1 + bytes.Count(data[:invalidAt(data)], []byte("\n"))
+		line := 1 + bytes.Count(data[:firstInvalidByte(data)], []byte("\n"))
 		return nil, whole("Line %d is not UTF-8; save the file in that encoding.", line)
 	}
 
-	if line := tooDeep(data); line > 0 {
+	if line := lineNestedTooDeep(data); line > 0 {
 		return nil, whole("Line %d: values are nested more than %d deep.", line, maxDepth)
 	}
 
@@ -81,8 +81,8 @@ func parseText(data []byte) (*hujson.Value, Errors) {
 	return &v, nil
 }
 
-// invalidAt returns the offset of the first byte that is not UTF-8.
-func invalidAt(data []byte) int {
+// firstInvalidByte returns the offset of the first byte that is not UTF-8.
+func firstInvalidByte(data []byte) int {
 	for i := 0; i < len(data); {
 		r, n := utf8.DecodeRune(data[i:])
 		if r == utf8.RuneError && n == 1 {
@@ -93,9 +93,9 @@ func invalidAt(data []byte) int {
 	return len(data)
 }
 
-// tooDeep returns the line on which brackets nest deeper than maxDepth, or 0. It runs before the
+// lineNestedTooDeep returns the line on which brackets nest deeper than maxDepth, or 0. It runs before the
 // parser, which recurses for each level and could exhaust its stack.
-func tooDeep(data []byte) int {
+func lineNestedTooDeep(data []byte) int {
 	line, depth := 1, 0
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; c {

@@ -181,7 +181,7 @@ func fate(text, path string) string {
 
 // Each property of each form of a connection, context, model, provider, app and setting has its outcome in
 // testdata/properties.txt. So does each kind of mistake: nothing is ignored without a word.
-func TestProperties_haveTheOutcomesOfTheTable(t *testing.T) {
+func TestConfigProperties_haveTheOutcomesInPropertiesTxt(t *testing.T) {
 	t.Parallel()
 	definitions := schemaTree()["definitions"].(map[string]any)
 	var rows []string

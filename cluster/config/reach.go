@@ -40,18 +40,18 @@ func Reaches(data []byte, f *File) []Reach {
 	for _, c := range f.Connections {
 		if git, ok := c.(*Git); ok {
 			if dir, ok := git.Directory(); ok {
-				r.out = append(r.out, Reach{Path: childPath("connections", c.Shared().Name) + ".url", Root: dir})
+				r.reaches = append(r.reaches, Reach{Path: childPath("connections", c.Shared().Name) + ".url", Root: dir})
 			}
 		}
 	}
-	return r.out
+	return r.reaches
 }
 
 // reaching collects the result of Reaches.
 type reaching struct {
-	f    *File
-	root map[string]any
-	out  []Reach
+	f       *File
+	root    map[string]any
+	reaches []Reach
 }
 
 // collectSection collects the references in the items of a top-level property.
@@ -81,11 +81,11 @@ func (r *reaching) collectReferences(path, key string, v any, target string) {
 		text, isText := v.(string)
 		if isText && !open && (name == "env" || name == "googleCloudSecret" || name == "cloudSecret") {
 			use := Reach{Path: path, Secret: text, Target: target}
-			// Browsers see a client's id, but not its secret. So distinguish the two.
+			// Browsers see a client's id, but not its secret. So distinguish id and secret.
 			if strings.HasPrefix(path, "identityProviders") {
 				use.Use = key
 			}
-			r.out = append(r.out, use)
+			r.reaches = append(r.reaches, use)
 			continue
 		}
 		r.collectReferences(childPath(path, name), name, v, target)
@@ -143,7 +143,7 @@ func (r *reaching) collectImplied(path string, m Model) {
 	for _, name := range m.Variables() {
 		written := slices.ContainsFunc(r.f.Overrides, func(o Override) bool { return o.Name == name && o.Token == nil })
 		if !written {
-			r.out = append(r.out, Reach{Path: path, Secret: name, Target: target})
+			r.reaches = append(r.reaches, Reach{Path: path, Secret: name, Target: target})
 		}
 	}
 }

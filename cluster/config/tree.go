@@ -33,7 +33,7 @@ func toPlain(v *hujson.Value) any {
 		return l.String()
 	case '0':
 		if !isSaneNumber(l.String()) {
-			return json.Number("1") // numbers has already rejected it
+			return json.Number("1") // findHugeNumbers has already rejected it
 		}
 		return shortestNumber(l.String())
 

@@ -23,20 +23,20 @@ type Variable struct {
 // file. If it were ignored, the default could open what someone wanted to close.
 var variables = []Variable{
 	// People and their rights.
-	{"AUTH_CREDENTIALS_LOGIN_ENABLED", wantFlag, "false: nobody signs in by password"},
-	{"AUTH_URL", readBy(BaseURL), "prefix of every link of a node without --base-url"},
-	{"AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING", wantFlag, "false: no e-mail address leads to an account that was there before"},
+	{"AUTH_CREDENTIALS_LOGIN_ENABLED", requireFlag, "false: nobody signs in by password"},
+	{"AUTH_URL", checkByParsing(BaseURL), "prefix of every link of a node without --base-url"},
+	{"AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING", requireFlag, "false: no e-mail address leads to an account that was there before"},
 	{"AUTH_EE_GCP_IAP_AUDIENCE", anyText, "the audience of AUTH_EE_GCP_IAP_ENABLED"},
-	{"AUTH_EE_GCP_IAP_ENABLED", wantFlag, "true: people come in through Google's proxy"},
-	{"AUTH_SESSION_MAX_AGE_SECONDS", wantSeconds, "a session ends after so long without use"},
-	{"AUTH_SESSION_UPDATE_AGE_SECONDS", wantSeconds, "how often the use of a session is noted"},
-	{"DISABLE_API_KEY_CREATION_FOR_NON_OWNER_USERS", wantFlag, "true: members make no API keys"},
-	{"DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS", wantFlag, "true: keys of members are refused"},
-	{"FORCE_ENABLE_ANONYMOUS_ACCESS", wantBool, "true: people without a key may search"},
-	{"REQUIRE_APPROVAL_NEW_MEMBERS", wantFlag, "false: new people are active at once"},
+	{"AUTH_EE_GCP_IAP_ENABLED", requireFlag, "true: people come in through Google's proxy"},
+	{"AUTH_SESSION_MAX_AGE_SECONDS", requireSeconds, "a session ends after so long without use"},
+	{"AUTH_SESSION_UPDATE_AGE_SECONDS", requireSeconds, "how often the use of a session is noted"},
+	{"DISABLE_API_KEY_CREATION_FOR_NON_OWNER_USERS", requireFlag, "true: members make no API keys"},
+	{"DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS", requireFlag, "true: keys of members are refused"},
+	{"FORCE_ENABLE_ANONYMOUS_ACCESS", requireBool, "true: people without a key may search"},
+	{"REQUIRE_APPROVAL_NEW_MEMBERS", requireFlag, "false: new people are active at once"},
 	{"SHOAL_ALLOWED_EMAIL_DOMAINS", anyText, "domains of new people, separated by commas"},
-	{"SHOAL_MAX_PERMISSION_AGE", readBy(PermissionAge), "signed-in requests are refused after so long without a leader; 0 never"},
-	{"SHOAL_OPERATOR_SOCKET", wantBool, "false: commands on the node's host need a key"},
+	{"SHOAL_MAX_PERMISSION_AGE", checkByParsing(PermissionAge), "signed-in requests are refused after so long without a leader; 0 never"},
+	{"SHOAL_OPERATOR_SOCKET", requireBool, "false: commands on the node's host need a key"},
 
 	// Letters with links to sign in.
 	{"EMAIL_FROM_ADDRESS", anyText, "the address that letters with links come from"},
@@ -44,33 +44,33 @@ var variables = []Variable{
 	{"SMTP_HOST", anyText, "the mail server, in place of a URL"},
 	{"SMTP_PASSWORD", anyText, "the password at the mail server"},
 	{"SMTP_PASSWORD_FILE", anyText, "a file with that password, read for each letter"},
-	{"SMTP_PORT", wantCount, "the port of SMTP_HOST, 587 without it; 465 means TLS from the first byte"},
+	{"SMTP_PORT", requireCount, "the port of SMTP_HOST, 587 without it; 465 means TLS from the first byte"},
 	{"SMTP_USERNAME", anyText, "the user at the mail server"},
 
 	// Permissions and the audit.
-	{"EXPERIMENT_EE_PERMISSION_SYNC_ENABLED", wantBool, "the former name of PERMISSION_SYNC_ENABLED"},
-	{"PERMISSION_SYNC_ENABLED", wantBool, "true: code hosts say who may see what"},
-	{"SHOAL_AUDIT_DISK_MB", readBy(AuditDisk), "most disk for accesses in the audit, in MB"},
-	{"SHOAL_AUDIT_QUERIES", readBy(AuditQueries), "what the audit keeps of queries"},
-	{"SOURCEBOT_EE_AUDIT_LOGGING_ENABLED", wantBool, "false: no accesses in the audit"},
-	{"SOURCEBOT_EE_AUDIT_RETENTION_DAYS", readBy(AuditDays), "accesses in the audit are kept so many days; 0 for ever"},
+	{"EXPERIMENT_EE_PERMISSION_SYNC_ENABLED", requireBool, "the former name of PERMISSION_SYNC_ENABLED"},
+	{"PERMISSION_SYNC_ENABLED", requireBool, "true: code hosts say who may see what"},
+	{"SHOAL_AUDIT_DISK_MB", checkByParsing(AuditDisk), "most disk for accesses in the audit, in MB"},
+	{"SHOAL_AUDIT_QUERIES", checkByParsing(AuditQueries), "what the audit keeps of queries"},
+	{"SOURCEBOT_EE_AUDIT_LOGGING_ENABLED", requireBool, "false: no accesses in the audit"},
+	{"SOURCEBOT_EE_AUDIT_RETENTION_DAYS", checkByParsing(AuditDays), "accesses in the audit are kept so many days; 0 for ever"},
 
 	// Agents and chat.
-	{"OAUTH_ACCESS_TOKEN_TTL_SECONDS", readBy(AccessTokenLife), "how long an access token of an agent is good"},
-	{"OAUTH_AUTHORIZATION_CODE_TTL_SECONDS", readBy(CodeLife), "how long an authorization code is good"},
-	{"OAUTH_REFRESH_TOKEN_TTL_SECONDS", readBy(RefreshTokenLife), "how long a refresh token is good"},
-	{"SHOAL_ASK_RETENTION_DAYS", readBy(ThreadDays), "threads go so many days after their last change"},
-	{"SHOAL_OAUTH_CIMD", wantSwitch, "off: no clients that name themselves by an address"},
+	{"OAUTH_ACCESS_TOKEN_TTL_SECONDS", checkByParsing(AccessTokenLife), "how long an access token of an agent is good"},
+	{"OAUTH_AUTHORIZATION_CODE_TTL_SECONDS", checkByParsing(CodeLife), "how long an authorization code is good"},
+	{"OAUTH_REFRESH_TOKEN_TTL_SECONDS", checkByParsing(RefreshTokenLife), "how long a refresh token is good"},
+	{"SHOAL_ASK_RETENTION_DAYS", checkByParsing(ThreadDays), "threads go so many days after their last change"},
+	{"SHOAL_OAUTH_CIMD", requireSwitch, "off: no clients that name themselves by an address"},
 	{"SHOAL_OAUTH_CLIENT_HOSTS", anyText, "hosts whose clients may ask people for access, separated by commas"},
-	{"SHOAL_OAUTH_REFRESH_GRACE", readBy(RefreshGrace), "how long the former refresh token is good after a new one"},
-	{"SOURCEBOT_CHAT_MAX_STEP_COUNT", wantCount, "most steps of an answer"},
+	{"SHOAL_OAUTH_REFRESH_GRACE", checkByParsing(RefreshGrace), "how long the former refresh token is good after a new one"},
+	{"SOURCEBOT_CHAT_MAX_STEP_COUNT", requireCount, "most steps of an answer"},
 
 	// Watches.
 	{"SHOAL_WATCH_RECEIVERS", anyText, "any: webhooks of watches may go to private addresses, and without TLS"},
 
 	// Indexing and searching.
-	{"ALWAYS_INDEX_FILE_PATTERNS", wantGlobs, "globs of files that are indexed whatever their size, separated by commas"},
-	{"DEFAULT_MAX_MATCH_COUNT", wantCount, "how many matches a page of results asks for"},
+	{"ALWAYS_INDEX_FILE_PATTERNS", requireGlobs, "globs of files that are indexed whatever their size, separated by commas"},
+	{"DEFAULT_MAX_MATCH_COUNT", requireCount, "how many matches a page of results asks for"},
 
 	// Traces of searches.
 	{"OTEL_EXPORTER_OTLP_ENDPOINT", anyText, "the collector that traces of searches are sent to, by HTTP; none without it"},
@@ -81,24 +81,24 @@ var variables = []Variable{
 	{"FALLBACK_GITEA_CLOUD_TOKEN", anyText, "token for gitea.com where a connection has none"},
 	{"FALLBACK_GITHUB_CLOUD_TOKEN", anyText, "token for github.com where a connection has none"},
 	{"FALLBACK_GITLAB_CLOUD_TOKEN", anyText, "token for gitlab.com where a connection has none"},
-	{"GITLAB_CLIENT_QUERY_TIMEOUT_SECONDS", wantCount, "how long an answer of GitLab may take"},
+	{"GITLAB_CLIENT_QUERY_TIMEOUT_SECONDS", requireCount, "how long an answer of GitLab may take"},
 
 	// Providers of models.
 	{"ANTHROPIC_API_KEY", anyText, "key for Anthropic where a model has none"},
 	{"ANTHROPIC_AUTH_TOKEN", anyText, "token for Anthropic in place of a key"},
-	{"ANTHROPIC_THINKING_BUDGET_TOKENS", wantCount, "tokens that models of Anthropic may think"},
+	{"ANTHROPIC_THINKING_BUDGET_TOKENS", requireCount, "tokens that models of Anthropic may think"},
 	{"AWS_ACCESS_KEY_ID", anyText, "key id for Bedrock"},
 	{"AWS_BEARER_TOKEN_BEDROCK", anyText, "token for Bedrock in place of a key"},
-	{"AWS_REGION", wantLabel, "region of Bedrock"},
+	{"AWS_REGION", requireLabel, "region of Bedrock"},
 	{"AWS_SECRET_ACCESS_KEY", anyText, "secret key for Bedrock"},
 	{"AWS_SESSION_TOKEN", anyText, "session token for Bedrock"},
 	{"AZURE_API_KEY", anyText, "key for Azure where a model has none"},
-	{"AZURE_RESOURCE_NAME", wantLabel, "resource of Azure"},
+	{"AZURE_RESOURCE_NAME", requireLabel, "resource of Azure"},
 	{"DEEPSEEK_API_KEY", anyText, "key for DeepSeek where a model has none"},
 	{"GOOGLE_GENERATIVE_AI_API_KEY", anyText, "key for Gemini where a model has none"},
 	{"GOOGLE_VERTEX_PROJECT", anyText, "project of Vertex AI"},
-	{"GOOGLE_VERTEX_REGION", wantLabel, "region of Vertex AI"},
-	{"GOOGLE_VERTEX_THINKING_BUDGET_TOKENS", wantCount, "tokens that models of Vertex AI may think"},
+	{"GOOGLE_VERTEX_REGION", requireLabel, "region of Vertex AI"},
+	{"GOOGLE_VERTEX_THINKING_BUDGET_TOKENS", requireCount, "tokens that models of Vertex AI may think"},
 	{"MISTRAL_API_KEY", anyText, "key for Mistral where a model has none"},
 	{"OPENAI_API_KEY", anyText, "key for OpenAI where a model has none"},
 	{"OPENROUTER_API_KEY", anyText, "key for OpenRouter where a model has none"},
@@ -158,7 +158,7 @@ var unreadVariables = []struct {
 	{[]string{"SOURCEBOT_LLM_USER_EMAIL_HEADER_ENABLED"}, "It has no effect: addresses of people are never sent to providers of models."},
 }
 
-// Unread returns the variables of [WhyUnread], sorted.
+// Unread returns the variables that Sourcebot has and Shoal does not read, sorted: see [WhyUnread].
 func Unread() (names []string) {
 	for _, row := range unreadVariables {
 		names = append(names, row.names...)
@@ -199,8 +199,8 @@ var nodeVariables = []struct {
 	{[]string{"SHOAL_HOST_RECORD"}, "It has no effect here. Give it to `shoal serve` or `shoal config check --online`: it names a directory of that machine."},
 }
 
-// withoutEffect returns why an override has no effect, or "" if it has one.
-func withoutEffect(name string) string {
+// whyNoEffect returns why an override has no effect, or "" if it has one.
+func whyNoEffect(name string) string {
 	for _, row := range nodeVariables {
 		if slices.Contains(row.names, name) {
 			return row.why
@@ -282,9 +282,9 @@ func BaseURL(text string) (string, error) {
 	return text, nil
 }
 
-// secondsOf parses a whole number of seconds; "" gives the default, usual.
-func secondsOf(text string, usual, least, most time.Duration) (time.Duration, error) {
-	n, err := wholeNumber(text, int(usual/time.Second), int(least/time.Second), int(most/time.Second), "seconds")
+// secondsOf parses a whole number of seconds; "" gives defaultValue.
+func secondsOf(text string, defaultValue, least, most time.Duration) (time.Duration, error) {
+	n, err := parseWholeNumber(text, int(defaultValue/time.Second), int(least/time.Second), int(most/time.Second), "seconds")
 	return time.Duration(n) * time.Second, err
 }
 
@@ -297,16 +297,16 @@ const (
 
 // ThreadDays parses SHOAL_ASK_RETENTION_DAYS: for how many days threads stay after their last
 // change. For an invalid value it returns the default and an error.
-func ThreadDays(text string) (int, error) { return wholeNumber(text, 90, 1, maxDays, "days") }
+func ThreadDays(text string) (int, error) { return parseWholeNumber(text, 90, 1, maxDays, "days") }
 
 // AuditDays parses SOURCEBOT_EE_AUDIT_RETENTION_DAYS: for how many days audit events stay; 0: as
 // long as there is room. For an invalid value it returns the default and an error.
-func AuditDays(text string) (int, error) { return wholeNumber(text, 180, 0, maxDays, "days") }
+func AuditDays(text string) (int, error) { return parseWholeNumber(text, 180, 0, maxDays, "days") }
 
 // AuditDisk parses SHOAL_AUDIT_DISK_MB: the maximal disk space for audited accesses on a node, in
 // megabytes; 0: none are stored. For an invalid value it returns the default and an error.
 func AuditDisk(text string) (int, error) {
-	return wholeNumber(text, 4096, 0, maxMegabytes, "megabytes")
+	return parseWholeNumber(text, 4096, 0, maxMegabytes, "megabytes")
 }
 
 // Queries is how much of search queries the audit stores.
@@ -330,14 +330,14 @@ func AuditQueries(text string) (Queries, error) {
 	return NoQueries, unreadable("It must be off, hash or full.")
 }
 
-// wholeNumber parses a whole number; "" gives the default, usual. of names the unit in messages.
-func wholeNumber(text string, usual, least, most int, of string) (int, error) {
+// parseWholeNumber parses a whole number; "" gives defaultValue. Messages name the unit.
+func parseWholeNumber(text string, defaultValue, least, most int, unit string) (int, error) {
 	if text = strings.TrimSpace(text); text == "" {
-		return usual, nil
+		return defaultValue, nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > most {
-		return usual, unreadable(fmt.Sprintf("It must be a whole number of %s from %d to %d.", of, least, most))
+		return defaultValue, unreadable(fmt.Sprintf("It must be a whole number of %s from %d to %d.", unit, least, most))
 	}
 	return n, nil
 }
@@ -347,8 +347,8 @@ type unreadable string
 
 func (u unreadable) Error() string { return string(u) }
 
-// readBy returns a Check that rejects what the parser of a variable rejects.
-func readBy[T any](read func(text string) (T, error)) func(string) error {
+// checkByParsing returns a Check that rejects what the parser of a variable rejects.
+func checkByParsing[T any](read func(text string) (T, error)) func(string) error {
 	return func(text string) error {
 		_, err := read(text)
 		return err
@@ -357,7 +357,7 @@ func readBy[T any](read func(text string) (T, error)) func(string) error {
 
 func anyText(string) error { return nil }
 
-func wantGlobs(value string) error {
+func requireGlobs(value string) error {
 	for _, p := range glob.Split(value) {
 		if err := glob.Check(p); err != nil {
 			return unreadable(fmt.Sprintf("%q is no glob: %v.", p, err))
@@ -366,19 +366,19 @@ func wantGlobs(value string) error {
 	return nil
 }
 
-// wantLabel accepts only characters of one label of a host name. Other characters could lead to
+// requireLabel accepts only characters of one label of a host name. Other characters could lead to
 // another host.
-func wantLabel(value string) error {
-	part := func(r rune) bool {
+func requireLabel(value string) error {
+	isAllowed := func(r rune) bool {
 		return r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 	}
-	if strings.ContainsFunc(strings.TrimSpace(value), func(r rune) bool { return !part(r) }) {
+	if strings.ContainsFunc(strings.TrimSpace(value), func(r rune) bool { return !isAllowed(r) }) {
 		return unreadable("It must have letters, digits and hyphens only.")
 	}
 	return nil
 }
 
-func wantFlag(value string) error {
+func requireFlag(value string) error {
 	switch strings.ToLower(strings.TrimSpace(value)) {
 	case "", "true", "false":
 		return nil
@@ -386,15 +386,18 @@ func wantFlag(value string) error {
 	return unreadable("It must be true or false.")
 }
 
-// wantBool accepts what [strconv.ParseBool] accepts, including 1 and 0.
-func wantBool(value string) error {
-	if _, err := strconv.ParseBool(strings.TrimSpace(value)); strings.TrimSpace(value) != "" && err != nil {
+// requireBool accepts "" and what [strconv.ParseBool] accepts, including 1 and 0.
+func requireBool(value string) error {
+	if value = strings.TrimSpace(value); value == "" {
+		return nil
+	}
+	if _, err := strconv.ParseBool(value); err != nil {
 		return unreadable("It must be true or false.")
 	}
 	return nil
 }
 
-func wantSwitch(value string) error {
+func requireSwitch(value string) error {
 	switch strings.ToLower(strings.TrimSpace(value)) {
 	case "", "on", "off":
 		return nil
@@ -402,7 +405,7 @@ func wantSwitch(value string) error {
 	return unreadable("It must be on or off.")
 }
 
-func wantCount(value string) error {
+func requireCount(value string) error {
 	if value = strings.TrimSpace(value); value == "" {
 		return nil
 	}
@@ -412,9 +415,9 @@ func wantCount(value string) error {
 	return nil
 }
 
-func wantSeconds(value string) error {
+func requireSeconds(value string) error {
 	const least, most = 60, 365 * 86400
-	if _, err := wholeNumber(value, least, least, most, "seconds"); err != nil {
+	if _, err := parseWholeNumber(value, least, least, most, "seconds"); err != nil {
 		return unreadable("It must be a whole number of seconds, from a minute to a year.")
 	}
 	return nil

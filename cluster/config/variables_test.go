@@ -15,7 +15,7 @@ func TestVariables_numbersOutsideTheirLimitsAreErrors(t *testing.T) {
 		{"", 90}, {"  ", 90}, {"1", 1}, {" 30\n", 30}, {"3650", 3650},
 		{"0", -1}, {"3651", -1}, {"-1", -1}, {"1.5", -1}, {"30d", -1}, {"many", -1},
 	} {
-		got, err := wholeNumber(tt.text, 90, 1, 3650, "days")
+		got, err := parseWholeNumber(tt.text, 90, 1, 3650, "days")
 		if refused := err != nil; refused != (tt.want < 0) || !refused && got != tt.want {
 			t.Errorf("%q: %d, %v; want %d", tt.text, got, err, tt.want)
 		}

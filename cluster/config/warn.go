@@ -17,7 +17,7 @@ func (f *File) addWarnings() {
 	}
 
 	for _, o := range f.Overrides {
-		if why := withoutEffect(o.Name); why != "" {
+		if why := whyNoEffect(o.Name); why != "" {
 			w.report(childPath("environmentOverrides", o.Name), "%s", why)
 		}
 	}

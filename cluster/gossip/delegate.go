@@ -71,12 +71,12 @@ func (d *delegate) NotifyPingComplete(n *memberlist.Node, took time.Duration, pa
 	if !ok || len(payload) != 8 || took > slowAck {
 		return
 	}
-	there := time.Unix(0, int64(binary.BigEndian.Uint64(payload))).Add(took / 2)
+	remoteTime := time.Unix(0, int64(binary.BigEndian.Uint64(payload))).Add(took / 2)
 
 	d.g.mu.Lock()
 	defer d.g.mu.Unlock()
 	if p, known := d.g.peers[start{node, epoch}]; known {
-		p.there, p.heard = there, clock.Now()
+		p.remoteTime, p.heard = remoteTime, clock.Now()
 		d.g.peers[start{node, epoch}] = p
 	}
 }
@@ -105,7 +105,7 @@ func newTransport(t *memberlist.NetTransport, reach func(network, addr string) b
 	return x
 }
 
-// accept passes incoming connections to greet.
+// accept waits for the first byte of each incoming connection, in a goroutine of its own.
 func (t *transport) accept() {
 	open := origin.NewStrangers(maxStreams, maxStreamsOfOne)
 	for {
@@ -145,7 +145,8 @@ func (t *transport) StreamCh() <-chan net.Conn { return t.streams }
 
 // Shutdown implements memberlist.Transport. It closes the port.
 func (t *transport) Shutdown() error {
-	// The library waits until its connections were accepted, so stop accepting afterwards.
+	// NetTransport.Shutdown waits until accept has taken the connections that arrived before. So
+	// end accept afterwards.
 	err := t.NetTransport.Shutdown()
 	t.once.Do(func() { close(t.ended) })
 	return err
@@ -199,9 +200,9 @@ func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Durati
 	return t.NetTransport.DialAddressTimeout(a, timeout)
 }
 
-// listen opens the port for TCP and UDP. For port 0 the system may choose one that is only free for
+// listenTCPAndUDP opens the port for TCP and UDP. For port 0 the system may choose one that is only free for
 // TCP. Then another one is tried.
-func listen(o Options) (*memberlist.NetTransport, int, error) {
+func listenTCPAndUDP(o Options) (*memberlist.NetTransport, int, error) {
 	// The library accepts only port numbers.
 	host, text, err := net.SplitHostPort(o.Listen)
 	if err != nil {
@@ -311,8 +312,8 @@ var levels = [...]struct {
 // otherKey is memberlist's text for a message sealed with a key that this node does not have.
 const otherKey = "no installed keys could decrypt the message"
 
-// inWords adds an explanation for operators to a line of memberlist.
-func inWords(text string) string {
+// withExplanation adds an explanation for operators to a line of memberlist.
+func withExplanation(text string) string {
 	if strings.Contains(strings.ToLower(text), otherKey) {
 		return "a message under another cluster key was refused: the key of this node or of the sender is out of date, or something else talks to this port. " + text
 	}
@@ -330,7 +331,7 @@ func (w *logWriter) Write(line []byte) (int, error) {
 		}
 	}
 
-	text = inWords(strings.TrimPrefix(text, "memberlist: "))
+	text = withExplanation(strings.TrimPrefix(text, "memberlist: "))
 	if level == slog.LevelDebug {
 		w.log.Debug(text)
 		return len(line), nil

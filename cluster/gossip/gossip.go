@@ -58,8 +58,8 @@ type Peer struct {
 	Alive bool
 	Since time.Time // when Alive changed
 
-	there time.Time // what its clock last showed; zero before the first answer
-	heard time.Time // when that answer came, by the monotonic clock of this machine
+	remoteTime time.Time // what its clock last showed; zero before the first answer
+	heard      time.Time // when that answer came, by the monotonic clock of this machine
 }
 
 // start identifies one start of a node. Several starts of a node may be known at once: before the
@@ -127,7 +127,7 @@ func New(o Options) (*Gossip, error) {
 	}
 
 	// After Create, the library closes the transport.
-	raw, port, err := listen(o)
+	raw, port, err := listenTCPAndUDP(o)
 	if err != nil {
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
@@ -205,7 +205,7 @@ func startName(node string, epoch uint64) string {
 	return node + "-" + strconv.FormatUint(epoch, 36)
 }
 
-// parseName parses a startName. ok is false if it is none.
+// parseName parses a startName. ok is false for any other text.
 func parseName(s string) (node string, epoch uint64, ok bool) {
 	i := strings.LastIndexByte(s, '-')
 	if i <= 0 {
@@ -268,7 +268,7 @@ func (g *Gossip) SetMeta(meta []byte) error {
 	g.meta = slices.Clone(meta)
 	g.mu.Unlock()
 
-	// One pending signal is enough: tell reads the newest value.
+	// One pending signal is enough: spreadMeta reads the newest value.
 	if !same {
 		select {
 		case g.wakeup <- struct{}{}:
@@ -338,8 +338,8 @@ func (g *Gossip) Ahead() map[string]time.Duration {
 	out, now := map[string]time.Duration{}, g.o.Now()
 	for node, p := range g.bestStarts() {
 		// Both clocks have advanced since the answer, so add that time.
-		if p.Alive && !p.there.IsZero() {
-			out[node] = p.there.Add(clock.Since(p.heard)).Sub(now)
+		if p.Alive && !p.remoteTime.IsZero() {
+			out[node] = p.remoteTime.Add(clock.Since(p.heard)).Sub(now)
 		}
 	}
 	return out
@@ -396,7 +396,7 @@ func (g *Gossip) recordStart(n *memberlist.Node, alive bool) {
 	defer g.mu.Unlock()
 	s := start{node, epoch}
 	old, known := g.peers[s]
-	p := Peer{Node: node, Epoch: epoch, Addr: n.Address(), Meta: slices.Clone(n.Meta), Alive: alive, Since: old.Since, there: old.there, heard: old.heard}
+	p := Peer{Node: node, Epoch: epoch, Addr: n.Address(), Meta: slices.Clone(n.Meta), Alive: alive, Since: old.Since, remoteTime: old.remoteTime, heard: old.heard}
 	if !known || old.Alive != alive {
 		p.Since = clock.Now()
 	}
@@ -414,7 +414,7 @@ func (g *Gossip) recordStart(n *memberlist.Node, alive bool) {
 	g.changed = make(chan struct{})
 }
 
-// forgetEnded limits the lost nodes to maxDead: it drops the one that is lost for longest. The caller
+// forgetEnded limits the lost nodes to maxDead: it drops the node that is lost for longest. The caller
 // holds mu.
 func (g *Gossip) forgetEnded() {
 	// Anybody with the key can make up nodes, so their number must be limited.

@@ -332,7 +332,7 @@ func TestGossipLog_failedLookupIsLoggedOnce(t *testing.T) {
 }
 
 // Silent connections are closed soon, are limited, and keep no node out.
-func TestGossip_silentConnectionsKeepNoNodeOut(t *testing.T) {
+func TestGossip_acceptsNodesDespiteManySilentConnections(t *testing.T) {
 	t.Parallel()
 	a, _ := begin(t, Options{Node: "a"})
 	var silent []net.Conn

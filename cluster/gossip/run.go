@@ -22,7 +22,7 @@ const (
 	maxTargets = 3                // addresses per search, unless alone
 )
 
-// Run takes part until the context ends. Then it tells the others that the node leaves, closes
+// Run takes part until the context ends. Then it tells the other nodes that this one leaves, closes
 // everything and returns nil.
 func (g *Gossip) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
@@ -31,7 +31,7 @@ func (g *Gossip) Run(ctx context.Context) error {
 	<-ctx.Done()
 	wg.Wait()
 
-	// On failure the others notice by themselves, some seconds later.
+	// On failure the other nodes notice by themselves that this one is gone, some seconds later.
 	if err := g.list.Leave(leaveTime); err != nil {
 		g.o.Log.Debug("leave gossip", "err", err)
 	}
@@ -53,7 +53,7 @@ func (g *Gossip) spreadMeta(ctx context.Context) {
 		case <-g.wakeup:
 		}
 
-		// It waits until some node has received it, and fails if there is no other node.
+		// UpdateNode waits until some node has received the data. It fails if there is no other node.
 		if err := g.list.UpdateNode(metaTime); err != nil {
 			g.o.Log.Debug("tell meta data", "err", err)
 		}
@@ -69,7 +69,7 @@ func (g *Gossip) searchNodes(ctx context.Context) {
 	for {
 		targets, alone := g.searchAddresses(ctx)
 
-		// Try them one by one: each that does not answer costs seconds.
+		// Try the addresses one by one: each one that does not answer costs seconds.
 		for _, t := range targets {
 			if ctx.Err() != nil {
 				return
@@ -92,7 +92,8 @@ func (g *Gossip) searchNodes(ctx context.Context) {
 }
 
 // searchAddresses returns the addresses to try now, in random order: those of lost nodes, and those
-// from the configuration and the catalog, without addresses of live nodes.
+// from the configuration and the catalog, without addresses of live nodes. alone reports that no other
+// node is alive; otherwise there are at most maxTargets addresses.
 func (g *Gossip) searchAddresses(ctx context.Context) (addrs []string, alone bool) {
 	g.mu.Lock()
 	addrs = slices.Clone(g.known)
@@ -107,10 +108,9 @@ func (g *Gossip) searchAddresses(ctx context.Context) (addrs []string, alone boo
 	g.mu.Unlock()
 
 	for _, j := range g.o.Join {
-		addrs = append(addrs, g.lookup(ctx, j)...)
+		addrs = append(addrs, g.addressesOf(ctx, j)...)
 	}
 
-	// Skip the addresses of live nodes.
 	alone = len(alive) <= 1 // this node is one of them
 	slices.Sort(addrs)
 	addrs = slices.Compact(addrs)
@@ -123,9 +123,9 @@ func (g *Gossip) searchAddresses(ctx context.Context) (addrs []string, alone boo
 	return addrs, alone
 }
 
-// lookup returns the addresses of an entry of Join: a service record, as _shoal._tcp.example.org,
+// addressesOf returns the addresses of an entry of Join: a service record, as _shoal._tcp.example.org,
 // or a host with or without a port.
-func (g *Gossip) lookup(ctx context.Context, entry string) []string {
+func (g *Gossip) addressesOf(ctx context.Context, entry string) []string {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
 

@@ -75,9 +75,9 @@ func (p *Port) CallJoin(ctx context.Context, t Target, method string, in []byte)
 	return p.callOn(ctx, poolKey{Target: t, proto: Join}, false, method, in)
 }
 
-// callOn takes a slot, gets or opens a connection, and makes one call on it. With anew it always
-// opens a connection.
-func (p *Port) callOn(ctx context.Context, k poolKey, anew bool, method string, in []byte) ([]byte, error) {
+// callOn takes a slot, gets or opens a connection, and makes one call on it. With
+// newConnection it never uses an idle connection.
+func (p *Port) callOn(ctx context.Context, k poolKey, newConnection bool, method string, in []byte) ([]byte, error) {
 	fail := func(err error) error {
 		return fmt.Errorf("call %s on %s: %w", method, targetName(k.Target), err)
 	}
@@ -86,14 +86,14 @@ func (p *Port) callOn(ctx context.Context, k poolKey, anew bool, method string, 
 		return nil, fail(err)
 	}
 
-	// From here on leave must return the slot.
+	// Take one of the slots for calls to this node, and return it at the end.
 	if err := p.pool.acquireSlot(ctx, k); err != nil {
 		return nil, fail(err)
 	}
 	defer p.pool.releaseSlot(k)
 
 	var c *caller
-	if !anew {
+	if !newConnection {
 		c = p.pool.takeIdle(k)
 	}
 	if c == nil {

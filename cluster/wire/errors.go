@@ -24,7 +24,7 @@ var (
 	// ErrTwin is wrapped if a node has reached another process with its own id: one of them runs on
 	// a copied data directory.
 	ErrTwin = errors.New("two nodes have one identity")
-	// ErrOtherKey is wrapped if a node runs at the address, and one of the two does not accept the
+	// ErrOtherKey is wrapped if a node runs at the address, and it or this node does not accept the
 	// cluster key of the other.
 	ErrOtherKey = errors.New("the other node has another cluster key")
 	// ErrNoMethod is wrapped if no handler exists for the method: the node runs another version.

@@ -54,9 +54,9 @@ const maxText = 16 << 10
 
 var errFrame = errors.New("malformed frame")
 
-// readFrame reads a frame with a body of at most most bytes. Memory grows with the bytes that
+// readFrame reads a frame with a body of up to maxBody bytes. Memory grows with the bytes that
 // arrive, whatever length the peer claims.
-func readFrame(r io.Reader, most int) (frame, error) {
+func readFrame(r io.Reader, maxBody int) (frame, error) {
 	var h [headerLen]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {
 		return frame{}, err
@@ -67,8 +67,8 @@ func readFrame(r io.Reader, most int) (frame, error) {
 	switch {
 	case f.kind < requestFrame || f.kind > lastFrame:
 		return frame{}, fmt.Errorf("%w: type %d", errFrame, f.kind)
-	case int64(n) > int64(most):
-		return frame{}, fmt.Errorf("%w: frame of %d bytes, at most %d are allowed", ErrTooLarge, n, most)
+	case int64(n) > int64(maxBody):
+		return frame{}, fmt.Errorf("%w: frame of %d bytes, at most %d are allowed", ErrTooLarge, n, maxBody)
 	}
 
 	const step = 64 << 10
@@ -80,7 +80,7 @@ func readFrame(r io.Reader, most int) (frame, error) {
 		return f, unexpected(err)
 	}
 
-	// Let a large one grow with the bytes that arrive.
+	// Let the buffer of a large body grow with the bytes that arrive.
 	var b bytes.Buffer
 	b.Grow(step)
 	if _, err := io.CopyN(&b, r, int64(n)); err != nil {
@@ -119,9 +119,9 @@ func appendFrame(b []byte, kind frameKind, call uint32, parts ...[]byte) []byte 
 // The time left is in microseconds; 0: no deadline. It is a duration, because the clocks of two
 // nodes differ.
 type request struct {
-	left   time.Duration
-	method string
-	in     []byte
+	left     time.Duration
+	method   string
+	argument []byte
 }
 
 func (r request) head() []byte {
@@ -141,9 +141,9 @@ func parseRequest(body []byte) (request, error) {
 	us := min(binary.LittleEndian.Uint64(body), most)
 	end := 9 + int(body[8])
 	return request{
-		left:   time.Duration(us) * time.Microsecond,
-		method: string(body[9:end]),
-		in:     body[end:],
+		left:     time.Duration(us) * time.Microsecond,
+		method:   string(body[9:end]),
+		argument: body[end:],
 	}, nil
 }
 

@@ -186,8 +186,8 @@ func (r *ring) setKeys(keys Keys) error {
 	return nil
 }
 
-// valid reports whether a key is still accepted.
-func (r *ring) valid(k Key) bool {
+// accepts reports whether a key is still accepted.
+func (r *ring) accepts(k Key) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range r.auths {
@@ -269,9 +269,9 @@ func (r *ring) verify(certs []*x509.Certificate) (Peer, Key, error) {
 	return Peer{}, Key{}, fmt.Errorf("%w: the certificate was made under it", ErrOtherKey)
 }
 
-// config returns the TLS configuration of both sides. verify replaces the standard checks, which
+// tlsConfig returns the TLS configuration of both sides. verify replaces the standard checks, which
 // are made for host names.
-func (r *ring) config(protocols ...Protocol) *tls.Config {
+func (r *ring) tlsConfig(protocols ...Protocol) *tls.Config {
 	c := &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		ClientAuth:             tls.RequireAnyClientCert,

@@ -93,7 +93,7 @@ func (ks Keys) Seal(purpose string, plain []byte) ([]byte, error) {
 	if len(ks) == 0 {
 		return nil, errors.New("seal: no cluster key")
 	}
-	box, err := ks[0].box(purpose)
+	box, err := ks[0].cipherFor(purpose)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (ks Keys) Seal(purpose string, plain []byte) ([]byte, error) {
 // Open decrypts what Seal encrypted under any of the keys.
 func (ks Keys) Open(purpose string, sealed []byte) ([]byte, error) {
 	for _, k := range ks {
-		box, err := k.box(purpose)
+		box, err := k.cipherFor(purpose)
 		if err != nil {
 			return nil, err
 		}
@@ -114,8 +114,8 @@ func (ks Keys) Open(purpose string, sealed []byte) ([]byte, error) {
 	return nil, fmt.Errorf("unseal %s: it was sealed under another cluster key, or is damaged", purpose)
 }
 
-// box returns the cipher for a purpose, with a key derived for it.
-func (k Key) box(purpose string) (cipher.AEAD, error) {
+// cipherFor returns the cipher for a purpose, with a key derived for it.
+func (k Key) cipherFor(purpose string) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(k.Derive("seal "+purpose, 32))
 	if err != nil {
 		return nil, fmt.Errorf("seal: %w", err)

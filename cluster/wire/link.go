@@ -25,7 +25,7 @@ type link struct {
 
 	out  sync.Mutex // held while a frame is written, so that frames do not mix
 	once sync.Once
-	drop func() // removes the link from Port.links; set by Port.enter
+	drop func() // removes the link from Port.links; set by Port.registerLink
 }
 
 // Close closes the connection at once. It skips the closing message of TLS, which would wait for a
@@ -55,7 +55,7 @@ func (l *link) send(kind frameKind, call uint32, parts ...[]byte) error {
 		return l.write(appendFrame(make([]byte, 0, headerLen+n), kind, call, parts...))
 	}
 
-	// Do not copy a large one: write the header, then the parts.
+	// Do not copy a large body: write the frame's header, then the parts of the body.
 	b := appendFrame(make([]byte, 0, headerLen), kind, call)
 	binary.LittleEndian.PutUint32(b, uint32(n))
 	if err := l.write(b); err != nil {
@@ -100,8 +100,8 @@ func (t *timed) Read(b []byte) (int, error) {
 	return t.c.Read(b)
 }
 
-// enter registers an open connection, or closes it if the port is closed.
-func (p *Port) enter(l *link) error {
+// registerLink registers an open connection, or closes it if the port is closed.
+func (p *Port) registerLink(l *link) error {
 	p.mu.Lock()
 
 	l.drop = func() {
@@ -159,7 +159,7 @@ func (p *Port) handshakeAsServer(raw net.Conn) (*link, Protocol, error) {
 	ctx, cancel := context.WithTimeout(p.base, p.o.HandshakeTimeout)
 	defer cancel()
 
-	c := tls.Server(raw, p.ring.config(Raft, Call, Bulk, Join))
+	c := tls.Server(raw, p.ring.tlsConfig(Raft, Call, Bulk, Join))
 	if err := c.HandshakeContext(ctx); err != nil {
 		return nil, "", err
 	}
@@ -174,7 +174,7 @@ func (p *Port) handshakeAsServer(raw net.Conn) (*link, Protocol, error) {
 	l := &link{Conn: c, peer: peer, proto: proto, key: key, stall: p.o.StallTimeout}
 	err = p.checkProtocol(peer, proto)
 	if err == nil {
-		err = p.enter(l)
+		err = p.registerLink(l)
 	}
 	if err == nil {
 		if err = l.send(responseFrame, 0); err != nil {
@@ -206,7 +206,7 @@ func (p *Port) checkProtocol(peer Peer, proto Protocol) error {
 	case me.Cluster == "":
 		return fmt.Errorf("node %s is in no cluster yet", shortID(me.Node))
 	case peer.Cluster != me.Cluster:
-		return otherCluster(peer, me)
+		return otherClusterError(peer, me)
 	}
 	return p.o.Admit(peer, proto)
 }
@@ -219,8 +219,8 @@ func twinError(peer, me Peer) error {
 	return fmt.Errorf("%w: node %s runs twice: two machines have copies of one data directory; stop one of them, and move its directory away", ErrTwin, shortID(me.Node))
 }
 
-// otherCluster returns the error for a peer of another cluster, or of none.
-func otherCluster(peer, me Peer) error {
+// otherClusterError returns the error for a peer of another cluster, or of none.
+func otherClusterError(peer, me Peer) error {
 	if peer.Cluster == "" {
 		return fmt.Errorf("node %s has not joined cluster %s", shortID(peer.Node), shortID(me.Cluster))
 	}
@@ -256,7 +256,7 @@ func (p *Port) dial(ctx context.Context, t Target, proto Protocol) (*link, error
 
 // handshakeAsClient performs the handshake over a raw connection: see handshakeAsServer for the other side.
 func (p *Port) handshakeAsClient(ctx context.Context, raw net.Conn, t Target, proto Protocol) (*link, error) {
-	c := tls.Client(raw, p.ring.config(proto))
+	c := tls.Client(raw, p.ring.tlsConfig(proto))
 	if err := c.HandshakeContext(ctx); err != nil {
 		return nil, err
 	}
@@ -275,7 +275,7 @@ func (p *Port) handshakeAsClient(ctx context.Context, raw net.Conn, t Target, pr
 	if err := p.awaitWelcome(ctx, l); err != nil {
 		return nil, err
 	}
-	return l, p.enter(l)
+	return l, p.registerLink(l)
 }
 
 // checkIdentity returns an error if the node that answers is not the intended one.
@@ -295,7 +295,7 @@ func (p *Port) checkIdentity(peer Peer, t Target, proto Protocol) error {
 
 	// Only a joining node may not know the cluster yet.
 	case proto != Join && peer.Cluster != me.Cluster:
-		return fmt.Errorf("%w: %w", ErrRefused, otherCluster(peer, me))
+		return fmt.Errorf("%w: %w", ErrRefused, otherClusterError(peer, me))
 	}
 
 	if err := p.o.Admit(peer, proto); err != nil {

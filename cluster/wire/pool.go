@@ -77,13 +77,14 @@ func (p *pool) takeIdle(k poolKey) *caller {
 		return nil
 	}
 
-	// Take the most recently used one, so that the others stay idle until they are closed.
+	// Take the most recently used connection, so that the others stay idle until they are closed.
 	c := n.idle[len(n.idle)-1]
 	n.idle = n.idle[:len(n.idle)-1]
 	return c
 }
 
-// putBack returns a connection to the pool after a call. It closes a dead one, and one too many.
+// putBack returns a connection to the pool after a call. It closes the connection if it
+// is dead, or if the pool has enough.
 func (p *pool) putBack(c *caller) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +150,7 @@ func (p *pool) closeIdleSince(since time.Time) {
 	}
 	p.mu.Unlock()
 
-	// Close them without the lock of the pool: closing locks the port.
+	// Close the connections without the lock of the pool: closing locks the port.
 	for _, c := range old {
 		c.l.Close()
 	}

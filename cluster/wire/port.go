@@ -239,7 +239,7 @@ func (p *Port) SetKeys(keys Keys) error {
 	if err := p.ring.setKeys(keys); err != nil {
 		return err
 	}
-	p.dropLinks(func(l *link) bool { return !p.ring.valid(l.key) })
+	p.dropLinks(func(l *link) bool { return !p.ring.accepts(l.key) })
 	return nil
 }
 
@@ -260,12 +260,12 @@ func (p *Port) Connections() map[Protocol]int {
 	return n
 }
 
-// dropLinks closes the connections for which which holds.
-func (p *Port) dropLinks(which func(*link) bool) {
+// dropLinks closes the connections for which mustDrop returns true.
+func (p *Port) dropLinks(mustDrop func(*link) bool) {
 	p.mu.Lock()
 	var drop []*link
 	for l := range p.links {
-		if which(l) {
+		if mustDrop(l) {
 			drop = append(drop, l)
 		}
 	}
@@ -280,28 +280,28 @@ func (p *Port) dropLinks(which func(*link) bool) {
 // Run serves the port until the context ends. Then it closes every connection, waits for the
 // handlers and returns nil.
 func (p *Port) Run(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, p.shut)
+	stop := context.AfterFunc(ctx, p.endEverything)
 	defer stop()
 
 	p.wg.Go(func() { p.pool.closeUnused(p.base) })
 	err := p.accept()
 
-	// Without a previous shut, the listener has failed: end everything else.
-	p.shut()
+	// If the context has not ended, the listener has failed: end everything else.
+	p.endEverything()
 	p.wg.Wait()
 	return err
 }
 
 // Close closes a port that was never run.
 func (p *Port) Close() error {
-	p.shut()
+	p.endEverything()
 	p.wg.Wait()
 	return nil
 }
 
-// shut ends everything that the port has started. After it sets finished, no connection and no
+// endEverything ends everything that the port has started. After it sets finished, no connection and no
 // goroutine is added, so the caller can wait for the existing ones.
-func (p *Port) shut() {
+func (p *Port) endEverything() {
 	p.mu.Lock()
 	p.finished = true
 	p.mu.Unlock()

@@ -162,7 +162,7 @@ func (s *server) answerCall(ctx context.Context, f frame, handlers map[string]Ha
 		if h == nil {
 			return nil, fmt.Errorf("%w: %q", ErrNoMethod, req.method)
 		}
-		return h(ctx, s.l.peer, req.in)
+		return h(ctx, s.l.peer, req.argument)
 	})
 
 	end()
@@ -238,7 +238,7 @@ func (p *Port) serveStream(l *link) {
 		if h == nil {
 			return nil, fmt.Errorf("%w: %q", ErrNoMethod, req.method)
 		}
-		return nil, h(ctx, l.peer, req.in, &streamWriter{l: l, call: f.call})
+		return nil, h(ctx, l.peer, req.argument, &streamWriter{l: l, call: f.call})
 	})
 	beat()
 

@@ -9,7 +9,7 @@ import (
 
 // Silent connections keep no node out, whatever addresses they come from. Surplus ones are closed,
 // oldest first.
-func TestWire_silentConnectionsKeepNoNodeOut(t *testing.T) {
+func TestWire_acceptsNodesDespiteManySilentConnections(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestParseKeys_acceptsValidKeysAndPrintsNone(t *testing.T) {
+func TestParseKeys_readsKeysAndNeverPrintsThem(t *testing.T) {
 	t.Parallel()
 	a, b := NewKey(), NewKey()
 	keys, err := ParseKeys([]byte("# issued in May\n" + a.Text() + "\r\n\n  " + b.Text() + " # the old one\n" + a.Text() + " # again"))
@@ -56,7 +56,7 @@ func TestCertificate_carriesTheNodesIdentity(t *testing.T) {
 	}
 }
 
-func TestFrames_areReadBackAndTooLargeOnesRefused(t *testing.T) {
+func TestFrames_areReadAsWrittenAndRefusedIfTooLarge(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 1, 1 << 16, 1<<16 + 1, 1 << 20} {
 		body := bytes.Repeat([]byte("a"), size)
@@ -77,9 +77,9 @@ func TestFrames_areReadBackAndTooLargeOnesRefused(t *testing.T) {
 	if _, err := readFrame(bytes.NewReader(nil), 1); err != io.EOF {
 		t.Errorf("nothing: %v", err)
 	}
-	r := request{left: 3 * time.Second, method: "search", in: []byte("in")}
-	got, err := parseRequest(append(r.head(), r.in...))
-	if err != nil || got.left != r.left || got.method != r.method || string(got.in) != "in" {
+	r := request{left: 3 * time.Second, method: "search", argument: []byte("in")}
+	got, err := parseRequest(append(r.head(), r.argument...))
+	if err != nil || got.left != r.left || got.method != r.method || string(got.argument) != "in" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	fail, err := parseError(errorBody(failure{kind: "busy", text: strings.Repeat("é", maxText), wait: time.Second}))

@@ -593,7 +593,7 @@ func TestProtocolVersion_ofALaterReleaseMakesANodeUnreachable(t *testing.T) {
 		"a later form":           {[]Protocol{"shoal-call/2"}, ""},
 		"a later form, and this": {[]Protocol{"shoal-call/2", Call}, Call},
 	} {
-		conn, err := tls.Dial("tcp", b.Addr(), a.ring.config(c.protocols...))
+		conn, err := tls.Dial("tcp", b.Addr(), a.ring.tlsConfig(c.protocols...))
 		if err == nil {
 			if got := Protocol(conn.ConnectionState().NegotiatedProtocol); got != c.want {
 				t.Errorf("%s: they speak %q", name, got)

@@ -62,7 +62,7 @@ var takingAway = map[string][2]string{
 	"move one of the two away":                         {"the directory was copied, and the other one runs", "TestCopiedNode_isRefusedWhileTheOriginalRuns"},
 	"it was rolled back or is a copy":                  {"the cluster knows later starts of the node", "TestCopiedDataDirectory_isRefused"},
 	"and move its directory away":                      {"the directory was copied, and the other one runs", "TestHandshake_admitsOnlyMembersOfTheCluster"},
-	"drain it, or accept the loss":                     {"the last copy would go, so the command is refused", "TestOperatorCommands_haveTheExpectedOutcome"},
+	"drain it, or accept the loss":                     {"the last copy would go, so the command is refused", "TestOperatorCommands_returnTheOutcomesOfTheirTable"},
 	"which remembers what this node's file was":        {"a cache of one small file is no JSON; the configuration in force stays", "TestConfigurationMemory_unreadableFileIsReported"},
 }
 

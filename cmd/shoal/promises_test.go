@@ -13,13 +13,13 @@ var promises = map[string]map[string]string{
 	"explanation/threat-model.md": {
 		"passwords are guessed":                                            "TestPasswordAttempts_guessingGetsSlower",
 		"passwords are sent to use up the processor":                       "TestPasswordSignIn_limitsConcurrentHashes",
-		"many keys are made up":                                            "TestUnknownKeys_manyCauseFewQuestionsToTheLeader",
+		"many keys are made up":                                            "TestUnknownKeys_manyKeysCauseFewQuestionsToTheLeader",
 		"strangers fill the log":                                           "TestRequestsOfStrangers_doNotGrowTheRaftLog TestProviderSignIn_failuresWriteNothingToTheRaftLog",
 		"requests that no client sends":                                    "TestRequestsOfStrangers_neverMakeANodeFail",
 		"a session is planted in a browser":                                "TestSignIn_replacesThePreviousSession",
 		"another site sends a form, or a sign-in":                          "TestSignIn_refusalSetsNoCookieAndLeadsNowhereElse TestSignIn_refusesAnotherBrowserProviderOrALateReturn",
 		"a provider answers for another one":                               "TestSignIn_refusesAnotherBrowserProviderOrALateReturn",
-		"tokens of a provider are made up or changed":                      "TestOpenID_refusesWrongAnswers",
+		"tokens of a provider are made up or changed":                      "TestOpenID_refusesForgedOrMisdirectedAnswers",
 		"an account is taken over by its address":                          "TestLinkIdentity_byEmailNeedsProofOnBothSides",
 		"somebody shows the token of another person, or a misread one":     "TestLinkToken_refusesWrongTokensWithoutShowingThem",
 		"the reader is led to another site":                                "TestSignIn_refusalSetsNoCookieAndLeadsNowhereElse",
@@ -34,7 +34,7 @@ var promises = map[string]map[string]string{
 		"a node speaks for a viewer who sees more":                         "TestPermissionCheck_isRepeatedByTheNodeWithTheData",
 		"an owner's key is stolen, and a configuration sends secrets away": "TestAllowance_limitsWhatAConfigurationFromTheNetworkMayReference TestApplyConfig_limitsWhatOwnersMayReference",
 		"a provider was taken over, and is removed":                        "TestSessions_endWhenTheirProviderIsRemoved TestHostAccess_needsAnIdentityProvider",
-		"a token is stolen":                                                "TestAgentAccessToken_worksOnlyForTheMCPServer TestTokenRefresh_concurrentOnesGetTheSameToken TestTokenRefresh_anOldTokenEndsTheConsent",
+		"a token is stolen":                                                "TestAgentAccessToken_worksOnlyForTheMCPServer TestTokenRefresh_concurrentRefreshesGetTheSameToken TestTokenRefresh_anOldTokenEndsTheConsent",
 		"a code is stolen":                                                 "TestTokenExchange_wrongRequestsKeepTheCode TestTokenExchange_aRepeatedCodeGivesTheSameTokensOrEndsTheConsent",
 		"tokens are made up, changed, or taken for one another":            "TestSealedTokens_ofOneKindAreRefusedAsAnother FuzzTokens_onlySealedTextsOpen",
 		"the reader is sent elsewhere":                                     "TestRedirectURL_mustBeSafe TestConsentPage_showsTheAgentAndTakesOnlyItsOwnForm FuzzRedirect_leadsOnlyToRegisteredURLs FuzzAuthorize_neverRedirectsElsewhere",
@@ -42,7 +42,7 @@ var promises = map[string]map[string]string{
 		"another site decides, or frames the page":                         "TestConsentPage_showsTheAgentAndTakesOnlyItsOwnForm TestConsent_isDecidedOnlyByThePersonAsked",
 		"a program with a key lets in agents that outlive it":              "TestConsentPage_showsTheAgentAndTakesOnlyItsOwnForm TestConsent_endsWithAccountOrKey TestAgentAccess_endsWithTheKeyOfItsSignIn",
 		"authorization servers are mixed up":                               "TestAuthorize_refusesInvalidRequests",
-		"a client's document is at an address inside the network":          "TestClientDocument_refusesUnsafeAddresses TestClientDocument_isFetchedOnlyFromPublicAddresses TestClientDocument_isFetchedOnlyForSignedInPeople TestClientDocuments_aboveTheLimitsAreNeitherFetchedNorStored TestClientDocument_refusesInvalidOnes",
+		"a client's document is at an address inside the network":          "TestClientDocument_refusesUnsafeAddresses TestClientDocument_isFetchedOnlyFromPublicAddresses TestClientDocument_isFetchedOnlyForSignedInPeople TestClientDocuments_aboveTheLimitsAreNeitherFetchedNorStored TestClientDocument_refusesInvalidDocuments",
 		"strangers fill the log or the memory with clients":                "TestOAuthRequestsOfStrangers_writeNothingToTheRaftLog TestAgentRegistration_isRateLimited",
 		"a page uses the tools through a visitor's browser":                "TestCrossOriginPage_learnsNothingThatNeedsACookie",
 		"somebody who has left still has agents":                           "TestAgentAccess_endsWithAccountConsentOrClient TestPutConsent_refusedAfterAccountChange",
@@ -58,7 +58,7 @@ var promises = map[string]map[string]string{
 		"send `application_type`, secrets' methods, members nobody knows":         "TestClientRegistration_acceptsRealClients",
 		"look for metadata at the path of the resource, for `/token` at the root": "TestOAuthMetadata_namesTheServersOwnAddresses TestAgentRegistration_isRateLimited",
 		"show their id by HTTP Basic first, then in the form":                     "TestTokenExchange_succeedsWithEachStepAtAnotherNode TestTokenExchange_wrongRequestsKeepTheCode",
-		"refresh from several processes at once":                                  "TestTokenRefresh_concurrentOnesGetTheSameToken",
+		"refresh from several processes at once":                                  "TestTokenRefresh_concurrentRefreshesGetTheSameToken",
 		"lose an answer and ask again with the same code":                         "TestTokenExchange_aRepeatedCodeGivesTheSameTokensOrEndsTheConsent",
 		"use a token at a node that has not heard of it yet":                      "TestAgentToken_aLaggingNodeWaitsInsteadOfRefusing",
 		"take any other error than `invalid_grant` as a reason to try again":      "TestTokenExchange_withoutALeaderLosesNothing",
@@ -70,8 +70,8 @@ var promises = map[string]map[string]string{
 
 // permissionTests are the tests of the tables in docs/reference/permissions.md, row by row.
 var permissionTests = []string{
-	"TestAccountSync_lossOfMuchAccessMustBeRepeated", "TestRepositorySync_lossOfManyReadersMustBeRepeated", "TestPermissionAnswer_expiresAfterSeveralIntervals", "TestPermissionAnswers_theCompleteOneThatBeganLastDecides", "TestExpireAccess_oldPermissionAnswersGiveNoAccess",
-	"TestHostAccess_endsWithIdentityProviderOrAccount", "TestPermissionAnswers_partialOnesRemoveNoReader", "TestPersonRefusal_isToldApartFromTokenRefusal", "TestReadableRepositories_areNoneIfAPageFails",
+	"TestAccountSync_lossOfMuchAccessMustBeRepeated", "TestRepositorySync_lossOfManyReadersMustBeRepeated", "TestPermissionAnswer_expiresAfterSeveralIntervals", "TestPermissionAnswers_completeAnswerThatBeganLastDecides", "TestExpireAccess_oldPermissionAnswersGiveNoAccess",
+	"TestHostAccess_endsWithIdentityProviderOrAccount", "TestPermissionAnswers_partialAnswersRemoveNoReader", "TestPersonRefusal_isToldApartFromTokenRefusal", "TestReadableRepositories_areNoneIfAPageFails",
 }
 
 // Every attack and every client behaviour in a document has existing tests.

@@ -73,7 +73,7 @@ var peopleTests = map[string]string{
 	"SHOAL_AUDIT_QUERIES":                          "TestAuditPolicy_isReadFromVariables",
 	"SHOAL_MAX_PERMISSION_AGE":                     "TestCredentials_areRefusedIfTheCatalogIsTooOld",
 	"SHOAL_OAUTH_CIMD":                             "TestClientDocuments_someClientsAreBuiltIn",
-	"SHOAL_OAUTH_CLIENT_HOSTS":                     "TestClientHosts_areRestrictedToTheAllowedOnes",
+	"SHOAL_OAUTH_CLIENT_HOSTS":                     "TestClientHosts_outsideTheAllowedListAreRefused",
 	"SHOAL_OAUTH_REFRESH_GRACE":                    "TestRefreshGrace_isReadFromAVariable",
 	"SHOAL_OPERATOR_SOCKET":                        "TestOperatorSocket_rightsCanBeSwitchedOff",
 	"SHOAL_WATCH_RECEIVERS":                        "TestWatch_sendsToAWebhookAndByMail",

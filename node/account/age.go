@@ -20,17 +20,17 @@ func (k *Keyring) Current() error {
 		return call.Fail(call.ErrStale, "this node is not ready: %v", why)
 	}
 
-	// Every request with a credential calls this. No limit is below this age.
+	// Each request with a credential calls Current, so return soon: no limit is shorter than this.
 	age := k.catalog.Age()
 	if age <= config.LeastPermissionAge {
 		return nil
 	}
 
 	text, _ := k.lookup(AgeVariable)
-	most, _ := config.PermissionAge(text) // an invalid value gives the default
+	maxAge, _ := config.PermissionAge(text) // an invalid value gives the default
 
 	empty := k.catalog.View().Time().IsZero() // not in a cluster yet, so there are no accounts
-	if most == 0 || age <= most || empty {
+	if maxAge == 0 || age <= maxAge || empty {
 		return nil
 	}
 	since := "since it started"

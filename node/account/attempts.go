@@ -48,7 +48,7 @@ type bound struct {
 // the address, and of the account.
 func boundsOf(email, address string) [3]bound {
 	// A single count could be evaded: with many accounts, many addresses, or one of each.
-	from := network(address)
+	from := networkOf(address)
 	return [3]bound{
 		{"both " + from + " " + email, freeAttempts, maxWait},
 		{"from " + from, freeOfAddress, maxWait},
@@ -56,8 +56,8 @@ func boundsOf(email, address string) [3]bound {
 	}
 }
 
-// network returns the unit by which addresses are counted: for IPv6 the /64 network.
-func network(address string) string {
+// networkOf returns the unit by which addresses are counted: for IPv6 the /64 network.
+func networkOf(address string) string {
 	a, err := netip.ParseAddr(address)
 	if err != nil || a.Unmap().Is4() {
 		return address
@@ -66,8 +66,8 @@ func network(address string) string {
 	return p.String()
 }
 
-// wait returns how long a client must wait before the next attempt; 0: not at all.
-func (x *attempts) wait(email, address string) (d time.Duration) {
+// waitTime returns how long a client must wait before the next attempt; 0: not at all.
+func (x *attempts) waitTime(email, address string) (d time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	now := x.now()
@@ -86,8 +86,8 @@ func (x *attempts) wait(email, address string) (d time.Duration) {
 	return d
 }
 
-// failed records a failed attempt.
-func (x *attempts) failed(email, address string) {
+// recordFailure records a failed attempt.
+func (x *attempts) recordFailure(email, address string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	now := x.now()

@@ -40,13 +40,13 @@ const (
 // exists.
 func (k *Keyring) Caller(v catalog.Viewer) (*Caller, error) {
 	view := k.catalog.View()
-	gone := call.Fail(call.ErrUnauthenticated, "Not authenticated")
+	unauthenticated := call.Fail(call.ErrUnauthenticated, "Not authenticated")
 
 	out := &Caller{Name: v.Name, Role: v.Role, KeyID: v.KeyID}
 	if v.KeyID != "" {
 		key := view.Key(v.KeyID)
 		if key == nil {
-			return nil, gone
+			return nil, unauthenticated
 		}
 		out.Kind, out.ID, out.By, out.Expires = CallerKey, key.ID, ByKey, key.Expires
 	}
@@ -55,7 +55,7 @@ func (k *Keyring) Caller(v catalog.Viewer) (*Caller, error) {
 	if v.Account != "" {
 		a := view.Account(v.Account)
 		if a == nil || a.State != catalog.AccountActive {
-			return nil, gone
+			return nil, unauthenticated
 		}
 		out.Kind, out.ID, out.Name, out.Email = CallerUser, a.ID, cmp.Or(a.Name, a.Email), a.Email
 	}
@@ -64,7 +64,7 @@ func (k *Keyring) Caller(v catalog.Viewer) (*Caller, error) {
 	if v.Session != "" {
 		x := view.Session(v.Session)
 		if x == nil {
-			return nil, gone
+			return nil, unauthenticated
 		}
 		out.By = BySession
 		if ends := sessionInfo(x).Ends; out.Expires.IsZero() || ends.Before(out.Expires) {
@@ -79,7 +79,7 @@ func (k *Keyring) Caller(v catalog.Viewer) (*Caller, error) {
 	case v.Role == catalog.RoleGuest:
 		out.Kind, out.By = CallerGuest, ByNothing
 	default:
-		return nil, gone
+		return nil, unauthenticated
 	}
 	return out, nil
 }

@@ -71,7 +71,7 @@ func TestCaller_isDescribedForEachWayToSignIn(t *testing.T) {
 	if _, err := k.RevokeKey(t.Context(), Operator(), hers.Info.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := sessions.end(t.Context(), []string{byPassword.Session}); err != nil {
+	if err := sessions.endByID(t.Context(), []string{byPassword.Session}); err != nil {
 		t.Fatal(err)
 	}
 	for what, v := range map[string]catalog.Viewer{"a revoked key": byKey, "a session by it": bySignIn, "an ended session": byPassword, "nobody": {}} {

@@ -55,7 +55,7 @@ func (g *Gate) Repos(v catalog.Viewer) (*Repos, error) {
 	view := g.agreed.View()
 	set := view.Visible(v)
 
-	// Only narrows the set; it never adds a repository.
+	// Only narrows the set of visible repositories; it never adds one.
 	if v.Only != nil {
 		set = roaring.And(set, v.Only)
 	}
@@ -110,18 +110,18 @@ func (r *Repos) Pass() Pass { return Pass{Viewer: r.viewer, Index: r.View.Index(
 // behindTime is how long a node with an older catalog waits for its own to catch up.
 const behindTime = time.Second
 
-// Again admits a viewer again, on the node with the data. If enough reports that too little is
+// Again admits a viewer again, on the node with the data. If hasEnough reports that too little is
 // visible here, and this catalog is older than the pass, it waits a second for the catalog. If that
 // is still older, it returns ErrUnavailable. An equal or newer catalog decides, whatever the first
 // node saw.
-func (g *Gate) Again(ctx context.Context, p Pass, enough func(*Repos) bool) (*Repos, error) {
+func (g *Gate) Again(ctx context.Context, p Pass, hasEnough func(*Repos) bool) (*Repos, error) {
 	// An older node may send the zero value: a missing field must admit nobody.
 	if p.Viewer.Role == catalog.RoleNone {
 		return nil, call.Fail(call.ErrUnavailable, "this node reads for viewers only, and the call of the other one names none: it may be of an older version")
 	}
 	seen, err := g.Repos(p.Viewer)
 	// A newer catalog may show less, because a right was revoked meanwhile. That counts.
-	if err != nil || enough(seen) || seen.View.Index() >= p.Index {
+	if err != nil || hasEnough(seen) || seen.View.Index() >= p.Index {
 		return seen, err
 	}
 
@@ -228,20 +228,20 @@ func (r *Repos) All() iter.Seq[*catalog.Repo] {
 	}
 }
 
-// Where returns the set of the repositories for which is holds.
-func (r *Repos) Where(is func(*catalog.Repo) bool) *roaring.Bitmap {
+// Where returns the set of the visible repositories that match accepts.
+func (r *Repos) Where(match func(*catalog.Repo) bool) *roaring.Bitmap {
 	// For many repositories, iterating over all is ten times faster than looking each one up.
 	set := roaring.New()
 	if int(r.Set.GetCardinality()) > r.View.RepoCount()/8 {
 		for repo := range r.View.Repos() {
-			if r.Set.Contains(repo.ID) && is(repo) {
+			if r.Set.Contains(repo.ID) && match(repo) {
 				set.Add(repo.ID)
 			}
 		}
 		return set
 	}
 	for it := r.Set.Iterator(); it.HasNext(); {
-		if repo := r.View.Repo(it.Next()); repo != nil && is(repo) {
+		if repo := r.View.Repo(it.Next()); repo != nil && match(repo) {
 			set.Add(repo.ID)
 		}
 	}

@@ -132,7 +132,7 @@ func TestPermissionCheck_isRepeatedByTheNodeWithTheData(t *testing.T) {
 }
 
 // A viewer stays valid until the account, the key or the consent ends.
-func TestViewer_staysValidUntilAccountKeyOrConsentEnds(t *testing.T) {
+func TestViewer_isAdmittedUntilAccountKeyOrConsentEnds(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, enforced, 1)
 	ann := catalog.User{ID: "u1", Email: "ann@example.com", Role: catalog.RoleMember, State: catalog.AccountActive}
@@ -195,7 +195,7 @@ func TestVisibleSet_isSharedBetweenRequests(t *testing.T) {
 
 // A former name of a visible repository leads to it, even if a hidden repository has taken the
 // name.
-func TestRepositoryByName_hiddenOneTakesNoFormerName(t *testing.T) {
+func TestRepositoryByName_hiddenRepositoryTakesNoFormerName(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, enforced, 1)
 	list := func(repos ...catalog.ListedRepo) {

@@ -43,8 +43,8 @@ func (h *HostTokens) Wanted() bool {
 // freshEnough is the age of a host's answer up to which a sign-in does not ask again.
 const freshEnough = 15 * time.Minute
 
-// keep stores the token of a person who just signed in. Without a new token the old one stays.
-func (h *HostTokens) keep(ctx context.Context, account string, who Proof) error {
+// keepToken stores the token of a person who just signed in. Without a new token the old one stays.
+func (h *HostTokens) keepToken(ctx context.Context, account string, who Proof) error {
 	if who.Token == nil || !h.Wanted() {
 		return nil
 	}
@@ -58,15 +58,15 @@ func (h *HostTokens) keep(ctx context.Context, account string, who Proof) error 
 	// A sign-in soon after a good answer must not ask the host again.
 	fresh := last != nil && last.Began > 0 && last.Issue == "" && !last.Stale && h.now().Sub(last.At) < freshEnough
 	put := &catalog.PutHostToken{Account: account, Ask: !fresh}
-	err := h.put(ctx, put, &catalog.HostToken{Provider: x.Provider, Subject: x.Subject, Site: site}, *who.Token)
+	err := h.sealAndPropose(ctx, put, &catalog.HostToken{Provider: x.Provider, Subject: x.Subject, Site: site}, *who.Token)
 	if _, refused := catalog.Refused(err); refused {
 		return nil // the account has changed meanwhile; the sign-in itself checks that
 	}
 	return call.WriteError(err)
 }
 
-// put seals a token and proposes it for an identity.
-func (h *HostTokens) put(ctx context.Context, c *catalog.PutHostToken, of *catalog.HostToken, token HostToken) error {
+// sealAndPropose seals a token and proposes it for an identity.
+func (h *HostTokens) sealAndPropose(ctx context.Context, c *catalog.PutHostToken, of *catalog.HostToken, token HostToken) error {
 	plain, err := json.Marshal(token)
 	if err != nil {
 		return fmt.Errorf("write a token: %w", err)
@@ -95,5 +95,5 @@ func (h *HostTokens) Of(ctx context.Context, kept *catalog.HostToken) (token Hos
 // Renew stores a refreshed token for the job with this fence. The caller must not use the new token
 // before Renew returns: at some hosts a refresh also replaces the refresh token.
 func (h *HostTokens) Renew(ctx context.Context, kept *catalog.HostToken, account string, fence uint64, token HostToken) error {
-	return h.put(ctx, &catalog.PutHostToken{Account: account, Fence: fence, Instead: kept.Set}, kept, token)
+	return h.sealAndPropose(ctx, &catalog.PutHostToken{Account: account, Fence: fence, Instead: kept.Set}, kept, token)
 }

@@ -60,7 +60,7 @@ const recentSignIn = 15 * time.Minute
 // Enter signs a person in. A new person gets an account, if allowed. It returns ErrForbidden for a
 // person without an active account.
 func (i *Identities) Enter(ctx context.Context, who Proof, in SignIn) (*BegunSession, error) {
-	who = who.clean()
+	who = who.normalized()
 	x := i.catalog.View().Identity(who.Authority, who.Subject)
 	if x == nil {
 		// Another node may have just linked it.
@@ -71,22 +71,22 @@ func (i *Identities) Enter(ctx context.Context, who Proof, in SignIn) (*BegunSes
 	}
 
 	if x == nil {
-		account, err := i.receive(ctx, who)
+		account, err := i.findOrCreateAccount(ctx, who)
 		if err != nil {
 			return nil, err
 		}
-		return i.begin(ctx, account, who, in)
+		return i.beginSession(ctx, account, who, in)
 	}
 
 	if x.Login != who.Login || x.Email != who.Email {
 		// Only display texts change. If this fails, the next sign-in repeats it.
 		i.catalog.Propose(ctx, &catalog.LinkIdentity{Identity: who.identity(x.Account), Proven: who.Proven})
 	}
-	return i.begin(ctx, x.Account, who, in)
+	return i.beginSession(ctx, x.Account, who, in)
 }
 
-// begin begins a session for an account whose person signed in at a provider.
-func (i *Identities) begin(ctx context.Context, account string, who Proof, in SignIn) (*BegunSession, error) {
+// beginSession begins a session for an account whose person signed in at a provider.
+func (i *Identities) beginSession(ctx context.Context, account string, who Proof, in SignIn) (*BegunSession, error) {
 	// Read the account again: it may have been suspended meanwhile.
 	a := i.catalog.View().Account(account)
 	if a == nil {
@@ -96,37 +96,37 @@ func (i *Identities) begin(ctx context.Context, account string, who Proof, in Si
 		return nil, err
 	}
 
-	// Before the session, so that a signed-in person has a working token.
-	if err := i.tokens.keep(ctx, account, who); err != nil {
+	// Store the token before the session begins, so that a signed-in person has a working token.
+	if err := i.tokens.keepToken(ctx, account, who); err != nil {
 		return nil, err
 	}
 
-	// The name in the configuration: if the provider is removed, its sessions end.
+	// Method is the provider's name in the configuration: if it is removed, its sessions end.
 	in.Method = who.Method
 	return i.sessions.Begin(ctx, account, in)
 }
 
-// receive finds or creates the account of a new person.
-func (i *Identities) receive(ctx context.Context, who Proof) (account string, err error) {
+// findOrCreateAccount finds or creates the account of a new person.
+func (i *Identities) findOrCreateAccount(ctx context.Context, who Proof) (account string, err error) {
 	// Owners know accounts by address, so each needs one.
 	if who.Email == "" {
 		return "", call.Fail(call.ErrForbidden, "%s tells no e-mail address of yours. Ask an owner of this service for an invitation, then link %s.", who.Title, who.Title)
 	}
 
 	if a := i.catalog.View().AccountByEmail(who.Email); a != nil {
-		return a.ID, i.adopt(ctx, a, who)
+		return a.ID, i.linkByEmail(ctx, a, who)
 	}
-	return i.join(ctx, who)
+	return i.createAccount(ctx, who)
 }
 
-// adopt links an account by its address, if the address is proven on both sides.
-func (i *Identities) adopt(ctx context.Context, a *catalog.User, who Proof) error {
+// linkByEmail links an account by its address, if the address is proven on both sides.
+func (i *Identities) linkByEmail(ctx context.Context, a *catalog.User, who Proof) error {
 	// The same error whatever is missing, so that a stranger learns nothing about the account.
-	elsewise := call.Fail(call.ErrForbidden, "Your address at %s is in use here. Sign in as you did before, then link %s in your account.", who.Title, who.Title)
+	unproven := call.Fail(call.ErrForbidden, "Your address at %s is in use here. Sign in as you did before, then link %s in your account.", who.Title, who.Title)
 	// Both sides must be proven. Otherwise whoever creates an account with an address, here or at
 	// the provider, would get the other's.
-	if !who.Proven || a.Unproven || !flag(i.lookup, "AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING", true) {
-		return elsewise
+	if !who.Proven || a.Unproven || !boolVariable(i.lookup, "AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING", true) {
+		return unproven
 	}
 
 	// Do not link it now: the identity would be there after a reactivation.
@@ -139,21 +139,21 @@ func (i *Identities) adopt(ctx context.Context, a *catalog.User, who Proof) erro
 	// It has changed meanwhile, or is linked to another account. The person can still link it after
 	// signing in the old way.
 	if _, refused := catalog.Refused(err); refused {
-		return elsewise
+		return unproven
 	}
 	return call.WriteError(err)
 }
 
-// join creates an account for a new person.
-func (i *Identities) join(ctx context.Context, who Proof) (account string, err error) {
+// createAccount creates an account for a new person.
+func (i *Identities) createAccount(ctx context.Context, who Proof) (account string, err error) {
 	// Check before writing: unwanted people must not fill the catalog.
-	if err := i.welcome(who); err != nil {
+	if err := i.checkWelcome(who); err != nil {
 		return "", err
 	}
 
 	// By default a new account waits for an owner.
 	state := catalog.AccountActive
-	if flag(i.lookup, "REQUIRE_APPROVAL_NEW_MEMBERS", true) {
+	if boolVariable(i.lookup, "REQUIRE_APPROVAL_NEW_MEMBERS", true) {
 		state = catalog.AccountPending
 	}
 
@@ -163,7 +163,7 @@ func (i *Identities) join(ctx context.Context, who Proof) (account string, err e
 		Name:     who.Name,
 		Role:     catalog.RoleMember,
 		State:    state,
-		By:       cut(who.Title, 100),
+		By:       cutText(who.Title, 100),
 		Unproven: !who.Proven,
 	}
 
@@ -177,9 +177,9 @@ func (i *Identities) join(ctx context.Context, who Proof) (account string, err e
 	return a.ID, nil
 }
 
-// welcome returns an error if a new person may not have an account, according to
+// checkWelcome returns an error if a new person may not have an account, according to
 // SHOAL_ALLOWED_EMAIL_DOMAINS.
-func (i *Identities) welcome(who Proof) error {
+func (i *Identities) checkWelcome(who Proof) error {
 	// Without a list, everybody whom a provider admits is welcome.
 	text, _ := i.lookup("SHOAL_ALLOWED_EMAIL_DOMAINS")
 	domains := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r == ',' || r == ' ' })
@@ -200,8 +200,8 @@ func (i *Identities) welcome(who Proof) error {
 	return nil
 }
 
-// flag returns the value of a boolean variable, or usual if it is neither true nor false.
-func flag(lookup Lookup, name string, usual bool) bool {
+// boolVariable returns the value of a boolean variable, or usual if it is neither true nor false.
+func boolVariable(lookup Lookup, name string, defaultValue bool) bool {
 	text, _ := lookup(name)
 	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "true":
@@ -209,22 +209,22 @@ func flag(lookup Lookup, name string, usual bool) bool {
 	case "false":
 		return false
 	}
-	return usual
+	return defaultValue
 }
 
 // EnterWithLink signs in a person who has a link, and links their identity. The link is used up.
 func (i *Identities) EnterWithLink(ctx context.Context, token string, who Proof, in SignIn) (*BegunSession, error) {
-	l, err := i.links.link(ctx, token)
+	l, err := i.links.validLink(ctx, token)
 	if err != nil {
 		return nil, err
 	}
 
-	who = who.clean()
+	who = who.normalized()
 	change := catalog.LinkIdentity{Identity: who.identity(l.Account), Link: l.ID, Proven: who.Proven}
-	if err := i.put(ctx, change, who); err != nil {
+	if err := i.proposeLink(ctx, change, who); err != nil {
 		return nil, err
 	}
-	return i.begin(ctx, l.Account, who, in)
+	return i.beginSession(ctx, l.Account, who, in)
 }
 
 // MayLink returns an error unless the person signed in recently: an unattended browser must not
@@ -239,18 +239,18 @@ func (i *Identities) MayLink(by Person) error {
 
 // Link links an identity to a person's account.
 func (i *Identities) Link(ctx context.Context, by Person, who Proof) error {
-	who = who.clean()
+	who = who.normalized()
 	change := catalog.LinkIdentity{Identity: who.identity(by.Viewer().Account), Proven: who.Proven}
-	if err := i.put(ctx, change, who); err != nil {
+	if err := i.proposeLink(ctx, change, who); err != nil {
 		return err
 	}
-	return i.tokens.keep(ctx, by.Viewer().Account, who)
+	return i.tokens.keepToken(ctx, by.Viewer().Account, who)
 }
 
 // Tokens returns the host tokens of people.
 func (i *Identities) Tokens() *HostTokens { return i.tokens }
 
-func (i *Identities) put(ctx context.Context, change catalog.LinkIdentity, who Proof) error {
+func (i *Identities) proposeLink(ctx context.Context, change catalog.LinkIdentity, who Proof) error {
 	_, err := i.catalog.Propose(ctx, &change)
 	if r, refused := catalog.Refused(err); refused {
 		return call.Fail(call.ErrInvalid, "%s cannot be linked: %s.", who.Title, r.Reason)
@@ -289,17 +289,17 @@ func (i *Identities) Unlink(ctx context.Context, by Person, authority, subject s
 	return nil
 }
 
-// clean normalizes the proof. A malformed e-mail address becomes "".
-func (p Proof) clean() Proof {
+// normalized normalizes the proof. A malformed e-mail address becomes "".
+func (p Proof) normalized() Proof {
 	// Use the form of accounts, for comparison.
 	p.Email = plainEmail(p.Email)
 
 	p.Proven = p.Proven && p.Email != ""
 
 	// Limit texts of the provider: the catalog stores them.
-	p.Login = cut(p.Login, 200)
-	p.Name = cut(p.Name, 200)
-	p.Title = cut(p.Title, 100)
+	p.Login = cutText(p.Login, 200)
+	p.Name = cutText(p.Name, 200)
+	p.Title = cutText(p.Title, 100)
 	return p
 }
 

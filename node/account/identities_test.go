@@ -23,7 +23,7 @@ func (l *lagging) Sync(ctx context.Context) (uint64, error) {
 }
 
 // A person who linked a provider on one node can sign in on another that has not heard of it yet.
-func TestSignIn_worksWithAnIdentityLinkedOnAnotherNode(t *testing.T) {
+func TestSignIn_acceptsAnIdentityLinkedOnAnotherNode(t *testing.T) {
 	t.Parallel()
 	l := newCountingCatalog(t)
 	none := func(string) (string, bool) { return "", false }
@@ -116,7 +116,7 @@ func TestEmailAddress_refusesLettersBeyondASCII(t *testing.T) {
 		"Ann <ann@example.com>": "",
 		"ann":                   "",
 	} {
-		p := Proof{Email: text, Proven: true}.clean()
+		p := Proof{Email: text, Proven: true}.normalized()
 		if p.Email != want || p.Proven != (want != "") {
 			t.Errorf("%+q is proven as %q (%t), want %q", text, p.Email, p.Proven, want)
 		}

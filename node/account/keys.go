@@ -106,7 +106,7 @@ func WellFormed(key string) bool {
 // Run records the last use of keys once an hour, until ctx ends.
 func (k *Keyring) Run(ctx context.Context) error {
 	for clock.Wait(ctx, touchEvery) {
-		if ids := k.used.take(); len(ids) > 0 {
+		if ids := k.used.takeAll(); len(ids) > 0 {
 			// On failure the next use is recorded again.
 			k.catalog.Propose(ctx, &catalog.TouchKeys{Used: k.now(), IDs: ids})
 		}
@@ -118,9 +118,9 @@ func (k *Keyring) Run(ctx context.Context) error {
 // unknown, revoked or expired. For a key that this node does not know it asks the leader. If that
 // is impossible it returns ErrNoLeader or ErrOverloaded.
 func (k *Keyring) Authenticate(ctx context.Context, text string) (catalog.Viewer, error) {
-	bad := call.Fail(call.ErrUnauthenticated, "Not authenticated")
+	unauthenticated := call.Fail(call.ErrUnauthenticated, "Not authenticated")
 	if !WellFormed(text) {
-		return catalog.Viewer{}, bad
+		return catalog.Viewer{}, unauthenticated
 	}
 
 	sum, err := k.macs.sumOfClientText(ctx, k.unknown, "key", text)
@@ -128,25 +128,25 @@ func (k *Keyring) Authenticate(ctx context.Context, text string) (catalog.Viewer
 		return catalog.Viewer{}, err
 	}
 	if sum == nil {
-		return catalog.Viewer{}, bad // no key was ever created
+		return catalog.Viewer{}, unauthenticated // no key was ever created
 	}
 
 	// Another node may have just created the key.
 	key := k.catalog.View().KeyByHash(sum)
 	if key == nil {
-		if err := k.unknown.ask(ctx, [sha256.Size]byte(sum)); err != nil {
+		if err := k.unknown.askLeader(ctx, [sha256.Size]byte(sum)); err != nil {
 			return catalog.Viewer{}, err
 		}
 		key = k.catalog.View().KeyByHash(sum)
 	}
 	if key == nil || !hmac.Equal(key.Hash, sum) || key.Expired(k.now()) {
-		return catalog.Viewer{}, bad
+		return catalog.Viewer{}, unauthenticated
 	}
 
 	// Read the account as it is now.
 	v, ok := viewerOf(k.catalog.View(), key)
 	if !ok {
-		return catalog.Viewer{}, bad
+		return catalog.Viewer{}, unauthenticated
 	}
 	if !keysWork(k.catalog.View(), v, k.lookup) {
 		return catalog.Viewer{}, call.Fail(call.ErrUnauthenticated, "Not authenticated: keys of members do not work here. Sign in in a browser; agents are let in without a key.")
@@ -182,7 +182,7 @@ func viewerOf(view *catalog.View, key *catalog.Key) (catalog.Viewer, bool) {
 // keysWork reports whether the key of a viewer may be used. Members' keys may not if
 // DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS is true. Keys without an account come from owners.
 func keysWork(view *catalog.View, v catalog.Viewer, lookup Lookup) bool {
-	if v.Account == "" || !flag(lookup, "DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS", false) {
+	if v.Account == "" || !boolVariable(lookup, "DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS", false) {
 		return true
 	}
 
@@ -212,7 +212,7 @@ func (k *Keyring) CreateKey(ctx context.Context, by Holder, req CreateKeyRequest
 	digits := hex.EncodeToString(random[:])
 	text := KeyPrefix + digits
 
-	sum, err := k.macs.sum(ctx, "key", text)
+	sum, err := k.macs.macOf(ctx, "key", text)
 	if err != nil {
 		return nil, call.WriteError(err)
 	}
@@ -232,13 +232,13 @@ func (k *Keyring) CreateKey(ctx context.Context, by Holder, req CreateKeyRequest
 	}
 
 	if _, err := k.catalog.Propose(ctx, &catalog.CreateKey{Key: key}); err != nil {
-		return nil, notMade(err, k.named(account, req.Name))
+		return nil, creationError(err, k.hasKeyNamed(account, req.Name))
 	}
 	return &CreateKeyResponse{Key: text, Info: keyInfo(k.catalog.View(), &key)}, nil
 }
 
-// named reports whether an account has a key with a name; "": keys without an account.
-func (k *Keyring) named(account, name string) bool {
+// hasKeyNamed reports whether an account has a key with a name; "": keys without an account.
+func (k *Keyring) hasKeyNamed(account, name string) bool {
 	for key := range k.catalog.View().Keys() {
 		if key.Account == account && key.Name == name {
 			return true
@@ -249,7 +249,7 @@ func (k *Keyring) named(account, name string) bool {
 
 // check returns an error for a malformed request.
 func (req *CreateKeyRequest) check() error {
-	// Names and ids are looked up alike, so they must differ.
+	// A key is looked up by its id or name, so a name must not look like an id.
 	looksLikeID := len(req.Name) == idDigits && strings.Trim(req.Name, "0123456789abcdef") == ""
 	blank := strings.TrimSpace(req.Name) == ""
 
@@ -269,7 +269,7 @@ func (req *CreateKeyRequest) check() error {
 // accountFor returns the id of the account for a new key; "": none.
 func (k *Keyring) accountFor(ctx context.Context, by Holder, req CreateKeyRequest) (string, error) {
 	v := by.Viewer()
-	if err := k.mayMake(v, req); err != nil {
+	if err := k.checkMayCreate(v, req); err != nil {
 		return "", err
 	}
 	if req.All {
@@ -291,8 +291,8 @@ func (k *Keyring) accountFor(ctx context.Context, by Holder, req CreateKeyReques
 	return a.ID, nil
 }
 
-// mayMake returns an error if a viewer may not create a key. Owners may create any.
-func (k *Keyring) mayMake(v catalog.Viewer, req CreateKeyRequest) error {
+// checkMayCreate returns an error if a viewer may not create a key. Owners may create any.
+func (k *Keyring) checkMayCreate(v catalog.Viewer, req CreateKeyRequest) error {
 	_, notOwner := AsOwner(v)
 	// It sees more than an account might, so it has none, and only owners create it.
 	if req.All && (notOwner != nil || req.User != "") {
@@ -302,7 +302,7 @@ func (k *Keyring) mayMake(v catalog.Viewer, req CreateKeyRequest) error {
 		return nil
 	}
 
-	if flag(k.lookup, "DISABLE_API_KEY_CREATION_FOR_NON_OWNER_USERS", false) {
+	if boolVariable(k.lookup, "DISABLE_API_KEY_CREATION_FOR_NON_OWNER_USERS", false) {
 		return call.Fail(call.ErrForbidden, "only owners make keys here: ask one of them")
 	}
 
@@ -341,7 +341,7 @@ func keyInfo(view *catalog.View, k *catalog.Key) KeyInfo {
 // Keys returns the API keys that a holder manages. With consistent it includes everything changed
 // on any node before the call, which needs a leader.
 func (k *Keyring) Keys(ctx context.Context, by Holder, consistent bool) ([]KeyInfo, error) {
-	// Only on request: it needs a leader, and listing must work without one.
+	// Sync only on request: it needs a leader, and listing must work without one.
 	if consistent {
 		if _, err := k.catalog.Sync(ctx); err != nil {
 			return nil, call.WriteError(err)
@@ -381,7 +381,7 @@ func (k *Keyring) RevokeKey(ctx context.Context, by Holder, name string) (*KeyIn
 		return nil, call.WriteError(err)
 	}
 
-	// This node refuses the key already. Wait for the others.
+	// This node refuses the key already. Wait until the other nodes do.
 	if behind := AwaitOthers(ctx, k.catalog, index); len(behind) > 0 {
 		k.log.Warn("a revoked key works at nodes that could not be told until they hear of the leader", "key", key.ID, "nodes", behind)
 	}
@@ -422,7 +422,7 @@ func (k *Keyring) WebhookSecret(connection string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), secretTime)
 	defer cancel()
 
-	sum, err := k.macs.sum(ctx, "webhook", connection)
+	sum, err := k.macs.macOf(ctx, "webhook", connection)
 	if err != nil {
 		return "", call.WriteError(err)
 	}

@@ -10,10 +10,10 @@ import (
 // entry that the node has applied. So if the clock is set back, expired credentials stay expired.
 func Later(c interface{ View() *catalog.View }, now func() time.Time) func() time.Time {
 	return func() time.Time {
-		here := now()
-		if agreed := c.View().Time(); agreed.After(here) {
+		nodeTime := now()
+		if agreed := c.View().Time(); agreed.After(nodeTime) {
 			return agreed
 		}
-		return here
+		return nodeTime
 	}
 }

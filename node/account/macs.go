@@ -22,8 +22,8 @@ type macs struct {
 
 func newMACs(c Catalog, name string) *macs { return &macs{catalog: c, name: name} }
 
-// sum returns the stored form of a text. label separates kinds of texts.
-func (m *macs) sum(ctx context.Context, label, text string) ([]byte, error) {
+// macOf returns the stored form of a text, its HMAC. Texts of different labels have different ones.
+func (m *macs) macOf(ctx context.Context, label, text string) ([]byte, error) {
 	// Do not hold the lock while asking the leader. Concurrent callers get the same secret.
 	m.mu.Lock()
 	secret := m.secret
@@ -51,14 +51,14 @@ func (m *macs) sum(ctx context.Context, label, text string) ([]byte, error) {
 func (m *macs) sumOfClientText(ctx context.Context, unknown *unknownKeys, label, text string) ([]byte, error) {
 	// Check again after asking: this node has caught up then.
 	if !m.hasSecret() {
-		if err := unknown.ask(ctx, sha256.Sum256([]byte(text))); err != nil {
+		if err := unknown.askLeader(ctx, sha256.Sum256([]byte(text))); err != nil {
 			return nil, err
 		}
 		if !m.hasSecret() {
 			return nil, nil
 		}
 	}
-	sum, err := m.sum(ctx, label, text)
+	sum, err := m.macOf(ctx, label, text)
 	if err != nil {
 		return nil, call.WriteError(err)
 	}
@@ -86,8 +86,8 @@ func (m *usedIDs) add(id string) {
 	m.ids[id] = true
 }
 
-// take returns the ids and clears them.
-func (m *usedIDs) take() (ids []string) {
+// takeAll returns the ids and clears them.
+func (m *usedIDs) takeAll() (ids []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id := range m.ids {

@@ -85,7 +85,7 @@ func (p *Passwords) BeginWithPassword(ctx context.Context, email, password strin
 	if !p.ByPassword() {
 		return nil, call.Fail(call.ErrForbidden, "Nobody signs in by password here.")
 	}
-	if wait := p.attempts.wait(email, in.Address); wait > 0 {
+	if wait := p.attempts.waitTime(email, in.Address); wait > 0 {
 		return nil, tooOften(wait)
 	}
 
@@ -96,13 +96,13 @@ func (p *Passwords) BeginWithPassword(ctx context.Context, email, password strin
 	if a != nil && view.PasswordOf(a.ID) != nil {
 		hash = view.PasswordOf(a.ID).Hash
 	}
-	fits, err := p.fits(ctx, hash, password)
+	fits, err := p.matchesHash(ctx, hash, password)
 	if err != nil {
 		return nil, err
 	}
 
 	if !fits || a == nil || hash == nobodysHash {
-		p.attempts.failed(email, in.Address)
+		p.attempts.recordFailure(email, in.Address)
 		return nil, call.Fail(call.ErrUnauthenticated, "That address and password do not fit.")
 	}
 	if err := mayEnter(a); err != nil {
@@ -129,8 +129,8 @@ func tooOften(wait time.Duration) error {
 	return &call.Error{Kind: call.ErrOverloaded, Message: "Too many attempts to sign in failed: wait a moment, then try again.", RetryAfter: wait}
 }
 
-// fits reports whether a hash is that of a password. A password that is too long never fits.
-func (p *Passwords) fits(ctx context.Context, hash, password string) (bool, error) {
+// matchesHash reports whether a hash is that of a password. A password that is too long never fits.
+func (p *Passwords) matchesHash(ctx context.Context, hash, password string) (bool, error) {
 	// Hash something anyway, so that every failure takes the same time.
 	long := len(password) > maxPassword
 	if long {
@@ -155,8 +155,8 @@ func (p *Passwords) fits(ctx context.Context, hash, password string) (bool, erro
 	return same && !long, nil
 }
 
-// hash returns the stored form of a password.
-func (p *Passwords) hash(ctx context.Context, password string) (string, error) {
+// hashPassword returns the stored form of a password.
+func (p *Passwords) hashPassword(ctx context.Context, password string) (string, error) {
 	leave, _, err := p.hashing.Enter(ctx)
 	if err != nil {
 		return "", err
@@ -207,8 +207,8 @@ func parseHash(text string) (h argonHash, ok bool) {
 	return h, err1 == nil && err2 == nil && len(h.key) >= 16
 }
 
-// goodPassword returns an error for a password that is too simple or too long.
-func goodPassword(password string, a *catalog.User) error {
+// checkPassword returns an error for a password that is too simple or too long.
+func checkPassword(password string, a *catalog.User) error {
 	short := utf8.RuneCountInString(password) < shortestPassword
 	if short || len(password) > maxPassword {
 		return call.Fail(call.ErrInvalid, "a password has at least %d characters, and at most %d bytes", shortestPassword, maxPassword)
@@ -230,14 +230,14 @@ type SetPasswordRequest struct {
 // SetPassword sets the password of any account, and ends all its sessions.
 func (p *Passwords) SetPassword(ctx context.Context, _ Owner, req SetPasswordRequest) (*UserInfo, error) {
 	people := NewPeople(p.catalog)
-	a, err := people.find(ctx, req.User)
+	a, err := people.findAccount(ctx, req.User)
 	if err != nil {
 		return nil, err
 	}
 	if err := p.set(ctx, a, req.Password, catalog.SetPassword{}); err != nil {
 		return nil, err
 	}
-	return people.info(p.catalog.View().Account(a.ID)), nil
+	return people.userInfoOf(p.catalog.View().Account(a.ID)), nil
 }
 
 // ChangePassword sets the caller's own password. The old one is required, if there is one. All
@@ -249,41 +249,41 @@ func (p *Passwords) ChangePassword(ctx context.Context, by Person, old, password
 	if a == nil || v.Session == "" {
 		return call.Fail(call.ErrForbidden, "Sign in to change your password.")
 	}
-	if err := p.mustKnow(ctx, view, a, old, address); err != nil {
+	if err := p.checkOldPassword(ctx, view, a, old, address); err != nil {
 		return err
 	}
 	return p.set(ctx, a, password, catalog.SetPassword{But: v.Session})
 }
 
-// mustKnow returns an error unless password is the account's. An account without a password needs
+// checkOldPassword returns an error unless password is the account's. An account without a password needs
 // none.
-func (p *Passwords) mustKnow(ctx context.Context, view *catalog.View, a *catalog.User, password, address string) error {
-	has := view.PasswordOf(a.ID)
-	if has == nil {
+func (p *Passwords) checkOldPassword(ctx context.Context, view *catalog.View, a *catalog.User, password, address string) error {
+	stored := view.PasswordOf(a.ID)
+	if stored == nil {
 		return nil
 	}
 
 	// Limit attempts as for sign-ins: a stolen session must not be used for guessing.
-	if wait := p.attempts.wait(a.Email, address); wait > 0 {
+	if wait := p.attempts.waitTime(a.Email, address); wait > 0 {
 		return tooOften(wait)
 	}
 
-	fits, err := p.fits(ctx, has.Hash, password)
+	fits, err := p.matchesHash(ctx, stored.Hash, password)
 	if err != nil {
 		return err
 	}
 	if !fits {
-		p.attempts.failed(a.Email, address)
+		p.attempts.recordFailure(a.Email, address)
 		return call.Fail(call.ErrInvalid, "that is not your present password")
 	}
 	return nil
 }
 
 func (p *Passwords) set(ctx context.Context, a *catalog.User, password string, change catalog.SetPassword) error {
-	if err := goodPassword(password, a); err != nil {
+	if err := checkPassword(password, a); err != nil {
 		return err
 	}
-	hash, err := p.hash(ctx, password)
+	hash, err := p.hashPassword(ctx, password)
 	if err != nil {
 		return err
 	}
@@ -318,7 +318,7 @@ type NewLink struct {
 // hands it on.
 func (p *Passwords) NewLink(ctx context.Context, by Owner, req NewLinkRequest) (*NewLink, error) {
 	people := NewPeople(p.catalog)
-	a, err := people.find(ctx, req.User)
+	a, err := people.findAccount(ctx, req.User)
 	if err != nil {
 		return nil, err
 	}
@@ -333,7 +333,7 @@ func (p *Passwords) NewLink(ctx context.Context, by Owner, req NewLinkRequest) (
 	var random [sessionDigits/2 + 8]byte
 	rand.Read(random[:])
 	token := hex.EncodeToString(random[8:])
-	sum, err := p.macs.sum(ctx, "link", token)
+	sum, err := p.macs.macOf(ctx, "link", token)
 	if err != nil {
 		return nil, call.WriteError(err)
 	}
@@ -349,30 +349,30 @@ func (p *Passwords) NewLink(ctx context.Context, by Owner, req NewLinkRequest) (
 	if _, err := p.catalog.Propose(ctx, &catalog.PutLink{Link: l}); err != nil {
 		return nil, call.WriteError(err)
 	}
-	made := &NewLink{Token: token, Expires: l.Expires, User: *people.info(a)}
+	newLink := &NewLink{Token: token, Expires: l.Expires, User: *people.userInfoOf(a)}
 	if p.send != nil {
-		made.Mail = "sent to " + made.User.Email
-		if err := p.send(ctx, made); err != nil {
-			made.Mail = fmt.Sprintf("not sent to %s, hand it on yourself: %v", made.User.Email, err)
+		newLink.Mail = "sent to " + newLink.User.Email
+		if err := p.send(ctx, newLink); err != nil {
+			newLink.Mail = fmt.Sprintf("not sent to %s, hand it on yourself: %v", newLink.User.Email, err)
 		}
 	}
-	return made, nil
+	return newLink, nil
 }
 
 // LinkOwner returns the account of a valid link, or ErrNotFound.
 func (p *Passwords) LinkOwner(ctx context.Context, token string) (*UserInfo, error) {
-	l, err := p.link(ctx, token)
+	l, err := p.validLink(ctx, token)
 	if err != nil {
 		return nil, err
 	}
-	return NewPeople(p.catalog).info(p.catalog.View().Account(l.Account)), nil
+	return NewPeople(p.catalog).userInfoOf(p.catalog.View().Account(l.Account)), nil
 }
 
-// link returns the link with this token, or an error if it was used or has expired.
-func (p *Passwords) link(ctx context.Context, token string) (*catalog.Link, error) {
-	gone := call.Fail(call.ErrNotFound, "This link was used or has ended. If you chose a password by it, sign in with it; else ask an owner for a new link.")
+// validLink returns the link with this token, or an error if it was used or has expired.
+func (p *Passwords) validLink(ctx context.Context, token string) (*catalog.Link, error) {
+	notFound := call.Fail(call.ErrNotFound, "This link was used or has ended. If you chose a password by it, sign in with it; else ask an owner for a new link.")
 	if len(token) != sessionDigits || strings.Trim(token, "0123456789abcdef") != "" {
-		return nil, gone
+		return nil, notFound
 	}
 
 	sum, err := p.macs.sumOfClientText(ctx, p.sessions.unknown, "link", token)
@@ -380,13 +380,13 @@ func (p *Passwords) link(ctx context.Context, token string) (*catalog.Link, erro
 		return nil, err
 	}
 	if sum == nil {
-		return nil, gone // no link was ever created
+		return nil, notFound // no link was ever created
 	}
 
 	// Another node may have just created the link.
 	l := p.catalog.View().LinkByHash(sum)
 	if l == nil {
-		if err := p.sessions.unknown.ask(ctx, [32]byte(sum)); err != nil {
+		if err := p.sessions.unknown.askLeader(ctx, [32]byte(sum)); err != nil {
 			return nil, err
 		}
 		l = p.catalog.View().LinkByHash(sum)
@@ -394,14 +394,14 @@ func (p *Passwords) link(ctx context.Context, token string) (*catalog.Link, erro
 
 	over := l == nil || !p.now().Before(l.Expires)
 	if over || p.catalog.View().Account(l.Account) == nil {
-		return nil, gone
+		return nil, notFound
 	}
 	return l, nil
 }
 
 // BeginWithLink sets a password with a link, which is used up, and signs in.
 func (p *Passwords) BeginWithLink(ctx context.Context, token, password string, in SignIn) (*BegunSession, error) {
-	l, err := p.link(ctx, token)
+	l, err := p.validLink(ctx, token)
 	if err != nil {
 		return nil, err
 	}
@@ -413,7 +413,7 @@ func (p *Passwords) BeginWithLink(ctx context.Context, token, password string, i
 	a := p.catalog.View().Account(l.Account)
 	if err := p.set(ctx, a, password, catalog.SetPassword{Link: l.ID}); err != nil {
 		// The first of two clicks has used the link: say so.
-		if _, gone := p.link(ctx, token); errors.Is(gone, call.ErrNotFound) {
+		if _, gone := p.validLink(ctx, token); errors.Is(gone, call.ErrNotFound) {
 			return nil, gone
 		}
 		return nil, err

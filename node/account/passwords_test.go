@@ -81,7 +81,7 @@ func TestPasswordRule_refusesWeakPasswords(t *testing.T) {
 	}
 }
 
-func TestSignInLink_worksOnce(t *testing.T) {
+func TestSignInLink_isAcceptedOnce(t *testing.T) {
 	t.Parallel()
 	l := newCountingCatalog(t)
 	p := passwordsOn(l, nil)
@@ -150,29 +150,29 @@ func TestPasswordAttempts_guessingGetsSlower(t *testing.T) {
 	x := newAttempts(l.time)
 	tries := 0
 	for began := l.time(); l.time().Sub(began) < 24*time.Hour; {
-		if wait := x.wait("ann@x", "192.0.2.1"); wait > 0 {
+		if wait := x.waitTime("ann@x", "192.0.2.1"); wait > 0 {
 			l.pass(wait)
 		}
-		x.failed("ann@x", "192.0.2.1")
+		x.recordFailure("ann@x", "192.0.2.1")
 		tries++
 	}
 	if tries > 200 {
 		t.Errorf("one address guesses %d times a day", tries)
 	}
-	if wait := x.wait("ann@x", "198.51.100.1"); wait > accountWait {
+	if wait := x.waitTime("ann@x", "198.51.100.1"); wait > accountWait {
 		t.Errorf("the account is locked for others: %v", wait)
 	}
-	if x.wait("bob@x", "198.51.100.1") != 0 {
+	if x.waitTime("bob@x", "198.51.100.1") != 0 {
 		t.Error("somebody else has to wait")
 	}
-	if x.wait("new@x", "192.0.2.1") == 0 {
+	if x.waitTime("new@x", "192.0.2.1") == 0 {
 		t.Error("the address goes on with other accounts")
 	}
-	if network("2001:db8::1") != network("2001:db8::ffff") || network("2001:db8::1") == network("2001:db8:1::1") {
+	if networkOf("2001:db8::1") != networkOf("2001:db8::ffff") || networkOf("2001:db8::1") == networkOf("2001:db8:1::1") {
 		t.Error("an address of IPv6 does not count as its /64")
 	}
 	for i := range 3 * maxAttempts {
-		x.failed(fmt.Sprint(i), fmt.Sprint(i))
+		x.recordFailure(fmt.Sprint(i), fmt.Sprint(i))
 	}
 	if len(x.counts) > maxAttempts {
 		t.Errorf("%d counts are remembered", len(x.counts))
@@ -193,7 +193,7 @@ func TestPasswordAttempts_inTheFutureAreDroppedFirst(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			x.failed("ann@x", "192.0.2.1")
+			x.recordFailure("ann@x", "192.0.2.1")
 		}()
 		select {
 		case <-done:
@@ -213,17 +213,17 @@ func TestPasswordAttempts_clockSetBackDoesNotLengthenTheWait(t *testing.T) {
 		l := newCountingCatalog(t)
 		x := newAttempts(l.time)
 		for range failures {
-			x.failed("ann@x", "192.0.2.1")
+			x.recordFailure("ann@x", "192.0.2.1")
 		}
-		before := x.wait("ann@x", "192.0.2.1")
+		before := x.waitTime("ann@x", "192.0.2.1")
 
 		l.pass(-365 * 24 * time.Hour)
-		wait := x.wait("ann@x", "192.0.2.1")
+		wait := x.waitTime("ann@x", "192.0.2.1")
 		if wait <= 0 || wait > before || before > maxWait {
 			t.Errorf("%d failures: a wait of %v, before the clock went back %v", failures, wait, before)
 		}
 		l.pass(wait)
-		if wait := x.wait("ann@x", "192.0.2.1"); wait > 0 {
+		if wait := x.waitTime("ann@x", "192.0.2.1"); wait > 0 {
 			t.Errorf("%d failures: a wait of %v once it is over", failures, wait)
 		}
 	}

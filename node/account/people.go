@@ -94,26 +94,26 @@ func (u *People) CreateUser(ctx context.Context, by Owner, req CreateUserRequest
 	// The command checks whether the address is free, so that two concurrent calls create one
 	// account.
 	if _, err := u.catalog.Propose(ctx, &catalog.PutAccount{Account: a}); err != nil {
-		return nil, notMade(err, u.catalog.View().AccountByEmail(email) != nil)
+		return nil, creationError(err, u.catalog.View().AccountByEmail(email) != nil)
 	}
-	return u.info(u.catalog.View().Account(a.ID)), nil
+	return u.userInfoOf(u.catalog.View().Account(a.ID)), nil
 }
 
-// notMade returns the error for something that was not created. exists means that its name is
+// creationError returns the error for something that was not created. exists means that its name is
 // taken.
-func notMade(err error, exists bool) error {
-	if no, ok := catalog.Refused(err); ok && no.Code == catalog.Conflict && exists {
-		return call.Fail(call.ErrExists, "%s", no.Reason)
+func creationError(err error, exists bool) error {
+	if refused, ok := catalog.Refused(err); ok && refused.Code == catalog.Conflict && exists {
+		return call.Fail(call.ErrExists, "%s", refused.Reason)
 	}
 	return call.WriteError(err)
 }
 
-// notChanged converts the error of a command that failed to change an account to one for the
+// changeError converts the error of a command that failed to change an account to one for the
 // client.
-func notChanged(err error) error {
+func changeError(err error) error {
 	// The request is valid, but possible only once there is another owner.
-	if no, ok := catalog.Refused(err); ok && no.Reason == catalog.LastOwner {
-		return call.Fail(call.ErrUnable, "%s", no.Reason)
+	if refused, ok := catalog.Refused(err); ok && refused.Reason == catalog.LastOwner {
+		return call.Fail(call.ErrUnable, "%s", refused.Reason)
 	}
 	return call.WriteError(err)
 }
@@ -135,7 +135,7 @@ func cleanEmail(text string) (string, error) {
 	return email, nil
 }
 
-// plainEmail returns an address in lower case, or "" for a text that is none. It also refuses
+// plainEmail returns an address in lower case, or "" for any other text. It also refuses
 // letters beyond ASCII: some look like others, and some become ASCII in lower case. The Kelvin sign
 // becomes k, which may be another person's address.
 func plainEmail(text string) string {
@@ -158,7 +158,7 @@ func cleanName(name string) error {
 	return nil
 }
 
-func (u *People) info(a *catalog.User) *UserInfo {
+func (u *People) userInfoOf(a *catalog.User) *UserInfo {
 	if a == nil {
 		return &UserInfo{}
 	}
@@ -215,8 +215,8 @@ func (u *People) Users(ctx context.Context, _ Owner) ([]UserInfo, error) {
 	return out, nil
 }
 
-// find returns an account by id or address, including changes on any node before the call.
-func (u *People) find(ctx context.Context, user string) (*catalog.User, error) {
+// findAccount returns an account by id or address, including changes on any node before the call.
+func (u *People) findAccount(ctx context.Context, user string) (*catalog.User, error) {
 	if _, err := u.catalog.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
 	}
@@ -236,7 +236,7 @@ func accountNamed(view *catalog.View, user string) *catalog.User {
 
 // ChangeUser changes an account. When it returns, every reachable node has applied the change.
 func (u *People) ChangeUser(ctx context.Context, by Owner, req ChangeUserRequest) (*UserInfo, error) {
-	old, err := u.find(ctx, req.User)
+	old, err := u.findAccount(ctx, req.User)
 	if err != nil {
 		return nil, err
 	}
@@ -258,41 +258,41 @@ func (u *People) ChangeUser(ctx context.Context, by Owner, req ChangeUserRequest
 	// Refuse to overwrite a concurrent change.
 	index, err := u.catalog.Propose(ctx, &catalog.PutAccount{Account: a, Instead: old.Changed})
 	if err != nil {
-		return nil, notChanged(err)
+		return nil, changeError(err)
 	}
 	AwaitOthers(ctx, u.catalog, index)
-	return u.info(u.catalog.View().Account(a.ID)), nil
+	return u.userInfoOf(u.catalog.View().Account(a.ID)), nil
 }
 
 // Grant changes which repositories owners let an account see, and returns all of them. An empty
 // request changes nothing. When it returns, every reachable node has applied the change.
 func (u *People) Grant(ctx context.Context, _ Owner, req GrantRequest) (*GrantResponse, error) {
 	// find waits for earlier changes, so that every node gives the same answer.
-	a, err := u.find(ctx, req.User)
+	a, err := u.findAccount(ctx, req.User)
 	if err != nil {
 		return nil, err
 	}
 
 	// Check all names first: a mistyped one must change nothing.
-	add, err := u.numbers(req.Add)
+	add, err := u.repoIDs(req.Add)
 	if err != nil {
 		return nil, err
 	}
-	remove, err := u.numbers(req.Remove)
+	remove, err := u.repoIDs(req.Remove)
 	if err != nil {
 		return nil, err
 	}
 
 	if len(add)+len(remove) > 0 {
 		change := &catalog.SetGrants{Account: a.ID, Source: catalog.GrantedByOwner, Add: add, Remove: remove}
-		// One entry, so that nobody sees half of it.
+		// Propose one entry, so that nobody sees half of the change.
 		index, err := u.catalog.Propose(ctx, change)
 		if err != nil {
 			return nil, call.WriteError(err)
 		}
 		AwaitOthers(ctx, u.catalog, index)
 	}
-	return u.granted(a), nil
+	return u.grantsOf(a), nil
 }
 
 // WhyResponse tells whether an account sees a repository, and why.
@@ -307,11 +307,11 @@ type WhyResponse struct {
 // Why explains why an account sees a repository or not, by this node's catalog. An owner may ask
 // about repositories that the owner cannot see.
 func (u *People) Why(ctx context.Context, _ Owner, user, repo string) (*WhyResponse, error) {
-	a, err := u.find(ctx, user)
+	a, err := u.findAccount(ctx, user)
 	if err != nil {
 		return nil, err
 	}
-	ids, err := u.numbers([]string{repo})
+	ids, err := u.repoIDs([]string{repo})
 	if err != nil {
 		return nil, err
 	}
@@ -325,12 +325,12 @@ func (u *People) Why(ctx context.Context, _ Owner, user, repo string) (*WhyRespo
 
 	// Evaluate the account, not the owner who asks.
 	sees := view.Visible(catalog.Viewer{Role: a.Role, Account: a.ID}).Contains(r.ID)
-	return &WhyResponse{User: *u.info(a), Repo: r.Name, Sees: sees, HostsAsked: view.PermissionSync() == catalog.PermissionSyncOn, Reasons: view.Why(a, r)}, nil
+	return &WhyResponse{User: *u.userInfoOf(a), Repo: r.Name, Sees: sees, HostsAsked: view.PermissionSync() == catalog.PermissionSyncOn, Reasons: view.Why(a, r)}, nil
 }
 
-// numbers returns the ids of repositories by name. Owners may grant repositories that they cannot
+// repoIDs returns the ids of repositories by name. Owners may grant repositories that they cannot
 // see.
-func (u *People) numbers(names []string) (ids []catalog.RepoID, err error) {
+func (u *People) repoIDs(names []string) (ids []catalog.RepoID, err error) {
 	view := u.catalog.View()
 	for _, name := range names {
 		repo := view.RepoByName(name)
@@ -342,16 +342,15 @@ func (u *People) numbers(names []string) (ids []catalog.RepoID, err error) {
 	return ids, nil
 }
 
-// granted returns the repositories granted to an account.
-func (u *People) granted(a *catalog.User) *GrantResponse {
+// grantsOf returns the repositories granted to an account.
+func (u *People) grantsOf(a *catalog.User) *GrantResponse {
 	view := u.catalog.View()
-	out := &GrantResponse{User: *u.info(a)}
+	out := &GrantResponse{User: *u.userInfoOf(a)}
 	for _, g := range view.GrantsOf(a.ID) {
 		if g.Source != catalog.GrantedByOwner {
 			continue
 		}
 
-		// Skip deleted repositories.
 		for it := g.Set().Iterator(); it.HasNext(); {
 			if repo := view.Repo(it.Next()); repo != nil {
 				out.Repos = append(out.Repos, repo.Name)
@@ -366,15 +365,15 @@ func (u *People) granted(a *catalog.User) *GrantResponse {
 // DeleteUser deletes an account with its keys and grants. When it returns, every reachable node
 // refuses its keys.
 func (u *People) DeleteUser(ctx context.Context, by Owner, user string) (*UserInfo, error) {
-	a, err := u.find(ctx, user)
+	a, err := u.findAccount(ctx, user)
 	if err != nil {
 		return nil, err
 	}
-	info := u.info(a) // before the change
+	info := u.userInfoOf(a) // before the change
 
 	index, err := u.catalog.Propose(ctx, &catalog.DeleteAccount{ID: a.ID})
 	if err != nil {
-		return nil, notChanged(err)
+		return nil, changeError(err)
 	}
 	AwaitOthers(ctx, u.catalog, index)
 	return info, nil

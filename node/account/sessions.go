@@ -81,22 +81,22 @@ func NewSessions(k *Keyring, lookup Lookup) *Sessions {
 // Run records from time to time which sessions were used, and removes ended ones, until ctx ends.
 func (s *Sessions) Run(ctx context.Context) error {
 	for {
-		// Often enough that no session ends while it is in use.
+		// Record the use so often that no session ends while it is in use.
 		idle, touch := s.ages()
 		pace := min(touch, idle/4)
 		if !clock.Wait(ctx, min(max(pace/4, time.Minute), time.Hour)) {
 			return nil
 		}
-		s.note(ctx, pace)
+		s.recordUse(ctx, pace)
 	}
 }
 
-// note records the use of sessions whose recorded use is older than pace. It proposes nothing if
+// recordUse records the use of sessions whose recorded use is older than pace. It proposes nothing if
 // there is nothing to record or remove.
-func (s *Sessions) note(ctx context.Context, pace time.Duration) {
+func (s *Sessions) recordUse(ctx context.Context, pace time.Duration) {
 	view, now := s.catalog.View(), s.now()
 	var due []string
-	for _, id := range s.used.take() {
+	for _, id := range s.used.takeAll() {
 		if x := view.Session(id); x != nil && now.Sub(x.Used) >= pace {
 			due = append(due, id)
 		}
@@ -118,21 +118,21 @@ func (s *Sessions) note(ctx context.Context, pace time.Duration) {
 
 // ages returns how long an unused session lasts, and how often its use is recorded.
 func (s *Sessions) ages() (idle, touch time.Duration) {
-	idle = s.seconds("AUTH_SESSION_MAX_AGE_SECONDS", sessionIdle)
-	touch = s.seconds("AUTH_SESSION_UPDATE_AGE_SECONDS", sessionTouch)
+	idle = s.secondsVariable("AUTH_SESSION_MAX_AGE_SECONDS", sessionIdle)
+	touch = s.secondsVariable("AUTH_SESSION_UPDATE_AGE_SECONDS", sessionTouch)
 	return idle, touch
 }
 
-// seconds reads a duration in seconds from a variable; otherwise is the default.
-func (s *Sessions) seconds(name string, otherwise time.Duration) time.Duration {
+// secondsVariable reads a duration in seconds from a variable.
+func (s *Sessions) secondsVariable(name string, defaultValue time.Duration) time.Duration {
 	text, ok := s.lookup(name)
 	if !ok {
-		return otherwise
+		return defaultValue
 	}
 
 	d, err := time.ParseDuration(strings.TrimSpace(text) + "s")
 	if err != nil || d < time.Minute || d > 365*24*time.Hour {
-		return otherwise
+		return defaultValue
 	}
 	return d
 }
@@ -167,13 +167,13 @@ func (s *Sessions) begin(ctx context.Context, x catalog.Session, in SignIn) (beg
 	token := hex.EncodeToString(random[8:])
 	// The id is separate from the token, so that lists may show it.
 	x.ID = "s" + hex.EncodeToString(random[:8])
-	x.Hash, err = s.macs.sum(ctx, "session", token)
+	x.Hash, err = s.macs.macOf(ctx, "session", token)
 	if err != nil {
 		return nil, call.WriteError(err)
 	}
 
 	// Limit the browser's own description: anybody may send it.
-	x.Method, x.Address, x.Agent = in.Method, in.Address, cut(in.Agent, 200)
+	x.Method, x.Address, x.Agent = in.Method, in.Address, cutText(in.Agent, 200)
 
 	idle, _ := s.ages()
 	x.Idle = idle
@@ -183,7 +183,7 @@ func (s *Sessions) begin(ctx context.Context, x catalog.Session, in SignIn) (beg
 	// A new sign-in ends the browser's previous session.
 	cmds := []catalog.Command{&catalog.PutSession{Session: x}}
 	// If the previous session cannot be found, the new one begins anyway.
-	if old, err := s.find(ctx, in.Instead); err == nil && old != nil {
+	if old, err := s.findSession(ctx, in.Instead); err == nil && old != nil {
 		cmds = append(cmds, &catalog.EndSessions{IDs: []string{old.ID}})
 	}
 	_, err = s.catalog.Propose(ctx, cmds...)
@@ -196,20 +196,20 @@ func (s *Sessions) begin(ctx context.Context, x catalog.Session, in SignIn) (beg
 	return &BegunSession{token, x.Expires}, nil
 }
 
-// cut returns at most most bytes of a text, without unprintable characters.
-func cut(text string, most int) string {
+// cutText returns the beginning of a text, at most maxBytes, without unprintable characters.
+func cutText(text string, maxBytes int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return -1
 		}
 		return r
 	}, strings.ToValidUTF8(text, ""))
-	return strings.ToValidUTF8(text[:min(len(text), most)], "")
+	return strings.ToValidUTF8(text[:min(len(text), maxBytes)], "")
 }
 
-// find returns the valid session of a token, or nil. For a session that this node does not know it
+// findSession returns the valid session of a token, or nil. For a session that this node does not know it
 // asks the leader. If that is impossible it returns ErrNoLeader or ErrOverloaded.
-func (s *Sessions) find(ctx context.Context, token string) (*catalog.Session, error) {
+func (s *Sessions) findSession(ctx context.Context, token string) (*catalog.Session, error) {
 	if len(token) != sessionDigits || strings.Trim(token, "0123456789abcdef") != "" {
 		return nil, nil
 	}
@@ -221,7 +221,7 @@ func (s *Sessions) find(ctx context.Context, token string) (*catalog.Session, er
 	// Another node may have just begun the session.
 	x := s.catalog.View().SessionByHash(sum)
 	if x == nil {
-		if err := s.unknown.ask(ctx, [sha256.Size]byte(sum)); err != nil {
+		if err := s.unknown.askLeader(ctx, [sha256.Size]byte(sum)); err != nil {
 			return nil, err
 		}
 		x = s.catalog.View().SessionByHash(sum)
@@ -237,12 +237,12 @@ func (s *Sessions) find(ctx context.Context, token string) (*catalog.Session, er
 // account may not sign in. If it cannot ask the leader about an unknown session, it returns
 // ErrNoLeader or ErrOverloaded.
 func (s *Sessions) SessionViewer(ctx context.Context, token string) (catalog.Viewer, error) {
-	x, err := s.find(ctx, token)
+	x, err := s.findSession(ctx, token)
 	if err != nil {
 		return catalog.Viewer{}, err
 	}
 	if x != nil {
-		if v, ok := s.viewer(s.catalog.View(), x); ok {
+		if v, ok := s.viewerOfSession(s.catalog.View(), x); ok {
 			s.used.add(x.ID)
 			return v, nil
 		}
@@ -250,8 +250,8 @@ func (s *Sessions) SessionViewer(ctx context.Context, token string) (catalog.Vie
 	return catalog.Viewer{}, call.Fail(call.ErrUnauthenticated, "You are signed out: sign in again")
 }
 
-// viewer returns the viewer of a session at a view. ok is false if they may not sign in.
-func (s *Sessions) viewer(view *catalog.View, x *catalog.Session) (catalog.Viewer, bool) {
+// viewerOfSession returns the viewer of a session at a view. ok is false if they may not sign in.
+func (s *Sessions) viewerOfSession(view *catalog.View, x *catalog.Session) (catalog.Viewer, bool) {
 	var v catalog.Viewer
 	if x.Key == "" {
 		a := view.Account(x.Account)
@@ -265,11 +265,11 @@ func (s *Sessions) viewer(view *catalog.View, x *catalog.Session) (catalog.Viewe
 		if key == nil || key.Expired(s.now()) {
 			return v, false
 		}
-		of, ok := viewerOf(view, key)
-		if !ok || !keysWork(view, of, s.lookup) {
-			return of, false
+		keyViewer, ok := viewerOf(view, key)
+		if !ok || !keysWork(view, keyViewer, s.lookup) {
+			return keyViewer, false
 		}
-		v = of
+		v = keyViewer
 	}
 	v.Session = x.ID
 	return v, true
@@ -281,7 +281,7 @@ func (s *Sessions) providerExists(view *catalog.View, x *catalog.Session) bool {
 	switch {
 	case x.Method == "" || x.Method == "password" || x.Method == "key":
 		return true
-	case x.Method == "gcp-iap" && flag(s.lookup, "AUTH_EE_GCP_IAP_ENABLED", false):
+	case x.Method == "gcp-iap" && boolVariable(s.lookup, "AUTH_EE_GCP_IAP_ENABLED", false):
 		return true
 	}
 
@@ -374,19 +374,19 @@ func (s *Sessions) EndSessions(ctx context.Context, by Holder, user, which strin
 	if len(ids) == 0 && named {
 		return 0, call.Fail(call.ErrNotFound, "there is no session %q", which)
 	}
-	return len(ids), s.end(ctx, ids)
+	return len(ids), s.endByID(ctx, ids)
 }
 
 // EndSession signs out the browser with a token. An invalid token is ignored.
 func (s *Sessions) EndSession(ctx context.Context, token string) error {
-	x, err := s.find(ctx, token)
+	x, err := s.findSession(ctx, token)
 	if err != nil || x == nil {
 		return err
 	}
-	return s.end(ctx, []string{x.ID})
+	return s.endByID(ctx, []string{x.ID})
 }
 
-func (s *Sessions) end(ctx context.Context, ids []string) error {
+func (s *Sessions) endByID(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}

@@ -38,7 +38,7 @@ func TestSessions_useIsRecordedDaily(t *testing.T) {
 		}
 		for range 24 {
 			l.pass(time.Hour)
-			s.note(t.Context(), sessionTouch)
+			s.recordUse(t.Context(), sessionTouch)
 		}
 	}
 	if got := l.entries() - before; got == 0 || got > 90 {
@@ -51,7 +51,7 @@ func TestSessions_useIsRecordedDaily(t *testing.T) {
 		t.Errorf("after 90 days: %v", err)
 	}
 	l.pass(2 * time.Hour)
-	s.note(t.Context(), sessionTouch)
+	s.recordUse(t.Context(), sessionTouch)
 	if l.View().SessionByHash(nil) != nil || len(sessionsOfAll(l)) != 0 {
 		t.Errorf("what has ended is still there: %v", sessionsOfAll(l))
 	}
@@ -112,7 +112,7 @@ func TestSessions_recordUseAsOftenAsTheVariableSays(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, touch := s.ages()
-			s.note(t.Context(), touch)
+			s.recordUse(t.Context(), touch)
 		}
 		if got := l.entries() - before; got != want {
 			t.Errorf("%q: a day of use wrote %d entries, want %d", text, got, want)

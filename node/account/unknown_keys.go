@@ -36,13 +36,13 @@ type unknownKeys struct {
 	sync func(ctx context.Context) (uint64, error) // cluster.Sync
 	now  func() time.Time
 
-	turn chan struct{} // holds one token while a question runs
+	sending chan struct{} // holds one token while a question runs
 
-	mu       sync.Mutex // guards the fields below
-	next     *question  // not sent yet; nil: none
-	waiting  int
-	asked    time.Time // when the last question was sent
-	rejected map[[sha256.Size]byte]time.Time
+	mu        sync.Mutex // guards the fields below
+	next      *question  // not sent yet; nil: none
+	waiting   int
+	lastAsked time.Time // when the last question was sent
+	rejected  map[[sha256.Size]byte]time.Time
 }
 
 // question is a question to the leader, shared by all requests that wait for it.
@@ -55,15 +55,15 @@ func newUnknownKeys(sync func(ctx context.Context) (uint64, error), now func() t
 	return &unknownKeys{
 		sync:     sync,
 		now:      now,
-		turn:     make(chan struct{}, 1),
+		sending:  make(chan struct{}, 1),
 		rejected: map[[sha256.Size]byte]time.Time{},
 	}
 }
 
-// ask returns when this node has applied everything acknowledged before the call, or if it did so
+// askLeader returns when this node has applied everything acknowledged before the call, or if it did so
 // for this key a moment ago. It fails if the leader cannot be asked, or too many requests wait.
-func (u *unknownKeys) ask(ctx context.Context, key [sha256.Size]byte) error {
-	q, mine, err := u.join(key)
+func (u *unknownKeys) askLeader(ctx context.Context, key [sha256.Size]byte) error {
+	q, mine, err := u.joinQuestion(key)
 	if q == nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (u *unknownKeys) ask(ctx context.Context, key [sha256.Size]byte) error {
 
 	// The first caller sends the question even if its client has gone: others wait.
 	if mine {
-		u.send(q)
+		u.sendQuestion(q)
 	}
 	select {
 	case <-q.done:
@@ -82,13 +82,13 @@ func (u *unknownKeys) ask(ctx context.Context, key [sha256.Size]byte) error {
 	if q.err != nil {
 		return call.Fail(call.ErrNoLeader, "This key or session is not known to this node, and the leader, who may know it, cannot be asked now: try again")
 	}
-	u.reject(key)
+	u.rememberRejected(key)
 	return nil
 }
 
-// join returns the question that a key waits for; mine means that the caller must send it. It
+// joinQuestion returns the question that a key waits for; mine means that the caller must send it. It
 // returns nil for a key that was rejected a moment ago.
-func (u *unknownKeys) join(key [sha256.Size]byte) (q *question, mine bool, err error) {
+func (u *unknownKeys) joinQuestion(key [sha256.Size]byte) (q *question, mine bool, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	// Check this first: repeating one key must not use up the waiting slots.
@@ -116,23 +116,23 @@ func (u *unknownKeys) leave() {
 	u.waiting--
 }
 
-// send sends a question to the leader, in turn.
-func (u *unknownKeys) send(q *question) {
-	u.turn <- struct{}{}
-	defer func() { <-u.turn }()
+// sendQuestion sends a question to the leader, in turn.
+func (u *unknownKeys) sendQuestion(q *question) {
+	u.sending <- struct{}{}
+	defer func() { <-u.sending }()
 
-	// Keep the gap: it limits what random keys cost the leader.
+	// Pause since the last question: this limits what random keys cost the leader.
 	u.mu.Lock()
-	rest := askGap - u.now().Sub(u.asked)
+	pause := askGap - u.now().Sub(u.lastAsked)
 	u.mu.Unlock()
-	if rest > 0 {
-		// Not with the request's context: its client may leave while others wait.
-		clock.Wait(context.Background(), min(rest, askGap))
+	if pause > 0 {
+		// Do not use the request's context: its client may leave while other requests wait.
+		clock.Wait(context.Background(), min(pause, askGap))
 	}
 
-	// Nobody may join any more: the answer may miss later writes.
+	// No other request may join this question any more: the answer may miss later writes.
 	u.mu.Lock()
-	u.next, u.asked = nil, u.now()
+	u.next, u.lastAsked = nil, u.now()
 	u.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
@@ -141,9 +141,9 @@ func (u *unknownKeys) send(q *question) {
 	close(q.done)
 }
 
-// reject remembers a key about which the leader was asked. A key that exists is found before this
+// rememberRejected remembers a key about which the leader was asked. A key that exists is found before this
 // check.
-func (u *unknownKeys) reject(key [sha256.Size]byte) {
+func (u *unknownKeys) rememberRejected(key [sha256.Size]byte) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.rejected) >= rejectedMost {

@@ -19,7 +19,7 @@ func keyNumber(i int) (sum [sha256.Size]byte) {
 	return sum
 }
 
-func TestUnknownKeys_manyCauseFewQuestionsToTheLeader(t *testing.T) {
+func TestUnknownKeys_manyKeysCauseFewQuestionsToTheLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -33,7 +33,7 @@ func TestUnknownKeys_manyCauseFewQuestionsToTheLeader(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range 100 {
 				wg.Go(func() {
-					if err := u.ask(t.Context(), keyNumber(100*round+i)); err != nil {
+					if err := u.askLeader(t.Context(), keyNumber(100*round+i)); err != nil {
 						t.Errorf("key %d: %v", i, err)
 					}
 				})
@@ -47,14 +47,14 @@ func TestUnknownKeys_manyCauseFewQuestionsToTheLeader(t *testing.T) {
 	})
 }
 
-func TestUnknownKeys_rejectedOnesAreRemembered(t *testing.T) {
+func TestUnknownKeys_rejectedKeysAreRemembered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		u := newUnknownKeys(func(context.Context) (uint64, error) { asked++; return 1, nil }, time.Now)
 		ask := func(want int) {
 			t.Helper()
-			if err := u.ask(t.Context(), keyNumber(1)); err != nil || asked != want {
+			if err := u.askLeader(t.Context(), keyNumber(1)); err != nil || asked != want {
 				t.Errorf("asked %d times, error %v; want %d", asked, err, want)
 			}
 		}
@@ -65,7 +65,7 @@ func TestUnknownKeys_rejectedOnesAreRemembered(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		ask(2)
 		for i := range 3 * rejectedMost {
-			u.reject(keyNumber(i))
+			u.rememberRejected(keyNumber(i))
 		}
 		if len(u.rejected) > rejectedMost {
 			t.Errorf("%d rejected keys are remembered, want at most %d", len(u.rejected), rejectedMost)
@@ -81,7 +81,7 @@ func TestUnknownKeys_questionSentBeforeTheKeyWasMadeProvesNothing(t *testing.T) 
 		u := newUnknownKeys(func(context.Context) (uint64, error) { <-answer; return 1, nil }, time.Now)
 		done := make(chan int, 2)
 		for i := range 2 {
-			go func() { u.ask(t.Context(), keyNumber(i)); done <- i }()
+			go func() { u.askLeader(t.Context(), keyNumber(i)); done <- i }()
 			synctest.Wait()
 		}
 		answer <- struct{}{}
@@ -103,13 +103,13 @@ func TestUnknownKeys_failWithoutALeader(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range askWaiting {
 			wg.Go(func() {
-				if err := u.ask(t.Context(), keyNumber(i)); !errors.Is(err, call.ErrNoLeader) {
+				if err := u.askLeader(t.Context(), keyNumber(i)); !errors.Is(err, call.ErrNoLeader) {
 					t.Errorf("a key that nobody could be asked about gives %v, want no leader", err)
 				}
 			})
 		}
 		synctest.Wait()
-		if err := u.ask(t.Context(), keyNumber(askWaiting)); !errors.Is(err, call.ErrOverloaded) {
+		if err := u.askLeader(t.Context(), keyNumber(askWaiting)); !errors.Is(err, call.ErrOverloaded) {
 			t.Errorf("one more than may wait gives %v, want overloaded", err)
 		}
 		began := time.Now()

@@ -38,9 +38,9 @@ type archive struct {
 	misses chan struct{}                 // places for lookups at the leader
 }
 
-// visible returns a thread that a viewer may see: the viewer's own or a shared one. Any other
+// visibleThread returns a thread that a viewer may see: the viewer's own or a shared one. Any other
 // thread does not exist.
-func (a *archive) visible(v catalog.Viewer, id string) (*catalog.Thread, error) {
+func (a *archive) visibleThread(v catalog.Viewer, id string) (*catalog.Thread, error) {
 	// One error for all reasons, so that guessing ids does not reveal which exist.
 	h := a.catalog.View().Thread(id)
 	if h == nil || v.Role == catalog.RoleNone || !h.Public && !owns(v, h) {
@@ -49,13 +49,13 @@ func (a *archive) visible(v catalog.Viewer, id string) (*catalog.Thread, error) 
 	return h, nil
 }
 
-// visibleOrNew returns a thread that a viewer may see, also one that has just begun on another
+// visibleOrNewThread returns a thread that a viewer may see, also one that has just begun on another
 // node: if this node does not know the id, it asks the leader. Without a leader it returns an error
 // instead of "no such chat", because it cannot know.
-func (a *archive) visibleOrNew(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
+func (a *archive) visibleOrNewThread(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
 	// Only ask the leader about an unknown id of the right form.
 	if len(id) != idLength || a.catalog.View().Thread(id) != nil {
-		return a.visible(v, id)
+		return a.visibleThread(v, id)
 	}
 
 	select {
@@ -68,7 +68,7 @@ func (a *archive) visibleOrNew(ctx context.Context, v catalog.Viewer, id string)
 	default: // somebody is guessing ids
 		return nil, call.Fail(call.ErrOverloaded, "Too many chats are looked for at once.")
 	}
-	return a.visible(v, id)
+	return a.visibleThread(v, id)
 }
 
 // sync brings this node's view up to the leader's.
@@ -88,13 +88,13 @@ func (a *archive) sync(ctx context.Context) error {
 
 // Sees returns an error if the viewer may not see the thread or it does not exist.
 func (a *archive) Sees(ctx context.Context, v catalog.Viewer, id string) error {
-	_, err := a.visibleOrNew(ctx, v, id)
+	_, err := a.visibleOrNewThread(ctx, v, id)
 	return err
 }
 
-// own returns a thread that belongs to the viewer. A thread shared by somebody else does not.
-func (a *archive) own(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
-	h, err := a.visibleOrNew(ctx, v, id)
+// ownThread returns a thread that belongs to the viewer. A thread shared by somebody else does not.
+func (a *archive) ownThread(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
+	h, err := a.visibleOrNewThread(ctx, v, id)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (a *archive) own(ctx context.Context, v catalog.Viewer, id string) (*catalo
 
 // Chats lists the viewer's threads, the last changed first. total counts all of them. A guest has
 // no list.
-func (a *archive) Chats(ctx context.Context, v catalog.Viewer, skip, most int) (chats []Chat, total int, err error) {
+func (a *archive) Chats(ctx context.Context, v catalog.Viewer, skip, limit int) (chats []Chat, total int, err error) {
 	// All guests are one owner: a list would show each guest the questions of the others.
 	switch v.Role {
 	case catalog.RoleNone:
@@ -121,14 +121,14 @@ func (a *archive) Chats(ctx context.Context, v catalog.Viewer, skip, most int) (
 		return cmp.Or(y.Changed.Compare(x.Changed), strings.Compare(x.ID, y.ID))
 	})
 
-	for _, h := range all[min(skip, len(all)):min(skip+most, len(all))] {
-		chats = append(chats, a.summary(ctx, v, h))
+	for _, h := range all[min(skip, len(all)):min(skip+limit, len(all))] {
+		chats = append(chats, a.threadSummary(ctx, v, h))
 	}
 	return chats, len(all), nil
 }
 
-// summary returns a thread without its turns.
-func (a *archive) summary(ctx context.Context, v catalog.Viewer, h *catalog.Thread) Chat {
+// threadSummary returns a thread without its turns.
+func (a *archive) threadSummary(ctx context.Context, v catalog.Viewer, h *catalog.Thread) Chat {
 	c := Chat{ID: h.ID, Public: h.Public, Mine: owns(v, h), Running: h.Run.Fence != 0, Created: h.Created, Changed: h.Changed, Count: len(h.Turns)}
 	if c.Running {
 		c.Count++
@@ -140,10 +140,10 @@ func (a *archive) summary(ctx context.Context, v catalog.Viewer, h *catalog.Thre
 	return c
 }
 
-// turn returns what was said in a turn that has ended. after is the number of the last event
+// readTurn returns what was said in a turn that has ended. after is the number of the last event
 // before it.
-func (a *archive) turn(ctx context.Context, id string, after int, turn catalog.ThreadTurn) (*turnFile, error) {
-	k, err := a.file(ctx, id, turn)
+func (a *archive) readTurn(ctx context.Context, id string, after int, turn catalog.ThreadTurn) (*turnFile, error) {
+	k, err := a.readTurnFile(ctx, id, turn)
 	// While the file has only the question, the turn's node was lost.
 	if err == nil && k.Report.Status == Running {
 		return lostTurn(k.Report, after, int(turn.Events)), nil
@@ -151,8 +151,8 @@ func (a *archive) turn(ctx context.Context, id string, after int, turn catalog.T
 	return k, err
 }
 
-// file reads the file of a turn.
-func (a *archive) file(ctx context.Context, id string, turn catalog.ThreadTurn) (*turnFile, error) {
+// readTurnFile reads the file of a turn.
+func (a *archive) readTurnFile(ctx context.Context, id string, turn catalog.ThreadTurn) (*turnFile, error) {
 	// Files never change, so the cache is never stale.
 	k, ok := a.recent.Get(turn.File)
 	if !ok {
@@ -191,14 +191,14 @@ func lostTurn(question Report, after, events int) *turnFile {
 func (a *archive) earlierTurns(ctx context.Context, v catalog.Viewer, h *catalog.Thread) ([]*Report, error) {
 	var out []*Report
 	for _, turn := range h.Turns {
-		k, err := a.turn(ctx, h.ID, 0, turn)
+		k, err := a.readTurn(ctx, h.ID, 0, turn)
 		if err != nil {
 			return nil, err
 		}
 
 		// Filter by what the asker may see now: the model must not repeat what the asker has lost
 		// access to.
-		r := a.sightOf(v, k.Report.Sight).report(k.Report)
+		r := a.sightOf(v, k.Report.Sight).filterReport(k.Report)
 		out = append(out, &r)
 	}
 	return out, nil

@@ -81,7 +81,7 @@ func New(d Deps) *Asker {
 
 // Run ends the turns of lost nodes until ctx ends. Then it ends the turns on this node.
 func (a *Asker) Run(ctx context.Context) error {
-	a.losses.watch(ctx)
+	a.losses.endLostTurns(ctx)
 	a.runs.close()
 	return nil
 }
@@ -92,5 +92,5 @@ func (a *Asker) Run(ctx context.Context) error {
 func (a *Asker) FinishChats(ctx context.Context, progress func(running int)) {
 	ctx, cancel := context.WithTimeout(ctx, turnTime)
 	defer cancel()
-	a.runs.finish(ctx, progress)
+	a.runs.drain(ctx, progress)
 }

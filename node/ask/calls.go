@@ -13,9 +13,9 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// round runs the calls of one step and adds their results to the conversation, in the order of
+// runCalls runs the calls of one step and adds their results to the conversation, in the order of
 // the calls.
-func (l *loop) round(ctx context.Context, calls []*model.Call) {
+func (l *loop) runCalls(ctx context.Context, calls []*model.Call) {
 	answers, known := l.callAll(ctx, calls)
 
 	// The results of a step share its limit of bytes.
@@ -25,7 +25,7 @@ func (l *loop) round(ctx context.Context, calls []*model.Call) {
 	newResult := false
 	for i, c := range calls {
 		key := keyOf(c)
-		text := clean(answers[i].Text)
+		text := removeInvisible(answers[i].Text)
 		text = cutText(text, min(maxResult, room))
 		// A failed call may be repeated.
 		if !known[i] && !answers[i].Failed {
@@ -148,14 +148,14 @@ func (l *loop) toolName(name string) string {
 // callLine formats a call as one line for people.
 func callLine(c *model.Call) string {
 	arguments := strings.Join(strings.Fields(c.Arguments), " ")
-	return cutText(clean(c.Name+" "+arguments), 300)
+	return cutText(removeInvisible(c.Name+" "+arguments), 300)
 }
 
-func cutText(text string, most int) string {
-	if len(text) <= most {
+func cutText(text string, maxBytes int) string {
+	if len(text) <= maxBytes {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most], "") + "\n… (cut here; ask for less, or for the rest)"
+	return strings.ToValidUTF8(text[:maxBytes], "") + "\n… (cut here; ask for less, or for the rest)"
 }
 
 // stripFence removes the fence of a code block around a text.
@@ -171,7 +171,8 @@ func stripFence(text string) string {
 // this if they do not know their model's format.
 var writtenCall = regexp.MustCompile(`(?s)<(?:tool_call|function_call|tool_use)>\s*(\{.*?\})\s*(?:</(?:tool_call|function_call|tool_use)>|$)`)
 
-// readCalls turns calls in the text of an answer into real calls.
+// readCalls replaces an answer that has calls of tools only as text by a message with real calls. It
+// does nothing if the answer has real calls, or if no text in it is a call of a known tool.
 func (l *loop) readCalls(answer *model.Answer) {
 	text := answer.Message.Text()
 	if len(answer.Message.Calls()) > 0 || !strings.Contains(text, "{") {
@@ -189,7 +190,7 @@ func (l *loop) readCalls(answer *model.Answer) {
 		}
 	}
 
-	// Replace the message: in the provider's own format the calls would still be text.
+	// Replace the message: its native form, which is sent back first, has the calls as text.
 	if parts != nil {
 		answer.Message = model.Message{Role: model.Assistant, Parts: parts}
 	}

@@ -46,7 +46,7 @@ func TestToolArguments_withoutTheirEndAreRead(t *testing.T) {
 }
 
 // A citation in another form counts if its place exists, also if it arrives in pieces.
-func TestCitations_inOtherFormsCount(t *testing.T) {
+func TestCitations_inOtherFormsAreRecognized(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"See [the task](app/task.py#L311-L320).": "See the task (<app/task.py#L311-L320>).",
@@ -73,10 +73,10 @@ func TestCitations_inOtherFormsCount(t *testing.T) {
 			}}
 			for rest := text; rest != ""; {
 				n := min(size, len(rest))
-				c.write(rest[:n])
+				c.addText(rest[:n])
 				rest = rest[n:]
 			}
-			c.close()
+			c.emitRest()
 			if out.String() != want {
 				t.Errorf("%q in pieces of %d: %q, want %q", text, size, out.String(), want)
 			}

@@ -36,23 +36,23 @@ const (
 // errNoPlace reports that a citation points to no existing place.
 var errNoPlace = call.Fail(call.ErrNotFound, "there is no such place")
 
-// check finds the place that a citation means.
-func (k *checker) check(ctx context.Context, text, sentence string) *Citation {
+// checkCitation finds the place that a citation means.
+func (k *checker) checkCitation(ctx context.Context, text, sentence string) *Citation {
 	m, ok := parseMark(text)
-	wrong := &Citation{Path: path.Base(m.path), State: Unverified}
+	unverified := &Citation{Path: path.Base(m.path), State: Unverified}
 	if m.first > 0 {
-		wrong.First, wrong.Last = m.first, m.last
+		unverified.First, unverified.Last = m.first, m.last
 	}
 
 	// Each check reads a repository, so limit their number.
 	if k.left--; !ok || k.left < 0 {
-		return wrong
+		return unverified
 	}
 
-	c, err := k.place(ctx, &m)
+	c, err := k.resolvePlace(ctx, &m)
 	proved := false
 	if err == nil && m.first > 0 {
-		proved, err = k.lines(ctx, c, &m, sentence)
+		proved, err = k.checkLines(ctx, c, &m, sentence)
 	}
 
 	switch {
@@ -65,9 +65,9 @@ func (k *checker) check(ctx context.Context, text, sentence string) *Citation {
 		return c
 	// Nothing was found to be wrong: only a place that does not exist counts against the model.
 	case isUncertain(err):
-		wrong.State = Unchecked
+		unverified.State = Unchecked
 	}
-	return wrong
+	return unverified
 }
 
 // isUncertain reports whether a failed read says nothing about the place, because a node was gone,
@@ -82,8 +82,8 @@ func isUncertain(err error) bool {
 func retry[T any](ctx context.Context, k *checker, look func(ctx context.Context) (T, error)) (T, error) {
 	for {
 		began := clock.Now()
-		one, cancel := context.WithTimeout(ctx, lookTime)
-		found, err := look(one)
+		limited, cancel := context.WithTimeout(ctx, lookTime)
+		found, err := look(limited)
 		cancel()
 		if err == nil || !isUncertain(err) {
 			return found, err
@@ -105,9 +105,9 @@ func (k *checker) read(ctx context.Context, req browse.ReadFileRequest) (*browse
 	})
 }
 
-// place resolves the repository and file of a citation, at the commit that the tools read, or
+// resolvePlace resolves the repository and file of a citation, at the commit that the tools read, or
 // else as the model wrote it.
-func (k *checker) place(ctx context.Context, m *mark) (*Citation, error) {
+func (k *checker) resolvePlace(ctx context.Context, m *mark) (*Citation, error) {
 	repo, err := k.resolveRepo(m)
 	if err != nil {
 		return nil, err
@@ -210,9 +210,9 @@ func globText(text string) string {
 // slack is how many lines a citation may be off.
 const slack = 3
 
-// lines checks whether the cited lines contain a name of the sentence. If so, proved is true. If
+// checkLines checks whether the cited lines contain a name of the sentence. If so, proved is true. If
 // not, it searches the file and moves the citation.
-func (k *checker) lines(ctx context.Context, c *Citation, m *mark, sentence string) (proved bool, err error) {
+func (k *checker) checkLines(ctx context.Context, c *Citation, m *mark, sentence string) (proved bool, err error) {
 	total := c.Last
 	c.First, c.Last = m.first, min(m.last, total)
 	// Only names in back-quotes can be checked. Without any, accept the lines unproved.
@@ -228,15 +228,14 @@ func (k *checker) lines(ctx context.Context, c *Citation, m *mark, sentence stri
 
 	// Accept if one of the names is in or near the lines.
 	if inside {
-		text, err := k.text(ctx, c, max(1, c.First-slack), c.Last+slack)
+		text, err := k.readLines(ctx, c, max(1, c.First-slack), c.Last+slack)
 		if err != nil || slices.ContainsFunc(names, func(name string) bool { return mentions(text, name) }) {
 			return true, err
 		}
 	}
 
-	// Otherwise search the file.
 	for _, name := range names {
-		first, last, err := k.find(ctx, c, name)
+		first, last, err := k.findName(ctx, c, name)
 		if err != nil {
 			return false, err
 		}
@@ -253,7 +252,7 @@ func (k *checker) lines(ctx context.Context, c *Citation, m *mark, sentence stri
 	// If a name occurs in the file, but not in these lines and not in one place only, the lines
 	// are wrong. If it does not occur, it names something else and proves nothing. The first page
 	// of the file is enough for this doubt.
-	text, err := k.text(ctx, c, 1, page)
+	text, err := k.readLines(ctx, c, 1, page)
 	if err == nil && slices.ContainsFunc(names, func(name string) bool { return mentions(text, lastName(name)) }) {
 		c.State = Unverified
 	}
@@ -263,8 +262,8 @@ func (k *checker) lines(ctx context.Context, c *Citation, m *mark, sentence stri
 // page is how many lines are read at a time.
 const page = 500
 
-// text returns lines of the file, at most a page; "" if there are none.
-func (k *checker) text(ctx context.Context, c *Citation, first, last int) (string, error) {
+// readLines returns lines of the file, at most a page; "" if there are none.
+func (k *checker) readLines(ctx context.Context, c *Citation, first, last int) (string, error) {
 	f, err := k.read(ctx, browse.ReadFileRequest{
 		Repo:   c.Repo,
 		Path:   c.Path,
@@ -284,18 +283,18 @@ func (k *checker) text(ctx context.Context, c *Citation, first, last int) (strin
 	return b.String(), nil
 }
 
-// find returns the definition of a name in the file, or else the only line with the name; 0 if
+// findName returns the definition of a name in the file, or else the only line with the name; 0 if
 // there is none.
-func (k *checker) find(ctx context.Context, c *Citation, name string) (first, last int, err error) {
+func (k *checker) findName(ctx context.Context, c *Citation, name string) (first, last int, err error) {
 	short := lastName(name)
-	if first, last = k.definition(ctx, c, short); first > 0 {
+	if first, last = k.findDefinition(ctx, c, short); first > 0 {
 		return first, last, nil
 	}
 
 	// No single definition: read page by page until a second line has the name.
 	at := 0
 	for from := 1; from < 20_000; from += page {
-		text, err := k.text(ctx, c, from, from+page-1)
+		text, err := k.readLines(ctx, c, from, from+page-1)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -315,8 +314,8 @@ func (k *checker) find(ctx context.Context, c *Citation, name string) (first, la
 	return at, at, nil
 }
 
-// definition returns the only definition of a name in the file; 0 if there is none.
-func (k *checker) definition(ctx context.Context, c *Citation, name string) (first, last int) {
+// findDefinition returns the only definition of a name in the file; 0 if there is none.
+func (k *checker) findDefinition(ctx context.Context, c *Citation, name string) (first, last int) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 

@@ -100,7 +100,7 @@ func TestCitation_isUncheckedNotWrongIfANodeIsGone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				k := newShaky(t, &shaky{back: began.Add(tt.gone), fails: tt.fails})
-				c := k.check(t.Context(), tt.mark, read)
+				c := k.checkCitation(t.Context(), tt.mark, read)
 				if took := time.Since(began); c.State != tt.want || took > tt.most {
 					t.Errorf("%s after %v, want %s in %v", c.State, took, tt.want, tt.most)
 				}
@@ -119,7 +119,7 @@ func TestCitations_shareOneTimeout(t *testing.T) {
 		began := time.Now()
 		k := newShaky(t, &shaky{back: began.Add(time.Hour), fails: unreachable})
 		for range 100 {
-			if c := k.check(t.Context(), "local/app::src/a.go:1", ""); c.State != Unchecked {
+			if c := k.checkCitation(t.Context(), "local/app::src/a.go:1", ""); c.State != Unchecked {
 				t.Errorf("%+v", c)
 			}
 		}
@@ -134,7 +134,7 @@ func TestCitations_shareOneTimeout(t *testing.T) {
 		k := newShaky(t, &shaky{back: began.Add(time.Hour), fails: unreachable})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if c := k.check(ctx, "local/app::src/a.go:1", ""); c.State != Unchecked || time.Since(began) > time.Second {
+		if c := k.checkCitation(ctx, "local/app::src/a.go:1", ""); c.State != Unchecked || time.Since(began) > time.Second {
 			t.Errorf("%+v after %v", c, time.Since(began))
 		}
 	})

@@ -17,7 +17,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-var answers = flag.Int("answers", 40, "how many answers TestCitations_randomOnesGetTheKnownVerdict has a model write")
+var answers = flag.Int("answers", 40, "how many answers TestCitations_onlyTrueOnesOfRandomAnswersBecomeLinks has a model write")
 
 // citing is a piece of an answer and the expected result of the check.
 type citing struct {
@@ -70,7 +70,7 @@ var linked = regexp.MustCompile(`(?:^|[^\\])\]\(([^)]*)\)|<[a-zA-Z/!]|(?i)[^\\]\
 
 // The model writes answers of random pieces. The result of each citation is known, and only right
 // citations become links.
-func TestCitations_randomOnesGetTheKnownVerdict(t *testing.T) {
+func TestCitations_onlyTrueOnesOfRandomAnswersBecomeLinks(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(11, 13))
 	kinds := []string{"right", "unseen", "moved", "invented", "hostile"}

@@ -86,10 +86,10 @@ type citer struct {
 	near    string // the end of the text so far, for the sentence of the next citation
 }
 
-// write processes the next part of the model's text.
-func (c *citer) write(text string) {
+// addText processes the next part of the model's text.
+func (c *citer) addText(text string) {
 	// A citation may be cut anywhere between two parts, so start with what was held back.
-	text = c.pending + clean(text)
+	text = c.pending + removeInvisible(text)
 	c.pending = ""
 
 	for text != "" {
@@ -100,12 +100,12 @@ func (c *citer) write(text string) {
 			if begin := otherBegin.FindString(text); len(begin) > keep && len(begin) < longestCite {
 				keep = len(begin)
 			}
-			c.text(text[:len(text)-keep])
+			c.emitText(text[:len(text)-keep])
 			c.pending = text[len(text)-keep:]
 			return
 		}
 
-		c.text(text[:at])
+		c.emitText(text[:at])
 		text = text[at:]
 		end := strings.IndexAny(text, "}\n")
 
@@ -119,7 +119,7 @@ func (c *citer) write(text string) {
 			text = text[end:]
 			c.cite(mark)
 		case len(text) > longestCite:
-			c.text(text[:len(marker)])
+			c.emitText(text[:len(marker)])
 			text = text[len(marker):]
 		default:
 			c.pending = text
@@ -128,19 +128,19 @@ func (c *citer) write(text string) {
 	}
 }
 
-// close emits the text that was held back because it might be the beginning of a citation.
-func (c *citer) close() {
+// emitRest emits the text that was held back because it might be the beginning of a citation.
+func (c *citer) emitRest() {
 	held := c.pending
 	c.pending = ""
 	if mark, ok := strings.CutPrefix(held, marker); ok {
 		c.cite(mark) // the model's limit of output cut it
 		return
 	}
-	c.text(held)
+	c.emitText(held)
 }
 
-// text emits text. A citation of another form in it becomes a citation if its place exists.
-func (c *citer) text(text string) {
+// emitText emits text. A citation of another form in it becomes a citation if its place exists.
+func (c *citer) emitText(text string) {
 	for _, at := range otherForm.FindAllStringSubmatchIndex(text, -1) {
 		cite := c.check(text[at[4]:at[5]], lastSentence(c.near+text[:at[0]]))
 		if !cite.Found() {
@@ -150,17 +150,17 @@ func (c *citer) text(text string) {
 		if at[2] >= 0 {
 			label = text[at[2]:at[3]] + " "
 		}
-		c.plain(text[:at[0]] + label + "(")
+		c.appendPlain(text[:at[0]] + label + "(")
 		c.give(Piece{Cite: cite})
 		c.near = ""
-		c.text(")" + text[at[1]:])
+		c.emitText(")" + text[at[1]:])
 		return
 	}
-	c.plain(text)
+	c.appendPlain(text)
 }
 
-// plain appends text without citations.
-func (c *citer) plain(text string) {
+// appendPlain appends text without citations.
+func (c *citer) appendPlain(text string) {
 	if text == "" {
 		return
 	}
@@ -203,7 +203,7 @@ type mark struct {
 var lineRange = regexp.MustCompile(`^(.*?)(?::|#)L?(\d+)(?:-L?(\d+))?(?:,.*)?$`)
 
 // parseMark parses a citation and repairs what models get wrong: repo::path:10-20,
-// repo::path::rev:10, repo/path:10, back-quotes, trailing punctuation.
+// repo::path::rev:10, repo/path:10, back-quotes, trailing punctuation. ok is false without a usable path.
 func parseMark(text string) (m mark, ok bool) {
 	text = strings.Trim(text, " `'\"<>{}")
 	text = strings.TrimRight(text, ":).,")
@@ -232,8 +232,8 @@ func parseMark(text string) (m mark, ok bool) {
 	return m, m.path != "" && len(m.path) < 1000
 }
 
-// clean removes invisible characters: controls, and those that reverse the direction of text.
-func clean(text string) string {
+// removeInvisible removes invisible characters: controls, and those that reverse the direction of text.
+func removeInvisible(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':

@@ -15,15 +15,15 @@ type editor struct {
 	store   *thread.Store
 }
 
-// changeable returns a thread that the viewer may change or delete.
-func (e *editor) changeable(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
-	h, err := e.archive.visibleOrNew(ctx, v, id)
+// changeableThread returns a thread that the viewer may change or delete.
+func (e *editor) changeableThread(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
+	h, err := e.archive.visibleOrNewThread(ctx, v, id)
 	switch {
 	case err != nil:
 		return nil, err
 	case !owns(v, h):
 		return nil, call.Fail(call.ErrForbidden, "This is somebody else's thread.")
-	// All guests own it together, so any guest could take it from the others.
+	// All guests own the thread together, so any guest could take it from the other guests.
 	case h.Owner == "":
 		return nil, call.Fail(call.ErrForbidden, "A guest's thread is everybody's who has its link: nobody changes it. It goes after some days.")
 	}
@@ -33,7 +33,7 @@ func (e *editor) changeable(ctx context.Context, v catalog.Viewer, id string) (*
 // ChangeChat sets the title of the viewer's thread unless name is empty, and whether it is shared
 // unless public is nil.
 func (e *editor) ChangeChat(ctx context.Context, v catalog.Viewer, id, name string, public *bool) error {
-	h, err := e.changeable(ctx, v, id)
+	h, err := e.changeableThread(ctx, v, id)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (e *editor) ChangeChat(ctx context.Context, v catalog.Viewer, id, name stri
 
 // DeleteChat deletes the viewer's thread, and ends a turn that is running in it.
 func (e *editor) DeleteChat(ctx context.Context, v catalog.Viewer, id string) error {
-	if _, err := e.changeable(ctx, v, id); err != nil {
+	if _, err := e.changeableThread(ctx, v, id); err != nil {
 		return err
 	}
 	_, err := e.catalog.Propose(ctx, &catalog.DeleteThread{Thread: id})
@@ -67,7 +67,7 @@ func (e *editor) DeleteChat(ctx context.Context, v catalog.Viewer, id string) er
 // ForkChat copies a thread that the viewer may see into a new thread of the viewer. It returns
 // the new id.
 func (e *editor) ForkChat(ctx context.Context, v catalog.Viewer, id string) (string, error) {
-	h, err := e.archive.visibleOrNew(ctx, v, id)
+	h, err := e.archive.visibleOrNewThread(ctx, v, id)
 	if err != nil {
 		return "", err
 	}

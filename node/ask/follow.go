@@ -19,20 +19,20 @@ type follower struct {
 
 // Chat returns a thread as far as the viewer may see it, including a turn that is still running.
 func (f *follower) Chat(ctx context.Context, v catalog.Viewer, id string) (*Chat, error) {
-	h, err := f.archive.visibleOrNew(ctx, v, id)
+	h, err := f.archive.visibleOrNewThread(ctx, v, id)
 	if err != nil {
 		return nil, err
 	}
 
-	c := f.archive.summary(ctx, v, h)
+	c := f.archive.threadSummary(ctx, v, h)
 	at := 0
 	for _, turn := range h.Turns {
-		k, err := f.archive.turn(ctx, h.ID, at, turn)
+		k, err := f.archive.readTurn(ctx, h.ID, at, turn)
 		if err != nil {
 			return nil, err
 		}
 		at += int(turn.Events)
-		c.Turns = append(c.Turns, f.archive.sightOf(v, k.Report.Sight).report(k.Report))
+		c.Turns = append(c.Turns, f.archive.sightOf(v, k.Report.Sight).filterReport(k.Report))
 	}
 
 	if !c.Running {
@@ -40,11 +40,11 @@ func (f *follower) Chat(ctx context.Context, v catalog.Viewer, id string) (*Chat
 	}
 
 	// A running turn is only on its node. If it ends meanwhile, start over.
-	r, err := f.remote.running(ctx, h, 0, 0)
+	r, err := f.remote.readRunning(ctx, h, 0, 0)
 	now := f.archive.catalog.View().Thread(id)
 	switch {
 	case err == nil && !r.Elsewhere:
-		c.Turns = append(c.Turns, f.archive.sightOf(v, r.Report.Sight).report(r.Report))
+		c.Turns = append(c.Turns, f.archive.sightOf(v, r.Report.Sight).filterReport(r.Report))
 		return &c, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -53,13 +53,13 @@ func (f *follower) Chat(ctx context.Context, v catalog.Viewer, id string) (*Chat
 	}
 
 	// Its node does not answer, so show the question only.
-	k, err := f.archive.file(ctx, h.ID, h.Run.Lost)
+	k, err := f.archive.readTurnFile(ctx, h.ID, h.Run.Lost)
 	if err != nil {
 		return nil, err
 	}
 	question := k.Report
 	question.ID, question.First = id, h.Events()+1
-	c.Turns = append(c.Turns, f.archive.sightOf(v, question.Sight).report(question))
+	c.Turns = append(c.Turns, f.archive.sightOf(v, question.Sight).filterReport(question))
 	return &c, nil
 }
 
@@ -71,17 +71,17 @@ func (f *follower) WatchChat(ctx context.Context, v catalog.Viewer, id string, a
 		// Get the channel before reading the thread, so that no change in between is missed.
 		changed := f.changed()
 
-		h, err := f.archive.visibleOrNew(ctx, v, id)
+		h, err := f.archive.visibleOrNewThread(ctx, v, id)
 		if err != nil {
 			return err
 		}
 
-		ended, err := f.replay(ctx, v, h, &after, fn)
+		ended, err := f.replayEnded(ctx, v, h, &after, fn)
 		if err != nil || ended && h.Run.Fence == 0 {
 			return err
 		}
 
-		ended, err = f.follow(ctx, v, h, &after, fn)
+		ended, err = f.followRunning(ctx, v, h, &after, fn)
 		if err != nil || ended {
 			return err
 		}
@@ -99,8 +99,9 @@ func (f *follower) WatchChat(ctx context.Context, v catalog.Viewer, id string, a
 	}
 }
 
-// replay emits the events of turns that have ended.
-func (f *follower) replay(ctx context.Context, v catalog.Viewer, h *catalog.Thread, after *int, fn func(Event) error) (bool, error) {
+// replayEnded calls fn with the events after *after of turns that have ended, and advances *after.
+// complete reports that none failed.
+func (f *follower) replayEnded(ctx context.Context, v catalog.Viewer, h *catalog.Thread, after *int, fn func(Event) error) (complete bool, err error) {
 	next := 0
 	for _, turn := range h.Turns {
 		at := next
@@ -109,19 +110,19 @@ func (f *follower) replay(ctx context.Context, v catalog.Viewer, h *catalog.Thre
 		if next <= *after {
 			continue
 		}
-		k, err := f.archive.turn(ctx, h.ID, at, turn)
+		k, err := f.archive.readTurn(ctx, h.ID, at, turn)
 		if err != nil {
 			return false, err
 		}
 
 		// Check permissions for each turn, since they can change while watching.
-		may := f.archive.sightOf(v, k.Report.Sight)
+		viewerSight := f.archive.sightOf(v, k.Report.Sight)
 		for _, e := range k.Events {
 			// The watcher has this event already.
 			if e.N <= *after {
 				continue
 			}
-			if err := fn(may.event(e)); err != nil {
+			if err := fn(viewerSight.filterEvent(e)); err != nil {
 				return false, err
 			}
 			*after = e.N
@@ -130,11 +131,11 @@ func (f *follower) replay(ctx context.Context, v catalog.Viewer, h *catalog.Thre
 	return true, nil
 }
 
-// follow emits the events of the running turn. ended reports whether the last event was among
-// them.
-func (f *follower) follow(ctx context.Context, v catalog.Viewer, h *catalog.Thread, after *int, fn func(Event) error) (ended bool, err error) {
+// followRunning calls fn with the events after *after of the running turn, and advances *after. ended
+// reports whether the last event was among them. It returns false if the turn's node does not answer.
+func (f *follower) followRunning(ctx context.Context, v catalog.Viewer, h *catalog.Thread, after *int, fn func(Event) error) (ended bool, err error) {
 	for h.Run.Fence != 0 {
-		r, err := f.remote.running(ctx, h, *after, watchWait)
+		r, err := f.remote.readRunning(ctx, h, *after, watchWait)
 		if ctx.Err() != nil {
 			return false, ctx.Err()
 		}
@@ -142,14 +143,14 @@ func (f *follower) follow(ctx context.Context, v catalog.Viewer, h *catalog.Thre
 			return false, nil // the thread has its end, or will have it soon
 		}
 
-		may := f.archive.sightOf(v, r.Report.Sight)
+		viewerSight := f.archive.sightOf(v, r.Report.Sight)
 		for _, e := range r.Events {
 			// A gap would look like an answer with missing words, so fail; the watcher starts
 			// over.
 			if e.N != *after+1 {
 				return false, fmt.Errorf("event %d after %d", e.N, *after)
 			}
-			if err := fn(may.event(e)); err != nil {
+			if err := fn(viewerSight.filterEvent(e)); err != nil {
 				return false, err
 			}
 			*after = e.N
@@ -158,7 +159,7 @@ func (f *follower) follow(ctx context.Context, v catalog.Viewer, h *catalog.Thre
 		if r.Ended {
 			return true, nil
 		}
-		if _, err := f.archive.visible(v, h.ID); err != nil {
+		if _, err := f.archive.visibleThread(v, h.ID); err != nil {
 			return false, err // deleted, or not shared any more
 		}
 	}
@@ -167,7 +168,7 @@ func (f *follower) follow(ctx context.Context, v catalog.Viewer, h *catalog.Thre
 
 // StopChat ends the running turn of the viewer's thread. What was said so far is kept.
 func (f *follower) StopChat(ctx context.Context, v catalog.Viewer, id string) error {
-	h, err := f.archive.visibleOrNew(ctx, v, id)
+	h, err := f.archive.visibleOrNewThread(ctx, v, id)
 	if err != nil {
 		return err
 	}
@@ -178,7 +179,7 @@ func (f *follower) StopChat(ctx context.Context, v catalog.Viewer, id string) er
 		return nil
 	}
 
-	err = f.remote.stop(ctx, h)
+	err = f.remote.stopRunning(ctx, h)
 	if err == nil {
 		return nil
 	}

@@ -45,9 +45,9 @@ func (k *keeper) questionTag(ctx context.Context, v catalog.Viewer, q *Question)
 	return k.store.Tag(ctx, strings.Join([]string{ownerOf(v), q.Query, strings.Join(q.Repos, "\n"), q.Model.Provider, q.Model.Model}, "\x00"))
 }
 
-// begin stores the question and registers the turn for this node in the catalog. It returns the
+// beginTurn stores the question and registers the turn for this node in the catalog. It returns the
 // turn's fence.
-func (k *keeper) begin(ctx context.Context, first *catalog.BeginTurn, question Report) (fence uint64, err error) {
+func (k *keeper) beginTurn(ctx context.Context, first *catalog.BeginTurn, question Report) (fence uint64, err error) {
 	packed, err := pack(&turnFile{Report: question})
 	if err != nil {
 		return 0, err
@@ -65,8 +65,8 @@ func (k *keeper) begin(ctx context.Context, first *catalog.BeginTurn, question R
 	return k.catalog.Propose(ctx, first)
 }
 
-// end writes everything that was said to a file, and then ends the turn in the catalog.
-func (k *keeper) end(ctx context.Context, fence uint64, r *Report, packed []byte) error {
+// endTurn writes everything that was said to a file, and then ends the turn in the catalog.
+func (k *keeper) endTurn(ctx context.Context, fence uint64, r *Report, packed []byte) error {
 	// Write the file first: once the turn has ended, the catalog names only this file.
 	file, size, err := k.store.Put(ctx, r.ID, packed)
 	if err != nil {
@@ -85,8 +85,8 @@ func (k *keeper) end(ctx context.Context, fence uint64, r *Report, packed []byte
 	return err
 }
 
-// lose ends a turn whose node is lost. Only its question remains.
-func (k *keeper) lose(ctx context.Context, h *catalog.Thread) {
+// endLostTurn ends a turn whose node is lost. Only its question remains.
+func (k *keeper) endLostTurn(ctx context.Context, h *catalog.Thread) {
 	ctx, cancel := context.WithTimeout(ctx, proposeTime)
 	defer cancel()
 

@@ -135,8 +135,8 @@ func (l *ledger) fileEnding(repo, path string) (found Read, ok bool) {
 	return found, ok
 }
 
-// list returns the files that were read, and the number of searches.
-func (l *ledger) list() ([]Read, int) {
+// filesAndSearches returns the files that were read, and the number of searches.
+func (l *ledger) filesAndSearches() ([]Read, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var out []Read
@@ -212,7 +212,7 @@ func (l *ledger) Ranked(ctx context.Context, v catalog.Viewer, req search.Ranked
 func (l *ledger) Definitions(ctx context.Context, v catalog.Viewer, req symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
 	l.countSearch()
 	r, err := l.Searcher.Definitions(ctx, v, req)
-	l.symbols(r, err)
+	l.recordSymbols(r, err)
 	return r, err
 }
 
@@ -220,7 +220,7 @@ func (l *ledger) Definitions(ctx context.Context, v catalog.Viewer, req symbols.
 func (l *ledger) References(ctx context.Context, v catalog.Viewer, req symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
 	l.countSearch()
 	r, err := l.Searcher.References(ctx, v, req)
-	l.symbols(r, err)
+	l.recordSymbols(r, err)
 	return r, err
 }
 
@@ -228,12 +228,12 @@ func (l *ledger) References(ctx context.Context, v catalog.Viewer, req symbols.S
 func (l *ledger) Hierarchy(ctx context.Context, v catalog.Viewer, req symbols.HierarchyRequest) (*symbols.SymbolResponse, error) {
 	l.countSearch()
 	r, err := l.Searcher.Hierarchy(ctx, v, req)
-	l.symbols(r, err)
+	l.recordSymbols(r, err)
 	return r, err
 }
 
-// symbols records the lines that a symbol search has shown.
-func (l *ledger) symbols(r *symbols.SymbolResponse, err error) {
+// recordSymbols records the lines that a symbol search has shown.
+func (l *ledger) recordSymbols(r *symbols.SymbolResponse, err error) {
 	if err != nil {
 		return
 	}

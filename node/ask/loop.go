@@ -51,8 +51,8 @@ type loop struct {
 	compacted bool // the conversation was compacted after TooLong
 }
 
-// answer runs the turn. Its last event is done.
-func (t *Turn) answer(ctx context.Context) {
+// runToEnd runs the turn. Its last event is done.
+func (t *Turn) runToEnd(ctx context.Context) {
 	l := newLoop(t)
 	err := func() (err error) {
 		defer func() {
@@ -61,21 +61,20 @@ func (t *Turn) answer(ctx context.Context) {
 				err = fmt.Errorf("panic: %v", p)
 			}
 		}()
-		return l.work(ctx)
+		return l.runSteps(ctx)
 	}()
-	t.finish(ctx, err)
+	t.emitEnd(ctx, err)
 }
 
-// finish sets the final status and emits the last event.
-func (t *Turn) finish(ctx context.Context, err error) {
-	reads, searches := t.loop.ledger.list()
+// emitEnd sets the final status and emits the last event.
+func (t *Turn) emitEnd(ctx context.Context, err error) {
+	reads, searches := t.loop.ledger.filesAndSearches()
 	message, status := "", Done
 	var known *model.Error
 	var failure *call.Error
 
 	switch {
-	case err == nil:
-		// Keep Done.
+	case err == nil: // the status stays Done
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		status, message = Failed, fmt.Sprintf("The question was given up after %v.", turnTime)
 	case errors.Is(context.Cause(ctx), errNodeStops):
@@ -104,10 +103,10 @@ func (t *Turn) finish(ctx context.Context, err error) {
 }
 
 func newLoop(t *Turn) *loop {
-	led := newLedger(t.kit.sources, t.question.Earlier)
+	ledger := newLedger(t.kit.sources, t.question.Earlier)
 	l := &loop{
 		t:        t,
-		ledger:   led,
+		ledger:   ledger,
 		results:  map[string]bool{},
 		keys:     map[string]string{},
 		times:    map[string]int{},
@@ -118,8 +117,8 @@ func newLoop(t *Turn) *loop {
 
 	// Use a set of tools that goes through the ledger. Leave out the list of models: it says
 	// nothing about code, and each tool costs tokens in every step.
-	l.tools = tool.New(tool.Parts{Search: led, Browse: led, Log: t.kit.log}).Without("list_language_models")
-	l.check = &checker{gate: t.kit.gate, viewer: t.viewer, ledger: led, left: maxChecks, patience: t.kit.pace.scale(checkPatience)}
+	l.tools = tool.New(tool.Parts{Search: ledger, Browse: ledger, Log: t.kit.log}).Without("list_language_models")
+	l.check = &checker{gate: t.kit.gate, viewer: t.viewer, ledger: ledger, left: maxChecks, patience: t.kit.pace.scale(checkPatience)}
 	t.loop = l
 
 	// Put the parts that all turns share first, so that providers can cache them.
@@ -161,8 +160,8 @@ func (l *loop) addMessage(text string) {
 	l.req.Messages = append(l.req.Messages, model.Message{Role: model.User, Parts: []model.Part{{Text: text}}})
 }
 
-// work runs steps until the model has answered.
-func (l *loop) work(ctx context.Context) error {
+// runSteps runs steps until the model has answered.
+func (l *loop) runSteps(ctx context.Context) error {
 	var pieces []Piece
 	for step := 1; ; step++ {
 		// Check access before each step: the turn ends if the key is revoked or the account
@@ -172,7 +171,7 @@ func (l *loop) work(ctx context.Context) error {
 		}
 
 		// Check the budgets before asking the model, so that it can still answer within the rest.
-		l.budget(step)
+		l.enforceBudget(step)
 		l.compact(0.6, 0.3)
 		if l.budgetExceeded(step) {
 			return l.noAnswer(pieces)
@@ -181,7 +180,7 @@ func (l *loop) work(ctx context.Context) error {
 
 		var answer *model.Answer
 		var err error
-		answer, pieces, err = l.step(ctx, step)
+		answer, pieces, err = l.askModel(ctx, step)
 
 		// If the model finds the conversation too long, the measure of tokens was wrong: compact
 		// it, once in a row.
@@ -197,7 +196,7 @@ func (l *loop) work(ctx context.Context) error {
 		}
 
 		l.compacted = false
-		l.count(answer)
+		l.countUsage(answer)
 		l.readCalls(answer)
 		l.req.Messages = append(l.req.Messages, answer.Message)
 		calls := answer.Message.Calls()
@@ -205,13 +204,13 @@ func (l *loop) work(ctx context.Context) error {
 		switch {
 		case len(calls) > 0 && l.why == "":
 			l.t.emit(Event{Kind: KindAside, Step: step})
-			l.round(ctx, calls)
+			l.runCalls(ctx, calls)
 		case len(calls) > 0:
 			// The model makes a call although it must not. Some models must be told more than once.
 			if l.refused++; l.refused >= refusals {
 				return l.noAnswer(pieces)
 			}
-			l.refuse(calls)
+			l.refuseCalls(calls)
 		case strings.TrimSpace(answer.Message.Text()) == "":
 			if l.repaired {
 				return l.noAnswer(pieces)
@@ -239,55 +238,55 @@ func (l *loop) work(ctx context.Context) error {
 func (l *loop) conclude(answer *model.Answer, pieces []Piece) {
 	switch answer.Finish {
 	case model.Length:
-		l.t.limits("The answer was cut at the model's limit of output.")
+		l.t.addLimit("The answer was cut at the model's limit of output.")
 	case model.Blocked:
-		l.t.limits("The model, or a filter of its provider, stopped the answer.")
+		l.t.addLimit("The model, or a filter of its provider, stopped the answer.")
 	}
 	l.storeAnswer(pieces)
 	l.noteSupport(pieces)
 }
 
-// step asks the model once, and streams what it says to the watchers.
-func (l *loop) step(ctx context.Context, step int) (*model.Answer, []Piece, error) {
+// askModel asks the model once, and streams what it says to the watchers.
+func (l *loop) askModel(ctx context.Context, step int) (*model.Answer, []Piece, error) {
 	t := l.t
-	said := &speech{t: t, step: step}
-	check := func(mark, sentence string) *Citation { return l.check.check(ctx, mark, sentence) }
+	spoken := &speech{t: t, step: step}
+	check := func(mark, sentence string) *Citation { return l.check.checkCitation(ctx, mark, sentence) }
 
-	c := &citer{give: said.add, check: check}
+	c := &citer{give: spoken.addPiece, check: check}
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	bytes := 0
 	answer, err := t.client.Answer(ctx, &l.req, func(e model.Event) {
 		// Stop a model that never ends; its text so far is the answer.
-		left := max(maxAnswer-bytes, 0)
+		bytesLeft := max(maxAnswer-bytes, 0)
 		if bytes += len(e.Text) + len(e.Reasoning); bytes > maxAnswer {
 			cut(errTooLong)
-			c.write(strings.ToValidUTF8(e.Text[:min(left, len(e.Text))], ""))
+			c.addText(strings.ToValidUTF8(e.Text[:min(bytesLeft, len(e.Text))], ""))
 			return
 		}
 
 		// The client repeats the request: discard what came before.
 		if e.Again {
-			said.pieces = nil
-			c = &citer{give: said.add, check: check}
+			spoken.pieces = nil
+			c = &citer{give: spoken.addPiece, check: check}
 			t.emit(Event{Kind: KindAgain, Step: step})
 		}
 		if e.Note != "" {
 			t.emit(Event{Kind: KindNote, Step: step, Text: e.Note})
 		}
 		if e.Reasoning != "" {
-			t.emit(Event{Kind: KindReasoning, Step: step, Text: clean(e.Reasoning)})
+			t.emit(Event{Kind: KindReasoning, Step: step, Text: removeInvisible(e.Reasoning)})
 		}
-		c.write(e.Text)
+		c.addText(e.Text)
 	})
 
-	c.close()
+	c.emitRest()
 	if errors.Is(context.Cause(ctx), errTooLong) {
-		text := plainAnswer(&Report{Answer: said.pieces})
-		said := model.Message{Role: model.Assistant, Parts: []model.Part{{Text: text}}}
-		answer, err = &model.Answer{Message: said, Finish: model.Length}, nil
+		text := plainAnswer(&Report{Answer: spoken.pieces})
+		spoken := model.Message{Role: model.Assistant, Parts: []model.Part{{Text: text}}}
+		answer, err = &model.Answer{Message: spoken, Finish: model.Length}, nil
 	}
-	return answer, said.pieces, err
+	return answer, spoken.pieces, err
 }
 
 // errTooLong cancels a step whose text exceeds maxAnswer.
@@ -300,8 +299,8 @@ type speech struct {
 	pieces []Piece
 }
 
-// add adds a piece. It joins consecutive texts.
-func (s *speech) add(p Piece) {
+// addPiece adds a piece. It joins consecutive texts.
+func (s *speech) addPiece(p Piece) {
 	if p.Cite != nil {
 		s.t.emit(Event{Kind: KindCite, Step: s.step, Cite: p.Cite})
 		s.pieces = append(s.pieces, p)
@@ -329,7 +328,7 @@ func (l *loop) noAnswer(pieces []Piece) error {
 	l.storeAnswer(pieces)
 	var b strings.Builder
 	b.WriteString("The model gave no answer.")
-	reads, _ := l.ledger.list()
+	reads, _ := l.ledger.filesAndSearches()
 	if len(reads) > 0 {
 		b.WriteString(" It had read:")
 		for _, r := range reads[:min(len(reads), 20)] {
@@ -339,9 +338,9 @@ func (l *loop) noAnswer(pieces []Piece) error {
 	return call.Fail(call.ErrUnavailable, "%s", strings.TrimSuffix(b.String(), ";"))
 }
 
-// count adds the usage of a step, and measures the bytes for each token.
-func (l *loop) count(answer *model.Answer) {
-	size := l.size()
+// countUsage adds the usage of a step, and measures the bytes for each token.
+func (l *loop) countUsage(answer *model.Answer) {
+	size := l.conversationBytes()
 	// In a short conversation, text that the provider adds would distort the measure.
 	if answer.Usage.Input > 500 && size > 0 {
 		l.perToken = max(1, float64(size)/float64(answer.Usage.Input))
@@ -352,8 +351,8 @@ func (l *loop) count(answer *model.Answer) {
 	l.t.mu.Unlock()
 }
 
-// budget forbids calls once four fifths of a budget are used.
-func (l *loop) budget(step int) {
+// enforceBudget forbids calls once four fifths of a budget are used.
+func (l *loop) enforceBudget(step int) {
 	if l.why != "" {
 		return
 	}
@@ -391,18 +390,18 @@ func (l *loop) budgetExceeded(step int) bool {
 	if step <= 2 {
 		return false
 	}
-	next := int(float64(l.size()) / l.perToken)
+	next := int(float64(l.conversationBytes()) / l.perToken)
 	return step > l.steps || used+next > maxInput
 }
 
 // stopCalls forbids further calls.
 func (l *loop) stopCalls(why string) {
 	l.why, l.req.NoCalls = why, true
-	l.t.limits("The search was ended because " + why + ".")
+	l.t.addLimit("The search was ended because " + why + ".")
 }
 
-// refuse answers calls that are forbidden.
-func (l *loop) refuse(calls []*model.Call) {
+// refuseCalls answers calls that are forbidden.
+func (l *loop) refuseCalls(calls []*model.Call) {
 	var parts []model.Part
 	for _, c := range calls {
 		parts = append(parts, model.Part{Result: &model.Result{
@@ -415,8 +414,8 @@ func (l *loop) refuse(calls []*model.Call) {
 	l.req.Messages = append(l.req.Messages, model.Message{Role: model.User, Parts: parts})
 }
 
-// size returns the bytes of the conversation.
-func (l *loop) size() int {
+// conversationBytes returns the bytes of the conversation.
+func (l *loop) conversationBytes() int {
 	n := 0
 	for _, s := range l.req.System {
 		n += len(s)
@@ -458,7 +457,7 @@ const dropped = "(left out to make room; call again if it is needed) "
 // fraction below. It does so at once, because each change invalidates the provider's cache.
 func (l *loop) compact(above, below float64) {
 	window := float64(l.t.limit.Window) * l.perToken
-	if float64(l.size()) <= above*window {
+	if float64(l.conversationBytes()) <= above*window {
 		return
 	}
 
@@ -481,7 +480,7 @@ func (l *loop) compact(above, below float64) {
 			delete(l.results, l.keys[r.ID])
 		}
 
-		if float64(l.size()) <= below*window {
+		if float64(l.conversationBytes()) <= below*window {
 			return
 		}
 	}
@@ -523,24 +522,24 @@ func (l *loop) noteSupport(pieces []Piece) {
 		}
 	}
 
-	reads, searches := l.ledger.list()
+	reads, searches := l.ledger.filesAndSearches()
 	switch {
 	case states[Cited]+states[Moved]+states[Unchecked] > 0:
 		// Something supports the answer.
 	case len(l.times) == 0 && len(l.t.question.Earlier) == 0:
-		l.t.limits("The model looked at no code: the answer has no source.")
+		l.t.addLimit("The model looked at no code: the answer has no source.")
 	case len(reads)+searches > 0 && unseen == 0:
-		l.t.limits("The answer cites no source.")
+		l.t.addLimit("The answer cites no source.")
 	}
 
 	if unseen > 0 {
-		l.t.limits(citations(unseen) + " could not be checked: no tool has shown the lines.")
+		l.t.addLimit(citations(unseen) + " could not be checked: no tool has shown the lines.")
 	}
 	if n := states[Unverified]; n > 0 {
-		l.t.limits(citations(n) + " could not be verified.")
+		l.t.addLimit(citations(n) + " could not be verified.")
 	}
 	if n := states[Unchecked]; n > 0 {
-		l.t.limits(citations(n) + " could not be checked: the nodes that have the code did not answer.")
+		l.t.addLimit(citations(n) + " could not be checked: the nodes that have the code did not answer.")
 	}
 }
 

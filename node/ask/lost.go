@@ -26,20 +26,20 @@ type losses struct {
 	silent    map[string]time.Time // since when each node with running turns is silent
 }
 
-// watch ends turns of lost nodes until ctx ends, and deletes expired threads.
-func (l *losses) watch(ctx context.Context) {
+// endLostTurns ends turns of lost nodes until ctx ends, and deletes expired threads.
+func (l *losses) endLostTurns(ctx context.Context) {
 	var retained time.Time
 	for clock.Wait(ctx, l.pace.scale(lookPause)) {
 		now := l.now()
 		for h := range l.catalog.View().RunningThreads() {
 			if l.shouldEnd(h, now) {
-				l.keeper.lose(ctx, h)
+				l.keeper.endLostTurn(ctx, h)
 			}
 		}
 
 		if l.nodes.Leading() && now.Sub(retained) > l.pace.scale(retainLook) {
 			retained = now
-			l.retention.expire(ctx, now)
+			l.retention.deleteOldThreads(ctx, now)
 		}
 	}
 }

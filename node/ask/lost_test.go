@@ -100,7 +100,7 @@ func TestNodeStop_waitsForRunningTurns(t *testing.T) {
 	counts, over := make(chan int), make(chan struct{})
 	go func() {
 		defer close(over)
-		r.finish(t.Context(), func(n int) { counts <- n })
+		r.drain(t.Context(), func(n int) { counts <- n })
 	}()
 	for i, turn := range []*Turn{a, b} {
 		if n := <-counts; n != 2-i {
@@ -109,7 +109,7 @@ func TestNodeStop_waitsForRunningTurns(t *testing.T) {
 		if err := r.reserve("new"); err == nil {
 			t.Error("a question is taken by a node that stops")
 		}
-		r.forget(turn)
+		r.removeTurn(turn)
 	}
 	if n := <-counts; n != 0 {
 		t.Errorf("%d run in the end", n)

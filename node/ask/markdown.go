@@ -18,7 +18,7 @@ func Markdown(answer []Piece, base string) string {
 			cites = append(cites, p.Cite)
 			text.WriteByte(0)
 		} else {
-			text.WriteString(clean(p.Text))
+			text.WriteString(removeInvisible(p.Text))
 		}
 	}
 
@@ -34,7 +34,7 @@ func Markdown(answer []Piece, base string) string {
 
 // citationLink formats a citation as markdown.
 func citationLink(c *Citation, base string) string {
-	label := escapeText(strings.NewReplacer("`", "'", "\\", "/", "~", "-", "\n", " ").Replace(clean(c.Label())))
+	label := escapeText(strings.NewReplacer("`", "'", "\\", "/", "~", "-", "\n", " ").Replace(removeInvisible(c.Label())))
 	if u := c.URL(base); u != "" {
 		return fmt.Sprintf("[%s](%s)", label, strings.NewReplacer("(", "%28", ")", "%29").Replace(u))
 	}

@@ -30,7 +30,7 @@ type models struct {
 // Models lists the configured language models in the configuration's order; the first is the
 // default. It checks that the credentials are available, but calls no model.
 func (l *models) Models(ctx context.Context, v catalog.Viewer) ([]tool.Model, error) {
-	configured, err := l.configured(v)
+	configured, err := l.configuredModels(v)
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +49,8 @@ func (l *models) Models(ctx context.Context, v catalog.Viewer) ([]tool.Model, er
 	return out, nil
 }
 
-// configured returns the models of the configuration in force.
-func (l *models) configured(v catalog.Viewer) ([]config.Model, error) {
+// configuredModels returns the models of the configuration in force.
+func (l *models) configuredModels(v catalog.Viewer) ([]config.Model, error) {
 	seen, err := l.gate.Repos(v)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (l *models) CheckModels(ctx context.Context, _ account.Owner) ([]ModelCheck
 	for i := range configured {
 		m := &configured[i]
 		began := l.now()
-		usage, err := l.check(ctx, m)
+		usage, err := l.tryToolCall(ctx, m)
 
 		out[i] = ModelCheck{
 			Provider: string(m.Provider), Model: m.Model, OK: err == nil,
@@ -101,9 +101,9 @@ func (l *models) CheckModels(ctx context.Context, _ account.Owner) ([]ModelCheck
 
 const checkTime = 45 * time.Second
 
-// check asks a model to call a tool. It returns an error if the model does not answer or calls no
+// tryToolCall asks a model to call a tool. It returns an error if the model does not answer or calls no
 // tool.
-func (l *models) check(ctx context.Context, m *config.Model) (model.Usage, error) {
+func (l *models) tryToolCall(ctx context.Context, m *config.Model) (model.Usage, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 
@@ -139,9 +139,9 @@ func (l *models) isConfigured(name ModelName) bool {
 	})
 }
 
-// choose returns the model for a question.
-func (l *models) choose(v catalog.Viewer, want ModelName) (*config.Model, error) {
-	models, err := l.configured(v)
+// chooseModel returns the model for a question.
+func (l *models) chooseModel(v catalog.Viewer, want ModelName) (*config.Model, error) {
+	models, err := l.configuredModels(v)
 	if err != nil {
 		return nil, err
 	}

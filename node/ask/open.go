@@ -40,7 +40,7 @@ func (o *opener) begin(ctx context.Context, v catalog.Viewer, q Question) (*Star
 		return nil, err
 	}
 
-	return o.starter.begin(ctx, p, first)
+	return o.starter.startTurn(ctx, p, first)
 }
 
 // fillFromThread adds what a question inherits from its thread.
@@ -48,7 +48,7 @@ func (o *opener) fillFromThread(ctx context.Context, v catalog.Viewer, q *Questi
 	if q.Thread == "" {
 		return nil
 	}
-	h, err := o.archive.visibleOrNew(ctx, v, q.Thread)
+	h, err := o.archive.visibleOrNewThread(ctx, v, q.Thread)
 	if err != nil {
 		return err
 	}
@@ -78,9 +78,9 @@ func (o *opener) fillFromThread(ctx context.Context, v catalog.Viewer, q *Questi
 	return nil
 }
 
-// find returns the thread in which the same asker asked the same first question a short time ago.
+// findRepeated returns the thread in which the same asker asked the same first question a short time ago.
 // A repeated request then waits for that answer and costs nothing. "" if there is none.
-func (o *opener) find(ctx context.Context, v catalog.Viewer, q *Question) string {
+func (o *opener) findRepeated(ctx context.Context, v catalog.Viewer, q *Question) string {
 	tag, err := o.keeper.questionTag(ctx, v, q)
 	if err != nil {
 		return "" // without the secret there are no threads either
@@ -90,8 +90,8 @@ func (o *opener) find(ctx context.Context, v catalog.Viewer, q *Question) string
 
 	// Skip a thread whose turn failed, or that has more questions.
 	for _, h := range o.archive.catalog.View().ThreadsOf(ownerOf(v)) {
-		good := len(h.Turns) == 0 && h.Run.Fence != 0 || len(h.Turns) == 1 && h.Run.Fence == 0 && !h.Turns[0].Failed
-		if h.Asked == tag && good && o.now().Sub(h.Created) < attachTime && (found == nil || h.Created.After(found.Created)) {
+		isFirstTurn := len(h.Turns) == 0 && h.Run.Fence != 0 || len(h.Turns) == 1 && h.Run.Fence == 0 && !h.Turns[0].Failed
+		if h.Asked == tag && isFirstTurn && o.now().Sub(h.Created) < attachTime && (found == nil || h.Created.After(found.Created)) {
 			found = h
 		}
 	}
@@ -104,7 +104,7 @@ func (o *opener) find(ctx context.Context, v catalog.Viewer, q *Question) string
 
 // titleOf returns the beginning of a question as one line.
 func titleOf(query string) string {
-	words := []rune(strings.Join(strings.Fields(clean(query)), " "))
+	words := []rune(strings.Join(strings.Fields(removeInvisible(query)), " "))
 	if len(words) > titleRunes {
 		return string(words[:titleRunes-1]) + "…"
 	}

@@ -33,13 +33,13 @@ type plan struct {
 // plan determines the model and the repositories of a question. The model's client lives until
 // ctx ends.
 func (p *planner) plan(ctx context.Context, v catalog.Viewer, q Question) (*plan, error) {
-	m, err := p.models.choose(v, q.Model)
+	m, err := p.models.chooseModel(v, q.Model)
 	if err != nil {
 		return nil, err
 	}
 
 	out := &plan{q: q, asker: v, model: m.Model}
-	if out.viewer, out.names, err = p.narrow(v, q.Repos); err != nil {
+	if out.viewer, out.names, err = p.restrictToRepos(v, q.Repos); err != nil {
 		return nil, err
 	}
 
@@ -62,9 +62,9 @@ func (p *planner) plan(ctx context.Context, v catalog.Viewer, q Question) (*plan
 	return out, nil
 }
 
-// narrow restricts the asker to the repositories of the question. For the tools of this turn no
+// restrictToRepos restricts the asker to the repositories of the question. For the tools of this turn no
 // others exist, whatever the model writes.
-func (p *planner) narrow(v catalog.Viewer, repos []string) (catalog.Viewer, []string, error) {
+func (p *planner) restrictToRepos(v catalog.Viewer, repos []string) (catalog.Viewer, []string, error) {
 	if len(repos) == 0 {
 		return v, nil, nil
 	}

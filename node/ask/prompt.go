@@ -36,7 +36,7 @@ func (t *Turn) prompt() string {
 	}
 
 	// The earlier answers are there, but not the files read for them: list these.
-	if reads, _ := t.loop.ledger.list(); len(reads) > 0 {
+	if reads, _ := t.loop.ledger.filesAndSearches(); len(reads) > 0 {
 		b.WriteString("Read earlier in this conversation:\n")
 		for _, r := range reads[:min(len(reads), 100)] {
 			fmt.Fprintf(&b, "- %s %s%s\n", r.Repo, r.Path, t.loop.ledger.shownRanges(r.Repo, r.Path))

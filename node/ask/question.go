@@ -47,7 +47,7 @@ func (a *questions) Ask(ctx context.Context, v catalog.Viewer, q Question) (*Sta
 	// Another node may have room, or credentials that this node lacks. If all fail, return this
 	// node's error.
 	var why error
-	for _, id := range a.candidates() {
+	for _, id := range a.answeringNodes() {
 		started, err := a.beginAt(ctx, id, v, q)
 		switch {
 		case err == nil:
@@ -61,9 +61,9 @@ func (a *questions) Ask(ctx context.Context, v catalog.Viewer, q Question) (*Sta
 	return nil, why
 }
 
-// candidates returns the nodes that may answer a question: this one first, draining ones last, because
+// answeringNodes returns the nodes that may answer a question: this one first, draining ones last, because
 // they must finish their turns before they stop.
-func (a *questions) candidates() []string {
+func (a *questions) answeringNodes() []string {
 	var ids, draining []string
 	self := a.nodes.Self()
 	for m := range a.view().Members() {

@@ -53,13 +53,13 @@ func (r *remote) serve(ctx context.Context, req *chatRequest) (*chatResponse, er
 	// The requested turn is over, so there is nothing to stop.
 	case req.Turn < t.number:
 		return &chatResponse{Elsewhere: !req.Stop}, nil
-	// The requested turn is about to begin on this node.
+	// The requested turn is a later one, which this node has not begun yet.
 	case req.Turn > t.number:
 		return &chatResponse{Elsewhere: true}, nil
 	}
 
 	if req.Stop {
-		t.end(errStopped) // what was said so far stays
+		t.cancelTurn(errStopped) // what was said so far stays
 	}
 
 	// Wait for the first event if there is none yet.
@@ -80,9 +80,9 @@ func (r *remote) serve(ctx context.Context, req *chatRequest) (*chatResponse, er
 	return &chatResponse{t.Now(), events, ended, lost && !ended}, nil
 }
 
-// running returns the running turn of a thread, with its events after the given number. It waits
+// readRunning returns the running turn of a thread, with its events after the given number. It waits
 // up to wait for the first one.
-func (r *remote) running(ctx context.Context, h *catalog.Thread, after int, wait time.Duration) (*chatResponse, error) {
+func (r *remote) readRunning(ctx context.Context, h *catalog.Thread, after int, wait time.Duration) (*chatResponse, error) {
 	req := &chatRequest{ID: h.ID, Turn: len(h.Turns), After: after, Wait: wait}
 	if h.Run.Node == r.nodes.Self() {
 		return r.serve(ctx, req)
@@ -92,8 +92,8 @@ func (r *remote) running(ctx context.Context, h *catalog.Thread, after int, wait
 	return chatCall.Ask(ctx, r.net, h.Run.Node, req)
 }
 
-// stop ends the running turn of a thread.
-func (r *remote) stop(ctx context.Context, h *catalog.Thread) error {
+// stopRunning ends the running turn of a thread.
+func (r *remote) stopRunning(ctx context.Context, h *catalog.Thread) error {
 	req := &chatRequest{ID: h.ID, Turn: len(h.Turns), Stop: true}
 	var answer *chatResponse
 	var err error

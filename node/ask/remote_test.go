@@ -16,7 +16,7 @@ import (
 
 // One node gets the question. Another one shows the answer in the middle, from the beginning and
 // from a later event on.
-func TestRunningAnswer_isShownAtAnyNode(t *testing.T) {
+func TestRunningAnswer_isShownByEveryNode(t *testing.T) {
 	t.Parallel()
 	goOn := make(chan struct{})
 	s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {

@@ -33,18 +33,18 @@ func (r *retention) lifetime(h *catalog.Thread) time.Duration {
 	return time.Duration(days) * 24 * time.Hour
 }
 
-// expire deletes threads that are too old, and those of deleted accounts. Only the leader calls
+// deleteOldThreads deletes threads that are too old, and those of deleted accounts. Only the leader calls
 // it.
-func (r *retention) expire(ctx context.Context, now time.Time) {
+func (r *retention) deleteOldThreads(ctx context.Context, now time.Time) {
 	view := r.catalog.View()
 	var old []catalog.Command
 	// Threads of a deleted account go at once. Threads of keys and guests only age.
 	for h := range view.Threads() {
 		id, isAccount := strings.CutPrefix(h.Owner, "account ")
-		gone := isAccount && view.Account(id) == nil
+		accountGone := isAccount && view.Account(id) == nil
 		// Skip running threads. Changed makes the catalog refuse the deletion if the thread
 		// changes meanwhile.
-		if h.Run.Fence == 0 && (gone || now.Sub(h.Changed) > r.lifetime(h)) && len(old) < deletedAtOnce {
+		if h.Run.Fence == 0 && (accountGone || now.Sub(h.Changed) > r.lifetime(h)) && len(old) < deletedAtOnce {
 			old = append(old, &catalog.DeleteThread{Thread: h.ID, Changed: h.Changed})
 		}
 	}

@@ -29,24 +29,24 @@ func (t *Turn) publish(ctx context.Context) {
 		t.mu.Unlock()
 
 		if !last {
-			t.release(n)
+			t.showEvents(n)
 			clock.Wait(ctx, textPause)
 			continue
 		}
 
-		t.release(n - 1)
-		if err := t.close(ctx); err != nil {
+		t.showEvents(n - 1)
+		if err := t.storeAndEnd(ctx); err != nil {
 			t.kit.log.Error("what was said of a question cannot be kept", "err", err)
 			t.reportLoss()
 			return
 		}
-		t.release(n)
+		t.showEvents(n)
 		return
 	}
 }
 
-// close stores the turn and ends it in the catalog. It retries until ctx ends.
-func (t *Turn) close(ctx context.Context) error {
+// storeAndEnd stores the turn and ends it in the catalog. It retries until ctx ends.
+func (t *Turn) storeAndEnd(ctx context.Context) error {
 	t.mu.Lock()
 	all := turnFile{Report: t.reportLocked(), Events: slices.Clone(t.events)}
 	t.mu.Unlock()
@@ -57,8 +57,8 @@ func (t *Turn) close(ctx context.Context) error {
 	}
 
 	for {
-		one, cancel := context.WithTimeout(ctx, proposeTime)
-		err := t.keeper.end(one, t.fence, &all.Report, packed)
+		attempt, cancel := context.WithTimeout(ctx, proposeTime)
+		err := t.keeper.endTurn(attempt, t.fence, &all.Report, packed)
 		cancel()
 		if err == nil {
 			return nil

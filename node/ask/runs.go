@@ -42,9 +42,9 @@ func newRuns() *runs {
 	return r
 }
 
-// finish refuses new turns and waits until the running ones end, or ctx does. It calls progress
+// drain refuses new turns and waits until the running ones end, or ctx does. It calls progress
 // with the number of running turns at first and after each change.
-func (r *runs) finish(ctx context.Context, progress func(running int)) {
+func (r *runs) drain(ctx context.Context, progress func(running int)) {
 	for {
 		r.mu.Lock()
 		r.refuses = true
@@ -116,21 +116,21 @@ func (r *runs) release(id string) {
 	r.wakeLocked()
 }
 
-// wakeLocked wakes finish.
+// wakeLocked wakes drain.
 func (r *runs) wakeLocked() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// start runs a turn whose place is reserved: answering, publishing and storing.
-func (r *runs) start(t *Turn) {
+// startTurn runs a turn whose place is reserved: answering, publishing and storing.
+func (r *runs) startTurn(t *Turn) {
 	r.mu.Lock()
 	// Register the turn before its goroutine begins: the asker may watch at once.
 	r.turns[t.ID] = t
 	r.mu.Unlock()
 
 	r.running.Go(func() {
-		defer r.forget(t)
+		defer r.removeTurn(t)
 		work, halt := context.WithCancelCause(r.end)
 		defer halt(nil)
 		bounded, cancel := context.WithTimeout(work, turnTime)
@@ -145,7 +145,7 @@ func (r *runs) start(t *Turn) {
 		keep, give := context.WithCancel(r.keep)
 		defer give()
 		published.Go(func() { t.publish(keep) })
-		t.answer(bounded)
+		t.runToEnd(bounded)
 
 		late := time.AfterFunc(keepTime, give)
 		defer late.Stop()
@@ -153,7 +153,7 @@ func (r *runs) start(t *Turn) {
 	})
 }
 
-func (r *runs) forget(t *Turn) {
+func (r *runs) removeTurn(t *Turn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	// Another turn of the thread may have begun already.

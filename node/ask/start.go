@@ -15,8 +15,8 @@ type starter struct {
 	runs    *runs
 }
 
-// begin starts a turn on this node. first registers it in the catalog.
-func (s *starter) begin(ctx context.Context, p *plan, first *catalog.BeginTurn) (*Started, error) {
+// startTurn starts a turn on this node. first registers it in the catalog.
+func (s *starter) startTurn(ctx context.Context, p *plan, first *catalog.BeginTurn) (*Started, error) {
 	// Reserve a place until the turn is registered.
 	if err := s.runs.reserve(first.Thread); err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (s *starter) begin(ctx context.Context, p *plan, first *catalog.BeginTurn) 
 	}
 
 	// Store the question before confirming it to the asker.
-	fence, err := s.keeper.begin(ctx, first, report)
+	fence, err := s.keeper.beginTurn(ctx, first, report)
 	if err != nil {
 		return nil, beginError(err)
 	}
@@ -62,8 +62,8 @@ func (s *starter) begin(ctx context.Context, p *plan, first *catalog.BeginTurn) 
 		changed: make(chan struct{}),
 	}
 	t.emit(Event{Kind: KindTurn, Text: p.q.Query})
-	t.release(1)
-	s.runs.start(t)
+	t.showEvents(1)
+	s.runs.startTurn(t)
 	return &Started{t.ID, before.events}, nil
 }
 

@@ -96,7 +96,7 @@ func TestThread_isFoundThoughThisNodeLags(t *testing.T) {
 			if tt.busy {
 				a.misses <- struct{}{}
 			}
-			h, err := a.visibleOrNew(t.Context(), catalog.Operator(), tt.id)
+			h, err := a.visibleOrNewThread(t.Context(), catalog.Operator(), tt.id)
 			if !errors.Is(err, tt.want) || tt.want == nil && (err != nil || h == nil) {
 				t.Errorf("%v, %v; want %v", h, err, tt.want)
 			}

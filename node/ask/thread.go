@@ -50,7 +50,7 @@ type sight struct {
 	whole bool           // the viewer can see all that the asker could
 }
 
-// canSee reports whether the viewer may see a repository, and caches the answer.
+// canSee reports whether the viewer may see a repository; false if permissions cannot be checked.
 func (s *sight) canSee(repo string) bool {
 	if s.repos == nil {
 		return false
@@ -59,9 +59,9 @@ func (s *sight) canSee(repo string) bool {
 	return err == nil
 }
 
-// report returns a report without the repositories that the viewer may not see: citations of them
+// filterReport returns a report without the repositories that the viewer may not see: citations of them
 // are removed from the text.
-func (s *sight) report(r Report) Report {
+func (s *sight) filterReport(r Report) Report {
 	answer := r.Answer
 	r.Answer = nil
 	for _, p := range answer {
@@ -74,8 +74,8 @@ func (s *sight) report(r Report) Report {
 	return r
 }
 
-// event returns an event as the viewer may see it, with the same number.
-func (s *sight) event(e Event) Event {
+// filterEvent returns an event as the viewer may see it, with the same number.
+func (s *sight) filterEvent(e Event) Event {
 	switch e.Kind {
 	case KindCall, KindResult, KindReasoning:
 		if !s.whole {

@@ -31,13 +31,13 @@ type desk struct {
 
 // Tool returns the row of ask_codebase in the table of tools.
 func (a *Asker) Tool() tool.Tool {
-	row := a.desk.row()
+	row := a.desk.toolRow()
 	row.Offered = a.HasModel
 	return row
 }
 
-// row returns the tool ask_codebase.
-func (d *desk) row() tool.Tool {
+// toolRow returns the tool ask_codebase.
+func (d *desk) toolRow() tool.Tool {
 	return tool.Tool{
 		Name: "ask_codebase", Title: "Ask a question about code",
 		About: "A language model of the instance researches a question for minutes; answers with citations. Only if the user asks for it: your own searches are faster.",
@@ -48,18 +48,18 @@ func (d *desk) row() tool.Tool {
 			{Name: "visibility", Kind: tool.String, Words: []string{"PRIVATE", "PUBLIC"}},
 		},
 		Patience: patience, // without progress messages the usual limit of calls applies
-		Run:      d.answer,
+		Run:      d.answerCall,
 		Background: &tool.Background{
-			Begin: d.begin,
-			Look:  d.look,
-			Stop:  d.stop,
+			Begin: d.beginQuestion,
+			Look:  d.firstProgress,
+			Stop:  d.stopQuestion,
 		},
 	}
 }
 
-// begin starts the question of a call and returns the id of its thread. The same call again
+// beginQuestion starts the question of a call and returns the id of its thread. The same call again
 // returns the same thread.
-func (d *desk) begin(ctx context.Context, v catalog.Viewer, args *tool.Args) (id string, err error) {
+func (d *desk) beginQuestion(ctx context.Context, v catalog.Viewer, args *tool.Args) (id string, err error) {
 	m := args.Named("languageModel")
 
 	// If visibility is not set, the kind of asker decides.
@@ -72,7 +72,7 @@ func (d *desk) begin(ctx context.Context, v catalog.Viewer, args *tool.Args) (id
 	}
 
 	// Clients repeat a call that took too long: do not ask, and pay, twice.
-	if id = d.questions.opener.find(ctx, v, &q); id != "" {
+	if id = d.questions.opener.findRepeated(ctx, v, &q); id != "" {
 		return id, nil
 	}
 	started, err := d.questions.Ask(ctx, v, q)
@@ -82,10 +82,10 @@ func (d *desk) begin(ctx context.Context, v catalog.Viewer, args *tool.Args) (id
 	return started.ID, nil
 }
 
-// answer runs a call of ask_codebase. If the answer is not ready in time, it returns the
+// answerCall runs a call of ask_codebase. If the answer is not ready in time, it returns the
 // progress; the same call again waits for the rest.
-func (d *desk) answer(ctx context.Context, v catalog.Viewer, args *tool.Args) (string, error) {
-	id, err := d.begin(ctx, v, args)
+func (d *desk) answerCall(ctx context.Context, v catalog.Viewer, args *tool.Args) (string, error) {
+	id, err := d.beginQuestion(ctx, v, args)
 	if err != nil {
 		return "", err
 	}
@@ -130,13 +130,13 @@ func (d *desk) answer(ctx context.Context, v catalog.Viewer, args *tool.Args) (s
 	if r.Status != Done {
 		return "", call.Fail(call.ErrUnable, "%s", r.Error)
 	}
-	return d.text(r), nil
+	return d.formatReport(r), nil
 }
 
-// look returns the progress of the first question in the viewer's thread. Later questions in the
+// firstProgress returns the progress of the first question in the viewer's thread. Later questions in the
 // thread do not belong to the call.
-func (d *desk) look(ctx context.Context, v catalog.Viewer, id string) (*tool.Work, error) {
-	h, err := d.archive.own(ctx, v, id)
+func (d *desk) firstProgress(ctx context.Context, v catalog.Viewer, id string) (*tool.Work, error) {
+	h, err := d.archive.ownThread(ctx, v, id)
 	if err != nil {
 		return nil, err
 	}
@@ -144,22 +144,22 @@ func (d *desk) look(ctx context.Context, v catalog.Viewer, id string) (*tool.Wor
 
 	// If the node that runs the turn does not answer, nothing more is known.
 	if len(h.Turns) == 0 {
-		r, err := d.follower.remote.running(ctx, h, math.MaxInt32, 0)
+		r, err := d.follower.remote.readRunning(ctx, h, math.MaxInt32, 0)
 		if err == nil && !r.Elsewhere {
 			w.Doing = fmt.Sprintf("step %d", r.Report.Steps+1)
 		}
 		return w, ctx.Err()
 	}
 
-	k, err := d.archive.turn(ctx, id, 0, h.Turns[0])
+	k, err := d.archive.readTurn(ctx, id, 0, h.Turns[0])
 	if err != nil {
 		return nil, err
 	}
-	r := d.archive.sightOf(v, k.Report.Sight).report(k.Report)
+	r := d.archive.sightOf(v, k.Report.Sight).filterReport(k.Report)
 
 	switch w.Doing = ""; r.Status {
 	case Done:
-		w.Status, w.Answer = tool.Done, tool.Answer{Text: d.text(&r)}
+		w.Status, w.Answer = tool.Done, tool.Answer{Text: d.formatReport(&r)}
 	case Stopped:
 		w.Status = tool.Stopped
 	default:
@@ -168,9 +168,9 @@ func (d *desk) look(ctx context.Context, v catalog.Viewer, id string) (*tool.Wor
 	return w, nil
 }
 
-// stop ends the first question of the viewer's thread, but no later one.
-func (d *desk) stop(ctx context.Context, v catalog.Viewer, id string) error {
-	h, err := d.archive.own(ctx, v, id)
+// stopQuestion ends the first question of the viewer's thread, but no later one.
+func (d *desk) stopQuestion(ctx context.Context, v catalog.Viewer, id string) error {
+	h, err := d.archive.ownThread(ctx, v, id)
 	if err != nil || len(h.Turns) > 0 {
 		return err
 	}
@@ -185,8 +185,8 @@ func (d *desk) progressText(id string, steps int, doing string) string {
 // link returns the page of a thread.
 func (d *desk) link(id string) string { return d.base() + "/chat/" + id }
 
-// text formats an answer for a model.
-func (d *desk) text(r *Report) string {
+// formatReport formats an answer for a model.
+func (d *desk) formatReport(r *Report) string {
 	var b strings.Builder
 	b.WriteString(Markdown(r.Answer, d.base()))
 	fmt.Fprintf(&b, "\n\n---\nSources: %s, %s.", catalog.Counted(len(r.Reads), "file read", "files read"), catalog.Counted(r.Searches, "search", "searches"))

@@ -18,7 +18,7 @@ import (
 )
 
 // A client with a short timeout gets what there is, and the same call waits for the same turn.
-func TestAskTool_answersInTimeAndContinues(t *testing.T) {
+func TestAskTool_returnsProgressInTimeAndTheAnswerLater(t *testing.T) {
 	t.Parallel()
 	goOn := make(chan struct{})
 	s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {

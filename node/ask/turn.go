@@ -83,7 +83,7 @@ func (t *Turn) emit(e Event) {
 	t.events = append(t.events, e)
 	t.last = e.Kind == KindDone
 
-	t.signal()
+	t.wakePublisher()
 }
 
 // joinLocked appends the text of e to the last event instead of adding an event, if both are alike
@@ -94,7 +94,7 @@ func (t *Turn) joinLocked(e *Event) bool {
 		return false
 	}
 
-	// Only join within a step and kind: otherwise the order would be lost.
+	// Join text only with text of the same step and kind: watchers show these separately.
 	last := &t.events[n-1]
 	if last.Kind != e.Kind || last.Step != e.Step {
 		return false
@@ -103,8 +103,8 @@ func (t *Turn) joinLocked(e *Event) bool {
 	return true
 }
 
-// signal wakes publish.
-func (t *Turn) signal() {
+// wakePublisher wakes publish.
+func (t *Turn) wakePublisher() {
 	select {
 	case t.wake <- struct{}{}:
 	default: // it is awake already
@@ -122,8 +122,8 @@ func (t *Turn) Events(after int) (events []Event, more <-chan struct{}, ended, l
 	return events, t.changed, t.ended, t.lost
 }
 
-// release makes the first n events visible to watchers.
-func (t *Turn) release(n int) {
+// showEvents makes the first n events visible to watchers.
+func (t *Turn) showEvents(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.shown = n
@@ -160,8 +160,8 @@ func (t *Turn) reportLocked() Report {
 	return r
 }
 
-// end cancels the turn. What was said so far stays.
-func (t *Turn) end(why error) {
+// cancelTurn cancels the turn. What was said so far stays.
+func (t *Turn) cancelTurn(why error) {
 	t.mu.Lock()
 	halt := t.halt
 	t.mu.Unlock()
@@ -170,8 +170,8 @@ func (t *Turn) end(why error) {
 	}
 }
 
-// limits adds, once, a reason why the answer is less than it could be.
-func (t *Turn) limits(why string) {
+// addLimit adds, once, a reason why the answer is less than it could be.
+func (t *Turn) addLimit(why string) {
 	t.mu.Lock()
 	known := slices.Contains(t.Limits, why)
 	if !known {

@@ -86,7 +86,7 @@ func (l loop) Call(ctx context.Context, _, method string, in []byte) ([]byte, er
 	return l[method](ctx, cluster.Peer{}, in)
 }
 
-func TestSourceAndTree_readAnyRef(t *testing.T) {
+func TestSourceAndTree_readBranchesTagsAndCommits(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	for _, ref := range []string{"", "main", "v1.0", "HEAD", "refs/heads/main"} {
@@ -439,7 +439,7 @@ func TestNearestNames_suggestSimilarPaths(t *testing.T) {
 	}
 }
 
-func TestConcurrentReads_aReaderWaitsOnlyForItsOwn(t *testing.T) {
+func TestConcurrentReads_aReaderWaitsOnlyForItsOwnReads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newReaders()
@@ -464,13 +464,13 @@ func TestConcurrentReads_aReaderWaitsOnlyForItsOwn(t *testing.T) {
 		for _, leave := range leaves {
 			leave()
 		}
-		if len(r.by) != 0 {
-			t.Errorf("%d readers are remembered", len(r.by))
+		if len(r.byViewer) != 0 {
+			t.Errorf("%d readers are remembered", len(r.byViewer))
 		}
 	})
 }
 
-func TestGitScan_ranksLikeTheIndex(t *testing.T) {
+func TestGitScan_ordersFilesLikeTheIndex(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	scan := func(req ScanRequest) *ScanResponse {

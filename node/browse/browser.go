@@ -53,7 +53,7 @@ type Browser struct {
 	d       Deps
 	readers *readers
 	scratch *scratch
-	kept    *keptFiles
+	kept    *blobCache
 	orders  orders
 }
 
@@ -62,7 +62,6 @@ type Browser struct {
 func New(d Deps) *Browser {
 	b := &Browser{d: d, readers: newReaders(), scratch: newScratch(d.Scratch), kept: newKeptFiles()}
 
-	// Reads of files and trees.
 	serve(b, scanOperation)
 	serve(b, pastOperation)
 	serve(b, readFileOperation)
@@ -72,7 +71,6 @@ func New(d Deps) *Browser {
 	serve(b, lastSeenOperation)
 	serve(b, sourceOperation)
 
-	// Reads of the history.
 	serve(b, treeOperation)
 	serve(b, commitsOperation)
 	serve(b, commitOperation)

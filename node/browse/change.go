@@ -138,14 +138,14 @@ func (s *site) describeCommit(ctx context.Context, parent, commit string) (out d
 	}
 	out.CommitInfo = s.commitInfos(ctx, []git.Commit{c}, people)[0]
 
-	// The tag is extra: without it the diff is still an answer.
+	// Ignore an error: without the tag the diff is still an answer.
 	if first, err := s.mirror.FirstTag(ctx, commit); err == nil && first.Tags > 0 {
 		out.first = &FirstTag{Name: first.Name, Release: first.Release, Late: first.Late, Whole: first.Whole}
 	}
 	return out, nil
 }
 
-// mergeBase returns the commit at which two branches mergeBase.
+// mergeBase returns the last common commit of two branches.
 func (s *site) mergeBase(ctx context.Context, req DiffRequest, base, head string) (string, error) {
 	commit, err := s.mirror.MergeBase(ctx, base, head)
 	if errors.Is(err, git.ErrNoBase) {
@@ -226,13 +226,13 @@ func answerBlame(ctx context.Context, s *site, req BlameRequest) (*BlameResponse
 
 	req.Path = s.pathOf(ctx, commit, req.Path)
 	out := &BlameResponse{Commit: commit}
-	b, err := s.blame(ctx, commit, req, out)
+	b, err := s.runBlame(ctx, commit, req, out)
 	if err != nil {
 		return nil, s.explainError(ctx, err, commit, req.Path)
 	}
 
 	// Look up each commit once: a file has thousands of lines and few commits.
-	bodies, err := s.bodies(ctx, req, b)
+	bodies, err := s.messageBodies(ctx, req, b)
 	if err != nil {
 		return nil, err
 	}
@@ -281,8 +281,8 @@ const (
 	blameBytes = 64 << 10
 )
 
-// bodies returns the message bodies of a blame with texts, by commit hash.
-func (s *site) bodies(ctx context.Context, req BlameRequest, b git.Blame) (map[string]string, error) {
+// messageBodies returns the message bodies of a blame with texts, by commit hash.
+func (s *site) messageBodies(ctx context.Context, req BlameRequest, b git.Blame) (map[string]string, error) {
 	found := map[string]string{}
 	if !req.Texts {
 		return found, nil
@@ -297,8 +297,8 @@ func (s *site) bodies(ctx context.Context, req BlameRequest, b git.Blame) (map[s
 	return found, nil
 }
 
-// blame runs git blame on the whole file, or on some lines within changeTime.
-func (s *site) blame(ctx context.Context, commit string, req BlameRequest, out *BlameResponse) (b git.Blame, err error) {
+// runBlame runs git blame on the whole file, or on some lines within changeTime.
+func (s *site) runBlame(ctx context.Context, commit string, req BlameRequest, out *BlameResponse) (b git.Blame, err error) {
 	// A blame of the whole file has no time limit, since a page shows all of it. Its size is
 	// limited.
 	binary := call.Fail(call.ErrInvalid, "%s is a binary file: it has no lines", paths.Quoted(req.Path))

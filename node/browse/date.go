@@ -33,7 +33,7 @@ var dateLayouts = []struct {
 }
 
 // parseDate reads an absolute date (ISO 8601; UTC without a zone) or one relative to now. With
-// end, it returns the end of a day, month or year.
+// end, it returns the end of a day, month or year. It returns false for any other text.
 func parseDate(text string, now time.Time, end bool) (time.Time, bool) {
 	text = strings.TrimSpace(text)
 	for _, l := range dateLayouts {
@@ -67,7 +67,7 @@ func parseDate(text string, now time.Time, end bool) (time.Time, bool) {
 	return parseAgo(text, now)
 }
 
-// parseAgo reads a date like "3 weeks ago".
+// parseAgo reads a date like "3 weeks ago"; false for any other text.
 func parseAgo(text string, now time.Time) (time.Time, bool) {
 	m := ago.FindStringSubmatch(text)
 	if m == nil {

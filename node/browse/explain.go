@@ -72,17 +72,17 @@ func (s *site) resolve(ctx context.Context, ref string) (string, error) {
 	}
 
 	// Git's error has only the ref's name; explainRef adds the repository and similar names.
-	commit, err := s.mirror.Resolve(ctx, s.revision(ref))
+	commit, err := s.mirror.Resolve(ctx, s.fullRevision(ref))
 	if err != nil {
 		return "", s.explainRef(ctx, err, ref, call.ErrRef)
 	}
 	return commit, nil
 }
 
-// revision returns the ref with the full name of the branch it means. If a branch and a tag have
+// fullRevision returns the ref with the full name of the branch it means. If a branch and a tag have
 // the same name, git takes the tag. But if only the branch is indexed, revision takes the branch,
 // because search results link to it by that name.
-func (s *site) revision(ref string) string {
+func (s *site) fullRevision(ref string) string {
 	end := strings.IndexAny(ref, "~^")
 	if end < 0 {
 		end = len(ref)
@@ -98,9 +98,9 @@ func (s *site) revision(ref string) string {
 	return "refs/heads/" + ref
 }
 
-// resolveRange resolves a ref, or a range of refs. not is the commit whose history is left out;
+// resolveRange resolves a ref, or a range of refs. excluded is the commit whose history is left out;
 // "" for a single ref.
-func (s *site) resolveRange(ctx context.Context, ref string) (commit, not string, err error) {
+func (s *site) resolveRange(ctx context.Context, ref string) (commit, excluded string, err error) {
 	from, to, ok := CutRange(ref)
 	if !ok {
 		commit, err = s.resolve(ctx, ref)
@@ -110,11 +110,11 @@ func (s *site) resolveRange(ctx context.Context, ref string) (commit, not string
 		return "", "", err
 	}
 
-	if not, err = s.resolve(ctx, from); err != nil {
+	if excluded, err = s.resolve(ctx, from); err != nil {
 		return "", "", err
 	}
 	commit, err = s.resolve(ctx, to)
-	return commit, not, err
+	return commit, excluded, err
 }
 
 // CutRange splits a range of refs A..B. An omitted side means HEAD.
@@ -146,7 +146,7 @@ func (s *site) explainRef(ctx context.Context, err error, ref string, missing er
 	case errors.Is(err, git.ErrBadRef):
 		return call.Fail(call.ErrRef, "%.80q is not a valid name of a branch, tag or commit", ref)
 	case errors.Is(err, git.ErrNoRef):
-		return call.Fail(missing, "Repository %q has no branch, tag or commit %q%s", s.repo.Name, ref, s.otherRefs(ctx, ref))
+		return call.Fail(missing, "Repository %q has no branch, tag or commit %q%s", s.repo.Name, ref, s.suggestRefs(ctx, ref))
 	}
 
 	return err
@@ -159,8 +159,8 @@ func cutDate(ref string) (name, date string, ok bool) {
 	return name, date, ok && closed && date != "" && !strings.Contains(date, "@{")
 }
 
-// otherRefs suggests refs of a similar name.
-func (s *site) otherRefs(ctx context.Context, ref string) string {
+// suggestRefs suggests refs of a similar name.
+func (s *site) suggestRefs(ctx context.Context, ref string) string {
 	branches, err := s.mirror.Branches(ctx)
 	if err != nil {
 		return ""
@@ -190,7 +190,7 @@ func (s *site) explainError(ctx context.Context, err error, commit, p string) er
 	case errors.Is(err, git.ErrIsDir):
 		return call.Fail(call.ErrFileNotFound, "%s in repository %q is a directory, not a file", paths.Quoted(p), s.repo.Name)
 	case errors.Is(err, git.ErrNotDir):
-		if sub := s.submodule(ctx, commit, p); sub != nil {
+		if sub := s.submoduleError(ctx, commit, p); sub != nil {
 			return sub
 		}
 		return call.Fail(call.ErrFileNotFound, "%s in repository %q is a file, not a directory", paths.Quoted(p), s.repo.Name)
@@ -199,10 +199,10 @@ func (s *site) explainError(ctx context.Context, err error, commit, p string) er
 	case errors.Is(err, git.ErrBadPath):
 		return call.Fail(call.ErrFileNotFound, "File %.80q not found in repository %q: write paths from its root; none of their parts can be one or two dots", p, s.repo.Name)
 	case errors.Is(err, git.ErrNoPath), errors.Is(err, fs.ErrNotExist):
-		if sub := s.submodule(ctx, commit, p); sub != nil {
+		if sub := s.submoduleError(ctx, commit, p); sub != nil {
 			return sub
 		}
-		return call.Fail(call.ErrFileNotFound, "File %s not found in repository %q at %.12s%s", paths.Quoted(p), s.repo.Name, commit, s.otherPaths(ctx, commit, p))
+		return call.Fail(call.ErrFileNotFound, "File %s not found in repository %q at %.12s%s", paths.Quoted(p), s.repo.Name, commit, s.suggestPaths(ctx, commit, p))
 	}
 
 	return err
@@ -230,8 +230,8 @@ func (s *site) checkExisted(ctx context.Context, commit, p string) error {
 	return s.explainError(ctx, missing, commit, p)
 }
 
-// submodule returns an error if the path is a submodule; nil otherwise.
-func (s *site) submodule(ctx context.Context, commit, p string) error {
+// submoduleError returns an error if the path is a submodule; nil otherwise.
+func (s *site) submoduleError(ctx context.Context, commit, p string) error {
 	e, err := s.mirror.Stat(ctx, commit, p)
 	if err != nil || e.Kind != git.Submodule {
 		return nil
@@ -239,8 +239,8 @@ func (s *site) submodule(ctx context.Context, commit, p string) error {
 	return call.Fail(call.ErrFileNotFound, "%s in repository %q is a submodule: another repository at commit %.12s, whose files are not in this one", paths.Quoted(p), s.repo.Name, e.OID)
 }
 
-// otherPaths suggests files: of the same name elsewhere, or else of a similar name nearby.
-func (s *site) otherPaths(ctx context.Context, commit, p string) string {
+// suggestPaths suggests files: of the same name elsewhere, or else of a similar name nearby.
+func (s *site) suggestPaths(ctx context.Context, commit, p string) string {
 	// Files of the same name first, then similar names in the nearest directory.
 	base := strings.ToLower(path.Base(p))
 	same, err := s.mirror.Files(ctx, commit, func(other string) bool {
@@ -256,7 +256,7 @@ func (s *site) otherPaths(ctx context.Context, commit, p string) string {
 	}
 
 	if len(names) == 0 {
-		names = s.siblings(ctx, commit, p)
+		names = s.similarSiblings(ctx, commit, p)
 	}
 	if len(names) == 0 {
 		return ""
@@ -266,8 +266,8 @@ func (s *site) otherPaths(ctx context.Context, commit, p string) string {
 	return "; did you mean " + quoteList(names[:min(3, len(names))]) + "?"
 }
 
-// siblings returns names similar to p in the deepest existing directory of p.
-func (s *site) siblings(ctx context.Context, commit, p string) []string {
+// similarSiblings returns names similar to p in the deepest existing directory of p.
+func (s *site) similarSiblings(ctx context.Context, commit, p string) []string {
 	// Mistakes are mostly in the last element, so start with its directory.
 	dir := path.Dir(strings.Trim(p, "/"))
 	for ; dir != "."; dir = path.Dir(dir) {
@@ -308,7 +308,7 @@ func quoteList(names []string) string {
 
 // nearest returns the names most like a text, best first: names that contain it or are contained
 // in it, then misspellings of at most a third of its length.
-func nearest(text string, names []string, most int) []string {
+func nearest(text string, names []string, maxNames int) []string {
 	type scored struct {
 		name  string
 		score int
@@ -341,7 +341,7 @@ func nearest(text string, names []string, most int) []string {
 	})
 
 	var out []string
-	for _, f := range found[:min(most, len(found))] {
+	for _, f := range found[:min(maxNames, len(found))] {
 		out = append(out, f.name)
 	}
 	return out

@@ -29,7 +29,7 @@ func (b *Browser) Source(ctx context.Context, v catalog.Viewer, req SourceReques
 
 	// This node makes the links, with its own base URL, whichever node read the file.
 	out.WebURL = WebURL(b.d.BaseURL(), out.Repo, req.Ref, "blob", out.Path)
-	if repo := b.repo(v, out.Repo); repo != nil {
+	if repo := b.visibleRepo(v, out.Repo); repo != nil {
 		out.HostKind, out.DisplayName, out.RepoWebURL = repo.HostKind, repo.DisplayName, repo.WebURL
 		out.ExternalWebURL = externalLines(repo, req.Ref, out.Path, req.FirstLine, req.Lines)
 	}
@@ -210,10 +210,10 @@ func scanTargets(ctx context.Context, m *git.Mirror, links []git.Entry, found fu
 	if links == nil {
 		return nil
 	}
-	left := maxTargets
+	bytesLeft := maxTargets
 	return m.Scan(ctx, links[:min(len(links), maxLinks)], maxTarget, func(e git.Entry, target []byte) bool {
 		// Stop at the limit; the remaining symlinks have no target.
-		if left -= len(target); left < 0 {
+		if bytesLeft -= len(target); bytesLeft < 0 {
 			return false
 		}
 		found(e.Path, string(target))
@@ -241,7 +241,7 @@ func newTree() *treeBuilder {
 
 // add puts an entry into the tree, with the directories above it.
 func (t *treeBuilder) add(e git.Entry) {
-	g := t.at(e.Path)
+	g := t.directoryAt(e.Path)
 	known := g.OID != ""
 	g.OID, g.Mode, g.Size, g.Type = e.OID, e.Kind.Mode(), max(e.Size, 0), typeOf(e.Kind)
 	if e.Kind == git.Symlink && !known {
@@ -260,8 +260,8 @@ func typeOf(k git.Kind) string {
 	return "blob"
 }
 
-// at returns the directory at path. It creates it, and those above it, if they are missing.
-func (t *treeBuilder) at(path string) *treeItem {
+// directoryAt returns the directory at path. It creates it, and those above it, if they are missing.
+func (t *treeBuilder) directoryAt(path string) *treeItem {
 	if g := t.nodes[path]; g != nil {
 		return g
 	}
@@ -271,7 +271,7 @@ func (t *treeBuilder) at(path string) *treeItem {
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		parent, name = path[:i], path[i+1:]
 	}
-	up := t.at(parent)
+	up := t.directoryAt(parent)
 	g := &treeItem{TreeNode: TreeNode{Type: "tree", Path: path, Name: name, Mode: git.Dir.Mode()}}
 	up.below = append(up.below, g)
 	t.nodes[path] = g

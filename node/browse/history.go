@@ -35,7 +35,7 @@ func (b *Browser) Commits(ctx context.Context, v catalog.Viewer, req CommitsRequ
 	if err := req.checkFollow(); err != nil {
 		return nil, err
 	}
-	since, until, err := b.period(req.Since, req.Until)
+	since, until, err := b.parsePeriod(req.Since, req.Until)
 	if err != nil {
 		return nil, err
 	}
@@ -60,12 +60,12 @@ func (req *CommitsRequest) checkFollow() error {
 	return nil
 }
 
-// period parses the bounds since and until.
-func (b *Browser) period(from, to string) (since, until time.Time, err error) {
-	if since, err = b.date("since", from, false); err != nil {
+// parsePeriod parses the bounds since and until.
+func (b *Browser) parsePeriod(from, to string) (since, until time.Time, err error) {
+	if since, err = b.parseBound("since", from, false); err != nil {
 		return since, until, err
 	}
-	if until, err = b.date("until", to, true); err != nil {
+	if until, err = b.parseBound("until", to, true); err != nil {
 		return since, until, err
 	}
 	if !since.IsZero() && !until.IsZero() && since.After(until) {
@@ -82,8 +82,8 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// date parses a date of a request; "" is the zero time.
-func (b *Browser) date(name, text string, end bool) (time.Time, error) {
+// parseBound parses a date of a request; "" is the zero time.
+func (b *Browser) parseBound(name, text string, end bool) (time.Time, error) {
 	if strings.TrimSpace(text) == "" {
 		return time.Time{}, nil
 	}
@@ -98,14 +98,14 @@ var commitsOperation = operation[CommitsRequest, CommitsResponse]{name: "commits
 
 // answerCommits returns a page of the history of a ref.
 func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsResponse, error) {
-	commit, not, err := s.resolveRange(ctx, req.Ref)
+	commit, excluded, err := s.resolveRange(ctx, req.Ref)
 	if err != nil {
 		return nil, err
 	}
 
 	req.Path = s.pathOf(ctx, commit, req.Path)
 	if req.Follow {
-		return s.follow(ctx, commit, not, req)
+		return s.followFile(ctx, commit, excluded, req)
 	}
 
 	// Commits wrote both, or "" for no bound, which fails to parse and stays zero.
@@ -118,7 +118,7 @@ func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsRe
 	}
 	page, err := s.mirror.Log(ctx, git.LogQuery{
 		Commit:   commit,
-		Not:      not,
+		Not:      excluded,
 		Path:     req.Path,
 		Query:    req.Query,
 		Words:    req.Words,
@@ -164,8 +164,8 @@ func (s *site) commitsPage(ctx context.Context, commit string, page git.LogPage,
 	}, nil
 }
 
-// follow returns a page of the history of one file through its renames.
-func (s *site) follow(ctx context.Context, commit, not string, req CommitsRequest) (*CommitsResponse, error) {
+// followFile returns a page of the history of one file through its renames.
+func (s *site) followFile(ctx context.Context, commit, excluded string, req CommitsRequest) (*CommitsResponse, error) {
 	// A path that is missing now may have existed, so go on. Refuse a directory: git follows
 	// files only, and would show a history without renames.
 	if e, err := s.mirror.Stat(ctx, commit, req.Path); err == nil && e.Kind == git.Dir {
@@ -173,7 +173,7 @@ func (s *site) follow(ctx context.Context, commit, not string, req CommitsReques
 	}
 	page, err := s.mirror.Follow(ctx, git.LogQuery{
 		Commit: commit,
-		Not:    not,
+		Not:    excluded,
 		Path:   req.Path,
 		Skip:   (req.Page - 1) * req.PerPage,
 		Limit:  req.PerPage,
@@ -401,7 +401,7 @@ func answerBranches(ctx context.Context, s *site, req RefsRequest) (*RefsRespons
 	for _, t := range tags {
 		tagged[t.Name] = true
 	}
-	return s.refs(ctx, refs, tagged, req)
+	return s.refsPage(ctx, refs, tagged, req)
 }
 
 var tagsOperation = operation[RefsRequest, RefsResponse]{name: "tags", run: answerTags}
@@ -412,12 +412,12 @@ func answerTags(ctx context.Context, s *site, req RefsRequest) (*RefsResponse, e
 	if err != nil {
 		return nil, err
 	}
-	return s.refs(ctx, refs, nil, req)
+	return s.refsPage(ctx, refs, nil, req)
 }
 
-// refs makes a page of branches or tags. tagged has the names of tags, because a branch may have
+// refsPage makes a page of branches or tags. tagged has the names of tags, because a branch may have
 // the same name.
-func (s *site) refs(ctx context.Context, refs []git.Ref, tagged map[string]bool, req RefsRequest) (*RefsResponse, error) {
+func (s *site) refsPage(ctx context.Context, refs []git.Ref, tagged map[string]bool, req RefsRequest) (*RefsResponse, error) {
 	branch, err := s.mirror.DefaultBranch(ctx)
 	if err != nil {
 		return nil, err

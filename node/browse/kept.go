@@ -30,14 +30,14 @@ const (
 // keptBytes is the size of the largest file indexed by name only that a grep reads.
 const keptBytes = 16 << 20
 
-// keptFiles is a cache of files that are indexed by name only. It never goes stale, because
+// blobCache is a cache of files that are indexed by name only. It never goes stale, because
 // commits and blobs never change. Its keys contain the repository, and callers check first that
 // the viewer may see that: a tree may name a blob that only another repository has. It is safe
 // for concurrent use.
-type keptFiles struct {
+type blobCache struct {
 	places   *lru.Cache[keptPlace, git.Entry]
-	sketches *lru.Cache[keptBlob, *trigram.Sketch]
-	texts    *lru.Cache[keptBlob, []byte]
+	sketches *lru.Cache[blobKey, *trigram.Sketch]
+	texts    *lru.Cache[blobKey, []byte]
 
 	// Counts of files searched: ruled out by a sketch, in a cached text, read from the mirror.
 	sketched, remembered, read atomic.Int64
@@ -49,17 +49,17 @@ type keptPlace struct {
 	commit, path string
 }
 
-// keptBlob is a blob of a repository.
-type keptBlob struct {
+// blobKey is a blob of a repository.
+type blobKey struct {
 	repo catalog.RepoID
 	oid  string
 }
 
-func newKeptFiles() *keptFiles {
-	return &keptFiles{
+func newKeptFiles() *blobCache {
+	return &blobCache{
 		places:   lru.New[keptPlace, git.Entry](placeBytes),
-		sketches: lru.New[keptBlob, *trigram.Sketch](sketchBytes),
-		texts:    lru.New[keptBlob, []byte](textBytes),
+		sketches: lru.New[blobKey, *trigram.Sketch](sketchBytes),
+		texts:    lru.New[blobKey, []byte](textBytes),
 	}
 }
 
@@ -73,9 +73,9 @@ type KeptFiles struct {
 }
 
 // KeptFiles returns the counts of this node.
-func (b *Browser) KeptFiles() KeptFiles { return b.kept.count() }
+func (b *Browser) KeptFiles() KeptFiles { return b.kept.currentCounts() }
 
-func (k *keptFiles) count() KeptFiles {
+func (k *blobCache) currentCounts() KeptFiles {
 	return KeptFiles{
 		Sketched:   k.sketched.Load(),
 		Remembered: k.remembered.Load(),
@@ -130,19 +130,19 @@ func (s *site) scanNamed(ctx context.Context, f *finder, files []git.Entry, patt
 
 	r := &blobReader{ctx: ctx, mirror: s.mirror}
 	defer r.close()
-	return s.kept.scan(f, s.repo.ID, files, trigram.Ask(re), r.read)
+	return s.kept.scanFiles(f, s.repo.ID, files, trigram.Ask(re), r.read)
 }
 
-// scan searches files of a repository with f. question has the trigrams of f's pattern; read returns the
+// scanFiles searches files of a repository with f. question has the trigrams of f's pattern; read returns the
 // content of a blob.
-func (k *keptFiles) scan(f *finder, repo catalog.RepoID, files []git.Entry, question *trigram.Question, read func(oid string) ([]byte, error)) error {
+func (k *blobCache) scanFiles(f *finder, repo catalog.RepoID, files []git.Entry, question *trigram.Question, read func(oid string) ([]byte, error)) error {
 	for _, e := range files {
 		if e.Size > keptBytes {
 			continue
 		}
 
 		// A sketch that rules out a match is as good as reading the file.
-		key := keptBlob{repo, e.OID}
+		key := blobKey{repo, e.OID}
 		if k.rulesOut(key, question) {
 			if !f.beginFile(e.Path) {
 				break
@@ -150,7 +150,7 @@ func (k *keptFiles) scan(f *finder, repo catalog.RepoID, files []git.Entry, ques
 			continue
 		}
 
-		text, err := k.text(key, read)
+		text, err := k.blobText(key, read)
 		if err != nil {
 			return fmt.Errorf("read %q: %w", e.Path, err)
 		}
@@ -162,7 +162,7 @@ func (k *keptFiles) scan(f *finder, repo catalog.RepoID, files []git.Entry, ques
 }
 
 // rulesOut reports whether the sketch of a blob excludes a match.
-func (k *keptFiles) rulesOut(key keptBlob, question *trigram.Question) bool {
+func (k *blobCache) rulesOut(key blobKey, question *trigram.Question) bool {
 	sketch, ok := k.sketches.Get(key)
 	if !ok || question.MayMatch(sketch) {
 		return false
@@ -171,8 +171,9 @@ func (k *keptFiles) rulesOut(key keptBlob, question *trigram.Question) bool {
 	return true
 }
 
-// text returns the content of a blob, from the cache or by read. The caller must not change it.
-func (k *keptFiles) text(key keptBlob, read func(oid string) ([]byte, error)) ([]byte, error) {
+// blobText returns the content of a blob, from the cache or else by read. After a read it caches the
+// content and its sketch, and counts either case. The caller must not change the content.
+func (k *blobCache) blobText(key blobKey, read func(oid string) ([]byte, error)) ([]byte, error) {
 	if text, ok := k.texts.Get(key); ok {
 		k.remembered.Add(1)
 		return text, nil

@@ -85,7 +85,7 @@ func TestFilesIndexedByName_areReadOnce(t *testing.T) {
 	if want := strings.Join(append(paths, "picture", "gone.h"), " "); strings.Join(r.Looked, " ") != want {
 		t.Errorf("looked at %v, want %s", r.Looked, want)
 	}
-	if k := s.kept.count(); k.Read != 4 || k.Sketched+k.Remembered != 0 || k.Bytes < 470_000 || k.Bytes > 700_000 {
+	if k := s.kept.currentCounts(); k.Read != 4 || k.Sketched+k.Remembered != 0 || k.Bytes < 470_000 || k.Bytes > 700_000 {
 		t.Errorf("%+v", k)
 	}
 
@@ -96,9 +96,9 @@ func TestFilesIndexedByName_areReadOnce(t *testing.T) {
 		{"mutex_lock_nested", 0}, {"KRAKEN_1 Kelvin", 1}, {"KRAKEN", 4}, {"(?i)kraken_2 k", 1}, {"Kelvin$", 3}, {"^#define KRAKEN", 3},
 		{"(?i)\u212aelvin", 3}, {".", 4}, {"KRAKEN.*\n.*", 4}, {"^$", 4}, {"[0-9A-F]{8}L", 4}, {"kmalloc|kzalloc|KRAKEN_0 K", 1},
 	} {
-		before := s.kept.count()
+		before := s.kept.currentCounts()
 		got := look(s, c.pattern)
-		now := s.kept.count()
+		now := s.kept.currentCounts()
 		if n := now.Remembered - before.Remembered; now.Read != before.Read || n != c.remembered || now.Sketched-before.Sketched != 4-n {
 			t.Errorf("%s: %+v after %+v, want %d of the texts looked through", c.pattern, now, before, c.remembered)
 		}
@@ -174,7 +174,7 @@ func FuzzCachedSketches_doNotChangeResults(f *testing.F) {
 		k := newKeptFiles()
 		for look := range 3 {
 			got, question := finderOf(pattern)
-			if err := k.scan(got, 1, files, question, read); err != nil {
+			if err := k.scanFiles(got, 1, files, question, read); err != nil {
 				t.Fatal(err)
 			}
 			if !reflect.DeepEqual(got.files, naive.files) || !reflect.DeepEqual(got.looked, naive.looked) || got.matches != naive.matches || got.found != naive.found || got.late {
@@ -191,7 +191,7 @@ func TestTextCache_isSeparateForEachRepository(t *testing.T) {
 	files, read := textsOf([]string{"the needle\n"})
 	scan := func(repo catalog.RepoID, pattern string, read func(string) ([]byte, error)) error {
 		f, question := finderOf(pattern)
-		return k.scan(f, repo, files, question, read)
+		return k.scanFiles(f, repo, files, question, read)
 	}
 	if err := scan(1, "needle", read); err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func TestSketch_isMadeFromTheDecodedText(t *testing.T) {
 		k := newKeptFiles()
 		for range 2 { // the second scan has the sketch
 			f, question := finderOf("^kraken$")
-			err := k.scan(f, 1, []git.Entry{{Path: name, OID: name, Size: 20}}, question, func(string) ([]byte, error) { return []byte(file), nil })
+			err := k.scanFiles(f, 1, []git.Entry{{Path: name, OID: name, Size: 20}}, question, func(string) ([]byte, error) { return []byte(file), nil })
 			if err != nil || f.matches != 1 {
 				t.Errorf("%s: %d matches, %v", name, f.matches, err)
 			}
@@ -227,7 +227,7 @@ func TestGitScan_skipsTooLargeFiles(t *testing.T) {
 	t.Parallel()
 	k := newKeptFiles()
 	f, question := finderOf("x")
-	err := k.scan(f, 1, []git.Entry{{Path: "huge", Size: keptBytes + 1}}, question, func(string) ([]byte, error) {
+	err := k.scanFiles(f, 1, []git.Entry{{Path: "huge", Size: keptBytes + 1}}, question, func(string) ([]byte, error) {
 		return nil, errors.New("it is read")
 	})
 	if err != nil || len(f.looked) != 0 {
@@ -243,7 +243,7 @@ func TestGitScan_retriesAFailedRead(t *testing.T) {
 	broken := errors.New("broken")
 	scan := func(text []byte, fails error) (int, error) {
 		f, question := finderOf("needle")
-		err := k.scan(f, 1, files, question, func(string) ([]byte, error) { return text, fails })
+		err := k.scanFiles(f, 1, files, question, func(string) ([]byte, error) { return text, fails })
 		return f.found, err
 	}
 	for range 2 {
@@ -254,7 +254,7 @@ func TestGitScan_retriesAFailedRead(t *testing.T) {
 	if found, err := scan([]byte("a needle"), nil); found != 1 || err != nil {
 		t.Errorf("%d files, %v", found, err)
 	}
-	if c := k.count(); c.Read != 1 {
+	if c := k.currentCounts(); c.Read != 1 {
 		t.Errorf("%+v, want one that was read", c)
 	}
 }

@@ -94,25 +94,25 @@ func answerLastCommits(ctx context.Context, s *site, req LastCommitsRequest) (*L
 	return out, nil
 }
 
-// Beginning shortens a text to at most most bytes, with "…" at the cut.
-func Beginning(text string, most int) string {
+// Beginning shortens a text to at most maxBytes, with "…" at the cut.
+func Beginning(text string, maxBytes int) string {
 	const sign = "…"
-	if len(text) <= most {
+	if len(text) <= maxBytes {
 		return text
 	}
 
-	return strings.TrimRight(WholeLetters(text, most-len(sign)), " ") + sign
+	return strings.TrimRight(WholeLetters(text, maxBytes-len(sign)), " ") + sign
 }
 
-// WholeLetters returns the first bytes of a text, at most most, without cutting a UTF-8
+// WholeLetters returns the first bytes of a text, at most maxBytes, without cutting a UTF-8
 // character. Text that is not UTF-8 is cut at the limit.
-func WholeLetters(text string, most int) string {
-	if len(text) <= most {
+func WholeLetters(text string, maxBytes int) string {
+	if len(text) <= maxBytes {
 		return text
 	}
 
-	end := most
-	for end > 0 && end > most-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+	end := maxBytes
+	for end > 0 && end > maxBytes-utf8.UTFMax && !utf8.RuneStart(text[end]) {
 		end--
 	}
 	return text[:end]

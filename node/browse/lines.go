@@ -102,7 +102,7 @@ func (b *Browser) ReadFile(ctx context.Context, v catalog.Viewer, req ReadFileRe
 // linkFile fills in the links. Only the node that the client asked knows its base URL.
 func (b *Browser) linkFile(v catalog.Viewer, out *ReadFileResponse, ref string) {
 	out.WebURL = WebURL(b.d.BaseURL(), out.Repo, ref, "blob", out.Path)
-	if repo := b.repo(v, out.Repo); repo != nil {
+	if repo := b.visibleRepo(v, out.Repo); repo != nil {
 		out.ExternalWebURL = ExternalURL(repo, ref, out.Path)
 	}
 }

@@ -43,7 +43,7 @@ func TestShortRevisionName_meansTheBranchUnlessTheTagIsIndexed(t *testing.T) {
 		for _, name := range strings.Fields(c.indexed) {
 			repo.Revisions = append(repo.Revisions, catalog.Revision{Name: name})
 		}
-		if got := (&site{repo: repo}).revision(c.ref); got != c.want {
+		if got := (&site{repo: repo}).fullRevision(c.ref); got != c.want {
 			t.Errorf("%q where %s are indexed: %q, want %q", c.ref, c.indexed, got, c.want)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 // orders caches the sorted lists of all repositories. Sorting 20,000 for each request costs more
 // than the rest of the request. It is safe for concurrent use.
 type orders struct {
-	mu   sync.Mutex // guards the field below
-	last map[orderKey]ordered
+	mu    sync.Mutex // guards the field below
+	lists map[orderKey]ordered
 }
 
 // orderKey is a sort order.
@@ -26,31 +26,31 @@ type ordered struct {
 	list []*catalog.Repo
 }
 
-// sorted returns all repositories of a view in the requested order.
+// sorted returns all repositories of a view in the requested order, and caches them.
 func (o *orders) sorted(view *catalog.View, req *ReposRequest) []*catalog.Repo {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	key := orderKey{req.Sort, req.Desc}
-	last, known := o.last[key]
-	if known && last.view == view {
-		return last.list
+	previous, known := o.lists[key]
+	if known && previous.view == view {
+		return previous.list
 	}
 
 	// After few changes, move the changed repositories; after many, sort again.
 	var list []*catalog.Repo
 	changes, ok := catalog.Changes{}, false
 	if known {
-		changes, ok = view.Since(last.view)
+		changes, ok = view.Since(previous.view)
 	}
-	if ok && len(changes.Repos) <= leastSorted+len(last.list)/64 {
-		list = req.updateOrder(last, view, changes.Repos)
+	if ok && len(changes.Repos) <= leastSorted+len(previous.list)/64 {
+		list = req.updateOrder(previous, view, changes.Repos)
 	} else {
-		list = slices.SortedFunc(view.Repos(), req.order)
+		list = slices.SortedFunc(view.Repos(), req.compareRepos)
 	}
-	if o.last == nil {
-		o.last = map[orderKey]ordered{}
+	if o.lists == nil {
+		o.lists = map[orderKey]ordered{}
 	}
-	o.last[key] = ordered{view, list}
+	o.lists[key] = ordered{view, list}
 	return list
 }
 
@@ -69,14 +69,14 @@ func (req *ReposRequest) updateOrder(from ordered, to *catalog.View, changed []c
 	list := slices.Clone(from.list)
 	for _, id := range ids {
 		if old := from.view.Repo(id); old != nil {
-			if at, found := slices.BinarySearchFunc(list, old, req.order); found {
+			if at, found := slices.BinarySearchFunc(list, old, req.compareRepos); found {
 				list = slices.Delete(list, at, at+1)
 			}
 		}
 	}
 	for _, id := range ids {
 		if repo := to.Repo(id); repo != nil {
-			at, _ := slices.BinarySearchFunc(list, repo, req.order)
+			at, _ := slices.BinarySearchFunc(list, repo, req.compareRepos)
 			list = slices.Insert(list, at, repo)
 		}
 	}

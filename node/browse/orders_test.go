@@ -43,7 +43,7 @@ func TestRepositoryOrder_updatedWithChangesEqualsASort(t *testing.T) {
 		for _, v := range []*catalog.View{view, before, view} {
 			for _, sort := range RepoSorts() {
 				req := &ReposRequest{Sort: sort, Desc: r.IntN(2) == 0}
-				if got, want := o.sorted(v, req), slices.SortedFunc(v.Repos(), req.order); !slices.Equal(got, want) {
+				if got, want := o.sorted(v, req), slices.SortedFunc(v.Repos(), req.compareRepos); !slices.Equal(got, want) {
 					t.Fatalf("step %d: by %s there are %d repositories in another order than sorting makes of %d", step, sort, len(got), len(want))
 				}
 			}

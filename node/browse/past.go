@@ -170,7 +170,7 @@ func (s *site) changedFiles(ctx context.Context, out *PastResponse, indexed []ca
 // searchPast builds a small index of the files and searches it.
 func (s *site) searchPast(ctx context.Context, out *PastResponse, req PastRequest, files []git.Entry) error {
 	key := fmt.Sprintf("%d %s %s %s", s.repo.ID, out.Commit, out.Beside.Commit, nameKey(req.Q))
-	small, err := s.scratch.get(ctx, key, func(context.Context) (shard.Source, error) {
+	small, err := s.scratch.acquireIndex(ctx, key, func(context.Context) (shard.Source, error) {
 		return &pastSource{mirror: s.mirror, files: files, repo: shard.Repository{
 			ID: s.repo.ID, Name: s.repo.Name, Revisions: []shard.Revision{{Name: out.Commit, Commit: out.Commit, Time: out.Time}},
 		}}, nil
@@ -229,9 +229,9 @@ func nameFilter(q query.Q) func(path string) bool {
 	var tests []func(string) bool
 	for _, n := range conjuncts(q) {
 		// A negated name must not match.
-		not, is := n.(*query.Not)
-		if is {
-			n = not.Sub
+		negated, isNegated := n.(*query.Not)
+		if isNegated {
+			n = negated.Sub
 		}
 		t, ok := n.(*query.Text)
 		if !ok || t.Field != query.Name {
@@ -242,7 +242,7 @@ func nameFilter(q query.Q) func(path string) bool {
 		if err != nil {
 			continue // the index reports the error
 		}
-		tests = append(tests, func(path string) bool { return expr.MatchString(path) != is })
+		tests = append(tests, func(path string) bool { return expr.MatchString(path) != isNegated })
 	}
 
 	return func(path string) bool {

@@ -11,8 +11,8 @@ import (
 // readers limits the concurrent reads of mirrors for each viewer, so that one viewer cannot use
 // up the node. Further reads wait.
 type readers struct {
-	mu sync.Mutex // guards the field below
-	by map[string]*reader
+	mu       sync.Mutex // guards the field below
+	byViewer map[string]*reader
 }
 
 // reader counts the reads of one viewer.
@@ -26,7 +26,7 @@ const (
 	readsWaiting = 256 // for each viewer, including running ones
 )
 
-func newReaders() *readers { return &readers{by: map[string]*reader{}} }
+func newReaders() *readers { return &readers{byViewer: map[string]*reader{}} }
 
 // enter waits for a free place. If err is nil, the caller must call leave.
 func (r *readers) enter(ctx context.Context, v catalog.Viewer) (leave func(), err error) {
@@ -38,10 +38,10 @@ func (r *readers) enter(ctx context.Context, v catalog.Viewer) (leave func(), er
 	}
 
 	r.mu.Lock()
-	me := r.by[key]
+	me := r.byViewer[key]
 	if me == nil {
 		me = &reader{places: make(chan struct{}, readsAtOnce)}
-		r.by[key] = me
+		r.byViewer[key] = me
 	}
 
 	if me.users >= readsWaiting {
@@ -57,7 +57,7 @@ func (r *readers) enter(ctx context.Context, v catalog.Viewer) (leave func(), er
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if me.users--; me.users == 0 {
-			delete(r.by, key)
+			delete(r.byViewer, key)
 		}
 	}
 

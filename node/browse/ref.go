@@ -46,7 +46,7 @@ func answerRef(ctx context.Context, s *site, req RefRequest) (*RefResponse, erro
 	if of, _, ok := cutDate(req.Ref); ok {
 		name = of
 	}
-	if _, err := s.mirror.Resolve(ctx, s.revision(name)); err != nil {
+	if _, err := s.mirror.Resolve(ctx, s.fullRevision(name)); err != nil {
 		return nil, s.explainRef(ctx, err, name, call.ErrNotFound)
 	}
 
@@ -54,7 +54,7 @@ func answerRef(ctx context.Context, s *site, req RefRequest) (*RefResponse, erro
 	if err != nil {
 		return nil, err
 	}
-	full, err := s.mirror.FullName(ctx, s.revision(req.Ref))
+	full, err := s.mirror.FullName(ctx, s.fullRevision(req.Ref))
 	if err != nil {
 		return nil, err
 	}

@@ -98,8 +98,8 @@ func stateOf(view *catalog.View, repo *catalog.Repo) string {
 	return StateWaiting
 }
 
-// textOf returns the bytes of text in a repository's index.
-func textOf(repo *catalog.Repo) (n int64) {
+// indexedTextBytes returns the bytes of text in a repository's index.
+func indexedTextBytes(repo *catalog.Repo) (n int64) {
 	for _, s := range repo.Shards {
 		n += s.Text
 	}
@@ -174,10 +174,10 @@ func (req *ReposRequest) matches(view *catalog.View, repo *catalog.Repo) bool {
 	if req.State != "" && stateOf(view, repo) != req.State {
 		return false
 	}
-	of := func(c catalog.RepoConnection) bool {
+	isRequested := func(c catalog.RepoConnection) bool {
 		return (req.Connection == "" || c.Name == req.Connection) && (req.ConnectionID == 0 || catalog.ConnectionID(c.Name) == req.ConnectionID)
 	}
-	return req.Connection == "" && req.ConnectionID == 0 || slices.ContainsFunc(repo.Connections, of)
+	return req.Connection == "" && req.ConnectionID == 0 || slices.ContainsFunc(repo.Connections, isRequested)
 }
 
 // ConnectionInfo names a connection.
@@ -209,14 +209,14 @@ func (b *Browser) VisibleConnections(_ context.Context, v catalog.Viewer) ([]Con
 	return out, nil
 }
 
-// order compares two repositories in the requested order.
-func (req *ReposRequest) order(a, b *catalog.Repo) int {
+// compareRepos compares two repositories in the requested order.
+func (req *ReposRequest) compareRepos(a, b *catalog.Repo) int {
 	c := strings.Compare(a.Name, b.Name)
 	switch req.Sort {
 	case "pushed":
 		c = a.PushedAt.Compare(b.PushedAt)
 	case "size":
-		c = cmp.Compare(textOf(a), textOf(b))
+		c = cmp.Compare(indexedTextBytes(a), indexedTextBytes(b))
 	case "stars":
 		c = cmp.Compare(a.Stars, b.Stars)
 	}

@@ -81,11 +81,11 @@ var scanOperation = operation[ScanRequest, ScanResponse]{name: "scan", run: answ
 
 // answerScan searches the files of a commit for lines or paths.
 func answerScan(ctx context.Context, s *site, req ScanRequest) (*ScanResponse, error) {
-	c, err := s.scanOf(ctx, req)
+	c, err := s.newScan(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	files, err := c.list(ctx)
+	files, err := c.filesToSearch(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func answerScan(ctx context.Context, s *site, req ScanRequest) (*ScanResponse, e
 		return nil, err
 	}
 
-	f.trim()
+	f.keepBestFiles()
 	return &ScanResponse{
 		Files:   f.files,
 		Found:   f.found,
@@ -137,9 +137,9 @@ type scan struct {
 	without []string
 }
 
-// scanOf resolves the commit of a request, and finds the files that must be read from git because
+// newScan resolves the commit of a request, and finds the files that must be read from git because
 // no indexed revision has them as they are there.
-func (s *site) scanOf(ctx context.Context, req ScanRequest) (*scan, error) {
+func (s *site) newScan(ctx context.Context, req ScanRequest) (*scan, error) {
 	keep, err := req.Paths.Keeps()
 	if err != nil {
 		return nil, err
@@ -172,8 +172,8 @@ func (s *site) scanOf(ctx context.Context, req ScanRequest) (*scan, error) {
 	return c, nil
 }
 
-// list returns the files to search, by path.
-func (c *scan) list(ctx context.Context) (files []git.Entry, err error) {
+// filesToSearch returns the files to search, by path.
+func (c *scan) filesToSearch(ctx context.Context) (files []git.Entry, err error) {
 	// Search named files in any case; otherwise only files that the index lacks.
 	if c.only != nil {
 		files, c.absent, err = c.site.namedFiles(ctx, c.commit, c.only)
@@ -233,8 +233,8 @@ func (f *finder) searchFile(e git.Entry, content []byte) bool {
 	}
 
 	// A binary file counts as searched and has no matches.
-	content, of := charset.Decode(nil, content)
-	if charset.Binary(content, of) {
+	content, encoding := charset.Decode(nil, content)
+	if charset.Binary(content, encoding) {
 		return true
 	}
 
@@ -264,7 +264,7 @@ func (f *finder) searchFile(e git.Entry, content []byte) bool {
 
 	// Drop the worst files now and then, to bound memory.
 	if len(f.files) >= 2*f.limit+100 || f.bytes > scanBytes {
-		f.trim()
+		f.keepBestFiles()
 	}
 	return true
 }
@@ -274,9 +274,9 @@ func BestFirst(a, b ScanFile) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Path, b.Path))
 }
 
-// trim keeps the best files, and as many of their lines as fit in half of scanBytes, at least one
+// keepBestFiles keeps the best files, and as many of their lines as fit in half of scanBytes, at least one
 // line each.
-func (f *finder) trim() {
+func (f *finder) keepBestFiles() {
 	slices.SortFunc(f.files, BestFirst)
 	f.files = f.files[:min(len(f.files), f.limit)]
 	f.bytes = 0
@@ -307,8 +307,8 @@ func matchingLines(content []byte, spans []match.Span) (lines []Line) {
 			last = i
 		}
 		text := bytes.TrimSuffix(content[begin:end], []byte("\r"))
-		shown := shard.CutLine(text, min(from-begin, len(text)), min(spans[last].End-begin, len(text)))
-		lines = append(lines, Line{Number: number, Text: shown})
+		cutLine := shard.CutLine(text, min(from-begin, len(text)), min(spans[last].End-begin, len(text)))
+		lines = append(lines, Line{Number: number, Text: cutLine})
 
 		// The last match may reach into the next line.
 		if spans[last].End > end+1 {

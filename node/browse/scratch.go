@@ -31,7 +31,7 @@ type scratch struct {
 	builds sync.WaitGroup
 
 	mu     sync.Mutex // guards the fields below
-	kept   map[string]*scratched
+	byKey  map[string]*scratched
 	asked  uint64
 	closed bool
 }
@@ -48,15 +48,15 @@ type scratched struct {
 }
 
 func newScratch(dir string) *scratch {
-	s := &scratch{dir: dir, build: make(chan struct{}, buildsAtOnce), kept: map[string]*scratched{}}
+	s := &scratch{dir: dir, build: make(chan struct{}, buildsAtOnce), byKey: map[string]*scratched{}}
 	s.life, s.stop = context.WithCancel(context.Background())
 	return s
 }
 
-// get returns the small index of a key, and builds it from source if needed. The build continues
+// acquireIndex returns the small index of a key, and builds it from source if needed. The build continues
 // when the caller gives up, since a user who types asks again. The caller must release the
 // result.
-func (s *scratch) get(ctx context.Context, key string, source func(context.Context) (shard.Source, error), opt shard.BuildOptions) (*scratched, error) {
+func (s *scratch) acquireIndex(ctx context.Context, key string, source func(context.Context) (shard.Source, error), opt shard.BuildOptions) (*scratched, error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -65,10 +65,10 @@ func (s *scratch) get(ctx context.Context, key string, source func(context.Conte
 
 	// One build serves everybody who asks for the key.
 	s.asked++
-	k := s.kept[key]
+	k := s.byKey[key]
 	if k == nil {
 		k = &scratched{ready: make(chan struct{}), users: 1} // the build is a user too
-		s.kept[key] = k
+		s.byKey[key] = k
 		s.builds.Go(func() { s.addIndex(key, k, source, opt) })
 	}
 
@@ -97,10 +97,10 @@ func (s *scratch) addIndex(key string, k *scratched, source func(context.Context
 	ctx, cancel := context.WithTimeout(s.life, scratchTime)
 	defer cancel()
 
-	if k.err = s.fill(ctx, key, k, source, opt); k.err != nil {
+	if k.err = s.buildAndStore(ctx, key, k, source, opt); k.err != nil {
 		s.mu.Lock()
-		if s.kept[key] == k {
-			delete(s.kept, key) // the next caller tries again
+		if s.byKey[key] == k {
+			delete(s.byKey, key) // the next caller tries again
 		}
 		s.mu.Unlock()
 		return
@@ -108,8 +108,8 @@ func (s *scratch) addIndex(key string, k *scratched, source func(context.Context
 	s.trim()
 }
 
-// fill builds a small index and stores it under a key.
-func (s *scratch) fill(ctx context.Context, key string, k *scratched, source func(context.Context) (shard.Source, error), opt shard.BuildOptions) error {
+// buildAndStore builds a small index and stores it under a key.
+func (s *scratch) buildAndStore(ctx context.Context, key string, k *scratched, source func(context.Context) (shard.Source, error), opt shard.BuildOptions) error {
 	// Limit the builds: each reads and indexes up to 20,000 files.
 	select {
 	case s.build <- struct{}{}:
@@ -126,7 +126,7 @@ func (s *scratch) fill(ctx context.Context, key string, k *scratched, source fun
 	}
 
 	// Remove a failed build; the next caller starts afresh.
-	built, err := s.index(ctx, set, source, opt)
+	built, err := s.buildFiles(ctx, set, source, opt)
 	if err != nil {
 		return errors.Join(err, closeAndRemove(set))
 	}
@@ -138,8 +138,8 @@ func (s *scratch) fill(ctx context.Context, key string, k *scratched, source fun
 	return nil
 }
 
-// index builds the index files of a source.
-func (s *scratch) index(ctx context.Context, set *shard.Set, source func(context.Context) (shard.Source, error), opt shard.BuildOptions) ([]shard.Built, error) {
+// buildFiles builds the index files of a source.
+func (s *scratch) buildFiles(ctx context.Context, set *shard.Set, source func(context.Context) (shard.Source, error), opt shard.BuildOptions) ([]shard.Built, error) {
 	src, err := source(ctx)
 	if err != nil {
 		return nil, err
@@ -165,21 +165,21 @@ func (s *scratch) trim() {
 	// There are only a few, so a linear search is cheap.
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.kept) > mostScratch {
+	for len(s.byKey) > mostScratch {
 		oldest := ""
-		for key, k := range s.kept {
-			if oldest == "" || k.last < s.kept[oldest].last {
+		for key, k := range s.byKey {
+			if oldest == "" || k.last < s.byKey[oldest].last {
 				oldest = key
 			}
 		}
 
-		k := s.kept[oldest]
-		delete(s.kept, oldest)
+		k := s.byKey[oldest]
+		delete(s.byKey, oldest)
 		s.removeUnused(k)
 	}
 }
 
-// release gives back an index from get.
+// release gives back an index from acquireIndex.
 func (s *scratch) release(k *scratched) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +192,7 @@ func (s *scratch) removeUnused(k *scratched) {
 	if k.users > 0 || k.set == nil {
 		return
 	}
-	for _, other := range s.kept {
+	for _, other := range s.byKey {
 		if other == k {
 			return
 		}
@@ -201,7 +201,7 @@ func (s *scratch) removeUnused(k *scratched) {
 	k.set = nil
 }
 
-// close ends the builds and drops all indexes. One in use is removed by its last user.
+// close ends the builds and drops all indexes. An index in use is removed by its last user.
 func (s *scratch) close() {
 	// Refuse new builds and wait for the running ones, since they use the directory.
 	s.stop()
@@ -211,9 +211,9 @@ func (s *scratch) close() {
 	s.builds.Wait()
 
 	s.mu.Lock()
-	kept := s.kept
-	s.kept = map[string]*scratched{}
-	for _, k := range kept {
+	indexes := s.byKey
+	s.byKey = map[string]*scratched{}
+	for _, k := range indexes {
 		s.removeUnused(k)
 	}
 	s.mu.Unlock()

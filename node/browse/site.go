@@ -25,7 +25,7 @@ type site struct {
 	outlines *symbol.Pool // finds definitions and where they end; nil if ctags is not installed
 	maxFile  int64        // bytes of the largest file that is searched; 0 means the default
 
-	kept    *keptFiles         // cache of files indexed by name only
+	kept    *blobCache         // cache of files indexed by name only
 	scratch *scratch           // cache of small indexes for commits without an index
 	options shard.BuildOptions // build options of small indexes
 	now     func() time.Time
@@ -71,8 +71,8 @@ func serve[Req, Resp any](b *Browser, op operation[Req, Resp]) {
 	})
 }
 
-// repo returns a repository by name; nil if the viewer may not see it.
-func (b *Browser) repo(v catalog.Viewer, name string) *catalog.Repo {
+// visibleRepo returns a repository by name; nil if the viewer may not see it.
+func (b *Browser) visibleRepo(v catalog.Viewer, name string) *catalog.Repo {
 	visible, err := b.d.Gate.Repos(v)
 	if err != nil {
 		return nil

@@ -39,7 +39,7 @@ func (u untouched) Get(id catalog.RepoID) *git.Mirror {
 }
 
 // A node with the mirror checks permissions with its own catalog, whichever node asks.
-func TestNodeWithTheMirror_checksPermissionsItself(t *testing.T) {
+func TestNodeWithTheMirror_checksPermissionsBeforeItReads(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*", "enforcePermissions": true}}}`, 1)
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "c", Urgent: true})

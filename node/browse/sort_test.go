@@ -10,7 +10,7 @@ import (
 )
 
 // Each order of repositories. Equal ones are sorted by name in both directions.
-func TestRepositorySorts_orderEqualOnesByName(t *testing.T) {
+func TestRepositorySorts_orderEqualRepositoriesByName(t *testing.T) {
 	t.Parallel()
 	pushed := func(hour int) time.Time { return time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC) }
 	a := &catalog.Repo{Name: "a", RepoFacts: catalog.RepoFacts{Stars: 5, PushedAt: pushed(2)}}
@@ -30,7 +30,7 @@ func TestRepositorySorts_orderEqualOnesByName(t *testing.T) {
 				t.Fatal(err)
 			}
 			list := []*catalog.Repo{c, a, b}
-			slices.SortFunc(list, req.order)
+			slices.SortFunc(list, req.compareRepos)
 			if got := list[0].Name + list[1].Name + list[2].Name; got != want[i] {
 				t.Errorf("sort %q, descending %t: %s, want %s", sort, desc, got, want[i])
 			}

@@ -48,7 +48,7 @@ type TraceResponse struct {
 
 // Trace searches the history of a repository for changes.
 func (b *Browser) Trace(ctx context.Context, v catalog.Viewer, req TraceRequest) (*TraceResponse, error) {
-	since, until, err := b.period(req.Since, req.Until)
+	since, until, err := b.parsePeriod(req.Since, req.Until)
 	if err != nil {
 		return nil, err
 	}

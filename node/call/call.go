@@ -61,7 +61,7 @@ func Types() map[string][2]reflect.Type {
 // Ask calls a method on a node and waits for the answer. An error of the other node becomes an
 // [Error] of the same kind. If there was no answer, the error is from package wire or from ctx.
 func (m Method[Req, Resp]) Ask(ctx context.Context, net Network, node string, req *Req) (*Resp, error) {
-	in, err := m.questions.encode(m.message(ctx, req)...)
+	in, err := m.questions.encode(m.messageParts(ctx, req)...)
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +80,8 @@ func (m Method[Req, Resp]) Ask(ctx context.Context, net Network, node string, re
 	return resp, nil
 }
 
-// message returns a request and, if needed, the parts that follow it.
-func (m Method[Req, Resp]) message(ctx context.Context, req *Req) []any {
+// messageParts returns a request and, if needed, the parts that follow it.
+func (m Method[Req, Resp]) messageParts(ctx context.Context, req *Req) []any {
 	extra, request, parent := parts{}, RequestOf(ctx), trace.Parent(ctx)
 	if m.whole {
 		extra = partsOf(req)
@@ -102,7 +102,7 @@ func (m Method[Req, Resp]) Serve(net Network, run func(ctx context.Context, req 
 		if err := m.questions.decode(in, req, &extra); err != nil {
 			return nil, err
 		}
-		if err := extra.check(func(field string) bool { return knows()[field] }, net.Lacks); err != nil {
+		if err := extra.checkFields(func(field string) bool { return knows()[field] }, net.Lacks); err != nil {
 			return nil, err
 		}
 		if extra.Request != "" {

@@ -122,7 +122,7 @@ func (c *codec) encode(values ...any) ([]byte, error) {
 	return message, nil
 }
 
-// decode decodes a message. Later values may be missing.
+// decode decodes a message into values. An older program sends no later values, which stay unchanged.
 func (c *codec) decode(message []byte, first any, later ...any) error {
 	// Gob would silently skip fields it does not know, so check the version.
 	if len(message) == 0 || message[0] != version {
@@ -173,7 +173,8 @@ func (d *decoder) read(first any, later []any) error {
 	return nil
 }
 
-// decodersOf returns the decoders that have read the definitions.
+// decodersOf returns the pool of decoders that have read these definitions. It makes the pool on first
+// use, and drops all pools if there are too many.
 func (c *codec) decodersOf(defs []byte) *sync.Pool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,10 +213,13 @@ func splitStream(stream []byte) (defs, values []byte, err error) {
 	return defs, values, nil
 }
 
-// appendPart appends stream[at:end] to parts. It copies only if the two are not adjacent.
+// appendPart appends stream[at:end] to parts. If parts is empty or lies just before at in the stream,
+// it returns a longer slice of the stream. Otherwise it copies.
 func appendPart(parts, stream []byte, at, end int) []byte {
-	if from := at - len(parts); len(parts) == 0 || from >= 0 && &parts[0] == &stream[from] {
-		return stream[from:end:end]
+	start := at - len(parts)
+	isAdjacent := len(parts) == 0 || start >= 0 && &parts[0] == &stream[start]
+	if isAdjacent {
+		return stream[start:end:end]
 	}
 	return append(parts, stream[at:end]...)
 }

@@ -89,16 +89,16 @@ func (p *Peers) Signs(ctx context.Context, ids []string) bool {
 // answering returns the nodes that answer a hello within atMost.
 func (p *Peers) answering(ctx context.Context, ids []string, atMost time.Duration) []string {
 	// Ask all at once. Each goroutine has its own element, so the order stays.
-	there := make([]bool, len(ids))
+	answers := make([]bool, len(ids))
 	var wg sync.WaitGroup
 	for i, id := range ids {
-		wg.Go(func() { there[i] = p.hello(ctx, id, atMost) })
+		wg.Go(func() { answers[i] = p.hello(ctx, id, atMost) })
 	}
 	wg.Wait()
 
 	var out []string
 	for i, id := range ids {
-		if there[i] {
+		if answers[i] {
 			out = append(out, id)
 		}
 	}

@@ -28,7 +28,6 @@ func NewLane(what string, places, limit int) *Lane {
 func (l *Lane) Enter(ctx context.Context) (leave func(), waited time.Duration, err error) {
 	leave = func() { <-l.places }
 
-	// If a place is free, nothing waits.
 	select {
 	case l.places <- struct{}{}:
 		return leave, 0, nil

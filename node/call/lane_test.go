@@ -8,7 +8,7 @@ import (
 
 // Long work makes room for others if the next lane has a free place. At the end all places are
 // free again.
-func TestAdmission_longWorkMakesRoomForOthers(t *testing.T) {
+func TestLane_longWorkMovesToTheNextLane(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	l, next := NewLane("searches", 1, 8), NewLane("searches", 1, 0)

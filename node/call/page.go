@@ -7,8 +7,8 @@ const maxPerPage = 100
 
 // CheckPage checks a page number and length, and sets their defaults. Pages count from 1; usual
 // is the default length.
-func CheckPage(page, perPage *int, usual int) error {
-	*page, *perPage = cmp.Or(*page, 1), cmp.Or(*perPage, usual)
+func CheckPage(page, perPage *int, defaultSize int) error {
+	*page, *perPage = cmp.Or(*page, 1), cmp.Or(*perPage, defaultSize)
 
 	switch {
 	case *page < 1 || *page > 1<<30:

@@ -29,8 +29,8 @@ type Peers struct {
 
 // window has the last durations of one node's answers.
 type window struct {
-	last [64]time.Duration
-	n    int
+	last  [64]time.Duration
+	count int
 }
 
 // Patience with a silent node.
@@ -94,8 +94,8 @@ func (p *Peers) Observe(node string, took time.Duration, err error) {
 		w = &window{}
 		p.took[node] = w
 	}
-	w.last[w.n%len(w.last)] = took
-	w.n++
+	w.last[w.count%len(w.last)] = took
+	w.count++
 }
 
 // Heard records whether a node has answered, without a duration.
@@ -143,10 +143,10 @@ func (p *Peers) Patience(node string) time.Duration {
 	w := p.took[node]
 
 	// There are too few durations for a percentile.
-	if w == nil || w.n < 8 {
+	if w == nil || w.count < 8 {
 		return StallTime
 	}
-	last := slices.Clone(w.last[:min(w.n, len(w.last))])
+	last := slices.Clone(w.last[:min(w.count, len(w.last))])
 	slices.Sort(last)
 	return min(max(2*last[len(last)*95/100], HedgeFloor), StallTime)
 }
@@ -175,12 +175,11 @@ func (p *Peers) Prefer(ids []string, key string) []string {
 		}
 	}
 
-	// There is nothing to order.
 	if len(live) == 1 || len(live) == 2 && live[0] == self {
 		return live
 	}
 
-	busy := p.busy(live)
+	busy := p.openCalls(live)
 	slices.SortFunc(live, func(a, b string) int {
 		switch {
 		case a == self:
@@ -197,9 +196,9 @@ func (p *Peers) Prefer(ids []string, key string) []string {
 	return live
 }
 
-// busy returns the open calls of each node. A node that gave no answer a moment ago counts as
+// openCalls returns the open calls of each node. A node that gave no answer a moment ago counts as
 // busier than all others.
-func (p *Peers) busy(nodes []string) map[string]int {
+func (p *Peers) openCalls(nodes []string) map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := make(map[string]int, len(nodes))

@@ -111,7 +111,7 @@ func TestPeerOrder_deadNodesAreTriedOnceInAWhile(t *testing.T) {
 }
 
 // A cancelled search does not count against the nodes that it called last.
-func TestPeerOrder_cancelledCallsDoNotCount(t *testing.T) {
+func TestPeerOrder_ignoresCancelledCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(map[string]doing{"n1": silent})

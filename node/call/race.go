@@ -56,7 +56,7 @@ func (r Race[T]) Run(ctx context.Context) (T, error) {
 	defer c.wg.Wait()
 	defer cancel() // before the wait, which otherwise lasts as long as the slowest call
 
-	c.next()
+	c.askNext()
 	signs := c.checkLife()
 	for c.running > 0 {
 		select {
@@ -72,7 +72,7 @@ func (r Race[T]) Run(ctx context.Context) (T, error) {
 			signs = c.checkLife()
 
 		case s := <-c.events:
-			if c.handle(s) {
+			if c.handleStep(s) {
 				return s.answer, s.err
 			}
 		}
@@ -114,8 +114,8 @@ type step[T any] struct {
 	retryFailed bool     // also ask the failed nodes again
 }
 
-// handle processes a step, and reports whether the race is over.
-func (c *course[T]) handle(s step[T]) bool {
+// handleStep processes a step, and reports whether the race is over.
+func (c *course[T]) handleStep(s step[T]) bool {
 	// A silent call goes on: its answer may still be the first.
 	if !s.silent {
 		c.running--
@@ -142,14 +142,14 @@ func (c *course[T]) handle(s step[T]) bool {
 	// If the call was silent before, the next node is asked already, unless there was none.
 	if c.current == s.call || c.current == 0 && !s.silent {
 		c.current = 0
-		c.next()
+		c.askNext()
 	}
 	return false
 }
 
-// next asks the next node. If none is left, it calls Beyond. After that, while a call is running,
+// askNext asks the next node. If none is left, it calls Beyond. After that, while a call is running,
 // it repeatedly asks the failed nodes and Beyond again.
-func (c *course[T]) next() {
+func (c *course[T]) askNext() {
 	switch {
 	case len(c.left) > 0:
 		node := c.left[0]
@@ -170,7 +170,7 @@ func (c *course[T]) next() {
 // again too.
 func (c *course[T]) findMoreNodes(after time.Duration) {
 	waiting := c.running > 0
-	number := c.begin()
+	number := c.beginCall()
 	c.wg.Go(func() {
 		s := step[T]{call: number, retryFailed: after > 0}
 		if clock.Wait(c.ctx, after) && c.Beyond != nil {
@@ -180,8 +180,8 @@ func (c *course[T]) findMoreNodes(after time.Duration) {
 	})
 }
 
-// begin gives the next number to a call and makes it the current one.
-func (c *course[T]) begin() int {
+// beginCall gives the next number to a call and makes it the current one.
+func (c *course[T]) beginCall() int {
 	c.begun++
 	c.running++
 	c.current = c.begun
@@ -191,7 +191,7 @@ func (c *course[T]) begin() int {
 // ask calls a node, and watches for its silence.
 func (c *course[T]) ask(node string) {
 	c.asked[node] = true
-	number := c.begin()
+	number := c.beginCall()
 	c.calls[number] = node
 	ctx, end := context.WithCancel(c.ctx)
 

@@ -30,7 +30,7 @@ func TestRequestID_travelsWithACall(t *testing.T) {
 				t.Errorf("whole %v, id %q: %v, %v, and %q arrived", whole, id, got, err, arrived)
 			}
 
-			in, err := method.questions.encode(method.message(ctx, &question{3})...)
+			in, err := method.questions.encode(method.messageParts(ctx, &question{3})...)
 			if err != nil {
 				t.Fatal(err)
 			}

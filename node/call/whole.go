@@ -62,9 +62,9 @@ func partsOf(req any) parts {
 	return parts{Release: release.Number, Fields: used}
 }
 
-// check returns an error if a later release sent a field that this one does not know, or a field
+// checkFields returns an error if a later release sent a field that this one does not know, or a field
 // that a test says it lacks.
-func (p parts) check(knows, lacks func(field string) bool) error {
+func (p parts) checkFields(knows, lacks func(field string) bool) error {
 	later := release.Later(p.Release, release.Number)
 	for _, f := range p.Fields {
 		if lacks(f) || later && !knows(f) {
@@ -77,7 +77,7 @@ func (p parts) check(knows, lacks func(field string) bool) error {
 // fieldsOf returns all fields that a request can have.
 func fieldsOf(t reflect.Type) map[string]bool {
 	all := fieldSet{}
-	all.add(t, "", map[reflect.Type]bool{})
+	all.addFields(t, "", map[reflect.Type]bool{})
 	return all
 }
 
@@ -85,20 +85,20 @@ func fieldsOf(t reflect.Type) map[string]bool {
 // ".Files".
 type fieldSet map[string]bool
 
-// add adds all fields that gob sends of a type. owner is the name of the type.
-func (s fieldSet) add(t reflect.Type, owner string, visited map[reflect.Type]bool) {
+// addFields adds all fields that gob sends of a type. owner is the name of the type.
+func (s fieldSet) addFields(t reflect.Type, owner string, visited map[reflect.Type]bool) {
 	switch kind := t.Kind(); {
 	case kind == reflect.Interface:
 		for _, b := range Behind() {
-			s.add(b, typeName(b), visited)
+			s.addFields(b, typeName(b), visited)
 		}
 	case kind == reflect.Pointer || kind == reflect.Slice || kind == reflect.Array || kind == reflect.Map:
-		s.add(t.Elem(), typeName(t.Elem()), visited)
+		s.addFields(t.Elem(), typeName(t.Elem()), visited)
 	case kind == reflect.Struct && !visited[t]:
 		visited[t] = true
 		for _, f := range sentFields(t) {
 			s[owner+"."+f.name] = true
-			s.add(t.Field(f.at).Type, f.typeName, visited)
+			s.addFields(t.Field(f.at).Type, f.typeName, visited)
 		}
 	}
 }

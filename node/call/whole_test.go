@@ -95,7 +95,7 @@ func TestWholeRequest_ofAnEarlierReleaseMayHaveADroppedField(t *testing.T) {
 		"a later one, what both know":     {parts{Release: "99.0.0", Fields: []string{".Files", ".Atoms", "Word.Text", "Word.Fold"}}, false},
 		"a later one, an atom it has not": {parts{Release: "99.0.0", Fields: []string{".Atoms", "Phrase.Text"}}, true},
 	} {
-		err := c.parts.check(func(f string) bool { return known[f] }, func(string) bool { return false })
+		err := c.parts.checkFields(func(f string) bool { return known[f] }, func(string) bool { return false })
 		if errors.Is(err, wire.ErrNoMethod) != c.refused || (err != nil) != c.refused {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -104,7 +104,7 @@ func TestWholeRequest_ofAnEarlierReleaseMayHaveADroppedField(t *testing.T) {
 
 // A program that does not send field names can call and be called, because the request comes
 // first.
-func TestWholeRequest_worksWithAProgramThatSendsNoFieldNames(t *testing.T) {
+func TestWholeRequest_ofAProgramThatSendsNoFieldNamesIsAnswered(t *testing.T) {
 	t.Parallel()
 	square := func(_ context.Context, q *question) (*reply, error) { return &reply{q.Number * q.Number}, nil }
 	whole, plain := To[question, reply]("square").Whole(), To[question, reply]("square")

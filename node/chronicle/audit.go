@@ -74,7 +74,7 @@ func (c *Chronicle) Audit(ctx context.Context, _ account.Owner, req AuditRequest
 
 	// Old events stay in the catalog until the next change, but are not shown.
 	if keep := c.d.Rule().Keep; keep > 0 {
-		req.Since = later(req.Since, c.d.Now().Add(-keep))
+		req.Since = laterOf(req.Since, c.d.Now().Add(-keep))
 	}
 
 	out := &AuditResponse{}
@@ -114,8 +114,8 @@ func (req *AuditRequest) check() error {
 	return nil
 }
 
-// query returns the request for one of the lists that Audit merges.
-func (req *AuditRequest) query() *look {
+// toLook returns the request for one of the lists that Audit merges.
+func (req *AuditRequest) toLook() *look {
 	return &look{
 		Since:  req.Since,
 		Until:  req.Until,
@@ -128,7 +128,7 @@ func (req *AuditRequest) query() *look {
 
 // addChanges adds the newest matching changes, and counts all of them.
 func (c *Chronicle) addChanges(req *AuditRequest, out *AuditResponse) {
-	q := req.query()
+	q := req.toLook()
 	for e := range c.d.View().EventsBefore(0) {
 		if e.At.Before(q.Since) {
 			break // the catalog's clock never goes back
@@ -162,9 +162,9 @@ func (c *Chronicle) addAccesses(ctx context.Context, req *AuditRequest, out *Aud
 		}
 	}
 
-	told := accessesCall.AskAll(ctx, c.d.Net, nodes, req.query())
+	answers := accessesCall.AskAll(ctx, c.d.Net, nodes, req.toLook())
 	for _, id := range nodes {
-		part := told[id]
+		part := answers[id]
 
 		switch {
 		case part == nil:

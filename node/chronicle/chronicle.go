@@ -49,7 +49,7 @@ func New(d Deps) *Chronicle {
 		Node:   d.Self,
 		Index:  func() uint64 { return d.View().Index() },
 		Policy: d.Policy,
-		Hash:   c.hash,
+		Hash:   c.hashQuery,
 
 		Now: d.Now,
 		Log: d.Log,
@@ -74,9 +74,9 @@ func (c *Chronicle) Recording() bool { return !c.diary.snapshot().Since.IsZero()
 // concurrent use.
 func (c *Chronicle) NoteAccess(a Access) { c.trail.queue(a) }
 
-// hash returns the keyed hash of a query, to be stored instead of its text. Equal queries have
+// hashQuery returns the keyed hash of a query, to be stored instead of its text. Equal queries have
 // equal hashes on each node.
-func (c *Chronicle) hash(ctx context.Context, query string) (string, error) {
+func (c *Chronicle) hashQuery(ctx context.Context, query string) (string, error) {
 	// The secret prevents readers of the files from guessing texts.
 	secret, err := c.d.Secret(ctx, "audit-queries")
 	if err != nil {

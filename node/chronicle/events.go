@@ -53,8 +53,8 @@ const (
 // diary records in memory what a node sees happen to the cluster. It keeps the newest maxEvents. A
 // list asks all nodes, so events survive the restart of one node, but not of all at once.
 type diary struct {
-	look func() sight
-	now  func() time.Time
+	lookAtCluster func() sight
+	now           func() time.Time
 
 	mu     sync.Mutex // guards the fields below
 	log    string     // name of this run's log
@@ -64,19 +64,19 @@ type diary struct {
 }
 
 func newDiary(now func() time.Time, look func() sight) *diary {
-	return &diary{now: now, look: look, log: rand.Text()}
+	return &diary{now: now, lookAtCluster: look, log: rand.Text()}
 }
 
 // run looks repeatedly until the context ends.
 func (d *diary) run(ctx context.Context) error {
 	// A starting node learns of the others and their leader step by step. So changes count as events
 	// only after some looks with a leader.
-	before, led := d.look(), 0
+	before, led := d.lookAtCluster(), 0
 	for clock.Wait(ctx, eventEvery) {
-		now := d.look()
+		now := d.lookAtCluster()
 		switch {
 		case led == settledLooks:
-			d.record(diffSights(before, now))
+			d.recordEvents(diffSights(before, now))
 		case now.leader != "" && len(now.members) > 0:
 			led++
 		}
@@ -85,8 +85,8 @@ func (d *diary) run(ctx context.Context) error {
 	return nil
 }
 
-// record records events, with the present time.
-func (d *diary) record(events []Event) {
+// recordEvents records events, with the present time.
+func (d *diary) recordEvents(events []Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
@@ -181,7 +181,7 @@ func newEvent(kind, subject, text string, args ...any) Event {
 func memberChanges(before, now map[string]memberSight) (out []Event) {
 	for _, id := range unionOfKeys(before, now) {
 		was, known := before[id]
-		is, there := now[id]
+		current, there := now[id]
 		switch {
 		case !known:
 			out = append(out, newEvent("joined", id, "node %s joined", id))
@@ -192,16 +192,16 @@ func memberChanges(before, now map[string]memberSight) (out []Event) {
 		}
 
 		// One event for each property that changed.
-		turn := func(was, is bool, kindYes, yes, kindNo, no string) {
-			if is && !was {
+		turn := func(was, current bool, kindYes, yes, kindNo, no string) {
+			if current && !was {
 				out = append(out, newEvent(kindYes, id, yes, id))
-			} else if was && !is {
+			} else if was && !current {
 				out = append(out, newEvent(kindNo, id, no, id))
 			}
 		}
-		turn(was.alive, is.alive, "back", "node %s answers again", "unreachable", "node %s does not answer")
-		turn(was.draining, is.draining, "draining", "node %s is being drained", "undrained", "node %s is taken back")
-		turn(was.voter, is.voter, "voter", "node %s votes", "voter", "node %s votes no more")
+		turn(was.alive, current.alive, "back", "node %s answers again", "unreachable", "node %s does not answer")
+		turn(was.draining, current.draining, "draining", "node %s is being drained", "undrained", "node %s is taken back")
+		turn(was.voter, current.voter, "voter", "node %s votes", "voter", "node %s votes no more")
 	}
 	return out
 }
@@ -210,24 +210,24 @@ func memberChanges(before, now map[string]memberSight) (out []Event) {
 func connectionChanges(before, now map[string]connectionSight) (out []Event) {
 	for _, name := range unionOfKeys(before, now) {
 		was, known := before[name]
-		is, there := now[name]
+		current, there := now[name]
 
 		text := ""
 		switch {
 		case !known || !there: // the configuration changed, which has its own event
 			continue
-		case is.hidden && !was.hidden:
+		case current.hidden && !was.hidden:
 			text = "the repositories of connection %s are hidden: its host has refused its token for 30 days"
-		case was.hidden && !is.hidden:
+		case was.hidden && !current.hidden:
 			text = "the repositories of connection %s are shown again"
-		case is.held && !was.held:
+		case current.held && !was.held:
 			text = "a listing of connection %s misses so much that it is held until a second one agrees"
-		case was.held && !is.held:
+		case was.held && !current.held:
 			text = "connection %s holds nothing back any more"
 
-		case is.error != "" && was.error == "":
+		case current.error != "" && was.error == "":
 			text = "connection %s fails"
-		case was.error != "" && is.error == "":
+		case was.error != "" && current.error == "":
 			text = "connection %s works again"
 		default:
 			continue
@@ -260,18 +260,18 @@ func (c *Chronicle) Events(ctx context.Context, _ account.Owner, req EventsReque
 	defer cancel()
 	var nothing call.Nothing
 	members := c.d.Members()
-	told := eventsCall.AskAll(ctx, c.d.Net, cluster.AliveIDs(members), &nothing)
+	answers := eventsCall.AskAll(ctx, c.d.Net, cluster.AliveIDs(members), &nothing)
 
-	all := mergeSightings(sortSightings(told, read))
-	out := newestUnread(told, read, all, limit)
-	out.Next = read.next(told, members, all, c.d.Now()).encode()
+	all := mergeSightings(sortSightings(answers, read))
+	out := newestUnread(answers, read, all, limit)
+	out.Next = read.next(answers, members, all, c.d.Now()).encode()
 	return out, nil
 }
 
 // newestUnread returns the newest events that the reader has not read.
-func newestUnread(told map[string]*eventsHere, read *position, all []*happening, limit int) *EventsResponse {
+func newestUnread(answers map[string]*eventsHere, read *position, all []*happening, limit int) *EventsResponse {
 	out := &EventsResponse{Events: []Event{}}
-	for _, t := range told {
+	for _, t := range answers {
 		if !t.Since.IsZero() && (out.Since.IsZero() || t.Since.Before(out.Since)) {
 			out.Since = t.Since
 		}
@@ -282,7 +282,7 @@ func newestUnread(told map[string]*eventsHere, read *position, all []*happening,
 			out.Events = append(out.Events, h.Event)
 		}
 	}
-	out.Missed = read != nil && (len(out.Events) > limit || !read.complete(told))
+	out.Missed = read != nil && (len(out.Events) > limit || !read.complete(answers))
 	out.Events = out.Events[:min(limit, len(out.Events))]
 	return out
 }
@@ -296,8 +296,8 @@ type sighting struct {
 }
 
 // sortSightings returns the events of all nodes in the order of time.
-func sortSightings(told map[string]*eventsHere, read *position) (all []sighting) {
-	for node, t := range told {
+func sortSightings(answers map[string]*eventsHere, read *position) (all []sighting) {
+	for node, t := range answers {
 		if read != nil && t.Log == "" {
 			continue // it cannot tell which of its events are new
 		}
@@ -320,7 +320,7 @@ func sortSightings(told map[string]*eventsHere, read *position) (all []sighting)
 // happening is an event with all nodes that recorded it.
 type happening struct {
 	sighting
-	by map[string]bool
+	recordedBy map[string]bool
 }
 
 // mergeSightings merges the records of several nodes of the same event, in the order of time. Nodes
@@ -337,8 +337,8 @@ func mergeSightings(all []sighting) (out []*happening) {
 		// of other nodes, its second their second.
 		same := slices.DeleteFunc(recent[s.hash], func(h *happening) bool { return s.At.Sub(h.At) > eventSpread })
 		recent[s.hash] = same
-		if i := slices.IndexFunc(same, func(h *happening) bool { return !h.by[s.node] }); i >= 0 {
-			same[i].by[s.node] = true
+		if i := slices.IndexFunc(same, func(h *happening) bool { return !h.recordedBy[s.node] }); i >= 0 {
+			same[i].recordedBy[s.node] = true
 			same[i].read = same[i].read || s.read
 			continue
 		}
@@ -352,6 +352,6 @@ func mergeSightings(all []sighting) (out []*happening) {
 
 // serveEvents returns the events of this node.
 func (c *Chronicle) serveEvents(context.Context, *call.Nothing) (*eventsHere, error) {
-	told := c.diary.snapshot()
-	return &told, nil
+	recorded := c.diary.snapshot()
+	return &recorded, nil
 }

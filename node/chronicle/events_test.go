@@ -224,7 +224,7 @@ func TestEventMemory_dropsTheOldestWhenFull(t *testing.T) {
 }
 
 // What a node learns during its start is not an event.
-func TestEventMemory_recordsNoEventDuringTheStart(t *testing.T) {
+func TestEventMemory_recordsNoEventWhileTheNodeStarts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		whole := sight{leader: "a", config: "c1", members: map[string]memberSight{"a": {alive: true, voter: true}, "b": {alive: true, voter: true}}}

@@ -75,7 +75,7 @@ func (t *trail) search(ctx context.Context, q *look) (*looked, error) {
 
 // search searches the files of a series, newest first, until it has enough.
 func (s *series) search(ctx context.Context, q *look) *looked {
-	out, names := &looked{}, s.names()
+	out, names := &looked{}, s.fileNames()
 	for i, name := range slices.Backward(names) {
 		first, _ := s.timeOf(name)
 		switch {

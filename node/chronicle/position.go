@@ -83,8 +83,8 @@ func (p *position) has(node, log string, n int) bool {
 
 // complete reports whether a node has recorded everything since this position. One is enough, because
 // each sees the whole cluster.
-func (p *position) complete(told map[string]*eventsHere) bool {
-	for node, t := range told {
+func (p *position) complete(answers map[string]*eventsHere) bool {
+	for node, t := range answers {
 		if p.has(node, t.Log, t.dropped()) {
 			return true
 		}
@@ -94,13 +94,13 @@ func (p *position) complete(told map[string]*eventsHere) bool {
 
 // next returns the position after reading all that the nodes told. A member that did not answer
 // keeps its position.
-func (p *position) next(told map[string]*eventsHere, members []cluster.Member, all []*happening, now time.Time) *position {
+func (p *position) next(answers map[string]*eventsHere, members []cluster.Member, all []*happening, now time.Time) *position {
 	next := &position{Logs: map[string]readLog{}}
 	for _, m := range members {
 		if at, ok := p.readOf(m.ID); ok {
 			next.Logs[m.ID] = at
 		}
-		if t := told[m.ID]; t != nil && t.Log != "" {
+		if t := answers[m.ID]; t != nil && t.Log != "" {
 			next.Logs[m.ID] = readLog{t.Log, t.Noted}
 		}
 	}

@@ -76,8 +76,8 @@ func newSeries(d trailDeps, times *ascendingClock, name string, share int64) *se
 	}
 }
 
-// put queues an access. If the queue is full, the access is counted as lost.
-func (s *series) put(make func(at time.Time) noted) {
+// queueAccess queues an access. If the queue is full, the access is counted as lost.
+func (s *series) queueAccess(make func(at time.Time) noted) {
 	s.times.next(func(at time.Time) {
 		select {
 		case s.queue <- make(at):
@@ -96,7 +96,7 @@ func (s *series) lose(n int64) {
 func (s *series) run(ctx context.Context) {
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
-	s.tidy()
+	s.removeOldFiles()
 
 	// Accesses that come during a pause are written together, because waking for each would cost a
 	// busy node more than writing. One of the channels is always nil.
@@ -105,7 +105,7 @@ func (s *series) run(ctx context.Context) {
 	for {
 		select {
 		case n := <-queue:
-			s.take(n)
+			s.addToBatch(n)
 			s.drain()
 			queue, rested = nil, time.After(batchTime)
 		case <-rested:
@@ -117,7 +117,7 @@ func (s *series) run(ctx context.Context) {
 		case <-tick.C:
 			s.queueSums()
 			s.drain()
-			s.tidy()
+			s.removeOldFiles()
 
 		// At the end, write the queue and the count of losses.
 		case <-ctx.Done():
@@ -145,20 +145,20 @@ func (s *series) drain() {
 	for {
 		select {
 		case n := <-s.queue:
-			s.take(n)
+			s.addToBatch(n)
 		default:
-			s.write()
+			s.writeBatch()
 			return
 		}
 	}
 }
 
-// take adds an access to the next batch. Most refusals of a crowd are only counted.
-func (s *series) take(n noted) {
+// addToBatch adds an access to the next batch. Most refusals of a crowd are only counted.
+func (s *series) addToBatch(n noted) {
 	policy := s.d.Policy()
 
 	// Clients can cause any number of refusals.
-	if policy.Off || s.name == "refusals" && !n.whole && !s.sums.passes(&n.line) {
+	if policy.Off || s.name == "refusals" && !n.whole && !s.sums.getsOwnLine(&n.line) {
 		return
 	}
 
@@ -167,13 +167,13 @@ func (s *series) take(n noted) {
 	case config.WholeQueries:
 		n.line.setMetadata("query", oneLine(n.query))
 	case config.HashedQueries:
-		n.line.setMetadata("queryHash", s.hash(n.query))
+		n.line.setMetadata("queryHash", s.hashQuery(n.query))
 	}
-	s.add(&n.line)
+	s.encodeLine(&n.line)
 }
 
-// hash returns the keyed hash of a query, or "" if its secret is not available.
-func (s *series) hash(query string) string {
+// hashQuery returns the keyed hash of a query, or "" if its secret is not available.
+func (s *series) hashQuery(query string) string {
 	if query == "" {
 		return ""
 	}
@@ -186,9 +186,9 @@ func (s *series) hash(query string) string {
 	return sum
 }
 
-// add encodes a line into the buffer, and writes the buffer to the file when it is large. A line
+// encodeLine encodes a line into the buffer, and writes the buffer to the file when it is large. A line
 // that cannot be encoded counts as lost.
-func (s *series) add(l *Line) {
+func (s *series) encodeLine(l *Line) {
 	before := s.buf.Len()
 	enc := json.NewEncoder(&s.buf)
 	enc.SetEscapeHTML(false)
@@ -198,17 +198,17 @@ func (s *series) add(l *Line) {
 		return
 	}
 	if s.lines++; int64(s.buf.Len()) >= min(batchBytes, s.maxFile()) {
-		s.write()
+		s.writeBatch()
 	}
 }
 
-// write appends the batch to the newest file.
-func (s *series) write() {
+// writeBatch appends the batch to the newest file.
+func (s *series) writeBatch() {
 	if s.lines == 0 {
 		return
 	}
 
-	err := s.open()
+	err := s.openWithRoom()
 	if err == nil {
 		var n int
 		n, err = s.file.Write(s.buf.Bytes())
@@ -219,7 +219,7 @@ func (s *series) write() {
 	// A batch that cannot be written is lost. Keeping it would fill memory while the disk is full.
 	if err != nil {
 		s.lose(int64(s.lines))
-		s.warn(err)
+		s.logWriteError(err)
 		s.close()
 	} else {
 		s.written.Add(int64(s.lines))
@@ -229,8 +229,8 @@ func (s *series) write() {
 	s.lines = 0
 }
 
-// warn logs that files cannot be written, at most once an hour.
-func (s *series) warn(err error) {
+// logWriteError logs that files cannot be written, at most once an hour.
+func (s *series) logWriteError(err error) {
 	if now := s.d.Now(); s.healthy || now.Sub(s.warned) > time.Hour {
 		s.d.Log.Error("who reads what cannot be written down: the audit lacks it", "files", s.name, "err", err)
 		s.warned = now
@@ -238,15 +238,15 @@ func (s *series) warn(err error) {
 	s.healthy = false
 }
 
-// open opens a file with room: the newest one, also after a restart, or a new one.
-func (s *series) open() error {
+// openWithRoom opens a file with room: the newest one, also after a restart, or a new one.
+func (s *series) openWithRoom() error {
 	if s.file != nil && s.hasRoom() {
 		return nil
 	}
 
 	newest := ""
 	if s.file == nil {
-		if names := s.names(); len(names) > 0 {
+		if names := s.fileNames(); len(names) > 0 {
 			newest = names[len(names)-1]
 		}
 	}
@@ -257,13 +257,13 @@ func (s *series) open() error {
 
 	// Continue the last file after a restart, so that short runs do not make many files.
 	if newest != "" {
-		if err := s.append(newest); err != nil || s.hasRoom() {
+		if err := s.openAtEnd(newest); err != nil || s.hasRoom() {
 			return err
 		}
 		s.close()
 	}
-	s.tidy()
-	return s.append(s.fileName(s.firstTime()))
+	s.removeOldFiles()
+	return s.openAtEnd(s.fileName(s.firstTime()))
 }
 
 // hasRoom reports whether the file takes more lines.
@@ -283,8 +283,8 @@ func (s *series) firstTime() time.Time {
 	return first.At
 }
 
-// append opens a file at its end. It ends a line that a crash has cut.
-func (s *series) append(name string) error {
+// openAtEnd opens a file at its end. It ends a line that a crash has cut.
+func (s *series) openAtEnd(name string) error {
 	f, err := os.OpenFile(filepath.Join(s.d.Dir, name), os.O_CREATE|os.O_RDWR|os.O_APPEND, fileMode)
 	if err != nil {
 		return err
@@ -331,8 +331,8 @@ func (s *series) timeOf(name string) (time.Time, bool) {
 	return at, err == nil && s.fileName(at) == name
 }
 
-// names returns the file names, oldest first.
-func (s *series) names() (names []string) {
+// fileNames returns the file names, oldest first.
+func (s *series) fileNames() (names []string) {
 	list, err := os.ReadDir(s.d.Dir)
 	if err != nil {
 		return nil // the folder is not made yet
@@ -346,9 +346,9 @@ func (s *series) names() (names []string) {
 	return names
 }
 
-// tidy removes files with only old lines, and the oldest files if their size exceeds the limit.
-func (s *series) tidy() {
-	policy, names := s.d.Policy(), s.names()
+// removeOldFiles removes files with only old lines, and the oldest files if their size exceeds the limit.
+func (s *series) removeOldFiles() {
+	policy, names := s.d.Policy(), s.fileNames()
 	sizes := make([]int64, len(names))
 	total := int64(0)
 	for i, name := range names {
@@ -372,7 +372,7 @@ func (s *series) tidy() {
 		}
 
 		if err := os.Remove(filepath.Join(s.d.Dir, name)); err != nil {
-			s.warn(err)
+			s.logWriteError(err)
 			break
 		}
 		total -= sizes[i]
@@ -384,7 +384,7 @@ func (s *series) tidy() {
 func (s *series) queueSums() {
 	// They pass the queue, so that times ascend.
 	for _, l := range s.sums.take() {
-		s.put(func(at time.Time) noted {
+		s.queueAccess(func(at time.Time) noted {
 			l.At, l.ID = at.UTC(), accessID(s.d.Node, at)
 			return noted{line: l, whole: true}
 		})
@@ -392,7 +392,7 @@ func (s *series) queueSums() {
 
 	if lost := s.lost.Swap(0); lost > 0 {
 		a := Access{Action: "audit.lost", Actor: catalog.Actor{Type: catalog.ActorSystem, ID: s.d.Node}, TargetType: "audit", Target: s.name}
-		s.put(func(at time.Time) noted {
+		s.queueAccess(func(at time.Time) noted {
 			l := a.line(s.d.Node, at, s.d.Index())
 			l.Count = int(lost)
 			return noted{line: l, whole: true}
@@ -414,14 +414,14 @@ type sums struct {
 }
 
 type sum struct {
-	seen int
-	more Line // line for those that did not pass; its Count is their number
+	refusals int
+	more     Line // line for those that did not pass; its Count is their number
 }
 
 func newSums() *sums { return &sums{counts: map[string]*sum{}} }
 
-// passes reports whether a refusal gets its own line.
-func (s *sums) passes(l *Line) bool {
+// getsOwnLine reports whether a refusal gets its own line.
+func (s *sums) getsOwnLine(l *Line) bool {
 	key := l.Action + " " + l.Address
 	if s.counts[key] == nil && len(s.counts) >= maxAddresses {
 		key = l.Action // shared by all further addresses
@@ -434,7 +434,7 @@ func (s *sums) passes(l *Line) bool {
 	}
 
 	// Two limits: neither one address nor many together may use up the lines.
-	if x.seen++; x.seen <= maxOfAddress && s.passed < maxOfAll {
+	if x.refusals++; x.refusals <= maxOfAddress && s.passed < maxOfAll {
 		s.passed++
 		return true
 	}

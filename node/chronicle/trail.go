@@ -40,13 +40,13 @@ func newTrail(d trailDeps) *trail {
 	t := &trail{d: d, reads: newSeries(d, times, "reads", 7), refusals: newSeries(d, times, "refusals", 1), looking: make(chan struct{}, 1)}
 	for _, s := range t.allSeries() {
 		for _, newest := range s.search(context.Background(), &look{Limit: 1}).Lines {
-			times.last = later(times.last, newest.At)
+			times.last = laterOf(times.last, newest.At)
 		}
 	}
 	return t
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
@@ -63,7 +63,7 @@ func (t *trail) queue(a Access) {
 		s = t.refusals
 	}
 	index := t.d.Index()
-	s.put(func(at time.Time) noted { return noted{line: a.line(t.d.Node, at, index), query: a.Query} })
+	s.queueAccess(func(at time.Time) noted { return noted{line: a.line(t.d.Node, at, index), query: a.Query} })
 }
 
 // run writes until ctx ends, and then the rest.

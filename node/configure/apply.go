@@ -48,15 +48,15 @@ func (c *Configurer) ApplyConfig(ctx context.Context, by account.Owner, req Appl
 		return out, nil
 	}
 
-	if refused := c.refuse(by, req.Text, file); len(refused) > 0 {
+	if refused := c.forbiddenReferences(by, req.Text, file); len(refused) > 0 {
 		return nil, call.Fail(call.ErrForbidden, "%s", strings.Join(mistakes(refused), "\n"))
 	}
 
 	set := catalog.NewSetConfig(req.Text, file).Following(c.d.Catalog.View())
 	set.Careful = !req.Accept
 	if _, err := c.d.Catalog.Propose(ctx, set); err != nil {
-		if no, ok := catalog.Refused(err); ok && no.Code == catalog.Held {
-			return nil, call.Fail(call.ErrHeld, "%s", no.Reason)
+		if refused, ok := catalog.Refused(err); ok && refused.Code == catalog.Held {
+			return nil, call.Fail(call.ErrHeld, "%s", refused.Reason)
 		}
 		return nil, call.WriteError(err)
 	}
@@ -64,15 +64,15 @@ func (c *Configurer) ApplyConfig(ctx context.Context, by account.Owner, req Appl
 	return out, nil
 }
 
-// refuse returns what a file uses that may not come over the network. An owner is not the operator,
+// forbiddenReferences returns what a file uses that may not come over the network. An owner is not the operator,
 // who knows what else the nodes' environment contains.
-func (c *Configurer) refuse(by account.Owner, text []byte, file *config.File) config.Errors {
+func (c *Configurer) forbiddenReferences(by account.Owner, text []byte, file *config.File) config.Errors {
 	if by.Operator() {
 		return nil
 	}
 
 	// The file in force came from the operator, or was allowed before.
-	own := c.d.File.reaches()
+	own := c.d.File.outsideReferences()
 	view := c.d.Catalog.View()
 	if force, err := view.FileText(); err == nil && view.FileError() == nil {
 		own = append(own, config.Reaches(force, view.File())...)

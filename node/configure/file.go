@@ -108,7 +108,7 @@ func NewFile(f *Found, agreed Agreement, log *slog.Logger, now func() time.Time)
 	}
 }
 
-// Reload checks the file at once.
+// Reload makes Run check the file at once. It does not wait for that.
 func (f *File) Reload() {
 	select {
 	case f.again <- struct{}{}:
@@ -168,7 +168,7 @@ func (f *File) offerFirst(ctx context.Context) bool {
 		return true
 	}
 
-	return f.offer(ctx, f.first, force, true)
+	return f.proposeIfDue(ctx, f.first, force, true)
 }
 
 // offerIfChanged reads the file, and offers it if it has changed since the last call. last is the
@@ -198,7 +198,7 @@ func (f *File) offerIfChanged(ctx context.Context, last *string) bool {
 	}
 
 	// If there was no decision, for example without a leader, the next call offers it again.
-	if !f.offer(ctx, raw, force, false) {
+	if !f.proposeIfDue(ctx, raw, force, false) {
 		return false
 	}
 	*last = hash
@@ -216,10 +216,10 @@ func (f *File) staysUnchanged(ctx context.Context, before os.FileInfo) bool {
 	return err == nil && os.SameFile(before, after) && before.Size() == after.Size() && before.ModTime().Equal(after.ModTime())
 }
 
-// offer validates a changed file, and proposes it if it is due. It returns false if the file must
+// proposeIfDue validates a changed file, and proposes it if it is due. It returns false if the file must
 // be read and offered again. The argument force is the configuration in force when the file was
 // read.
-func (f *File) offer(ctx context.Context, raw []byte, force *catalog.Config, starting bool) bool {
+func (f *File) proposeIfDue(ctx context.Context, raw []byte, force *catalog.Config, starting bool) bool {
 	file, err := config.Parse(raw)
 	if err != nil {
 		f.recordRefusal(mistakes(err)...)
@@ -278,11 +278,11 @@ func (f *File) hadBefore(hash string) bool {
 // was last remembered. At the start of the node, a file that it has had before does not count as
 // edited.
 func (f *File) mustPropose(hash string, starting bool) bool {
-	seen := f.memory.Seen
+	remembered := f.memory.Seen
 	switch {
-	case len(seen) == 0 || seen[len(seen)-1] == hash:
+	case len(remembered) == 0 || remembered[len(remembered)-1] == hash:
 		return false
-	case starting && slices.Contains(seen, hash):
+	case starting && slices.Contains(remembered, hash):
 		return false
 	}
 	return true
@@ -346,9 +346,9 @@ func (f *File) State() FileStatus {
 	return s
 }
 
-// reaches returns what the configuration file of this node reads from outside it, such as
+// outsideReferences returns what the configuration file of this node reads from outside it, such as
 // variables. If the file is invalid, reaches returns nil.
-func (f *File) reaches() []config.Reach {
+func (f *File) outsideReferences() []config.Reach {
 	raw, err := readFile(f.path)
 	if err != nil {
 		return nil

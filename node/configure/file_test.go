@@ -121,7 +121,7 @@ func TestConfigurationFile_withoutConnectionsIsRefused(t *testing.T) {
 	f := NewFile(&Found{path: path, memory: memory{path: filepath.Join(dir, memoryFile)}}, a, slog.New(slog.DiscardHandler), time.Now)
 	offer := func(text, inForce string, refused bool) {
 		t.Helper()
-		if !f.offer(t.Context(), []byte(text), a.View().Config(), false) {
+		if !f.proposeIfDue(t.Context(), []byte(text), a.View().Config(), false) {
 			t.Errorf("%s is not settled", text)
 		}
 		s := f.State()
@@ -149,7 +149,7 @@ func TestConfigurationFile_oldContentDoesNotReplaceNewer(t *testing.T) {
 
 	f := NewFile(&Found{path: path, memory: memory{path: filepath.Join(dir, memoryFile)}}, a, slog.New(slog.DiscardHandler), time.Now)
 	a.agree(t, "1")
-	f.offer(t.Context(), text("1"), a.View().Config(), false)
+	f.proposeIfDue(t.Context(), text("1"), a.View().Config(), false)
 	a.agree(t, "2")
 
 	// The file is a pipe, so that the next change is agreed on during the read.
@@ -233,10 +233,10 @@ func TestConfigurationFile_secondChangeWinsOverFirst(t *testing.T) {
 	a := &fakeAgreement{state: catalog.New(), synced: make(chan struct{})}
 	f := NewFile(&Found{path: path, memory: memory{path: filepath.Join(dir, memoryFile)}}, a, slog.New(slog.DiscardHandler), time.Now)
 	a.agree(t, "1")
-	f.offer(t.Context(), text("1"), a.View().Config(), false)
+	f.proposeIfDue(t.Context(), text("1"), a.View().Config(), false)
 
 	a.lost = true
-	if f.offer(t.Context(), text("2"), a.View().Config(), false) {
+	if f.proposeIfDue(t.Context(), text("2"), a.View().Config(), false) {
 		t.Error("settled without an answer")
 	}
 	a.lost = false

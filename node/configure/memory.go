@@ -52,18 +52,18 @@ func (m *memory) remember(hash string) error {
 	}
 
 	// Keep each once: a returning file becomes the newest.
-	seen := slices.DeleteFunc(slices.Clone(m.Seen), func(h string) bool { return h == hash })
-	seen = append(seen, hash)
-	seen = seen[max(0, len(seen)-maxSeen):]
+	hashes := slices.DeleteFunc(slices.Clone(m.Seen), func(h string) bool { return h == hash })
+	hashes = append(hashes, hash)
+	hashes = hashes[max(0, len(hashes)-maxSeen):]
 
 	// Write to disk first, so that memory and disk agree.
-	data, err := json.Marshal(memory{Seen: seen})
+	data, err := json.Marshal(memory{Seen: hashes})
 	if err != nil {
 		return err
 	}
 	if _, err := disk.Replace(m.path, bytes.NewReader(append(data, '\n'))); err != nil {
 		return err
 	}
-	m.Seen = seen
+	m.Seen = hashes
 	return nil
 }

@@ -192,7 +192,7 @@ func words(all, searchable, unfetchable, failed, leftOut, emptied, few, none []c
 
 // Whatever changes, and whoever is alive, a census counts like a walk over everything, also for an
 // older view.
-func TestCopyCount_equalsAWalkOverEverything(t *testing.T) {
+func TestCopyCount_equalsACountOverAllRepositories(t *testing.T) {
 	t.Parallel()
 	hidden := false
 	for seed := range uint64(8) {

@@ -78,7 +78,8 @@ func ClassesOf(view *catalog.View) *Classes {
 	return c
 }
 
-// classOfRepo returns the class of a repository; "" while nobody knows which members should hold it.
+// classOfRepo returns the class of a repository, computed once for each placement group; "" while nobody
+// knows which members should hold it.
 func (c *Classes) classOfRepo(view *catalog.View, repo *catalog.Repo, alone bool) string {
 	group := place.GroupOf(repo.ID)
 	class, ok := c.byGroup[group]
@@ -98,14 +99,14 @@ func (c *Classes) addFile(view *catalog.View, class string, s catalog.ShardRef) 
 	}
 	f := files[s.ID]
 	if f == nil {
-		f = &ClassFile{ID: s.ID, Whole: s.Pack, Partly: s.Pack > 0 && partlyHeld(view, class, s.ID)}
+		f = &ClassFile{ID: s.ID, Whole: s.Pack, Partly: s.Pack > 0 && isPartlyHeld(view, class, s.ID)}
 		files[s.ID] = f
 	}
 	return f
 }
 
-// partlyHeld reports whether some members of a class hold a file and others do not.
-func partlyHeld(view *catalog.View, class, id string) bool {
+// isPartlyHeld reports whether some members of a class hold a file and others do not.
+func isPartlyHeld(view *catalog.View, class, id string) bool {
 	members, _ := catalog.SubjectMembers(class)
 	holders, have := view.Holders(catalog.ShardKey(id)), 0
 	for _, number := range members {
@@ -138,7 +139,7 @@ func classOfGroup(view *catalog.View, group uint64, alone bool) string {
 		return ""
 	}
 
-	// Removed members hold nothing: the class consists of the others.
+	// Removed members hold nothing: the class consists of the other members.
 	var members []uint32
 	for _, n := range g.Nodes {
 		if m := view.MemberNumber(n); m != nil && m.State != catalog.MemberRemoved {

@@ -81,8 +81,8 @@ func (c *Collector) Collect(ctx context.Context) {
 		return // the view may be out of date: delete nothing
 	}
 
-	// Read the guards before the view. A guard ends only after a view names the file, so each file
-	// is in one of the two.
+	// Read the guards before the view. A guard ends only after a view names the file, so each
+	// file is guarded or named by the view.
 	live := c.files.unpublishedFiles(c.cluster.View())
 	view := c.cluster.View()
 	held := heldKeys(view, c.cluster.Self())
@@ -96,7 +96,7 @@ func (c *Collector) Collect(ctx context.Context) {
 	}
 }
 
-// heldKeys returns the keys of the files that a node holds in a view.
+// heldKeys returns the keys of the files and mirrors that a node holds in a view; each is true.
 func heldKeys(view *catalog.View, node string) map[string]bool {
 	held := map[string]bool{}
 	self := view.Member(node)
@@ -163,7 +163,7 @@ func (c *Collector) removeMirrors(view *catalog.View) {
 
 	grace := view.File().Settings.RepoGarbageCollectionGrace
 	for _, id := range ids {
-		if wantsMirror(view, id, c.cluster.Self()) {
+		if isMirrorWanted(view, id, c.cluster.Self()) {
 			delete(c.orphaned, id)
 			continue
 		}
@@ -176,7 +176,7 @@ func (c *Collector) removeMirrors(view *catalog.View) {
 		}
 
 		// A job may still read the mirror, or a newer view may want it again.
-		if now.Sub(since) < grace || c.busy(id) || wantsMirror(c.cluster.View(), id, c.cluster.Self()) {
+		if now.Sub(since) < grace || c.busy(id) || isMirrorWanted(c.cluster.View(), id, c.cluster.Self()) {
 			continue
 		}
 		if err := mirrors.Drop(id); err != nil {
@@ -191,8 +191,8 @@ func (c *Collector) removeMirrors(view *catalog.View) {
 	}
 }
 
-// wantsMirror reports whether the mirror of a repository belongs on a node.
-func wantsMirror(view *catalog.View, id catalog.RepoID, self string) bool {
+// isMirrorWanted reports whether the mirror of a repository belongs on a node.
+func isMirrorWanted(view *catalog.View, id catalog.RepoID, self string) bool {
 	if view.Repo(id) == nil {
 		return false
 	}

@@ -121,7 +121,7 @@ func (c *Copier) copyMissing(ctx context.Context, wg *sync.WaitGroup) time.Durat
 	}
 
 	began := c.opt.Now()
-	w := c.newScene(ctx, view).decide()
+	w := c.newScene(ctx, view).decideAll()
 	c.forgetUnwanted(view, w)
 	took := c.opt.Now().Sub(began)
 
@@ -224,10 +224,10 @@ func (c *Copier) confirmHeld(ctx context.Context, w *work) {
 }
 
 // startCopy runs a copy, unless it is running already or failed a short time ago.
-func (c *Copier) startCopy(ctx context.Context, wg *sync.WaitGroup, key string, run func() error) {
+func (c *Copier) startCopy(ctx context.Context, wg *sync.WaitGroup, key string, copyOne func() error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Only copiesIn copies run at once, the others wait. Limit those: after a long wait the view
+	// Only copiesIn copies run at once. Limit those that wait: after a long wait the view
 	// that asked for the copy is out of date.
 	if c.active[key] || len(c.active) >= 4*copiesIn || c.opt.Now().Before(c.failed[key].until) {
 		return
@@ -235,7 +235,7 @@ func (c *Copier) startCopy(ctx context.Context, wg *sync.WaitGroup, key string, 
 	c.active[key] = true
 
 	wg.Go(func() {
-		err := run()
+		err := copyOne()
 
 		c.mu.Lock()
 		defer c.mu.Unlock()

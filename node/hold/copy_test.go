@@ -98,7 +98,7 @@ func TestCopyCounts_ignoreHiddenRepositories(t *testing.T) {
 	look := func(want int) {
 		t.Helper()
 		of := m.nodes["n2"].copier
-		w := of.newScene(t.Context(), m.View()).decide()
+		w := of.newScene(t.Context(), m.View()).decideAll()
 		if len(w.files) != 1 || len(w.mirrors) != 1 {
 			t.Fatalf("wanted are the files %v and mirrors %v", w.files, w.mirrors)
 		}
@@ -161,7 +161,7 @@ func TestCopier_forgetsRemovedRepositories(t *testing.T) {
 }
 
 // A name that is not the name of an index file is refused before any file is opened.
-func TestTransfer_refusesNamesOfOtherFiles(t *testing.T) {
+func TestTransfer_refusesNamesThatAreNoIndexFile(t *testing.T) {
 	t.Parallel()
 	m := newTeam(t, 2)
 	for _, name := range []string{"", "../cluster.key", "node.json", strings.Repeat("a", 64), strings.Repeat("a", 64) + ".txt", "/etc/passwd"} {
@@ -318,7 +318,7 @@ func TestCopyRepository_copiesAMirrorAgainThatWasGivenAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := m.nodes["n1"]
-	if w := n.copier.newScene(t.Context(), m.View()).decide(); !slices.Contains(w.giveUps, catalog.MirrorKey(1)) || len(w.mirrors) != 1 {
+	if w := n.copier.newScene(t.Context(), m.View()).decideAll(); !slices.Contains(w.giveUps, catalog.MirrorKey(1)) || len(w.mirrors) != 1 {
 		t.Errorf("without its mirror it gives up %q and copies %v", w.giveUps, w.mirrors)
 	}
 	m.settle()

@@ -90,7 +90,8 @@ func (f *Files) awaitPublication(call prefetchCall, until time.Time) {
 	}
 }
 
-// unpublishedFiles returns the files that must stay although no view up to this one names them.
+// unpublishedFiles returns the files that must stay although no view up to this one names them: guarded
+// files, and those that another node is about to publish. It forgets awaited files that expired.
 func (f *Files) unpublishedFiles(view *catalog.View) map[string]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -24,9 +24,9 @@ type Mirrors struct {
 	dir   string
 	procs *git.Processes // git processes that read objects, for all mirrors
 
-	mu    sync.Mutex // guards the fields below
-	open  map[catalog.RepoID]*git.Mirror
-	sizes map[catalog.RepoID]mirrorSize
+	mu     sync.Mutex // guards the fields below
+	opened map[catalog.RepoID]*git.Mirror
+	sizes  map[catalog.RepoID]mirrorSize
 }
 
 // mirrorSize is the size of a mirror on disk when it was last measured.
@@ -48,7 +48,7 @@ func OpenMirrors(dir string) (*Mirrors, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("mirrors: %w", err)
 	}
-	return &Mirrors{dir: dir, procs: git.NewProcesses(max(16, 4*runtime.GOMAXPROCS(0)), clock.Now), open: map[catalog.RepoID]*git.Mirror{}, sizes: map[catalog.RepoID]mirrorSize{}}, nil
+	return &Mirrors{dir: dir, procs: git.NewProcesses(max(16, 4*runtime.GOMAXPROCS(0)), clock.Now), opened: map[catalog.RepoID]*git.Mirror{}, sizes: map[catalog.RepoID]mirrorSize{}}, nil
 }
 
 // Get returns the mirror of a repository, which need not exist yet. All callers get the same
@@ -56,10 +56,10 @@ func OpenMirrors(dir string) (*Mirrors, error) {
 func (ms *Mirrors) Get(id catalog.RepoID) *git.Mirror {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
-	m := ms.open[id]
+	m := ms.opened[id]
 	if m == nil {
 		m = ms.procs.Open(ms.path(id))
-		ms.open[id] = m
+		ms.opened[id] = m
 	}
 	return m
 }
@@ -93,19 +93,19 @@ func (ms *Mirrors) Names() (ids []catalog.RepoID, others []string, err error) {
 // Drop closes a mirror and deletes it.
 func (ms *Mirrors) Drop(id catalog.RepoID) error {
 	ms.mu.Lock()
-	m := ms.open[id]
-	delete(ms.open, id)
+	m := ms.opened[id]
+	delete(ms.opened, id)
 	delete(ms.sizes, id)
 	ms.mu.Unlock()
 	if m != nil {
 		m.Close()
 	}
 	// Rename it first, so that a crash leaves no half mirror under its name.
-	gone := ms.path(id) + ".gone"
-	if err := os.Rename(ms.path(id), gone); err != nil && !os.IsNotExist(err) {
+	renamed := ms.path(id) + ".gone"
+	if err := os.Rename(ms.path(id), renamed); err != nil && !os.IsNotExist(err) {
 		return fmt.Errorf("mirror %d: %w", id, err)
 	}
-	return os.RemoveAll(gone)
+	return os.RemoveAll(renamed)
 }
 
 // dropOther deletes an entry that is not a mirror.
@@ -201,10 +201,10 @@ func dirSize(dir string) (sum int64) {
 func (ms *Mirrors) Close() {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
-	for _, m := range ms.open {
+	for _, m := range ms.opened {
 		m.Close()
 	}
-	ms.open = map[catalog.RepoID]*git.Mirror{}
+	ms.opened = map[catalog.RepoID]*git.Mirror{}
 }
 
 func (ms *Mirrors) path(id catalog.RepoID) string {

@@ -30,7 +30,6 @@ func Place(in Placement) []catalog.Command {
 
 	var groups []catalog.Group
 	for i, ids := range targets {
-		// Propose only what differs from the catalog.
 		if old := in.View.Group(numbers[i]); len(ids) == 0 || old != nil && slices.Equal(idsOf(in.View, old), ids) {
 			continue
 		}

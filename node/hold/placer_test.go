@@ -117,7 +117,7 @@ func TestPlacement_aReplacementNodeFirstGetsTheLostNodesData(t *testing.T) {
 	}
 }
 
-func TestNode_countsAsLostAfterAWhile(t *testing.T) {
+func TestSilentNode_countsAsLostAfterItsTimeLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		node       Node

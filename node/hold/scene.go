@@ -48,12 +48,12 @@ const (
 	want                      // the file should be here
 )
 
-// decide compares what the view wants on this node with what is here.
+// decideAll compares what the view wants on this node with what is here.
 //
 //	target, not here           copy by hash, then confirm; if the catalog names this node as a holder of a mirror, give up first
 //	target, here               confirm
 //	no target, others have it  give up; the collector deletes it after the grace period
-func (s *scene) decide() *work {
+func (s *scene) decideAll() *work {
 	w := &work{files: map[string][]string{}, mirrors: map[catalog.RepoID][]string{}, rewritten: map[string]bool{}, verdicts: map[string]verdict{}}
 	for repo := range s.view.Repos() {
 		// A dropped repository may come back without a clone until it is deleted: its copies stay.
@@ -61,7 +61,7 @@ func (s *scene) decide() *work {
 			continue
 		}
 
-		targets, placed := s.targets(repo)
+		targets, placed := s.targetsOf(repo)
 		if !placed && !s.view.Holds(s.self, catalog.MirrorKey(repo.ID)) {
 			continue
 		}
@@ -91,25 +91,25 @@ func (s *scene) decide() *work {
 	return w
 }
 
-// targets returns the nodes that should hold a repository. In a cluster of one, and before the
-// first placement, that is this node.
-func (s *scene) targets(repo *catalog.Repo) (ids []string, placed bool) {
+// targetsOf returns the nodes that should hold a repository. If it is not placed, as in a cluster of
+// one or before the first placement, that is this node, and placed is false.
+func (s *scene) targetsOf(repo *catalog.Repo) (ids []string, placed bool) {
 	if ids := RepoTargets(s.view, repo.ID); len(ids) > 0 {
 		return ids, true
 	}
 	return []string{s.self}, false
 }
 
-// decideShard decides about the files of a shard of a repository.
+// decideShard adds to w what this node should do with each file of a shard: copy it, confirm it, keep
+// it or give it up. It decides nothing about a pack that a holder is about to rewrite.
 func (s *scene) decideShard(repo *catalog.Repo, ref catalog.ShardRef, targets []string, w *work) {
 	wanted := slices.Contains(targets, s.self)
 	for key, file := range FilesOf(repo.ID, ref) {
 		if w.verdicts[key] == want {
-			continue // another repository of the pack wants it already
+			continue // this node already copies or keeps the file, for another repository of the pack
 		}
 
-		// A holder is about to rewrite its part of this pack: a copy made now would soon be
-		// replaced.
+		// A holder is about to write the part of this pack that is needed here: wait for that.
 		if wanted && ref.Pack > 0 && !s.has(file) && s.waitsForRewrite(repo.ID, ref.ID, w) {
 			continue
 		}
@@ -126,7 +126,7 @@ func (s *scene) decideShard(repo *catalog.Repo, ref catalog.ShardRef, targets []
 				w.held = append(w.held, key)
 			}
 
-		// Give a copy up only after its new holders have it.
+		// This node is no target any more: it gives its copy up once all targets have theirs.
 		case held && s.mayGiveUp(key, targets):
 			w.verdicts[key] = max(w.verdicts[key], giveUp)
 		case held:
@@ -212,13 +212,13 @@ func (s *scene) countReceivers() int {
 
 // sources returns the live holders of a key, without this node.
 func (s *scene) sources(key string) []string {
-	return sources(s.view, key, s.self, s.alive)
+	return liveSources(s.view, key, s.self, s.alive)
 }
 
-// sources returns the live holders of a key, without one node. Each node gets another order, so
+// liveSources returns the live holders of a key, without one node. Each node gets another order, so
 // that they do not all ask the same holder.
-func sources(view *catalog.View, key, self string, alive func(node string) bool) []string {
-	return orderBy(self+key, view.Holders(key), func(id string) bool { return id != self && alive(id) })
+func liveSources(view *catalog.View, key, self string, alive func(node string) bool) []string {
+	return orderByHash(self+key, view.Holders(key), func(id string) bool { return id != self && alive(id) })
 }
 
 // waitsForRewrite reports whether this node should wait instead of copying a pack. After
@@ -226,8 +226,8 @@ func sources(view *catalog.View, key, self string, alive func(node string) bool)
 // whole pack writes that part to a new file, and the others copy the new file. Until then the old
 // holders serve the repositories. There is no use in waiting if no such node is alive.
 func (s *scene) waitsForRewrite(repo catalog.RepoID, id string, w *work) bool {
-	live := 0    // copies of the pack
-	writers := 0 // of these: on nodes that should hold the repository
+	live := 0    // live holders of the pack
+	writers := 0 // live holders that should also hold the repository
 
 	targets := RepoTargets(s.view, repo)
 	for _, node := range s.view.Holders(catalog.ShardKey(id)) {
@@ -247,8 +247,8 @@ func (s *scene) waitsForRewrite(repo catalog.RepoID, id string, w *work) bool {
 	return true
 }
 
-// orderBy returns the ids that wanted accepts, in a pseudorandom order that depends on the key.
-func orderBy(key string, ids []string, wanted func(id string) bool) []string {
+// orderByHash returns the ids that wanted accepts, in a pseudorandom order that depends on the key.
+func orderByHash(key string, ids []string, wanted func(id string) bool) []string {
 	var out []string
 	for _, id := range ids {
 		if wanted(id) {

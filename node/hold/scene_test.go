@@ -71,7 +71,7 @@ func (d *disks) scene(node string) *scene {
 // copy does the work that a node finds, and reports whether there was any. It fails the test if a
 // node is asked for a file that it does not have.
 func (d *disks) copy(node string) bool {
-	w := d.scene(node).decide()
+	w := d.scene(node).decideAll()
 	fetch := func(what string, from []string) {
 		if !d.have[from[0]][what] {
 			d.t.Errorf("%s copies %s from %s, which has it not", node, what, from[0])
@@ -167,7 +167,7 @@ func TestCopyRemoval_happensOnlyWhileEnoughCopiesRemain(t *testing.T) {
 
 		var given []string
 		for _, id := range ids(c.holders) {
-			if d.Alive(id) && slices.Contains(d.scene(id).decide().giveUps, key) {
+			if d.Alive(id) && slices.Contains(d.scene(id).decideAll().giveUps, key) {
 				given = append(given, strings.TrimPrefix(id, "n"))
 			}
 		}
@@ -290,7 +290,7 @@ func (s *faultyDisks) takers() int {
 func (s *faultyDisks) check(when string) {
 	given := map[string][]string{}
 	for _, id := range s.live() {
-		for _, key := range s.scene(id).decide().giveUps {
+		for _, key := range s.scene(id).decideAll().giveUps {
 			given[key] = append(given[key], id)
 		}
 	}

@@ -40,7 +40,7 @@ func (t *Transfers) CopyBeforePublish(ctx context.Context, repo catalog.RepoID, 
 			continue
 		}
 		// One node with all files is enough.
-		if err = t.prefetch(ctx, node, in); err == nil {
+		if err = t.askToPrefetch(ctx, node, in); err == nil {
 			return node
 		}
 		t.opt.Log.Warn("a second copy could not be made before publishing", "repo", repo, "node", node, "err", err)
@@ -48,9 +48,9 @@ func (t *Transfers) CopyBeforePublish(ctx context.Context, repo catalog.RepoID, 
 	return ""
 }
 
-// prefetch asks a node to copy files, and gives up when the node dies: a dead node would delay the
+// askToPrefetch asks a node to copy files, and gives up when the node dies: a dead node would delay the
 // publication until the timeout.
-func (t *Transfers) prefetch(ctx context.Context, node string, in []byte) error {
+func (t *Transfers) askToPrefetch(ctx context.Context, node string, in []byte) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
 	defer watch.Wait()

@@ -100,7 +100,7 @@ func (t *Transfers) Handle(c *cluster.Cluster) {
 // CopyFile copies a file from the first of the nodes that has it. It does nothing if the file is here
 // already.
 func (t *Transfers) CopyFile(ctx context.Context, name string, from []string) error {
-	if err := checkName(name); err != nil {
+	if err := checkFileName(name); err != nil {
 		return err
 	}
 	if t.files.Has(name) {
@@ -188,7 +188,7 @@ func (t *Transfers) CopyMissingFiles(ctx context.Context, repo *catalog.Repo) {
 			if t.files.Has(file) {
 				continue
 			}
-			if err := t.CopyFile(ctx, file, sources(view, key, t.cluster.Self(), t.cluster.Alive)); err != nil {
+			if err := t.CopyFile(ctx, file, liveSources(view, key, t.cluster.Self(), t.cluster.Alive)); err != nil {
 				return
 			}
 		}
@@ -200,7 +200,7 @@ func (t *Transfers) CopyMissingFiles(ctx context.Context, repo *catalog.Repo) {
 func (t *Transfers) AnyFileLost(view *catalog.View, repo *catalog.Repo) bool {
 	for _, s := range repo.Shards {
 		for key, file := range FilesOf(repo.ID, s) {
-			if !t.files.Has(file) && len(sources(view, key, t.cluster.Self(), t.cluster.Alive)) == 0 {
+			if !t.files.Has(file) && len(liveSources(view, key, t.cluster.Self(), t.cluster.Alive)) == 0 {
 				return true
 			}
 		}
@@ -211,7 +211,7 @@ func (t *Transfers) AnyFileLost(view *catalog.View, repo *catalog.Repo) bool {
 // serveFile sends an index file to another node.
 func (t *Transfers) serveFile(ctx context.Context, _ cluster.Peer, in []byte, out io.Writer) error {
 	name := string(in)
-	if err := checkName(name); err != nil {
+	if err := checkFileName(name); err != nil {
 		return err
 	}
 
@@ -295,9 +295,9 @@ func acquireSlot(ctx context.Context, slots chan struct{}) error {
 	}
 }
 
-// checkName returns an error unless name is the name of an index file. No other files are ever
+// checkFileName returns an error unless name is the name of an index file. No other files are ever
 // requested or sent.
-func checkName(name string) error {
+func checkFileName(name string) error {
 	if _, _, ok := shard.ParseFileName(name); !ok {
 		return errors.New("that is not the name of an index file")
 	}

@@ -17,9 +17,9 @@ var errForeignID = errors.New("the repository is one of another host")
 
 // addressOf parses a server's URL, without a trailing slash or the API's path, which some people
 // write. An empty address means the usual one.
-func addressOf(address, usual string, api ...string) (*url.URL, error) {
+func addressOf(address, defaultAddress string, api ...string) (*url.URL, error) {
 	if address == "" {
-		address = usual
+		address = defaultAddress
 	}
 
 	u, err := url.Parse(strings.TrimRight(address, "/"))

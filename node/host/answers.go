@@ -87,7 +87,7 @@ func (a *Answers) readDir() {
 		}
 		a.recordUse(f.name)
 	}
-	a.trim()
+	a.dropLeastUsed()
 }
 
 // recordUse records a use. Callers hold the mutex.
@@ -96,8 +96,8 @@ func (a *Answers) recordUse(name string) {
 	a.uses[name] = a.last
 }
 
-// trim removes the least recently used answers beyond the limit. Callers hold the mutex.
-func (a *Answers) trim() {
+// dropLeastUsed removes the least recently used answers beyond the limit. Callers hold the mutex.
+func (a *Answers) dropLeastUsed() {
 	for len(a.uses) > a.limit {
 		oldest := ""
 		for name, used := range a.uses {
@@ -115,8 +115,8 @@ func (a *Answers) dropAnswer(name string) {
 	os.Remove(filepath.Join(a.dir, name))
 }
 
-// get returns a cached answer, or nil.
-func (a *Answers) get(name string) *cachedAnswer {
+// load returns a cached answer, or nil.
+func (a *Answers) load(name string) *cachedAnswer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.readDir()
@@ -155,8 +155,8 @@ func readAnswer(path string) (*cachedAnswer, error) {
 	return answer, json.Unmarshal(text, answer)
 }
 
-// put stores an answer in place of the last one.
-func (a *Answers) put(name string, answer *cachedAnswer) {
+// store stores an answer in place of the last one.
+func (a *Answers) store(name string, answer *cachedAnswer) {
 	// Large answers are not cached, so that the total size is limited.
 	if len(answer.Body) > maxAnswerSize {
 		return
@@ -177,7 +177,7 @@ func (a *Answers) put(name string, answer *cachedAnswer) {
 	a.readDir()
 	if a.writeFile(name, b.Bytes()) {
 		a.recordUse(name)
-		a.trim()
+		a.dropLeastUsed()
 	}
 }
 
@@ -195,7 +195,7 @@ func (a *Answers) writeFile(name string, data []byte) bool {
 	return os.Rename(path+".new", path) == nil
 }
 
-// cacheKeyOf returns the name of a connection's credential for answerName.
+// cacheKeyOf returns the part of a cached answer's name that stands for a connection's credential.
 func cacheKeyOf(token *config.Token) string {
 	if token == nil {
 		return "nobody"
@@ -216,7 +216,7 @@ func (c *client) getCached(ctx context.Context, u *url.URL, into any) (http.Head
 	}
 
 	name := answerName(c.cacheKey, u)
-	cached, version := a.get(name), ""
+	cached, version := a.load(name), ""
 	if cached != nil {
 		version = cached.Tag
 	}
@@ -238,13 +238,13 @@ func (c *client) getCached(ctx context.Context, u *url.URL, into any) (http.Head
 		return head, err
 	}
 	if tag := head.Get("ETag"); tag != "" {
-		a.put(name, &cachedAnswer{Tag: tag, Head: onlyOf(head, cachedHeaders), Body: body})
+		a.store(name, &cachedAnswer{Tag: tag, Head: selectHeaders(head, cachedHeaders), Body: body})
 	}
 	return head, nil
 }
 
-// onlyOf returns the named fields of a header.
-func onlyOf(head http.Header, names []string) http.Header {
+// selectHeaders returns the named fields of a header.
+func selectHeaders(head http.Header, names []string) http.Header {
 	out := http.Header{}
 	for _, name := range names {
 		if values := head.Values(name); len(values) > 0 {

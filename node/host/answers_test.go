@@ -115,9 +115,9 @@ func TestHTTPCache_dropsTheLeastUsedAndIgnoresDamage(t *testing.T) {
 		return &cachedAnswer{Tag: "v", Head: http.Header{"Link": {"next"}}, Body: json.RawMessage(`"` + text + `"`)}
 	}
 	for i := range 20 {
-		a.put(name(i), kept(strconv.Itoa(i)))
+		a.store(name(i), kept(strconv.Itoa(i)))
 	}
-	a.put(name(20), kept(strings.Repeat("x", maxAnswerSize)))
+	a.store(name(20), kept(strings.Repeat("x", maxAnswerSize)))
 
 	// a damaged file, and one half written
 	if err := os.WriteFile(filepath.Join(dir, name(3)), []byte("\x1f\x8bnot it"), 0o600); err != nil {
@@ -133,7 +133,7 @@ func TestHTTPCache_dropsTheLeastUsedAndIgnoresDamage(t *testing.T) {
 		if i != 2 && i != 3 && i < 19 {
 			continue
 		}
-		got := again.get(name(i))
+		got := again.load(name(i))
 		if (got != nil) != want {
 			t.Errorf("answer %d: %+v", i, got)
 		}
@@ -147,10 +147,10 @@ func TestHTTPCache_dropsTheLeastUsedAndIgnoresDamage(t *testing.T) {
 
 	// Beyond the limit, the least recently used is removed, not the one just read.
 	again.limit = 10
-	again.get(name(0))
-	again.put(name(30), kept("30"))
+	again.load(name(0))
+	again.store(name(30), kept("30"))
 	files, err := os.ReadDir(dir)
-	if err != nil || len(files) != 10 || again.get(name(0)) == nil || again.get(name(30)) == nil {
+	if err != nil || len(files) != 10 || again.load(name(0)) == nil || again.load(name(30)) == nil {
 		t.Errorf("%d files, %v", len(files), err)
 	}
 }

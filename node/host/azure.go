@@ -84,7 +84,7 @@ func azureSecret(secret string) string {
 	if strings.HasPrefix(secret, "eyJ") {
 		return "Bearer " + secret
 	}
-	return basic(git.Credential{Password: secret})
+	return basicHeader(git.Credential{Password: secret})
 }
 
 // List lists organisations or collections in one call each, projects, and single repositories.
@@ -157,7 +157,8 @@ func (a *azure) singleTarget(path string) target {
 	}}
 }
 
-// Lookup asks for a repository by its GUID, in the organisation of its external id.
+// Lookup asks for a repository by its GUID, in the organisation of its external id. The
+// result is true if the connection still selects the repository.
 func (a *azure) Lookup(ctx context.Context, external string) (Repo, bool, error) {
 	id, ok := hostIDOf(external, config.KindAzureDevOps, a.web)
 	org, guid, both := strings.Cut(id, "/")

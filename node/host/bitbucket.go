@@ -38,12 +38,12 @@ func bitbucketAuthorization(c *config.Bitbucket, t Tools) func(context.Context) 
 		if c.User == "" || c.User == "x-token-auth" {
 			return "Bearer " + secret, nil
 		}
-		return basic(git.Credential{User: c.User, Password: secret}), nil
+		return basicHeader(git.Credential{User: c.User, Password: secret}), nil
 	}
 }
 
-// basic returns an Authorization header, or "" for an empty credential.
-func basic(c git.Credential) string {
+// basicHeader returns an Authorization header, or "" for an empty credential.
+func basicHeader(c git.Credential) string {
 	if c == (git.Credential{}) {
 		return ""
 	}

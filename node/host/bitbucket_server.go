@@ -136,7 +136,7 @@ func (b *bitbucketServer) Lookup(ctx context.Context, external string) (Repo, bo
 		return Repo{}, false, errForeignID
 	}
 
-	all, err := b.everything(ctx)
+	all, err := b.allRepos(ctx)
 	if err != nil {
 		return Repo{}, false, err
 	}
@@ -151,9 +151,9 @@ func (b *bitbucketServer) Lookup(ctx context.Context, external string) (Repo, bo
 	return r, selected && !b.choice.excludes(&r, r.DisplayName), nil
 }
 
-// everything returns all repositories that the token may see, by external id. Concurrent and later
+// allRepos returns all repositories that the token may see, by external id. Concurrent and later
 // calls share one list.
-func (b *bitbucketServer) everything(ctx context.Context) (map[string]Repo, error) {
+func (b *bitbucketServer) allRepos(ctx context.Context) (map[string]Repo, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.all != nil {

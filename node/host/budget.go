@@ -25,13 +25,13 @@ const maxPeriod = time.Hour
 type Budgets struct {
 	now func() time.Time
 
-	mu  sync.Mutex // guards the field below
-	all map[[sha256.Size]byte]*budget
+	mu           sync.Mutex // guards the field below
+	byCredential map[[sha256.Size]byte]*budget
 }
 
 // NewBudgets returns full budgets.
 func NewBudgets(now func() time.Time) *Budgets {
-	return &Budgets{now: now, all: map[[sha256.Size]byte]*budget{}}
+	return &Budgets{now: now, byCredential: map[[sha256.Size]byte]*budget{}}
 }
 
 // budgetFor returns the budget of a credential at a host. It stores only a hash of the credential.
@@ -40,10 +40,10 @@ func (b *Budgets) budgetFor(host, credential string) *budget {
 
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.all[key] == nil {
-		b.all[key] = &budget{now: b.now, limiter: rate.NewLimiter(pace, pace), slots: make(chan struct{}, inFlight)}
+	if b.byCredential[key] == nil {
+		b.byCredential[key] = &budget{now: b.now, limiter: rate.NewLimiter(pace, pace), slots: make(chan struct{}, inFlight)}
 	}
-	return b.all[key]
+	return b.byCredential[key]
 }
 
 // budget limits the calls of one credential to one host.
@@ -79,9 +79,9 @@ func (b *budget) snapshot() Allowance {
 	return a
 }
 
-// acquire waits until another call is allowed. The caller must call leave after the answer. If the
-// wait would exceed maxWait, acquire returns a Refusal at once, with the time when a call is allowed.
-func (b *budget) acquire(ctx context.Context, wait func(context.Context, time.Duration) error) (leave func(), err error) {
+// waitForCall waits until another call is allowed. The caller must call leave after the answer. If the
+// wait would exceed maxWait, waitForCall returns a Refusal at once, with the time when a call is allowed.
+func (b *budget) waitForCall(ctx context.Context, wait func(context.Context, time.Duration) error) (leave func(), err error) {
 	select {
 	case b.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -139,15 +139,15 @@ func (b *budget) recordLimit(limit, remaining int, reset time.Time, keep float64
 	b.mu.Unlock()
 
 	// Calls kept for others count as used.
-	left := float64(remaining) - keep*float64(limit)
-	rest := reset.Sub(now) // of the period
+	callsLeft := float64(remaining) - keep*float64(limit)
+	timeLeft := reset.Sub(now) // of the period
 	switch {
-	case rest <= 0 || left >= scarceShare*float64(limit):
+	case timeLeft <= 0 || callsLeft >= scarceShare*float64(limit):
 		b.limiter.SetLimitAt(now, pace)
-	case left < 1:
+	case callsLeft < 1:
 		b.pauseUntil(reset.Add(time.Second))
 	default:
-		b.limiter.SetLimitAt(now, min(pace, max(rate.Limit(left/rest.Seconds()), minPace)))
+		b.limiter.SetLimitAt(now, min(pace, max(rate.Limit(callsLeft/timeLeft.Seconds()), minPace)))
 	}
 }
 

@@ -33,7 +33,7 @@ func TestRateLimit_spreadsScarceCalls(t *testing.T) {
 			wait := func(_ context.Context, d time.Duration) error { at = at.Add(max(d, 0)); return nil }
 			b.recordLimit(limit, c.remaining, start.Add(c.reset), keep)
 			for range 40 {
-				leave, err := b.acquire(t.Context(), wait)
+				leave, err := b.waitForCall(t.Context(), wait)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -48,7 +48,7 @@ func TestRateLimit_spreadsScarceCalls(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	b := NewBudgets(func() time.Time { return at }).budgetFor("h", "t")
 	b.recordLimit(limit, 0, at.Add(7*365*24*time.Hour), keep)
-	if _, err := b.acquire(t.Context(), Pause); b.snapshot().Until.After(at.Add(61 * time.Minute)) {
+	if _, err := b.waitForCall(t.Context(), Pause); b.snapshot().Until.After(at.Add(61 * time.Minute)) {
 		t.Errorf("a budget that is used up waits until %s: %v", b.snapshot().Until, err)
 	}
 }

@@ -108,7 +108,7 @@ func readNewest[T any](ctx context.Context, c *client, first *url.URL, since tim
 func runLooks(looks []look) ([]string, error) {
 	var targets []string
 	for _, l := range looks {
-		err := l.run()
+		err := l.lookAtHost()
 
 		if errors.Is(err, ErrGone) {
 			continue
@@ -123,6 +123,6 @@ func runLooks(looks []look) ([]string, error) {
 
 // look asks a host for recent pushes to the repositories of one target.
 type look struct {
-	target string
-	run    func() error
+	target     string
+	lookAtHost func() error
 }

@@ -246,7 +246,7 @@ func isPermanent(err error) bool {
 
 // callOnce makes one call to the code host's API, without retries, and decodes its answer into into.
 func (c *client) callOnce(ctx context.Context, call *apiCall, into any) (http.Header, error) {
-	leave, err := c.budget.acquire(ctx, c.tools.Wait)
+	leave, err := c.budget.waitForCall(ctx, c.tools.Wait)
 	if err != nil {
 		return nil, err
 	}

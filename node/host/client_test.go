@@ -35,7 +35,7 @@ func openGitHubAt(t *testing.T, address string, tools Tools) Host {
 const onePage = `[{"id":1,"full_name":"acme/app"}]`
 
 // Odd HTTP answers are issues, or are read.
-func TestHTTPClient_reportsOrReadsOddAnswers(t *testing.T) {
+func TestHTTPClient_readsUnusualAnswersAndReportsBrokenOnes(t *testing.T) {
 	t.Parallel()
 	raw := func(text string) func(net.Conn) {
 		return func(c net.Conn) { io.WriteString(c, text) }

@@ -43,14 +43,14 @@ type collector struct {
 	// repository because two ids collide. The catalog keeps a repository that one listing misses.
 	seed maphash.Seed
 
-	mu     sync.Mutex // guards the fields below
-	seen   map[uint64]struct{}
-	done   int
-	unused []oneGlob // globs that have matched no repository yet
+	mu        sync.Mutex // guards the fields below
+	listedIDs map[uint64]struct{}
+	done      int
+	unused    []oneGlob // globs that have matched no repository yet
 }
 
 func newCollector(sink Sink, c *choice) *collector {
-	return &collector{sink: sink, choice: c, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}, unused: slices.Clone(c.each)}
+	return &collector{sink: sink, choice: c, seed: maphash.MakeSeed(), listedIDs: map[uint64]struct{}{}, unused: slices.Clone(c.each)}
 }
 
 // run lists the targets, some at once. A failed target is an issue and does not stop others. A
@@ -100,7 +100,7 @@ func (c *collector) run(ctx context.Context, targets []target) error {
 	}
 
 	// Report unused globs only after a complete listing, and not if it is empty, which was reported.
-	if failures == 0 && len(c.seen) > 0 {
+	if failures == 0 && len(c.listedIDs) > 0 {
 		c.reportUnused()
 	}
 
@@ -195,10 +195,10 @@ func (c *collector) markSeen(id string) (first bool) {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, known := c.seen[key]; known {
+	if _, known := c.listedIDs[key]; known {
 		return false
 	}
-	c.seen[key] = struct{}{}
+	c.listedIDs[key] = struct{}{}
 	return true
 }
 

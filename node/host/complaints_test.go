@@ -26,7 +26,7 @@ var complaints = []struct {
 }{
 	{"the host answered 500, and repositories were deleted", []string{"TestEveryHostKind_passesTheConformanceCases", "TestListingJob_failedTargetKeepsItsRepositories", "TestListingJob_neverRemovesWhatTheHostHas"}},
 	{"the token was no good, and repositories were deleted", []string{"TestList_endsAtARefusedToken", "TestRefusedToken_hidesRepositoriesAfterThirtyDays"}},
-	{"repositories that are deleted stay for months", []string{"TestListingJob_removesMissingRepositories", "TestMissingRepository_isLookedUpOnceAndRests", "TestListingJob_targetMissingForSevenDaysNeedsConfirmation"}},
+	{"repositories that are deleted stay for months", []string{"TestListingJob_removesMissingRepositories", "TestMissingRepository_isLookedUpOnceAndThenNotFetched", "TestListingJob_targetMissingForSevenDaysNeedsConfirmation"}},
 	{"a token was revoked, and nothing is shown", []string{"TestRefusedToken_hidesRepositoriesAfterThirtyDays", "TestConnectionList_explainsARefusedToken"}},
 	{"large groups, or a whole server, time out", []string{"TestGitLab_largeGroupIsListedBySubgroups", "TestList_isPartialIfTheServerFails"}},
 	{"some projects are missing, and nothing says why", []string{"TestConnectionSync_waitsAndPrintsItsResult", "TestList_issuesOfCommonMistakesSayWhatToDo"}},
@@ -45,7 +45,7 @@ var complaints = []struct {
 	{"a renamed repository is not found, two that swap names are mixed up", []string{"TestListingJob_neverRemovesWhatTheHostHas", "TestFormerRepositoryName_leadsToItForThirtyDays", "TestRealGitea_catalogMatchesItAfterRandomFaults"}},
 	{"two connections rename a repository back and forth", []string{"TestListing_firstConnectionDecidesASharedName", "TestListing_identifiesRepositoriesByTheHostsOwnID"}},
 	{"a name that ends in .git loses its end", []string{"TestEveryHostKind_passesTheConformanceCases"}},
-	{"hosts are flooded with calls, one for each repository", []string{"TestHintedListing_staysWithinTheRateLimit", "TestRestingRepository_isNotPolledUntilAPush", "TestGitHubGraphQL_looksUpAHundredRepositoriesAtOnce", "TestChangedRepositories_useAQuarterOfTheRateLimit"}},
+	{"hosts are flooded with calls, one for each repository", []string{"TestHintedListing_staysWithinTheRateLimit", "TestMissingRepository_isNotPolledUntilAPush", "TestGitHubGraphQL_looksUpAHundredRepositoriesAtOnce", "TestChangedRepositories_useAQuarterOfTheRateLimit"}},
 	{"a limit without a header is not waited for", []string{"TestExplainGitHub_saysWhyTheHostRefuses", "TestEveryHostKind_passesTheConformanceCases"}},
 	{"versions of answers are of no use with tokens of apps", []string{"TestGitHubApp_responsesAreNotCached"}},
 	{"credentials of git are seen by others, anonymous clones are slowed down", []string{"TestCredential_isHiddenFromOthers", "TestHTTPClient_sendsTheTokenOnlyToItsHost"}},

@@ -58,7 +58,7 @@ func (g *generic) Repos(ctx context.Context) (Listing, error) {
 	// Use the credential only for this check. The listed remote goes into the catalog, without
 	// secrets.
 	remote := repo.Remote
-	remote.Credential = userOf(g.url)
+	remote.Credential = credentialOf(g.url)
 	if err := git.Probe(ctx, remote, git.FetchOptions{}); err != nil {
 		return Listing{}, err
 	}
@@ -103,8 +103,8 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// userOf returns the user and password of a URL.
-func userOf(address string) git.Credential {
+// credentialOf returns the user and password of a URL, or an empty credential.
+func credentialOf(address string) git.Credential {
 	u, err := url.Parse(address)
 	if err != nil || u.User == nil {
 		return git.Credential{}
@@ -114,7 +114,7 @@ func userOf(address string) git.Credential {
 }
 
 // nameOfOrigin returns the name of a local repository by its origin, in any form that git accepts:
-// a URL, or user@host:path.
+// a URL, or user@host:path. It returns false for a local origin or one without a usable name.
 func nameOfOrigin(origin string) (string, bool) {
 	if strings.Contains(origin, "://") {
 		u, err := url.Parse(origin)
@@ -286,10 +286,10 @@ func identify(l git.Local) localRepo {
 // several have the same origin, the first by path gets its name. The others are named by local/ and
 // as many directories of their path as needed. The same directories always get the same names.
 func nameRepos(repos []localRepo, l *Listing) []Repo {
-	taken := map[string]string{} // directories by name
+	dirByName := map[string]string{} // directories by name
 	var out []Repo
 	add := func(f localRepo, name string) {
-		taken[name] = f.local.Root
+		dirByName[name] = f.local.Root
 		out = append(out, Repo{
 			Name: name, DisplayName: name, HostType: genericType,
 			Remote: git.Remote{URL: git.LocalURL(f.local.Root)},
@@ -300,7 +300,7 @@ func nameRepos(repos []localRepo, l *Listing) []Repo {
 	var rest []localRepo
 	claims := map[string]localRepo{} // by name
 	for _, f := range repos {
-		first, clash := taken[f.name]
+		first, clash := dirByName[f.name]
 		switch {
 		case f.name == "":
 			rest = append(rest, f)
@@ -314,15 +314,15 @@ func nameRepos(repos []localRepo, l *Listing) []Repo {
 	}
 
 	for _, f := range rest {
-		add(f, localName(f.local.Root, taken))
+		add(f, localName(f.local.Root, dirByName))
 	}
 
 	// The origin of a repository is no proof, so each also gets a name of its own. Assign those
 	// last, so that they change no other name.
 	for i := range out {
 		if f, ok := claims[out[i].Name]; ok {
-			out[i].OwnName = localName(f.local.Root, taken)
-			taken[out[i].OwnName] = f.local.Root
+			out[i].OwnName = localName(f.local.Root, dirByName)
+			dirByName[out[i].OwnName] = f.local.Root
 		}
 	}
 
@@ -335,7 +335,7 @@ func nameRepos(repos []localRepo, l *Listing) []Repo {
 var plainDirs = []string{"repo", "git", "bare", "src"}
 
 // localName returns local/ and the shortest unused end of the path that identifies the repository.
-func localName(root string, taken map[string]string) string {
+func localName(root string, dirByName map[string]string) string {
 	root = strings.TrimSuffix(filepath.ToSlash(root), "/")
 
 	plain := true
@@ -360,14 +360,14 @@ func localName(root string, taken map[string]string) string {
 
 	for n := least; n <= len(parts); n++ {
 		name = "local/" + strings.Join(parts[len(parts)-n:], "/")
-		if _, ok := taken[name]; !ok {
+		if _, ok := dirByName[name]; !ok {
 			return name
 		}
 	}
 
 	for i := 2; ; i++ { // app and app.git in the same directory
 		numbered := fmt.Sprintf("%s-%d", name, i)
-		if _, ok := taken[numbered]; !ok {
+		if _, ok := dirByName[numbered]; !ok {
 			return numbered
 		}
 	}

@@ -37,7 +37,7 @@ func (g *generic) List(ctx context.Context, sink Sink) error {
 func genericCredential(_ context.Context, conn config.Connection, cloneURL string, _ Tools) (git.Credential, error) {
 	c := conn.(*config.Git)
 	if repo, err := repoAt(c.URL); err == nil && repo.Remote.URL == cloneURL {
-		return userOf(c.URL), nil
+		return credentialOf(c.URL), nil
 	}
 	return git.Credential{}, nil
 }

@@ -57,13 +57,13 @@ func openGerrit(conn config.Connection, t Tools) (Host, error) {
 		budget: t.Budgets.budgetFor(web.Host, cmp.Or(budgetKey(c.Token), c.Name)),
 		authorize: func(ctx context.Context) (string, error) {
 			cred, err := gerritUser(ctx, c, t)
-			return basic(cred), err
+			return basicHeader(cred), err
 		},
 	}}
 
 	// With a password, the API is below /a.
 	api := *web
-	if c.Token != nil || userOf(c.URL) != (git.Credential{}) {
+	if c.Token != nil || credentialOf(c.URL) != (git.Credential{}) {
 		api.Path += "/a"
 	}
 	g.base = &api
@@ -166,7 +166,7 @@ func (g *gerrit) selects(name string) bool {
 	return g.choice.selected.Empty() || g.choice.selected.Match(name)
 }
 
-// Lookup asks for a project by its name.
+// Lookup asks for a project by its name. true: the connection still selects it.
 func (g *gerrit) Lookup(ctx context.Context, external string) (Repo, bool, error) {
 	name, ok := hostIDOf(external, config.KindGerrit, g.web)
 	if !ok {
@@ -235,7 +235,7 @@ func commonPrefix(globs []string) string {
 // none.
 func gerritUser(ctx context.Context, c *config.Gerrit, t Tools) (git.Credential, error) {
 	if c.Token == nil {
-		return userOf(c.URL), nil
+		return credentialOf(c.URL), nil
 	}
 	return passwordOf(ctx, c.User, tokenOf(t, c.Token, "", false))
 }

@@ -53,7 +53,7 @@ func openGitea(conn config.Connection, t Tools) (Host, error) {
 		return nil, err
 	}
 
-	// The fallback token is for the public host only, and must not be sent to others.
+	// The fallback token is for the public host only, and must not be sent to other hosts.
 	secret := tokenOf(t, c.Token, "FALLBACK_GITEA_CLOUD_TOKEN", web.Host == "gitea.com")
 	g := &gitea{
 		conn: c, web: web, choice: choice,
@@ -170,7 +170,7 @@ func (g *gitea) readNewest(ctx context.Context, owner string, since time.Time, t
 			return nil, 0, err
 		}
 
-		// Sorted newest first, so stop at the first old one.
+		// The newest repositories come first, so stop at the first old one.
 		for i := range page.Data {
 			if page.Data[i].Updated.Before(since) {
 				return nil, 0, nil
@@ -182,7 +182,7 @@ func (g *gitea) readNewest(ctx context.Context, owner string, since time.Time, t
 	})
 }
 
-// Lookup asks for a repository by its number.
+// Lookup asks for a repository by its number. true: the connection still selects it.
 func (g *gitea) Lookup(ctx context.Context, externalID string) (Repo, bool, error) {
 	id, ok := hostIDOf(externalID, config.KindGitea, g.web)
 	if !ok {

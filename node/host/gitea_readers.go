@@ -76,7 +76,8 @@ func (g *gitea) Readers(ctx context.Context, external, _ string) ([]string, erro
 	return found.sorted(), nil
 }
 
-// readerTeams returns the teams that may read a repository's code. A personal repository has none.
+// readerTeams returns the teams that may read a repository's code. A personal repository has none:
+// personal is true then.
 func (g *gitea) readerTeams(ctx context.Context, owner, name string) (readers []giteaTeam, personal bool, err error) {
 	var all []giteaTeam
 	_, err = g.get(ctx, g.at(nil, "repos", owner, name, "teams"), &all)

@@ -95,12 +95,12 @@ func githubClient(t Tools, web *url.URL, name, key string, authorize func(contex
 
 // clientFor returns the client for an owner's repositories. It uses the token of the app that the
 // owner has installed, or else the connection's. installed reports whether it is an app's. The issue
-// is set if there are apps but none works for the owner.
+// is set if apps are configured but none works for the owner. Each owner keeps one client.
 func (g *github) clientFor(ctx context.Context, owner string) (c *client, installed bool, issue *Issue) {
 	if len(appsOf(g.tools, g.web)) == 0 {
 		return g.client, false, nil
 	}
-	if _, err := g.tools.Installations.token(ctx, g.tools, g.web, owner); err != nil {
+	if _, err := g.tools.Installations.tokenOf(ctx, g.tools, g.web, owner); err != nil {
 		issue := issueOf("", err)
 		issue.Code = AuthenticationFallback
 		issue.Text = "no token of a GitHub App for " + owner + ", so that of the connection is used: " + err.Error()
@@ -113,7 +113,7 @@ func (g *github) clientFor(ctx context.Context, owner string) (c *client, instal
 	if g.owners[owner] == nil {
 		key := "installation of " + strings.ToLower(owner)
 		g.owners[owner] = githubClient(g.tools, g.web, g.name, key, withPrefix("Bearer ", func(ctx context.Context) (string, error) {
-			return g.tools.Installations.token(ctx, g.tools, g.web, owner)
+			return g.tools.Installations.tokenOf(ctx, g.tools, g.web, owner)
 		}))
 	}
 	return g.owners[owner], true, nil
@@ -160,7 +160,7 @@ func (g *github) List(ctx context.Context, sink Sink) error {
 	}
 
 	// Ask for many single repositories together.
-	batches := g.batches(ctx)
+	batches := g.makeBatches(ctx)
 	for _, repo := range g.conn.Repos {
 		targets = append(targets, g.singleTarget(repo, batches[repo], sink))
 	}
@@ -332,7 +332,7 @@ func (g *github) singleTarget(path string, batch *githubBatch, sink Sink) target
 	}}
 }
 
-// Lookup asks for a repository by its number.
+// Lookup asks for a repository by its number. true: the connection still selects it.
 func (g *github) Lookup(ctx context.Context, external string) (Repo, bool, error) {
 	id, ok := hostIDOf(external, config.KindGitHub, g.web)
 	if !ok {
@@ -364,27 +364,27 @@ func (g *github) lookupWithAnyToken(ctx context.Context, at *url.URL, into *gith
 		}
 	}
 
-	var gone, other error
+	var notFound, otherError error
 	for _, c := range clients {
 		_, err := c.getCached(ctx, at, into)
 		switch {
 		case err == nil:
 			return nil
 		case errors.Is(err, ErrGone):
-			gone = err
+			notFound = err
 		default:
-			other = err
+			otherError = err
 		}
 	}
 
-	// It is gone only if every client says so.
-	if other == nil && failed {
-		other = errors.New("not every GitHub App could be asked")
+	// The repository is gone only if every client says so.
+	if otherError == nil && failed {
+		otherError = errors.New("not every GitHub App could be asked")
 	}
-	if other != nil {
-		return other
+	if otherError != nil {
+		return otherError
 	}
-	return gone
+	return notFound
 }
 
 // namedOwners returns the connection's owners, each once.
@@ -499,7 +499,7 @@ func githubCredential(ctx context.Context, conn config.Connection, cloneURL stri
 	if len(appsOf(t, web)) > 0 {
 		path := strings.TrimPrefix(cloneURL, web.String()+"/")
 
-		secret, err := t.Installations.token(ctx, t, web, textBefore(path, "/"))
+		secret, err := t.Installations.tokenOf(ctx, t, web, textBefore(path, "/"))
 		if err == nil {
 			return git.Credential{User: "x-access-token", Password: secret}, nil
 		}

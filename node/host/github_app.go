@@ -58,8 +58,8 @@ type madeToken struct {
 // errNotInstalled is the error for an owner without an installed app.
 var errNotInstalled = errors.New("no GitHub App is installed there")
 
-// token returns the token of an owner's installation, of the first app at a site that has one.
-func (s *Installations) token(ctx context.Context, t Tools, web *url.URL, owner string) (string, error) {
+// tokenOf returns the token of an owner's installation, of the first app at a site that has one.
+func (s *Installations) tokenOf(ctx context.Context, t Tools, web *url.URL, owner string) (string, error) {
 	err := errNotInstalled
 	for _, app := range appsOf(t, web) {
 		secret, failed := s.appState(t, web, app).token(ctx, owner)
@@ -86,7 +86,7 @@ func appsOf(t Tools, web *url.URL) (apps []config.App) {
 	return apps
 }
 
-// appState returns the state of an app. Its key has all of the app's settings.
+// appState returns the state of an app, which it creates on first use. Changed settings give a new one.
 func (s *Installations) appState(t Tools, web *url.URL, app config.App) *githubApp {
 	key := strings.Join([]string{web.String(), app.ID, app.PrivateKey.String()}, " ")
 
@@ -104,7 +104,8 @@ func (s *Installations) appState(t Tools, web *url.URL, app config.App) *githubA
 	return s.apps[key]
 }
 
-// token returns the token of an owner's installation.
+// token returns the token of an owner's installation, cached until it must be renewed. It returns
+// errNotInstalled if the owner has not installed the app.
 func (a *githubApp) token(ctx context.Context, owner string) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -128,8 +129,8 @@ func (a *githubApp) token(ctx context.Context, owner string) (string, error) {
 	}
 
 	// A token is valid for an hour, and renewed some minutes before.
-	if made := a.tokens[id]; made.secret != "" && now.Sub(made.made) < installationTokenTTL {
-		return made.secret, nil
+	if issued := a.tokens[id]; issued.secret != "" && now.Sub(issued.made) < installationTokenTTL {
+		return issued.secret, nil
 	}
 
 	var fresh struct {

@@ -75,9 +75,9 @@ type githubBatch struct {
 	err   error                  // asking separately is of no use then
 }
 
-// batches returns the batches of the single repositories, by name. Without a credential there are
+// makeBatches returns the batches of the single repositories, by name. Without a credential there are
 // none.
-func (g *github) batches(ctx context.Context) map[string]*githubBatch {
+func (g *github) makeBatches(ctx context.Context) map[string]*githubBatch {
 	if len(g.conn.Repos) < minBatched {
 		return nil
 	}

@@ -258,7 +258,7 @@ func (g *gitlab) singleTarget(path string) target {
 	return singleRepoTarget(g.client, "projects/"+path, g.at(g.withPageSize(url.Values{}), "projects", path), g.passOn)
 }
 
-// Lookup asks for a project by its number.
+// Lookup asks for a project by its number. true: the connection still selects it.
 func (g *gitlab) Lookup(ctx context.Context, external string) (Repo, bool, error) {
 	id, ok := hostIDOf(external, config.KindGitLab, g.web)
 	if !ok {
@@ -286,7 +286,7 @@ func (g *gitlab) selects(p *gitlabProject) bool {
 	return false
 }
 
-// passOn passes on a project that has a repository. passOn passes a project on to found.
+// passOn passes a project that has a repository on to found. It skips a project without one.
 func (g *gitlab) passOn(p *gitlabProject, found func(Repo, string) error) error {
 	if p.ID <= 0 || !strings.Contains(p.Path, "/") {
 		return found(Repo{}, "") // counted as unusable

@@ -94,8 +94,8 @@ func (h Hook) SigningToken(secret string) string {
 	return "whsec_" + base64.StdEncoding.EncodeToString(key)
 }
 
-// malformed returns the error for a body that is not JSON, or in which a field has the wrong type.
-func malformed(err error) error {
+// malformedBody returns the error for a body that is not JSON, or in which a field has the wrong type.
+func malformedBody(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
 		return fmt.Errorf("malformed event: %s must not be a JSON %s", cmp.Or(kind.Field, "the body"), kind.Value)
@@ -108,7 +108,7 @@ func (h Hook) Read(d Delivery) (Event, error) {
 	var body hookBody
 	if len(d.Body) > 0 {
 		if err := json.Unmarshal(d.Body, &body); err != nil {
-			return Event{}, malformed(err)
+			return Event{}, malformedBody(err)
 		}
 	}
 
@@ -149,7 +149,7 @@ func (h Hook) Read(d Delivery) (Event, error) {
 var (
 	hookGeneric = Hook{
 		Steps: "Post to the address with X-Shoal-Signature, the hexadecimal HMAC-SHA-256 of the body under the secret.",
-		signed: anyOf(
+		signed: acceptAny(
 			hmacInHeader("X-Hub-Signature-256"), hmacInHeader("X-Hub-Signature"), hmacInHeader("X-Gitea-Signature"), hmacInHeader("X-Shoal-Signature"), tokenIn("X-Gitlab-Token"))}
 
 	hookGitHub = Hook{
@@ -160,7 +160,7 @@ var (
 	}
 	hookGitLab = Hook{
 		Steps:  "Settings of the group or project, Webhooks (or Admin, System hooks): the address, and the secret as secret token or the signing token; events Push and Tag push; where permissions are synced also Member events, which hooks of groups have, and which system hooks send anyway.",
-		signed: anyOf(tokenIn("X-Gitlab-Token"), scheme{hasStandardHeaders, verifyStandard}), ids: []string{"Idempotency-Key", "webhook-id"}, tokens: true, header: "X-Gitlab-Event",
+		signed: acceptAny(tokenIn("X-Gitlab-Token"), scheme{hasStandardHeaders, verifyStandard}), ids: []string{"Idempotency-Key", "webhook-id"}, tokens: true, header: "X-Gitlab-Event",
 		pushes:  []string{"Push Hook", "Tag Push Hook", "push", "tag_push", "repository_update"},
 		changes: []string{"Project Hook", "Subgroup Hook", "project_create", "project_destroy", "project_rename", "project_transfer", "project_update", "group_rename"},
 		members: []string{
@@ -262,8 +262,8 @@ func basicPassword(d Delivery) string {
 	return after
 }
 
-// anyOf returns a scheme that accepts a delivery if one of schemes accepts it.
-func anyOf(schemes ...scheme) scheme {
+// acceptAny returns a scheme that accepts a delivery if one of schemes accepts it.
+func acceptAny(schemes ...scheme) scheme {
 	either := func(d Delivery, secret string, of func(scheme) func(Delivery, string) bool) bool {
 		return slices.ContainsFunc(schemes, func(x scheme) bool { return of(x)(d, secret) })
 	}

@@ -93,7 +93,7 @@ var kinds = [...]Kind{
 	{config.KindAzureDevOps, "Azure DevOps", openAzure, azureCredential, hookAzure, Signal{}, Untold},
 }
 
-// kindOf returns the kind of a connection.
+// kindOf returns the row of a connection's kind; false for a kind without a row.
 func kindOf(conn config.Connection) (Kind, bool) {
 	name := conn.Kind()
 	for i := range kinds {

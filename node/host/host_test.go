@@ -216,7 +216,7 @@ func TestLocalRepositories_withOneOriginGetNamesByDirectory(t *testing.T) {
 	}
 }
 
-func TestListDirectories_unreadableIsIncomplete(t *testing.T) {
+func TestListDirectories_listingWithAnUnreadableDirectoryIsIncomplete(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() == 0 {
 		t.Skip("root reads everything")

@@ -52,33 +52,33 @@ func RefOf(rev, defaultBranch string) Ref {
 // filePages returns the URL of a file's page, by host type.
 var filePages = map[string]func(web string, ref Ref, path string) string{
 	"github": func(web string, ref Ref, path string) string {
-		return web + "/blob/" + segments(ref.Name) + "/" + segments(path)
+		return web + "/blob/" + escapeSegments(ref.Name) + "/" + escapeSegments(path)
 	},
 	"gitlab": func(web string, ref Ref, path string) string {
-		return web + "/-/blob/" + segments(ref.Name) + "/" + segments(path)
+		return web + "/-/blob/" + escapeSegments(ref.Name) + "/" + escapeSegments(path)
 	},
 	"gitea": func(web string, ref Ref, path string) string {
 		kind := map[RefKind]string{Tag: "tag", Commit: "commit"}[ref.Kind]
 		if kind == "" {
 			kind = "branch"
 		}
-		return web + "/src/" + kind + "/" + segments(ref.Name) + "/" + segments(path)
+		return web + "/src/" + kind + "/" + escapeSegments(ref.Name) + "/" + escapeSegments(path)
 	},
 	"gerrit": func(web string, ref Ref, path string) string {
 		// Only gitiles has URLs for files; the other viewers of Gerrit have none.
 		if strings.Contains(web, "gitweb") || strings.Contains(web, "/cgit") {
 			return ""
 		}
-		return web + "/+/" + segments(fullRef(ref)) + "/" + segments(path)
+		return web + "/+/" + escapeSegments(fullRef(ref)) + "/" + escapeSegments(path)
 	},
 	"bitbucketCloud": func(web string, ref Ref, path string) string {
-		return web + "/src/" + segments(ref.Name) + "/" + segments(path)
+		return web + "/src/" + escapeSegments(ref.Name) + "/" + escapeSegments(path)
 	},
 	"bitbucketServer": func(web string, ref Ref, path string) string {
 		if ref.Kind == Head {
-			return web + "/browse/" + segments(path)
+			return web + "/browse/" + escapeSegments(path)
 		}
-		return web + "/browse/" + segments(path) + "?at=" + url.QueryEscape(fullRef(ref))
+		return web + "/browse/" + escapeSegments(path) + "?at=" + url.QueryEscape(fullRef(ref))
 	},
 	"azuredevops": func(web string, ref Ref, path string) string {
 		version := map[RefKind]string{Branch: "&version=GB", Tag: "&version=GT", Commit: "&version=GC"}[ref.Kind]
@@ -141,8 +141,8 @@ func fullRef(ref Ref) string {
 	return ref.Name
 }
 
-// segments escapes a path except for slashes.
-func segments(path string) string {
+// escapeSegments escapes a path except for slashes.
+func escapeSegments(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
 		parts[i] = url.PathEscape(p)

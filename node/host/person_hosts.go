@@ -283,8 +283,8 @@ func AzureDevOpsOwn(p Person, t Tools) (Own, error) {
 	return &ownAzure{a, p.Within}, nil
 }
 
-// eachOrg calls ask for each organisation. It returns those that refuse the person, and fails if all
-// do.
+// eachOrg runs call for each organisation. It returns those that refuse the person, and fails if all
+// do, or if a call fails for another reason.
 func (a *ownAzure) eachOrg(call func(org string) error) (refusing []string, err error) {
 	if len(a.within) == 0 {
 		return nil, errors.New("no connection of the configuration names an organisation there")
@@ -381,7 +381,7 @@ func GerritOwn(p Person, t Tools) (Own, error) {
 	}
 	g := opened.(*gerrit)
 	g.authorize = func(context.Context) (string, error) {
-		return basic(git.Credential{User: p.User, Password: p.Token}), nil
+		return basicHeader(git.Credential{User: p.User, Password: p.Token}), nil
 	}
 	g.base = g.web.JoinPath("a") // below it, everybody must authenticate
 	g.client.budget = t.Budgets.budgetFor(g.web.Host, p.budgetKey())

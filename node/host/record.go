@@ -158,7 +158,7 @@ func cutURL(u *url.URL, sent []string) string {
 
 // cutHeader returns the headers that are recorded, without the secrets that were sent.
 func cutHeader(head http.Header, sent []string) http.Header {
-	out := onlyOf(head, recordedHeaders)
+	out := selectHeaders(head, recordedHeaders)
 	for _, values := range out {
 		for i := range values {
 			values[i] = cutText(values[i], sent)

@@ -65,7 +65,7 @@ func (a *attempt) finishNoted(ctx context.Context, cmd catalog.Command, note *ca
 // as the attempt holds the job.
 func (a *attempt) propose(ctx context.Context, cmds ...catalog.Command) error {
 	for {
-		err := commit(ctx, a.cluster, cmds...)
+		err := commitAndApply(ctx, a.cluster, cmds...)
 		if err == nil || !errors.Is(err, cluster.ErrNoLeader) {
 			return err
 		}
@@ -106,16 +106,16 @@ func (a *attempt) release() {
 	}
 }
 
-// subject names the job's subject for people.
-func (a *attempt) subject() string {
+// subjectName names the job's subject for people.
+func (a *attempt) subjectName() string {
 	if repo := a.cluster.View().Repo(catalog.SubjectRepo(a.job.Subject)); repo != nil && a.job.Kind.OfRepo() {
 		return repo.Name
 	}
 	return a.job.Subject
 }
 
-// commit proposes commands and waits until this node has applied them.
-func commit(ctx context.Context, c Cluster, cmds ...catalog.Command) error {
+// commitAndApply proposes commands and waits until this node has applied them.
+func commitAndApply(ctx context.Context, c Cluster, cmds ...catalog.Command) error {
 	index, results, err := c.ProposeAll(ctx, cmds...)
 
 	// An error with an index: the commands are committed, but this node is slow to apply them.

@@ -86,9 +86,9 @@ func (b *builder) acquireProcessor(ctx context.Context, a *attempt) (release fun
 	}
 }
 
-// build builds the shards of the next generation. It adds to the live shards if these are here and
+// buildShards builds the shards of the next generation. It adds to the live shards if these are here and
 // were built with the same options.
-func (b *builder) build(ctx context.Context, a *attempt, repo *catalog.Repo, src *source, options string) ([]shard.Built, error) {
+func (b *builder) buildShards(ctx context.Context, a *attempt, repo *catalog.Repo, src *source, options string) ([]shard.Built, error) {
 	a.setStep("building")
 	opt := b.options()
 	opt.Progress, src.read = a.setCount, a.addBytes

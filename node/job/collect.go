@@ -26,7 +26,7 @@ func (c *collector) kind() Kind {
 		Timeout: always(collectTime),
 		Look:    LookRepos, Enqueue: enqueueCollections,
 		Blocked: func(p *planner, j *catalog.Job) bool { return p.isRunning(catalog.JobIndex, j.Subject) },
-		Run:     c.collect,
+		Run:     c.removeRepo,
 	}
 }
 
@@ -47,9 +47,9 @@ func enqueueCollections(p *planner) {
 	}
 }
 
-// collect removes the repository of a job from the catalog.
-func (c *collector) collect(ctx context.Context, a *attempt) error {
-	name := a.subject()
+// removeRepo removes the repository of a job from the catalog.
+func (c *collector) removeRepo(ctx context.Context, a *attempt) error {
+	name := a.subjectName()
 	if err := a.finish(ctx, &catalog.FinishCollect{Repo: catalog.SubjectRepo(a.job.Subject), Fence: a.job.Fence}); err != nil {
 		return fmt.Errorf("collect %s: %w", name, err)
 	}

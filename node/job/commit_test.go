@@ -28,7 +28,7 @@ func (b *behind) Await(_ context.Context, index uint64) error {
 }
 
 // A report that was committed while this node lagged behind counts: the job must not fail and wait.
-func TestCommittedReport_countsWhileThisNodeLags(t *testing.T) {
+func TestCommittedReport_isASuccessWhileThisNodeLags(t *testing.T) {
 	t.Parallel()
 	stale := &catalog.Refusal{Code: catalog.Stale, Reason: "x"}
 	for _, c := range []struct {
@@ -43,7 +43,7 @@ func TestCommittedReport_countsWhileThisNodeLags(t *testing.T) {
 		{"refused", behind{index: 7, result: catalog.Result{Err: stale}}, 0, stale},
 		{"not agreed", behind{err: cluster.ErrNoLeader}, 0, cluster.ErrNoLeader},
 	} {
-		if err := commit(t.Context(), &c.cluster, &catalog.Noop{}); !errors.Is(err, c.want) || c.cluster.awaited != c.awaited {
+		if err := commitAndApply(t.Context(), &c.cluster, &catalog.Noop{}); !errors.Is(err, c.want) || c.cluster.awaited != c.awaited {
 			t.Errorf("%s: %v after waiting for %d, want %v after %d", c.name, err, c.cluster.awaited, c.want, c.awaited)
 		}
 	}

@@ -173,7 +173,8 @@ func (f *Follower) takeCalled() (names []string) {
 	return names
 }
 
-// dueConnections returns the connections to look at now, marked as running.
+// dueConnections returns the connections whose host this node must ask now, marked as running. It
+// forgets connections that are gone, or whose host another node asks now.
 func (f *Follower) dueConnections() (due []config.Connection) {
 	view, members, now := f.cluster.View(), f.cluster.Members(), f.now()
 	f.mu.Lock()
@@ -266,11 +267,11 @@ func (f *Follower) askHost(ctx context.Context, conn config.Connection, k *follo
 	// After a failure k.since stays, so the next look covers the same time, too.
 	if err != nil {
 		signal.Problem = clipError(err.Error())
-		signal.Every = max(signal.Every, waitAfter(err, began))
+		signal.Every = max(signal.Every, waitAfterFailure(err, began))
 	} else {
 		signal.Targets = targets
 		k.since = began
-		signal.Every = row.Every(calls, allowance(k.host))
+		signal.Every = row.Every(calls, allowanceOf(k.host))
 	}
 
 	signal.Hash, signal.Since = k.hash, k.since
@@ -306,17 +307,17 @@ func (k *followed) addMarks(ctx context.Context, conn config.Connection, tools h
 		since = k.since.Add(-overlap - lag)
 	}
 
-	before := allowance(k.host).Calls
+	before := allowanceOf(k.host).Calls
 	targets, err = changer.Changed(ctx, since, func(m host.Mark) {
-		if old, known := k.recent[m.ExternalID]; !known || stampOf(old.mark) != stampOf(m) {
+		if old, known := k.recent[m.ExternalID]; !known || markText(old.mark) != markText(m) {
 			k.recent[m.ExternalID] = recentMark{m, now}
 		}
 	})
-	return targets, int(allowance(k.host).Calls - before), err
+	return targets, int(allowanceOf(k.host).Calls - before), err
 }
 
-// waitAfter returns how long to leave a host alone after a failure.
-func waitAfter(err error, now time.Time) time.Duration {
+// waitAfterFailure returns how long to leave a host alone after a failure.
+func waitAfterFailure(err error, now time.Time) time.Duration {
 	var limited interface{ NotBefore() time.Time }
 	if errors.As(err, &limited) && limited.NotBefore().After(now) {
 		return limited.NotBefore().Sub(now)
@@ -362,12 +363,12 @@ func (f *Follower) enqueueIfNew(ctx context.Context, conn config.Connection, k *
 	maps.DeleteFunc(k.others, func(_ string, at time.Time) bool { return now.Sub(at) >= othersAgain })
 
 	// Each look-up costs a call, and a host may report all of its repositories.
-	left := maxLookups
+	lookupsLeft := maxLookups
 	for id := range k.recent {
 		if _, other := k.others[id]; other || view.RepoByExternalID(id) != nil {
 			continue
 		}
-		if left--; left < 0 {
+		if lookupsLeft--; lookupsLeft < 0 {
 			return
 		}
 

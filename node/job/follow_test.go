@@ -232,7 +232,7 @@ func TestPushFollower_pollsOnlyNewPushesAfterARestart(t *testing.T) {
 }
 
 // One node asks the host, and all nodes get the signal.
-func TestPushFollower_oneNodeAsksForAll(t *testing.T) {
+func TestPushFollower_oneNodeAsksTheHostForAllNodes(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 3)
 	asking := 0

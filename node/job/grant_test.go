@@ -34,9 +34,9 @@ func TestGrantJobs_looksOnlyAtAsManyAsItGrants(t *testing.T) {
 		}
 
 		p := newPlanner(w.kinds, Input{View: w.View(), Now: w.Now(), Nodes: w.nodes})
-		p.revoke()
-		p.grant()
-		return p.lookCount, len(p.out)
+		p.revokeLostJobs()
+		p.grantWaitingJobs()
+		return p.lookCount, len(p.commands)
 	}
 
 	for _, busy := range []bool{false, true} {

@@ -36,7 +36,7 @@ func TestLargeListing_lowersGOGCWhileItRuns(t *testing.T) {
 	if got := gogcNow(); got >= 100 {
 		t.Errorf("after %d repositories: %d", largeListing, got)
 	}
-	l.close()
+	l.resetGC()
 	if got := gogcNow(); got != 100 {
 		t.Errorf("afterwards: %d", got)
 	}

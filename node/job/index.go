@@ -37,7 +37,7 @@ func (x *indexer) kind() Kind {
 		Blocked: indexBlocked,
 		Home:    indexHome,
 		Key:     func(j *catalog.Job) uint64 { return place.GroupOf(catalog.SubjectRepo(j.Subject)) },
-		Run:     x.index,
+		Run:     x.runJob,
 	}
 }
 
@@ -76,7 +76,7 @@ func (p *planner) dataLost(r *catalog.Repo) bool {
 
 // notLost reports whether a node is there, or may come back soon.
 func (p *planner) notLost(id string) bool {
-	n := p.node(id)
+	n := p.nodeByID(id)
 	return n != nil && !n.Lost()
 }
 
@@ -96,7 +96,6 @@ func indexHome(p *planner, j *catalog.Job) (home []string, bound bool) {
 		return nil, false
 	}
 
-	// Ignore nodes that take no jobs.
 	closed := func(id string) bool { return !p.nodeTakesJobs(id) }
 	targets := slices.DeleteFunc(hold.RepoTargets(p.in.View, repo.ID), closed)
 	holders := slices.DeleteFunc(p.in.View.Holders(catalog.MirrorKey(repo.ID)), closed)
@@ -133,9 +132,9 @@ func heldBytes(view *catalog.View, repo *catalog.Repo, node string) (held int64)
 	return held
 }
 
-// index runs an index job. If the mirror is damaged, it clones the mirror again and runs the job a
+// runJob runs an index job. If the mirror is damaged, it clones the mirror again and runs the job a
 // second time.
-func (x *indexer) index(ctx context.Context, a *attempt) error {
+func (x *indexer) runJob(ctx context.Context, a *attempt) error {
 	err := x.indexOnce(ctx, a)
 	if errors.Is(err, git.ErrBeyond) {
 		return fmt.Errorf("%w: %w", err, errPermanent)
@@ -151,7 +150,7 @@ func (x *indexer) index(ctx context.Context, a *attempt) error {
 		return err
 	}
 
-	x.log.Error("a mirror is damaged and is made anew", "repo", a.subject(), "err", err)
+	x.log.Error("a mirror is damaged and is made anew", "repo", a.subjectName(), "err", err)
 	if err := mirror.Discard(ctx); err != nil {
 		return fmt.Errorf("remove a damaged mirror: %w", err)
 	}
@@ -193,7 +192,7 @@ func (x *indexer) indexOnce(ctx context.Context, a *attempt) error {
 		return err
 	}
 
-	built, err := x.build(ctx, a, in)
+	built, err := x.buildGeneration(ctx, a, in)
 	if err != nil {
 		return mirrorError{err}
 	}
@@ -226,7 +225,7 @@ type input struct {
 func (x *indexer) fetchMirror(ctx context.Context, a *attempt, repo *catalog.Repo) (*input, error) {
 	a.setStep("fetching")
 	limit := a.cluster.View().File().Settings.RepoIndexTimeout
-	mirror, fetched, err := x.remotes.fetch(ctx, repo, git.FetchOptions{Timeout: limit})
+	mirror, fetched, err := x.remotes.fetchMirror(ctx, repo, git.FetchOptions{Timeout: limit})
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +235,7 @@ func (x *indexer) fetchMirror(ctx context.Context, a *attempt, repo *catalog.Rep
 
 // chooseRevisions finds the revisions to index, and computes the key of the input.
 func (x *indexer) chooseRevisions(ctx context.Context, a *attempt, in *input) (err error) {
-	revs, leftOut, err := x.remotes.revisions(ctx, in.mirror, in.repo)
+	revs, leftOut, err := x.remotes.revisionsToIndex(ctx, in.mirror, in.repo)
 	if err != nil {
 		return err
 	}
@@ -260,23 +259,24 @@ func (x *indexer) chooseRevisions(ctx context.Context, a *attempt, in *input) (e
 	return nil
 }
 
-// endIfSame ends a job whose input equals that of the live generation, unless files of it are lost.
+// endIfSame ends a job whose input equals that of the live generation, and then returns true. It first
+// adds missing symbols. It returns false if the repository must be built, as after a loss of files.
 func (x *indexer) endIfSame(ctx context.Context, a *attempt, in *input) (done bool, err error) {
 	repo := in.repo
 	if !repo.Indexed() || !sameBuild(in.fin.InputKey, repo.InputKey) {
 		return false, nil
 	}
 
-	here := a.files.Complete(repo) // all files are on this node
+	complete := a.files.Complete(repo) // on this node
 	tags := x.builder.opt.Tagger != nil
 	untagged := tags && slices.ContainsFunc(repo.Shards, func(s catalog.ShardRef) bool { return s.Symbols == "" })
 	switch {
-	case here && untagged: // an attempt ended between text and symbols
+	case complete && untagged: // an attempt ended between text and symbols
 		return true, x.symbolize(ctx, a, in, liveFiles(repo), false)
-	case here && tags && unknownSymbols(a.files, repo) > 0: // ctags failed on some files
+	case complete && tags && unknownSymbols(a.files, repo) > 0: // ctags failed on some files
 		return true, x.symbolize(ctx, a, in, withoutUnknown(a.files, repo), true)
-	case here, !untagged && !x.copies.AnyFileLost(a.cluster.View(), repo):
-		return true, x.finishUnchanged(ctx, a, in, here)
+	case complete, !untagged && !x.copies.AnyFileLost(a.cluster.View(), repo):
+		return true, x.finishUnchanged(ctx, a, in, complete)
 	}
 	return false, nil
 }
@@ -302,11 +302,11 @@ func withoutUnknown(files *hold.Files, repo *catalog.Repo) []shard.Built {
 }
 
 // finishUnchanged ends a job that has nothing to build. If only the key has changed, it records the
-// new key, because otherwise every poll would enqueue a job. here means that all files are on this
-// node.
-func (x *indexer) finishUnchanged(ctx context.Context, a *attempt, in *input, here bool) error {
+// new key, because otherwise every poll would enqueue a job. complete means that all files are
+// on this node.
+func (x *indexer) finishUnchanged(ctx context.Context, a *attempt, in *input, complete bool) error {
 	in.fin.Unchanged, in.fin.Shards = in.fin.InputKey == in.repo.InputKey, in.repo.Shards
-	if !here {
+	if !complete {
 		in.fin.Holder = ""
 	}
 	return a.finish(ctx, in.fin)
@@ -327,8 +327,8 @@ func liveFiles(repo *catalog.Repo) []shard.Built {
 	return built
 }
 
-// build builds the shards of the next generation.
-func (x *indexer) build(ctx context.Context, a *attempt, in *input) ([]shard.Built, error) {
+// buildGeneration builds the shards of the next generation.
+func (x *indexer) buildGeneration(ctx context.Context, a *attempt, in *input) ([]shard.Built, error) {
 	if len(in.revs) == 0 {
 		return nil, nil
 	}
@@ -347,7 +347,7 @@ func (x *indexer) build(ctx context.Context, a *attempt, in *input) ([]shard.Bui
 	}
 
 	x.copies.CopyMissingFiles(ctx, in.repo) // to build on top of the live shards
-	built, err := x.builder.build(ctx, a, in.repo, src, in.options)
+	built, err := x.builder.buildShards(ctx, a, in.repo, src, in.options)
 	if err != nil {
 		return nil, fmt.Errorf("build: %w", err)
 	}

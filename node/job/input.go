@@ -32,7 +32,7 @@ type wantedKeys struct {
 	known   map[string]string // by the names of the connections
 }
 
-// keyOf returns the wantedKey of a repository.
+// keyOf returns the wantedKey of a repository, computed once for all with the same connections.
 func (w *wantedKeys) keyOf(repo *catalog.Repo) string {
 	names := ""
 	for i, link := range repo.Connections {

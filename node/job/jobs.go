@@ -87,7 +87,7 @@ func New(d Deps, opt Options) *Jobs {
 	sync := &syncer{hosts: opt.Hosts, log: d.Log, now: d.Now}
 	collect := &collector{log: d.Log}
 	reads := &readerSyncer{hosts: opt.Hosts, log: d.Log}
-	own := &accountSyncer{open: d.OpenOwn, log: d.Log}
+	own := &accountSyncer{openHost: d.OpenOwn, log: d.Log}
 	all := kinds{sync.kind(), index.kind(), collect.kind(), pack.kind(), reads.kind(), own.kind()}
 
 	runner := newRunner(d.Cluster, d.Files, all, RunnerOptions{Backoff: opt.Backoff, Observe: opt.Observe, Log: d.Log, Now: d.Now})

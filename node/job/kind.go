@@ -54,8 +54,8 @@ const (
 // kinds is the table of kinds.
 type kinds []Kind
 
-// find returns the row of a kind, or nil if this version does not run it.
-func (ks kinds) find(job catalog.JobKind) *Kind {
+// kindOf returns the row of a kind, or nil if this version does not run it.
+func (ks kinds) kindOf(job catalog.JobKind) *Kind {
 	for i := range ks {
 		if ks[i].Job == job {
 			return &ks[i]

@@ -116,7 +116,6 @@ func (l *Leader) plan(ctx context.Context) {
 		return
 	}
 
-	// Schedule the next looks.
 	settings := view.File().Settings
 	if in.Look&LookConnections != 0 {
 		l.configIndex = config
@@ -169,7 +168,7 @@ func (l *Leader) propose(ctx context.Context, cmds []catalog.Command) bool {
 	return false
 }
 
-// planNodes returns the members as the planner sees them.
+// planNodes returns the members as the planner sees them, and records which ones are alive now.
 func (l *Leader) planNodes(now time.Time) []hold.Node {
 	members := l.cluster.Members()
 	nodes := make([]hold.Node, 0, len(members))

@@ -12,7 +12,7 @@ import (
 
 // While the catalog has the same data, repositories are looked at again only after a longer
 // pause, and the leader does not spin until then.
-func TestJobPlanner_restsWhileNothingChanges(t *testing.T) {
+func TestJobPlanner_plansNothingWhileNothingChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	w.Repos("a", "one")

@@ -82,7 +82,7 @@ func tooManyMissing(missing, linked int) bool {
 // decideMissing decides which of the repositories that a complete listing misses stay, and records
 // them in fin. If the connection's definition was edited, none stays. If many are missing, or all of
 // a lost target, they are held until a listing an hour later misses them too, or an owner accepts
-// their removal. For each of the others it asks the host.
+// their removal. For each other missing repository it asks the host.
 func (l *listing) decideMissing(ctx context.Context, h host.Host, known *catalog.Connection, lost map[string]bool, now time.Time, fin *catalog.FinishListing) error {
 	missing, linked := l.findMissing(fin.Partial)
 	finder, ok := h.(host.Finder)

@@ -281,7 +281,7 @@ func (w *world) syncJob(tools host.Tools) error {
 	s := &syncer{hosts: tools, log: slog.New(slog.DiscardHandler), now: w.Now}
 	ctx, cancel := context.WithCancelCause(w.t.Context())
 	defer cancel(nil)
-	err := s.sync(ctx, &attempt{job: job, cluster: w.Node("n1"), cancel: cancel})
+	err := s.runJob(ctx, &attempt{job: job, cluster: w.Node("n1"), cancel: cancel})
 	if err != nil {
 		w.Apply(&catalog.ReleaseJob{Kind: catalog.JobSync, Subject: "a", Fence: job.Fence})
 	}

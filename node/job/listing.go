@@ -48,8 +48,8 @@ func newListing(view func() *catalog.View, propose func(context.Context, catalog
 // largeListing is the number of repositories from which on a listing is large.
 const largeListing = 5000
 
-// close resets the garbage collector.
-func (l *listing) close() {
+// resetGC resets the garbage collector.
+func (l *listing) resetGC() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.restoreHeap != nil {
@@ -85,7 +85,7 @@ func (l *listing) Repo(ctx context.Context, repo host.Repo) error {
 	return l.writePage(ctx)
 }
 
-// noteProblems records what operators should know about a repository.
+// noteProblems records that a repository cannot be fetched, or that another connection has its name.
 func (l *listing) noteProblems(view *catalog.View, repo *host.Repo) {
 	if repo.Unfetchable != "" {
 		l.issues = append(l.issues, host.Issue{Code: host.NotFetchable, Target: repo.Name, Text: repo.Unfetchable})
@@ -146,7 +146,7 @@ func (l *listing) finishCommand(ctx context.Context, h host.Host, known *catalog
 		Listed:     uint32(l.written),
 	}}
 
-	l.issues = append(l.issues, expiryWarning(allowance(h).Expires, now)...)
+	l.issues = append(l.issues, expiryWarning(allowanceOf(h).Expires, now)...)
 
 	// Issues decide what the listing may remove: nothing at all, or nothing of a target.
 	lost := l.recordIncomplete(fin, known, now)
@@ -159,7 +159,7 @@ func (l *listing) finishCommand(ctx context.Context, h host.Host, known *catalog
 		fin.Gone = l.findGone(fin)
 	}
 
-	fin.Again = repeatAt(l.issues, heldSince(known, fin, now), now)
+	fin.Again = whenToRepeat(l.issues, heldSince(known, fin, now), now)
 	fin.Warnings = l.warnings()
 	for _, i := range l.issues {
 		fin.Issues = append(fin.Issues, catalog.ListingIssue{Code: string(i.Code), Target: i.Target, Text: i.Text, Partial: i.Partial})

@@ -95,7 +95,7 @@ func (w *world) syncBy(s host.Host) {
 	j := w.View().Job(catalog.JobSync, "a")
 	known := w.View().Connection("a")
 	l := newListing(w.View, func(_ context.Context, c catalog.Command) error { w.Do(c); return nil }, j)
-	defer l.close()
+	defer l.resetGC()
 	if err := s.List(w.t.Context(), l); err != nil {
 		w.t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func remove(s *site, n int) {
 	}
 }
 
-func TestListingJob_shrunkenListingCountsTheSecondTime(t *testing.T) {
+func TestListingJob_removesManyRepositoriesOnlyAfterASecondListing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 1)
 	s := repos(100)

@@ -24,8 +24,8 @@ type OpenOwn func(ctx context.Context, x *catalog.Identity, stored *catalog.Host
 // accountSyncer asks code hosts in people's names what they may read, and writes the answers into the
 // catalog.
 type accountSyncer struct {
-	open OpenOwn
-	log  *slog.Logger
+	openHost OpenOwn
+	log      *slog.Logger
 }
 
 const accountSyncTime = 30 * time.Minute // time limit of an attempt
@@ -37,7 +37,7 @@ func (s *accountSyncer) kind() Kind {
 		PerCluster: func(s config.Settings) int { return s.MaxAccountPermissionSyncJobs },
 		Timeout:    always(accountSyncTime),
 		Look:       LookRepos, Enqueue: enqueueAccountSyncs,
-		Run: s.sync,
+		Run: s.runJob,
 	}
 }
 
@@ -59,11 +59,11 @@ func enqueueAccountSyncs(p *planner) {
 		}
 
 		// Vary the interval, so that the jobs of people who signed in together spread over time.
-		rest := interval - interval/10 + time.Duration(place.Key(key)%uint64(interval/5+1))
+		wait := interval - interval/10 + time.Duration(place.Key(key)%uint64(interval/5+1))
 		last := p.in.View.Reader(x.Site, x.Subject)
 		refused := last != nil && last.Issue != ""
-		due := last == nil || last.Began == 0 || p.elapsed(last.At, rest)
-		if refused || !due || !p.mayEnqueue(p.in.View.Job(catalog.JobAccountSync, key), rest) {
+		due := last == nil || last.Began == 0 || p.elapsed(last.At, wait)
+		if refused || !due || !p.mayEnqueue(p.in.View.Job(catalog.JobAccountSync, key), wait) {
 			continue
 		}
 		if !p.addIfRoom(&catalog.EnqueueJob{Kind: catalog.JobAccountSync, Subject: key}) {
@@ -91,9 +91,9 @@ func ageOldLists(p *planner, before time.Time) bool {
 	return true
 }
 
-// sync asks the code host, in a person's name, which repositories the person may read. It proposes
+// runJob asks the code host, in a person's name, which repositories the person may read. It proposes
 // only the changes to what the catalog has.
-func (s *accountSyncer) sync(ctx context.Context, a *attempt) error {
+func (s *accountSyncer) runJob(ctx context.Context, a *attempt) error {
 	site, subject := catalog.SplitReaderKey(a.job.Subject)
 	view := a.cluster.View()
 	x := view.IdentityAt(site, subject)
@@ -111,7 +111,7 @@ func (s *accountSyncer) sync(ctx context.Context, a *attempt) error {
 	if err != nil {
 		return err
 	}
-	return retryStale(a, func() error { return s.proposeDifference(ctx, a, site, subject, list) })
+	return repeatWhileStale(a, func() error { return s.proposeDifference(ctx, a, site, subject, list) })
 }
 
 // ownList is what a host lets a person read.
@@ -124,22 +124,24 @@ type ownList struct {
 // listWithRetry lists what a person may read. If the host refuses the stored token, it tries once
 // more with a new one.
 func (s *accountSyncer) listWithRetry(ctx context.Context, a *attempt, x *catalog.Identity) (ownList, error) {
-	list, err := s.listOnce(ctx, a, x, false)
+	const newToken = true
+	list, err := s.listOnce(ctx, a, x, !newToken)
+	// A refusal without a status comes from this node: a new token would not help.
 	if r := (*host.Refusal)(nil); errors.As(err, &r) && r.Code == host.TokenRefused && r.Status != 0 {
-		return s.listOnce(ctx, a, x, true)
+		return s.listOnce(ctx, a, x, newToken)
 	}
 	return list, err
 }
 
-// listOnce lists what a person may read, with the stored token or with a new one. If most is gone, it
-// asks a second time, and fails unless both answers are equal.
-func (s *accountSyncer) listOnce(ctx context.Context, a *attempt, x *catalog.Identity, anew bool) (list ownList, err error) {
+// listOnce lists what a person may read, with the stored token or, with newToken, with a new one. If
+// most repositories are gone, it asks a second time, and fails unless both answers are equal.
+func (s *accountSyncer) listOnce(ctx context.Context, a *attempt, x *catalog.Identity, newToken bool) (list ownList, err error) {
 	stored := a.cluster.View().HostToken(x)
 	if stored == nil {
 		return list, fmt.Errorf("the token was taken back: %w", errPermanent)
 	}
 
-	own, err := s.open(ctx, x, stored, a.job.Fence, anew)
+	own, err := s.openHost(ctx, x, stored, a.job.Fence, newToken)
 	if err != nil {
 		return list, err
 	}
@@ -149,9 +151,9 @@ func (s *accountSyncer) listOnce(ctx context.Context, a *attempt, x *catalog.Ide
 	}
 
 	view := a.cluster.View()
-	had := int(view.Reader(stored.Site, stored.Subject).Complete().GetCardinality())
+	knownBefore := int(view.Reader(stored.Site, stored.Subject).Complete().GetCardinality())
 	found := int(reposWithIDs(view, list.ids).GetCardinality())
-	if !lostTooMuch(had, found) {
+	if !lostTooMuch(knownBefore, found) {
 		return list, nil
 	}
 
@@ -161,11 +163,11 @@ func (s *accountSyncer) listOnce(ctx context.Context, a *attempt, x *catalog.Ide
 	}
 
 	if !slices.Equal(again, list.ids) {
-		return list, fmt.Errorf("the host told of %d repositories of the person and then of %d, %d of this service were known: neither is believed", len(list.ids), len(again), had)
+		return list, fmt.Errorf("the host told of %d repositories of the person and then of %d, %d of this service were known: neither is believed", len(list.ids), len(again), knownBefore)
 	}
 
-	s.log.Warn("somebody may read most repositories no more", "site", stored.Site, "subject", stored.Subject, "before", had, "now", found)
-	return ownList{again, withheld, true}, nil
+	s.log.Warn("somebody may read most repositories no more", "site", stored.Site, "subject", stored.Subject, "before", knownBefore, "now", found)
+	return ownList{ids: again, withheld: withheld, shrunk: true}, nil
 }
 
 // listReadable lists what a person may read, and what the host withheld. It first checks that the
@@ -210,10 +212,10 @@ func (s *accountSyncer) proposeDifference(ctx context.Context, a *attempt, site,
 
 	// Only the difference enters the log: most lists are long and stay the same.
 	var err error
-	if c.Add, err = bytesOf(roaring.AndNot(set, reader.Complete())); err != nil {
+	if c.Add, err = encodeSet(roaring.AndNot(set, reader.Complete())); err != nil {
 		return err
 	}
-	if c.Remove, err = bytesOf(roaring.AndNot(reader.Complete(), set)); err != nil {
+	if c.Remove, err = encodeSet(roaring.AndNot(reader.Complete(), set)); err != nil {
 		return err
 	}
 
@@ -228,8 +230,8 @@ func (s *accountSyncer) proposeDifference(ctx context.Context, a *attempt, site,
 	})
 }
 
-// bytesOf encodes a set for a command; an empty set gives nil.
-func bytesOf(set *roaring.Bitmap) ([]byte, error) {
+// encodeSet encodes a set for a command; an empty set gives nil.
+func encodeSet(set *roaring.Bitmap) ([]byte, error) {
 	if set.IsEmpty() {
 		return nil, nil
 	}

@@ -42,7 +42,7 @@ func newOwnWorld(t *testing.T) *ownWorld {
 	s.Do(&catalog.PutAccount{Account: catalog.User{ID: "ann", Email: "ann@x", Role: catalog.RoleMember, State: catalog.AccountActive}})
 	s.Do(&catalog.LinkIdentity{Identity: catalog.Identity{Provider: ownProvider, Subject: "7", Account: "ann"}})
 	s.give()
-	s.sync = &accountSyncer{log: slog.New(slog.DiscardHandler), open: s.open}
+	s.sync = &accountSyncer{log: slog.New(slog.DiscardHandler), openHost: s.open}
 	return s
 }
 
@@ -94,7 +94,7 @@ func (s *ownWorld) ask(answers ...string) error {
 	key := catalog.ReaderKey(ownSite, "7")
 	s.Do(&catalog.EnqueueJob{Kind: catalog.JobAccountSync, Subject: key, Urgent: true})
 	fence := s.Grant(catalog.JobAccountSync, key, "n1")
-	err := s.sync.sync(s.t.Context(), &attempt{job: s.View().Job(catalog.JobAccountSync, key), cluster: s.Node("n1")})
+	err := s.sync.runJob(s.t.Context(), &attempt{job: s.View().Job(catalog.JobAccountSync, key), cluster: s.Node("n1")})
 	if err != nil {
 		s.Apply(&catalog.ReleaseJob{Kind: catalog.JobAccountSync, Subject: key, Fence: fence})
 	}
@@ -200,7 +200,7 @@ func TestJobPlan_schedulesAccountSyncs(t *testing.T) {
 	tell("and does", "grant account_permissions gitea:h.example 7")
 
 	// The limit is for the whole cluster, from the present configuration.
-	k := s.kinds.find(catalog.JobAccountSync)
+	k := s.kinds.kindOf(catalog.JobAccountSync)
 	if got := k.perCluster(s.View().File().Settings); got != 8 {
 		t.Errorf("%d at once", got)
 	}

@@ -32,14 +32,14 @@ func (x *packer) kind() Kind {
 		Look:    LookPacks,
 		Enqueue: enqueuePacks,
 		Home:    packHome,
-		Run:     x.pack,
+		Run:     x.runJob,
 	}
 }
 
-// pack joins the present small files of a class, and switches their repositories to the pack. It
+// runJob joins the present small files of a class, and switches their repositories to the pack. It
 // builds the pack here, and copies it to other members. Repositories that change meanwhile stay as
 // they are.
-func (x *packer) pack(ctx context.Context, a *attempt) error {
+func (x *packer) runJob(ctx context.Context, a *attempt) error {
 	began, view := x.now(), a.cluster.View()
 	files, err := x.chooseFiles(a, view)
 	if err != nil {
@@ -76,8 +76,8 @@ func (x *packer) pack(ctx context.Context, a *attempt) error {
 func (x *packer) chooseFiles(a *attempt, view *catalog.View) ([]*hold.ClassFile, error) {
 	all := packableFiles(view)[a.job.Subject]
 	settled := hold.FirstIndexesDone(view)
-	here := slices.DeleteFunc(slices.Clone(all), func(f *hold.ClassFile) bool { return !hasAllFiles(a.files, f) })
-	files := choosePack(here, settled)
+	localFiles := slices.DeleteFunc(slices.Clone(all), func(f *hold.ClassFile) bool { return !hasAllFiles(a.files, f) })
+	files := choosePack(localFiles, settled)
 	if len(files) == 0 && len(choosePack(all, settled)) > 0 {
 		return nil, errors.New("the files are not here yet")
 	}
@@ -88,7 +88,6 @@ func (x *packer) chooseFiles(a *attempt, view *catalog.View) ([]*hold.ClassFile,
 func hasAllFiles(on *hold.Files, f *hold.ClassFile) bool {
 	for _, repo := range f.Repos {
 		for _, s := range repo.Shards {
-			// Skip other files of the repository.
 			if s.ID != f.ID {
 				continue
 			}

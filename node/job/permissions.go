@@ -65,7 +65,7 @@ type Permissions struct {
 	bySite map[string]*roaring.Bitmap // the same, by host
 }
 
-// Of returns the state at a view of the catalog. The caller must not change it.
+// Of returns the state at a view, cached until the catalog changes. The caller must not change it.
 func (p *Permissions) Of(view *catalog.View) *PermissionState {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 // The counts are right before the first answer, after a good answer, after failures, when the
 // answer is too old, and when the host refuses the person.
-func TestPermissionCounts_areRightAfterEachKindOfAnswer(t *testing.T) {
+func TestPermissionCounts_changeWithEachKindOfAnswer(t *testing.T) {
 	t.Parallel()
 	s := newOwnWorld(t)
 	s.Do(&catalog.PutAccount{Account: catalog.User{ID: "bob", Email: "bob@x", Role: catalog.RoleMember, State: catalog.AccountActive}})
@@ -96,7 +96,7 @@ func TestPermissionCounts_areZeroWithoutPermissionSync(t *testing.T) {
 }
 
 // Updated counts equal those of a complete walk.
-func TestPermissionCounts_updatedEqualAWalk(t *testing.T) {
+func TestPermissionCounts_equalACountOverAllRepositories(t *testing.T) {
 	t.Parallel()
 	s := newOwnWorld(t)
 	var counter Permissions

@@ -32,21 +32,21 @@ func plan(ks kinds, in Input) []catalog.Command {
 	p := newPlanner(ks, in)
 
 	// Revoke first, because the jobs that stay limit how many can be granted.
-	p.revoke()
+	p.revokeLostJobs()
 	for _, k := range ks {
 		if k.Look&in.Look != 0 {
 			k.Enqueue(p)
 		}
 	}
-	p.grant()
-	return p.out
+	p.grantWaitingJobs()
+	return p.commands
 }
 
 type planner struct {
 	in        Input
 	kinds     kinds
 	settings  config.Settings
-	out       []catalog.Command
+	commands  []catalog.Command
 	running   map[string]map[catalog.JobKind]int // by node
 	total     map[catalog.JobKind]int            // sum of running
 	packCache map[string][]*hold.ClassFile       // cache of packClasses
@@ -65,15 +65,15 @@ func newPlanner(ks kinds, in Input) *planner {
 
 // addIfRoom appends a command to the plan, or returns false if the plan is full.
 func (p *planner) addIfRoom(c catalog.Command) bool {
-	if len(p.out) >= maxCommands {
+	if len(p.commands) >= maxCommands {
 		return false
 	}
-	p.out = append(p.out, c)
+	p.commands = append(p.commands, c)
 	return true
 }
 
-// node returns the node with this id, or nil.
-func (p *planner) node(id string) *hold.Node {
+// nodeByID returns the node with this id, or nil.
+func (p *planner) nodeByID(id string) *hold.Node {
 	for i := range p.in.Nodes {
 		if p.in.Nodes[i].ID == id {
 			return &p.in.Nodes[i]
@@ -84,7 +84,7 @@ func (p *planner) node(id string) *hold.Node {
 
 // nodeTakesJobs reports whether the node with an id may get jobs.
 func (p *planner) nodeTakesJobs(id string) bool {
-	n := p.node(id)
+	n := p.nodeByID(id)
 	return n != nil && takesJobs(n)
 }
 
@@ -101,9 +101,9 @@ func (p *planner) mayEnqueue(j *catalog.Job, retry time.Duration) bool {
 	return j == nil || j.State == catalog.JobDone || j.State == catalog.JobFailed && p.elapsed(j.FinishedAt, retry)
 }
 
-// revoke revokes jobs of nodes that are removed, restarted or silent for too long, and jobs past
+// revokeLostJobs revokes jobs of nodes that are removed, restarted or silent for too long, and jobs past
 // their deadline. It counts the others as running.
-func (p *planner) revoke() {
+func (p *planner) revokeLostJobs() {
 	for j := range p.in.View.JobsOf(catalog.JobRunning) {
 		if why := p.revokeReason(j); why != "" {
 			p.addIfRoom(&catalog.RevokeJob{Kind: j.Kind, Subject: j.Subject, Fence: j.Fence, Reason: why, NotBefore: p.in.Now})
@@ -115,7 +115,7 @@ func (p *planner) revoke() {
 
 // revokeReason returns why a running job must be taken from its node; "" if it need not.
 func (p *planner) revokeReason(j *catalog.Job) string {
-	n := p.node(j.Node)
+	n := p.nodeByID(j.Node)
 
 	switch {
 	case n == nil:
@@ -139,10 +139,10 @@ func (p *planner) countRunning(node string, kind catalog.JobKind) {
 	p.total[kind]++
 }
 
-// grant grants waiting jobs to nodes: requests by people first, then first indexes, then the
+// grantWaitingJobs grants waiting jobs to nodes: requests by people first, then first indexes, then the
 // longest waiting. Each kind of job has a queue in this order. grant always takes the first job of
 // all queues, until the nodes are full: thousands of jobs may wait.
-func (p *planner) grant() {
+func (p *planner) grantWaitingJobs() {
 	var queues []jobQueue
 	for i := range p.kinds {
 		if k := &p.kinds[i]; p.hasRoom(k) {
@@ -160,7 +160,7 @@ func (p *planner) grant() {
 		at := firstQueue(queues)
 		q := &queues[at]
 		full := p.grantJob(q.kind, q.head)
-		if len(p.out) >= maxCommands {
+		if len(p.commands) >= maxCommands {
 			return
 		}
 		if full || !q.advance(p) {

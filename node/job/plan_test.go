@@ -182,7 +182,7 @@ func TestIndexJob_prefersNodesWithTheFiles(t *testing.T) {
 		w.Do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: "1"})
 		// The score decides between equals. Make each of them busy in turn.
 		var on []string
-		p, k := newPlanner(w.kinds, Input{View: w.View(), Nodes: w.nodes}), w.kinds.find(catalog.JobIndex)
+		p, k := newPlanner(w.kinds, Input{View: w.View(), Nodes: w.nodes}), w.kinds.kindOf(catalog.JobIndex)
 		for n := p.chooseNode(k, w.View().Job(catalog.JobIndex, "1")); n != nil && !slices.Contains(on, n.ID); n = p.chooseNode(k, w.View().Job(catalog.JobIndex, "1")) {
 			on = append(on, n.ID)
 			p.countRunning(n.ID, catalog.JobIndex)

@@ -100,7 +100,7 @@ func (p *Poller) Run(ctx context.Context) error {
 			// Continue with the next repository, without waiting for the next round.
 			wg.Go(func() {
 				for more := true; more && ctx.Err() == nil; id, more = p.nextQueued() {
-					p.poll(ctx, id)
+					p.pollRepo(ctx, id)
 				}
 			})
 		}
@@ -152,7 +152,7 @@ func (p *Poller) duePolls(limit int) []catalog.RepoID {
 		}
 	}
 
-	// If there are too many, queue the less urgent ones, and look again in the next round.
+	// If too many repositories are due, queue the less urgent, and look again in the next round.
 	room := max(0, limit-p.forgetGone(view))
 	if len(ready) > room {
 		p.sortByUrgency(ready)
@@ -198,7 +198,7 @@ func (p *Poller) markRunning(c candidate) {
 	p.polls[c.repo.ID] = s
 }
 
-// nextQueued returns the next queued repository, or false.
+// nextQueued takes the next repository from the queue, and marks it as running; false if none is left.
 func (p *Poller) nextQueued() (catalog.RepoID, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -314,9 +314,9 @@ func (p *Poller) pollsHere(view *catalog.View, repo *catalog.Repo) bool {
 // pollTime is the time limit of a poll; a longer fetch is left to a job.
 const pollTime = 15 * time.Minute
 
-// poll fetches a mirror, and enqueues an index job if something is new. It also does so after a
+// pollRepo fetches a mirror, and enqueues an index job if something is new. It also does so after a
 // failure: the job then shows the failure, and is retried with back-off.
-func (p *Poller) poll(ctx context.Context, id catalog.RepoID) {
+func (p *Poller) pollRepo(ctx context.Context, id catalog.RepoID) {
 	wanted, changed, err := p.checkForNews(ctx, id)
 	if ctx.Err() != nil {
 		return
@@ -361,12 +361,12 @@ func (p *Poller) checkForNews(ctx context.Context, id catalog.RepoID) (wanted st
 	// Limit the time: a long fetch is left to a job.
 	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
-	mirror, _, err := p.remotes.fetch(ctx, repo, git.FetchOptions{Timeout: pollTime})
+	mirror, _, err := p.remotes.fetchMirror(ctx, repo, git.FetchOptions{Timeout: pollTime})
 	if err != nil {
 		return wanted, false, err
 	}
 
-	revs, leftOut, err := p.remotes.revisions(ctx, mirror, repo)
+	revs, leftOut, err := p.remotes.revisionsToIndex(ctx, mirror, repo)
 	if err != nil {
 		return wanted, false, err
 	}

@@ -35,7 +35,7 @@ func (s *readerSyncer) kind() Kind {
 		PerCluster: func(s config.Settings) int { return s.MaxRepoPermissionSyncJobs },
 		Timeout:    always(readerSyncTime),
 		Look:       LookRepos, Enqueue: enqueueReaderSyncs,
-		Run: s.sync,
+		Run: s.runJob,
 	}
 }
 
@@ -58,14 +58,14 @@ func enqueueReaderSyncs(p *planner) {
 		}
 
 		// Vary the interval by a tenth, so that the questions spread over time.
-		rest := interval - interval/10 + repoOffset(repo.ID, interval/5)
+		wait := interval - interval/10 + repoOffset(repo.ID, interval/5)
 		switch {
-		case !p.mayEnqueue(p.in.View.Job(catalog.JobRepoSync, catalog.RepoSubject(repo.ID)), rest):
+		case !p.mayEnqueue(p.in.View.Job(catalog.JobRepoSync, catalog.RepoSubject(repo.ID)), wait):
 		case last == nil:
 			if !p.addIfRoom(&catalog.EnqueueJob{Kind: catalog.JobRepoSync, Subject: catalog.RepoSubject(repo.ID)}) {
 				return
 			}
-		case p.elapsed(last.At, rest):
+		case p.elapsed(last.At, wait):
 			again = append(again, repo.ID)
 		}
 	}
@@ -100,9 +100,9 @@ func AudienceOf(view *catalog.View, repo *catalog.Repo) config.Connection {
 	return nil
 }
 
-// sync asks the host who may read a repository, and proposes the difference to the stored readers.
+// runJob asks the host who may read a repository, and proposes the difference to the stored readers.
 // If most readers are gone, it asks a second time, and fails unless both answers are equal.
-func (s *readerSyncer) sync(ctx context.Context, a *attempt) error {
+func (s *readerSyncer) runJob(ctx context.Context, a *attempt) error {
 	view := a.cluster.View()
 	repo := view.Repo(catalog.SubjectRepo(a.job.Subject))
 	if repo == nil {
@@ -142,11 +142,11 @@ func (s *readerSyncer) sync(ctx context.Context, a *attempt) error {
 		s.log.Warn("most readers of a repository are gone", "repo", repo.Name, "before", len(known), "now", len(found))
 	}
 	partial := host.ReadershipOf(conn) == host.SomeTold
-	return retryStale(a, func() error { return s.proposeDifference(ctx, a, repo, found, partial) })
+	return repeatWhileStale(a, func() error { return s.proposeDifference(ctx, a, repo, found, partial) })
 }
 
-// maxDifferences limits how often a difference is computed again, because listings of people
-// changed something meanwhile.
+// maxDifferences limits how often a job computes a difference again because the listing of a person
+// has changed the stored readers meanwhile.
 const maxDifferences = 100
 
 // lostTooMuch reports whether a list of had entries that now has now has lost so many that the host
@@ -156,11 +156,11 @@ func lostTooMuch(had, now int) bool {
 	return lost > 0 && (now == 0 || lost > lostCount && now*lostShare < had)
 }
 
-// retryStale calls difference, which proposes a difference to the catalog. It repeats the call while
+// repeatWhileStale calls propose, which proposes a difference to the catalog. It repeats the call while
 // the catalog refuses the proposal because the stored answers have changed since.
-func retryStale(a *attempt, difference func() error) (err error) {
+func repeatWhileStale(a *attempt, propose func() error) (err error) {
 	for range maxDifferences {
-		err = difference()
+		err = propose()
 		refusal, is := catalog.Refused(err)
 		if !is || refusal.Code != catalog.Stale || !a.holds() {
 			return err
@@ -199,24 +199,24 @@ func (s *readerSyncer) proposeDifference(ctx context.Context, a *attempt, repo *
 // diffReaders compares the readers found with the stored ones. If the observation is partial, it
 // compares with those of partial observations, otherwise with those of complete ones.
 func diffReaders(view *catalog.View, repo *catalog.Repo, found []string, partial bool) (add, remove []string) {
-	may := map[string]bool{}
+	isFound := map[string]bool{}
 	for _, subject := range found {
-		may[subject] = true
+		isFound[subject] = true
 	}
 
-	had := map[string]bool{}
+	isStored := map[string]bool{}
 	for _, r := range view.ReadersAt(catalog.SiteOf(repo.ExternalID)) {
 		complete, extra := r.May(repo.ID)
 		if partial && extra || !partial && complete {
-			had[r.Subject] = true
-			if !may[r.Subject] {
+			isStored[r.Subject] = true
+			if !isFound[r.Subject] {
 				remove = append(remove, r.Subject)
 			}
 		}
 	}
 
 	for _, subject := range found {
-		if !had[subject] {
+		if !isStored[subject] {
 			add = append(add, subject)
 		}
 	}
@@ -242,7 +242,8 @@ func splitAfter(list []string, n int) (head, rest []string) {
 // AccessIssue returns why a job that syncs permissions fails; "" if it does not. The first two
 // failures in a row do not count.
 func AccessIssue(j *catalog.Job) string {
-	failed := j != nil && (j.State == catalog.JobFailed || j.State == catalog.JobBackoff && j.Attempt >= 3)
+	const reportedAttempts = 3
+	failed := j != nil && (j.State == catalog.JobFailed || j.State == catalog.JobBackoff && j.Attempt >= reportedAttempts)
 	if !failed {
 		return ""
 	}

@@ -132,7 +132,7 @@ func (w *world) list(connection string, ids ...string) {
 func (g *gate) ask(cluster Cluster) error {
 	g.t.Helper()
 	a := g.begin(cluster)
-	err := g.sync.sync(g.t.Context(), a)
+	err := g.sync.runJob(g.t.Context(), a)
 	if err != nil {
 		g.Apply(&catalog.ReleaseJob{Kind: catalog.JobRepoSync, Subject: "1", Fence: a.job.Fence})
 	}
@@ -291,7 +291,7 @@ func TestRepositorySync_failsForGoodIfNoLongerNeeded(t *testing.T) {
 	g := newGate(t, allTold)
 	a := g.begin(g.Node("n1"))
 	g.Do(&catalog.SayPermissionSync{Node: "n1", Permissions: catalog.PermissionSyncOff})
-	if err := g.sync.sync(t.Context(), a); err == nil || !strings.Contains(err.Error(), errPermanent.Error()) || g.host.asked > 0 {
+	if err := g.sync.runJob(t.Context(), a); err == nil || !strings.Contains(err.Error(), errPermanent.Error()) || g.host.asked > 0 {
 		t.Errorf("where nothing is enforced: %v after %d questions", err, g.host.asked)
 	}
 }

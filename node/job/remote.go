@@ -23,9 +23,9 @@ type remotes struct {
 	log     *slog.Logger
 }
 
-// fetch updates the mirror of a repository from its remote.
-func (rs *remotes) fetch(ctx context.Context, repo *catalog.Repo, opt git.FetchOptions) (*git.Mirror, git.Fetched, error) {
-	remote, err := rs.remote(ctx, repo)
+// fetchMirror updates the mirror of a repository from its remote.
+func (rs *remotes) fetchMirror(ctx context.Context, repo *catalog.Repo, opt git.FetchOptions) (*git.Mirror, git.Fetched, error) {
+	remote, err := rs.remoteOf(ctx, repo)
 	if err != nil {
 		return nil, git.Fetched{}, err
 	}
@@ -55,13 +55,13 @@ func (rs *remotes) fetch(ctx context.Context, repo *catalog.Repo, opt git.FetchO
 // reports whether it is another one now.
 func (rs *remotes) renewedRemote(ctx context.Context, repo *catalog.Repo, refused git.Remote) (remote git.Remote, changed bool) {
 	rs.hosts.Refused()
-	fresh, err := rs.remote(ctx, repo)
+	fresh, err := rs.remoteOf(ctx, repo)
 	return fresh, err == nil && fresh.Credential != refused.Credential
 }
 
-// remote returns where to fetch a repository, with the credential of its first connection that has
+// remoteOf returns where to fetch a repository, with the credential of its first connection that has
 // one. For a local repository it also sets the directory that must contain it.
-func (rs *remotes) remote(ctx context.Context, repo *catalog.Repo) (git.Remote, error) {
+func (rs *remotes) remoteOf(ctx context.Context, repo *catalog.Repo) (git.Remote, error) {
 	file := rs.view().File()
 	remote := git.Remote{URL: repo.CloneURL}
 	var failed error
@@ -87,9 +87,9 @@ func (rs *remotes) remote(ctx context.Context, repo *catalog.Repo) (git.Remote, 
 	return remote, failed
 }
 
-// revisions returns the revisions to index, none for an empty repository. leftOut counts wanted
+// revisionsToIndex returns the revisions to index, none for an empty repository. leftOut counts wanted
 // revisions beyond the limit.
-func (rs *remotes) revisions(ctx context.Context, m *git.Mirror, repo *catalog.Repo) (revs []git.Revision, leftOut int, err error) {
+func (rs *remotes) revisionsToIndex(ctx context.Context, m *git.Mirror, repo *catalog.Repo) (revs []git.Revision, leftOut int, err error) {
 	b, t := revisionGlobs(rs.view(), repo)
 	branches, err := glob.Compile(glob.Exact, b...)
 	if err != nil {

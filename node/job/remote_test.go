@@ -64,7 +64,7 @@ func TestFetchSource_usesTheFirstConnectionWithACredential(t *testing.T) {
 		{dir, "open local deep", "", "/srv/git", ""},
 		{web, "local", "", "", ""},
 	} {
-		got, err := rs.remote(t.Context(), linked(c.url, c.connections))
+		got, err := rs.remoteOf(t.Context(), linked(c.url, c.connections))
 		if (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
 			t.Errorf("%q: %v, want %q", c.connections, err, c.fails)
 		}
@@ -96,12 +96,12 @@ func TestFetch_rereadsARefusedCredentialOnce(t *testing.T) {
 		Forget: func() { kept = manager },
 	}}
 	repo := linked(s.URL+"/acme/app.git", "one")
-	if _, _, err := rs.fetch(t.Context(), repo, git.FetchOptions{}); err != nil {
+	if _, _, err := rs.fetchMirror(t.Context(), repo, git.FetchOptions{}); err != nil {
 		t.Errorf("with a token that was changed: %v", err)
 	}
 
 	kept, manager = "old", "wrong too"
-	if _, _, err := rs.fetch(t.Context(), repo, git.FetchOptions{}); !errors.Is(err, git.ErrAuth) {
+	if _, _, err := rs.fetchMirror(t.Context(), repo, git.FetchOptions{}); !errors.Is(err, git.ErrAuth) {
 		t.Errorf("with a token that stays refused: %v", err)
 	}
 }

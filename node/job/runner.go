@@ -55,7 +55,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	for {
 		// Call Changed before View: a change in between is then seen in the next round.
 		changed := r.cluster.Changed()
-		r.adjust(ctx, &wg)
+		r.matchGrantedJobs(ctx, &wg)
 		select {
 		case <-ctx.Done():
 			r.stopAll()
@@ -72,8 +72,8 @@ func (r *Runner) Busy(id catalog.RepoID) bool {
 	return r.running[catalog.JobKey{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(id)}] != nil
 }
 
-// adjust starts and stops attempts, so that they match the jobs that the view grants to this node.
-func (r *Runner) adjust(ctx context.Context, wg *sync.WaitGroup) {
+// matchGrantedJobs starts and stops attempts, so that they match the jobs that the view grants to this node.
+func (r *Runner) matchGrantedJobs(ctx context.Context, wg *sync.WaitGroup) {
 	mine := r.ownJobs()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +90,7 @@ func (r *Runner) adjust(ctx context.Context, wg *sync.WaitGroup) {
 	}
 
 	for key, j := range mine {
-		if r.running[key] == nil { // an old attempt calls adjust when it ends
+		if r.running[key] == nil { // an old attempt calls matchGrantedJobs when it ends
 			r.startAttempt(ctx, wg, key, j)
 		}
 	}
@@ -98,7 +98,7 @@ func (r *Runner) adjust(ctx context.Context, wg *sync.WaitGroup) {
 
 // currentInput returns the present input of a job.
 func (r *Runner) currentInput(j *catalog.Job) string {
-	kind := r.kinds.find(j.Kind)
+	kind := r.kinds.kindOf(j.Kind)
 	if kind == nil || kind.Input == nil {
 		return ""
 	}
@@ -130,7 +130,7 @@ func (r *Runner) startAttempt(ctx context.Context, wg *sync.WaitGroup, key catal
 
 	wg.Go(func() {
 		defer cancelTime()
-		err := r.run(runCtx, a)
+		err := r.runAttempt(runCtx, a)
 
 		// Report why the attempt was cancelled rather than what failed because of it.
 		if err != nil && context.Cause(runCtx) != nil {
@@ -147,13 +147,13 @@ func (r *Runner) startAttempt(ctx context.Context, wg *sync.WaitGroup, key catal
 		delete(r.running, key)
 		r.mu.Unlock()
 		if ctx.Err() == nil {
-			r.adjust(ctx, wg) // the job may have been granted again meanwhile
+			r.matchGrantedJobs(ctx, wg) // the job may have been granted again meanwhile
 		}
 	})
 }
 
-// run runs the job of an attempt. A nil error means that the result is in the catalog.
-func (r *Runner) run(ctx context.Context, a *attempt) (err error) {
+// runAttempt runs the job of an attempt. A nil error means that the result is in the catalog.
+func (r *Runner) runAttempt(ctx context.Context, a *attempt) (err error) {
 	// A panic ends only this attempt.
 	defer func() {
 		if p := recover(); p != nil {
@@ -162,7 +162,7 @@ func (r *Runner) run(ctx context.Context, a *attempt) (err error) {
 		}
 	}()
 
-	kind := r.kinds.find(a.job.Kind)
+	kind := r.kinds.kindOf(a.job.Kind)
 	if kind == nil {
 		return fmt.Errorf("%s of jobs is not known to this version: %w", a.job.Kind, errPermanent)
 	}
@@ -180,7 +180,7 @@ func (r *Runner) reportEnd(ctx context.Context, a *attempt, err error) {
 
 	r.opt.Observe(j.Kind, took, err)
 
-	log := r.opt.Log.With("kind", j.Kind.String(), "subject", a.subject(), "attempt", j.Attempt, "took", took.Round(time.Millisecond))
+	log := r.opt.Log.With("kind", j.Kind.String(), "subject", a.subjectName(), "attempt", j.Attempt, "took", took.Round(time.Millisecond))
 	switch {
 	case err == nil:
 	case errors.Is(err, errLost) || refused(err):
@@ -223,15 +223,15 @@ func (r *Runner) reportFailure(ctx context.Context, a *attempt, failure error) e
 // limit ends.
 func (r *Runner) retryAt(a *attempt, failure error) time.Time {
 	now := r.opt.Now()
-	rest := backoff(a.job, r.opt.Backoff)
+	wait := backoff(a.job, r.opt.Backoff)
 	var limited interface{ NotBefore() time.Time }
 	if errors.As(failure, &limited) {
-		rest = max(rest, limited.NotBefore().Sub(now))
+		wait = max(wait, limited.NotBefore().Sub(now))
 	}
 
 	// Use the cluster's clock, like the leader: this node's clock may be wrong.
 	took := max(0, now.Sub(a.progress.snapshot().Started))
-	return a.job.GrantedAt.Add(took + rest)
+	return a.job.GrantedAt.Add(took + wait)
 }
 
 // maxBackoff is the longest back-off, before the random variation.

@@ -110,7 +110,7 @@ func (p *Poller) Hear(s *Signal) {
 // recordMark makes a repository due if its mark is new. The first mark after a start counts as new
 // unless the index includes it. The caller holds the mutex.
 func (p *Poller) recordMark(repo *catalog.Repo, m host.Mark, lag time.Duration, now time.Time) {
-	s, stamp := p.polls[repo.ID], stampOf(m)
+	s, stamp := p.polls[repo.ID], markText(m)
 	if s.stamp == stamp {
 		return
 	}
@@ -121,8 +121,8 @@ func (p *Poller) recordMark(repo *catalog.Repo, m host.Mark, lag time.Duration, 
 	p.polls[repo.ID] = s
 }
 
-// stampOf returns a mark as text.
-func stampOf(m host.Mark) string {
+// markText returns a mark as text.
+func markText(m host.Mark) string {
 	if len(m.Commits) > 0 {
 		return strings.Join(m.Commits, " ")
 	}

@@ -90,7 +90,7 @@ func TestPushSignal_isNewUnlessTheIndexIncludesIt(t *testing.T) {
 }
 
 // A repository is not polled while its host reports pushes to it.
-func TestPolling_restsWhileTheHostReportsPushes(t *testing.T) {
+func TestPolling_isRareWhileTheHostReportsPushes(t *testing.T) {
 	t.Parallel()
 	good := Signal{Connection: "a", Sure: true, Targets: []string{"orgs/x"}, Every: time.Minute}
 	with := func(change func(s *Signal)) *Signal {
@@ -185,7 +185,7 @@ func TestPoller_limitsRunningPolls(t *testing.T) {
 
 // A look at all repositories that found nothing is followed by a pause that grows with
 // their number. A push ends it.
-func TestPoller_restsAfterFindingNothingDue(t *testing.T) {
+func TestPoller_skipsItsRoundsUntilARepositoryIsDue(t *testing.T) {
 	t.Parallel()
 	const repos = 40
 	calm := func() *listener {
@@ -396,7 +396,7 @@ func TestPolling_pausesAHostAfterAFailure(t *testing.T) {
 		40 * time.Minute: {until(40 * time.Minute)},
 	} {
 		for _, err := range failures {
-			if got := waitAfter(err, now); got != want {
+			if got := waitAfterFailure(err, now); got != want {
 				t.Errorf("%v: %v, want %v", err, got, want)
 			}
 		}

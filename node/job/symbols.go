@@ -31,7 +31,7 @@ type Symbols struct {
 // unknownPart sums Files.UnknownSymbols over the parts of a repository.
 type unknownPart struct{ files, tries int }
 
-// Pauses between attempts. Each is four times the one before.
+// Pauses between attempts. Each pause is four times the pause before.
 const (
 	symbolsWait    = 30 * time.Second
 	longestSymbols = 24 * time.Hour
@@ -89,8 +89,8 @@ func (s *Symbols) Unknown() map[catalog.RepoID]int {
 	return out
 }
 
-// findUnknown returns the repositories on this node with unknown symbols. It only looks at those that
-// changed, or that were incomplete before.
+// findUnknown returns the repositories on this node with unknown symbols. It only counts again
+// those that changed since the last call, or of which files were missing then.
 func (s *Symbols) findUnknown(view *catalog.View) map[*catalog.Repo]unknownPart {
 	s.mu.Lock()
 	defer s.mu.Unlock()

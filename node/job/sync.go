@@ -33,11 +33,11 @@ func (s *syncer) kind() Kind {
 		Look:       LookConnections, Enqueue: enqueueSyncs,
 		Home:  syncHome,
 		Input: definitionHash,
-		Run:   s.sync,
+		Run:   s.runJob,
 	}
 }
 
-// syncHome prefers the node that also asks the host for pushes. The host counts calls per
+// syncHome returns the node that also asks the host for pushes; bound is false: others may run it. The host counts calls per
 // credential, and only that node knows how many are left. After a failure any node may try: one of
 // them may have no route to the host.
 func syncHome(p *planner, j *catalog.Job) (home []string, bound bool) {
@@ -116,10 +116,10 @@ func hintedSync(conn config.Connection, c *catalog.Connection, j *catalog.Job) t
 	return j.FinishedAt.Add(row.Every(int(c.Account.Calls), host.Allowance{Limit: int(c.Account.Limit), Reset: c.Account.Reset}))
 }
 
-// repeatAt returns when to repeat an incomplete listing: when the host allows calls again, some time
+// whenToRepeat returns when to repeat an incomplete listing: when the host allows calls again, some time
 // after a failure, or when a second listing would confirm missing repositories. Zero means that a
 // repetition is useless.
-func repeatAt(issues []host.Issue, held time.Time, now time.Time) time.Time {
+func whenToRepeat(issues []host.Issue, held time.Time, now time.Time) time.Time {
 	var at time.Time
 
 	// propose sets at to t if that is earlier, but not before partialWait is over.
@@ -149,9 +149,9 @@ func laterOf(a, b time.Time) time.Time {
 	return b
 }
 
-// sync lists a connection and writes the listing into the catalog, page by page. decideMissing
+// runJob lists a connection and writes the listing into the catalog, page by page. decideMissing
 // tells when a missing repository is removed.
-func (s *syncer) sync(ctx context.Context, a *attempt) error {
+func (s *syncer) runJob(ctx context.Context, a *attempt) error {
 	view := a.cluster.View()
 	conn, known := view.File().Connection(a.job.Subject), view.Connection(a.job.Subject)
 	if conn == nil || known == nil {
@@ -164,9 +164,9 @@ func (s *syncer) sync(ctx context.Context, a *attempt) error {
 
 	a.setStep("listing")
 
-	before := allowance(h) // to count the calls of the listing
+	before := allowanceOf(h) // to count the calls of the listing
 	l := newListing(a.cluster.View, a.record, a.job)
-	defer l.close()
+	defer l.resetGC()
 	l.progress = a.setCount
 	err = h.List(ctx, l)
 
@@ -187,7 +187,7 @@ func (s *syncer) sync(ctx context.Context, a *attempt) error {
 	if err != nil {
 		return err
 	}
-	fin.Account, fin.Nothing = account(before, allowance(h)), nothing
+	fin.Account, fin.Nothing = credentialState(before, allowanceOf(h)), nothing
 	if err := a.finish(ctx, fin); err != nil {
 		return fmt.Errorf("finish the listing: %w", err)
 	}
@@ -195,17 +195,17 @@ func (s *syncer) sync(ctx context.Context, a *attempt) error {
 	return nil
 }
 
-// allowance returns what a host tells about the credential, if anything.
-func allowance(h host.Host) host.Allowance {
+// allowanceOf returns what a host tells about the credential, if anything.
+func allowanceOf(h host.Host) host.Allowance {
 	if m, ok := h.(host.Metered); ok {
 		return m.Allowance()
 	}
 	return host.Allowance{}
 }
 
-// account returns the state of a credential after a listing, with the number of calls that the
+// credentialState returns the state of a credential after a listing, with the number of calls that the
 // listing has made.
-func account(before, after host.Allowance) catalog.Account {
+func credentialState(before, after host.Allowance) catalog.Account {
 	return catalog.Account{
 		Calls:     uint32(after.Calls - before.Calls),
 		Limit:     uint32(max(0, after.Limit)),

@@ -15,7 +15,7 @@ import (
 
 // A repository that git does not find is looked up once. If it is gone or renamed, it rests for
 // hours and causes a listing. If the host still has it, it is retried soon.
-func TestMissingRepository_isLookedUpOnceAndRests(t *testing.T) {
+func TestMissingRepository_isLookedUpOnceAndThenNotFetched(t *testing.T) {
 	t.Parallel()
 	failure := fmt.Errorf("fetch: %w", git.ErrNoRemote)
 	for name, c := range map[string]struct {
@@ -73,7 +73,7 @@ func TestPolling_continuesAfterAnOrdinaryFailure(t *testing.T) {
 }
 
 // A resting repository is not polled, unless its host reports a push.
-func TestRestingRepository_isNotPolledUntilAPush(t *testing.T) {
+func TestMissingRepository_isNotPolledUntilAPush(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, 1)
 	w.Pass(3 * time.Hour)

@@ -133,7 +133,7 @@ func (y *testNode) run(kind catalog.JobKind, subject string) error {
 	defer cancel(nil)
 	a := &attempt{job: y.View().Job(kind, subject), cluster: y.node, files: y.files, cancel: cancel}
 	defer a.release()
-	err := y.kinds.find(kind).Run(ctx, a)
+	err := y.kinds.kindOf(kind).Run(ctx, a)
 	if err != nil {
 		y.Apply(&catalog.ReleaseJob{Kind: kind, Subject: subject, Fence: a.job.Fence})
 	}
@@ -305,7 +305,7 @@ func TestPolling_enqueuesAnIndexJobForNews(t *testing.T) {
 		y.Pass(y.View().File().Settings.ReindexInterval)
 		due = p.duePolls(10)
 		for _, id := range due {
-			p.poll(t.Context(), id)
+			p.pollRepo(t.Context(), id)
 		}
 		return due
 	}

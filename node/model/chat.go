@@ -160,7 +160,7 @@ func (w *chat) assistantMessage(m *Message, thisTurn bool) *chatMessage {
 			c.Content = jsonText(nonEmpty(text))
 		}
 		for _, call := range m.Calls() {
-			c.ToolCalls = append(c.ToolCalls, chatCall{w.callID(call.ID), "function", chatFunction{safeName(call.Name), string(call.object())}})
+			c.ToolCalls = append(c.ToolCalls, chatCall{w.callID(call.ID), "function", chatFunction{safeName(call.Name), string(call.argumentsObject())}})
 		}
 	}
 
@@ -215,7 +215,7 @@ func (w *chat) send(ctx context.Context, r *Request, on func(Event)) (*Answer, e
 	events := ssestream.NewDecoder(resp)
 	for events.Next() {
 		data := bytes.TrimSpace(events.Event().Data)
-		// Not all services send it; a finish reason is enough too.
+		// Not all services send [DONE]; a finish reason is enough too.
 		if string(data) == "[DONE]" {
 			s.ended = true
 			break

@@ -49,7 +49,7 @@ type chatUsage struct {
 // chatStream assembles an answer from its events.
 type chatStream struct {
 	w     *chat
-	on    func(Event)
+	emit  func(Event)
 	tags  *tagSplitter // nil: the text contains no reasoning
 	text  strings.Builder
 	think strings.Builder   // reasoning
@@ -65,7 +65,7 @@ type chatStream struct {
 }
 
 func newChatStream(w *chat, on func(Event)) *chatStream {
-	s := &chatStream{w: w, on: on, index: map[int]*Call{}, details: map[int]map[string]any{}}
+	s := &chatStream{w: w, emit: on, index: map[int]*Call{}, details: map[int]map[string]any{}}
 	if w.e.provider.chat.tagged {
 		tag := w.e.m.ReasoningTag
 		if tag == "" {
@@ -85,7 +85,7 @@ func (s *chatStream) addEvent(data []byte) error {
 
 	var c chatChunk
 	if err := json.Unmarshal(data, &c); err != nil {
-		return &Error{Kind: Broken, Message: "not the JSON of this protocol: " + clip(string(data))}
+		return &Error{Kind: Broken, Message: "not the JSON of this protocol: " + oneLine(string(data))}
 	}
 
 	// The status was 200 when the answer began, so later failures come as an event.
@@ -94,7 +94,7 @@ func (s *chatStream) addEvent(data []byte) error {
 		return &Error{Kind: kindFor(errorStatus(c.Error), codes, message), Message: message}
 	}
 
-	// The last numbers are the final ones.
+	// Each event has the usage so far, so the last one counts.
 	if c.Usage != nil {
 		s.usage = Usage{
 			Input: c.Usage.PromptTokens, Cached: max(c.Usage.CacheHit, c.Usage.PromptDetails.Cached),
@@ -172,8 +172,8 @@ func (s *chatStream) addContent(raw json.RawMessage) error {
 			s.addText(text)
 			return nil
 		}
-		said, thought, void := s.tags.split(text)
-		s.addSplit(said, thought, void)
+		said, thought, allReasoning := s.tags.splitPiece(text)
+		s.addSplit(said, thought, allReasoning)
 		return nil
 	}
 
@@ -209,13 +209,13 @@ func (s *chatStream) addContent(raw json.RawMessage) error {
 	return nil
 }
 
-// addSplit adds text and reasoning that the tags separated. If void is set, all text so far was
+// addSplit adds text and reasoning that the tags separated. If allReasoning is set, all text so far was
 // reasoning.
-func (s *chatStream) addSplit(said, thought string, void bool) {
-	if void {
+func (s *chatStream) addSplit(said, thought string, allReasoning bool) {
+	if allReasoning {
 		before := s.text.String()
 		s.text.Reset()
-		s.on(Event{Again: true})
+		s.emit(Event{Again: true})
 		s.addReasoning(before)
 	}
 	s.addReasoning(thought)
@@ -225,14 +225,14 @@ func (s *chatStream) addSplit(said, thought string, void bool) {
 func (s *chatStream) addText(text string) {
 	if text != "" {
 		s.text.WriteString(text)
-		s.on(Event{Text: text})
+		s.emit(Event{Text: text})
 	}
 }
 
 func (s *chatStream) addReasoning(text string) {
 	if text != "" {
 		s.think.WriteString(text)
-		s.on(Event{Reasoning: text})
+		s.emit(Event{Reasoning: text})
 	}
 }
 
@@ -351,7 +351,7 @@ func (s *chatStream) native() *Native {
 	}
 
 	for _, c := range s.calls {
-		m.ToolCalls = append(m.ToolCalls, chatCall{s.w.callID(c.ID), "function", chatFunction{safeName(c.Name), string(c.object())}})
+		m.ToolCalls = append(m.ToolCalls, chatCall{s.w.callID(c.ID), "function", chatFunction{safeName(c.Name), string(c.argumentsObject())}})
 	}
 
 	// Send reasoning back in the field that the service expects.

@@ -64,7 +64,7 @@ func (ms *Models) Open(ctx context.Context, m *config.Model) (*Client, error) {
 	guard := &guardedTransport{next: ms.d.Transport, silent: silentTime}
 	e := &endpoint{provider: p, m: m, d: &ms.d, guard: guard, http: &http.Client{Transport: guard}}
 	// Errors from here on may contain secrets.
-	if err := e.prepare(ctx); err != nil {
+	if err := e.prepareAddress(ctx); err != nil {
 		return nil, e.redact(toError(ctx, err))
 	}
 
@@ -100,8 +100,8 @@ func (c *Client) Answer(ctx context.Context, r *Request, on func(Event)) (*Answe
 
 		// If the model refuses a property, ask without it. That does not count as a retry, because
 		// each property can be refused only once.
-		if what := c.e.quirks.learn(e); what != "" {
-			on(Event{Again: true, Note: fmt.Sprintf("%s does not take %s; asked without", c.Name(), what)})
+		if property := c.e.quirks.learnRefused(e); property != "" {
+			on(Event{Again: true, Note: fmt.Sprintf("%s does not take %s; asked without", c.Name(), property)})
 			try--
 			continue
 		}
@@ -189,9 +189,9 @@ var optional = []struct {
 	{"cache", []string{"cache_control", "cachepoint", "prompt caching", "cache point"}},
 }
 
-// learn returns the property that an error refuses, and remembers it; "" if the error is about
+// learnRefused returns the property that an error refuses, and remembers it; "" if the error is about
 // something else, or the property is known already.
-func (l *quirks) learn(e *Error) string {
+func (l *quirks) learnRefused(e *Error) string {
 	// Other kinds of errors may contain the phrases by chance.
 	if e.Kind != Refused {
 		return ""

@@ -76,7 +76,7 @@ func awsCredentials(ctx context.Context, e *endpoint, o *bedrockruntime.Options)
 
 	host, err := config.LoadDefaultConfig(ctx, config.WithRegion(e.region))
 	if err != nil {
-		return &Error{Kind: NoKey, Message: "no credentials of AWS: " + clip(err.Error())}
+		return &Error{Kind: NoKey, Message: "no credentials of AWS: " + oneLine(err.Error())}
 	}
 	o.Credentials = host.Credentials
 	return nil
@@ -230,7 +230,7 @@ func (w *converse) assistantBlocks(m *Message) (content []types.ContentBlock) {
 			own = append(own, converseBlock{Text: text})
 		}
 		for _, c := range m.Calls() {
-			own = append(own, converseBlock{ID: c.ID, Name: c.Name, Input: c.object()})
+			own = append(own, converseBlock{ID: c.ID, Name: c.Name, Input: c.argumentsObject()})
 		}
 	}
 
@@ -280,7 +280,7 @@ func (w *converse) send(ctx context.Context, r *Request, on func(Event)) (*Answe
 	defer stream.Close() // ends the request after a bad event
 
 	// Blocks are identified by index, because their pieces may be interleaved.
-	s := &converseStream{e: w.e, on: on, blocks: map[int32]*converseBlock{}, input: map[int32]*strings.Builder{}}
+	s := &converseStream{e: w.e, emit: on, blocks: map[int32]*converseBlock{}, input: map[int32]*strings.Builder{}}
 	for event := range stream.Events() {
 		if err := s.addEvent(event); err != nil {
 			return nil, err
@@ -299,7 +299,7 @@ func converseError(ctx context.Context, err error) error {
 	var known *Error
 	var api smithy.APIError
 	if !errors.As(err, &known) && errors.As(err, &api) {
-		return &Error{Kind: kindFor(0, []string{api.ErrorCode()}, api.ErrorMessage()), Message: clip(api.ErrorCode() + " " + api.ErrorMessage())}
+		return &Error{Kind: kindFor(0, []string{api.ErrorCode()}, api.ErrorMessage()), Message: oneLine(api.ErrorCode() + " " + api.ErrorMessage())}
 	}
 	return toError(ctx, err)
 }
@@ -307,7 +307,7 @@ func converseError(ctx context.Context, err error) error {
 // converseStream assembles an answer from its events.
 type converseStream struct {
 	e      *endpoint
-	on     func(Event)
+	emit   func(Event)
 	blocks map[int32]*converseBlock
 	input  map[int32]*strings.Builder
 	order  []int32
@@ -360,7 +360,7 @@ func (s *converseStream) addDelta(v *types.ContentBlockDeltaEvent) error {
 	case *types.ContentBlockDeltaMemberText:
 		b.Text += d.Value
 		s.size += len(d.Value)
-		s.on(Event{Text: d.Value})
+		s.emit(Event{Text: d.Value})
 
 	case *types.ContentBlockDeltaMemberToolUse:
 		piece := aws.ToString(d.Value.Input)
@@ -372,7 +372,7 @@ func (s *converseStream) addDelta(v *types.ContentBlockDeltaEvent) error {
 		case *types.ReasoningContentBlockDeltaMemberText:
 			b.Reasoning += r.Value
 			s.size += len(r.Value)
-			s.on(Event{Reasoning: r.Value})
+			s.emit(Event{Reasoning: r.Value})
 		case *types.ReasoningContentBlockDeltaMemberSignature:
 			b.Signature += r.Value // not shown, but must be sent back
 		case *types.ReasoningContentBlockDeltaMemberRedactedContent:
@@ -410,7 +410,7 @@ func (s *converseStream) assemble() (*Answer, error) {
 		switch {
 		case b.Name != "":
 			call := &Call{ID: b.ID, Name: b.Name, Arguments: s.input[i].String()}
-			b.Input = call.object() // sent back as an object, whatever the model wrote
+			b.Input = call.argumentsObject() // sent back as an object, whatever the model wrote
 			a.Message.Parts = append(a.Message.Parts, Part{Call: call})
 		case b.Text != "":
 			a.Message.Parts = append(a.Message.Parts, Part{Text: b.Text})

@@ -140,7 +140,7 @@ func kindFor(status int, codes []string, message string) Kind {
 		return slices.ContainsFunc(r.phrases, func(p string) bool { return strings.Contains(message, p) })
 	}
 
-	// Words are more precise than the status: 400 and 429 have several meanings.
+	// Codes and phrases come first: the statuses 400 and 429 have several meanings.
 	for i := range errorRows {
 		if matches(&errorRows[i]) {
 			return errorRows[i].kind
@@ -219,7 +219,7 @@ func readErrorBody(body []byte) (codes []string, message string) {
 
 	var b errorBody
 	if json.Unmarshal(body, &b) != nil {
-		return nil, clip(string(body))
+		return nil, oneLine(string(body))
 	}
 
 	if len(b.Error) > 0 && b.Error[0] == '{' {
@@ -241,7 +241,7 @@ func readErrorBody(body []byte) (codes []string, message string) {
 			message = strings.TrimSpace(message + " " + m)
 		}
 	}
-	return codes, clip(message)
+	return codes, oneLine(message)
 }
 
 // textOf returns the text of a JSON string, or other JSON unchanged.
@@ -256,8 +256,8 @@ func textOf(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// clip puts a text on one line and cuts it to maxErrorText.
-func clip(text string) string {
+// oneLine puts a text on one line and cuts it to maxErrorText.
+func oneLine(text string) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
 	if len(text) > maxErrorText {
 		return strings.ToValidUTF8(text[:maxErrorText], "") + "…"
@@ -302,7 +302,7 @@ func toError(ctx context.Context, err error) *Error {
 	// The text of a url.Error contains the address, which may contain a secret.
 	var u *url.Error
 	if errors.As(err, &u) {
-		return &Error{Kind: Unreachable, Message: clip(u.Err.Error())}
+		return &Error{Kind: Unreachable, Message: oneLine(u.Err.Error())}
 	}
-	return &Error{Kind: Broken, Message: clip(err.Error())}
+	return &Error{Kind: Broken, Message: oneLine(err.Error())}
 }

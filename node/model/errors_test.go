@@ -100,7 +100,7 @@ func TestProviderRetry_waitsAsLongAsAnOverloadedProviderSays(t *testing.T) {
 }
 
 // The partial answer is dropped.
-func TestProviderRetry_dropsAPartialAnswer(t *testing.T) {
+func TestProviderRetry_discardsAPartialAnswer(t *testing.T) {
 	t.Parallel()
 	for _, wire := range wires {
 		s := modeltest.Start(t, modeltest.Turn{Text: "half an answer", Fault: func(w http.ResponseWriter, stream []byte) { _, _ = w.Write(stream[:len(stream)*2/3]) }},

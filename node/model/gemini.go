@@ -150,7 +150,7 @@ func (w *gemini) assistantParts(m *Message) (parts []*genai.Part) {
 
 	for i, c := range m.Calls() {
 		var args map[string]any
-		if json.Unmarshal(c.object(), &args) != nil {
+		if json.Unmarshal(c.argumentsObject(), &args) != nil {
 			args = map[string]any{}
 		}
 
@@ -168,7 +168,7 @@ func (w *gemini) assistantParts(m *Message) (parts []*genai.Part) {
 // send sends the request and returns the model's answer. Events of the answer go to on as they
 // arrive.
 func (w *gemini) send(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
-	s := &geminiStream{e: w.e, on: on}
+	s := &geminiStream{e: w.e, emit: on}
 	for chunk, err := range w.client.Models.GenerateContentStream(ctx, w.e.m.Model, w.convertMessages(r), w.stepConfig(r)) {
 		if err != nil {
 			return nil, geminiError(ctx, err)
@@ -184,7 +184,7 @@ func (w *gemini) send(ctx context.Context, r *Request, on func(Event)) (*Answer,
 func geminiError(ctx context.Context, err error) error {
 	var api genai.APIError
 	if errors.As(err, &api) {
-		return &Error{Kind: kindFor(api.Code, []string{api.Status}, api.Message), Status: api.Code, Message: clip(api.Message)}
+		return &Error{Kind: kindFor(api.Code, []string{api.Status}, api.Message), Status: api.Code, Message: oneLine(api.Message)}
 	}
 	return toError(ctx, err)
 }
@@ -192,8 +192,8 @@ func geminiError(ctx context.Context, err error) error {
 // geminiStream assembles an answer from its events.
 type geminiStream struct {
 	e      *endpoint
-	on     func(Event)
-	own    []*genai.Part
+	emit   func(Event)
+	parts  []*genai.Part
 	finish genai.FinishReason
 	why    string
 	usage  Usage
@@ -212,7 +212,7 @@ func (s *geminiStream) addEvent(c *genai.GenerateContentResponse) error {
 
 	// A blocked prompt has no candidate and no finish reason.
 	if f := c.PromptFeedback; f != nil && f.BlockReason != "" {
-		return &Error{Kind: Filtered, Message: clip(string(f.BlockReason) + " " + f.BlockReasonMessage)}
+		return &Error{Kind: Filtered, Message: oneLine(string(f.BlockReason) + " " + f.BlockReasonMessage)}
 	}
 	if len(c.Candidates) == 0 {
 		return nil
@@ -243,13 +243,13 @@ func (s *geminiStream) addEvent(c *genai.GenerateContentResponse) error {
 func (s *geminiStream) addPart(p *genai.Part) {
 	switch {
 	case p.Thought:
-		s.on(Event{Reasoning: p.Text})
+		s.emit(Event{Reasoning: p.Text})
 	case p.Text != "":
-		s.on(Event{Text: p.Text})
+		s.emit(Event{Text: p.Text})
 	}
 
-	if n := len(s.own); n > 0 && p.Text != "" && p.ThoughtSignature == nil && p.FunctionCall == nil {
-		if last := s.own[n-1]; last.Text != "" && last.Thought == p.Thought && last.ThoughtSignature == nil && last.FunctionCall == nil {
+	if n := len(s.parts); n > 0 && p.Text != "" && p.ThoughtSignature == nil && p.FunctionCall == nil {
+		if last := s.parts[n-1]; last.Text != "" && last.Thought == p.Thought && last.ThoughtSignature == nil && last.FunctionCall == nil {
 			last.Text += p.Text
 			return
 		}
@@ -257,7 +257,7 @@ func (s *geminiStream) addPart(p *genai.Part) {
 
 	// Copy it, because later pieces are appended.
 	copied := *p
-	s.own = append(s.own, &copied)
+	s.parts = append(s.parts, &copied)
 }
 
 // finishCalls is the finish reason of some compatible services for calls. Google itself says
@@ -274,13 +274,13 @@ func (s *geminiStream) assemble() (*Answer, error) {
 	case genai.FinishReasonMaxTokens:
 		a.Finish = Length
 	case genai.FinishReasonMalformedFunctionCall, genai.FinishReasonUnexpectedToolCall:
-		return nil, &Error{Kind: Broken, Message: clip(string(s.finish) + " " + s.why)}
+		return nil, &Error{Kind: Broken, Message: oneLine(string(s.finish) + " " + s.why)}
 	case genai.FinishReasonOther, finishCalls:
 	default: // SAFETY, RECITATION and similar
 		a.Finish = Blocked
 	}
 
-	for i, p := range s.own {
+	for i, p := range s.parts {
 		switch {
 		case p.FunctionCall != nil:
 			args, err := json.Marshal(p.FunctionCall.Args)
@@ -304,7 +304,7 @@ func (s *geminiStream) assemble() (*Answer, error) {
 		return nil, err
 	}
 
-	if raw, err := json.Marshal(s.own); err == nil && len(s.own) > 0 {
+	if raw, err := json.Marshal(s.parts); err == nil && len(s.parts) > 0 {
 		a.Message.Native = &Native{From: s.e.name(), JSON: raw}
 	}
 	return a, nil

@@ -164,7 +164,7 @@ func (w *messages) assistantBlocks(m *Message) (content []any) {
 		content = append(content, block{"type": "text", "text": text})
 	}
 	for _, c := range m.Calls() {
-		content = append(content, block{"type": "tool_use", "id": toolID(c.ID), "name": safeName(c.Name), "input": c.object()})
+		content = append(content, block{"type": "tool_use", "id": toolID(c.ID), "name": safeName(c.Name), "input": c.argumentsObject()})
 	}
 	return content
 }
@@ -206,7 +206,7 @@ func (w *messages) send(ctx context.Context, r *Request, on func(Event)) (*Answe
 			continue
 		}
 		if err := whole.Accumulate(event); err != nil {
-			return nil, &Error{Kind: Broken, Message: clip(err.Error())}
+			return nil, &Error{Kind: Broken, Message: oneLine(err.Error())}
 		}
 	}
 
@@ -265,7 +265,7 @@ func (w *messages) toAnswer(m *anthropic.Message) (*Answer, error) {
 		case "tool_use":
 			call := &Call{ID: b.ID, Name: b.Name, Arguments: string(b.Input)}
 			a.Message.Parts = append(a.Message.Parts, Part{Call: call})
-			own = append(own, block{"type": "tool_use", "id": b.ID, "name": b.Name, "input": call.object()})
+			own = append(own, block{"type": "tool_use", "id": b.ID, "name": b.Name, "input": call.argumentsObject()})
 		case "thinking":
 			own = append(own, block{"type": "thinking", "thinking": b.Thinking, "signature": b.Signature})
 		case "redacted_thinking":
@@ -294,9 +294,9 @@ const (
 // thinkingConfig returns the thinking property for an output of most tokens. The provider reports
 // which kinds each model supports. nil if it supports none or does not say, or if the output is too
 // small.
-func (w *messages) thinkingConfig(ctx context.Context, most int) block {
+func (w *messages) thinkingConfig(ctx context.Context, maxOutput int) block {
 	// Vertex has no API that tells which kinds of thinking a model supports.
-	if !w.e.supports("thinking") || w.e.m.Provider == config.GoogleVertexAnthropic || most < leastBudget+answerRoom {
+	if !w.e.supports("thinking") || w.e.m.Provider == config.GoogleVertexAnthropic || maxOutput < leastBudget+answerRoom {
 		return nil
 	}
 
@@ -312,7 +312,7 @@ func (w *messages) thinkingConfig(ctx context.Context, most int) block {
 
 		// The service refuses a budget above the output. A budget just below it leaves no room
 		// for the answer.
-		return block{"type": "enabled", "budget_tokens": min(budget, most-answerRoom)}
+		return block{"type": "enabled", "budget_tokens": min(budget, maxOutput-answerRoom)}
 	}
 	return nil
 }

@@ -137,9 +137,9 @@ func (m *Message) Results() []*Result {
 	return results
 }
 
-// object returns the arguments of a call as a JSON object, because some wires accept nothing
+// argumentsObject returns the arguments of a call as a JSON object, because some wires accept nothing
 // else. Other text is wrapped, so that the model sees what it wrote.
-func (c *Call) object() json.RawMessage {
+func (c *Call) argumentsObject() json.RawMessage {
 	text := strings.TrimSpace(c.Arguments)
 	switch {
 	case text == "" || text == "null":

@@ -100,14 +100,14 @@ func (e *endpoint) nativeMessage(m *Message) []byte {
 }
 
 // settingOf returns the configured value, else the variable, else the default.
-func (e *endpoint) settingOf(configured, variable, usual string) string {
+func (e *endpoint) settingOf(configured, variable, defaultValue string) string {
 	if configured != "" {
 		return configured
 	}
 	if v, ok := e.d.Lookup(variable); ok && strings.TrimSpace(v) != "" {
 		return strings.TrimSpace(v)
 	}
-	return usual
+	return defaultValue
 }
 
 // resolveSecret resolves a token reference, or reads the variable if there is none. "" means no
@@ -117,7 +117,7 @@ func (e *endpoint) resolveSecret(ctx context.Context, t *config.Token, variable 
 	if t != nil {
 		resolved, err := e.d.Secret(ctx, *t)
 		if err != nil {
-			return "", &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: clip(err.Error())}
+			return "", &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: oneLine(err.Error())}
 		}
 		value = resolved
 	} else if variable != "" {
@@ -126,15 +126,15 @@ func (e *endpoint) resolveSecret(ctx context.Context, t *config.Token, variable 
 
 	value = strings.TrimSpace(value)
 
-	// Remember it, so that redact removes it from errors.
+	// Remember the secret, so that redact removes it from errors.
 	if value != "" {
 		e.secrets = append(e.secrets, value)
 	}
 	return value, nil
 }
 
-// prepare determines the address, the credential and the headers of the model.
-func (e *endpoint) prepare(ctx context.Context) error {
+// prepareAddress determines the address, the credential and the headers of the model.
+func (e *endpoint) prepareAddress(ctx context.Context) error {
 	e.base = e.provider.base
 	if e.provider.setAddress != nil {
 		if err := e.provider.setAddress(e); err != nil {
@@ -153,7 +153,7 @@ func (e *endpoint) prepare(ctx context.Context) error {
 	if e.guard.sign, err = e.signer(ctx); err != nil {
 		return err
 	}
-	if e.guard.headers, err = e.headers(ctx); err != nil {
+	if e.guard.headers, err = e.configuredHeaders(ctx); err != nil {
 		return err
 	}
 
@@ -203,8 +203,8 @@ func (e *endpoint) signer(ctx context.Context) (func(context.Context, http.Heade
 	return nil, &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: fmt.Sprintf("Set token in the configuration, or the variable %s on the nodes.", last.variable)}
 }
 
-// headers returns the configured headers, with their secrets.
-func (e *endpoint) headers(ctx context.Context) (http.Header, error) {
+// configuredHeaders returns the configured headers, with their secrets.
+func (e *endpoint) configuredHeaders(ctx context.Context) (http.Header, error) {
 	h := http.Header{}
 	for _, kv := range e.m.Headers {
 		value, err := e.resolveValue(ctx, kv)
@@ -295,7 +295,7 @@ func googleSign(e *endpoint) (func(context.Context, http.Header) error, error) {
 		if e.m.Credentials != nil {
 			resolved, err := e.d.Secret(ctx, *e.m.Credentials)
 			if err != nil {
-				return &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: clip(err.Error())}
+				return &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: oneLine(err.Error())}
 			}
 			file = strings.TrimSpace(resolved)
 		}
@@ -303,7 +303,7 @@ func googleSign(e *endpoint) (func(context.Context, http.Header) error, error) {
 		// GoogleToken caches the token and renews it before it expires.
 		token, err := e.d.GoogleToken(ctx, file)
 		if err != nil {
-			return &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: clip(err.Error())}
+			return &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: oneLine(err.Error())}
 		}
 
 		h.Set("Authorization", "Bearer "+token)

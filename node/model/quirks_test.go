@@ -56,7 +56,7 @@ func frames(events ...string) modeltest.Turn {
 
 // It plays undocumented answers of services and gateways: how each is read, and what the next
 // request returns of it.
-func TestUndocumentedAnswers_ofServicesAreRead(t *testing.T) {
+func TestModelAnswers_thatServicesDoNotDocumentAreRead(t *testing.T) {
 	t.Parallel()
 	sig := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	gemini := func(parts ...string) modeltest.Turn {
@@ -300,7 +300,7 @@ func TestThinking_budgetIsBelowTheOutputLimit(t *testing.T) {
 
 // Only the first call of a step from another model gets the placeholder signature, as the service
 // documents.
-func TestCallsOfAnotherModel_firstOneGetsThePlaceholderSignature(t *testing.T) {
+func TestCallsOfAnotherModel_firstCallGetsThePlaceholderSignature(t *testing.T) {
 	t.Parallel()
 	s := modeltest.Start(t, modeltest.Turn{Text: "ok"})
 	c, _ := opened(t, one(config.GoogleGenerativeAI), s.URL)

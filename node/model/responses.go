@@ -30,7 +30,7 @@ func newResponses(e *endpoint) (wire, error) {
 
 // requestBody returns the request body of one step.
 func (w *responsesWire) requestBody(r *Request) ([]byte, error) {
-	body := map[string]any{"model": w.e.m.Model, "input": w.input(r), "store": false}
+	body := map[string]any{"model": w.e.m.Model, "input": w.inputItems(r), "store": false}
 	if len(r.System) > 0 {
 		body["instructions"] = strings.Join(r.System, "\n\n")
 	}
@@ -47,7 +47,7 @@ func (w *responsesWire) requestBody(r *Request) ([]byte, error) {
 	// The provider stores nothing, so request the reasoning in encrypted form.
 	if w.e.supports("reasoning") {
 		body["include"] = []string{"reasoning.encrypted_content"}
-		body["reasoning"] = w.reasoning()
+		body["reasoning"] = w.reasoningField()
 	}
 
 	if len(r.Tools) > 0 {
@@ -63,9 +63,9 @@ func (w *responsesWire) requestBody(r *Request) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// reasoning returns the reasoning field of a request: the effort, and whether the service
+// reasoningField returns the reasoning field of a request: the effort, and whether the service
 // summarizes its reasoning.
-func (w *responsesWire) reasoning() map[string]string {
+func (w *responsesWire) reasoningField() map[string]string {
 	// Without a summary the service sends nothing while it thinks, and users would see no
 	// progress.
 	effort, summary := w.e.m.ReasoningEffort, w.e.m.ReasoningSummary
@@ -77,15 +77,15 @@ func (w *responsesWire) reasoning() map[string]string {
 	}
 	r := map[string]string{"effort": effort}
 
-	// Some accounts may not use summaries; takes then returns false.
+	// Some accounts may not use summaries; supports then returns false.
 	if summary != "none" && w.e.supports("summary") {
 		r["summary"] = summary
 	}
 	return r
 }
 
-// input returns the conversation as items.
-func (w *responsesWire) input(r *Request) []any {
+// inputItems returns the conversation as items.
+func (w *responsesWire) inputItems(r *Request) []any {
 	var items []any
 	for i := range r.Messages {
 		m := &r.Messages[i]
@@ -122,7 +122,7 @@ func (w *responsesWire) assistantItems(m *Message) (items []any) {
 		items = append(items, map[string]string{"role": "assistant", "content": nonEmpty(text)})
 	}
 	for _, c := range m.Calls() {
-		items = append(items, map[string]string{"type": "function_call", "call_id": c.ID, "name": safeName(c.Name), "arguments": string(c.object())})
+		items = append(items, map[string]string{"type": "function_call", "call_id": c.ID, "name": safeName(c.Name), "arguments": string(c.argumentsObject())})
 	}
 	return items
 }
@@ -138,7 +138,7 @@ func (w *responsesWire) send(ctx context.Context, r *Request, on func(Event)) (*
 	defer stream.Close() // ends the request after a bad event
 
 	// Collect the items as they arrive. The last event repeats them and fills in missing ones.
-	s := &responsesStream{e: w.e, on: on, items: map[int64]json.RawMessage{}}
+	s := &responsesStream{e: w.e, emit: on, items: map[int64]json.RawMessage{}}
 	for stream.Next() {
 		event := stream.Current()
 		if err := s.addEvent(&event); err != nil {
@@ -154,7 +154,7 @@ func (w *responsesWire) send(ctx context.Context, r *Request, on func(Event)) (*
 // responsesStream assembles an answer from its events.
 type responsesStream struct {
 	e      *endpoint
-	on     func(Event)
+	emit   func(Event)
 	items  map[int64]json.RawMessage // finished items by index; ids may differ between events
 	usage  Usage
 	finish Finish // "" before the end
@@ -165,9 +165,9 @@ func (s *responsesStream) addEvent(event *oai.ResponseStreamEventUnion) error {
 	switch event.Type {
 	// These only serve watchers; the answer consists of the items.
 	case "response.output_text.delta", "response.refusal.delta":
-		s.on(Event{Text: event.Delta})
+		s.emit(Event{Text: event.Delta})
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		s.on(Event{Reasoning: event.Delta})
+		s.emit(Event{Reasoning: event.Delta})
 
 	case "response.output_item.done":
 		s.addItem(event)
@@ -177,7 +177,7 @@ func (s *responsesStream) addEvent(event *oai.ResponseStreamEventUnion) error {
 	// A failure of the answer, and one of the stream.
 	case "response.failed":
 		f := event.Response.Error
-		return &Error{Kind: kindFor(0, []string{string(f.Code)}, f.Message), Message: clip(f.Message)}
+		return &Error{Kind: kindFor(0, []string{string(f.Code)}, f.Message), Message: oneLine(f.Message)}
 	case "error":
 		codes, message := readErrorBody([]byte(event.RawJSON()))
 		return &Error{Kind: kindFor(0, codes, message), Message: message}

@@ -32,7 +32,7 @@ type row struct {
 
 // It prints what each provider does on its wire (-v), and fails if something is missing. The
 // server refuses what the services refuse.
-func TestEveryProvider_doesWhatTheTablePrints(t *testing.T) {
+func TestEveryProvider_conversesRefusesAndNoticesCutAnswers(t *testing.T) {
 	t.Parallel()
 	rows := make([]row, len(all))
 	t.Run("providers", func(t *testing.T) {

@@ -19,9 +19,9 @@ func newTagSplitter(tag string) *tagSplitter {
 	return &tagSplitter{open: "<" + tag + ">", close: "</" + tag + ">"}
 }
 
-// split separates a piece into text (said) and reasoning (thought). void means that all text that
+// splitPiece separates a piece into text (said) and reasoning (thought). allReasoning means that all text that
 // earlier calls returned was reasoning, too.
-func (t *tagSplitter) split(piece string) (said, thought string, void bool) {
+func (t *tagSplitter) splitPiece(piece string) (said, thought string, allReasoning bool) {
 	text := t.pending + piece
 	t.pending = ""
 
@@ -53,7 +53,7 @@ func (t *tagSplitter) split(piece string) (said, thought string, void bool) {
 		case strings.HasPrefix(text, t.close) && (t.inside || !t.hadTag):
 			if !t.inside {
 				// Only a closing tag: the template opened it, so everything before was reasoning.
-				void = true
+				allReasoning = true
 				out[1].WriteString(out[0].String())
 				out[0].Reset()
 			}
@@ -69,7 +69,7 @@ func (t *tagSplitter) split(piece string) (said, thought string, void bool) {
 			text = text[1:]
 		}
 	}
-	return out[0].String(), out[1].String(), void
+	return out[0].String(), out[1].String(), allReasoning
 }
 
 // remainder returns what split has held back, at the end of the answer. Within a tag that never

@@ -147,31 +147,31 @@ func unreachableError(err error) *Error {
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		kind = Silent
 	}
-	return &Error{Kind: kind, Message: clip(err.Error())}
+	return &Error{Kind: kind, Message: oneLine(err.Error())}
 }
 
 // boundedBody limits the size and the silence of a response body.
 type boundedBody struct {
 	io.ReadCloser
-	left   int64
-	timer  *time.Timer
-	silent time.Duration
-	cancel context.CancelCauseFunc
+	bytesLeft int64
+	timer     *time.Timer
+	silent    time.Duration
+	cancel    context.CancelCauseFunc
 }
 
 func newBoundedBody(body io.ReadCloser, silent time.Duration, cancel context.CancelCauseFunc) *boundedBody {
-	b := &boundedBody{ReadCloser: body, left: maxStream, silent: silent, cancel: cancel}
+	b := &boundedBody{ReadCloser: body, bytesLeft: maxStream, silent: silent, cancel: cancel}
 	b.timer = time.AfterFunc(silent, func() { cancel(&Error{Kind: Silent, Message: fmt.Sprintf("nothing for %v", silent)}) })
 	return b
 }
 
 // Read implements [io.Reader].
 func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
+	if b.bytesLeft <= 0 {
 		return 0, &Error{Kind: Broken, Message: fmt.Sprintf("an answer of more than %d MiB", maxStream>>20)}
 	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.bytesLeft)])
+	b.bytesLeft -= int64(n)
 	// Any byte shows that the provider works.
 	b.timer.Reset(b.silent)
 	return n, err

@@ -106,7 +106,7 @@ func (s *Server) Authorize(ctx context.Context, who Person, q url.Values) (*Pend
 	// Send errors only to clients that an owner has registered, and to programs on the person's own
 	// machine. Anybody can register another client, and could use such an error to make this site
 	// redirect people to theirs.
-	_, local := loopback(redirect)
+	_, local := withoutLoopbackPort(redirect)
 	if refusal := s.checkParameters(q); refusal != nil {
 		if client.Kind != ByOwner && !local {
 			return nil, refusal
@@ -181,7 +181,7 @@ func (s *Server) errorRedirect(redirect, state string, hasState bool, e *Error) 
 	if hasState && len(state) <= maxState {
 		v.Set("state", state)
 	}
-	return &Refusal{with(redirect, v), e}
+	return &Refusal{withParameters(redirect, v), e}
 }
 
 // Decide applies a person's decision about a request, and returns the URL to send them to. It
@@ -190,7 +190,7 @@ func (s *Server) Decide(ctx context.Context, who Person, form string, allow bool
 	// The form is sealed by this cluster: its content was checked.
 	var p pending
 	switch err := s.rings.open(ctx, pendingBox, form, &p); {
-	case errors.Is(err, errBox):
+	case errors.Is(err, errNotSealed):
 		return "", newError(invalidRequest, "This form is none of this service: begin again in the client.")
 	case err != nil:
 		return "", err
@@ -242,7 +242,7 @@ func (s *Server) Decide(ctx context.Context, who Person, form string, allow bool
 	if p.HasState {
 		v.Set("state", p.State)
 	}
-	return with(p.Redirect, v), nil
+	return withParameters(p.Redirect, v), nil
 }
 
 func hashText(text string) []byte {

@@ -307,7 +307,7 @@ func TestOAuth_isEnabledOnlyWithTLSOrLocally(t *testing.T) {
 	}
 }
 
-func TestClientHosts_areRestrictedToTheAllowedOnes(t *testing.T) {
+func TestClientHosts_outsideTheAllowedListAreRefused(t *testing.T) {
 	t.Parallel()
 	p := newTestCluster(t, 1).nodes[0]
 	client := p.registered()

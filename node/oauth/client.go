@@ -97,27 +97,27 @@ func (s *Server) RegisterFor(ctx context.Context, _ account.Owner, name string, 
 // register checks a registration and returns the sealed client id.
 func (s *Server) register(ctx context.Context, r Registration, kind string) (*RegistrationAnswer, error) {
 	// Drop bad URLs: some clients list every URL that any of their versions has used.
-	kept := goodRedirects(r.RedirectURIs)
-	if len(kept) == 0 {
+	redirects := goodRedirects(r.RedirectURIs)
+	if len(redirects) == 0 {
 		return nil, newError(invalidRedirect, "No address in redirect_uris can be used: each is https, a program's own scheme, or http to localhost, 127.0.0.1 or [::1], without a fragment.")
 	}
-	if kind != ByOwner && !s.allowed(redirectHosts(kept)...) {
+	if kind != ByOwner && !s.hostsAllowed(redirectHosts(redirects)...) {
 		return nil, newError(invalidRedirect, "Clients with these addresses are not let in here.")
 	}
 
 	// Without a name, use its host, which is at least true.
 	name := cleanName(r.Name)
 	if name == "" {
-		name = redirectHost(kept[0])
+		name = redirectHost(redirects[0])
 	}
 	issued := s.d.Now().Unix()
-	id, err := s.rings.seal(ctx, clientBox, clientID{name, kept, kind, issued})
+	id, err := s.rings.seal(ctx, clientBox, clientID{name, redirects, kind, issued})
 	if err != nil {
 		return nil, err
 	}
 
 	out := Registration{
-		RedirectURIs: kept, Name: name, GrantTypes: []string{"authorization_code", "refresh_token"},
+		RedirectURIs: redirects, Name: name, GrantTypes: []string{"authorization_code", "refresh_token"},
 		ResponseTypes: []string{"code"}, AuthMethod: "none", Scope: grantedScopes(r.Scope),
 	}
 	if r.ApplicationType == "native" || r.ApplicationType == "web" {
@@ -129,7 +129,6 @@ func (s *Server) register(ctx context.Context, r Registration, kind string) (*Re
 // cleanName makes a name safe to show on a page: short, on one line, without invisible characters.
 func cleanName(name string) string {
 	name = strings.Join(strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError || unicode.IsSpace(r) }), " ")
-	// Cut whole characters.
 	for len(name) > maxClientName {
 		_, n := utf8.DecodeLastRuneInString(name)
 		name = name[:len(name)-n]
@@ -142,20 +141,20 @@ func cleanName(name string) string {
 func (s *Server) findClient(ctx context.Context, id, account string) (*Client, error) {
 	// An id is either a URL or a sealed registration.
 	if isDocument(id) {
-		return s.document(ctx, id, account)
+		return s.clientByDocument(ctx, id, account)
 	}
 
 	var said clientID
 	// It was sealed here, so its content was checked at the registration.
 	switch err := s.rings.open(ctx, clientBox, id, &said); {
-	case errors.Is(err, errBox):
+	case errors.Is(err, errNotSealed):
 		return nil, newError(invalidClient, "The client is not known here: it has to register again.")
 	case err != nil:
 		return nil, err
 	}
 
 	// Check again: the operator may have restricted hosts since then.
-	if !s.allowed(redirectHosts(said.Redirects)...) && said.Kind != ByOwner {
+	if !s.hostsAllowed(redirectHosts(said.Redirects)...) && said.Kind != ByOwner {
 		return nil, newError(invalidClient, "This client is not let in here.")
 	}
 	return &Client{ID: id, Name: said.Name, Redirects: said.Redirects, Kind: said.Kind}, nil

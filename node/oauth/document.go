@@ -51,13 +51,13 @@ type documents struct {
 	slots chan struct{} // holds one token per running fetch
 
 	mu     sync.Mutex // guards the fields below
-	copies map[string]*copyOf
+	copies map[string]*documentCopy
 	minute time.Time      // when count began
 	count  map[string]int // fetches since then, by account
 }
 
 // copyOf is the last good copy of a document, and the last failure to fetch it.
-type copyOf struct {
+type documentCopy struct {
 	client  *Client // nil: there was never a good copy
 	fetched time.Time
 	failed  time.Time
@@ -65,7 +65,7 @@ type copyOf struct {
 }
 
 func newDocuments(f Fetcher, now func() time.Time) *documents {
-	return &documents{fetch: f, now: now, slots: make(chan struct{}, fetchesAtOnce), copies: map[string]*copyOf{}}
+	return &documents{fetch: f, now: now, slots: make(chan struct{}, fetchesAtOnce), copies: map[string]*documentCopy{}}
 }
 
 // isDocument reports whether a client id is a document's URL.
@@ -107,9 +107,8 @@ func (s *Server) DocumentsTaken() bool {
 	return !strings.EqualFold(strings.TrimSpace(text), "off")
 }
 
-// document returns a client by its document, which may be fetched for an account.
-func (s *Server) document(ctx context.Context, id, account string) (*Client, error) {
-	// Check before fetching.
+// clientByDocument returns a client by its document, which may be fetched for an account.
+func (s *Server) clientByDocument(ctx context.Context, id, account string) (*Client, error) {
 	switch {
 	case !s.DocumentsTaken():
 		return nil, newError(invalidClient, "Clients are not known by documents here: the client has to register.")
@@ -125,7 +124,7 @@ func (s *Server) document(ctx context.Context, id, account string) (*Client, err
 	// The host of the document, or all hosts of its redirect URLs, must be allowed: some clients
 	// use different hosts.
 	u, err := url.Parse(id)
-	if err != nil || !s.allowed(u.Hostname()) && !s.allowed(redirectHosts(c.Redirects)...) {
+	if err != nil || !s.hostsAllowed(u.Hostname()) && !s.hostsAllowed(redirectHosts(c.Redirects)...) {
 		return nil, newError(invalidClient, "This client is not let in here.")
 	}
 	return c, nil
@@ -158,13 +157,13 @@ func (d *documents) get(ctx context.Context, id, account string) (*Client, error
 
 	// An old copy, or a built-in one, can still be used.
 	if over {
-		return k.usable(id, now, newError("temporarily_unavailable", "Too many clients' documents were asked for: try again in a minute."))
+		return k.usableClient(id, now, newError("temporarily_unavailable", "Too many clients' documents were asked for: try again in a minute."))
 	}
 
 	c, err := d.fetchDocument(ctx, id)
 	// If the caller has gone, do not record a failure: the next caller tries again.
-	if gone := ctx.Err(); gone != nil && errors.Is(err, gone) {
-		return nil, fmt.Errorf("fetch the document of a client: %w", gone)
+	if callerGone := ctx.Err(); callerGone != nil && errors.Is(err, callerGone) {
+		return nil, fmt.Errorf("fetch the document of a client: %w", callerGone)
 	}
 	return d.recordFetch(id, c, err)
 }
@@ -204,15 +203,15 @@ func (d *documents) recordFetch(id string, c *Client, err error) (*Client, error
 	k := d.copies[id]
 	if k == nil {
 		if len(d.copies) >= maxDocuments {
-			delete(d.copies, d.worst())
+			delete(d.copies, d.worstDocument())
 		}
-		k = &copyOf{}
+		k = &documentCopy{}
 	}
 
 	// Store a new value: the old one is read without the lock.
 	next := *k
 	if err == nil {
-		next = copyOf{client: c, fetched: now}
+		next = documentCopy{client: c, fetched: now}
 	} else {
 		// Keep the good copy with the failure, until it is too old.
 		next.failed, next.why = now, newError(invalidClient, "The client's document cannot be used: "+err.Error()+".")
@@ -221,13 +220,13 @@ func (d *documents) recordFetch(id string, c *Client, err error) (*Client, error
 	return next.current(id, now)
 }
 
-// least returns the document to drop first: one that was never good, then the oldest. So made-up
+// worstDocument returns the document to drop first: one that was never good, then the oldest. So made-up
 // URLs do not displace good copies.
-func (d *documents) worst() (id string) {
-	var worst *copyOf
+func (d *documents) worstDocument() (id string) {
+	var worst *documentCopy
 	for at, k := range d.copies {
-		bad, worse := k.client == nil, worst == nil || k.client == nil && worst.client != nil
-		if worse || bad == (worst.client == nil) && k.fetched.Compare(worst.fetched)+k.failed.Compare(worst.failed) < 0 {
+		neverGood, worse := k.client == nil, worst == nil || k.client == nil && worst.client != nil
+		if worse || neverGood == (worst.client == nil) && k.fetched.Compare(worst.fetched)+k.failed.Compare(worst.failed) < 0 {
 			id, worst = at, k
 		}
 	}
@@ -235,11 +234,13 @@ func (d *documents) worst() (id string) {
 }
 
 // current returns the copy to use now, or the last failure.
-func (k *copyOf) current(id string, now time.Time) (*Client, error) { return k.usable(id, now, k.why) }
+func (k *documentCopy) current(id string, now time.Time) (*Client, error) {
+	return k.usableClient(id, now, k.why)
+}
 
-// usable returns the stored copy of the document if it is fresh enough, else the built-in client. If
+// usableClient returns the stored copy of the document if it is fresh enough, else the built-in client. If
 // there is neither, it returns the error why.
-func (k *copyOf) usable(id string, now time.Time, why *Error) (*Client, error) {
+func (k *documentCopy) usableClient(id string, now time.Time, why *Error) (*Client, error) {
 	// Prefer a copy that was good to the built-in one, which may be older.
 	if k != nil && k.client != nil && now.Sub(k.fetched) < documentStale {
 		return k.client, nil
@@ -272,8 +273,8 @@ func readDocument(id string, raw []byte) (*Client, error) {
 		return nil, errors.New("its token_endpoint_auth_method is not none")
 	}
 
-	kept := goodRedirects(doc.RedirectURIs)
-	if len(kept) == 0 {
+	redirects := goodRedirects(doc.RedirectURIs)
+	if len(redirects) == 0 {
 		return nil, errors.New("it has no redirect_uris that can be used")
 	}
 
@@ -282,7 +283,7 @@ func readDocument(id string, raw []byte) (*Client, error) {
 	if name == "" {
 		name = redirectHost(id)
 	}
-	return &Client{ID: id, Name: name, Redirects: kept, Kind: Document}, nil
+	return &Client{ID: id, Name: name, Redirects: redirects, Kind: Document}, nil
 }
 
 // builtInDocuments are documents of popular clients, as published in November 2026, for clusters

@@ -85,7 +85,7 @@ func TestClientDocument_isFetchedOnlyForSignedInPeople(t *testing.T) {
 	}
 }
 
-func TestClientDocument_refusesInvalidOnes(t *testing.T) {
+func TestClientDocument_refusesInvalidDocuments(t *testing.T) {
 	t.Parallel()
 	for what, text := range map[string]string{
 		"another id":         document("https://agent.example/other.json"),
@@ -157,7 +157,7 @@ func TestClientDocuments_aboveTheLimitsAreNeitherFetchedNorStored(t *testing.T) 
 }
 
 // Made-up URLs do not displace good documents.
-func TestClientDocuments_madeUpURLsDoNotDisplaceGoodOnes(t *testing.T) {
+func TestClientDocuments_madeUpURLsDoNotDisplaceGoodDocuments(t *testing.T) {
 	t.Parallel()
 	p := newTestCluster(t, 1).nodes[0]
 	p.documents.recordFetch("https://good.example/c", &Client{ID: "https://good.example/c"}, nil)
@@ -178,7 +178,7 @@ func (f fetch) Fetch(ctx context.Context, _ string) ([]byte, error) { return f(c
 
 // Only failures of the document itself are remembered, because they refuse it to everybody for a
 // while.
-func TestClientDocuments_rememberOnlyTheirOwnFailures(t *testing.T) {
+func TestClientDocuments_failureIsRememberedUnlessTheCallerLeft(t *testing.T) {
 	t.Parallel()
 	good := []byte(document(agentDocument))
 	for what, c := range map[string]struct {

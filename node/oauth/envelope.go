@@ -25,7 +25,7 @@ func (e *Envelope) Seal(ctx context.Context, value any) (string, error) {
 // call.ErrUnavailable if the node cannot tell yet.
 func (e *Envelope) Open(ctx context.Context, text string, value any) (ours bool, err error) {
 	err = e.rings.open(ctx, envelopeBox, text, value)
-	if errors.Is(err, errBox) {
+	if errors.Is(err, errNotSealed) {
 		return false, nil
 	}
 	return err == nil, err

@@ -61,8 +61,8 @@ func newTestCluster(t testing.TB, nodes int) *testCluster {
 	for id, role := range map[string]catalog.Role{"ann": catalog.RoleMember, "olga": catalog.RoleOwner} {
 		w.do(&catalog.PutAccount{Account: catalog.User{ID: id, Email: id + "@example.com", Role: role, State: catalog.AccountActive}})
 	}
-	if whole, err := w.nodes[0].rings.turn(context.Background()); err != nil || whole {
-		_, err = w.nodes[0].rings.turn(context.Background())
+	if whole, err := w.nodes[0].rings.maintain(context.Background()); err != nil || whole {
+		_, err = w.nodes[0].rings.maintain(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -60,7 +60,7 @@ func FuzzRedirect_leadsOnlyToRegisteredURLs(f *testing.F) {
 		if errA != nil || errB != nil || a.Hostname() != b.Hostname() || a.EscapedPath() != b.EscapedPath() || a.RawQuery != b.RawQuery || b.Scheme != "http" || b.User != nil {
 			t.Errorf("who named %q is sent to %q", named, asked)
 		}
-		if _, ok := loopback(asked); !ok {
+		if _, ok := withoutLoopbackPort(asked); !ok {
 			t.Errorf("%q is no loopback address", asked)
 		}
 	})

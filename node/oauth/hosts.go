@@ -8,22 +8,21 @@ import (
 	"github.com/shoalsearch/shoal/glob"
 )
 
-// allowed reports whether all hosts match the globs in SHOAL_OAUTH_CLIENT_HOSTS. Without the
+// hostsAllowed reports whether all hosts match the globs in SHOAL_OAUTH_CLIENT_HOSTS. Without the
 // variable all are allowed.
-func (s *Server) allowed(hosts ...string) bool {
+func (s *Server) hostsAllowed(hosts ...string) bool {
 	// Read it each time, so that a change also affects known clients.
 	text, ok := s.d.Lookup("SHOAL_OAUTH_CLIENT_HOSTS")
 	if !ok || strings.TrimSpace(text) == "" {
 		return true
 	}
 	globs := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
-	return !slices.ContainsFunc(hosts, func(host string) bool { return !matches(globs, host) })
+	return !slices.ContainsFunc(hosts, func(host string) bool { return !matchesHost(globs, host) })
 }
 
-// matches reports whether one of the globs matches a host.
-func matches(globs []string, host string) bool {
+// matchesHost reports whether one of the globs matches a host.
+func matchesHost(globs []string, host string) bool {
 	name := host
-	// Ignore the port.
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		name = h
 	}

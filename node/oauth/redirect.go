@@ -37,7 +37,7 @@ func goodRedirect(uri string) bool {
 	switch scheme := strings.ToLower(u.Scheme); {
 	// Without TLS, only the local machine is allowed, where no network can see the code.
 	case scheme == "http":
-		_, ok := loopback(uri)
+		_, ok := withoutLoopbackPort(uri)
 		return ok
 	case scheme == "https":
 		// ASCII only: other letters look alike.
@@ -61,15 +61,15 @@ func goodRedirects(all []string) (kept []string) {
 	return kept
 }
 
-// loopback removes the port of a URL on the person's own machine, because a program there uses any
+// withoutLoopbackPort removes the port of a URL on the person's own machine, because a program there uses any
 // free port.
 //
 //	http://localhost:8123/callback  ->  http://localhost/callback
-func loopback(uri string) (portless string, ok bool) {
+func withoutLoopbackPort(uri string) (portless string, ok bool) {
 	// Names and numbers are distinct: they may be different programs.
 	for _, host := range []string{"http://localhost", "http://127.0.0.1", "http://[::1]"} {
-		rest, is := strings.CutPrefix(uri, host)
-		if !is {
+		rest, isHost := strings.CutPrefix(uri, host)
+		if !isHost {
 			continue
 		}
 
@@ -99,13 +99,13 @@ func matchRedirect(named []string, asked string) bool {
 		return false
 	}
 
-	local, isLocal := loopback(asked)
+	local, isLocal := withoutLoopbackPort(asked)
 	return slices.ContainsFunc(named, func(uri string) bool {
 		// Compare exactly, as RFC 9700 demands: looser rules have leaked codes.
 		if uri == asked {
 			return true
 		}
-		other, ok := loopback(uri)
+		other, ok := withoutLoopbackPort(uri)
 		return isLocal && ok && local == other
 	})
 }
@@ -136,9 +136,8 @@ func formActionSource(uri string) string {
 	return u.Scheme + ":"
 }
 
-// with appends parameters to a redirect URL.
-func with(redirect string, values url.Values) string {
-	// Keep the URL's own parameters.
+// withParameters appends parameters to a redirect URL.
+func withParameters(redirect string, values url.Values) string {
 	separator := "?"
 	if strings.Contains(redirect, "?") {
 		separator = "&"

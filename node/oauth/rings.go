@@ -90,16 +90,16 @@ func (s *rings) newestSecret(ctx context.Context, r ring) (made int64, secret []
 			made = at
 		}
 	}
-	secret, err = s.find(ctx, r.secretName(made))
+	secret, err = s.findSecret(ctx, r.secretName(made))
 	return made, secret, err
 }
 
-// opening returns the secret of a ring with a creation time. It returns errSecret if there is none,
+// secretForOpening returns the secret of a ring with a creation time. It returns errSecret if there is none,
 // and errNotReady if this node may have missed it.
-func (s *rings) opening(ctx context.Context, r ring, made int64) ([]byte, error) {
+func (s *rings) secretForOpening(ctx context.Context, r ring, made int64) ([]byte, error) {
 	view := s.catalog.View()
 	if view.Secret(r.secretName(made)) != nil {
-		return s.find(ctx, r.secretName(made))
+		return s.findSecret(ctx, r.secretName(made))
 	}
 
 	all := r.creationTimes(view)
@@ -116,8 +116,8 @@ func (s *rings) opening(ctx context.Context, r ring, made int64) ([]byte, error)
 	return nil, errSecret
 }
 
-// find opens a secret in the catalog. It never creates one.
-func (s *rings) find(ctx context.Context, name string) ([]byte, error) {
+// findSecret opens a secret in the catalog. It never creates one.
+func (s *rings) findSecret(ctx context.Context, name string) ([]byte, error) {
 	// The lock makes other callers wait for the opened secret.
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *rings) find(ctx context.Context, name string) ([]byte, error) {
 func (s *rings) run(ctx context.Context, log *slog.Logger) {
 	for ctx.Err() == nil {
 		changed := s.catalog.Changed()
-		whole, err := s.turn(ctx)
+		whole, err := s.maintain(ctx)
 		if err != nil && ctx.Err() == nil {
 			log.Warn("the secrets of agents' tokens cannot be renewed now; it is tried again", "err", err)
 		}
@@ -161,9 +161,9 @@ func (s *rings) run(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// turn creates due secrets and drops unneeded ones, on the leader. whole reports whether every ring
+// maintain creates due secrets and drops unneeded ones, on the leader. whole reports whether every ring
 // has a secret.
-func (s *rings) turn(ctx context.Context) (whole bool, err error) {
+func (s *rings) maintain(ctx context.Context) (whole bool, err error) {
 	view, now := s.catalog.View(), s.now()
 	whole = true
 	var drop []string

@@ -14,7 +14,7 @@ func TestTokenSecrets_areRenewedWithoutEndingTokens(t *testing.T) {
 	p := w.nodes[0]
 	turn := func() {
 		t.Helper()
-		if _, err := p.rings.turn(t.Context()); err != nil {
+		if _, err := p.rings.maintain(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -42,15 +42,16 @@ const (
 	largestBox = 16 << 10 // bytes of text
 )
 
-// errBox is returned for a text that is not a sealed value of the kind, or was changed.
-var errBox = errors.New("not a value of this service")
+// errNotSealed is returned for a text that this cluster has not sealed as this kind of box, or that
+// was changed since.
+var errNotSealed = errors.New("not a value of this service")
 
-// is reports whether a text claims to be of the kind.
-func (k box) is(text string) bool { return strings.HasPrefix(text, k.prefix) }
+// hasPrefixOf reports whether a text begins like a box of this kind. It may still be forged.
+func (k box) hasPrefixOf(text string) bool { return strings.HasPrefix(text, k.prefix) }
 
 // seal encrypts and authenticates a value, and returns it as text. Equal values give equal texts.
 func (s *rings) seal(ctx context.Context, k box, value any) (string, error) {
-	made, secret, err := s.newestSecret(ctx, k.ring)
+	secretTime, secret, err := s.newestSecret(ctx, k.ring)
 	if err != nil {
 		return "", err
 	}
@@ -58,7 +59,7 @@ func (s *rings) seal(ctx context.Context, k box, value any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key, mac, err := k.keys(secret)
+	key, mac, err := k.deriveKeys(secret)
 	if err != nil {
 		return "", err
 	}
@@ -68,59 +69,59 @@ func (s *rings) seal(ctx context.Context, k box, value any) (string, error) {
 	h := hmac.New(sha256.New, mac)
 	h.Write(plain)
 	// Authenticate the head, so that version and secret cannot be changed.
-	head := binary.AppendVarint([]byte{boxVersion}, made)
+	head := binary.AppendVarint([]byte{boxVersion}, secretTime)
 	out := append(head, h.Sum(nil)[:nonceSize]...)
 	return k.prefix + base64.RawURLEncoding.EncodeToString(key.Seal(out, out[len(head):], plain, k.bound(head))), nil
 }
 
-// open opens a box. It returns errBox if it is not ours, and errNotReady if this node does not have
+// open opens a box. It returns errNotSealed if it is not ours, and errNotReady if this node does not have
 // its secret yet.
 func (s *rings) open(ctx context.Context, k box, text string, value any) error {
-	// Limit the size first: anybody can send one.
+	// Limit the size first: anybody can send a text.
 	text, ok := strings.CutPrefix(text, k.prefix)
 	if !ok || len(text) > largestBox {
-		return errBox
+		return errNotSealed
 	}
 
-	// Strict, so that a box has only one spelling.
+	// Decode strictly, so that a box has only one spelling.
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) == 0 || raw[0] != boxVersion {
-		return errBox
+		return errNotSealed
 	}
 
 	// The box names its secret.
-	made, n := binary.Varint(raw[1:])
+	secretTime, n := binary.Varint(raw[1:])
 	if n <= 0 || len(raw) < 1+n+nonceSize {
-		return errBox
+		return errNotSealed
 	}
 	head, nonce, sealed := raw[:1+n], raw[1+n:1+n+nonceSize], raw[1+n+nonceSize:]
 
-	secret, err := s.opening(ctx, k.ring, made)
+	secret, err := s.secretForOpening(ctx, k.ring, secretTime)
 	if errors.Is(err, errSecret) {
-		return errBox
+		return errNotSealed
 	}
 	if err != nil {
 		return err
 	}
 
 	// The key depends on the kind, so that a box of one kind never opens as another.
-	key, _, err := k.keys(secret)
+	key, _, err := k.deriveKeys(secret)
 	if err != nil {
 		return err
 	}
 
 	plain, err := key.Open(nil, nonce, sealed, k.bound(head))
 	if err != nil {
-		return errBox
+		return errNotSealed
 	}
 
-	// It was written here, so it is JSON of the right shape.
+	// This cluster has sealed the text, so it is JSON of the expected type.
 	dec := json.NewDecoder(bytes.NewReader(plain))
 	return dec.Decode(value)
 }
 
-// keys derives the keys of a kind of box from a secret.
-func (k box) keys(secret []byte) (cipher.AEAD, []byte, error) {
+// deriveKeys derives the keys of a kind of box from a secret.
+func (k box) deriveKeys(secret []byte) (cipher.AEAD, []byte, error) {
 	raw, err := hkdf.Key(sha256.New, secret, nil, "shoal oauth "+k.prefix, 64)
 	if err != nil {
 		return nil, nil, err

@@ -39,7 +39,7 @@ type refreshToken struct {
 }
 
 // AccessWellFormed reports whether a text claims to be an access token.
-func AccessWellFormed(text string) bool { return accessBox.is(text) }
+func AccessWellFormed(text string) bool { return accessBox.hasPrefixOf(text) }
 
 // Exchange returns tokens for a code or a refresh token. client is the client id in the request's
 // header, or "". A mistake of the client gives an *Error; after any other error it should try
@@ -70,7 +70,7 @@ func (s *Server) Exchange(ctx context.Context, client string, form url.Values) (
 	case "authorization_code":
 		return s.redeemCode(ctx, client, form)
 	case "refresh_token":
-		return s.refresh(ctx, client, form.Get("refresh_token"))
+		return s.refreshTokens(ctx, client, form.Get("refresh_token"))
 	case "":
 		return nil, newError(invalidRequest, "The parameter grant_type is missing.")
 	}
@@ -88,7 +88,7 @@ var (
 func (s *Server) redeemCode(ctx context.Context, client string, form url.Values) (*Tokens, error) {
 	var c code
 	switch err := s.rings.open(ctx, codeBox, form.Get("code"), &c); {
-	case errors.Is(err, errBox):
+	case errors.Is(err, errNotSealed):
 		return nil, errCode
 	case err != nil:
 		return nil, err
@@ -172,14 +172,14 @@ func (s *Server) redeemAgain(ctx context.Context, c *code) (*Tokens, error) {
 	return nil, errCode
 }
 
-// refresh moves a consent to its next generation:
+// refreshTokens moves a consent to its next generation:
 //
 //	the newest token                      the next one
 //	the one before, within the grace      the newest one again, the same bytes
 //	an older one, or later                somebody else has it: the consent ends
 //
 // So two concurrent refreshes, or a lost answer, do no harm.
-func (s *Server) refresh(ctx context.Context, client, text string) (*Tokens, error) {
+func (s *Server) refreshTokens(ctx context.Context, client, text string) (*Tokens, error) {
 	// The token names the consent, and the consent the client.
 	token, consent, err := s.openRefreshToken(ctx, text)
 	if err != nil {
@@ -226,7 +226,7 @@ func (s *Server) refresh(ctx context.Context, client, text string) (*Tokens, err
 // openRefreshToken opens a refresh token and returns its consent, or nil.
 func (s *Server) openRefreshToken(ctx context.Context, text string) (token refreshToken, c *catalog.Consent, err error) {
 	switch err := s.rings.open(ctx, refreshBox, text, &token); {
-	case errors.Is(err, errBox):
+	case errors.Is(err, errNotSealed):
 		return token, nil, errRefresh
 	case err != nil:
 		return token, nil, err
@@ -256,7 +256,6 @@ func (s *Server) keyExpired(id string) bool {
 
 // endStolen ends a consent because a token of it seems to be stolen.
 func (s *Server) endStolen(ctx context.Context, c *catalog.Consent, why string) error {
-	// It has already ended.
 	if !c.Ended.IsZero() {
 		return nil
 	}
@@ -294,17 +293,17 @@ func (s *Server) makeTokens(ctx context.Context, c *catalog.Consent) (*Tokens, e
 // as a member. It returns call.ErrUnauthenticated for an invalid token, and call.ErrUnavailable if
 // this node lags too far behind.
 func (s *Server) Authenticate(ctx context.Context, text string) (catalog.Viewer, error) {
-	bad := call.Fail(call.ErrUnauthenticated, "Not authenticated: the access token is not good (any more).")
+	unauthenticated := call.Fail(call.ErrUnauthenticated, "Not authenticated: the access token is not good (any more).")
 	var token accessToken
 	switch err := s.rings.open(ctx, accessBox, text, &token); {
-	case errors.Is(err, errBox):
-		return catalog.Viewer{}, bad
+	case errors.Is(err, errNotSealed):
+		return catalog.Viewer{}, unauthenticated
 	case err != nil:
 		return catalog.Viewer{}, err
 	}
 
 	if !s.d.Now().Before(time.Unix(token.Until, 0)) {
-		return catalog.Viewer{}, bad
+		return catalog.Viewer{}, unauthenticated
 	}
 
 	// The box is ours, so its entry exists. A node without it lags behind, and must not refuse the
@@ -315,7 +314,7 @@ func (s *Server) Authenticate(ctx context.Context, text string) (catalog.Viewer,
 
 	c := s.d.Cluster.View().Consent(token.Consent)
 	if c == nil || !s.isValid(c) {
-		return catalog.Viewer{}, bad
+		return catalog.Viewer{}, unauthenticated
 	}
 	return catalog.Viewer{Role: catalog.RoleMember, Name: c.Name, KeyID: c.ID, Account: c.Account}, nil
 }
@@ -326,15 +325,15 @@ func (s *Server) Revoke(ctx context.Context, text string) error {
 	var id string
 	var index uint64
 	var access accessToken
-	if accessBox.is(text) {
+	if accessBox.hasPrefixOf(text) {
 		if err := s.rings.open(ctx, accessBox, text, &access); err != nil {
-			return notBox(err)
+			return ignoreNotSealed(err)
 		}
 		id, index = access.Consent, access.Index
 	} else {
 		var refresh refreshToken
 		if err := s.rings.open(ctx, refreshBox, text, &refresh); err != nil {
-			return notBox(err)
+			return ignoreNotSealed(err)
 		}
 		id, index = refresh.Consent, refresh.Index
 	}
@@ -350,9 +349,9 @@ func (s *Server) Revoke(ctx context.Context, text string) error {
 	return s.endConsent(ctx, c.ID)
 }
 
-// notBox returns nil for errBox, and any other error unchanged.
-func notBox(err error) error {
-	if errors.Is(err, errBox) {
+// ignoreNotSealed returns nil for errNotSealed, and any other error unchanged.
+func ignoreNotSealed(err error) error {
+	if errors.Is(err, errNotSealed) {
 		return nil
 	}
 	return err

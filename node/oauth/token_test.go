@@ -99,7 +99,7 @@ func TestAgentToken_aLaggingNodeWaitsInsteadOfRefusing(t *testing.T) {
 	}
 }
 
-func TestTokenRefresh_concurrentOnesGetTheSameToken(t *testing.T) {
+func TestTokenRefresh_concurrentRefreshesGetTheSameToken(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 3)
 	client := w.nodes[0].registered()
@@ -509,7 +509,7 @@ func TestTokenRevocation_ofAnUnknownSecretIsUnavailable(t *testing.T) {
 	p, behind := w.nodes[0], w.nodes[1]
 	behind.hold()
 	w.pass(accessRing.period)
-	if _, err := p.rings.turn(t.Context()); err != nil {
+	if _, err := p.rings.maintain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	w.pass(settleTime)
@@ -524,7 +524,7 @@ func TestTokenRevocation_ofAnUnknownSecretIsUnavailable(t *testing.T) {
 	}
 }
 
-func TestAgentList_showsPeopleOnlyTheirOwn(t *testing.T) {
+func TestAgentList_showsPeopleOnlyTheirOwnAgents(t *testing.T) {
 	t.Parallel()
 	w := newTestCluster(t, 2)
 	client := w.nodes[0].registered()

@@ -119,8 +119,8 @@ func (s *Syncer) proposeFor(ctx context.Context, name string, cmd catalog.Comman
 	before := s.StateOf(view, c)
 	if _, err := s.cluster.Propose(ctx, cmd); err != nil {
 		// Only this refusal depends on the connection's state. An owner can act on it.
-		if no, ok := catalog.Refused(err); ok && no.Code == catalog.Conflict {
-			return nil, call.Fail(call.ErrUnable, "Connection %q: %s", name, no.Reason)
+		if refused, ok := catalog.Refused(err); ok && refused.Code == catalog.Conflict {
+			return nil, call.Fail(call.ErrUnable, "Connection %q: %s", name, refused.Reason)
 		}
 		return nil, call.WriteError(err)
 	}

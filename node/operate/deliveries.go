@@ -15,18 +15,18 @@ const (
 type deliveries struct {
 	now func() time.Time
 
-	mu    sync.Mutex // guards the fields below
-	seen  map[string]time.Time
-	order []string // oldest first
+	mu      sync.Mutex // guards the fields below
+	handled map[string]time.Time
+	order   []string // oldest first
 }
 
 // newDeliveries returns an empty deliveries.
 func newDeliveries(now func() time.Time) *deliveries {
-	return &deliveries{now: now, seen: map[string]time.Time{}}
+	return &deliveries{now: now, handled: map[string]time.Time{}}
 }
 
-// has reports whether an event was handled before.
-func (d *deliveries) has(req WebhookRequest) bool {
+// wasHandled reports whether an event was handled before.
+func (d *deliveries) wasHandled(req WebhookRequest) bool {
 	// An event without an id counts as new. Its jobs are queued once more, which does no harm.
 	if req.Delivery == "" {
 		return false
@@ -34,12 +34,12 @@ func (d *deliveries) has(req WebhookRequest) bool {
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	at, known := d.seen[d.key(req)]
+	at, known := d.handled[d.key(req)]
 	return known && d.now().Sub(at) < deliveryLife
 }
 
-// add records a handled event.
-func (d *deliveries) add(req WebhookRequest) {
+// recordHandled records a handled event.
+func (d *deliveries) recordHandled(req WebhookRequest) {
 	if req.Delivery == "" {
 		return
 	}
@@ -48,14 +48,14 @@ func (d *deliveries) add(req WebhookRequest) {
 	defer d.mu.Unlock()
 	key := d.key(req)
 	// A repeated id keeps its place, so that order holds each id once.
-	if _, known := d.seen[key]; !known {
+	if _, known := d.handled[key]; !known {
 		d.order = append(d.order, key)
 	}
-	d.seen[key] = d.now()
+	d.handled[key] = d.now()
 
 	// Drop the oldest: repeats come within minutes.
 	for len(d.order) > maxDeliveries {
-		delete(d.seen, d.order[0])
+		delete(d.handled, d.order[0])
 		d.order = d.order[1:]
 	}
 }

@@ -74,8 +74,8 @@ func (d *Drainer) Drain(ctx context.Context, _ account.Owner, node string) (*Dra
 
 	// With fewer nodes than copies the drain goes on, with a warning.
 	if len(others) < d.replicas {
-		left := catalog.Counted(len(others), "node is", "nodes are")
-		out.Warning = fmt.Sprintf("%d copies of everything are wanted, and only %s left to hold them: add a node, or take one back with `shoal undrain`", d.replicas, left)
+		othersText := catalog.Counted(len(others), "node is", "nodes are")
+		out.Warning = fmt.Sprintf("%d copies of everything are wanted, and only %s left to hold them: add a node, or take one back with `shoal undrain`", d.replicas, othersText)
 	}
 	return out, nil
 }
@@ -192,7 +192,7 @@ func (d *Drainer) Remove(ctx context.Context, by account.Owner, node string, acc
 		return nil, err
 	}
 
-	// One copy elsewhere is enough to make the others.
+	// From one copy elsewhere the other copies can be made.
 	only := d.reposWithFewCopies(seen.View, m.ID, 1, d.cluster.Alive)
 
 	out := &RemoveResponse{Node: m.ID}
@@ -205,11 +205,11 @@ func (d *Drainer) Remove(ctx context.Context, by account.Owner, node string, acc
 
 	if len(only) > 0 && !acceptLoss {
 		// The message lists names, because whoever accepts the loss must know it.
-		what := "something"
+		lossText := "something"
 		if len(out.Lost) > 0 {
-			what = fmt.Sprintf("%d of the repositories (%s)", len(out.Lost), FirstFew(out.Lost))
+			lossText = fmt.Sprintf("%d of the repositories (%s)", len(out.Lost), FirstFew(out.Lost))
 		}
-		return out, call.Fail(call.ErrHeld, "node %s has the last copy of %s: drain it, or accept the loss", d.called(m.ID), what)
+		return out, call.Fail(call.ErrHeld, "node %s has the last copy of %s: drain it, or accept the loss", d.called(m.ID), lossText)
 	}
 
 	if err := d.cluster.Remove(ctx, m.ID); err != nil {

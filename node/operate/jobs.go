@@ -163,9 +163,9 @@ func (req *JobsRequest) check() error {
 
 // jobView is what a viewer may see of jobs.
 type jobView struct {
-	view  *catalog.View
-	owner bool
-	seen  func(catalog.RepoID) bool
+	view   *catalog.View
+	owner  bool
+	canSee func(catalog.RepoID) bool
 }
 
 // viewJobs returns what a viewer may see of jobs in the latest view.
@@ -174,7 +174,7 @@ func (q *Queue) viewJobs(v catalog.Viewer) (*jobView, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &jobView{view: seen.View, owner: v.Role == catalog.RoleOwner, seen: seen.Set.Contains}, nil
+	return &jobView{view: seen.View, owner: v.Role == catalog.RoleOwner, canSee: seen.Set.Contains}, nil
 }
 
 // listJobs returns the visible jobs in a state that match the request, sorted for readers.
@@ -234,7 +234,7 @@ func (s *jobView) jobInfo(j *catalog.Job, state string) (JobInfo, bool) {
 			return out, false
 		}
 		left := s.owner && repo.Orphaned() && !s.view.Enforces()
-		if !s.seen(repo.ID) && !left {
+		if !s.canSee(repo.ID) && !left {
 			return out, false
 		}
 		out.Subject = repo.Name
@@ -250,7 +250,6 @@ func (s *jobView) jobInfo(j *catalog.Job, state string) (JobInfo, bool) {
 // addProgress adds the progress of running jobs.
 func addProgress(jobs []JobInfo, view *catalog.View, progress map[uint64]job.Progress) {
 	for i := range jobs {
-		// Only running jobs have progress.
 		key, ok := jobKeyOf(jobs[i].ID)
 		if !ok || jobs[i].State != "running" {
 			continue
@@ -271,7 +270,7 @@ func jobID(k catalog.JobKey) string { return k.Kind.String() + ":" + plainSubjec
 // host's id of the person.
 func plainSubject(subject string) string { return strings.ReplaceAll(subject, "\x00", " ") }
 
-// jobKeyOf parses the result of jobID.
+// jobKeyOf parses the result of jobID; false for any other text.
 func jobKeyOf(id string) (catalog.JobKey, bool) {
 	name, subject, ok := strings.Cut(id, ":")
 	for _, k := range catalog.JobKinds() {
@@ -293,18 +292,17 @@ func (q *Queue) Job(ctx context.Context, v catalog.Viewer, id string) (*JobInfo,
 		return nil, err
 	}
 
-	// A hidden job is not found.
 	info, err := see.findJob(id)
 	if err != nil {
 		return nil, err
 	}
 
 	// Ask other nodes only for a visible job.
-	one := []JobInfo{*info}
+	single := []JobInfo{*info}
 	if info.State == "running" {
-		addProgress(one, see.view, q.Progress(ctx, see.view))
+		addProgress(single, see.view, q.Progress(ctx, see.view))
 	}
-	return &one[0], nil
+	return &single[0], nil
 }
 
 // findJob returns a job by its id. A job that the viewer may not see is not found.
@@ -323,7 +321,7 @@ func (s *jobView) findJob(id string) (*JobInfo, error) {
 
 // RetryJob queues a job again, before others. It returns the job's state before.
 func (q *Queue) RetryJob(ctx context.Context, by account.Owner, id string) (*JobInfo, error) {
-	return q.onJob(ctx, by, id, func(k catalog.JobKey) catalog.Command {
+	return q.proposeForJob(ctx, by, id, func(k catalog.JobKey) catalog.Command {
 		return &catalog.EnqueueJob{Kind: k.Kind, Subject: k.Subject, Urgent: true}
 	})
 }
@@ -331,13 +329,13 @@ func (q *Queue) RetryJob(ctx context.Context, by account.Owner, id string) (*Job
 // CancelJob ends a waiting or running job. The job returns after its interval, or when it is asked
 // for. CancelJob returns the job's state before.
 func (q *Queue) CancelJob(ctx context.Context, by account.Owner, id string) (*JobInfo, error) {
-	return q.onJob(ctx, by, id, func(k catalog.JobKey) catalog.Command {
+	return q.proposeForJob(ctx, by, id, func(k catalog.JobKey) catalog.Command {
 		return &catalog.CancelJob{Kind: k.Kind, Subject: k.Subject, Reason: "cancelled by " + by.Name()}
 	})
 }
 
-// onJob proposes a command about a job, and returns the job's state before.
-func (q *Queue) onJob(ctx context.Context, by account.Owner, id string, cmd func(catalog.JobKey) catalog.Command) (*JobInfo, error) {
+// proposeForJob proposes a command about a job, and returns the job's state before.
+func (q *Queue) proposeForJob(ctx context.Context, by account.Owner, id string, cmd func(catalog.JobKey) catalog.Command) (*JobInfo, error) {
 	see, err := q.viewJobs(by.Viewer())
 	if err != nil {
 		return nil, err
@@ -351,8 +349,8 @@ func (q *Queue) onJob(ctx context.Context, by account.Owner, id string, cmd func
 	// A conflict means that the job's state does not allow it, such as cancelling a job that has
 	// ended.
 	if _, err := q.cluster.Propose(ctx, cmd(key)); err != nil {
-		if no, ok := catalog.Refused(err); ok && no.Code == catalog.Conflict {
-			return nil, call.Fail(call.ErrUnable, "Job %s: %s.", id, no.Reason)
+		if refused, ok := catalog.Refused(err); ok && refused.Code == catalog.Conflict {
+			return nil, call.Fail(call.ErrUnable, "Job %s: %s.", id, refused.Reason)
 		}
 		return nil, call.WriteError(err)
 	}

@@ -114,7 +114,7 @@ func New(d Deps) *Operations {
 	syncsCall.Serve(d.Cluster, syncer.serveSyncs)
 
 	archive := &Archive{cluster: d.Cluster, write: d.Snapshot, chats: d.Chats, audited: d.Audited, now: d.Now, file: d.Backup, log: d.Log}
-	archive.recall()
+	archive.readBackupTime()
 	return &Operations{
 		Drainer: &Drainer{cluster: d.Cluster, gate: d.Gate, replicas: d.Replicas},
 		Queue:   queue,

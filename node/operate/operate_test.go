@@ -90,7 +90,7 @@ func TestWebhookDelivery_isRecognizedIfRepeatedWithinAnHour(t *testing.T) {
 		return WebhookRequest{Connection: connection, Delivery: id}
 	}
 
-	d.add(event("work", "1"))
+	d.recordHandled(event("work", "1"))
 	for _, tt := range []struct {
 		req  WebhookRequest
 		want bool
@@ -100,21 +100,21 @@ func TestWebhookDelivery_isRecognizedIfRepeatedWithinAnHour(t *testing.T) {
 		{event("other", "1"), false},
 		{event("work", ""), false}, // events without an id never repeat
 	} {
-		if got := d.has(tt.req); got != tt.want {
+		if got := d.wasHandled(tt.req); got != tt.want {
 			t.Errorf("%+v: %v, want %v", tt.req, got, tt.want)
 		}
 	}
 
 	now = now.Add(deliveryLife)
-	if d.has(event("work", "1")) {
+	if d.wasHandled(event("work", "1")) {
 		t.Error("remembered for longer than its life")
 	}
 
 	for i := range maxDeliveries + 1 {
-		d.add(event("many", fmt.Sprint(i)))
+		d.recordHandled(event("many", fmt.Sprint(i)))
 	}
-	if d.has(event("many", "0")) || !d.has(event("many", "1")) || len(d.seen) != maxDeliveries {
-		t.Errorf("%d events are remembered, want the last %d", len(d.seen), maxDeliveries)
+	if d.wasHandled(event("many", "0")) || !d.wasHandled(event("many", "1")) || len(d.handled) != maxDeliveries {
+		t.Errorf("%d events are remembered, want the last %d", len(d.handled), maxDeliveries)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestPushEvent_concernsTheRepositoriesThatItNames(t *testing.T) {
 		{"work", host.Event{URLs: []string{"https://git.example.com/org/other"}}, false},
 		{"other", host.Event{Paths: []string{"org/app"}}, false},
 	} {
-		if got := concerns(&WebhookRequest{Connection: tt.connection, Event: tt.event}, repo); got != tt.want {
+		if got := concernsRepo(&WebhookRequest{Connection: tt.connection, Event: tt.event}, repo); got != tt.want {
 			t.Errorf("%s, %+v: %v, want %v", tt.connection, tt.event, got, tt.want)
 		}
 	}

@@ -308,7 +308,7 @@ func (d *fixture) ask(t *testing.T, line string) string {
 }
 
 // Each case is a list of commands, with the outcome of each.
-func TestOperatorCommands_haveTheExpectedOutcome(t *testing.T) {
+func TestOperatorCommands_returnTheOutcomesOfTheirTable(t *testing.T) {
 	t.Parallel()
 	for name, story := range map[string][][2]string{
 		"a drain begins, is watched, and is taken back": {

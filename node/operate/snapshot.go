@@ -35,8 +35,9 @@ func (a *Archive) Saved() time.Time {
 	return time.Time{}
 }
 
-// recall reads when the newest back-up was written. One that cannot be read counts as none.
-func (a *Archive) recall() {
+// readBackupTime sets a.saved to the time when the newest back-up was written, as its file says. It
+// leaves a.saved unchanged if the file cannot be read.
+func (a *Archive) readBackupTime() {
 	text, err := os.ReadFile(a.file)
 	if err != nil {
 		return
@@ -49,7 +50,7 @@ func (a *Archive) recall() {
 // Snapshot writes the catalog as a file for `shoal snapshot restore`. The file contains the hashes
 // of keys and the sealed secrets.
 func (a *Archive) Snapshot(ctx context.Context, by account.Owner, w io.Writer) error {
-	a.note(ctx, by, "catalog")
+	a.recordEvent(ctx, by, "catalog")
 	if err := a.write(ctx, w); err != nil {
 		return fmt.Errorf("snapshot of the catalog: %w", err)
 	}
@@ -62,13 +63,13 @@ func (a *Archive) Snapshot(ctx context.Context, by account.Owner, w io.Writer) e
 
 // SnapshotChats writes all conversations, sealed, as a file for `shoal snapshot restore --chats`.
 func (a *Archive) SnapshotChats(ctx context.Context, by account.Owner, w io.Writer) error {
-	a.note(ctx, by, "chats")
+	a.recordEvent(ctx, by, "chats")
 	return a.chats(ctx, w)
 }
 
-// note records an event, if events are kept. Snapshots must also work without a leader, so a
+// recordEvent records an event, if events are kept. Snapshots must also work without a leader, so a
 // failure is only logged.
-func (a *Archive) note(ctx context.Context, by account.Owner, what string) {
+func (a *Archive) recordEvent(ctx context.Context, by account.Owner, what string) {
 	// Without an audit, events are not kept.
 	if !a.audited() {
 		return

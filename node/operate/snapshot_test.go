@@ -22,7 +22,7 @@ func TestBackupAge_countsFromTheLastSuccess(t *testing.T) {
 		now:     func() time.Time { return now },
 		file:    filepath.Join(t.TempDir(), "last-backup"),
 	}
-	if a.recall(); !a.Saved().IsZero() {
+	if a.readBackupTime(); !a.Saved().IsZero() {
 		t.Errorf("before any back-up: %v", a.Saved())
 	}
 	if err := a.Snapshot(t.Context(), account.Owner{}, io.Discard); err != nil || a.Saved().Unix() != 100 {
@@ -33,7 +33,7 @@ func TestBackupAge_countsFromTheLastSuccess(t *testing.T) {
 		t.Errorf("after a failure: %d, %v", a.Saved().Unix(), err)
 	}
 	later := &Archive{file: a.file}
-	if later.recall(); !later.Saved().Equal(a.Saved()) {
+	if later.readBackupTime(); !later.Saved().Equal(a.Saved()) {
 		t.Errorf("after a restart: %v", later.Saved())
 	}
 }

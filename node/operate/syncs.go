@@ -37,8 +37,8 @@ type Listing struct {
 	Error   string    `json:"error,omitzero"`
 }
 
-// listings converts attempts for the API.
-func listings(all []SyncRun) (out []Listing) {
+// toListings converts attempts for the API.
+func toListings(all []SyncRun) (out []Listing) {
 	for _, s := range all {
 		x := Listing{s.Began, s.Ended.Sub(s.Began).Milliseconds(), "failed", nil, s.Error}
 		if s.Error == "" {
@@ -75,9 +75,9 @@ func newSyncLog() *syncLog {
 	return &syncLog{running: map[string]catalog.Job{}, ended: map[string][]SyncRun{}}
 }
 
-// look records the attempts that ended since the last look. If several of one connection ended, it
+// recordEndedRuns records the attempts that ended since the last look. If several of one connection ended, it
 // records the last.
-func (l *syncLog) look(view *catalog.View) {
+func (l *syncLog) recordEndedRuns(view *catalog.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -89,10 +89,9 @@ func (l *syncLog) look(view *catalog.View) {
 			continue
 		}
 
-		l.lookAt(c, j)
+		l.recordEndedRunOf(c, j)
 	}
 
-	// Forget removed connections.
 	for name := range l.ended {
 		if !known[name] {
 			delete(l.ended, name)
@@ -101,8 +100,8 @@ func (l *syncLog) look(view *catalog.View) {
 	}
 }
 
-// lookAt looks at the job of a connection. Callers hold the lock.
-func (l *syncLog) lookAt(c *catalog.Connection, j *catalog.Job) {
+// recordEndedRunOf looks at the job of a connection. Callers hold the lock.
+func (l *syncLog) recordEndedRunOf(c *catalog.Connection, j *catalog.Job) {
 	was := l.running[c.Name]
 	delete(l.running, c.Name)
 
@@ -111,22 +110,22 @@ func (l *syncLog) lookAt(c *catalog.Connection, j *catalog.Job) {
 		// The previous run ended between two looks. The job has everything about it except its
 		// beginning.
 		if was.Fence != j.Fence && j.FinishedAt.After(was.GrantedAt) {
-			l.note(c, &was, j)
+			l.addRun(c, &was, j)
 		}
 		l.running[c.Name] = *j
 
 	case catalog.JobWaiting:
 		// A run that was given back has no end.
 		if j.FinishedAt.After(j.GrantedAt) {
-			l.note(c, j, j)
+			l.addRun(c, j, j)
 		}
 	default:
-		l.note(c, j, j)
+		l.addRun(c, j, j)
 	}
 }
 
-// note records an attempt. The argument end is the job after the attempt. Callers hold the lock.
-func (l *syncLog) note(c *catalog.Connection, attempt, end *catalog.Job) {
+// addRun records an attempt. The argument end is the job after the attempt. Callers hold the lock.
+func (l *syncLog) addRun(c *catalog.Connection, attempt, end *catalog.Job) {
 	// Fence 0 means no attempt. Record each attempt once.
 	list := l.ended[c.Name]
 	if attempt.Fence == 0 || len(list) > 0 && list[len(list)-1].Fence >= attempt.Fence {
@@ -153,7 +152,7 @@ func (l *syncLog) runsOf(connection string) []SyncRun {
 // NoteSyncs looks at the catalog repeatedly until ctx ends.
 func (s *Syncer) NoteSyncs(ctx context.Context) error {
 	for clock.Wait(ctx, syncsInterval) {
-		s.syncs.look(s.cluster.View())
+		s.syncs.recordEndedRuns(s.cluster.View())
 	}
 	return nil
 }
@@ -168,19 +167,19 @@ func (s *Syncer) Connection(ctx context.Context, _ account.Owner, name string) (
 	}
 
 	// Look first, so that the listings match the view.
-	s.syncs.look(view)
+	s.syncs.recordEndedRuns(view)
 	all := s.syncs.runsOf(name)
 
 	ctx, cancel := context.WithTimeout(ctx, syncsTimeout)
 	defer cancel()
-	for _, told := range syncsCall.AskAll(ctx, s.cluster, s.others(view), &ConnectionRequest{Name: name}) {
+	for _, told := range syncsCall.AskAll(ctx, s.cluster, s.otherMembers(view), &ConnectionRequest{Name: name}) {
 		all = append(all, *told...)
 	}
-	return &ConnectionResponse{ConnectionStatus: s.StateOf(view, c), Syncs: listings(joinedSyncs(all))}, nil
+	return &ConnectionResponse{ConnectionStatus: s.StateOf(view, c), Syncs: toListings(joinedSyncs(all))}, nil
 }
 
-// others returns the other reachable members.
-func (s *Syncer) others(view *catalog.View) (ids []string) {
+// otherMembers returns the other reachable members.
+func (s *Syncer) otherMembers(view *catalog.View) (ids []string) {
 	for m := range view.Members() {
 		if m.State != catalog.MemberRemoved && m.ID != s.cluster.Self() && s.cluster.Alive(m.ID) {
 			ids = append(ids, m.ID)

@@ -38,7 +38,7 @@ func TestSyncLog_recordsEachAttemptOnce(t *testing.T) {
 	}
 	look := func(want ...string) {
 		t.Helper()
-		l.look(w.View())
+		l.recordEndedRuns(w.View())
 		if got := outcomes(joinedSyncs(l.runsOf("a"))); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -57,7 +57,7 @@ func TestSyncLog_recordsEachAttemptOnce(t *testing.T) {
 	// The next attempt begins before a look.
 	w.Pass(time.Minute)
 	fence = begin()
-	l.look(w.View())
+	l.recordEndedRuns(w.View())
 	w.Pass(time.Second)
 	end(fence, "")
 	second := `22:14:23 1s 0 ""`
@@ -70,7 +70,7 @@ func TestSyncLog_recordsEachAttemptOnce(t *testing.T) {
 
 	for i := range maxSyncs + 2 {
 		end(begin(), fmt.Sprint(i))
-		l.look(w.View())
+		l.recordEndedRuns(w.View())
 	}
 	if got := joinedSyncs(append(l.runsOf("a"), l.runsOf("a")...)); len(got) != maxSyncs || got[0].Error != fmt.Sprint(maxSyncs+1) {
 		t.Errorf("%d are told: %q", len(got), outcomes(got))
@@ -81,7 +81,7 @@ func TestSyncLog_recordsEachAttemptOnce(t *testing.T) {
 }
 
 // A connection is returned with its listings from the nodes that answer.
-func TestConnection_isReturnedWithItsListings(t *testing.T) {
+func TestConnection_isReturnedWithItsLastListings(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	got, err := d.ops.Connection(t.Context(), account.Operator(), "work")

@@ -165,7 +165,7 @@ func (h *Hooks) Webhook(ctx context.Context, by account.Owner, req WebhookReques
 	none := &WebhookResponse{Repos: []string{}}
 	e := &req.Event
 	// A repeated event, or one of another kind, queues nothing.
-	if !e.Pushed && !e.Changed && !e.Members || h.seen.has(req) {
+	if !e.Pushed && !e.Changed && !e.Members || h.seen.wasHandled(req) {
 		return none, nil
 	}
 
@@ -173,7 +173,7 @@ func (h *Hooks) Webhook(ctx context.Context, by account.Owner, req WebhookReques
 		return nil, err
 	}
 	if !e.Pushed && !e.Changed {
-		h.seen.add(req)
+		h.seen.recordHandled(req)
 		return none, nil
 	}
 
@@ -183,7 +183,7 @@ func (h *Hooks) Webhook(ctx context.Context, by account.Owner, req WebhookReques
 	}
 
 	// Record the event only now: if queuing fails, the host may send it again.
-	h.seen.add(req)
+	h.seen.recordHandled(req)
 	return out, nil
 }
 
@@ -200,7 +200,7 @@ func (h *Hooks) enqueuePushed(ctx context.Context, view *catalog.View, by accoun
 	var wanting []*catalog.Repo
 	for repo := range view.ReposByName() {
 		// Other changes may have created or renamed a repository, which the listing finds.
-		if !req.Event.Pushed || !concerns(req, repo) {
+		if !req.Event.Pushed || !concernsRepo(req, repo) {
 			continue
 		}
 
@@ -240,7 +240,7 @@ func (h *Hooks) enqueueReaders(ctx context.Context, view *catalog.View, req *Web
 	// Only repositories whose hosts are asked for permissions.
 	for it := view.Asked().Iterator(); it.HasNext(); {
 		repo := view.Repo(it.Next())
-		concerned := concerns(req, repo) && (named || ownedBy(repo, req.Event.Owner))
+		concerned := concernsRepo(req, repo) && (named || ownedBy(repo, req.Event.Owner))
 		if concerned && job.AudienceOf(view, repo) != nil {
 			cmds = append(cmds, &catalog.EnqueueJob{Kind: catalog.JobRepoSync, Subject: catalog.RepoSubject(repo.ID), Urgent: named})
 		}
@@ -272,9 +272,9 @@ func (h *Hooks) Hook(connection string) host.Hook {
 	return host.HookOf(h.cluster.View().File().Connection(connection))
 }
 
-// concerns reports whether an event concerns a repository of its connection. An event that names none
+// concernsRepo reports whether an event concerns a repository of its connection. An event that names none
 // concerns all.
-func concerns(req *WebhookRequest, repo *catalog.Repo) bool {
+func concernsRepo(req *WebhookRequest, repo *catalog.Repo) bool {
 	// Two connections may list one repository. The secret of one is valid only for its own.
 	if !slices.ContainsFunc(repo.Connections, func(c catalog.RepoConnection) bool { return c.Name == req.Connection }) {
 		return false

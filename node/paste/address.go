@@ -39,13 +39,13 @@ type Address struct {
 // sentence.
 var addressText = regexp.MustCompile(`(?:https?://|git@|ssh://)[^\s"'<>()\[\]{}` + "`" + `]+`)
 
-// addresses finds addresses of pages. An address with a line number at the end is a frame of a
+// findAddresses finds addresses of pages. An address with a line number at the end is a frame of a
 // browser.
-func (r *reader) addresses() []Address {
+func (r *reader) findAddresses() []Address {
 	var out []Address
 	for _, m := range addressText.FindAllStringIndex(r.text, maxOthers) {
 		text := strings.TrimRight(r.text[m[0]:m[1]], ".,;:!?")
-		if a, ok := AddressOf(text); ok && !lineBehind.MatchString(beforeFragment(text)) && r.claim(m[0], m[0]+len(text)) {
+		if a, ok := AddressOf(text); ok && !lineBehind.MatchString(beforeFragment(text)) && r.claimRange(m[0], m[0]+len(text)) {
 			out = append(out, a)
 		}
 	}
@@ -56,8 +56,8 @@ func (r *reader) addresses() []Address {
 // version.
 var module = regexp.MustCompile(`^(?:import |go get |require )?["'` + "`" + `]?((?:[a-z0-9-]+\.)+[a-z]{2,}(?:/[\w.~-]+){2,})(?:@[\w.+-]+)?["'` + "`" + `]?;?$`)
 
-// modules returns the whole text as an address if it is an import path.
-func (r *reader) modules() []Address {
+// moduleAddress returns the whole text as an address if it is an import path.
+func (r *reader) moduleAddress() []Address {
 	m := module.FindStringSubmatch(strings.TrimSpace(r.text))
 	if m == nil {
 		return nil
@@ -90,12 +90,12 @@ func AddressOf(text string) (Address, bool) {
 	if u.Fragment != "" {
 		a.Here += "#" + u.EscapedFragment()
 	}
-	a.lines(u)
+	a.readLines(u)
 
 	p := strings.Trim(path.Clean("/"+u.Path), "/")
 	for _, shape := range shapes {
 		if m := shape.expr.FindStringSubmatch(p); m != nil && (shape.host == "" || shape.host == a.Host) {
-			shape.read(&a, m, u.Query())
+			shape.setFields(&a, m, u.Query())
 			a.Repo = strings.TrimSuffix(a.Repo, ".git")
 			return a, a.Repo != a.Host
 		}
@@ -105,9 +105,9 @@ func AddressOf(text string) (Address, bool) {
 
 // shape is a form of address of one kind of host. To add one, add a row to shapes.
 type shape struct {
-	expr *regexp.Regexp // matches the path without slashes at its ends
-	host string         // "" for any
-	read func(a *Address, m []string, q url.Values)
+	expr      *regexp.Regexp // matches the path without slashes at its ends
+	host      string         // "" for any
+	setFields func(a *Address, m []string, q url.Values)
 }
 
 var shapes = []shape{
@@ -215,8 +215,8 @@ func join(parts ...string) string {
 // fragment matches lines as hosts write them: L10-L20, L10C1-L20C2, lines-10:20, 10-20.
 var fragment = regexp.MustCompile(`^(?:L|l|n|lines-)?([0-9]{1,7})(?:C[0-9]+)?(?:[-:,]L?([0-9]{1,7})(?:C[0-9]+)?)?$`)
 
-// lines reads the lines from the fragment of an address, or from its query as Azure writes them.
-func (a *Address) lines(u *url.URL) {
+// readLines reads the lines from the fragment of an address, or from its query as Azure writes them.
+func (a *Address) readLines(u *url.URL) {
 	first, last := u.Query().Get("line"), u.Query().Get("lineEnd")
 	if m := fragment.FindStringSubmatch(u.Fragment); m != nil {
 		first, last = m[1], m[2]

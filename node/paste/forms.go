@@ -29,7 +29,7 @@ var formOrder = []string{
 	"PHP frame", "PHP", "Ruby", "Perl", "Erlang", "git header", "fragment", "parentheses", "said", "line before", "lines", "compiler",
 }
 
-// forms has the forms by name.
+// forms has the forms in which texts name a place, by the name of the form.
 var forms = map[string]*form{
 	//   File "/usr/lib/python3.11/site-packages/flask/app.py", line 1498, in __call__
 	"Python": {expr: re(`File "(?P<path>[^"\n]+)", line ` + lineAt + `(?:, in (?P<name>[\pL\pN_.<>]+))?`), frame: true},
@@ -123,8 +123,8 @@ const mostBare = 3
 func (r *reader) barePaths() []Place {
 	var out []Place
 	for _, m := range barePath.FindAllStringSubmatchIndex(r.text, mostBare+1) {
-		p := (&form{expr: barePath}).place(r.text, m)
-		if p.Path != "" && !strings.Contains(r.text[m[2]:m[3]], "...") && r.claim(m[2], m[3]) {
+		p := (&form{expr: barePath}).readPlace(r.text, m)
+		if p.Path != "" && !strings.Contains(r.text[m[2]:m[3]], "...") && r.claimRange(m[2], m[3]) {
 			p.Form, p.at = "path", m[2]
 			out = append(out, p)
 		}
@@ -141,12 +141,12 @@ var glob = re(`(?:^|\s)([\pL\pN_.@{},/*?\[\]-]*(?:\*\*/|/\*|\*\.)[\pL\pN_.@{},/*
 // notGlob matches expressions and comments of code that look like a glob.
 var notGlob = re(`^(?:/\*.*|\.\*.*|\*/|.*\*/)$`)
 
-// globs finds patterns of paths.
-func (r *reader) globs() []string {
+// findGlobs finds patterns of paths.
+func (r *reader) findGlobs() []string {
 	var out []string
 	for _, m := range glob.FindAllStringSubmatchIndex(r.text, maxOthers) {
 		text := r.text[m[2]:m[3]]
-		if !notGlob.MatchString(text) && r.claim(m[2], m[3]) {
+		if !notGlob.MatchString(text) && r.claimRange(m[2], m[3]) {
 			out = append(out, text)
 		}
 	}
@@ -163,14 +163,14 @@ var (
 	onlyHash = re(`^\s*(?:(?:commit|Commit|sha|rev|revision|fixes|in|@|from|reverts)[ :]*)?[0-9a-fA-F]{7,64}\s*$`)
 )
 
-// commits finds hashes. In longer text a hash must have both digits and letters, because numbers
+// findCommits finds hashes. In longer text a hash must have both digits and letters, because numbers
 // and words are more common.
-func (r *reader) commits() []string {
+func (r *reader) findCommits() []string {
 	var out []string
 	for _, m := range hash.FindAllStringIndex(r.text, maxOthers) {
 		text := r.text[m[0]:m[1]]
 		mixed := strings.ContainsAny(text, "0123456789") && strings.ContainsAny(strings.ToLower(text), "abcdef")
-		if (mixed || onlyHash.MatchString(r.text)) && r.claim(m[0], m[1]) {
+		if (mixed || onlyHash.MatchString(r.text)) && r.claimRange(m[0], m[1]) {
 			out = append(out, strings.ToLower(text))
 		}
 	}

@@ -89,8 +89,8 @@ func Literal(text string) []Pattern {
 
 	// The program itself wrote the text between two values.
 	runs := strings.Split(withHoles(text), hole)
-	slices.SortStableFunc(runs, func(a, b string) int { return cmp.Compare(letters(b), letters(a)) })
-	if len(runs) > 1 && 3*letters(runs[0]) > letters(strings.Join(runs, "")) {
+	slices.SortStableFunc(runs, func(a, b string) int { return cmp.Compare(countLetters(b), countLetters(a)) })
+	if len(runs) > 1 && 3*countLetters(runs[0]) > countLetters(strings.Join(runs, "")) {
 		c.add(messagePrefix.ReplaceAllString(strings.TrimLeft(runs[0], " #*"), ""))
 	}
 
@@ -102,20 +102,20 @@ func Literal(text string) []Pattern {
 		c.addAll(parts)
 	}
 	parts = border.Split(withHoles(text), -1)
-	slices.SortStableFunc(parts, func(a, b string) int { return cmp.Compare(letters(b), letters(a)) })
+	slices.SortStableFunc(parts, func(a, b string) int { return cmp.Compare(countLetters(b), countLetters(a)) })
 	c.add(parts[0])
-	c.withoutOne(parts[0])
+	c.addWithoutOneWord(parts[0])
 	for _, part := range parts[1:min(len(parts), 3)] {
 		c.add(part)
 	}
-	c.runs(withHoles(text))
-	return c.out[:min(len(c.out), mostPatterns)]
+	c.addRuns(withHoles(text))
+	return c.patterns[:min(len(c.patterns), mostPatterns)]
 }
 
 // withHoles replaces the values of a text by holes.
 func withHoles(text string) string { return variable.ReplaceAllString(text, hole) }
 
-func letters(text string) (n int) {
+func countLetters(text string) (n int) {
 	for _, r := range text {
 		if r > ' ' {
 			n++
@@ -126,7 +126,7 @@ func letters(text string) (n int) {
 
 // collector collects patterns without duplicates.
 type collector struct {
-	out []Pattern
+	patterns []Pattern
 }
 
 // add adds the pattern of a text with holes. It skips texts with few literal letters.
@@ -138,7 +138,7 @@ func (c *collector) addAll(texts []string) {
 	shown := ""
 	for _, text := range texts {
 		expr, words := exprOf(text)
-		if letters(strings.ReplaceAll(words, "…", "")) < leastLetters {
+		if countLetters(strings.ReplaceAll(words, "…", "")) < leastLetters {
 			continue
 		}
 		if shown == "" || len(words) > len(shown) {
@@ -150,8 +150,8 @@ func (c *collector) addAll(texts []string) {
 		return
 	}
 	p := Pattern{Expr: strings.Join(exprs, "|"), Text: shown}
-	if !slices.ContainsFunc(c.out, func(o Pattern) bool { return o.Expr == p.Expr }) {
-		c.out = append(c.out, p)
+	if !slices.ContainsFunc(c.patterns, func(o Pattern) bool { return o.Expr == p.Expr }) {
+		c.patterns = append(c.patterns, p)
 	}
 }
 
@@ -204,9 +204,9 @@ func withoutPrefixes(lines []string) []string {
 	return out
 }
 
-// withoutOne adds a pattern for lines that have all words of a text but one. That one may be a
+// addWithoutOneWord adds a pattern for lines that have all words of a text but one. That one may be a
 // value that looks like a word.
-func (c *collector) withoutOne(text string) {
+func (c *collector) addWithoutOneWord(text string) {
 	words := strings.Fields(text)
 	if len(words) < 4 || len(words) > mostWords {
 		return
@@ -218,8 +218,8 @@ func (c *collector) withoutOne(text string) {
 	c.addAll(texts)
 }
 
-// runs adds patterns for consecutive words: half of the text, then a third.
-func (c *collector) runs(text string) {
+// addRuns adds patterns for consecutive words: half of the text, then a third.
+func (c *collector) addRuns(text string) {
 	words := strings.Fields(strings.ReplaceAll(text, hole, " "+hole+" "))
 	words = words[:min(len(words), mostWords)]
 	for len(words) > 0 && !word.MatchString(words[len(words)-1]) {

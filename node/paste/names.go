@@ -24,20 +24,20 @@ var qualified = regexp.MustCompile(`^(?:new |func |await |&|\*)?` +
 // :func:`+"`~a.b`"+`, <see cref="M:A.B"/>.
 var wrapped = regexp.MustCompile("^(?:\\{@\\w+ ([^{}]+)\\}|:(?:\\w+:)+`~?([^`]+)`|`{1,2}([^`]+)`{1,2}|<see(?:also)? cref=\"(?:[A-Z]:)?([^\"]+)\" ?/>|@see ([^\\s]+))[.,;]?$")
 
-// unwrapped returns the name within such signs, or the text.
-func unwrapped(text string) string {
+// unwrapName returns the name within the signs that wrapped matches, or else the whole text.
+func unwrapName(text string) string {
 	if m := wrapped.FindStringSubmatch(text); m != nil {
 		return strings.TrimSpace(strings.Join(m[1:], ""))
 	}
 	return text
 }
 
-// names returns the name if the whole text is one, else the names of frames. A text such as
+// findNames returns the name if the whole text is one, else the names of frames. A text such as
 // dict.c can be a name and a path.
-func (r *reader) names() []Name {
-	m := qualified.FindStringSubmatch(unwrapped(strings.TrimSpace(r.text)))
+func (r *reader) findNames() []Name {
+	m := qualified.FindStringSubmatch(unwrapName(strings.TrimSpace(r.text)))
 	if m == nil {
-		return r.frames()
+		return r.frameNames()
 	}
 	if n := NameOf(m[1]); n.Name != "" {
 		return []Name{n}
@@ -73,8 +73,8 @@ var saidForms = []*regexp.Regexp{
 	re(`'(?P<program>[\w.]+)' (?:object )?has no attribute '(?P<name>\w+)'`),
 }
 
-// frames returns the names of frames without a file, or else the names of messages.
-func (r *reader) frames() []Name {
+// frameNames returns the names of frames without a file, or else the names of messages.
+func (r *reader) frameNames() []Name {
 	if names := r.namesOf(frameForms); names != nil {
 		for i := range names {
 			names[i].Frame = true
@@ -93,7 +93,7 @@ func (r *reader) namesOf(forms []*regexp.Regexp) []Name {
 	var all []found
 	for _, form := range forms {
 		for _, m := range form.FindAllStringSubmatchIndex(r.text, mostFrames) {
-			if !r.claim(m[0], m[1]) {
+			if !r.claimRange(m[0], m[1]) {
 				continue
 			}
 			group := func(name string) string {

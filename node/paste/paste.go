@@ -63,11 +63,11 @@ func Read(text string) *Meaning {
 	m := &Meaning{}
 
 	// Addresses come first, because their parts look like paths, commits and names.
-	m.Addresses = append(r.addresses(), r.modules()...)
-	m.Places = r.places()
-	m.Globs = r.globs()
-	m.Names = r.names()
-	m.Commits = r.commits()
+	m.Addresses = append(r.findAddresses(), r.moduleAddress()...)
+	m.Places = r.findPlaces()
+	m.Globs = r.findGlobs()
+	m.Names = r.findNames()
+	m.Commits = r.findCommits()
 	if number := change.FindStringSubmatch(r.text); number != nil {
 		m.Change = number[1]
 	}
@@ -85,8 +85,8 @@ type reader struct {
 	used []bool // by byte
 }
 
-// claim marks a range as parsed. It returns false if a form already claimed part of it.
-func (r *reader) claim(from, to int) bool {
+// claimRange marks a range as parsed. It returns false if a form already claimed part of it.
+func (r *reader) claimRange(from, to int) bool {
 	if slices.Contains(r.used[from:to], true) {
 		return false
 	}
@@ -96,15 +96,15 @@ func (r *reader) claim(from, to int) bool {
 	return true
 }
 
-// places returns the places of all forms.
-func (r *reader) places() []Place {
+// findPlaces returns the places of all forms.
+func (r *reader) findPlaces() []Place {
 	var out []Place
 	for _, name := range formOrder {
 		f := forms[name]
 		for _, m := range f.expr.FindAllStringSubmatchIndex(r.text, MaxPlaces) {
-			p := f.place(r.text, m)
+			p := f.readPlace(r.text, m)
 			p.Form, p.at = name, m[0]
-			if p.Path != "" && r.claim(m[0], m[1]) {
+			if p.Path != "" && r.claimRange(m[0], m[1]) {
 				out = append(out, p)
 			}
 		}
@@ -113,8 +113,8 @@ func (r *reader) places() []Place {
 	return out[:min(len(out), MaxPlaces)]
 }
 
-// place reads path, line and column from a match of the form's expression.
-func (f *form) place(text string, match []int) Place {
+// readPlace reads path, line and column from a match of the form's expression.
+func (f *form) readPlace(text string, match []int) Place {
 	p := Place{}
 	for i, name := range f.expr.SubexpNames() {
 		if name == "" || match[2*i] < 0 {

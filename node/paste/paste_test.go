@@ -350,7 +350,7 @@ func TestMessagePattern_findsTheSourceOfAMessage(t *testing.T) {
 }
 
 // A text without words has no patterns, and every pattern is a valid expression.
-func TestMessagePattern_isValidAndBounded(t *testing.T) {
+func TestMessagePattern_compilesAndHasALimitedLength(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "  ", "12 34", `"x"`, "a b", "0xdeadbeef", "%s %d", "(((", "it's"} {
 		if got := Literal(text); len(got) > 0 {

@@ -45,11 +45,11 @@ func settingPatterns(text string) []Pattern {
 		quoted = append(quoted, "[\"'`]-{0,2}"+name+"[\"'`=]")
 		plain = append(plain, `\b`+name+`\b`)
 	}
-	shown := strings.Join(slices.Compact(names), " … ")
-	out := []Pattern{{Expr: strings.Join(quoted, "|"), Text: shown, Name: true}, {Expr: regexp.QuoteMeta(text), Text: text, Name: true}}
+	display := strings.Join(slices.Compact(names), " … ")
+	out := []Pattern{{Expr: strings.Join(quoted, "|"), Text: display, Name: true}, {Expr: regexp.QuoteMeta(text), Text: text, Name: true}}
 	// One word with a minus before it is more often a word that the answer must not have.
 	if len(names) > 1 || strings.HasPrefix(text, "-") || setting.MatchString(text) {
-		out = append(out, Pattern{Expr: strings.Join(plain, "|"), Text: shown, Name: true})
+		out = append(out, Pattern{Expr: strings.Join(plain, "|"), Text: display, Name: true})
 	}
 	return out
 }

@@ -3,10 +3,10 @@ package paths
 // longestDistance is the greatest length of names that are compared letter by letter, in bytes.
 const longestDistance = 200
 
-// Near returns the [Distance] if it is at most most, and otherwise any greater number.
-func Near(a, b string, most int) int {
-	if d := len(a) - len(b); d > most || -d > most || len(a) > longestDistance || len(b) > longestDistance {
-		return most + 1
+// Near returns the [Distance] if it is at most limit, and otherwise any greater number.
+func Near(a, b string, limit int) int {
+	if d := len(a) - len(b); d > limit || -d > limit || len(a) > longestDistance || len(b) > longestDistance {
+		return limit + 1
 	}
 	return Distance(a, b)
 }

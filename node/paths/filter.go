@@ -78,7 +78,7 @@ func (f *Filter) Keeps() (func(path string) bool, error) {
 
 // expressions returns the expressions that a path must all match, and those of which it must match
 // none.
-func (f *Filter) expressions() (must, not []string, err error) {
+func (f *Filter) expressions() (required, excluded []string, err error) {
 	included, exclude := Globs(f.Include...), Globs(f.Exclude...)
 	if len(included)+len(exclude) > maxGlobs {
 		return nil, nil, call.Fail(call.ErrInvalid, "at most %d globs can be given", maxGlobs)
@@ -87,14 +87,14 @@ func (f *Filter) expressions() (must, not []string, err error) {
 	// The directory may be a single file, so its own path matches too.
 	dir := cleanDir(f.Dir)
 	if dir != "" {
-		must = append(must, begin+nameExpr(dir)+belowOrEnd)
+		required = append(required, begin+nameExpr(dir)+belowOrEnd)
 	}
 
 	// "!x" among the globs to include is a glob to exclude.
 	var include []string
 	for _, glob := range included {
-		rest, not := inverse(glob)
-		if not {
+		rest, excluded := cutNegation(glob)
+		if excluded {
 			exclude = append(exclude, rest)
 			continue
 		}
@@ -109,7 +109,7 @@ func (f *Filter) expressions() (must, not []string, err error) {
 
 	// A path must match one of the globs to include and none of the others.
 	if include != nil {
-		must = append(must, strings.Join(include, "|"))
+		required = append(required, strings.Join(include, "|"))
 	}
 	for _, glob := range exclude {
 		expr, err := pathExpr(dir, glob, true)
@@ -117,26 +117,26 @@ func (f *Filter) expressions() (must, not []string, err error) {
 			return nil, nil, err
 		}
 
-		not = append(not, expr)
+		excluded = append(excluded, expr)
 	}
 
 	switch f.Tests {
 	case "":
 	case TestsExcluded:
-		not = append(not, shard.TestPaths())
+		excluded = append(excluded, shard.TestPaths())
 	case TestsOnly:
-		must = append(must, shard.TestPaths())
+		required = append(required, shard.TestPaths())
 	default:
 		return nil, nil, call.Fail(call.ErrInvalid, "tests must be %s or %s", TestsExcluded, TestsOnly)
 	}
 
 	// Each glob was short enough, but the index gets them in one expression.
-	for _, expr := range slices.Concat(must, not) {
+	for _, expr := range slices.Concat(required, excluded) {
 		if len(expr) > match.MaxPattern {
 			return nil, nil, tooLong("list of globs")
 		}
 	}
-	return must, not, nil
+	return required, excluded, nil
 }
 
 // A name may contain line breaks, so ^ and $ do not mark the ends of a path.
@@ -168,13 +168,13 @@ func nameExpr(written string) string {
 func pathExpr(dir, glob string, below bool) (string, error) {
 	glob = strings.TrimPrefix(glob, "./")
 	plain := strings.TrimSuffix(glob, "/")
-	from := strings.TrimPrefix(plain, "/")
-	expr, err := globExpr(Characters(from))
+	trimmed := strings.TrimPrefix(plain, "/")
+	expr, err := globExpr(Characters(trimmed))
 	switch {
-	case strings.ContainsAny(from, `[{(\`) && err == nil:
-		expr = "(?:" + expr + "|" + nameExpr(from) + ")"
-	case !strings.ContainsAny(from, "*?") && !strings.Contains(from, "!(") && len(from) <= maxName && (!IsGlob(from) || strings.HasPrefix(from, "!")):
-		expr = nameExpr(from) // a plain name
+	case strings.ContainsAny(trimmed, `[{(\`) && err == nil:
+		expr = "(?:" + expr + "|" + nameExpr(trimmed) + ")"
+	case !strings.ContainsAny(trimmed, "*?") && !strings.Contains(trimmed, "!(") && len(trimmed) <= maxName && (!IsGlob(trimmed) || strings.HasPrefix(trimmed, "!")):
+		expr = nameExpr(trimmed) // a plain name
 	case err != nil:
 		return "", err
 	}
@@ -221,7 +221,7 @@ func fileItself(dir, expr string) string {
 func OfGlob(dir, pattern string) (Exprs, error) {
 	var exprs, not []string
 	for _, glob := range globsOf(pattern) {
-		glob, inverse := inverse(glob)
+		glob, inverse := cutNegation(glob)
 		if base := path.Base(glob); !strings.ContainsAny(glob, signs) && base == strings.Trim(glob, "/") {
 			glob = strings.TrimSuffix(glob, "/") // only files can be found
 		}

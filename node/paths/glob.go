@@ -32,16 +32,16 @@ func tooLong(what string) error {
 // signs are the characters that may give a text another meaning than itself.
 const signs = `*?[{(\`
 
-// inverse removes the ! marks in front of a glob, and reports whether they negate it.
-func inverse(glob string) (rest string, not bool) {
+// cutNegation removes the ! marks in front of a glob, and reports whether they negate it.
+func cutNegation(glob string) (rest string, negated bool) {
 	for strings.HasPrefix(glob, "!") && !strings.HasPrefix(glob, "!(") {
-		glob, not = glob[1:], !not
+		glob, negated = glob[1:], !negated
 	}
-	return glob, not
+	return glob, negated
 }
 
-// globsOf returns the globs in a text with commas between them. The text itself may be the name of
-// a file.
+// globsOf returns the globs in a text with commas between them. A text without signs of globs is also
+// a glob as a whole, because it may be the name of a file with commas.
 func globsOf(text string) []string {
 	globs := glob.Split(text)
 	if len(globs) < 2 {

@@ -30,9 +30,9 @@ func (e *setup) Error() string { return e.what }
 
 func mistake(format string, args ...any) error { return &setup{fmt.Sprintf(format, args...)} }
 
-// failed logs a failure, and returns the error for the person with a reference to the log line. It
+// logFailure logs a failure, and returns the error for the person with a reference to the log line. It
 // cuts what the provider sent. No secret of ours is in it.
-func (s *Server) failed(p *provider, err error) error {
+func (s *Server) logFailure(p *provider, err error) error {
 	// A refusal by this service is meant for the person: return it unchanged.
 	var ours *call.Error
 	if errors.As(err, &ours) {
@@ -55,7 +55,7 @@ func (s *Server) failed(p *provider, err error) error {
 
 	case errors.As(err, &no):
 		// Only the code, cut: anybody can send a browser back with a made-up description.
-		kind, said = call.ErrUnauthenticated, "%s did not let you in ("+plain(no.code, 60)+"). Begin again. The reference is %s."
+		kind, said = call.ErrUnauthenticated, "%s did not let you in ("+plainLine(no.code, 60)+"). Begin again. The reference is %s."
 
 	case errors.As(err, &answer):
 		status := 0
@@ -73,12 +73,12 @@ func (s *Server) failed(p *provider, err error) error {
 		said = "%s is not set up right, or did not answer as it should. Tell an owner of this service the reference %s."
 	}
 
-	s.d.Log.Warn("nobody was signed in by a provider", "provider", p.ID, "reference", reference, "error", plain(detail, 400))
+	s.d.Log.Warn("nobody was signed in by a provider", "provider", p.ID, "reference", reference, "error", plainLine(detail, 400))
 	return call.Fail(kind, said, p.label(), reference)
 }
 
-// plain returns a stranger's text on one line, cut.
-func plain(text string, most int) string {
+// plainLine returns a stranger's text on one line, cut.
+func plainLine(text string, maxBytes int) string {
 	// It goes into the log and a format string, so it must forge neither a line nor a verb.
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == '%' {
@@ -87,7 +87,7 @@ func plain(text string, most int) string {
 		return r
 	}, strings.ToValidUTF8(text, ""))
 	// The cut may have split a character.
-	return strings.ToValidUTF8(text[:min(len(text), most)], "")
+	return strings.ToValidUTF8(text[:min(len(text), maxBytes)], "")
 }
 
 // Limits of one request to a provider.
@@ -122,16 +122,16 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 
 type limited struct {
 	io.ReadCloser
-	left int
+	bytesLeft int
 }
 
 // Read returns an error if the answer is too long.
 func (l *limited) Read(p []byte) (int, error) {
 	// Also if the limit is reached exactly: the answer may not have ended.
-	if l.left <= 0 {
+	if l.bytesLeft <= 0 {
 		return 0, fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 	}
-	n, err := l.ReadCloser.Read(p[:min(len(p), l.left)])
-	l.left -= n
+	n, err := l.ReadCloser.Read(p[:min(len(p), l.bytesLeft)])
+	l.bytesLeft -= n
 	return n, err
 }

@@ -63,7 +63,7 @@ type Begun struct {
 // Begin starts a sign-in at a provider. It returns ErrNotFound for an unknown provider,
 // ErrForbidden if it is not for signing in, and ErrUnavailable if it cannot be reached now.
 func (s *Server) Begin(ctx context.Context, req Start) (*Begun, error) {
-	p, err := s.named(req.Provider)
+	p, err := s.providerNamed(req.Provider)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (s *Server) Begin(ctx context.Context, req Start) (*Begun, error) {
 
 	// The proxy has already authenticated the person.
 	if p.way == (proxied{}) {
-		return s.throughProxy(ctx, p, req)
+		return s.beginThroughProxy(ctx, p, req)
 	}
 
 	// If it is too long, the person continues at the start page.
@@ -110,11 +110,11 @@ func (s *Server) Begin(ctx context.Context, req Start) (*Begun, error) {
 
 	at, err := p.way.reach(ctx, s, p)
 	if err != nil {
-		return nil, s.failed(p, err)
+		return nil, s.logFailure(p, err)
 	}
-	cfg, err := s.config(ctx, p, at)
+	cfg, err := s.oauthConfig(ctx, p, at)
 	if err != nil {
-		return nil, s.failed(p, err)
+		return nil, s.logFailure(p, err)
 	}
 
 	// The answer must come from the same authority, even if the configuration changes.
@@ -169,12 +169,12 @@ func errStale() error {
 // provider refused, ErrForbidden if the account may not sign in, and ErrUnavailable if the provider
 // cannot be reached.
 func (s *Server) Finish(ctx context.Context, b Back) (*Finished, error) {
-	f, err := s.opened(ctx, &b)
+	f, err := s.openFlow(ctx, &b)
 	if err != nil {
 		return nil, err
 	}
 
-	p, err := s.named(f.Provider)
+	p, err := s.providerNamed(f.Provider)
 	if err != nil {
 		return nil, err
 	}
@@ -183,11 +183,11 @@ func (s *Server) Finish(ctx context.Context, b Back) (*Finished, error) {
 	if err != nil {
 		return nil, err
 	}
-	who, err := s.proof(ctx, p, f, b.Query)
+	who, err := s.fetchProof(ctx, p, f, b.Query)
 	// Free the slot: no provider is called from here on.
 	leave()
 	if err != nil {
-		return nil, s.failed(p, err)
+		return nil, s.logFailure(p, err)
 	}
 
 	done := &Finished{Title: p.label(), Next: f.Next}
@@ -199,21 +199,21 @@ func (s *Server) Finish(ctx context.Context, b Back) (*Finished, error) {
 		return done, s.d.Accounts.Link(ctx, *b.By, who)
 	}
 
-	done.Session, err = s.enter(ctx, f.Link, who, b.SignIn)
+	done.Session, err = s.signInPerson(ctx, f.Link, who, b.SignIn)
 	return done, err
 }
 
-// enter signs in an authenticated person, with a link if there is one.
-func (s *Server) enter(ctx context.Context, link string, who account.Proof, in account.SignIn) (*account.BegunSession, error) {
+// signInPerson signs in an authenticated person, with a link if there is one.
+func (s *Server) signInPerson(ctx context.Context, link string, who account.Proof, in account.SignIn) (*account.BegunSession, error) {
 	if link != "" {
 		return s.d.Accounts.EnterWithLink(ctx, link, who, in)
 	}
 	return s.d.Accounts.Enter(ctx, who, in)
 }
 
-// opened returns the flow in the browser's cookie. State and provider must match, and the flow must
+// openFlow returns the flow in the browser's cookie. State and provider must match, and the flow must
 // not have expired.
-func (s *Server) opened(ctx context.Context, b *Back) (*flow, error) {
+func (s *Server) openFlow(ctx context.Context, b *Back) (*flow, error) {
 	// The cookie's name contains the state, so that two tabs do not overwrite each other's.
 	name := b.CookieOf()
 	if name == "" {
@@ -235,8 +235,8 @@ func (s *Server) opened(ctx context.Context, b *Back) (*flow, error) {
 	return &f, nil
 }
 
-// proof exchanges the code for the provider's proof of the person.
-func (s *Server) proof(ctx context.Context, p *provider, f *flow, sent url.Values) (who account.Proof, err error) {
+// fetchProof exchanges the code for the provider's proof of the person.
+func (s *Server) fetchProof(ctx context.Context, p *provider, f *flow, sent url.Values) (who account.Proof, err error) {
 	// Check for an error first: then there is no code.
 	if code := sent.Get("error"); code != "" {
 		return who, &refusal{code, sent.Get("error_description")}
@@ -265,7 +265,7 @@ func (s *Server) proof(ctx context.Context, p *provider, f *flow, sent url.Value
 
 	// The verifier makes a stolen code useless.
 	ctx = oidc.ClientContext(ctx, s.client)
-	token, err := s.atProvider(ctx, p, at, func(cfg *oauth2.Config) (*oauth2.Token, error) {
+	token, err := s.callWithSecret(ctx, p, at, func(cfg *oauth2.Config) (*oauth2.Token, error) {
 		return cfg.Exchange(ctx, code, oauth2.VerifierOption(f.Verifier))
 	})
 	if err != nil {

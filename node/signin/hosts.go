@@ -35,7 +35,7 @@ func (gitHub) who(ctx context.Context, s *Server, p *provider, _ *reached, t *oa
 		ID          int64
 		Login, Name string
 	}
-	if err := s.read(ctx, t, api+"/user", &user); err != nil {
+	if err := s.fetchJSON(ctx, t, api+"/user", &user); err != nil {
 		return who, err
 	}
 
@@ -44,11 +44,11 @@ func (gitHub) who(ctx context.Context, s *Server, p *provider, _ *reached, t *oa
 		Email             string
 		Primary, Verified bool
 	}
-	if err := s.read(ctx, t, api+"/user/emails", &addresses); err != nil {
+	if err := s.fetchJSON(ctx, t, api+"/user/emails", &addresses); err != nil {
 		return who, err
 	}
 
-	who = account.Proof{Subject: number(user.ID), Login: user.Login, Name: user.Name}
+	who = account.Proof{Subject: subjectOf(user.ID), Login: user.Login, Name: user.Name}
 	// Use the primary address, by which the account is known.
 	for _, a := range addresses {
 		if a.Primary {
@@ -74,7 +74,7 @@ func (bitbucketCloud) who(ctx context.Context, s *Server, _ *provider, _ *reache
 		Nickname    string
 		DisplayName string `json:"display_name"`
 	}
-	if err := s.read(ctx, t, api+"/user", &user); err != nil {
+	if err := s.fetchJSON(ctx, t, api+"/user", &user); err != nil {
 		return who, err
 	}
 
@@ -85,7 +85,7 @@ func (bitbucketCloud) who(ctx context.Context, s *Server, _ *provider, _ *reache
 			Confirmed bool `json:"is_confirmed"`
 		}
 	}
-	if err := s.read(ctx, t, api+"/user/emails", &addresses); err != nil {
+	if err := s.fetchJSON(ctx, t, api+"/user/emails", &addresses); err != nil {
 		return who, err
 	}
 
@@ -127,10 +127,10 @@ func (bitbucketServer) who(ctx context.Context, s *Server, p *provider, _ *reach
 		DisplayName  string
 		EmailAddress string
 	}
-	if err := s.read(ctx, t, p.base+"/rest/api/1.0/users/"+url.PathEscape(login), &user); err != nil {
+	if err := s.fetchJSON(ctx, t, p.base+"/rest/api/1.0/users/"+url.PathEscape(login), &user); err != nil {
 		return who, err
 	}
-	return account.Proof{Subject: number(user.ID), Login: user.Name, Name: user.DisplayName, Email: user.EmailAddress}, nil
+	return account.Proof{Subject: subjectOf(user.ID), Login: user.Name, Name: user.DisplayName, Email: user.EmailAddress}, nil
 }
 
 // hostAt returns the endpoints of a code host. Its URL is its authority.
@@ -140,16 +140,16 @@ func hostAt(p *provider, authorize, token string) *reached {
 	}}
 }
 
-// number returns an id as a subject, or "" for 0.
-func number(id int64) string {
+// subjectOf returns an id as a subject, or "" for 0.
+func subjectOf(id int64) string {
 	if id <= 0 {
 		return ""
 	}
 	return strconv.FormatInt(id, 10)
 }
 
-// read fetches JSON from a host.
-func (s *Server) read(ctx context.Context, t *oauth2.Token, address string, out any) error {
+// fetchJSON fetches JSON from a host.
+func (s *Server) fetchJSON(ctx context.Context, t *oauth2.Token, address string, out any) error {
 	body, err := s.fetch(ctx, t, address)
 	if err != nil {
 		return err

@@ -22,11 +22,11 @@ type Linked struct {
 func (s *Server) Linked(ctx context.Context, by account.Person) []Linked {
 	own := s.d.Accounts.IdentitiesOf(by)
 	var all []Linked
-	seen := map[string]bool{}
+	listed := map[string]bool{}
 	for _, p := range s.providers() {
 		// A proxy's identity can be neither linked nor removed: it comes with each request.
 		if p.way == (proxied{}) {
-			seen[proxyIssuer] = true
+			listed[proxyIssuer] = true
 			continue
 		}
 
@@ -42,7 +42,7 @@ func (s *Server) Linked(ctx context.Context, by account.Person) []Linked {
 		}
 
 		// The rest of own are identities of providers that are gone.
-		seen[x.Authority] = true
+		listed[x.Authority] = true
 		if !found {
 			all = append(all, x)
 		}
@@ -50,7 +50,7 @@ func (s *Server) Linked(ctx context.Context, by account.Person) []Linked {
 
 	// Show these, so that they can be removed.
 	for _, i := range own {
-		if !seen[i.Authority] {
+		if !listed[i.Authority] {
 			all = append(all, Linked{Authority: i.Authority, Subject: i.Subject, Login: i.Login, Email: i.Email})
 		}
 	}
@@ -64,7 +64,7 @@ func (s *Server) authority(ctx context.Context, p *provider) (string, error) {
 	case p.way == (proxied{}):
 		return proxyIssuer, nil
 	case p.Issuer != nil:
-		return s.secret(ctx, p.Issuer)
+		return s.secretValue(ctx, p.Issuer)
 	}
 	return p.base, nil
 }

@@ -71,7 +71,7 @@ func (o openID) reach(ctx context.Context, s *Server, p *provider) (*reached, er
 	issuer := p.base
 	if p.Issuer != nil {
 		var err error
-		if issuer, err = s.secret(ctx, p.Issuer); err != nil {
+		if issuer, err = s.secretValue(ctx, p.Issuer); err != nil {
 			return nil, err
 		}
 	}
@@ -131,7 +131,7 @@ func (s *Server) discover(ctx context.Context, issuer string) (*reached, error) 
 
 // who verifies the ID token of a sign-in, and returns who it names.
 func (o openID) who(ctx context.Context, s *Server, p *provider, at *reached, t *oauth2.Token, nonce string) (who account.Proof, err error) {
-	c, err := s.checked(ctx, p, at, t, nonce)
+	c, err := s.checkIDToken(ctx, p, at, t, nonce)
 	if err != nil {
 		return who, err
 	}
@@ -158,14 +158,14 @@ func (o openID) who(ctx context.Context, s *Server, p *provider, at *reached, t 
 	return who, nil
 }
 
-// checked returns the claims of an id token, after checking that it was issued to us for this flow.
-func (s *Server) checked(ctx context.Context, p *provider, at *reached, t *oauth2.Token, nonce string) (*claims, error) {
+// checkIDToken returns the claims of an id token, after checking that it was issued to us for this flow.
+func (s *Server) checkIDToken(ctx context.Context, p *provider, at *reached, t *oauth2.Token, nonce string) (*claims, error) {
 	// An access token does not tell its application, but an id token does.
 	raw, _ := t.Extra("id_token").(string)
 	if raw == "" {
 		return nil, mistake("it sent no id token")
 	}
-	client, err := s.secret(ctx, p.ClientID)
+	client, err := s.secretValue(ctx, p.ClientID)
 	if err != nil {
 		return nil, err
 	}
@@ -215,8 +215,8 @@ const (
 type directory struct {
 	now func() time.Time
 
-	mu   sync.Mutex // guards kept
-	kept map[string]*discovery
+	mu       sync.Mutex // guards kept
+	byIssuer map[string]*discovery
 }
 
 // discovery is what was discovered of a provider. Its mutex is held meanwhile, so that discovery runs
@@ -229,20 +229,20 @@ type discovery struct {
 }
 
 func newDirectory(now func() time.Time) *directory {
-	return &directory{now: now, kept: map[string]*discovery{}}
+	return &directory{now: now, byIssuer: map[string]*discovery{}}
 }
 
 // get returns the cached result for an issuer, or calls find.
 func (d *directory) get(ctx context.Context, issuer string, find func(context.Context) (*reached, error)) (*reached, error) {
-	// Lock the directory only for the look-up: a slow provider must not delay others.
+	// Lock the directory only for the look-up: a slow provider must not delay sign-ins at other providers.
 	d.mu.Lock()
-	f := d.kept[issuer]
+	f := d.byIssuer[issuer]
 	if f == nil {
-		if len(d.kept) >= maxFound {
-			clear(d.kept) // the configuration has changed many times
+		if len(d.byIssuer) >= maxFound {
+			clear(d.byIssuer) // the configuration has changed many times
 		}
 		f = &discovery{}
-		d.kept[issuer] = f
+		d.byIssuer[issuer] = f
 	}
 	d.mu.Unlock()
 

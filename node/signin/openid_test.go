@@ -57,7 +57,7 @@ func TestOpenID_signsAPersonInOnce(t *testing.T) {
 }
 
 // A sign-in fails for each wrong id token, provider error or unsafe document.
-func TestOpenID_refusesWrongAnswers(t *testing.T) {
+func TestOpenID_refusesForgedOrMisdirectedAnswers(t *testing.T) {
 	t.Parallel()
 	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

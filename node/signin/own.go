@@ -53,8 +53,8 @@ func (s *Server) Own(ctx context.Context, a Asking) (host.Own, error) {
 		return nil, err
 	}
 
-	left := token.Expires.Sub(s.d.Now())
-	ends := !token.Expires.IsZero() && left < renewBefore
+	remaining := token.Expires.Sub(s.d.Now())
+	ends := !token.Expires.IsZero() && remaining < renewBefore
 	switch {
 	// Also refresh after a refusal: the token may have been replaced.
 	case token.Refresh != "" && (ends || a.Anew):
@@ -62,7 +62,7 @@ func (s *Server) Own(ctx context.Context, a Asking) (host.Own, error) {
 			return nil, err
 		}
 	// Without a refresh token, use it until it expires.
-	case ends && left <= 0, a.Anew:
+	case ends && remaining <= 0, a.Anew:
 		return nil, host.RefusePerson(p.label() + " takes the person's token no more, and gave none to change it for another: link the account again")
 	}
 	return p.asks.open(s.person(p, a.Identity.Subject, token), s.d.Hosts)
@@ -86,11 +86,11 @@ func (s *Server) renew(ctx context.Context, p *provider, a Asking, old account.H
 	}
 
 	// Without the old access token, the library always refreshes.
-	got, err := s.atProvider(ctx, p, at, func(cfg *oauth2.Config) (*oauth2.Token, error) {
+	got, err := s.callWithSecret(ctx, p, at, func(cfg *oauth2.Config) (*oauth2.Token, error) {
 		return cfg.TokenSource(oidc.ClientContext(ctx, s.client), &oauth2.Token{RefreshToken: old.Refresh}).Token()
 	})
 	if err != nil {
-		return old, p.notRenewed(err)
+		return old, p.renewalError(err)
 	}
 	token := account.HostToken{Access: got.AccessToken, Refresh: got.RefreshToken, Expires: got.Expiry}
 	// Store the new token first: most hosts have already revoked the old one, and this node may
@@ -101,24 +101,24 @@ func (s *Server) renew(ctx context.Context, p *provider, a Asking, old account.H
 	return token, nil
 }
 
-// notRenewed returns the error for a failed refresh. It cuts what the provider sent. No secret of
+// renewalError returns the error for a failed refresh. It cuts what the provider sent. No secret of
 // ours is in it.
-func (p *provider) notRenewed(err error) error {
+func (p *provider) renewalError(err error) error {
 	var answer *oauth2.RetrieveError
 	if !errors.As(err, &answer) {
 		return fmt.Errorf("change the token at %s: %w", p.label(), err)
 	}
 
 	// Gitea answers unauthorized_client for a used refresh token.
-	said := strings.ToLower(answer.ErrorDescription)
-	usedUp := answer.ErrorCode == "unauthorized_client" && strings.Contains(said, "token")
+	description := strings.ToLower(answer.ErrorDescription)
+	usedUp := answer.ErrorCode == "unauthorized_client" && strings.Contains(description, "token")
 	if usedUp || answer.ErrorCode == "invalid_grant" || answer.ErrorCode == "bad_refresh_token" {
-		return host.RefusePerson(p.label() + " gives no new token for the person's old one (" + plain(answer.ErrorCode, 60) + "): they took it back, or were away for too long; link the account again")
+		return host.RefusePerson(p.label() + " gives no new token for the person's old one (" + plainLine(answer.ErrorCode, 60) + "): they took it back, or were away for too long; link the account again")
 	}
 
 	status := 0
 	if answer.Response != nil {
 		status = answer.Response.StatusCode
 	}
-	return fmt.Errorf("%s changes no token: status %d, %s", p.label(), status, plain(answer.ErrorCode+" "+answer.ErrorDescription, 200))
+	return fmt.Errorf("%s changes no token: status %d, %s", p.label(), status, plainLine(answer.ErrorCode+" "+answer.ErrorDescription, 200))
 }

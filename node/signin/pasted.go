@@ -52,7 +52,7 @@ const (
 // tokens are not used here, and ErrUnavailable if the host cannot be reached.
 func (s *Server) LinkByToken(ctx context.Context, x Shown) error {
 	// Cheap checks first.
-	p, err := s.named(x.Provider)
+	p, err := s.providerNamed(x.Provider)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (s *Server) LinkByToken(ctx context.Context, x Shown) error {
 		return call.Fail(call.ErrForbidden, "Code hosts are not asked here what people may read: a token of yours would not be used.")
 	}
 	token := account.HostToken{Access: strings.TrimSpace(x.Token), User: strings.TrimSpace(x.User)}
-	if err := goodToken(token, p.asks.user); err != nil {
+	if err := checkTokenForm(token, p.asks.user); err != nil {
 		return err
 	}
 
@@ -80,28 +80,28 @@ func (s *Server) LinkByToken(ctx context.Context, x Shown) error {
 	defer leave()
 
 	subject, err := s.tokenOwner(ctx, p, token)
-	// The person can fix a refused token.
+	// Tell the person if the host refuses the token: they can give another one.
 	if r := (*host.Refusal)(nil); errors.As(err, &r) && r.RefusesPerson() {
 		return call.Fail(call.ErrInvalid, "%s does not take that token: it may be mistyped, have ended, or not allow reading code.", p.label())
 	}
 	if err != nil {
-		return s.failed(p, err)
+		return s.logFailure(p, err)
 	}
 	return s.d.Accounts.Link(ctx, x.By, account.Proof{
 		Method: p.ID, Title: p.label(), Authority: p.base, Subject: subject, Login: token.User, Token: &token,
 	})
 }
 
-// goodToken returns an error for a malformed token or user name.
-func goodToken(t account.HostToken, named bool) error {
+// checkTokenForm returns an error for a malformed token or user name.
+func checkTokenForm(t account.HostToken, named bool) error {
 	// Both go into a header, where blanks and line breaks are dangerous.
-	odd := func(r rune) bool { return r <= ' ' || r == 0x7f || unicode.IsSpace(r) }
-	if t.Access == "" || len(t.Access) > maxToken || strings.ContainsFunc(t.Access, odd) {
+	isUnsafe := func(r rune) bool { return r <= ' ' || r == 0x7f || unicode.IsSpace(r) }
+	if t.Access == "" || len(t.Access) > maxToken || strings.ContainsFunc(t.Access, isUnsafe) {
 		return call.Fail(call.ErrInvalid, "That is no token: it is one word of at most %d bytes.", maxToken)
 	}
 
 	// The name and the token are joined by a colon.
-	if named && (t.User == "" || len(t.User) > maxUserName || strings.ContainsFunc(t.User, odd) || strings.Contains(t.User, ":")) {
+	if named && (t.User == "" || len(t.User) > maxUserName || strings.ContainsFunc(t.User, isUnsafe) || strings.Contains(t.User, ":")) {
 		return call.Fail(call.ErrInvalid, "Your user name there is needed too: one word without a colon.")
 	}
 	return nil
@@ -109,7 +109,6 @@ func goodToken(t account.HostToken, named bool) error {
 
 // tokenOwner asks the host who owns a token.
 func (s *Server) tokenOwner(ctx context.Context, p *provider, token account.HostToken) (subject string, err error) {
-	// A person is waiting.
 	ctx, cancel := context.WithTimeout(ctx, tokenTime)
 	defer cancel()
 	own, err := p.asks.open(s.person(p, "", token), s.d.Hosts)

@@ -52,8 +52,8 @@ func (s *Server) proxyOfVariables() *provider {
 	return &provider{IdentityProvider: config.IdentityProvider{ID: "gcp-iap", Provider: "gcp-iap", Purpose: "sso"}, kind: kindNamed("gcp-iap"), audience: audience}
 }
 
-// throughProxy signs in a person who came through the proxy.
-func (s *Server) throughProxy(ctx context.Context, p *provider, req Start) (*Begun, error) {
+// beginThroughProxy signs in a person who came through the proxy.
+func (s *Server) beginThroughProxy(ctx context.Context, p *provider, req Start) (*Begun, error) {
 	// Without the header, the browser did not come through the proxy.
 	if req.Assertion == "" {
 		return nil, call.Fail(call.ErrUnauthenticated, "You did not come through %s. Use the address by which it is reached.", p.label())
@@ -62,30 +62,30 @@ func (s *Server) throughProxy(ctx context.Context, p *provider, req Start) (*Beg
 	if err != nil {
 		return nil, err
 	}
-	who, err := s.assertion(ctx, p, req.Assertion)
+	who, err := s.checkAssertion(ctx, p, req.Assertion)
 	// Free the slot: no keys are fetched from here on.
 	leave()
 	if err != nil {
-		return nil, s.failed(p, err)
+		return nil, s.logFailure(p, err)
 	}
 
 	if req.By != nil {
 		return nil, call.Fail(call.ErrForbidden, "%s is not there to be linked.", p.label())
 	}
-	in, err := s.enter(ctx, req.Link, who, req.SignIn)
+	in, err := s.signInPerson(ctx, req.Link, who, req.SignIn)
 	if err != nil {
 		return nil, err
 	}
 	return &Begun{Title: p.label(), Session: in}, nil
 }
 
-// assertion checks the proxy's statement.
-func (s *Server) assertion(ctx context.Context, p *provider, raw string) (who account.Proof, err error) {
+// checkAssertion checks the proxy's statement.
+func (s *Server) checkAssertion(ctx context.Context, p *provider, raw string) (who account.Proof, err error) {
 	// The audience is this service. Otherwise a token for any other service behind a proxy would
 	// do.
 	audience := p.audience
 	if p.Audience != nil {
-		if audience, err = s.secret(ctx, p.Audience); err != nil {
+		if audience, err = s.secretValue(ctx, p.Audience); err != nil {
 			return who, err
 		}
 	}

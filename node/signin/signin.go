@@ -118,8 +118,8 @@ func (s *Server) providers() (all []*provider) {
 	return all
 }
 
-// named returns a provider, or ErrNotFound.
-func (s *Server) named(id string) (*provider, error) {
+// providerNamed returns a provider, or ErrNotFound.
+func (s *Server) providerNamed(id string) (*provider, error) {
 	for _, p := range s.providers() {
 		if p.ID == id {
 			return p, nil
@@ -150,14 +150,14 @@ func (p *provider) shown() Provider {
 	return Provider{p.ID, p.label(), p.signsIn(), p.AccountLinkingRequired, p.byToken(), p.byToken() && p.asks.user}
 }
 
-// config returns the OAuth client for a provider, with its present secrets.
-func (s *Server) config(ctx context.Context, p *provider, at *reached) (*oauth2.Config, error) {
+// oauthConfig returns the OAuth client for a provider, with its present secrets.
+func (s *Server) oauthConfig(ctx context.Context, p *provider, at *reached) (*oauth2.Config, error) {
 	// Read the secrets each time, so that a change counts at once.
-	id, err := s.secret(ctx, p.ClientID)
+	id, err := s.secretValue(ctx, p.ClientID)
 	if err != nil {
 		return nil, err
 	}
-	secret, err := s.secret(ctx, p.ClientSecret)
+	secret, err := s.secretValue(ctx, p.ClientSecret)
 	if err != nil {
 		return nil, err
 	}
@@ -168,10 +168,10 @@ func (s *Server) config(ctx context.Context, p *provider, at *reached) (*oauth2.
 	}, nil
 }
 
-// atProvider calls a provider with this service's client secret. If the provider refuses it, and
-// the secret was just changed, it calls once more with the new one.
-func (s *Server) atProvider(ctx context.Context, p *provider, at *reached, ask func(cfg *oauth2.Config) (*oauth2.Token, error)) (*oauth2.Token, error) {
-	cfg, err := s.config(ctx, p, at)
+// callWithSecret calls a provider with this service's client secret. If the provider refuses it, and
+// the secret was just changed, it calls once more with the new secret.
+func (s *Server) callWithSecret(ctx context.Context, p *provider, at *reached, ask func(cfg *oauth2.Config) (*oauth2.Token, error)) (*oauth2.Token, error) {
+	cfg, err := s.oauthConfig(ctx, p, at)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (s *Server) atProvider(ctx context.Context, p *provider, at *reached, ask f
 	}
 
 	s.d.Hosts.Refused()
-	fresh, failed := s.config(ctx, p, at)
+	fresh, failed := s.oauthConfig(ctx, p, at)
 	if failed != nil || fresh.ClientID == cfg.ClientID && fresh.ClientSecret == cfg.ClientSecret {
 		return token, err
 	}
@@ -199,8 +199,8 @@ func refusesClient(err error) bool {
 		slices.Contains([]string{"invalid_client", "unauthorized_client", "incorrect_client_credentials"}, answer.ErrorCode)
 }
 
-// secret returns the value of a reference in the configuration.
-func (s *Server) secret(ctx context.Context, t *config.Token) (string, error) {
+// secretValue returns the value of a reference in the configuration.
+func (s *Server) secretValue(ctx context.Context, t *config.Token) (string, error) {
 	if t == nil {
 		return "", errNoSecret
 	}

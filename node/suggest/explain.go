@@ -74,7 +74,7 @@ func Explain(text string, opt query.Options) *Explanation {
 	r := query.Read(text, opt)
 	out := &Explanation{Tokens: make([]Token, len(r.Tokens))}
 	for i, t := range r.Tokens {
-		out.Tokens[i] = token(text[t.Start:t.End], t, opt)
+		out.Tokens[i] = describeToken(text[t.Start:t.End], t, opt)
 	}
 
 	if r.Err != nil {
@@ -91,8 +91,8 @@ func Explain(text string, opt query.Options) *Explanation {
 	return out
 }
 
-// token returns a token for display.
-func token(text string, t query.Token, opt query.Options) Token {
+// describeToken returns a token for display.
+func describeToken(text string, t query.Token, opt query.Options) Token {
 	out := Token{Kind: TextToken, Start: t.Start, End: t.End, Text: text}
 	if sign, ok := signs[t.Kind]; ok {
 		out.Kind, out.Meaning = sign.kind, sign.means

@@ -49,7 +49,7 @@ func (s *Suggester) Files(ctx context.Context, v catalog.Viewer, req FilesReques
 		return nil, call.Fail(call.ErrInvalid, "query must have at most 256 bytes")
 	}
 
-	l, commit, err := s.listOf(ctx, v, req.Repo, req.Ref)
+	l, commit, err := s.pathsAtRevision(ctx, v, req.Repo, req.Ref)
 	if err != nil {
 		return nil, err
 	}
@@ -146,39 +146,39 @@ type list struct {
 	cut   bool
 }
 
-// listOf returns the paths of a revision, and its commit.
-func (s *Suggester) listOf(ctx context.Context, v catalog.Viewer, repo, ref string) (l list, commit string, err error) {
+// pathsAtRevision returns the paths of a revision, and its commit.
+func (s *Suggester) pathsAtRevision(ctx context.Context, v catalog.Viewer, repo, ref string) (l list, commit string, err error) {
 	// This checks that the viewer may see the commit, so the cached list may be shown.
 	c, err := s.d.Browse.Commit(ctx, v, browse.CommitRequest{Repo: repo, Ref: ref})
 	if err != nil {
 		return list{}, "", err
 	}
-	l, err = s.files.get(repo+"\x00"+c.Hash, func() (list, error) { return s.list(ctx, v, repo, c.Hash) })
+	l, err = s.files.getOrRead(repo+"\x00"+c.Hash, func() (list, error) { return s.readPaths(ctx, v, repo, c.Hash) })
 	return l, c.Hash, err
 }
 
-// list reads the paths of a commit.
-func (s *Suggester) list(ctx context.Context, v catalog.Viewer, repo, commit string) (list, error) {
+// readPaths reads the paths of a commit.
+func (s *Suggester) readPaths(ctx context.Context, v catalog.Viewer, repo, commit string) (list, error) {
 	// Max limits entries, not depth, so one call reads the whole tree.
 	r, err := s.d.Browse.Tree(ctx, v, browse.TreeRequest{Repo: repo, Ref: commit, Paths: []string{""}, Recursive: true, Max: mostFiles})
 	if err != nil {
 		return list{}, err
 	}
 
-	l := list{cut: r.Cut}
-	var walk func(n *browse.TreeNode)
-	walk = func(n *browse.TreeNode) {
+	paths := list{cut: r.Cut}
+	var walk func(node *browse.TreeNode)
+	walk = func(node *browse.TreeNode) {
 		// Directories are not listed, and submodules have no files here.
-		if n.Type == "blob" {
-			l.paths = append(l.paths, n.Path)
+		if node.Type == "blob" {
+			paths.paths = append(paths.paths, node.Path)
 		}
-		for i := range n.Children {
-			walk(&n.Children[i])
+		for i := range node.Children {
+			walk(&node.Children[i])
 		}
 	}
 
 	walk(&r.Root)
-	return l, nil
+	return paths, nil
 }
 
 // lists caches lists by repository and commit, because each typed letter asks for the same list.
@@ -187,8 +187,8 @@ type lists struct{ cache *lru.Cache[string, list] }
 
 func newLists() lists { return lists{lru.New[string, list](maxLists)} }
 
-// get returns the list of a key. On a miss it calls read; errors are not cached.
-func (l *lists) get(key string, read func() (list, error)) (list, error) {
+// getOrRead returns the list of a key. On a miss it calls read; errors are not cached.
+func (l *lists) getOrRead(key string, read func() (list, error)) (list, error) {
 	if cached, ok := l.cache.Get(key); ok {
 		return cached, nil
 	}

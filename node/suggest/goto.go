@@ -88,12 +88,12 @@ func (s *Suggester) GoTo(ctx context.Context, v catalog.Viewer, text string) []T
 	defer cancel()
 
 	g := &targets{s: s, ctx: ctx, viewer: v, filters: filters}
-	out := g.addresses(m.Addresses)
-	out = append(out, g.places(m)...)
-	out = append(out, g.globs(m.Globs)...)
+	out := g.findPages(m.Addresses)
+	out = append(out, g.findPlaces(m)...)
+	out = append(out, g.findGlobs(m.Globs)...)
 	if len(out) == 0 {
-		out = append(g.commits(m.Commits), g.names(m.Names)...)
-		out = append(out, g.change(m.Change)...)
+		out = append(g.findCommits(m.Commits), g.names(m.Names)...)
+		out = append(out, g.findChange(m.Change)...)
 	}
 
 	if !m.Trace() {
@@ -135,8 +135,8 @@ type targets struct {
 	filters string // ends with a space
 }
 
-// places finds the files of places, in order. A frame of a call stack gets one file.
-func (g *targets) places(m *paste.Meaning) []Target {
+// findPlaces finds the files of places, in order. A frame of a call stack gets one file.
+func (g *targets) findPlaces(m *paste.Meaning) []Target {
 	trace := m.Trace()
 	byPath := map[string][]Target{}
 	var wanted []string
@@ -148,7 +148,7 @@ func (g *targets) places(m *paste.Meaning) []Target {
 	}
 
 	found := make([][]Target, len(wanted))
-	inParallel(len(wanted), func(i int) { found[i] = g.files(wanted[i]) })
+	inParallel(len(wanted), func(i int) { found[i] = g.findFiles(wanted[i]) })
 	for i, path := range wanted {
 		byPath[path] = found[i]
 	}
@@ -179,9 +179,9 @@ func inParallel(n int, f func(i int)) {
 	_ = all.Wait() // f has no error
 }
 
-// files finds the files that a path of another machine likely means: those whose repository and
+// findFiles finds the files that a path of another machine likely means: those whose repository and
 // path have the longest common end with it.
-func (g *targets) files(path string) []Target {
+func (g *targets) findFiles(path string) []Target {
 	parts := strings.Split(path, "/")
 	found, cut := g.filesEnding(parts[len(parts)-1])
 	// Many files have this name: use the directory too.
@@ -238,8 +238,8 @@ func revisionOf(f *search.File) string {
 	return rev
 }
 
-// globs returns a search for each pattern that matches files.
-func (g *targets) globs(globs []string) []Target {
+// findGlobs returns a search for each pattern that matches files.
+func (g *targets) findGlobs(globs []string) []Target {
 	var out []Target
 	for _, glob := range globs {
 		for _, pattern := range []string{glob, "**/" + glob} {
@@ -261,25 +261,25 @@ func (g *targets) globs(globs []string) []Target {
 	return out
 }
 
-// commits finds commits by prefixes of their hashes.
-func (g *targets) commits(hashes []string) []Target {
+// findCommits finds commits by prefixes of their hashes.
+func (g *targets) findCommits(hashes []string) []Target {
 	var out []Target
 	for _, hash := range hashes {
-		out = append(out, g.commit(hash)...)
+		out = append(out, g.findCommit(hash)...)
 	}
 	return out
 }
 
-func (g *targets) commit(hash string) []Target {
-	repos := g.repositories(hash)
+func (g *targets) findCommit(hash string) []Target {
+	repos := g.reposWithCommit(hash)
 	found := make([]Target, len(repos))
 	inParallel(len(repos), func(i int) { found[i] = g.commitIn(repos[i], hash) })
 	return slices.DeleteFunc(found, func(t Target) bool { return t.Kind == "" })
 }
 
-// change finds in each repository the newest commit with a number in its subject. It reads
+// findChange finds in each repository the newest commit with a number in its subject. It reads
 // histories, so it only works with few repositories.
-func (g *targets) change(number string) []Target {
+func (g *targets) findChange(number string) []Target {
 	if number == "" {
 		return nil
 	}
@@ -312,11 +312,11 @@ func (g *targets) change(number string) []Target {
 	return slices.DeleteFunc(found, func(t Target) bool { return t.Kind == "" })
 }
 
-// repositories returns the repositories that may have a commit: those where it is an indexed
+// reposWithCommit returns the repositories that may have a commit: those where it is an indexed
 // revision, or else those that changed last.
-func (g *targets) repositories(hash string) (names []string) {
-	if one := g.s.onlyRepository(g.ctx, g.viewer, g.filters); one != "" {
-		return []string{one}
+func (g *targets) reposWithCommit(hash string) (names []string) {
+	if onlyRepo := g.s.onlyRepository(g.ctx, g.viewer, g.filters); onlyRepo != "" {
+		return []string{onlyRepo}
 	}
 	r, err := g.s.d.Browse.Repos(g.ctx, g.viewer, browse.ReposRequest{Sort: "pushed", Desc: true, PerPage: commitRepos})
 	if err != nil {
@@ -349,12 +349,12 @@ func (g *targets) commitIn(repo, hash string) Target {
 // names finds definitions of names in a matching package, file or type.
 func (g *targets) names(names []paste.Name) []Target {
 	found := make([][]Target, len(names))
-	inParallel(len(names), func(i int) { found[i] = g.name(&names[i]) })
+	inParallel(len(names), func(i int) { found[i] = g.findDefinitions(&names[i]) })
 	return slices.Concat(found...)
 }
 
-// name finds the definitions that fit a name best; for a frame only one.
-func (g *targets) name(n *paste.Name) []Target {
+// findDefinitions finds the definitions that fit a name best; for a frame only one.
+func (g *targets) findDefinitions(n *paste.Name) []Target {
 	r, err := g.s.d.Search.Definitions(g.ctx, g.viewer, symbols.SymbolRequest{Symbol: n.Name, Repo: g.s.onlyRepository(g.ctx, g.viewer, g.filters)})
 	if err != nil {
 		return nil
@@ -409,28 +409,28 @@ func scopeFit(scope []string, repo, path, parent string) (score int) {
 	return score
 }
 
-// addresses finds the pages of addresses.
-func (g *targets) addresses(list []paste.Address) []Target {
+// findPages finds the pages of addresses.
+func (g *targets) findPages(list []paste.Address) []Target {
 	var out []Target
 	for i := range list {
 		a := &list[i]
 		if a.Kind == paste.Module {
-			out = append(out, g.module(a.Rest)...)
+			out = append(out, g.splitModule(a.Rest)...)
 			continue
 		}
 		repo, err := g.s.d.Browse.Repo(g.ctx, g.viewer, a.Repo)
 		if err != nil {
 			continue
 		}
-		if t, ok := g.address(a, repo.Name); ok {
+		if t, ok := g.findPage(a, repo.Name); ok {
 			out = append(out, t)
 		}
 	}
 	return out
 }
 
-// address returns the target of a pasted URL.
-func (g *targets) address(a *paste.Address, repo string) (Target, bool) {
+// findPage returns the target in a repository that a pasted URL leads to; false if there is none.
+func (g *targets) findPage(a *paste.Address, repo string) (Target, bool) {
 	t := Target{Repository: repo, Line: a.Line, EndLine: a.End}
 	switch a.Kind {
 	case paste.Commit:
@@ -440,7 +440,7 @@ func (g *targets) address(a *paste.Address, repo string) (Target, bool) {
 		t.Kind, t.Revision = CompareTarget, a.Rest
 		return t, true
 	case paste.File:
-		return g.fileOf(t, a)
+		return g.splitRevision(t, a)
 	}
 	t.Kind, t.Revision = RepositoryTarget, a.Rev
 	return t, true
@@ -449,8 +449,8 @@ func (g *targets) address(a *paste.Address, repo string) (Target, bool) {
 // majorVersion matches the major version in a module's path.
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// module splits a path into the name of a repository and a directory.
-func (g *targets) module(path string) []Target {
+// splitModule splits a path into the name of a repository and a directory.
+func (g *targets) splitModule(path string) []Target {
 	parts := slices.DeleteFunc(strings.Split(path, "/"), majorVersion.MatchString)
 	for i := min(len(parts), maxModule); i > 1; i-- {
 		repo, err := g.s.d.Browse.Repo(g.ctx, g.viewer, strings.Join(parts[:i], "/"))
@@ -468,9 +468,9 @@ func (g *targets) module(path string) []Target {
 	return nil
 }
 
-// fileOf splits the revision from the path. The revision may have slashes. If the revision is not
-// here, it tries HEAD.
-func (g *targets) fileOf(t Target, a *paste.Address) (Target, bool) {
+// splitRevision finds the file or directory of a pasted URL: it tries where the revision, which may have
+// slashes, ends and the path begins. If no such revision is here, it tries HEAD. false: nothing exists.
+func (g *targets) splitRevision(t Target, a *paste.Address) (Target, bool) {
 	if a.Rev != "" {
 		return g.pathAt(t, a.Rev, a.Rest)
 	}
@@ -483,7 +483,7 @@ func (g *targets) fileOf(t Target, a *paste.Address) (Target, bool) {
 	return g.pathAt(t, "", strings.Join(parts[1:], "/"))
 }
 
-// pathAt returns a file or a directory at a revision, if it exists.
+// pathAt returns t for the file or directory at a path and revision; false if there is none.
 func (g *targets) pathAt(t Target, rev, path string) (Target, bool) {
 	if rev == "HEAD" {
 		rev = ""

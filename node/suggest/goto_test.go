@@ -198,7 +198,7 @@ func targetsText(list []Target) string {
 	return strings.Join(out, "; ")
 }
 
-func TestGoTo_findsWhatExists(t *testing.T) {
+func TestGoTo_findsTheFilesCommitsAndSymbolsThatATextNames(t *testing.T) {
 	t.Parallel()
 	s := newLibrary().suggester()
 	for _, c := range []struct{ text, want string }{

@@ -18,7 +18,7 @@ const mostNear = 5
 // files, or directories. Names with fewer wrong letters come first, then paths with more common
 // directories.
 func (s *Suggester) NearPaths(ctx context.Context, v catalog.Viewer, repo, ref, missing string, directories bool) ([]string, error) {
-	l, _, err := s.listOf(ctx, v, repo, ref)
+	l, _, err := s.pathsAtRevision(ctx, v, repo, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (s *Suggester) NearPaths(ctx context.Context, v catalog.Viewer, repo, ref, 
 	return nearPaths(all, missing), nil
 }
 
-// nearPaths sorts paths by similarity to a missing one.
+// nearPaths returns the paths that are similar to a missing path, the most similar first.
 func nearPaths(all []string, missing string) []string {
 	type near struct {
 		path           string

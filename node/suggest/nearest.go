@@ -47,11 +47,11 @@ func (s *Suggester) Nearest(ctx context.Context, v catalog.Viewer, req search.Re
 	}
 
 	n := &nearest{s: s, viewer: v, asked: req, found: resp, filters: filters, patterns: paste.Literal(text)}
-	if found := n.first(ctx, ""); found != nil || len(strings.Fields(text)) < oldWords || strings.Contains(filters, "rev:") {
+	if found := n.firstMatch(ctx, ""); found != nil || len(strings.Fields(text)) < oldWords || strings.Contains(filters, "rev:") {
 		return cmp.Or(found, n.fallback)
 	}
-	// A later version may not have the message any more.
-	return cmp.Or(n.first(ctx, "rev:* "), n.fallback)
+	// Also search older revisions: the newest may not have the message any more.
+	return cmp.Or(n.firstMatch(ctx, "rev:* "), n.fallback)
 }
 
 // nearest is one call of Nearest.
@@ -65,13 +65,13 @@ type nearest struct {
 	fallback *Nearest // the best match in tests and documents
 }
 
-// first returns the answer for the first pattern that source files match, in the default branches
-// or in the revisions that rev names.
-func (n *nearest) first(ctx context.Context, rev string) *Nearest {
+// firstMatch returns the answer for the first pattern that source files match, in the default branches
+// or in the revisions that rev names. The first answer with only tests and documents becomes n.fallback.
+func (n *nearest) firstMatch(ctx context.Context, rev string) *Nearest {
 	ctx, cancel := context.WithTimeout(ctx, max(nearestTime, n.s.d.Within))
 	defer cancel()
 	for _, p := range n.patterns {
-		if !n.enough(&p) {
+		if !n.isBetter(&p) {
 			continue
 		}
 		near := n.asked
@@ -102,8 +102,8 @@ func (n *nearest) first(ctx context.Context, rev string) *Nearest {
 	return nil
 }
 
-// enough reports whether a pattern has enough of the text to be better than what was found.
-func (n *nearest) enough(p *paste.Pattern) bool {
+// isBetter reports whether a pattern has enough of the text to be better than what was found.
+func (n *nearest) isBetter(p *paste.Pattern) bool {
 	share := letterShare(p.Text, n.patterns[0].Text)
 	switch {
 	case p.Name:

@@ -99,9 +99,9 @@ func (s *Suggester) Complete(ctx context.Context, v catalog.Viewer, text string,
 	name, value, ok := strings.Cut(w.text, ":")
 	if f := query.FilterNamed(name); ok && f != nil && !strings.HasPrefix(value, ":") {
 		w.filter, w.name, w.value = f, name+":", value
-		out = s.values(ctx, v, w)
+		out = s.completeValue(ctx, v, w)
 	} else {
-		out = s.words(ctx, v, w)
+		out = s.completeWord(ctx, v, w)
 	}
 	// One limit for all parts: files come last, so they are cut first.
 	return slices.Clip(out[:min(len(out), most)]), nil
@@ -157,8 +157,8 @@ func wordAt(text string, cursor int) (w word, quoted bool) {
 	return word{text: text[begin:end], rest: text[:begin] + text[end:], start: begin, end: end}, false
 }
 
-// words completes a word without a filter: as a filter, repository, symbol or file.
-func (s *Suggester) words(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
+// completeWord completes a word without a filter: as a filter, repository, symbol or file.
+func (s *Suggester) completeWord(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
 	var out []Suggestion
 	low := strings.ToLower(w.text)
 	// Filters need no look-up, so they always come first.
@@ -174,9 +174,9 @@ func (s *Suggester) words(ctx context.Context, v catalog.Viewer, w word) []Sugge
 
 	// All run at once under one deadline. The order is fixed, so that lines do not jump.
 	parts := runAll(
-		func() []Suggestion { return s.repositories(ctx, v, w, "repo:", w.text, 3) },
-		func() []Suggestion { return s.symbols(ctx, v, w, "sym:", w.text, 5) },
-		func() []Suggestion { return s.paths(ctx, v, w, "file:", w.text, 4) },
+		func() []Suggestion { return s.suggestRepositories(ctx, v, w, "repo:", w.text, 3) },
+		func() []Suggestion { return s.suggestSymbols(ctx, v, w, "sym:", w.text, 5) },
+		func() []Suggestion { return s.suggestPaths(ctx, v, w, "file:", w.text, 4) },
 	)
 	for _, p := range parts {
 		out = append(out, p...)
@@ -184,25 +184,25 @@ func (s *Suggester) words(ctx context.Context, v catalog.Viewer, w word) []Sugge
 	return out
 }
 
-// values completes the value of a filter.
-func (s *Suggester) values(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
+// completeValue completes the value of a filter.
+func (s *Suggester) completeValue(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
 	// A filter has several names. The suggestion keeps the name that was typed.
 	switch w.filter.Names[0] {
 	case "repo":
-		return s.repositories(ctx, v, w, w.name, w.value, most)
+		return s.suggestRepositories(ctx, v, w, w.name, w.value, most)
 	case "reposet":
 		// A list of names: complete the last one.
-		return s.repositories(ctx, v, w, w.name, w.value[strings.LastIndexByte(w.value, ',')+1:], most)
+		return s.suggestRepositories(ctx, v, w, w.name, w.value[strings.LastIndexByte(w.value, ',')+1:], most)
 	case "lang":
-		return s.languages(ctx, v, w)
+		return s.suggestLanguages(ctx, v, w)
 	case "rev":
-		return s.revisions(ctx, v, w)
+		return s.suggestRevisions(ctx, v, w)
 	case "context":
-		return s.contexts(ctx, v, w)
+		return s.suggestContexts(ctx, v, w)
 	case "file":
-		return s.paths(ctx, v, w, w.name, w.value, most)
+		return s.suggestPaths(ctx, v, w, w.name, w.value, most)
 	case "sym":
-		return s.symbols(ctx, v, w, w.name, w.value, most)
+		return s.suggestSymbols(ctx, v, w, w.name, w.value, most)
 	}
 
 	// Other filters have fixed values, or none to suggest.
@@ -226,8 +226,8 @@ func runAll(parts ...func() []Suggestion) [][]Suggestion {
 	return out
 }
 
-// repositories suggests repositories whose name contains a text.
-func (s *Suggester) repositories(ctx context.Context, v catalog.Viewer, w word, filter, value string, n int) []Suggestion {
+// suggestRepositories suggests repositories whose name contains a text.
+func (s *Suggester) suggestRepositories(ctx context.Context, v catalog.Viewer, w word, filter, value string, n int) []Suggestion {
 	// The text may be an expression, but the listing searches for plain text.
 	r, err := s.d.Browse.Repos(ctx, v, browse.ReposRequest{Query: plainText(value), PerPage: n})
 	if err != nil {
@@ -236,9 +236,9 @@ func (s *Suggester) repositories(ctx context.Context, v catalog.Viewer, w word, 
 
 	out := make([]Suggestion, 0, len(r.Repos))
 	for i := range r.Repos {
-		// Anchored, so that it does not match longer names.
+		// Anchor the expression, so that it does not match longer names.
 		name := r.Repos[i].Name
-		insert := filter + expression("^"+regexp.QuoteMeta(name)+"$") + " "
+		insert := filter + filterValue("^"+regexp.QuoteMeta(name)+"$") + " "
 		// reposet: takes exact names, and earlier names in the list stay.
 		if filter == "reposet:" {
 			before := w.value[:strings.LastIndexByte(w.value, ',')+1]
@@ -254,8 +254,8 @@ func (s *Suggester) repositories(ctx context.Context, v catalog.Viewer, w word, 
 	return out
 }
 
-// expression returns an expression as the value of a filter, quoted if needed.
-func expression(expr string) string {
+// filterValue returns an expression as the value of a filter, quoted if needed.
+func filterValue(expr string) string {
 	if strings.ContainsAny(expr, " \t\n\"()") {
 		return query.QuoteRegexp(expr)
 	}
@@ -277,9 +277,9 @@ var allLanguages = sync.OnceValue(func() []string {
 	return slices.Compact(names)
 })
 
-// languages suggests those that some file has, where the rest of the query looks: before a
+// suggestLanguages suggests languages of files that the rest of the query finds: before a
 // letter is typed the most frequent of some files, then the short names first.
-func (s *Suggester) languages(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
+func (s *Suggester) suggestLanguages(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
 	look := func(lang string, most int) *search.Response {
 		r, err := s.d.Search.Search(ctx, v, search.Request{Query: "type:file timeout:" + s.d.Within.String() + lang + repositoriesOf(&w), Matches: most})
 		if err != nil {
@@ -327,9 +327,9 @@ func repositoriesOf(w *word) string {
 	return where
 }
 
-// revisions suggests branches and tags: of the query's only repository, or indexed ones of all
+// suggestRevisions suggests branches and tags: of the query's only repository, or indexed ones of all
 // repositories.
-func (s *Suggester) revisions(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
+func (s *Suggester) suggestRevisions(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
 	var out []Suggestion
 	names := map[string]bool{}
 	// Each name once, because tags and branches may share names. Names that need quotes are left
@@ -401,8 +401,8 @@ func (s *Suggester) onlyRepository(ctx context.Context, v catalog.Viewer, text s
 	return ""
 }
 
-// contexts completes the name of a search context.
-func (s *Suggester) contexts(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
+// suggestContexts completes the name of a search context.
+func (s *Suggester) suggestContexts(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
 	// The configuration has few contexts, so all are compared.
 	all, err := s.d.Contexts(ctx, v)
 	if err != nil {
@@ -422,16 +422,17 @@ func (s *Suggester) contexts(ctx context.Context, v catalog.Viewer, w word) []Su
 // fewLetters matches letters that may be apart in the name of a file.
 var fewLetters = regexp.MustCompile(`^[A-Za-z0-9_]{3,16}$`)
 
-// paths suggests files whose path contains a text, in the repositories of the query.
-func (s *Suggester) paths(ctx context.Context, v catalog.Viewer, w word, filter, value string, n int) []Suggestion {
+// suggestPaths suggests up to n files whose path contains value, in the repositories of the query. filter
+// stands before each suggested path.
+func (s *Suggester) suggestPaths(ctx context.Context, v catalog.Viewer, w word, filter, value string, n int) []Suggestion {
 	if value == "" {
 		return nil
 	}
 
 	// The time limit is shorter than the total, so that partial results still arrive.
-	own, where := s.d.Within*2/3, repositoriesOf(&w)
+	timeout, repoFilters := s.d.Within*2/3, repositoriesOf(&w)
 	look := func(expr string, most int) []search.File {
-		r, err := s.d.Search.Search(ctx, v, search.Request{Query: "type:file timeout:" + own.String() + " file:" + query.QuoteRegexp(expr) + where, Matches: most})
+		r, err := s.d.Search.Search(ctx, v, search.Request{Query: "type:file timeout:" + timeout.String() + " file:" + query.QuoteRegexp(expr) + repoFilters, Matches: most})
 		if err != nil {
 			return nil
 		}
@@ -449,14 +450,14 @@ func (s *Suggester) paths(ctx context.Context, v catalog.Viewer, w word, filter,
 	var out []Suggestion
 	for i := range files {
 		f := &files[i]
-		// Anchored, so that it matches only this path.
-		out = append(out, w.suggest(File, filter+expression("^"+regexp.QuoteMeta(f.Path)+"$")+" ", f.Path, f.Repository))
+		// Anchor the expression, so that it matches only this path.
+		out = append(out, w.suggest(File, filter+filterValue("^"+regexp.QuoteMeta(f.Path)+"$")+" ", f.Path, f.Repository))
 	}
 	return out
 }
 
-// symbols suggests names of definitions that begin with a text.
-func (s *Suggester) symbols(ctx context.Context, v catalog.Viewer, w word, filter, value string, n int) []Suggestion {
+// suggestSymbols suggests names of definitions that begin with a text.
+func (s *Suggester) suggestSymbols(ctx context.Context, v catalog.Viewer, w word, filter, value string, n int) []Suggestion {
 	if value = plainText(value); len(value) < 2 {
 		return nil
 	}
@@ -473,7 +474,7 @@ func (s *Suggester) symbols(ctx context.Context, v catalog.Viewer, w word, filte
 			// Each name once: the filter finds all definitions of it.
 			if !names[m.Name] && m.Name != "" && len(out) < n {
 				names[m.Name] = true
-				out = append(out, w.suggest(Symbol, filter+expression("^"+regexp.QuoteMeta(m.Name)+"$")+" ", m.Name, m.Kind+" in "+r.Files[i].Path))
+				out = append(out, w.suggest(Symbol, filter+filterValue("^"+regexp.QuoteMeta(m.Name)+"$")+" ", m.Name, m.Kind+" in "+r.Files[i].Path))
 			}
 		}
 	}

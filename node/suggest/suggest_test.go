@@ -97,7 +97,7 @@ func suggester(f *fake) *Suggester {
 	}})
 }
 
-func TestQueryCompletion_offersValidQueriesOnly(t *testing.T) {
+func TestQueryCompletion_offersOnlyQueriesThatParse(t *testing.T) {
 	t.Parallel()
 	s := suggester(&fake{})
 	for _, c := range []struct{ text, want string }{ // | is the cursor

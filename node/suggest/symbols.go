@@ -68,7 +68,7 @@ func (s *Suggester) Symbols(ctx context.Context, v catalog.Viewer, req SymbolsRe
 
 	// Search by prefix first, because a short query has more matches than one answer may hold.
 	want := symbols.SymbolRequest{Symbol: req.Query, Repo: req.Repo, Revision: req.Ref, Prefix: true, Signature: req.Signature}
-	r, err := s.indexed(ctx, v, &want, c.Hash)
+	r, err := s.indexedDefinitions(ctx, v, &want, c.Hash)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +93,8 @@ func (s *Suggester) Symbols(ctx context.Context, v catalog.Viewer, req SymbolsRe
 	return out, nil
 }
 
-// indexed finds definitions in an indexed revision: by the given name, or else by its commit.
-func (s *Suggester) indexed(ctx context.Context, v catalog.Viewer, want *symbols.SymbolRequest, commit string) (*symbols.SymbolResponse, error) {
+// indexedDefinitions finds definitions in an indexed revision: by the given name, or else by its commit.
+func (s *Suggester) indexedDefinitions(ctx context.Context, v catalog.Viewer, want *symbols.SymbolRequest, commit string) (*symbols.SymbolResponse, error) {
 	name := cmp.Or(want.Revision, "HEAD")
 	for _, rev := range []string{name, commit} {
 		want.Revision = rev

@@ -329,12 +329,12 @@ func TestSuggestionListCache_keepsEightLists(t *testing.T) {
 	reads := 0
 	read := func() (list, error) { reads++; return list{}, nil }
 	for i := range maxLists + 1 {
-		if _, err := l.get(fmt.Sprint(i), read); err != nil {
+		if _, err := l.getOrRead(fmt.Sprint(i), read); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, key := range []string{"8", "1", "0", "0"} { // the least recently used one is gone
-		if _, err := l.get(key, read); err != nil {
+		if _, err := l.getOrRead(key, read); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -343,10 +343,10 @@ func TestSuggestionListCache_keepsEightLists(t *testing.T) {
 	}
 
 	// Errors are not cached.
-	if _, err := l.get("x", func() (list, error) { return list{}, errBroken }); err == nil {
+	if _, err := l.getOrRead("x", func() (list, error) { return list{}, errBroken }); err == nil {
 		t.Error("a failure is hidden")
 	}
-	if _, err := l.get("x", read); err != nil || reads != maxLists+3 {
+	if _, err := l.getOrRead("x", read); err != nil || reads != maxLists+3 {
 		t.Errorf("%v, %d reads", err, reads)
 	}
 }

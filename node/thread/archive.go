@@ -35,15 +35,15 @@ func (s *Store) Archive(ctx context.Context, w io.Writer) error {
 				missing++
 				continue
 			}
-			if err := entry(out, turn.File, sealed); err != nil {
+			if err := writeEntry(out, turn.File, sealed); err != nil {
 				return err
 			}
 		}
 	}
-	return errors.Join(entry(out, endEntry, []byte(strconv.Itoa(missing))), out.Close())
+	return errors.Join(writeEntry(out, endEntry, []byte(strconv.Itoa(missing))), out.Close())
 }
 
-func entry(out *tar.Writer, name string, text []byte) error {
+func writeEntry(out *tar.Writer, name string, text []byte) error {
 	err := out.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(text))})
 	if err == nil {
 		_, err = out.Write(text)

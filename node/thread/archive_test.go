@@ -58,7 +58,7 @@ func TestThreadArchive_unpacksNothingOutsideTheFolder(t *testing.T) {
 	t.Parallel()
 	var made bytes.Buffer
 	out := tar.NewWriter(&made)
-	if err := errors.Join(entry(out, "../../evil", []byte("x")), entry(out, endEntry, []byte("0")), out.Close()); err != nil {
+	if err := errors.Join(writeEntry(out, "../../evil", []byte("x")), writeEntry(out, endEntry, []byte("0")), out.Close()); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()

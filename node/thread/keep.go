@@ -40,7 +40,7 @@ func (s *Store) maintain(ctx context.Context) {
 	}
 
 	threads := map[string]string{} // by file
-	left := fetchBytes
+	bytesLeft := fetchBytes
 	for h := range view.Threads() {
 		mine := slices.Contains(s.liveHolders(view, h.ID), s.d.Net.Self())
 		for _, turn := range filesOf(h) {
@@ -49,8 +49,8 @@ func (s *Store) maintain(ctx context.Context) {
 				// that wants it here.
 				threads[turn.File] = h.ID
 			}
-			if mine && left > 0 {
-				left -= s.copyHere(ctx, h.ID, turn.File)
+			if mine && bytesLeft > 0 {
+				bytesLeft -= s.copyHere(ctx, h.ID, turn.File)
 			}
 		}
 	}
@@ -115,8 +115,8 @@ func (s *Store) allHoldersHave(ctx context.Context, view *catalog.View, thread, 
 
 	// Ask the nodes, because only they know their disks.
 	for _, node := range holders {
-		one, cancel := context.WithTimeout(ctx, s.scaled(haveTime))
-		r, err := haveCall.Ask(one, s.d.Net, node, &haveRequest{[]string{file}})
+		limited, cancel := context.WithTimeout(ctx, s.scaled(haveTime))
+		r, err := haveCall.Ask(limited, s.d.Net, node, &haveRequest{[]string{file}})
 		cancel()
 
 		if err != nil || len(r.Has) != 1 || !r.Has[0] {

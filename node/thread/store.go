@@ -164,8 +164,8 @@ func (s *Store) fetchFrom(ctx context.Context, thread, file string) ([]byte, err
 			continue
 		}
 
-		one, cancel := context.WithTimeout(ctx, s.scaled(10*time.Second))
-		r, err := getCall.Ask(one, s.d.Net, node, &fileRequest{file})
+		limited, cancel := context.WithTimeout(ctx, s.scaled(10*time.Second))
+		r, err := getCall.Ask(limited, s.d.Net, node, &fileRequest{file})
 		cancel()
 
 		// The hash detects damaged bytes and wrong files.

@@ -10,7 +10,7 @@ import (
 // status 203.
 func AzureServices() *Deployment {
 	d := azure("azure devops services", "", func(w http.ResponseWriter) {
-		answer(w, http.StatusNonAuthoritativeInfo, "<html><body>Sign in to your account</body></html>")
+		writeAnswer(w, http.StatusNonAuthoritativeInfo, "<html><body>Sign in to your account</body></html>")
 	})
 	d.public, d.web = "https://dev.azure.com", "https://dev.azure.com"
 	return d
@@ -18,7 +18,7 @@ func AzureServices() *Deployment {
 
 // AzureServer returns a fake Azure DevOps Server with the path of old servers.
 func AzureServer() *Deployment {
-	return azure("azure devops server", "/tfs", func(w http.ResponseWriter) { answer(w, http.StatusUnauthorized, "<html>401</html>") })
+	return azure("azure devops server", "/tfs", func(w http.ResponseWriter) { writeAnswer(w, http.StatusUnauthorized, "<html>401</html>") })
 }
 
 func azure(name, prefix string, refuse func(http.ResponseWriter)) *Deployment {
@@ -26,7 +26,7 @@ func azure(name, prefix string, refuse func(http.ResponseWriter)) *Deployment {
 		Name: name, prefix: prefix, schema: "azure",
 
 		// Any user is accepted with the token, in the API and in git.
-		authorized: password(""),
+		authorized: passwordCheck(""),
 		refuse:     refuse,
 		missing:    notFound(`{"$id":"1","message":"TF401019: The Git repository with name or identifier does not exist.","typeName":"GitRepositoryNotFoundException","errorCode":0}`),
 		routes: []route{
@@ -36,34 +36,33 @@ func azure(name, prefix string, refuse func(http.ResponseWriter)) *Deployment {
 			{"GET " + prefix + "/{org}/{project}/_apis/git/repositories/{repo}", "answer repository", azureSingle},
 		},
 		clone: func(r Repo) string { return prefix + "/" + r.Owner + "/" + r.Project + "/_git/" + r.Name },
-		opens: password(""),
+		opens: passwordCheck(""),
 	}
 }
 
 // azureList answers with all repositories of an organisation or a project.
 func azureList(s *Server, h http.Header, r *http.Request) any {
 	org, project := r.PathValue("org"), r.PathValue("project")
-	repos := s.of(org)
+	repos := s.reposOf(org)
 	if repos == nil && org != "empty" {
 		return nil
 	}
 
-	// The list has no pages.
-	kept := repos[:0:0]
+	matching := repos[:0:0]
 	for _, x := range repos {
 		if project == "" || strings.EqualFold(x.Project, project) {
-			kept = append(kept, x)
+			matching = append(matching, x)
 		}
 	}
-	if project != "" && len(kept) == 0 {
+	if project != "" && len(matching) == 0 {
 		return nil
 	}
-	return map[string]any{"count": len(kept), "value": all(kept, azureRepo(s))}
+	return map[string]any{"count": len(matching), "value": describeAll(matching, azureRepo(s))}
 }
 
 func azureSingle(s *Server, h http.Header, r *http.Request) any {
 	project, name := r.PathValue("project"), r.PathValue("repo")
-	x, ok := s.one(func(x Repo) bool {
+	x, ok := s.firstRepo(func(x Repo) bool {
 		return strings.EqualFold(x.Owner, r.PathValue("org")) && (guid(x.ID) == name || strings.EqualFold(x.Name, name) && strings.EqualFold(x.Project, project))
 	})
 	if !ok {
@@ -85,9 +84,9 @@ func azureRepo(s *Server) func(Repo) map[string]any {
 			visibility = "private"
 		}
 		out := map[string]any{
-			"id": guid(r.ID), "name": r.Name, "url": s.pages() + "/_apis/git/repositories/" + guid(r.ID),
+			"id": guid(r.ID), "name": r.Name, "url": s.pagePrefix() + "/_apis/git/repositories/" + guid(r.ID),
 			"project":   map[string]any{"id": guid(1), "name": r.Project, "state": "wellFormed", "visibility": visibility},
-			"remoteUrl": s.pages() + "/" + r.Owner + "/" + r.Project + "/_git/" + r.Name, "webUrl": s.pages() + "/" + r.Owner + "/" + r.Project + "/_git/" + r.Name,
+			"remoteUrl": s.pagePrefix() + "/" + r.Owner + "/" + r.Project + "/_git/" + r.Name, "webUrl": s.pagePrefix() + "/" + r.Owner + "/" + r.Project + "/_git/" + r.Name,
 			"size": r.Size, "isDisabled": r.Disabled, "isInMaintenance": false,
 		}
 		if r.Branch != "" {

@@ -17,7 +17,7 @@ func BitbucketCloud() *Deployment {
 		public: "https://api.bitbucket.org", web: "https://bitbucket.org",
 
 		// The API wants the e-mail address as user, and git a fixed name.
-		authorized: password(Account),
+		authorized: passwordCheck(Account),
 		refuse:     refused(`{"type":"error","error":{"message":"Token is invalid, expired, or not supported for this endpoint."}}`),
 		missing:    notFound(`{"type":"error","error":{"message":"Repository not found"}}`),
 		routes: []route{
@@ -25,7 +25,7 @@ func BitbucketCloud() *Deployment {
 			{"GET /2.0/repositories/{workspace}/{slug}", "answer repository", cloudSingle},
 		},
 		clone: func(r Repo) string { return "/" + r.Path() + ".git" },
-		opens: password("x-bitbucket-api-token-auth"),
+		opens: passwordCheck("x-bitbucket-api-token-auth"),
 	}
 }
 
@@ -39,36 +39,36 @@ var (
 func cloudList(s *Server, h http.Header, r *http.Request) any {
 	q := r.URL.Query()
 	workspace := r.PathValue("workspace")
-	repos := s.of(workspace)
+	repos := s.reposOf(workspace)
 	if repos == nil && workspace != "empty" {
 		return nil
 	}
 
 	project, since := cloudProject.FindStringSubmatch(q.Get("q")), cloudUpdated.FindStringSubmatch(q.Get("q"))
-	kept := repos[:0:0]
+	matching := repos[:0:0]
 	for _, x := range repos {
 		after := time.Time{}
 		if since != nil {
 			after, _ = time.Parse("2006-01-02T15:04:05-07:00", since[1])
 		}
 		if (project == nil || x.Project == project[1]) && (since == nil || x.Pushed.After(after)) {
-			kept = append(kept, x)
+			matching = append(matching, x)
 		}
 	}
 
 	// The filter applies to all pages, so the next URL repeats it.
 	n := number(r, "page", 1)
-	page, more := s.part(kept, n)
-	body := map[string]any{"pagelen": s.page, "values": all(page, cloudRepo)}
+	page, more := s.pageOf(matching, n)
+	body := map[string]any{"pagelen": s.page, "values": describeAll(page, cloudRepo)}
 	if more {
 		q.Set("page", strconv.Itoa(n+1))
-		body["next"] = s.base() + r.URL.Path + "?" + q.Encode()
+		body["next"] = s.apiPrefix() + r.URL.Path + "?" + q.Encode()
 	}
 	return body
 }
 
 func cloudSingle(s *Server, h http.Header, r *http.Request) any {
-	x, ok := s.one(func(x Repo) bool {
+	x, ok := s.firstRepo(func(x Repo) bool {
 		slug := r.PathValue("slug")
 		return strings.EqualFold(x.Owner, r.PathValue("workspace")) && (strings.EqualFold(x.Name, slug) || uuid(x.ID) == slug)
 	})
@@ -107,7 +107,7 @@ func BitbucketServer() *Deployment {
 		Name: "bitbucket data center", Most: 1000, prefix: "/bb", schema: "bitbucket-server",
 
 		// Tokens use Bearer, and in git also the password of a fixed user.
-		authorized: header("Bearer "),
+		authorized: headerCheck("Bearer "),
 		refuse:     refused(`{"errors":[{"context":null,"message":"Authentication failed.","exceptionName":"com.atlassian.bitbucket.auth.IncorrectPasswordAuthenticationException"}]}`),
 		missing:    notFound(`{"errors":[{"context":null,"message":"Repository does not exist.","exceptionName":"com.atlassian.bitbucket.repository.NoSuchRepositoryException"}]}`),
 		routes: []route{
@@ -116,7 +116,7 @@ func BitbucketServer() *Deployment {
 			{api + "/projects/{key}/repos/{slug}", "answer repository", serverSingle},
 		},
 		clone: func(r Repo) string { return "/bb/scm/" + strings.ToLower(r.Owner) + "/" + r.Name + ".git" },
-		opens: either(header("Bearer "), password("x-token-auth")),
+		opens: anyCheck(headerCheck("Bearer "), passwordCheck("x-token-auth")),
 	}
 }
 
@@ -125,9 +125,9 @@ func BitbucketServer() *Deployment {
 func serverList(s *Server, h http.Header, r *http.Request) any {
 	q := r.URL.Query()
 	h.Set("X-AUSERNAME", "ann")
-	repos := s.of(q.Get("projectkey"))
+	repos := s.reposOf(q.Get("projectkey"))
 	if q.Get("projectkey") == "" {
-		repos = s.which(func(Repo) bool { return true })
+		repos = s.reposWhere(func(Repo) bool { return true })
 	}
 	if q.Get("archived") != "ALL" {
 		repos = slices.DeleteFunc(slices.Clone(repos), func(x Repo) bool { return x.Archived })
@@ -136,8 +136,8 @@ func serverList(s *Server, h http.Header, r *http.Request) any {
 	// Pages are filtered by permissions, so they have any number of entries.
 	const step = 7
 	start := number(r, "start", 0)
-	page, more := s.part(repos, start/step+1)
-	body := map[string]any{"size": len(page), "limit": s.page, "start": start, "isLastPage": !more, "nextPageStart": nil, "values": all(page, serverRepo(s))}
+	page, more := s.pageOf(repos, start/step+1)
+	body := map[string]any{"size": len(page), "limit": s.page, "start": start, "isLastPage": !more, "nextPageStart": nil, "values": describeAll(page, serverRepo(s))}
 	if more {
 		body["nextPageStart"] = start + step
 	}
@@ -147,7 +147,7 @@ func serverList(s *Server, h http.Header, r *http.Request) any {
 // serverProject answers with a project. The project EMPTY exists and is empty.
 func serverProject(s *Server, h http.Header, r *http.Request) any {
 	key := r.PathValue("key")
-	if s.of(key) == nil && key != "EMPTY" {
+	if s.reposOf(key) == nil && key != "EMPTY" {
 		return nil
 	}
 	return map[string]any{"id": 1, "key": key, "name": key, "type": "NORMAL"}
@@ -172,8 +172,8 @@ func serverRepo(s *Server) func(Repo) map[string]any {
 			"id": r.ID, "slug": r.Name, "name": r.Name, "public": !r.Private, "archived": r.Archived, "state": "AVAILABLE", "scmId": "git",
 			"project": map[string]any{"id": 1, "key": r.Owner, "name": r.Owner, "type": kind},
 			"links": map[string]any{
-				"self":  []any{map[string]any{"href": s.pages() + "/projects/" + r.Owner + "/repos/" + r.Name + "/browse"}},
-				"clone": []any{map[string]any{"name": "http", "href": strings.Replace(s.pages(), "://", "://ann@", 1) + "/scm/" + strings.ToLower(r.Owner) + "/" + r.Name + ".git"}},
+				"self":  []any{map[string]any{"href": s.pagePrefix() + "/projects/" + r.Owner + "/repos/" + r.Name + "/browse"}},
+				"clone": []any{map[string]any{"name": "http", "href": strings.Replace(s.pagePrefix(), "://", "://ann@", 1) + "/scm/" + strings.ToLower(r.Owner) + "/" + r.Name + ".git"}},
 			},
 		}
 		if r.Description != "" {

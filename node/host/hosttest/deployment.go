@@ -42,15 +42,15 @@ func Deployments() []*Deployment {
 
 // refused returns a handler that answers 401 with a body.
 func refused(body string) func(http.ResponseWriter) {
-	return func(w http.ResponseWriter) { answer(w, http.StatusUnauthorized, body) }
+	return func(w http.ResponseWriter) { writeAnswer(w, http.StatusUnauthorized, body) }
 }
 
 // notFound returns a handler that answers 404 with a body.
 func notFound(body string) func(http.ResponseWriter) {
-	return func(w http.ResponseWriter) { answer(w, http.StatusNotFound, body) }
+	return func(w http.ResponseWriter) { writeAnswer(w, http.StatusNotFound, body) }
 }
 
-func answer(w http.ResponseWriter, status int, body string) {
+func writeAnswer(w http.ResponseWriter, status int, body string) {
 	kind := "application/json; charset=utf-8"
 	switch {
 	case strings.HasPrefix(body, "<"):
@@ -63,22 +63,22 @@ func answer(w http.ResponseWriter, status int, body string) {
 	fmt.Fprint(w, body)
 }
 
-// header returns a check for an Authorization header: a prefix and the token.
-func header(prefix string) func(r *http.Request, token string) bool {
+// headerCheck returns a check for an Authorization header: a prefix and the token.
+func headerCheck(prefix string) func(r *http.Request, token string) bool {
 	return func(r *http.Request, token string) bool { return r.Header.Get("Authorization") == prefix+token }
 }
 
-// password returns a check for basic authentication by a user with the token as password. The user
+// passwordCheck returns a check for basic authentication by a user with the token as password. The user
 // "" means any.
-func password(user string) func(r *http.Request, token string) bool {
+func passwordCheck(user string) func(r *http.Request, token string) bool {
 	return func(r *http.Request, token string) bool {
 		u, p, ok := r.BasicAuth()
 		return ok && p == token && (user == "" || u == user)
 	}
 }
 
-// either returns a check that passes if one of the checks does.
-func either(forms ...func(*http.Request, string) bool) func(*http.Request, string) bool {
+// anyCheck returns a check that passes if one of the checks does.
+func anyCheck(forms ...func(*http.Request, string) bool) func(*http.Request, string) bool {
 	return func(r *http.Request, token string) bool {
 		for _, f := range forms {
 			if f(r, token) {

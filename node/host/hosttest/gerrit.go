@@ -12,9 +12,9 @@ func Gerrit() *Deployment {
 		Name: "gerrit", Most: 500, prefix: "/r", schema: "gerrit", before: ")]}'\n",
 
 		// Errors are plain text, not JSON.
-		authorized: password("ann"),
-		refuse:     func(w http.ResponseWriter) { answer(w, http.StatusUnauthorized, "Unauthorized") },
-		missing:    func(w http.ResponseWriter) { answer(w, http.StatusNotFound, "Not found") },
+		authorized: passwordCheck("ann"),
+		refuse:     func(w http.ResponseWriter) { writeAnswer(w, http.StatusUnauthorized, "Unauthorized") },
+		missing:    func(w http.ResponseWriter) { writeAnswer(w, http.StatusNotFound, "Not found") },
 		routes: []route{
 			{"GET /r/a/projects/{$}", "answer projects", gerritList},
 			{"GET /r/a/projects/{name}", "answer project", gerritSingle},
@@ -22,7 +22,7 @@ func Gerrit() *Deployment {
 			{"GET /r/projects/{name}", "answer project", gerritSingle},
 		},
 		clone: func(r Repo) string { return "/r/a/" + r.Path() },
-		opens: password("ann"),
+		opens: passwordCheck("ann"),
 	}
 }
 
@@ -30,7 +30,7 @@ func Gerrit() *Deployment {
 // as some servers do not. Hidden projects need the parameter all.
 func gerritList(s *Server, h http.Header, r *http.Request) any {
 	q := r.URL.Query()
-	repos := s.which(func(p Repo) bool { return strings.HasPrefix(p.Path(), q.Get("p")) && (!p.Hidden || q.Has("all")) })
+	repos := s.reposWhere(func(p Repo) bool { return strings.HasPrefix(p.Path(), q.Get("p")) && (!p.Hidden || q.Has("all")) })
 	repos = append(repos, Repo{Owner: "", Name: "All-Users"})
 
 	// The start is a number of entries, not of pages.
@@ -55,7 +55,7 @@ func gerritList(s *Server, h http.Header, r *http.Request) any {
 }
 
 func gerritSingle(s *Server, h http.Header, r *http.Request) any {
-	p, ok := s.one(func(p Repo) bool { return p.Path() == r.PathValue("name") })
+	p, ok := s.firstRepo(func(p Repo) bool { return p.Path() == r.PathValue("name") })
 	if !ok {
 		return nil
 	}

@@ -13,7 +13,7 @@ func Gitea() *Deployment {
 		Name: "gitea", Most: 50, prefix: "/git", schema: "gitea",
 
 		// Gitea accepts several forms; this one is documented.
-		authorized: header("token "),
+		authorized: headerCheck("token "),
 		refuse:     refused(`{"message":"invalid username, password or token","url":"https://gitea.example/api/swagger"}`),
 		missing:    notFound(`{"message":"The target couldn't be found.","url":"https://gitea.example/api/swagger","errors":[]}`),
 		routes: []route{
@@ -26,7 +26,7 @@ func Gitea() *Deployment {
 			{api + "/repositories/{id}", "answer repository", giteaByNumber},
 		},
 		clone: func(r Repo) string { return "/git/" + r.Path() + ".git" },
-		opens: password(""),
+		opens: passwordCheck(""),
 	}
 }
 
@@ -34,19 +34,19 @@ func Gitea() *Deployment {
 // differs behind a proxy.
 func giteaList(s *Server, h http.Header, r *http.Request, repos []Repo) []any {
 	n := number(r, "page", 1)
-	page, more := s.part(repos, n)
+	page, more := s.pageOf(repos, n)
 	h.Set("X-Total-Count", strconv.Itoa(len(repos)))
 	if more {
 		s.linkTo(h, r.URL.EscapedPath(), r, "page", strconv.Itoa(n+1))
 		h.Set("Link", strings.ReplaceAll(h.Get("Link"), s.http.URL, "http://inside.example:3000")+`, <http://inside.example:3000/x?page=99>; rel="last"`)
 	}
-	return all(page, giteaRepo(s))
+	return describeAll(page, giteaRepo(s))
 }
 
 func giteaOwner(person bool) func(*Server, http.Header, *http.Request) any {
 	return func(s *Server, h http.Header, r *http.Request) any {
 		owner := r.PathValue("owner")
-		repos := s.of(owner)
+		repos := s.reposOf(owner)
 		if s.person(owner) != person || repos == nil && owner != "empty" {
 			return nil
 		}
@@ -59,7 +59,7 @@ func giteaOwner(person bool) func(*Server, http.Header, *http.Request) any {
 func giteaAccount(person bool) func(*Server, http.Header, *http.Request) any {
 	return func(s *Server, h http.Header, r *http.Request) any {
 		owner := r.PathValue("owner")
-		repos := s.of(owner)
+		repos := s.reposOf(owner)
 		if s.person(owner) != person || len(repos) == 0 {
 			return nil
 		}
@@ -75,7 +75,7 @@ func giteaSearch(s *Server, h http.Header, r *http.Request) any {
 	if !ok {
 		return map[string]any{"ok": true, "data": []any{}}
 	}
-	return map[string]any{"ok": true, "data": giteaList(s, h, r, newest(s.of(first.Owner)))}
+	return map[string]any{"ok": true, "data": giteaList(s, h, r, newest(s.reposOf(first.Owner)))}
 }
 
 func giteaByName(s *Server, h http.Header, r *http.Request) any {

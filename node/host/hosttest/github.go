@@ -27,7 +27,7 @@ func github(name, schema, prefix, below string) *Deployment {
 		Name: name, Most: 100, prefix: prefix, schema: schema, versions: true,
 
 		// The GraphQL path is outside of the REST paths.
-		authorized: header("Bearer "),
+		authorized: headerCheck("Bearer "),
 		refuse:     refused(`{"message":"Bad credentials","documentation_url":"https://docs.github.com/rest","status":"401"}`),
 		missing:    notFound(`{"message":"Not Found","documentation_url":"https://docs.github.com/rest","status":"404"}`),
 		routes: []route{
@@ -40,28 +40,27 @@ func github(name, schema, prefix, below string) *Deployment {
 			{"POST " + strings.TrimSuffix(below, "/v3") + "/graphql", "github-graphql:answer repositories", githubGraph},
 		},
 		clone: func(r Repo) string { return prefix + "/" + r.Path() + ".git" },
-		opens: password("x-access-token"),
+		opens: passwordCheck("x-access-token"),
 	}
 }
 
-// githubList answers with a page of repositories. The URL of the next page has the organisation's
-// number, as on GitHub.
+// githubList answers with a page of repositories. next is the path of the next page's URL, which has
+// the organisation's number, as on GitHub.
 func githubList(s *Server, h http.Header, r *http.Request, repos []Repo, next string) any {
 	h.Set("X-RateLimit-Limit", "5000")
 	h.Set("X-RateLimit-Remaining", "4999")
 	h.Set("X-RateLimit-Reset", "1772370000")
 	h.Set("X-RateLimit-Resource", "core")
 
-	// Sort before cutting pages.
 	if r.URL.Query().Get("sort") == "pushed" {
 		repos = newest(repos)
 	}
 	n := number(r, "page", 1)
-	page, more := s.part(repos, n)
+	page, more := s.pageOf(repos, n)
 	if more {
 		s.linkTo(h, next, r, "page", strconv.Itoa(n+1))
 	}
-	return all(page, githubRepo)
+	return describeAll(page, githubRepo)
 }
 
 // githubOrg answers a request for the repositories of an organisation, or with nil if there is none
@@ -69,7 +68,7 @@ func githubList(s *Server, h http.Header, r *http.Request, repos []Repo, next st
 func githubOrg(below string) func(*Server, http.Header, *http.Request) any {
 	return func(s *Server, h http.Header, r *http.Request) any {
 		owner := r.PathValue("owner")
-		repos := s.of(owner)
+		repos := s.reposOf(owner)
 		if s.person(owner) || repos == nil && owner != "empty" {
 			return nil
 		}
@@ -78,13 +77,13 @@ func githubOrg(below string) func(*Server, http.Header, *http.Request) any {
 }
 
 func githubOrgByNumber(s *Server, h http.Header, r *http.Request) any {
-	return githubList(s, h, r, s.of(r.PathValue("id")), r.URL.Path)
+	return githubList(s, h, r, s.reposOf(r.PathValue("id")), r.URL.Path)
 }
 
 // githubUser answers with a user's public repositories.
 func githubUser(s *Server, h http.Header, r *http.Request) any {
 	owner := r.PathValue("owner")
-	repos := s.which(func(x Repo) bool { return x.Owner == owner && !x.Private })
+	repos := s.reposWhere(func(x Repo) bool { return x.Owner == owner && !x.Private })
 	if !s.person(owner) {
 		return nil
 	}
@@ -93,7 +92,7 @@ func githubUser(s *Server, h http.Header, r *http.Request) any {
 
 // githubOwn answers with all repositories of the token's account.
 func githubOwn(s *Server, h http.Header, r *http.Request) any {
-	return githubList(s, h, r, s.of("ann"), r.URL.Path)
+	return githubList(s, h, r, s.reposOf("ann"), r.URL.Path)
 }
 
 func githubByName(s *Server, h http.Header, r *http.Request) any {

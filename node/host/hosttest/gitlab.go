@@ -14,7 +14,7 @@ func GitLab() *Deployment {
 		Name: "gitlab", Most: 100, prefix: "/gitlab", schema: "gitlab", versions: true,
 
 		// Git needs a user name for each form of token.
-		authorized: header("Bearer "),
+		authorized: headerCheck("Bearer "),
 		refuse:     refused(`{"message":"401 Unauthorized"}`),
 		missing:    notFound(`{"message":"404 Not Found"}`),
 		routes: []route{
@@ -25,7 +25,7 @@ func GitLab() *Deployment {
 			{api + "/personal_access_tokens/self", "answer token", gitlabToken},
 		},
 		clone: func(r Repo) string { return "/gitlab/" + r.Path() + ".git" },
-		opens: password("oauth2"),
+		opens: passwordCheck("oauth2"),
 	}
 }
 
@@ -33,13 +33,13 @@ func GitLab() *Deployment {
 func gitlabList(s *Server, h http.Header, r *http.Request, repos []Repo) any {
 	q := r.URL.Query()
 	if q.Get("archived") == "false" {
-		kept := repos[:0:0]
+		matching := repos[:0:0]
 		for _, p := range repos {
 			if !p.Archived {
-				kept = append(kept, p)
+				matching = append(matching, p)
 			}
 		}
-		repos = kept
+		repos = matching
 	}
 	if q.Get("order_by") == "last_activity_at" {
 		repos = newest(repos)
@@ -51,22 +51,22 @@ func gitlabList(s *Server, h http.Header, r *http.Request, repos []Repo) any {
 		name = "cursor"
 	}
 	n := number(r, name, 1)
-	page, more := s.part(repos, n)
+	page, more := s.pageOf(repos, n)
 	if more {
 		s.linkTo(h, r.URL.EscapedPath(), r, name, strconv.Itoa(n+1))
 	}
-	return all(page, gitlabProject(s, r))
+	return describeAll(page, gitlabProject(s, r))
 }
 
 func gitlabAll(s *Server, h http.Header, r *http.Request) any {
-	return gitlabList(s, h, r, s.which(func(Repo) bool { return true }))
+	return gitlabList(s, h, r, s.reposWhere(func(Repo) bool { return true }))
 }
 
 // gitlabGroup answers with the projects of a group, and of its subgroups if asked.
 func gitlabGroup(s *Server, h http.Header, r *http.Request) any {
 	group := strings.ToLower(r.PathValue("group"))
 	deep := r.URL.Query().Get("include_subgroups") == "true"
-	repos := s.which(func(p Repo) bool {
+	repos := s.reposWhere(func(p Repo) bool {
 		owner := strings.ToLower(p.Owner)
 		return owner == group || deep && strings.HasPrefix(owner, group+"/")
 	})
@@ -80,13 +80,13 @@ func gitlabUser(s *Server, h http.Header, r *http.Request) any {
 	if !s.person(r.PathValue("user")) {
 		return nil
 	}
-	return gitlabList(s, h, r, s.of(r.PathValue("user")))
+	return gitlabList(s, h, r, s.reposOf(r.PathValue("user")))
 }
 
 // gitlabSingle answers with a project by number or path.
 func gitlabSingle(s *Server, h http.Header, r *http.Request) any {
 	id := r.PathValue("id")
-	p, ok := s.one(func(p Repo) bool { return strconv.FormatInt(p.ID, 10) == id || strings.EqualFold(p.Path(), id) })
+	p, ok := s.firstRepo(func(p Repo) bool { return strconv.FormatInt(p.ID, 10) == id || strings.EqualFold(p.Path(), id) })
 	if !ok {
 		return nil
 	}
@@ -99,8 +99,8 @@ func gitlabToken(*Server, http.Header, *http.Request) any {
 
 // gitlabProject returns the description of a project. It includes the size if asked, but not in a
 // group's list.
-func gitlabProject(s *Server, asked *http.Request) func(Repo) map[string]any {
-	sized := asked.URL.Query().Get("statistics") == "true" && asked.PathValue("group") == ""
+func gitlabProject(s *Server, request *http.Request) func(Repo) map[string]any {
+	sized := request.URL.Query().Get("statistics") == "true" && request.PathValue("group") == ""
 	return func(r Repo) map[string]any {
 		visibility := "public"
 		switch {
@@ -116,7 +116,7 @@ func gitlabProject(s *Server, asked *http.Request) func(Repo) map[string]any {
 
 		out := map[string]any{
 			"id": r.ID, "name": r.Name, "path": r.Name, "path_with_namespace": r.Path(), "name_with_namespace": strings.ReplaceAll(r.Path(), "/", " / "),
-			"web_url": s.pages() + "/" + r.Path(), "http_url_to_repo": s.pages() + "/" + r.Path() + ".git",
+			"web_url": s.pagePrefix() + "/" + r.Path(), "http_url_to_repo": s.pagePrefix() + "/" + r.Path() + ".git",
 			"description": r.Description, "visibility": visibility, "archived": r.Archived, "topics": topics(r), "star_count": r.Stars,
 			"empty_repo": r.Branch == "", "default_branch": nil, "last_activity_at": instant(r.Pushed.Add(time.Second)),
 			"repository_access_level": "enabled", "import_status": "none",
@@ -128,7 +128,7 @@ func gitlabProject(s *Server, asked *http.Request) func(Repo) map[string]any {
 			out["default_branch"] = r.Branch
 		}
 		if r.Fork {
-			out["forked_from_project"] = map[string]any{"id": 1, "name": "origin", "path": "origin", "web_url": s.pages() + "/origin"}
+			out["forked_from_project"] = map[string]any{"id": 1, "name": "origin", "path": "origin", "web_url": s.pagePrefix() + "/origin"}
 		}
 		if sized {
 			out["statistics"] = map[string]any{"repository_size": r.Size}

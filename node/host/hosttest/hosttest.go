@@ -95,7 +95,7 @@ func Start(t testing.TB, d *Deployment, repos ...Repo) *Server {
 
 // Transport returns a transport that sends calls to the public host to this server.
 func (s *Server) Transport() http.RoundTripper {
-	return s.Deployment.leadTo(s.Address(), s.http.Client().Transport)
+	return s.Deployment.redirectTo(s.Address(), s.http.Client().Transport)
 }
 
 // Address returns the server's address: 127.0.0.1 and a port.
@@ -103,11 +103,11 @@ func (s *Server) Address() string { return s.http.Listener.Addr().String() }
 
 // Transport returns a transport that sends calls to the public host to a server in another process.
 func (d *Deployment) Transport(address string) http.RoundTripper {
-	return d.leadTo(address, http.DefaultTransport.(*http.Transport).Clone())
+	return d.redirectTo(address, http.DefaultTransport.(*http.Transport).Clone())
 }
 
-// leadTo sends requests for the deployment's public URLs to address instead.
-func (d *Deployment) leadTo(address string, by http.RoundTripper) http.RoundTripper {
+// redirectTo sends requests for the deployment's public URLs to address instead.
+func (d *Deployment) redirectTo(address string, by http.RoundTripper) http.RoundTripper {
 	return through(func(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		for _, public := range []string{d.public, d.web} {
@@ -127,16 +127,16 @@ func (s *Server) Local(address string) string {
 	return strings.Replace(address, s.Deployment.web, s.http.URL, 1)
 }
 
-// base returns the prefix of the server's API URLs.
-func (s *Server) base() string {
+// apiPrefix returns the prefix of the server's API URLs.
+func (s *Server) apiPrefix() string {
 	if s.Deployment.public != "" {
 		return s.Deployment.public
 	}
 	return s.http.URL
 }
 
-// pages returns the prefix of the URLs of pages for people.
-func (s *Server) pages() string {
+// pagePrefix returns the prefix of the URLs of pages for people.
+func (s *Server) pagePrefix() string {
 	if s.Deployment.web != "" {
 		return s.Deployment.web
 	}
@@ -182,12 +182,13 @@ func (s *Server) Same() int {
 	return s.same
 }
 
-// ServeHTTP answers as the host does, but without a Date header, because tests have their own
-// clock.
+// ServeHTTP answers as the host does, in this order: calls of git, the fault that the test has set,
+// the real server if there is one, a missing credential, the API. There is no Date header, because
+// tests have their own clock.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header()["Date"] = nil
 
-	// Run a fault without the lock, because it may call the server.
+	// Copy the fault, to call it without the lock: it may call the server.
 	s.mu.Lock()
 	fault := s.fault
 	s.mu.Unlock()
@@ -245,7 +246,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, schema string, bod
 		if other, part, ok := strings.Cut(schema, ":"); ok {
 			file, schema = other, part
 		}
-		d := described(file)
+		d := descriptionOf(file)
 		body = d.complete(schema, body)
 		if err := d.check(schema, body); err != nil {
 			s.t.Errorf("%s: the answer to %s is none that the host gives: %v", s.Deployment.Name, r.URL, err)
@@ -275,23 +276,23 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, schema string, bod
 	w.Write(bytes.TrimSpace(text))
 }
 
-// of returns the repositories of an owner, or nil if there is none. Callers must not change them.
-func (s *Server) of(owner string) []Repo {
+// reposOf returns the repositories of an owner, or nil if there is none. Callers must not change them.
+func (s *Server) reposOf(owner string) []Repo {
 	if known, ok := s.owned[owner]; ok {
 		return known
 	}
 	if s.owned == nil {
 		s.owned = map[string][]Repo{}
 	}
-	s.owned[owner] = s.which(func(r Repo) bool { return strings.EqualFold(r.Owner, owner) })
+	s.owned[owner] = s.reposWhere(func(r Repo) bool { return strings.EqualFold(r.Owner, owner) })
 	return s.owned[owner]
 }
 
-// which returns the matching repositories, by id.
-func (s *Server) which(is func(Repo) bool) []Repo {
+// reposWhere returns the matching repositories, by id.
+func (s *Server) reposWhere(match func(Repo) bool) []Repo {
 	var out []Repo
 	for _, r := range s.repos {
-		if is(r) {
+		if match(r) {
 			out = append(out, r)
 		}
 	}
@@ -299,9 +300,9 @@ func (s *Server) which(is func(Repo) bool) []Repo {
 	return out
 }
 
-// one returns the first matching repository.
-func (s *Server) one(is func(Repo) bool) (Repo, bool) {
-	found := s.which(is)
+// firstRepo returns the first matching repository.
+func (s *Server) firstRepo(match func(Repo) bool) (Repo, bool) {
+	found := s.reposWhere(match)
 	if len(found) == 0 {
 		return Repo{}, false
 	}
@@ -310,12 +311,12 @@ func (s *Server) one(is func(Repo) bool) (Repo, bool) {
 
 // byPath returns a repository by owner and name.
 func (s *Server) byPath(owner, name string) (Repo, bool) {
-	return s.one(func(r Repo) bool { return strings.EqualFold(r.Path(), owner+"/"+name) })
+	return s.firstRepo(func(r Repo) bool { return strings.EqualFold(r.Path(), owner+"/"+name) })
 }
 
 // byNumber returns a repository by its id.
 func (s *Server) byNumber(text string) (Repo, bool) {
-	return s.one(func(r Repo) bool { return strconv.FormatInt(r.ID, 10) == text })
+	return s.firstRepo(func(r Repo) bool { return strconv.FormatInt(r.ID, 10) == text })
 }
 
 // person reports whether an owner is a person.
@@ -323,8 +324,8 @@ func (s *Server) person(owner string) bool {
 	return slices.ContainsFunc(s.users, func(u string) bool { return strings.EqualFold(u, owner) })
 }
 
-// part returns page n of a list, counted from 1, and whether more follow.
-func (s *Server) part(all []Repo, n int) (page []Repo, more bool) {
+// pageOf returns page n of a list, counted from 1, and whether more follow.
+func (s *Server) pageOf(all []Repo, n int) (page []Repo, more bool) {
 	if s.hollow > 0 && n >= s.hollow {
 		if n == s.hollow {
 			return nil, len(all) > (n-1)*s.page
@@ -349,8 +350,8 @@ func number(r *http.Request, name string, least int) int {
 	return max(n, least)
 }
 
-// all returns the body of a list.
-func all(repos []Repo, describe func(Repo) map[string]any) []any {
+// describeAll returns the body of a list.
+func describeAll(repos []Repo, describe func(Repo) map[string]any) []any {
 	out := []any{}
 	for _, r := range repos {
 		out = append(out, describe(r))
@@ -362,7 +363,7 @@ func all(repos []Repo, describe func(Repo) map[string]any) []any {
 func (s *Server) linkTo(h http.Header, path string, r *http.Request, name, value string) {
 	q := r.URL.Query()
 	q.Set(name, value)
-	h.Set("Link", fmt.Sprintf(`<%s%s?%s>; rel="next"`, s.base(), path, q.Encode()))
+	h.Set("Link", fmt.Sprintf(`<%s%s?%s>; rel="next"`, s.apiPrefix(), path, q.Encode()))
 }
 
 // instant returns a time in the form that most hosts use.

@@ -31,7 +31,7 @@ func Before(t testing.TB, d *Deployment, real Real, repos ...Repo) *Server {
 	real.Have(repos)
 	s := Start(t, d, repos...)
 	s.real = &real
-	real.pass = s.passTo(target)
+	real.pass = s.proxyTo(target)
 	return s
 }
 
@@ -40,8 +40,8 @@ func ofGit(r *http.Request) bool {
 	return strings.HasSuffix(r.URL.Path, "/info/refs") || strings.HasSuffix(r.URL.Path, "/git-upload-pack")
 }
 
-// passTo returns a handler that passes calls to the real server.
-func (s *Server) passTo(target *url.URL) http.Handler {
+// proxyTo returns a handler that passes calls to the real server.
+func (s *Server) proxyTo(target *url.URL) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL.Path = strings.TrimPrefix(p.In.URL.Path, s.Deployment.prefix)

@@ -22,8 +22,8 @@ type recorded struct {
 type replay struct {
 	t testing.TB
 
-	mu   sync.Mutex // guards the field below
-	left map[string][]recorded
+	mu     sync.Mutex // guards the field below
+	unused map[string][]recorded
 }
 
 // Replay returns a transport that answers calls from a directory of recordings, each answer once
@@ -36,7 +36,7 @@ func Replay(t testing.TB, dir string) http.RoundTripper {
 	}
 
 	// By request. Files are in the order of answers.
-	r := &replay{t: t, left: map[string][]recorded{}}
+	r := &replay{t: t, unused: map[string][]recorded{}}
 	for _, f := range files {
 		text, err := os.ReadFile(f)
 		if err != nil {
@@ -46,7 +46,7 @@ func Replay(t testing.TB, dir string) http.RoundTripper {
 		if err := json.Unmarshal(text, &x); err != nil {
 			t.Fatalf("%s: %v", f, err)
 		}
-		r.left[x.Method+" "+x.URL] = append(r.left[x.Method+" "+x.URL], x)
+		r.unused[x.Method+" "+x.URL] = append(r.unused[x.Method+" "+x.URL], x)
 	}
 	return r
 }
@@ -60,16 +60,16 @@ func (r *replay) RoundTrip(req *http.Request) (*http.Response, error) {
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	left := r.left[key]
-	if len(left) == 0 {
+	unused := r.unused[key]
+	if len(unused) == 0 {
 		r.t.Errorf("%s was not recorded, or has been answered already", key)
-		return answered(req, recorded{Status: http.StatusNotImplemented}), nil
+		return responseOf(req, recorded{Status: http.StatusNotImplemented}), nil
 	}
-	r.left[key] = left[1:]
-	return answered(req, left[0]), nil
+	r.unused[key] = unused[1:]
+	return responseOf(req, unused[0]), nil
 }
 
-func answered(req *http.Request, x recorded) *http.Response {
+func responseOf(req *http.Request, x recorded) *http.Response {
 	if x.Header == nil {
 		x.Header = http.Header{}
 	}

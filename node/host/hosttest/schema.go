@@ -25,8 +25,8 @@ type description struct {
 
 var descriptions sync.Map
 
-// described reads the schema of a host, once.
-func described(name string) *description {
+// descriptionOf reads the schema of a host, once.
+func descriptionOf(name string) *description {
 	once, _ := descriptions.LoadOrStore(name, sync.OnceValue(func() *description {
 		// Schemas are large, so all tests of a process share them.
 		text, err := schemas.ReadFile("schema/" + name + ".json")
@@ -105,18 +105,18 @@ func withoutNulls(v any) any {
 // complete adds to an answer the required fields that tests do not need, such as the many URLs of a
 // GitHub repository.
 func (d *description) complete(part string, body any) any {
-	return d.fill(map[string]any{"$ref": "#/$defs/" + part}, body)
+	return d.addRequired(map[string]any{"$ref": "#/$defs/" + part}, body)
 }
 
-// fill adds to body what schema requires and body lacks, with blank values.
-func (d *description) fill(schema map[string]any, body any) any {
+// addRequired adds to body what schema requires and body lacks, with blank values.
+func (d *description) addRequired(schema map[string]any, body any) any {
 	if ref, ok := schema["$ref"].(string); ok {
 		part, _ := d.document["$defs"].(map[string]any)[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any)
-		return d.fill(part, body)
+		return d.addRequired(part, body)
 	}
 	for _, of := range []string{"allOf", "anyOf", "oneOf"} {
 		for _, s := range list(schema[of]) {
-			body = d.fill(s.(map[string]any), body)
+			body = d.addRequired(s.(map[string]any), body)
 			if of != "allOf" {
 				break
 			}
@@ -129,38 +129,38 @@ func (d *description) fill(schema map[string]any, body any) any {
 	case map[string]any:
 		for name, s := range properties {
 			if x, ok := v[name]; ok && x != nil {
-				v[name] = d.fill(s.(map[string]any), x)
+				v[name] = d.addRequired(s.(map[string]any), x)
 			}
 		}
 		for _, name := range list(schema["required"]) {
 			if s, ok := properties[name.(string)].(map[string]any); ok && v[name.(string)] == nil {
-				v[name.(string)] = d.blank(s)
+				v[name.(string)] = d.blankValue(s)
 			}
 		}
 	case []any:
 		if items, ok := schema["items"].(map[string]any); ok {
 			for i := range v {
-				v[i] = d.fill(items, v[i])
+				v[i] = d.addRequired(items, v[i])
 			}
 		}
 	}
 	return body
 }
 
-// blank returns a plain value that matches a schema.
-func (d *description) blank(schema map[string]any) any {
+// blankValue returns a plain value that matches a schema.
+func (d *description) blankValue(schema map[string]any) any {
 	if ref, ok := schema["$ref"].(string); ok {
 		part, _ := d.document["$defs"].(map[string]any)[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any)
-		return d.blank(part)
+		return d.blankValue(part)
 	}
-	if one := append(list(schema["anyOf"]), list(schema["oneOf"])...); len(one) > 0 {
-		return d.blank(one[0].(map[string]any))
+	if alternatives := append(list(schema["anyOf"]), list(schema["oneOf"])...); len(alternatives) > 0 {
+		return d.blankValue(alternatives[0].(map[string]any))
 	}
 	if values := list(schema["enum"]); len(values) > 0 {
 		return values[0]
 	}
 
-	switch kind(schema["type"]) {
+	switch schemaType(schema["type"]) {
 	case "integer", "number":
 		return 0
 	case "boolean":
@@ -168,7 +168,7 @@ func (d *description) blank(schema map[string]any) any {
 	case "array":
 		return []any{}
 	case "object":
-		return d.fill(schema, map[string]any{})
+		return d.addRequired(schema, map[string]any{})
 	}
 
 	// Some strings need a format.
@@ -181,8 +181,8 @@ func (d *description) blank(schema map[string]any) any {
 	return "x"
 }
 
-// kind returns the type in a schema, or the first of several.
-func kind(t any) string {
+// schemaType returns the type in a schema, or the first of several.
+func schemaType(t any) string {
 	if several := list(t); len(several) > 0 {
 		t = several[0]
 	}
